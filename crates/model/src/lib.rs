@@ -1,0 +1,19 @@
+//! What an experiment asks for and what a run found, as plain data.
+//!
+//! `experiment.toml` is read twice: [`spec`] holds what was written (with the
+//! place of every value), [`experiment`] what it means. [`plan`] lists the runs
+//! in their order. [`record`] and [`warning`] are what a run leaves.
+//!
+//! This crate does no I/O, reads no clock and knows no operating system: a plan
+//! is a function of the file's text and the seed, nothing else.
+
+pub mod plan;
+pub mod record;
+pub mod settings;
+pub mod units;
+pub mod warning;
+
+pub use plan::{Plan, PlannedRun, Variant};
+pub use record::{Calibration, RunRecord};
+pub use settings::Settings;
+pub use warning::Warning;

@@ -1,0 +1,167 @@
+//! The plan: every run of an experiment in its order.
+
+use crate::settings::Settings;
+use serde::{Deserialize, Serialize};
+
+/// All runs of an experiment, in order. A function of (file, seed).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Short name: the experiment file's stem, used for folders.
+    pub name: String,
+    /// Title of the report.
+    pub title: String,
+    /// Version of the experiment file's format.
+    pub version: u32,
+    /// The factors in the order of the file.
+    pub factors: Vec<Factor>,
+    /// Every combination of levels.
+    pub variants: Vec<Variant>,
+    /// The runs in the order of execution.
+    pub runs: Vec<PlannedRun>,
+    /// Phases of a trial.
+    pub trial: Trial,
+    /// Design of the experiment.
+    pub design: Design,
+    /// What is compared with what.
+    pub compare: Compare,
+    /// Settings of the base, before any level.
+    pub base: Settings,
+    /// Remarks of the planner, e.g. a frame size that had to be raised.
+    pub notes: Vec<String>,
+    /// SHA-256 of all of the above as JSON, first 16 hexadecimal digits.
+    pub hash: String,
+}
+
+/// Something varied.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Factor {
+    /// Name, e.g. `queues`.
+    pub name: String,
+    /// Its levels in the order of the file.
+    pub levels: Vec<Level>,
+}
+
+impl Factor {
+    /// True when every level is a number, so that a line may be drawn over it.
+    pub fn is_numeric(&self) -> bool {
+        self.levels.iter().all(|level| level.number.is_some())
+    }
+}
+
+/// One value of a factor.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Level {
+    /// Label in reports.
+    pub label: String,
+    /// The value when it is a plain number.
+    pub number: Option<f64>,
+    /// The settings that this level changes, `name = value` as a reader wrote it.
+    pub changes: Vec<Change>,
+}
+
+/// One setting that a level lays over the base.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// Setting, e.g. `queues` or `sysctl net.ipv4.ip_early_demux`.
+    pub setting: String,
+    /// Its value as text.
+    pub value: String,
+    /// True when it can be switched while traffic flows.
+    pub live: bool,
+}
+
+/// One combination of levels.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Variant {
+    /// Position in [`Plan::variants`].
+    pub index: usize,
+    /// Label: level labels joined by ", "; `all` when there is no factor.
+    pub label: String,
+    /// For each factor the index of the level.
+    pub levels: Vec<usize>,
+    /// The complete settings.
+    pub settings: Settings,
+}
+
+/// One run to be done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedRun {
+    /// Position in the order of execution, from 0. Identifies the run in the store.
+    pub index: u32,
+    /// Block (round), from 0. In an alternation: the stream.
+    pub block: u32,
+    /// Index of the variant; in an alternation the variants in the order of
+    /// their slices, one cycle (A B B A).
+    pub variants: Vec<usize>,
+}
+
+/// Phases of a trial, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Traffic before the window.
+    pub warmup_ns: u64,
+    /// The measured window.
+    pub duration_ns: u64,
+    /// Longest wait for packets in flight after the sender stopped.
+    pub drain_ns: u64,
+    /// Interval of the reported samples.
+    pub interval_ns: u64,
+    /// Interval of the raw samples; `interval_ns` is a multiple of it.
+    pub slice_ns: u64,
+}
+
+/// Design of the experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Design {
+    /// Number of blocks (streams in an alternation).
+    pub blocks: u32,
+    /// Seed of the random order.
+    pub seed: u64,
+    /// Length of a slice in an alternation; none for separate runs.
+    pub alternate_ns: Option<u64>,
+    /// Part of a slice that is not counted after each switch.
+    pub settle_ns: u64,
+}
+
+/// What one figure stands for a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Figure {
+    /// Forwarded packets of the window over its length.
+    Mean,
+    /// Ninetieth percentile of the raw samples' rates: robust against stolen CPU time.
+    P90,
+    /// `p90` on testbeds that share their CPUs (netns), `mean` elsewhere.
+    Auto,
+}
+
+/// `[compare]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Compare {
+    /// Level index per factor of the baseline; `None`: this factor is not
+    /// compared across, each of its levels has a baseline of its own.
+    pub baseline: Vec<Option<usize>>,
+    /// Confidence in percent (80, 90, 95, 98, 99, 99.5).
+    pub confidence: f64,
+    /// Margin of equivalence as a ratio (0.02 = 2 %).
+    pub margin: f64,
+    /// The figure that is compared.
+    pub figure: Figure,
+}
+
+impl Plan {
+    /// Index of the baseline variant that `variant` is compared with, or
+    /// `None` when it is a baseline itself.
+    pub fn baseline_of(&self, variant: usize) -> Option<usize> {
+        let levels: Vec<usize> = self.variants[variant]
+            .levels
+            .iter()
+            .zip(&self.compare.baseline)
+            .map(|(&level, base)| base.unwrap_or(level))
+            .collect();
+        if levels == self.variants[variant].levels {
+            return None;
+        }
+        self.variants.iter().position(|v| v.levels == levels)
+    }
+}

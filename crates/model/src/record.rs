@@ -1,0 +1,169 @@
+//! What a run leaves: raw observations, never a summary.
+
+use crate::warning::Warning;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// One run: one start of the DUT in one variant, with its trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Index of the run in the plan.
+    pub run: u32,
+    /// Block (stream in an alternation).
+    pub block: u32,
+    /// Variants measured; one, except in an alternation.
+    pub variants: Vec<usize>,
+    /// Identity stamped into every packet of this run.
+    pub run_id: u32,
+    /// Wall clock at the start, RFC 3339, UTC.
+    pub started_at: String,
+    /// The trial.
+    pub trial: TrialRecord,
+    /// Facts of this run: settings read back, sender, CPU placement.
+    pub facts: BTreeMap<String, String>,
+    /// Doubts, with their evidence.
+    pub warnings: Vec<Warning>,
+    /// Time spent outside the traffic, by step, in nanoseconds, in order.
+    pub overhead_ns: Vec<(String, u64)>,
+}
+
+/// Counts of one phase of a trial, in packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Packets that measurably left the sender.
+    pub offered: u64,
+    /// Packets of this run that arrived at the receiver.
+    pub forwarded: u64,
+}
+
+impl Counts {
+    /// Offered minus forwarded; negative only when the count is broken, and
+    /// then a warning says so.
+    pub fn lost(self) -> i64 {
+        self.offered as i64 - self.forwarded as i64
+    }
+    /// Lost over offered; 0 when nothing was offered.
+    pub fn loss_ratio(self) -> f64 {
+        if self.offered == 0 { 0.0 } else { self.lost() as f64 / self.offered as f64 }
+    }
+}
+
+/// Observations of one trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrialRecord {
+    /// Length of the window as measured, in nanoseconds.
+    pub window_ns: u64,
+    /// Packets that were asked for in the window; none for the maximum rate.
+    pub intended: Option<u64>,
+    /// Packets sent in the window, and those of them that arrived (also
+    /// during the drain: every packet carries the phase it was sent in).
+    pub window: Counts,
+    /// The same over the whole trial, warm-up included.
+    pub total: Counts,
+    /// Packets at the receiver that carry another run's identity.
+    pub foreign: u64,
+    /// Packets at the receiver that carry no stamp (neighbour discovery ...).
+    pub unstamped: u64,
+    /// Flows seen at the receiver, of those sent; none when not counted.
+    pub flows_seen: Option<u32>,
+    /// How long the last packets took to drain, in nanoseconds.
+    pub drain_ns: u64,
+    /// Raw samples of the window, in order.
+    pub samples: Vec<Sample>,
+    /// Counters of the DUT: difference over the whole trial, by name.
+    pub counters: Vec<Counter>,
+    /// CPU time during the window.
+    pub cpus: Vec<CpuTime>,
+}
+
+/// One raw sample of the window.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Start, in nanoseconds after the opening of the window.
+    pub at_ns: u64,
+    /// Length in nanoseconds, as measured.
+    pub duration_ns: u64,
+    /// Packets that left the sender.
+    pub offered: u64,
+    /// Packets that arrived at the receiver.
+    pub forwarded: u64,
+    /// Time stolen by the hypervisor from the DUT's CPUs, in nanoseconds (the
+    /// kernel's resolution is 10 ms).
+    pub stolen_ns: u64,
+    /// Variant in force (alternation; else the run's own).
+    pub variant: usize,
+    /// Number of the slice of an alternation, from 0; 0 otherwise.
+    pub slice: u32,
+    /// False while a switch settles: not counted.
+    pub valid: bool,
+}
+
+/// A DUT counter over the trial.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counter {
+    /// Name, e.g. `d0 rx_packets`.
+    pub name: String,
+    /// Value before.
+    pub before: u64,
+    /// Value after.
+    pub after: u64,
+}
+
+impl Counter {
+    /// Increase over the trial.
+    pub fn delta(&self) -> u64 {
+        self.after.wrapping_sub(self.before)
+    }
+}
+
+/// CPU time of one CPU during the window, in nanoseconds (`/proc/stat`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuTime {
+    /// CPU number.
+    pub cpu: u16,
+    /// Role: `sender`, `dut`, `sender+dut` or `other`.
+    pub role: String,
+    /// User and nice.
+    pub user_ns: u64,
+    /// System.
+    pub system_ns: u64,
+    /// Interrupts and softirqs.
+    pub softirq_ns: u64,
+    /// Idle and waiting.
+    pub idle_ns: u64,
+    /// Stolen by the hypervisor.
+    pub stolen_ns: u64,
+}
+
+/// What sender and receiver reach without a DUT, measured on the same testbed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// Testbed, arrangement, engine, senders: everything that the figure holds for.
+    pub testbed: String,
+    /// `inet` or `inet6`.
+    pub family: String,
+    /// Frame size with FCS, bytes.
+    pub frame_size: u16,
+    /// Rates of the trials, packets per second.
+    pub rates_pps: Vec<f64>,
+    /// Wall clock, RFC 3339, UTC.
+    pub measured_at: String,
+}
+
+impl Calibration {
+    /// Median of the trials (mean of the two middle ones when even).
+    pub fn median_pps(&self) -> f64 {
+        let mut sorted = self.rates_pps.clone();
+        sorted.sort_by(f64::total_cmp);
+        let n = sorted.len();
+        match n {
+            0 => f64::NAN,
+            _ if n % 2 == 1 => sorted[n / 2],
+            _ => (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0,
+        }
+    }
+}
+
+/// The surroundings of one invocation: section -> name -> value.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Environment(pub BTreeMap<String, BTreeMap<String, String>>);

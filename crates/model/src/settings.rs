@@ -1,0 +1,230 @@
+//! One variant's complete settings: everything that a testbed needs to know.
+//!
+//! The base comes from `[testbed]`, `[dut]`, `[traffic]`; a factor's level lays
+//! its own values over it. Nothing here is optional that has a default.
+
+use crate::units::FrameSize;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// All settings of one variant.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Where the packets flow.
+    pub testbed: TestbedSettings,
+    /// What forwards them.
+    pub dut: DutSettings,
+    /// What is sent.
+    pub traffic: TrafficSettings,
+}
+
+/// Kind of testbed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TestbedKind {
+    /// The best that this machine permits: `netns`, else `sim`.
+    Auto,
+    /// Linux network namespaces joined by veth pairs.
+    Netns,
+    /// A simulated device of known capacity.
+    Sim,
+}
+
+/// How sender, DUT and receiver share the machine's CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Arrangement {
+    /// Sender on CPUs of its own, DUT and receiver on others: the DUT is
+    /// overloaded and drops, as in a rack.
+    Open,
+    /// Each sending CPU generates, forwards and counts its own packets, run to
+    /// completion: nothing is dropped, the rate is 1 / (cost of all three).
+    Closed,
+}
+
+/// Mechanism that puts frames on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Engine {
+    /// The fastest one whose probe succeeds.
+    Auto,
+    /// XDP live frames (`BPF_PROG_RUN`).
+    Xdp,
+    /// AF_XDP socket.
+    Xsk,
+    /// AF_PACKET socket with qdisc bypass.
+    Packet,
+}
+
+/// `[testbed]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TestbedSettings {
+    /// Kind of testbed.
+    pub kind: TestbedKind,
+    /// CPU arrangement.
+    pub arrangement: Arrangement,
+    /// Number of sending threads, one CPU each (1 in the open arrangement).
+    pub senders: u16,
+    /// Sending mechanism.
+    pub engine: Engine,
+    /// Parameters of the simulated device (used by `sim` only).
+    pub sim: SimSettings,
+}
+
+/// `[testbed.sim]`: the simulated device's law. Its truth is computed from
+/// these numbers and the variant's settings, never from what was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SimSettings {
+    /// Packets per second that the device forwards in the base variant.
+    pub capacity_pps: f64,
+    /// Coefficient of variation between runs (0.01 = 1 %).
+    pub noise: f64,
+    /// Share of the noise's variance that is an AR(1) drift from run to run (0 to 1).
+    pub drift: f64,
+    /// Lag-1 correlation of that drift.
+    pub phi: f64,
+    /// Coefficient of variation of intervals within a run.
+    pub jitter: f64,
+    /// Loss ratio below capacity (RFC 2544 frame loss), 0 to 1.
+    pub loss: f64,
+    /// What the simulated sender reaches at most, in packets per second.
+    pub ceiling_pps: f64,
+    /// Factor on the capacity by "setting=label", e.g. "firewall=stateful" = 0.8.
+    pub effect: BTreeMap<String, f64>,
+    /// When true a run takes its real time; when false it returns at once.
+    pub realtime: bool,
+}
+
+/// Kind of device under test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DutKind {
+    /// The Linux kernel's own forwarding.
+    Linux,
+}
+
+/// Firewall of the DUT.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", tag = "kind", content = "value")]
+pub enum Firewall {
+    /// No table is loaded.
+    None,
+    /// Filter without state: a forward hook that accepts, `rules` non-matching
+    /// rules before (default 1).
+    Stateless,
+    /// Connection tracking: established accepted, new accepted by rule.
+    Stateful,
+    /// Forward hook with this many rules that do not match, then accept
+    /// (`"rules:100"`; `"rules:0"` is an empty hook).
+    Rules(u32),
+    /// Text of a ruleset file, as `nft -f` reads it.
+    Ruleset {
+        /// File name as written in the experiment.
+        file: String,
+        /// Its text (so that the plan's hash covers it).
+        text: String,
+    },
+}
+
+/// How the DUT's receive work is scheduled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Napi {
+    /// `threaded` in the open arrangement, `softirq` in the closed one.
+    Auto,
+    /// NAPI polls in kernel threads that are pinned to the DUT's CPUs.
+    Threaded,
+    /// NAPI polls in softirq context of the CPU that raised it.
+    Softirq,
+}
+
+/// `[dut]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DutSettings {
+    /// Kind of DUT.
+    pub kind: DutKind,
+    /// Number of static routes (at least 2: one to each side).
+    pub routes: u32,
+    /// Firewall.
+    pub firewall: Firewall,
+    /// ICMP redirect allowed.
+    pub icmp_redirect: bool,
+    /// Generic receive/segmentation offloads allowed.
+    pub offloads: bool,
+    /// Receive and transmit queue pairs of each DUT interface.
+    pub queues: u16,
+    /// Bind each outgoing queue to a CPU of the same number (XPS).
+    pub bind_queues: bool,
+    /// NAPI placement.
+    pub napi: Napi,
+    /// Receive packet steering: hexadecimal CPU mask, empty for off.
+    pub rps: String,
+    /// sysctls, dotted name to value.
+    pub sysctl: BTreeMap<String, String>,
+}
+
+/// Address family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Family {
+    /// IPv4.
+    Inet,
+    /// IPv6.
+    Inet6,
+}
+
+impl Family {
+    /// The name used in files and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Family::Inet => "inet",
+            Family::Inet6 => "inet6",
+        }
+    }
+}
+
+/// Flows as a product of address ranges: `sources x destinations` 5-tuples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flows {
+    /// Number of source addresses.
+    pub sources: u32,
+    /// Number of destination addresses.
+    pub destinations: u32,
+}
+
+impl Flows {
+    /// Number of distinct 5-tuples.
+    pub fn count(self) -> u32 {
+        self.sources * self.destinations
+    }
+}
+
+/// Intended load.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", tag = "kind", content = "value")]
+pub enum Rate {
+    /// As fast as the sender can.
+    Max,
+    /// Packets per second.
+    Pps(f64),
+    /// Share of the calibrated ceiling, 0 to 1.
+    Ceiling(f64),
+    /// L2 bits per second (frame with FCS).
+    Bps(f64),
+}
+
+/// `[traffic]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrafficSettings {
+    /// Address family.
+    pub family: Family,
+    /// Frame size with FCS. The smallest frame of inet6 that carries the stamp
+    /// is 84 bytes; a smaller one asked for is raised and said so.
+    pub frame_size: FrameSize,
+    /// Flows.
+    pub flows: Flows,
+    /// Intended load.
+    pub rate: Rate,
+    /// Write the sending time into every packet.
+    pub timestamps: bool,
+}

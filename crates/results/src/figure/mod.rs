@@ -1,0 +1,1 @@
+//! Pictures: SVG written by hand, PNG rendered from it.

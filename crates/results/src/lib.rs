@@ -1,0 +1,10 @@
+//! Keeps, counts and shows what runs found.
+//!
+//! [`store`] keeps raw observations; [`stats`] counts; [`figure`] draws;
+//! [`report`] writes. Nothing here measures, and nothing here knows an
+//! operating system's network: every report can be rebuilt from a store alone.
+
+pub mod figure;
+pub mod report;
+pub mod stats;
+pub mod store;
