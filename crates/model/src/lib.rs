@@ -7,13 +7,20 @@
 //! This crate does no I/O, reads no clock and knows no operating system: a plan
 //! is a function of the file's text and the seed, nothing else.
 
+pub mod diagnostic;
+pub mod experiment;
 pub mod plan;
 pub mod record;
+pub mod schema;
 pub mod settings;
+pub mod spec;
+pub mod suggest;
 pub mod units;
 pub mod warning;
 
-pub use plan::{Plan, PlannedRun, Variant};
+pub use diagnostic::{Diagnostic, Diagnostics};
+pub use experiment::Experiment;
+pub use plan::{Plan, PlannedRun, Variant, load};
 pub use record::{Calibration, RunRecord};
 pub use settings::Settings;
 pub use warning::Warning;

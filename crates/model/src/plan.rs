@@ -1,4 +1,13 @@
 //! The plan: every run of an experiment in its order.
+//!
+//! [`load`] makes one from a file's text; this file holds what a plan is.
+
+mod build;
+mod describe;
+mod order;
+
+pub use build::{INET6_FRAME_MIN, load, plan};
+pub use describe::{Difference, Estimate};
 
 use crate::settings::Settings;
 use serde::{Deserialize, Serialize};

@@ -6,6 +6,7 @@
 use crate::units::FrameSize;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// All settings of one variant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,6 +17,41 @@ pub struct Settings {
     pub dut: DutSettings,
     /// What is sent.
     pub traffic: TrafficSettings,
+}
+
+impl Default for Settings {
+    /// What holds when a file says nothing; the tables of keys write the same
+    /// values for readers, and a test compares them.
+    fn default() -> Self {
+        Self {
+            testbed: TestbedSettings {
+                kind: TestbedKind::Auto,
+                arrangement: Arrangement::Open,
+                senders: 1,
+                engine: Engine::Auto,
+                sim: SimSettings::default(),
+            },
+            dut: DutSettings {
+                kind: DutKind::Linux,
+                routes: 2,
+                firewall: Firewall::None,
+                icmp_redirect: false,
+                offloads: false,
+                queues: 1,
+                bind_queues: false,
+                napi: Napi::Auto,
+                rps: String::new(),
+                sysctl: BTreeMap::new(),
+            },
+            traffic: TrafficSettings {
+                family: Family::Inet,
+                frame_size: FrameSize(64),
+                flows: Flows { sources: 20, destinations: 100 },
+                rate: Rate::Max,
+                timestamps: false,
+            },
+        }
+    }
 }
 
 /// Kind of testbed.
@@ -42,6 +78,16 @@ pub enum Arrangement {
     Closed,
 }
 
+impl Arrangement {
+    /// The name used in files and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Arrangement::Open => "open",
+            Arrangement::Closed => "closed",
+        }
+    }
+}
+
 /// Mechanism that puts frames on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -54,6 +100,18 @@ pub enum Engine {
     Xsk,
     /// AF_PACKET socket with qdisc bypass.
     Packet,
+}
+
+impl Engine {
+    /// The name used in files and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Engine::Auto => "auto",
+            Engine::Xdp => "xdp",
+            Engine::Xsk => "xsk",
+            Engine::Packet => "packet",
+        }
+    }
 }
 
 /// `[testbed]`.
@@ -95,6 +153,23 @@ pub struct SimSettings {
     pub realtime: bool,
 }
 
+impl Default for SimSettings {
+    /// A device about as fast, and a bit steadier, than one core of a virtual machine.
+    fn default() -> Self {
+        Self {
+            capacity_pps: 1.6e6,
+            noise: 0.02,
+            drift: 0.0,
+            phi: 0.9,
+            jitter: 0.03,
+            loss: 0.0,
+            ceiling_pps: 5e6,
+            effect: BTreeMap::new(),
+            realtime: false,
+        }
+    }
+}
+
 /// Kind of device under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -126,6 +201,19 @@ pub enum Firewall {
     },
 }
 
+impl fmt::Display for Firewall {
+    /// As an experiment file writes it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Firewall::None => f.write_str("none"),
+            Firewall::Stateless => f.write_str("stateless"),
+            Firewall::Stateful => f.write_str("stateful"),
+            Firewall::Rules(rules) => write!(f, "rules:{rules}"),
+            Firewall::Ruleset { file, .. } => f.write_str(file),
+        }
+    }
+}
+
 /// How the DUT's receive work is scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -136,6 +224,17 @@ pub enum Napi {
     Threaded,
     /// NAPI polls in softirq context of the CPU that raised it.
     Softirq,
+}
+
+impl Napi {
+    /// The name used in files and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Napi::Auto => "auto",
+            Napi::Threaded => "threaded",
+            Napi::Softirq => "softirq",
+        }
+    }
 }
 
 /// `[dut]`.
@@ -199,6 +298,13 @@ impl Flows {
     }
 }
 
+impl fmt::Display for Flows {
+    /// Sources, destinations and their product.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({} x {})", self.count(), self.sources, self.destinations)
+    }
+}
+
 /// Intended load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "kind", content = "value")]
@@ -211,6 +317,25 @@ pub enum Rate {
     Ceiling(f64),
     /// L2 bits per second (frame with FCS).
     Bps(f64),
+}
+
+impl fmt::Display for Rate {
+    /// As an experiment file writes it, with the prefix that leaves the number short.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (value, unit) = match *self {
+            Rate::Max => return f.write_str("max"),
+            // Rounded, since 0.07 times 100 is not 7 in binary.
+            Rate::Ceiling(share) => return write!(f, "{}%", (share * 1e8).round() / 1e6),
+            Rate::Pps(pps) => (pps, "pps"),
+            Rate::Bps(bps) => (bps, "bit/s"),
+        };
+        match value {
+            v if v >= 1e9 => write!(f, "{}G{unit}", v / 1e9),
+            v if v >= 1e6 => write!(f, "{}M{unit}", v / 1e6),
+            v if v >= 1e3 => write!(f, "{}k{unit}", v / 1e3),
+            v => write!(f, "{v}{unit}"),
+        }
+    }
 }
 
 /// `[traffic]`.

@@ -1,0 +1,157 @@
+//! Faults of an experiment file: each names the thing, the place and the next step.
+//!
+//! Reading a file never stops at the first fault; [`Diagnostics`] holds them
+//! all and renders each with its line and a caret.
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use std::fmt;
+use std::ops::Range;
+
+/// One fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// What is wrong, naming the thing.
+    pub message: String,
+    /// Where: bytes of the file's text.
+    pub span: Range<usize>,
+    /// What stands there, beside the caret; may be empty.
+    pub label: String,
+    /// A second place that matters, with what it is.
+    pub context: Option<(Range<usize>, String)>,
+    /// What to do next.
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    /// A fault at `span`.
+    pub fn new(span: Range<usize>, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { message, span, label: String::new(), context: None, help: None }
+    }
+    /// Says what stands at the place.
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = label.into();
+        self
+    }
+    /// Points at a second place.
+    pub fn context(mut self, span: Range<usize>, label: impl Into<String>) -> Self {
+        self.context = Some((span, label.into()));
+        self
+    }
+    /// True when `span` is its second place.
+    pub(crate) fn points_to(&self, span: &Range<usize>) -> bool {
+        self.context.as_ref().is_some_and(|(place, _)| place == span)
+    }
+    /// Says what to do next.
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+    /// Says what to do next: the nearest right word if there is one, else all of them.
+    pub fn suggest(self, word: &str, candidates: &[&str], what: &str) -> Self {
+        match crate::suggest::nearest(word, candidates.iter().copied()) {
+            Some(near) => self.help(format!("did you mean `{near}`?")),
+            None if candidates.is_empty() => self,
+            None => self.help(format!("{what}: {}", candidates.join(", "))),
+        }
+    }
+}
+
+/// All faults of one file, in the order of their places. Never empty when
+/// returned as an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostics {
+    /// The file as the user named it.
+    pub path: String,
+    /// Its text.
+    pub text: String,
+    /// The faults.
+    pub list: Vec<Diagnostic>,
+}
+
+impl Diagnostics {
+    /// Collects faults and puts them in the order of their places.
+    pub fn new(path: &str, text: &str, mut list: Vec<Diagnostic>) -> Self {
+        list.sort_by_key(|fault| fault.span.start);
+        Self { path: path.to_owned(), text: text.to_owned(), list }
+    }
+
+    /// All faults as text for a terminal, with or without colour, ending with
+    /// their count.
+    pub fn render(&self, colour: bool) -> String {
+        let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+        let mut out = String::new();
+        for fault in &self.list {
+            out.push_str(&self.render_one(fault, &renderer));
+            out.push_str("\n\n");
+        }
+        let noun = if self.list.len() == 1 { "fault" } else { "faults" };
+        out.push_str(&format!("{} {noun} in {}\n", self.list.len(), self.path));
+        out
+    }
+
+    fn render_one(&self, fault: &Diagnostic, renderer: &Renderer) -> String {
+        let mut primary = AnnotationKind::Primary.span(self.clamp(&fault.span));
+        if !fault.label.is_empty() {
+            primary = primary.label(fault.label.as_str());
+        }
+        let mut snippet =
+            Snippet::source(self.text.as_str()).path(self.path.as_str()).annotation(primary);
+        if let Some((span, label)) = &fault.context {
+            snippet = snippet
+                .annotation(AnnotationKind::Context.span(self.clamp(span)).label(label.as_str()));
+        }
+        let mut group = Level::ERROR.primary_title(fault.message.as_str()).element(snippet);
+        if let Some(help) = &fault.help {
+            group = group.element(Level::HELP.message(help.as_str()));
+        }
+        renderer.render(&[group])
+    }
+
+    /// The renderer slices the text: a span outside it, or within a character, would panic.
+    fn clamp(&self, span: &Range<usize>) -> Range<usize> {
+        let inside = |at: usize| {
+            let at = at.min(self.text.len());
+            (0..=at).rev().find(|&i| self.text.is_char_boundary(i)).unwrap_or(0)
+        };
+        let start = inside(span.start);
+        start..inside(span.end).max(start)
+    }
+}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(false))
+    }
+}
+
+impl std::error::Error for Diagnostics {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_outside_the_text_or_inside_a_character_do_not_panic() {
+        let text = "title = \"é\"\n";
+        for start in 0..text.len() + 3 {
+            for end in start..text.len() + 5 {
+                let fault = Diagnostic::new(start..end, "fault").context(end..end + 1, "here");
+                let all = Diagnostics::new("x.toml", text, vec![fault]);
+                assert!(all.render(false).contains("fault"));
+            }
+        }
+        assert!(
+            Diagnostics::new("x.toml", "", vec![Diagnostic::new(0..0, "empty")])
+                .render(true)
+                .contains("empty")
+        );
+    }
+
+    #[test]
+    fn colour_is_there_only_when_asked_for() {
+        let all = Diagnostics::new("x.toml", "a = 1\n", vec![Diagnostic::new(0..1, "fault")]);
+        assert!(all.render(true).contains('\u{1b}'));
+        assert!(!all.render(false).contains('\u{1b}'));
+    }
+}

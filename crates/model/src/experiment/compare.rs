@@ -1,0 +1,71 @@
+//! `[compare]`: which variants are compared with which.
+
+use crate::diagnostic::Diagnostic;
+use crate::plan::{Compare, Figure};
+use crate::spec::{FactorSpec, Spec};
+use toml::Spanned;
+
+pub(super) fn compare_of(spec: &Spec, faults: &mut Vec<Diagnostic>) -> Compare {
+    let baseline = match &spec.compare.baseline {
+        Some(written) => written_baseline(spec, written, faults),
+        None => default_baseline(spec),
+    };
+    Compare {
+        baseline,
+        confidence: spec.compare.confidence.unwrap_or(95.0),
+        margin: spec.compare.margin.unwrap_or(0.02),
+        figure: spec.compare.figure.unwrap_or(Figure::Auto),
+    }
+}
+
+/// The first level of one factor. Address families and frame sizes differ for
+/// reasons that nobody asks about, so they are compared only when nothing else is.
+fn default_baseline(spec: &Spec) -> Vec<Option<usize>> {
+    let dull =
+        |factor: &&FactorSpec, names: &[&str]| names.contains(&factor.name.get_ref().as_str());
+    let names = || spec.factors.iter();
+    let compared = names()
+        .find(|factor| !dull(factor, &["family", "frame_size"]))
+        .or_else(|| names().find(|factor| !dull(factor, &["family"])))
+        .or_else(|| names().next())
+        .map(|factor| factor.name.get_ref().clone());
+    names().map(|factor| (Some(factor.name.get_ref()) == compared.as_ref()).then_some(0)).collect()
+}
+
+/// The levels that the user names; other factors are not compared across.
+fn written_baseline(
+    spec: &Spec,
+    written: &[(Spanned<String>, Spanned<String>)],
+    faults: &mut Vec<Diagnostic>,
+) -> Vec<Option<usize>> {
+    let mut baseline = vec![None; spec.factors.len()];
+    let names: Vec<&str> =
+        spec.factors.iter().map(|factor| factor.name.get_ref().as_str()).collect();
+    for (name, label) in written {
+        let Some(index) = names.iter().position(|known| known == name.get_ref()) else {
+            if !spec.factors_incomplete {
+                let message =
+                    format!("the baseline names `{}`, which is no factor", name.get_ref());
+                let fault = Diagnostic::new(name.span(), message);
+                faults.push(match names.as_slice() {
+                    [] => fault.help("this experiment has no [[factor]]"),
+                    _ => fault.suggest(name.get_ref(), &names, "factors"),
+                });
+            }
+            continue;
+        };
+        let factor = &spec.factors[index];
+        let labels: Vec<&str> =
+            factor.levels.iter().map(|level| level.label.get_ref().as_str()).collect();
+        baseline[index] = labels.iter().position(|known| known == label.get_ref());
+        if baseline[index].is_none() && !factor.incomplete {
+            let message = format!("`{}` is no level of `{}`", label.get_ref(), name.get_ref());
+            faults.push(
+                Diagnostic::new(label.span(), message)
+                    .context(factor.name.span(), "the factor")
+                    .suggest(label.get_ref(), &labels, "levels"),
+            );
+        }
+    }
+    baseline
+}

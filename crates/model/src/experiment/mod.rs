@@ -1,0 +1,172 @@
+//! What an experiment file means: base settings, factors, phases, design and
+//! comparison, judged together. After this everything may rely on it.
+//!
+//! Single values were judged when they were read ([`crate::spec`]).
+
+mod check;
+mod compare;
+
+use crate::diagnostic::Diagnostic;
+use crate::plan::{Change, Compare, Design, Factor, Level, Trial};
+use crate::settings::Settings;
+use crate::spec::{Setting, Spec};
+use toml::Spanned;
+
+/// A valid experiment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Experiment {
+    /// Short name: the file's stem.
+    pub name: String,
+    /// Title of the report.
+    pub title: String,
+    /// Version of the file's format.
+    pub version: u32,
+    /// Settings of the base, as written.
+    pub base: Settings,
+    /// The factors in the order of the file.
+    pub factors: Vec<ExperimentFactor>,
+    /// Phases of a trial.
+    pub trial: Trial,
+    /// Design.
+    pub design: Design,
+    /// What is compared with what.
+    pub compare: Compare,
+}
+
+/// A factor, and what each of its levels lays over the base.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExperimentFactor {
+    /// As the plan shows it.
+    pub factor: Factor,
+    /// The settings of each level.
+    pub settings: Vec<Vec<Setting>>,
+}
+
+/// Most variants of an experiment; more is a slip, not a plan.
+pub const VARIANTS_MAX: usize = 4096;
+/// Most runs of an experiment.
+pub const RUNS_MAX: usize = 1_000_000;
+
+impl Experiment {
+    /// Judges what was written. `path` names the file; its stem names the experiment.
+    ///
+    /// Gives the experiment and every fault; it is valid only when there is none.
+    pub fn new(path: &str, spec: &Spec) -> (Experiment, Vec<Diagnostic>) {
+        let mut faults = Vec::new();
+        let name = stem(path);
+        let factors: Vec<ExperimentFactor> = spec.factors.iter().map(meaning_of).collect();
+        let experiment = Experiment {
+            title: spec.title.clone().unwrap_or_else(|| name.clone()),
+            name,
+            version: 1,
+            base: base_of(spec),
+            trial: trial_of(spec),
+            design: design_of(spec),
+            compare: compare::compare_of(spec, &mut faults),
+            factors,
+        };
+        check::factors(spec, &mut faults);
+        check::size(spec, &experiment, &mut faults);
+        check::trial(spec, &experiment.trial, &mut faults);
+        check::alternation(spec, &experiment, &mut faults);
+        check::effects(spec, &experiment, &mut faults);
+        check::variants(spec, &experiment, &mut faults);
+        (experiment, faults)
+    }
+
+    /// Every combination of levels: for each factor the index of the level. The
+    /// last factor changes fastest.
+    pub fn combinations(&self) -> Vec<Vec<usize>> {
+        let mut all = vec![Vec::new()];
+        for factor in &self.factors {
+            let levels = factor.settings.len();
+            all = all
+                .into_iter()
+                .flat_map(|head| {
+                    (0..levels).map(move |level| {
+                        let mut combination = head.clone();
+                        combination.push(level);
+                        combination
+                    })
+                })
+                .collect();
+        }
+        all
+    }
+}
+
+/// File name without folders and without its last extension.
+fn stem(path: &str) -> String {
+    let file = path.rsplit(['/', '\\']).next().unwrap_or(path);
+    let stem = file.strip_suffix(".toml").unwrap_or(file);
+    if stem.is_empty() { "experiment".to_owned() } else { stem.to_owned() }
+}
+
+fn base_of(spec: &Spec) -> Settings {
+    let mut base = Settings::default();
+    for setting in &spec.settings {
+        setting.get_ref().apply(&mut base);
+    }
+    base.testbed.kind = spec.kind.unwrap_or(base.testbed.kind);
+    base.dut.kind = spec.dut_kind.unwrap_or(base.dut.kind);
+    base.testbed.sim = spec.sim.clone();
+    base.testbed.sim.effect =
+        spec.effects.iter().map(|(name, factor)| (name.get_ref().clone(), *factor)).collect();
+    base
+}
+
+fn meaning_of(spec: &crate::spec::FactorSpec) -> ExperimentFactor {
+    let levels = spec.levels.iter().map(|level| Level {
+        label: level.label.get_ref().clone(),
+        number: level.number,
+        changes: level.settings.iter().map(|setting| change_of(setting.get_ref())).collect(),
+    });
+    let settings = spec
+        .levels
+        .iter()
+        .map(|level| level.settings.iter().map(|setting| setting.get_ref().clone()).collect());
+    ExperimentFactor {
+        factor: Factor { name: spec.name.get_ref().clone(), levels: levels.collect() },
+        settings: settings.collect(),
+    }
+}
+
+fn change_of(setting: &Setting) -> Change {
+    Change { setting: setting.name(), value: setting.value(), live: setting.is_live() }
+}
+
+fn trial_of(spec: &Spec) -> Trial {
+    Trial {
+        warmup_ns: value_or(&spec.trial.warmup, 300_000_000),
+        duration_ns: value_or(&spec.trial.duration, 1_000_000_000),
+        drain_ns: value_or(&spec.trial.drain, 200_000_000),
+        interval_ns: value_or(&spec.trial.interval, 100_000_000),
+        slice_ns: value_or(&spec.trial.slice, 20_000_000),
+    }
+}
+
+fn design_of(spec: &Spec) -> Design {
+    Design {
+        blocks: value_or(&spec.design.blocks, 5),
+        seed: value_or(&spec.design.seed, 1),
+        alternate_ns: spec.design.alternate.as_ref().map(|spanned| *spanned.get_ref()),
+        settle_ns: value_or(&spec.design.settle, 40_000_000),
+    }
+}
+
+fn value_or<T: Copy>(written: &Option<Spanned<T>>, default: T) -> T {
+    written.as_ref().map_or(default, |spanned| *spanned.get_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_stems() {
+        assert_eq!(stem("experiments/demo.toml"), "demo");
+        assert_eq!(stem("demo"), "demo");
+        assert_eq!(stem("a.b.toml"), "a.b");
+        assert_eq!(stem("x/.toml"), "experiment");
+    }
+}

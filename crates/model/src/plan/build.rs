@@ -1,0 +1,155 @@
+//! From an experiment to its plan.
+
+use super::order::Order;
+use super::{Factor, Plan, PlannedRun, Variant};
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::experiment::Experiment;
+use crate::settings::{Family, Settings};
+use crate::spec::{self, Loader};
+use crate::units::FrameSize;
+use sha2::{Digest, Sha256};
+
+/// Smallest inet6 frame that carries the stamp: 62 bytes of headers (Ethernet
+/// 14, IPv6 40, UDP 8), 18 of stamp, 4 of FCS. An inet frame of 64 bytes has 42
+/// of headers and carries the same 18.
+pub const INET6_FRAME_MIN: FrameSize = FrameSize(84);
+
+/// Reads, judges and plans an experiment file. `path` is what the user called
+/// it; `loader` reads the files that it names (rulesets), relative to it.
+///
+/// # Errors
+/// Every fault of the file at once.
+pub fn load(path: &str, text: &str, loader: &Loader) -> Result<Plan, Diagnostics> {
+    let (spec, mut faults) = spec::parse(text, loader);
+    let experiment = spec.map(|spec| {
+        let (experiment, more) = Experiment::new(path, &spec);
+        faults.extend(more);
+        experiment
+    });
+    match experiment {
+        Some(experiment) if faults.is_empty() => Ok(plan(&experiment)),
+        _ => {
+            if faults.is_empty() {
+                faults.push(Diagnostic::new(0..0, "the file can't be read as TOML"));
+            }
+            Err(Diagnostics::new(path, text, faults))
+        }
+    }
+}
+
+/// Lists every variant and every run of an experiment in its order.
+pub fn plan(experiment: &Experiment) -> Plan {
+    let mut notes = Vec::new();
+    let mut base = experiment.base.clone();
+    raise_frame(&mut base, &mut notes);
+    let variants = variants_of(experiment, &mut notes);
+    let mut plan = Plan {
+        name: experiment.name.clone(),
+        title: experiment.title.clone(),
+        version: experiment.version,
+        factors: experiment.factors.iter().map(|factor| factor.factor.clone()).collect(),
+        runs: runs_of(experiment, variants.len()),
+        variants,
+        trial: experiment.trial,
+        design: experiment.design,
+        compare: experiment.compare.clone(),
+        base,
+        notes,
+        hash: String::new(),
+    };
+    plan.hash = hash_of(&plan);
+    plan
+}
+
+fn variants_of(experiment: &Experiment, notes: &mut Vec<String>) -> Vec<Variant> {
+    let mut variants = Vec::new();
+    for (index, levels) in experiment.combinations().into_iter().enumerate() {
+        let mut settings = experiment.base.clone();
+        for (factor, &level) in experiment.factors.iter().zip(&levels) {
+            factor.settings[level].iter().for_each(|setting| setting.apply(&mut settings));
+        }
+        raise_frame(&mut settings, notes);
+        let factors = experiment.factors.iter().map(|factor| &factor.factor);
+        variants.push(Variant { index, label: label_of(factors, &levels), levels, settings });
+    }
+    variants
+}
+
+fn label_of<'a>(factors: impl Iterator<Item = &'a Factor>, levels: &[usize]) -> String {
+    let labels: Vec<&str> =
+        factors.zip(levels).map(|(factor, &level)| factor.levels[level].label.as_str()).collect();
+    if labels.is_empty() { "all".to_owned() } else { labels.join(", ") }
+}
+
+/// Raises an inet6 frame that could not carry the stamp, and notes it once.
+fn raise_frame(settings: &mut Settings, notes: &mut Vec<String>) {
+    let traffic = &mut settings.traffic;
+    if traffic.family != Family::Inet6 || traffic.frame_size >= INET6_FRAME_MIN {
+        return;
+    }
+    let note = format!(
+        "inet6: frames of {} raised to {}, the smallest that carry the stamp (62 bytes of headers, 18 of stamp, 4 of FCS); inet frames of 64 bytes carry the same 18",
+        traffic.frame_size, INET6_FRAME_MIN
+    );
+    if !notes.contains(&note) {
+        notes.push(note);
+    }
+    traffic.frame_size = INET6_FRAME_MIN;
+}
+
+fn runs_of(experiment: &Experiment, variants: usize) -> Vec<PlannedRun> {
+    let mut order = Order::new(experiment.design.seed);
+    let mut runs = Vec::new();
+    let mut index = 0;
+    for block in 0..experiment.design.blocks {
+        let shuffled = order.permutation(variants);
+        let cycles: Vec<Vec<usize>> = match experiment.design.alternate_ns {
+            Some(_) => vec![mirrored(shuffled)],
+            None => shuffled.into_iter().map(|variant| vec![variant]).collect(),
+        };
+        for variants in cycles {
+            runs.push(PlannedRun { index, block, variants });
+            index += 1;
+        }
+    }
+    runs
+}
+
+/// A B .. then .. B A: a drift that is linear in time cancels within the cycle.
+fn mirrored(mut cycle: Vec<usize>) -> Vec<usize> {
+    cycle.extend(cycle.clone().into_iter().rev());
+    cycle
+}
+
+/// SHA-256 over the plan as JSON with an empty hash, first 16 hexadecimal digits.
+fn hash_of(plan: &Plan) -> String {
+    // A plan is strings, integers and finite numbers under string keys: its
+    // serialisation can't fail. Should it ever, the hash of nothing would show.
+    let json = serde_json::to_vec(plan).unwrap_or_default();
+    Sha256::digest(&json).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Plan {
+    /// True when the hash is that of the contents; false for a plan that was altered.
+    pub fn is_intact(&self) -> bool {
+        hash_of(&Plan { hash: String::new(), ..self.clone() }) == self.hash
+    }
+
+    /// Identity of the run at `index` in [`Plan::runs`], stamped into its
+    /// packets. Derived from hash and index, unique within the plan, never 0.
+    pub fn run_id(&self, index: u32) -> u32 {
+        let base = u32::from_str_radix(self.hash.get(..8).unwrap_or("0"), 16).unwrap_or(0) >> 1;
+        // 1 .. 2^32 - 1 without wrapping for any index below 2^31, so never 0,
+        // which alone would be mixed to 0.
+        mix(base.wrapping_add(1).wrapping_add(index))
+    }
+}
+
+/// A bijection of 32 bits that spreads neighbours (the finaliser of MurmurHash3).
+fn mix(mut x: u32) -> u32 {
+    x ^= x >> 16;
+    x = x.wrapping_mul(0x85eb_ca6b);
+    x ^= x >> 13;
+    x = x.wrapping_mul(0xc2b2_ae35);
+    x ^ (x >> 16)
+}

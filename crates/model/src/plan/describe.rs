@@ -1,0 +1,78 @@
+//! What a plan will do, for people: how long it takes and what each level changes.
+
+use super::{Change, Plan};
+use crate::settings::TestbedKind;
+
+/// How long a plan takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Estimate {
+    /// Number of runs.
+    pub runs: usize,
+    /// Time of one run with its overhead, in nanoseconds. The drain counts in
+    /// full, though it mostly ends sooner.
+    pub run_ns: u64,
+    /// Time of all runs, in nanoseconds.
+    pub total_ns: u64,
+}
+
+/// One setting that a level changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The level's setting and value.
+    pub change: Change,
+    /// The base's value; none for a sysctl that the base leaves as it is found.
+    pub base: Option<String>,
+}
+
+impl Difference {
+    /// True when the level sets what the base has anyway.
+    pub fn is_same(&self) -> bool {
+        self.base.as_ref() == Some(&self.change.value)
+    }
+}
+
+impl Plan {
+    /// Time of the plan, `overhead_ns` being spent around the traffic of each run
+    /// (starting the DUT, configuring, reading).
+    pub fn estimate(&self, overhead_ns: u64) -> Estimate {
+        let sim = &self.base.testbed;
+        let traffic_ns = if sim.kind == TestbedKind::Sim && !sim.sim.realtime {
+            0
+        } else {
+            self.trial.warmup_ns + self.trial.duration_ns + self.trial.drain_ns
+        };
+        let run_ns = traffic_ns.saturating_add(overhead_ns);
+        let runs = self.runs.len();
+        Estimate { runs, run_ns, total_ns: run_ns.saturating_mul(runs as u64) }
+    }
+
+    /// What a level lays over the base, with the base's own values.
+    pub fn differences(&self, factor: usize, level: usize) -> Vec<Difference> {
+        let base = self.base.all();
+        let value_of = |name: &str| {
+            base.iter().find(|setting| setting.name() == name).map(|setting| setting.value())
+        };
+        self.factors[factor].levels[level]
+            .changes
+            .iter()
+            .map(|change| Difference { change: change.clone(), base: value_of(&change.setting) })
+            .collect()
+    }
+
+    /// The simulated device's capacity in a variant, in packets per second: the
+    /// base capacity times every effect whose factor and label, or setting and
+    /// value, the variant has. Each effect counts once.
+    pub fn sim_capacity_pps(&self, variant: usize) -> f64 {
+        let variant = &self.variants[variant];
+        let mut names: Vec<String> =
+            variant.settings.all().iter().map(|s| format!("{}={}", s.name(), s.value())).collect();
+        for (factor, &level) in self.factors.iter().zip(&variant.levels) {
+            names.push(format!("{}={}", factor.name, factor.levels[level].label));
+        }
+        let sim = &variant.settings.testbed.sim;
+        sim.effect
+            .iter()
+            .filter(|(effect, _)| names.contains(effect))
+            .fold(sim.capacity_pps, |capacity, (_, factor)| capacity * factor)
+    }
+}

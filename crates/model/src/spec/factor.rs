@@ -1,0 +1,248 @@
+//! Factors and their levels.
+
+use super::keys::{self, Key, Vary};
+use super::setting::Setting;
+use super::value::{Node, Reader, found, is_sysctl_name, plain_number, scalar_text};
+use super::{Spec, keys::setting};
+use crate::diagnostic::Diagnostic;
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::DeTable;
+
+/// One factor as written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FactorSpec {
+    /// Its name.
+    pub name: Spanned<String>,
+    /// Its levels.
+    pub levels: Vec<LevelSpec>,
+    /// True when a level could not be read, so that a label that is not found
+    /// may be right nevertheless.
+    pub incomplete: bool,
+}
+
+/// One level as written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LevelSpec {
+    /// Its label.
+    pub label: Spanned<String>,
+    /// Its value when it is a plain number.
+    pub number: Option<f64>,
+    /// What it sets.
+    pub settings: Vec<Spanned<Setting>>,
+    /// Its place in the file.
+    pub span: Range<usize>,
+}
+
+/// What a level that is no table means.
+enum Meaning {
+    /// A value of this setting.
+    Setting(&'static Key),
+    /// A value of the sysctl that the factor is named after.
+    Sysctl,
+    /// Nothing: the factor's name is free, its levels are bundles.
+    Bundle,
+}
+
+impl Reader<'_> {
+    pub(super) fn factors(&mut self, root: &DeTable, spec: &mut Spec) {
+        let Some(node) = root.get(keys::FACTOR.name()) else { return };
+        let Some(list) = node.get_ref().as_array() else {
+            spec.factors_incomplete = true;
+            let fault = Diagnostic::new(node.span(), "`factor` must be a list of tables")
+                .label(format!("this is {}", found(node)))
+                .help("write each factor under a header of its own: [[factor]]");
+            self.faults.push(fault);
+            return;
+        };
+        for node in list {
+            match self.factor(node) {
+                Some(factor) => spec.factors.push(factor),
+                None => spec.factors_incomplete = true,
+            }
+        }
+    }
+
+    fn factor(&mut self, node: &Node) -> Option<FactorSpec> {
+        let Some(table) = node.get_ref().as_table() else {
+            return self.fault(
+                Diagnostic::new(node.span(), "a factor must be a table")
+                    .label(format!("this is {}", found(node)))
+                    .help("write [[factor]], and name and levels below"),
+            );
+        };
+        let section = self.section(&keys::FACTOR, Some(table));
+        let name = match section.get("name") {
+            Some((key, node)) => self.factor_name(key, node),
+            None => self.fault(
+                Diagnostic::new(node.span(), "a factor without name")
+                    .help("write name = \"queues\", or the name of another setting"),
+            ),
+        };
+        let Some((levels_key, levels)) = section.get("levels") else {
+            let fault = Diagnostic::new(node.span(), "a factor without levels")
+                .help("write levels = [...], the values to be compared");
+            return self.fault(fault);
+        };
+        let Some(list) = levels.get_ref().as_array() else {
+            return self.wrong(levels_key, levels);
+        };
+        if list.is_empty() {
+            return self.fault(
+                Diagnostic::new(levels.span(), "a factor needs at least one level")
+                    .label("this list is empty"),
+            );
+        }
+        let name = name?;
+        let mut factor = FactorSpec { name, levels: Vec::new(), incomplete: false };
+        for node in list {
+            match self.level(&factor.name, node) {
+                Some(level) => factor.levels.push(level),
+                None => factor.incomplete = true,
+            }
+        }
+        Some(factor)
+    }
+
+    fn factor_name(&mut self, key: &Key, node: &Node) -> Option<Spanned<String>> {
+        let name = self.text(key, node)?;
+        let span = node.span();
+        let fixed = keys::SECTIONS.iter().find(|section| {
+            matches!(section.path, "testbed" | "dut" | "traffic")
+                && section.key(&name).is_some_and(|key| key.vary == Vary::Never)
+        });
+        if let Some(section) = fixed {
+            let message = format!("`{name}` {} can't be varied", section.place());
+            return self.fault(
+                Diagnostic::new(span, message)
+                    .help("samples of different kinds are never compared: write two experiments"),
+            );
+        }
+        if !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b)) {
+            return self.fault(
+                Diagnostic::new(span, format!("`{name}` can't be the name of a factor"))
+                    .help("use letters, digits, `_`, `-` and `.`"),
+            );
+        }
+        Some(Spanned::new(span, name))
+    }
+
+    fn level(&mut self, factor: &Spanned<String>, node: &Node) -> Option<LevelSpec> {
+        let name = factor.get_ref().as_str();
+        let meaning = match setting(name) {
+            Some(key) => Meaning::Setting(key),
+            None if is_sysctl_name(name) => Meaning::Sysctl,
+            None => Meaning::Bundle,
+        };
+        if let Some(table) = node.get_ref().as_table() {
+            return match meaning {
+                Meaning::Setting(key) if is_flows(key, table) => self.setting_level(key, node),
+                _ => self.bundle(factor, node, table),
+            };
+        }
+        match meaning {
+            Meaning::Setting(key) => self.setting_level(key, node),
+            Meaning::Sysctl => {
+                let value = self.sysctl_value(name, node)?;
+                let label = Spanned::new(node.span(), value.clone());
+                let setting = Setting::Sysctl { name: name.to_owned(), value };
+                let settings = vec![Spanned::new(node.span(), setting)];
+                Some(LevelSpec { label, number: plain_number(node), settings, span: node.span() })
+            }
+            // Once for each factor is enough: the name is wrong, not each level.
+            Meaning::Bundle if self.faults.last().is_some_and(|f| f.points_to(&factor.span())) => {
+                None
+            }
+            Meaning::Bundle => {
+                let names: Vec<&str> = keys::settings().map(|key| key.name).collect();
+                let fault = Diagnostic::new(
+                    node.span(),
+                    format!("`{name}` is no setting, so each of its levels must be a table"),
+                )
+                .label(format!("this is {}", found(node)))
+                .context(factor.span(), "the factor");
+                let fault = match crate::suggest::nearest(name, names) {
+                    Some(near) => fault.help(format!("did you mean the setting `{near}`?")),
+                    None => fault.help("write { label = \"...\", and what it sets }"),
+                };
+                self.fault(fault)
+            }
+        }
+    }
+
+    /// A level that is a value of the setting that the factor is named after.
+    fn setting_level(&mut self, key: &Key, node: &Node) -> Option<LevelSpec> {
+        let mut settings = Vec::new();
+        let faults = self.faults.len();
+        self.setting(key, node, &mut settings);
+        if self.faults.len() > faults {
+            return None;
+        }
+        let (label, number) = match settings.first().map(Spanned::get_ref) {
+            Some(Setting::Flows(flows)) => {
+                (flows.count().to_string(), Some(f64::from(flows.count())))
+            }
+            _ => (scalar_text(node).unwrap_or_default(), plain_number(node)),
+        };
+        let label = if label.is_empty() { "off".to_owned() } else { label };
+        let label = Spanned::new(node.span(), label);
+        Some(LevelSpec { label, number, settings, span: node.span() })
+    }
+
+    /// A level that bundles settings under a label.
+    fn bundle(
+        &mut self,
+        factor: &Spanned<String>,
+        node: &Node,
+        table: &DeTable,
+    ) -> Option<LevelSpec> {
+        let faults = self.faults.len();
+        let section = self.section(&keys::LEVEL, Some(table));
+        let label = match section.get("label") {
+            Some((key, node)) => self.text(key, node).map(|label| Spanned::new(node.span(), label)),
+            None => self.fault(
+                Diagnostic::new(
+                    node.span(),
+                    format!("a level of `{}` without label", factor.get_ref()),
+                )
+                .help("write { label = \"...\", ... }: the label stands for it in reports"),
+            ),
+        };
+        let mut settings = Vec::new();
+        for key in keys::settings() {
+            if let Some(node) = table.get(key.name) {
+                self.setting(key, node, &mut settings);
+            }
+        }
+        if self.faults.len() > faults {
+            return None;
+        }
+        Some(LevelSpec { label: label?, number: None, settings, span: node.span() })
+    }
+
+    /// `frame_size = [64, 128]` of `[traffic]`: a factor in short.
+    pub(super) fn frame_sizes(&mut self, key: &Key, node: &Node) -> FactorSpec {
+        let list = node.get_ref().as_array().into_iter().flatten();
+        let mut levels = Vec::new();
+        let mut incomplete = false;
+        for node in list {
+            match self.setting_level(key, node) {
+                Some(level) => levels.push(level),
+                None => incomplete = true,
+            }
+        }
+        if levels.is_empty() && !incomplete {
+            self.faults.push(
+                Diagnostic::new(node.span(), "`frame_size` needs at least one size")
+                    .label("this list is empty"),
+            );
+            incomplete = true;
+        }
+        FactorSpec { name: Spanned::new(node.span(), key.name.to_owned()), levels, incomplete }
+    }
+}
+
+/// True for a table that is a value of `flows` itself.
+fn is_flows(key: &Key, table: &DeTable) -> bool {
+    key.name == "flows" && keys::FLOWS.keys.iter().any(|key| table.contains_key(key.name))
+}

@@ -1,0 +1,109 @@
+//! Every key of an experiment file, once: the reader, the JSON Schema and the
+//! reference in `docs/EXPERIMENTS.md` are all made from these tables.
+
+mod tables;
+
+pub use tables::*;
+
+use super::kind::Kind;
+
+/// When a setting may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vary {
+    /// Never within an experiment: it is no setting of a variant.
+    Never,
+    /// From run to run: a level may set it, but it takes a new start of the DUT.
+    Restart,
+    /// Also while traffic flows: it may alternate.
+    Live,
+}
+
+/// One key.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// Name as written.
+    pub name: &'static str,
+    /// What values it takes.
+    pub kind: Kind,
+    /// Default as TOML; empty when there is none.
+    pub default: &'static str,
+    /// Unit of the value; empty when there is none.
+    pub unit: &'static str,
+    /// A valid value as TOML that differs from the default.
+    pub example: &'static str,
+    /// Meaning, in a sentence.
+    pub doc: &'static str,
+    /// Whether a factor may vary it.
+    pub vary: Vary,
+}
+
+/// One table of the file.
+#[derive(Clone, Copy, Debug)]
+pub struct Section {
+    /// Dotted path, as in its header; empty for the top of the file.
+    pub path: &'static str,
+    /// What it is for.
+    pub doc: &'static str,
+    /// Its keys.
+    pub keys: &'static [Key],
+}
+
+impl Section {
+    /// The key of this name.
+    pub fn key(&self, name: &str) -> Option<&'static Key> {
+        self.keys.iter().find(|key| key.name == name)
+    }
+    /// The last part of the path.
+    pub fn name(&self) -> &'static str {
+        self.path.rsplit('.').next().unwrap_or(self.path)
+    }
+    /// Where it stands, for messages: `in [dut]`.
+    pub fn place(&self) -> String {
+        match self.path {
+            "" => "at the top of the file".to_owned(),
+            "factor" => "in [[factor]]".to_owned(),
+            "factor.level" => "in a level".to_owned(),
+            path => format!("in [{path}]"),
+        }
+    }
+}
+
+/// Every table in the order of the documentation.
+pub const SECTIONS: &[Section] =
+    &[ROOT, TESTBED, SIM, DUT, FACTOR, LEVEL, TRAFFIC, FLOWS, TRIAL, DESIGN, COMPARE];
+
+/// Every key that a level may set.
+pub fn settings() -> impl Iterator<Item = &'static Key> {
+    [TESTBED, DUT, TRAFFIC]
+        .into_iter()
+        .flat_map(|section| section.keys)
+        .filter(|key| key.vary != Vary::Never)
+}
+
+/// The setting of this name.
+pub fn setting(name: &str) -> Option<&'static Key> {
+    settings().find(|key| key.name == name)
+}
+
+const fn key(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Key {
+    Key { name, kind, default, unit: "", example: "", doc, vary: Vary::Never }
+}
+
+impl Key {
+    const fn unit(mut self, unit: &'static str) -> Self {
+        self.unit = unit;
+        self
+    }
+    const fn example(mut self, example: &'static str) -> Self {
+        self.example = example;
+        self
+    }
+    const fn restart(mut self) -> Self {
+        self.vary = Vary::Restart;
+        self
+    }
+    const fn live(mut self) -> Self {
+        self.vary = Vary::Live;
+        self
+    }
+}

@@ -1,0 +1,418 @@
+//! The tables themselves, in the order of the documentation.
+
+use super::{Kind, Section, key};
+
+const fn integer(min: i64, max: i64) -> Kind {
+    Kind::Integer { min, max }
+}
+
+const fn number(min: f64, max: f64) -> Kind {
+    Kind::Number { min, max }
+}
+
+const fn words(words: &'static [&'static str]) -> Kind {
+    Kind::Word { words, absent: &[] }
+}
+
+const fn duration(min_ns: u64) -> Kind {
+    Kind::Duration { min_ns }
+}
+
+/// The top of the file.
+pub const ROOT: Section = Section {
+    path: "",
+    doc: "Before the first table.",
+    keys: &[
+        key("version", integer(1, 1), "", "Version of this format; must be written.").example("1"),
+        key("title", Kind::Text, "", "Title of the report; without it, the file's name.")
+            .example("\"Impact of queue number on forwarding performance\""),
+    ],
+};
+
+/// `[testbed]`.
+pub const TESTBED: Section = Section {
+    path: "testbed",
+    doc: "Where the packets flow.",
+    keys: &[
+        key(
+            "kind",
+            Kind::Word { words: &["auto", "netns", "sim"], absent: &["ssh", "vm"] },
+            "\"auto\"",
+            "`netns`: network namespaces of this machine joined by veth pairs; `sim`: a simulated device; `auto`: `netns` where this machine permits it, else `sim`.",
+        )
+        .example("\"netns\""),
+        key(
+            "arrangement",
+            words(&["open", "closed"]),
+            "\"open\"",
+            "`open`: sender on CPUs of its own, the DUT is overloaded and drops, as in a rack; `closed`: each sending CPU generates, forwards and counts its own packets, nothing is dropped and the rate is 1 / (cost of all three).",
+        )
+        .example("\"closed\"")
+        .restart(),
+        key(
+            "senders",
+            integer(1, 256),
+            "1",
+            "Sending threads, one CPU each. The open arrangement has one.",
+        )
+        .unit("threads")
+        .example("2")
+        .restart(),
+        key(
+            "engine",
+            words(&["auto", "xdp", "xsk", "packet"]),
+            "\"auto\"",
+            "What sends: XDP live frames, an AF_XDP socket, an AF_PACKET socket; `auto`: the fastest whose probe succeeds.",
+        )
+        .example("\"packet\"")
+        .restart(),
+    ],
+};
+
+/// `[testbed.sim]`.
+pub const SIM: Section = Section {
+    path: "testbed.sim",
+    doc: "The law of the simulated device; used by `kind = \"sim\"` only.",
+    keys: &[
+        key("capacity", Kind::PacketRate, "1.6e6", "What the device forwards in the base variant.")
+            .unit("pps")
+            .example("\"2Mpps\""),
+        key("noise", number(0.0, 1.0), "0.02", "Coefficient of variation between runs.")
+            .unit("ratio")
+            .example("0.05"),
+        key(
+            "drift",
+            number(0.0, 1.0),
+            "0.0",
+            "Share of the noise's variance that drifts from run to run (AR(1)).",
+        )
+        .unit("ratio")
+        .example("0.5"),
+        key(
+            "phi",
+            number(0.0, 0.999),
+            "0.9",
+            "Correlation of that drift from one run to the next.",
+        )
+        .example("0.5"),
+        key(
+            "jitter",
+            number(0.0, 1.0),
+            "0.03",
+            "Coefficient of variation of the samples within a run.",
+        )
+        .unit("ratio")
+        .example("0.1"),
+        key("loss", number(0.0, 1.0), "0.0", "Loss ratio below capacity.")
+            .unit("ratio")
+            .example("0.001"),
+        key("ceiling", Kind::PacketRate, "5e6", "What the simulated sender reaches at most.")
+            .unit("pps")
+            .example("\"10Mpps\""),
+        key(
+            "effect",
+            Kind::Effects,
+            "{}",
+            "Factors on the capacity: a setting or factor and one of its labels, joined by `=`.",
+        )
+        .unit("ratio")
+        .example("{ \"firewall=none\" = 0.8 }"),
+        key(
+            "realtime",
+            Kind::Boolean,
+            "false",
+            "True: a run takes the time it would take; false: it returns at once.",
+        )
+        .example("true"),
+    ],
+};
+
+/// `[dut]`.
+pub const DUT: Section = Section {
+    path: "dut",
+    doc: "The device under test: what forwards.",
+    keys: &[
+        key(
+            "kind",
+            Kind::Word { words: &["linux"], absent: &["freebsd", "router", "command"] },
+            "\"linux\"",
+            "`linux`: the forwarding of the Linux kernel.",
+        ),
+        key(
+            "routes",
+            integer(2, 1_048_576),
+            "2",
+            "Static routes, at least one to each side; the others are made up and lead nowhere.",
+        )
+        .unit("routes")
+        .example("1000")
+        .restart(),
+        key(
+            "firewall",
+            Kind::Firewall,
+            "\"none\"",
+            "`none`; `stateless`: one rule that accepts without state; `stateful`: connection tracking; `rules:N`: N rules that do not match, then accept; or the path of an nft ruleset, relative to the experiment file.",
+        )
+        .example("\"stateful\"")
+        .live(),
+        key("icmp_redirect", Kind::Boolean, "false", "The DUT may send ICMP redirects.")
+            .example("true")
+            .live(),
+        key(
+            "offloads",
+            Kind::Boolean,
+            "false",
+            "Generic receive and segmentation offloads of the DUT's interfaces.",
+        )
+        .example("true")
+        .restart(),
+        key(
+            "queues",
+            integer(1, 64),
+            "1",
+            "Receive and transmit queue pairs of each interface of the DUT.",
+        )
+        .unit("queue pairs")
+        .example("4")
+        .restart(),
+        key(
+            "bind_queues",
+            Kind::Boolean,
+            "false",
+            "Bind each outgoing queue to the CPU of its number (XPS).",
+        )
+        .example("true")
+        .restart(),
+        key(
+            "napi",
+            words(&["auto", "threaded", "softirq"]),
+            "\"auto\"",
+            "Where the receive work runs: in pinned kernel threads or in softirq context; `auto`: `threaded` in the open arrangement, `softirq` in the closed one.",
+        )
+        .example("\"threaded\"")
+        .restart(),
+        key(
+            "rps",
+            Kind::Mask,
+            "\"\"",
+            "Receive packet steering: hexadecimal mask of CPUs, groups of eight digits joined by commas; empty: off.",
+        )
+        .unit("CPU mask")
+        .example("\"3\"")
+        .live(),
+        key(
+            "sysctl",
+            Kind::Sysctls,
+            "{}",
+            "Kernel parameters of the DUT by their dotted names, each an integer or text. A level's are laid over these one by one.",
+        )
+        .example("{ \"net.ipv4.ip_early_demux\" = 0 }")
+        .live(),
+    ],
+};
+
+/// `[[factor]]`.
+pub const FACTOR: Section = Section {
+    path: "factor",
+    doc: "Something varied. Without any, there is one variant called `all`.",
+    keys: &[
+        key(
+            "name",
+            Kind::Text,
+            "",
+            "A setting, a sysctl (its dotted name), or a name of your own for bundles of settings.",
+        )
+        .example("\"queues\""),
+        key(
+            "levels",
+            Kind::Levels,
+            "",
+            "Its values: of the setting of that name, or tables that bundle settings under a label.",
+        )
+        .example("[1, 2, 4, 8]"),
+    ],
+};
+
+/// A level that is a table: these keys, and every setting that can be varied.
+pub const LEVEL: Section = Section {
+    path: "factor.level",
+    doc: "A level written as a table: a label, and any settings that can be varied.",
+    keys: &[key("label", Kind::Text, "", "The level's name in reports; unique in its factor.")
+        .example("\"patched\"")],
+};
+
+/// `[traffic]`.
+pub const TRAFFIC: Section = Section {
+    path: "traffic",
+    doc: "What is sent.",
+    keys: &[
+        key("family", words(&["inet", "inet6"]), "\"inet\"", "Address family: IPv4 or IPv6.")
+            .example("\"inet6\"")
+            .restart(),
+        key(
+            "protocol",
+            Kind::Word { words: &["udp"], absent: &["tcp", "icmp", "sctp"] },
+            "\"udp\"",
+            "Transport protocol of the packets.",
+        ),
+        key(
+            "frame_size",
+            Kind::FrameSize,
+            "64",
+            "Frame from destination MAC through FCS; a list is a factor `frame_size`. inet6 needs 84: smaller ones are raised, and the plan says so.",
+        )
+        .unit("bytes")
+        .example("128")
+        .restart(),
+        key(
+            "flows",
+            Kind::Flows,
+            "{ sources = 20, destinations = 100 }",
+            "Flows as a product of address ranges, at most 1 000 000 together.",
+        )
+        .unit("addresses")
+        .example("{ sources = 50, destinations = 100 }")
+        .restart(),
+        key(
+            "rate",
+            Kind::Rate,
+            "\"max\"",
+            "Intended load: `max`, packets per second (`10e6`, `\"10Mpps\"`), a share of the calibrated ceiling (`\"50%\"`), or L2 bits per second (`\"1Gbit/s\"`).",
+        )
+        .unit("pps, %, bit/s")
+        .example("\"10Mpps\"")
+        .restart(),
+        key(
+            "timestamps",
+            Kind::Boolean,
+            "false",
+            "Write the sending time into every packet; costs the sender a part of its rate.",
+        )
+        .example("true")
+        .restart(),
+    ],
+};
+
+/// Most addresses of one side. They come from 198.18.0.0/16 and 198.19.0.0/16,
+/// whose first 256 belong to the interfaces, so 65 280 would be the limit.
+pub const ADDRESSES_MAX: i64 = 65_000;
+/// Most flows of an experiment.
+pub const FLOWS_MAX: i64 = 1_000_000;
+
+/// `flows = { ... }`.
+pub const FLOWS: Section = Section {
+    path: "traffic.flows",
+    doc: "Addresses on each side; every source talks to every destination.",
+    keys: &[
+        key("sources", integer(1, ADDRESSES_MAX), "20", "Number of source addresses.")
+            .unit("addresses")
+            .example("40"),
+        key("destinations", integer(1, ADDRESSES_MAX), "100", "Number of destination addresses.")
+            .unit("addresses")
+            .example("200"),
+    ],
+};
+
+/// `[trial]`.
+pub const TRIAL: Section = Section {
+    path: "trial",
+    doc: "One transmission: warm up, measure, drain.",
+    keys: &[
+        key("warmup", duration(0), "\"300ms\"", "Traffic before the measured window.")
+            .unit("time")
+            .example("\"2s\""),
+        key(
+            "duration",
+            duration(1_000_000),
+            "\"1s\"",
+            "The measured window; at least three slices and one interval.",
+        )
+        .unit("time")
+        .example("\"10s\""),
+        key("drain", duration(0), "\"200ms\"", "Longest wait for packets in flight after the end.")
+            .unit("time")
+            .example("\"1s\""),
+        key(
+            "interval",
+            duration(1_000_000),
+            "\"100ms\"",
+            "Interval of the reported samples; a multiple of `slice`.",
+        )
+        .unit("time")
+        .example("\"200ms\""),
+        key(
+            "slice",
+            duration(5_000_000),
+            "\"20ms\"",
+            "Interval of the raw samples; at least 5 ms.",
+        )
+        .unit("time")
+        .example("\"10ms\""),
+    ],
+};
+
+/// `[design]`.
+pub const DESIGN: Section = Section {
+    path: "design",
+    doc: "How often, and in which order.",
+    keys: &[
+        key(
+            "blocks",
+            integer(1, 10_000),
+            "5",
+            "Blocks: in each every variant runs once, in random order. In an alternation: streams.",
+        )
+        .unit("blocks")
+        .example("10"),
+        key("seed", integer(0, i64::MAX), "1", "Seed of the random order.").example("7"),
+        key(
+            "alternate",
+            duration(10_000_000),
+            "",
+            "Instead of separate runs: one stream of traffic, the variants switched live A B B A, each for this long. Only for settings that can be switched live.",
+        )
+        .unit("time")
+        .example("\"250ms\""),
+        key(
+            "settle",
+            duration(0),
+            "\"40ms\"",
+            "Part of an alternation's slice that is not counted after each switch.",
+        )
+        .unit("time")
+        .example("\"60ms\""),
+    ],
+};
+
+/// `[compare]`.
+pub const COMPARE: Section = Section {
+    path: "compare",
+    doc: "What is compared with what, and how strictly.",
+    keys: &[
+        key(
+            "baseline",
+            Kind::Baseline,
+            "",
+            "Factors and the level that the others are compared with; each level of a factor not named has a baseline of its own. Without it: the first level of the only factor, or of the first one that is neither `family` nor `frame_size`.",
+        )
+        .example("{ queues = 1 }"),
+        key(
+            "confidence",
+            Kind::Confidence,
+            "95",
+            "Confidence of the intervals: 80, 90, 95, 98, 99 or 99.5.",
+        )
+        .unit("%")
+        .example("99"),
+        key("margin", Kind::Percent, "\"2%\"", "Differences smaller than this count as none.")
+            .unit("%")
+            .example("\"5%\""),
+        key(
+            "figure",
+            words(&["auto", "mean", "p90"]),
+            "\"auto\"",
+            "What stands for a run: `mean` of the window; `p90`, the ninetieth percentile of its slices, which stolen CPU time hardly touches; `auto`: `p90` on testbeds that share their CPUs.",
+        )
+        .example("\"mean\""),
+    ],
+};

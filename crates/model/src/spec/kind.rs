@@ -1,0 +1,114 @@
+//! The kinds of values a key takes, each with its description in words. Their
+//! readers are in `value.rs`, their JSON Schema in `schema.rs`.
+
+use crate::units::FrameSize;
+
+/// Smallest frame of Ethernet, with FCS (RFC 2544 section 9).
+pub const FRAME_MIN: FrameSize = FrameSize(64);
+/// Largest frame of Ethernet without jumbo frames, with FCS.
+pub const FRAME_MAX: FrameSize = FrameSize(1518);
+/// Most rules of `rules:N`.
+pub const RULES_MAX: u32 = 10_000;
+/// The confidences that may be asked for, in percent.
+pub const CONFIDENCES: [f64; 6] = [80.0, 90.0, 95.0, 98.0, 99.0, 99.5];
+
+/// Kind of value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// Integer in a range, ends included.
+    Integer {
+        /// Smallest.
+        min: i64,
+        /// Largest.
+        max: i64,
+    },
+    /// Number in a range, ends included.
+    Number {
+        /// Smallest.
+        min: f64,
+        /// Largest.
+        max: f64,
+    },
+    /// True or false.
+    Boolean,
+    /// One line of text that is not empty.
+    Text,
+    /// One of a few words.
+    Word {
+        /// The words.
+        words: &'static [&'static str],
+        /// Words that one may expect, but that are not in this build.
+        absent: &'static [&'static str],
+    },
+    /// Text such as `250ms`.
+    Duration {
+        /// Shortest, in nanoseconds.
+        min_ns: u64,
+    },
+    /// Text such as `2%`, above 0 and below 100 %.
+    Percent,
+    /// Packets per second: a number, or text such as `1.6Mpps`.
+    PacketRate,
+    /// Intended load.
+    Rate,
+    /// Bytes, or a list of them.
+    FrameSize,
+    /// Table of sources and destinations.
+    Flows,
+    /// Word, `rules:N` or the path of a ruleset.
+    Firewall,
+    /// Hexadecimal CPU mask.
+    Mask,
+    /// Table of sysctls.
+    Sysctls,
+    /// Table of `setting=label` and ratios.
+    Effects,
+    /// Levels of a factor.
+    Levels,
+    /// Table of factors and one of their levels.
+    Baseline,
+    /// One of [`CONFIDENCES`].
+    Confidence,
+}
+
+impl Kind {
+    /// What a right value is, for messages and for the documentation.
+    pub fn expected(self) -> String {
+        match self {
+            Kind::Integer { min, max } if min == max => format!("the integer {min}"),
+            Kind::Integer { min, max: i64::MAX } => format!("an integer of at least {min}"),
+            Kind::Integer { min, max } => format!("an integer from {min} to {max}"),
+            Kind::Number { min, max } => format!("a number from {min} to {max}"),
+            Kind::Boolean => "true or false".to_owned(),
+            Kind::Text => "one line of text".to_owned(),
+            Kind::Word { words: [word], .. } => format!("\"{word}\""),
+            Kind::Word { words, .. } => {
+                let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+                format!("one of {}", quoted.join(", "))
+            }
+            Kind::Duration { .. } => "a duration with its unit, such as \"250ms\"".to_owned(),
+            Kind::Percent => "a percentage above 0 and below 100, such as \"2%\"".to_owned(),
+            Kind::PacketRate => "packets per second: a number, or \"1.6Mpps\"".to_owned(),
+            Kind::Rate => {
+                "\"max\", a number of packets per second, \"10Mpps\", \"50%\" or \"1Gbit/s\""
+                    .to_owned()
+            }
+            Kind::FrameSize => {
+                format!("an integer from {} to {}, or a list of them", FRAME_MIN.0, FRAME_MAX.0)
+            }
+            Kind::Flows => "a table such as { sources = 20, destinations = 100 }".to_owned(),
+            Kind::Firewall => {
+                "\"none\", \"stateless\", \"stateful\", \"rules:N\" or the path of a ruleset"
+                    .to_owned()
+            }
+            Kind::Mask => "a hexadecimal CPU mask such as \"3\", or \"\" for off".to_owned(),
+            Kind::Sysctls => "a table such as { \"net.ipv4.ip_early_demux\" = 0 }".to_owned(),
+            Kind::Effects => "a table such as { \"firewall=stateful\" = 0.8 }".to_owned(),
+            Kind::Levels => "a list of values or of tables with a label".to_owned(),
+            Kind::Baseline => {
+                "a table of a factor and one of its levels, such as { queues = 1 }".to_owned()
+            }
+            Kind::Confidence => "one of 80, 90, 95, 98, 99, 99.5".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! What was written: an experiment file, value by value with its place.
+//!
+//! The file is read by hand from toml's tree with spans instead of through
+//! serde's derive, because that stops at the first fault and this shall report
+//! all of them. Whether values make sense together is decided in
+//! [`crate::experiment`].
+
+mod factor;
+pub mod keys;
+pub mod kind;
+mod quantity;
+mod section;
+pub mod setting;
+mod syntax;
+mod value;
+
+pub use factor::{FactorSpec, LevelSpec};
+pub use setting::Setting;
+pub use value::format_ns;
+
+use crate::diagnostic::Diagnostic;
+use crate::plan::Figure;
+use crate::settings::{DutKind, SimSettings, TestbedKind};
+use section::Section;
+use toml::Spanned;
+use value::{Node, Reader, scalar_text};
+
+/// Reads a file that the experiment names, by its path relative to the
+/// experiment file; the error is a sentence for the user.
+pub type Loader<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
+
+/// An experiment file as written; `None` where the file says nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Spec {
+    /// `title`.
+    pub title: Option<String>,
+    /// `testbed.kind`.
+    pub kind: Option<TestbedKind>,
+    /// `dut.kind`.
+    pub dut_kind: Option<DutKind>,
+    /// Settings of `[testbed]`, `[dut]` and `[traffic]`.
+    pub settings: Vec<Spanned<Setting>>,
+    /// `[testbed.sim]` over its defaults, without the effects.
+    pub sim: SimSettings,
+    /// `testbed.sim.effect`: `setting=label` and the factor.
+    pub effects: Vec<(Spanned<String>, f64)>,
+    /// The factors in the order of the file; a list of frame sizes comes last.
+    pub factors: Vec<FactorSpec>,
+    /// `[trial]`.
+    pub trial: TrialSpec,
+    /// `[design]`.
+    pub design: DesignSpec,
+    /// `[compare]`.
+    pub compare: CompareSpec,
+    /// True when a factor could not be read at all, so that a name that is not
+    /// found among the factors may be right nevertheless.
+    pub factors_incomplete: bool,
+}
+
+/// `[trial]`, in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TrialSpec {
+    /// `warmup`.
+    pub warmup: Option<Spanned<u64>>,
+    /// `duration`.
+    pub duration: Option<Spanned<u64>>,
+    /// `drain`.
+    pub drain: Option<Spanned<u64>>,
+    /// `interval`.
+    pub interval: Option<Spanned<u64>>,
+    /// `slice`.
+    pub slice: Option<Spanned<u64>>,
+    /// True when a value could not be read: what depends on it isn't judged.
+    pub faulty: bool,
+}
+
+/// `[design]`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DesignSpec {
+    /// `blocks`.
+    pub blocks: Option<Spanned<u32>>,
+    /// `seed`.
+    pub seed: Option<Spanned<u64>>,
+    /// `alternate`, in nanoseconds.
+    pub alternate: Option<Spanned<u64>>,
+    /// `settle`, in nanoseconds.
+    pub settle: Option<Spanned<u64>>,
+    /// True when a value could not be read: what depends on it isn't judged.
+    pub faulty: bool,
+}
+
+/// `[compare]`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CompareSpec {
+    /// `baseline`: factor and label of a level.
+    pub baseline: Option<Vec<(Spanned<String>, Spanned<String>)>>,
+    /// `confidence`, in percent.
+    pub confidence: Option<f64>,
+    /// `margin`, as a ratio.
+    pub margin: Option<f64>,
+    /// `figure`.
+    pub figure: Option<Figure>,
+}
+
+/// Reads an experiment file. Gives what could be read and every fault;
+/// nothing only when the text can't be taken apart at all.
+pub fn parse(text: &str, loader: &Loader) -> (Option<Spec>, Vec<Diagnostic>) {
+    let (root, errors) = toml::de::DeTable::parse_recoverable(text);
+    let mut reader = Reader { loader, faults: Vec::new() };
+    let spec = reader.spec(root.get_ref());
+    let faults = syntax::merge(text, &errors, reader.faults);
+    (errors.is_empty().then_some(spec), faults)
+}
+
+impl Reader<'_> {
+    fn spec(&mut self, root: &toml::de::DeTable) -> Spec {
+        let mut spec = Spec::default();
+        let top = self.top(root);
+        match top.get("version") {
+            Some((key, node)) => {
+                if self.integer::<u32>(key, node).is_none()
+                    && let Some(fault) = self.faults.last_mut()
+                {
+                    fault.help = Some("this build reads version 1 of the format".to_owned());
+                }
+            }
+            None => self.faults.push(
+                Diagnostic::new(0..0, "the version of the format is missing")
+                    .help("write `version = 1` at the top of the file"),
+            ),
+        }
+        spec.title = top.read("title", |key, node| self.text(key, node));
+        self.testbed(root, &mut spec);
+        self.dut(root, &mut spec);
+        self.factors(root, &mut spec);
+        self.traffic(root, &mut spec);
+        self.trial(root, &mut spec.trial);
+        self.design(root, &mut spec.design);
+        self.compare(root, &mut spec.compare);
+        spec
+    }
+
+    fn testbed(&mut self, root: &toml::de::DeTable, spec: &mut Spec) {
+        let testbed = self.table(root, &keys::TESTBED);
+        spec.kind = testbed.read("kind", |key, node| self.word(key, node));
+        self.settings_of(&testbed, &mut spec.settings);
+
+        let sim = match testbed.table {
+            Some(table) => self.table(table, &keys::SIM),
+            None => Section::absent(&keys::SIM),
+        };
+        let numbers = [
+            ("noise", &mut spec.sim.noise),
+            ("drift", &mut spec.sim.drift),
+            ("phi", &mut spec.sim.phi),
+            ("jitter", &mut spec.sim.jitter),
+            ("loss", &mut spec.sim.loss),
+        ];
+        for (name, place) in numbers {
+            if let Some(value) = sim.read(name, |key, node| self.number(key, node)) {
+                *place = value;
+            }
+        }
+        let rates =
+            [("capacity", &mut spec.sim.capacity_pps), ("ceiling", &mut spec.sim.ceiling_pps)];
+        for (name, place) in rates {
+            if let Some(value) = sim.read(name, |key, node| self.packet_rate(key, node)) {
+                *place = value;
+            }
+        }
+        if let Some(value) = sim.read("realtime", |key, node| self.boolean(key, node)) {
+            spec.sim.realtime = value;
+        }
+        if let Some((key, node)) = sim.get("effect") {
+            spec.effects = self.effects(key, node);
+        }
+    }
+
+    fn effects(&mut self, key: &keys::Key, node: &Node) -> Vec<(Spanned<String>, f64)> {
+        let Some(table) = node.get_ref().as_table() else {
+            let _: Option<()> = self.wrong(key, node);
+            return Vec::new();
+        };
+        let mut out = Vec::new();
+        for (name, value) in table {
+            match value::plain_number(value) {
+                Some(factor) if factor > 0.0 && factor <= 1000.0 => {
+                    out.push((Spanned::new(name.span(), name.get_ref().to_string()), factor));
+                }
+                _ => self.faults.push(
+                    Diagnostic::new(value.span(), "an effect must be a number above 0, up to 1000")
+                        .label(format!("this is {}", value::found(value)))
+                        .help("0.8 leaves 80 % of the capacity"),
+                ),
+            }
+        }
+        out
+    }
+
+    fn dut(&mut self, root: &toml::de::DeTable, spec: &mut Spec) {
+        let dut = self.table(root, &keys::DUT);
+        spec.dut_kind = dut.read("kind", |key, node| self.word(key, node));
+        self.settings_of(&dut, &mut spec.settings);
+    }
+
+    fn traffic(&mut self, root: &toml::de::DeTable, spec: &mut Spec) {
+        let traffic = self.table(root, &keys::TRAFFIC);
+        // There is one protocol: its word is checked, and says nothing more.
+        let _ = traffic.read("protocol", |key, node| self.word::<String>(key, node));
+        if let Some((key, node)) = traffic.get("frame_size")
+            && node.get_ref().is_array()
+        {
+            spec.factors.push(self.frame_sizes(key, node));
+        }
+        self.settings_of(&traffic, &mut spec.settings);
+    }
+
+    fn settings_of(&mut self, section: &Section, out: &mut Vec<Spanned<Setting>>) {
+        for (key, node) in section.present() {
+            let sweep = key.name == "frame_size" && node.get_ref().is_array();
+            if key.vary != keys::Vary::Never && !sweep {
+                self.setting(key, node, out);
+            }
+        }
+    }
+
+    /// Reads one setting; a table of sysctls is as many settings as it has entries.
+    fn setting(&mut self, key: &keys::Key, node: &Node, out: &mut Vec<Spanned<Setting>>) {
+        let setting = match key.name {
+            "arrangement" => self.word(key, node).map(Setting::Arrangement),
+            "senders" => self.integer(key, node).map(Setting::Senders),
+            "engine" => self.word(key, node).map(Setting::Engine),
+            "routes" => self.integer(key, node).map(Setting::Routes),
+            "firewall" => self.firewall(key, node).map(Setting::Firewall),
+            "icmp_redirect" => self.boolean(key, node).map(Setting::IcmpRedirect),
+            "offloads" => self.boolean(key, node).map(Setting::Offloads),
+            "queues" => self.integer(key, node).map(Setting::Queues),
+            "bind_queues" => self.boolean(key, node).map(Setting::BindQueues),
+            "napi" => self.word(key, node).map(Setting::Napi),
+            "rps" => self.mask(key, node).map(Setting::Rps),
+            "family" => self.word(key, node).map(Setting::Family),
+            "frame_size" => self.frame_size(key, node).map(Setting::FrameSize),
+            "flows" => self.flows(key, node).map(Setting::Flows),
+            "rate" => self.rate(key, node).map(Setting::Rate),
+            "timestamps" => self.boolean(key, node).map(Setting::Timestamps),
+            _ => {
+                for (span, name, value) in self.sysctls(key, node) {
+                    out.push(Spanned::new(span, Setting::Sysctl { name, value }));
+                }
+                None
+            }
+        };
+        out.extend(setting.map(|setting| Spanned::new(node.span(), setting)));
+    }
+
+    fn trial(&mut self, root: &toml::de::DeTable, spec: &mut TrialSpec) {
+        let trial = self.table(root, &keys::TRIAL);
+        let faults = self.faults.len();
+        let mut time = |name| trial.read_spanned(name, |key, node| self.duration_ns(key, node));
+        spec.warmup = time("warmup");
+        spec.duration = time("duration");
+        spec.drain = time("drain");
+        spec.interval = time("interval");
+        spec.slice = time("slice");
+        spec.faulty = self.faults.len() > faults;
+    }
+
+    fn design(&mut self, root: &toml::de::DeTable, spec: &mut DesignSpec) {
+        let design = self.table(root, &keys::DESIGN);
+        let faults = self.faults.len();
+        spec.blocks = design.read_spanned("blocks", |key, node| self.integer(key, node));
+        spec.seed = design.read_spanned("seed", |key, node| self.integer(key, node));
+        spec.alternate = design.read_spanned("alternate", |key, node| self.duration_ns(key, node));
+        spec.settle = design.read_spanned("settle", |key, node| self.duration_ns(key, node));
+        spec.faulty = self.faults.len() > faults;
+    }
+
+    fn compare(&mut self, root: &toml::de::DeTable, spec: &mut CompareSpec) {
+        let compare = self.table(root, &keys::COMPARE);
+        spec.confidence = compare.read("confidence", |key, node| self.confidence(key, node));
+        spec.margin = compare.read("margin", |key, node| self.percent(key, node));
+        spec.figure = compare.read("figure", |key, node| self.word(key, node));
+        let Some((key, node)) = compare.get("baseline") else { return };
+        let Some(table) = node.get_ref().as_table() else {
+            let _: Option<()> = self.wrong(key, node);
+            return;
+        };
+        let mut baseline = Vec::new();
+        for (name, value) in table {
+            match scalar_text(value) {
+                Some(label) => baseline.push((
+                    Spanned::new(name.span(), name.get_ref().to_string()),
+                    Spanned::new(value.span(), label),
+                )),
+                None => self.faults.push(
+                    Diagnostic::new(value.span(), "a baseline names one level of a factor")
+                        .label(format!("this is {}", value::found(value)))
+                        .help("write the level's value or its label, e.g. { queues = 1 }"),
+                ),
+            }
+        }
+        spec.baseline = Some(baseline);
+    }
+}

@@ -1,0 +1,199 @@
+//! One setting of a variant, as `[testbed]`, `[dut]`, `[traffic]` or a level
+//! writes it, and how it is laid over [`Settings`].
+
+use super::keys::{self, Vary};
+use crate::settings::*;
+use crate::units::FrameSize;
+
+/// One setting with its value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Setting {
+    /// `arrangement`.
+    Arrangement(Arrangement),
+    /// `senders`.
+    Senders(u16),
+    /// `engine`.
+    Engine(Engine),
+    /// `routes`.
+    Routes(u32),
+    /// `firewall`.
+    Firewall(Firewall),
+    /// `icmp_redirect`.
+    IcmpRedirect(bool),
+    /// `offloads`.
+    Offloads(bool),
+    /// `queues`.
+    Queues(u16),
+    /// `bind_queues`.
+    BindQueues(bool),
+    /// `napi`.
+    Napi(Napi),
+    /// `rps`.
+    Rps(String),
+    /// One entry of `sysctl`.
+    Sysctl {
+        /// Dotted name.
+        name: String,
+        /// Value.
+        value: String,
+    },
+    /// `family`.
+    Family(Family),
+    /// `frame_size`.
+    FrameSize(FrameSize),
+    /// `flows`.
+    Flows(Flows),
+    /// `rate`.
+    Rate(Rate),
+    /// `timestamps`.
+    Timestamps(bool),
+}
+
+impl Setting {
+    /// The key that writes it.
+    pub fn key(&self) -> &'static str {
+        match self {
+            Setting::Arrangement(_) => "arrangement",
+            Setting::Senders(_) => "senders",
+            Setting::Engine(_) => "engine",
+            Setting::Routes(_) => "routes",
+            Setting::Firewall(_) => "firewall",
+            Setting::IcmpRedirect(_) => "icmp_redirect",
+            Setting::Offloads(_) => "offloads",
+            Setting::Queues(_) => "queues",
+            Setting::BindQueues(_) => "bind_queues",
+            Setting::Napi(_) => "napi",
+            Setting::Rps(_) => "rps",
+            Setting::Sysctl { .. } => "sysctl",
+            Setting::Family(_) => "family",
+            Setting::FrameSize(_) => "frame_size",
+            Setting::Flows(_) => "flows",
+            Setting::Rate(_) => "rate",
+            Setting::Timestamps(_) => "timestamps",
+        }
+    }
+
+    /// Its name: the key, and for a sysctl its own name too, since two of them
+    /// are two settings.
+    pub fn name(&self) -> String {
+        match self {
+            Setting::Sysctl { name, .. } => format!("sysctl {name}"),
+            _ => self.key().to_owned(),
+        }
+    }
+
+    /// Its value as text.
+    pub fn value(&self) -> String {
+        match self {
+            Setting::Arrangement(v) => v.name().to_owned(),
+            Setting::Senders(v) | Setting::Queues(v) => v.to_string(),
+            Setting::Engine(v) => v.name().to_owned(),
+            Setting::Routes(v) => v.to_string(),
+            Setting::Firewall(v) => v.to_string(),
+            Setting::IcmpRedirect(v)
+            | Setting::Offloads(v)
+            | Setting::BindQueues(v)
+            | Setting::Timestamps(v) => v.to_string(),
+            Setting::Napi(v) => v.name().to_owned(),
+            Setting::Rps(v) => v.clone(),
+            Setting::Sysctl { value, .. } => value.clone(),
+            Setting::Family(v) => v.name().to_owned(),
+            Setting::FrameSize(v) => v.0.to_string(),
+            Setting::Flows(v) => v.to_string(),
+            Setting::Rate(v) => v.to_string(),
+        }
+    }
+
+    /// True when it can be switched while traffic flows.
+    pub fn is_live(&self) -> bool {
+        keys::setting(self.key()).is_some_and(|key| key.vary == Vary::Live)
+    }
+
+    /// Lays it over `settings`.
+    pub fn apply(&self, settings: &mut Settings) {
+        let Settings { testbed, dut, traffic } = settings;
+        match self {
+            Setting::Arrangement(v) => testbed.arrangement = *v,
+            Setting::Senders(v) => testbed.senders = *v,
+            Setting::Engine(v) => testbed.engine = *v,
+            Setting::Routes(v) => dut.routes = *v,
+            Setting::Firewall(v) => dut.firewall = v.clone(),
+            Setting::IcmpRedirect(v) => dut.icmp_redirect = *v,
+            Setting::Offloads(v) => dut.offloads = *v,
+            Setting::Queues(v) => dut.queues = *v,
+            Setting::BindQueues(v) => dut.bind_queues = *v,
+            Setting::Napi(v) => dut.napi = *v,
+            Setting::Rps(v) => dut.rps = v.clone(),
+            Setting::Sysctl { name, value } => {
+                dut.sysctl.insert(name.clone(), value.clone());
+            }
+            Setting::Family(v) => traffic.family = *v,
+            Setting::FrameSize(v) => traffic.frame_size = *v,
+            Setting::Flows(v) => traffic.flows = *v,
+            Setting::Rate(v) => traffic.rate = *v,
+            Setting::Timestamps(v) => traffic.timestamps = *v,
+        }
+    }
+}
+
+impl Settings {
+    /// Every setting with its value, in the order of the documentation.
+    pub fn all(&self) -> Vec<Setting> {
+        let Settings { testbed, dut, traffic } = self;
+        let mut all = vec![
+            Setting::Arrangement(testbed.arrangement),
+            Setting::Senders(testbed.senders),
+            Setting::Engine(testbed.engine),
+            Setting::Routes(dut.routes),
+            Setting::Firewall(dut.firewall.clone()),
+            Setting::IcmpRedirect(dut.icmp_redirect),
+            Setting::Offloads(dut.offloads),
+            Setting::Queues(dut.queues),
+            Setting::BindQueues(dut.bind_queues),
+            Setting::Napi(dut.napi),
+            Setting::Rps(dut.rps.clone()),
+        ];
+        all.extend(
+            dut.sysctl
+                .iter()
+                .map(|(name, value)| Setting::Sysctl { name: name.clone(), value: value.clone() }),
+        );
+        all.extend([
+            Setting::Family(traffic.family),
+            Setting::FrameSize(traffic.frame_size),
+            Setting::Flows(traffic.flows),
+            Setting::Rate(traffic.rate),
+            Setting::Timestamps(traffic.timestamps),
+        ]);
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_of_the_tables_exists_and_the_other_way_round() {
+        let mut settings = Settings::default();
+        settings.dut.sysctl.insert("net.ipv4.ip_early_demux".to_owned(), "0".to_owned());
+        let written: Vec<&str> = keys::settings().map(|key| key.name).collect();
+        let existing: Vec<&str> = settings.all().iter().map(Setting::key).collect();
+        assert_eq!(written, existing);
+    }
+
+    #[test]
+    fn laying_all_settings_over_the_default_reproduces_them() {
+        let mut settings = Settings::default();
+        settings.dut.queues = 4;
+        settings.dut.rps = "3".to_owned();
+        settings.dut.sysctl.insert("net.core.dev_weight".to_owned(), "128".to_owned());
+        settings.traffic.family = Family::Inet6;
+        settings.testbed.arrangement = Arrangement::Closed;
+        let mut copy = Settings::default();
+        for setting in settings.all() {
+            setting.apply(&mut copy);
+        }
+        assert_eq!(copy, settings);
+    }
+}

@@ -1,0 +1,189 @@
+//! Faults as a user sees them: `tests/faults/NAME.toml` in, `NAME.txt` out.
+
+use super::{faults, golden, here, load, loader};
+use std::fs;
+
+#[test]
+fn every_faulty_file_is_reported_as_its_golden_text() {
+    let mut count = 0;
+    for entry in fs::read_dir(here("tests/faults")).expect("the folder exists") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            let text = fs::read_to_string(&path).expect("the file can be read");
+            let name = path.file_name().and_then(|name| name.to_str()).expect("a plain name");
+            let all = fwdlab_model::load(name, &text, &loader).expect_err("the file is faulty");
+            golden(&path.with_extension("txt"), &all.render(false));
+            count += 1;
+        }
+    }
+    assert!(count >= 6, "{count} files");
+}
+
+#[test]
+fn colour_changes_nothing_but_colour() {
+    let text = fs::read_to_string(here("tests/faults/many.toml")).expect("the file can be read");
+    let all = load(&text).expect_err("the file is faulty");
+    let mut plain = String::new();
+    let coloured = all.render(true);
+    let mut rest = coloured.as_str();
+    while let Some(at) = rest.find('\u{1b}') {
+        plain.push_str(&rest[..at]);
+        let end = rest[at..].find('m').expect("an escape sequence ends with m");
+        rest = &rest[at + end + 1..];
+    }
+    plain.push_str(rest);
+    assert_eq!(plain, all.render(false));
+}
+
+#[test]
+fn each_single_fault_is_found_and_says_what_to_do() {
+    for (text, message, hint) in [
+        ("", "version of the format is missing", "version = 1"),
+        ("version = 2", "the integer 1", "version 1"),
+        ("version = 1\n[dut]\nqueus = 2", "unknown key `queus` in [dut]", "did you mean `queues`?"),
+        ("version = 1\nqueues = 2", "unknown key `queues`", "belongs in [dut]"),
+        ("version = 1\n[profile]\ncpu = true", "unknown key `profile`", "no profiles"),
+        ("version = 1\n[testbed]\nkind = \"ssh\"", "this build has no kind \"ssh\"", "\"netns\""),
+        ("version = 1\n[testbed]\nkind = \"vm\"", "this build has no kind \"vm\"", "\"sim\""),
+        ("version = 1\n[dut]\nkind = \"freebsd\"", "this build has no kind", "linux"),
+        ("version = 1\n[dut]\nqueues = 65", "from 1 to 64", "more than 64"),
+        ("version = 1\n[dut]\nqueues = 0", "from 1 to 64", "less than 1"),
+        ("version = 1\n[dut]\nqueues = 99999999999999999999", "from 1 to 64", "more than 64"),
+        ("version = 1\n[dut]\nqueues = \"4\"", "must be an integer", "the text \"4\""),
+        ("version = 1\n[dut]\nroutes = 1", "from 2 to 1048576", "less than 2"),
+        ("version = 1\n[dut]\nrps = \"xyz\"", "hexadecimal", "xyz"),
+        (
+            "version = 1\n[dut]\nfirewall = \"statefull\"",
+            "\"stateful\"",
+            "did you mean \"stateful\"?",
+        ),
+        ("version = 1\n[dut]\nfirewall = \"rules:x\"", "rules:N", "from 0 to 10000"),
+        ("version = 1\n[dut]\nfirewall = \"other.nft\"", "can't be read", "no such file"),
+        ("version = 1\n[dut]\nsysctl = { \"net/../x.y\" = 1 }", "no name of a sysctl", "dots"),
+        ("version = 1\n[dut]\nsysctl = { \"a.b\" = true }", "must be an integer", "write 1"),
+        ("version = 1\n[traffic]\nframe_size = 60", "64 to 1518", "write 64"),
+        ("version = 1\n[traffic]\nframe_size = \"imix\"", "not supported yet", "name the sizes"),
+        ("version = 1\n[traffic]\nframe_size = []", "at least one", "empty"),
+        ("version = 1\n[traffic]\nflows = 2000", "a table", "the integer 2000"),
+        ("version = 1\n[traffic]\nflows = { sources = 65001 }", "from 1 to 65000", "more"),
+        (
+            "version = 1\n[traffic]\nflows = { sources = 2000, destinations = 2000 }",
+            "at most 1000000",
+            "4000000",
+        ),
+        ("version = 1\n[traffic]\nrate = \"10Gbps\"", "Gbit/s", "write `Gbit/s`"),
+        ("version = 1\n[traffic]\nprotocol = \"tcp\"", "no protocol \"tcp\"", "udp"),
+        ("version = 1\n[trial]\nduration = 2", "with its unit", "\"2s\""),
+        ("version = 1\n[trial]\nslice = \"1ms\"", "too short", "5ms"),
+        ("version = 1\n[trial]\ninterval = \"50ms\"", "multiple of `slice`", "sums"),
+        ("version = 1\n[trial]\nduration = \"50ms\"", "at least three slices", "60ms"),
+        ("version = 1\n[testbed]\nsenders = 2", "one sender", "closed"),
+        ("version = 1\n[compare]\nmargin = 2", "percentage", "\"2%\""),
+        ("version = 1\n[compare]\nconfidence = 96", "99.5", "96"),
+        ("version = 1\n[compare]\nbaseline = { queues = 1 }", "no factor", "no [[factor]]"),
+        ("version = 1\n[design]\nalternate = \"250ms\"", "nothing to alternate", "[[factor]]"),
+        (
+            "version = 1\n[testbed.sim]\neffect = { \"firewal=none\" = 0.5 }",
+            "neither",
+            "`firewall`",
+        ),
+        (
+            "version = 1\n[testbed.sim]\neffect = { \"firewall=stateful\" = 0.5 }",
+            "never applies",
+            "none",
+        ),
+        ("version = 1\n[testbed.sim]\neffect = { \"firewall=none\" = 0 }", "above 0", "80 %"),
+    ] {
+        let got = faults(text);
+        assert!(
+            got.contains(message) && got.contains(hint),
+            "{text}\nwants {message}, {hint}\n{got}"
+        );
+        assert!(got.ends_with("1 fault in test.toml\n"), "{text}\n{got}");
+    }
+}
+
+#[test]
+fn faults_of_factors() {
+    let factor = |body: &str| format!("version = 1\n[[factor]]\n{body}");
+    for (body, message, hint) in [
+        ("levels = [1]", "factor without name", "name ="),
+        ("name = \"queues\"", "factor without levels", "levels ="),
+        ("name = \"queues\"\nlevels = []", "at least one level", "empty"),
+        (
+            "name = \"queus\"\nlevels = [1, 2]",
+            "is no setting",
+            "did you mean the setting `queues`?",
+        ),
+        ("name = \"kind\"\nlevels = [\"sim\"]", "can't be varied", "two experiments"),
+        ("name = \"a b\"\nlevels = [{ label = \"x\" }]", "can't be the name", "letters"),
+        ("name = \"x\"\nlevels = [{ queues = 1 }]", "without label", "label ="),
+        (
+            "name = \"x\"\nlevels = [{ label = \"y\", capacity = 1 }]",
+            "unknown key `capacity`",
+            "[testbed.sim]",
+        ),
+        (
+            "name = \"x\"\nlevels = [{ label = \"y\", \"a.b\" = 1 }]",
+            "unknown key `a.b`",
+            "sysctl = {",
+        ),
+        ("name = \"queues\"\nlevels = [1, 1]", "two levels of `queues`", "A/A"),
+        ("name = \"rate\"\nlevels = [[1]]", "must be \"max\"", "a list"),
+        (
+            "name = \"queues\"\nlevels = [1, 2]\n[compare]\nbaseline = { queues = 3 }",
+            "`3` is no level",
+            "1, 2",
+        ),
+        (
+            "name = \"queues\"\nlevels = [1, 2]\n[compare]\nbaseline = { queue = 1 }",
+            "which is no factor",
+            "did you mean `queues`?",
+        ),
+        (
+            "name = \"queues\"\nlevels = [1, 2]\n[[factor]]\nname = \"q\"\nlevels = [{ label = \"a\", queues = 2 }]",
+            "varied by two factors, `queues` and `q`",
+            "one factor",
+        ),
+        (
+            "name = \"queues\"\nlevels = [1, 2]\n[[factor]]\nname = \"queues\"\nlevels = [3]",
+            "two factors are called",
+            "rename",
+        ),
+    ] {
+        let got = faults(&factor(body));
+        assert!(
+            got.contains(message) && got.contains(hint),
+            "{body}\nwants {message}, {hint}\n{got}"
+        );
+    }
+}
+
+#[test]
+fn too_many_variants_and_runs_are_refused() {
+    let bundle = |name: &str| {
+        let levels: Vec<String> = (0..70).map(|i| format!("{{ label = \"{i}\" }}")).collect();
+        format!("[[factor]]\nname = \"{name}\"\nlevels = [{}]\n", levels.join(", "))
+    };
+    let got = faults(&format!("version = 1\n{}{}", bundle("a"), bundle("b")));
+    assert!(got.contains("4900 variants"), "{got}");
+    let got = faults(&format!(
+        "version = 1\n[design]\nblocks = 10000\n{}[[factor]]\nname = \"queues\"\nlevels = [1, 2]",
+        bundle("a")
+    ));
+    assert!(got.contains("1400000 runs"), "{got}");
+}
+
+#[test]
+fn no_cut_of_a_file_makes_the_reader_panic() {
+    for path in ["tests/faults/many.toml", "../../experiments/sim.toml"] {
+        let text = fs::read_to_string(here(path)).expect("the file can be read");
+        for at in (0..text.len()).filter(|&at| text.is_char_boundary(at)) {
+            for cut in [&text[..at], &text[at..]] {
+                if let Err(all) = load(cut) {
+                    assert!(!all.list.is_empty() && !all.render(false).is_empty());
+                }
+            }
+        }
+    }
+}

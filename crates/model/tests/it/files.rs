@@ -1,0 +1,128 @@
+//! The files of the repository: experiments, JSON Schema, reference.
+
+use super::{golden, here};
+use fwdlab_model::plan::Plan;
+use fwdlab_model::schema::{reference, schema};
+use fwdlab_model::settings::{Arrangement, Family};
+use std::collections::BTreeMap;
+use std::fs;
+
+fn experiments() -> BTreeMap<String, Plan> {
+    let mut plans = BTreeMap::new();
+    for entry in fs::read_dir(here("../../experiments")).expect("the folder exists") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            let text = fs::read_to_string(&path).expect("the file can be read");
+            let folder = path.parent().expect("a folder").to_path_buf();
+            let loader = |file: &str| {
+                fs::read_to_string(folder.join(file)).map_err(|error| error.to_string())
+            };
+            let plan = fwdlab_model::load(&path.display().to_string(), &text, &loader)
+                .unwrap_or_else(|faults| panic!("{faults}"));
+            plans.insert(plan.name.clone(), plan);
+        }
+    }
+    plans
+}
+
+#[test]
+fn every_experiment_can_be_planned() {
+    let plans = experiments();
+    for name in [
+        "aa",
+        "demo",
+        "families",
+        "firewalls",
+        "flows",
+        "frame-sizes",
+        "hundred-rules",
+        "nft-rule-alternate",
+        "queues",
+        "routes",
+        "sim",
+        "tunable-x-queues",
+    ] {
+        let plan = plans.get(name).unwrap_or_else(|| panic!("{name}.toml is missing"));
+        assert_ne!(plan.title, plan.name, "{name} has a title");
+        assert!(plan.variants.len() >= 2, "{name}");
+        let compared = (0..plan.variants.len()).filter(|&v| plan.baseline_of(v).is_some()).count();
+        assert!(compared > 0, "{name} compares nothing");
+        // Half a second of overhead for each run: nothing here takes an hour.
+        assert!(plan.estimate(500_000_000).total_ns < 3_600_000_000_000, "{name}");
+    }
+}
+
+#[test]
+fn the_demonstration_ends_within_ninety_seconds() {
+    let plans = experiments();
+    let demo = &plans["demo"];
+    assert_eq!((demo.variants.len(), demo.runs.len()), (6, 36));
+    let estimate = demo.estimate(500_000_000);
+    assert_eq!(estimate.run_ns, 1_600_000_000);
+    assert!(estimate.total_ns < 90_000_000_000, "{estimate:?}");
+    let six = demo.variants.iter().find(|v| v.settings.traffic.family == Family::Inet6);
+    assert_eq!(six.map(|v| v.settings.traffic.frame_size.0), Some(84));
+    assert_eq!(demo.notes.len(), 1);
+}
+
+#[test]
+fn the_queue_sweep_compares_queues_within_each_binding() {
+    let plans = experiments();
+    let queues = &plans["queues"];
+    assert_eq!(queues.variants.len(), 16);
+    assert_eq!(queues.base.testbed.arrangement, Arrangement::Closed);
+    assert_eq!(queues.compare.baseline, [Some(0), None]);
+    let bound = queues.variants.iter().find(|v| v.label == "8, true").expect("the variant");
+    let base = queues.baseline_of(bound.index).expect("a baseline");
+    assert_eq!(queues.variants[base].label, "1, true");
+}
+
+#[test]
+fn the_schema_is_up_to_date() {
+    let text = serde_json::to_string_pretty(&schema()).expect("a schema is JSON") + "\n";
+    golden(&here("../../docs/experiment.schema.json"), &text);
+}
+
+#[test]
+fn the_reference_is_up_to_date() {
+    let path = here("../../docs/EXPERIMENTS.md");
+    let text = fs::read_to_string(&path).expect("the document exists");
+    let (begin, end) = ("<!-- keys: begin -->\n", "<!-- keys: end -->");
+    let head = text.find(begin).expect("the first mark") + begin.len();
+    let tail = text.find(end).expect("the second mark");
+    golden(&path, &format!("{}\n{}\n{}", &text[..head], reference(), &text[tail..]));
+}
+
+#[test]
+fn every_key_of_the_schema_is_in_the_reference() {
+    let text = fs::read_to_string(here("../../docs/EXPERIMENTS.md")).expect("the document exists");
+    let schema = schema();
+    let mut names = Vec::new();
+    property_names(&schema, &mut names);
+    assert!(names.len() > 50, "{} keys", names.len());
+    for name in names {
+        let row = format!("| `{name}` |");
+        let heading = format!("{name}]");
+        assert!(text.contains(&row) || text.contains(&heading), "`{name}` is not described");
+    }
+}
+
+fn property_names(schema: &serde_json::Value, out: &mut Vec<String>) {
+    for (name, value) in schema["properties"].as_object().into_iter().flatten() {
+        out.push(name.clone());
+        property_names(value, out);
+        property_names(&value["items"], out);
+    }
+}
+
+#[test]
+fn the_examples_of_the_reference_can_be_planned() {
+    let text = fs::read_to_string(here("../../docs/EXPERIMENTS.md")).expect("the document exists");
+    let mut count = 0;
+    for block in text.split("```toml\n").skip(1) {
+        let example = block.split("```").next().unwrap_or_default();
+        super::plan(example);
+        count += 1;
+    }
+    assert!(count >= 1);
+}

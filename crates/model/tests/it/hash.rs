@@ -1,0 +1,69 @@
+//! The hash covers what matters and nothing else.
+
+use super::keys::writing;
+use super::plan;
+use fwdlab_model::spec::keys::SECTIONS;
+use std::collections::BTreeMap;
+
+#[test]
+fn every_key_changes_the_hash() {
+    let mut seen: BTreeMap<String, String> = BTreeMap::new();
+    for section in SECTIONS {
+        for key in section.keys {
+            // The one factor, and its baseline that is the default, are not new.
+            let is_new =
+                !matches!((section.path, key.name), ("factor", "name") | ("compare", "baseline"));
+            if key.example.is_empty() || key.name == "version" || !is_new {
+                continue;
+            }
+            let text = writing(section, key, key.example);
+            let hash = plan(&text).hash;
+            assert_eq!(hash.len(), 16);
+            if let Some(other) = seen.insert(hash, text.clone()) {
+                panic!("the same hash:\n{other}\nand\n{text}");
+            }
+        }
+    }
+    assert!(!seen.contains_key(&plan("version = 1\n").hash));
+}
+
+#[test]
+fn baseline_and_ruleset_change_the_hash() {
+    let compared = |level: u32| {
+        plan(&format!(
+            "version = 1\n[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n[compare]\nbaseline = {{ queues = {level} }}"
+        ))
+    };
+    assert_ne!(compared(1).hash, compared(2).hash);
+
+    let ruleset = |text: &str| {
+        let loader = |_: &str| Ok(text.to_owned());
+        fwdlab_model::load("x.toml", "version = 1\n[dut]\nfirewall = \"a.nft\"", &loader)
+            .expect("a valid file")
+            .hash
+    };
+    assert_ne!(ruleset("accept"), ruleset("drop"));
+}
+
+#[test]
+fn comments_spaces_and_the_order_of_keys_do_not_change_the_hash() {
+    let a = plan("version = 1\n[dut]\nqueues = 2\nroutes = 10\n[design]\nseed = 3\n");
+    let b =
+        plan("# other\nversion=1\n\n[design]\nseed = 3 # c\n[dut]\nroutes = 1_0\nqueues = 0x2\n");
+    assert_eq!(a, b);
+    assert!(a.is_intact());
+    let mut altered = a.clone();
+    altered.base.dut.queues = 3;
+    assert!(!altered.is_intact());
+}
+
+#[test]
+fn a_plan_survives_json() {
+    let before = plan(
+        "version = 1\n[dut]\nfirewall = \"edge.nft\"\n[traffic]\nrate = \"50%\"\n[[factor]]\nname = \"firewall\"\nlevels = [\"rules:3\", \"none\"]",
+    );
+    let json = serde_json::to_string(&before).expect("a plan is JSON");
+    let after: fwdlab_model::Plan = serde_json::from_str(&json).expect("and is read back");
+    assert_eq!(before, after);
+    assert!(after.is_intact());
+}

@@ -1,0 +1,189 @@
+//! The reader, the tables of keys and the schema agree.
+
+use super::{faults, load, plan};
+use fwdlab_model::plan::Figure;
+use fwdlab_model::schema::schema;
+use fwdlab_model::settings::Settings;
+use fwdlab_model::spec::format_ns;
+use fwdlab_model::spec::keys::{self, Key, SECTIONS, Section, Vary};
+use serde_json::Value;
+
+/// A file that writes one key.
+pub(super) fn writing(section: &Section, key: &Key, value: &str) -> String {
+    let line = format!("{} = {value}\n", key.name);
+    let factor = "version = 1\n[[factor]]\nname = \"queues\"\nlevels = [1, 2, 4, 8]\n";
+    match (section.path, key.name) {
+        ("", "version") => line,
+        ("", _) => format!("version = 1\n{line}"),
+        ("factor", "name") => factor.to_owned(),
+        ("factor", _) => format!("version = 1\n[[factor]]\nname = \"queues\"\n{line}"),
+        ("factor.level", _) => {
+            format!("version = 1\n[[factor]]\nname = \"x\"\nlevels = [{{ {} }}]\n", line.trim_end())
+        }
+        ("testbed", "senders") => {
+            format!("version = 1\n[testbed]\narrangement = \"closed\"\n{line}")
+        }
+        ("design", "alternate") => format!(
+            "version = 1\n[design]\n{line}[[factor]]\nname = \"firewall\"\nlevels = [\"none\", \"stateful\"]\n"
+        ),
+        ("compare", "baseline") => format!("{factor}[compare]\n{line}"),
+        (path, _) => format!("version = 1\n[{path}]\n{line}"),
+    }
+}
+
+fn all_keys() -> impl Iterator<Item = (&'static Section, &'static Key)> {
+    SECTIONS.iter().flat_map(|section| section.keys.iter().map(move |key| (section, key)))
+}
+
+#[test]
+fn every_example_is_accepted_and_every_default_says_nothing_new() {
+    for (section, key) in all_keys() {
+        if !key.example.is_empty() {
+            plan(&writing(section, key, key.example));
+        }
+        if !key.default.is_empty() && key.name != "senders" {
+            let written = plan(&writing(section, key, key.default));
+            let silent = plan("version = 1\n");
+            assert_eq!(written, silent, "default of {} {}", key.name, section.place());
+        }
+    }
+}
+
+#[test]
+fn every_key_has_a_meaning_and_an_example_unless_there_is_one_value_only() {
+    for (section, key) in all_keys() {
+        assert!(key.doc.ends_with('.'), "{} {}", key.name, section.place());
+        assert_ne!(key.example, key.default, "{} {}", key.name, section.place());
+    }
+}
+
+#[test]
+fn every_setting_can_be_a_level_by_itself_and_in_a_bundle() {
+    for key in keys::settings() {
+        let bundle = format!(
+            "version = 1\n[testbed]\narrangement = \"closed\"\n[[factor]]\nname = \"x\"\nlevels = [{{ label = \"a\" }}, {{ label = \"b\", {} = {} }}]\n",
+            key.name, key.example
+        );
+        let plan_ = if key.name == "arrangement" {
+            plan(&bundle.replace("arrangement = \"closed\"\n", ""))
+        } else {
+            plan(&bundle)
+        };
+        assert_ne!(plan_.variants[0].settings, plan_.variants[1].settings, "{}", key.name);
+        assert_eq!(plan_.factors[0].levels[1].changes.len(), 1, "{}", key.name);
+        assert_eq!(plan_.factors[0].levels[1].changes[0].live, key.vary == Vary::Live);
+
+        if key.name != "sysctl" {
+            let single = format!(
+                "version = 1\n[testbed]\narrangement = \"closed\"\n[[factor]]\nname = \"{}\"\nlevels = [{}]\n",
+                key.name, key.example
+            );
+            assert_eq!(plan(&single).factors[0].levels.len(), 1, "{}", key.name);
+        }
+    }
+}
+
+/// Walks the schema beside the tables: the same names in the same places.
+#[test]
+fn the_schema_has_exactly_the_keys_that_the_reader_accepts() {
+    let schema = schema();
+    let names = |value: &Value| -> Vec<String> {
+        assert_eq!(value["additionalProperties"], false, "{value}");
+        value["properties"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name.clone())
+            .collect()
+    };
+    let own = |section: &Section| -> Vec<String> {
+        section.keys.iter().map(|key| key.name.to_owned()).collect()
+    };
+    let sorted = |mut names: Vec<String>| {
+        names.sort();
+        names
+    };
+    for section in SECTIONS {
+        let (place, more): (&Value, Vec<&str>) = match section.path {
+            "" => {
+                (&schema, vec!["testbed", "dut", "factor", "traffic", "trial", "design", "compare"])
+            }
+            "testbed" => (&schema["properties"]["testbed"], vec!["sim"]),
+            "testbed.sim" => (&schema["properties"]["testbed"]["properties"]["sim"], vec![]),
+            "traffic.flows" => (&schema["properties"]["traffic"]["properties"]["flows"], vec![]),
+            "factor" => (&schema["properties"]["factor"]["items"], vec![]),
+            "factor.level" => (
+                &schema["properties"]["factor"]["items"]["properties"]["levels"]["items"]["anyOf"]
+                    [2],
+                keys::settings().map(|key| key.name).collect(),
+            ),
+            path => (&schema["properties"][path], vec![]),
+        };
+        let mut expected = own(section);
+        expected.extend(more.iter().map(|name| (*name).to_owned()));
+        assert_eq!(sorted(names(place)), sorted(expected.clone()), "{}", section.place());
+
+        // The reader refuses what is not among them, and only that.
+        let stranger = Key { name: "zzzzzzzzzz", ..section.keys[0] };
+        let text = match section.path {
+            "factor.level" => {
+                "version = 1\n[[factor]]\nname = \"x\"\nlevels = [{ label = \"a\", zzzzzzzzzz = 1 }]".to_owned()
+            }
+            "factor" => writing(section, &section.keys[1], "[1]") + "zzzzzzzzzz = 1",
+            "" => "version = 1\nzzzzzzzzzz = 1".to_owned(),
+            _ => writing(section, &stranger, "1"),
+        };
+        let got = faults(&text);
+        assert!(got.contains("unknown key `zzzzzzzzzz`"), "{}: {got}", section.place());
+        for name in expected {
+            assert!(got.contains(&name), "`{name}` is not offered {}: {got}", section.place());
+        }
+    }
+}
+
+/// The ranges and words of the schema are those that the reader enforces.
+#[test]
+fn bounds_of_the_schema_are_bounds_of_the_reader() {
+    let schema = schema();
+    for section in SECTIONS {
+        let properties = match section.path {
+            "" | "factor" | "factor.level" | "traffic.flows" => continue,
+            "testbed.sim" => &schema["properties"]["testbed"]["properties"]["sim"]["properties"],
+            path => &schema["properties"][path]["properties"],
+        };
+        for key in section.keys {
+            let property = &properties[key.name];
+            let accepts = |value: &str| load(&writing(section, key, value)).is_ok();
+            for word in property["enum"].as_array().into_iter().flatten() {
+                assert!(accepts(&word.to_string()), "{} = {word}", key.name);
+            }
+            if property["type"] == "integer" {
+                let min = property["minimum"].as_i64().expect("a minimum");
+                assert!(accepts(&min.to_string()), "{} = {min}", key.name);
+                assert!(!accepts(&(min - 1).to_string()), "{} below {min}", key.name);
+                if let Some(max) = property["maximum"].as_i64() {
+                    assert!(accepts(&max.to_string()), "{} = {max}", key.name);
+                    assert!(!accepts(&(max + 1).to_string()), "{} above {max}", key.name);
+                }
+            }
+            if property["type"] == "boolean" {
+                assert!(accepts("true") && accepts("false") && !accepts("1"), "{}", key.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_empty_experiment_has_the_documented_defaults() {
+    let plan = plan("version = 1\n");
+    assert_eq!(plan.base, Settings::default());
+    assert_eq!((plan.name.as_str(), plan.title.as_str()), ("test", "test"));
+    assert_eq!((plan.variants.len(), plan.variants[0].label.as_str()), (1, "all"));
+    assert_eq!((plan.design.blocks, plan.design.seed, plan.design.alternate_ns), (5, 1, None));
+    assert_eq!((plan.compare.confidence, plan.compare.margin), (95.0, 0.02));
+    assert_eq!(plan.compare.figure, Figure::Auto);
+    let trial = plan.trial;
+    let phases =
+        [trial.warmup_ns, trial.duration_ns, trial.drain_ns, trial.interval_ns, trial.slice_ns];
+    assert_eq!(phases.map(format_ns).join(" "), "300ms 1s 200ms 100ms 20ms");
+}
