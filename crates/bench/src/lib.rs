@@ -1,1 +1,72 @@
-//! (in preparation)
+//! Carries a plan out: builds the testbed, configures the DUT, sends, counts.
+//!
+//! [`testbed::open`] chooses and opens a [`Testbed`]; [`Testbed::run`] executes one
+//! planned run and returns its record. What is done with records (store, figures,
+//! reports) is not this crate's business.
+//!
+//! Seams, each with a real and a simulated side: [`host::Host`] (run programs,
+//! read and write files), [`trial::Traffic`] and [`trial::Clock`] (send, count,
+//! wait), [`Testbed`] as a whole.
+
+pub mod calibrate;
+pub mod cpu;
+pub mod dut;
+pub mod environment;
+pub mod error;
+pub mod host;
+pub mod journal;
+pub mod probe;
+pub mod testbed;
+pub mod trial;
+
+pub use error::BenchError;
+pub use testbed::{Choice, Testbed};
+
+use fwdlab_model::plan::{Plan, PlannedRun};
+
+/// Whoever watches a run: a progress bar, a log, a test.
+pub trait Observer {
+    /// A step begins, e.g. `namespaces`, `routes`, `traffic`.
+    fn step(&mut self, _name: &str) {}
+
+    /// Rates since the last call, some times a second while traffic flows.
+    fn live(&mut self, _live: &Live) {}
+
+    /// Asked often; true ends the run with [`BenchError::Interrupted`].
+    fn cancelled(&self) -> bool {
+        false
+    }
+}
+
+/// What is seen while traffic flows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Live {
+    /// Time since the traffic began, nanoseconds.
+    pub at_ns: u64,
+    /// Expected time from the traffic's begin to the window's end, nanoseconds.
+    pub total_ns: u64,
+    /// Offered load, packets per second.
+    pub offered_pps: f64,
+    /// Forwarded, packets per second.
+    pub forwarded_pps: f64,
+    /// Variant in force.
+    pub variant: usize,
+}
+
+/// An observer that looks away.
+#[derive(Debug, Default)]
+pub struct Unobserved;
+
+impl Observer for Unobserved {}
+
+/// One run to execute: the plan, and which of its runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Task<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
+    /// The run.
+    pub run: &'a PlannedRun,
+    /// Ceiling without DUT in packets per second, if calibrated: for rates in
+    /// percent and for the generator-limited warning.
+    pub ceiling_pps: Option<f64>,
+}

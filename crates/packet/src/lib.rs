@@ -1,1 +1,18 @@
-//! (in preparation)
+//! Packets as bytes: where the benchmark's addresses lie, how a frame is laid
+//! out, its checksums, and the stamp that proves whose packet it is.
+//!
+//! Nothing here touches an operating system. The programs that send and receive
+//! (crate `port`, and its BPF objects) follow these layouts; their tests compare
+//! what really arrives with what [`Template::frame`] says.
+#![forbid(unsafe_code)]
+
+pub mod address;
+pub mod checksum;
+pub mod stamp;
+pub mod template;
+pub mod writer;
+
+pub use address::Family;
+pub use stamp::{Phase, Stamp};
+pub use template::Template;
+pub use writer::FrameWriter;

@@ -1,1 +1,60 @@
-//! (in preparation)
+//! The operating system's side: namespaces, CPU placement, clocks, and the ways
+//! to put frames on a wire and to count them.
+//!
+//! The only crate of the house with `unsafe`; every block says the fact that it
+//! rests on. Nothing here knows experiments, plans or reports.
+
+pub mod affinity;
+pub mod clock;
+pub mod netns;
+mod pacing;
+pub mod packet_socket;
+pub mod sender;
+mod user_sender;
+pub mod userns;
+pub mod xdp;
+pub mod xsk;
+
+pub use netns::NetNs;
+pub use sender::{Received, Receiver, Sender, SenderConfig};
+pub use user_sender::UserSender;
+
+use std::io;
+
+/// What went wrong between this program and the kernel.
+#[derive(Debug, thiserror::Error)]
+pub enum PortError {
+    /// A system call failed.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// Loading, attaching or running a BPF program failed.
+    #[error("{what}: {why}")]
+    Bpf {
+        /// What was tried.
+        what: &'static str,
+        /// The loader's and the kernel's words.
+        why: String,
+    },
+}
+
+impl PortError {
+    /// Wraps a failed call with what was tried.
+    pub fn system(what: impl Into<String>, source: impl Into<io::Error>) -> PortError {
+        PortError::System { what: what.into(), source: source.into() }
+    }
+
+    pub(crate) fn bpf(what: &'static str, error: &dyn std::error::Error) -> PortError {
+        let mut why = error.to_string();
+        let mut source = error.source();
+        while let Some(inner) = source {
+            why = format!("{why}: {inner}");
+            source = inner.source();
+        }
+        PortError::Bpf { what, why }
+    }
+}

@@ -1,0 +1,16 @@
+//! The ceiling: what sender and receiver reach without a DUT between them.
+
+use fwdlab_model::settings::Settings;
+
+/// Identifies what a ceiling holds for, beside family and frame size.
+pub fn key(kind: &str, engine: &str, receiver: &str, settings: &Settings) -> String {
+    let arrangement = match settings.testbed.arrangement {
+        fwdlab_model::settings::Arrangement::Open => "open",
+        fwdlab_model::settings::Arrangement::Closed => "closed",
+    };
+    let stamps = if settings.traffic.timestamps { ", time stamps" } else { "" };
+    format!(
+        "{kind}, {arrangement}, {} x {engine} to {receiver}, {} queues{stamps}",
+        settings.testbed.senders, settings.dut.queues
+    )
+}

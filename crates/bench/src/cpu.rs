@@ -1,0 +1,147 @@
+//! Which CPU does what, and where its time went.
+
+use fwdlab_model::record::CpuTime;
+use fwdlab_model::settings::Arrangement;
+
+/// CPUs by role.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// One CPU per sending thread.
+    pub senders: Vec<u16>,
+    /// CPUs of the DUT (and of the receiver's counting, which runs to
+    /// completion with it).
+    pub dut: Vec<u16>,
+    /// CPUs of this program's control thread and of the programs that it starts.
+    pub control: Vec<u16>,
+    /// Arrangement in effect.
+    pub arrangement: Arrangement,
+    /// Why the arrangement or the number of senders is not what was asked for.
+    pub fallback: Option<String>,
+}
+
+/// Places roles on `cpus`.
+///
+/// Open: the senders take the first CPUs, the DUT the others; control shares the
+/// first sender's CPU, so that nothing disturbs the DUT. Closed: each sender's CPU
+/// is the DUT's too; control takes a free CPU if there is one, else the last.
+pub fn place(cpus: &[u16], wanted: Arrangement, senders: u16, queues: u16) -> Placement {
+    let wanted_senders = usize::from(senders).max(1);
+    let mut fallback = None;
+    let arrangement = match wanted {
+        Arrangement::Open if cpus.len() < 2 => {
+            fallback = Some("one CPU only: sender, DUT and receiver share it".to_owned());
+            Arrangement::Closed
+        }
+        other => other,
+    };
+    let most = match arrangement {
+        Arrangement::Open => cpus.len() - 1,
+        Arrangement::Closed => cpus.len(),
+    };
+    let count = wanted_senders.min(most).max(1);
+    if count < wanted_senders {
+        let text = format!("{count} of {wanted_senders} senders: this machine has no more CPUs");
+        fallback.get_or_insert(text);
+    }
+    let senders = cpus[..count].to_vec();
+    let (dut, control) = match arrangement {
+        Arrangement::Open => {
+            let most = usize::from(queues).max(1).min(cpus.len() - count);
+            (cpus[count..count + most].to_vec(), vec![cpus[0]])
+        }
+        Arrangement::Closed => {
+            let control = cpus.get(count).or(cpus.last()).copied();
+            (senders.clone(), control.into_iter().collect())
+        }
+    };
+    Placement { senders, dut, control, arrangement, fallback }
+}
+
+impl Placement {
+    /// Role of a CPU.
+    pub fn role(&self, cpu: u16) -> &'static str {
+        match (self.senders.contains(&cpu), self.dut.contains(&cpu)) {
+            (true, true) => "sender+dut",
+            (true, false) => "sender",
+            (false, true) => "dut",
+            (false, false) => "other",
+        }
+    }
+}
+
+/// CPU times since boot as `/proc/stat` shows them, one per CPU.
+pub fn times(text: &str) -> Vec<CpuTime> {
+    text.lines().filter_map(parse_line).collect()
+}
+
+/// Nanoseconds in a tick of `/proc/stat` (USER_HZ is 100 on Linux).
+const TICK_NS: u64 = 10_000_000;
+
+fn parse_line(line: &str) -> Option<CpuTime> {
+    let mut words = line.split_ascii_whitespace();
+    let cpu = words.next()?.strip_prefix("cpu")?.parse().ok()?;
+    let fields: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
+    let field = |index: usize| fields.get(index).copied().unwrap_or(0) * TICK_NS;
+    Some(CpuTime {
+        cpu,
+        role: String::new(),
+        user_ns: field(0) + field(1),
+        system_ns: field(2),
+        softirq_ns: field(5) + field(6),
+        idle_ns: field(3) + field(4),
+        stolen_ns: field(7),
+    })
+}
+
+/// What passed between two readings, for the CPUs that have a role.
+pub fn difference(before: &[CpuTime], after: &[CpuTime], placement: &Placement) -> Vec<CpuTime> {
+    let pairs = after.iter().filter_map(|a| Some((before.iter().find(|b| b.cpu == a.cpu)?, a)));
+    pairs
+        .filter(|(_, a)| placement.role(a.cpu) != "other")
+        .map(|(b, a)| CpuTime {
+            cpu: a.cpu,
+            role: placement.role(a.cpu).into(),
+            user_ns: a.user_ns.saturating_sub(b.user_ns),
+            system_ns: a.system_ns.saturating_sub(b.system_ns),
+            softirq_ns: a.softirq_ns.saturating_sub(b.softirq_ns),
+            idle_ns: a.idle_ns.saturating_sub(b.idle_ns),
+            stolen_ns: a.stolen_ns.saturating_sub(b.stolen_ns),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_cpus_open() {
+        let p = place(&[0, 1], Arrangement::Open, 1, 4);
+        assert_eq!((p.senders, p.dut, p.control), (vec![0], vec![1], vec![0]));
+        assert_eq!(p.fallback, None);
+    }
+
+    #[test]
+    fn one_cpu_can_only_be_closed() {
+        let p = place(&[3], Arrangement::Open, 1, 1);
+        assert_eq!((p.senders.clone(), p.dut.clone()), (vec![3], vec![3]));
+        assert_eq!(p.arrangement, Arrangement::Closed);
+        assert!(p.fallback.expect("said").contains("one CPU"));
+    }
+
+    #[test]
+    fn too_many_senders_are_cut_and_said() {
+        let p = place(&[0, 1], Arrangement::Closed, 8, 8);
+        assert_eq!(p.senders, [0, 1]);
+        assert!(p.fallback.expect("said").contains("2 of 8"));
+    }
+
+    #[test]
+    fn proc_stat_is_read() {
+        let text = "cpu  1 2 3 4 5 6 7 8 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\nintr 5\n";
+        let times = times(text);
+        assert_eq!(times.len(), 1);
+        assert_eq!(times[0].stolen_ns, 80_000_000);
+        assert_eq!(times[0].softirq_ns, 130_000_000);
+    }
+}

@@ -1,0 +1,562 @@
+//! A Linux kernel's own forwarding.
+
+use super::{EGRESS, INGRESS, nft, routes};
+use crate::cpu::Placement;
+use crate::error::BenchError;
+use crate::host::{Host, LocalHost};
+use crate::journal::Journal;
+use fwdlab_model::settings::{Arrangement, Family, Firewall, Napi, Settings};
+use fwdlab_model::warning::Warning;
+use fwdlab_packet::address::{Side, dut_address, peer_address};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// MAC addresses of the testbed's interfaces, locally administered.
+pub mod mac {
+    /// Sender.
+    pub const SENDER: [u8; 6] = [2, 0x19, 0x80, 0, 0, 1];
+    /// DUT, towards the sender.
+    pub const INGRESS: [u8; 6] = [2, 0x19, 0x80, 0, 0, 2];
+    /// DUT, towards the receiver.
+    pub const EGRESS: [u8; 6] = [2, 0x19, 0x80, 0, 0, 3];
+    /// Receiver.
+    pub const RECEIVER: [u8; 6] = [2, 0x19, 0x80, 0, 0, 4];
+
+    /// A MAC address as text.
+    pub fn text(mac: [u8; 6]) -> String {
+        mac.map(|byte| format!("{byte:02x}")).join(":")
+    }
+}
+
+/// The DUT: its namespace, and the machine for settings that no namespace has.
+pub struct LinuxDut<'a> {
+    /// The DUT's namespace.
+    pub host: &'a dyn Host,
+    /// Keeper of the machine's own settings.
+    pub journal: &'a Journal,
+}
+
+/// What configuring found out.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// Settings as they read back.
+    pub facts: BTreeMap<String, String>,
+    /// Doubts.
+    pub warnings: Vec<Warning>,
+}
+
+impl Findings {
+    fn expect(&mut self, setting: &str, wanted: &str, found: &str) {
+        self.facts.insert(setting.to_owned(), found.to_owned());
+        if wanted != found {
+            self.warnings.push(Warning::NotVerified {
+                setting: setting.to_owned(),
+                wanted: wanted.to_owned(),
+                found: found.to_owned(),
+            });
+        }
+    }
+}
+
+impl LinuxDut<'_> {
+    /// Sets up interfaces, addresses, routes, neighbours, queues, firewall and
+    /// sysctls, and reads everything back.
+    ///
+    /// # Errors
+    /// When a setting does not exist here or is refused.
+    pub fn configure(
+        &self,
+        settings: &Settings,
+        placement: &Placement,
+        findings: &mut Findings,
+    ) -> Result<(), BenchError> {
+        self.forwarding(settings)?;
+        self.links()?;
+        self.offloads(settings, findings)?;
+        self.scheduling(settings, placement, findings)?;
+        self.routes(settings, findings)?;
+        self.firewall(&settings.dut.firewall, settings, findings)?;
+        self.sysctls(&settings.dut.sysctl, findings)?;
+        self.queues(settings, findings);
+        Ok(())
+    }
+
+    /// Switches from one variant to another while traffic flows. Only what
+    /// differs is touched.
+    ///
+    /// # Errors
+    /// As [`LinuxDut::configure`].
+    pub fn switch(&self, from: &Settings, to: &Settings) -> Result<(), BenchError> {
+        if from.dut.firewall != to.dut.firewall {
+            self.load(&nft::ruleset(&to.dut.firewall).text)?;
+        }
+        if from.dut.icmp_redirect != to.dut.icmp_redirect {
+            self.redirects(to)?;
+        }
+        if from.dut.rps != to.dut.rps {
+            self.steering(to)?;
+        }
+        for (name, value) in &to.dut.sysctl {
+            if from.dut.sysctl.get(name) != Some(value) {
+                self.set_sysctl(name, value)?;
+            }
+        }
+        for name in from.dut.sysctl.keys().filter(|name| !to.dut.sysctl.contains_key(*name)) {
+            return Err(BenchError::Refused(format!(
+                "sysctl {name} is set in one level and not in the other: write its value into \
+                 both, so that switching back is possible"
+            )));
+        }
+        Ok(())
+    }
+
+    fn put_all(&self, settings: &[(&str, &str)]) -> Result<(), BenchError> {
+        settings.iter().try_for_each(|(name, value)| self.host.put(&sysctl_path(name), value))
+    }
+
+    fn has_inet6(&self) -> bool {
+        self.host.get("/proc/sys/net/ipv6/conf/all/forwarding").is_ok()
+    }
+
+    fn forwarding(&self, settings: &Settings) -> Result<(), BenchError> {
+        self.put_all(&[
+            ("net.ipv4.ip_forward", "1"),
+            ("net.ipv4.conf.all.rp_filter", "0"),
+            ("net.ipv4.conf.default.rp_filter", "0"),
+            ("net.ipv4.conf.d0.rp_filter", "0"),
+            ("net.ipv4.conf.d1.rp_filter", "0"),
+        ])?;
+        self.redirects(settings)?;
+        if self.has_inet6() {
+            self.put_all(&[
+                ("net.ipv6.conf.all.forwarding", "1"),
+                ("net.ipv6.conf.d0.accept_dad", "0"),
+                ("net.ipv6.conf.d1.accept_dad", "0"),
+                ("net.ipv6.conf.d0.addr_gen_mode", "1"),
+                ("net.ipv6.conf.d1.addr_gen_mode", "1"),
+            ])
+        } else if settings.traffic.family == Family::Inet6 {
+            Err(BenchError::environment(
+                "this kernel has no IPv6",
+                "boot it without ipv6.disable=1, or take family = \"inet\"",
+            ))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn redirects(&self, settings: &Settings) -> Result<(), BenchError> {
+        let value = if settings.dut.icmp_redirect { "1" } else { "0" };
+        self.put_all(&[
+            ("net.ipv4.conf.all.send_redirects", value),
+            ("net.ipv4.conf.default.send_redirects", value),
+            ("net.ipv4.conf.d0.send_redirects", value),
+            ("net.ipv4.conf.d1.send_redirects", value),
+        ])
+    }
+
+    fn offloads(&self, settings: &Settings, findings: &mut Findings) -> Result<(), BenchError> {
+        let state = if settings.dut.offloads { "on" } else { "off" };
+        for interface in [INGRESS, EGRESS] {
+            // GRO stays on in any case: it is what makes veth poll (NAPI) at all,
+            // without it live frames vanish; and it must be switched on while the
+            // link is up, or the kernel does not mark the peer as a target of
+            // redirects. It merges no UDP unless one of the two features named
+            // after it is on too.
+            self.host.run(
+                &[
+                    "ethtool",
+                    "-K",
+                    interface,
+                    "gro",
+                    "on",
+                    "tso",
+                    state,
+                    "gso",
+                    state,
+                    "rx-udp-gro-forwarding",
+                    state,
+                    "rx-gro-list",
+                    "off",
+                ],
+                "",
+            )?;
+        }
+        let features = self.host.run(&["ethtool", "-k", INGRESS], "")?;
+        for (feature, wanted) in [
+            ("generic-receive-offload", "on"),
+            ("tcp-segmentation-offload", state),
+            ("generic-segmentation-offload", state),
+            ("rx-udp-gro-forwarding", state),
+        ] {
+            findings.expect(&format!("d0 {feature}"), wanted, feature_state(&features, feature));
+        }
+        Ok(())
+    }
+
+    fn links(&self) -> Result<(), BenchError> {
+        let mut text = String::new();
+        let mut families = vec![fwdlab_packet::Family::Inet];
+        if self.has_inet6() {
+            families.push(fwdlab_packet::Family::Inet6);
+        }
+        let sides = [(Side::Sender, INGRESS, mac::SENDER), (Side::Receiver, EGRESS, mac::RECEIVER)];
+        for (side, interface, peer) in sides {
+            let _ = writeln!(text, "link set {interface} up");
+            for &family in &families {
+                let (address, neighbour) = (dut_address(family, side), peer_address(family, side));
+                let nodad = if family == fwdlab_packet::Family::Inet6 { " nodad" } else { "" };
+                let _ = writeln!(text, "addr add {address} dev {interface}{nodad}");
+                let _ = writeln!(
+                    text,
+                    "neigh replace {neighbour} lladdr {} dev {interface} nud permanent",
+                    mac::text(peer)
+                );
+            }
+        }
+        self.host.run(&["ip", "-batch", "-"], &text).map(drop)
+    }
+
+    fn scheduling(
+        &self,
+        settings: &Settings,
+        placement: &Placement,
+        findings: &mut Findings,
+    ) -> Result<(), BenchError> {
+        let threaded = match settings.dut.napi {
+            Napi::Threaded => true,
+            Napi::Softirq => false,
+            Napi::Auto => placement.arrangement == Arrangement::Open,
+        };
+        let mut poll = "softirq".to_owned();
+        if threaded {
+            poll = match thread_polling(self.host, INGRESS, &placement.dut) {
+                Ok(threads) => format!("{threads} threads on CPUs {:?}", placement.dut),
+                Err(error) if settings.dut.napi == Napi::Threaded => return Err(error),
+                Err(error) => {
+                    // Without the right to place kernel threads, receive packet
+                    // steering moves the work to the DUT's CPUs.
+                    let mask = cpu_mask(&placement.dut);
+                    self.steer(settings, &mask)?;
+                    let used = format!("receive packet steering to CPUs {:?}", placement.dut);
+                    let why = format!("NAPI threads can't be placed: {error}");
+                    findings.warnings.push(Warning::Fallback { used: used.clone(), why });
+                    used
+                }
+            };
+        }
+        if !settings.dut.rps.is_empty() {
+            self.steering(settings)?;
+        }
+        findings.facts.insert("d0 polling".into(), poll);
+        if settings.dut.bind_queues {
+            for queue in 0..settings.dut.queues {
+                let mask = cpu_mask(&[queue]);
+                let path = format!("/sys/class/net/{EGRESS}/queues/tx-{queue}/xps_cpus");
+                self.host.put(&path, &mask)?;
+                let found = self.host.get(&path)?;
+                findings.expect(&format!("d1 tx-{queue} xps_cpus"), &mask, short_mask(&found));
+            }
+        }
+        Ok(())
+    }
+
+    fn steering(&self, settings: &Settings) -> Result<(), BenchError> {
+        let mask = if settings.dut.rps.is_empty() { "0" } else { &settings.dut.rps };
+        self.steer(settings, mask)
+    }
+
+    fn steer(&self, settings: &Settings, mask: &str) -> Result<(), BenchError> {
+        (0..settings.dut.queues).try_for_each(|queue| {
+            self.host.put(&format!("/sys/class/net/{INGRESS}/queues/rx-{queue}/rps_cpus"), mask)
+        })
+    }
+
+    fn routes(&self, settings: &Settings, findings: &mut Findings) -> Result<(), BenchError> {
+        let family = packet_family(settings.traffic.family);
+        let count = settings.dut.routes;
+        let text = routes::batch(family, count, settings.traffic.flows.destinations);
+        self.host.run(&["ip", "-batch", "-"], &text)?;
+        let found = match family {
+            fwdlab_packet::Family::Inet => {
+                routes::count_inet(&self.host.get("/proc/thread-self/net/fib_triestat")?)
+            }
+            fwdlab_packet::Family::Inet6 => {
+                routes::count_inet6(&self.host.get("/proc/thread-self/net/rt6_stats")?)
+            }
+        };
+        // The table also holds the links' own prefixes: at least as many is right.
+        let found = found.unwrap_or(0);
+        let enough = if found >= u64::from(count) { count.to_string() } else { found.to_string() };
+        findings.expect("routes", &count.to_string(), &enough);
+        Ok(())
+    }
+
+    /// Loads a firewall and reads it back.
+    ///
+    /// # Errors
+    /// When nft is missing or refuses the ruleset.
+    pub fn firewall(
+        &self,
+        firewall: &Firewall,
+        settings: &Settings,
+        findings: &mut Findings,
+    ) -> Result<(), BenchError> {
+        if *firewall == Firewall::None {
+            // A fresh namespace has none; no need for nft to exist.
+            findings.facts.insert("firewall".into(), "none".into());
+            return Ok(());
+        }
+        let ruleset = nft::ruleset(firewall);
+        self.load(&ruleset.text)?;
+        let json = self.host.run(&["nft", "-j", "list", "ruleset"], "")?;
+        let (tables, rules) = nft::count(&json).unwrap_or((0, 0));
+        match ruleset.rules {
+            Some(wanted) => findings.expect(
+                "firewall",
+                &format!("1 table, {wanted} rules"),
+                &format!("{tables} table, {rules} rules"),
+            ),
+            None => {
+                findings.facts.insert("firewall".into(), format!("{tables} tables, {rules} rules"));
+            }
+        }
+        if *firewall == Firewall::Stateful {
+            self.room_for_states(settings, findings)?;
+        }
+        Ok(())
+    }
+
+    fn load(&self, text: &str) -> Result<(), BenchError> {
+        self.host.run(&["nft", "-f", "-"], text).map(drop).map_err(|error| match error {
+            BenchError::Program { why, .. } if why.contains("not installed") => {
+                BenchError::environment(
+                    "the firewall needs nft, which is not installed",
+                    "apt-get install nftables",
+                )
+            }
+            other => other,
+        })
+    }
+
+    /// Raises the machine's limit of connections when the flows need it.
+    fn room_for_states(
+        &self,
+        settings: &Settings,
+        findings: &mut Findings,
+    ) -> Result<(), BenchError> {
+        const PATH: &str = "/proc/sys/net/netfilter/nf_conntrack_max";
+        let needed = u64::from(settings.traffic.flows.count()) * 5 / 4 + 1024;
+        let limit: u64 = LocalHost.get(PATH)?.parse().unwrap_or(0);
+        if limit < needed {
+            self.journal.change(PATH, &needed.to_string())?;
+        }
+        let found = LocalHost.get(PATH)?;
+        findings.facts.insert("sysctl net.netfilter.nf_conntrack_max".into(), found);
+        Ok(())
+    }
+
+    fn sysctls(
+        &self,
+        wanted: &BTreeMap<String, String>,
+        findings: &mut Findings,
+    ) -> Result<(), BenchError> {
+        for (name, value) in wanted {
+            self.set_sysctl(name, value)?;
+            let path = sysctl_path(name);
+            let found = self.host.get(&path).or_else(|_| LocalHost.get(&path))?;
+            let found = found.split_whitespace().collect::<Vec<_>>().join(" ");
+            findings.expect(&format!("sysctl {name}"), value, &found);
+        }
+        Ok(())
+    }
+
+    /// Sets a sysctl in the namespace; one that only the machine has goes through
+    /// the journal, to be put back.
+    fn set_sysctl(&self, name: &str, value: &str) -> Result<(), BenchError> {
+        let path = sysctl_path(name);
+        if self.host.get(&path).is_ok() && path.starts_with("/proc/sys/net/") {
+            return self.host.put(&path, value);
+        }
+        if LocalHost.get(&path).is_err() {
+            return Err(BenchError::Refused(format!(
+                "sysctl {name}: this kernel has none of that name (sysctl -a lists them)"
+            )));
+        }
+        self.journal.change(&path, value)
+    }
+
+    fn queues(&self, settings: &Settings, findings: &mut Findings) {
+        let has = |queue: u16| {
+            self.host.get(&format!("/sys/class/net/{INGRESS}/queues/rx-{queue}/rps_cpus")).is_ok()
+        };
+        let found = (0..=settings.dut.queues).take_while(|&queue| has(queue)).count();
+        findings.expect("queues", &settings.dut.queues.to_string(), &found.to_string());
+    }
+
+    /// Counters of the DUT by name, for the difference over a trial.
+    ///
+    /// # Errors
+    /// When `/proc` can't be read.
+    pub fn counters(&self) -> Result<Vec<(String, u64)>, BenchError> {
+        let mut all = interface_counters(&self.host.get("/proc/thread-self/net/dev")?);
+        all.extend(snmp_counters(&self.host.get("/proc/thread-self/net/snmp")?));
+        if let Ok(text) = self.host.get("/proc/thread-self/net/snmp6") {
+            all.extend(snmp6_counters(&text));
+        }
+        all.extend(softnet_counters(&LocalHost.get("/proc/net/softnet_stat")?));
+        Ok(all)
+    }
+}
+
+/// Makes an interface poll in kernel threads and binds them; returns their number.
+///
+/// # Errors
+/// Without the right to place kernel threads.
+pub fn thread_polling(host: &dyn Host, interface: &str, cpus: &[u16]) -> Result<usize, BenchError> {
+    // Kernel threads are visible machine-wide and the interface's name is the
+    // same in every testbed: the journal's lock makes sure that there is one only.
+    host.put(&format!("/sys/class/net/{interface}/threaded"), "1")?;
+    let threads = napi_threads(interface);
+    if threads.is_empty() {
+        return Err(BenchError::environment(
+            format!("the NAPI threads of {interface} do not show in /proc"),
+            "run fwdlab where /proc shows kernel threads (not with hidepid)",
+        ));
+    }
+    for &thread in &threads {
+        fwdlab_port::affinity::pin_task(thread, cpus)?;
+    }
+    Ok(threads.len())
+}
+
+fn packet_family(family: Family) -> fwdlab_packet::Family {
+    match family {
+        Family::Inet => fwdlab_packet::Family::Inet,
+        Family::Inet6 => fwdlab_packet::Family::Inet6,
+    }
+}
+
+/// `/proc/sys` path of a sysctl. Dots separate, as sysctl(8) has it; a name that
+/// contains slashes is taken as a path (for interface names with dots).
+fn sysctl_path(name: &str) -> String {
+    let path = if name.contains('/') { name.to_owned() } else { name.replace('.', "/") };
+    format!("/proc/sys/{path}")
+}
+
+/// A CPU mask as sysfs takes it; only the CPUs below 64 are used here.
+fn cpu_mask(cpus: &[u16]) -> String {
+    format!("{:x}", cpus.iter().filter(|&&cpu| cpu < 64).fold(0u64, |mask, cpu| mask | 1 << cpu))
+}
+
+/// A mask as sysfs prints it, without leading zeros.
+fn short_mask(mask: &str) -> &str {
+    match mask.trim_start_matches(['0', ',']) {
+        "" => "0",
+        short => short,
+    }
+}
+
+/// Kernel threads that poll an interface.
+fn napi_threads(interface: &str) -> Vec<u32> {
+    let wanted = format!("napi/{interface}-");
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+        .filter(|pid| {
+            std::fs::read_to_string(format!("/proc/{pid}/comm"))
+                .is_ok_and(|comm| comm.starts_with(&wanted))
+        })
+        .collect()
+}
+
+/// `on` or `off` of a feature in the output of `ethtool -k`.
+fn feature_state<'a>(features: &'a str, feature: &str) -> &'a str {
+    features
+        .lines()
+        .filter_map(|line| line.trim().split_once(':'))
+        .find(|(name, _)| *name == feature)
+        .and_then(|(_, state)| state.split_whitespace().next())
+        .unwrap_or("absent")
+}
+
+fn interface_counters(text: &str) -> Vec<(String, u64)> {
+    let mut all = Vec::new();
+    for (name, values) in text.lines().filter_map(|line| line.trim().split_once(':')) {
+        if ![INGRESS, EGRESS].contains(&name) {
+            continue;
+        }
+        let values: Vec<u64> = values.split_whitespace().map_while(|v| v.parse().ok()).collect();
+        let columns = [("rx_packets", 1), ("rx_dropped", 3), ("tx_packets", 9), ("tx_dropped", 11)];
+        all.extend(
+            columns.iter().filter_map(|(c, at)| Some((format!("{name} {c}"), *values.get(*at)?))),
+        );
+    }
+    all
+}
+
+/// `Ip:` lines of `/proc/net/snmp`: names in one, values in the next.
+fn snmp_counters(text: &str) -> Vec<(String, u64)> {
+    let mut lines = text.lines().filter(|line| line.starts_with("Ip:"));
+    let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return Vec::new() };
+    let wanted = ["InReceives", "ForwDatagrams", "InDiscards", "OutDiscards", "OutNoRoutes"];
+    names
+        .split_whitespace()
+        .zip(values.split_whitespace())
+        .filter(|(name, _)| wanted.contains(name))
+        .filter_map(|(name, value)| Some((format!("ip {name}"), value.parse().ok()?)))
+        .collect()
+}
+
+fn snmp6_counters(text: &str) -> Vec<(String, u64)> {
+    let wanted = ["Ip6InReceives", "Ip6OutForwDatagrams", "Ip6InDiscards", "Ip6OutNoRoutes"];
+    text.lines()
+        .filter_map(|line| line.split_once(char::is_whitespace))
+        .filter(|(name, _)| wanted.contains(name))
+        .filter_map(|(name, value)| {
+            Some((format!("ip6 {}", &name[3..]), value.trim().parse().ok()?))
+        })
+        .collect()
+}
+
+/// Packets that no CPU's backlog had room for, and polls cut short (first three
+/// columns of `/proc/net/softnet_stat`, summed over CPUs).
+fn softnet_counters(text: &str) -> Vec<(String, u64)> {
+    let column = |line: &str, at| {
+        line.split_whitespace().nth(at).and_then(|w| u64::from_str_radix(w, 16).ok()).unwrap_or(0)
+    };
+    let sum = |at| text.lines().map(|line| column(line, at)).sum();
+    vec![("softnet dropped".into(), sum(1)), ("softnet time_squeeze".into(), sum(2))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_read_from_proc() {
+        let dev =
+            "Inter-|   Receive\n face |bytes\n    d0: 600 10 0 3 0 0 0 0 1200 20 0 4 0 0 0 0\n";
+        let counters = interface_counters(dev);
+        assert_eq!(counters[0], ("d0 rx_packets".into(), 10));
+        assert_eq!(counters[3], ("d0 tx_dropped".into(), 4));
+        let snmp = "Ip: Forwarding InReceives ForwDatagrams\nIp: 1 100 90\nIcmp: X\n";
+        let expected = [("ip InReceives".to_owned(), 100), ("ip ForwDatagrams".to_owned(), 90)];
+        assert_eq!(snmp_counters(snmp), expected);
+        let softnet = softnet_counters("0000000a 00000001 00000002\n0000000a 0000000f 00000000\n");
+        assert_eq!(softnet[0].1, 16);
+    }
+
+    #[test]
+    fn masks() {
+        assert_eq!(cpu_mask(&[0, 5]), "21");
+        assert_eq!(short_mask("00000000,00000002"), "2");
+        assert_eq!(short_mask("0"), "0");
+    }
+
+    #[test]
+    fn sysctl_names() {
+        assert_eq!(sysctl_path("net.ipv4.ip_forward"), "/proc/sys/net/ipv4/ip_forward");
+        assert_eq!(sysctl_path("net/ipv4/conf/a.b/x"), "/proc/sys/net/ipv4/conf/a.b/x");
+    }
+}

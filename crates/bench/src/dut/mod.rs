@@ -1,0 +1,10 @@
+//! Devices under test. A DUT touches its machine only through a [`crate::host::Host`].
+
+pub mod linux;
+pub mod nft;
+pub mod routes;
+
+/// Interface of the DUT on the sender's side.
+pub const INGRESS: &str = "d0";
+/// Interface of the DUT on the receiver's side.
+pub const EGRESS: &str = "d1";

@@ -1,0 +1,211 @@
+//! What has to be put back, written down before it is changed.
+//!
+//! Namespaces and everything in them vanish with their names. Settings of the
+//! whole machine (a sysctl that no namespace has of its own) do not: their old
+//! values go to a journal file first. Whoever comes next undoes the journals and
+//! removes the namespaces of processes that are gone, however they ended.
+
+use crate::error::BenchError;
+use crate::host::{Host, LocalHost};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Beginning of every namespace's name: `fwdlab-PID-START-ROLE`.
+pub const PREFIX: &str = "fwdlab-";
+
+/// The right to use this machine's CPUs for measuring, and the journal.
+#[derive(Debug)]
+pub struct Journal {
+    directory: PathBuf,
+    identity: String,
+    _lock: File,
+}
+
+impl Journal {
+    /// Waits up to ten seconds for another fwdlab on this machine to end, then
+    /// cleans up after processes that are gone.
+    ///
+    /// # Errors
+    /// When another fwdlab goes on measuring, or the directory can't be written.
+    pub fn open(directory: &Path) -> Result<Journal, BenchError> {
+        let at = |e: std::io::Error| {
+            BenchError::environment(
+                format!("{}: {e}", directory.display()),
+                "make it writable, or run as another user",
+            )
+        };
+        fs::create_dir_all(directory).map_err(at)?;
+        let lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(directory.join("lock"))
+            .map_err(at)?;
+        let mut waited = 0;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if waited < 100 => {
+                    waited += 1;
+                    std::thread::sleep(Duration::from_millis(100));
+                }
+                Err(TryLockError::WouldBlock) => {
+                    let who = fs::read_to_string(directory.join("lock")).unwrap_or_default();
+                    return Err(BenchError::environment(
+                        format!("another fwdlab (process {}) measures on this machine", who.trim()),
+                        "wait until it has ended: two would measure each other",
+                    ));
+                }
+                Err(TryLockError::Error(e)) => return Err(at(e)),
+            }
+        }
+        fs::write(directory.join("lock"), format!("{}\n", std::process::id())).map_err(at)?;
+        let journal =
+            Journal { directory: directory.to_owned(), identity: identity(), _lock: lock };
+        journal.clean_up_after_the_dead()?;
+        Ok(journal)
+    }
+
+    /// Name of this process's namespace for a role; unique on this machine.
+    pub fn namespace(&self, role: &str) -> String {
+        format!("{PREFIX}{}-{role}", self.identity)
+    }
+
+    /// Writes a setting of the whole machine, after its old value is on disk.
+    ///
+    /// # Errors
+    /// When the setting does not exist or refuses the value.
+    pub fn change(&self, path: &str, value: &str) -> Result<(), BenchError> {
+        let old = LocalHost.get(path)?;
+        let file = self.file();
+        let written = OpenOptions::new().create(true).append(true).open(&file).and_then(|mut f| {
+            writeln!(f, "{path}\t{old}")?;
+            f.sync_data()
+        });
+        written.map_err(|source| BenchError::File {
+            path: file.display().to_string(),
+            host: LocalHost.name().into(),
+            source,
+        })?;
+        LocalHost.put(path, value)
+    }
+
+    /// Puts back everything that [`Journal::change`] changed, newest first.
+    ///
+    /// # Errors
+    /// When a value can't be restored; the journal is kept then.
+    pub fn undo(&self) -> Result<(), BenchError> {
+        undo_file(&self.file())
+    }
+
+    fn file(&self) -> PathBuf {
+        self.directory.join(format!("journal-{}", self.identity))
+    }
+
+    fn clean_up_after_the_dead(&self) -> Result<(), BenchError> {
+        for entry in fs::read_dir(&self.directory).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if let Some(owner) = name.strip_prefix("journal-")
+                && (owner == self.identity || !is_alive(owner))
+            {
+                undo_file(&entry.path())?;
+            }
+        }
+        for entry in fs::read_dir(fwdlab_port::netns::NAMED).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if let Some(owner) = owner_of(&name)
+                && (owner == self.identity || !is_alive(owner))
+            {
+                LocalHost.run(&["ip", "netns", "delete", &name], "")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        // A journal that can't be undone now stays for the next process.
+        let _ = self.undo();
+    }
+}
+
+fn undo_file(file: &Path) -> Result<(), BenchError> {
+    let Ok(text) = fs::read_to_string(file) else { return Ok(()) };
+    for (path, old) in text.lines().rev().filter_map(|line| line.split_once('\t')) {
+        LocalHost.put(path, old)?;
+    }
+    let _ = fs::remove_file(file);
+    Ok(())
+}
+
+/// `PID-START` of a namespace's name.
+fn owner_of(namespace: &str) -> Option<&str> {
+    let rest = namespace.strip_prefix(PREFIX)?;
+    let (owner, _role) = rest.rsplit_once('-')?;
+    owner.contains('-').then_some(owner)
+}
+
+/// This process as `PID-START`; the start time (in clock ticks since boot)
+/// tells it from a later process with the same number.
+fn identity() -> String {
+    let pid = std::process::id();
+    format!("{pid}-{}", start_time(pid).unwrap_or(0))
+}
+
+fn is_alive(owner: &str) -> bool {
+    owner
+        .split_once('-')
+        .and_then(|(pid, start)| Some((pid.parse().ok()?, start.parse::<u64>().ok()?)))
+        .is_some_and(|(pid, start)| start_time(pid) == Some(start))
+}
+
+/// Field 22 of `/proc/PID/stat` (proc(5)); none when there is no such process,
+/// or only its zombie is left.
+fn start_time(pid: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = text[text.rfind(')')? + 2..].split(' ');
+    if fields.next()? == "Z" {
+        return None;
+    }
+    fields.nth(18)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_lives_and_an_impossible_one_does_not() {
+        assert!(is_alive(&identity()));
+        assert!(!is_alive(&format!("{}-1", std::process::id())));
+        assert!(!is_alive("4194305-77"));
+        assert!(!is_alive("nonsense"));
+    }
+
+    #[test]
+    fn owners_are_read_from_names() {
+        assert_eq!(owner_of("fwdlab-12-345-dut"), Some("12-345"));
+        assert_eq!(owner_of("fwdlab-dut"), None);
+        assert_eq!(owner_of("other-12-345-dut"), None);
+    }
+
+    #[test]
+    fn a_journal_of_the_dead_is_undone_and_removed() {
+        let directory = std::env::temp_dir().join(format!("fwdlab-journal-{}", std::process::id()));
+        fs::create_dir_all(&directory).expect("directory");
+        let setting = directory.join("setting");
+        fs::write(&setting, "changed twice").expect("write");
+        let lines = format!("{0}\told\n{0}\tnew\n", setting.display());
+        fs::write(directory.join("journal-4194305-77"), lines).expect("write");
+        let journal = Journal::open(&directory).expect("open");
+        // Each line is written over the one before: the oldest value comes last.
+        assert!(fs::read_to_string(&setting).expect("read").starts_with("old"));
+        assert!(!directory.join("journal-4194305-77").exists());
+        drop(journal);
+        fs::remove_dir_all(&directory).expect("clean");
+    }
+}

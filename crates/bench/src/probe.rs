@@ -1,0 +1,265 @@
+//! What this machine can do, found out by trying each thing for real.
+
+use crate::error::BenchError;
+use crate::host::{Host, LocalHost};
+use crate::journal::Journal;
+use crate::testbed::netns::{open_receiver, open_sender};
+use crate::testbed::wiring::Wiring;
+use fwdlab_model::settings::Engine;
+use fwdlab_packet::template::FlowRange;
+use fwdlab_packet::{Family, Template};
+use fwdlab_port::{SenderConfig, affinity, clock, userns};
+
+/// Right to make namespaces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Privilege {
+    /// Root of this machine (or of this container).
+    Root,
+    /// Root in a user namespace that this process made.
+    UserNamespace,
+    /// None.
+    None {
+        /// The kernel's refusal.
+        why: String,
+    },
+}
+
+impl Privilege {
+    /// Finds out, and enters a user namespace when not root. To be called while
+    /// the process has one thread only.
+    pub fn obtain() -> Privilege {
+        if userns::is_root() {
+            return Privilege::Root;
+        }
+        match userns::enter() {
+            Ok(()) => Privilege::UserNamespace,
+            Err(error) => Privilege::None { why: error.to_string() },
+        }
+    }
+}
+
+/// Way to count what arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Receiving {
+    /// XDP program in the driver.
+    Xdp,
+    /// XDP program in the stack.
+    XdpGeneric,
+    /// AF_PACKET ring.
+    Packet,
+}
+
+impl Receiving {
+    /// Name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Receiving::Xdp => "XDP program",
+            Receiving::XdpGeneric => "generic XDP program",
+            Receiving::Packet => "AF_PACKET ring",
+        }
+    }
+}
+
+/// Name of a sending mechanism in reports.
+pub fn engine_name(engine: Engine) -> &'static str {
+    match engine {
+        Engine::Auto | Engine::Xdp => "XDP live frames",
+        Engine::Xsk => "AF_XDP",
+        Engine::Packet => "AF_PACKET",
+    }
+}
+
+/// One thing tried.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Probe {
+    /// What was tried.
+    pub name: String,
+    /// Whether it works.
+    pub works: bool,
+    /// What was seen.
+    pub detail: String,
+    /// What to do when it does not work; empty when nothing is to be done.
+    pub next: String,
+}
+
+/// An error unless a program is installed; `package` is Debian's name for it.
+///
+/// # Errors
+/// [`BenchError::Environment`] that names the package.
+pub fn need_program(program: &str, package: &str) -> Result<(), BenchError> {
+    let found = std::env::var_os("PATH").is_some_and(|path| {
+        std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
+    });
+    if found {
+        return Ok(());
+    }
+    Err(BenchError::environment(
+        format!("the program {program} is missing"),
+        format!("apt-get install {package}"),
+    ))
+}
+
+/// Finds a way to send and a way to receive by sending a few packets.
+///
+/// # Errors
+/// When namespaces can't be made, or no way works.
+pub fn find_engines(
+    journal: &Journal,
+    wanted: Engine,
+) -> Result<(Engine, Receiving, Vec<String>), BenchError> {
+    let candidates: &[Engine] = match wanted {
+        Engine::Auto => &[Engine::Xdp, Engine::Xsk, Engine::Packet],
+        Engine::Xdp => &[Engine::Xdp],
+        Engine::Xsk => &[Engine::Xsk],
+        Engine::Packet => &[Engine::Packet],
+    };
+    let wiring = Wiring::up(journal, 1, false).map_err(|error| match error {
+        already @ BenchError::Environment { .. } => already,
+        other => BenchError::environment(
+            format!("network namespaces can't be made here: {other}"),
+            "run as root with CAP_NET_ADMIN and CAP_SYS_ADMIN (docker run --privileged), or take \
+             kind = \"sim\"",
+        ),
+    })?;
+    let mut reasons = Vec::new();
+    let mut result = None;
+    'search: for &engine in candidates {
+        for receiving in [Receiving::Xdp, Receiving::XdpGeneric, Receiving::Packet] {
+            match attempt(&wiring, engine, receiving) {
+                Ok(packets) => {
+                    reasons.push(format!(
+                        "{} to {} works ({packets} packets in the probe)",
+                        engine_name(engine),
+                        receiving.name()
+                    ));
+                    result = Some((engine, receiving));
+                    break 'search;
+                }
+                Err(why) => reasons.push(format!(
+                    "{} to {} does not work: {why}",
+                    engine_name(engine),
+                    receiving.name()
+                )),
+            }
+        }
+    }
+    wiring.down()?;
+    match result {
+        Some((engine, receiving)) => Ok((engine, receiving, reasons)),
+        None => Err(BenchError::environment(
+            format!("no way to send packets works here:\n    {}", reasons.join("\n    ")),
+            "see `fwdlab doctor`",
+        )),
+    }
+}
+
+/// Sends at 100 kpps for 20 ms; the number of packets that arrived, or why none.
+fn attempt(wiring: &Wiring, engine: Engine, receiving: Receiving) -> Result<u64, String> {
+    let flows = FlowRange { sources: 4, destinations: 4 };
+    let (source, destination) = (crate::dut::linux::mac::SENDER, crate::dut::linux::mac::RECEIVER);
+    let run_id = 0x7072_6f62; // any identity will do
+    let cpus = affinity::allowed_cpus().map_err(|e| e.to_string())?;
+    let receiver =
+        open_receiver(receiving, &wiring.receiver, run_id, 0, &[]).map_err(|e| e.to_string())?;
+    let config = SenderConfig {
+        namespace: wiring.sender.clone(),
+        interface: "g0".into(),
+        cpu: cpus[0],
+        number: 0,
+        template: Template::new(Family::Inet, 64, flows, run_id, source, destination),
+        rate_pps: Some(100_000.0),
+        timestamps: false,
+        batch: 1,
+    };
+    let sender = open_sender(engine, &config).map_err(|e| e.to_string())?;
+    sender.start();
+    clock::sleep_until(clock::monotonic_ns() + 20_000_000);
+    let sent: u64 = sender.halt().map_err(|e| e.to_string())?.iter().sum();
+    clock::sleep_until(clock::monotonic_ns() + 10_000_000);
+    let received = receiver.received().total();
+    match (sent, received) {
+        (0, _) => Err("nothing was sent".into()),
+        (_, 0) => Err(format!("{sent} packets were sent, none arrived")),
+        _ => Ok(received),
+    }
+}
+
+/// Tries everything that an experiment may need, for `fwdlab doctor`.
+pub fn everything(privilege: &Privilege, journal: Result<&Journal, String>) -> Vec<Probe> {
+    let mut probes = Vec::new();
+    let mut add = |name: &str, result: Result<String, String>, next: &str| {
+        let works = result.is_ok();
+        let detail = result.unwrap_or_else(|why| why);
+        let next = if works { String::new() } else { next.to_owned() };
+        probes.push(Probe { name: name.into(), works, detail, next });
+    };
+    add(
+        "privilege",
+        match privilege {
+            Privilege::Root => Ok("root".into()),
+            Privilege::UserNamespace => Ok("a user namespace (no BPF, no kernel threads)".into()),
+            Privilege::None { why } => Err(why.clone()),
+        },
+        "run as root, or set sysctl user.max_user_namespaces above 0",
+    );
+    for (program, package, use_) in [
+        ("ip", "iproute2", "namespaces, links, routes"),
+        ("ethtool", "ethtool", "offloads"),
+        ("nft", "nftables", "firewalls"),
+    ] {
+        let result = need_program(program, package).map(|()| use_.to_owned());
+        let next = format!("apt-get install {package}");
+        add(&format!("program {program}"), result.map_err(|e| e.to_string()), &next);
+    }
+    let cpus = affinity::allowed_cpus().map_or(0, |cpus| cpus.len());
+    add(
+        "CPUs",
+        if cpus >= 2 { Ok(format!("{cpus}")) } else { Err(format!("{cpus}")) },
+        "the open arrangement (sender apart from the DUT) needs two; closed is used instead",
+    );
+    let wiring = journal
+        .and_then(|journal| Wiring::up(journal, 1, false).map_err(|error| error.to_string()));
+    let wiring = match wiring {
+        Ok(wiring) => wiring,
+        Err(why) => {
+            let next = "run as root with CAP_NET_ADMIN and CAP_SYS_ADMIN; until then kind = \
+                        \"auto\" simulates";
+            add("network namespaces and veth", Err(why), next);
+            return probes;
+        }
+    };
+    add("network namespaces and veth", Ok("made and wired".into()), "");
+    let packets = |result: Result<u64, String>| result.map(|n| format!("{n} packets arrived"));
+    let restricted = LocalHost.get("/proc/sys/kernel/unprivileged_bpf_disabled");
+    let hint = match restricted.as_deref() {
+        Ok("0") => "the kernel needs CONFIG_BPF_SYSCALL and 5.18 or later",
+        _ => "run as root: kernel.unprivileged_bpf_disabled forbids BPF to others",
+    };
+    let xdp = attempt(&wiring, Engine::Xdp, Receiving::Xdp);
+    add("sender: XDP live frames, receiver: XDP program", packets(xdp), hint);
+    let xsk = attempt(&wiring, Engine::Xsk, Receiving::Packet);
+    add("sender: AF_XDP", packets(xsk), "the kernel needs CONFIG_XDP_SOCKETS");
+    let packet = attempt(&wiring, Engine::Packet, Receiving::Packet);
+    add("sender and receiver: AF_PACKET", packets(packet), "the kernel needs CONFIG_PACKET");
+    let firewall = LocalHost.run(
+        &["ip", "netns", "exec", wiring.receiver.name(), "nft", "-f", "-"],
+        "table inet probe {\n chain forward {\n type filter hook forward priority 0;\n ct state new accept\n }\n}\n",
+    );
+    add(
+        "nftables with connection tracking",
+        firewall.map(|_| "loaded".into()).map_err(|e| e.to_string()),
+        "the kernel needs CONFIG_NF_TABLES and CONFIG_NF_CONNTRACK; install nftables",
+    );
+    let host = crate::host::NamespaceHost::new(&wiring.receiver, &[]).map_err(|e| e.to_string());
+    let threads = host.and_then(|host| {
+        let cpus = affinity::allowed_cpus().map_err(|e| e.to_string())?;
+        crate::dut::linux::thread_polling(&host, "r0", &cpus[..1]).map_err(|e| e.to_string())
+    });
+    add(
+        "NAPI threads bound to a CPU",
+        threads.map(|n| format!("{n} thread")),
+        "run as root; until then receive packet steering takes their place",
+    );
+    let _ = wiring.down();
+    probes
+}

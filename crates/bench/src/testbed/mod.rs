@@ -1,0 +1,90 @@
+//! Testbeds: everything between an experiment file and packets.
+
+pub mod netns;
+pub mod sim;
+pub mod wiring;
+
+use crate::probe::Privilege;
+use crate::{BenchError, Observer, Task};
+use fwdlab_model::plan::Plan;
+use fwdlab_model::record::{Calibration, RunRecord};
+use fwdlab_model::settings::{Settings, TestbedKind};
+use std::path::PathBuf;
+
+/// A place where planned runs are carried out.
+pub trait Testbed {
+    /// What it is and how it came to be chosen.
+    fn choice(&self) -> &Choice;
+
+    /// Builds what a variant needs, sends, counts, takes everything down again.
+    ///
+    /// # Errors
+    /// When something fails or the observer cancels; nothing is left behind.
+    fn run(&mut self, task: Task<'_>, observer: &mut dyn Observer)
+    -> Result<RunRecord, BenchError>;
+
+    /// Measures the ceiling for a variant's family and frame size: the sender
+    /// straight into the receiver.
+    ///
+    /// # Errors
+    /// As [`Testbed::run`].
+    fn calibrate(
+        &mut self,
+        plan: &Plan,
+        settings: &Settings,
+        observer: &mut dyn Observer,
+    ) -> Result<Calibration, BenchError>;
+
+    /// What a ceiling measured here for these settings holds for.
+    fn calibration_key(&self, settings: &Settings) -> String;
+}
+
+/// Which testbed was chosen, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// `netns` or `sim`.
+    pub kind: &'static str,
+    /// True when no packet is real.
+    pub simulated: bool,
+    /// Sentences for the user: what is used, what is not and why.
+    pub reasons: Vec<String>,
+}
+
+/// Where lock and journal lie.
+#[derive(Clone, Debug)]
+pub struct Paths {
+    /// A directory that survives this process.
+    pub state: PathBuf,
+}
+
+/// Opens the testbed that a plan asks for; `auto` takes the best that the
+/// machine permits.
+///
+/// # Errors
+/// When a testbed that was named can't be had; `auto` always finds one.
+pub fn open(
+    plan: &Plan,
+    privilege: &Privilege,
+    paths: &Paths,
+) -> Result<Box<dyn Testbed>, BenchError> {
+    match plan.base.testbed.kind {
+        TestbedKind::Sim => {
+            let reasons = vec!["simulated device, as the experiment asks".to_owned()];
+            Ok(Box::new(sim::Sim::new(reasons)))
+        }
+        TestbedKind::Netns => {
+            Ok(Box::new(netns::Netns::open(privilege, paths, plan.base.testbed.engine)?))
+        }
+        TestbedKind::Auto => match netns::Netns::open(privilege, paths, plan.base.testbed.engine) {
+            Ok(testbed) => Ok(Box::new(testbed)),
+            Err(error @ BenchError::Environment { .. }) => {
+                let reasons = vec![
+                    format!("no real packets on this machine: {error}"),
+                    "SIMULATED: every figure comes from a model, not from a kernel".into(),
+                ];
+                Ok(Box::new(sim::Sim::new(reasons)))
+            }
+            Err(other) => Err(other),
+        },
+    }
+}

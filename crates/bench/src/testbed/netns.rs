@@ -1,0 +1,565 @@
+//! Sender, DUT and receiver as network namespaces of this machine's kernel.
+
+use super::wiring::Wiring;
+use super::{Choice, Paths, Testbed};
+use crate::cpu::{self, Placement};
+use crate::dut::linux::{Findings, LinuxDut, mac};
+use crate::error::BenchError;
+use crate::host::NamespaceHost;
+use crate::journal::Journal;
+use crate::probe::{self, Privilege, Receiving};
+use crate::trial::{self, Alternation, Clock, Observed, Order, Snapshot, SystemClock, Traffic};
+use crate::{Observer, Task, calibrate};
+use fwdlab_model::plan::{Plan, Trial};
+use fwdlab_model::record::{Calibration, Counter, RunRecord, TrialRecord};
+use fwdlab_model::settings::{Arrangement, Engine, Family, Rate, Settings};
+use fwdlab_model::warning::Warning;
+use fwdlab_packet::template::FlowRange;
+use fwdlab_packet::{Phase, Template};
+use fwdlab_port::packet_socket::PacketReceiver;
+use fwdlab_port::xdp::{XdpMode, XdpReceiver, XdpSender};
+use fwdlab_port::{NetNs, Receiver, Sender, SenderConfig, affinity, packet_socket, sender, xsk};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// Flows that are counted one by one; more would fill the DUT's caches with the
+/// receiver's counters.
+const COUNTED_FLOWS: u32 = 10_000;
+/// Frames handed over at once at the maximum rate. By trial of 8 to 256: smaller
+/// batches pay more for flushing, larger ones gain nothing measurable.
+const BATCH: u32 = 64;
+
+/// The testbed.
+#[derive(Debug)]
+pub struct Netns {
+    journal: Journal,
+    engine: Engine,
+    receiving: Receiving,
+    cpus: Vec<u16>,
+    choice: Choice,
+}
+
+impl Netns {
+    /// Cleans up after predecessors, then finds out by trying how this machine
+    /// can send and receive.
+    ///
+    /// # Errors
+    /// [`BenchError::Environment`] when namespaces can't be had here.
+    pub fn open(privilege: &Privilege, paths: &Paths, engine: Engine) -> Result<Netns, BenchError> {
+        if let Privilege::None { why } = privilege {
+            return Err(BenchError::environment(
+                format!("network namespaces need root or a user namespace: {why}"),
+                "run as root, or allow user namespaces (sysctl user.max_user_namespaces)",
+            ));
+        }
+        probe::need_program("ip", "iproute2")?;
+        probe::need_program("ethtool", "ethtool")?;
+        let journal = Journal::open(&paths.state)?;
+        let (engine, receiving, mut reasons) = probe::find_engines(&journal, engine)?;
+        if *privilege == Privilege::UserNamespace {
+            reasons.push(
+                "no root: everything lies in a user namespace of this process; BPF and the \
+                 placement of kernel threads are not allowed there, which costs about two \
+                 thirds of the sender's rate"
+                    .into(),
+            );
+        }
+        let choice = Choice { kind: "netns", simulated: false, reasons };
+        Ok(Netns { journal, engine, receiving, cpus: affinity::allowed_cpus()?, choice })
+    }
+
+    /// Name of the sending mechanism in use.
+    pub fn engine(&self) -> &'static str {
+        probe::engine_name(self.engine)
+    }
+
+    fn place(&self, settings: &Settings) -> Placement {
+        let testbed = &settings.testbed;
+        cpu::place(&self.cpus, testbed.arrangement, testbed.senders, settings.dut.queues)
+    }
+
+    fn arm(
+        &self,
+        wiring: &Wiring,
+        settings: &Settings,
+        placement: &Placement,
+        run_id: u32,
+        rate_pps: Option<f64>,
+    ) -> Result<NetnsTraffic, BenchError> {
+        let traffic = &settings.traffic;
+        let flows =
+            FlowRange { sources: traffic.flows.sources, destinations: traffic.flows.destinations };
+        let family = match traffic.family {
+            Family::Inet => fwdlab_packet::Family::Inet,
+            Family::Inet6 => fwdlab_packet::Family::Inet6,
+        };
+        let next_hop = if wiring.dut.is_some() { mac::INGRESS } else { mac::RECEIVER };
+        let template =
+            Template::new(family, traffic.frame_size.0, flows, run_id, mac::SENDER, next_hop);
+        let counted = if flows.count() <= COUNTED_FLOWS { flows.count() } else { 0 };
+        let receiver =
+            open_receiver(self.receiving, &wiring.receiver, run_id, counted, &placement.dut)?;
+        let senders = placement
+            .senders
+            .iter()
+            .enumerate()
+            .map(|(number, &cpu)| {
+                open_sender(
+                    self.engine,
+                    &SenderConfig {
+                        namespace: wiring.sender.clone(),
+                        interface: "g0".into(),
+                        cpu,
+                        number: number as u8,
+                        template: template.clone(),
+                        rate_pps: sender::share_of_rate(rate_pps, placement.senders.len()),
+                        timestamps: traffic.timestamps,
+                        batch: BATCH,
+                    },
+                )
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(NetnsTraffic { senders, sent: [0; 4], receiver, dut_cpus: placement.dut.clone() })
+    }
+
+    fn rate(&self, task: &Task<'_>, settings: &Settings) -> Result<Option<f64>, BenchError> {
+        let traffic = &settings.traffic;
+        Ok(match traffic.rate {
+            Rate::Max => None,
+            Rate::Pps(pps) => Some(pps),
+            Rate::Bps(bps) => Some(bps / traffic.frame_size.l2_bits_per_second(1.0)),
+            Rate::Ceiling(share) => {
+                let ceiling = task.ceiling_pps.ok_or_else(|| {
+                    BenchError::Refused(
+                        "a rate in percent needs the ceiling: run without --no-calibration".into(),
+                    )
+                })?;
+                Some(ceiling * share)
+            }
+        })
+    }
+
+    fn execute(
+        &self,
+        task: Task<'_>,
+        placement: &Placement,
+        observer: &mut dyn Observer,
+    ) -> Result<RunRecord, BenchError> {
+        let plan = task.plan;
+        let first = task.run.variants[0];
+        let settings = &plan.variants[first].settings;
+        let run_id = plan.run_id(task.run.index);
+        let started_at = now_text();
+        let mut watch = Stopwatch::default();
+        let mut findings = Findings::default();
+
+        observer.step("namespaces");
+        let wiring = Wiring::up(&self.journal, settings.dut.queues, true)?;
+        watch.lap("namespaces");
+        let namespace = wiring
+            .dut
+            .clone()
+            .ok_or_else(|| BenchError::Refused("the testbed was wired without a DUT".into()))?;
+        let host = NamespaceHost::new(&namespace, &placement.control)?;
+        let dut = LinuxDut { host: &host, journal: &self.journal };
+        observer.step("configuring the DUT");
+        dut.configure(settings, placement, &mut findings)?;
+        if task.run.variants.len() > 1 {
+            self.verify_levels(&dut, task, &mut findings)?;
+        }
+        watch.lap("configure");
+
+        observer.step("arming");
+        let rate_pps = self.rate(&task, settings)?;
+        let mut traffic = self.arm(&wiring, settings, placement, run_id, rate_pps)?;
+        let before = dut.counters()?;
+        watch.lap("arm");
+
+        observer.step("traffic");
+        let mut in_force = first;
+        let mut switch = |next: usize| {
+            let (from, to) = (&plan.variants[in_force].settings, &plan.variants[next].settings);
+            in_force = next;
+            dut.switch(from, to)
+        };
+        let mut cpu_times = Vec::new();
+        let mut read_cpus = || {
+            let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+            cpu_times.push(cpu::times(&text));
+        };
+        let order = Order {
+            trial: &plan.trial,
+            rate_pps,
+            variant: first,
+            alternation: plan.design.alternate_ns.map(|slice_ns| Alternation {
+                slice_ns,
+                settle_ns: plan.design.settle_ns,
+                cycle: &task.run.variants,
+                switch: &mut switch,
+            }),
+            at_window: &mut read_cpus,
+        };
+        let observed = trial::run(&mut traffic, &SystemClock, order, observer)?;
+        watch.skip(observed_ns(&plan.trial, &observed));
+        watch.lap("stop and drain");
+        let after = dut.counters()?;
+        let counters = pair_counters(before, after);
+        let cpus = match cpu_times.as_slice() {
+            [open, close] => cpu::difference(open, close, placement),
+            _ => Vec::new(),
+        };
+        watch.lap("read");
+
+        observer.step("taking down");
+        drop(traffic);
+        drop(host);
+        wiring.down()?;
+        self.journal.undo()?;
+        watch.lap("take down");
+
+        let mut warnings = observed.warnings.clone();
+        warnings.extend(findings.warnings);
+        if let Some(why) = &placement.fallback {
+            let used = format!("{:?} arrangement", placement.arrangement).to_lowercase();
+            warnings.push(Warning::Fallback { used, why: why.clone() });
+        }
+        warnings.extend(doubts(&observed, settings, placement, &task, &counters, &cpus));
+        let mut facts = findings.facts;
+        facts.extend(self.facts(placement));
+        Ok(RunRecord {
+            run: task.run.index,
+            block: task.run.block,
+            variants: task.run.variants.clone(),
+            run_id,
+            started_at,
+            trial: into_record(observed, counters, cpus),
+            facts,
+            warnings,
+            overhead_ns: watch.laps,
+        })
+    }
+
+    /// Tries every level once before traffic flows, and ends at the first one.
+    fn verify_levels(
+        &self,
+        dut: &LinuxDut<'_>,
+        task: Task<'_>,
+        findings: &mut Findings,
+    ) -> Result<(), BenchError> {
+        let mut levels = task.run.variants.clone();
+        levels.push(task.run.variants[0]);
+        for pair in levels.windows(2).filter(|pair| pair[0] != pair[1]) {
+            let settings = |index: usize| &task.plan.variants[index].settings;
+            dut.switch(settings(pair[0]), settings(pair[1]))?;
+            if settings(pair[0]).dut.firewall != settings(pair[1]).dut.firewall {
+                dut.firewall(&settings(pair[1]).dut.firewall, settings(pair[1]), findings)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn facts(&self, placement: &Placement) -> BTreeMap<String, String> {
+        BTreeMap::from([
+            ("sender".into(), self.engine().to_owned()),
+            ("receiver".into(), self.receiving.name().to_owned()),
+            ("sender CPUs".into(), format!("{:?}", placement.senders)),
+            ("dut CPUs".into(), format!("{:?}", placement.dut)),
+            ("control CPUs".into(), format!("{:?}", placement.control)),
+            ("arrangement".into(), format!("{:?}", placement.arrangement).to_lowercase()),
+        ])
+    }
+}
+
+impl Testbed for Netns {
+    fn choice(&self) -> &Choice {
+        &self.choice
+    }
+
+    fn run(
+        &mut self,
+        task: Task<'_>,
+        observer: &mut dyn Observer,
+    ) -> Result<RunRecord, BenchError> {
+        let placement = self.place(&task.plan.variants[task.run.variants[0]].settings);
+        affinity::pin_thread(&placement.control)?;
+        let result = self.execute(task, &placement, observer);
+        affinity::pin_thread(&self.cpus)?;
+        result
+    }
+
+    fn calibrate(
+        &mut self,
+        plan: &Plan,
+        settings: &Settings,
+        observer: &mut dyn Observer,
+    ) -> Result<Calibration, BenchError> {
+        let placement = self.place(settings);
+        affinity::pin_thread(&placement.control)?;
+        let trial = Trial {
+            warmup_ns: plan.trial.warmup_ns.min(200_000_000),
+            duration_ns: plan.trial.duration_ns.min(400_000_000),
+            ..plan.trial
+        };
+        let mut rates_pps = Vec::new();
+        for round in 0..3u32 {
+            let run_id = plan.run_id(u32::MAX - round);
+            let observed = self.without_dut(settings, &placement, &trial, run_id, observer)?;
+            rates_pps.push(observed.window.forwarded as f64 * 1e9 / observed.window_ns as f64);
+        }
+        affinity::pin_thread(&self.cpus)?;
+        Ok(Calibration {
+            testbed: self.calibration_key(settings),
+            family: settings.traffic.family.name().into(),
+            frame_size: settings.traffic.frame_size.0,
+            rates_pps,
+            measured_at: now_text(),
+        })
+    }
+
+    fn calibration_key(&self, settings: &Settings) -> String {
+        calibrate::key("netns", self.engine(), self.receiving.name(), settings)
+    }
+}
+
+impl Netns {
+    /// One trial of the sender straight into the receiver, at the maximum rate.
+    ///
+    /// # Errors
+    /// As [`Testbed::run`].
+    pub fn without_dut(
+        &self,
+        settings: &Settings,
+        placement: &Placement,
+        trial: &Trial,
+        run_id: u32,
+        observer: &mut dyn Observer,
+    ) -> Result<Observed, BenchError> {
+        let wiring = Wiring::up(&self.journal, settings.dut.queues, false)?;
+        if placement.arrangement == Arrangement::Open {
+            // As with a DUT: the work behind the sender is the other CPUs'.
+            let host = NamespaceHost::new(&wiring.receiver, &placement.control)?;
+            let _ = crate::dut::linux::thread_polling(&host, "r0", &placement.dut);
+        }
+        let mut traffic = self.arm(&wiring, settings, placement, run_id, None)?;
+        let order =
+            Order { trial, rate_pps: None, variant: 0, alternation: None, at_window: &mut || {} };
+        let observed = trial::run(&mut traffic, &SystemClock, order, observer)?;
+        drop(traffic);
+        wiring.down()?;
+        Ok(observed)
+    }
+}
+
+/// Opens a receiver of the kind found by probing.
+///
+/// # Errors
+/// What the socket or program meets.
+pub(crate) fn open_receiver(
+    receiving: Receiving,
+    namespace: &NetNs,
+    run_id: u32,
+    flows: u32,
+    cpus: &[u16],
+) -> Result<Box<dyn Receiver>, BenchError> {
+    let mode = match receiving {
+        Receiving::Xdp => XdpMode::Driver,
+        Receiving::XdpGeneric => XdpMode::Generic,
+        Receiving::Packet => {
+            return Ok(Box::new(PacketReceiver::new(namespace, "r0", run_id, flows, cpus)?));
+        }
+    };
+    Ok(Box::new(XdpReceiver::new(namespace, "r0", run_id, flows, mode)?))
+}
+
+/// Opens a sending thread of the kind found by probing.
+///
+/// # Errors
+/// What the socket or program meets.
+pub(crate) fn open_sender(
+    engine: Engine,
+    config: &SenderConfig,
+) -> Result<Box<dyn Sender>, BenchError> {
+    Ok(match engine {
+        Engine::Auto | Engine::Xdp => Box::new(XdpSender::new(config)?),
+        Engine::Xsk => Box::new(xsk::sender(config)?),
+        Engine::Packet => Box::new(packet_socket::sender(config)?),
+    })
+}
+
+/// Senders and receiver of one run.
+pub(crate) struct NetnsTraffic {
+    pub(crate) senders: Vec<Box<dyn Sender>>,
+    /// What the senders had counted when they ended.
+    pub(crate) sent: [u64; 4],
+    pub(crate) receiver: Box<dyn Receiver>,
+    pub(crate) dut_cpus: Vec<u16>,
+}
+
+impl Traffic for NetnsTraffic {
+    fn start(&mut self) -> Result<(), BenchError> {
+        self.senders.iter().for_each(|sender| sender.start());
+        Ok(())
+    }
+
+    fn set_phase(&mut self, phase: Phase) {
+        self.senders.iter().for_each(|sender| sender.set_phase(phase));
+    }
+
+    fn snapshot(&mut self) -> Snapshot {
+        let mut sent = self.sent;
+        for sender in &self.senders {
+            for (sum, packets) in sent.iter_mut().zip(sender.sent()) {
+                *sum += packets;
+            }
+        }
+        let received = self.receiver.received();
+        Snapshot {
+            sent,
+            received: received.packets,
+            foreign: received.foreign,
+            unstamped: received.unstamped,
+        }
+    }
+
+    fn stop(&mut self) -> Result<(), BenchError> {
+        for sender in std::mem::take(&mut self.senders) {
+            let counter = sender.halt()?;
+            for (sum, packets) in self.sent.iter_mut().zip(counter) {
+                *sum += packets;
+            }
+        }
+        Ok(())
+    }
+
+    fn flows_seen(&mut self) -> Option<u32> {
+        self.receiver.flows_seen()
+    }
+
+    fn stolen_ns(&mut self) -> u64 {
+        let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+        let times = cpu::times(&text);
+        times.iter().filter(|t| self.dut_cpus.contains(&t.cpu)).map(|t| t.stolen_ns).sum()
+    }
+}
+
+fn into_record(
+    observed: Observed,
+    counters: Vec<Counter>,
+    cpus: Vec<fwdlab_model::record::CpuTime>,
+) -> TrialRecord {
+    TrialRecord {
+        window_ns: observed.window_ns,
+        intended: observed.intended,
+        window: observed.window,
+        total: observed.total,
+        foreign: observed.foreign,
+        unstamped: observed.unstamped,
+        flows_seen: observed.flows_seen,
+        drain_ns: observed.drain_ns,
+        samples: observed.samples,
+        counters,
+        cpus,
+    }
+}
+
+/// Doubts that follow from what was seen of machine and DUT.
+fn doubts(
+    observed: &Observed,
+    settings: &Settings,
+    placement: &Placement,
+    task: &Task<'_>,
+    counters: &[Counter],
+    cpus: &[fwdlab_model::record::CpuTime],
+) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let seconds = observed.window_ns as f64 / 1e9;
+    let forwarded_pps = observed.window.forwarded as f64 / seconds;
+    let overloaded = placement.arrangement == Arrangement::Open
+        && settings.traffic.rate == Rate::Max
+        && observed.window.loss_ratio() < 0.01;
+    match task.ceiling_pps {
+        Some(ceiling_pps) if forwarded_pps > 0.9 * ceiling_pps || overloaded => {
+            warnings.push(Warning::GeneratorLimited { forwarded_pps, ceiling_pps });
+        }
+        None if overloaded => {
+            let ceiling_pps = observed.window.offered as f64 / seconds;
+            warnings.push(Warning::GeneratorLimited { forwarded_pps, ceiling_pps });
+        }
+        _ => {}
+    }
+    for cpu in cpus.iter().filter(|cpu| cpu.role != "sender") {
+        let stolen = cpu.stolen_ns as f64 / observed.window_ns as f64;
+        if stolen > 0.05 {
+            warnings.push(Warning::CpuContended { cpu: cpu.cpu, stolen });
+        }
+    }
+    let flows = settings.traffic.flows.count();
+    if let Some(seen) = observed.flows_seen
+        && seen < flows
+        && observed.total.forwarded > 100 * u64::from(flows)
+    {
+        warnings.push(Warning::FlowsMissing { seen, sent: flows });
+    }
+    // What the DUT says it sent must be what arrived, to the accuracy of its
+    // own counters (a few packets of its own: neighbour and multicast traffic).
+    let sent = counters.iter().find(|c| c.name == "d1 tx_packets").map(Counter::delta);
+    if let Some(counted) = sent
+        && counted.abs_diff(observed.total.forwarded) > 100 + observed.total.forwarded / 1000
+    {
+        warnings.push(Warning::CounterMismatch {
+            counter: "d1 tx_packets".into(),
+            counted,
+            expected: observed.total.forwarded,
+        });
+    }
+    warnings
+}
+
+fn pair_counters(before: Vec<(String, u64)>, after: Vec<(String, u64)>) -> Vec<Counter> {
+    let old: BTreeMap<String, u64> = before.into_iter().collect();
+    after
+        .into_iter()
+        .filter_map(|(name, after)| {
+            let before = *old.get(&name)?;
+            Some(Counter { name, before, after })
+        })
+        .collect()
+}
+
+/// Time of a trial that is traffic, not overhead.
+fn observed_ns(trial: &Trial, observed: &Observed) -> u64 {
+    trial.warmup_ns + observed.window_ns
+}
+
+pub(crate) fn now_text() -> String {
+    jiff::Timestamp::from_nanosecond(SystemClock.wall_ns().into())
+        .map(|time| time.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string())
+        .unwrap_or_default()
+}
+
+/// Splits a run's time outside the traffic into named steps.
+struct Stopwatch {
+    last: Instant,
+    skipped_ns: u64,
+    laps: Vec<(String, u64)>,
+}
+
+impl Default for Stopwatch {
+    fn default() -> Stopwatch {
+        Stopwatch { last: Instant::now(), skipped_ns: 0, laps: Vec::new() }
+    }
+}
+
+impl Stopwatch {
+    /// Leaves `ns` out of the current step.
+    fn skip(&mut self, ns: u64) {
+        self.skipped_ns += ns;
+    }
+
+    fn lap(&mut self, name: &str) {
+        let ns = self.last.elapsed().as_nanos() as u64;
+        self.laps.push((name.to_owned(), ns.saturating_sub(self.skipped_ns)));
+        self.skipped_ns = 0;
+        self.last = Instant::now();
+    }
+}

@@ -1,0 +1,360 @@
+//! One trial: warm up, open the window, send, close it, stop, drain, read.
+//!
+//! Every packet carries the phase in which it was sent, so what belongs to the
+//! window is counted exactly, however long it took to arrive: in the window,
+//! `offered = forwarded + lost` holds to the packet. The state machine knows
+//! neither sockets nor clocks; it drives a [`Traffic`] by a [`Clock`].
+
+use crate::error::BenchError;
+use crate::{Live, Observer};
+use fwdlab_model::plan::Trial;
+use fwdlab_model::record::{Counts, Sample};
+use fwdlab_model::warning::Warning;
+use fwdlab_packet::Phase;
+use fwdlab_packet::stamp::PHASES;
+
+/// Something that sends packets and counts those that arrive.
+pub trait Traffic {
+    /// Begins sending in phase [`Phase::WarmUp`].
+    ///
+    /// # Errors
+    /// When it can't.
+    fn start(&mut self) -> Result<(), BenchError>;
+    /// Phase of the packets sent from now on.
+    fn set_phase(&mut self, phase: Phase);
+    /// Counters so far.
+    fn snapshot(&mut self) -> Snapshot;
+    /// Stops sending and waits until the senders are idle.
+    ///
+    /// # Errors
+    /// What the senders met.
+    fn stop(&mut self) -> Result<(), BenchError>;
+    /// Distinct flows that arrived; none when they are not counted.
+    fn flows_seen(&mut self) -> Option<u32>;
+    /// Time stolen from the DUT's CPUs since boot, nanoseconds.
+    fn stolen_ns(&mut self) -> u64;
+}
+
+/// Counters of both ends at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Packets sent, by phase.
+    pub sent: [u64; PHASES],
+    /// Packets of this run that arrived, by the phase they were sent in.
+    pub received: [u64; PHASES],
+    /// Packets of other runs that arrived.
+    pub foreign: u64,
+    /// Packets without stamp that arrived.
+    pub unstamped: u64,
+}
+
+impl Snapshot {
+    fn sent_total(&self) -> u64 {
+        self.sent.iter().sum()
+    }
+    fn received_total(&self) -> u64 {
+        self.received.iter().sum()
+    }
+}
+
+/// A clock that can also wait.
+pub trait Clock {
+    /// Nanoseconds of a monotonic clock.
+    fn now_ns(&self) -> u64;
+    /// Waits until then; returns the time.
+    fn sleep_until(&self, deadline_ns: u64) -> u64;
+    /// Nanoseconds since 1970.
+    fn wall_ns(&self) -> i64;
+}
+
+/// The machine's clocks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now_ns(&self) -> u64 {
+        fwdlab_port::clock::monotonic_ns()
+    }
+    fn sleep_until(&self, deadline_ns: u64) -> u64 {
+        fwdlab_port::clock::sleep_until(deadline_ns)
+    }
+    fn wall_ns(&self) -> i64 {
+        fwdlab_port::clock::realtime_ns()
+    }
+}
+
+/// Switches the DUT to a variant while traffic flows.
+pub type Switch<'a> = &'a mut dyn FnMut(usize) -> Result<(), BenchError>;
+
+/// The levels of a stream in turn.
+pub struct Alternation<'a> {
+    /// Length of a slice, nanoseconds.
+    pub slice_ns: u64,
+    /// Time after each switch that does not count, nanoseconds.
+    pub settle_ns: u64,
+    /// Variants of one cycle (A B B A).
+    pub cycle: &'a [usize],
+    /// How to switch.
+    pub switch: Switch<'a>,
+}
+
+/// What a trial is to do.
+pub struct Order<'a> {
+    /// Phases.
+    pub trial: &'a Trial,
+    /// Intended load in packets per second; none for the maximum.
+    pub rate_pps: Option<f64>,
+    /// Variant of the whole trial (the first one of an alternation).
+    pub variant: usize,
+    /// Levels in turn, or none.
+    pub alternation: Option<Alternation<'a>>,
+    /// Called right after the window opened and right after it closed: for
+    /// readings that belong to the window exactly.
+    pub at_window: &'a mut dyn FnMut(),
+}
+
+/// What a trial observed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observed {
+    /// Length of the window as measured.
+    pub window_ns: u64,
+    /// Packets asked for in the window.
+    pub intended: Option<u64>,
+    /// Window.
+    pub window: Counts,
+    /// Whole trial.
+    pub total: Counts,
+    /// Packets of other runs.
+    pub foreign: u64,
+    /// Packets without stamp.
+    pub unstamped: u64,
+    /// Flows seen.
+    pub flows_seen: Option<u32>,
+    /// Time that the last packets took.
+    pub drain_ns: u64,
+    /// Raw samples.
+    pub samples: Vec<Sample>,
+    /// Doubts.
+    pub warnings: Vec<Warning>,
+}
+
+/// Packets count as drained when none arrived for this long.
+const QUIET_NS: u64 = 10_000_000;
+/// A wall clock that went this far from the monotonic one has jumped.
+const JUMP_NS: i64 = 50_000_000;
+
+/// Runs one trial.
+///
+/// # Errors
+/// [`BenchError::Interrupted`] when the observer says so (the senders are
+/// stopped then), and whatever traffic or switching meets.
+pub fn run(
+    traffic: &mut dyn Traffic,
+    clock: &dyn Clock,
+    mut order: Order<'_>,
+    observer: &mut dyn Observer,
+) -> Result<Observed, BenchError> {
+    let idle = traffic.snapshot();
+    if idle.received_total() > 0 {
+        // Impossible with a fresh identity unless something is badly broken.
+        let (offered, forwarded) = (idle.sent_total(), idle.received_total());
+        return Err(BenchError::Refused(format!(
+            "{forwarded} packets of this run arrived before it began ({offered} sent)"
+        )));
+    }
+    let wall_before = clock.wall_ns() - clock.now_ns() as i64;
+    traffic.start()?;
+    let measured = measure(traffic, clock, &mut order, observer);
+    traffic.set_phase(Phase::After);
+    let stopped = traffic.stop();
+    let (window_ns, samples) = measured?;
+    stopped?;
+    let drain_ns = drain(traffic, clock, order.trial.drain_ns);
+    let last = traffic.snapshot();
+    let jump_ns = clock.wall_ns() - clock.now_ns() as i64 - wall_before;
+
+    let phase = Phase::Window as usize;
+    let window = Counts { offered: last.sent[phase], forwarded: last.received[phase] };
+    let total = Counts { offered: last.sent_total(), forwarded: last.received_total() };
+    let intended = order.rate_pps.map(|rate| (rate * window_ns as f64 / 1e9).round() as u64);
+    let mut warnings = Vec::new();
+    if let Some(intended) = intended
+        && intended as f64 > window.offered as f64 * 1.005
+    {
+        warnings.push(Warning::Unsent { intended, offered: window.offered });
+    }
+    for counts in [window, total] {
+        if counts.lost() < 0 {
+            warnings.push(Warning::NotConserved {
+                offered: counts.offered,
+                forwarded: counts.forwarded,
+            });
+            break;
+        }
+    }
+    if last.foreign > 0 {
+        warnings.push(Warning::Foreign { packets: last.foreign });
+    }
+    if drain_ns >= order.trial.drain_ns && order.trial.drain_ns > 0 {
+        warnings.push(Warning::NotDrained { drain_ns });
+    }
+    if jump_ns.abs() > JUMP_NS {
+        warnings.push(Warning::ClockJump { jump_ns });
+    }
+    if order.alternation.is_none()
+        && let Some(ratio) = unsteady(&samples)
+    {
+        warnings.push(Warning::NotSteady { ratio });
+    }
+    Ok(Observed {
+        window_ns,
+        intended,
+        window,
+        total,
+        foreign: last.foreign,
+        unstamped: last.unstamped,
+        flows_seen: traffic.flows_seen(),
+        drain_ns,
+        samples,
+        warnings,
+    })
+}
+
+/// Warm-up and window; returns the window's length and its samples.
+fn measure(
+    traffic: &mut dyn Traffic,
+    clock: &dyn Clock,
+    order: &mut Order<'_>,
+    observer: &mut dyn Observer,
+) -> Result<(u64, Vec<Sample>), BenchError> {
+    let trial = *order.trial;
+    let begin = clock.now_ns();
+    let total_ns = trial.warmup_ns + trial.duration_ns;
+    let mut variant = order.variant;
+    let mut seen = (begin, traffic.snapshot());
+    let mut show = |now: u64, snapshot: Snapshot, variant, observer: &mut dyn Observer| {
+        let seconds = (now - seen.0) as f64 / 1e9;
+        if seconds >= 0.1 {
+            let per_second = |a: u64, b: u64| a.saturating_sub(b) as f64 / seconds;
+            observer.live(&Live {
+                at_ns: now - begin,
+                total_ns,
+                offered_pps: per_second(snapshot.sent_total(), seen.1.sent_total()),
+                forwarded_pps: per_second(snapshot.received_total(), seen.1.received_total()),
+                variant,
+            });
+            seen = (now, snapshot);
+        }
+    };
+
+    let open = begin + trial.warmup_ns;
+    let mut now = begin;
+    while now < open {
+        now = clock.sleep_until(open.min(now + trial.interval_ns));
+        show(now, traffic.snapshot(), variant, observer);
+        if observer.cancelled() {
+            return Err(BenchError::Interrupted);
+        }
+    }
+
+    traffic.set_phase(Phase::Window);
+    let start = clock.now_ns();
+    (order.at_window)();
+    let close = start + trial.duration_ns;
+    let mut samples = Vec::with_capacity((trial.duration_ns / trial.slice_ns.max(1)) as usize + 1);
+    let (mut slice, mut settled) = (0, start);
+    let mut last = (start, traffic.snapshot(), traffic.stolen_ns());
+    let mut deadline = start;
+    while last.0 < close {
+        if let Some(alternation) = &mut order.alternation {
+            let wanted = ((last.0 - start) / alternation.slice_ns.max(1)) as u32;
+            let next = alternation.cycle[wanted as usize % alternation.cycle.len()];
+            if wanted != slice {
+                slice = wanted;
+                if next != variant {
+                    (alternation.switch)(next)?;
+                    variant = next;
+                }
+                // The first slice needs no settling: the warm-up was its own. A
+                // repeated level (B B) is skipped as long, so that all slices
+                // are treated alike.
+                settled = clock.now_ns() + alternation.settle_ns;
+            }
+        }
+        deadline = (deadline + trial.slice_ns).max(last.0 + trial.slice_ns / 2).min(close);
+        let now = clock.sleep_until(deadline);
+        let (snapshot, stolen) = (traffic.snapshot(), traffic.stolen_ns());
+        samples.push(Sample {
+            at_ns: last.0 - start,
+            duration_ns: now - last.0,
+            offered: snapshot.sent_total().saturating_sub(last.1.sent_total()),
+            forwarded: snapshot.received_total().saturating_sub(last.1.received_total()),
+            stolen_ns: stolen.saturating_sub(last.2),
+            variant,
+            slice,
+            valid: last.0 >= settled,
+        });
+        show(now, snapshot, variant, observer);
+        last = (now, snapshot, stolen);
+        if observer.cancelled() {
+            return Err(BenchError::Interrupted);
+        }
+    }
+    traffic.set_phase(Phase::After);
+    let window_ns = clock.now_ns() - start;
+    (order.at_window)();
+    Ok((window_ns, samples))
+}
+
+/// Waits until no packet arrives any more; returns how long packets came, or the
+/// whole limit when they came to its end.
+fn drain(traffic: &mut dyn Traffic, clock: &dyn Clock, limit_ns: u64) -> u64 {
+    let start = clock.now_ns();
+    let mut last = (start, traffic.snapshot().received_total());
+    loop {
+        let now = clock.sleep_until(clock.now_ns() + 1_000_000);
+        let received = traffic.snapshot().received_total();
+        if received != last.1 {
+            last = (now, received);
+        }
+        if now - last.0 >= QUIET_NS {
+            return last.0 - start;
+        }
+        if now - start >= limit_ns {
+            return limit_ns;
+        }
+    }
+}
+
+/// Ratio of the median rate of the last third of the window to the first's, when
+/// it is off by more than 10 % and by more than four times the samples' own
+/// scatter (the standard error of a median, from the median absolute deviation).
+/// Both conditions: shared machines scatter by several percent without a trend.
+fn unsteady(samples: &[Sample]) -> Option<f64> {
+    let rate = |s: &Sample| s.forwarded as f64 / s.duration_ns.max(1) as f64;
+    let third = samples.len() / 3;
+    if third < 3 {
+        return None;
+    }
+    let part = |range: &[Sample]| -> (f64, f64) {
+        let rates: Vec<f64> = range.iter().map(rate).collect();
+        let middle = median(rates.clone());
+        let spread = 1.4826 * median(rates.iter().map(|r| (r - middle).abs()).collect());
+        (middle, 1.2533 * spread / (range.len() as f64).sqrt())
+    };
+    let (first, first_error) = part(&samples[..third]);
+    let (last, last_error) = part(&samples[samples.len() - third..]);
+    if first <= 0.0 {
+        return (last > 0.0).then_some(f64::MAX);
+    }
+    let error = first_error.hypot(last_error);
+    ((last - first).abs() > (0.1 * first).max(4.0 * error)).then_some(last / first)
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests;

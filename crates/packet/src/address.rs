@@ -1,0 +1,108 @@
+//! The benchmark's address plan.
+//!
+//! IPv4 uses 198.18.0.0/15 (RFC 2544 appendix C.2.2), IPv6 2001:2::/48
+//! (RFC 5180 section 8), each cut in two: the sender's half and the receiver's.
+//!
+//! | | sender's half | link of the DUT | first flow address |
+//! |---|---|---|---|
+//! | inet | 198.18.0.0/16 | 198.18.0.0/24 (DUT .1, sender .2) | 198.18.1.0 |
+//! | inet6 | 2001:2::/49 | 2001:2::/64 (DUT ::1, sender ::2) | 2001:2:0:1::1:0 |
+//!
+//! and the same on the receiver's side with 198.19.0.0/16 and 2001:2:0:8000::/49.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Address family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Family {
+    /// IPv4.
+    Inet,
+    /// IPv6.
+    Inet6,
+}
+
+/// Side of the DUT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// Where packets come from.
+    Sender,
+    /// Where packets go to.
+    Receiver,
+}
+
+/// Largest number of addresses in one range: the hosts of a /16 less the /24
+/// that the link uses and the last /24.
+pub const MAX_ADDRESSES: u32 = 65_024;
+
+/// Last 32 bits of the first flow address, host byte order.
+pub fn flow_base(family: Family, side: Side) -> u32 {
+    match (family, side) {
+        (Family::Inet, Side::Sender) => u32::from(Ipv4Addr::new(198, 18, 1, 0)),
+        (Family::Inet, Side::Receiver) => u32::from(Ipv4Addr::new(198, 19, 1, 0)),
+        (Family::Inet6, _) => 0x0001_0000,
+    }
+}
+
+/// Address number `index` of a flow range.
+pub fn flow_address(family: Family, side: Side, index: u32) -> IpAddr {
+    let low = flow_base(family, side) + index;
+    match family {
+        Family::Inet => IpAddr::V4(Ipv4Addr::from(low)),
+        Family::Inet6 => {
+            let subnet = match side {
+                Side::Sender => 0x0001,
+                Side::Receiver => 0x8001,
+            };
+            let (high, low) = ((low >> 16) as u16, low as u16);
+            IpAddr::V6(Ipv6Addr::new(0x2001, 2, 0, subnet, 0, 0, high, low))
+        }
+    }
+}
+
+/// The prefix that is routed to a side.
+pub fn routed_prefix(family: Family, side: Side) -> &'static str {
+    match (family, side) {
+        (Family::Inet, Side::Sender) => "198.18.0.0/16",
+        (Family::Inet, Side::Receiver) => "198.19.0.0/16",
+        (Family::Inet6, Side::Sender) => "2001:2::/49",
+        (Family::Inet6, Side::Receiver) => "2001:2:0:8000::/49",
+    }
+}
+
+/// Address of the DUT's interface on a side, with the link's prefix length.
+pub fn dut_address(family: Family, side: Side) -> &'static str {
+    match (family, side) {
+        (Family::Inet, Side::Sender) => "198.18.0.1/24",
+        (Family::Inet, Side::Receiver) => "198.19.0.1/24",
+        (Family::Inet6, Side::Sender) => "2001:2::1/64",
+        (Family::Inet6, Side::Receiver) => "2001:2:0:8000::1/64",
+    }
+}
+
+/// Address of the sender or receiver on its link to the DUT.
+pub fn peer_address(family: Family, side: Side) -> &'static str {
+    match (family, side) {
+        (Family::Inet, Side::Sender) => "198.18.0.2",
+        (Family::Inet, Side::Receiver) => "198.19.0.2",
+        (Family::Inet6, Side::Sender) => "2001:2::2",
+        (Family::Inet6, Side::Receiver) => "2001:2:0:8000::2",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flows_stay_inside_the_benchmark_prefixes() {
+        let last = MAX_ADDRESSES - 1;
+        assert_eq!(flow_address(Family::Inet, Side::Sender, 0).to_string(), "198.18.1.0");
+        assert_eq!(flow_address(Family::Inet, Side::Sender, last).to_string(), "198.18.254.255");
+        assert_eq!(flow_address(Family::Inet, Side::Receiver, last).to_string(), "198.19.254.255");
+        assert_eq!(flow_address(Family::Inet6, Side::Sender, 5).to_string(), "2001:2:0:1::1:5");
+        assert_eq!(
+            flow_address(Family::Inet6, Side::Receiver, last).to_string(),
+            "2001:2:0:8001::1:fdff"
+        );
+    }
+}

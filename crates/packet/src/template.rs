@@ -1,0 +1,301 @@
+//! A frame's layout: what is the same in every packet, and what changes.
+//!
+//! A sender copies [`Template::bytes`] and writes, for each packet, the two
+//! addresses, the checksums and the stamp. [`Template::frame`] is the reference
+//! that does it plainly; the BPF sender does the same from [`Template::sums`].
+
+use crate::address::{Family, Side, flow_address, flow_base};
+use crate::checksum;
+use crate::stamp::{self, Stamp};
+use std::net::IpAddr;
+
+/// UDP ports of RFC 2544 appendix C.2.6.4 (source 0xC020, destination 7, echo).
+pub const SOURCE_PORT: u16 = 0xc020;
+/// See [`SOURCE_PORT`].
+pub const DESTINATION_PORT: u16 = 7;
+/// Time to live and hop limit as sent.
+pub const TTL: u8 = 64;
+
+const ETHERNET: usize = 14;
+const UDP: usize = 8;
+const PROTOCOL_UDP: u8 = 17;
+
+/// Flows as a product of two address ranges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowRange {
+    /// Number of source addresses.
+    pub sources: u32,
+    /// Number of destination addresses; the inner loop.
+    pub destinations: u32,
+}
+
+impl FlowRange {
+    /// Number of flows.
+    pub fn count(self) -> u32 {
+        self.sources * self.destinations
+    }
+}
+
+/// The constant part of all packets of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    family: Family,
+    flows: FlowRange,
+    run_id: u32,
+    bytes: Vec<u8>,
+}
+
+/// Sums over the words that are the same in every packet, unfolded, native order
+/// (see [`crate::checksum`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sums {
+    /// IPv4 header without addresses; 0 for IPv6.
+    pub ip: u32,
+    /// UDP with its pseudo header, without the addresses' last 32 bits and
+    /// without the stamp's changing words (tag, sequence, time).
+    pub udp: u32,
+}
+
+impl Template {
+    /// Lays out a frame of `frame_size` bytes with FCS.
+    ///
+    /// # Panics
+    /// If `frame_size` is below [`Template::smallest_frame`]: the plan raises it.
+    pub fn new(
+        family: Family,
+        frame_size: u16,
+        flows: FlowRange,
+        run_id: u32,
+        source_mac: [u8; 6],
+        destination_mac: [u8; 6],
+    ) -> Template {
+        assert!(frame_size >= Template::smallest_frame(family), "frame of {frame_size} bytes");
+        let length = usize::from(frame_size) - 4;
+        let mut bytes = vec![0; length];
+        bytes[0..6].copy_from_slice(&destination_mac);
+        bytes[6..12].copy_from_slice(&source_mac);
+        let udp = match family {
+            Family::Inet => {
+                bytes[12..14].copy_from_slice(&[0x08, 0x00]);
+                bytes[14] = 0x45;
+                bytes[16..18].copy_from_slice(&((length - ETHERNET) as u16).to_be_bytes());
+                bytes[20] = 0x40; // don't fragment
+                bytes[22] = TTL;
+                bytes[23] = PROTOCOL_UDP;
+                ETHERNET + 20
+            }
+            Family::Inet6 => {
+                bytes[12..14].copy_from_slice(&[0x86, 0xdd]);
+                bytes[14] = 0x60;
+                bytes[18..20].copy_from_slice(&((length - ETHERNET - 40) as u16).to_be_bytes());
+                bytes[20] = PROTOCOL_UDP;
+                bytes[21] = TTL;
+                ETHERNET + 40
+            }
+        };
+        bytes[udp..udp + 2].copy_from_slice(&SOURCE_PORT.to_be_bytes());
+        bytes[udp + 2..udp + 4].copy_from_slice(&DESTINATION_PORT.to_be_bytes());
+        bytes[udp + 4..udp + 6].copy_from_slice(&((length - udp) as u16).to_be_bytes());
+        let mut template = Template { family, flows, run_id, bytes };
+        template.write_addresses(0, 0);
+        if family == Family::Inet6 {
+            // The first 96 bits of an IPv6 address are the same in every packet.
+            template.bytes[34..38].fill(0);
+            template.bytes[50..54].fill(0);
+        } else {
+            template.bytes[26..34].fill(0);
+        }
+        template
+    }
+
+    /// Smallest frame with FCS that has room for the stamp.
+    pub fn smallest_frame(family: Family) -> u16 {
+        match family {
+            Family::Inet => 64,
+            Family::Inet6 => 84,
+        }
+    }
+
+    /// The frame without FCS; addresses that change, checksums and stamp are 0.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Address family.
+    pub fn family(&self) -> Family {
+        self.family
+    }
+
+    /// Flows.
+    pub fn flows(&self) -> FlowRange {
+        self.flows
+    }
+
+    /// Run id.
+    pub fn run_id(&self) -> u32 {
+        self.run_id
+    }
+
+    /// Offset of the UDP header.
+    pub fn udp_offset(&self) -> usize {
+        match self.family {
+            Family::Inet => ETHERNET + 20,
+            Family::Inet6 => ETHERNET + 40,
+        }
+    }
+
+    /// Offset of the stamp.
+    pub fn stamp_offset(&self) -> usize {
+        self.udp_offset() + UDP
+    }
+
+    /// Last 32 bits of the first source and destination address, host order.
+    pub fn bases(&self) -> (u32, u32) {
+        (flow_base(self.family, Side::Sender), flow_base(self.family, Side::Receiver))
+    }
+
+    /// Sums of the constant words.
+    pub fn sums(&self) -> Sums {
+        let udp = self.udp_offset();
+        let (ip, mut sum) = match self.family {
+            Family::Inet => (checksum::add(0, &self.bytes[ETHERNET..udp]), 0),
+            Family::Inet6 => (0, checksum::add(0, &self.bytes[ETHERNET + 8..udp])),
+        };
+        sum = checksum::add(sum, &[0, PROTOCOL_UDP]);
+        sum = checksum::add(sum, &((self.bytes.len() - udp) as u16).to_be_bytes());
+        sum = checksum::add(sum, &self.bytes[udp..]);
+        sum = checksum::add(sum, &stamp::MAGIC.to_be_bytes());
+        sum = checksum::add(sum, &self.run_id.to_be_bytes());
+        Sums { ip, udp: sum }
+    }
+
+    /// Flow number of a pair of range positions.
+    pub fn flow(&self, source: u32, destination: u32) -> u32 {
+        source * self.flows.destinations + destination
+    }
+
+    /// One complete frame without FCS: the reference for every sender.
+    pub fn frame(&self, source: u32, destination: u32, stamp: &Stamp) -> Vec<u8> {
+        let mut frame = self.clone();
+        frame.write_addresses(source, destination);
+        let udp = frame.udp_offset();
+        let at = frame.stamp_offset();
+        let bytes = &mut frame.bytes;
+        stamp.emit(&mut bytes[at..]);
+        let mut sum = match self.family {
+            Family::Inet => {
+                let check = checksum::finish(checksum::add(0, &bytes[ETHERNET..udp]));
+                bytes[24..26].copy_from_slice(&check);
+                checksum::add(0, &bytes[26..34])
+            }
+            Family::Inet6 => checksum::add(0, &bytes[22..54]),
+        };
+        sum = checksum::add(sum, &[0, PROTOCOL_UDP]);
+        sum = checksum::add(sum, &((bytes.len() - udp) as u16).to_be_bytes());
+        sum = checksum::add(sum, &bytes[udp..]);
+        let check = match checksum::finish(sum) {
+            [0, 0] => [0xff, 0xff], // 0 means "no checksum" (RFC 768), never valid in IPv6
+            check => check,
+        };
+        bytes[udp + 6..udp + 8].copy_from_slice(&check);
+        frame.bytes
+    }
+
+    fn write_addresses(&mut self, source: u32, destination: u32) {
+        let offset = match self.family {
+            Family::Inet => 26,
+            Family::Inet6 => 22,
+        };
+        let mut at = offset;
+        for (side, index) in [(Side::Sender, source), (Side::Receiver, destination)] {
+            match flow_address(self.family, side, index) {
+                IpAddr::V4(a) => {
+                    self.bytes[at..at + 4].copy_from_slice(&a.octets());
+                    at += 4;
+                }
+                IpAddr::V6(a) => {
+                    self.bytes[at..at + 16].copy_from_slice(&a.octets());
+                    at += 16;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use etherparse::{NetSlice, SlicedPacket, TransportSlice};
+    use proptest::prelude::*;
+
+    fn template(family: Family, size: u16) -> Template {
+        let flows = FlowRange { sources: 1000, destinations: 1000 };
+        Template::new(family, size, flows, 0xdead_beef, [2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
+    }
+
+    fn stamp(sequence: u32, flow: u32) -> Stamp {
+        Stamp { run_id: 0xdead_beef, sender: 3, phase: 1, flow, sequence, time_ns: 77 }
+    }
+
+    fn check(family: Family, size: u16, source: u32, destination: u32, sequence: u32) {
+        let t = template(family, size);
+        let stamp = stamp(sequence, t.flow(source, destination));
+        let frame = t.frame(source, destination, &stamp);
+        assert_eq!(frame.len(), usize::from(size) - 4);
+        assert_eq!(Stamp::parse_frame(&frame), Some(stamp));
+        let packet = SlicedPacket::from_ethernet(&frame).expect("etherparse reads it");
+        let Some(TransportSlice::Udp(udp)) = packet.transport else { panic!("not UDP") };
+        let expected = match packet.net {
+            Some(NetSlice::Ipv4(ip)) => {
+                let header = ip.header().to_header();
+                assert_eq!(header.header_checksum, header.calc_header_checksum());
+                assert_eq!(
+                    IpAddr::V4(header.destination.into()),
+                    flow_address(family, Side::Receiver, destination)
+                );
+                udp.to_header().calc_checksum_ipv4(&header, udp.payload()).expect("checksum")
+            }
+            Some(NetSlice::Ipv6(ip)) => {
+                let header = ip.header().to_header();
+                assert_eq!(
+                    IpAddr::V6(header.source.into()),
+                    flow_address(family, Side::Sender, source)
+                );
+                udp.to_header().calc_checksum_ipv6(&header, udp.payload()).expect("checksum")
+            }
+            _ => panic!("neither IPv4 nor IPv6"),
+        };
+        assert_eq!(udp.checksum(), expected);
+
+        // The constant sums plus the changing words give the same checksum.
+        let sums = t.sums();
+        let (s, d) = t.bases();
+        let changing = |sum: u32| {
+            let sum = checksum::add(sum, &(s + source).to_be_bytes());
+            checksum::add(sum, &(d + destination).to_be_bytes())
+        };
+        let at = t.stamp_offset();
+        let udp_sum = checksum::add(changing(sums.udp), &frame[at + 6..at + 18]);
+        let udp_check = checksum::finish(udp_sum);
+        let field = &frame[t.udp_offset() + 6..t.udp_offset() + 8];
+        assert!(field == udp_check || (udp_check == [0, 0] && field == [0xff, 0xff]));
+        if family == Family::Inet {
+            assert_eq!(frame[24..26], checksum::finish(changing(sums.ip)));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn frames_are_correct(v6: bool, size in 84u16..=1518, source in 0u32..1000,
+                              destination in 0u32..1000, sequence: u32) {
+            let family = if v6 { Family::Inet6 } else { Family::Inet };
+            check(family, size, source, destination, sequence);
+        }
+    }
+
+    #[test]
+    fn smallest_frames_are_correct() {
+        check(Family::Inet, 64, 19, 99, u32::MAX);
+        check(Family::Inet6, 84, 19, 99, u32::MAX);
+    }
+}

@@ -1,0 +1,78 @@
+//! Which CPU runs what.
+
+use crate::PortError;
+use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
+use std::fs;
+
+/// CPUs that this thread may use, ascending.
+///
+/// # Errors
+/// The kernel's refusal, which no usual system gives.
+pub fn allowed_cpus() -> Result<Vec<u16>, PortError> {
+    let set = sched_getaffinity(None)
+        .map_err(|e| PortError::system("reading the CPU affinity (sched_getaffinity)", e))?;
+    Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u16).collect())
+}
+
+/// Number of CPUs that may ever come online: the size of per-CPU arrays.
+pub fn possible_cpus() -> usize {
+    let text = fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
+    highest_cpu(&text).map_or(CpuSet::MAX_CPU, |highest| highest + 1)
+}
+
+/// Binds the calling thread to `cpus`.
+///
+/// # Errors
+/// When none of them exists or is allowed.
+pub fn pin_thread(cpus: &[u16]) -> Result<(), PortError> {
+    pin(None, cpus)
+}
+
+/// Binds another task (a kernel thread, for instance) to `cpus`.
+///
+/// # Errors
+/// When the task is gone, or belongs to somebody else.
+pub fn pin_task(task: u32, cpus: &[u16]) -> Result<(), PortError> {
+    pin(Pid::from_raw(task as i32), cpus)
+}
+
+fn pin(task: Option<Pid>, cpus: &[u16]) -> Result<(), PortError> {
+    let mut set = CpuSet::new();
+    for &cpu in cpus {
+        set.set(usize::from(cpu));
+    }
+    sched_setaffinity(task, &set).map_err(|e| {
+        let whom = task.map_or("this thread".into(), |t| format!("task {}", t.as_raw_nonzero()));
+        PortError::system(format!("binding {whom} to CPUs {cpus:?}"), e)
+    })
+}
+
+/// Highest number of a kernel CPU list such as `0-3,8`.
+fn highest_cpu(list: &str) -> Option<usize> {
+    list.trim().split([',', '-']).filter_map(|part| part.parse().ok()).max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_lists() {
+        assert_eq!(highest_cpu("0-3,8\n"), Some(8));
+        assert_eq!(highest_cpu("0\n"), Some(0));
+        assert_eq!(highest_cpu(""), None);
+    }
+
+    #[test]
+    fn a_pinned_thread_is_allowed_that_cpu_only() {
+        let first = allowed_cpus().expect("affinity")[0];
+        let seen = std::thread::spawn(move || {
+            pin_thread(&[first]).expect("pin");
+            allowed_cpus().expect("affinity")
+        })
+        .join()
+        .expect("thread");
+        assert_eq!(seen, [first]);
+        assert!(possible_cpus() > usize::from(first));
+    }
+}

@@ -1,0 +1,26 @@
+//! Clocks: one for measuring, one for the calendar.
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Nanoseconds of CLOCK_MONOTONIC, the clock that `bpf_ktime_get_ns` reads too.
+pub fn monotonic_ns() -> u64 {
+    let t = clock_gettime(ClockId::Monotonic);
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+/// Nanoseconds since 1970 by the wall clock.
+pub fn realtime_ns() -> i64 {
+    let t = clock_gettime(ClockId::Realtime);
+    t.tv_sec * 1_000_000_000 + t.tv_nsec
+}
+
+/// Sleeps until CLOCK_MONOTONIC shows `deadline_ns`, then returns what it shows.
+pub fn sleep_until(deadline_ns: u64) -> u64 {
+    loop {
+        let now = monotonic_ns();
+        if now >= deadline_ns {
+            return now;
+        }
+        std::thread::sleep(std::time::Duration::from_nanos(deadline_ns - now));
+    }
+}

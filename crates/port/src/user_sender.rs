@@ -1,0 +1,164 @@
+//! The thread that senders in user space share: it writes frames, asks a
+//! [`Transmit`] to hand them over, and counts what was really taken.
+
+use crate::pacing::Pacer;
+use crate::sender::{Sender, SenderConfig};
+use crate::{PortError, clock};
+use fwdlab_packet::{FrameWriter, Phase, stamp::PHASES};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+/// A way to hand frames to the kernel.
+pub(crate) trait Transmit {
+    /// Most frames in one call of [`Transmit::transmit`].
+    fn capacity(&self) -> usize;
+
+    /// Hands over `count` frames: `fill` is called for each with its buffer.
+    /// Returns how many the kernel took; the others are written again.
+    fn transmit(
+        &mut self,
+        count: usize,
+        fill: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<usize, PortError>;
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    order: AtomicU8,
+    phase: AtomicU8,
+    sent: [AtomicU64; PHASES],
+    missed: AtomicU64,
+}
+
+const WAIT: u8 = 0;
+const GO: u8 = 1;
+const STOP: u8 = 2;
+
+/// A sending thread in user space.
+#[derive(Debug)]
+pub struct UserSender {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<Result<(), PortError>>>,
+}
+
+impl UserSender {
+    /// Starts the thread inside the namespace; `open` makes the socket there.
+    pub(crate) fn new<T: Transmit>(
+        config: &SenderConfig,
+        open: impl FnOnce(&SenderConfig, &FrameWriter) -> Result<T, PortError> + Send + 'static,
+    ) -> Result<UserSender, PortError> {
+        let shared = Arc::new(Shared::default());
+        let (theirs, config) = (shared.clone(), config.clone());
+        let (ready, opened) = std::sync::mpsc::sync_channel(1);
+        let thread = config.namespace.clone().spawn("sender", &[config.cpu], move || {
+            let writer = FrameWriter::new(config.template.clone(), config.number);
+            let mut transmit = match open(&config, &writer) {
+                Ok(transmit) => transmit,
+                Err(error) => {
+                    drop(ready);
+                    return Err(error);
+                }
+            };
+            let _ = ready.send(());
+            while theirs.order.load(Ordering::Acquire) == WAIT {
+                std::thread::park();
+            }
+            send_until_stopped(&mut transmit, writer, &config, &theirs)
+        })?;
+        let mut sender = UserSender { shared, thread: Some(thread) };
+        match opened.recv() {
+            Ok(()) => Ok(sender),
+            Err(_) => Err(sender.join().err().unwrap_or(PortError::System {
+                what: "opening a socket to send".into(),
+                source: std::io::Error::other("the sending thread ended"),
+            })),
+        }
+    }
+
+    fn join(&mut self) -> Result<(), PortError> {
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(result)) => result,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => Ok(()),
+        }
+    }
+
+    fn give(&self, order: u8) {
+        self.shared.order.store(order, Ordering::Release);
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
+    }
+}
+
+fn send_until_stopped(
+    transmit: &mut impl Transmit,
+    mut writer: FrameWriter,
+    config: &SenderConfig,
+    shared: &Shared,
+) -> Result<(), PortError> {
+    let mut pacer = config.rate_pps.map(|rate| Pacer::new(rate, clock::monotonic_ns()));
+    let capacity = transmit.capacity();
+    while shared.order.load(Ordering::Relaxed) == GO {
+        let count = match &mut pacer {
+            None => capacity,
+            Some(pacer) => match pacer.due(clock::monotonic_ns(), capacity) {
+                0 => {
+                    std::hint::spin_loop();
+                    continue;
+                }
+                due => due,
+            },
+        };
+        let (number, phase) = match shared.phase.load(Ordering::Relaxed) {
+            0 => (0, Phase::WarmUp),
+            1 => (1, Phase::Window),
+            _ => (2, Phase::After),
+        };
+        let time = if config.timestamps { clock::monotonic_ns() as u32 } else { 0 };
+        // Frames that the kernel does not take are lost numbers in the sequence,
+        // not packets: only what it took counts as sent.
+        let taken = transmit.transmit(count, &mut |frame| writer.write_next(frame, phase, time))?;
+        // One writer: a plain load and store keep the hot loop free of locked
+        // instructions.
+        let sent = &shared.sent[number];
+        sent.store(sent.load(Ordering::Relaxed) + taken as u64, Ordering::Release);
+        if let Some(pacer) = &mut pacer {
+            pacer.sent(taken);
+            shared.missed.store(pacer.missed(), Ordering::Relaxed);
+        }
+    }
+    Ok(())
+}
+
+impl Sender for UserSender {
+    fn set_phase(&self, phase: Phase) {
+        self.shared.phase.store(phase as u8, Ordering::Release);
+    }
+
+    fn sent(&self) -> [u64; PHASES] {
+        std::array::from_fn(|phase| self.shared.sent[phase].load(Ordering::Acquire))
+    }
+
+    fn missed(&self) -> u64 {
+        self.shared.missed.load(Ordering::Relaxed)
+    }
+
+    fn start(&self) {
+        self.give(GO);
+    }
+
+    fn halt(mut self: Box<Self>) -> Result<[u64; PHASES], PortError> {
+        self.give(STOP);
+        self.join()?;
+        Ok(self.sent())
+    }
+}
+
+impl Drop for UserSender {
+    fn drop(&mut self) {
+        self.give(STOP);
+        let _ = self.join();
+    }
+}
