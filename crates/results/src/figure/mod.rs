@@ -1,1 +1,36 @@
-//! Pictures: SVG written by hand, PNG rendered from it.
+//! Draws what was found: SVG text, and PNG from it.
+//!
+//! - [`Chart`]: medians with their range over the levels of a factor, as lines
+//!   where the factor is numeric and as grouped bars elsewhere.
+//! - [`Strip`]: every run in the order of execution, to see drift; and the
+//!   trace of one stream, sample by sample.
+//! - [`png::render`]: pixels of either, with a font of its own.
+//!
+//! The same data yields the same text: no time stamps, no random names, so
+//! figures can be compared with golden files and kept under version control.
+//! Rates start at zero wherever lengths are compared. Left out: interaction.
+
+mod axis;
+mod chart;
+mod frame;
+pub mod png;
+mod strip;
+mod svg;
+mod text;
+mod xlabels;
+
+pub use chart::{Chart, Point, Series, XAxis};
+pub use strip::{Mark, Strip};
+
+#[cfg(test)]
+mod tests;
+
+/// The palette of Okabe and Ito (2008), which colour-blind people tell apart,
+/// in an order that puts the light ones last.
+const PALETTE: [&str; 8] =
+    ["#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#000000", "#F0E442"];
+
+/// Colour of a series, repeating after eight.
+fn colour(index: usize) -> &'static str {
+    PALETTE[index % PALETTE.len()]
+}

@@ -1,1 +1,86 @@
-//! Reports rebuilt from a store.
+//! Reports, rebuilt from a store alone.
+//!
+//! [`write`] leaves a directory that a reviewer can read: `README.md`,
+//! `index.html`, the graph, and the figures as files for other programs. The
+//! same store gives the same bytes: the only times in it are stored ones, and
+//! nothing is asked of the machine. [`analysis`] computes, the rest lays out.
+//! What is deliberately left out: measuring, and any judgement that isn't
+//! already in [`crate::stats`].
+
+pub mod analysis;
+mod chart;
+mod error;
+mod files;
+mod format;
+mod json;
+mod names;
+mod page;
+mod summary;
+
+pub use analysis::Analysis;
+pub use error::ReportError;
+pub use json::{results_json, show_json};
+pub use summary::summary_text;
+
+use crate::store::{Contents, Store};
+use serde_json::Value;
+use std::path::Path;
+
+/// One file of a report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReportFile {
+    /// Name within the report's directory.
+    pub name: String,
+    /// Content.
+    pub bytes: Vec<u8>,
+}
+
+/// Writes the report of `store` into `directory` (made when there is none) and
+/// returns what it says. Each file is replaced as a whole or not at all.
+///
+/// # Errors
+/// When the store can't be read or the directory can't be written.
+pub fn write(store: &Store, directory: &Path) -> Result<Analysis, ReportError> {
+    let contents = store.contents()?;
+    let analysis = Analysis::of(&contents);
+    let files = files(&contents, &analysis)?;
+    std::fs::create_dir_all(directory)
+        .map_err(|source| ReportError::Write { path: directory.to_path_buf(), source })?;
+    for file in files {
+        let path = directory.join(&file.name);
+        files::write_atomically(&path, &file.bytes)
+            .map_err(|source| ReportError::Write { path, source })?;
+    }
+    Ok(analysis)
+}
+
+/// All files of the report of `contents`, sorted by name.
+///
+/// # Errors
+/// Never for contents of a store, unless a template is broken.
+pub fn files(contents: &Contents, analysis: &Analysis) -> Result<Vec<ReportFile>, ReportError> {
+    let graph = chart::graph(analysis);
+    let mut files = vec![
+        text("README.md", page::readme(analysis)?),
+        text("index.html", page::html(analysis, &graph, &chart::order(analysis))?),
+        ReportFile { name: "graph.png".to_owned(), bytes: chart::png(&graph)? },
+        text("gnuplot.data", files::gnuplot(analysis)),
+        text("runs.csv", files::runs_csv(analysis)),
+        text("results.json", pretty(&results_json(analysis)?)?),
+        text("environment.json", pretty(&files::environment(contents))?),
+    ];
+    files.push(text("graph.svg", graph));
+    for variant in analysis.variants.iter().filter(|variant| !variant.values.is_empty()) {
+        files.push(text(&variant.file, files::pps(&variant.values)));
+    }
+    files.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(files)
+}
+
+fn text(name: &str, text: String) -> ReportFile {
+    ReportFile { name: name.to_owned(), bytes: text.into_bytes() }
+}
+
+fn pretty(value: &Value) -> Result<String, serde_json::Error> {
+    serde_json::to_string_pretty(value).map(|text| text + "\n")
+}

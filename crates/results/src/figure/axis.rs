@@ -1,0 +1,134 @@
+//! A scale of rates: ticks at 1, 2 or 5 times a power of ten, one unit prefix.
+
+/// Ticks that are aimed for.
+const TICKS: f64 = 6.0;
+
+/// A linear scale from `low` to `high`, in units without prefix.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Axis {
+    pub(super) low: f64,
+    pub(super) high: f64,
+    /// Unit with its prefix, e.g. `Mpps`.
+    pub(super) unit: String,
+    /// Value and label of each tick, rising.
+    pub(super) ticks: Vec<(f64, String)>,
+}
+
+impl Axis {
+    /// From zero to a round figure at or above `max`.
+    pub(super) fn from_zero(max: f64, unit: &str) -> Axis {
+        // Rates below a packet an hour are nothing.
+        let max = if max.is_finite() && max > 1e-3 { max } else { 1.0 };
+        let step = round_step(max / TICKS);
+        Axis::with_step(0.0, (max / step).ceil() * step, step, unit)
+    }
+
+    /// Round figures around `min` to `max`, zero not included: for drift.
+    pub(super) fn around(min: f64, max: f64, unit: &str) -> Axis {
+        if !(min.is_finite() && max.is_finite() && max > 1e-3) {
+            return Axis::from_zero(0.0, unit);
+        }
+        // Equal figures still need an axis: a tenth to either side.
+        let spread = if max - min > 1e-6 * max { max - min } else { 0.2 * max };
+        let (min, max) = ((min - 0.05 * spread).max(0.0), max + 0.05 * spread);
+        let step = round_step((max - min).max(spread) / TICKS);
+        Axis::with_step((min / step).floor() * step, (max / step).ceil() * step, step, unit)
+    }
+
+    /// The same scale in another unit, `factor` of it to one of this: ticks of
+    /// its own, but no figure of its own.
+    pub(super) fn converted(&self, factor: f64, unit: &str) -> Axis {
+        let (low, high) = (self.low * factor, self.high * factor);
+        Axis::with_step(low, high, round_step((high - low) / TICKS), unit)
+    }
+
+    /// Round figures from `low` to `high` at least `least` apart, without unit.
+    pub(super) fn ticks_between(low: f64, high: f64, least: f64) -> Vec<(f64, String)> {
+        // A third more than for rates: plots are wider than high.
+        let step = round_step((high - low) / (1.5 * TICKS)).max(least);
+        ticks(low, high, step, 1.0)
+    }
+
+    /// Where a value lies, 0 at the low end and 1 at the high one.
+    pub(super) fn position(&self, value: f64) -> f64 {
+        (value - self.low) / (self.high - self.low)
+    }
+
+    fn with_step(low: f64, high: f64, step: f64, unit: &str) -> Axis {
+        let (scale, prefix) = match high {
+            h if h >= 1e12 => (1e12, "T"),
+            h if h >= 1e9 => (1e9, "G"),
+            h if h >= 1e6 => (1e6, "M"),
+            h if h >= 1e3 => (1e3, "k"),
+            _ => (1.0, ""),
+        };
+        let ticks = ticks(low, high, step, scale);
+        Axis { low, high, unit: format!("{prefix}{unit}"), ticks }
+    }
+}
+
+/// Multiples of `step` from `low` to `high`, labelled in units of `scale`.
+fn ticks(low: f64, high: f64, step: f64, scale: f64) -> Vec<(f64, String)> {
+    // One decimal more than the step's own magnitude would never show.
+    let decimals = (-(step / scale).log10().floor()).max(0.0) as usize;
+    // Counted, not added up, so that the tenth tick is as exact as the first.
+    let first = (low / step - 1e-6).ceil() as i64;
+    let last = (high / step + 1e-6).floor() as i64;
+    (first..=last)
+        .map(|i| i as f64 * step)
+        .map(|value| (value, format!("{:.decimals$}", value / scale)))
+        .collect()
+}
+
+/// The smallest of 1, 2, 5 times a power of ten that isn't below `step`.
+fn round_step(step: f64) -> f64 {
+    let power = 10f64.powi(step.log10().floor() as i32);
+    [1.0, 2.0, 5.0, 10.0]
+        .into_iter()
+        .map(|digit| digit * power)
+        .find(|&round| round >= step * (1.0 - 1e-9))
+        .unwrap_or(10.0 * power)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn labels(axis: &Axis) -> Vec<&str> {
+        axis.ticks.iter().map(|(_, label)| label.as_str()).collect()
+    }
+
+    #[test]
+    fn ticks_are_round_and_share_a_unit() {
+        let axis = Axis::from_zero(14.88e6, "pps");
+        assert_eq!((labels(&axis), axis.unit.as_str()), (vec!["0", "5", "10", "15"], "Mpps"));
+        let axis = Axis::from_zero(790e3, "pps");
+        assert_eq!(labels(&axis), ["0", "200", "400", "600", "800"]);
+        assert_eq!(axis.unit, "kpps");
+    }
+
+    #[test]
+    fn nothing_at_all_still_has_an_axis() {
+        for max in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            let axis = Axis::from_zero(max, "pps");
+            assert_eq!((axis.low, axis.high, axis.unit.as_str()), (0.0, 1.0, "pps"));
+        }
+        assert!(Axis::around(5e6, 5e6, "pps").position(5e6) > 0.2);
+    }
+
+    proptest! {
+        #[test]
+        fn every_range_has_few_distinct_ticks(max in 1.0..1e13f64, share in 0.0..1.0f64) {
+            for axis in [Axis::from_zero(max, "pps"), Axis::around(share * max, max, "pps")] {
+                prop_assert!(axis.high >= max && axis.low <= share * max);
+                prop_assert!((2..=9).contains(&axis.ticks.len()), "{axis:?}");
+                let mut distinct = labels(&axis);
+                distinct.dedup();
+                prop_assert_eq!(distinct.len(), axis.ticks.len());
+            }
+            let bits = Axis::from_zero(max, "pps").converted(512.0, "bit/s");
+            prop_assert!(bits.ticks.len() >= 2);
+        }
+    }
+}

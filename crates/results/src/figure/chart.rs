@@ -1,0 +1,323 @@
+//! Medians and their range over the levels of a factor.
+//!
+//! A numeric factor yields lines with a point at each median; anything else
+//! yields bars in groups. The whiskers span the smallest and the largest run,
+//! not an interval of confidence: what was seen, nothing computed.
+
+use super::axis::Axis;
+use super::frame::{Frame, Item, LABEL_SIZE, Plot, Sample, WIDTH, bar_style, dashes};
+use super::svg::{Anchor, GREY, INK, Svg, TextStyle};
+use super::text::width;
+use super::xlabels::XLabels;
+use fwdlab_model::units::{FrameSize, format_pps};
+
+/// Share of a group's slot that its bars take.
+const GROUP_SHARE: f64 = 0.76;
+/// Widest bar in pixels.
+const MAX_BAR: f64 = 70.0;
+/// Narrowest slot of a category in pixels: upright labels still fit.
+const MIN_SLOT: f64 = 18.0;
+/// Half the width of a whisker's caps.
+const CAP: f64 = 5.0;
+/// Most room that is left beyond the outermost points of a line, in pixels.
+const MAX_INSET: f64 = 120.0;
+/// The palette's black, on which whiskers must not be black too.
+const BLACK: &str = "#000000";
+/// A ceiling further above the data than this factor stays out of the figure:
+/// it would squeeze the data into the lower half.
+const CEILING_IN_RANGE: f64 = 1.6;
+
+/// A figure of medians with their range.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chart {
+    /// Title.
+    pub title: String,
+    /// Name of what is varied, under the axis.
+    pub x_label: String,
+    /// The levels.
+    pub x: XAxis,
+    /// The series; a legend names them when there is more than one.
+    pub series: Vec<Series>,
+    /// Size whose L2 rate (pps x frame x 8) the right axis shows; none leaves
+    /// that axis out.
+    pub frame_size: Option<FrameSize>,
+    /// What sender and receiver reach without a DUT, in packets per second: a
+    /// dashed line where it lies near the data, else a remark in the legend.
+    pub ceiling_pps: Option<f64>,
+    /// A line under the figure, such as what kind of testbed it is.
+    pub footnote: Option<String>,
+}
+
+/// The levels of the factor on the x axis.
+#[derive(Clone, Debug, PartialEq)]
+pub enum XAxis {
+    /// Labels in their order: bars.
+    Categories(Vec<String>),
+    /// Numbers with their labels: lines.
+    Numbers(Vec<(f64, String)>),
+}
+
+/// One series.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// Name in the legend.
+    pub name: String,
+    /// One per level; none where nothing was measured.
+    pub points: Vec<Option<Point>>,
+}
+
+/// What was found at one level, in packets per second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// Median of the runs.
+    pub median_pps: f64,
+    /// The slowest run.
+    pub min_pps: f64,
+    /// The fastest run.
+    pub max_pps: f64,
+}
+
+impl Chart {
+    /// The figure as SVG text.
+    pub fn render(&self) -> String {
+        let max = self.finite_points().map(|(_, _, point)| point.max_pps).fold(0.0, f64::max);
+        let ceiling = self.ceiling_pps.filter(|ceiling| ceiling.is_finite() && *ceiling > 0.0);
+        let drawn = ceiling.filter(|&ceiling| max > 0.0 && ceiling <= CEILING_IN_RANGE * max);
+        // Room for the figures that stand on the whiskers.
+        let y = Axis::from_zero((1.06 * max).max(1.02 * drawn.unwrap_or(0.0)), "pps");
+        let slots = match &self.x {
+            XAxis::Categories(labels) => labels.len(),
+            XAxis::Numbers(levels) => levels.len(),
+        };
+        let mut frame = Frame {
+            title: &self.title,
+            legend: self.legend(ceiling, drawn.is_some()),
+            y_label: "forwarded",
+            y: &y,
+            right: self
+                .frame_size
+                .map(|size| ("L2 rate", y.converted(size.l2_bits_per_second(1.0), "bit/s"))),
+            x_label: &self.x_label,
+            footnote: self.footnote.as_deref(),
+            width: WIDTH,
+        };
+        let (left, right) = frame.columns();
+        let lacking = slots as f64 * MIN_SLOT - (right - left);
+        frame.width += lacking.max(0.0).ceil();
+        match &self.x {
+            XAxis::Categories(labels) => self.draw_bars(&frame, labels, drawn),
+            XAxis::Numbers(levels) => self.draw_lines(&frame, levels, drawn),
+        }
+    }
+
+    fn draw_bars(&self, frame: &Frame, labels: &[String], ceiling: Option<f64>) -> String {
+        let (mut left, right) = frame.columns();
+        let slot_from = |left: f64| (right - left) / labels.len().max(1) as f64;
+        let mut placed = XLabels::layout(labels, slot_from(left));
+        // Slanted labels may push the plot to the right and thereby the slots
+        // together, which lets them reach a little further still.
+        for _ in 0..6 {
+            let needed = placed.reach + 8.0 - slot_from(left) / 2.0;
+            if needed <= left {
+                break;
+            }
+            left = needed;
+            placed = XLabels::layout(labels, slot_from(left));
+        }
+        let slot = slot_from(left);
+        let (mut svg, plot) = frame.open(left, placed.height);
+
+        let middles: Vec<f64> =
+            (0..labels.len()).map(|i| plot.left + (i as f64 + 0.5) * slot).collect();
+        let series = self.series.len().max(1) as f64;
+        let bar = (GROUP_SHARE * slot / series).min(MAX_BAR);
+        let values_fit = self
+            .finite_points()
+            .all(|(_, _, point)| width(&figure(point, frame.y), LABEL_SIZE - 1.0) + 4.0 <= bar);
+        for (index, level, point) in self.finite_points() {
+            let Some(middle) = middles.get(level) else { continue };
+            let x = middle + (index as f64 - (series - 1.0) / 2.0) * bar;
+            let top = plot.y(frame.y, point.median_pps);
+            let tip = self.tip(index, &labels[level], point);
+            let size = ((bar - 2.0).max(1.0), plot.bottom - top);
+            svg.rect((x - size.0 / 2.0, top), size, &bar_style(index), &tip);
+            let ink = if super::colour(index) == BLACK { GREY } else { INK };
+            whisker(&mut svg, &plot, frame.y, x, point, ink, (bar / 2.0 - 1.0).min(CAP));
+            if values_fit {
+                let above = plot.y(frame.y, point.max_pps) - 5.0;
+                let style = TextStyle::new(LABEL_SIZE - 1.0, Anchor::Middle);
+                svg.text((x, above), &figure(point, frame.y), style);
+            }
+        }
+        draw_ceiling(&mut svg, &plot, frame.y, ceiling);
+        placed.draw(&mut svg, &middles, plot.bottom);
+        svg.finish()
+    }
+
+    fn draw_lines(&self, frame: &Frame, levels: &[(f64, String)], ceiling: Option<f64>) -> String {
+        let (left, right) = frame.columns();
+        let placed = place_numbers(levels, right - left);
+        let labels: Vec<String> = levels.iter().map(|(_, label)| label.clone()).collect();
+        let narrowest = placed.windows(2).map(|w| (w[1] - w[0]).abs()).fold(right - left, f64::min);
+        let x_labels = XLabels::layout(&labels, narrowest.min(2.0 * MAX_INSET));
+        let left = left.max(x_labels.reach + 8.0 - placed.first().copied().unwrap_or(0.0));
+        let (mut svg, plot) = frame.open(left, x_labels.height);
+        let placed = place_numbers(levels, plot.right - plot.left);
+        let middles: Vec<f64> = placed.iter().map(|x| plot.left + x).collect();
+        for &x in &middles {
+            let ink = format!("stroke=\"{INK}\"");
+            svg.line((x, plot.bottom), (x, plot.bottom + 4.0), &ink);
+        }
+        // Whiskers of different series stand side by side.
+        let dodge = (narrowest / (2.0 * self.series.len().max(1) as f64)).min(8.0);
+        let x_of = |series: usize, level: usize| {
+            middles[level] + (series as f64 - (self.series.len() as f64 - 1.0) / 2.0) * dodge
+        };
+        for (index, series) in self.series.iter().enumerate() {
+            let measured: Vec<Option<&Point>> = series
+                .points
+                .iter()
+                .map(|point| point.as_ref().filter(|p| p.is_finite()))
+                .collect();
+            let style = "stroke-width=\"2\" stroke-linejoin=\"round\"";
+            // A level without runs interrupts the line.
+            let mut run: Vec<(f64, f64)> = Vec::new();
+            for level in 0..=middles.len() {
+                let point =
+                    measured.get(level).copied().flatten().filter(|_| level < middles.len());
+                match point {
+                    Some(point) => {
+                        run.push((x_of(index, level), plot.y(frame.y, point.median_pps)));
+                    }
+                    None => {
+                        if run.len() > 1 {
+                            svg.polyline(&run, super::colour(index), style);
+                        }
+                        run.clear();
+                    }
+                }
+            }
+        }
+        for (index, level, point) in self.finite_points() {
+            if level >= middles.len() {
+                continue;
+            }
+            let x = x_of(index, level);
+            whisker(&mut svg, &plot, frame.y, x, point, super::colour(index), CAP.min(dodge));
+            let tip = self.tip(index, &labels[level], point);
+            svg.marker((x, plot.y(frame.y, point.median_pps)), 4.5, index, &tip);
+        }
+        draw_ceiling(&mut svg, &plot, frame.y, ceiling);
+        x_labels.draw(&mut svg, &middles, plot.bottom);
+        svg.finish()
+    }
+
+    fn legend(&self, ceiling: Option<f64>, drawn: bool) -> Vec<Item> {
+        let mut items = Vec::new();
+        if self.series.len() > 1 {
+            for (index, series) in self.series.iter().enumerate() {
+                let sample = match self.x {
+                    XAxis::Categories(_) => Sample::Box(index),
+                    XAxis::Numbers(_) => Sample::Line(index),
+                };
+                items.push(Item { label: series.name.clone(), sample });
+            }
+        }
+        if let Some(ceiling) = ceiling {
+            let label = format!("ceiling without DUT: {}", format_pps(ceiling));
+            items.push(if drawn {
+                Item { label, sample: Sample::Dashes }
+            } else {
+                Item { label: format!("{label}, above this figure"), sample: Sample::None }
+            });
+        }
+        items
+    }
+
+    /// Series, level and point of everything that can be drawn.
+    fn finite_points(&self) -> impl Iterator<Item = (usize, usize, &Point)> {
+        self.series.iter().enumerate().flat_map(|(index, series)| {
+            series
+                .points
+                .iter()
+                .enumerate()
+                .filter_map(move |(level, point)| Some((index, level, point.as_ref()?)))
+                .filter(|(_, _, point)| point.is_finite())
+        })
+    }
+
+    fn tip(&self, series: usize, level: &str, point: &Point) -> String {
+        let name = &self.series[series].name;
+        let separator = if name.is_empty() || level.is_empty() { "" } else { ", " };
+        format!(
+            "{level}{separator}{name}: median {}, {} to {}",
+            format_pps(point.median_pps),
+            format_pps(point.min_pps),
+            format_pps(point.max_pps)
+        )
+    }
+}
+
+impl Point {
+    fn is_finite(&self) -> bool {
+        [self.median_pps, self.min_pps, self.max_pps].iter().all(|v| v.is_finite() && *v >= 0.0)
+    }
+}
+
+/// From the smallest to the largest run, with caps; nothing for a single run.
+fn whisker(svg: &mut Svg, plot: &Plot, axis: &Axis, x: f64, point: &Point, colour: &str, cap: f64) {
+    if point.max_pps <= point.min_pps {
+        return;
+    }
+    let (top, bottom) = (plot.y(axis, point.max_pps), plot.y(axis, point.min_pps));
+    let style = format!("stroke=\"{colour}\" stroke-width=\"1.5\"");
+    svg.line((x, top), (x, bottom), &style);
+    for y in [top, bottom] {
+        svg.line((x - cap, y), (x + cap, y), &style);
+    }
+}
+
+fn draw_ceiling(svg: &mut Svg, plot: &Plot, axis: &Axis, ceiling: Option<f64>) {
+    if let Some(ceiling) = ceiling {
+        let y = plot.y(axis, ceiling);
+        svg.line((plot.left, y), (plot.right, y), &dashes());
+    }
+}
+
+/// The figure above a bar: the median in the axis' unit.
+fn figure(point: &Point, axis: &Axis) -> String {
+    if point.median_pps == 0.0 {
+        return "0".into();
+    }
+    let text = format_pps(point.median_pps);
+    match text.strip_suffix(&axis.unit) {
+        Some(number) => number.trim_end().to_owned(),
+        None => text,
+    }
+}
+
+/// Where numbers lie in a plot of `room` pixels: true to scale where that keeps
+/// their labels apart, else true to the scale's logarithm, else evenly.
+fn place_numbers(levels: &[(f64, String)], room: f64) -> Vec<f64> {
+    let widest = levels.iter().map(|(_, label)| width(label, LABEL_SIZE)).fold(0.0, f64::max);
+    // Half of the outermost labels stands beyond their points.
+    let inset = (widest / 2.0).clamp(30.0, MAX_INSET);
+    let needed = |i: usize| {
+        (width(&levels[i].1, LABEL_SIZE) + width(&levels[i + 1].1, LABEL_SIZE)) / 2.0 + 10.0
+    };
+    let scaled = |values: Vec<f64>| -> Option<Vec<f64>> {
+        let (low, high) = (values.first()?, values.last()?);
+        let span = high - low;
+        let placed: Vec<f64> =
+            values.iter().map(|v| inset + (v - low) / span * (room - 2.0 * inset)).collect();
+        let apart = placed.windows(2).enumerate().all(|(i, w)| w[1] - w[0] >= needed(i));
+        (span > 0.0 && apart).then_some(placed)
+    };
+    let values: Vec<f64> = levels.iter().map(|(value, _)| *value).collect();
+    scaled(values.clone())
+        .or_else(|| scaled(values.iter().map(|v| v.ln()).collect()))
+        .unwrap_or_else(|| {
+            let slot = room / levels.len().max(1) as f64;
+            (0..levels.len()).map(|i| (i as f64 + 0.5) * slot).collect()
+        })
+}

@@ -1,0 +1,139 @@
+//! Every single observation in its order: where the noise comes from.
+//!
+//! Runs over the order of execution show drift and outliers; the samples of
+//! one stream show what a live switch does. The axis doesn't begin at zero:
+//! here small changes matter, and no lengths are compared.
+
+use super::axis::Axis;
+use super::frame::{Frame, Item, LABEL_SIZE, LINE, Sample, WIDTH};
+use super::svg::{Anchor, INK, PALE, TextStyle};
+
+/// Marks beyond which they are drawn small and without a tip.
+const MANY: usize = 150;
+
+/// A figure of single observations.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Strip {
+    /// Title.
+    pub title: String,
+    /// What the x axis counts.
+    pub x_label: String,
+    /// Names of the variants; the index is [`Mark::variant`].
+    pub variants: Vec<String>,
+    /// The observations.
+    pub marks: Vec<Mark>,
+    /// Places on the x axis where a block begins.
+    pub borders: Vec<f64>,
+    /// A line under the figure.
+    pub footnote: Option<String>,
+}
+
+/// One observation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mark {
+    /// Order of the run, or seconds into the stream.
+    pub x: f64,
+    /// Rate in packets per second.
+    pub pps: f64,
+    /// Index of the variant.
+    pub variant: usize,
+}
+
+impl Strip {
+    /// Runs in the order of execution: the block, the variant and the rate
+    /// (packets per second) of each.
+    pub fn of_runs(title: &str, variants: Vec<String>, runs: &[(u32, usize, f64)]) -> Strip {
+        let numbered = || runs.iter().zip(1..).map(|(run, x)| (f64::from(x), run));
+        let marks = numbered().map(|(x, &(_, variant, pps))| Mark { x, pps, variant }).collect();
+        let borders = numbered()
+            .zip(runs.iter().skip(1))
+            .filter(|((_, this), next)| this.0 != next.0)
+            .map(|((x, _), _)| x + 0.5)
+            .collect();
+        Strip {
+            title: title.into(),
+            x_label: "run, in order of execution".into(),
+            variants,
+            marks,
+            borders,
+            footnote: None,
+        }
+    }
+
+    /// The samples of one stream: seconds into it, variant in force and rate
+    /// (packets per second) of each.
+    pub fn of_stream(title: &str, variants: Vec<String>, samples: &[(f64, usize, f64)]) -> Strip {
+        let marks = samples.iter().map(|&(x, variant, pps)| Mark { x, pps, variant }).collect();
+        Strip {
+            title: title.into(),
+            x_label: "seconds into the stream".into(),
+            variants,
+            marks,
+            borders: Vec::new(),
+            footnote: None,
+        }
+    }
+
+    /// The figure as SVG text.
+    pub fn render(&self) -> String {
+        let marks: Vec<&Mark> =
+            self.marks.iter().filter(|mark| mark.x.is_finite() && mark.pps.is_finite()).collect();
+        let (min, max) = range(marks.iter().map(|mark| mark.pps));
+        let y = Axis::around(min, max, "pps");
+        let (first, last) = range(marks.iter().map(|mark| mark.x));
+        let legend = self
+            .variants
+            .iter()
+            .enumerate()
+            .map(|(index, name)| Item { label: name.clone(), sample: Sample::Marker(index) })
+            .collect();
+        let frame = Frame {
+            title: &self.title,
+            legend,
+            y_label: "forwarded",
+            y: &y,
+            right: None,
+            x_label: &self.x_label,
+            footnote: self.footnote.as_deref(),
+            width: WIDTH,
+        };
+        let (mut svg, plot) = frame.open(0.0, 7.0 + LABEL_SIZE * LINE);
+        let inset = 14.0;
+        let span = if last > first { last - first } else { 1.0 };
+        let x_of = |x: f64| {
+            plot.left + inset + (x - first) / span * (plot.right - plot.left - 2.0 * inset)
+        };
+        for &border in &self.borders {
+            let x = x_of(border);
+            svg.line((x, plot.top), (x, plot.bottom), &format!("stroke=\"{PALE}\""));
+        }
+        let few = marks.len() <= MANY;
+        for mark in &marks {
+            let at = (x_of(mark.x), plot.y(&y, mark.pps));
+            let name = self.variants.get(mark.variant).map_or("", String::as_str);
+            let rate = fwdlab_model::units::format_pps(mark.pps);
+            let tip = if few { format!("{name}: {rate}") } else { String::new() };
+            svg.marker(at, if few { 5.0 } else { 2.2 }, mark.variant, &tip);
+        }
+        let ticks = if marks.is_empty() { Vec::new() } else { x_ticks(first, last) };
+        for (value, label) in ticks {
+            let x = x_of(value);
+            svg.line((x, plot.bottom), (x, plot.bottom + 4.0), &format!("stroke=\"{INK}\""));
+            let style = TextStyle::new(LABEL_SIZE, Anchor::Middle);
+            svg.text((x, plot.bottom + 5.0 + LABEL_SIZE), &label, style);
+        }
+        svg.finish()
+    }
+}
+
+/// Round figures from `first` to `last`, whole ones for runs.
+fn x_ticks(first: f64, last: f64) -> Vec<(f64, String)> {
+    if last <= first {
+        return vec![(first, format!("{first}"))];
+    }
+    Axis::ticks_between(first, last, if first.fract() == 0.0 { 1.0 } else { 0.0 })
+}
+
+fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    values.fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), v| (min.min(v), max.max(v)))
+}

@@ -1,0 +1,189 @@
+//! Writes SVG, one element a line.
+
+use super::text::FONT_FAMILY;
+use std::fmt::Write as _;
+
+/// Colour of text and axes.
+pub(super) const INK: &str = "#222222";
+/// Colour of what is less important.
+pub(super) const GREY: &str = "#666666";
+/// Colour of gridlines.
+pub(super) const PALE: &str = "#DDDDDD";
+
+/// Where a text stands relative to its point.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// A document being written.
+pub(super) struct Svg(String);
+
+/// How a text is written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TextStyle {
+    pub(super) size: f64,
+    pub(super) anchor: Anchor,
+    pub(super) colour: &'static str,
+    /// Degrees around the text's point, clockwise.
+    pub(super) rotate: f64,
+}
+
+impl TextStyle {
+    pub(super) fn new(size: f64, anchor: Anchor) -> TextStyle {
+        TextStyle { size, anchor, colour: INK, rotate: 0.0 }
+    }
+}
+
+impl Svg {
+    /// A white page of `width` by `height` pixels that names itself `title`.
+    pub(super) fn page(width: f64, height: f64, title: &str) -> Svg {
+        let (width, height, title) = (number(width), number(height), escape(title));
+        Svg(format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+             viewBox=\"0 0 {width} {height}\" font-family=\"{FONT_FAMILY}\" role=\"img\">\n\
+             <title>{title}</title>\n\
+             <rect width=\"{width}\" height=\"{height}\" fill=\"#FFFFFF\"/>\n"
+        ))
+    }
+
+    pub(super) fn finish(mut self) -> String {
+        self.0.push_str("</svg>\n");
+        self.0
+    }
+
+    pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64), style: &str) {
+        self.element(format_args!(
+            "<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" {style}/>",
+            number(from.0),
+            number(from.1),
+            number(to.0),
+            number(to.1)
+        ));
+    }
+
+    pub(super) fn polyline(&mut self, points: &[(f64, f64)], colour: &str, style: &str) {
+        let points: Vec<String> =
+            points.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect();
+        self.element(format_args!(
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" {style}/>",
+            points.join(" ")
+        ));
+    }
+
+    /// A rectangle; `tip` is what a browser shows when pointed at.
+    pub(super) fn rect(&mut self, corner: (f64, f64), size: (f64, f64), style: &str, tip: &str) {
+        let (x, y, w, h) = (number(corner.0), number(corner.1), number(size.0), number(size.1));
+        let tip = tip_of(tip);
+        self.element(format_args!(
+            "<rect x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\" {style}>{tip}</rect>"
+        ));
+    }
+
+    /// A marker around a point; the shape changes with each turn of the palette.
+    pub(super) fn marker(&mut self, at: (f64, f64), radius: f64, series: usize, tip: &str) {
+        let colour = super::colour(series);
+        let ((x, y), r, tip) = (at, radius, tip_of(tip));
+        let style = format!("fill=\"{colour}\" stroke=\"#FFFFFF\" stroke-width=\"1\"");
+        match series / super::PALETTE.len() % 3 {
+            0 => self.element(format_args!(
+                "<circle cx=\"{}\" cy=\"{}\" r=\"{}\" {style}>{tip}</circle>",
+                number(x),
+                number(y),
+                number(r)
+            )),
+            1 => self.element(format_args!(
+                "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" {style}>{tip}</rect>",
+                number(x - r),
+                number(y - r),
+                number(2.0 * r),
+                number(2.0 * r)
+            )),
+            _ => self.element(format_args!(
+                "<path d=\"M{} {}L{} {}H{}Z\" {style}>{tip}</path>",
+                number(x),
+                number(y - 1.2 * r),
+                number(x + 1.2 * r),
+                number(y + r),
+                number(x - 1.2 * r)
+            )),
+        }
+    }
+
+    pub(super) fn text(&mut self, at: (f64, f64), text: &str, style: TextStyle) {
+        let (x, y) = (number(at.0), number(at.1));
+        let anchor = match style.anchor {
+            Anchor::Start => "",
+            Anchor::Middle => " text-anchor=\"middle\"",
+            Anchor::End => " text-anchor=\"end\"",
+        };
+        let rotate = match style.rotate {
+            0.0 => String::new(),
+            degrees => format!(" transform=\"rotate({} {x} {y})\"", number(degrees)),
+        };
+        self.element(format_args!(
+            "<text x=\"{x}\" y=\"{y}\" font-size=\"{}\" fill=\"{}\"{anchor}{rotate}>{}</text>",
+            number(style.size),
+            style.colour,
+            escape(text)
+        ));
+    }
+
+    fn element(&mut self, element: std::fmt::Arguments) {
+        // Writing to a String can't fail.
+        let _ = writeln!(self.0, "{element}");
+    }
+}
+
+/// Text for XML: the five characters with a meaning escaped, those that XML
+/// 1.0 forbids replaced.
+pub(super) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
+            c if c.is_control() => escaped.push(' '),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+fn tip_of(tip: &str) -> String {
+    if tip.is_empty() { String::new() } else { format!("<title>{}</title>", escape(tip)) }
+}
+
+/// A coordinate with at most one decimal: a tenth of a pixel can't be seen.
+fn number(value: f64) -> String {
+    let text = format!("{value:.1}");
+    match text.strip_suffix(".0") {
+        Some("-0") => "0".into(),
+        Some(whole) => whole.into(),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_escaped() {
+        assert_eq!(escape("a<b> & \"c\" 'd'\u{7}"), "a&lt;b&gt; &amp; &quot;c&quot; &#39;d&#39; ");
+    }
+
+    #[test]
+    fn coordinates_are_short() {
+        assert_eq!(
+            [1.0, -0.01, 2.25, 100.04].map(number),
+            ["1", "0", "2.2", "100"].map(String::from)
+        );
+    }
+}

@@ -1,0 +1,174 @@
+//! No two texts of a figure overlap and none leaves the page, whatever the data.
+
+use super::text::width;
+use super::*;
+use fwdlab_model::units::FrameSize;
+use proptest::prelude::*;
+
+/// A text's box: a corner and the vectors along and across the line.
+#[derive(Debug)]
+struct Box {
+    text: String,
+    corners: [(f64, f64); 4],
+}
+
+fn attribute(element: &str, name: &str) -> Option<f64> {
+    let rest = element.split_once(&format!(" {name}=\""))?.1;
+    rest.split_once('"')?.0.parse().ok()
+}
+
+/// The boxes of every text element, from the attributes that were written.
+fn boxes(svg: &str) -> Vec<Box> {
+    svg.lines()
+        .filter(|line| line.starts_with("<text "))
+        .map(|line| {
+            let size = attribute(line, "font-size").unwrap();
+            let (x, y) = (attribute(line, "x").unwrap(), attribute(line, "y").unwrap());
+            let escaped = line.split_once('>').unwrap().1.strip_suffix("</text>").unwrap();
+            let text = escaped
+                .replace("&lt;", "<")
+                .replace("&gt;", ">")
+                .replace("&#39;", "'")
+                .replace("&quot;", "\"")
+                .replace("&amp;", "&");
+            let w = width(&text, size);
+            let start = match line {
+                _ if line.contains("\"middle\"") => -w / 2.0,
+                _ if line.contains("\"end\"") => -w,
+                _ => 0.0,
+            };
+            let angle: f64 = line
+                .split_once("rotate(")
+                .map_or(0.0, |(_, rest)| rest.split_once(' ').unwrap().0.parse().unwrap());
+            let (sin, cos) = angle.to_radians().sin_cos();
+            // Height of capitals and depth of a comma, not the whole line.
+            let (up, down) = (-0.74 * size, 0.15 * size);
+            let corners = [(start, up), (start + w, up), (start + w, down), (start, down)]
+                .map(|(dx, dy)| (x + dx * cos - dy * sin, y + dx * sin + dy * cos));
+            Box { text, corners }
+        })
+        .filter(|b| !b.text.trim().is_empty())
+        .collect()
+}
+
+/// Whether two boxes overlap by more than a pixel: no side of either separates
+/// them.
+fn overlap(a: &Box, b: &Box) -> bool {
+    let separated = |by: &Box| {
+        (0..4).any(|i| {
+            let (p, q) = (by.corners[i], by.corners[(i + 1) % 4]);
+            let length = (q.0 - p.0).hypot(q.1 - p.1);
+            if length == 0.0 {
+                return false;
+            }
+            let normal = ((q.1 - p.1) / length, (p.0 - q.0) / length);
+            let span = |of: &Box| {
+                let along = of.corners.map(|c| c.0 * normal.0 + c.1 * normal.1);
+                (
+                    along.iter().copied().fold(f64::INFINITY, f64::min),
+                    along.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+                )
+            };
+            let ((a_low, a_high), (b_low, b_high)) = (span(a), span(b));
+            a_high < b_low + 1.0 || b_high < a_low + 1.0
+        })
+    };
+    !separated(a) && !separated(b)
+}
+
+fn check(svg: &str) -> Result<(), TestCaseError> {
+    let (page_width, page_height) = (attribute(svg, "width"), attribute(svg, "height"));
+    let (page_width, page_height) = (page_width.unwrap(), page_height.unwrap());
+    let boxes = boxes(svg);
+    for (i, a) in boxes.iter().enumerate() {
+        for (x, y) in a.corners {
+            let inside =
+                (-1.0..page_width + 1.0).contains(&x) && (-1.0..page_height + 1.0).contains(&y);
+            prop_assert!(inside, "{:?} leaves the page at {x} {y}", a.text);
+        }
+        for b in &boxes[i + 1..] {
+            prop_assert!(!overlap(a, b), "{:?} overlaps {:?}", a.text, b.text);
+        }
+    }
+    prop_assert!(!svg.contains("=\"NaN") && !svg.contains("=\"inf"), "a coordinate isn't a number");
+    Ok(())
+}
+
+fn label() -> impl Strategy<Value = String> {
+    let word = "[a-zA-Z0-9_.<&-]{1,14}";
+    prop::collection::vec(word, 1..5).prop_map(|words| words.join(", "))
+}
+
+/// A rate, its smaller and its larger neighbour.
+fn point() -> impl Strategy<Value = Option<Point>> {
+    prop::option::weighted(
+        0.9,
+        (0.0..1.0f64, 0.0..9.0f64, 0.5..1.0f64).prop_map(|(mantissa, power, low)| {
+            let median_pps = mantissa * 10f64.powf(power);
+            Point { median_pps, min_pps: low * median_pps, max_pps: median_pps / low }
+        }),
+    )
+}
+
+fn series(levels: usize) -> impl Strategy<Value = Vec<Series>> {
+    let one = (label(), prop::collection::vec(point(), levels));
+    prop::collection::vec(one.prop_map(|(name, points)| Series { name, points }), 1..10)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn bars_never_overlap_their_labels(
+        (labels, series) in (1usize..50).prop_flat_map(|levels| {
+            (prop::collection::vec(label(), levels), series(levels))
+        }),
+        title in label(),
+        ceiling_pps in prop::option::of(1e3..1e9f64),
+        right in any::<bool>(),
+    ) {
+        let chart = Chart {
+            title,
+            x_label: "variant".into(),
+            x: XAxis::Categories(labels),
+            series,
+            frame_size: right.then_some(FrameSize(64)),
+            ceiling_pps,
+            footnote: Some("simulated".into()),
+        };
+        check(&chart.render())?;
+    }
+
+    #[test]
+    fn lines_never_overlap_their_labels(
+        unit in prop::option::of(label()),
+        right in any::<bool>(),
+        (levels, series) in (1usize..25).prop_flat_map(|levels| {
+            let numbers = prop::collection::btree_set(0u32..2_000_000, levels);
+            (numbers, series(levels))
+        }),
+    ) {
+        let levels = levels
+            .into_iter()
+            .map(|n| (f64::from(n), format!("{n} {}", unit.as_deref().unwrap_or_default())))
+            .collect();
+        let chart = Chart {
+            title: "Lines".into(),
+            x_label: "routes".into(),
+            x: XAxis::Numbers(levels),
+            series,
+            frame_size: right.then_some(FrameSize(1518)),
+            ceiling_pps: None,
+            footnote: None,
+        };
+        check(&chart.render())?;
+    }
+
+    #[test]
+    fn strips_never_overlap_their_labels(
+        runs in prop::collection::vec((0u32..6, 0usize..4, 0.0..1e8f64), 0..60),
+        names in prop::collection::vec(label(), 4),
+    ) {
+        check(&Strip::of_runs("Runs", names, &runs).render())?;
+    }
+}

@@ -1,0 +1,128 @@
+//! One ministat block per comparison: a factor within each level of the others.
+
+use super::VariantResult;
+use crate::report::format::listed;
+use crate::stats::ministat::{DataSet, Options, render};
+use fwdlab_model::{Plan, Variant};
+use serde::Serialize;
+
+/// Sets that ministat can show at once.
+const MAX_SETS: usize = 7;
+/// Values that a set needs for ministat.
+const MIN_VALUES: usize = 3;
+
+/// A block of ministat's text and where it comes from.
+#[derive(Clone, Debug, Serialize)]
+pub struct MinistatBlock {
+    /// What is compared, e.g. `queues (family = inet)`.
+    pub title: String,
+    /// The files that give the same text, the reference first.
+    pub files: Vec<String>,
+    /// ministat's text; empty when nothing could be compared.
+    pub text: String,
+    /// What is missing from the block and why.
+    pub notes: Vec<String>,
+}
+
+/// All blocks, factor by factor.
+pub(super) fn ministat_blocks(plan: &Plan, variants: &[VariantResult]) -> Vec<MinistatBlock> {
+    let mut blocks = Vec::new();
+    for (title, sets) in groups(plan) {
+        // The reference (the first set) stands in each part.
+        let rest = sets.get(1..).unwrap_or_default();
+        let parts = rest.chunks(MAX_SETS - 1).count().max(1);
+        for part in 0..parts {
+            let others = rest.chunks(MAX_SETS - 1).nth(part).unwrap_or_default();
+            let members: Vec<&VariantResult> =
+                sets.iter().take(1).chain(others).map(|&index| &variants[index]).collect();
+            let title = match parts {
+                1 => title.clone(),
+                _ => format!("{title}, part {} of {parts}", part + 1),
+            };
+            blocks.push(block(title, &members, plan.compare.confidence));
+        }
+    }
+    blocks
+}
+
+/// Titles and variants (baseline first) of the blocks.
+fn groups(plan: &Plan) -> Vec<(String, Vec<usize>)> {
+    let compared: Vec<(usize, usize)> = plan
+        .compare
+        .baseline
+        .iter()
+        .enumerate()
+        .filter_map(|(factor, baseline)| Some((factor, (*baseline)?)))
+        .collect();
+    if compared.is_empty() {
+        return vec![("all variants".to_owned(), (0..plan.variants.len()).collect())];
+    }
+    let mut groups = Vec::new();
+    for (factor, baseline) in compared {
+        for reference in plan.variants.iter().filter(|v| v.levels[factor] == baseline) {
+            let mut members = vec![reference.index];
+            members.extend(
+                plan.variants
+                    .iter()
+                    .filter(|v| v.index != reference.index && differs_in(v, reference, factor))
+                    .map(|v| v.index),
+            );
+            groups.push((title(plan, factor, &reference.levels), members));
+        }
+    }
+    groups
+}
+
+/// True when two variants differ in `factor` at most.
+fn differs_in(variant: &Variant, reference: &Variant, factor: usize) -> bool {
+    let mut pairs = variant.levels.iter().zip(&reference.levels).enumerate();
+    pairs.all(|(i, (a, b))| i == factor || a == b)
+}
+
+fn title(plan: &Plan, factor: usize, levels: &[usize]) -> String {
+    let others: Vec<String> = plan
+        .factors
+        .iter()
+        .zip(levels)
+        .enumerate()
+        .filter(|(i, _)| *i != factor)
+        .map(|(_, (other, &level))| format!("{} = {}", other.name, other.levels[level].label))
+        .collect();
+    let name = &plan.factors[factor].name;
+    if others.is_empty() { name.clone() } else { format!("{name} ({})", others.join(", ")) }
+}
+
+fn block(title: String, members: &[&VariantResult], confidence: f64) -> MinistatBlock {
+    let (enough, lacking): (Vec<&VariantResult>, Vec<&VariantResult>) =
+        members.iter().partition(|variant| variant.values.len() >= MIN_VALUES);
+    let mut notes = Vec::new();
+    if !lacking.is_empty() {
+        let each: Vec<String> = lacking
+            .iter()
+            .map(|variant| format!("{} ({})", variant.label, variant.values.len()))
+            .collect();
+        notes.push(format!("fewer runs than the {MIN_VALUES} of ministat: {}", listed(&each)));
+    }
+    let mut block = MinistatBlock { title, files: Vec::new(), text: String::new(), notes };
+    // Everything is compared with the first set: without the reference the text
+    // would compare with something else.
+    let has_reference = members.first().is_some_and(|first| first.values.len() >= MIN_VALUES);
+    if !has_reference {
+        return block;
+    }
+    let sets: Vec<DataSet> = enough.iter().map(|variant| data_set(variant)).collect();
+    match render(&sets, &Options { confidence, ..Options::default() }) {
+        Ok(text) => block.text = text,
+        Err(error) => block.notes.push(error.to_string()),
+    }
+    block.files = sets.into_iter().map(|set| set.name).collect();
+    block
+}
+
+/// Whole packets, as in the file, so that ministat run on the files says the same.
+fn data_set(variant: &VariantResult) -> DataSet {
+    DataSet {
+        name: variant.file.clone(),
+        values: variant.values.iter().map(|value| value.round()).collect(),
+    }
+}

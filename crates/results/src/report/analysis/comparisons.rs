@@ -1,0 +1,189 @@
+//! Each variant against its baseline: one family, adjusted together.
+
+use super::figures::RunResult;
+use crate::report::format;
+use crate::stats::alternation::{Slice, compare_alternation, slices_of};
+use crate::stats::comparison::Layout;
+use crate::stats::{
+    BlockedRun, Comparison, Criteria, Unanswerable, Verdict, adjust_family, compare_blocked,
+};
+use crate::store::Contents;
+use fwdlab_model::Plan;
+use serde::Serialize;
+
+/// A variant compared with its baseline.
+#[derive(Clone, Debug, Serialize)]
+pub struct Compared {
+    /// Index of the variant.
+    pub variant: usize,
+    /// Its label.
+    pub label: String,
+    /// Index of the baseline.
+    pub baseline: usize,
+    /// Its label.
+    pub baseline_label: String,
+    /// What came out.
+    pub outcome: Outcome,
+}
+
+/// A comparison, or why there is none.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Compared.
+    Compared(Box<Answer>),
+    /// There is no answer yet.
+    Unanswerable {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// A comparison and how it is printed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Answer {
+    /// The numbers.
+    pub comparison: Comparison,
+    /// Verdict: better, worse, equivalent or inconclusive.
+    pub verdict: Verdict,
+    /// True when the effect, whether there or not, lies within the margin.
+    pub within_margin: bool,
+    /// All of it in one line.
+    pub sentence: String,
+    /// The numbers as they are printed in tables.
+    pub shown: Shown,
+}
+
+/// A comparison's numbers as text.
+#[derive(Clone, Debug, Serialize)]
+pub struct Shown {
+    /// Effect, e.g. `-4.9 %`.
+    pub effect: String,
+    /// Interval, e.g. `[-6.1 %, -3.7 %]`.
+    pub interval: String,
+    /// p-value.
+    pub p: String,
+    /// p-value adjusted for the family.
+    pub p_adjusted: String,
+    /// Runs, baseline and candidate.
+    pub n: String,
+    /// Blocks; in an alternation pairs of slices or streams.
+    pub blocks: String,
+    /// Minimum detectable effect.
+    pub mde: String,
+    /// Verdict with its qualification.
+    pub verdict: String,
+}
+
+/// Compares every variant that has a baseline.
+pub(super) fn compare(contents: &Contents, runs: &[RunResult]) -> Vec<Compared> {
+    let plan = &contents.plan;
+    let criteria = Criteria { confidence: plan.compare.confidence, margin: plan.compare.margin };
+    let pairs: Vec<(usize, usize)> = (0..plan.variants.len())
+        .filter_map(|variant| Some((variant, plan.baseline_of(variant)?)))
+        .collect();
+    let alternates = plan.design.alternate_ns.is_some();
+    let mut outcomes: Vec<Result<Comparison, Unanswerable>> = pairs
+        .iter()
+        .map(|&(variant, baseline)| {
+            if alternates {
+                let streams = streams(contents, baseline, variant);
+                compare_alternation(&streams, baseline, variant, criteria)
+            } else {
+                compare_blocked(&of(runs, baseline), &of(runs, variant), criteria)
+            }
+        })
+        .collect();
+    adjust(&mut outcomes);
+    pairs
+        .into_iter()
+        .zip(outcomes)
+        .map(|((variant, baseline), outcome)| compared(plan, variant, baseline, outcome))
+        .collect()
+}
+
+fn of(runs: &[RunResult], variant: usize) -> Vec<BlockedRun> {
+    runs.iter()
+        .filter(|run| run.variant == variant)
+        .filter_map(|run| Some(BlockedRun { block: run.block, pps: run.value_pps? }))
+        .collect()
+}
+
+/// The streams in which both variants alternated.
+fn streams(contents: &Contents, baseline: usize, candidate: usize) -> Vec<Vec<Slice>> {
+    contents
+        .runs
+        .iter()
+        .filter(|run| run.variants.contains(&baseline) && run.variants.contains(&candidate))
+        .map(|run| slices_of(&run.trial.samples))
+        .collect()
+}
+
+/// Adjusts the comparisons that have an answer: what was asked in one
+/// experiment is one family.
+fn adjust(outcomes: &mut [Result<Comparison, Unanswerable>]) {
+    let mut family: Vec<Comparison> = outcomes.iter().flatten().cloned().collect();
+    adjust_family(&mut family);
+    for (slot, adjusted) in outcomes.iter_mut().flatten().zip(family) {
+        *slot = adjusted;
+    }
+}
+
+fn compared(
+    plan: &Plan,
+    variant: usize,
+    baseline: usize,
+    outcome: Result<Comparison, Unanswerable>,
+) -> Compared {
+    let outcome = match outcome {
+        Ok(comparison) => Outcome::Compared(Box::new(Answer {
+            verdict: comparison.verdict(),
+            within_margin: comparison.is_within_margin(),
+            sentence: comparison.to_string(),
+            shown: shown(&comparison),
+            comparison,
+        })),
+        Err(reason) => Outcome::Unanswerable { reason: reason.to_string() },
+    };
+    Compared {
+        variant,
+        label: plan.variants[variant].label.clone(),
+        baseline,
+        baseline_label: plan.variants[baseline].label.clone(),
+        outcome,
+    }
+}
+
+fn shown(comparison: &Comparison) -> Shown {
+    let digits = match comparison.high - comparison.low {
+        width if width < 0.002 => 3,
+        width if width < 0.02 => 2,
+        _ => 1,
+    };
+    let change = |ratio: f64| format::signed_percent(ratio - 1.0, digits);
+    let verdict = comparison.verdict();
+    let qualified = match verdict {
+        Verdict::Equivalent => {
+            format!("{verdict} within {}", format::percent(comparison.margin, 1))
+        }
+        Verdict::Better | Verdict::Worse if comparison.is_within_margin() => {
+            format!("{verdict}, but within {}", format::percent(comparison.margin, 1))
+        }
+        _ => verdict.to_string(),
+    };
+    Shown {
+        effect: change(comparison.ratio),
+        interval: format!("[{}, {}]", change(comparison.low), change(comparison.high)),
+        p: format::p_value(comparison.p),
+        p_adjusted: format::p_value(comparison.p_adjusted),
+        n: format!("{} + {}", comparison.n_a, comparison.n_b),
+        blocks: match comparison.layout {
+            Layout::Unblocked => "-".to_owned(),
+            Layout::Blocks => comparison.blocks.to_string(),
+            Layout::Pairs => format!("{} pairs", comparison.blocks),
+            Layout::Streams => format!("{} streams", comparison.blocks),
+        },
+        mde: format::percent(comparison.mde, digits),
+        verdict: qualified,
+    }
+}

@@ -1,0 +1,355 @@
+//! What a store's runs say: raw observations in, typed results out.
+//!
+//! README, HTML, JSON and the terminal show one and the same [`Analysis`]; each
+//! number is computed here once. It is a function of the store's contents:
+//! nothing is measured, no clock is read, and the same contents give the same
+//! analysis. Drawing and wording of whole pages are left to the rest of
+//! [`super`].
+
+mod blocks;
+mod comparisons;
+mod figures;
+mod quality;
+mod setup;
+
+pub use blocks::MinistatBlock;
+pub use comparisons::{Answer, Compared, Outcome, Shown};
+pub use figures::{ComparedFigure, RunResult};
+pub use quality::{
+    CalibrationResult, Conservation, CounterCheck, OrderTrend, RunWarning, Steal, WarningGroup,
+};
+
+use super::names::pps_files;
+use crate::stats::Summary;
+use crate::store::{Contents, Store, StoreError};
+use fwdlab_model::plan::Factor;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Everything that a report says, before it is laid out.
+#[derive(Clone, Debug, Serialize)]
+pub struct Analysis {
+    /// Short name of the experiment.
+    pub name: String,
+    /// Title of the report.
+    pub title: String,
+    /// Hash of the plan.
+    pub plan_hash: String,
+    /// Seed of the random order.
+    pub seed: u64,
+    /// Blocks of the design; streams in an alternation.
+    pub blocks: u32,
+    /// True when levels were switched within streams of traffic.
+    pub alternation: bool,
+    /// Runs that the plan asks for.
+    pub runs_planned: usize,
+    /// Runs that the store holds.
+    pub runs_recorded: usize,
+    /// The testbed and what its figures are worth.
+    pub testbed: Testbed,
+    /// The figure that stands for a run wherever runs are compared.
+    pub figure: ComparedFigure,
+    /// Confidence in percent.
+    pub confidence: f64,
+    /// Margin of equivalence as a ratio.
+    pub margin: f64,
+    /// The set-up, one line each.
+    pub setup: Vec<String>,
+    /// Remarks on the whole: incomplete, changed surroundings, the planner's notes.
+    pub notes: Vec<String>,
+    /// The factors.
+    pub factors: Vec<FactorResult>,
+    /// The variants in the order of the plan.
+    pub variants: Vec<VariantResult>,
+    /// The recorded runs in their order; in an alternation one line per stream
+    /// and variant.
+    pub runs: Vec<RunResult>,
+    /// Each variant against its baseline.
+    pub comparisons: Vec<Compared>,
+    /// ministat's text per comparison.
+    pub ministat: Vec<MinistatBlock>,
+    /// What sender and receiver reach without a DUT.
+    pub calibrations: Vec<CalibrationResult>,
+    /// Frame size with FCS in bytes where all variants have the same.
+    pub frame_size: Option<u16>,
+    /// The ceiling of all variants, packets per second, where it is one and the same.
+    pub ceiling_pps: Option<f64>,
+    /// Doubts, by kind.
+    pub warnings: Vec<WarningGroup>,
+    /// Packets offered, forwarded, lost.
+    pub conservation: Vec<Conservation>,
+    /// The DUT's own counters against ours.
+    pub counters: Vec<CounterCheck>,
+    /// CPU time that the hypervisor took from the measured CPUs.
+    pub steal: Vec<Steal>,
+    /// Did the runs drift.
+    pub order: Option<OrderTrend>,
+    /// The program's invocations.
+    pub invocations: Vec<InvocationResult>,
+}
+
+/// The testbed of a store.
+#[derive(Clone, Debug, Serialize)]
+pub struct Testbed {
+    /// `netns` or `sim`.
+    pub kind: String,
+    /// Why it was chosen.
+    pub reason: String,
+    /// True when no packet was really sent.
+    pub simulated: bool,
+    /// What has to be said beside every number of it; empty for hardware.
+    pub caption: String,
+}
+
+/// A factor and its levels' labels.
+#[derive(Clone, Debug, Serialize)]
+pub struct FactorResult {
+    /// Name.
+    pub name: String,
+    /// Labels of the levels.
+    pub levels: Vec<String>,
+    /// The levels as numbers; none when one of them isn't one.
+    pub numbers: Option<Vec<f64>>,
+}
+
+/// One variant's figures.
+#[derive(Clone, Debug, Serialize)]
+pub struct VariantResult {
+    /// Position in the plan.
+    pub index: usize,
+    /// Label.
+    pub label: String,
+    /// File with its figures, `<label>.pps`.
+    pub file: String,
+    /// For each factor the index of the level.
+    pub levels: Vec<usize>,
+    /// Label of the level of each factor, by the factor's name.
+    pub settings: BTreeMap<String, String>,
+    /// Index of the baseline it is compared with; none for a baseline.
+    pub baseline: Option<usize>,
+    /// The compared figure in packets per second, one per run in run order.
+    pub values: Vec<f64>,
+    /// Mean rates of the same runs.
+    pub means: Vec<f64>,
+    /// 90th percentiles of the samples of the same runs.
+    pub p90s: Vec<f64>,
+    /// Summary of `values`; none without runs.
+    pub summary: Option<SummaryResult>,
+    /// Median of `means`.
+    pub mean_median: Option<f64>,
+    /// Median of `p90s`.
+    pub p90_median: Option<f64>,
+    /// Doubts about its runs.
+    pub warnings: Vec<RunWarning>,
+}
+
+/// Summary of one variant's figures, in packets per second.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SummaryResult {
+    /// Number of runs.
+    pub n: usize,
+    /// Median.
+    pub median: f64,
+    /// Smallest.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+    /// Mean.
+    pub mean: f64,
+    /// Standard deviation over its mean; none for one run.
+    pub cv: Option<f64>,
+}
+
+/// One start of the program.
+#[derive(Clone, Debug, Serialize)]
+pub struct InvocationResult {
+    /// Number, from 1.
+    pub id: i64,
+    /// Wall clock at its start.
+    pub started_at: String,
+    /// Version of fwdlab.
+    pub fwdlab_version: String,
+    /// Runs that it recorded.
+    pub runs: usize,
+}
+
+impl Analysis {
+    /// Analyses everything in `store`.
+    ///
+    /// # Errors
+    /// When the store holds no plan or can't be read.
+    pub fn of_store(store: &Store) -> Result<Analysis, StoreError> {
+        Ok(Analysis::of(&store.contents()?))
+    }
+
+    /// Analyses what was read from a store. A store without runs has results
+    /// too, empty ones.
+    pub fn of(contents: &Contents) -> Analysis {
+        let plan = &contents.plan;
+        let testbed = testbed(contents);
+        let figure = ComparedFigure::of(plan, &testbed.kind);
+        let (runs, figure_notes) = figures::run_results(contents, figure);
+        let variants = variants(contents, &runs);
+        let mut notes = notes(contents);
+        notes.extend(figure_notes);
+        Analysis {
+            name: plan.name.clone(),
+            title: plan.title.clone(),
+            plan_hash: plan.hash.clone(),
+            seed: plan.design.seed,
+            blocks: plan.design.blocks,
+            alternation: plan.design.alternate_ns.is_some(),
+            runs_planned: plan.runs.len(),
+            runs_recorded: contents.runs.len(),
+            figure,
+            confidence: plan.compare.confidence,
+            margin: plan.compare.margin,
+            setup: setup::lines(contents, &testbed),
+            notes,
+            factors: plan.factors.iter().map(factor).collect(),
+            comparisons: comparisons::compare(contents, &runs),
+            ministat: blocks::ministat_blocks(plan, &variants),
+            calibrations: quality::calibrations(contents),
+            frame_size: quality::common_frame_size(contents),
+            ceiling_pps: quality::common_ceiling_pps(contents),
+            warnings: quality::warnings(contents),
+            conservation: quality::conservation(contents),
+            counters: quality::counters(contents),
+            steal: quality::steal(contents),
+            order: quality::order(&runs, &variants),
+            invocations: invocations(contents),
+            testbed,
+            variants,
+            runs,
+        }
+    }
+
+    /// True when a number of it can't be trusted.
+    pub fn has_fatal_warning(&self) -> bool {
+        self.warnings.iter().any(|group| group.fatal)
+    }
+}
+
+fn testbed(contents: &Contents) -> Testbed {
+    // Of the runs, if any: an invocation that recorded nothing says nothing.
+    let used = contents.run_invocations.first();
+    let invocation = contents
+        .invocations
+        .iter()
+        .find(|stored| Some(&stored.id) == used)
+        .or(contents.invocations.last())
+        .map(|stored| &stored.invocation);
+    let kind = invocation.map_or("none", |i| i.testbed.as_str()).to_owned();
+    let simulated = invocation.is_some_and(|i| i.simulated);
+    let caption = match (simulated, kind.as_str()) {
+        (true, _) => "SIMULATED: no packet was sent; these numbers say nothing about any machine",
+        (false, "netns") => "virtual testbed; not comparable with hardware",
+        (false, _) => "",
+    };
+    Testbed {
+        kind,
+        reason: invocation.map_or(String::new(), |i| i.testbed_reason.clone()),
+        simulated,
+        caption: caption.to_owned(),
+    }
+}
+
+fn variants(contents: &Contents, runs: &[RunResult]) -> Vec<VariantResult> {
+    let plan = &contents.plan;
+    let median = |values: &[f64]| crate::stats::summary::median(values);
+    let files = pps_files(plan.variants.iter().map(|variant| variant.label.as_str()));
+    plan.variants
+        .iter()
+        .zip(files)
+        .map(|(variant, file)| {
+            let own: Vec<&RunResult> =
+                runs.iter().filter(|run| run.variant == variant.index).collect();
+            let values: Vec<f64> = own.iter().filter_map(|run| run.value_pps).collect();
+            let means: Vec<f64> = own.iter().filter_map(|run| run.mean_pps).collect();
+            let p90s: Vec<f64> = own.iter().filter_map(|run| run.p90_pps).collect();
+            VariantResult {
+                index: variant.index,
+                label: variant.label.clone(),
+                file,
+                levels: variant.levels.clone(),
+                settings: plan
+                    .factors
+                    .iter()
+                    .zip(&variant.levels)
+                    .map(|(factor, &level)| {
+                        (factor.name.clone(), factor.levels[level].label.clone())
+                    })
+                    .collect(),
+                baseline: plan.baseline_of(variant.index),
+                summary: summary(&values),
+                mean_median: median(&means),
+                p90_median: median(&p90s),
+                values,
+                means,
+                p90s,
+                warnings: quality::warnings_of(contents, variant.index),
+            }
+        })
+        .collect()
+}
+
+fn summary(values: &[f64]) -> Option<SummaryResult> {
+    Summary::of(values).map(|summary| SummaryResult {
+        n: summary.n,
+        median: summary.median,
+        min: summary.min,
+        max: summary.max,
+        mean: summary.mean,
+        cv: summary.cv(),
+    })
+}
+
+fn factor(factor: &Factor) -> FactorResult {
+    FactorResult {
+        name: factor.name.clone(),
+        levels: factor.levels.iter().map(|level| level.label.clone()).collect(),
+        numbers: factor.levels.iter().map(|level| level.number).collect(),
+    }
+}
+
+fn invocations(contents: &Contents) -> Vec<InvocationResult> {
+    contents
+        .invocations
+        .iter()
+        .map(|stored| InvocationResult {
+            id: stored.id,
+            started_at: stored.invocation.started_at.clone(),
+            fwdlab_version: stored.invocation.fwdlab_version.clone(),
+            runs: contents.run_invocations.iter().filter(|&&id| id == stored.id).count(),
+        })
+        .collect()
+}
+
+fn notes(contents: &Contents) -> Vec<String> {
+    let mut notes = contents.plan.notes.clone();
+    let (recorded, planned) = (contents.runs.len(), contents.plan.runs.len());
+    if recorded < planned {
+        notes.push(format!(
+            "incomplete: {recorded} of {planned} runs are recorded; run it again, it goes on where it \
+             stopped"
+        ));
+    }
+    let used: Vec<_> = contents
+        .invocations
+        .iter()
+        .filter(|stored| contents.run_invocations.contains(&stored.id))
+        .collect();
+    if let Some((first, rest)) = used.split_first() {
+        let first = &first.invocation;
+        if rest.iter().any(|stored| stored.invocation.environment != first.environment) {
+            notes.push(
+                "the surroundings changed between invocations; environment.json holds each"
+                    .to_owned(),
+            );
+        }
+        if rest.iter().any(|stored| stored.invocation.fwdlab_version != first.fwdlab_version) {
+            notes.push("the runs were recorded by different versions of fwdlab".to_owned());
+        }
+    }
+    notes
+}

@@ -1,0 +1,326 @@
+//! How far the numbers can be trusted: doubts, conservation, steal, drift.
+
+use super::figures::distinct;
+use super::{RunResult, VariantResult};
+use crate::stats::diagnostics::{lag1_autocorrelation, run_order_trend};
+use crate::store::{Contents, kind_of};
+use fwdlab_model::record::Counts;
+use fwdlab_model::{RunRecord, Warning};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A doubt about one run.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunWarning {
+    /// Index of the run.
+    pub run: u32,
+    /// Kind, e.g. `generator-limited`.
+    pub kind: String,
+    /// One sentence with the evidence.
+    pub sentence: String,
+    /// The warning as it was recorded.
+    pub evidence: Warning,
+}
+
+/// All doubts of one kind.
+#[derive(Clone, Debug, Serialize)]
+pub struct WarningGroup {
+    /// Kind.
+    pub kind: String,
+    /// How often.
+    pub count: usize,
+    /// In how many runs.
+    pub runs: usize,
+    /// True when the number itself can't be trusted.
+    pub fatal: bool,
+    /// Each of them, by run.
+    pub warnings: Vec<RunWarning>,
+}
+
+/// Packets of all runs of one variant (one set of variants in an alternation),
+/// whole trials with their warm-up.
+#[derive(Clone, Debug, Serialize)]
+pub struct Conservation {
+    /// Label.
+    pub label: String,
+    /// Runs counted.
+    pub runs: usize,
+    /// Packets that left the sender.
+    pub offered: u64,
+    /// Packets that arrived.
+    pub forwarded: u64,
+    /// Offered minus forwarded.
+    pub lost: i64,
+    /// Lost over offered.
+    pub loss_ratio: f64,
+    /// Packets of other runs.
+    pub foreign: u64,
+    /// Packets without a stamp.
+    pub unstamped: u64,
+    /// Packets asked for and not sent, in the windows; none at the maximum rate.
+    pub unsent: Option<u64>,
+}
+
+/// A counter of the DUT over all runs.
+#[derive(Clone, Debug, Serialize)]
+pub struct CounterCheck {
+    /// Name.
+    pub name: String,
+    /// Its increase over all trials.
+    pub counted: u64,
+    /// What our counts say of the same trials: packets offered for a counter of
+    /// received packets, packets forwarded for one of sent packets, else none.
+    pub expected: Option<u64>,
+    /// Counted minus expected.
+    pub difference: Option<i64>,
+    /// The largest difference of a single run, without its sign.
+    pub largest_in_a_run: Option<u64>,
+}
+
+/// What sender and receiver reach without a DUT.
+#[derive(Clone, Debug, Serialize)]
+pub struct CalibrationResult {
+    /// What the figure holds for.
+    pub testbed: String,
+    /// Address family.
+    pub family: String,
+    /// Frame size with FCS, bytes.
+    pub frame_size: u16,
+    /// Median of the trials, packets per second.
+    pub median_pps: f64,
+    /// Rates of the trials.
+    pub rates_pps: Vec<f64>,
+    /// Wall clock.
+    pub measured_at: String,
+}
+
+/// CPU time that was stolen from measured CPUs in the runs of one variant.
+#[derive(Clone, Debug, Serialize)]
+pub struct Steal {
+    /// Label.
+    pub label: String,
+    /// Runs counted.
+    pub runs: usize,
+    /// Mean share of the window, 0 to 1, over runs and measured CPUs.
+    pub mean_share: f64,
+    /// The largest share of one CPU in one run.
+    pub max_share: f64,
+}
+
+/// Figures over their order, each as a ratio of its variant's mean.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct OrderTrend {
+    /// Change from one run to the next (0.01 = 1 %).
+    pub slope: f64,
+    /// p-value of "there is no trend".
+    pub p: f64,
+    /// Correlation of neighbours.
+    pub lag1: Option<f64>,
+}
+
+/// All warnings by kind, kinds that break trust first, then by name.
+pub(super) fn warnings(contents: &Contents) -> Vec<WarningGroup> {
+    let mut kinds: BTreeMap<(bool, String), Vec<RunWarning>> = BTreeMap::new();
+    for run in &contents.runs {
+        for warning in &run.warnings {
+            let key = (!warning.is_fatal(), kind_of(warning));
+            kinds.entry(key).or_default().push(run_warning(run, warning));
+        }
+    }
+    kinds
+        .into_iter()
+        .map(|((harmless, kind), warnings)| {
+            let mut runs: Vec<u32> = warnings.iter().map(|warning| warning.run).collect();
+            runs.dedup();
+            WarningGroup {
+                kind,
+                count: warnings.len(),
+                runs: runs.len(),
+                fatal: !harmless,
+                warnings,
+            }
+        })
+        .collect()
+}
+
+/// The warnings of the runs in which `variant` was measured.
+pub(super) fn warnings_of(contents: &Contents, variant: usize) -> Vec<RunWarning> {
+    contents
+        .runs
+        .iter()
+        .filter(|run| run.variants.contains(&variant))
+        .flat_map(|run| run.warnings.iter().map(|warning| run_warning(run, warning)))
+        .collect()
+}
+
+fn run_warning(run: &RunRecord, warning: &Warning) -> RunWarning {
+    RunWarning {
+        run: run.run,
+        kind: kind_of(warning),
+        sentence: warning.sentence(),
+        evidence: warning.clone(),
+    }
+}
+
+/// Packets per variant (or set of variants that share streams).
+pub(super) fn conservation(contents: &Contents) -> Vec<Conservation> {
+    groups(contents)
+        .into_iter()
+        .map(|(label, runs)| {
+            let sum = |of: fn(&RunRecord) -> u64| runs.iter().map(|run| of(run)).sum::<u64>();
+            let total = Counts {
+                offered: sum(|run| run.trial.total.offered),
+                forwarded: sum(|run| run.trial.total.forwarded),
+            };
+            let unsent: Option<Vec<u64>> = runs
+                .iter()
+                .map(|run| Some(run.trial.intended?.saturating_sub(run.trial.window.offered)))
+                .collect();
+            Conservation {
+                label,
+                runs: runs.len(),
+                offered: total.offered,
+                forwarded: total.forwarded,
+                lost: total.lost(),
+                loss_ratio: total.loss_ratio(),
+                foreign: sum(|run| run.trial.foreign),
+                unstamped: sum(|run| run.trial.unstamped),
+                unsent: unsent.map(|unsent| unsent.iter().sum()),
+            }
+        })
+        .collect()
+}
+
+/// The DUT's counters over all runs, by name.
+pub(super) fn counters(contents: &Contents) -> Vec<CounterCheck> {
+    let mut checks: BTreeMap<&str, CounterCheck> = BTreeMap::new();
+    for run in &contents.runs {
+        for counter in &run.trial.counters {
+            let expected = expected(&counter.name, run);
+            let check = checks.entry(&counter.name).or_insert_with(|| CounterCheck {
+                name: counter.name.clone(),
+                counted: 0,
+                expected: expected.map(|_| 0),
+                difference: expected.map(|_| 0),
+                largest_in_a_run: expected.map(|_| 0),
+            });
+            check.counted = check.counted.wrapping_add(counter.delta());
+            if let Some(expected) = expected {
+                let difference = counter.delta().wrapping_sub(expected).cast_signed();
+                check.expected = check.expected.map(|sum| sum.wrapping_add(expected));
+                check.difference = check.difference.map(|sum| sum.wrapping_add(difference));
+                check.largest_in_a_run =
+                    check.largest_in_a_run.map(|largest| largest.max(difference.unsigned_abs()));
+            }
+        }
+    }
+    checks.into_values().collect()
+}
+
+/// What a counter of that name should have counted.
+fn expected(name: &str, run: &RunRecord) -> Option<u64> {
+    let trial = &run.trial;
+    match name {
+        _ if name.ends_with("rx_packets") => Some(trial.total.offered),
+        _ if name.ends_with("tx_packets") => Some(trial.total.forwarded),
+        _ => None,
+    }
+}
+
+/// The calibrations, with the median that the reports show.
+pub(super) fn calibrations(contents: &Contents) -> Vec<CalibrationResult> {
+    contents
+        .calibrations
+        .iter()
+        .map(|calibration| CalibrationResult {
+            testbed: calibration.testbed.clone(),
+            family: calibration.family.clone(),
+            frame_size: calibration.frame_size,
+            median_pps: calibration.median_pps(),
+            rates_pps: calibration.rates_pps.clone(),
+            measured_at: calibration.measured_at.clone(),
+        })
+        .collect()
+}
+
+/// The frame size with FCS in bytes, where all variants have the same.
+pub(super) fn common_frame_size(contents: &Contents) -> Option<u16> {
+    common(contents).map(|(_, frame_size)| frame_size)
+}
+
+/// The newest ceiling that holds for all variants alike, packets per second.
+pub(super) fn common_ceiling_pps(contents: &Contents) -> Option<f64> {
+    let (family, frame_size) = common(contents)?;
+    contents
+        .calibrations
+        .iter()
+        .rev()
+        .find(|c| c.family == family && c.frame_size == frame_size)
+        .map(|calibration| calibration.median_pps())
+        .filter(|pps| pps.is_finite())
+}
+
+/// Address family and frame size of all variants, where they are the same.
+fn common(contents: &Contents) -> Option<(&'static str, u16)> {
+    let mut kinds = contents.plan.variants.iter().map(|variant| {
+        let traffic = &variant.settings.traffic;
+        (traffic.family.name(), traffic.frame_size.0)
+    });
+    let first = kinds.next()?;
+    kinds.all(|kind| kind == first).then_some(first)
+}
+
+/// Stolen CPU time; nothing where no CPU was observed.
+pub(super) fn steal(contents: &Contents) -> Vec<Steal> {
+    groups(contents)
+        .into_iter()
+        .filter_map(|(label, runs)| {
+            let shares: Vec<f64> = runs
+                .iter()
+                .filter(|run| run.trial.window_ns > 0)
+                .flat_map(|run| {
+                    let window_ns = run.trial.window_ns as f64;
+                    let measured = run.trial.cpus.iter().filter(|cpu| cpu.role != "other");
+                    measured.map(move |cpu| cpu.stolen_ns as f64 / window_ns)
+                })
+                .collect();
+            (!shares.is_empty()).then(|| Steal {
+                label,
+                runs: runs.len(),
+                mean_share: shares.iter().sum::<f64>() / shares.len() as f64,
+                max_share: shares.iter().copied().fold(0.0, f64::max),
+            })
+        })
+        .collect()
+}
+
+/// Drift over the order of the runs, levels' own differences taken out.
+pub(super) fn order(runs: &[RunResult], variants: &[VariantResult]) -> Option<OrderTrend> {
+    let relative: Vec<f64> = runs
+        .iter()
+        .filter_map(|run| {
+            let mean = variants.get(run.variant)?.summary?.mean;
+            (mean > 0.0).then_some(run.value_pps? / mean)
+        })
+        .collect();
+    let trend = run_order_trend(&relative)?;
+    Some(OrderTrend { slope: trend.slope, p: trend.p, lag1: lag1_autocorrelation(&relative) })
+}
+
+/// Runs by what they measured, in the order of the variants.
+fn groups(contents: &Contents) -> Vec<(String, Vec<&RunRecord>)> {
+    let mut groups: BTreeMap<Vec<usize>, Vec<&RunRecord>> = BTreeMap::new();
+    for run in &contents.runs {
+        let mut variants = distinct(&run.variants);
+        variants.sort_unstable();
+        groups.entry(variants).or_default().push(run);
+    }
+    groups
+        .into_iter()
+        .map(|(variants, runs)| {
+            let labels: Vec<&str> =
+                variants.iter().map(|&v| contents.plan.variants[v].label.as_str()).collect();
+            (labels.join(" / "), runs)
+        })
+        .collect()
+}

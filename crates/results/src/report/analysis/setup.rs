@@ -1,0 +1,210 @@
+//! The set-up as the list at the top of a report: one line per thing.
+//!
+//! A setting that varies shows all its values, whatever the factor is called
+//! that varies it.
+
+use super::Testbed;
+use crate::report::format::{listed, seconds};
+use crate::stats::summary::median;
+use crate::store::Contents;
+use fwdlab_model::Settings;
+use fwdlab_model::record::Environment;
+use fwdlab_model::settings::{Arrangement, Rate};
+use fwdlab_model::units::format_pps;
+
+/// All lines, from the machine to the design.
+pub(super) fn lines(contents: &Contents, testbed: &Testbed) -> Vec<String> {
+    let mut lines = vec![testbed_line(testbed)];
+    lines.extend(machine(contents));
+    if testbed.kind != "sim" {
+        lines.push(varied(contents, "CPU arrangement: ", |s| arrangement(s.testbed.arrangement)));
+    }
+    lines.extend(facts(contents));
+    lines.push(varied(contents, "Flows of UDP packets: ", |s| s.traffic.flows.to_string()));
+    lines.push(varied(contents, "Address family: ", |s| s.traffic.family.name().to_owned()));
+    lines.push(varied(contents, "Frame size with FCS: ", |s| s.traffic.frame_size.to_string()));
+    lines.push(load(contents));
+    lines.push(varied(contents, "Queues of each interface of the device under test: ", |s| {
+        s.dut.queues.to_string()
+    }));
+    lines.push(varied(contents, "Static routes: ", |s| s.dut.routes.to_string()));
+    lines.push(varied(contents, "Firewall: ", |s| s.dut.firewall.to_string()));
+    lines
+        .push(varied(contents, "Receive and segmentation offloads: ", |s| enabled(s.dut.offloads)));
+    lines.push(varied(contents, "ICMP redirect: ", |s| enabled(s.dut.icmp_redirect)));
+    lines.extend(sysctls(contents));
+    lines.push(design(contents));
+    lines
+}
+
+fn testbed_line(testbed: &Testbed) -> String {
+    let kind = match testbed.kind.as_str() {
+        "netns" => "Testbed: Linux network namespaces joined by veth pairs",
+        "sim" => "Testbed: simulated device",
+        "none" => return "Testbed: none was used yet".to_owned(),
+        other => return format!("Testbed: {other}"),
+    };
+    kind.to_owned()
+}
+
+/// CPU and kernel of the invocation that recorded the first run.
+fn machine(contents: &Contents) -> Vec<String> {
+    let used = contents.run_invocations.first();
+    let Some(stored) = contents
+        .invocations
+        .iter()
+        .find(|stored| Some(&stored.id) == used)
+        .or(contents.invocations.last())
+    else {
+        return Vec::new();
+    };
+    let environment = &stored.invocation.environment;
+    let mut lines = Vec::new();
+    if let Some(model) = value(environment, "cpu", "model") {
+        let count = value(environment, "cpu", "count")
+            .map(|count| format!(", {count} CPUs"))
+            .unwrap_or_default();
+        lines.push(format!("CPU: {model}{count}"));
+    }
+    if let Some(release) = value(environment, "kernel", "release") {
+        lines.push(format!("Kernel: {release}"));
+    }
+    lines
+}
+
+fn value<'a>(environment: &'a Environment, section: &str, name: &str) -> Option<&'a str> {
+    environment.0.get(section)?.get(name).map(String::as_str)
+}
+
+/// Facts that every run states, and states alike (e.g. the sender in use).
+fn facts(contents: &Contents) -> Vec<String> {
+    let Some(first) = contents.runs.first() else {
+        return Vec::new();
+    };
+    let alike: Vec<String> = first
+        .facts
+        .iter()
+        .filter(|(name, value)| {
+            contents.runs.iter().all(|run| run.facts.get(*name) == Some(*value))
+        })
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
+    if alike.is_empty() {
+        return Vec::new();
+    }
+    vec![format!("As read back in every run: {}", alike.join(", "))]
+}
+
+/// The load as it was measured, beside what was asked for.
+fn load(contents: &Contents) -> String {
+    let rates: Vec<f64> = contents
+        .runs
+        .iter()
+        .filter(|run| run.trial.window_ns > 0)
+        .map(|run| run.trial.window.offered as f64 * 1e9 / run.trial.window_ns as f64)
+        .collect();
+    let intended = varied(contents, "", |s| match s.traffic.rate {
+        Rate::Max => "as fast as the sender can".to_owned(),
+        rate => rate.to_string(),
+    });
+    match median(&rates) {
+        Some(offered) => {
+            let offered = format_pps(offered);
+            format!(
+                "Traffic load: {offered} offered (median of the runs as measured; intended: {intended})"
+            )
+        }
+        None => format!("Traffic load intended: {intended}"),
+    }
+}
+
+fn arrangement(arrangement: Arrangement) -> String {
+    match arrangement {
+        Arrangement::Open => {
+            "open (sender and device under test on CPUs of their own; the device is overloaded \
+             and drops)"
+        }
+        Arrangement::Closed => {
+            "closed (each CPU sends, forwards and counts its own packets; nothing is dropped)"
+        }
+    }
+    .to_owned()
+}
+
+fn enabled(on: bool) -> String {
+    if on { "enabled" } else { "disabled" }.to_owned()
+}
+
+/// sysctls set in any variant, each with all its values.
+fn sysctls(contents: &Contents) -> Vec<String> {
+    let mut names: Vec<&String> =
+        contents.plan.variants.iter().flat_map(|v| v.settings.dut.sysctl.keys()).collect();
+    names.sort();
+    names.dedup();
+    names
+        .into_iter()
+        .map(|name| {
+            varied(contents, &format!("sysctl {name} = "), |s| {
+                s.dut.sysctl.get(name).cloned().unwrap_or_else(|| "as found".to_owned())
+            })
+        })
+        .collect()
+}
+
+fn design(contents: &Contents) -> String {
+    let plan = &contents.plan;
+    let (trial, design) = (&plan.trial, &plan.design);
+    match design.alternate_ns {
+        Some(slice_ns) => format!(
+            "{} streams of {} after {} of warm-up, levels switched every {} in the order A B B A, \
+             seed {}",
+            design.blocks,
+            seconds(trial.duration_ns),
+            seconds(trial.warmup_ns),
+            seconds(slice_ns),
+            design.seed
+        ),
+        None => format!(
+            "{} randomised complete blocks, one trial of {} after {} of warm-up per run, seed {}",
+            design.blocks,
+            seconds(trial.duration_ns),
+            seconds(trial.warmup_ns),
+            design.seed
+        ),
+    }
+}
+
+/// A line with all values that a setting takes in the plan's variants.
+fn varied(contents: &Contents, name: &str, describe: impl Fn(&Settings) -> String) -> String {
+    let mut values: Vec<String> = Vec::new();
+    for variant in &contents.plan.variants {
+        let value = describe(&variant.settings);
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    let mark = if values.len() > 1 { " (varied)" } else { "" };
+    format!("{name}{}{mark}", listed(&values))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fwdlab_model::settings::TestbedKind;
+
+    #[test]
+    fn each_kind_of_testbed_is_named() {
+        // A kind added to the model must get its words here.
+        for (kind, word) in [(TestbedKind::Netns, "namespaces"), (TestbedKind::Sim, "simulated")] {
+            let name = format!("{kind:?}").to_lowercase();
+            let testbed = Testbed {
+                kind: name,
+                reason: String::new(),
+                simulated: kind == TestbedKind::Sim,
+                caption: String::new(),
+            };
+            let line = testbed_line(&testbed);
+            assert!(line.contains(word), "{line}");
+        }
+    }
+}

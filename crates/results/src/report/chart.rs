@@ -1,0 +1,104 @@
+//! The report's pictures: the graph of all variants, and the runs in their order.
+
+use super::ReportError;
+use super::analysis::{Analysis, VariantResult};
+use crate::figure::{Chart, Point, Series, Strip, XAxis, png};
+use fwdlab_model::units::FrameSize;
+
+/// Pixels of `graph.png` per unit of the SVG: sharp on screens of twice the
+/// usual density, and about as wide as the archive's pictures.
+const PNG_SCALE: f32 = 2.0;
+
+/// The graph: one factor on the x axis (the first numeric one, else the first),
+/// a series per combination of the others.
+pub(super) fn graph(analysis: &Analysis) -> String {
+    let axis = analysis.factors.iter().position(|factor| factor.numbers.is_some()).unwrap_or(0);
+    let Some(factor) = analysis.factors.get(axis) else {
+        let series = vec![series("", analysis.variants.iter())];
+        let labels = analysis.variants.iter().map(|variant| variant.label.clone()).collect();
+        return chart(analysis, "", XAxis::Categories(labels), series).render();
+    };
+    let x = match &factor.numbers {
+        Some(numbers) => {
+            XAxis::Numbers(numbers.iter().copied().zip(factor.levels.iter().cloned()).collect())
+        }
+        None => XAxis::Categories(factor.levels.clone()),
+    };
+    // Variants come in the order of their levels, so those of one series are in
+    // the order of the axis.
+    let mut rest: Vec<Vec<usize>> = Vec::new();
+    for variant in &analysis.variants {
+        let others = others(variant, axis);
+        if !rest.contains(&others) {
+            rest.push(others);
+        }
+    }
+    let all_series = rest
+        .iter()
+        .map(|levels| {
+            let members = analysis.variants.iter().filter(|v| others(v, axis) == *levels);
+            series(&name(analysis, axis, levels), members)
+        })
+        .collect();
+    chart(analysis, &factor.name, x, all_series).render()
+}
+
+/// Every run in the order of execution, to see drift.
+pub(super) fn order(analysis: &Analysis) -> String {
+    let variants = analysis.variants.iter().map(|variant| variant.label.clone()).collect();
+    let runs: Vec<(u32, usize, f64)> = analysis
+        .runs
+        .iter()
+        .filter_map(|run| Some((run.block, run.variant, run.value_pps?)))
+        .collect();
+    Strip::of_runs("Runs in their order", variants, &runs).render()
+}
+
+/// The graph as PNG.
+pub(super) fn png(svg: &str) -> Result<Vec<u8>, ReportError> {
+    png::render(svg, PNG_SCALE).map_err(|error| ReportError::Picture(error.to_string()))
+}
+
+fn chart(analysis: &Analysis, x_label: &str, x: XAxis, series: Vec<Series>) -> Chart {
+    let what = format!(
+        "Medians of the runs with the slowest and the fastest; per run: {}.",
+        analysis.figure.description()
+    );
+    let footnote = match analysis.testbed.caption.as_str() {
+        "" => what,
+        caption => format!("{caption}. {what}"),
+    };
+    Chart {
+        title: analysis.title.clone(),
+        x_label: x_label.to_owned(),
+        x,
+        series,
+        frame_size: analysis.frame_size.map(FrameSize),
+        ceiling_pps: analysis.ceiling_pps,
+        footnote: Some(footnote),
+    }
+}
+
+fn series<'a>(name: &str, members: impl Iterator<Item = &'a VariantResult>) -> Series {
+    let point = |variant: &VariantResult| {
+        variant.summary.map(|summary| Point {
+            median_pps: summary.median,
+            min_pps: summary.min,
+            max_pps: summary.max,
+        })
+    };
+    Series { name: name.to_owned(), points: members.map(point).collect() }
+}
+
+/// The levels of a variant's factors without the one on the axis.
+fn others(variant: &VariantResult, axis: usize) -> Vec<usize> {
+    let all = variant.levels.iter().enumerate();
+    all.filter(|(factor, _)| *factor != axis).map(|(_, &level)| level).collect()
+}
+
+fn name(analysis: &Analysis, axis: usize, levels: &[usize]) -> String {
+    let factors = analysis.factors.iter().enumerate().filter(|(factor, _)| *factor != axis);
+    let labels: Vec<&str> =
+        factors.zip(levels).map(|((_, f), &level)| f.levels[level].as_str()).collect();
+    labels.join(", ")
+}

@@ -1,0 +1,167 @@
+//! Plain files: figures for ministat and gnuplot, a table, the surroundings.
+
+use super::analysis::Analysis;
+use crate::store::Contents;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::Path;
+
+/// `<variant>.pps`: one whole number per run, in run order, as ministat reads it.
+pub(super) fn pps(values: &[f64]) -> String {
+    values.iter().fold(String::new(), |mut text, value| {
+        let _ = writeln!(text, "{}", value.round());
+        text
+    })
+}
+
+/// `gnuplot.data`: a line per variant with its median and its extremes.
+pub(super) fn gnuplot(analysis: &Analysis) -> String {
+    let mut text = String::from("#index median minimum maximum\n");
+    for variant in &analysis.variants {
+        if let Some(summary) = &variant.summary {
+            let _ = writeln!(
+                text,
+                "{} {} {} {}",
+                gnuplot_word(&variant.label),
+                summary.median.round(),
+                summary.min.round(),
+                summary.max.round()
+            );
+        }
+    }
+    text
+}
+
+/// A label as one column: quoted where gnuplot would see two, or a comment.
+fn gnuplot_word(label: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '+' | ':' | '/');
+    if !label.is_empty() && label.chars().all(plain) {
+        return label.to_owned();
+    }
+    format!("\"{}\"", label.replace(['"', '\n', '\r'], "'").replace('\\', "\\\\"))
+}
+
+/// `runs.csv` (RFC 4180, lines end in LF): a line per run.
+pub(super) fn runs_csv(analysis: &Analysis) -> String {
+    let mut header = vec!["run", "block", "variant"];
+    header.extend(analysis.factors.iter().map(|factor| factor.name.as_str()));
+    header.extend([
+        "started_at",
+        "value_pps",
+        "mean_pps",
+        "p90_pps",
+        "offered_pps",
+        "offered",
+        "forwarded",
+        "lost",
+        "warnings",
+    ]);
+    let mut text = csv_line(header.into_iter().map(str::to_owned));
+    for run in &analysis.runs {
+        let settings = &analysis.variants[run.variant].settings;
+        let mut fields = vec![run.run.to_string(), run.block.to_string(), run.label.clone()];
+        fields.extend(analysis.factors.iter().map(|factor| settings[&factor.name].clone()));
+        fields.push(run.started_at.clone());
+        let rates = [run.value_pps, run.mean_pps, run.p90_pps, run.offered_pps];
+        fields.extend(rates.map(|rate| rate.map_or(String::new(), |pps| format!("{pps:.1}"))));
+        fields.push(run.offered.to_string());
+        fields.push(run.forwarded.to_string());
+        fields.push((i128::from(run.offered) - i128::from(run.forwarded)).to_string());
+        fields.push(run.warnings.to_string());
+        text.push_str(&csv_line(fields));
+    }
+    text
+}
+
+fn csv_line(fields: impl IntoIterator<Item = String>) -> String {
+    let quoted: Vec<String> = fields
+        .into_iter()
+        .map(|field| {
+            if field.contains([',', '"', '\n', '\r']) {
+                format!("\"{}\"", field.replace('"', "\"\""))
+            } else {
+                field
+            }
+        })
+        .collect();
+    format!("{}\n", quoted.join(","))
+}
+
+/// `environment.json`: the surroundings of each invocation.
+pub(super) fn environment(contents: &Contents) -> Value {
+    contents
+        .invocations
+        .iter()
+        .map(|stored| {
+            let invocation = &stored.invocation;
+            json!({
+                "invocation": stored.id,
+                "started_at": invocation.started_at,
+                "fwdlab_version": invocation.fwdlab_version,
+                "testbed": invocation.testbed,
+                "testbed_reason": invocation.testbed_reason,
+                "simulated": invocation.simulated,
+                "environment": invocation.environment,
+            })
+        })
+        .collect()
+}
+
+/// Writes `bytes` to `path` so that a reader sees the old file or the new one,
+/// never a part: into a file beside it, then one rename.
+pub(super) fn write_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(".tmp");
+    let temporary = path.with_file_name(name);
+    let written = std::fs::File::create(&temporary)
+        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
+        .and_then(|()| std::fs::rename(&temporary, path));
+    if written.is_err() {
+        // Only the temporary file: what was there before stays as it was.
+        let _ = std::fs::remove_file(&temporary);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gnuplot_sees_one_column_per_label() {
+        assert_eq!(gnuplot_word("r368287.inet4"), "r368287.inet4");
+        assert_eq!(gnuplot_word("4, inet6"), "\"4, inet6\"");
+        assert_eq!(gnuplot_word("#1"), "\"#1\"");
+        assert_eq!(gnuplot_word("say \"hi\""), "\"say 'hi'\"");
+        assert_eq!(gnuplot_word(""), "\"\"");
+    }
+
+    #[test]
+    fn fields_of_csv_are_quoted_where_needed() {
+        let line = csv_line(["a".into(), "4, inet6".into(), "5\"".into()]);
+        assert_eq!(line, "a,\"4, inet6\",\"5\"\"\"\n");
+    }
+
+    #[test]
+    fn whole_packets_one_per_line() {
+        assert_eq!(pps(&[1_000_000.4, 999_999.5]), "1000000\n1000000\n");
+        assert_eq!(pps(&[]), "");
+    }
+
+    #[test]
+    fn a_failed_write_leaves_the_old_file_and_no_litter() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        write_atomically(&path, b"old").unwrap();
+        // A directory can't be replaced by a file.
+        let blocked = directory.path().join("blocked");
+        std::fs::create_dir(&blocked).unwrap();
+        std::fs::write(blocked.join("inside"), "x").unwrap();
+        assert!(write_atomically(&blocked, b"new").is_err());
+        write_atomically(&path, b"new").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
+    }
+}

@@ -1,0 +1,62 @@
+//! File names made of labels.
+
+use std::collections::BTreeSet;
+
+/// One name of a file with figures per label, `<label>.pps`, all different also
+/// where case doesn't count.
+pub(crate) fn pps_files<'a>(labels: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let mut used = BTreeSet::new();
+    labels
+        .into_iter()
+        .map(|label| {
+            let stem = safe(label);
+            let mut name = format!("{stem}.pps");
+            let mut number = 2;
+            while !used.insert(name.to_ascii_lowercase()) {
+                name = format!("{stem}-{number}.pps");
+                number += 1;
+            }
+            name
+        })
+        .collect()
+}
+
+/// A label as part of a file name that needs no quoting anywhere: letters,
+/// digits, `.`, `_`, `-`; anything between becomes one `-`.
+pub(crate) fn safe(label: &str) -> String {
+    let mut name = String::new();
+    for c in label.chars() {
+        if c.is_ascii_alphanumeric() || matches!(c, '.' | '_') {
+            name.push(c);
+        } else if !name.ends_with('-') {
+            name.push('-');
+        }
+    }
+    // A leading dot hides a file, a leading dash looks like a flag.
+    let name = name.trim_matches(['-', '.']);
+    // File names end at 255 bytes on common systems; the suffixes need room.
+    let name: String = name.chars().take(120).collect();
+    if name.is_empty() { "variant".to_owned() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_become_plain_names() {
+        assert_eq!(safe("4, inet6"), "4-inet6");
+        assert_eq!(safe("../../etc/passwd"), "etc-passwd");
+        assert_eq!(safe("rules:100"), "rules-100");
+        assert_eq!(safe("-rf .."), "rf");
+        assert_eq!(safe("größer"), "gr-er");
+        assert_eq!(safe("///"), "variant");
+        assert_eq!(safe(&"x".repeat(400)).len(), 120);
+    }
+
+    #[test]
+    fn names_are_all_different() {
+        let names = pps_files(["a:b", "a/b", "a-b-2", "A-B", "c"]);
+        assert_eq!(names, ["a-b.pps", "a-b-2.pps", "a-b-2-2.pps", "A-B-3.pps", "c.pps"]);
+    }
+}

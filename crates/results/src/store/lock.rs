@@ -1,0 +1,92 @@
+//! One writer per store: an operating-system lock on a file beside it.
+//!
+//! The kernel releases the lock with the process, however that ends, so no
+//! stale lock has to be cleared by hand. The file holds the writer's process
+//! number for the message; it is not what locks.
+
+use super::StoreError;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Held while a store is open for writing.
+#[derive(Debug)]
+pub(super) struct WriterLock {
+    file: File,
+    path: PathBuf,
+}
+
+impl WriterLock {
+    /// Locks the store at `store`, or says which process writes to it.
+    pub(super) fn acquire(store: &Path) -> Result<WriterLock, StoreError> {
+        let path = with_suffix(store, ".lock");
+        loop {
+            let mut file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(&path)
+                .map_err(|source| not_writable(store, &source))?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {
+                    let pid = read_pid(&mut file);
+                    return Err(StoreError::Locked { path: store.to_path_buf(), pid });
+                }
+                Err(TryLockError::Error(source)) => {
+                    return Err(StoreError::Io { path, action: "lock", source });
+                }
+            }
+            // The last writer removes its lock file while it still holds the
+            // lock; who opened the file just before then locks a file that has
+            // no name any more, and has to start over.
+            if is_still_named(&file, &path) {
+                write_pid(&mut file).map_err(|source| not_writable(store, &source))?;
+                return Ok(WriterLock { file, path });
+            }
+        }
+    }
+}
+
+impl Drop for WriterLock {
+    fn drop(&mut self) {
+        // Failure leaves an unlocked file behind, which does no harm.
+        let _ = std::fs::remove_file(&self.path);
+        let _ = self.file.unlock();
+    }
+}
+
+/// `run.sqlite` -> `run.sqlite.lock`.
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn is_still_named(file: &File, path: &Path) -> bool {
+    match (file.metadata(), std::fs::metadata(path)) {
+        (Ok(held), Ok(named)) => (held.dev(), held.ino()) == (named.dev(), named.ino()),
+        _ => false,
+    }
+}
+
+fn write_pid(file: &mut File) -> std::io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()?;
+    writeln!(file, "{}", std::process::id())
+}
+
+fn read_pid(file: &mut File) -> Option<u32> {
+    let mut text = String::new();
+    file.read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+fn not_writable(store: &Path, source: &std::io::Error) -> StoreError {
+    if source.kind() == std::io::ErrorKind::StorageFull {
+        return StoreError::Full { path: store.to_path_buf() };
+    }
+    StoreError::NotWritable { path: store.to_path_buf(), reason: source.to_string() }
+}

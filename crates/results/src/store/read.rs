@@ -1,0 +1,296 @@
+//! Reading: everything a report is made of, as it was written.
+
+use super::{Failure, Invocation, Store, StoreError};
+use fwdlab_model::record::{
+    Calibration, Counter, Counts, CpuTime, Environment, RunRecord, Sample, TrialRecord,
+};
+use fwdlab_model::{Plan, Warning};
+use rusqlite::{Connection, OptionalExtension, Row};
+use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Everything in a store, read at one instant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contents {
+    /// The plan.
+    pub plan: Plan,
+    /// Text of the experiment file.
+    pub experiment: String,
+    /// The invocations in order.
+    pub invocations: Vec<StoredInvocation>,
+    /// The runs, by index.
+    pub runs: Vec<RunRecord>,
+    /// For each of [`Contents::runs`] the number of its invocation.
+    pub run_invocations: Vec<i64>,
+    /// The calibrations in order of insertion.
+    pub calibrations: Vec<Calibration>,
+}
+
+/// An invocation and its number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredInvocation {
+    /// Number, from 1.
+    pub id: i64,
+    /// What was recorded.
+    pub invocation: Invocation,
+}
+
+impl Store {
+    /// Everything, read in one transaction: a writer's next run is either in it
+    /// as a whole or not at all.
+    ///
+    /// # Errors
+    /// [`StoreError::NoPlan`] when the store is still empty, or when it can't be
+    /// read.
+    pub fn contents(&self) -> Result<Contents, StoreError> {
+        let snapshot = self.connection.unchecked_transaction().map_err(|e| self.failed(e))?;
+        let (plan, experiment) = self.plan_and_text()?;
+        let contents = Contents {
+            plan,
+            experiment,
+            invocations: self.invocations()?,
+            runs: self.runs()?,
+            run_invocations: self.run_invocations()?,
+            calibrations: self.calibrations()?,
+        };
+        snapshot.finish().map_err(|e| self.failed(e))?;
+        Ok(contents)
+    }
+
+    /// The plan.
+    ///
+    /// # Errors
+    /// [`StoreError::NoPlan`] when none was adopted yet.
+    pub fn plan(&self) -> Result<Plan, StoreError> {
+        self.plan_and_text().map(|(plan, _)| plan)
+    }
+
+    /// Text of the experiment file, as it was read.
+    ///
+    /// # Errors
+    /// [`StoreError::NoPlan`] when no plan was adopted yet.
+    pub fn experiment(&self) -> Result<String, StoreError> {
+        self.plan_and_text().map(|(_, experiment)| experiment)
+    }
+
+    /// All runs with all their observations, by index.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub fn runs(&self) -> Result<Vec<RunRecord>, StoreError> {
+        read_runs(&self.connection, self).map_err(|failure| failure.at(&self.path))
+    }
+
+    /// Indices of the runs that are recorded.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub fn recorded_runs(&self) -> Result<BTreeSet<u32>, StoreError> {
+        self.rows("SELECT run FROM run ORDER BY run", |row| row.get(0))
+            .map(|runs| runs.into_iter().collect())
+    }
+
+    /// The calibrations in order of insertion.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub fn calibrations(&self) -> Result<Vec<Calibration>, StoreError> {
+        let mut rates = self.groups(
+            "SELECT calibration, rate_pps FROM calibration_trial ORDER BY calibration, position",
+            |row| row.get(1),
+        )?;
+        self.rows("SELECT * FROM calibration ORDER BY id", |row| {
+            Ok(Calibration {
+                testbed: row.get("testbed")?,
+                family: row.get("family")?,
+                frame_size: row.get("frame_size")?,
+                rates_pps: rates.remove(&row.get("id")?).unwrap_or_default(),
+                measured_at: row.get("measured_at")?,
+            })
+        })
+    }
+
+    /// The invocations in order.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub fn invocations(&self) -> Result<Vec<StoredInvocation>, StoreError> {
+        let rows = self.rows("SELECT * FROM invocation ORDER BY id", |row| {
+            let environment: String = row.get("environment")?;
+            let invocation = Invocation {
+                started_at: row.get("started_at")?,
+                fwdlab_version: row.get("fwdlab_version")?,
+                testbed: row.get("testbed")?,
+                testbed_reason: row.get("testbed_reason")?,
+                simulated: row.get("simulated")?,
+                environment: Environment::default(),
+            };
+            Ok((StoredInvocation { id: row.get("id")?, invocation }, environment))
+        })?;
+        rows.into_iter()
+            .map(|(mut stored, json)| {
+                stored.invocation.environment = self.parse_json("an environment", &json)?;
+                Ok(stored)
+            })
+            .collect()
+    }
+
+    /// The environment of each invocation, in order.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub fn environments(&self) -> Result<Vec<Environment>, StoreError> {
+        let invocations = self.invocations()?;
+        Ok(invocations.into_iter().map(|stored| stored.invocation.environment).collect())
+    }
+
+    fn run_invocations(&self) -> Result<Vec<i64>, StoreError> {
+        self.rows("SELECT invocation FROM run ORDER BY run", |row| row.get(0))
+    }
+
+    fn plan_and_text(&self) -> Result<(Plan, String), StoreError> {
+        let stored: Option<(String, String)> = self
+            .connection
+            .query_row("SELECT json, experiment FROM plan", [], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .optional()
+            .map_err(|e| self.failed(e))?;
+        let (json, experiment) =
+            stored.ok_or_else(|| StoreError::NoPlan { path: self.path.clone() })?;
+        Ok((self.parse_json("the plan", &json)?, experiment))
+    }
+
+    fn rows<T>(
+        &self,
+        sql: &str,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        let all = || -> rusqlite::Result<Vec<T>> {
+            self.connection.prepare(sql)?.query_map([], read)?.collect()
+        };
+        all().map_err(|e| self.failed(e))
+    }
+
+    /// Rows of a detail table, collected under the number in their first column.
+    fn groups<T>(
+        &self,
+        sql: &str,
+        mut read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<BTreeMap<i64, Vec<T>>, StoreError> {
+        let mut groups: BTreeMap<i64, Vec<T>> = BTreeMap::new();
+        for (owner, value) in self.rows(sql, |row| Ok((row.get(0)?, read(row)?)))? {
+            groups.entry(owner).or_default().push(value);
+        }
+        Ok(groups)
+    }
+
+    fn parse_json<T: DeserializeOwned>(&self, what: &str, json: &str) -> Result<T, StoreError> {
+        serde_json::from_str(json).map_err(|source| StoreError::Value {
+            path: self.path.clone(),
+            what: what.to_owned(),
+            source,
+        })
+    }
+}
+
+/// Reads back an unsigned counter that was stored bit by bit.
+fn bits(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
+    row.get(column).map(i64::cast_unsigned)
+}
+
+fn read_runs(connection: &Connection, store: &Store) -> Result<Vec<RunRecord>, Failure> {
+    let mut samples = store.groups("SELECT * FROM sample ORDER BY run, position", sample)?;
+    let mut counters = store.groups("SELECT * FROM counter ORDER BY run, position", counter)?;
+    let mut cpus = store.groups("SELECT * FROM cpu ORDER BY run, position", cpu)?;
+    let mut overhead = store
+        .groups("SELECT run, step, duration_ns FROM overhead ORDER BY run, position", |row| {
+            Ok((row.get("step")?, bits(row, "duration_ns")?))
+        })?;
+    let mut warnings = store
+        .groups("SELECT run, json FROM warning ORDER BY run, position", |row| {
+            row.get::<_, String>("json")
+        })?;
+
+    let mut statement = connection.prepare("SELECT * FROM run ORDER BY run")?;
+    let mut rows = statement.query([])?;
+    let mut runs = Vec::new();
+    while let Some(row) = rows.next()? {
+        let owner: i64 = row.get("run")?;
+        let warnings: Result<Vec<Warning>, StoreError> = warnings
+            .remove(&owner)
+            .unwrap_or_default()
+            .iter()
+            .map(|json| store.parse_json("a warning", json))
+            .collect();
+        runs.push(RunRecord {
+            run: row.get("run")?,
+            block: row.get("block")?,
+            variants: store.parse_json("a run's variants", &row.get::<_, String>("variants")?)?,
+            run_id: row.get("run_id")?,
+            started_at: row.get("started_at")?,
+            trial: TrialRecord {
+                samples: samples.remove(&owner).unwrap_or_default(),
+                counters: counters.remove(&owner).unwrap_or_default(),
+                cpus: cpus.remove(&owner).unwrap_or_default(),
+                ..scalars(row)?
+            },
+            facts: store.parse_json("a run's facts", &row.get::<_, String>("facts")?)?,
+            warnings: warnings?,
+            overhead_ns: overhead.remove(&owner).unwrap_or_default(),
+        });
+    }
+    Ok(runs)
+}
+
+/// The trial's columns of table `run`; the lists come from tables of their own.
+fn scalars(row: &Row<'_>) -> rusqlite::Result<TrialRecord> {
+    Ok(TrialRecord {
+        window_ns: bits(row, "window_ns")?,
+        intended: row.get::<_, Option<i64>>("intended")?.map(i64::cast_unsigned),
+        window: Counts {
+            offered: bits(row, "window_offered")?,
+            forwarded: bits(row, "window_forwarded")?,
+        },
+        total: Counts {
+            offered: bits(row, "total_offered")?,
+            forwarded: bits(row, "total_forwarded")?,
+        },
+        foreign: bits(row, "foreign_packets")?,
+        unstamped: bits(row, "unstamped")?,
+        flows_seen: row.get("flows_seen")?,
+        drain_ns: bits(row, "drain_ns")?,
+        samples: Vec::new(),
+        counters: Vec::new(),
+        cpus: Vec::new(),
+    })
+}
+
+fn sample(row: &Row<'_>) -> rusqlite::Result<Sample> {
+    Ok(Sample {
+        at_ns: bits(row, "at_ns")?,
+        duration_ns: bits(row, "duration_ns")?,
+        offered: bits(row, "offered")?,
+        forwarded: bits(row, "forwarded")?,
+        stolen_ns: bits(row, "stolen_ns")?,
+        variant: bits(row, "variant")? as usize,
+        slice: row.get("slice")?,
+        valid: row.get("valid")?,
+    })
+}
+
+fn counter(row: &Row<'_>) -> rusqlite::Result<Counter> {
+    Ok(Counter { name: row.get("name")?, before: bits(row, "before")?, after: bits(row, "after")? })
+}
+
+fn cpu(row: &Row<'_>) -> rusqlite::Result<CpuTime> {
+    Ok(CpuTime {
+        cpu: row.get("cpu")?,
+        role: row.get("role")?,
+        user_ns: bits(row, "user_ns")?,
+        system_ns: bits(row, "system_ns")?,
+        softirq_ns: bits(row, "softirq_ns")?,
+        idle_ns: bits(row, "idle_ns")?,
+        stolen_ns: bits(row, "stolen_ns")?,
+    })
+}

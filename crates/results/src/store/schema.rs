@@ -1,0 +1,60 @@
+//! The schema's versions, and telling a store from any other file.
+
+use super::{Failure, StoreError};
+use rusqlite::{Connection, TransactionBehavior};
+use std::path::Path;
+
+/// Marks the file as fwdlab's in SQLite's header ("fwdl" in ASCII).
+pub(super) const APPLICATION_ID: i64 = 0x6677_646c;
+
+/// One step per version of the schema: step `n` leads from version `n` to
+/// `n + 1`. Steps are only ever added; a released one never changes.
+const MIGRATIONS: &[&str] = &[include_str!("schema.sql")];
+
+/// Newest version of the schema that this program knows.
+pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;
+
+/// Refuses files that aren't stores, and stores of a newer program. Only reads.
+pub(super) fn check(connection: &Connection, path: &Path) -> Result<(), Failure> {
+    if !is_empty(connection)? && pragma(connection, "application_id")? != APPLICATION_ID {
+        return Err(StoreError::NotAStore { path: path.to_path_buf() }.into());
+    }
+    let found = pragma(connection, "user_version")?;
+    if found > VERSION {
+        return Err(StoreError::Newer { path: path.to_path_buf(), found, known: VERSION }.into());
+    }
+    Ok(())
+}
+
+/// Refuses an empty file, which is fine for writing and useless for reading.
+pub(super) fn check_not_empty(connection: &Connection, path: &Path) -> Result<(), Failure> {
+    if is_empty(connection)? {
+        return Err(StoreError::NoPlan { path: path.to_path_buf() }.into());
+    }
+    Ok(())
+}
+
+/// True when the connection's file is marked as a store of any version.
+pub(super) fn is_store(connection: &Connection) -> bool {
+    pragma(connection, "application_id").is_ok_and(|id| id == APPLICATION_ID)
+}
+
+/// Brings the schema to [`VERSION`], one transaction per step.
+pub(super) fn migrate(connection: &mut Connection) -> Result<(), Failure> {
+    for version in pragma(connection, "user_version")?..VERSION {
+        let step = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        step.execute_batch(MIGRATIONS[version as usize])?;
+        step.pragma_update(None, "application_id", APPLICATION_ID)?;
+        step.pragma_update(None, "user_version", version + 1)?;
+        step.commit()?;
+    }
+    Ok(())
+}
+
+fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| row.get(0))
+}
+
+fn pragma(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, name, |row| row.get(0))
+}

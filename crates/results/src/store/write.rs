@@ -1,0 +1,314 @@
+//! Writing: each function is one transaction, undone as a whole when it fails.
+
+use super::{Invocation, Store, StoreError};
+use fwdlab_model::record::{Calibration, RunRecord};
+use fwdlab_model::{Plan, Warning};
+use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+impl Store {
+    /// Makes the store the home of `plan`, or confirms that it is. `experiment`
+    /// is the text of the experiment file.
+    ///
+    /// # Errors
+    /// [`StoreError::OtherPlan`] when the store holds a plan with another hash.
+    pub fn adopt_plan(&mut self, plan: &Plan, experiment: &str) -> Result<(), StoreError> {
+        let json = self.to_json("the plan", plan)?;
+        let path = self.path.clone();
+        self.transaction(|tx| {
+            let stored: Option<(String, String)> = tx
+                .query_row("SELECT title, hash FROM plan", [], |row| Ok((row.get(0)?, row.get(1)?)))
+                .optional()?;
+            match stored {
+                Some((_, hash)) if hash == plan.hash => Ok(Ok(())),
+                Some((stored_title, stored_hash)) => Ok(Err(StoreError::OtherPlan {
+                    path,
+                    stored_title,
+                    stored_hash,
+                    title: plan.title.clone(),
+                    hash: plan.hash.clone(),
+                })),
+                None => {
+                    tx.execute(
+                        "INSERT INTO plan (id, hash, title, json, experiment) VALUES (1, ?, ?, ?, ?)",
+                        params![plan.hash, plan.title, json, experiment],
+                    )?;
+                    Ok(Ok(()))
+                }
+            }
+        })?
+    }
+
+    /// Begins an invocation, to which the following runs belong, and returns its
+    /// number.
+    ///
+    /// # Errors
+    /// [`StoreError::OtherTestbed`] when runs of another kind of testbed are in
+    /// the store: they could not be compared.
+    pub fn begin_invocation(&mut self, invocation: &Invocation) -> Result<i64, StoreError> {
+        let environment = self.to_json("the environment", &invocation.environment)?;
+        let path = self.path.clone();
+        let id = self.transaction(|tx| {
+            let other: Option<String> = tx
+                .query_row(
+                    "SELECT testbed FROM invocation WHERE (testbed, simulated) <> (?, ?)
+                     AND id IN (SELECT invocation FROM run) LIMIT 1",
+                    params![invocation.testbed, invocation.simulated],
+                    |row| row.get(0),
+                )
+                .optional()?;
+            if let Some(stored) = other {
+                let testbed = invocation.testbed.clone();
+                return Ok(Err(StoreError::OtherTestbed { path, stored, testbed }));
+            }
+            tx.execute(
+                "INSERT INTO invocation (started_at, fwdlab_version, testbed, testbed_reason,
+                 simulated, environment) VALUES (?, ?, ?, ?, ?, ?)",
+                params![
+                    invocation.started_at,
+                    invocation.fwdlab_version,
+                    invocation.testbed,
+                    invocation.testbed_reason,
+                    invocation.simulated,
+                    environment,
+                ],
+            )?;
+            Ok(Ok(tx.last_insert_rowid()))
+        })??;
+        self.invocation = Some(id);
+        Ok(id)
+    }
+
+    /// Records a run of the invocation begun last, as a whole or not at all.
+    ///
+    /// # Errors
+    /// [`StoreError::DuplicateRun`] when the run is there already,
+    /// [`StoreError::NotPlanned`] when the plan has no such run,
+    /// [`StoreError::NoInvocation`] when none was begun, [`StoreError::Full`]
+    /// when the disk is full.
+    pub fn insert_run(&mut self, record: &RunRecord) -> Result<(), StoreError> {
+        let path = self.path.clone();
+        let invocation =
+            self.invocation.ok_or_else(|| StoreError::NoInvocation { path: path.clone() })?;
+        let is_planned = self.plan()?.runs.iter().any(|run| {
+            run.index == record.run && run.block == record.block && run.variants == record.variants
+        });
+        if !is_planned {
+            let RunRecord { run, block, variants, .. } = record;
+            let (run, block, variants) = (*run, *block, variants.clone());
+            return Err(StoreError::NotPlanned { path, run, block, variants });
+        }
+        let variants = self.to_json("the run's variants", &record.variants)?;
+        let facts = self.to_json("the run's facts", &record.facts)?;
+        let warnings = record
+            .warnings
+            .iter()
+            .map(|warning| self.to_json("a warning", warning))
+            .collect::<Result<Vec<String>, StoreError>>()?;
+        self.transaction(|tx| {
+            let stored: Option<String> = tx
+                .query_row("SELECT started_at FROM run WHERE run = ?", [record.run], |row| {
+                    row.get(0)
+                })
+                .optional()?;
+            if let Some(started_at) = stored {
+                return Ok(Err(StoreError::DuplicateRun { path, run: record.run, started_at }));
+            }
+            insert_scalars(tx, record, invocation, &variants, &facts)?;
+            insert_samples(tx, record)?;
+            insert_counters(tx, record)?;
+            insert_cpus(tx, record)?;
+            insert_overhead(tx, record)?;
+            insert_warnings(tx, record, &warnings)?;
+            Ok(Ok(()))
+        })?
+    }
+
+    /// Records what sender and receiver reach without a DUT.
+    ///
+    /// # Errors
+    /// When the store can't be written.
+    pub fn insert_calibration(&mut self, calibration: &Calibration) -> Result<(), StoreError> {
+        self.transaction(|tx| {
+            tx.execute(
+                "INSERT INTO calibration (testbed, family, frame_size, measured_at)
+                 VALUES (?, ?, ?, ?)",
+                params![
+                    calibration.testbed,
+                    calibration.family,
+                    calibration.frame_size,
+                    calibration.measured_at
+                ],
+            )?;
+            let id = tx.last_insert_rowid();
+            let mut insert = tx.prepare(
+                "INSERT INTO calibration_trial (calibration, position, rate_pps) VALUES (?, ?, ?)",
+            )?;
+            for (position, rate_pps) in calibration.rates_pps.iter().enumerate() {
+                insert.execute(params![id, position as i64, rate_pps])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Runs `work` in one transaction that takes the write lock at once
+    /// (`BEGIN IMMEDIATE`), so that it can't fail half-way for want of it.
+    /// Anything but success undoes it.
+    fn transaction<T>(
+        &mut self,
+        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let path = &self.path;
+        self.connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .and_then(|tx| {
+                let value = work(&tx)?;
+                tx.commit()?;
+                Ok(value)
+            })
+            .map_err(|source| StoreError::of(path, source))
+    }
+
+    /// JSON text of `value` that is known to read back: JSON has no NaN and no
+    /// infinity, and what can't be read must not be written.
+    fn to_json<T: Serialize + DeserializeOwned>(
+        &self,
+        what: &str,
+        value: &T,
+    ) -> Result<String, StoreError> {
+        serde_json::to_string(value)
+            .and_then(|text| serde_json::from_str::<T>(&text).map(|_| text))
+            .map_err(|source| StoreError::Value {
+                path: self.path.clone(),
+                what: what.to_owned(),
+                source,
+            })
+    }
+}
+
+/// Stores an unsigned counter bit by bit in SQLite's signed integer.
+fn bits(value: u64) -> i64 {
+    value.cast_signed()
+}
+
+fn insert_scalars(
+    tx: &Transaction<'_>,
+    record: &RunRecord,
+    invocation: i64,
+    variants: &str,
+    facts: &str,
+) -> rusqlite::Result<()> {
+    let trial = &record.trial;
+    tx.execute(
+        "INSERT INTO run (run, invocation, block, variants, run_id, started_at, window_ns, intended,
+         window_offered, window_forwarded, total_offered, total_forwarded, foreign_packets,
+         unstamped, flows_seen, drain_ns, facts)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        params![
+            record.run,
+            invocation,
+            record.block,
+            variants,
+            record.run_id,
+            record.started_at,
+            bits(trial.window_ns),
+            trial.intended.map(bits),
+            bits(trial.window.offered),
+            bits(trial.window.forwarded),
+            bits(trial.total.offered),
+            bits(trial.total.forwarded),
+            bits(trial.foreign),
+            bits(trial.unstamped),
+            trial.flows_seen,
+            bits(trial.drain_ns),
+            facts,
+        ],
+    )?;
+    Ok(())
+}
+
+fn insert_samples(tx: &Transaction<'_>, record: &RunRecord) -> rusqlite::Result<()> {
+    let mut insert = tx.prepare_cached(
+        "INSERT INTO sample (run, position, at_ns, duration_ns, offered, forwarded, stolen_ns,
+         variant, slice, valid) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    )?;
+    for (position, sample) in record.trial.samples.iter().enumerate() {
+        insert.execute(params![
+            record.run,
+            position as i64,
+            bits(sample.at_ns),
+            bits(sample.duration_ns),
+            bits(sample.offered),
+            bits(sample.forwarded),
+            bits(sample.stolen_ns),
+            sample.variant as i64,
+            sample.slice,
+            sample.valid,
+        ])?;
+    }
+    Ok(())
+}
+
+fn insert_counters(tx: &Transaction<'_>, record: &RunRecord) -> rusqlite::Result<()> {
+    let mut insert = tx.prepare_cached(
+        "INSERT INTO counter (run, position, name, before, after) VALUES (?, ?, ?, ?, ?)",
+    )?;
+    for (position, counter) in record.trial.counters.iter().enumerate() {
+        let (before, after) = (bits(counter.before), bits(counter.after));
+        insert.execute(params![record.run, position as i64, counter.name, before, after])?;
+    }
+    Ok(())
+}
+
+fn insert_cpus(tx: &Transaction<'_>, record: &RunRecord) -> rusqlite::Result<()> {
+    let mut insert = tx.prepare_cached(
+        "INSERT INTO cpu (run, position, cpu, role, user_ns, system_ns, softirq_ns, idle_ns,
+         stolen_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    )?;
+    for (position, cpu) in record.trial.cpus.iter().enumerate() {
+        insert.execute(params![
+            record.run,
+            position as i64,
+            cpu.cpu,
+            cpu.role,
+            bits(cpu.user_ns),
+            bits(cpu.system_ns),
+            bits(cpu.softirq_ns),
+            bits(cpu.idle_ns),
+            bits(cpu.stolen_ns),
+        ])?;
+    }
+    Ok(())
+}
+
+fn insert_overhead(tx: &Transaction<'_>, record: &RunRecord) -> rusqlite::Result<()> {
+    let mut insert = tx.prepare_cached(
+        "INSERT INTO overhead (run, position, step, duration_ns) VALUES (?, ?, ?, ?)",
+    )?;
+    for (position, (step, duration_ns)) in record.overhead_ns.iter().enumerate() {
+        insert.execute(params![record.run, position as i64, step, bits(*duration_ns)])?;
+    }
+    Ok(())
+}
+
+fn insert_warnings(
+    tx: &Transaction<'_>,
+    record: &RunRecord,
+    json: &[String],
+) -> rusqlite::Result<()> {
+    let mut insert =
+        tx.prepare_cached("INSERT INTO warning (run, position, kind, json) VALUES (?, ?, ?, ?)")?;
+    for (position, (warning, json)) in record.warnings.iter().zip(json).enumerate() {
+        insert.execute(params![record.run, position as i64, kind_of(warning), json])?;
+    }
+    Ok(())
+}
+
+/// The warning's kind as its JSON names it.
+pub(crate) fn kind_of(warning: &Warning) -> String {
+    serde_json::to_value(warning)
+        .ok()
+        .and_then(|value| value.get("kind")?.as_str().map(str::to_owned))
+        .unwrap_or_default()
+}

@@ -1,0 +1,217 @@
+//! Figures compared with golden files (`tests/golden/figure`). `UPDATE=1`
+//! writes them anew; `KEEP_PNG=DIR` keeps the pictures to be looked at.
+
+use fwdlab_model::units::FrameSize;
+use fwdlab_results::figure::{Chart, Point, Series, Strip, XAxis, png};
+use std::path::Path;
+
+fn point(median_pps: f64, spread: f64) -> Option<Point> {
+    Some(Point {
+        median_pps,
+        min_pps: median_pps * (1.0 - spread),
+        max_pps: median_pps * (1.0 + 0.6 * spread),
+    })
+}
+
+fn series(name: &str, medians: &[f64], spread: f64) -> Series {
+    let points = medians.iter().map(|&median| point(median, spread)).collect();
+    Series { name: name.into(), points }
+}
+
+fn categories(labels: &[&str]) -> XAxis {
+    XAxis::Categories(labels.iter().map(|label| label.to_string()).collect())
+}
+
+fn numbers(levels: &[u32]) -> XAxis {
+    XAxis::Numbers(levels.iter().map(|&n| (f64::from(n), n.to_string())).collect())
+}
+
+fn chart(title: &str, x_label: &str, x: XAxis, series: Vec<Series>) -> Chart {
+    Chart {
+        title: title.into(),
+        x_label: x_label.into(),
+        x,
+        series,
+        frame_size: Some(FrameSize(64)),
+        ceiling_pps: None,
+        footnote: None,
+    }
+}
+
+fn check(name: &str, svg: &str) {
+    let png = png::render(svg, 1.0).unwrap();
+    assert!(png.len() > 4000, "{name} is blank: {} bytes", png.len());
+    if let Some(folder) = std::env::var_os("KEEP_PNG") {
+        std::fs::write(Path::new(&folder).join(format!("{name}.png")), &png).unwrap();
+    }
+    let golden =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/figure/{name}.svg"));
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::create_dir_all(golden.parent().unwrap()).unwrap();
+        std::fs::write(&golden, svg).unwrap();
+        return;
+    }
+    let expected = std::fs::read_to_string(&golden)
+        .unwrap_or_else(|error| panic!("{}: {error}; UPDATE=1 writes it", golden.display()));
+    assert!(svg == expected, "{name} has changed; UPDATE=1 accepts it");
+}
+
+#[test]
+fn numeric_levels() {
+    let queues = numbers(&[1, 2, 3, 4, 5, 6, 7, 8]);
+    let rates = [0.74e6, 1.45e6, 2.19e6, 2.86e6, 3.52e6, 4.11e6, 4.4e6, 4.62e6];
+    let mut chart = chart(
+        "Impact of queue number on forwarding performance",
+        "queues",
+        queues,
+        vec![series("inet", &rates, 0.04)],
+    );
+    chart.footnote = Some("netns testbed: virtual, not comparable with hardware".into());
+    chart.ceiling_pps = Some(5.1e6);
+    check("numeric", &chart.render());
+}
+
+#[test]
+fn several_lines_over_powers_of_ten() {
+    let routes = numbers(&[2, 1000, 100_000, 1_000_000]);
+    let chart = chart(
+        "Forwarding by number of routes",
+        "routes",
+        routes,
+        vec![
+            series("inet", &[3.45e6, 3.4e6, 3.3e6, 3.03e6], 0.03),
+            series("inet6", &[3.1e6, 3.0e6, 2.8e6, 2.2e6], 0.05),
+            Series {
+                name: "inet6, stateful".into(),
+                points: vec![point(2.2e6, 0.02), None, point(1.9e6, 0.03), point(1.5e6, 0.1)],
+            },
+        ],
+    );
+    check("lines", &chart.render());
+}
+
+#[test]
+fn grouped_bars() {
+    let chart = chart(
+        "Impact of firewalls on forwarding performance",
+        "firewall",
+        categories(&["none", "stateless", "stateful"]),
+        vec![
+            series("inet", &[3.4e6, 3.13e6, 2.24e6], 0.03),
+            series("inet6", &[2.9e6, 2.71e6, 1.92e6], 0.06),
+        ],
+    );
+    check("grouped", &chart.render());
+}
+
+#[test]
+fn long_labels() {
+    let names: Vec<String> = (1..=12)
+        .map(|i| {
+            let firewall = ["none", "stateless", "stateful", "rules:100"][i % 4];
+            format!("{firewall}, net.ipv4.ip_early_demux={}, {} queues", i % 2, i)
+        })
+        .collect();
+    let labels: Vec<&str> = names.iter().map(String::as_str).collect();
+    let rates: Vec<f64> = (1..=12).map(|i| 3.4e6 - 0.21e6 * f64::from(i)).collect();
+    let mut chart = chart(
+        "Twelve variants <of> \"everything\" & more, with a title so long that it can't stand on one line of the figure",
+        "variant",
+        categories(&labels),
+        vec![series("", &rates, 0.08)],
+    );
+    chart.ceiling_pps = Some(13.7e6);
+    chart.footnote = Some("SIMULATED".into());
+    check("long-labels", &chart.render());
+}
+
+#[test]
+fn labels_that_wrap() {
+    let chart = chart(
+        "Six variants",
+        "variant",
+        categories(&[
+            "none, inet",
+            "none, inet6",
+            "stateless, inet",
+            "stateless, inet6",
+            "stateful, inet",
+            "stateful, inet6",
+        ]),
+        vec![series("", &[3.4e6, 2.9e6, 3.1e6, 2.7e6, 2.2e6, 1.9e6], 0.05)],
+    );
+    check("wrapped", &chart.render());
+}
+
+#[test]
+fn one_bar_alone() {
+    let mut one = chart("One variant", "", categories(&["all"]), vec![series("", &[1.488e6], 0.0)]);
+    one.frame_size = None;
+    check("one", &one.render());
+}
+
+#[test]
+fn nothing_forwarded_and_nothing_measured() {
+    let rates = vec![
+        series("broken", &[0.0, 0.0, 0.0], 0.0),
+        Series { name: "missing".into(), points: vec![None, None, None] },
+    ];
+    check("zero", &chart("No packets", "level", categories(&["a", "b", "c"]), rates).render());
+}
+
+#[test]
+fn rates_of_many_magnitudes() {
+    let rates = vec![series("", &[12.0, 4.5e3, 0.9e6, 37.7e6, 148.8e6], 0.3)];
+    let levels = categories(&["ping", "user space", "AF_PACKET", "XDP", "line rate of 100G"]);
+    check("magnitudes", &chart("From 12 pps to 149 Mpps", "sender", levels, rates).render());
+}
+
+#[test]
+fn many_categories_and_series() {
+    let names: Vec<String> = (1..=60).map(|i| format!("revision r{}", 287_000 + 137 * i)).collect();
+    let labels: Vec<&str> = names.iter().map(String::as_str).collect();
+    let rates: Vec<f64> = (0..60).map(|i| 1.4e6 + 1e4 * f64::from(i % 7)).collect();
+    let one = vec![series("", &rates, 0.02)];
+    check("many", &chart("Sixty revisions", "revision", categories(&labels), one).render());
+
+    let ten: Vec<Series> = (1..=10)
+        .map(|i| series(&format!("series number {i}"), &[1e6 + 1e5 * f64::from(i); 3], 0.1))
+        .collect();
+    check("ten", &chart("Ten series", "level", categories(&["a", "b", "c"]), ten).render());
+}
+
+#[test]
+fn runs_in_their_order() {
+    let variants = vec!["1 queue".into(), "2 queues".into(), "4 queues".into()];
+    let mut runs = Vec::new();
+    for block in 0..8u32 {
+        for slot in 0..3u32 {
+            let variant = ((block + 2 * slot) % 3) as usize;
+            let drift = 1.0 - 0.004 * f64::from(3 * block + slot);
+            runs.push((block, variant, drift * [1.7e6, 1.6e6, 1.45e6][variant]));
+        }
+    }
+    check("runs", &Strip::of_runs("Runs in their order", variants, &runs).render());
+}
+
+#[test]
+fn one_stream_switched_live() {
+    let samples: Vec<(f64, usize, f64)> = (0..360)
+        .map(|i| {
+            let variant = [0, 1, 1, 0][i / 15 % 4];
+            let ripple = 1.0 + 0.01 * f64::from((i * 7919 % 13) as u32) - 0.06;
+            (i as f64 * 0.016, variant, ripple * [2.45e6, 2.2e6][variant])
+        })
+        .collect();
+    let variants = vec!["firewall none".into(), "firewall stateful".into()];
+    check("stream", &Strip::of_stream("One stream, switched live", variants, &samples).render());
+}
+
+#[test]
+fn pictures_scale() {
+    let svg = Strip::of_runs("Empty", Vec::new(), &[]).render();
+    let png = png::render(&svg, 2.0).unwrap();
+    // Width and height of the IHDR chunk.
+    let side = |at: usize| u32::from_be_bytes([png[at], png[at + 1], png[at + 2], png[at + 3]]);
+    assert_eq!((side(16), side(20)), (1800, 1120));
+}

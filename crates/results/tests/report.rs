@@ -1,0 +1,367 @@
+//! Reports: goldens of the text, and what must hold for every store.
+
+mod support;
+
+use fwdlab_model::settings::TestbedKind;
+use fwdlab_model::units::FrameSize;
+use fwdlab_model::{Plan, Warning};
+use fwdlab_results::report::analysis::{ComparedFigure, Outcome};
+use fwdlab_results::report::{
+    Analysis, ReportError, ReportFile, files, show_json, summary_text, write,
+};
+use fwdlab_results::stats::Verdict;
+use fwdlab_results::store::Store;
+use proptest::prelude::*;
+use std::path::{Path, PathBuf};
+use support::{
+    alternation_plan, family, fill, firewall, full_store, plan, queues, record, store, truth,
+};
+
+/// Firewalls in both address families, each family with a baseline of its own.
+fn netns_plan() -> Plan {
+    plan(TestbedKind::Netns, vec![firewall(), family()], vec![Some(0), None], 5)
+}
+
+fn report(store: &Store) -> Vec<ReportFile> {
+    let contents = store.contents().unwrap();
+    files(&contents, &Analysis::of(&contents)).unwrap()
+}
+
+fn file(files: &[ReportFile], name: &str) -> String {
+    let file = files.iter().find(|file| file.name == name).unwrap_or_else(|| panic!("no {name}"));
+    String::from_utf8(file.bytes.clone()).unwrap()
+}
+
+/// Compares with `tests/golden/report/<name>`; `UPDATE=1` writes it instead.
+fn golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/report").join(name);
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("{}: {error}; UPDATE=1 makes it", path.display()));
+    for (number, (ours, theirs)) in text.lines().zip(expected.lines()).enumerate() {
+        assert_eq!(ours, theirs, "{name}, line {}", number + 1);
+    }
+    assert_eq!(text.lines().count(), expected.lines().count(), "{name}: number of lines");
+}
+
+#[test]
+fn blocks_on_namespaces() {
+    let files = report(&full_store(&netns_plan()));
+    golden("netns.README.md", &file(&files, "README.md"));
+    golden("netns.results.json", &file(&files, "results.json"));
+    golden("netns.runs.csv", &file(&files, "runs.csv"));
+    golden("netns.gnuplot.data", &file(&files, "gnuplot.data"));
+    golden("netns.environment.json", &file(&files, "environment.json"));
+    golden("netns.stateful-inet6.pps", &file(&files, "stateful-inet6.pps"));
+}
+
+#[test]
+fn streams_that_alternate() {
+    let files = report(&full_store(&alternation_plan(TestbedKind::Netns, 4)));
+    golden("alternation.README.md", &file(&files, "README.md"));
+}
+
+#[test]
+fn an_unfinished_simulation() {
+    let plan = plan(TestbedKind::Sim, vec![queues()], vec![Some(0)], 3);
+    let files = report(&store(&plan, 0..5));
+    golden("sim.README.md", &file(&files, "README.md"));
+}
+
+#[test]
+fn the_terminal() {
+    let analysis = Analysis::of_store(&full_store(&netns_plan())).unwrap();
+    for width in [40, 100] {
+        let text = summary_text(&analysis, width);
+        let longest = text.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(longest <= width, "{longest} columns in:\n{text}");
+        golden(&format!("netns.summary.{width}.txt"), &text);
+    }
+}
+
+#[test]
+fn the_same_store_gives_the_same_bytes() {
+    let directory = tempfile::tempdir().unwrap();
+    let plan = netns_plan();
+    let path = directory.path().join("run.sqlite");
+    fill(&mut Store::open(&path).unwrap(), &plan, (0..30).rev());
+    let mut reports = Vec::new();
+    for name in ["first", "second"] {
+        let report = directory.path().join(name);
+        let store = Store::open_read_only(&path).unwrap();
+        write(&store, &report).unwrap();
+        // Again over what is there.
+        write(&store, &report).unwrap();
+        reports.push(read_all(&report));
+    }
+    assert_eq!(reports[0], reports[1]);
+    let names: Vec<&str> = reports[0].iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "README.md",
+            "environment.json",
+            "gnuplot.data",
+            "graph.png",
+            "graph.svg",
+            "index.html",
+            "none-inet.pps",
+            "none-inet6.pps",
+            "results.json",
+            "runs.csv",
+            "stateful-inet.pps",
+            "stateful-inet6.pps",
+            "stateless-inet.pps",
+            "stateless-inet6.pps",
+        ]
+    );
+}
+
+#[test]
+fn the_right_figure_is_compared() {
+    let on = |kind| plan(kind, vec![firewall()], vec![Some(0)], 3);
+    let netns = Analysis::of_store(&full_store(&on(TestbedKind::Netns))).unwrap();
+    assert_eq!(netns.figure, ComparedFigure::P90);
+    assert_eq!(netns.variants[0].values, netns.variants[0].p90s);
+    let sim = Analysis::of_store(&full_store(&on(TestbedKind::Sim))).unwrap();
+    assert_eq!(sim.figure, ComparedFigure::Mean);
+    assert_eq!(sim.variants[0].values, sim.variants[0].means);
+    let run = &record(&on(TestbedKind::Sim), sim.runs[0].run);
+    let mean = run.trial.window.forwarded as f64 / 2.0;
+    assert_eq!(sim.runs[0].mean_pps, Some(mean));
+}
+
+#[test]
+fn alternation_compares_slices_and_says_for_what() {
+    let plan = alternation_plan(TestbedKind::Netns, 4);
+    let mut store = store(&plan, []);
+    for run in 0..4 {
+        let mut record = record(&plan, run);
+        // What isn't valid must not count.
+        for sample in record.trial.samples.iter_mut().filter(|sample| !sample.valid) {
+            sample.forwarded = 1_000_000_000;
+        }
+        store.insert_run(&record).unwrap();
+    }
+    let analysis = Analysis::of_store(&store).unwrap();
+    assert_eq!(analysis.figure, ComparedFigure::Slices);
+    assert_eq!(analysis.variants[1].values.len(), 4, "one figure per stream");
+    let Outcome::Compared(answer) = &analysis.comparisons[0].outcome else {
+        panic!("{:?}", analysis.comparisons)
+    };
+    let comparison = &answer.comparison;
+    assert_eq!((comparison.method, comparison.blocks), ("alternation", 4));
+    assert!((comparison.ratio / 0.95 - 1.0).abs() < 0.02, "{comparison:?}");
+}
+
+#[test]
+fn verdicts_find_the_fabricated_truth() {
+    let plan = netns_plan();
+    let analysis = Analysis::of_store(&full_store(&plan)).unwrap();
+    assert_eq!(analysis.comparisons.len(), 4, "two firewalls in two families");
+    for compared in &analysis.comparisons {
+        let Outcome::Compared(answer) = &compared.outcome else { panic!("{compared:?}") };
+        let comparison = &answer.comparison;
+        let ratio =
+            truth(&plan.variants[compared.variant]) / truth(&plan.variants[compared.baseline]);
+        assert!((comparison.ratio / ratio - 1.0).abs() < 0.02, "{compared:?}");
+        assert_eq!(comparison.family, 4);
+        assert_eq!(answer.verdict, Verdict::Worse);
+    }
+}
+
+#[test]
+fn blocks_hold_seven_sets_and_their_reference() {
+    let mut many = queues();
+    many.levels = (1..=9)
+        .map(|n| {
+            let mut level = many.levels[0].clone();
+            level.label = n.to_string();
+            level
+        })
+        .collect();
+    let plan = plan(TestbedKind::Netns, vec![many], vec![Some(0)], 3);
+    let analysis = Analysis::of_store(&full_store(&plan)).unwrap();
+    let files: Vec<Vec<String>> = analysis.ministat.iter().map(|b| b.files.clone()).collect();
+    let names = |levels: &[u32]| levels.iter().map(|n| format!("{n}.pps")).collect::<Vec<_>>();
+    assert_eq!(files, [names(&[1, 2, 3, 4, 5, 6, 7]), names(&[1, 8, 9])]);
+    assert_eq!(analysis.ministat[1].title, "queues, part 2 of 2");
+}
+
+#[test]
+fn no_block_compares_with_anything_but_its_reference() {
+    let plan = plan(TestbedKind::Netns, vec![firewall()], vec![Some(0)], 3);
+    let lacking = plan.runs.iter().find(|run| run.variants == [0]).unwrap().index;
+    let analysis = Analysis::of_store(&store(&plan, (0..9).filter(|&i| i != lacking))).unwrap();
+    assert_eq!(analysis.ministat[0].text, "");
+    assert_eq!(analysis.ministat[0].notes, ["fewer runs than the 3 of ministat: none (2)"]);
+}
+
+#[test]
+fn each_factor_is_compared_within_the_levels_of_the_others() {
+    let plan = plan(TestbedKind::Netns, vec![firewall(), family()], vec![Some(0), Some(0)], 3);
+    let analysis = Analysis::of_store(&full_store(&plan)).unwrap();
+    let titles: Vec<&str> = analysis.ministat.iter().map(|block| block.title.as_str()).collect();
+    assert_eq!(
+        titles,
+        [
+            "firewall (family = inet)",
+            "firewall (family = inet6)",
+            "family (firewall = none)",
+            "family (firewall = stateless)",
+            "family (firewall = stateful)",
+        ]
+    );
+}
+
+#[test]
+fn what_is_not_hardware_says_so_everywhere() {
+    for (kind, words) in [
+        (TestbedKind::Sim, "SIMULATED"),
+        (TestbedKind::Netns, "virtual testbed; not comparable with hardware"),
+    ] {
+        let store = full_store(&plan(kind, vec![firewall()], vec![Some(0)], 3));
+        let files = report(&store);
+        for name in ["README.md", "index.html", "results.json", "graph.svg"] {
+            assert!(file(&files, name).contains(words), "{name} doesn't say {words}");
+        }
+        assert!(summary_text(&Analysis::of_store(&store).unwrap(), 200).contains(words));
+    }
+}
+
+#[test]
+fn the_page_is_self_contained() {
+    let page = file(&report(&full_store(&netns_plan())), "index.html");
+    for outside in ["http-equiv", "<script", "<link", "src=", "@import", "url(http"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    assert!(page.contains("<svg"));
+    assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());
+}
+
+#[test]
+fn labels_can_not_become_markup() {
+    let mut factor = firewall();
+    factor.levels[1].label = "<script>alert(1)</script>|*x*".into();
+    let mut plan = plan(TestbedKind::Netns, vec![factor], vec![Some(0)], 3);
+    plan.title = "a <b> & \"c\" | d".into();
+    let files = report(&full_store(&plan));
+    assert!(!file(&files, "index.html").contains("<script"));
+    let readme = file(&files, "README.md");
+    let outside_code: String = readme.split("```").step_by(2).collect();
+    assert!(outside_code.contains("\\<script\\>") && !outside_code.contains("|*x*"), "{readme}");
+    assert!(files.iter().any(|file| file.name == "script-alert-1-script-x.pps"));
+    assert!(!file(&files, "graph.svg").contains("<script"));
+}
+
+#[test]
+fn warnings_travel_into_every_form() {
+    let plan = netns_plan();
+    let mut store = store(&plan, 1..30);
+    let mut doubtful = record(&plan, 0);
+    doubtful.warnings = vec![Warning::NotConserved { offered: 10, forwarded: 11 }];
+    store.insert_run(&doubtful).unwrap();
+    let analysis = Analysis::of_store(&store).unwrap();
+    assert!(analysis.has_fatal_warning());
+    assert_eq!(analysis.warnings[0].kind, "not-conserved", "what breaks trust comes first");
+    let contents = store.contents().unwrap();
+    let files = files(&contents, &analysis).unwrap();
+    for name in ["README.md", "index.html", "results.json"] {
+        assert!(file(&files, name).contains("11 packets arrived of 10 sent"), "{name}");
+    }
+    assert!(summary_text(&analysis, 72).contains("NOT TO BE TRUSTED"));
+    let json = show_json(&analysis);
+    let variant = doubtful.variants[0];
+    assert_eq!(json["variants"][variant]["warnings"][0]["kind"], "not-conserved");
+}
+
+#[test]
+fn json_for_show_has_the_promised_shape() {
+    let analysis = Analysis::of_store(&full_store(&netns_plan())).unwrap();
+    let json = show_json(&analysis);
+    let variants = json["variants"].as_array().unwrap();
+    assert_eq!(variants.len(), 6);
+    let keys: Vec<&String> = variants[0].as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["label", "max", "median", "min", "settings", "values", "warnings"]);
+    assert_eq!(variants[3]["settings"]["firewall"], "stateless");
+    assert_eq!(variants[3]["settings"]["family"], "inet6");
+    assert_eq!(variants[0]["values"].as_array().unwrap().len(), 5);
+    let median = variants[0]["median"].as_f64().unwrap();
+    assert!((0.9e6..1.1e6).contains(&median), "{median} is packets per second");
+}
+
+#[test]
+fn a_store_without_runs_has_a_report_too() {
+    let plan = netns_plan();
+    let store = store(&plan, []);
+    let files = report(&store);
+    assert!(file(&files, "README.md").contains("0 of 30 runs"));
+    let json = show_json(&Analysis::of_store(&store).unwrap());
+    assert!(json["variants"][0]["median"].is_null());
+    assert!(!files.iter().any(|file| file.name.ends_with(".pps")));
+}
+
+#[test]
+fn runs_without_valid_samples_are_left_out_aloud() {
+    let plan = plan(TestbedKind::Netns, vec![firewall()], vec![Some(0)], 3);
+    let mut store = store(&plan, 1..9);
+    let mut empty = record(&plan, 0);
+    empty.trial.samples.clear();
+    store.insert_run(&empty).unwrap();
+    let analysis = Analysis::of_store(&store).unwrap();
+    assert_eq!(analysis.variants[empty.variants[0]].values.len(), 2);
+    assert!(analysis.notes.iter().any(|note| note.contains("run 0")), "{:?}", analysis.notes);
+}
+
+#[test]
+fn a_setting_that_varies_shows_all_its_values() {
+    let mut plan = plan(TestbedKind::Netns, vec![queues()], vec![Some(0)], 2);
+    for variant in &mut plan.variants {
+        variant.settings.traffic.frame_size = FrameSize(128);
+    }
+    let setup = Analysis::of_store(&full_store(&plan)).unwrap().setup.join("\n");
+    assert!(setup.contains("1, 2, 4 and 8 (varied)"), "{setup}");
+    assert!(setup.contains("128 bytes") && !setup.contains("128 bytes (varied)"), "{setup}");
+    assert!(setup.contains("2000 (20 x 100)") && setup.contains("7.00 Mpps offered"), "{setup}");
+}
+
+#[test]
+fn a_directory_that_can_not_be_written_is_named() {
+    let store = full_store(&plan(TestbedKind::Netns, vec![firewall()], vec![Some(0)], 3));
+    let error = write(&store, Path::new("/proc/self/report")).unwrap_err();
+    assert!(matches!(error, ReportError::Write { .. }), "{error}");
+    assert!(error.to_string().contains("/proc/self/report"), "{error}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Whatever part of an experiment is recorded, there is a report.
+    #[test]
+    fn any_part_of_an_experiment_has_a_report(recorded in prop::collection::vec(any::<bool>(), 30)) {
+        let plan = netns_plan();
+        let which = (0..30).filter(|&i| recorded[i as usize]);
+        let contents = store(&plan, which).contents().unwrap();
+        let analysis = Analysis::of(&contents);
+        let counted: usize = analysis.variants.iter().map(|v| v.values.len()).sum();
+        prop_assert_eq!(counted, contents.runs.len());
+        prop_assert!(!summary_text(&analysis, 40).is_empty());
+        prop_assert!(show_json(&analysis)["variants"].as_array().unwrap().len() == 6);
+    }
+}
+
+fn read_all(directory: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut all: Vec<(String, Vec<u8>)> = std::fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path: PathBuf| {
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            (name, std::fs::read(path).unwrap())
+        })
+        .collect();
+    all.sort();
+    all
+}

@@ -1,0 +1,377 @@
+//! Fabricates plans and records: small, seeded, the same on every machine.
+//!
+//! The plan is built by hand, so that these tests depend on the store and the
+//! report alone. The numbers follow a law of their own (capacity by variant,
+//! normal noise between runs, jitter within), never a clock.
+
+#![allow(dead_code, reason = "each test binary uses a part")]
+
+use fwdlab_model::plan::{Change, Compare, Design, Factor, Figure, Level, Trial};
+use fwdlab_model::record::{Counter, Counts, CpuTime, Environment, Sample, TrialRecord};
+use fwdlab_model::settings::{
+    Arrangement, DutKind, DutSettings, Engine, Family, Firewall, Flows, Napi, Rate, SimSettings,
+    TestbedKind, TestbedSettings, TrafficSettings,
+};
+use fwdlab_model::units::FrameSize;
+use fwdlab_model::{Calibration, Plan, PlannedRun, RunRecord, Settings, Variant, Warning};
+use fwdlab_results::store::{Invocation, Store};
+use std::collections::BTreeMap;
+
+/// Splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
+/// generators", 2014).
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+    pub(crate) fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+    /// Nearly normal, exact arithmetic: the sum of twelve uniforms.
+    pub(crate) fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
+    }
+}
+
+/// Settings of the base.
+pub(crate) fn base(kind: TestbedKind) -> Settings {
+    Settings {
+        testbed: TestbedSettings {
+            kind,
+            arrangement: Arrangement::Open,
+            senders: 1,
+            engine: Engine::Auto,
+            sim: SimSettings {
+                capacity_pps: 1e6,
+                noise: 0.01,
+                drift: 0.0,
+                phi: 0.9,
+                jitter: 0.02,
+                loss: 0.0,
+                ceiling_pps: 4e6,
+                effect: BTreeMap::new(),
+                realtime: false,
+            },
+        },
+        dut: DutSettings {
+            kind: DutKind::Linux,
+            routes: 2,
+            firewall: Firewall::None,
+            icmp_redirect: false,
+            offloads: false,
+            queues: 1,
+            bind_queues: false,
+            napi: Napi::Auto,
+            rps: String::new(),
+            sysctl: BTreeMap::from([("net.ipv4.ip_early_demux".to_owned(), "0".to_owned())]),
+        },
+        traffic: TrafficSettings {
+            family: Family::Inet,
+            frame_size: FrameSize(64),
+            flows: Flows { sources: 20, destinations: 100 },
+            rate: Rate::Max,
+            timestamps: false,
+        },
+    }
+}
+
+/// What varies in the fabricated experiments.
+pub(crate) fn firewall() -> Factor {
+    let level = |label: &str| Level {
+        label: label.to_owned(),
+        number: None,
+        changes: vec![Change { setting: "firewall".into(), value: label.into(), live: true }],
+    };
+    Factor {
+        name: "firewall".into(),
+        levels: vec![level("none"), level("stateless"), level("stateful")],
+    }
+}
+
+/// Queues, a factor of numbers.
+pub(crate) fn queues() -> Factor {
+    let level = |n: u16| Level {
+        label: n.to_string(),
+        number: Some(f64::from(n)),
+        changes: vec![Change { setting: "queues".into(), value: n.to_string(), live: false }],
+    };
+    Factor { name: "queues".into(), levels: [1, 2, 4, 8].map(level).to_vec() }
+}
+
+/// Address family.
+pub(crate) fn family() -> Factor {
+    let level = |label: &str| Level {
+        label: label.to_owned(),
+        number: None,
+        changes: vec![Change { setting: "family".into(), value: label.into(), live: true }],
+    };
+    Factor { name: "family".into(), levels: vec![level("inet"), level("inet6")] }
+}
+
+/// A plan of randomised blocks; `baseline[i]` as in [`Compare::baseline`].
+pub(crate) fn plan(
+    kind: TestbedKind,
+    factors: Vec<Factor>,
+    baseline: Vec<Option<usize>>,
+    blocks: u32,
+) -> Plan {
+    let base = base(kind);
+    let variants = variants(&factors, &base);
+    let mut random = Random(1);
+    let mut runs = Vec::new();
+    for block in 0..blocks {
+        let mut order: Vec<usize> = (0..variants.len()).collect();
+        for i in (1..order.len()).rev() {
+            order.swap(i, (random.next() % (i as u64 + 1)) as usize);
+        }
+        for variant in order {
+            runs.push(PlannedRun { index: runs.len() as u32, block, variants: vec![variant] });
+        }
+    }
+    let design = Design { blocks, seed: 1, alternate_ns: None, settle_ns: 0 };
+    assemble(factors, variants, runs, base, design, baseline)
+}
+
+/// A plan of alternation streams over one factor: A B B A.
+pub(crate) fn alternation_plan(kind: TestbedKind, streams: u32) -> Plan {
+    let base = base(kind);
+    let mut factor = firewall();
+    factor.levels.truncate(2);
+    let factors = vec![factor];
+    let variants = variants(&factors, &base);
+    let runs = (0..streams)
+        .map(|index| PlannedRun { index, block: index, variants: vec![0, 1, 1, 0] })
+        .collect();
+    let design =
+        Design { blocks: streams, seed: 1, alternate_ns: Some(250_000_000), settle_ns: 50_000_000 };
+    let mut plan = assemble(factors, variants, runs, base, design, vec![Some(0)]);
+    plan.trial.duration_ns = 4_000_000_000;
+    plan
+}
+
+fn assemble(
+    factors: Vec<Factor>,
+    variants: Vec<Variant>,
+    runs: Vec<PlannedRun>,
+    base: Settings,
+    design: Design,
+    baseline: Vec<Option<usize>>,
+) -> Plan {
+    let mut plan = Plan {
+        name: "fabricated".into(),
+        title: "Impact of the firewall on forwarding performance".into(),
+        version: 1,
+        factors,
+        variants,
+        runs,
+        trial: Trial {
+            warmup_ns: 500_000_000,
+            duration_ns: 2_000_000_000,
+            drain_ns: 1_000_000_000,
+            interval_ns: 100_000_000,
+            slice_ns: 50_000_000,
+        },
+        design,
+        compare: Compare { baseline, confidence: 95.0, margin: 0.02, figure: Figure::Auto },
+        base,
+        notes: Vec::new(),
+        hash: String::new(),
+    };
+    let text = serde_json::to_string(&plan).expect("a plan is JSON");
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    plan.hash = format!("{hash:016x}");
+    plan
+}
+
+fn variants(factors: &[Factor], base: &Settings) -> Vec<Variant> {
+    let mut combinations: Vec<Vec<usize>> = vec![Vec::new()];
+    for factor in factors {
+        combinations = combinations
+            .iter()
+            .flat_map(|levels| {
+                (0..factor.levels.len()).map(move |level| [levels.as_slice(), &[level]].concat())
+            })
+            .collect();
+    }
+    combinations
+        .into_iter()
+        .enumerate()
+        .map(|(index, levels)| {
+            let labels: Vec<&str> =
+                levels.iter().zip(factors).map(|(&l, f)| f.levels[l].label.as_str()).collect();
+            let mut settings = base.clone();
+            for (label, factor) in labels.iter().zip(factors) {
+                match (factor.name.as_str(), *label) {
+                    ("firewall", "stateless") => settings.dut.firewall = Firewall::Stateless,
+                    ("firewall", "stateful") => settings.dut.firewall = Firewall::Stateful,
+                    ("queues", n) => settings.dut.queues = n.parse().expect("a number"),
+                    ("family", "inet6") => settings.traffic.family = Family::Inet6,
+                    _ => {}
+                }
+            }
+            let label = if labels.is_empty() { "all".to_owned() } else { labels.join(", ") };
+            Variant { index, label, levels, settings }
+        })
+        .collect()
+}
+
+/// Capacity of a variant in packets per second: the fabricated truth.
+pub(crate) fn truth(variant: &Variant) -> f64 {
+    let firewall = match variant.settings.dut.firewall {
+        Firewall::Stateless => 0.95,
+        Firewall::Stateful => 0.80,
+        _ => 1.0,
+    };
+    let family = if variant.settings.traffic.family == Family::Inet6 { 0.9 } else { 1.0 };
+    1e6 * firewall * family * f64::from(variant.settings.dut.queues).powf(0.7)
+}
+
+/// The record of run `index` of `plan`: a function of both and nothing else.
+pub(crate) fn record(plan: &Plan, index: u32) -> RunRecord {
+    let planned = &plan.runs[index as usize];
+    let mut random = Random(u64::from(index).wrapping_mul(7919) + 17);
+    let noise = 1.0 + 0.01 * random.normal();
+    let slice_ns = plan.trial.slice_ns;
+    let count = plan.trial.duration_ns / slice_ns;
+    let per_slice = plan.design.alternate_ns.map(|ns| ns / slice_ns);
+    let samples: Vec<Sample> = (0..count)
+        .map(|i| {
+            let slice = per_slice.map_or(0, |n| i / n);
+            let variant = planned.variants[slice as usize % planned.variants.len()];
+            let settled = per_slice.is_none_or(|n| (i % n) * slice_ns >= plan.design.settle_ns);
+            let jitter = 1.0 + 0.02 * random.normal();
+            let pps = truth(&plan.variants[variant]) * noise * jitter;
+            let forwarded = (pps * slice_ns as f64 / 1e9) as u64;
+            Sample {
+                at_ns: i * slice_ns,
+                duration_ns: slice_ns,
+                offered: 350_000 + random.next() % 100,
+                forwarded,
+                stolen_ns: if i % 13 == 5 { 10_000_000 } else { 0 },
+                variant,
+                slice: slice as u32,
+                valid: settled,
+            }
+        })
+        .collect();
+    let window = Counts {
+        offered: samples.iter().map(|s| s.offered).sum(),
+        forwarded: samples.iter().map(|s| s.forwarded).sum(),
+    };
+    let total =
+        Counts { offered: window.offered + 3_500_000, forwarded: window.forwarded + 500_000 };
+    let received = Counter {
+        name: "d1 tx_packets".into(),
+        before: 1000 * u64::from(index),
+        after: 1000 * u64::from(index) + total.forwarded,
+    };
+    let mut warnings = Vec::new();
+    if index % 5 == 3 {
+        warnings.push(Warning::CpuContended { cpu: 1, stolen: 0.031 });
+    }
+    if index == 4 {
+        warnings.push(Warning::FlowsMissing { seen: 1999, sent: 2000 });
+    }
+    RunRecord {
+        run: index,
+        block: planned.block,
+        variants: planned.variants.clone(),
+        run_id: 0x0100_0000 + index,
+        started_at: format!("2024-03-05T10:{:02}:{:02}Z", index / 12, index % 12 * 5),
+        trial: TrialRecord {
+            window_ns: plan.trial.duration_ns,
+            intended: None,
+            window,
+            total,
+            foreign: 0,
+            unstamped: 3,
+            flows_seen: Some(2000),
+            drain_ns: 20_000_000,
+            samples,
+            counters: vec![received],
+            cpus: vec![
+                CpuTime {
+                    cpu: 0,
+                    role: "sender".into(),
+                    user_ns: 1_000_000,
+                    system_ns: 1_989_000_000,
+                    softirq_ns: 0,
+                    idle_ns: 0,
+                    stolen_ns: 10_000_000,
+                },
+                CpuTime {
+                    cpu: 1,
+                    role: "dut".into(),
+                    user_ns: 0,
+                    system_ns: 10_000_000,
+                    softirq_ns: 1_960_000_000,
+                    idle_ns: 0,
+                    stolen_ns: 30_000_000,
+                },
+            ],
+        },
+        facts: BTreeMap::from([
+            ("engine".to_owned(), "xdp".to_owned()),
+            ("napi".to_owned(), "threaded".to_owned()),
+        ]),
+        warnings,
+        overhead_ns: vec![("set up".into(), 120_000_000), ("configure".into(), 30_000_000)],
+    }
+}
+
+/// The invocation of the fabricated stores.
+pub(crate) fn invocation(kind: TestbedKind) -> Invocation {
+    let simulated = kind == TestbedKind::Sim;
+    let section = |pairs: &[(&str, &str)]| {
+        pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+    };
+    Invocation {
+        started_at: "2024-03-05T10:00:00Z".into(),
+        fwdlab_version: "0.1.0 (0123abcd)".into(),
+        testbed: if simulated { "sim" } else { "netns" }.into(),
+        testbed_reason: "the experiment asks for it".into(),
+        simulated,
+        environment: Environment(BTreeMap::from([
+            ("cpu".to_owned(), section(&[("model", "Example CPU @ 2.60GHz"), ("count", "2")])),
+            ("kernel".to_owned(), section(&[("release", "6.1.0"), ("cmdline", "quiet")])),
+        ])),
+    }
+}
+
+/// A store with a plan, an invocation, two calibrations and the runs of `which`.
+pub(crate) fn store(plan: &Plan, which: impl IntoIterator<Item = u32>) -> Store {
+    let mut store = Store::memory().expect("memory");
+    fill(&mut store, plan, which);
+    store
+}
+
+/// A store with all runs of the plan.
+pub(crate) fn full_store(plan: &Plan) -> Store {
+    store(plan, 0..plan.runs.len() as u32)
+}
+
+/// Adopts the plan, begins an invocation and records the runs of `which`.
+pub(crate) fn fill(store: &mut Store, plan: &Plan, which: impl IntoIterator<Item = u32>) {
+    store.adopt_plan(plan, "version = 1\n").expect("the plan is adopted");
+    store.begin_invocation(&invocation(plan.base.testbed.kind)).expect("an invocation begins");
+    for (family, frame_size) in [("inet", 64), ("inet6", 84)] {
+        let calibration = Calibration {
+            testbed: "netns, open, xdp, 1 sender".into(),
+            family: family.into(),
+            frame_size,
+            rates_pps: vec![7_100_000.25, 7_120_000.5, 7_090_000.125],
+            measured_at: "2024-03-05T10:00:01Z".into(),
+        };
+        store.insert_calibration(&calibration).expect("a calibration is kept");
+    }
+    for run in which {
+        store.insert_run(&record(plan, run)).expect("a run is kept");
+    }
+}
