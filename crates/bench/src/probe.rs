@@ -3,7 +3,7 @@
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
 use crate::journal::Journal;
-use crate::testbed::netns::{open_receiver, open_sender};
+use crate::testbed::traffic::{open_receiver, open_sender};
 use crate::testbed::wiring::Wiring;
 use fwdlab_model::settings::Engine;
 use fwdlab_packet::template::FlowRange;

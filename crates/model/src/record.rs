@@ -107,6 +107,9 @@ pub struct Counter {
     pub before: u64,
     /// Value after.
     pub after: u64,
+    /// What its increase must be, by our own counts; none when nothing follows
+    /// from them.
+    pub expected: Option<u64>,
 }
 
 impl Counter {

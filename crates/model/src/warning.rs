@@ -31,8 +31,10 @@ pub enum Warning {
     CpuContended {
         /// CPU number.
         cpu: u16,
-        /// Share of the window that was stolen, 0 to 1.
+        /// Share of the window that the hypervisor stole, 0 to 1.
         stolen: f64,
+        /// Share of the window that user programs ran on a CPU of the DUT, 0 to 1.
+        user: f64,
     },
     /// Packets of another run arrived.
     Foreign {
@@ -109,9 +111,12 @@ impl Warning {
                 "no steady state: the last third of the window ran at {:.1} % of the first",
                 100.0 * ratio
             ),
-            Warning::CpuContended { cpu, stolen } => {
-                format!("CPU {cpu} was taken away for {:.1} % of the window", 100.0 * stolen)
-            }
+            Warning::CpuContended { cpu, stolen, user } => format!(
+                "CPU {cpu} was taken away for {:.1} % of the window by the hypervisor and for \
+                 {:.1} % by other programs",
+                100.0 * stolen,
+                100.0 * user
+            ),
             Warning::Foreign { packets } => {
                 format!("{packets} packets of another run reached the receiver")
             }

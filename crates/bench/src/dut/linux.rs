@@ -8,6 +8,7 @@ use crate::journal::Journal;
 use fwdlab_model::settings::{Arrangement, Family, Firewall, Napi, Settings};
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::address::{Side, dut_address, peer_address};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -30,10 +31,10 @@ pub mod mac {
 
 /// The DUT: its namespace, and the machine for settings that no namespace has.
 pub struct LinuxDut<'a> {
-    /// The DUT's namespace.
-    pub host: &'a dyn Host,
-    /// Keeper of the machine's own settings.
-    pub journal: &'a Journal,
+    host: &'a dyn Host,
+    journal: &'a Journal,
+    /// Values that sysctls had before the first change, to switch back to.
+    found: RefCell<BTreeMap<String, String>>,
 }
 
 /// What configuring found out.
@@ -58,7 +59,13 @@ impl Findings {
     }
 }
 
-impl LinuxDut<'_> {
+impl<'a> LinuxDut<'a> {
+    /// A DUT in the namespace `host`; settings that no namespace has of its own
+    /// are changed through `journal`.
+    pub fn new(host: &'a dyn Host, journal: &'a Journal) -> LinuxDut<'a> {
+        LinuxDut { host, journal, found: RefCell::default() }
+    }
+
     /// Sets up interfaces, addresses, routes, neighbours, queues, firewall and
     /// sysctls, and reads everything back.
     ///
@@ -101,11 +108,12 @@ impl LinuxDut<'_> {
                 self.set_sysctl(name, value)?;
             }
         }
+        // What only the other level sets goes back to what was found.
         for name in from.dut.sysctl.keys().filter(|name| !to.dut.sysctl.contains_key(*name)) {
-            return Err(BenchError::Refused(format!(
-                "sysctl {name} is set in one level and not in the other: write its value into \
-                 both, so that switching back is possible"
-            )));
+            let found = self.found.borrow().get(name).cloned();
+            if let Some(value) = found {
+                self.set_sysctl(name, &value)?;
+            }
         }
         Ok(())
     }
@@ -375,14 +383,24 @@ impl LinuxDut<'_> {
     /// the journal, to be put back.
     fn set_sysctl(&self, name: &str, value: &str) -> Result<(), BenchError> {
         let path = sysctl_path(name);
-        if self.host.get(&path).is_ok() && path.starts_with("/proc/sys/net/") {
-            return self.host.put(&path, value);
+        let remember = |old: &str| {
+            self.found.borrow_mut().entry(name.to_owned()).or_insert_with(|| old.to_owned());
+        };
+        // Only `net` has values per namespace; all else is the machine's.
+        if path.starts_with("/proc/sys/net/")
+            && let Ok(old) = self.host.get(&path)
+        {
+            remember(&old);
+            if self.host.put(&path, value).is_ok() {
+                return Ok(());
+            }
         }
-        if LocalHost.get(&path).is_err() {
-            return Err(BenchError::Refused(format!(
-                "sysctl {name}: this kernel has none of that name (sysctl -a lists them)"
-            )));
-        }
+        let old = LocalHost.get(&path).map_err(|_| {
+            BenchError::Refused(format!(
+                "sysctl {name}: this kernel has none of that name (`sysctl -a` lists them)"
+            ))
+        })?;
+        remember(&old);
         self.journal.change(&path, value)
     }
 
@@ -392,20 +410,6 @@ impl LinuxDut<'_> {
         };
         let found = (0..=settings.dut.queues).take_while(|&queue| has(queue)).count();
         findings.expect("queues", &settings.dut.queues.to_string(), &found.to_string());
-    }
-
-    /// Counters of the DUT by name, for the difference over a trial.
-    ///
-    /// # Errors
-    /// When `/proc` can't be read.
-    pub fn counters(&self) -> Result<Vec<(String, u64)>, BenchError> {
-        let mut all = interface_counters(&self.host.get("/proc/thread-self/net/dev")?);
-        all.extend(snmp_counters(&self.host.get("/proc/thread-self/net/snmp")?));
-        if let Ok(text) = self.host.get("/proc/thread-self/net/snmp6") {
-            all.extend(snmp6_counters(&text));
-        }
-        all.extend(softnet_counters(&LocalHost.get("/proc/net/softnet_stat")?));
-        Ok(all)
     }
 }
 
@@ -480,72 +484,9 @@ fn feature_state<'a>(features: &'a str, feature: &str) -> &'a str {
         .unwrap_or("absent")
 }
 
-fn interface_counters(text: &str) -> Vec<(String, u64)> {
-    let mut all = Vec::new();
-    for (name, values) in text.lines().filter_map(|line| line.trim().split_once(':')) {
-        if ![INGRESS, EGRESS].contains(&name) {
-            continue;
-        }
-        let values: Vec<u64> = values.split_whitespace().map_while(|v| v.parse().ok()).collect();
-        let columns = [("rx_packets", 1), ("rx_dropped", 3), ("tx_packets", 9), ("tx_dropped", 11)];
-        all.extend(
-            columns.iter().filter_map(|(c, at)| Some((format!("{name} {c}"), *values.get(*at)?))),
-        );
-    }
-    all
-}
-
-/// `Ip:` lines of `/proc/net/snmp`: names in one, values in the next.
-fn snmp_counters(text: &str) -> Vec<(String, u64)> {
-    let mut lines = text.lines().filter(|line| line.starts_with("Ip:"));
-    let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return Vec::new() };
-    let wanted = ["InReceives", "ForwDatagrams", "InDiscards", "OutDiscards", "OutNoRoutes"];
-    names
-        .split_whitespace()
-        .zip(values.split_whitespace())
-        .filter(|(name, _)| wanted.contains(name))
-        .filter_map(|(name, value)| Some((format!("ip {name}"), value.parse().ok()?)))
-        .collect()
-}
-
-fn snmp6_counters(text: &str) -> Vec<(String, u64)> {
-    let wanted = ["Ip6InReceives", "Ip6OutForwDatagrams", "Ip6InDiscards", "Ip6OutNoRoutes"];
-    text.lines()
-        .filter_map(|line| line.split_once(char::is_whitespace))
-        .filter(|(name, _)| wanted.contains(name))
-        .filter_map(|(name, value)| {
-            Some((format!("ip6 {}", &name[3..]), value.trim().parse().ok()?))
-        })
-        .collect()
-}
-
-/// Packets that no CPU's backlog had room for, and polls cut short (first three
-/// columns of `/proc/net/softnet_stat`, summed over CPUs).
-fn softnet_counters(text: &str) -> Vec<(String, u64)> {
-    let column = |line: &str, at| {
-        line.split_whitespace().nth(at).and_then(|w| u64::from_str_radix(w, 16).ok()).unwrap_or(0)
-    };
-    let sum = |at| text.lines().map(|line| column(line, at)).sum();
-    vec![("softnet dropped".into(), sum(1)), ("softnet time_squeeze".into(), sum(2))]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn counters_are_read_from_proc() {
-        let dev =
-            "Inter-|   Receive\n face |bytes\n    d0: 600 10 0 3 0 0 0 0 1200 20 0 4 0 0 0 0\n";
-        let counters = interface_counters(dev);
-        assert_eq!(counters[0], ("d0 rx_packets".into(), 10));
-        assert_eq!(counters[3], ("d0 tx_dropped".into(), 4));
-        let snmp = "Ip: Forwarding InReceives ForwDatagrams\nIp: 1 100 90\nIcmp: X\n";
-        let expected = [("ip InReceives".to_owned(), 100), ("ip ForwDatagrams".to_owned(), 90)];
-        assert_eq!(snmp_counters(snmp), expected);
-        let softnet = softnet_counters("0000000a 00000001 00000002\n0000000a 0000000f 00000000\n");
-        assert_eq!(softnet[0].1, 16);
-    }
 
     #[test]
     fn masks() {

@@ -1,5 +1,6 @@
 //! Devices under test. A DUT touches its machine only through a [`crate::host::Host`].
 
+pub mod counters;
 pub mod linux;
 pub mod nft;
 pub mod routes;

@@ -1,7 +1,9 @@
 //! Testbeds: everything between an experiment file and packets.
 
+mod doubts;
 pub mod netns;
 pub mod sim;
+pub(crate) mod traffic;
 pub mod wiring;
 
 use crate::probe::Privilege;

@@ -1,24 +1,25 @@
 //! Sender, DUT and receiver as network namespaces of this machine's kernel.
 
+use super::doubts::doubts;
+use super::traffic::{NetnsTraffic, open_receiver, open_sender};
 use super::wiring::Wiring;
 use super::{Choice, Paths, Testbed};
 use crate::cpu::{self, Placement};
+use crate::dut::counters;
 use crate::dut::linux::{Findings, LinuxDut, mac};
 use crate::error::BenchError;
 use crate::host::NamespaceHost;
 use crate::journal::Journal;
 use crate::probe::{self, Privilege, Receiving};
-use crate::trial::{self, Alternation, Clock, Observed, Order, Snapshot, SystemClock, Traffic};
+use crate::trial::{self, Alternation, Clock, Observed, Order, SystemClock};
 use crate::{Observer, Task, calibrate};
 use fwdlab_model::plan::{Plan, Trial};
 use fwdlab_model::record::{Calibration, Counter, RunRecord, TrialRecord};
 use fwdlab_model::settings::{Arrangement, Engine, Family, Rate, Settings};
 use fwdlab_model::warning::Warning;
+use fwdlab_packet::Template;
 use fwdlab_packet::template::FlowRange;
-use fwdlab_packet::{Phase, Template};
-use fwdlab_port::packet_socket::PacketReceiver;
-use fwdlab_port::xdp::{XdpMode, XdpReceiver, XdpSender};
-use fwdlab_port::{NetNs, Receiver, Sender, SenderConfig, affinity, packet_socket, sender, xsk};
+use fwdlab_port::{SenderConfig, affinity, sender};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -161,7 +162,7 @@ impl Netns {
             .clone()
             .ok_or_else(|| BenchError::Refused("the testbed was wired without a DUT".into()))?;
         let host = NamespaceHost::new(&namespace, &placement.control)?;
-        let dut = LinuxDut { host: &host, journal: &self.journal };
+        let dut = LinuxDut::new(&host, &self.journal);
         observer.step("configuring the DUT");
         dut.configure(settings, placement, &mut findings)?;
         if task.run.variants.len() > 1 {
@@ -172,7 +173,7 @@ impl Netns {
         observer.step("arming");
         let rate_pps = self.rate(&task, settings)?;
         let mut traffic = self.arm(&wiring, settings, placement, run_id, rate_pps)?;
-        let before = dut.counters()?;
+        let before = counters::read(&host)?;
         watch.lap("arm");
 
         observer.step("traffic");
@@ -202,8 +203,8 @@ impl Netns {
         let observed = trial::run(&mut traffic, &SystemClock, order, observer)?;
         watch.skip(observed_ns(&plan.trial, &observed));
         watch.lap("stop and drain");
-        let after = dut.counters()?;
-        let counters = pair_counters(before, after);
+        let after = counters::read(&host)?;
+        let counters = counters::compare(&before, &after, observed.total);
         let cpus = match cpu_times.as_slice() {
             [open, close] => cpu::difference(open, close, placement),
             _ => Vec::new(),
@@ -350,98 +351,6 @@ impl Netns {
     }
 }
 
-/// Opens a receiver of the kind found by probing.
-///
-/// # Errors
-/// What the socket or program meets.
-pub(crate) fn open_receiver(
-    receiving: Receiving,
-    namespace: &NetNs,
-    run_id: u32,
-    flows: u32,
-    cpus: &[u16],
-) -> Result<Box<dyn Receiver>, BenchError> {
-    let mode = match receiving {
-        Receiving::Xdp => XdpMode::Driver,
-        Receiving::XdpGeneric => XdpMode::Generic,
-        Receiving::Packet => {
-            return Ok(Box::new(PacketReceiver::new(namespace, "r0", run_id, flows, cpus)?));
-        }
-    };
-    Ok(Box::new(XdpReceiver::new(namespace, "r0", run_id, flows, mode)?))
-}
-
-/// Opens a sending thread of the kind found by probing.
-///
-/// # Errors
-/// What the socket or program meets.
-pub(crate) fn open_sender(
-    engine: Engine,
-    config: &SenderConfig,
-) -> Result<Box<dyn Sender>, BenchError> {
-    Ok(match engine {
-        Engine::Auto | Engine::Xdp => Box::new(XdpSender::new(config)?),
-        Engine::Xsk => Box::new(xsk::sender(config)?),
-        Engine::Packet => Box::new(packet_socket::sender(config)?),
-    })
-}
-
-/// Senders and receiver of one run.
-pub(crate) struct NetnsTraffic {
-    pub(crate) senders: Vec<Box<dyn Sender>>,
-    /// What the senders had counted when they ended.
-    pub(crate) sent: [u64; 4],
-    pub(crate) receiver: Box<dyn Receiver>,
-    pub(crate) dut_cpus: Vec<u16>,
-}
-
-impl Traffic for NetnsTraffic {
-    fn start(&mut self) -> Result<(), BenchError> {
-        self.senders.iter().for_each(|sender| sender.start());
-        Ok(())
-    }
-
-    fn set_phase(&mut self, phase: Phase) {
-        self.senders.iter().for_each(|sender| sender.set_phase(phase));
-    }
-
-    fn snapshot(&mut self) -> Snapshot {
-        let mut sent = self.sent;
-        for sender in &self.senders {
-            for (sum, packets) in sent.iter_mut().zip(sender.sent()) {
-                *sum += packets;
-            }
-        }
-        let received = self.receiver.received();
-        Snapshot {
-            sent,
-            received: received.packets,
-            foreign: received.foreign,
-            unstamped: received.unstamped,
-        }
-    }
-
-    fn stop(&mut self) -> Result<(), BenchError> {
-        for sender in std::mem::take(&mut self.senders) {
-            let counter = sender.halt()?;
-            for (sum, packets) in self.sent.iter_mut().zip(counter) {
-                *sum += packets;
-            }
-        }
-        Ok(())
-    }
-
-    fn flows_seen(&mut self) -> Option<u32> {
-        self.receiver.flows_seen()
-    }
-
-    fn stolen_ns(&mut self) -> u64 {
-        let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-        let times = cpu::times(&text);
-        times.iter().filter(|t| self.dut_cpus.contains(&t.cpu)).map(|t| t.stolen_ns).sum()
-    }
-}
-
 fn into_record(
     observed: Observed,
     counters: Vec<Counter>,
@@ -460,70 +369,6 @@ fn into_record(
         counters,
         cpus,
     }
-}
-
-/// Doubts that follow from what was seen of machine and DUT.
-fn doubts(
-    observed: &Observed,
-    settings: &Settings,
-    placement: &Placement,
-    task: &Task<'_>,
-    counters: &[Counter],
-    cpus: &[fwdlab_model::record::CpuTime],
-) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    let seconds = observed.window_ns as f64 / 1e9;
-    let forwarded_pps = observed.window.forwarded as f64 / seconds;
-    let overloaded = placement.arrangement == Arrangement::Open
-        && settings.traffic.rate == Rate::Max
-        && observed.window.loss_ratio() < 0.01;
-    match task.ceiling_pps {
-        Some(ceiling_pps) if forwarded_pps > 0.9 * ceiling_pps || overloaded => {
-            warnings.push(Warning::GeneratorLimited { forwarded_pps, ceiling_pps });
-        }
-        None if overloaded => {
-            let ceiling_pps = observed.window.offered as f64 / seconds;
-            warnings.push(Warning::GeneratorLimited { forwarded_pps, ceiling_pps });
-        }
-        _ => {}
-    }
-    for cpu in cpus.iter().filter(|cpu| cpu.role != "sender") {
-        let stolen = cpu.stolen_ns as f64 / observed.window_ns as f64;
-        if stolen > 0.05 {
-            warnings.push(Warning::CpuContended { cpu: cpu.cpu, stolen });
-        }
-    }
-    let flows = settings.traffic.flows.count();
-    if let Some(seen) = observed.flows_seen
-        && seen < flows
-        && observed.total.forwarded > 100 * u64::from(flows)
-    {
-        warnings.push(Warning::FlowsMissing { seen, sent: flows });
-    }
-    // What the DUT says it sent must be what arrived, to the accuracy of its
-    // own counters (a few packets of its own: neighbour and multicast traffic).
-    let sent = counters.iter().find(|c| c.name == "d1 tx_packets").map(Counter::delta);
-    if let Some(counted) = sent
-        && counted.abs_diff(observed.total.forwarded) > 100 + observed.total.forwarded / 1000
-    {
-        warnings.push(Warning::CounterMismatch {
-            counter: "d1 tx_packets".into(),
-            counted,
-            expected: observed.total.forwarded,
-        });
-    }
-    warnings
-}
-
-fn pair_counters(before: Vec<(String, u64)>, after: Vec<(String, u64)>) -> Vec<Counter> {
-    let old: BTreeMap<String, u64> = before.into_iter().collect();
-    after
-        .into_iter()
-        .filter_map(|(name, after)| {
-            let before = *old.get(&name)?;
-            Some(Counter { name, before, after })
-        })
-        .collect()
 }
 
 /// Time of a trial that is traffic, not overhead.

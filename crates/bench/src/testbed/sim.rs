@@ -242,7 +242,10 @@ impl Testbed for Sim {
             let ceiling_pps = sim.ceiling_pps;
             warnings.push(Warning::GeneratorLimited { forwarded_pps, ceiling_pps });
         }
-        let counter = |name: &str, after| Counter { name: name.into(), before: 0, after };
+        let counter = |name: &str, after| {
+            let expected = Some(observed.total.forwarded);
+            Counter { name: name.into(), before: 0, after, expected }
+        };
         Ok(RunRecord {
             run: task.run.index,
             block: task.run.block,

@@ -1,1 +1,280 @@
+//! The state machine against a traffic and a clock that do as they are told.
 
+use super::*;
+use crate::Unobserved;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+const MS: u64 = 1_000_000;
+
+#[derive(Clone, Default)]
+struct FakeClock {
+    now: Rc<Cell<u64>>,
+    jump_at: Option<u64>,
+}
+
+impl Clock for FakeClock {
+    fn now_ns(&self) -> u64 {
+        self.now.get()
+    }
+    fn sleep_until(&self, deadline_ns: u64) -> u64 {
+        self.now.set(self.now.get().max(deadline_ns));
+        self.now.get()
+    }
+    fn wall_ns(&self) -> i64 {
+        let jumped = self.jump_at.is_some_and(|at| self.now.get() > at);
+        self.now.get() as i64 + if jumped { 3_600_000_000_000 } else { 0 }
+    }
+}
+
+/// Sends 1000 packets a millisecond; forwards `forwarded` of each thousand.
+struct Fake {
+    clock: FakeClock,
+    phase: usize,
+    seen: u64,
+    sending: bool,
+    sent: [u64; 4],
+    received: [u64; 4],
+    forwarded: Rc<Cell<u64>>,
+    foreign: u64,
+    late_ms: u64,
+    log: Rc<RefCell<Vec<String>>>,
+}
+
+impl Fake {
+    fn new(clock: &FakeClock, forwarded: u64) -> Fake {
+        Fake {
+            clock: clock.clone(),
+            phase: 0,
+            seen: 0,
+            sending: false,
+            sent: [0; 4],
+            received: [0; 4],
+            forwarded: Rc::new(Cell::new(forwarded)),
+            foreign: 0,
+            late_ms: 0,
+            log: Rc::default(),
+        }
+    }
+
+    fn advance(&mut self) {
+        let now = self.clock.now_ns() / MS;
+        let steps = now.saturating_sub(self.seen);
+        if self.sending {
+            self.sent[self.phase] += 1000 * steps;
+            self.received[self.phase] += self.forwarded.get() * steps;
+        } else if self.late_ms > 0 {
+            // A packet a millisecond dribbles in after the end.
+            let late = steps.min(self.late_ms);
+            self.received[1] += late;
+            self.late_ms -= late;
+        }
+        self.seen = now;
+    }
+}
+
+impl Traffic for Fake {
+    fn start(&mut self) -> Result<(), BenchError> {
+        self.seen = self.clock.now_ns() / MS;
+        self.sending = true;
+        self.log.borrow_mut().push("start".into());
+        Ok(())
+    }
+    fn set_phase(&mut self, phase: Phase) {
+        self.advance();
+        self.phase = phase as usize;
+        self.log.borrow_mut().push(format!("{phase:?}"));
+    }
+    fn snapshot(&mut self) -> Snapshot {
+        self.advance();
+        Snapshot { sent: self.sent, received: self.received, foreign: self.foreign, unstamped: 0 }
+    }
+    fn stop(&mut self) -> Result<(), BenchError> {
+        self.advance();
+        self.sending = false;
+        self.log.borrow_mut().push("stop".into());
+        Ok(())
+    }
+    fn flows_seen(&mut self) -> Option<u32> {
+        Some(5)
+    }
+    fn stolen_ns(&mut self) -> u64 {
+        0
+    }
+}
+
+fn phases() -> Trial {
+    Trial {
+        warmup_ns: 100 * MS,
+        duration_ns: 600 * MS,
+        drain_ns: 100 * MS,
+        interval_ns: 100 * MS,
+        slice_ns: 20 * MS,
+    }
+}
+
+fn order<'a>(trial: &'a Trial, at_window: &'a mut dyn FnMut()) -> Order<'a> {
+    Order { trial, rate_pps: None, variant: 0, alternation: None, at_window }
+}
+
+fn observe(clock: &FakeClock, fake: &mut Fake, rate_pps: Option<f64>) -> Observed {
+    let trial = phases();
+    let mut nothing = || {};
+    let order = Order { rate_pps, ..order(&trial, &mut nothing) };
+    run(fake, clock, order, &mut Unobserved).expect("a trial")
+}
+
+#[test]
+fn the_window_is_counted_exactly_and_apart_from_the_warm_up() {
+    let clock = FakeClock::default();
+    let mut fake = Fake::new(&clock, 400);
+    let seen = observe(&clock, &mut fake, None);
+    assert_eq!(seen.window, Counts { offered: 600_000, forwarded: 240_000 });
+    assert_eq!(seen.window.lost(), 360_000);
+    assert_eq!(seen.total, Counts { offered: 700_000, forwarded: 280_000 });
+    assert_eq!(seen.window_ns, 600 * MS);
+    assert_eq!(seen.samples.len(), 30);
+    assert!(seen.samples.iter().all(|s| s.valid && s.forwarded == 8000 && s.offered == 20_000));
+    assert_eq!(seen.warnings, []);
+    assert_eq!(*fake.log.borrow(), ["start", "Window", "After", "After", "stop"]);
+}
+
+#[test]
+fn packets_of_the_window_count_although_they_come_in_the_drain() {
+    let clock = FakeClock::default();
+    let mut fake = Fake::new(&clock, 400);
+    fake.late_ms = 30;
+    let seen = observe(&clock, &mut fake, None);
+    assert_eq!(seen.window.forwarded, 240_030);
+    assert!((29 * MS..=31 * MS).contains(&seen.drain_ns), "{}", seen.drain_ns);
+}
+
+#[test]
+fn a_drain_that_does_not_end_is_a_doubt() {
+    let clock = FakeClock::default();
+    let mut fake = Fake::new(&clock, 400);
+    fake.late_ms = 1000;
+    let seen = observe(&clock, &mut fake, None);
+    assert_eq!(seen.warnings, [Warning::NotDrained { drain_ns: 100 * MS }]);
+}
+
+#[test]
+fn unsent_packets_are_a_doubt_with_both_numbers() {
+    let clock = FakeClock::default();
+    let seen = observe(&clock, &mut Fake::new(&clock, 400), Some(2e6));
+    assert_eq!(seen.intended, Some(1_200_000));
+    assert_eq!(seen.warnings, [Warning::Unsent { intended: 1_200_000, offered: 600_000 }]);
+}
+
+#[test]
+fn more_arrived_than_sent_is_fatal_and_foreign_packets_are_named() {
+    let clock = FakeClock::default();
+    let mut fake = Fake::new(&clock, 1001);
+    fake.foreign = 7;
+    let seen = observe(&clock, &mut fake, None);
+    let broken = Warning::NotConserved { offered: 600_000, forwarded: 600_600 };
+    assert!(broken.is_fatal());
+    assert_eq!(seen.warnings, [broken, Warning::Foreign { packets: 7 }]);
+}
+
+#[test]
+fn a_jump_of_the_wall_clock_is_noticed() {
+    let clock = FakeClock { jump_at: Some(300 * MS), ..FakeClock::default() };
+    let seen = observe(&clock, &mut Fake::new(&clock, 400), None);
+    assert_eq!(seen.warnings, [Warning::ClockJump { jump_ns: 3_600_000_000_000 }]);
+    assert_eq!(seen.window_ns, 600 * MS);
+}
+
+#[test]
+fn a_rate_that_falls_is_not_steady() {
+    struct Falling(Fake);
+    impl Traffic for Falling {
+        fn start(&mut self) -> Result<(), BenchError> {
+            self.0.start()
+        }
+        fn set_phase(&mut self, phase: Phase) {
+            self.0.set_phase(phase);
+        }
+        fn snapshot(&mut self) -> Snapshot {
+            let snapshot = self.0.snapshot();
+            let falling = 400u64.saturating_sub(self.0.clock.now_ns() / MS / 4);
+            self.0.forwarded.set(falling);
+            snapshot
+        }
+        fn stop(&mut self) -> Result<(), BenchError> {
+            self.0.stop()
+        }
+        fn flows_seen(&mut self) -> Option<u32> {
+            None
+        }
+        fn stolen_ns(&mut self) -> u64 {
+            0
+        }
+    }
+    let clock = FakeClock::default();
+    let trial = phases();
+    let mut falling = Falling(Fake::new(&clock, 400));
+    let seen = run(&mut falling, &clock, order(&trial, &mut || {}), &mut Unobserved);
+    let warnings = seen.expect("a trial").warnings;
+    assert!(matches!(warnings[..], [Warning::NotSteady { ratio }] if ratio < 0.8), "{warnings:?}");
+}
+
+#[test]
+fn cancelling_stops_the_senders() {
+    struct Cancel;
+    impl Observer for Cancel {
+        fn cancelled(&self) -> bool {
+            true
+        }
+    }
+    let clock = FakeClock::default();
+    let trial = phases();
+    let mut fake = Fake::new(&clock, 400);
+    let result = run(&mut fake, &clock, order(&trial, &mut || {}), &mut Cancel);
+    assert!(matches!(result, Err(BenchError::Interrupted)));
+    assert_eq!(fake.log.borrow().last().map(String::as_str), Some("stop"));
+}
+
+#[test]
+fn levels_alternate_a_b_b_a_and_settle_after_each_switch() {
+    let clock = FakeClock::default();
+    let trial = Trial { duration_ns: 800 * MS, slice_ns: 10 * MS, ..phases() };
+    let mut fake = Fake::new(&clock, 400);
+    let (rate, mut switched) = (fake.forwarded.clone(), Vec::new());
+    let mut switch = |variant: usize| {
+        switched.push(variant);
+        rate.set(if variant == 0 { 400 } else { 300 });
+        Ok(())
+    };
+    let mut nothing = || {};
+    let order = Order {
+        alternation: Some(Alternation {
+            slice_ns: 200 * MS,
+            settle_ns: 40 * MS,
+            cycle: &[0, 1, 1, 0],
+            switch: &mut switch,
+        }),
+        ..order(&trial, &mut nothing)
+    };
+    let seen = run(&mut fake, &clock, order, &mut Unobserved).expect("a stream");
+    assert_eq!(switched, [1, 0]);
+    for (slice, variant) in [(0, 0), (1, 1), (2, 1), (3, 0)] {
+        let samples: Vec<&Sample> = seen.samples.iter().filter(|s| s.slice == slice).collect();
+        assert_eq!(samples.len(), 20, "slice {slice}");
+        assert!(samples.iter().all(|s| s.variant == variant));
+        let valid = samples.iter().filter(|s| s.valid).count();
+        assert_eq!(valid, if slice == 0 { 20 } else { 16 });
+        let expected = if variant == 0 { 4000 } else { 3000 };
+        assert!(samples.iter().filter(|s| s.valid).all(|s| s.forwarded == expected));
+    }
+}
+
+#[test]
+fn packets_before_the_start_are_refused() {
+    let clock = FakeClock::default();
+    let trial = phases();
+    let mut fake = Fake::new(&clock, 400);
+    fake.received[0] = 3;
+    let result = run(&mut fake, &clock, order(&trial, &mut || {}), &mut Unobserved);
+    assert!(matches!(result, Err(BenchError::Refused(_))));
+}

@@ -280,7 +280,12 @@ fn sample(row: &Row<'_>) -> rusqlite::Result<Sample> {
 }
 
 fn counter(row: &Row<'_>) -> rusqlite::Result<Counter> {
-    Ok(Counter { name: row.get("name")?, before: bits(row, "before")?, after: bits(row, "after")? })
+    Ok(Counter {
+        name: row.get("name")?,
+        before: bits(row, "before")?,
+        after: bits(row, "after")?,
+        expected: row.get::<_, Option<i64>>("expected")?.map(i64::cast_unsigned),
+    })
 }
 
 fn cpu(row: &Row<'_>) -> rusqlite::Result<CpuTime> {

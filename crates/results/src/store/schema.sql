@@ -58,6 +58,7 @@ CREATE TABLE counter (
     name     TEXT NOT NULL,
     before   INTEGER NOT NULL,
     after    INTEGER NOT NULL,
+    expected INTEGER,
     PRIMARY KEY (run, position)
 ) STRICT, WITHOUT ROWID;
 

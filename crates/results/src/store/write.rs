@@ -252,11 +252,12 @@ fn insert_samples(tx: &Transaction<'_>, record: &RunRecord) -> rusqlite::Result<
 
 fn insert_counters(tx: &Transaction<'_>, record: &RunRecord) -> rusqlite::Result<()> {
     let mut insert = tx.prepare_cached(
-        "INSERT INTO counter (run, position, name, before, after) VALUES (?, ?, ?, ?, ?)",
+        "INSERT INTO counter (run, position, name, before, after, expected) VALUES (?, ?, ?, ?, ?, ?)",
     )?;
     for (position, counter) in record.trial.counters.iter().enumerate() {
         let (before, after) = (bits(counter.before), bits(counter.after));
-        insert.execute(params![record.run, position as i64, counter.name, before, after])?;
+        let (name, expected) = (&counter.name, counter.expected.map(bits));
+        insert.execute(params![record.run, position as i64, name, before, after, expected])?;
     }
     Ok(())
 }

@@ -271,10 +271,11 @@ pub(crate) fn record(plan: &Plan, index: u32) -> RunRecord {
         name: "d1 tx_packets".into(),
         before: 1000 * u64::from(index),
         after: 1000 * u64::from(index) + total.forwarded,
+        expected: Some(total.forwarded),
     };
     let mut warnings = Vec::new();
     if index % 5 == 3 {
-        warnings.push(Warning::CpuContended { cpu: 1, stolen: 0.031 });
+        warnings.push(Warning::CpuContended { cpu: 1, stolen: 0.031, user: 0.0 });
     }
     if index == 4 {
         warnings.push(Warning::FlowsMissing { seen: 1999, sent: 2000 });

@@ -196,7 +196,7 @@ pub(super) fn counters(contents: &Contents) -> Vec<CounterCheck> {
     let mut checks: BTreeMap<&str, CounterCheck> = BTreeMap::new();
     for run in &contents.runs {
         for counter in &run.trial.counters {
-            let expected = expected(&counter.name, run);
+            let expected = counter.expected;
             let check = checks.entry(&counter.name).or_insert_with(|| CounterCheck {
                 name: counter.name.clone(),
                 counted: 0,
@@ -215,16 +215,6 @@ pub(super) fn counters(contents: &Contents) -> Vec<CounterCheck> {
         }
     }
     checks.into_values().collect()
-}
-
-/// What a counter of that name should have counted.
-fn expected(name: &str, run: &RunRecord) -> Option<u64> {
-    let trial = &run.trial;
-    match name {
-        _ if name.ends_with("rx_packets") => Some(trial.total.offered),
-        _ if name.ends_with("tx_packets") => Some(trial.total.forwarded),
-        _ => None,
-    }
 }
 
 /// The calibrations, with the median that the reports show.

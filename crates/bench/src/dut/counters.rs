@@ -1,0 +1,131 @@
+//! What a Linux DUT counts itself, read before and after a trial.
+
+use super::{EGRESS, INGRESS};
+use crate::error::BenchError;
+use crate::host::{Host, LocalHost};
+use fwdlab_model::record::{Counter, Counts};
+use std::collections::BTreeMap;
+
+/// Counters by name, as one reading gives them.
+pub type Reading = BTreeMap<String, u64>;
+
+/// Reads the counters of the namespace `host` and, for the backlog, of the machine.
+///
+/// # Errors
+/// When `/proc` can't be read.
+pub fn read(host: &dyn Host) -> Result<Reading, BenchError> {
+    // Not /proc/net: that is the namespace of the process's first thread.
+    let mut all = interface_counters(&host.get("/proc/thread-self/net/dev")?);
+    all.extend(snmp_counters(&host.get("/proc/thread-self/net/snmp")?));
+    if let Ok(text) = host.get("/proc/thread-self/net/snmp6") {
+        all.extend(snmp6_counters(&text));
+    }
+    all.extend(softnet_counters(&LocalHost.get("/proc/net/softnet_stat")?));
+    Ok(all.into_iter().collect())
+}
+
+/// The readings before and after a trial, with what they must say by our own
+/// count of its packets: d0 has received or dropped what was offered, d1 has sent
+/// what arrived.
+pub fn compare(before: &Reading, after: &Reading, total: Counts) -> Vec<Counter> {
+    let received = format!("{INGRESS} rx_packets + rx_dropped");
+    let sent = format!("{EGRESS} tx_packets");
+    let expected = |name: &str| match name {
+        _ if name == received => Some(total.offered),
+        _ if name == sent => Some(total.forwarded),
+        _ => None,
+    };
+    let mut counters: Vec<Counter> = after
+        .iter()
+        .filter_map(|(name, &after)| {
+            let before = *before.get(name)?;
+            Some(Counter { name: name.clone(), before, after, expected: expected(name) })
+        })
+        .collect();
+    let sum = |reading: &Reading| {
+        let value = |column: &str| reading.get(&format!("{INGRESS} {column}")).copied();
+        Some(value("rx_packets")? + value("rx_dropped")?)
+    };
+    if let (Some(before), Some(after)) = (sum(before), sum(after)) {
+        counters.push(Counter { expected: expected(&received), name: received, before, after });
+    }
+    counters.retain(|counter| counter.delta() > 0 || counter.expected.is_some());
+    counters
+}
+
+fn interface_counters(text: &str) -> Vec<(String, u64)> {
+    let mut all = Vec::new();
+    for (name, values) in text.lines().filter_map(|line| line.trim().split_once(':')) {
+        if ![INGRESS, EGRESS].contains(&name) {
+            continue;
+        }
+        let values: Vec<u64> = values.split_whitespace().map_while(|v| v.parse().ok()).collect();
+        let columns = [("rx_packets", 1), ("rx_dropped", 3), ("tx_packets", 9), ("tx_dropped", 11)];
+        all.extend(
+            columns.iter().filter_map(|(c, at)| Some((format!("{name} {c}"), *values.get(*at)?))),
+        );
+    }
+    all
+}
+
+/// `Ip:` lines of `/proc/net/snmp`: names in one, values in the next.
+fn snmp_counters(text: &str) -> Vec<(String, u64)> {
+    let mut lines = text.lines().filter(|line| line.starts_with("Ip:"));
+    let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return Vec::new() };
+    let wanted = ["InReceives", "ForwDatagrams", "InDiscards", "OutDiscards", "OutNoRoutes"];
+    names
+        .split_whitespace()
+        .zip(values.split_whitespace())
+        .filter(|(name, _)| wanted.contains(name))
+        .filter_map(|(name, value)| Some((format!("ip {name}"), value.parse().ok()?)))
+        .collect()
+}
+
+fn snmp6_counters(text: &str) -> Vec<(String, u64)> {
+    let wanted = ["Ip6InReceives", "Ip6OutForwDatagrams", "Ip6InDiscards", "Ip6OutNoRoutes"];
+    text.lines()
+        .filter_map(|line| line.split_once(char::is_whitespace))
+        .filter(|(name, _)| wanted.contains(name))
+        .filter_map(|(name, value)| {
+            Some((format!("ip6 {}", &name[3..]), value.trim().parse().ok()?))
+        })
+        .collect()
+}
+
+/// Packets that no CPU's backlog had room for, and polls cut short (first three
+/// columns of `/proc/net/softnet_stat`, summed over CPUs).
+fn softnet_counters(text: &str) -> Vec<(String, u64)> {
+    let column = |line: &str, at| {
+        line.split_whitespace().nth(at).and_then(|w| u64::from_str_radix(w, 16).ok()).unwrap_or(0)
+    };
+    let sum = |at| text.lines().map(|line| column(line, at)).sum();
+    vec![("softnet dropped".into(), sum(1)), ("softnet time_squeeze".into(), sum(2))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_read_from_proc() {
+        let dev =
+            "Inter-|   Receive\n face |bytes\n    d0: 600 10 0 3 0 0 0 0 1200 20 0 4 0 0 0 0\n";
+        let counters = interface_counters(dev);
+        assert_eq!(counters[0], ("d0 rx_packets".into(), 10));
+        assert_eq!(counters[3], ("d0 tx_dropped".into(), 4));
+        let snmp = "Ip: Forwarding InReceives ForwDatagrams\nIp: 1 100 90\nIcmp: X\n";
+        let expected = [("ip InReceives".to_owned(), 100), ("ip ForwDatagrams".to_owned(), 90)];
+        assert_eq!(snmp_counters(snmp), expected);
+        let softnet = softnet_counters("0000000a 00000001 00000002\n0000000a 0000000f 00000000\n");
+        assert_eq!(softnet[0].1, 16);
+    }
+
+    #[test]
+    fn what_must_agree_is_expected() {
+        let before = Reading::from([("d0 rx_packets".into(), 5), ("d0 rx_dropped".into(), 1)]);
+        let after = Reading::from([("d0 rx_packets".into(), 45), ("d0 rx_dropped".into(), 61)]);
+        let counters = compare(&before, &after, Counts { offered: 100, forwarded: 40 });
+        let sum = counters.iter().find(|c| c.name.contains('+')).expect("the sum");
+        assert_eq!((sum.delta(), sum.expected), (100, Some(100)));
+    }
+}

@@ -1,0 +1,103 @@
+//! Senders and receiver of a testbed of namespaces, as the trial sees them.
+
+use crate::cpu;
+use crate::error::BenchError;
+use crate::probe::Receiving;
+use crate::trial::{Snapshot, Traffic};
+use fwdlab_model::settings::Engine;
+use fwdlab_packet::Phase;
+use fwdlab_port::packet_socket::{self, PacketReceiver};
+use fwdlab_port::xdp::{XdpMode, XdpReceiver, XdpSender};
+use fwdlab_port::{NetNs, Receiver, Sender, SenderConfig, xsk};
+
+/// Opens a receiver of the kind found by probing.
+///
+/// # Errors
+/// What the socket or program meets.
+pub(crate) fn open_receiver(
+    receiving: Receiving,
+    namespace: &NetNs,
+    run_id: u32,
+    flows: u32,
+    cpus: &[u16],
+) -> Result<Box<dyn Receiver>, BenchError> {
+    let mode = match receiving {
+        Receiving::Xdp => XdpMode::Driver,
+        Receiving::XdpGeneric => XdpMode::Generic,
+        Receiving::Packet => {
+            return Ok(Box::new(PacketReceiver::new(namespace, "r0", run_id, flows, cpus)?));
+        }
+    };
+    Ok(Box::new(XdpReceiver::new(namespace, "r0", run_id, flows, mode)?))
+}
+
+/// Opens a sending thread of the kind found by probing.
+///
+/// # Errors
+/// What the socket or program meets.
+pub(crate) fn open_sender(
+    engine: Engine,
+    config: &SenderConfig,
+) -> Result<Box<dyn Sender>, BenchError> {
+    Ok(match engine {
+        Engine::Auto | Engine::Xdp => Box::new(XdpSender::new(config)?),
+        Engine::Xsk => Box::new(xsk::sender(config)?),
+        Engine::Packet => Box::new(packet_socket::sender(config)?),
+    })
+}
+
+/// Senders and receiver of one run.
+pub(crate) struct NetnsTraffic {
+    pub(crate) senders: Vec<Box<dyn Sender>>,
+    /// What the senders had counted when they ended.
+    pub(crate) sent: [u64; 4],
+    pub(crate) receiver: Box<dyn Receiver>,
+    pub(crate) dut_cpus: Vec<u16>,
+}
+
+impl Traffic for NetnsTraffic {
+    fn start(&mut self) -> Result<(), BenchError> {
+        self.senders.iter().for_each(|sender| sender.start());
+        Ok(())
+    }
+
+    fn set_phase(&mut self, phase: Phase) {
+        self.senders.iter().for_each(|sender| sender.set_phase(phase));
+    }
+
+    fn snapshot(&mut self) -> Snapshot {
+        let mut sent = self.sent;
+        for sender in &self.senders {
+            for (sum, packets) in sent.iter_mut().zip(sender.sent()) {
+                *sum += packets;
+            }
+        }
+        let received = self.receiver.received();
+        Snapshot {
+            sent,
+            received: received.packets,
+            foreign: received.foreign,
+            unstamped: received.unstamped,
+        }
+    }
+
+    fn stop(&mut self) -> Result<(), BenchError> {
+        for sender in std::mem::take(&mut self.senders) {
+            let counter = sender.halt()?;
+            for (sum, packets) in self.sent.iter_mut().zip(counter) {
+                *sum += packets;
+            }
+        }
+        Ok(())
+    }
+
+    fn flows_seen(&mut self) -> Option<u32> {
+        self.receiver.flows_seen()
+    }
+
+    fn stolen_ns(&mut self) -> u64 {
+        let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+        let times = cpu::times(&text);
+        times.iter().filter(|t| self.dut_cpus.contains(&t.cpu)).map(|t| t.stolen_ns).sum()
+    }
+}
