@@ -1,10 +1,10 @@
 //! Sending through AF_XDP in copy mode: works with any interface and, because
 //! it loads no program, also without the right to load BPF.
 
-use crate::PortError;
 use crate::sender::SenderConfig;
 use crate::user_sender::{Transmit, UserSender};
 use crate::xdp::interface_index;
+use crate::{PortError, clock};
 use fwdlab_packet::FrameWriter;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
@@ -20,6 +20,7 @@ use rustix::net::{AddressFamily, SendFlags, SocketType, bind, send, socket};
 use std::os::fd::OwnedFd;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 const FRAMES: u32 = 4096;
 const FRAME_BYTES: u32 = 2048;
@@ -119,7 +120,7 @@ impl XskTransmit {
         let completion = Ring::map(&socket, offsets.cr, XDP_UMEM_PGOFF_COMPLETION_RING)?;
         let address =
             SocketAddrXdp::new(SocketAddrXdpFlags::XDP_COPY, interface_index(interface)?, 0);
-        bind(&socket, &address).map_err(failed("binding an AF_XDP socket"))?;
+        bind_patiently(&socket, &address)?;
         let length = writer.frame_length();
         let free: Vec<u64> = (0..FRAMES).map(|n| u64::from(n * FRAME_BYTES)).collect();
         let mut transmit = XskTransmit { socket, memory, length, free, tx, completion };
@@ -146,6 +147,21 @@ impl XskTransmit {
             consumed = consumed.wrapping_add(1);
         }
         self.completion.consumer().store(consumed, Ordering::Release);
+    }
+}
+
+/// Binds; the kernel releases a queue some time after its last socket was closed,
+/// so a busy one is asked again for a second.
+fn bind_patiently(socket: &OwnedFd, address: &SocketAddrXdp) -> Result<(), PortError> {
+    let deadline = clock::monotonic_ns() + 1_000_000_000;
+    loop {
+        match bind(socket, address) {
+            Ok(()) => return Ok(()),
+            Err(Errno::BUSY) if clock::monotonic_ns() < deadline => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(e) => return Err(PortError::system("binding an AF_XDP socket", e)),
+        }
     }
 }
 

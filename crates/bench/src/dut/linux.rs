@@ -257,9 +257,11 @@ impl<'a> LinuxDut<'a> {
             self.steering(settings)?;
         }
         findings.facts.insert("d0 polling".into(), poll);
-        if settings.dut.bind_queues {
-            for queue in 0..settings.dut.queues {
-                let mask = cpu_mask(&[queue]);
+        // A device of one queue has no map to write: there is nothing to bind.
+        if settings.dut.bind_queues && settings.dut.queues > 1 {
+            // Queue i belongs to the i-th CPU of the DUT, round and round.
+            for (queue, &cpu) in (0..settings.dut.queues).zip(placement.dut.iter().cycle()) {
+                let mask = cpu_mask(&[cpu]);
                 let path = format!("/sys/class/net/{EGRESS}/queues/tx-{queue}/xps_cpus");
                 self.host.put(&path, &mask)?;
                 let found = self.host.get(&path)?;

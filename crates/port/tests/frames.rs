@@ -1,0 +1,235 @@
+//! What really arrives, byte for byte, from every way of sending.
+
+use fwdlab_packet::template::FlowRange;
+use fwdlab_packet::{Family, Phase, Stamp, Template};
+use fwdlab_port::xdp::{XdpMode, XdpReceiver, XdpSender};
+use fwdlab_port::{NetNs, PortError, Receiver, Sender, SenderConfig, clock, packet_socket, xsk};
+use std::collections::HashSet;
+use std::io;
+use std::process::Command;
+use std::sync::Mutex;
+
+const RUN_ID: u32 = 0x1234_5678;
+const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 2];
+
+/// One pair of namespaces at a time; CPUs are scarce.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Two namespaces joined by a veth pair, removed on drop.
+struct Pair {
+    names: [String; 2],
+    sender: NetNs,
+    receiver: NetNs,
+}
+
+impl Pair {
+    fn new() -> Option<Pair> {
+        let names = ["g", "r"].map(|role| format!("fwdtest-{}-{role}", std::process::id()));
+        let [g, r] = &names;
+        let made = sh(&format!(
+            "ip netns add {g} && ip netns add {r} && \
+             ip link add g0 netns {g} type veth peer name r0 netns {r} && \
+             ip -n {g} link set g0 addrgenmode none up && \
+             ip -n {r} link set r0 addrgenmode none up && \
+             ip netns exec {r} ethtool -K r0 gro on"
+        ));
+        if !made {
+            for name in &names {
+                sh(&format!("ip netns delete {name} 2>/dev/null"));
+            }
+            assert!(std::env::var_os("FWDLAB_CI").is_none(), "namespaces can't be made in CI");
+            eprintln!(
+                "SKIPPED: network namespaces can't be made here (not root, or no ip/ethtool)"
+            );
+            return None;
+        }
+        let sender = NetNs::open(g).expect("sender's namespace");
+        let receiver = NetNs::open(r).expect("receiver's namespace");
+        Some(Pair { names, sender, receiver })
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        for name in &self.names {
+            sh(&format!("ip netns delete {name}"));
+        }
+    }
+}
+
+fn sh(command: &str) -> bool {
+    Command::new("sh").arg("-c").arg(command).status().is_ok_and(|status| status.success())
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Engine {
+    Xdp,
+    Xsk,
+    Packet,
+}
+
+fn open(engine: Engine, config: &SenderConfig) -> Result<Box<dyn Sender>, PortError> {
+    Ok(match engine {
+        Engine::Xdp => Box::new(XdpSender::new(config)?),
+        Engine::Xsk => Box::new(xsk::sender(config)?),
+        Engine::Packet => Box::new(packet_socket::sender(config)?),
+    })
+}
+
+fn config(pair: &Pair, template: Template, rate_pps: Option<f64>) -> SenderConfig {
+    SenderConfig {
+        namespace: pair.sender.clone(),
+        interface: "g0".into(),
+        cpu: fwdlab_port::affinity::allowed_cpus().expect("CPUs")[0],
+        number: 3,
+        template,
+        rate_pps,
+        timestamps: true,
+        batch: 64,
+    }
+}
+
+/// Opens a plain packet socket on r0 and returns a reader of whole frames.
+fn capture(pair: &Pair) -> impl FnMut() -> Option<Vec<u8>> {
+    let socket = pair
+        .receiver
+        .run(|| {
+            // SAFETY: plain integers and a whole sockaddr_ll with its size.
+            unsafe {
+                let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK;
+                let fd = libc::socket(libc::AF_PACKET, kind, i32::from(0x0003u16.to_be()));
+                assert!(fd >= 0, "{}", io::Error::last_os_error());
+                let room: i32 = 64 << 20;
+                let (level, option) = (libc::SOL_SOCKET, libc::SO_RCVBUFFORCE);
+                libc::setsockopt(fd, level, option, (&raw const room).cast(), 4);
+                Ok(fd)
+            }
+        })
+        .expect("a packet socket");
+    move || {
+        let mut frame = vec![0xa5; 2048];
+        // SAFETY: the buffer and its length belong together.
+        let length = unsafe { libc::recv(socket, frame.as_mut_ptr().cast(), frame.len(), 0) };
+        frame.truncate(usize::try_from(length).ok()?);
+        Some(frame)
+    }
+}
+
+/// Waits until the sender has sent 200 packets more, two seconds at most.
+fn wait_for_packets(sender: &dyn Sender) {
+    let sent = || sender.sent().iter().sum::<u64>();
+    let (begin, deadline) = (sent(), clock::monotonic_ns() + 2_000_000_000);
+    while sent() < begin + 200 && clock::monotonic_ns() < deadline {
+        clock::sleep_until(clock::monotonic_ns() + 1_000_000);
+    }
+}
+
+#[test]
+fn every_sender_sends_exactly_the_reference_frames() {
+    let _guard = ONE_AT_A_TIME.lock();
+    let Some(pair) = Pair::new() else { return };
+    let flows = FlowRange { sources: 3, destinations: 5 };
+    for engine in [Engine::Xdp, Engine::Xsk, Engine::Packet] {
+        for (family, size) in [
+            (Family::Inet, 64),
+            (Family::Inet, 128),
+            (Family::Inet, 1518),
+            (Family::Inet6, 84),
+            (Family::Inet6, 1518),
+        ] {
+            let template = Template::new(family, size, flows, RUN_ID, SOURCE, DESTINATION);
+            let mut read = capture(&pair);
+            let sender = open(engine, &config(&pair, template.clone(), Some(20_000.0)))
+                .unwrap_or_else(|e| panic!("{engine:?}: {e}"));
+            sender.start();
+            wait_for_packets(&*sender);
+            sender.set_phase(Phase::Window);
+            wait_for_packets(&*sender);
+            let sent: u64 = sender.halt().expect("halt").iter().sum();
+            clock::sleep_until(clock::monotonic_ns() + 10_000_000);
+            let what = format!("{engine:?} {family:?} {size}");
+            let (mut frames, mut seen, mut phases) = (0, HashSet::new(), HashSet::new());
+            while let Some(frame) = read() {
+                let Some(stamp) = Stamp::parse_frame(&frame) else { continue };
+                let (source, destination) = (stamp.flow / 5, stamp.flow % 5);
+                assert_eq!(frame, template.frame(source, destination, &stamp), "{what}");
+                assert_eq!((stamp.run_id, stamp.sender), (RUN_ID, 3), "{what}");
+                assert_eq!(stamp.flow, stamp.sequence % 15, "{what}");
+                assert_ne!(stamp.time_ns, 0, "{what}");
+                frames += 1;
+                seen.insert(stamp.flow);
+                phases.insert(stamp.phase);
+            }
+            assert_eq!(frames, sent, "{what}: frames captured, packets counted as sent");
+            assert!(frames >= 200, "{what}: only {frames} frames");
+            assert_eq!(seen.len(), 15, "{what}: flows");
+            assert_eq!(phases, HashSet::from([0, 1]), "{what}: phases");
+        }
+    }
+}
+
+#[test]
+fn receivers_count_what_was_sent_and_tell_runs_apart() {
+    let _guard = ONE_AT_A_TIME.lock();
+    let Some(pair) = Pair::new() else { return };
+    let flows = FlowRange { sources: 20, destinations: 100 };
+    let template = |run_id| Template::new(Family::Inet, 64, flows, run_id, SOURCE, DESTINATION);
+    for packet_ring in [false, true] {
+        let receiver: Box<dyn Receiver> = match packet_ring {
+            false => Box::new(
+                XdpReceiver::new(&pair.receiver, "r0", RUN_ID, 2000, XdpMode::Driver)
+                    .expect("XDP receiver"),
+            ),
+            true => Box::new(
+                packet_socket::PacketReceiver::new(&pair.receiver, "r0", RUN_ID, 2000, &[])
+                    .expect("packet receiver"),
+            ),
+        };
+        let mut sent = [[0u64; 4]; 2];
+        for (n, run_id) in [RUN_ID, 99].into_iter().enumerate() {
+            let sender = XdpSender::new(&config(&pair, template(run_id), Some(100_000.0)));
+            let sender: Box<dyn Sender> = Box::new(sender.expect("sender"));
+            sender.start();
+            clock::sleep_until(clock::monotonic_ns() + 30_000_000);
+            sender.set_phase(Phase::Window);
+            clock::sleep_until(clock::monotonic_ns() + 30_000_000);
+            sent[n] = sender.halt().expect("halt");
+        }
+        clock::sleep_until(clock::monotonic_ns() + 50_000_000);
+        let received = receiver.received();
+        assert_eq!(receiver.dropped(), 0);
+        assert_eq!(received.packets, sent[0], "packet ring: {packet_ring}");
+        assert_eq!(received.foreign, sent[1].iter().sum::<u64>(), "packet ring: {packet_ring}");
+        assert_eq!(received.bytes, 60 * received.total());
+        assert_eq!(receiver.flows_seen(), Some(2000));
+    }
+}
+
+#[test]
+fn a_paced_sender_never_exceeds_its_rate() {
+    let _guard = ONE_AT_A_TIME.lock();
+    let Some(pair) = Pair::new() else { return };
+    let flows = FlowRange { sources: 1, destinations: 1 };
+    let template = Template::new(Family::Inet, 64, flows, RUN_ID, SOURCE, DESTINATION);
+    let receiver = XdpReceiver::new(&pair.receiver, "r0", RUN_ID, 0, XdpMode::Driver);
+    let _receiver = receiver.expect("receiver");
+    for engine in [Engine::Xdp, Engine::Xsk, Engine::Packet] {
+        for rate in [1_000.0, 100_000.0] {
+            let sender = open(engine, &config(&pair, template.clone(), Some(rate)));
+            let sender = sender.expect("sender");
+            let begin = clock::monotonic_ns();
+            sender.start();
+            clock::sleep_until(begin + 200_000_000);
+            let sent: u64 = sender.sent().iter().sum();
+            let missed = sender.missed();
+            let seconds = (clock::monotonic_ns() - begin) as f64 / 1e9;
+            sender.halt().expect("halt");
+            // Whatever the machine does meanwhile, a schedule is an upper bound;
+            // what was not sent in time is counted as missed.
+            assert!(sent as f64 <= rate * seconds + 1.0, "{engine:?} at {rate}: {sent}");
+            let wanted = rate * seconds - missed as f64;
+            assert!(sent as f64 >= 0.5 * wanted, "{engine:?} at {rate}: {sent} of {wanted}");
+        }
+    }
+}
