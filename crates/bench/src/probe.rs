@@ -124,6 +124,7 @@ pub fn find_engines(
     let mut reasons = Vec::new();
     let mut result = None;
     'search: for &engine in candidates {
+        let mut failures = Vec::new();
         for receiving in [Receiving::Xdp, Receiving::XdpGeneric, Receiving::Packet] {
             match attempt(&wiring, engine, receiving) {
                 Ok(packets) => {
@@ -135,13 +136,12 @@ pub fn find_engines(
                     result = Some((engine, receiving));
                     break 'search;
                 }
-                Err(why) => reasons.push(format!(
-                    "{} to {} does not work: {why}",
-                    engine_name(engine),
-                    receiving.name()
-                )),
+                Err(why) => failures.push(why),
             }
         }
+        // The last receiver is the plainest: what fails there is the sender's fault.
+        let why = failures.pop().unwrap_or_default();
+        reasons.push(format!("{} does not work: {why}", engine_name(engine)));
     }
     wiring.down()?;
     match result {
@@ -253,7 +253,7 @@ pub fn everything(privilege: &Privilege, journal: Result<&Journal, String>) -> V
     let host = crate::host::NamespaceHost::new(&wiring.receiver, &[]).map_err(|e| e.to_string());
     let threads = host.and_then(|host| {
         let cpus = affinity::allowed_cpus().map_err(|e| e.to_string())?;
-        crate::dut::linux::thread_polling(&host, "r0", &cpus[..1]).map_err(|e| e.to_string())
+        crate::dut::scheduling::thread_polling(&host, "r0", &cpus[..1]).map_err(|e| e.to_string())
     });
     add(
         "NAPI threads bound to a CPU",

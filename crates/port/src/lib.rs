@@ -52,7 +52,11 @@ impl PortError {
         let mut why = error.to_string();
         let mut source = error.source();
         while let Some(inner) = source {
-            why = format!("{why}: {inner}");
+            let inner_text = inner.to_string();
+            // Some errors already end with their source's text.
+            if !why.ends_with(&inner_text) {
+                why = format!("{why}: {inner_text}");
+            }
             source = inner.source();
         }
         PortError::Bpf { what, why }

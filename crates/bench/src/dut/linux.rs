@@ -1,11 +1,11 @@
 //! A Linux kernel's own forwarding.
 
-use super::{EGRESS, INGRESS, nft, routes};
+use super::{EGRESS, INGRESS, nft, routes, scheduling};
 use crate::cpu::Placement;
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
 use crate::journal::Journal;
-use fwdlab_model::settings::{Arrangement, Family, Firewall, Napi, Settings};
+use fwdlab_model::settings::{Family, Firewall, Settings};
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::address::{Side, dut_address, peer_address};
 use std::cell::RefCell;
@@ -47,7 +47,8 @@ pub struct Findings {
 }
 
 impl Findings {
-    fn expect(&mut self, setting: &str, wanted: &str, found: &str) {
+    /// Records a setting as found, and doubts it when it is not as wanted.
+    pub fn expect(&mut self, setting: &str, wanted: &str, found: &str) {
         self.facts.insert(setting.to_owned(), found.to_owned());
         if wanted != found {
             self.warnings.push(Warning::NotVerified {
@@ -80,7 +81,7 @@ impl<'a> LinuxDut<'a> {
         self.forwarding(settings)?;
         self.links()?;
         self.offloads(settings, findings)?;
-        self.scheduling(settings, placement, findings)?;
+        scheduling::apply(self.host, settings, placement, findings)?;
         self.routes(settings, findings)?;
         self.firewall(&settings.dut.firewall, settings, findings)?;
         self.sysctls(&settings.dut.sysctl, findings)?;
@@ -101,7 +102,7 @@ impl<'a> LinuxDut<'a> {
             self.redirects(to)?;
         }
         if from.dut.rps != to.dut.rps {
-            self.steering(to)?;
+            scheduling::steer(self.host, to.dut.queues, &to.dut.rps)?;
         }
         for (name, value) in &to.dut.sysctl {
             if from.dut.sysctl.get(name) != Some(value) {
@@ -223,63 +224,6 @@ impl<'a> LinuxDut<'a> {
             }
         }
         self.host.run(&["ip", "-batch", "-"], &text).map(drop)
-    }
-
-    fn scheduling(
-        &self,
-        settings: &Settings,
-        placement: &Placement,
-        findings: &mut Findings,
-    ) -> Result<(), BenchError> {
-        let threaded = match settings.dut.napi {
-            Napi::Threaded => true,
-            Napi::Softirq => false,
-            Napi::Auto => placement.arrangement == Arrangement::Open,
-        };
-        let mut poll = "softirq".to_owned();
-        if threaded {
-            poll = match thread_polling(self.host, INGRESS, &placement.dut) {
-                Ok(threads) => format!("{threads} threads on CPUs {:?}", placement.dut),
-                Err(error) if settings.dut.napi == Napi::Threaded => return Err(error),
-                Err(error) => {
-                    // Without the right to place kernel threads, receive packet
-                    // steering moves the work to the DUT's CPUs.
-                    let mask = cpu_mask(&placement.dut);
-                    self.steer(settings, &mask)?;
-                    let used = format!("receive packet steering to CPUs {:?}", placement.dut);
-                    let why = format!("NAPI threads can't be placed: {error}");
-                    findings.warnings.push(Warning::Fallback { used: used.clone(), why });
-                    used
-                }
-            };
-        }
-        if !settings.dut.rps.is_empty() {
-            self.steering(settings)?;
-        }
-        findings.facts.insert("d0 polling".into(), poll);
-        // A device of one queue has no map to write: there is nothing to bind.
-        if settings.dut.bind_queues && settings.dut.queues > 1 {
-            // Queue i belongs to the i-th CPU of the DUT, round and round.
-            for (queue, &cpu) in (0..settings.dut.queues).zip(placement.dut.iter().cycle()) {
-                let mask = cpu_mask(&[cpu]);
-                let path = format!("/sys/class/net/{EGRESS}/queues/tx-{queue}/xps_cpus");
-                self.host.put(&path, &mask)?;
-                let found = self.host.get(&path)?;
-                findings.expect(&format!("d1 tx-{queue} xps_cpus"), &mask, short_mask(&found));
-            }
-        }
-        Ok(())
-    }
-
-    fn steering(&self, settings: &Settings) -> Result<(), BenchError> {
-        let mask = if settings.dut.rps.is_empty() { "0" } else { &settings.dut.rps };
-        self.steer(settings, mask)
-    }
-
-    fn steer(&self, settings: &Settings, mask: &str) -> Result<(), BenchError> {
-        (0..settings.dut.queues).try_for_each(|queue| {
-            self.host.put(&format!("/sys/class/net/{INGRESS}/queues/rx-{queue}/rps_cpus"), mask)
-        })
     }
 
     fn routes(&self, settings: &Settings, findings: &mut Findings) -> Result<(), BenchError> {
@@ -415,27 +359,6 @@ impl<'a> LinuxDut<'a> {
     }
 }
 
-/// Makes an interface poll in kernel threads and binds them; returns their number.
-///
-/// # Errors
-/// Without the right to place kernel threads.
-pub fn thread_polling(host: &dyn Host, interface: &str, cpus: &[u16]) -> Result<usize, BenchError> {
-    // Kernel threads are visible machine-wide and the interface's name is the
-    // same in every testbed: the journal's lock makes sure that there is one only.
-    host.put(&format!("/sys/class/net/{interface}/threaded"), "1")?;
-    let threads = napi_threads(interface);
-    if threads.is_empty() {
-        return Err(BenchError::environment(
-            format!("the NAPI threads of {interface} do not show in /proc"),
-            "run fwdlab where /proc shows kernel threads (not with hidepid)",
-        ));
-    }
-    for &thread in &threads {
-        fwdlab_port::affinity::pin_task(thread, cpus)?;
-    }
-    Ok(threads.len())
-}
-
 fn packet_family(family: Family) -> fwdlab_packet::Family {
     match family {
         Family::Inet => fwdlab_packet::Family::Inet,
@@ -448,32 +371,6 @@ fn packet_family(family: Family) -> fwdlab_packet::Family {
 fn sysctl_path(name: &str) -> String {
     let path = if name.contains('/') { name.to_owned() } else { name.replace('.', "/") };
     format!("/proc/sys/{path}")
-}
-
-/// A CPU mask as sysfs takes it; only the CPUs below 64 are used here.
-fn cpu_mask(cpus: &[u16]) -> String {
-    format!("{:x}", cpus.iter().filter(|&&cpu| cpu < 64).fold(0u64, |mask, cpu| mask | 1 << cpu))
-}
-
-/// A mask as sysfs prints it, without leading zeros.
-fn short_mask(mask: &str) -> &str {
-    match mask.trim_start_matches(['0', ',']) {
-        "" => "0",
-        short => short,
-    }
-}
-
-/// Kernel threads that poll an interface.
-fn napi_threads(interface: &str) -> Vec<u32> {
-    let wanted = format!("napi/{interface}-");
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
-        .filter(|pid| {
-            std::fs::read_to_string(format!("/proc/{pid}/comm"))
-                .is_ok_and(|comm| comm.starts_with(&wanted))
-        })
-        .collect()
 }
 
 /// `on` or `off` of a feature in the output of `ethtool -k`.
@@ -489,13 +386,6 @@ fn feature_state<'a>(features: &'a str, feature: &str) -> &'a str {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn masks() {
-        assert_eq!(cpu_mask(&[0, 5]), "21");
-        assert_eq!(short_mask("00000000,00000002"), "2");
-        assert_eq!(short_mask("0"), "0");
-    }
 
     #[test]
     fn sysctl_names() {

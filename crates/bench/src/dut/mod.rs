@@ -4,6 +4,7 @@ pub mod counters;
 pub mod linux;
 pub mod nft;
 pub mod routes;
+pub mod scheduling;
 
 /// Interface of the DUT on the sender's side.
 pub const INGRESS: &str = "d0";

@@ -339,7 +339,7 @@ impl Netns {
         if placement.arrangement == Arrangement::Open {
             // As with a DUT: the work behind the sender is the other CPUs'.
             let host = NamespaceHost::new(&wiring.receiver, &placement.control)?;
-            let _ = crate::dut::linux::thread_polling(&host, "r0", &placement.dut);
+            let _ = crate::dut::scheduling::thread_polling(&host, "r0", &placement.dut);
         }
         let mut traffic = self.arm(&wiring, settings, placement, run_id, None)?;
         let order =
