@@ -1,1 +1,26 @@
-fn main() {}
+//! fwdlab: a laboratory for packet-forwarding performance.
+//!
+//! The binary joins the crates and holds what only a command line needs:
+//! arguments, one file per command, progress, signals, exit codes. Nothing
+//! depends on it.
+
+mod arguments;
+mod command;
+mod error;
+mod exit;
+mod experiment;
+mod progress;
+mod signal;
+mod state;
+mod terminal;
+mod verdict;
+
+use arguments::Arguments;
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    arguments.color.apply();
+    exit::guarded(|| command::execute(arguments.command)).into()
+}

@@ -7,6 +7,7 @@ use super::{Choice, Paths, Testbed};
 use crate::cpu::{self, Placement};
 use crate::dut::counters;
 use crate::dut::linux::{Findings, LinuxDut, mac};
+use crate::dut::scheduling::thread_polling;
 use crate::error::BenchError;
 use crate::host::NamespaceHost;
 use crate::journal::Journal;
@@ -72,6 +73,11 @@ impl Netns {
     /// Name of the sending mechanism in use.
     pub fn engine(&self) -> &'static str {
         probe::engine_name(self.engine)
+    }
+
+    /// Name of the receiving mechanism in use.
+    pub fn receiver(&self) -> &'static str {
+        self.receiving.name()
     }
 
     fn place(&self, settings: &Settings) -> Placement {
@@ -336,12 +342,15 @@ impl Netns {
         observer: &mut dyn Observer,
     ) -> Result<Observed, BenchError> {
         let wiring = Wiring::up(&self.journal, settings.dut.queues, false)?;
-        if placement.arrangement == Arrangement::Open {
-            // As with a DUT: the work behind the sender is the other CPUs'.
-            let host = NamespaceHost::new(&wiring.receiver, &placement.control)?;
-            let _ = crate::dut::scheduling::thread_polling(&host, "r0", &placement.dut);
-        }
         let mut traffic = self.arm(&wiring, settings, placement, run_id, None)?;
+        if placement.arrangement == Arrangement::Open {
+            // As with a DUT: the work behind the sender is the other CPUs'. Where
+            // that is not permitted, it is not permitted for the DUT either.
+            let host = NamespaceHost::new(&wiring.receiver, &placement.control)?;
+            if let Err(error) = thread_polling(&host, "r0", &placement.dut) {
+                observer.step(&format!("ceiling with unbound polling: {error}"));
+            }
+        }
         let order =
             Order { trial, rate_pps: None, variant: 0, alternation: None, at_window: &mut || {} };
         let observed = trial::run(&mut traffic, &SystemClock, order, observer)?;

@@ -75,6 +75,11 @@ impl Wiring {
             let text = format!("link set {interface} addrgenmode none\nlink set {interface} up\n");
             LocalHost.run(&["ip", "-n", namespace, "-batch", "-"], &text)?;
         }
+        if !with_dut {
+            // Makes r0 poll whatever receives there; see `LinuxDut::offloads`.
+            let exec = ["ip", "netns", "exec", r, "ethtool", "-K", "r0", "gro", "on"];
+            LocalHost.run(&exec, "")?;
+        }
         Ok(wiring)
     }
 

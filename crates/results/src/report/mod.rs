@@ -46,12 +46,28 @@ pub fn write(store: &Store, directory: &Path) -> Result<Analysis, ReportError> {
     let files = files(&contents, &analysis)?;
     std::fs::create_dir_all(directory)
         .map_err(|source| ReportError::Write { path: directory.to_path_buf(), source })?;
+    remove_stale(directory, &files);
     for file in files {
         let path = directory.join(&file.name);
         files::write_atomically(&path, &file.bytes)
             .map_err(|source| ReportError::Write { path, source })?;
     }
     Ok(analysis)
+}
+
+/// Removes what an earlier report of other variants left: only `.pps` files that
+/// its own results.json names, and only if this report does not write them again.
+/// Best effort: a file that stays is clutter, not a fault.
+fn remove_stale(directory: &Path, files: &[ReportFile]) {
+    let old = std::fs::read(directory.join("results.json")).unwrap_or_default();
+    let old: Value = serde_json::from_slice(&old).unwrap_or_default();
+    let variants = old.get("variants").and_then(Value::as_array).into_iter().flatten();
+    for name in variants.filter_map(|variant| variant.get("file")?.as_str()) {
+        let plain = name.ends_with(".pps") && Path::new(name).file_name() == Some(name.as_ref());
+        if plain && files.iter().all(|file| file.name != name) {
+            let _ = std::fs::remove_file(directory.join(name));
+        }
+    }
 }
 
 /// All files of the report of `contents`, sorted by name.

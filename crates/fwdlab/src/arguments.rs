@@ -1,0 +1,83 @@
+//! The command line as a whole; each command's own arguments stand with it.
+
+use crate::command::{bench, completions, doctor, man, plan, report, run, schema, show};
+use crate::exit;
+use crate::terminal::Color;
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Parser, Subcommand};
+
+/// Version, with the revision when it is known: `0.1.0 (73212c1-dirty)`.
+pub(crate) const VERSION: &str = env!("FWDLAB_VERSION");
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+const EXAMPLES: &str = "\
+Examples:
+  fwdlab doctor                              what can this machine do?
+  fwdlab plan experiments/demo.toml          what would be done, how long?
+  fwdlab run experiments/demo.toml           do it; the report is in results/demo
+  fwdlab show results/demo --json            the figures, for programs";
+
+/// A laboratory for packet-forwarding performance.
+///
+/// One experiment file says what is tested, with which traffic and how often.
+/// fwdlab builds the testbed, sends the traffic, counts, decides with statistics
+/// whether anything changed, and writes a report.
+#[derive(Debug, Parser)]
+#[command(
+    name = "fwdlab",
+    version = VERSION,
+    styles = STYLES,
+    max_term_width = 100,
+    arg_required_else_help = true,
+    after_help = EXAMPLES,
+    after_long_help = format!("{EXAMPLES}\n\n{}", exit::TABLE),
+)]
+pub(crate) struct Arguments {
+    /// Colours; NO_COLOR, CLICOLOR and CLICOLOR_FORCE are honoured by auto
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
+    pub(crate) color: Color,
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Carry out an experiment and write its report
+    Run(run::Arguments),
+    /// Show what an experiment would do, and how long it takes
+    Plan(plan::Arguments),
+    /// Rebuild the report of stored runs
+    Report(report::Arguments),
+    /// Show the figures of stored runs
+    Show(show::Arguments),
+    /// Find out what this machine can do, and what to install
+    Doctor(doctor::Arguments),
+    /// Measure the laboratory itself
+    #[command(subcommand)]
+    Bench(bench::Command),
+    /// Print completions for a shell
+    Completions(completions::Arguments),
+    /// Print the JSON Schema of experiment files
+    Schema(schema::Arguments),
+    /// Write the manual pages
+    #[command(hide = true)]
+    Man(man::Arguments),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Arguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,99 @@
+//! `fwdlab doctor`.
+
+use crate::exit::Exit;
+use crate::state;
+use crate::terminal::{self, BAD, GOOD, HEADING, styled, wrap};
+use fwdlab_bench::journal::Journal;
+use fwdlab_bench::probe::{self, Privilege, Probe};
+use fwdlab_bench::testbed::{self, Choice};
+use serde_json::json;
+use std::fmt::Write;
+
+/// Find out what this machine can do by trying each thing, and what to install
+/// or to allow where it can't.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Exits with 0 when real packets can be sent here, with 3 when only a simulated
+device is left.
+
+Examples:
+  fwdlab doctor
+  sudo fwdlab doctor
+  fwdlab doctor --json | jq '.probes[] | select(.works | not)'")]
+pub(crate) struct Arguments {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Tries everything and shows it.
+///
+/// # Errors
+/// When standard output can't be written.
+pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
+    let paths = state::paths()?;
+    let privilege = Privilege::obtain();
+    let journal = Journal::open(&paths.state);
+    let probes = probe::everything(&privilege, journal.as_ref().map_err(|error| error.to_string()));
+    // The testbed takes the lock for itself.
+    drop(journal);
+    let any = fwdlab_model::load("any.toml", "version = 1", &|_| Ok(String::new()))?;
+    let testbed = testbed::open(&any, &privilege, &paths)?;
+    let choice = testbed.choice();
+    if arguments.json {
+        terminal::print_json(&json!({
+            "probes": probes,
+            "testbed": {
+                "kind": choice.kind,
+                "simulated": choice.simulated,
+                "reasons": choice.reasons,
+            },
+        }))?;
+    } else {
+        terminal::print(&text(&probes, choice, terminal::width()))?;
+    }
+    Ok(if choice.simulated { Exit::Environment } else { Exit::Done })
+}
+
+fn text(probes: &[Probe], choice: &Choice, width: usize) -> String {
+    let mut out = String::new();
+    for probe in probes {
+        let mark = if probe.works { styled("ok", GOOD) } else { styled("no", BAD) };
+        out += &wrap(&format!("{mark}  {}: {}", probe.name, probe.detail), width, "    ");
+        if !probe.next.is_empty() {
+            out += &wrap(&format!("    next step: {}", probe.next), width, "      ");
+        }
+    }
+    let _ = writeln!(out, "\n{}", styled("testbed = \"auto\" takes", HEADING));
+    out += &wrap(choice.kind, width, "");
+    for reason in &choice.reasons {
+        for line in reason.lines() {
+            out += &wrap(&format!("  {}", line.trim_start()), width, "    ");
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fails_says_what_to_do_on_narrow_terminals_too() {
+        let probe = |works, next: &str| Probe {
+            name: "program nft".into(),
+            works,
+            detail: "the program nft is missing".into(),
+            next: next.into(),
+        };
+        let choice = Choice {
+            kind: "sim",
+            simulated: true,
+            reasons: vec!["no real packets on this machine: some reason of many words".into()],
+        };
+        let text = text(&[probe(false, "apt-get install nftables"), probe(true, "")], &choice, 40);
+        let plain = anstream::adapter::strip_str(&text).to_string();
+        assert!(plain.contains("next step: apt-get install"), "{plain}");
+        assert!(plain.lines().all(|line| line.chars().count() <= 40), "{plain}");
+    }
+}

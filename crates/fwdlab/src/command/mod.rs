@@ -1,0 +1,41 @@
+//! One file per command.
+
+pub(crate) mod bench;
+pub(crate) mod completions;
+pub(crate) mod doctor;
+pub(crate) mod man;
+pub(crate) mod plan;
+pub(crate) mod report;
+pub(crate) mod run;
+pub(crate) mod schema;
+pub(crate) mod show;
+
+use crate::arguments::Command;
+use crate::exit::Exit;
+use std::path::{Path, PathBuf};
+
+/// Name of the store within an experiment's directory.
+const STORE: &str = "run.sqlite";
+
+/// Does what the user asks.
+///
+/// # Errors
+/// Whatever the command meets; [`crate::exit`] says which exit code it means.
+pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
+    match command {
+        Command::Run(arguments) => run::execute(&arguments),
+        Command::Plan(arguments) => plan::execute(&arguments),
+        Command::Report(arguments) => report::execute(&arguments),
+        Command::Show(arguments) => show::execute(&arguments),
+        Command::Doctor(arguments) => doctor::execute(&arguments),
+        Command::Bench(bench::Command::Sender(arguments)) => bench::execute(&arguments),
+        Command::Completions(arguments) => completions::execute(&arguments),
+        Command::Schema(_) => schema::execute(),
+        Command::Man(arguments) => man::execute(&arguments),
+    }
+}
+
+/// The store that the user means: the file, or the one in the directory.
+fn store_at(path: &Path) -> PathBuf {
+    if path.is_dir() { path.join(STORE) } else { path.to_path_buf() }
+}

@@ -1,0 +1,266 @@
+//! `fwdlab plan`.
+
+use crate::exit::Exit;
+use crate::experiment::{self, Overrides};
+use crate::terminal::{self, HEADING, duration, styled, wrap};
+use fwdlab_model::Plan;
+use fwdlab_model::settings::TestbedKind;
+use fwdlab_results::stats::power::{MDE_POWER, detectable_multiple};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// Time around the traffic of a run on a testbed of namespaces, nanoseconds:
+/// making, configuring, reading and taking down took 0.2 to 0.5 s by trial.
+pub(crate) const RUN_OVERHEAD_NS: u64 = 300_000_000;
+
+/// Plans of more runs are folded.
+const RUNS_SHOWN: usize = 60;
+/// Runs shown of a folded plan, at each end.
+const RUNS_AT_ENDS: usize = 20;
+/// Scatter between runs that the smallest effects are stated for.
+const SCATTERS: [f64; 3] = [0.005, 0.02, 0.05];
+
+/// Show what an experiment would do: factors, runs in their order, time.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  fwdlab plan experiments/demo.toml
+  fwdlab plan experiments/demo.toml --blocks 20
+  fwdlab plan experiments/demo.toml --json | jq .hash")]
+pub(crate) struct Arguments {
+    /// The experiment file
+    #[arg(value_name = "EXPERIMENT.toml")]
+    experiment: PathBuf,
+    #[command(flatten)]
+    overrides: Overrides,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows the plan.
+///
+/// # Errors
+/// The faults of the file.
+pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
+    let plan = experiment::load(&arguments.experiment, &arguments.overrides)?.plan;
+    if arguments.json {
+        terminal::print_json(&as_json(&plan)?)?;
+    } else {
+        terminal::print(&text(&plan, terminal::width()))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Time around the traffic of a run, as long as none was measured.
+pub(crate) fn overhead_guess_ns(plan: &Plan) -> u64 {
+    if plan.base.testbed.kind == TestbedKind::Sim { 0 } else { RUN_OVERHEAD_NS }
+}
+
+/// The plan itself, with `estimate` added.
+fn as_json(plan: &Plan) -> serde_json::Result<Value> {
+    let estimate = plan.estimate(overhead_guess_ns(plan));
+    let mut value = serde_json::to_value(plan)?;
+    value["estimate"] = json!({
+        "runs": estimate.runs,
+        "run_ns": estimate.run_ns,
+        "total_ns": estimate.total_ns,
+    });
+    Ok(value)
+}
+
+fn text(plan: &Plan, width: usize) -> String {
+    let mut out = wrap(&styled(&plan.title, HEADING), width, "");
+    for (name, value) in overview(plan) {
+        out += &wrap(&format!("  {name:9} {value}"), width, "            ");
+    }
+    for factor in 0..plan.factors.len() {
+        out.push('\n');
+        out += &levels(plan, factor, width);
+    }
+    out.push('\n');
+    out += &comparisons(plan, width);
+    out.push('\n');
+    out += &order(plan, width);
+    if !plan.notes.is_empty() {
+        out += &format!("\n{}\n", styled("notes", HEADING));
+    }
+    for note in &plan.notes {
+        out += &wrap(&format!("  {note}"), width, "    ");
+    }
+    out
+}
+
+fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
+    let (testbed, trial, design) = (&plan.base.testbed, &plan.trial, &plan.design);
+    let kind = match testbed.kind {
+        TestbedKind::Auto => "auto (fwdlab doctor says which)".to_owned(),
+        TestbedKind::Netns => "netns".to_owned(),
+        TestbedKind::Sim => "sim: no packet is real".to_owned(),
+    };
+    let estimate = plan.estimate(overhead_guess_ns(plan));
+    let runs = match estimate.run_ns {
+        0 => estimate.runs.to_string(),
+        run_ns => format!(
+            "{}, about {} each, {} in all",
+            estimate.runs,
+            duration(run_ns),
+            duration(estimate.total_ns)
+        ),
+    };
+    let mut lines = vec![
+        ("hash", plan.hash.clone()),
+        ("testbed", kind),
+        ("variants", plan.variants.len().to_string()),
+        ("design", design_of(plan)),
+        (
+            "trial",
+            format!(
+                "{} of warm-up, a window of {}, up to {} of drain",
+                duration(trial.warmup_ns),
+                duration(trial.duration_ns),
+                duration(trial.drain_ns)
+            ),
+        ),
+        ("runs", runs),
+    ];
+    if design.alternate_ns.is_none()
+        && let Some(effects) = smallest_effects(plan)
+    {
+        lines.push(("finds", effects));
+    }
+    lines
+}
+
+fn design_of(plan: &Plan) -> String {
+    let (blocks, seed) = (plan.design.blocks, plan.design.seed);
+    match plan.design.alternate_ns {
+        None => {
+            format!("{blocks} blocks, in each every variant once, in random order (seed {seed})")
+        }
+        Some(slice_ns) => format!(
+            "alternation: {blocks} streams of traffic, levels switched every {}, the first {} \
+             after each switch not counted (seed {seed})",
+            duration(slice_ns),
+            duration(plan.design.settle_ns)
+        ),
+    }
+}
+
+/// The smallest effect on a ratio that the design finds: two means over the same
+/// blocks differ with a standard error of scatter x sqrt(2 / blocks).
+fn smallest_effects(plan: &Plan) -> Option<String> {
+    let blocks = f64::from(plan.design.blocks);
+    if plan.variants.len() < 2 || blocks < 2.0 {
+        return None;
+    }
+    let multiple = detectable_multiple(plan.compare.confidence, blocks - 1.0, MDE_POWER)?;
+    let effects: Vec<String> = SCATTERS
+        .iter()
+        .map(|scatter| {
+            let effect = 100.0 * multiple * scatter * (2.0 / blocks).sqrt();
+            format!("{effect:.1} % where runs scatter by {} %", 100.0 * scatter)
+        })
+        .collect();
+    Some(format!("nine times in ten a difference of {}", effects.join(", ")))
+}
+
+fn levels(plan: &Plan, factor: usize, width: usize) -> String {
+    let mut out =
+        format!("{}\n", styled(&format!("factor {}", plan.factors[factor].name), HEADING));
+    let all = &plan.factors[factor].levels;
+    let longest = all.iter().map(|level| level.label.chars().count()).max().unwrap_or(0).min(24);
+    for (index, level) in all.iter().enumerate() {
+        let differences = plan.differences(factor, index);
+        let changes: Vec<String> = differences
+            .iter()
+            .map(|difference| {
+                let base = match &difference.base {
+                    _ if difference.is_same() => "as the base".to_owned(),
+                    Some(base) => format!("base: {base}"),
+                    None => "base: as found".to_owned(),
+                };
+                format!("{} = {} ({base})", difference.change.setting, difference.change.value)
+            })
+            .collect();
+        let changes =
+            if changes.is_empty() { "nothing changed".to_owned() } else { changes.join(", ") };
+        out += &wrap(&format!("  {:longest$}  {changes}", level.label), width, "    ");
+    }
+    out
+}
+
+fn comparisons(plan: &Plan, width: usize) -> String {
+    let pairs: Vec<(&str, &str)> = (0..plan.variants.len())
+        .filter_map(|variant| {
+            let baseline = plan.baseline_of(variant)?;
+            Some((plan.variants[variant].label.as_str(), plan.variants[baseline].label.as_str()))
+        })
+        .collect();
+    if pairs.is_empty() {
+        return wrap("nothing to compare: every variant is a baseline", width, "  ");
+    }
+    let mut out = wrap(
+        &format!(
+            "{} at {} % confidence, equivalent within {} %",
+            styled("comparisons", HEADING),
+            plan.compare.confidence,
+            (plan.compare.margin * 1e6).round() / 1e4
+        ),
+        width,
+        "  ",
+    );
+    for (pair, left_out) in folded(&pairs) {
+        match pair {
+            Some((variant, baseline)) => {
+                out += &wrap(&format!("  {variant} against {baseline}"), width, "    ");
+            }
+            None => out += &format!("  ... {left_out} more ...\n"),
+        }
+    }
+    out
+}
+
+fn order(plan: &Plan, width: usize) -> String {
+    let what = if plan.design.alternate_ns.is_some() { "stream" } else { "block" };
+    let mut out = format!("{}\n", styled("order of runs", HEADING));
+    for (run, left_out) in folded(&plan.runs) {
+        let Some(run) = run else {
+            out += &format!("  ... {left_out} more ...\n");
+            continue;
+        };
+        let labels: Vec<&str> =
+            run.variants.iter().map(|&variant| plan.variants[variant].label.as_str()).collect();
+        let line =
+            format!("  {:>3}  {what} {}  {}", run.index + 1, run.block + 1, labels.join(" > "));
+        out += &wrap(&line, width, "       ");
+    }
+    out
+}
+
+/// The items, or those at both ends with the number of those between.
+fn folded<T>(items: &[T]) -> Vec<(Option<&T>, usize)> {
+    if items.len() <= RUNS_SHOWN {
+        return items.iter().map(|item| (Some(item), 0)).collect();
+    }
+    let (head, rest) = items.split_at(RUNS_AT_ENDS);
+    let (middle, tail) = rest.split_at(rest.len() - RUNS_AT_ENDS);
+    let shown = |item| (Some(item), 0);
+    head.iter().map(shown).chain([(None, middle.len())]).chain(tail.iter().map(shown)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lists_are_folded() {
+        let items: Vec<usize> = (0..61).collect();
+        let shown = folded(&items);
+        assert_eq!(shown.len(), 41);
+        assert_eq!(shown[19], (Some(&19), 0));
+        assert_eq!(shown[20], (None, 21));
+        assert_eq!(shown[21], (Some(&41), 0));
+        assert_eq!(folded(&items[..60]).len(), 60);
+    }
+}

@@ -1,0 +1,21 @@
+//! `fwdlab schema`.
+
+use crate::exit::Exit;
+use crate::terminal;
+
+/// Print the JSON Schema of experiment files, for editors that complete and
+/// check TOML by it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  fwdlab schema > experiment.schema.json")]
+pub(crate) struct Arguments {}
+
+/// Prints it.
+///
+/// # Errors
+/// When standard output can't be written.
+pub(crate) fn execute() -> anyhow::Result<Exit> {
+    terminal::print_json(&fwdlab_model::schema::schema())?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,183 @@
+//! Exit codes, all of them, and what leads to which.
+
+use crate::error::{self, CliError};
+use crate::terminal;
+use fwdlab_bench::BenchError;
+use fwdlab_model::Diagnostics;
+use fwdlab_results::report::ReportError;
+use fwdlab_results::store::StoreError;
+use std::io;
+use std::panic::{self, AssertUnwindSafe};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How the program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    /// Done.
+    Done = 0,
+    /// A difference that the user asked to fail on.
+    Difference = 1,
+    /// The user's mistake (clap uses the same number for wrong arguments).
+    Mistake = 2,
+    /// The environment lacks something.
+    Environment = 3,
+    /// The measurement can't be trusted.
+    Untrustworthy = 4,
+    /// A bug of fwdlab (`EX_SOFTWARE` of sysexits(3)).
+    Bug = 70,
+    /// Stopped by the user: 128 + SIGINT, as shells report it.
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// The table of exit codes for the help text.
+pub(crate) const TABLE: &str = "\
+Exit codes:
+  0    done
+  1    a difference that you asked to fail on
+  2    a mistake in arguments or experiment file
+  3    the environment lacks something
+  4    the measurement can't be trusted
+  70   a bug of fwdlab
+  130  interrupted";
+
+/// Set by a panic of any thread.
+static PANICKED: AtomicBool = AtomicBool::new(false);
+
+/// Runs a command and tells how the program ends. A panic unwinds first, so
+/// that testbeds are taken down, and then ends as a bug, as does one of
+/// another thread.
+pub(crate) fn guarded(command: impl FnOnce() -> anyhow::Result<Exit>) -> Exit {
+    panic::set_hook(Box::new(|panic| {
+        PANICKED.store(true, Ordering::SeqCst);
+        terminal::error(&format!(
+            "this is a bug of fwdlab: {panic}\n  next step: please report it with the command \
+             line and `fwdlab --version`"
+        ));
+    }));
+    let result = panic::catch_unwind(AssertUnwindSafe(command));
+    let exit = match result {
+        Ok(Ok(exit)) => exit,
+        Ok(Err(error)) => {
+            let exit = of(&error);
+            error::print(&error, exit);
+            exit
+        }
+        Err(_) => Exit::Bug,
+    };
+    if PANICKED.load(Ordering::SeqCst) { Exit::Bug } else { exit }
+}
+
+/// What an error means: the first of its causes that is known decides.
+pub(crate) fn of(error: &anyhow::Error) -> Exit {
+    error.chain().find_map(of_cause).unwrap_or(Exit::Bug)
+}
+
+fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
+    if let Some(error) = cause.downcast_ref::<CliError>() {
+        return Some(match error {
+            CliError::Mistake(_) => Exit::Mistake,
+            CliError::Environment(_) => Exit::Environment,
+            CliError::Interrupted(_) => Exit::Interrupted,
+        });
+    }
+    if cause.is::<Diagnostics>() {
+        return Some(Exit::Mistake);
+    }
+    if let Some(error) = cause.downcast_ref::<BenchError>() {
+        return Some(of_bench(error));
+    }
+    if let Some(error) = cause.downcast_ref::<StoreError>() {
+        return Some(of_store(error));
+    }
+    if let Some(error) = cause.downcast_ref::<ReportError>() {
+        return Some(match error {
+            ReportError::Store(error) => of_store(error),
+            ReportError::Write { .. } => Exit::Environment,
+            _ => Exit::Bug,
+        });
+    }
+    let error = cause.downcast_ref::<io::Error>()?;
+    Some(match error.kind() {
+        // Whoever read our output has seen enough: `fwdlab show ... | head -1`.
+        io::ErrorKind::BrokenPipe => Exit::Done,
+        _ => Exit::Environment,
+    })
+}
+
+fn of_bench(error: &BenchError) -> Exit {
+    match error {
+        BenchError::Refused(_) => Exit::Mistake,
+        BenchError::Interrupted => Exit::Interrupted,
+        BenchError::Environment { .. }
+        | BenchError::Program { .. }
+        | BenchError::File { .. }
+        | BenchError::Port(_) => Exit::Environment,
+    }
+}
+
+fn of_store(error: &StoreError) -> Exit {
+    match error {
+        StoreError::OtherPlan { .. }
+        | StoreError::OtherTestbed { .. }
+        | StoreError::Missing { .. }
+        | StoreError::NotAStore { .. }
+        | StoreError::NoPlan { .. } => Exit::Mistake,
+        StoreError::DuplicateRun { .. }
+        | StoreError::NotPlanned { .. }
+        | StoreError::NoInvocation { .. } => Exit::Bug,
+        _ => Exit::Environment,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+
+    #[test]
+    fn the_table_names_every_code() {
+        let codes = [
+            Exit::Done,
+            Exit::Difference,
+            Exit::Mistake,
+            Exit::Environment,
+            Exit::Untrustworthy,
+            Exit::Bug,
+            Exit::Interrupted,
+        ];
+        let lines: Vec<u8> = TABLE
+            .lines()
+            .skip(1)
+            .filter_map(|line| line.split_whitespace().next()?.parse().ok())
+            .collect();
+        assert_eq!(lines, codes.map(|code| code as u8));
+    }
+
+    #[test]
+    fn the_first_known_cause_decides() {
+        let context = |error: BenchError| of(&anyhow::Error::from(error).context("run 3"));
+        assert_eq!(context(BenchError::environment("no ip", "install")), Exit::Environment);
+        assert_eq!(context(BenchError::Refused("no".into())), Exit::Mistake);
+        assert_eq!(context(BenchError::Interrupted), Exit::Interrupted);
+        let broken = Err::<(), _>(io::Error::from(io::ErrorKind::BrokenPipe)).context("stdout");
+        assert_eq!(of(&broken.unwrap_err()), Exit::Done);
+        let store = StoreError::NoInvocation { path: "x".into() };
+        assert_eq!(of(&ReportError::Store(store).into()), Exit::Bug);
+        assert_eq!(of(&anyhow::anyhow!("never seen")), Exit::Bug);
+    }
+
+    #[test]
+    fn a_panic_is_a_bug() {
+        assert_eq!(guarded(|| Ok(Exit::Done)), Exit::Done);
+        assert_eq!(guarded(|| panic!("on purpose, by a test")), Exit::Bug);
+        let _ = panic::take_hook();
+    }
+}

@@ -1,0 +1,158 @@
+//! From an experiment file to its plan, with what the command line overrides.
+
+use crate::error::CliError;
+use anyhow::Result;
+use clap::ValueEnum;
+use fwdlab_model::experiment::{Experiment, RUNS_MAX};
+use fwdlab_model::settings::TestbedKind;
+use fwdlab_model::{Plan, plan, spec};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What the command line says instead of the file. It is part of the plan, and
+/// so of its hash.
+#[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
+pub(crate) struct Overrides {
+    /// Testbed, instead of the file's
+    #[arg(long, value_name = "KIND")]
+    pub(crate) testbed: Option<Testbed>,
+    /// Number of blocks, instead of the file's
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) blocks: Option<u32>,
+    /// Seed of the random order, instead of the file's
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    pub(crate) seed: Option<u64>,
+}
+
+/// Kinds of testbed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Testbed {
+    /// The best that this machine permits
+    Auto,
+    /// Network namespaces of this machine's kernel
+    Netns,
+    /// A simulated device
+    Sim,
+}
+
+impl Testbed {
+    /// The name used in files.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Testbed::Auto => "auto",
+            Testbed::Netns => "netns",
+            Testbed::Sim => "sim",
+        }
+    }
+
+    fn kind(self) -> TestbedKind {
+        match self {
+            Testbed::Auto => TestbedKind::Auto,
+            Testbed::Netns => TestbedKind::Netns,
+            Testbed::Sim => TestbedKind::Sim,
+        }
+    }
+}
+
+/// A plan and the text that it was made from.
+pub(crate) struct Loaded {
+    /// The plan.
+    pub(crate) plan: Plan,
+    /// The experiment file.
+    pub(crate) text: String,
+}
+
+/// Reads an experiment file and plans it.
+///
+/// # Errors
+/// When the file can't be read; else all of its faults at once.
+pub(crate) fn load(path: &Path, overrides: &Overrides) -> Result<Loaded> {
+    let text = fs::read_to_string(path).map_err(|error| {
+        CliError::Mistake(format!(
+            "can't read the experiment {}: {error}\n  next step: name an experiment file, e.g. \
+             `fwdlab plan experiments/demo.toml`",
+            path.display()
+        ))
+    })?;
+    let directory = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
+    let loader = |name: &str| {
+        let file = directory.join(name);
+        fs::read_to_string(&file).map_err(|error| format!("can't read {}: {error}", file.display()))
+    };
+    let name = path.to_string_lossy();
+    let plan = fwdlab_model::load(&name, &text, &loader)?;
+    let plan = match overridden(&name, &text, &loader, overrides)? {
+        Some(plan) => plan,
+        None => plan,
+    };
+    Ok(Loaded { plan, text })
+}
+
+/// The plan with other values than a faultless file's; none without overrides.
+fn overridden(
+    path: &str,
+    text: &str,
+    loader: &spec::Loader<'_>,
+    overrides: &Overrides,
+) -> Result<Option<Plan>> {
+    if *overrides == Overrides::default() {
+        return Ok(None);
+    }
+    let (Some(spec), _) = spec::parse(text, loader) else { return Ok(None) };
+    let (mut experiment, _) = Experiment::new(path, &spec);
+    if let Some(testbed) = overrides.testbed {
+        experiment.base.testbed.kind = testbed.kind();
+    }
+    if let Some(blocks) = overrides.blocks {
+        experiment.design.blocks = blocks;
+    }
+    if let Some(seed) = overrides.seed {
+        experiment.design.seed = seed;
+    }
+    let variants = experiment.combinations().len();
+    let runs = variants.saturating_mul(experiment.design.blocks as usize);
+    if runs > RUNS_MAX {
+        let why = format!(
+            "{variants} variants in {} blocks make {runs} runs; at most {RUNS_MAX} can be planned: \
+             lower --blocks",
+            experiment.design.blocks
+        );
+        return Err(CliError::Mistake(why).into());
+    }
+    Ok(Some(plan::plan(&experiment)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan_with(text: &str, overrides: &Overrides) -> Result<Plan> {
+        let directory = tempfile::tempdir()?;
+        let path = directory.path().join("x.toml");
+        fs::write(&path, text)?;
+        Ok(load(&path, overrides)?.plan)
+    }
+
+    const TWO: &str = "version = 1\n[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n";
+
+    #[test]
+    fn overriding_is_as_if_the_file_said_so() {
+        let overrides = Overrides { testbed: Some(Testbed::Sim), blocks: Some(3), seed: Some(9) };
+        let got = plan_with(TWO, &overrides).unwrap();
+        let written = format!("{TWO}[testbed]\nkind = \"sim\"\n[design]\nblocks = 3\nseed = 9\n");
+        assert_eq!(got, plan_with(&written, &Overrides::default()).unwrap());
+        assert_ne!(got.hash, plan_with(TWO, &Overrides::default()).unwrap().hash);
+        assert!(got.is_intact());
+    }
+
+    #[test]
+    fn too_many_runs_are_refused() {
+        let levels: Vec<String> = (1..=101).map(|n| format!("\"rules:{n}\"")).collect();
+        let text = format!(
+            "version = 1\n[[factor]]\nname = \"firewall\"\nlevels = [{}]\n",
+            levels.join(", ")
+        );
+        let overrides = Overrides { blocks: Some(10_000), ..Overrides::default() };
+        assert!(plan_with(&text, &overrides).unwrap_err().to_string().contains("--blocks"));
+    }
+}

@@ -1,0 +1,298 @@
+//! What is seen of a running experiment: a few lines that are rewritten on a
+//! terminal, else one line per finished run. All of it on standard error.
+
+use crate::signal::Stop;
+use crate::terminal::{self, cut, duration};
+use fwdlab_bench::{Live, Observer};
+use fwdlab_model::units::format_pps;
+use fwdlab_model::{Plan, PlannedRun, RunRecord};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::Instant;
+
+/// Narrower than this the rates get a line of their own.
+const WIDE: usize = 70;
+
+/// Watches runs and shows how far they are.
+pub(crate) struct Progress<'a> {
+    plan: &'a Plan,
+    stop: &'a Stop,
+    shown: Shown,
+    state: State,
+    /// When the run in progress began.
+    began: Instant,
+    /// Wall time of the runs finished by this invocation, nanoseconds.
+    spent_ns: u64,
+    finished: u64,
+    /// Time of a run as long as none has finished, nanoseconds.
+    guess_ns: u64,
+}
+
+/// How.
+enum Shown {
+    Nothing,
+    Lines,
+    Bar(ProgressBar),
+}
+
+/// What is to be seen at one moment.
+#[derive(Clone, Debug, Default)]
+struct State {
+    /// `block 2/6`, or what else is going on.
+    stage: String,
+    label: String,
+    step: String,
+    live: Option<Live>,
+    done: usize,
+    total: usize,
+    left_ns: u64,
+}
+
+impl<'a> Progress<'a> {
+    /// Shows runs of `plan`, `done` of which are stored already. `guess_ns` is the
+    /// expected time of a run.
+    pub(crate) fn new(
+        plan: &'a Plan,
+        stop: &'a Stop,
+        done: usize,
+        guess_ns: u64,
+        quiet: bool,
+    ) -> Progress<'a> {
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let shown = match () {
+            () if quiet => Shown::Nothing,
+            () if dumb || !std::io::stderr().is_terminal() => Shown::Lines,
+            () => Shown::Bar(bar()),
+        };
+        let total = plan.runs.len();
+        let state = State { done, total, ..State::default() };
+        let began = Instant::now();
+        Progress { plan, stop, shown, state, began, spent_ns: 0, finished: 0, guess_ns }
+    }
+
+    /// The ceiling is measured, once for each of these.
+    pub(crate) fn begin_calibration(&mut self, what: &str) {
+        self.state.stage = "calibrating".into();
+        self.state.label = what.into();
+        self.state.live = None;
+        self.began = Instant::now();
+        self.draw();
+    }
+
+    /// A ceiling was measured.
+    pub(crate) fn finish_calibration(&mut self, median_pps: f64) {
+        if let Shown::Lines = self.shown {
+            let what = &self.state.label;
+            terminal::note(&format!("ceiling without DUT  {what}  {}", format_pps(median_pps)));
+        }
+    }
+
+    /// A run begins.
+    pub(crate) fn begin_run(&mut self, run: &PlannedRun) {
+        let design = &self.plan.design;
+        let what = if design.alternate_ns.is_some() { "stream" } else { "block" };
+        self.state.stage = format!("{what} {}/{}", run.block + 1, design.blocks);
+        self.state.label = label(self.plan, run);
+        self.state.live = None;
+        self.began = Instant::now();
+        self.draw();
+    }
+
+    /// A run is stored.
+    pub(crate) fn finish_run(&mut self, record: &RunRecord) {
+        self.state.done += 1;
+        self.finished += 1;
+        self.spent_ns += self.began.elapsed().as_nanos() as u64;
+        self.began = Instant::now();
+        if let Shown::Lines = self.shown {
+            let window = &record.trial.window;
+            let seconds = record.trial.window_ns.max(1) as f64 / 1e9;
+            let State { stage, label, .. } = &self.state;
+            let rate = format_pps(window.forwarded as f64 / seconds);
+            terminal::note(&format!("{stage}  {label}  {rate}"));
+            for warning in &record.warnings {
+                terminal::note(&format!("  {}", warning.sentence()));
+            }
+        }
+        self.draw();
+    }
+
+    /// Nothing more is shown; what was is wiped.
+    pub(crate) fn end(&self) {
+        if let Shown::Bar(bar) = &self.shown {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn draw(&mut self) {
+        let run_ns = self.spent_ns.checked_div(self.finished).unwrap_or(self.guess_ns);
+        let left = (self.state.total - self.state.done.min(self.state.total)) as u64;
+        let elapsed_ns = (self.began.elapsed().as_nanos() as u64).min(run_ns);
+        self.state.left_ns = run_ns.saturating_mul(left).saturating_sub(elapsed_ns);
+        if let Shown::Bar(bar) = &self.shown {
+            // The last column stays free: some terminals wrap when it is used.
+            bar.set_message(self.state.lines(terminal::width_of_stderr() - 1).join("\n"));
+        }
+    }
+}
+
+impl Observer for Progress<'_> {
+    fn step(&mut self, name: &str) {
+        self.state.step = name.into();
+        self.draw();
+    }
+
+    fn live(&mut self, live: &Live) {
+        if self.plan.design.alternate_ns.is_some() {
+            self.state.label = self.plan.variants[live.variant].label.clone();
+        }
+        self.state.live = Some(*live);
+        self.draw();
+    }
+
+    fn cancelled(&self) -> bool {
+        self.stop.requested()
+    }
+}
+
+impl Drop for Progress<'_> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// A bar that is text only: [`State::lines`] lays it out. It has no thread of
+/// its own, which would disturb what is measured.
+fn bar() -> ProgressBar {
+    let style =
+        ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(style)
+}
+
+/// The variant of a run, or those that alternate in it.
+fn label(plan: &Plan, run: &PlannedRun) -> String {
+    match run.variants.as_slice() {
+        [one] => plan.variants[*one].label.clone(),
+        several => {
+            // A cycle A B B A: the first half names each once.
+            let half = &several[..several.len() / 2];
+            let labels: Vec<&str> =
+                half.iter().map(|&variant| plan.variants[variant].label.as_str()).collect();
+            labels.join(" > ")
+        }
+    }
+}
+
+impl State {
+    /// Laid out for `width` columns; no line is longer.
+    fn lines(&self, width: usize) -> Vec<String> {
+        let runs = format!("{}/{}", self.done, self.total);
+        let left = format!("{} left", duration(self.left_ns));
+        let rates = self.live.map_or(String::new(), |live| {
+            let (offered, forwarded) =
+                (format_pps(live.offered_pps), format_pps(live.forwarded_pps));
+            if width < WIDE {
+                format!("{offered} > {forwarded}")
+            } else {
+                format!("offered {offered}  forwarded {forwarded}")
+            }
+        });
+        let bar_width = (width / 4).min(30);
+        let filled = bar_width * self.done / self.total.max(1);
+        let bar = format!("[{}{}]", "#".repeat(filled), "-".repeat(bar_width - filled));
+        let lines = if width < WIDE {
+            vec![
+                joined(&[&self.stage, &self.label]),
+                joined(&[&self.step, &rates]),
+                joined(&[&bar, &runs, &left]),
+            ]
+        } else {
+            vec![
+                joined(&[&self.stage, &self.label, &self.step]),
+                joined(&[&bar, &runs, &left, &rates]),
+            ]
+        };
+        lines.iter().map(|line| cut(line, width)).collect()
+    }
+}
+
+/// Those that aren't empty, side by side.
+fn joined(parts: &[&str]) -> String {
+    let parts: Vec<&str> = parts.iter().copied().filter(|part| !part.is_empty()).collect();
+    parts.join("  ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state() -> State {
+        State {
+            stage: "block 2/6".into(),
+            label: "stateful, inet6".into(),
+            step: "traffic".into(),
+            live: Some(Live {
+                at_ns: 500_000_000,
+                total_ns: 1_000_000_000,
+                offered_pps: 3.1e6,
+                forwarded_pps: 1.02e6,
+                variant: 0,
+            }),
+            done: 9,
+            total: 36,
+            left_ns: 65_000_000_000,
+        }
+    }
+
+    #[test]
+    fn two_lines_where_there_is_room() {
+        assert_eq!(
+            state().lines(100),
+            [
+                "block 2/6  stateful, inet6  traffic",
+                "[######-------------------]  9/36  1 min 5 s left  offered 3.10 Mpps  forwarded 1.02 Mpps",
+            ]
+        );
+    }
+
+    #[test]
+    fn forty_columns_suffice() {
+        assert_eq!(
+            state().lines(39),
+            [
+                "block 2/6  stateful, inet6",
+                "traffic  3.10 Mpps > 1.02 Mpps",
+                "[##-------]  9/36  1 min 5 s left",
+            ]
+        );
+    }
+
+    #[test]
+    fn no_line_is_ever_wider() {
+        let mut state = state();
+        state.label = "a label that goes on and on and on, inet6, 8 queues, bound".into();
+        for width in 20..140 {
+            let lines = state.lines(width);
+            assert!(lines.iter().all(|line| line.chars().count() <= width), "{width} {lines:?}");
+        }
+        assert!(State::default().lines(30).len() == 3);
+    }
+
+    #[test]
+    fn an_alternation_names_each_level_once() {
+        let text = "version = 1\n[[factor]]\nname = \"firewall\"\nlevels = [\"rules:0\", \"rules:1\"]\n[trial]\nduration = \"2s\"\n[design]\nalternate = \"250ms\"\n";
+        let plan = fwdlab_model::load("x.toml", text, &|_| Ok(String::new())).unwrap();
+        let label = label(&plan, &plan.runs[0]);
+        assert!(["rules:0 > rules:1", "rules:1 > rules:0"].contains(&label.as_str()), "{label}");
+    }
+
+    #[test]
+    fn a_request_to_stop_reaches_the_run() {
+        let plan = fwdlab_model::load("x.toml", "version = 1", &|_| Ok(String::new())).unwrap();
+        let stop = Stop::default();
+        let progress = Progress::new(&plan, &stop, 0, 0, true);
+        assert!(!progress.cancelled());
+        stop.request();
+        assert!(progress.cancelled());
+    }
+}

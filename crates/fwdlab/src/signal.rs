@@ -1,0 +1,40 @@
+//! Ctrl-C and SIGTERM: the first ends the run in progress cleanly, a second one
+//! ends the program at once.
+
+use crate::exit::Exit;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether the user asked to stop.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// Listens from now on.
+    ///
+    /// # Errors
+    /// When the handlers can't be installed.
+    pub(crate) fn on_signals() -> io::Result<Stop> {
+        let stop = Stop::default();
+        for signal in [SIGINT, SIGTERM] {
+            // In this order: the first signal finds the flag down, and raises it.
+            flag::register_conditional_shutdown(signal, Exit::Interrupted as i32, stop.0.clone())?;
+            flag::register(signal, stop.0.clone())?;
+        }
+        Ok(stop)
+    }
+
+    /// True after the first signal.
+    pub(crate) fn requested(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// As a signal would.
+    #[cfg(test)]
+    pub(crate) fn request(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}

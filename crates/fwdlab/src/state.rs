@@ -1,0 +1,75 @@
+//! Where lock and journal of testbeds lie: a directory that outlives the process
+//! and that no other user can write to, since whoever comes next puts back what
+//! the journal says.
+
+use crate::error::CliError;
+use fwdlab_bench::testbed::Paths;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// Finds the directory, and makes it when not root. To be called before a user
+/// namespace is entered, in which `/run` is another one and everybody is root.
+///
+/// # Errors
+/// When the directory can't be made, or belongs to somebody else.
+pub(crate) fn paths() -> anyhow::Result<Paths> {
+    let user = rustix::process::geteuid();
+    if user.is_root() {
+        return Ok(Paths { state: PathBuf::from("/run/fwdlab") });
+    }
+    let state = lasting_directory().join(format!("fwdlab-{}", user.as_raw()));
+    make_private(&state, user.as_raw())
+        .map_err(|why| CliError::Environment(format!("{}: {why}", state.display())))?;
+    Ok(Paths { state })
+}
+
+/// The first of the user's runtime directory, the directory for temporary files
+/// and `/tmp` that can still be reached in a user namespace of our own.
+fn lasting_directory() -> PathBuf {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    runtime
+        .into_iter()
+        .chain([std::env::temp_dir()])
+        .filter_map(|path| path.canonicalize().ok())
+        .find(|path| path.is_dir() && !path.starts_with("/run"))
+        .unwrap_or_else(|| PathBuf::from("/tmp"))
+}
+
+fn make_private(directory: &Path, user: u32) -> Result<(), String> {
+    match DirBuilder::new().mode(0o700).create(directory) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            return Err(format!("{error}; set XDG_RUNTIME_DIR to a directory that can be written"));
+        }
+        _ => {}
+    }
+    let found = fs::symlink_metadata(directory).map_err(|error| error.to_string())?;
+    if !found.is_dir() || found.uid() != user || found.mode() & 0o022 != 0 {
+        return Err("is not a directory that only you can write to; remove it, or set \
+                    XDG_RUNTIME_DIR to one of your own"
+            .into());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_directory_of_others_is_refused() {
+        let parent = tempfile::tempdir().unwrap();
+        let user = rustix::process::geteuid().as_raw();
+        let mine = parent.path().join("mine");
+        make_private(&mine, user).unwrap();
+        make_private(&mine, user).unwrap();
+        assert!(make_private(&mine, user + 1).is_err());
+        fs::set_permissions(&mine, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(make_private(&mine, user).unwrap_err().contains("only you"));
+        let link = parent.path().join("link");
+        std::os::unix::fs::symlink(parent.path(), &link).unwrap();
+        assert!(make_private(&link, user).is_err());
+        assert!(make_private(&parent.path().join("no/such"), user).is_err());
+    }
+}

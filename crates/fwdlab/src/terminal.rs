@@ -1,0 +1,183 @@
+//! What the program says and how wide: standard output for results, standard
+//! error for everything else. Colours follow `--color`, `NO_COLOR`, `CLICOLOR`
+//! and `CLICOLOR_FORCE` and are left out where nobody sees them.
+
+use anstyle::{AnsiColor, Style};
+use std::io::{self, Write};
+use std::num::NonZeroU16;
+
+/// Works, better.
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+/// Doubts.
+pub(crate) const DOUBT: Style = AnsiColor::Yellow.on_default();
+/// Fails, worse.
+pub(crate) const BAD: Style = AnsiColor::Red.on_default();
+/// Headings.
+pub(crate) const HEADING: Style = Style::new().bold();
+
+/// Width of what is no terminal.
+const DEFAULT_WIDTH: usize = 80;
+/// Text is laid out for no less.
+const MIN_WIDTH: usize = 20;
+
+/// Colours or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, unless the environment says otherwise.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl Color {
+    /// Makes it the choice of the whole program.
+    pub(crate) fn apply(self) {
+        match self {
+            Color::Auto => anstream::ColorChoice::Auto,
+            Color::Always => anstream::ColorChoice::AlwaysAnsi,
+            Color::Never => anstream::ColorChoice::Never,
+        }
+        .write_global();
+    }
+}
+
+/// Prints results on standard output.
+///
+/// # Errors
+/// When they can't be written; a broken pipe ends the program quietly.
+pub(crate) fn print(text: &str) -> io::Result<()> {
+    let mut out = anstream::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    if !text.ends_with('\n') {
+        out.write_all(b"\n")?;
+    }
+    out.flush()
+}
+
+/// Prints a value for programs on standard output.
+///
+/// # Errors
+/// As [`print`].
+pub(crate) fn print_json(value: &serde_json::Value) -> io::Result<()> {
+    print(&format!("{value:#}"))
+}
+
+/// Says something on standard error. That it can't be said stops nothing.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(anstream::stderr().lock(), "{text}");
+}
+
+/// Says that something is doubtful.
+pub(crate) fn warn(text: &str) {
+    note(&format!("{}: {text}", styled("warning", DOUBT.bold())));
+}
+
+/// Says that something went wrong.
+pub(crate) fn error(text: &str) {
+    note(&format!("{}: {text}", styled("error", BAD.bold())));
+}
+
+/// Text in a style.
+pub(crate) fn styled(text: &str, style: Style) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// Columns of standard output: what `COLUMNS` says, else the terminal, else 80.
+pub(crate) fn width() -> usize {
+    width_or(terminal_size::terminal_size_of(io::stdout()))
+}
+
+/// Columns of standard error.
+pub(crate) fn width_of_stderr() -> usize {
+    width_or(terminal_size::terminal_size_of(io::stderr()))
+}
+
+fn width_or(size: Option<(terminal_size::Width, terminal_size::Height)>) -> usize {
+    let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse::<NonZeroU16>().ok());
+    let width = match (columns, size) {
+        (Some(columns), _) => usize::from(columns.get()),
+        (None, Some((terminal_size::Width(columns), _))) if columns > 0 => usize::from(columns),
+        _ => DEFAULT_WIDTH,
+    };
+    width.max(MIN_WIDTH)
+}
+
+/// A paragraph as lines of at most `width` columns, those after the first
+/// indented; longer words stay whole. Styles take no room.
+pub(crate) fn wrap(paragraph: &str, width: usize, indent: &str) -> String {
+    let text = paragraph.trim_start_matches(' ');
+    let mut lines: Vec<String> = Vec::new();
+    let mut line = " ".repeat(paragraph.len() - text.len());
+    let mut begins = true;
+    // Repeated spaces align columns: they are kept within a line, as empty words.
+    for word in text.split(' ') {
+        if begins {
+            line.push_str(word);
+        } else if columns(&line) + 1 + columns(word) > width {
+            lines.push(std::mem::replace(&mut line, format!("{indent}{word}")));
+        } else {
+            line.push(' ');
+            line.push_str(word);
+        }
+        begins = begins && word.is_empty() || line.trim().is_empty();
+    }
+    lines.push(line);
+    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// Columns of a text without its styles.
+pub(crate) fn columns(text: &str) -> usize {
+    anstream::adapter::strip_str(text).map(|part| part.chars().count()).sum()
+}
+
+/// The text, cut where it is longer than `width`.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// A duration for a person: `800 ms`, `1.2 s`, `45 s`, `3 min 5 s`, `2 h 10 min`.
+pub(crate) fn duration(ns: u64) -> String {
+    let seconds = ns as f64 / 1e9;
+    let whole = seconds.round() as u64;
+    match seconds {
+        s if s < 0.9995 => format!("{:.0} ms", s * 1e3),
+        s if s < 9.95 => format!("{s:.1} s"),
+        _ if whole < 60 => format!("{whole} s"),
+        _ if whole < 3600 => format!("{} min {} s", whole / 60, whole % 60),
+        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_short() {
+        let shown = [0, 8e8 as u64, 1_200_000_000, 45_000_000_000, 185_000_000_000].map(duration);
+        assert_eq!(shown, ["0 ms", "800 ms", "1.2 s", "45 s", "3 min 5 s"]);
+        assert_eq!(duration(7_810_000_000_000), "2 h 10 min");
+        assert_eq!(duration(59_600_000_000), "1 min 0 s");
+    }
+
+    #[test]
+    fn paragraphs_wrap_where_styles_take_no_room() {
+        assert_eq!(wrap("one two three", 9, "  "), "one two\n  three\n");
+        assert_eq!(wrap("  one  two", 80, ""), "  one  two\n");
+        let bold = styled("one", HEADING);
+        assert_eq!(wrap(&format!("{bold} two"), 7, ""), format!("{bold} two\n"));
+        assert_eq!(wrap("", 9, ""), "\n");
+        assert_eq!(wrap("incomprehensibilities", 9, ""), "incomprehensibilities\n");
+    }
+
+    #[test]
+    fn what_is_too_long_is_cut() {
+        assert_eq!(cut("stateful", 8), "stateful");
+        assert_eq!(cut("stateful", 5), "stat…");
+    }
+}

@@ -1,0 +1,61 @@
+//! What in a result makes the program fail.
+
+use crate::exit::Exit;
+use clap::ValueEnum;
+use fwdlab_results::report::Analysis;
+use fwdlab_results::report::analysis::Outcome;
+use fwdlab_results::stats::Verdict;
+
+/// Differences to fail on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FailOn {
+    /// A variant is worse than its baseline by more than the margin may be
+    Worse,
+    /// The same for better or worse
+    Different,
+    /// A variant is not shown to be equivalent to its baseline
+    NotEquivalent,
+}
+
+/// Exit code of an analysis: 1 when the user asked to fail on what it says.
+pub(crate) fn exit(analysis: &Analysis, fail_on: Option<FailOn>) -> Exit {
+    let Some(fail_on) = fail_on else { return Exit::Done };
+    let fails = analysis.comparisons.iter().any(|compared| match &compared.outcome {
+        Outcome::Compared(answer) => is_failure(fail_on, answer.verdict, answer.within_margin),
+        Outcome::Unanswerable { .. } => fail_on == FailOn::NotEquivalent,
+    });
+    if fails { Exit::Difference } else { Exit::Done }
+}
+
+/// A difference that lies within the margin for certain is none to fail on:
+/// enough runs show the smallest one.
+fn is_failure(fail_on: FailOn, verdict: Verdict, within_margin: bool) -> bool {
+    let fails = match fail_on {
+        FailOn::Worse => verdict == Verdict::Worse,
+        FailOn::Different => matches!(verdict, Verdict::Better | Verdict::Worse),
+        FailOn::NotEquivalent => true,
+    };
+    fails && !within_margin
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_asks_for_more() {
+        use Verdict::{Better, Inconclusive, Worse};
+        let of = |fail_on| [Better, Worse, Inconclusive].map(|v| is_failure(fail_on, v, false));
+        assert_eq!(of(FailOn::Worse), [false, true, false]);
+        assert_eq!(of(FailOn::Different), [true, true, false]);
+        assert_eq!(of(FailOn::NotEquivalent), [true, true, true]);
+    }
+
+    #[test]
+    fn nothing_within_the_margin_fails() {
+        for fail_on in FailOn::value_variants() {
+            assert!(!is_failure(*fail_on, Verdict::Worse, true));
+            assert!(!is_failure(*fail_on, Verdict::Equivalent, true));
+        }
+    }
+}

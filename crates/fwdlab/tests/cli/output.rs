@@ -1,0 +1,161 @@
+//! How the program speaks: colours, widths, formats for other programs.
+
+use crate::support::{INSTANT, Lab};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+#[test]
+fn nothing_is_coloured_in_a_pipe() {
+    let lab = Lab::new(INSTANT);
+    for arguments in [["run", "x.toml"], ["plan", "x.toml"], ["run", "y.toml"], ["show", "--help"]]
+    {
+        let ended = lab.fwdlab(&arguments);
+        assert!(!ended.stdout.contains('\u{1b}'), "{}", ended.stdout);
+        assert!(!ended.stderr.contains('\u{1b}'), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn colours_can_be_forced_and_forbidden() {
+    let plan = |lab: Lab, color: &str| {
+        let ended = lab.fwdlab(&["plan", "x.toml", "--color", color]).expect(0);
+        ended.stdout.contains('\u{1b}')
+    };
+    assert!(plan(Lab::new(INSTANT).with("CLICOLOR_FORCE", "1"), "auto"));
+    assert!(!plan(Lab::new(INSTANT).with("CLICOLOR_FORCE", "1"), "never"));
+    assert!(plan(Lab::new(INSTANT).with("NO_COLOR", "1"), "always"));
+    assert!(!plan(Lab::new(INSTANT).with("NO_COLOR", "1"), "auto"));
+    let faults = Lab::new("versoin = 1").fwdlab(&["--color", "always", "plan", "x.toml"]);
+    assert!(faults.expect(2).stderr.contains('\u{1b}'));
+}
+
+#[test]
+fn forty_columns_suffice_for_every_experiment() {
+    let lab = Lab::new(INSTANT).with("COLUMNS", "40");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(root().join("experiments")).expect("experiments") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        seen += 1;
+        let plan = lab.fwdlab(&["plan", &path.to_string_lossy()]).expect(0);
+        assert_narrow(&plan.stdout);
+    }
+    assert!(seen >= 5, "{seen} experiments");
+    assert_narrow(&lab.fwdlab(&["run", "x.toml"]).expect(0).stdout);
+    assert_narrow(&lab.fwdlab(&["show", "results/x"]).expect(0).stdout);
+}
+
+/// No line is wider than forty columns, unless it is one word.
+#[track_caller]
+fn assert_narrow(text: &str) {
+    for line in text.lines() {
+        let one_word = line.split_whitespace().count() <= 1;
+        assert!(one_word || line.chars().count() <= 40, "{line:?} in\n{text}");
+    }
+}
+
+#[test]
+fn a_plan_is_there_for_programs() {
+    let lab = Lab::new(INSTANT);
+    let plan = lab.fwdlab(&["plan", "x.toml", "--json"]).expect(0).json();
+    assert_eq!(plan["runs"].as_array().map(Vec::len), Some(8));
+    assert_eq!(plan["estimate"]["runs"], 8);
+    let loaded = fwdlab_model::load("x.toml", INSTANT, &|_| Ok(String::new())).expect("a plan");
+    assert_eq!(plan["hash"], loaded.hash);
+    let text = lab.fwdlab(&["plan", "x.toml"]).expect(0).stdout;
+    assert!(text.contains(&loaded.hash) && text.contains("stateful against none"), "{text}");
+    assert_eq!(text.lines().filter(|line| line.contains("  block ")).count(), 8, "{text}");
+}
+
+#[test]
+fn long_plans_are_folded() {
+    let lab = Lab::new(INSTANT);
+    let text = lab.fwdlab(&["plan", "x.toml", "--blocks", "50"]).expect(0).stdout;
+    assert!(text.contains("... 60 more ..."), "{text}");
+    assert!(text.contains("  100  block 50"), "{text}");
+}
+
+#[test]
+fn completions_know_the_commands() {
+    let lab = Lab::new("");
+    for shell in ["bash", "zsh", "fish", "elvish"] {
+        let script = lab.fwdlab(&["completions", shell]).expect(0).stdout;
+        assert!(script.contains("doctor") && script.contains("fail-on"), "{shell}: {script}");
+    }
+}
+
+#[test]
+fn manual_pages_are_written() {
+    let lab = Lab::new("");
+    lab.fwdlab(&["man", "man1"]).expect(0);
+    let pages = lab.files("man1");
+    for name in ["fwdlab.1", "fwdlab-run.1", "fwdlab-bench-sender.1"] {
+        assert!(pages.get(name).is_some_and(|page| page.starts_with(b".ie")), "{name}");
+    }
+}
+
+#[test]
+fn the_schema_is_the_one_in_the_documents() {
+    let printed = Lab::new("").fwdlab(&["schema"]).expect(0).stdout;
+    let kept = std::fs::read_to_string(root().join("docs/experiment.schema.json"));
+    assert_eq!(printed, kept.expect("docs/experiment.schema.json"));
+}
+
+#[test]
+fn the_doctor_can_be_read_by_programs() {
+    let lab = Lab::new("");
+    let ended = lab.fwdlab(&["doctor", "--json"]);
+    let found = ended.json();
+    let probes = found["probes"].as_array().expect("probes");
+    assert!(probes.iter().any(|probe| probe["name"] == "program ip"), "{found}");
+    for probe in probes {
+        let told = !probe["next"].as_str().expect("text").is_empty();
+        assert!(probe["works"] == true || told, "what fails has a next step: {probe}");
+    }
+    let simulated = found["testbed"]["simulated"].as_bool().expect("a truth value");
+    assert_eq!(ended.code, Some(if simulated { 3 } else { 0 }), "{found}");
+    assert_eq!(found["testbed"]["kind"], if simulated { "sim" } else { "netns" });
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let lab = Lab::new("");
+    let mut command = lab.command(&["schema"]);
+    let mut child =
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("its end");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
+fn every_command_has_help_with_an_example() {
+    let lab = Lab::new("").with("COLUMNS", "40");
+    let commands: [&[&str]; 9] = [
+        &["run"],
+        &["plan"],
+        &["report"],
+        &["show"],
+        &["doctor"],
+        &["bench", "sender"],
+        &["completions"],
+        &["schema"],
+        &["man"],
+    ];
+    for command in commands {
+        let arguments: Vec<&str> = command.iter().copied().chain(["--help"]).collect();
+        let help = lab.fwdlab(&arguments).expect(0).stdout;
+        assert!(help.contains(&format!("  fwdlab {}", command.join(" "))), "{help}");
+    }
+    let help = lab.fwdlab(&["--help"]).expect(0).stdout;
+    assert!(help.contains("Exit codes") && help.contains("can't be trusted"), "{help}");
+    let version = lab.fwdlab(&["--version"]).expect(0).stdout;
+    assert!(version.starts_with(concat!("fwdlab ", env!("CARGO_PKG_VERSION"))), "{version}");
+}

@@ -1,0 +1,133 @@
+//! What was measured survives whatever ends the program.
+
+use crate::support::{Ended, INSTANT, Lab, plan, store, values_per_variant};
+use fwdlab_model::RunRecord;
+use fwdlab_results::store::Store;
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+/// How often the program is killed before it may end. Five catch what is likely;
+/// raise it to twenty to look for what isn't.
+const KILLS: usize = 5;
+/// Enough that some are left after all kills, each of which lets at most three pass.
+const RUNS: usize = 4 * KILLS;
+
+/// Short runs that take their time: about 0.1 s each.
+fn slow() -> String {
+    INSTANT
+        .replace("noise = 0.01", "noise = 0.01\nrealtime = true")
+        .replace("blocks = 4", &format!("blocks = {}", RUNS / 2))
+        + "[trial]\nwarmup = \"10ms\"\nduration = \"60ms\"\ndrain = \"20ms\"\ninterval = \"20ms\"\nslice = \"5ms\"\n"
+}
+
+fn start(lab: &Lab) -> Child {
+    let mut command = lab.command(&["run", "x.toml"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts")
+}
+
+/// Waits until the first run is stored; gives what was said until then.
+fn wait_for_a_run(child: &mut Child) -> (BufReader<std::process::ChildStderr>, String) {
+    let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
+    let mut said = String::new();
+    while !said.lines().any(|line| line.starts_with("block ")) {
+        assert!(stderr.read_line(&mut said).expect("readable") > 0, "ended early:\n{said}");
+    }
+    (stderr, said)
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).expect("a living child");
+}
+
+fn stored(lab: &Lab) -> Vec<RunRecord> {
+    match Store::open_read_only(&lab.path("results/x/run.sqlite")) {
+        Ok(store) => store.runs().expect("a store that can be read"),
+        // Killed before there was one.
+        Err(_) => Vec::new(),
+    }
+}
+
+#[test]
+fn killed_at_any_instant_it_goes_on_where_it_stopped() {
+    let lab = Lab::new(&slow());
+    // Any instants will do; these are spread over starting and measuring.
+    let mut random: u32 = 2463534242;
+    let mut before: Vec<RunRecord> = Vec::new();
+    for _ in 0..KILLS {
+        random ^= random << 13;
+        random ^= random >> 17;
+        random ^= random << 5;
+        let mut child = start(&lab);
+        std::thread::sleep(Duration::from_millis(u64::from(20 + random % 330)));
+        child.kill().expect("a living child");
+        child.wait().expect("its end");
+        let now = stored(&lab);
+        assert!(now.len() >= before.len(), "runs were lost");
+        assert!(before.iter().all(|record| now.contains(record)), "a stored run was changed");
+        before = now;
+    }
+    assert!(before.len() < RUNS, "too fast a machine: plan more runs");
+
+    let run = lab.fwdlab(&["run", "x.toml"]).expect(0);
+    let carried_out = run.stderr.lines().filter(|line| line.starts_with("block ")).count();
+    assert_eq!(carried_out, RUNS - before.len(), "exactly the missing runs:\n{}", run.stderr);
+    let shown = lab.fwdlab(&["show", "results/x", "--json"]).expect(0).json();
+    assert_eq!(values_per_variant(&shown), [RUNS / 2, RUNS / 2]);
+    let all = stored(&lab);
+    let indices: Vec<u32> = all.iter().map(|record| record.run).collect();
+    assert_eq!(indices, (0..RUNS as u32).collect::<Vec<_>>());
+    assert!(before.iter().all(|record| all.contains(record)), "a stored run was changed");
+}
+
+#[test]
+fn a_resumed_simulation_gives_what_an_uninterrupted_one_gives() {
+    let lab = Lab::new(INSTANT);
+    let whole = lab.fwdlab(&["run", "x.toml", "--json"]).expect(0).json();
+    // A store that lacks its last runs, as an interruption leaves it.
+    let full = Store::open_read_only(&lab.path("results/x/run.sqlite")).expect("a store");
+    let mut part = store(&lab.path("part/run.sqlite"), &plan(INSTANT), "sim");
+    for record in full.runs().expect("runs").iter().take(3) {
+        part.insert_run(record).expect("stored");
+    }
+    drop(part);
+    let resumed = lab.fwdlab(&["run", "x.toml", "--out", "part", "--json"]).expect(0);
+    assert!(resumed.stderr.contains("3 of 8 runs are stored already, 5 are left"));
+    assert_eq!(resumed.json(), whole);
+}
+
+#[test]
+fn a_signal_ends_it_cleanly_and_says_how_to_go_on() {
+    for number in [Signal::INT, Signal::TERM] {
+        let lab = Lab::new(&slow());
+        let mut child = start(&lab);
+        let (mut stderr, _) = wait_for_a_run(&mut child);
+        signal(&child, number);
+        let mut said = String::new();
+        stderr.read_to_string(&mut said).expect("readable");
+        assert_eq!(child.wait().expect("its end").code(), Some(130), "{said}");
+        let count = stored(&lab).len();
+        assert!((1..RUNS).contains(&count), "{count}");
+        assert!(said.contains(&format!("{count} of {RUNS} runs are stored")), "{said}");
+        assert!(said.contains("fwdlab run x.toml"), "{said}");
+        lab.fwdlab(&["run", "x.toml"]).expect(0);
+        assert_eq!(stored(&lab).len(), RUNS);
+    }
+}
+
+#[test]
+fn two_programs_never_write_to_one_store() {
+    let lab = Lab::new(&slow());
+    let mut first = start(&lab);
+    let (mut stderr, _) = wait_for_a_run(&mut first);
+    let second = lab.fwdlab(&["run", "x.toml"]).expect(3);
+    assert!(second.stderr.contains(&format!("process {}", first.id())), "{}", second.stderr);
+    // Reading is possible meanwhile.
+    let shown = lab.fwdlab(&["show", "results/x", "--json"]).expect(0).json();
+    assert!(values_per_variant(&shown).iter().sum::<usize>() >= 1);
+    let mut said = String::new();
+    stderr.read_to_string(&mut said).expect("readable");
+    let first = Ended::from(first.wait_with_output().expect("its end")).expect(0);
+    assert!(first.stdout.contains(&format!("{RUNS} of {RUNS} runs")), "{}", first.stdout);
+}

@@ -1,0 +1,159 @@
+//! A directory to experiment in, and the program in it.
+
+use fwdlab_bench::testbed::{Testbed, sim::Sim};
+use fwdlab_bench::{Task, Unobserved};
+use fwdlab_model::record::Environment;
+use fwdlab_model::{Plan, PlannedRun, RunRecord};
+use fwdlab_results::store::{Invocation, Store};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+/// A simulated device that answers at once: two variants, four blocks.
+pub(crate) const INSTANT: &str = "\
+version = 1
+title = \"A simulated firewall\"
+[testbed]
+kind = \"sim\"
+[testbed.sim]
+noise = 0.01
+effect = { \"firewall=stateful\" = 0.8 }
+[[factor]]
+name = \"firewall\"
+levels = [\"none\", \"stateful\"]
+[design]
+blocks = 4
+";
+
+/// A directory of its own for each test.
+pub(crate) struct Lab {
+    directory: TempDir,
+    variables: Vec<(String, String)>,
+}
+
+/// What the program left.
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Lab {
+    /// With `x.toml` in it.
+    pub(crate) fn new(experiment: &str) -> Lab {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let lab = Lab { directory, variables: Vec::new() };
+        lab.write("x.toml", experiment);
+        lab
+    }
+
+    /// The same with an environment variable.
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Lab {
+        self.variables.push((name.into(), value.into()));
+        self
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).expect("a file that can be written");
+    }
+
+    /// The program with arguments, in an environment without preferences.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fwdlab"));
+        command.args(arguments).current_dir(self.directory.path()).stdin(Stdio::null());
+        for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "TERM"] {
+            command.env_remove(name);
+        }
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    /// Runs the program to its end.
+    pub(crate) fn fwdlab(&self, arguments: &[&str]) -> Ended {
+        let output = self.command(arguments).output().expect("the program starts");
+        Ended::from(output)
+    }
+
+    /// Contents of the files in a directory, without the store.
+    pub(crate) fn files(&self, directory: &str) -> BTreeMap<String, Vec<u8>> {
+        let entries = std::fs::read_dir(self.path(directory)).expect("a directory");
+        entries
+            .map(|entry| entry.expect("an entry").path())
+            .filter(|path| !name_of(path).starts_with("run.sqlite"))
+            .map(|path| (name_of(&path), std::fs::read(&path).expect("a file")))
+            .collect()
+    }
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+impl From<Output> for Ended {
+    fn from(output: Output) -> Ended {
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+        Ended {
+            code: output.status.code(),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
+    }
+}
+
+impl Ended {
+    /// Asserts the exit code, and shows what was said when it is another.
+    #[track_caller]
+    pub(crate) fn expect(self, code: i32) -> Ended {
+        let Ended { stdout, stderr, .. } = &self;
+        assert_eq!(self.code, Some(code), "stdout:\n{stdout}\nstderr:\n{stderr}");
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}:\n{}", self.stdout))
+    }
+}
+
+/// Makes a store as another invocation, on `testbed`, might have left it.
+pub(crate) fn store(path: &Path, plan: &Plan, testbed: &str) -> Store {
+    begun(Store::open(path).expect("a store"), plan, testbed)
+}
+
+/// The store with a plan and an invocation, ready for runs.
+pub(crate) fn begun(mut store: Store, plan: &Plan, testbed: &str) -> Store {
+    store.adopt_plan(plan, "").expect("adopted");
+    let invocation = Invocation {
+        started_at: "2026-01-01T00:00:00.000Z".into(),
+        fwdlab_version: "test".into(),
+        testbed: testbed.into(),
+        testbed_reason: "a test".into(),
+        simulated: testbed == "sim",
+        environment: Environment::default(),
+    };
+    store.begin_invocation(&invocation).expect("begun");
+    store
+}
+
+/// The plan of an experiment called `x.toml`.
+pub(crate) fn plan(experiment: &str) -> Plan {
+    fwdlab_model::load("x.toml", experiment, &|_| Ok(String::new())).expect("a plan")
+}
+
+/// Carries one run out on a simulated device.
+pub(crate) fn simulated(plan: &Plan, run: &PlannedRun) -> RunRecord {
+    let task = Task { plan, run, ceiling_pps: None };
+    Sim::new(Vec::new()).run(task, &mut Unobserved).expect("a record")
+}
+
+/// Number of values of each variant that `show --json` or `run --json` printed.
+pub(crate) fn values_per_variant(shown: &Value) -> Vec<usize> {
+    let variants = shown["variants"].as_array().expect("a list of variants");
+    variants.iter().map(|variant| variant["values"].as_array().expect("values").len()).collect()
+}
