@@ -1,1 +1,60 @@
-fn main() {}
+//! The project's chores: `cargo xtask COMMAND`.
+//!
+//! What `cargo` does by itself (build, test, lint, document) is left to it; the
+//! `Makefile` and `.ci/run` put the pieces together.
+
+mod bpf;
+mod house;
+mod rules;
+mod schema;
+
+use anyhow::{Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Arguments, what they do, and how.
+const COMMANDS: &[(&[&str], &str, Chore)] = &[
+    (&["bpf"], "compile the BPF programs of crates/port/bpf", bpf::build),
+    (&["bpf", "--check"], "compare the committed BPF objects with their sources", bpf::check),
+    (&["check"], "hold the tree against the house rules", rules::check),
+    (&["schema"], "refresh the schema and the reference of experiment files", schema::refresh),
+];
+
+/// A chore gets the root of the repository.
+type Chore = fn(&Path) -> Result<()>;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match execute(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn execute(words: &[String]) -> Result<()> {
+    match COMMANDS.iter().find(|(arguments, ..)| words == *arguments) {
+        Some((_, _, chore)) => chore(&root()),
+        None => bail!("no such chore\n\n{}", usage()),
+    }
+}
+
+fn usage() -> String {
+    let lines = COMMANDS.iter().map(|(arguments, meaning, _)| {
+        format!("  cargo xtask {:<13} {meaning}\n", arguments.join(" "))
+    });
+    lines.collect()
+}
+
+/// The root of the repository.
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_owned()
+}
+
+/// True in continuous integration, where a test that can't run has failed.
+fn must_not_skip() -> bool {
+    std::env::var_os("FWDLAB_CI").is_some_and(|value| value == "1")
+}

@@ -190,7 +190,8 @@ fn missing(host: &str, path: &str) -> BenchError {
 fn run_here(host: &str, argv: &[&str], stdin: &str) -> Result<String, BenchError> {
     let failed =
         |why: String| BenchError::Program { command: argv.join(" "), host: host.to_owned(), why };
-    let mut child = Command::new(argv[0])
+    let mut command = Command::new(argv[0]);
+    let mut child = fwdlab_port::process::die_with_us(&mut command)
         .args(&argv[1..])
         .env("LC_ALL", "C")
         .stdin(if stdin.is_empty() { Stdio::null() } else { Stdio::piped() })

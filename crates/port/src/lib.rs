@@ -9,6 +9,7 @@ pub mod clock;
 pub mod netns;
 mod pacing;
 pub mod packet_socket;
+pub mod process;
 pub mod sender;
 mod user_sender;
 pub mod userns;

@@ -16,7 +16,8 @@ pub use blocks::MinistatBlock;
 pub use comparisons::{Answer, Compared, Outcome, Shown};
 pub use figures::{ComparedFigure, RunResult};
 pub use quality::{
-    CalibrationResult, Conservation, CounterCheck, OrderTrend, RunWarning, Steal, WarningGroup,
+    CalibrationResult, Conservation, CounterCheck, OrderTrend, Overhead, RunWarning, Steal,
+    WarningGroup,
 };
 
 use super::names::pps_files;
@@ -84,6 +85,8 @@ pub struct Analysis {
     pub steal: Vec<Steal>,
     /// Did the runs drift.
     pub order: Option<OrderTrend>,
+    /// Time outside the traffic.
+    pub overhead: Vec<Overhead>,
     /// The program's invocations.
     pub invocations: Vec<InvocationResult>,
 }
@@ -217,6 +220,7 @@ impl Analysis {
             counters: quality::counters(contents),
             steal: quality::steal(contents),
             order: quality::order(&runs, &variants),
+            overhead: quality::overhead(contents),
             invocations: invocations(contents),
             testbed,
             variants,

@@ -3,6 +3,7 @@
 use super::figures::distinct;
 use super::{RunResult, VariantResult};
 use crate::stats::diagnostics::{lag1_autocorrelation, run_order_trend};
+use crate::stats::summary::median;
 use crate::store::{Contents, kind_of};
 use fwdlab_model::record::Counts;
 use fwdlab_model::{RunRecord, Warning};
@@ -92,6 +93,17 @@ pub struct CalibrationResult {
     pub rates_pps: Vec<f64>,
     /// Wall clock.
     pub measured_at: String,
+}
+
+/// Time of a step of a run outside the traffic.
+#[derive(Clone, Debug, Serialize)]
+pub struct Overhead {
+    /// Step, e.g. `namespaces`; `all together` for the whole of a run.
+    pub step: String,
+    /// Median over the runs, milliseconds.
+    pub median_ms: f64,
+    /// The longest, milliseconds.
+    pub max_ms: f64,
 }
 
 /// CPU time that was stolen from measured CPUs in the runs of one variant.
@@ -215,6 +227,29 @@ pub(super) fn counters(contents: &Contents) -> Vec<CounterCheck> {
         }
     }
     checks.into_values().collect()
+}
+
+/// Time outside the traffic by step, in the order of a run, and all together.
+pub(super) fn overhead(contents: &Contents) -> Vec<Overhead> {
+    let mut steps: Vec<(String, Vec<f64>)> = Vec::new();
+    let mut add = |step: &str, ns: u64| {
+        let ms = ns as f64 / 1e6;
+        match steps.iter_mut().find(|(name, _)| name == step) {
+            Some((_, times)) => times.push(ms),
+            None => steps.push((step.to_owned(), vec![ms])),
+        }
+    };
+    for run in contents.runs.iter().filter(|run| !run.overhead_ns.is_empty()) {
+        run.overhead_ns.iter().for_each(|(step, ns)| add(step, *ns));
+        // After the steps of the first run, so that it comes last.
+        add("all together", run.overhead_ns.iter().map(|(_, ns)| ns).sum());
+    }
+    let row = |(step, times): (String, Vec<f64>)| Overhead {
+        step,
+        median_ms: median(&times).unwrap_or(0.0),
+        max_ms: times.iter().copied().fold(0.0, f64::max),
+    };
+    steps.into_iter().map(row).collect()
 }
 
 /// The calibrations, with the median that the reports show.

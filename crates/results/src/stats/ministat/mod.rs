@@ -230,7 +230,8 @@ impl Moments {
     fn of(values: &[f64], rules: &Rules) -> Moments {
         let n = values.len();
         let mut sorted = values.to_vec();
-        sorted.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
+        // NaN last: a total order, which the sort relies on for longer inputs.
+        sorted.sort_by(|a, b| a.partial_cmp(b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan())));
         let median = if n % 2 == 1 || rules.upper_median {
             sorted[n / 2]
         } else {

@@ -94,6 +94,16 @@ fn refusals_print_nothing() {
 }
 
 #[test]
+fn many_values_with_nan_among_them_do_not_panic() {
+    // Longer than the runs that a sort leaves to plain insertion: there an order
+    // that is not total is noticed, and answered by a panic.
+    let values = (0..60).map(|n| if n % 7 == 3 { f64::NAN } else { f64::from(n * 37 % 41) });
+    let set = DataSet { name: "x".into(), values: values.collect() };
+    let text = render(&[set], &Options::default()).expect("a text");
+    assert!(text.contains("nan"), "{text}");
+}
+
+#[test]
 fn nan_and_infinity_do_not_panic() {
     let odd = set("odd", &[f64::NAN, f64::INFINITY, 1.0, f64::NEG_INFINITY]);
     for generation in Generation::ALL {

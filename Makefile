@@ -1,0 +1,27 @@
+# make demo   build fwdlab and measure what a firewall costs (about three minutes
+#             the first time); the report lies in results/demo
+# make test   everything that must hold before a change is merged
+
+PROGRAMS = cargo cc ip nft ethtool
+TARGET = $${CARGO_TARGET_DIR:-target}
+# Where Debian keeps ip and nft, also for users who don't look there.
+export PATH := $(PATH):/usr/sbin:/sbin
+
+.PHONY: demo test deps
+
+# Measures anew each time. The store of the time before is kept as
+# results/demo/run.sqlite.1, older ones are not.
+demo: deps
+	cargo build --release --locked
+	rm -f results/demo/run.sqlite.[0-9]*
+	$(TARGET)/release/fwdlab run experiments/demo.toml --fresh
+
+test: deps
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo build --workspace --locked
+	cargo test --workspace --locked
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+
+deps:
+	@scripts/deps.sh $(PROGRAMS)

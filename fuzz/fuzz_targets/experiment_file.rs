@@ -1,0 +1,17 @@
+//! No text makes the reader of experiment files panic; what it accepts is the
+//! same plan each time, and what it refuses can be shown.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    let loader = |_: &str| Ok("table inet filter { }\n".to_owned());
+    match fwdlab_model::load("fuzz.toml", text, &loader) {
+        Ok(plan) => {
+            let again = fwdlab_model::load("fuzz.toml", text, &loader).expect("accepted before");
+            assert_eq!(plan, again);
+        }
+        Err(faults) => assert!(!faults.to_string().is_empty()),
+    }
+});

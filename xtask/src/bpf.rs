@@ -1,0 +1,176 @@
+//! The BPF objects of `crates/port/bpf`.
+//!
+//! They are committed, so that building fwdlab needs neither clang nor the
+//! kernel's headers; who changes a source runs `cargo xtask bpf` and commits
+//! both. Everything is compiled by relative paths and stripped of debugging
+//! information (BTF stays), so the same compiler yields the same bytes
+//! wherever the repository lies.
+
+use crate::must_not_skip;
+use anyhow::{Context, Result, bail, ensure};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const FOLDER: &str = "crates/port/bpf";
+const PROGRAMS: [&str; 2] = ["sender", "receiver"];
+/// Holds the version of the clang that made the committed objects.
+const VERSION_FILE: &str = "CLANG_VERSION";
+
+/// Compiles the programs over the committed objects.
+pub(crate) fn build(root: &Path) -> Result<()> {
+    let folder = root.join(FOLDER);
+    let version = clang_version()?;
+    for program in PROGRAMS {
+        compile(&folder, program, &folder.join(object(program)))?;
+        println!("{FOLDER}/{}: compiled by clang {version}", object(program));
+    }
+    fs::write(folder.join(VERSION_FILE), format!("{version}\n"))?;
+    Ok(())
+}
+
+/// Compiles the programs elsewhere and compares with the committed objects.
+pub(crate) fn check(root: &Path) -> Result<()> {
+    let folder = root.join(FOLDER);
+    let made_by = fs::read_to_string(folder.join(VERSION_FILE))
+        .with_context(|| format!("{FOLDER}/{VERSION_FILE} can't be read"))?;
+    let (made_by, here) = (made_by.trim(), clang_version()?);
+    let scratch = Scratch::new()?;
+    let mut differing = Vec::new();
+    for program in PROGRAMS {
+        let (committed, fresh) = (folder.join(object(program)), scratch.0.join(object(program)));
+        compile(&folder, program, &fresh)?;
+        let read = |path: &Path| {
+            fs::read(path).with_context(|| format!("{} can't be read", path.display()))
+        };
+        if read(&committed)? == read(&fresh)? {
+            println!("{FOLDER}/{}: the same bytes", object(program));
+        } else {
+            differing.push(object(program));
+        }
+    }
+    match verdict(&differing, made_by, &here) {
+        Verdict::Same => Ok(()),
+        Verdict::Stale(why) => bail!(why),
+        Verdict::Unknown(why) if must_not_skip() => bail!(why),
+        Verdict::Unknown(why) => {
+            eprintln!("SKIPPED: {why}");
+            Ok(())
+        }
+    }
+}
+
+/// What a comparison says.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Same,
+    /// The objects don't come from the sources.
+    Stale(String),
+    /// Another compiler: different bytes prove nothing.
+    Unknown(String),
+}
+
+fn verdict(differing: &[String], made_by: &str, here: &str) -> Verdict {
+    let major = |version: &str| version.split('.').next().unwrap_or_default().to_owned();
+    let names = differing.join(", ");
+    if differing.is_empty() {
+        Verdict::Same
+    } else if major(made_by) == major(here) {
+        Verdict::Stale(format!(
+            "{names} in {FOLDER} differ from what clang {here} makes of the sources; `cargo xtask \
+             bpf` makes them anew (the committed ones are by clang {made_by})"
+        ))
+    } else {
+        Verdict::Unknown(format!(
+            "can't compare {names} in {FOLDER}: made by clang {made_by}, this is clang {here}; \
+             install clang {}",
+            major(made_by)
+        ))
+    }
+}
+
+fn object(program: &str) -> String {
+    format!("{program}.bpf.o")
+}
+
+fn compile(folder: &Path, program: &str, output: &Path) -> Result<()> {
+    let mut clang = Command::new("clang");
+    clang.args(["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror"]);
+    // Debian keeps <asm/types.h> in a folder per architecture, which clang does
+    // not search for the target bpf.
+    let multiarch = format!("/usr/include/{}-linux-gnu", std::env::consts::ARCH);
+    if Path::new(&multiarch).is_dir() {
+        clang.arg(format!("-I{multiarch}"));
+    }
+    clang.args(["-ffile-compilation-dir=.", "-c", &format!("{program}.bpf.c"), "-o"]).arg(output);
+    run(clang.current_dir(folder), "apt-get install clang libbpf-dev linux-libc-dev")?;
+    run(Command::new("llvm-strip").arg("-g").arg(output), "apt-get install llvm").map(drop)
+}
+
+fn clang_version() -> Result<String> {
+    let text = run(Command::new("clang").arg("-dumpversion"), "apt-get install clang")?;
+    Ok(text.trim().to_owned())
+}
+
+/// Runs a program; a failure names it, its last words and what to install.
+fn run(command: &mut Command, install: &str) -> Result<String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output =
+        command.output().with_context(|| format!("{program} can't be run; try `{install}`"))?;
+    ensure!(
+        output.status.success(),
+        "{program} failed (headers missing? try `{install}`):\n{}",
+        String::from_utf8_lossy(&output.stderr).trim_end()
+    );
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// A folder for objects that are only compared.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Scratch> {
+        let path = std::env::temp_dir().join(format!("fwdlab-bpf-{}", std::process::id()));
+        fs::create_dir_all(&path).with_context(|| format!("{} can't be made", path.display()))?;
+        Ok(Scratch(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // A few kilobytes among temporary files do no harm.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_same_compiler_proves_staleness() {
+        let differing = ["sender.bpf.o".to_owned()];
+        assert_eq!(verdict(&[], "14.0.6", "19.1.7"), Verdict::Same);
+        assert!(matches!(verdict(&differing, "14.0.6", "14.0.0"), Verdict::Stale(why)
+            if why.contains("sender.bpf.o")));
+        assert!(matches!(verdict(&differing, "14.0.6", "19.1.7"), Verdict::Unknown(why)
+            if why.contains("14.0.6") && why.contains("19.1.7")));
+    }
+
+    #[test]
+    fn a_program_that_is_missing_says_what_to_install() {
+        let error = run(&mut Command::new("no-such-compiler"), "apt-get install it").unwrap_err();
+        assert!(format!("{error:#}").contains("apt-get install it"), "{error:#}");
+    }
+
+    #[test]
+    fn sources_objects_and_the_compiler_s_version_are_committed() {
+        let folder = crate::root().join(FOLDER);
+        for program in PROGRAMS {
+            assert!(folder.join(format!("{program}.bpf.c")).is_file());
+            assert!(folder.join(object(program)).is_file());
+        }
+        let version = fs::read_to_string(folder.join(VERSION_FILE)).expect("the version");
+        assert!(version.starts_with(|c: char| c.is_ascii_digit()), "{version}");
+    }
+}

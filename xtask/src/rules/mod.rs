@@ -1,0 +1,102 @@
+//! The house rules that a program can check. ARCHITECTURE.md gives the reasons.
+//!
+//! A rule is a function from the files to its findings; [`RULES`] lists them.
+
+mod documents;
+mod graph;
+mod places;
+mod sources;
+
+use crate::house::House;
+use anyhow::{Result, bail};
+use std::fmt;
+use std::path::Path;
+
+/// Finds what offends in a house.
+type Rule = fn(&House) -> Vec<Finding>;
+
+/// Every rule with its name.
+const RULES: &[(&str, Rule)] = &[
+    ("crate graph", graph::dependencies),
+    ("outside crates kept where they belong", graph::outside),
+    ("unsafe in crates/port only", sources::unsafe_code),
+    ("model and packet are pure", sources::purity),
+    ("files stay short", sources::length),
+    ("no paths of a machine", places::machine_paths),
+    ("no other registry", places::registries),
+    ("every crate is on the map", documents::crates_on_the_map),
+    ("every experiment says what it is for", documents::experiments_explained),
+    ("documents point at things that exist", documents::references),
+    ("documents name commands that exist", documents::commands),
+    ("the map names tests that exist", documents::tests),
+];
+
+/// Something against a rule.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Finding {
+    path: String,
+    /// From 1; 0 for the file as a whole.
+    line: usize,
+    what: String,
+}
+
+impl Finding {
+    fn new(path: &str, line: usize, what: impl Into<String>) -> Finding {
+        Finding { path: path.to_owned(), line, what: what.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}: {}", self.path, self.what),
+            line => write!(f, "{}:{line}: {}", self.path, self.what),
+        }
+    }
+}
+
+/// Holds the repository against all rules and prints what offends.
+pub(crate) fn check(root: &Path) -> Result<()> {
+    let house = House::read(root)?;
+    let mut offences = 0;
+    for (name, rule) in RULES {
+        let findings = rule(&house);
+        println!("{name}: {}", if findings.is_empty() { "kept" } else { "BROKEN" });
+        for finding in &findings {
+            println!("  {finding}");
+        }
+        offences += findings.len();
+    }
+    match offences {
+        0 => Ok(()),
+        n => bail!("{n} offences against the house rules"),
+    }
+}
+
+/// Lines with their numbers, from 1.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().map(|(i, line)| (i + 1, line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_house_keeps_its_rules() {
+        let house = match House::read(&crate::root()) {
+            Ok(house) => house,
+            Err(error) => {
+                assert!(!crate::must_not_skip(), "{error:#}");
+                eprintln!("SKIPPED: the house rules: {error:#}");
+                return;
+            }
+        };
+        assert!(house.files.len() > 100, "only {} files were read", house.files.len());
+        let findings: Vec<String> = RULES
+            .iter()
+            .flat_map(|(name, rule)| rule(&house).into_iter().map(move |f| format!("{name}: {f}")))
+            .collect();
+        assert!(findings.is_empty(), "{}", findings.join("\n"));
+    }
+}

@@ -1,0 +1,123 @@
+//! Rules about source text.
+
+use super::{Finding, lines};
+use crate::house::{File, House};
+
+/// Longer files hold more than one kind of thing.
+const LINES_MAX: usize = 500;
+/// Endings of what is written by hand.
+const SOURCES: [&str; 6] = [".rs", ".c", ".h", ".sh", ".css", ".jinja"];
+
+/// Modules through which a program touches its surroundings.
+const IMPURE: [&str; 8] = [
+    "std::env",
+    "std::fs",
+    "std::io",
+    "std::net::TcpStream",
+    "std::net::UdpSocket",
+    "std::process",
+    "std::thread",
+    "std::time",
+];
+
+/// Only crates/port is `unsafe`.
+pub(super) fn unsafe_code(house: &House) -> Vec<Finding> {
+    let files = rust(house).filter(|file| !file.path.starts_with("crates/port/"));
+    let word = |code: &str| {
+        code.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "unsafe")
+    };
+    grep(files, "`unsafe` belongs in crates/port", word)
+}
+
+/// The crates `model` and `packet` do no I/O, start nothing and read no clock.
+pub(super) fn purity(house: &House) -> Vec<Finding> {
+    let pure = ["crates/model/src/", "crates/packet/src/"];
+    let files = rust(house).filter(|file| pure.iter().any(|folder| file.path.starts_with(folder)));
+    grep(files, "model and packet know no operating system", |code| {
+        IMPURE.iter().any(|module| code.contains(module))
+    })
+}
+
+/// Source files have at most [`LINES_MAX`] lines.
+pub(super) fn length(house: &House) -> Vec<Finding> {
+    house
+        .files
+        .iter()
+        .filter(|file| SOURCES.iter().any(|ending| file.path.ends_with(ending)))
+        .filter_map(|file| {
+            let count = file.text.lines().count();
+            let what = format!("{count} lines: divide it (at most {LINES_MAX})");
+            (count > LINES_MAX).then(|| Finding::new(&file.path, 0, what))
+        })
+        .collect()
+}
+
+fn rust(house: &House) -> impl Iterator<Item = &File> {
+    house.files.iter().filter(|file| file.path.ends_with(".rs"))
+}
+
+/// Lines whose code offends, comments and quoted text left aside.
+fn grep<'a>(
+    files: impl Iterator<Item = &'a File>,
+    what: &str,
+    offends: impl Fn(&str) -> bool,
+) -> Vec<Finding> {
+    files
+        .flat_map(|file| lines(&file.text).map(move |(number, line)| (file, number, line)))
+        .filter(|(_, _, line)| offends(&code(line)))
+        .map(|(file, number, _)| Finding::new(&file.path, number, what))
+        .collect()
+}
+
+/// The line without its comment and without quoted text. Good enough for a
+/// rule: text that spans lines is taken for code.
+fn code(line: &str) -> String {
+    let mut out = String::new();
+    let mut quoted = false;
+    let mut rest = line.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '\\' if quoted => drop(rest.next()),
+            '"' => quoted = !quoted,
+            '/' if !quoted && rest.peek() == Some(&'/') => break,
+            _ if !quoted => out.push(c),
+            _ => {}
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_is_what_is_neither_comment_nor_text() {
+        assert_eq!(code(r#"let a = "b \" // c" + d; // e"#), "let a =  + d; ");
+        assert_eq!(code("a / b"), "a / b");
+    }
+
+    #[test]
+    fn unsafe_is_found_outside_its_crate_only() {
+        let text = "// unsafe\nfn a() { unsafe { b() } }\n#![forbid(unsafe_code)]\n";
+        let house = House::of(&[("crates/bench/src/a.rs", text), ("crates/port/src/a.rs", text)]);
+        let found = unsafe_code(&house);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!((found[0].path.as_str(), found[0].line), ("crates/bench/src/a.rs", 2));
+    }
+
+    #[test]
+    fn clocks_and_files_are_found_in_pure_crates() {
+        let text = "use std::time::Instant;\nuse std::net::IpAddr;\nstd::fs::read(p)\n";
+        let house =
+            House::of(&[("crates/model/src/a.rs", text), ("crates/model/tests/a.rs", text)]);
+        assert_eq!(purity(&house).iter().map(|f| f.line).collect::<Vec<_>>(), [1, 3]);
+    }
+
+    #[test]
+    fn long_sources_are_found_and_long_data_is_not() {
+        let (long, short) = ("x\n".repeat(501), "x\n".repeat(500));
+        let house = House::of(&[("a.rs", &long), ("b.rs", &short), ("c.json", &long)]);
+        assert_eq!(length(&house).len(), 1);
+    }
+}

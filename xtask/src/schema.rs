@@ -1,0 +1,22 @@
+//! The schema and the reference of experiment files.
+//!
+//! Both are made from the reader's own tables, by the tests that compare them;
+//! this runs those tests in the mode that writes.
+
+use anyhow::{Context, Result, ensure};
+use std::path::Path;
+use std::process::Command;
+
+/// Writes `docs/experiment.schema.json` and the tables of `docs/EXPERIMENTS.md`.
+pub(crate) fn refresh(root: &Path) -> Result<()> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["test", "--quiet", "--package", "fwdlab-model", "up_to_date"])
+        .env("UPDATE", "1")
+        .current_dir(root)
+        .status()
+        .context("cargo can't be run")?;
+    ensure!(status.success(), "the tests that write the schema failed");
+    println!("docs/experiment.schema.json and docs/EXPERIMENTS.md are up to date");
+    Ok(())
+}
