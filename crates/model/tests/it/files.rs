@@ -72,9 +72,9 @@ fn the_queue_sweep_compares_queues_within_each_binding() {
     assert_eq!(queues.variants.len(), 16);
     assert_eq!(queues.base.testbed.arrangement, Arrangement::Closed);
     assert_eq!(queues.compare.baseline, [Some(0), None]);
-    let bound = queues.variants.iter().find(|v| v.label == "8, true").expect("the variant");
+    let bound = queues.variants.iter().find(|v| v.label == "8, bound").expect("the variant");
     let base = queues.baseline_of(bound.index).expect("a baseline");
-    assert_eq!(queues.variants[base].label, "1, true");
+    assert_eq!(queues.variants[base].label, "1, bound");
 }
 
 #[test]
