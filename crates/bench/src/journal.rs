@@ -24,7 +24,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Waits up to ten seconds for another fwdlab on this machine to end, then
+    /// Waits up to half a minute for another fwdlab on this machine to end, then
     /// cleans up after processes that are gone.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl Journal {
         loop {
             match lock.try_lock() {
                 Ok(()) => break,
-                Err(TryLockError::WouldBlock) if waited < 100 => {
+                Err(TryLockError::WouldBlock) if waited < 300 => {
                     waited += 1;
                     std::thread::sleep(Duration::from_millis(100));
                 }

@@ -59,7 +59,7 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
 /// Prints a value for programs on standard output.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print()`].
 pub(crate) fn print_json(value: &serde_json::Value) -> io::Result<()> {
     print(&format!("{value:#}"))
 }

@@ -70,9 +70,18 @@ impl Netns {
         Ok(Netns { journal, engine, receiving, cpus: affinity::allowed_cpus()?, choice })
     }
 
-    /// Name of the sending mechanism in use.
-    pub fn engine(&self) -> &'static str {
-        probe::engine_name(self.engine)
+    /// The sending mechanism for a variant: the one that it names, else the best
+    /// one found by probing.
+    fn engine(&self, settings: &Settings) -> Engine {
+        match settings.testbed.engine {
+            Engine::Auto => self.engine,
+            named => named,
+        }
+    }
+
+    /// Name of the sending mechanism for a variant.
+    pub fn sender(&self, settings: &Settings) -> &'static str {
+        probe::engine_name(self.engine(settings))
     }
 
     /// Name of the receiving mechanism in use.
@@ -112,7 +121,7 @@ impl Netns {
             .enumerate()
             .map(|(number, &cpu)| {
                 open_sender(
-                    self.engine,
+                    self.engine(settings),
                     &SenderConfig {
                         namespace: wiring.sender.clone(),
                         interface: "g0".into(),
@@ -232,7 +241,7 @@ impl Netns {
         }
         warnings.extend(doubts(&observed, settings, placement, &task, &counters, &cpus));
         let mut facts = findings.facts;
-        facts.extend(self.facts(placement));
+        facts.extend(self.facts(settings, placement));
         Ok(RunRecord {
             run: task.run.index,
             block: task.run.block,
@@ -265,9 +274,9 @@ impl Netns {
         Ok(())
     }
 
-    fn facts(&self, placement: &Placement) -> BTreeMap<String, String> {
+    fn facts(&self, settings: &Settings, placement: &Placement) -> BTreeMap<String, String> {
         BTreeMap::from([
-            ("sender".into(), self.engine().to_owned()),
+            ("sender".into(), self.sender(settings).to_owned()),
             ("receiver".into(), self.receiving.name().to_owned()),
             ("sender CPUs".into(), format!("{:?}", placement.senders)),
             ("dut CPUs".into(), format!("{:?}", placement.dut)),
@@ -324,7 +333,7 @@ impl Testbed for Netns {
     }
 
     fn calibration_key(&self, settings: &Settings) -> String {
-        calibrate::key("netns", self.engine(), self.receiving.name(), settings)
+        calibrate::key("netns", self.sender(settings), self.receiver(), settings)
     }
 }
 

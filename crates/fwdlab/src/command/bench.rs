@@ -223,7 +223,7 @@ fn measure(
         slice_ns: 20_000_000,
     };
     let mut measured = Measured {
-        engine: testbed.engine(),
+        engine: testbed.sender(settings),
         receiver: testbed.receiver().to_owned(),
         settings: settings.clone(),
         rates_pps: Vec::new(),

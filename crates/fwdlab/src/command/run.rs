@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     /// The experiment file
     #[arg(value_name = "EXPERIMENT.toml")]
     experiment: PathBuf,
-    /// Directory of store and report [default: results/<name of the experiment>]
+    /// Directory of store and report [default: results/NAME, after the experiment file]
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Begin anew; the old store is kept as run.sqlite.1

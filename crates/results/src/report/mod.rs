@@ -1,6 +1,6 @@
 //! Reports, rebuilt from a store alone.
 //!
-//! [`write`] leaves a directory that a reviewer can read: `README.md`,
+//! [`write()`] leaves a directory that a reviewer can read: `README.md`,
 //! `index.html`, the graph, and the figures as files for other programs. The
 //! same store gives the same bytes: the only times in it are stored ones, and
 //! nothing is asked of the machine. [`analysis`] computes, the rest lays out.

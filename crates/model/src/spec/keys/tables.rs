@@ -142,7 +142,7 @@ pub const DUT: Section = Section {
             "routes",
             integer(2, 1_048_576),
             "2",
-            "Static routes, at least one to each side; the others are made up and lead nowhere.",
+            "Static routes, at least one to each side; the next are host routes of the traffic's own destinations, what is left over leads nowhere.",
         )
         .unit("routes")
         .example("1000")
@@ -151,7 +151,7 @@ pub const DUT: Section = Section {
             "firewall",
             Kind::Firewall,
             "\"none\"",
-            "`none`; `stateless`: one rule that accepts without state; `stateful`: connection tracking; `rules:N`: N rules that do not match, then accept; or the path of an nft ruleset, relative to the experiment file.",
+            "`none`; `stateless`: the traffic's prefixes are accepted, all else dropped, no state is kept; `stateful`: connection tracking; `rules:N`: N rules that do not match, then accept; or the path of an nft ruleset, relative to the experiment file.",
         )
         .example("\"stateful\"")
         .live(),
@@ -179,7 +179,7 @@ pub const DUT: Section = Section {
             "bind_queues",
             Kind::Boolean,
             "false",
-            "Bind each outgoing queue to the CPU of its number (XPS).",
+            "Bind the DUT's outgoing queues to its CPUs, round and round (XPS).",
         )
         .example("true")
         .restart(),
