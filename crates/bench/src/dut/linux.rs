@@ -145,10 +145,7 @@ impl<'a> LinuxDut<'a> {
                 ("net.ipv6.conf.d1.addr_gen_mode", "1"),
             ])
         } else if settings.traffic.family == Family::Inet6 {
-            Err(BenchError::environment(
-                "this kernel has no IPv6",
-                "boot it without ipv6.disable=1, or take family = \"inet\"",
-            ))
+            need_inet6(self.host)
         } else {
             Ok(())
         }
@@ -362,6 +359,19 @@ impl<'a> LinuxDut<'a> {
         let found = (0..=settings.dut.queues).take_while(|&queue| has(queue)).count();
         findings.expect("queues", &settings.dut.queues.to_string(), &found.to_string());
     }
+}
+
+/// An error unless the kernel has IPv6.
+///
+/// # Errors
+/// [`BenchError::Environment`].
+pub fn need_inet6(host: &dyn Host) -> Result<(), BenchError> {
+    host.get("/proc/sys/net/ipv6/conf/all/forwarding").map(drop).map_err(|_| {
+        BenchError::environment(
+            "this kernel has no IPv6",
+            "boot it without ipv6.disable=1, or take family = \"inet\"",
+        )
+    })
 }
 
 fn packet_family(family: Family) -> fwdlab_packet::Family {

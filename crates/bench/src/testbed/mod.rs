@@ -74,10 +74,8 @@ pub fn open(
             let reasons = vec!["simulated device, as the experiment asks".to_owned()];
             Ok(Box::new(sim::Sim::new(reasons)))
         }
-        TestbedKind::Netns => {
-            Ok(Box::new(netns::Netns::open(privilege, paths, plan.base.testbed.engine)?))
-        }
-        TestbedKind::Auto => match netns::Netns::open(privilege, paths, plan.base.testbed.engine) {
+        TestbedKind::Netns => Ok(Box::new(open_netns(plan, privilege, paths)?)),
+        TestbedKind::Auto => match open_netns(plan, privilege, paths) {
             Ok(testbed) => Ok(Box::new(testbed)),
             Err(error @ BenchError::Environment { .. }) => {
                 let reasons = vec![
@@ -89,4 +87,16 @@ pub fn open(
             Err(other) => Err(other),
         },
     }
+}
+
+/// Opens namespaces and makes sure, before anything is measured, that every variant
+/// of the plan can be had there.
+fn open_netns(
+    plan: &Plan,
+    privilege: &Privilege,
+    paths: &Paths,
+) -> Result<netns::Netns, BenchError> {
+    let testbed = netns::Netns::open(privilege, paths, plan.base.testbed.engine)?;
+    testbed.check(plan)?;
+    Ok(testbed)
 }

@@ -5,18 +5,18 @@ use super::traffic::{NetnsTraffic, open_receiver, open_sender};
 use super::wiring::Wiring;
 use super::{Choice, Paths, Testbed};
 use crate::cpu::{self, Placement};
-use crate::dut::counters;
 use crate::dut::linux::{Findings, LinuxDut, mac};
 use crate::dut::scheduling::thread_polling;
+use crate::dut::{counters, linux, nft};
 use crate::error::BenchError;
-use crate::host::NamespaceHost;
+use crate::host::{Host, LocalHost, NamespaceHost};
 use crate::journal::Journal;
 use crate::probe::{self, Privilege, Receiving};
 use crate::trial::{self, Alternation, Clock, Observed, Order, SystemClock};
 use crate::{Observer, Task, calibrate};
 use fwdlab_model::plan::{Plan, Trial};
 use fwdlab_model::record::{Calibration, Counter, RunRecord, TrialRecord};
-use fwdlab_model::settings::{Arrangement, Engine, Family, Rate, Settings};
+use fwdlab_model::settings::{Arrangement, Engine, Family, Firewall, Rate, Settings};
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::Template;
 use fwdlab_packet::template::FlowRange;
@@ -68,6 +68,44 @@ impl Netns {
         }
         let choice = Choice { kind: "netns", simulated: false, reasons };
         Ok(Netns { journal, engine, receiving, cpus: affinity::allowed_cpus()?, choice })
+    }
+
+    /// Tries what the plan's variants need beyond sending: each firewall is loaded
+    /// once, IPv6 must be there for inet6.
+    ///
+    /// # Errors
+    /// [`BenchError::Environment`] that names what this machine lacks.
+    pub fn check(&self, plan: &Plan) -> Result<(), BenchError> {
+        let settings = || plan.variants.iter().map(|variant| &variant.settings);
+        if settings().any(|s| s.traffic.family == Family::Inet6) {
+            linux::need_inet6(&LocalHost)?;
+        }
+        let mut firewalls: Vec<&Firewall> = Vec::new();
+        for firewall in settings().map(|s| &s.dut.firewall).filter(|f| **f != Firewall::None) {
+            if !firewalls.contains(&firewall) {
+                firewalls.push(firewall);
+            }
+        }
+        if firewalls.is_empty() {
+            return Ok(());
+        }
+        probe::need_program("nft", "nftables")?;
+        let wiring = Wiring::up(&self.journal, 1, false)?;
+        let namespace = wiring.receiver.name().to_owned();
+        for firewall in firewalls {
+            let argv = ["ip", "netns", "exec", &namespace, "nft", "-f", "-"];
+            LocalHost.run(&argv, &nft::ruleset(firewall).text).map_err(|error| match firewall {
+                // A user's own file: nothing to fall back from.
+                Firewall::Ruleset { file, .. } => BenchError::Refused(format!(
+                    "ruleset {file} can't be loaded: {error}\n  next step: `nft -c -f {file}`"
+                )),
+                _ => BenchError::environment(
+                    format!("firewall {firewall} can't be loaded: {error}"),
+                    "the kernel needs CONFIG_NF_TABLES and CONFIG_NF_CONNTRACK",
+                ),
+            })?;
+        }
+        wiring.down()
     }
 
     /// The sending mechanism for a variant: the one that it names, else the best
