@@ -8,7 +8,7 @@
 use crate::error::BenchError;
 use crate::{Live, Observer};
 use fwdlab_model::plan::Trial;
-use fwdlab_model::record::{Counts, Sample};
+use fwdlab_model::record::{Counter, Counts, CpuTime, Sample, TrialRecord};
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::Phase;
 use fwdlab_packet::stamp::PHASES;
@@ -136,6 +136,25 @@ pub struct Observed {
     pub samples: Vec<Sample>,
     /// Doubts.
     pub warnings: Vec<Warning>,
+}
+
+impl Observed {
+    /// The record of the trial, with what others read of DUT and machine.
+    pub fn into_record(self, counters: Vec<Counter>, cpus: Vec<CpuTime>) -> TrialRecord {
+        TrialRecord {
+            window_ns: self.window_ns,
+            intended: self.intended,
+            window: self.window,
+            total: self.total,
+            foreign: self.foreign,
+            unstamped: self.unstamped,
+            flows_seen: self.flows_seen,
+            drain_ns: self.drain_ns,
+            samples: self.samples,
+            counters,
+            cpus,
+        }
+    }
 }
 
 /// Packets count as drained when none arrived for this long.

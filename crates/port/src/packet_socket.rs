@@ -32,6 +32,12 @@ fn open_socket(interface: &str, protocol: u16) -> Result<OwnedFd, PortError> {
         }
         OwnedFd::from_raw_fd(fd)
     };
+    bind_to(&socket, interface, protocol)?;
+    Ok(socket)
+}
+
+/// Binds to an interface; with a protocol of 0 nothing is received.
+fn bind_to(socket: &OwnedFd, interface: &str, protocol: u16) -> Result<(), PortError> {
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,
         sll_protocol: protocol.to_be(),
@@ -53,7 +59,7 @@ fn open_socket(interface: &str, protocol: u16) -> Result<OwnedFd, PortError> {
         let error = io::Error::last_os_error();
         return Err(PortError::system(format!("binding a packet socket to {interface}"), error));
     }
-    Ok(socket)
+    Ok(())
 }
 
 fn set_option<T>(socket: &OwnedFd, option: i32, value: &T) -> io::Result<()> {
@@ -267,26 +273,7 @@ impl Ring {
             return Err(failed("mapping")(io::Error::last_os_error()));
         }
         let ring = Ring { socket, base: base.cast() };
-        let address = libc::sockaddr_ll {
-            sll_family: libc::AF_PACKET as u16,
-            sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
-            sll_ifindex: interface_index(interface)? as i32,
-            sll_hatype: 0,
-            sll_pkttype: 0,
-            sll_halen: 0,
-            sll_addr: [0; 8],
-        };
-        // SAFETY: as in `open_socket`.
-        let bound = unsafe {
-            libc::bind(
-                ring.socket.as_raw_fd(),
-                (&raw const address).cast(),
-                size_of::<libc::sockaddr_ll>() as u32,
-            )
-        };
-        if bound < 0 {
-            return Err(failed("binding")(io::Error::last_os_error()));
-        }
+        bind_to(&ring.socket, interface, libc::ETH_P_ALL as u16)?;
         Ok(ring)
     }
 

@@ -119,6 +119,25 @@ impl<'a> LinuxDut<'a> {
         Ok(())
     }
 
+    /// Reads back what [`LinuxDut::switch`] has just changed.
+    ///
+    /// # Errors
+    /// When something can't be read.
+    pub fn verify_live(
+        &self,
+        from: &Settings,
+        to: &Settings,
+        findings: &mut Findings,
+    ) -> Result<(), BenchError> {
+        if from.dut.firewall != to.dut.firewall {
+            self.verify_firewall(&to.dut.firewall, findings)?;
+            if to.dut.firewall == Firewall::Stateful {
+                self.room_for_states(to, findings)?;
+            }
+        }
+        self.verify_sysctls(&to.dut.sysctl, findings)
+    }
+
     fn put_all(&self, settings: &[(&str, &str)]) -> Result<(), BenchError> {
         settings.iter().try_for_each(|(name, value)| self.host.put(&sysctl_path(name), value))
     }
@@ -263,22 +282,30 @@ impl<'a> LinuxDut<'a> {
             findings.facts.insert("firewall".into(), "none".into());
             return Ok(());
         }
-        let ruleset = nft::ruleset(firewall);
-        self.load(&ruleset.text)?;
-        let json = self.host.run(&["nft", "-j", "list", "ruleset"], "")?;
-        let (tables, rules) = nft::count(&json).unwrap_or((0, 0));
-        match ruleset.rules {
-            Some(wanted) => findings.expect(
-                "firewall",
-                &format!("1 table, {wanted} rules"),
-                &format!("{tables} table, {rules} rules"),
-            ),
-            None => {
-                findings.facts.insert("firewall".into(), format!("{tables} tables, {rules} rules"));
-            }
-        }
+        self.load(&nft::ruleset(firewall).text)?;
+        self.verify_firewall(firewall, findings)?;
         if *firewall == Firewall::Stateful {
             self.room_for_states(settings, findings)?;
+        }
+        Ok(())
+    }
+
+    fn verify_firewall(
+        &self,
+        firewall: &Firewall,
+        findings: &mut Findings,
+    ) -> Result<(), BenchError> {
+        let json = self.host.run(&["nft", "-j", "list", "ruleset"], "")?;
+        let (tables, rules) = nft::count(&json).unwrap_or((0, 0));
+        let found = format!("{tables} tables, {rules} rules");
+        match nft::ruleset(firewall).rules {
+            Some(wanted) => {
+                let expected = usize::from(*firewall != Firewall::None);
+                findings.expect("firewall", &format!("{expected} tables, {wanted} rules"), &found);
+            }
+            None => {
+                findings.facts.insert("firewall".into(), found);
+            }
         }
         Ok(())
     }
@@ -317,8 +344,16 @@ impl<'a> LinuxDut<'a> {
         wanted: &BTreeMap<String, String>,
         findings: &mut Findings,
     ) -> Result<(), BenchError> {
+        wanted.iter().try_for_each(|(name, value)| self.set_sysctl(name, value))?;
+        self.verify_sysctls(wanted, findings)
+    }
+
+    fn verify_sysctls(
+        &self,
+        wanted: &BTreeMap<String, String>,
+        findings: &mut Findings,
+    ) -> Result<(), BenchError> {
         for (name, value) in wanted {
-            self.set_sysctl(name, value)?;
             let path = sysctl_path(name);
             let found = self.host.get(&path).or_else(|_| LocalHost.get(&path))?;
             let found = found.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -15,7 +15,7 @@ use crate::probe::{self, Privilege, Receiving};
 use crate::trial::{self, Alternation, Clock, Observed, Order, SystemClock};
 use crate::{Observer, Task, calibrate};
 use fwdlab_model::plan::{Plan, Trial};
-use fwdlab_model::record::{Calibration, Counter, RunRecord, TrialRecord};
+use fwdlab_model::record::{Calibration, RunRecord};
 use fwdlab_model::settings::{Arrangement, Engine, Family, Firewall, Rate, Settings};
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::Template;
@@ -286,7 +286,7 @@ impl Netns {
             variants: task.run.variants.clone(),
             run_id,
             started_at,
-            trial: into_record(observed, counters, cpus),
+            trial: observed.into_record(counters, cpus),
             facts,
             warnings,
             overhead_ns: watch.laps,
@@ -305,9 +305,7 @@ impl Netns {
         for pair in levels.windows(2).filter(|pair| pair[0] != pair[1]) {
             let settings = |index: usize| &task.plan.variants[index].settings;
             dut.switch(settings(pair[0]), settings(pair[1]))?;
-            if settings(pair[0]).dut.firewall != settings(pair[1]).dut.firewall {
-                dut.firewall(&settings(pair[1]).dut.firewall, settings(pair[1]), findings)?;
-            }
+            dut.verify_live(settings(pair[0]), settings(pair[1]), findings)?;
         }
         Ok(())
     }
@@ -354,18 +352,18 @@ impl Testbed for Netns {
             duration_ns: plan.trial.duration_ns.min(400_000_000),
             ..plan.trial
         };
-        let mut rates_pps = Vec::new();
-        for round in 0..3u32 {
+        let rounds = (0..3).map(|round| {
             let run_id = plan.run_id(u32::MAX - round);
             let observed = self.without_dut(settings, &placement, &trial, run_id, observer)?;
-            rates_pps.push(observed.window.forwarded as f64 * 1e9 / observed.window_ns as f64);
-        }
+            Ok(observed.window.forwarded as f64 * 1e9 / observed.window_ns as f64)
+        });
+        let rates_pps: Result<Vec<f64>, BenchError> = rounds.collect();
         affinity::pin_thread(&self.cpus)?;
         Ok(Calibration {
             testbed: self.calibration_key(settings),
             family: settings.traffic.family.name().into(),
             frame_size: settings.traffic.frame_size.0,
-            rates_pps,
+            rates_pps: rates_pps?,
             measured_at: now_text(),
         })
     }
@@ -404,26 +402,6 @@ impl Netns {
         drop(traffic);
         wiring.down()?;
         Ok(observed)
-    }
-}
-
-fn into_record(
-    observed: Observed,
-    counters: Vec<Counter>,
-    cpus: Vec<fwdlab_model::record::CpuTime>,
-) -> TrialRecord {
-    TrialRecord {
-        window_ns: observed.window_ns,
-        intended: observed.intended,
-        window: observed.window,
-        total: observed.total,
-        foreign: observed.foreign,
-        unstamped: observed.unstamped,
-        flows_seen: observed.flows_seen,
-        drain_ns: observed.drain_ns,
-        samples: observed.samples,
-        counters,
-        cpus,
     }
 }
 

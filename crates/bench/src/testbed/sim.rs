@@ -14,7 +14,7 @@ use crate::error::BenchError;
 use crate::trial::{self, Alternation, Clock, Order, Snapshot, Traffic};
 use crate::{Observer, Task, calibrate};
 use fwdlab_model::plan::Plan;
-use fwdlab_model::record::{Calibration, Counter, RunRecord, TrialRecord};
+use fwdlab_model::record::{Calibration, Counter, RunRecord};
 use fwdlab_model::settings::{Family, Firewall, Rate, Settings};
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::Phase;
@@ -242,32 +242,20 @@ impl Testbed for Sim {
             let ceiling_pps = sim.ceiling_pps;
             warnings.push(Warning::GeneratorLimited { forwarded_pps, ceiling_pps });
         }
+        let forwarded = observed.total.forwarded;
         let counter = |name: &str, after| {
-            let expected = Some(observed.total.forwarded);
+            let expected = Some(forwarded);
             Counter { name: name.into(), before: 0, after, expected }
         };
+        let counters =
+            vec![counter("d0 rx_packets", forwarded), counter("d1 tx_packets", forwarded)];
         Ok(RunRecord {
             run: task.run.index,
             block: task.run.block,
             variants: task.run.variants.clone(),
             run_id: plan.run_id(task.run.index),
             started_at,
-            trial: TrialRecord {
-                window_ns: observed.window_ns,
-                intended: observed.intended,
-                window: observed.window,
-                total: observed.total,
-                foreign: observed.foreign,
-                unstamped: observed.unstamped,
-                flows_seen: observed.flows_seen,
-                drain_ns: observed.drain_ns,
-                samples: observed.samples,
-                counters: vec![
-                    counter("d0 rx_packets", observed.total.forwarded),
-                    counter("d1 tx_packets", observed.total.forwarded),
-                ],
-                cpus: Vec::new(),
-            },
+            trial: observed.into_record(counters, Vec::new()),
             facts: BTreeMap::from([
                 ("sender".into(), "simulated".into()),
                 ("receiver".into(), "simulated".into()),
