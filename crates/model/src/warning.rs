@@ -132,7 +132,7 @@ impl Warning {
             Warning::NotVerified { setting, wanted, found } => {
                 format!("{setting} was set to {wanted} and reads back as {found}")
             }
-            Warning::Fallback { used, why } => format!("{used} is used: {why}"),
+            Warning::Fallback { used, why } => format!("fallback to {used}: {why}"),
             Warning::NotDrained { drain_ns } => format!(
                 "packets still arrived at the end of the drain of {:.1} s",
                 *drain_ns as f64 / 1e9
