@@ -153,7 +153,13 @@ pub fn find_engines(
     }
 }
 
-/// Sends at 100 kpps for 20 ms; the number of packets that arrived, or why none.
+/// Packets that a probe sends before it ends.
+const PROBE_PACKETS: u64 = 200;
+/// Longest time that it waits for them: a sender on a busy machine starts late, and
+/// must not be taken for one that does not work.
+const PROBE_PATIENCE_NS: u64 = 500_000_000;
+
+/// Sends some packets at 100 kpps; the number that arrived, or why none did.
 fn attempt(wiring: &Wiring, engine: Engine, receiving: Receiving) -> Result<u64, String> {
     let flows = FlowRange { sources: 4, destinations: 4 };
     let (source, destination) = (crate::dut::linux::mac::SENDER, crate::dut::linux::mac::RECEIVER);
@@ -173,7 +179,10 @@ fn attempt(wiring: &Wiring, engine: Engine, receiving: Receiving) -> Result<u64,
     };
     let sender = open_sender(engine, &config).map_err(|e| e.to_string())?;
     sender.start();
-    clock::sleep_until(clock::monotonic_ns() + 20_000_000);
+    let deadline = clock::monotonic_ns() + PROBE_PATIENCE_NS;
+    while sender.sent().iter().sum::<u64>() < PROBE_PACKETS && clock::monotonic_ns() < deadline {
+        clock::sleep_until(clock::monotonic_ns() + 1_000_000);
+    }
     let sent: u64 = sender.halt().map_err(|e| e.to_string())?.iter().sum();
     clock::sleep_until(clock::monotonic_ns() + 10_000_000);
     let received = receiver.received().total();
