@@ -45,23 +45,22 @@ impl Sim {
 /// An `effect` of the experiment counts for its level; a level without one, and
 /// every setting outside the factors, has a built-in effect of plausible size.
 pub fn truth_pps(plan: &Plan, variant: usize) -> f64 {
-    let variant = &plan.variants[variant];
-    let sim = &variant.settings.testbed.sim;
-    let mut capacity = sim.capacity_pps;
-    let mut declared = Vec::new();
-    for (factor, &level) in plan.factors.iter().zip(&variant.levels) {
-        let key = format!("{}={}", factor.name, factor.levels[level].label);
-        if let Some(effect) = sim.effect.get(&key) {
-            capacity *= effect;
-            declared.push(factor.name.as_str());
-        }
-    }
-    let built_in = |name: &str, effect: f64| if declared.contains(&name) { 1.0 } else { effect };
+    let capacity = plan.sim_capacity_pps(variant);
+    let (effects, variant) = (&plan.base.testbed.sim.effect, &plan.variants[variant]);
+    let declared = |name: &str| {
+        let setting = variant.settings.all().into_iter().find(|setting| setting.name() == name);
+        let value = setting.map(|setting| setting.value());
+        let factor = plan.factors.iter().position(|factor| factor.name == name);
+        let label = factor.map(|n| plan.factors[n].levels[variant.levels[n]].label.clone());
+        [value, label].into_iter().flatten().any(|v| effects.contains_key(&format!("{name}={v}")))
+    };
+    let built_in = |name: &str, effect: f64| if declared(name) { 1.0 } else { effect };
     let settings = &variant.settings;
-    capacity *= built_in("firewall", firewall_effect(&settings.dut.firewall));
-    capacity *=
-        built_in("family", if settings.traffic.family == Family::Inet6 { 0.9 } else { 1.0 });
-    capacity * built_in("queues", queue_effect(settings.dut.queues))
+    let family = if settings.traffic.family == Family::Inet6 { 0.9 } else { 1.0 };
+    capacity
+        * built_in("firewall", firewall_effect(&settings.dut.firewall))
+        * built_in("family", family)
+        * built_in("queues", queue_effect(settings.dut.queues))
 }
 
 fn firewall_effect(firewall: &Firewall) -> f64 {
@@ -334,6 +333,29 @@ mod tests {
         let variance = values.iter().map(|v| v * v).sum::<f64>() / values.len() as f64;
         assert!(mean.abs() < 0.02, "{mean}");
         assert!((variance - 1.0).abs() < 0.03, "{variance}");
+    }
+
+    #[test]
+    fn a_declared_effect_takes_the_place_of_the_built_in_one() {
+        let text = r#"
+version = 1
+[testbed]
+kind = "sim"
+[testbed.sim]
+capacity = "1Mpps"
+effect = { "firewall=stateful" = 0.5 }
+[[factor]]
+name = "set"
+levels = [
+  { label = "plain" },
+  { label = "tracked", firewall = "stateful" },
+  { label = "filtered", firewall = "stateless", family = "inet6" },
+]
+"#;
+        let plan = fwdlab_model::load("x.toml", text, &|_| Err("no files".into()))
+            .unwrap_or_else(|faults| panic!("{}", faults.render(false)));
+        let truth: Vec<f64> = (0..3).map(|v| (truth_pps(&plan, v) / 1e3).round()).collect();
+        assert_eq!(truth, [1000.0, 500.0, 837.0]);
     }
 
     #[test]
