@@ -46,6 +46,8 @@ pub struct Snapshot {
     pub foreign: u64,
     /// Packets without stamp that arrived.
     pub unstamped: u64,
+    /// Packets that the receiver itself had no room for.
+    pub receiver_dropped: u64,
 }
 
 impl Snapshot {
@@ -213,6 +215,9 @@ pub fn run(
     }
     if last.foreign > 0 {
         warnings.push(Warning::Foreign { packets: last.foreign });
+    }
+    if last.receiver_dropped > 0 {
+        warnings.push(Warning::ReceiverDropped { packets: last.receiver_dropped });
     }
     if drain_ns >= order.trial.drain_ns && order.trial.drain_ns > 0 {
         warnings.push(Warning::NotDrained { drain_ns });

@@ -83,6 +83,12 @@ pub enum Warning {
         /// Length of the drain in nanoseconds.
         drain_ns: u64,
     },
+    /// The receiver itself was too slow: what it dropped counts as lost, though
+    /// the DUT forwarded it.
+    ReceiverDropped {
+        /// How many.
+        packets: u64,
+    },
     /// Not every flow that was sent arrived.
     FlowsMissing {
         /// Flows that arrived.
@@ -136,6 +142,9 @@ impl Warning {
             Warning::NotDrained { drain_ns } => format!(
                 "packets still arrived at the end of the drain of {:.1} s",
                 *drain_ns as f64 / 1e9
+            ),
+            Warning::ReceiverDropped { packets } => format!(
+                "the receiver dropped {packets} packets that the DUT forwarded: they count as lost"
             ),
             Warning::FlowsMissing { seen, sent } => format!("{seen} of {sent} flows arrived"),
         }

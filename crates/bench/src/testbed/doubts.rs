@@ -67,3 +67,64 @@ pub(super) fn doubts(
     }
     warnings
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fwdlab_model::record::Counts;
+
+    /// Doubts about a second in which `forwarded` of a million packets arrived.
+    fn about(forwarded: u64, ceiling_pps: Option<f64>, cpus: &[CpuTime]) -> Vec<Warning> {
+        let plan = fwdlab_model::load("x.toml", "version = 1\n", &|_| Err("no files".into()))
+            .unwrap_or_else(|faults| panic!("{}", faults.render(false)));
+        let counts = Counts { offered: 1_000_000, forwarded };
+        let observed = Observed {
+            window_ns: 1_000_000_000,
+            intended: None,
+            window: counts,
+            total: counts,
+            foreign: 0,
+            unstamped: 0,
+            flows_seen: Some(2000),
+            drain_ns: 0,
+            samples: Vec::new(),
+            warnings: Vec::new(),
+        };
+        let placement = crate::cpu::place(&[0, 1], Arrangement::Open, 1, 1);
+        let task = Task { plan: &plan, run: &plan.runs[0], ceiling_pps };
+        let counter = |expected| Counter {
+            name: "d1 tx_packets".into(),
+            before: 0,
+            after: forwarded + 1,
+            expected: Some(expected),
+        };
+        let counters = [counter(forwarded)];
+        doubts(&observed, &plan.variants[0].settings, &placement, &task, &counters, cpus)
+    }
+
+    #[test]
+    fn a_result_within_a_tenth_of_the_ceiling_is_marked() {
+        assert_eq!(about(800_000, Some(1e6), &[]), []);
+        let limited = Warning::GeneratorLimited { forwarded_pps: 910_000.0, ceiling_pps: 1e6 };
+        assert_eq!(about(910_000, Some(1e6), &[]), [limited]);
+        // Nothing lost at the maximum rate: the DUT was never overloaded.
+        let limited = Warning::GeneratorLimited { forwarded_pps: 995_000.0, ceiling_pps: 5e6 };
+        assert_eq!(about(995_000, Some(5e6), &[]), [limited]);
+        assert_eq!(about(995_000, None, &[]).len(), 1);
+    }
+
+    #[test]
+    fn a_shared_cpu_of_the_dut_is_marked_and_the_senders_is_not() {
+        let cpu = |role: &str, user_ns, stolen_ns| CpuTime {
+            cpu: 1,
+            role: role.into(),
+            user_ns,
+            stolen_ns,
+            ..CpuTime::default()
+        };
+        assert_eq!(about(500_000, None, &[cpu("sender", 900_000_000, 900_000_000)]), []);
+        assert_eq!(about(500_000, None, &[cpu("dut", 40_000_000, 40_000_000)]), []);
+        let contended = Warning::CpuContended { cpu: 1, stolen: 0.0, user: 0.5 };
+        assert_eq!(about(500_000, None, &[cpu("dut", 500_000_000, 0)]), [contended]);
+    }
+}

@@ -163,8 +163,7 @@ impl Traffic for SimTraffic {
         Snapshot {
             sent: self.sent.map(|packets| packets.ceil() as u64),
             received: self.received.map(|packets| packets.floor() as u64),
-            foreign: 0,
-            unstamped: 0,
+            ..Snapshot::default()
         }
     }
 

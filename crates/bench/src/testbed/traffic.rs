@@ -78,6 +78,7 @@ impl Traffic for NetnsTraffic {
             received: received.packets,
             foreign: received.foreign,
             unstamped: received.unstamped,
+            receiver_dropped: self.receiver.dropped(),
         }
     }
 

@@ -37,6 +37,7 @@ struct Fake {
     received: [u64; 4],
     forwarded: Rc<Cell<u64>>,
     foreign: u64,
+    receiver_dropped: u64,
     late_ms: u64,
     log: Rc<RefCell<Vec<String>>>,
 }
@@ -52,6 +53,7 @@ impl Fake {
             received: [0; 4],
             forwarded: Rc::new(Cell::new(forwarded)),
             foreign: 0,
+            receiver_dropped: 0,
             late_ms: 0,
             log: Rc::default(),
         }
@@ -87,7 +89,13 @@ impl Traffic for Fake {
     }
     fn snapshot(&mut self) -> Snapshot {
         self.advance();
-        Snapshot { sent: self.sent, received: self.received, foreign: self.foreign, unstamped: 0 }
+        Snapshot {
+            sent: self.sent,
+            received: self.received,
+            foreign: self.foreign,
+            receiver_dropped: self.receiver_dropped,
+            unstamped: 0,
+        }
     }
     fn stop(&mut self) -> Result<(), BenchError> {
         self.advance();
@@ -175,6 +183,15 @@ fn more_arrived_than_sent_is_fatal_and_foreign_packets_are_named() {
     let broken = Warning::NotConserved { offered: 600_000, forwarded: 600_600 };
     assert!(broken.is_fatal());
     assert_eq!(seen.warnings, [broken, Warning::Foreign { packets: 7 }]);
+}
+
+#[test]
+fn what_the_receiver_dropped_is_not_blamed_on_the_dut_silently() {
+    let clock = FakeClock::default();
+    let mut fake = Fake::new(&clock, 400);
+    fake.receiver_dropped = 12;
+    let seen = observe(&clock, &mut fake, None);
+    assert_eq!(seen.warnings, [Warning::ReceiverDropped { packets: 12 }]);
 }
 
 #[test]
