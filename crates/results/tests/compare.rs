@@ -2,8 +2,8 @@
 
 use fwdlab_results::stats::alternation::{Slice, compare_alternation, slices_of};
 use fwdlab_results::stats::{
-    BlockedRun, Comparison, Criteria, Layout, Scope, Unanswerable, Verdict, adjust_family,
-    compare_blocked, compare_unblocked,
+    Adjustment, BlockedRun, Comparison, Criteria, Layout, Method, Scope, Unanswerable, Verdict,
+    adjust_family, compare_blocked, compare_unblocked,
 };
 use proptest::prelude::*;
 
@@ -38,6 +38,61 @@ fn blocked_agrees_with_scipy() {
 }
 
 #[test]
+fn the_exact_test_decides_where_it_can() {
+    // scipy 1.17.1: permutation_test((b, a), mean difference,
+    // permutation_type='samples', n_resamples=inf): p-value.
+    let a = [1488e3, 1473e3, 1495e3, 1466e3, 1481e3, 1490e3, 1470e3, 1485e3];
+    let b = [1459e3, 1485e3, 1462e3, 1441e3, 1449e3, 1470e3, 1479e3, 1466e3];
+    let found = compare_blocked(&runs(&a), &runs(&b), Criteria::default()).unwrap();
+    assert_eq!(found.method, Method::Exact { assignments: 256 });
+    close(found.p, 0.046875, 1e-12);
+    assert_eq!(found.verdict(), Verdict::Worse, "{found}");
+    // The t test stands beside it: ttest_rel(log(b), log(a)).
+    let beside = found.beside.as_ref().unwrap();
+    assert_eq!(beside.method, Method::BlockedT);
+    close(beside.p, 0.029544832285820926, 1e-8);
+    // And where five of 2 x 5 runs can't reach the level, the other way round;
+    // which one it is depends on the design alone.
+    let five = compare_blocked(&runs(&a[..5]), &runs(&b[..5]), Criteria::default()).unwrap();
+    assert_eq!(five.method, Method::BlockedT);
+    let beside = five.beside.as_ref().unwrap();
+    assert_eq!((beside.method, beside.interval), (Method::Exact { assignments: 32 }, None));
+    let asked_together = Criteria { family: 10, ..Criteria::default() };
+    let many = compare_blocked(&runs(&a), &runs(&b), asked_together).unwrap();
+    assert_eq!(many.method, Method::BlockedT, "2/256 x 10 is above the level");
+}
+
+#[test]
+fn several_runs_in_a_block_agree_with_least_squares() {
+    // Five blocks of two and two runs. statsmodels 0.15.0: OLS log(pps) ~
+    // C(block) + arm: coefficient, p, conf_int; and all 7776 assignments by
+    // itertools.combinations.
+    let rates = [
+        ([1501e3, 1489e3], [1490e3, 1470e3]),
+        ([1520e3, 1511e3], [1499e3, 1507e3]),
+        ([1475e3, 1466e3], [1461e3, 1469e3]),
+        ([1530e3, 1521e3], [1512e3, 1509e3]),
+        ([1499e3, 1488e3], [1494e3, 1479e3]),
+    ];
+    let of = |pick: fn(&([f64; 2], [f64; 2])) -> [f64; 2]| -> Vec<BlockedRun> {
+        (0..)
+            .zip(&rates)
+            .flat_map(|(block, both)| pick(both).map(|pps| BlockedRun { block, pps }))
+            .collect()
+    };
+    let found = compare_blocked(&of(|both| both.0), &of(|both| both.1), Criteria::default());
+    let found = found.unwrap();
+    assert_eq!(found.method, Method::Exact { assignments: 7776 });
+    let beside = found.beside.as_ref().unwrap();
+    close(found.ratio, 0.9926852435595545, 1e-10);
+    close(beside.p, 0.00408382709319522, 1e-8);
+    let (low, high) = beside.interval.unwrap();
+    close(low, 0.9881351326831801, 1e-9);
+    close(high, 0.9972563065388372, 1e-9);
+    close(found.p, 0.004629629629629629, 1e-10);
+}
+
+#[test]
 fn unblocked_agrees_with_scipy() {
     // scipy 1.17.1: ttest_ind(log(e), log(c), equal_var=False).
     let c = [1.01e6, 0.98e6, 1.05e6, 1.0e6, 0.97e6];
@@ -67,14 +122,14 @@ fn a_line_always_says_what_could_have_been_found() {
     );
     found.margin = 0.05;
     let mut family = [found, other];
-    adjust_family(&mut family);
+    adjust_family(&mut family, Adjustment::Holm);
     assert!(
         family[0].to_string().ends_with("worse, but within 5.0 %"),
         "a small sure difference stays one: {}",
         family[0]
     );
     assert!(
-        family[0].to_string().contains("(adjusted = 0.0001 for 2 comparisons)"),
+        family[0].to_string().contains("(adjusted = 0.0001 for 2 comparisons, Holm)"),
         "{}",
         family[0]
     );
@@ -88,7 +143,7 @@ fn a_difference_must_survive_its_family() {
     let one = compare_blocked(&runs(&a), &runs(&b), criteria).unwrap();
     assert_eq!(one.verdict(), Verdict::Better, "{one}");
     let mut family = vec![one; 10];
-    adjust_family(&mut family);
+    adjust_family(&mut family, Adjustment::Holm);
     assert_eq!(family[0].verdict(), Verdict::Inconclusive, "{}", family[0]);
 }
 
@@ -101,7 +156,7 @@ fn too_little_says_how_much_is_needed() {
     assert_eq!(error.to_string(), "too few runs of each variant: 0 of at least 2");
     let error = compare_unblocked(&[0.0, 1.0], &B, criteria).unwrap_err();
     assert_eq!(error, Unanswerable::NotPositive { rate: 0.0 });
-    let silly = Criteria { confidence: 100.0, margin: 0.02 };
+    let silly = Criteria { confidence: 100.0, ..Criteria::default() };
     assert!(matches!(compare_unblocked(&A, &B, silly), Err(Unanswerable::Criteria { .. })));
 }
 

@@ -9,7 +9,7 @@ use fwdlab_results::report::analysis::{ComparedFigure, Outcome};
 use fwdlab_results::report::{
     Analysis, ReportError, ReportFile, files, show_json, summary_text, write,
 };
-use fwdlab_results::stats::Verdict;
+use fwdlab_results::stats::{Method, Verdict};
 use fwdlab_results::store::Store;
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
@@ -153,7 +153,7 @@ fn alternation_compares_slices_and_says_for_what() {
         panic!("{:?}", analysis.comparisons)
     };
     let comparison = &answer.comparison;
-    assert_eq!((comparison.method, comparison.blocks), ("alternation", 4));
+    assert_eq!((comparison.method, comparison.blocks), (Method::Alternation, 4));
     assert!((comparison.ratio / 0.95 - 1.0).abs() < 0.02, "{comparison:?}");
 }
 

@@ -46,6 +46,11 @@ pub fn summary_text(analysis: &Analysis, width: usize) -> String {
             &format!("{} against {}: {outcome}", compared.label, compared.baseline_label),
             "  ",
         );
+        if let Outcome::Compared(answer) = &compared.outcome
+            && !answer.shown.beside.is_empty()
+        {
+            text.wrapped(&format!("  beside it: {}", answer.shown.beside), "    ");
+        }
     }
     if !analysis.warnings.is_empty() {
         text.lines.push(String::new());

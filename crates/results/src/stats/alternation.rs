@@ -22,9 +22,10 @@
 
 use super::blocked::mean_estimate;
 use super::comparison::{
-    Comparison, Criteria, Layout, LogEstimate, Scope, Sizes, Unanswerable, log_rate,
+    Comparison, Criteria, Layout, LogEstimate, Method, Scope, Sizes, Unanswerable, log_rate,
 };
 use super::diagnostics::lag1_autocorrelation;
+use super::random::SplitMix64;
 use super::summary::{mean, median, quantile, variance};
 use fwdlab_model::record::Sample;
 use std::collections::{BTreeMap, BTreeSet};
@@ -103,7 +104,7 @@ pub fn compare_alternation(
         }
     };
     let sizes = Sizes { n_a: counted, n_b: counted, blocks, left_out, layout };
-    Comparison::from_estimate(estimate, criteria, sizes, "alternation", scope)
+    Comparison::from_estimate(estimate, criteria, sizes, Method::Alternation, scope)
 }
 
 /// The halves of a stream's cycles that hold both variants.
@@ -168,7 +169,7 @@ fn estimate_within(pairs: &[f64]) -> LogEstimate {
     let r = lag1_autocorrelation(pairs).unwrap_or(0.0).clamp(0.0, 0.9);
     let length = (m as f64).cbrt() * (2.0 * r / (1.0 - r * r)).powf(2.0 / 3.0);
     let length = (length.ceil() as usize).clamp(1, m / 3);
-    let mut random = SplitMix64(m as u64);
+    let mut random = SplitMix64::new(m as u64);
     let medians: Vec<f64> = (0..RESAMPLES)
         .map(|_| {
             let mut resample = Vec::with_capacity(m + length);
@@ -182,19 +183,4 @@ fn estimate_within(pairs: &[f64]) -> LogEstimate {
         .collect();
     let se = variance(&medians, mean(&medians)).sqrt();
     LogEstimate { effect: median(pairs).unwrap_or(f64::NAN), se, df: (m / length) as f64 - 1.0 }
-}
-
-/// Steele, Lea and Flood's SplitMix64 (2014): enough for resampling, and the
-/// same on every machine.
-struct SplitMix64(u64);
-
-impl SplitMix64 {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
-        ((u128::from(z) * bound as u128) >> 64) as usize
-    }
 }

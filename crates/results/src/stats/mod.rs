@@ -9,25 +9,31 @@
 //! - [`comparison`]: what a comparison says and the only way it is printed.
 //! - [`blocked`]: two variants in randomised complete blocks, or unblocked.
 //! - [`alternation`]: levels switched live within one stream.
-//! - [`mod@holm`]: many comparisons at once.
+//! - [`randomisation`], [`rank`]: the exact test and the robust secondary.
+//! - [`family`]: many comparisons at once.
 //! - [`diagnostics`]: did the runs drift.
 //! - [`power`]: the smallest effect that an experiment finds.
 //!
 //! Deliberately left out: outlier deletion (a slow start of the DUT is a
-//! finding) and stopping rules that look at the result.
+//! finding).
 
 pub mod alternation;
 pub mod blocked;
 mod cformat;
 pub mod comparison;
 pub mod diagnostics;
-pub mod holm;
+pub mod family;
 pub mod ministat;
 pub mod power;
+mod random;
+pub mod randomisation;
+pub mod rank;
 pub mod summary;
 
 pub use alternation::compare_alternation;
 pub use blocked::{BlockedRun, compare_blocked, compare_unblocked};
-pub use comparison::{Comparison, Criteria, Layout, Scope, Unanswerable, Verdict};
-pub use holm::{adjust_family, holm};
+pub use comparison::{
+    Comparison, Criteria, Estimate, Layout, Method, Scope, Unanswerable, Verdict,
+};
+pub use family::{Adjustment, adjust_family};
 pub use summary::Summary;

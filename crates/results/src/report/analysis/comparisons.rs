@@ -5,7 +5,8 @@ use crate::report::format;
 use crate::stats::alternation::{Slice, compare_alternation, slices_of};
 use crate::stats::comparison::Layout;
 use crate::stats::{
-    BlockedRun, Comparison, Criteria, Unanswerable, Verdict, adjust_family, compare_blocked,
+    Adjustment, BlockedRun, Comparison, Criteria, Unanswerable, Verdict, adjust_family,
+    compare_blocked,
 };
 use crate::store::Contents;
 use fwdlab_model::Plan;
@@ -73,15 +74,23 @@ pub struct Shown {
     pub mde: String,
     /// Verdict with its qualification.
     pub verdict: String,
+    /// How it was computed.
+    pub method: String,
+    /// What stands beside it; empty when nothing does.
+    pub beside: String,
 }
 
 /// Compares every variant that has a baseline.
 pub(super) fn compare(contents: &Contents, runs: &[RunResult]) -> Vec<Compared> {
     let plan = &contents.plan;
-    let criteria = Criteria { confidence: plan.compare.confidence, margin: plan.compare.margin };
     let pairs: Vec<(usize, usize)> = (0..plan.variants.len())
         .filter_map(|variant| Some((variant, plan.baseline_of(variant)?)))
         .collect();
+    let criteria = Criteria {
+        confidence: plan.compare.confidence,
+        margin: plan.compare.margin,
+        family: pairs.len(),
+    };
     let alternates = plan.design.alternate_ns.is_some();
     let mut outcomes: Vec<Result<Comparison, Unanswerable>> = pairs
         .iter()
@@ -123,7 +132,7 @@ fn streams(contents: &Contents, baseline: usize, candidate: usize) -> Vec<Vec<Sl
 /// experiment is one family.
 fn adjust(outcomes: &mut [Result<Comparison, Unanswerable>]) {
     let mut family: Vec<Comparison> = outcomes.iter().flatten().cloned().collect();
-    adjust_family(&mut family);
+    adjust_family(&mut family, Adjustment::Holm);
     for (slot, adjusted) in outcomes.iter_mut().flatten().zip(family) {
         *slot = adjusted;
     }
@@ -161,16 +170,6 @@ fn shown(comparison: &Comparison) -> Shown {
         _ => 1,
     };
     let change = |ratio: f64| format::signed_percent(ratio - 1.0, digits);
-    let verdict = comparison.verdict();
-    let qualified = match verdict {
-        Verdict::Equivalent => {
-            format!("{verdict} within {}", format::percent(comparison.margin, 1))
-        }
-        Verdict::Better | Verdict::Worse if comparison.is_within_margin() => {
-            format!("{verdict}, but within {}", format::percent(comparison.margin, 1))
-        }
-        _ => verdict.to_string(),
-    };
     Shown {
         effect: change(comparison.ratio),
         interval: format!("[{}, {}]", change(comparison.low), change(comparison.high)),
@@ -184,6 +183,8 @@ fn shown(comparison: &Comparison) -> Shown {
             Layout::Streams => format!("{} streams", comparison.blocks),
         },
         mde: format::percent(comparison.mde, digits),
-        verdict: qualified,
+        verdict: comparison.qualified_verdict(),
+        method: comparison.method.to_string(),
+        beside: comparison.beside_sentence().unwrap_or_default(),
     }
 }

@@ -21,7 +21,7 @@ pub use quality::{
 };
 
 use super::names::pps_files;
-use crate::stats::Summary;
+use crate::stats::{Adjustment, Summary};
 use crate::store::{Contents, Store, StoreError};
 use fwdlab_model::plan::Factor;
 use serde::Serialize;
@@ -54,6 +54,8 @@ pub struct Analysis {
     pub confidence: f64,
     /// Margin of equivalence as a ratio.
     pub margin: f64,
+    /// How p-values were adjusted for the number of comparisons.
+    pub adjustment: String,
     /// The set-up, one line each.
     pub setup: Vec<String>,
     /// Remarks on the whole: incomplete, changed surroundings, the planner's notes.
@@ -207,6 +209,7 @@ impl Analysis {
             figure,
             confidence: plan.compare.confidence,
             margin: plan.compare.margin,
+            adjustment: Adjustment::Holm.to_string(),
             setup: setup::lines(contents, &testbed),
             notes,
             factors: plan.factors.iter().map(factor).collect(),

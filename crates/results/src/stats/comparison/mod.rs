@@ -6,11 +6,14 @@
 //! a verdict: "no difference was found" without "what would have been found"
 //! can't be printed, because there is one function that prints.
 
+mod words;
+
+use super::family::Adjustment;
 use super::power::{MDE_POWER, detectable_multiple};
+use super::rank::Shift;
 use super::summary::t_quantile;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
-use std::fmt;
 
 /// Two variants compared.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -28,9 +31,11 @@ pub struct Comparison {
     pub equivalence_high: f64,
     /// Two-sided p-value of "the ratio is 1".
     pub p: f64,
-    /// The same after Holm's adjustment for everything asked together; equal
-    /// to `p` for a comparison that stands alone.
+    /// The same after the adjustment for everything asked together; equal to
+    /// `p` for a comparison that stands alone.
     pub p_adjusted: f64,
+    /// How it was adjusted.
+    pub adjustment: Adjustment,
     /// Comparisons asked together, this one included.
     pub family: usize,
     /// Runs (slices in an alternation) of the baseline that count.
@@ -51,10 +56,38 @@ pub struct Comparison {
     pub confidence: f64,
     /// Margin of equivalence that was stated before, as a ratio (0.02 = 2 %).
     pub margin: f64,
-    /// How it was computed.
-    pub method: &'static str,
+    /// How interval and p-value were computed.
+    pub method: Method,
     /// What the claim holds for.
     pub scope: Scope,
+    /// The other of exact test and t test, where both were computed.
+    pub beside: Option<Estimate>,
+    /// The robust secondary: Hodges and Lehmann's, where there are enough runs.
+    pub robust: Option<Estimate>,
+}
+
+/// An answer that stands beside the one that decides.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Estimate {
+    /// Rate of the candidate over the rate of the baseline.
+    pub ratio: f64,
+    /// Its interval; none where there are too few runs for one.
+    pub interval: Option<(f64, f64)>,
+    /// Two-sided p-value of "the ratio is 1".
+    pub p: f64,
+    /// How it was computed.
+    pub method: Method,
+}
+
+impl Estimate {
+    pub(crate) fn of_shift(shift: Shift, method: Method) -> Estimate {
+        Estimate {
+            ratio: shift.estimate.exp(),
+            interval: Some((shift.low.exp(), shift.high.exp())),
+            p: shift.p,
+            method,
+        }
+    }
 }
 
 /// What a claim holds for.
@@ -65,15 +98,6 @@ pub enum Scope {
     ThisStart,
     /// Starts of the DUT like those measured: the run was the unit.
     AcrossStarts,
-}
-
-impl fmt::Display for Scope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Scope::ThisStart => "this start",
-            Scope::AcrossStarts => "across starts",
-        })
-    }
 }
 
 /// How runs stand to each other.
@@ -90,6 +114,39 @@ pub enum Layout {
     Streams,
 }
 
+/// How an interval and its p-value were computed, on log rates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Within-block randomisation test over all assignments.
+    Exact {
+        /// How many there are.
+        assignments: u64,
+    },
+    /// The same over random assignments.
+    MonteCarlo {
+        /// Assignments drawn, the observed one included.
+        draws: u64,
+        /// Seed that draws the same ones again.
+        seed: u64,
+    },
+    /// t test with block effects.
+    BlockedT,
+    /// Welch's t test.
+    Welch,
+    /// Paired slices of streams.
+    Alternation,
+    /// Hodges and Lehmann's estimate, signed-rank interval.
+    SignedRank,
+    /// Hodges and Lehmann's estimate, rank-sum interval.
+    RankSum,
+}
+
+impl Serialize for Method {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 /// What is asked of a comparison, stated before the experiment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Criteria {
@@ -97,11 +154,13 @@ pub struct Criteria {
     pub confidence: f64,
     /// Margin of equivalence as a ratio: 0.02 takes 1/1.02 to 1.02 for equal.
     pub margin: f64,
+    /// Comparisons that are asked together.
+    pub family: usize,
 }
 
 impl Default for Criteria {
     fn default() -> Self {
-        Criteria { confidence: 95.0, margin: 0.02 }
+        Criteria { confidence: 95.0, margin: 0.02, family: 1 }
     }
 }
 
@@ -117,17 +176,6 @@ pub enum Verdict {
     Equivalent,
     /// Neither a difference nor its absence was shown.
     Inconclusive,
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Verdict::Better => "better",
-            Verdict::Worse => "worse",
-            Verdict::Equivalent => "equivalent",
-            Verdict::Inconclusive => "inconclusive",
-        })
-    }
 }
 
 /// Why there is no comparison, and what would make one.
@@ -186,15 +234,32 @@ impl Comparison {
         self.equivalence_low > 1.0 / bound && self.equivalence_high < bound
     }
 
+    /// True when the whole interval lies beyond the margin: not only there, but
+    /// large enough to matter.
+    pub fn is_beyond_margin(&self) -> bool {
+        let bound = 1.0 + self.margin;
+        self.low > bound || self.high < 1.0 / bound
+    }
+
+    /// The deciding answer as an [`Estimate`].
+    pub fn estimate(&self) -> Estimate {
+        Estimate {
+            ratio: self.ratio,
+            interval: Some((self.low, self.high)),
+            p: self.p,
+            method: self.method,
+        }
+    }
+
     /// Builds a comparison from an estimate on the scale of natural logarithms.
     pub(crate) fn from_estimate(
         estimate: LogEstimate,
         criteria: Criteria,
         sizes: Sizes,
-        method: &'static str,
+        method: Method,
         scope: Scope,
     ) -> Result<Comparison, Unanswerable> {
-        let Criteria { confidence, margin } = criteria;
+        let Criteria { confidence, margin, .. } = criteria;
         let LogEstimate { effect, se, df } = estimate;
         let refused = Unanswerable::Criteria { confidence, margin };
         if !(confidence > 50.0 && confidence < 100.0 && margin > 0.0) {
@@ -216,6 +281,7 @@ impl Comparison {
             equivalence_high: (effect + narrow * se).exp(),
             p,
             p_adjusted: p,
+            adjustment: Adjustment::default(),
             family: 1,
             n_a: sizes.n_a,
             n_b: sizes.n_b,
@@ -227,6 +293,8 @@ impl Comparison {
             margin,
             method,
             scope,
+            beside: None,
+            robust: None,
         })
     }
 }
@@ -268,79 +336,5 @@ pub(crate) fn log_rate(rate: f64) -> Result<f64, Unanswerable> {
         Ok(rate.ln())
     } else {
         Err(Unanswerable::NotPositive { rate })
-    }
-}
-
-/// One line: effect, interval, p, sizes, minimum detectable effect, verdict.
-impl fmt::Display for Comparison {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = match self.high - self.low {
-            width if width < 0.002 => 3,
-            width if width < 0.2 => 2,
-            _ => 1,
-        };
-        let percent = |ratio: f64| signed_percent(ratio - 1.0, digits);
-        write!(
-            f,
-            "{} [{}, {}] at {} %, {}",
-            percent(self.ratio),
-            percent(self.low),
-            percent(self.high),
-            self.confidence,
-            p_value("p", self.p)
-        )?;
-        if self.family > 1 {
-            let adjusted = p_value("adjusted", self.p_adjusted);
-            write!(f, " ({adjusted} for {} comparisons)", self.family)?;
-        }
-        let (what, blocks) = match self.layout {
-            Layout::Unblocked => ("runs", "without blocks".to_owned()),
-            Layout::Blocks => ("runs", format!("in {} blocks", self.blocks)),
-            Layout::Pairs => ("slices", format!("in {} pairs", self.blocks)),
-            Layout::Streams => ("slices", format!("in {} streams", self.blocks)),
-        };
-        write!(f, ", n = {} + {} {what} {blocks}", self.n_a, self.n_b)?;
-        if self.left_out > 0 {
-            write!(f, " ({} without partner left out)", self.left_out)?;
-        }
-        let mde = signed_percent(self.mde, digits);
-        write!(
-            f,
-            ", MDE {} at {:.0} % power, {}, {}: {}",
-            mde.trim_start_matches('+'),
-            100.0 * MDE_POWER,
-            self.method,
-            self.scope,
-            self.verdict()
-        )?;
-        let margin = signed_percent(self.margin, 1);
-        let margin = margin.trim_start_matches('+');
-        match self.verdict() {
-            Verdict::Equivalent => write!(f, " within {margin}"),
-            Verdict::Better | Verdict::Worse if self.is_within_margin() => {
-                write!(f, ", but within {margin}")
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-/// A relative change as signed percent. Figures beyond four digits say no more
-/// than that they are huge, which happens to intervals of two noisy blocks.
-fn signed_percent(change: f64, digits: usize) -> String {
-    let percent = 100.0 * change;
-    if percent >= 9999.5 || percent.is_nan() {
-        return "+>9999 %".into();
-    }
-    let text = format!("{percent:+.digits$}");
-    let is_zero = text.bytes().all(|b| matches!(b, b'+' | b'-' | b'0' | b'.'));
-    if is_zero { format!("{} %", &text[1..]) } else { format!("{text} %") }
-}
-
-fn p_value(name: &str, p: f64) -> String {
-    match p {
-        p if p < 0.0001 => format!("{name} < 0.0001"),
-        p if p < 0.01 => format!("{name} = {p:.4}"),
-        p => format!("{name} = {p:.3}"),
     }
 }

@@ -1,0 +1,154 @@
+//! How a comparison is worded: one function prints, and it prints everything.
+
+use super::{Comparison, Estimate, Layout, Method, Scope, Verdict};
+use crate::stats::power::MDE_POWER;
+use std::fmt;
+
+/// One line: effect, interval, p, sizes, minimum detectable effect, verdict.
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = self.digits();
+        let percent = |ratio: f64| signed_percent(ratio - 1.0, digits);
+        write!(
+            f,
+            "{} [{}, {}] at {} %, {}",
+            percent(self.ratio),
+            percent(self.low),
+            percent(self.high),
+            self.confidence,
+            p_value("p", self.p)
+        )?;
+        if self.family > 1 {
+            let adjusted = p_value("adjusted", self.p_adjusted);
+            write!(f, " ({adjusted} for {} comparisons, {})", self.family, self.adjustment)?;
+        }
+        let (what, blocks) = match self.layout {
+            Layout::Unblocked => ("runs", "without blocks".to_owned()),
+            Layout::Blocks => ("runs", format!("in {} blocks", self.blocks)),
+            Layout::Pairs => ("slices", format!("in {} pairs", self.blocks)),
+            Layout::Streams => ("slices", format!("in {} streams", self.blocks)),
+        };
+        write!(f, ", n = {} + {} {what} {blocks}", self.n_a, self.n_b)?;
+        if self.left_out > 0 {
+            write!(f, " ({} without partner left out)", self.left_out)?;
+        }
+        let mde = signed_percent(self.mde, digits);
+        write!(
+            f,
+            ", MDE {} at {:.0} % power, {}, {}: {}",
+            mde.trim_start_matches('+'),
+            100.0 * MDE_POWER,
+            self.method,
+            self.scope,
+            self.qualified_verdict()
+        )
+    }
+}
+
+impl Comparison {
+    /// The verdict with what the margin adds to it.
+    pub fn qualified_verdict(&self) -> String {
+        let margin = signed_percent(self.margin, 1);
+        let margin = margin.trim_start_matches('+');
+        match self.verdict() {
+            Verdict::Equivalent => format!("equivalent within {margin}"),
+            found @ (Verdict::Better | Verdict::Worse) if self.is_within_margin() => {
+                format!("{found}, but within {margin}")
+            }
+            found @ (Verdict::Better | Verdict::Worse) if self.is_beyond_margin() => {
+                format!("{found} by more than {margin}")
+            }
+            found => found.to_string(),
+        }
+    }
+
+    /// What stands beside the deciding answer, in one line; none when there is
+    /// nothing.
+    pub fn beside_sentence(&self) -> Option<String> {
+        let digits = self.digits();
+        let told: Vec<String> = [&self.beside, &self.robust]
+            .into_iter()
+            .flatten()
+            .map(|estimate| estimate.sentence(digits))
+            .collect();
+        (!told.is_empty()).then(|| told.join("; "))
+    }
+
+    /// Decimals of percent that the width of the interval deserves.
+    fn digits(&self) -> usize {
+        match self.high - self.low {
+            width if width < 0.002 => 3,
+            width if width < 0.2 => 2,
+            _ => 1,
+        }
+    }
+}
+
+impl Estimate {
+    fn sentence(&self, digits: usize) -> String {
+        let percent = |ratio: f64| signed_percent(ratio - 1.0, digits);
+        let interval = match self.interval {
+            Some((low, high)) => format!(" [{}, {}]", percent(low), percent(high)),
+            None => ", too few runs for an interval".to_owned(),
+        };
+        format!("{}: {}{interval}, {}", self.method, percent(self.ratio), p_value("p", self.p))
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Method::Exact { assignments } => {
+                write!(f, "exact randomisation ({assignments} assignments)")
+            }
+            Method::MonteCarlo { draws, seed } => {
+                write!(f, "randomisation ({draws} assignments drawn, seed {seed})")
+            }
+            Method::BlockedT => f.write_str("blocked t on log rates"),
+            Method::Welch => f.write_str("Welch's t on log rates"),
+            Method::Alternation => f.write_str("alternation"),
+            Method::SignedRank => f.write_str("Hodges-Lehmann (signed rank)"),
+            Method::RankSum => f.write_str("Hodges-Lehmann (rank sum)"),
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Scope::ThisStart => "this start",
+            Scope::AcrossStarts => "across starts",
+        })
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Verdict::Better => "better",
+            Verdict::Worse => "worse",
+            Verdict::Equivalent => "equivalent",
+            Verdict::Inconclusive => "inconclusive",
+        })
+    }
+}
+
+/// A relative change as signed percent. Figures beyond four digits say no more
+/// than that they are huge, which happens to intervals of two noisy blocks.
+fn signed_percent(change: f64, digits: usize) -> String {
+    let percent = 100.0 * change;
+    if percent >= 9999.5 || percent.is_nan() {
+        return "+>9999 %".into();
+    }
+    let text = format!("{percent:+.digits$}");
+    let is_zero = text.bytes().all(|b| matches!(b, b'+' | b'-' | b'0' | b'.'));
+    if is_zero { format!("{} %", &text[1..]) } else { format!("{text} %") }
+}
+
+fn p_value(name: &str, p: f64) -> String {
+    match p {
+        p if p < 0.0001 => format!("{name} < 0.0001"),
+        p if p < 0.01 => format!("{name} = {p:.4}"),
+        p => format!("{name} = {p:.3}"),
+    }
+}
