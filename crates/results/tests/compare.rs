@@ -68,19 +68,19 @@ fn several_runs_in_a_block_agree_with_least_squares() {
     // C(block) + arm: coefficient, p, conf_int; and all 7776 assignments by
     // itertools.combinations.
     let rates = [
-        ([1501e3, 1489e3], [1490e3, 1470e3]),
-        ([1520e3, 1511e3], [1499e3, 1507e3]),
-        ([1475e3, 1466e3], [1461e3, 1469e3]),
-        ([1530e3, 1521e3], [1512e3, 1509e3]),
-        ([1499e3, 1488e3], [1494e3, 1479e3]),
+        [[1501e3, 1489e3], [1490e3, 1470e3]],
+        [[1520e3, 1511e3], [1499e3, 1507e3]],
+        [[1475e3, 1466e3], [1461e3, 1469e3]],
+        [[1530e3, 1521e3], [1512e3, 1509e3]],
+        [[1499e3, 1488e3], [1494e3, 1479e3]],
     ];
-    let of = |pick: fn(&([f64; 2], [f64; 2])) -> [f64; 2]| -> Vec<BlockedRun> {
+    let of = |variant: usize| -> Vec<BlockedRun> {
         (0..)
             .zip(&rates)
-            .flat_map(|(block, both)| pick(both).map(|pps| BlockedRun { block, pps }))
+            .flat_map(|(block, both)| both[variant].map(|pps| BlockedRun { block, pps }))
             .collect()
     };
-    let found = compare_blocked(&of(|both| both.0), &of(|both| both.1), Criteria::default());
+    let found = compare_blocked(&of(0), &of(1), Criteria::default());
     let found = found.unwrap();
     assert_eq!(found.method, Method::Exact { assignments: 7776 });
     let beside = found.beside.as_ref().unwrap();
