@@ -10,6 +10,7 @@ mod error;
 mod exit;
 mod experiment;
 mod progress;
+mod session;
 mod signal;
 mod state;
 mod terminal;

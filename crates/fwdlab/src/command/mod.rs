@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use std::path::{Path, PathBuf};
 
 /// Name of the store within an experiment's directory.
-const STORE: &str = "run.sqlite";
+pub(crate) const STORE: &str = "run.sqlite";
 
 /// Does what the user asks.
 ///

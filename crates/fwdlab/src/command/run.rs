@@ -2,24 +2,15 @@
 //! run that the store lacks, report.
 
 use super::plan::overhead_guess_ns;
-use super::{STORE, store_at};
-use crate::arguments::VERSION;
-use crate::error::CliError;
+use super::store_at;
 use crate::exit::Exit;
 use crate::experiment::{self, Loaded, Overrides};
-use crate::progress::Progress;
-use crate::signal::Stop;
-use crate::state;
-use crate::terminal::{self, duration, wrap};
+use crate::session::{self, Session};
+use crate::terminal::{self, duration};
 use crate::verdict::{self, FailOn};
-use anyhow::{Context, Result};
-use fwdlab_bench::probe::Privilege;
-use fwdlab_bench::testbed::{self, Choice, Paths};
-use fwdlab_bench::{BenchError, Task, Testbed, environment};
-use fwdlab_model::settings::{Settings, TestbedKind};
-use fwdlab_model::{Calibration, Plan};
+use anyhow::Result;
+use fwdlab_model::Plan;
 use fwdlab_results::report::{self, Analysis};
-use fwdlab_results::store::{self, Invocation, Store};
 use std::path::{Path, PathBuf};
 
 /// Carry out an experiment and write its report.
@@ -73,12 +64,19 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
         Some(out) => out.clone(),
         None => Path::new("results").join(&plan.name),
     };
-    let mut store = open_store(arguments, &out)?;
+    let (mut store, said) = session::open_store(&out, arguments.fresh)?;
+    said.into_iter().for_each(|said| arguments.say(&said));
     store.adopt_plan(&plan, &text)?;
     let missing = store.missing_runs(&plan)?;
     arguments.say(&introduction(&plan, missing.len()));
     if !missing.is_empty() {
-        measure(arguments, &plan, &mut store, &missing)?;
+        let session = Session {
+            plan: &plan,
+            calibrates: !arguments.no_calibration,
+            quiet: arguments.quiet,
+            resume: arguments.command_line(),
+        };
+        session.measure(&mut store, &missing, &|_| Ok(false))?;
     }
     let analysis = if arguments.no_report {
         Analysis::of_store(&store)?
@@ -87,128 +85,6 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     };
     show(arguments, &analysis, &out)?;
     Ok(exit(&analysis, arguments.fail_on))
-}
-
-fn open_store(arguments: &Arguments, out: &Path) -> Result<Store> {
-    if out.exists() && !out.is_dir() {
-        let why = format!("{} is not a directory; give another one with --out", out.display());
-        return Err(CliError::Environment(why).into());
-    }
-    let path = out.join(STORE);
-    if arguments.fresh && path.exists() {
-        let aside = store::set_aside(&path)?;
-        arguments.say(&format!("the old store is kept as {}", aside.display()));
-    }
-    Ok(Store::open(&path)?)
-}
-
-/// Opens the testbed and carries out the missing runs, each stored at once.
-fn measure(arguments: &Arguments, plan: &Plan, store: &mut Store, missing: &[u32]) -> Result<()> {
-    let stop = Stop::on_signals().context("listening to signals")?;
-    let mut testbed = open_testbed(plan)?;
-    arguments.say(&description(testbed.choice(), terminal::width_of_stderr()));
-    store.begin_invocation(&invocation(testbed.choice()))?;
-    let done = plan.runs.len() - missing.len();
-    let guess_ns = plan.estimate(overhead_guess_ns(plan)).run_ns;
-    let mut progress = Progress::new(plan, &stop, done, guess_ns, arguments.quiet);
-    let result = calibrate(arguments, plan, store, testbed.as_mut(), &mut progress)
-        .and_then(|()| carry_out(plan, store, missing, testbed.as_mut(), &mut progress));
-    progress.end();
-    match result {
-        // Ctrl-C reaches the programs that the testbed runs as well, so that
-        // their failing may be seen before our own flag.
-        Err(_) if stop.requested() => {
-            let stored = store.recorded_runs()?.len();
-            Err(CliError::Interrupted(arguments.how_to_resume(stored, plan.runs.len())).into())
-        }
-        other => other,
-    }
-}
-
-fn open_testbed(plan: &Plan) -> Result<Box<dyn Testbed>> {
-    // A simulation needs no rights, no lock and no journal.
-    let (paths, privilege) = match plan.base.testbed.kind {
-        TestbedKind::Sim => (
-            Paths { state: PathBuf::new() },
-            Privilege::None { why: "not asked for, since the device is simulated".into() },
-        ),
-        // The paths first: in a user namespace they can't be told any more.
-        TestbedKind::Auto | TestbedKind::Netns => (state::paths()?, Privilege::obtain()),
-    };
-    Ok(testbed::open(plan, &privilege, &paths)?)
-}
-
-fn invocation(choice: &Choice) -> Invocation {
-    Invocation {
-        started_at: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string(),
-        environment: environment::capture(VERSION),
-        fwdlab_version: VERSION.to_owned(),
-        testbed: choice.kind.to_owned(),
-        testbed_reason: choice.reasons.join("; "),
-        simulated: choice.simulated,
-    }
-}
-
-/// Measures every ceiling that the plan needs and the store lacks.
-fn calibrate(
-    arguments: &Arguments,
-    plan: &Plan,
-    store: &mut Store,
-    testbed: &mut dyn Testbed,
-    progress: &mut Progress<'_>,
-) -> Result<()> {
-    if arguments.no_calibration {
-        return Ok(());
-    }
-    for variant in &plan.variants {
-        let settings = &variant.settings;
-        if ceiling(&store.calibrations()?, testbed, settings).is_some() {
-            continue;
-        }
-        let traffic = &settings.traffic;
-        progress.begin_calibration(&format!("{}, {}", traffic.family.name(), traffic.frame_size));
-        let calibration = testbed.calibrate(plan, settings, progress)?;
-        progress.finish_calibration(calibration.median_pps());
-        store.insert_calibration(&calibration)?;
-    }
-    Ok(())
-}
-
-/// What sender and receiver reach without a DUT under these settings, in packets
-/// per second, if it was measured.
-fn ceiling(stored: &[Calibration], testbed: &dyn Testbed, settings: &Settings) -> Option<f64> {
-    let key = testbed.calibration_key(settings);
-    let traffic = &settings.traffic;
-    let holds = |calibration: &&Calibration| {
-        calibration.testbed == key
-            && calibration.family == traffic.family.name()
-            && calibration.frame_size == traffic.frame_size.0
-    };
-    stored.iter().rfind(holds).map(Calibration::median_pps)
-}
-
-fn carry_out(
-    plan: &Plan,
-    store: &mut Store,
-    missing: &[u32],
-    testbed: &mut dyn Testbed,
-    progress: &mut Progress<'_>,
-) -> Result<()> {
-    let calibrations = store.calibrations()?;
-    for run in plan.runs.iter().filter(|run| missing.contains(&run.index)) {
-        if fwdlab_bench::Observer::cancelled(progress) {
-            return Err(BenchError::Interrupted.into());
-        }
-        let settings = &plan.variants[run.variants[0]].settings;
-        let ceiling_pps = ceiling(&calibrations, testbed, settings);
-        progress.begin_run(run);
-        let record = testbed
-            .run(Task { plan, run, ceiling_pps }, progress)
-            .with_context(|| format!("run {} of {}", run.index + 1, plan.runs.len()))?;
-        store.insert_run(&record)?;
-        progress.finish_run(&record);
-    }
-    Ok(())
 }
 
 fn introduction(plan: &Plan, missing: usize) -> String {
@@ -224,14 +100,6 @@ fn introduction(plan: &Plan, missing: usize) -> String {
         stored => format!("{stored} of {runs} runs are stored already, {missing} are left{time}"),
     };
     format!("{name}: {title}\n{left}")
-}
-
-fn description(choice: &Choice, width: usize) -> String {
-    let mut text = format!("testbed: {}\n", choice.kind);
-    for line in choice.reasons.iter().flat_map(|reason| reason.lines()) {
-        text += &wrap(&format!("  {}", line.trim_start()), width, "    ");
-    }
-    text.trim_end().to_owned()
 }
 
 /// Prints the results, and where more of them are.
@@ -268,13 +136,6 @@ impl Arguments {
         if !self.quiet {
             terminal::note(text);
         }
-    }
-
-    fn how_to_resume(&self, stored: usize, runs: usize) -> String {
-        format!(
-            "interrupted: {stored} of {runs} runs are stored; go on with\n  {}",
-            self.command_line()
-        )
     }
 
     /// The command that goes on with this experiment: everything that is part of

@@ -1,0 +1,204 @@
+//! A sitting in the laboratory: runs that a store lacks are carried out, each is
+//! stored at once.
+//!
+//! Which runs, and what is done with them, is the business of the commands.
+
+use crate::arguments::VERSION;
+use crate::command::{STORE, plan::overhead_guess_ns};
+use crate::error::CliError;
+use crate::progress::Progress;
+use crate::signal::Stop;
+use crate::state;
+use crate::terminal::{self, wrap};
+use anyhow::{Context, Result};
+use fwdlab_bench::probe::Privilege;
+use fwdlab_bench::testbed::{self, Choice, Paths};
+use fwdlab_bench::{BenchError, Task, Testbed, environment};
+use fwdlab_model::settings::{Settings, TestbedKind};
+use fwdlab_model::{Calibration, Plan, PlannedRun};
+use fwdlab_results::store::{self, Invocation, Store};
+use std::path::{Path, PathBuf};
+
+/// What is carried out, and how much of it is told.
+pub(crate) struct Session<'a> {
+    /// The plan.
+    pub(crate) plan: &'a Plan,
+    /// Measure what sender and receiver reach without a DUT, where it isn't known.
+    pub(crate) calibrates: bool,
+    /// Tell nothing but errors.
+    pub(crate) quiet: bool,
+    /// The command that goes on after an interruption.
+    pub(crate) resume: String,
+}
+
+/// Opens the store in the directory `out`, which is made when there is none.
+/// With `fresh` an old one is set aside; what was said about it is returned.
+///
+/// # Errors
+/// When `out` is no directory, or the store can't be opened.
+pub(crate) fn open_store(out: &Path, fresh: bool) -> Result<(Store, Option<String>)> {
+    if out.exists() && !out.is_dir() {
+        let why = format!("{} is not a directory; give another one with --out", out.display());
+        return Err(CliError::Environment(why).into());
+    }
+    let path = out.join(STORE);
+    let aside = if fresh && path.exists() { Some(store::set_aside(&path)?) } else { None };
+    let said = aside.map(|aside| format!("the old store is kept as {}", aside.display()));
+    Ok((Store::open(&path)?, said))
+}
+
+impl Session<'_> {
+    /// Opens the testbed and carries out `runs` (indices into the plan, in its
+    /// order). Before each block `is_decided` is asked whether it is needed.
+    ///
+    /// # Errors
+    /// Whatever the testbed lacks or meets, a store that can't be written, an
+    /// interruption.
+    pub(crate) fn measure(
+        &self,
+        store: &mut Store,
+        runs: &[u32],
+        is_decided: &dyn Fn(&Store) -> Result<bool>,
+    ) -> Result<()> {
+        let plan = self.plan;
+        let stop = Stop::on_signals().context("listening to signals")?;
+        let mut testbed = open_testbed(plan)?;
+        self.say(&description(testbed.choice(), terminal::width_of_stderr()));
+        store.begin_invocation(&invocation(testbed.choice()))?;
+        let done = store.recorded_runs()?.len();
+        let guess_ns = plan.estimate(overhead_guess_ns(plan)).run_ns;
+        let mut progress = Progress::new(plan, &stop, done, guess_ns, self.quiet);
+        let result = self.calibrate(store, testbed.as_mut(), &mut progress).and_then(|()| {
+            self.carry_out(store, runs, testbed.as_mut(), &mut progress, is_decided)
+        });
+        progress.end();
+        match result {
+            // Ctrl-C reaches the programs that the testbed runs as well, so that
+            // their failing may be seen before our own flag.
+            Err(_) if stop.requested() => {
+                let stored = store.recorded_runs()?.len();
+                let what = format!(
+                    "interrupted: {stored} of {} runs are stored; go on with\n  {}",
+                    plan.runs.len(),
+                    self.resume
+                );
+                Err(CliError::Interrupted(what).into())
+            }
+            other => other,
+        }
+    }
+
+    /// Measures every ceiling that the plan needs and the store lacks.
+    fn calibrate(
+        &self,
+        store: &mut Store,
+        testbed: &mut dyn Testbed,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        if !self.calibrates {
+            return Ok(());
+        }
+        for variant in &self.plan.variants {
+            let settings = &variant.settings;
+            if ceiling(&store.calibrations()?, testbed, settings).is_some() {
+                continue;
+            }
+            let traffic = &settings.traffic;
+            progress.begin_calibration(&format!(
+                "{}, {}",
+                traffic.family.name(),
+                traffic.frame_size
+            ));
+            let calibration = testbed.calibrate(self.plan, settings, progress)?;
+            progress.finish_calibration(calibration.median_pps());
+            store.insert_calibration(&calibration)?;
+        }
+        Ok(())
+    }
+
+    fn carry_out(
+        &self,
+        store: &mut Store,
+        runs: &[u32],
+        testbed: &mut dyn Testbed,
+        progress: &mut Progress<'_>,
+        is_decided: &dyn Fn(&Store) -> Result<bool>,
+    ) -> Result<()> {
+        let plan = self.plan;
+        let calibrations = store.calibrations()?;
+        let mut block = None;
+        for run in plan.runs.iter().filter(|run| runs.contains(&run.index)) {
+            if fwdlab_bench::Observer::cancelled(progress) {
+                return Err(BenchError::Interrupted.into());
+            }
+            if block != Some(run.block) && is_decided(store)? {
+                return Ok(());
+            }
+            block = Some(run.block);
+            let ceiling_pps = ceiling(&calibrations, testbed, self.settings_of(run));
+            progress.begin_run(run);
+            let record = testbed
+                .run(Task { plan, run, ceiling_pps }, progress)
+                .with_context(|| format!("run {} of {}", run.index + 1, plan.runs.len()))?;
+            store.insert_run(&record)?;
+            progress.finish_run(&record);
+        }
+        Ok(())
+    }
+
+    fn settings_of(&self, run: &PlannedRun) -> &Settings {
+        &self.plan.variants[run.variants[0]].settings
+    }
+
+    /// Says something unless asked to be quiet.
+    pub(crate) fn say(&self, text: &str) {
+        if !self.quiet {
+            terminal::note(text);
+        }
+    }
+}
+
+fn open_testbed(plan: &Plan) -> Result<Box<dyn Testbed>> {
+    // A simulation needs no rights, no lock and no journal.
+    let (paths, privilege) = match plan.base.testbed.kind {
+        TestbedKind::Sim => (
+            Paths { state: PathBuf::new() },
+            Privilege::None { why: "not asked for, since the device is simulated".into() },
+        ),
+        // The paths first: in a user namespace they can't be told any more.
+        TestbedKind::Auto | TestbedKind::Netns => (state::paths()?, Privilege::obtain()),
+    };
+    Ok(testbed::open(plan, &privilege, &paths)?)
+}
+
+fn invocation(choice: &Choice) -> Invocation {
+    Invocation {
+        started_at: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string(),
+        environment: environment::capture(VERSION),
+        fwdlab_version: VERSION.to_owned(),
+        testbed: choice.kind.to_owned(),
+        testbed_reason: choice.reasons.join("; "),
+        simulated: choice.simulated,
+    }
+}
+
+/// What sender and receiver reach without a DUT under these settings, in packets
+/// per second, if it was measured.
+fn ceiling(stored: &[Calibration], testbed: &dyn Testbed, settings: &Settings) -> Option<f64> {
+    let key = testbed.calibration_key(settings);
+    let traffic = &settings.traffic;
+    let holds = |calibration: &&Calibration| {
+        calibration.testbed == key
+            && calibration.family == traffic.family.name()
+            && calibration.frame_size == traffic.frame_size.0
+    };
+    stored.iter().rfind(holds).map(Calibration::median_pps)
+}
+
+fn description(choice: &Choice, width: usize) -> String {
+    let mut text = format!("testbed: {}\n", choice.kind);
+    for line in choice.reasons.iter().flat_map(|reason| reason.lines()) {
+        text += &wrap(&format!("  {}", line.trim_start()), width, "    ");
+    }
+    text.trim_end().to_owned()
+}
