@@ -12,12 +12,14 @@
 //! - [`randomisation`], [`rank`]: the exact test and the robust secondary.
 //! - [`family`]: many comparisons at once.
 //! - [`diagnostics`]: did the runs drift.
+//! - [`binomial`]: rates of events, with exact intervals.
 //! - [`power`]: the smallest effect that an experiment finds.
 //!
 //! Deliberately left out: outlier deletion (a slow start of the DUT is a
 //! finding).
 
 pub mod alternation;
+pub mod binomial;
 pub mod blocked;
 mod cformat;
 pub mod comparison;
