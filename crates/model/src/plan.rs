@@ -122,7 +122,7 @@ pub struct Trial {
 /// Design of the experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Design {
-    /// Number of blocks (streams in an alternation).
+    /// Number of blocks (streams in an alternation); with `stop` the most of them.
     pub blocks: u32,
     /// Seed of the random order.
     pub seed: u64,
@@ -130,6 +130,49 @@ pub struct Design {
     pub alternate_ns: Option<u64>,
     /// Part of a slice that is not counted after each switch.
     pub settle_ns: u64,
+    /// The rule by which the experiment may end before all blocks are done.
+    /// None, as in every plan without such a rule, adds nothing to the hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Stop>,
+}
+
+/// A rule that ends an experiment early and keeps the rate of its errors,
+/// however often it looks. Both also end when every comparison is decided:
+/// different, or equivalent within the margin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stop {
+    /// Up to [`Stop::LOOKS`] looks, whose errors are spent as O'Brien and Fleming
+    /// (1979) do: hardly any at the first ones, so that the last look, over all
+    /// blocks, is nearly as sharp as a fixed number of blocks.
+    Planned,
+    /// A look after every block, by an e-process: valid at whatever moment one
+    /// stops (Ramdas et al. 2023, "Game-theoretic statistics and safe anytime-valid
+    /// inference"), at the price of wider intervals.
+    Open,
+}
+
+impl Stop {
+    /// Most looks of [`Stop::Planned`].
+    pub const LOOKS: u32 = 5;
+    /// Fewest blocks that a rule can be given: with fewer there is nothing to save.
+    pub const BLOCKS_MIN: u32 = 4;
+
+    /// Most blocks when the file does not say.
+    pub fn default_blocks(self) -> u32 {
+        match self {
+            Stop::Planned => 20,
+            Stop::Open => 100,
+        }
+    }
+
+    /// The name used in files and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stop::Planned => "planned",
+            Stop::Open => "open",
+        }
+    }
 }
 
 /// What one figure stands for a run.
@@ -144,6 +187,33 @@ pub enum Figure {
     Auto,
 }
 
+/// How the probabilities of several comparisons are adjusted for their number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Adjust {
+    /// Holm (1979): one false difference in the whole family is as rare as the
+    /// confidence says.
+    #[default]
+    Holm,
+    /// Benjamini and Hochberg (1995): the expected share of false ones among the
+    /// differences found is kept; finds more, promises less.
+    BenjaminiHochberg,
+}
+
+impl Adjust {
+    /// The name used in files and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Adjust::Holm => "holm",
+            Adjust::BenjaminiHochberg => "benjamini-hochberg",
+        }
+    }
+
+    fn is_default(&self) -> bool {
+        *self == Adjust::default()
+    }
+}
+
 /// `[compare]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Compare {
@@ -156,6 +226,9 @@ pub struct Compare {
     pub margin: f64,
     /// The figure that is compared.
     pub figure: Figure,
+    /// Adjustment for the number of comparisons. The default adds nothing to the hash.
+    #[serde(default, skip_serializing_if = "Adjust::is_default")]
+    pub adjust: Adjust,
 }
 
 impl Plan {

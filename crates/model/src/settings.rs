@@ -151,6 +151,27 @@ pub struct SimSettings {
     pub effect: BTreeMap<String, f64>,
     /// When true a run takes its real time; when false it returns at once.
     pub realtime: bool,
+    /// Share of the runs that are degraded from start to end, 0 to 0.5. The
+    /// default of this and the next adds nothing to a plan's hash.
+    #[serde(default, skip_serializing_if = "SimSettings::is_clean")]
+    pub contamination: f64,
+    /// Share of the capacity that a degraded run lacks, 0 to 0.99.
+    #[serde(default = "SimSettings::depth", skip_serializing_if = "SimSettings::is_depth")]
+    pub contamination_depth: f64,
+}
+
+impl SimSettings {
+    fn is_clean(contamination: &f64) -> bool {
+        *contamination == 0.0
+    }
+
+    fn depth() -> f64 {
+        0.04
+    }
+
+    fn is_depth(depth: &f64) -> bool {
+        *depth == Self::depth()
+    }
 }
 
 impl Default for SimSettings {
@@ -166,6 +187,8 @@ impl Default for SimSettings {
             ceiling_pps: 5e6,
             effect: BTreeMap::new(),
             realtime: false,
+            contamination: 0.0,
+            contamination_depth: Self::depth(),
         }
     }
 }

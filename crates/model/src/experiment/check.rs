@@ -84,7 +84,12 @@ pub(super) fn size(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagno
                 .help("leave levels out, or split the experiment"),
         );
     } else if runs > RUNS_MAX {
-        let span = spec.design.blocks.as_ref().map_or(0..0, Spanned::span);
+        let design = &spec.design;
+        let written = match experiment.design.stop {
+            Some(_) => design.max_blocks.as_ref().map(Spanned::span),
+            None => design.blocks.as_ref().map(Spanned::span),
+        };
+        let span = written.or(design.stop.as_ref().map(Spanned::span)).unwrap_or(0..0);
         let message =
             format!("{variants} variants make {runs} runs; at most {RUNS_MAX} can be planned");
         faults.push(Diagnostic::new(span, message).help("plan fewer blocks"));

@@ -15,6 +15,7 @@ pub(super) fn compare_of(spec: &Spec, faults: &mut Vec<Diagnostic>) -> Compare {
         confidence: spec.compare.confidence.unwrap_or(95.0),
         margin: spec.compare.margin.unwrap_or(0.02),
         figure: spec.compare.figure.unwrap_or(Figure::Auto),
+        adjust: spec.compare.adjust.unwrap_or_default(),
     }
 }
 

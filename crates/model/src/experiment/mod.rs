@@ -5,6 +5,7 @@
 
 mod check;
 mod compare;
+mod stopping;
 
 use crate::diagnostic::Diagnostic;
 use crate::plan::{Change, Compare, Design, Factor, Level, Trial};
@@ -69,6 +70,7 @@ impl Experiment {
         check::size(spec, &experiment, &mut faults);
         check::trial(spec, &experiment.trial, &mut faults);
         check::alternation(spec, &experiment, &mut faults);
+        stopping::judge(spec, &experiment, &mut faults);
         check::effects(spec, &experiment, &mut faults);
         check::variants(spec, &experiment, &mut faults);
         (experiment, faults)
@@ -146,11 +148,16 @@ fn trial_of(spec: &Spec) -> Trial {
 }
 
 fn design_of(spec: &Spec) -> Design {
+    let stop = spec.design.stop.as_ref().map(|spanned| *spanned.get_ref());
     Design {
-        blocks: value_or(&spec.design.blocks, 5),
+        blocks: match stop {
+            Some(stop) => value_or(&spec.design.max_blocks, stop.default_blocks()),
+            None => value_or(&spec.design.blocks, 5),
+        },
         seed: value_or(&spec.design.seed, 1),
         alternate_ns: spec.design.alternate.as_ref().map(|spanned| *spanned.get_ref()),
         settle_ns: value_or(&spec.design.settle, 40_000_000),
+        stop,
     }
 }
 

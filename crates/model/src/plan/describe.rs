@@ -1,6 +1,6 @@
 //! What a plan will do, for people: how long it takes and what each level changes.
 
-use super::{Change, Plan};
+use super::{Change, Design, Plan, Stop};
 use crate::settings::TestbedKind;
 
 /// How long a plan takes.
@@ -31,8 +31,26 @@ impl Difference {
     }
 }
 
+impl Design {
+    /// How many blocks (streams in an alternation) are done, and what may end
+    /// them early, e.g. `up to 20 blocks, at most 5 looks (O'Brien-Fleming)`.
+    pub fn extent(&self) -> String {
+        let blocks = self.blocks;
+        match (self.alternate_ns, self.stop) {
+            (Some(_), _) => format!("{blocks} streams"),
+            (None, None) => format!("{blocks} blocks"),
+            (None, Some(Stop::Planned)) => {
+                format!("up to {blocks} blocks, at most {} looks (O'Brien-Fleming)", Stop::LOOKS)
+            }
+            (None, Some(Stop::Open)) => {
+                format!("up to {blocks} blocks, a look after each (e-process)")
+            }
+        }
+    }
+}
+
 impl Plan {
-    /// Time of the plan, `overhead_ns` being spent around the traffic of each run
+    /// Time of the plan when no rule ends it early, `overhead_ns` being spent around the traffic of each run
     /// (starting the DUT, configuring, reading).
     pub fn estimate(&self, overhead_ns: u64) -> Estimate {
         let sim = &self.base.testbed;

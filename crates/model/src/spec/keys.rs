@@ -1,8 +1,10 @@
 //! Every key of an experiment file, once: the reader, the JSON Schema and the
 //! reference in `docs/EXPERIMENTS.md` are all made from these tables.
 
+mod method;
 mod tables;
 
+pub use method::*;
 pub use tables::*;
 
 use super::kind::Kind;
@@ -106,4 +108,20 @@ impl Key {
         self.vary = Vary::Live;
         self
     }
+}
+
+const fn integer(min: i64, max: i64) -> Kind {
+    Kind::Integer { min, max }
+}
+
+const fn number(min: f64, max: f64) -> Kind {
+    Kind::Number { min, max }
+}
+
+const fn words(words: &'static [&'static str]) -> Kind {
+    Kind::Word { words, absent: &[] }
+}
+
+const fn duration(min_ns: u64) -> Kind {
+    Kind::Duration { min_ns }
 }

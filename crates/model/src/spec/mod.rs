@@ -19,7 +19,7 @@ pub use setting::Setting;
 pub use value::format_ns;
 
 use crate::diagnostic::Diagnostic;
-use crate::plan::Figure;
+use crate::plan::{Adjust, Figure, Stop};
 use crate::settings::{DutKind, SimSettings, TestbedKind};
 use section::Section;
 use toml::Spanned;
@@ -79,6 +79,10 @@ pub struct TrialSpec {
 pub struct DesignSpec {
     /// `blocks`.
     pub blocks: Option<Spanned<u32>>,
+    /// `stop`.
+    pub stop: Option<Spanned<Stop>>,
+    /// `max_blocks`.
+    pub max_blocks: Option<Spanned<u32>>,
     /// `seed`.
     pub seed: Option<Spanned<u64>>,
     /// `alternate`, in nanoseconds.
@@ -100,6 +104,8 @@ pub struct CompareSpec {
     pub margin: Option<f64>,
     /// `figure`.
     pub figure: Option<Figure>,
+    /// `adjust`.
+    pub adjust: Option<Adjust>,
 }
 
 /// Reads an experiment file. Gives what could be read and every fault;
@@ -155,6 +161,8 @@ impl Reader<'_> {
             ("phi", &mut spec.sim.phi),
             ("jitter", &mut spec.sim.jitter),
             ("loss", &mut spec.sim.loss),
+            ("contamination", &mut spec.sim.contamination),
+            ("contamination_depth", &mut spec.sim.contamination_depth),
         ];
         for (name, place) in numbers {
             if let Some(value) = sim.read(name, |key, node| self.number(key, node)) {
@@ -269,6 +277,8 @@ impl Reader<'_> {
         let design = self.table(root, &keys::DESIGN);
         let faults = self.faults.len();
         spec.blocks = design.read_spanned("blocks", |key, node| self.integer(key, node));
+        spec.stop = design.read_spanned("stop", |key, node| self.word(key, node));
+        spec.max_blocks = design.read_spanned("max_blocks", |key, node| self.integer(key, node));
         spec.seed = design.read_spanned("seed", |key, node| self.integer(key, node));
         spec.alternate = design.read_spanned("alternate", |key, node| self.duration_ns(key, node));
         spec.settle = design.read_spanned("settle", |key, node| self.duration_ns(key, node));
@@ -280,6 +290,7 @@ impl Reader<'_> {
         spec.confidence = compare.read("confidence", |key, node| self.confidence(key, node));
         spec.margin = compare.read("margin", |key, node| self.percent(key, node));
         spec.figure = compare.read("figure", |key, node| self.word(key, node));
+        spec.adjust = compare.read("adjust", |key, node| self.word(key, node));
         let Some((key, node)) = compare.get("baseline") else { return };
         let Some(table) = node.get_ref().as_table() else {
             let _: Option<()> = self.wrong(key, node);

@@ -80,7 +80,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A word that the type `T` (lower-case variants) knows.
+    /// A word that the type `T` knows by its serde names.
     pub(super) fn word<T: for<'de> Deserialize<'de>>(
         &mut self,
         key: &Key,

@@ -16,7 +16,7 @@ fn every_faulty_file_is_reported_as_its_golden_text() {
             count += 1;
         }
     }
-    assert!(count >= 6, "{count} files");
+    assert!(count >= 10, "{count} files");
 }
 
 #[test]
@@ -82,6 +82,12 @@ fn each_single_fault_is_found_and_says_what_to_do() {
         ("version = 1\n[compare]\nconfidence = 96", "99.5", "96"),
         ("version = 1\n[compare]\nbaseline = { queues = 1 }", "no factor", "no [[factor]]"),
         ("version = 1\n[design]\nalternate = \"250ms\"", "nothing to alternate", "[[factor]]"),
+        ("version = 1\n[testbed.sim]\ncontamination = 0.6", "from 0 to 0.5", "more than 0.5"),
+        ("version = 1\n[testbed.sim]\ncontamination_depth = 1", "from 0 to 0.99", "more"),
+        ("version = 1\n[design]\nmax_blocks = 10", "only beside `stop`", "blocks = 10"),
+        ("version = 1\n[design]\nstop = \"open\"", "nothing is compared", "[[factor]]"),
+        ("version = 1\n[design]\nstop = \"opne\"\nmax_blocks = 9", "one of", "\"open\"?"),
+        ("version = 1\n[compare]\nadjust = \"bonferroni\"", "\"holm\"", "bonferroni"),
         (
             "version = 1\n[testbed.sim]\neffect = { \"firewal=none\" = 0.5 }",
             "neither",

@@ -67,3 +67,26 @@ fn a_plan_survives_json() {
     assert_eq!(before, after);
     assert!(after.is_intact());
 }
+
+/// What a file may leave out is not in the plan's JSON, so that stores of older
+/// versions, which know nothing of it, keep their hash.
+#[test]
+fn unused_rules_and_contamination_leave_no_trace() {
+    let factor = "version = 1\n[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n";
+    let json = |text: &str| serde_json::to_value(plan(text)).expect("a plan is JSON");
+    let silent = json(factor);
+    assert!(silent["design"].get("stop").is_none() && silent["compare"].get("adjust").is_none());
+    let sim =
+        |plan: &serde_json::Value, key: &str| plan["base"]["testbed"]["sim"].get(key).cloned();
+    assert_eq!((sim(&silent, "contamination"), sim(&silent, "contamination_depth")), (None, None));
+
+    let written = format!(
+        "{factor}[design]\nstop = \"open\"\n[compare]\nadjust = \"benjamini-hochberg\"\n[testbed.sim]\ncontamination = 0.1\ncontamination_depth = 0.2\n"
+    );
+    let loud = json(&written);
+    assert_eq!((&loud["design"]["stop"], &loud["design"]["blocks"]), (&"open".into(), &100.into()));
+    assert_eq!(loud["compare"]["adjust"], "benjamini-hochberg");
+    assert_eq!(sim(&loud, "contamination_depth"), Some(0.2.into()));
+    let back: fwdlab_model::Plan = serde_json::from_value(loud).expect("and is read back");
+    assert!(back == plan(&written) && back.is_intact());
+}

@@ -1,7 +1,7 @@
 //! The reader, the tables of keys and the schema agree.
 
 use super::{faults, load, plan};
-use fwdlab_model::plan::Figure;
+use fwdlab_model::plan::{Adjust, Figure};
 use fwdlab_model::schema::schema;
 use fwdlab_model::settings::Settings;
 use fwdlab_model::spec::format_ns;
@@ -26,6 +26,8 @@ pub(super) fn writing(section: &Section, key: &Key, value: &str) -> String {
         ("design", "alternate") => format!(
             "version = 1\n[design]\n{line}[[factor]]\nname = \"firewall\"\nlevels = [\"none\", \"stateful\"]\n"
         ),
+        ("design", "stop") => format!("{factor}[design]\n{line}"),
+        ("design", "max_blocks") => format!("{factor}[design]\nstop = \"planned\"\n{line}"),
         ("compare", "baseline") => format!("{factor}[compare]\n{line}"),
         (path, _) => format!("version = 1\n[{path}]\n{line}"),
     }
@@ -182,6 +184,7 @@ fn an_empty_experiment_has_the_documented_defaults() {
     assert_eq!((plan.design.blocks, plan.design.seed, plan.design.alternate_ns), (5, 1, None));
     assert_eq!((plan.compare.confidence, plan.compare.margin), (95.0, 0.02));
     assert_eq!(plan.compare.figure, Figure::Auto);
+    assert_eq!((plan.design.stop, plan.compare.adjust), (None, Adjust::Holm));
     let trial = plan.trial;
     let phases =
         [trial.warmup_ns, trial.duration_ns, trial.drain_ns, trial.interval_ns, trial.slice_ns];

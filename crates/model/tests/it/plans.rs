@@ -2,6 +2,7 @@
 
 use super::{faults, golden, here, plan};
 use fwdlab_model::Plan;
+use fwdlab_model::plan::Stop;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -284,4 +285,40 @@ fn what_a_change_shows_is_what_a_file_may_write() {
         assert_eq!(plan.base.dut.firewall.to_string(), written);
     }
     assert_eq!(Firewall::Rules(5).to_string(), "rules:5");
+}
+
+#[test]
+fn a_rule_that_ends_early_plans_the_most_blocks() {
+    let stopping = |design: &str| plan(&format!("{TWO_FACTORS}[design]\n{design}"));
+    let planned = stopping("stop = \"planned\"");
+    assert_eq!((planned.design.stop, planned.design.blocks), (Some(Stop::Planned), 20));
+    assert_eq!(planned.runs.len(), 20 * 6);
+    let open = stopping("stop = \"open\"");
+    assert_eq!((open.design.stop, open.design.blocks), (Some(Stop::Open), 100));
+    let fewer = stopping("stop = \"open\"\nmax_blocks = 7");
+    assert_eq!((fewer.design.blocks, fewer.runs.len()), (7, 7 * 6));
+    // The order is that of the same number of blocks; what it is for is not.
+    let fixed = stopping("blocks = 20");
+    assert_eq!(planned.runs, fixed.runs);
+    assert_ne!(planned.hash, fixed.hash);
+    assert_ne!(planned.hash, stopping("stop = \"open\"\nmax_blocks = 20").hash);
+
+    let extents = [&planned, &fewer, &fixed].map(|plan| plan.design.extent());
+    let expected = [
+        "up to 20 blocks, at most 5 looks (O'Brien-Fleming)",
+        "up to 7 blocks, a look after each (e-process)",
+        "20 blocks",
+    ];
+    assert_eq!(extents, expected);
+}
+
+#[test]
+fn too_many_runs_under_a_rule_point_at_max_blocks() {
+    let levels: Vec<String> = (1..=101).map(|n| format!("\"rules:{n}\"")).collect();
+    let text = format!(
+        "version = 1\n[design]\nstop = \"open\"\nmax_blocks = 10000\n[[factor]]\nname = \"firewall\"\nlevels = [{}]\n",
+        levels.join(", ")
+    );
+    let got = faults(&text);
+    assert!(got.contains("1010000 runs") && got.contains("test.toml:4:14"), "{got}");
 }

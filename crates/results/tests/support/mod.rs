@@ -6,7 +6,7 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-use fwdlab_model::plan::{Change, Compare, Design, Factor, Figure, Level, Trial};
+use fwdlab_model::plan::{Adjust, Change, Compare, Design, Factor, Figure, Level, Trial};
 use fwdlab_model::record::{Counter, Counts, CpuTime, Environment, Sample, TrialRecord};
 use fwdlab_model::settings::{
     Arrangement, DutKind, DutSettings, Engine, Family, Firewall, Flows, Napi, Rate, SimSettings,
@@ -56,6 +56,8 @@ pub(crate) fn base(kind: TestbedKind) -> Settings {
                 ceiling_pps: 4e6,
                 effect: BTreeMap::new(),
                 realtime: false,
+                contamination: 0.0,
+                contamination_depth: 0.04,
             },
         },
         dut: DutSettings {
@@ -133,7 +135,7 @@ pub(crate) fn plan(
             runs.push(PlannedRun { index: runs.len() as u32, block, variants: vec![variant] });
         }
     }
-    let design = Design { blocks, seed: 1, alternate_ns: None, settle_ns: 0 };
+    let design = Design { blocks, seed: 1, alternate_ns: None, settle_ns: 0, stop: None };
     assemble(factors, variants, runs, base, design, baseline)
 }
 
@@ -147,8 +149,13 @@ pub(crate) fn alternation_plan(kind: TestbedKind, streams: u32) -> Plan {
     let runs = (0..streams)
         .map(|index| PlannedRun { index, block: index, variants: vec![0, 1, 1, 0] })
         .collect();
-    let design =
-        Design { blocks: streams, seed: 1, alternate_ns: Some(250_000_000), settle_ns: 50_000_000 };
+    let design = Design {
+        blocks: streams,
+        seed: 1,
+        alternate_ns: Some(250_000_000),
+        settle_ns: 50_000_000,
+        stop: None,
+    };
     let mut plan = assemble(factors, variants, runs, base, design, vec![Some(0)]);
     plan.trial.duration_ns = 4_000_000_000;
     plan
@@ -177,7 +184,13 @@ fn assemble(
             slice_ns: 50_000_000,
         },
         design,
-        compare: Compare { baseline, confidence: 95.0, margin: 0.02, figure: Figure::Auto },
+        compare: Compare {
+            baseline,
+            confidence: 95.0,
+            margin: 0.02,
+            figure: Figure::Auto,
+            adjust: Adjust::Holm,
+        },
         base,
         notes: Vec::new(),
         hash: String::new(),

@@ -1,22 +1,7 @@
-//! The tables themselves, in the order of the documentation.
+//! What is tested, in the order of the documentation: testbed, device, factors,
+//! traffic. How it is tested is in `method.rs`.
 
-use super::{Kind, Section, key};
-
-const fn integer(min: i64, max: i64) -> Kind {
-    Kind::Integer { min, max }
-}
-
-const fn number(min: f64, max: f64) -> Kind {
-    Kind::Number { min, max }
-}
-
-const fn words(words: &'static [&'static str]) -> Kind {
-    Kind::Word { words, absent: &[] }
-}
-
-const fn duration(min_ns: u64) -> Kind {
-    Kind::Duration { min_ns }
-}
+use super::{Kind, Section, integer, key, number, words};
 
 /// The top of the file.
 pub const ROOT: Section = Section {
@@ -124,6 +109,22 @@ pub const SIM: Section = Section {
             "True: a run takes the time it would take; false: it returns at once.",
         )
         .example("true"),
+        key(
+            "contamination",
+            number(0.0, 0.5),
+            "0.0",
+            "Share of the runs that are degraded from start to end: a bad start.",
+        )
+        .unit("ratio")
+        .example("0.05"),
+        key(
+            "contamination_depth",
+            number(0.0, 0.99),
+            "0.04",
+            "Share of the capacity that a degraded run lacks.",
+        )
+        .unit("ratio")
+        .example("0.1"),
     ],
 };
 
@@ -310,109 +311,5 @@ pub const FLOWS: Section = Section {
         key("destinations", integer(1, ADDRESSES_MAX), "100", "Number of destination addresses.")
             .unit("addresses")
             .example("200"),
-    ],
-};
-
-/// `[trial]`.
-pub const TRIAL: Section = Section {
-    path: "trial",
-    doc: "One transmission: warm up, measure, drain.",
-    keys: &[
-        key("warmup", duration(0), "\"300ms\"", "Traffic before the measured window.")
-            .unit("time")
-            .example("\"2s\""),
-        key(
-            "duration",
-            duration(1_000_000),
-            "\"1s\"",
-            "The measured window; at least three slices and one interval.",
-        )
-        .unit("time")
-        .example("\"10s\""),
-        key("drain", duration(0), "\"200ms\"", "Longest wait for packets in flight after the end.")
-            .unit("time")
-            .example("\"1s\""),
-        key(
-            "interval",
-            duration(1_000_000),
-            "\"100ms\"",
-            "Interval of the reported samples; a multiple of `slice`.",
-        )
-        .unit("time")
-        .example("\"200ms\""),
-        key(
-            "slice",
-            duration(5_000_000),
-            "\"20ms\"",
-            "Interval of the raw samples; at least 5 ms.",
-        )
-        .unit("time")
-        .example("\"10ms\""),
-    ],
-};
-
-/// `[design]`.
-pub const DESIGN: Section = Section {
-    path: "design",
-    doc: "How often, and in which order.",
-    keys: &[
-        key(
-            "blocks",
-            integer(1, 10_000),
-            "5",
-            "Blocks: in each every variant runs once, in random order. In an alternation: streams.",
-        )
-        .unit("blocks")
-        .example("10"),
-        key("seed", integer(0, i64::MAX), "1", "Seed of the random order.").example("7"),
-        key(
-            "alternate",
-            duration(10_000_000),
-            "",
-            "Instead of separate runs: one stream of traffic, the variants switched live A B B A, each for this long. Only for settings that can be switched live.",
-        )
-        .unit("time")
-        .example("\"250ms\""),
-        key(
-            "settle",
-            duration(0),
-            "\"40ms\"",
-            "Part of an alternation's slice that is not counted after each switch.",
-        )
-        .unit("time")
-        .example("\"60ms\""),
-    ],
-};
-
-/// `[compare]`.
-pub const COMPARE: Section = Section {
-    path: "compare",
-    doc: "What is compared with what, and how strictly.",
-    keys: &[
-        key(
-            "baseline",
-            Kind::Baseline,
-            "",
-            "Factors and the level that the others are compared with; each level of a factor not named has a baseline of its own. Without it: the first level of the only factor, or of the first one that is neither `family` nor `frame_size`.",
-        )
-        .example("{ queues = 1 }"),
-        key(
-            "confidence",
-            Kind::Confidence,
-            "95",
-            "Confidence of the intervals: 80, 90, 95, 98, 99 or 99.5.",
-        )
-        .unit("%")
-        .example("99"),
-        key("margin", Kind::Percent, "\"2%\"", "Differences smaller than this count as none.")
-            .unit("%")
-            .example("\"5%\""),
-        key(
-            "figure",
-            words(&["auto", "mean", "p90"]),
-            "\"auto\"",
-            "What stands for a run: `mean` of the window; `p90`, the ninetieth percentile of its slices, which stolen CPU time hardly touches; `auto`: `p90` on testbeds that share their CPUs.",
-        )
-        .example("\"mean\""),
     ],
 };

@@ -1,0 +1,131 @@
+//! How it is tested, in the order of the documentation: the trial, the design,
+//! the comparison.
+
+use super::{Kind, Section, duration, integer, key, words};
+use crate::plan::Stop;
+
+/// `[trial]`.
+pub const TRIAL: Section = Section {
+    path: "trial",
+    doc: "One transmission: warm up, measure, drain.",
+    keys: &[
+        key("warmup", duration(0), "\"300ms\"", "Traffic before the measured window.")
+            .unit("time")
+            .example("\"2s\""),
+        key(
+            "duration",
+            duration(1_000_000),
+            "\"1s\"",
+            "The measured window; at least three slices and one interval.",
+        )
+        .unit("time")
+        .example("\"10s\""),
+        key("drain", duration(0), "\"200ms\"", "Longest wait for packets in flight after the end.")
+            .unit("time")
+            .example("\"1s\""),
+        key(
+            "interval",
+            duration(1_000_000),
+            "\"100ms\"",
+            "Interval of the reported samples; a multiple of `slice`.",
+        )
+        .unit("time")
+        .example("\"200ms\""),
+        key(
+            "slice",
+            duration(5_000_000),
+            "\"20ms\"",
+            "Interval of the raw samples; at least 5 ms.",
+        )
+        .unit("time")
+        .example("\"10ms\""),
+    ],
+};
+
+/// `[design]`.
+pub const DESIGN: Section = Section {
+    path: "design",
+    doc: "How often, and in which order.",
+    keys: &[
+        key(
+            "blocks",
+            integer(1, 10_000),
+            "5",
+            "Blocks: in each every variant runs once, in random order. In an alternation: streams.",
+        )
+        .unit("blocks")
+        .example("10"),
+        key(
+            "stop",
+            words(&["planned", "open"]),
+            "",
+            "Instead of a fixed number of blocks: end early, under a rule that keeps the confidence. `planned`: at most five looks (O'Brien-Fleming); `open`: a look after every block (e-process). Both also end when every comparison is decided: different, or equivalent within `margin`.",
+        )
+        .example("\"planned\""),
+        key(
+            "max_blocks",
+            integer(Stop::BLOCKS_MIN as i64, 10_000),
+            "",
+            "With `stop`: the most blocks that are run. Without it: 20 for `planned`, 100 for `open`.",
+        )
+        .unit("blocks")
+        .example("40"),
+        key("seed", integer(0, i64::MAX), "1", "Seed of the random order.").example("7"),
+        key(
+            "alternate",
+            duration(10_000_000),
+            "",
+            "Instead of separate runs: one stream of traffic, the variants switched live A B B A, each for this long. Only for settings that can be switched live.",
+        )
+        .unit("time")
+        .example("\"250ms\""),
+        key(
+            "settle",
+            duration(0),
+            "\"40ms\"",
+            "Part of an alternation's slice that is not counted after each switch.",
+        )
+        .unit("time")
+        .example("\"60ms\""),
+    ],
+};
+
+/// `[compare]`.
+pub const COMPARE: Section = Section {
+    path: "compare",
+    doc: "What is compared with what, and how strictly.",
+    keys: &[
+        key(
+            "baseline",
+            Kind::Baseline,
+            "",
+            "Factors and the level that the others are compared with; each level of a factor not named has a baseline of its own. Without it: the first level of the only factor, or of the first one that is neither `family` nor `frame_size`.",
+        )
+        .example("{ queues = 1 }"),
+        key(
+            "confidence",
+            Kind::Confidence,
+            "95",
+            "Confidence of the intervals: 80, 90, 95, 98, 99 or 99.5.",
+        )
+        .unit("%")
+        .example("99"),
+        key("margin", Kind::Percent, "\"2%\"", "Differences smaller than this count as none.")
+            .unit("%")
+            .example("\"5%\""),
+        key(
+            "figure",
+            words(&["auto", "mean", "p90"]),
+            "\"auto\"",
+            "What stands for a run: `mean` of the window; `p90`, the ninetieth percentile of its slices, which stolen CPU time hardly touches; `auto`: `p90` on testbeds that share their CPUs.",
+        )
+        .example("\"mean\""),
+        key(
+            "adjust",
+            words(&["holm", "benjamini-hochberg"]),
+            "\"holm\"",
+            "How several comparisons are adjusted for their number. `holm`: one false difference among all of them is as rare as `confidence` says; `benjamini-hochberg`: the expected share of false ones among the differences found is kept, which finds more and promises less.",
+        )
+        .example("\"benjamini-hochberg\""),
+    ],
+};
