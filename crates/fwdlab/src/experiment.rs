@@ -4,6 +4,7 @@ use crate::error::CliError;
 use anyhow::Result;
 use clap::ValueEnum;
 use fwdlab_model::experiment::{Experiment, RUNS_MAX};
+use fwdlab_model::plan::Stop;
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_model::{Plan, plan, spec};
 use std::fs;
@@ -16,7 +17,8 @@ pub(crate) struct Overrides {
     /// Testbed, instead of the file's
     #[arg(long, value_name = "KIND")]
     pub(crate) testbed: Option<Testbed>,
-    /// Number of blocks, instead of the file's
+    /// Number of blocks, instead of the file's; the most of them (max_blocks) where
+    /// the file has a rule that ends early (stop)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) blocks: Option<u32>,
     /// Seed of the random order, instead of the file's
@@ -104,6 +106,13 @@ fn overridden(
         experiment.base.testbed.kind = testbed.kind();
     }
     if let Some(blocks) = overrides.blocks {
+        if experiment.design.stop.is_some() && blocks < Stop::BLOCKS_MIN {
+            let why = format!(
+                "an experiment with `stop` needs at least {} blocks, not {blocks}: raise --blocks",
+                Stop::BLOCKS_MIN
+            );
+            return Err(CliError::Mistake(why).into());
+        }
         experiment.design.blocks = blocks;
     }
     if let Some(seed) = overrides.seed {
@@ -143,6 +152,18 @@ mod tests {
         assert_eq!(got, plan_with(&written, &Overrides::default()).unwrap());
         assert_ne!(got.hash, plan_with(TWO, &Overrides::default()).unwrap().hash);
         assert!(got.is_intact());
+    }
+
+    #[test]
+    fn blocks_are_the_most_blocks_of_a_rule_that_ends_early() {
+        let blocks = |n| Overrides { blocks: Some(n), ..Overrides::default() };
+        let text = format!("{TWO}[design]\nstop = \"open\"\n");
+        let got = plan_with(&text, &blocks(12)).unwrap();
+        let written = format!("{text}max_blocks = 12\n");
+        assert_eq!(got, plan_with(&written, &Overrides::default()).unwrap());
+        assert_eq!((got.design.blocks, got.design.stop), (12, Some(Stop::Open)));
+        let refused = plan_with(&text, &blocks(3)).unwrap_err().to_string();
+        assert!(refused.contains("at least 4 blocks") && refused.contains("--blocks"), "{refused}");
     }
 
     #[test]

@@ -4,10 +4,12 @@
 //! seed gives the same packets. What a report says can be held against
 //! [`truth_pps`], which is computed from the experiment alone.
 //!
-//! One run's capacity is `truth x exp(noise x (sqrt(1-d) e + sqrt(d) a))`: `e` is
-//! standard normal, fresh for every run; `a` is an AR(1) series with lag-1
-//! correlation `phi` along the order of runs: a neighbour on the machine, a
-//! thermal drift. Within a run, every 5 ms vary by `jitter`.
+//! One run's capacity is the truth times the factor that [`RunLaw`] draws for it.
+//! Within a run, every 5 ms vary by `jitter`.
+
+mod law;
+
+pub use law::RunLaw;
 
 use super::{Choice, Testbed};
 use crate::error::BenchError;
@@ -19,7 +21,6 @@ use fwdlab_model::settings::{Family, Firewall, Rate, Settings};
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::Phase;
 use rand_xoshiro::Xoshiro256StarStar;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -131,7 +132,7 @@ impl SimTraffic {
         let now = self.clock.now_ns();
         while self.sending && self.seen_ns < now {
             if self.seen_ns >= self.step_end_ns {
-                self.factor = (1.0 + self.jitter * normal(&mut self.random)).max(0.05);
+                self.factor = (1.0 + self.jitter * law::normal(&mut self.random)).max(0.05);
                 self.step_end_ns = self.seen_ns + STEP_NS;
             }
             let until = now.min(self.step_end_ns);
@@ -197,7 +198,9 @@ impl Testbed for Sim {
         let settings = &plan.variants[first].settings;
         let sim = &settings.testbed.sim;
         let started_at = super::netns::now_text();
-        let noise = (sim.noise * run_deviate(plan, task.run.index)).exp();
+        let mut law = RunLaw::new(sim, plan.design.seed);
+        law.skip(task.run.index);
+        let noise = law.factor();
         let clock = SimClock { now: Rc::new(Cell::new(0)), realtime: sim.realtime };
         let capacity = Rc::new(Cell::new(truth_pps(plan, first) * noise));
         let intended = intended_pps(settings);
@@ -207,7 +210,7 @@ impl Testbed for Sim {
             offered_pps: intended.unwrap_or(sim.ceiling_pps).min(sim.ceiling_pps),
             loss: sim.loss,
             jitter: sim.jitter,
-            random: generator(plan, u64::from(task.run.index) + (1 << 32)),
+            random: law::jitter(plan.design.seed, task.run.index),
             sending: false,
             phase: 0,
             seen_ns: 0,
@@ -293,46 +296,10 @@ fn intended_pps(settings: &Settings) -> Option<f64> {
     }
 }
 
-/// A generator of its own for every (seed, stream): a resumed experiment
-/// continues as if it had never stopped.
-fn generator(plan: &Plan, stream: u64) -> Xoshiro256StarStar {
-    let seed = plan.design.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    Xoshiro256StarStar::seed_from_u64(seed ^ stream.wrapping_mul(0xd134_2543_de82_ef95))
-}
-
-/// The deviate of run number `index`: part fresh, part AR(1).
-fn run_deviate(plan: &Plan, index: u32) -> f64 {
-    let sim = &plan.base.testbed.sim;
-    let fresh = normal(&mut generator(plan, u64::from(index)));
-    let mut series = generator(plan, u64::MAX);
-    let mut drift = normal(&mut series);
-    for _ in 0..index {
-        drift = sim.phi * drift + (1.0 - sim.phi * sim.phi).max(0.0).sqrt() * normal(&mut series);
-    }
-    (1.0 - sim.drift).max(0.0).sqrt() * fresh + sim.drift.sqrt() * drift
-}
-
-/// A standard normal deviate (Box and Muller 1958).
-fn normal(random: &mut Xoshiro256StarStar) -> f64 {
-    let mut uniform = || ((random.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
-    let (u, v) = (uniform(), uniform());
-    (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::trial::SystemClock;
-
-    #[test]
-    fn deviates_are_standard_normal() {
-        let mut random = Xoshiro256StarStar::seed_from_u64(7);
-        let values: Vec<f64> = (0..20_000).map(|_| normal(&mut random)).collect();
-        let mean = values.iter().sum::<f64>() / values.len() as f64;
-        let variance = values.iter().map(|v| v * v).sum::<f64>() / values.len() as f64;
-        assert!(mean.abs() < 0.02, "{mean}");
-        assert!((variance - 1.0).abs() < 0.03, "{variance}");
-    }
 
     #[test]
     fn a_declared_effect_takes_the_place_of_the_built_in_one() {

@@ -4,6 +4,7 @@ use crate::exit::Exit;
 use crate::experiment::{self, Overrides};
 use crate::terminal::{self, HEADING, duration, styled, wrap};
 use fwdlab_model::Plan;
+use fwdlab_model::plan::Adjust;
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_results::stats::power::{MDE_POWER, detectable_multiple};
 use serde_json::{Value, json};
@@ -99,10 +100,11 @@ fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
         TestbedKind::Sim => "sim: no packet is real".to_owned(),
     };
     let estimate = plan.estimate(overhead_guess_ns(plan));
+    let most = if design.stop.is_some() { "up to " } else { "" };
     let runs = match estimate.run_ns {
-        0 => estimate.runs.to_string(),
+        0 => format!("{most}{}", estimate.runs),
         run_ns => format!(
-            "{}, about {} each, {} in all",
+            "{most}{}, about {} each, {} in all",
             estimate.runs,
             duration(run_ns),
             duration(estimate.total_ns)
@@ -133,13 +135,17 @@ fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
 }
 
 fn design_of(plan: &Plan) -> String {
-    let (blocks, seed) = (plan.design.blocks, plan.design.seed);
+    let (extent, seed) = (plan.design.extent(), plan.design.seed);
     match plan.design.alternate_ns {
         None => {
-            format!("{blocks} blocks, in each every variant once, in random order (seed {seed})")
+            let early = match plan.design.stop {
+                Some(_) => "; ends early when every comparison is decided",
+                None => "",
+            };
+            format!("{extent}, in each every variant once, in random order (seed {seed}){early}")
         }
         Some(slice_ns) => format!(
-            "alternation: {blocks} streams of traffic, levels switched every {}, the first {} \
+            "alternation: {extent} of traffic, levels switched every {}, the first {} \
              after each switch not counted (seed {seed})",
             duration(slice_ns),
             duration(plan.design.settle_ns)
@@ -148,10 +154,11 @@ fn design_of(plan: &Plan) -> String {
 }
 
 /// The smallest effect on a ratio that the design finds: two means over the same
-/// blocks differ with a standard error of scatter x sqrt(2 / blocks).
+/// blocks differ with a standard error of scatter x sqrt(2 / blocks). None for an
+/// experiment that may end early: how many blocks it does depends on the effects.
 fn smallest_effects(plan: &Plan) -> Option<String> {
     let blocks = f64::from(plan.design.blocks);
-    if plan.variants.len() < 2 || blocks < 2.0 {
+    if plan.variants.len() < 2 || blocks < 2.0 || plan.design.stop.is_some() {
         return None;
     }
     let multiple = detectable_multiple(plan.compare.confidence, blocks - 1.0, MDE_POWER)?;
@@ -200,9 +207,13 @@ fn comparisons(plan: &Plan, width: usize) -> String {
     if pairs.is_empty() {
         return wrap("nothing to compare: every variant is a baseline", width, "  ");
     }
+    let adjusted = match plan.compare.adjust {
+        Adjust::Holm => "",
+        Adjust::BenjaminiHochberg => " (Benjamini-Hochberg)",
+    };
     let mut out = wrap(
         &format!(
-            "{} at {} % confidence, equivalent within {} %",
+            "{} at {} % confidence{adjusted}, equivalent within {} %",
             styled("comparisons", HEADING),
             plan.compare.confidence,
             (plan.compare.margin * 1e6).round() / 1e4
@@ -252,6 +263,30 @@ fn folded<T>(items: &[T]) -> Vec<(Option<&T>, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rule_that_ends_early_shows() {
+        let shown = |more: &str| {
+            let file = format!(
+                "version = 1\n[testbed]\nkind = \"sim\"\n[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n{more}"
+            );
+            let plan = fwdlab_model::load("x.toml", &file, &|_| Err("no files".into())).unwrap();
+            text(&plan, 300)
+        };
+        let planned =
+            shown("[design]\nstop = \"planned\"\n[compare]\nadjust = \"benjamini-hochberg\"\n");
+        assert!(
+            planned.contains("up to 20 blocks, at most 5 looks (O'Brien-Fleming)"),
+            "{planned}"
+        );
+        assert!(planned.contains("up to 40\n") && !planned.contains("finds"), "{planned}");
+        assert!(planned.contains("95 % confidence (Benjamini-Hochberg)"), "{planned}");
+        let open = shown("[design]\nstop = \"open\"\nmax_blocks = 8\n");
+        assert!(open.contains("up to 8 blocks, a look after each (e-process)"), "{open}");
+        let fixed = shown("[design]\nblocks = 8\n");
+        assert!(fixed.contains("8 blocks, in each") && fixed.contains("finds"), "{fixed}");
+        assert!(!fixed.contains("up to 8") && !fixed.contains("Benjamini"), "{fixed}");
+    }
 
     #[test]
     fn long_lists_are_folded() {

@@ -1,0 +1,224 @@
+//! The law by which the simulated device's capacity varies from run to run.
+//!
+//! It knows numbers only, no packets and no time, so that thousands of runs can
+//! be drawn from it: whether a statistic keeps its promises is seen on the same
+//! law that whole experiments run under.
+//!
+//! A run's factor is `exp(noise x (sqrt(1-d) e + sqrt(d) a))`: `e` is standard
+//! normal, fresh for every run; `a` is a stationary AR(1) series with lag-1
+//! correlation `phi` along the order of runs: a neighbour on the machine, a
+//! thermal drift. A degraded run, chosen by chance, lacks a share on top of
+//! that: a bad start, such as an unlucky layout of memory, which lasts until the
+//! next one.
+
+use fwdlab_model::settings::SimSettings;
+use rand_xoshiro::Xoshiro256StarStar;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+/// Streams of deviates: runs count from 0 within each, and never reach the next.
+const FRESH: u64 = 0;
+const JITTER: u64 = 1 << 32;
+const DEGRADED: u64 = 2 << 32;
+const DRIFT: u64 = u64::MAX;
+
+/// The factors on the capacity of one run after the other.
+///
+/// The same settings and seed give the same factors. Contamination has deviates
+/// of its own: with and without it, the runs that are not degraded are the same.
+#[derive(Clone, Debug)]
+pub struct RunLaw {
+    noise: f64,
+    drift: f64,
+    phi: f64,
+    contamination: f64,
+    contamination_depth: f64,
+    seed: u64,
+    /// The next run.
+    index: u32,
+    /// The drift of the next run, and what the later ones are drawn from.
+    drifted: f64,
+    series: Xoshiro256StarStar,
+}
+
+impl RunLaw {
+    /// The law of `sim` from its first run on; `seed` is that of the plan's design.
+    pub fn new(sim: &SimSettings, seed: u64) -> RunLaw {
+        let mut series = generator(seed, DRIFT);
+        RunLaw {
+            noise: sim.noise,
+            drift: sim.drift,
+            phi: sim.phi,
+            contamination: sim.contamination,
+            contamination_depth: sim.contamination_depth,
+            seed,
+            index: 0,
+            drifted: normal(&mut series),
+            series,
+        }
+    }
+
+    /// The factor on the capacity of the next run in order (1 is the truth).
+    pub fn factor(&mut self) -> f64 {
+        let run = u64::from(self.index);
+        let fresh = normal(&mut generator(self.seed, FRESH + run));
+        let drift = self.drift;
+        let deviate = (1.0 - drift).max(0.0).sqrt() * fresh + drift.sqrt() * self.drifted;
+        let degraded = uniform(&mut generator(self.seed, DEGRADED + run)) < self.contamination;
+        let lacking = if degraded { self.contamination_depth } else { 0.0 };
+        self.skip(1);
+        (self.noise * deviate).exp() * (1.0 - lacking)
+    }
+
+    /// Leaves out the next `runs` runs: an experiment that is resumed goes on
+    /// where it stopped, as if it never had.
+    pub fn skip(&mut self, runs: u32) {
+        let innovation = (1.0 - self.phi * self.phi).max(0.0).sqrt();
+        for _ in 0..runs {
+            self.drifted = self.phi * self.drifted + innovation * normal(&mut self.series);
+        }
+        self.index = self.index.wrapping_add(runs);
+    }
+}
+
+/// What the jitter within a run is drawn from.
+pub(super) fn jitter(seed: u64, run: u32) -> Xoshiro256StarStar {
+    generator(seed, JITTER + u64::from(run))
+}
+
+/// A generator of its own for every (seed, stream): a run's deviates do not
+/// depend on how many others were drawn before.
+fn generator(seed: u64, stream: u64) -> Xoshiro256StarStar {
+    let seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    Xoshiro256StarStar::seed_from_u64(seed ^ stream.wrapping_mul(0xd134_2543_de82_ef95))
+}
+
+/// A uniform deviate between 0 and 1, neither of which it is.
+fn uniform(random: &mut Xoshiro256StarStar) -> f64 {
+    ((random.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+}
+
+/// A standard normal deviate (Box and Muller 1958).
+pub(super) fn normal(random: &mut Xoshiro256StarStar) -> f64 {
+    let (u, v) = (uniform(random), uniform(random));
+    (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUNS: usize = 20_000;
+
+    fn law(noise: f64, drift: f64, phi: f64, seed: u64) -> RunLaw {
+        RunLaw::new(&SimSettings { noise, drift, phi, ..SimSettings::default() }, seed)
+    }
+
+    fn factors(mut law: RunLaw, runs: usize) -> Vec<f64> {
+        (0..runs).map(|_| law.factor()).collect()
+    }
+
+    #[test]
+    fn deviates_are_standard_normal() {
+        let mut random = Xoshiro256StarStar::seed_from_u64(7);
+        let values: Vec<f64> = (0..20_000).map(|_| normal(&mut random)).collect();
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        let variance = values.iter().map(|v| v * v).sum::<f64>() / values.len() as f64;
+        assert!(mean.abs() < 0.02, "{mean}");
+        assert!((variance - 1.0).abs() < 0.03, "{variance}");
+    }
+
+    #[test]
+    fn a_seed_means_the_same_runs_in_every_version() {
+        let expected = [
+            1.0634996174004305,
+            0.9501113777080337,
+            0.9841448557953755,
+            1.0480069593317745,
+            1.100932444563894,
+        ];
+        for (got, expected) in factors(law(0.05, 0.5, 0.8, 7), 5).into_iter().zip(expected) {
+            assert!((got - expected).abs() < 1e-12, "{got} is not {expected}");
+        }
+    }
+
+    #[test]
+    fn runs_left_out_change_none_of_the_later_ones() {
+        let all = factors(law(0.05, 0.5, 0.8, 7), 50);
+        for (index, &factor) in all.iter().enumerate() {
+            let mut resumed = law(0.05, 0.5, 0.8, 7);
+            resumed.skip(index as u32);
+            assert_eq!(resumed.factor(), factor, "run {index}");
+        }
+    }
+
+    /// Correlation of the law at a lag: the share that drifts, times its own.
+    fn correlation(drift: f64, phi: f64, lag: i32) -> f64 {
+        if lag == 0 { 1.0 } else { drift * phi.powi(lag.abs()) }
+    }
+
+    /// Large-sample variance of the correlation estimated at `lag` (Bartlett 1946).
+    fn bartlett(drift: f64, phi: f64, lag: i32) -> f64 {
+        let rho = |lag| correlation(drift, phi, lag);
+        let term = |k| rho(k + lag) + rho(k - lag) - 2.0 * rho(lag) * rho(k);
+        (1..5_000).map(|k| term(k).powi(2)).sum::<f64>() / RUNS as f64
+    }
+
+    /// Variance, share and correlation of the drift as theory has them, each
+    /// within four standard errors.
+    #[test]
+    fn noise_and_drift_follow_the_law() {
+        for seed in [1, 20] {
+            for drift in [0.0, 0.25, 0.5, 1.0] {
+                for phi in [0.0, 0.5, 0.9] {
+                    let factors = factors(law(0.02, drift, phi, seed), RUNS);
+                    let deviates: Vec<f64> = factors.iter().map(|f| f.ln() / 0.02).collect();
+                    let n = RUNS as f64;
+                    // The law's mean is known to be 0.
+                    let at = |lag: usize| {
+                        let products = deviates.iter().zip(&deviates[lag..]).map(|(a, b)| a * b);
+                        products.sum::<f64>() / n
+                    };
+                    let named = format!("drift {drift}, phi {phi}, seed {seed}");
+                    let squares = (-5_000..5_000).map(|k| correlation(drift, phi, k).powi(2));
+                    let error = (2.0 * squares.sum::<f64>() / n).sqrt();
+                    let variance = at(0);
+                    assert!((variance - 1.0).abs() < 4.0 * error, "{named}: variance {variance}");
+                    for lag in 1..=3 {
+                        let got = at(lag) / variance;
+                        let expected = correlation(drift, phi, lag as i32);
+                        let error = bartlett(drift, phi, lag as i32).sqrt();
+                        assert!(
+                            (got - expected).abs() < 4.0 * error,
+                            "{named}: {got} at lag {lag}, not {expected} by {error}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn as_many_runs_are_degraded_as_the_law_says_and_by_as_much() {
+        for (contamination, seed) in [(0.0, 1), (0.04, 2), (0.25, 3), (0.5, 4)] {
+            let clean = SimSettings { noise: 0.02, drift: 0.5, ..SimSettings::default() };
+            let dirty = SimSettings { contamination, contamination_depth: 0.3, ..clean.clone() };
+            let pairs: Vec<(f64, f64)> = factors(RunLaw::new(&clean, seed), RUNS)
+                .into_iter()
+                .zip(factors(RunLaw::new(&dirty, seed), RUNS))
+                .collect();
+            let degraded: Vec<bool> = pairs.iter().map(|(clean, dirty)| clean != dirty).collect();
+            for (clean, dirty) in pairs.iter().filter(|(clean, dirty)| clean != dirty) {
+                assert!((dirty / clean - 0.7).abs() < 1e-12, "{clean} {dirty}");
+            }
+            let n = RUNS as f64;
+            let share = degraded.iter().filter(|&&bad| bad).count() as f64 / n;
+            let error = (contamination * (1.0 - contamination) / n).sqrt();
+            assert!((share - contamination).abs() <= 4.0 * error, "{share} of {contamination}");
+            // One bad start says nothing of the next.
+            let twice = degraded.windows(2).filter(|pair| pair[0] && pair[1]).count() as f64 / n;
+            let both = contamination * contamination;
+            let error = (both * (1.0 - both) / n).sqrt() * 2.0;
+            assert!((twice - both).abs() <= 4.0 * error, "{twice} of {both}");
+        }
+    }
+}
