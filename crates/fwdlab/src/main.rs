@@ -10,6 +10,7 @@ mod error;
 mod exit;
 mod experiment;
 mod progress;
+mod selftest;
 mod session;
 mod signal;
 mod state;

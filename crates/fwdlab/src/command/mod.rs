@@ -8,6 +8,7 @@ pub(crate) mod plan;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod schema;
+pub(crate) mod selftest;
 pub(crate) mod show;
 
 use crate::arguments::Command;
@@ -30,6 +31,7 @@ pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
         Command::Doctor(arguments) => doctor::execute(&arguments),
         Command::Bench(bench::Command::Sender(arguments)) => bench::execute(&arguments),
         Command::Completions(arguments) => completions::execute(&arguments),
+        Command::Selftest(arguments) => selftest::execute(&arguments),
         Command::Schema(_) => schema::execute(),
         Command::Man(arguments) => man::execute(&arguments),
     }

@@ -158,7 +158,18 @@ fn drawn_assignments(blocks: &[BlockLogs]) -> Vec<Swap> {
     let mut all = vec![Swap::default(); DRAWS as usize];
     for block in blocks {
         let count = choose(block.a.len() + block.b.len(), block.b.len());
-        if count.is_some_and(|count| count <= CHOICES_MAX) {
+        if count == Some(2) {
+            // A pair is swapped or not: sixty-four coins at once.
+            let swapped = block.b[0] - block.a[0];
+            for draws in all[1..].chunks_mut(64) {
+                let coins = random.bits();
+                for (i, swap) in draws.iter_mut().enumerate() {
+                    let coin = (coins >> i) & 1;
+                    swap.difference += swapped * coin as f64;
+                    swap.runs += coin as u32;
+                }
+            }
+        } else if count.is_some_and(|count| count <= CHOICES_MAX) {
             let choices = choices(block);
             for swap in &mut all[1..] {
                 *swap = swap.and(choices[random.below(choices.len())]);

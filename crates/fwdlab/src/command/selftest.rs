@@ -1,0 +1,125 @@
+//! `fwdlab selftest`.
+
+use crate::exit::Exit;
+use crate::selftest::machine::{self, Machine};
+use crate::selftest::{self, Held, Measured, simulated};
+use crate::session::{self, Session};
+use crate::terminal;
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use fwdlab_model::settings::TestbedKind;
+use fwdlab_results::report::Analysis;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// Measure the laboratory's own error rates.
+///
+/// How often is a difference found where there is none, and how often is one
+/// missed? On simulated runs, whose truth is known; with `--testbed netns` on
+/// this machine, with identical variants and with firewall rules of known
+/// number, which also tells how long this machine takes to find a change.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  fwdlab selftest
+  fwdlab selftest --comparisons 2000 --json
+  fwdlab selftest --aa --testbed netns --comparisons 100")]
+pub(crate) struct Arguments {
+    /// A against A: false differences, power, intervals (the only self-test so far)
+    #[arg(long)]
+    aa: bool,
+    /// Where the runs come from
+    #[arg(long, value_name = "KIND", default_value = "sim")]
+    testbed: Testbed,
+    /// Comparisons for each rate [default: 20000 simulated, 100 of this machine]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    comparisons: Option<u32>,
+    /// Directory of this machine's runs
+    #[arg(long, short, value_name = "DIR", default_value = "results/selftest")]
+    out: PathBuf,
+    /// Begin anew; the old store is kept as run.sqlite.1
+    #[arg(long)]
+    fresh: bool,
+    /// Show no progress, only the results
+    #[arg(long, short)]
+    quiet: bool,
+    /// Print the results as JSON
+    #[arg(long, conflicts_with = "markdown")]
+    json: bool,
+    /// Print the results as Markdown
+    #[arg(long)]
+    markdown: bool,
+}
+
+/// Where runs come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Testbed {
+    /// The law of the simulated device
+    Sim,
+    /// Network namespaces of this machine's kernel
+    Netns,
+}
+
+/// Measures and prints.
+///
+/// # Errors
+/// Whatever the testbed lacks or meets, an interruption.
+pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
+    let (rates, machine) = match arguments.testbed {
+        Testbed::Sim => (arguments.simulate(), None),
+        Testbed::Netns => {
+            let machine = arguments.measure(TestbedKind::Netns)?;
+            (machine.rates.clone(), Some(machine))
+        }
+    };
+    if arguments.json {
+        terminal::print_json(&json!({ "rates": rates, "machine": machine }))?;
+    } else if arguments.markdown {
+        terminal::print(&selftest::markdown(&rates, machine.as_ref()))?;
+    } else {
+        terminal::print(&selftest::text(&rates, machine.as_ref(), terminal::width()))?;
+    }
+    let broken = rates.iter().any(|row| row.held == Some(Held::No));
+    Ok(if broken { Exit::Untrustworthy } else { Exit::Done })
+}
+
+impl Arguments {
+    fn simulate(&self) -> Vec<Measured> {
+        simulated::measure(u64::from(self.comparisons.unwrap_or(20_000)), &mut |row| {
+            if !self.quiet {
+                terminal::note(row);
+            }
+        })
+    }
+
+    fn measure(&self, testbed: TestbedKind) -> Result<Machine> {
+        let (plan, text) = machine::plan(self.comparisons.unwrap_or(100), testbed)
+            .context("planning the self-test")?;
+        let (mut store, said) = session::open_store(&self.out, self.fresh)?;
+        let session = Session {
+            plan: &plan,
+            calibrates: false,
+            quiet: self.quiet,
+            resume: self.command_line(),
+        };
+        said.into_iter().for_each(|said| session.say(&said));
+        store.adopt_plan(&plan, &text)?;
+        let missing = store.missing_runs(&plan)?;
+        if !missing.is_empty() {
+            session.measure(&mut store, &missing, &|_| Ok(false))?;
+        }
+        Ok(machine::evaluate(&plan, &Analysis::of_store(&store)?))
+    }
+
+    /// The command that goes on with this self-test.
+    fn command_line(&self) -> String {
+        let mut line = "fwdlab selftest --aa --testbed netns".to_owned();
+        if let Some(comparisons) = self.comparisons {
+            line += &format!(" --comparisons {comparisons}");
+        }
+        if self.out != Path::new("results/selftest") {
+            line += &format!(" --out {}", self.out.display());
+        }
+        line
+    }
+}

@@ -1,0 +1,211 @@
+//! Error rates and power on this machine: real packets, a known truth.
+//!
+//! Six variants that are one and the same, and three with 1, 5 and 20 firewall
+//! rules more, run in many short blocks; so many blocks in a row are one
+//! experiment. Whatever the identical variants differ by is a false difference,
+//! whatever the others are told apart by is power. A second plan switches
+//! identical variants and one rule live. What runs scatter by, and how long they
+//! take, gives the time that this machine needs to find a change of a size.
+//!
+//! The stores stay in the directory, so that an interrupted self-test goes on,
+//! and `fwdlab report` shows them like any other.
+
+use super::{Bar, Measured};
+use fwdlab_model::Plan;
+use fwdlab_model::settings::TestbedKind;
+use fwdlab_results::report::Analysis;
+use fwdlab_results::report::analysis::RunResult;
+use fwdlab_results::stats::binomial::Rate;
+use fwdlab_results::stats::blocked::common_blocks;
+use fwdlab_results::stats::summary::{Summary, median};
+use fwdlab_results::stats::{BlockedRun, Comparison, Criteria, Verdict, compare_blocked};
+use serde::Serialize;
+
+/// Blocks that make one experiment.
+pub(crate) const BLOCKS: u32 = 8;
+/// Pairs of identical variants in each block; they share no runs.
+const PAIRS: usize = 3;
+/// Firewall rules of the variants that are slower.
+const RULES: [u32; 3] = [1, 5, 20];
+/// Changes whose time to detection is told, as ratios.
+const CHANGES: [f64; 4] = [0.01, 0.02, 0.03, 0.05];
+/// From so many experiments on the false differences are held against a bar.
+const ENOUGH: u64 = 100;
+
+/// The plan of runs in blocks that gives `comparisons` of identical variants.
+///
+/// # Errors
+/// Never, unless the text below is broken.
+pub(crate) fn plan(
+    comparisons: u32,
+    testbed: TestbedKind,
+) -> Result<(Plan, String), fwdlab_model::Diagnostics> {
+    let experiments = comparisons.div_ceil(PAIRS as u32).max(1);
+    let same = (1..=2 * PAIRS).map(|n| format!("  {{ label = \"same {n}\" }},\n"));
+    let slower = RULES.map(|rules| {
+        let plural = if rules == 1 { "rule" } else { "rules" };
+        format!("  {{ label = \"{rules} {plural}\", firewall = \"rules:{rules}\" }},\n")
+    });
+    let levels: String = same.chain(slower).collect();
+    let text = format!(
+        "version = 1\n\
+         title = \"The laboratory against itself\"\n\n\
+         [testbed]\nkind = \"{}\"\n\n\
+         [dut]\nfirewall = \"rules:0\"\n\n\
+         [[factor]]\nname = \"variant\"\nlevels = [\n{levels}]\n\n\
+         [trial]\nwarmup = \"60ms\"\nduration = \"200ms\"\ninterval = \"100ms\"\nslice = \"10ms\"\n\n\
+         [design]\nblocks = {}\n\n\
+         [compare]\nbaseline = {{ variant = \"same 1\" }}\n",
+        if testbed == TestbedKind::Sim { "sim" } else { "netns" },
+        experiments * BLOCKS
+    );
+    let loader = |name: &str| Err(format!("no file {name} belongs to the self-test"));
+    Ok((fwdlab_model::load("selftest.toml", &text, &loader)?, text))
+}
+
+/// What this machine's runs say.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Machine {
+    /// What the testbed's figures are worth.
+    pub(crate) caption: String,
+    /// Rates of false and true differences.
+    pub(crate) rates: Vec<Measured>,
+    /// What the rules cost over all blocks: label and the comparison in one line.
+    pub(crate) effects: Vec<(String, String)>,
+    /// Median scatter of a block's log ratio within an experiment (0.01 = 1 %).
+    pub(crate) scatter: f64,
+    /// Seconds that a run takes, all of it; none when it can't be told.
+    pub(crate) seconds_per_run: Option<f64>,
+    /// Time to find a change with 90 % power.
+    pub(crate) times: Vec<Detection>,
+}
+
+/// What it takes to find a change.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Detection {
+    /// The change as a ratio (0.01 = 1 %).
+    pub(crate) change: f64,
+    /// Blocks of one run of each of two variants.
+    pub(crate) blocks: u32,
+    /// Wall time of those runs in seconds.
+    pub(crate) seconds: Option<f64>,
+}
+
+/// Counts what the runs of [`plan`] show.
+pub(crate) fn evaluate(plan: &Plan, analysis: &Analysis) -> Machine {
+    let experiments = analysis.runs.iter().map(|run| run.block / BLOCKS).max().map_or(0, |m| m + 1);
+    let whole: Vec<Vec<&RunResult>> = (0..experiments)
+        .map(|experiment| {
+            analysis.runs.iter().filter(|run| run.block / BLOCKS == experiment).collect::<Vec<_>>()
+        })
+        .filter(|runs| runs.len() == BLOCKS as usize * plan.variants.len())
+        .collect();
+    let mut rates = vec![false_differences(&whole)];
+    let slower = 2 * PAIRS..plan.variants.len();
+    rates.extend(slower.clone().map(|variant| power(plan, &whole, variant)));
+    let all: Vec<&RunResult> = analysis.runs.iter().collect();
+    let effects = slower
+        .filter_map(|variant| {
+            let found = compare(&all, 0, variant)?;
+            Some((plan.variants[variant].label.clone(), found.to_string()))
+        })
+        .collect();
+    let scatter = scatter(&whole);
+    let seconds_per_run = seconds_per_run(&analysis.runs);
+    Machine {
+        caption: analysis.testbed.caption.clone(),
+        rates,
+        effects,
+        scatter,
+        seconds_per_run,
+        times: times(scatter, seconds_per_run),
+    }
+}
+
+fn compare(runs: &[&RunResult], a: usize, b: usize) -> Option<Comparison> {
+    compare_blocked(&of(runs, a), &of(runs, b), Criteria::default()).ok()
+}
+
+fn of(runs: &[&RunResult], variant: usize) -> Vec<BlockedRun> {
+    runs.iter()
+        .filter(|run| run.variant == variant)
+        .filter_map(|run| Some(BlockedRun { block: run.block, pps: run.value_pps? }))
+        .collect()
+}
+
+fn design() -> String {
+    format!("{BLOCKS} blocks of 1 + 1")
+}
+
+fn false_differences(experiments: &[Vec<&RunResult>]) -> Measured {
+    let mut rate = Rate::default();
+    for runs in experiments {
+        for pair in 0..PAIRS {
+            let Some(found) = compare(runs, 2 * pair, 2 * pair + 1) else { continue };
+            rate.of += 1;
+            rate.hits += u64::from(matches!(found.verdict(), Verdict::Better | Verdict::Worse));
+        }
+    }
+    let bar = (rate.of >= ENOUGH).then_some(Bar::UpperLimitAtMost(0.12));
+    Measured::new("false difference", design(), "this machine".to_owned(), rate).against(bar)
+}
+
+fn power(plan: &Plan, experiments: &[Vec<&RunResult>], variant: usize) -> Measured {
+    let mut rate = Rate::default();
+    for runs in experiments {
+        let Some(found) = compare(runs, 0, variant) else { continue };
+        rate.of += 1;
+        rate.hits += u64::from(found.verdict() == Verdict::Worse);
+    }
+    let question = format!("finds {}", plan.variants[variant].label);
+    Measured::new(&question, design(), "this machine".to_owned(), rate)
+}
+
+/// Median over experiments of the standard deviation of a block's log ratio of
+/// identical variants: an experiment is one sitting, and its machine may be
+/// quieter or busier than that of the next.
+fn scatter(experiments: &[Vec<&RunResult>]) -> f64 {
+    let each: Vec<f64> = experiments
+        .iter()
+        .flat_map(|runs| (0..PAIRS).map(move |pair| (runs, pair)))
+        .filter_map(|(runs, pair)| {
+            let blocks = common_blocks(&of(runs, 2 * pair), &of(runs, 2 * pair + 1)).ok()?;
+            let ratios: Vec<f64> = blocks.iter().map(|block| block.b[0] - block.a[0]).collect();
+            Summary::of(&ratios)?.sd
+        })
+        .collect();
+    median(&each).unwrap_or(f64::NAN)
+}
+
+/// Median time from the start of a run to that of the next, seconds.
+fn seconds_per_run(runs: &[RunResult]) -> Option<f64> {
+    let starts: Vec<jiff::Timestamp> =
+        runs.iter().filter_map(|run| run.started_at.parse().ok()).collect();
+    let gaps: Vec<f64> = starts
+        .windows(2)
+        .map(|pair| pair[1].duration_since(pair[0]).as_secs_f64())
+        .filter(|gap| *gap > 0.0)
+        .collect();
+    median(&gaps)
+}
+
+/// Blocks and time that find each of [`CHANGES`] with the power of every MDE.
+fn times(scatter: f64, seconds_per_run: Option<f64>) -> Vec<Detection> {
+    CHANGES
+        .into_iter()
+        .filter_map(|change| {
+            let blocks = blocks_that_find(change, scatter)?;
+            let seconds = seconds_per_run.map(|seconds| seconds * f64::from(2 * blocks));
+            Some(Detection { change, blocks, seconds })
+        })
+        .collect()
+}
+
+fn blocks_that_find(change: f64, scatter: f64) -> Option<u32> {
+    use fwdlab_results::stats::power::{MDE_POWER, detectable_multiple};
+    (3..10_000).find(|&blocks| {
+        let n = f64::from(blocks);
+        detectable_multiple(95.0, n - 1.0, MDE_POWER)
+            .is_some_and(|multiple| multiple * scatter / n.sqrt() <= change.ln_1p())
+    })
+}
