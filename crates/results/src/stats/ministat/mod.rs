@@ -4,35 +4,44 @@
 //! can be checked against it and new ones read by people used to it. FreeBSD
 //! changed the numbers three times; [`Generation`] selects which rules hold.
 //!
-//! Here are the numbers ([`render`]) and the reading of files
-//! ([`read_values`]); the command line with its messages is the binary's.
+//! Here are the numbers and their text ([`Page`], and [`render`] for values at
+//! hand) and the reading of files ([`Set::read`]), both fit for tens of millions
+//! of values; the command line with its messages is the binary's.
+//!
 //! For decisions see [`super::blocked`]: this test pools variances, knows no
 //! blocks and says "No difference proven" without saying what it could have
 //! found.
 
+mod number;
 mod plot;
 mod read;
+mod set;
+mod sort;
 mod table;
 
+pub use number::number;
 pub use read::{ReadOptions, read_values};
+pub use set::Set;
 
 use super::cformat::general;
 use plot::Plot;
-use std::fmt::Write as _;
+use set::Moments;
+use std::io::{self, Write};
 
 /// Symbols of the sets, in order; overlaps are the symbol of the OR.
-const SYMBOLS: [char; 8] = [' ', 'x', '+', '*', '%', '#', '@', 'O'];
-/// As many sets as there are symbols.
-const MAX_SETS: usize = 7;
-/// Fewest values of a set.
-const MIN_VALUES: usize = 3;
+const SYMBOLS: [u8; 8] = *b" x+*%#@O";
+/// The most sets in one text: as many as there are symbols.
+pub const MAX_SETS: usize = 7;
+/// Above the table.
+const HEADING: &[u8] =
+    b"    N           Min           Max        Median           Avg        Stddev\n";
 
-/// One file's values.
+/// Values at hand, under a name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DataSet {
-    /// Name in the legend: the file as given on the command line.
+    /// Name in the legend.
     pub name: String,
-    /// The values in the order of the file.
+    /// The values in their order.
     pub values: Vec<f64>,
 }
 
@@ -41,7 +50,8 @@ pub struct DataSet {
 pub struct Options {
     /// Confidence in percent: 80, 90, 95, 98, 99 or 99.5 (`-c`).
     pub confidence: f64,
-    /// Cells between the plot's borders, at least 2 (`-w`).
+    /// Cells between the plot's borders (`-w`). Below 2 the original's behaviour
+    /// is undefined where there is something to plot.
     pub width: usize,
     /// A line of bars for each set (`-s`).
     pub separate_bars: bool,
@@ -168,163 +178,113 @@ pub enum MinistatError {
     InvalidData {
         /// Line, from 1.
         line: usize,
-        /// What stands there.
-        token: String,
+        /// What stands there, as the generation reads it.
+        token: Vec<u8>,
     },
 }
 
 /// The whole text for `sets`, as ministat prints it to standard output.
 ///
 /// # Errors
-/// More than seven sets, a set of fewer than three values, an unknown
-/// confidence, a width below 2: nothing is printed then.
+/// As [`Page::of`], and for a set of fewer than three values.
 pub fn render(sets: &[DataSet], options: &Options) -> Result<String, MinistatError> {
-    if sets.is_empty() {
-        return Ok(String::new());
-    }
-    if sets.len() > MAX_SETS {
-        return Err(MinistatError::TooManySets);
-    }
-    if let Some(set) = sets.iter().find(|set| set.values.len() < MIN_VALUES) {
-        return Err(MinistatError::TooFewPoints { name: set.name.clone() });
-    }
-    if options.width < 2 && !options.no_plot {
-        return Err(MinistatError::Width);
-    }
-    let column = table::column(options.confidence).ok_or(MinistatError::Confidence)?;
-    let rules = options.generation.rules();
-    let moments: Vec<Moments> = sets.iter().map(|set| Moments::of(&set.values, &rules)).collect();
-
-    let mut text = String::new();
-    if !options.quiet {
-        for (symbol, set) in SYMBOLS[1..].iter().zip(sets) {
-            text.push_str(&format!("{symbol} {}\n", set.name));
-        }
-    }
-    if !options.no_plot {
-        text.push_str(&Plot::of(&moments, options).render());
-    }
-    if !options.quiet {
-        text.push_str(
-            "    N           Min           Max        Median           Avg        Stddev\n",
-        );
-    }
-    for (index, set) in moments.iter().enumerate() {
-        text.push_str(&set.line(SYMBOLS[index + 1]));
-        if index > 0 && !options.no_tests {
-            text.push_str(&difference(set, &moments[0], options.confidence, column, &rules));
-        }
-    }
-    Ok(text)
+    let sets = sets
+        .iter()
+        .map(|set| Set::new(set.name.as_str(), &set.values))
+        .collect::<Result<Vec<Set>, MinistatError>>()?;
+    let mut text = Vec::new();
+    // Writing to a vector can't fail, and names that were text are text still.
+    let _ = Page::of(&sets, options)?.write_to(&mut text);
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// What is computed of one set.
-struct Moments {
-    sorted: Vec<f64>,
-    median: f64,
-    average: f64,
-    variance: f64,
-}
-
-impl Moments {
-    fn of(values: &[f64], rules: &Rules) -> Moments {
-        let n = values.len();
-        let mut sorted = values.to_vec();
-        // NaN last: a total order, which the sort relies on for longer inputs.
-        sorted.sort_by(|a, b| a.partial_cmp(b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan())));
-        let median = if n % 2 == 1 || rules.upper_median {
-            sorted[n / 2]
-        } else {
-            (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0
-        };
-        // Every sum runs in the original's order: the last printed digit
-        // depends on it.
-        let sum = values.iter().fold(0.0, |sum, v| sum + v);
-        let average = sum / n as f64;
-        let freedom = n as f64 - 1.0;
-        let one_pass = || {
-            let squares = values.iter().fold(0.0, |sum, v| sum + v * v);
-            (squares, sum * sum / n as f64)
-        };
-        let variance = match rules.variance {
-            Variance::OnePass => {
-                let (squares, square) = one_pass();
-                (squares - square) / freedom
-            }
-            Variance::OnePassClamped => match one_pass() {
-                (squares, square) if squares <= square => 0.0,
-                (squares, square) => (squares - square) / freedom,
-            },
-            Variance::TwoPass => {
-                sorted.iter().fold(0.0, |sum, v| sum + (v - average) * (v - average)) / freedom
-            }
-        };
-        Moments { sorted, median, average, variance }
-    }
-
-    fn n(&self) -> f64 {
-        self.sorted.len() as f64
-    }
-
-    fn min(&self) -> f64 {
-        self.sorted[0]
-    }
-
-    fn max(&self) -> f64 {
-        self.sorted[self.sorted.len() - 1]
-    }
-
-    fn stddev(&self) -> f64 {
-        self.variance.sqrt()
-    }
-
-    fn line(&self, symbol: char) -> String {
-        let mut line = format!("{symbol} {:>3}", self.sorted.len());
-        for value in [self.min(), self.max(), self.median, self.average, self.stddev()] {
-            // Writing to a String can't fail.
-            let _ = write!(line, " {:>13}", general(value, 8));
-        }
-        line.push('\n');
-        line
-    }
-}
-
-/// The test of a set against the first one, pooled as Student does.
-fn difference(
-    set: &Moments,
-    reference: &Moments,
-    confidence: f64,
+/// A text that is about to be written: all that can go wrong has not.
+pub struct Page<'a> {
+    sets: &'a [Set],
+    moments: Vec<Moments<'a>>,
+    plot: Option<Plot>,
+    options: Options,
+    /// Of the table of Student's t.
     column: usize,
-    rules: &Rules,
-) -> String {
-    let (n1, v1, avg1) = (reference.n(), reference.variance, reference.average);
-    let (n2, v2, avg2) = (set.n(), set.variance, set.average);
-    let freedom = n1 + n2 - 2.0;
-    let t = table::student(freedom as usize, column);
-    let pooled = (((n2 - 1.0) * v2 + (n1 - 1.0) * v1) / freedom).sqrt();
-    let error = t * (pooled * (1.0 / n2 + 1.0 / n1).sqrt());
-    let change = avg2 - avg1;
-    let proven = change.abs() > error;
-    if !proven {
-        return format!("No difference proven at {confidence:.1}% confidence\n");
+}
+
+impl Page<'_> {
+    /// The text for `sets`.
+    ///
+    /// # Errors
+    /// More than seven sets, an unknown confidence, a width below 2 where there
+    /// is something to plot.
+    pub fn of<'a>(sets: &'a [Set], options: &Options) -> Result<Page<'a>, MinistatError> {
+        if sets.len() > MAX_SETS {
+            return Err(MinistatError::TooManySets);
+        }
+        let column = table::column(options.confidence).ok_or(MinistatError::Confidence)?;
+        let rules = options.generation.rules();
+        let moments: Vec<Moments> = sets.iter().map(|set| Moments::of(set, &rules)).collect();
+        let plot = !options.no_plot && !sets.is_empty();
+        let plot = plot.then(|| Plot::of(&moments, options)).transpose()?;
+        Ok(Page { sets, moments, plot, options: *options, column })
     }
-    let relative_error = if rules.percent_error_of_ratio {
-        let sum = (n2 - 1.0) * v2 + (((n1 - 1.0) * v1) * (avg2 * avg2)) / (avg1 * avg1);
-        t * (sum * ((n1 + n2) / (n1 * n2 * (n1 + n2 - 2.0)))).sqrt()
-    } else {
-        error
-    };
-    format!(
-        "Difference at {confidence:.1}% confidence\n\
-         \t{} +/- {}\n\
-         \t{}% +/- {}%\n\
-         \t(Student's t, pooled s = {})\n",
-        general(change, 6),
-        general(error, 6),
-        general(change * 100.0 / avg1, 6),
-        general(relative_error * 100.0 / avg1, 6),
-        general(pooled, 6),
-    )
+
+    /// Writes it. Plots of big sets have as many lines as their fullest column
+    /// has values: buffer what is slow for small writes.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
+        let Some(reference) = self.moments.first() else { return Ok(()) };
+        if !self.options.quiet {
+            for (&symbol, set) in SYMBOLS[1..].iter().zip(self.sets) {
+                out.write_all(&[&[symbol, b' '], set.name(), b"\n"].concat())?;
+            }
+        }
+        if let Some(plot) = &self.plot {
+            plot.write_to(out)?;
+        }
+        if !self.options.quiet {
+            out.write_all(HEADING)?;
+        }
+        for (index, (&symbol, set)) in SYMBOLS[1..].iter().zip(&self.moments).enumerate() {
+            set.write_line(symbol, out)?;
+            if index > 0 && !self.options.no_tests {
+                out.write_all(self.difference(set, reference).as_bytes())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The test of a set against the first one, pooled as Student does.
+    fn difference(&self, set: &Moments, reference: &Moments) -> String {
+        let confidence = self.options.confidence;
+        let (n1, v1, avg1) = (reference.n(), reference.variance, reference.average);
+        let (n2, v2, avg2) = (set.n(), set.variance, set.average);
+        let freedom = n1 + n2 - 2.0;
+        let t = table::student(freedom as usize, self.column);
+        let pooled = (((n2 - 1.0) * v2 + (n1 - 1.0) * v1) / freedom).sqrt();
+        let error = t * (pooled * (1.0 / n2 + 1.0 / n1).sqrt());
+        let change = avg2 - avg1;
+        let proven = change.abs() > error;
+        if !proven {
+            return format!("No difference proven at {confidence:.1}% confidence\n");
+        }
+        let relative_error = if self.options.generation.rules().percent_error_of_ratio {
+            let sum = (n2 - 1.0) * v2 + (((n1 - 1.0) * v1) * (avg2 * avg2)) / (avg1 * avg1);
+            t * (sum * ((n1 + n2) / (n1 * n2 * (n1 + n2 - 2.0)))).sqrt()
+        } else {
+            error
+        };
+        format!(
+            "Difference at {confidence:.1}% confidence\n\
+             \t{} +/- {}\n\
+             \t{}% +/- {}%\n\
+             \t(Student's t, pooled s = {})\n",
+            general(change, 6),
+            general(error, 6),
+            general(change * 100.0 / avg1, 6),
+            general(relative_error * 100.0 / avg1, 6),
+            general(pooled, 6),
+        )
+    }
 }
 
 #[cfg(test)]

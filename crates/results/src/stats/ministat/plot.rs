@@ -5,7 +5,10 @@
 //! are cut; and where sets meet in one cell it shows the symbol of the bitwise
 //! OR of their numbers. Published text depends on both.
 
-use super::{Moments, Options, SYMBOLS};
+use super::set::Moments;
+use super::{MinistatError, Options, SYMBOLS};
+use std::collections::BTreeSet;
+use std::io::{self, Write};
 
 /// Start of the search for the smallest value; values beyond it leave it there.
 const BEYOND: f64 = 999e99;
@@ -15,71 +18,94 @@ pub(super) struct Plot {
     span: f64,
     x0: f64,
     dx: f64,
-    /// Rows above the bars, the lowest first; each cell holds the OR of set
-    /// numbers.
-    rows: Vec<Vec<usize>>,
-    bars: Vec<Vec<char>>,
+    /// Points in each column, one list for each set.
+    stacks: Vec<Vec<usize>>,
+    /// Rows above the bars.
+    height: usize,
+    bars: Vec<Vec<u8>>,
 }
 
 impl Plot {
-    pub(super) fn of(sets: &[Moments], options: &Options) -> Plot {
+    /// # Errors
+    /// A width below 2, unless there is nothing to draw anyway.
+    pub(super) fn of(sets: &[Moments], options: &Options) -> Result<Plot, MinistatError> {
         let (min, max) = range(sets);
         let span = max - min;
         let dx = span / (options.width as f64 - 1.0);
-        let lines = if options.separate_bars { sets.len() } else { 1 };
         let mut plot = Plot {
             width: options.width,
             span,
             x0: min - 0.5 * dx,
             dx,
-            rows: Vec::new(),
-            bars: vec![vec![' '; options.width]; lines],
+            stacks: Vec::new(),
+            height: 0,
+            bars: Vec::new(),
         };
-        if span != 0.0 {
-            for (index, set) in sets.iter().enumerate() {
-                plot.stack(set, index + 1);
-                plot.draw_bar(set, if options.separate_bars { index } else { 0 });
-            }
+        if span == 0.0 {
+            return Ok(plot);
         }
-        plot
+        if options.width < 2 {
+            return Err(MinistatError::Width);
+        }
+        let lines = if options.separate_bars { sets.len() } else { 1 };
+        plot.bars = vec![vec![b' '; options.width]; lines];
+        for (index, set) in sets.iter().enumerate() {
+            plot.stack(set);
+            plot.draw_bar(set, if options.separate_bars { index } else { 0 });
+        }
+        Ok(plot)
     }
 
-    pub(super) fn render(&self) -> String {
+    pub(super) fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
         if self.span == 0.0 {
-            return "[no plot, span is zero width]\n".into();
+            return out.write_all(b"[no plot, span is zero width]\n");
         }
-        let border = format!("+{}+\n", "-".repeat(self.width));
-        let mut text = border.clone();
-        for row in self.rows.iter().rev() {
-            text.push('|');
-            text.extend(row.iter().map(|&set_numbers| SYMBOLS[set_numbers]));
-            text.push_str("|\n");
+        let border = [b"+", &vec![b'-'; self.width][..], b"+\n"].concat();
+        out.write_all(&border)?;
+        // Big sets have hundreds of thousands of rows, nearly all like the one above.
+        let changes: BTreeSet<usize> = self.stacks.iter().flatten().copied().collect();
+        let mut line = framed(&vec![b' '; self.width]);
+        for row in (0..self.height).rev() {
+            if changes.contains(&(row + 1)) {
+                line = framed(&self.row(row));
+            }
+            out.write_all(&line)?;
         }
         for bar in &self.bars {
-            text.push('|');
-            text.extend(bar);
-            text.push_str("|\n");
+            out.write_all(&framed(bar))?;
         }
-        text + &border
+        out.write_all(&border)
     }
 
-    /// Piles the set's values up, equal cells on top of each other.
-    fn stack(&mut self, set: &Moments, number: usize) {
-        let mut piles: Vec<(Option<usize>, usize)> = Vec::with_capacity(set.sorted.len());
-        for &value in &set.sorted {
-            let bin = self.bin(value);
-            let level = match piles.last() {
-                Some(&(previous, level)) if previous == bin => level + 1,
-                _ => 0,
-            };
-            piles.push((bin, level));
-        }
-        let height = piles.iter().map(|&(_, level)| level + 1).max().unwrap_or(1);
-        self.rows.resize(height, vec![0; self.width]);
-        for (bin, level) in piles {
+    /// The cells of a row, counted from the lowest.
+    fn row(&self, row: usize) -> Vec<u8> {
+        let numbers = |bin| {
+            let high = self.stacks.iter().zip(1..).filter(|(stack, _)| stack[bin] > row);
+            high.fold(0, |numbers, (_, number): (_, usize)| numbers | number)
+        };
+        (0..self.width).map(|bin| SYMBOLS[numbers(bin)]).collect()
+    }
+
+    /// Piles the set's values up, equal cells on top of each other. The rows
+    /// above its highest pile are lost, with what earlier sets have in them.
+    fn stack(&mut self, set: &Moments) {
+        let mut stack = vec![0; self.width];
+        self.height = 0;
+        let mut rest = set.sorted;
+        while let Some(&first) = rest.first() {
+            let bin = self.bin(first);
+            // Sorted values have sorted bins.
+            let count = rest.partition_point(|&value| self.bin(value) == bin);
+            // What has no bin is piled up nowhere, and raises the plot all the same.
+            self.height = self.height.max(count);
             if let Some(bin) = bin {
-                self.rows[level][bin] |= number;
+                stack[bin] = count;
             }
+            rest = &rest[count.max(1)..];
+        }
+        self.stacks.push(stack);
+        for earlier in self.stacks.iter_mut().flatten() {
+            *earlier = (*earlier).min(self.height);
         }
     }
 
@@ -89,13 +115,13 @@ impl Plot {
         let ends = (self.bin(set.average - set.stddev()), self.bin(set.average + set.stddev()));
         let bar = &mut self.bars[line];
         if let (Some(from), Some(to)) = ends {
-            bar[to] = '|';
-            bar[from] = '|';
-            for cell in bar.iter_mut().take(to).skip(from + 1).filter(|cell| **cell == ' ') {
-                *cell = '_';
+            bar[to] = b'|';
+            bar[from] = b'|';
+            for cell in bar.iter_mut().take(to).skip(from + 1).filter(|cell| **cell == b' ') {
+                *cell = b'_';
             }
         }
-        for (bin, symbol) in [(median, 'M'), (average, 'A')] {
+        for (bin, symbol) in [(median, b'M'), (average, b'A')] {
             if let Some(bin) = bin {
                 bar[bin] = symbol;
             }
@@ -108,6 +134,11 @@ impl Plot {
         let bin = ((value - self.x0) / self.dx).trunc();
         (bin >= 0.0 && bin < self.width as f64).then_some(bin as usize)
     }
+}
+
+/// A line of the plot between its borders.
+fn framed(cells: &[u8]) -> Vec<u8> {
+    [b"|", cells, b"|\n"].concat()
 }
 
 fn range(sets: &[Moments]) -> (f64, f64) {

@@ -1,10 +1,24 @@
 //! Reading the values of one file as ministat does.
 //!
-//! A number is what C's strtod takes in the C locale, all of it: decimal,
-//! hexadecimal, infinity, NaN. Left out: the original splits lines longer than
-//! its buffer into pieces that count as lines of their own.
+//! Lines as fgets(3) hands them over with FreeBSD's buffer of 1024 bytes: what
+//! is longer comes in pieces that count as lines of their own. A file of any
+//! length is read in blocks, so that no more of it is in memory than its
+//! values; from the second block on two threads take the lines apart.
 
+use super::number::{is_space, number, plain_line};
 use super::{Generation, MinistatError};
+use std::io::Read;
+use std::sync::mpsc;
+use std::thread;
+
+/// Bytes of a block.
+const BLOCK: usize = 1 << 20;
+/// Bytes of a line's pieces: a buffer of 1024 without the NUL that ends it.
+const PIECE: usize = 1023;
+/// Threads that take lines apart.
+const WORKERS: usize = 2;
+/// Blocks that a worker may have in hand: the one it is at and the next.
+const IN_HAND: usize = 2;
 
 /// How a line is taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +38,14 @@ impl Default for ReadOptions {
     }
 }
 
+impl ReadOptions {
+    /// Whether a line that is one plain decimal is that decimal's value.
+    fn take_plain_lines(&self) -> bool {
+        let of_numbers = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'-');
+        self.column == 1 && !self.delimiters.iter().any(of_numbers)
+    }
+}
+
 /// The values of a file's `text`, in their order. Lines with fewer columns and
 /// lines with a comment (`#` at the start of a column) up to the wanted one
 /// are skipped.
@@ -31,21 +53,182 @@ impl Default for ReadOptions {
 /// # Errors
 /// [`MinistatError::InvalidData`] with line and token that isn't a number.
 pub fn read_values(text: &[u8], options: &ReadOptions) -> Result<Vec<f64>, MinistatError> {
-    let mut values = Vec::new();
-    for (index, line) in text.split(|&byte| byte == b'\n').enumerate() {
-        // C strings end at a NUL.
-        let line = line.split(|&byte| byte == 0).next().unwrap_or_default();
-        let Some(token) = token(trim_end(line), options) else { continue };
-        let value = match decimal_comma(token, options.generation) {
-            Some(changed) => number(&changed),
-            None => number(token),
-        };
-        values.push(value.ok_or_else(|| MinistatError::InvalidData {
-            line: index + 1,
-            token: String::from_utf8_lossy(token).into_owned(),
-        })?);
+    read(text, options).map(|gathered| gathered.values)
+}
+
+/// What has been read of a file.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    /// The values in the order of the file.
+    pub(super) values: Vec<f64>,
+    /// Their sum, added up in that order.
+    pub(super) sum: f64,
+    /// The sum of their squares, likewise.
+    pub(super) squares: f64,
+    lines: usize,
+}
+
+impl Gathered {
+    /// Adds values while they are at hand: the sums depend on the order.
+    pub(super) fn add(&mut self, values: &[f64]) {
+        for &value in values {
+            self.sum += value;
+            self.squares += value * value;
+        }
+        self.values.extend_from_slice(values);
     }
-    Ok(values)
+
+    fn add_block(&mut self, block: &Block) -> Result<(), MinistatError> {
+        if let Some((line, token)) = &block.fault {
+            let line = self.lines + line;
+            return Err(MinistatError::InvalidData { line, token: token.clone() });
+        }
+        self.add(&block.values);
+        self.lines += block.lines;
+        Ok(())
+    }
+}
+
+/// Reads to the end. What can't be read ends the file there, as it does for
+/// fgets(3).
+pub(super) fn read(input: impl Read, options: &ReadOptions) -> Result<Gathered, MinistatError> {
+    let mut gathered = Gathered::default();
+    let mut source = Source { input, rest: Vec::new(), ended: false };
+    let mut block = Block::default();
+    if source.fill(&mut block) {
+        block.take_apart(options);
+        gathered.add_block(&block)?;
+    }
+    if !source.ended {
+        read_on(&mut source, options, &mut gathered)?;
+    }
+    Ok(gathered)
+}
+
+/// Reads what remains: this thread reads and adds up, the workers get the
+/// blocks in turn and give them back in the same turn.
+fn read_on(
+    source: &mut Source<impl Read>,
+    options: &ReadOptions,
+    gathered: &mut Gathered,
+) -> Result<(), MinistatError> {
+    thread::scope(|scope| {
+        let workers = [(); WORKERS].map(|()| {
+            let (to_worker, full) = mpsc::channel::<Block>();
+            let (to_us, done) = mpsc::channel();
+            scope.spawn(move || {
+                for mut block in full {
+                    block.take_apart(options);
+                    if to_us.send(block).is_err() {
+                        break;
+                    }
+                }
+            });
+            (to_worker, done)
+        });
+        let (mut handed, mut returned) = (0, 0);
+        let mut spare = Block::default();
+        while source.fill(&mut spare) {
+            // That a worker is gone shows when nothing comes back from it; the
+            // scope then passes its panic on.
+            let _ = workers[handed % WORKERS].0.send(std::mem::take(&mut spare));
+            handed += 1;
+            if handed - returned == WORKERS * IN_HAND {
+                let Ok(block) = workers[returned % WORKERS].1.recv() else { return Ok(()) };
+                gathered.add_block(&block)?;
+                returned += 1;
+                spare = block;
+            }
+        }
+        while returned < handed {
+            let Ok(block) = workers[returned % WORKERS].1.recv() else { return Ok(()) };
+            gathered.add_block(&block)?;
+            returned += 1;
+        }
+        Ok(())
+    })
+}
+
+/// A file as blocks of whole lines.
+struct Source<R> {
+    input: R,
+    /// The beginning of a line whose end isn't read yet.
+    rest: Vec<u8>,
+    ended: bool,
+}
+
+impl<R: Read> Source<R> {
+    /// Replaces the block's text by the next one; false when there is none.
+    fn fill(&mut self, block: &mut Block) -> bool {
+        let text = &mut block.text;
+        text.clear();
+        if self.ended {
+            return false;
+        }
+        text.reserve(BLOCK);
+        text.append(&mut self.rest);
+        let wanted = (BLOCK - text.len()) as u64;
+        let read = self.input.by_ref().take(wanted).read_to_end(text);
+        self.ended = read.is_err() || text.len() < BLOCK;
+        if !self.ended {
+            let line_end = text.iter().rposition(|&byte| byte == b'\n').map(|last| last + 1);
+            // A line longer than a block is cut where its pieces end.
+            let end = line_end.unwrap_or(text.len() - text.len() % PIECE);
+            self.rest.extend_from_slice(&text[end..]);
+            text.truncate(end);
+        }
+        !text.is_empty()
+    }
+}
+
+/// Some lines and what is in them.
+#[derive(Default)]
+struct Block {
+    text: Vec<u8>,
+    values: Vec<f64>,
+    lines: usize,
+    /// Line within the block, from 1, and the token that isn't a number; the
+    /// block is taken apart up to there.
+    fault: Option<(usize, Vec<u8>)>,
+}
+
+impl Block {
+    fn take_apart(&mut self, options: &ReadOptions) {
+        self.values.clear();
+        self.lines = 0;
+        let plain = options.take_plain_lines();
+        let mut rest = &self.text[..];
+        while !rest.is_empty() {
+            self.lines += 1;
+            if plain && let Some((value, length)) = plain_line(rest) {
+                self.values.push(value);
+                rest = &rest[length..];
+                continue;
+            }
+            let window = &rest[..rest.len().min(PIECE)];
+            let end = window.iter().position(|&byte| byte == b'\n');
+            let (piece, behind) = rest.split_at(end.map_or(window.len(), |last| last + 1));
+            rest = behind;
+            match value(piece, options) {
+                Ok(value) => self.values.extend(value),
+                Err(token) => {
+                    self.fault = Some((self.lines, token));
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// The value in a line, none if the line is skipped; the error is the token
+/// that isn't a number.
+fn value(line: &[u8], options: &ReadOptions) -> Result<Option<f64>, Vec<u8>> {
+    // C strings end at a NUL.
+    let line = line.split(|&byte| byte == 0).next().unwrap_or_default();
+    let Some(token) = token(trim_end(line), options) else { return Ok(None) };
+    let changed = decimal_comma(token, options.generation);
+    let token = changed.as_deref().unwrap_or(token);
+    number(token).map(Some).ok_or_else(|| token.to_vec())
 }
 
 /// The wanted column of a line, if the line has it.
@@ -73,122 +256,93 @@ fn decimal_comma(token: &[u8], generation: Generation) -> Option<Vec<u8>> {
     Some(changed)
 }
 
-/// The value of a token that strtod(3) takes as a whole.
-fn number(token: &[u8]) -> Option<f64> {
-    let text = std::str::from_utf8(trim_start(token)).ok()?;
-    let (sign, unsigned) = match text.as_bytes().first()? {
-        b'-' => (-1.0, &text[1..]),
-        b'+' => (1.0, &text[1..]),
-        _ => (1.0, text),
-    };
-    if unsigned.starts_with(['+', '-']) {
-        return None;
-    }
-    let lower = unsigned.to_ascii_lowercase();
-    let magnitude = if let Some(digits) = lower.strip_prefix("0x") {
-        hexadecimal(digits)?
-    } else if let Some(payload) = lower.strip_prefix("nan(") {
-        let inner = payload.strip_suffix(')')?;
-        inner.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_').then_some(f64::NAN)?
-    } else {
-        // Rust takes what strtod takes, infinity and NaN included.
-        lower.parse().ok()?
-    };
-    Some(sign * magnitude)
-}
-
-/// The value of hexadecimal digits with optional point and binary exponent.
-fn hexadecimal(text: &str) -> Option<f64> {
-    let (digits, exponent) = match text.split_once('p') {
-        Some((digits, exponent)) => (digits, exponent.parse::<i64>().ok()?),
-        None => (text, 0),
-    };
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    if whole.is_empty() && fraction.is_empty() {
-        return None;
-    }
-    // Sixty bits are more than a double keeps; what falls off below them is
-    // remembered in the lowest bit, so that rounding stays right.
-    let mut mantissa: u64 = 0;
-    let mut shift = exponent.clamp(-100_000, 100_000) - 4 * fraction.len() as i64;
-    for digit in whole.chars().chain(fraction.chars()) {
-        let digit = u64::from(digit.to_digit(16)?);
-        if mantissa >> 56 == 0 {
-            mantissa = mantissa << 4 | digit;
-        } else {
-            mantissa |= u64::from(digit != 0);
-            shift += 4;
-        }
-    }
-    // In two steps: one factor alone may be beyond what a double holds.
-    let shift = shift.clamp(-2200, 2200) as i32;
-    let half = shift / 2;
-    Some(mantissa as f64 * 2f64.powi(half) * 2f64.powi(shift - half))
-}
-
 fn trim_end(line: &[u8]) -> &[u8] {
     let end = line.iter().rposition(|&byte| !is_space(byte)).map_or(0, |last| last + 1);
     &line[..end]
-}
-
-fn trim_start(token: &[u8]) -> &[u8] {
-    let start = token.iter().position(|&byte| !is_space(byte)).unwrap_or(token.len());
-    &token[start..]
-}
-
-/// isspace(3) of the C locale.
-fn is_space(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r')
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(text: &str, options: &ReadOptions) -> Result<Vec<f64>, MinistatError> {
+    fn values(text: &str, options: &ReadOptions) -> Result<Vec<f64>, MinistatError> {
         read_values(text.as_bytes(), options)
+    }
+
+    fn fault(line: usize, token: &str) -> MinistatError {
+        MinistatError::InvalidData { line, token: token.into() }
     }
 
     #[test]
     fn lines_are_taken_apart() {
         let first = ReadOptions::default();
-        assert_eq!(read("1\n 2 x\n\n#3\n4 #\r\n5", &first), Ok(vec![1.0, 2.0, 4.0, 5.0]));
+        assert_eq!(values("1\n 2 x\n\n#3\n4 #\r\n5", &first), Ok(vec![1.0, 2.0, 4.0, 5.0]));
         let second = ReadOptions { column: 2, ..first.clone() };
-        assert_eq!(read("1 10\n2\n3 #30\n4\t \t40 x\n# 5\n", &second), Ok(vec![10.0, 40.0]));
-        let commas = ReadOptions { column: 2, delimiters: b",".to_vec(), ..first };
-        assert_eq!(read(",,1,, 10\n", &commas), Ok(vec![10.0]));
-    }
-
-    #[test]
-    fn numbers_are_those_of_strtod() {
-        for (token, value) in [
-            ("1e3", 1000.0),
-            ("+.5", 0.5),
-            ("7.", 7.0),
-            ("007", 7.0),
-            ("0x10", 16.0),
-            ("-0x1.8p1", -3.0),
-            ("0x1p-1074", 5e-324),
-            ("0x1fffffffffffff8", 144115188075855864.0),
-            ("Inf", f64::INFINITY),
-            ("-infinity", f64::NEG_INFINITY),
-            ("1e999", f64::INFINITY),
-        ] {
-            assert_eq!(number(token.as_bytes()), Some(value), "{token}");
-        }
-        assert!(number(b"nan").unwrap().is_nan());
-        assert!(number(b"-nan(abc_1)").unwrap().is_nan());
-        for token in ["", "x", "1x", "1e", "--1", "+-1", "0x", "0xp1", "0xg", "1 ", "1,5", "nan(-)"]
-        {
-            assert_eq!(number(token.as_bytes()), None, "{token}");
-        }
+        assert_eq!(values("1 10\n2\n3 #30\n4\t \t40 x\n# 5\n", &second), Ok(vec![10.0, 40.0]));
+        let commas = ReadOptions { column: 2, delimiters: b",".to_vec(), ..first.clone() };
+        assert_eq!(values(",,1,, 10\n", &commas), Ok(vec![10.0]));
+        let odd = ReadOptions { delimiters: b".".to_vec(), ..first.clone() };
+        assert_eq!(values("1.5\n", &odd), Ok(vec![1.0]));
+        assert_eq!(values("1\0x\n\0\n2\n", &first), Ok(vec![1.0, 2.0]));
     }
 
     #[test]
     fn faults_name_line_and_token() {
-        let fault = MinistatError::InvalidData { line: 2, token: "1,5".into() };
-        assert_eq!(read("1\n1,5\n", &ReadOptions::default()), Err(fault));
+        assert_eq!(values("1\n1,5\n", &ReadOptions::default()), Err(fault(2, "1,5")));
         let newest = ReadOptions { generation: Generation::Fbsd15, ..ReadOptions::default() };
-        assert_eq!(read("1\n1,5\n", &newest), Ok(vec![1.0, 1.5]));
+        assert_eq!(values("1\n1,5\n", &newest), Ok(vec![1.0, 1.5]));
+        assert_eq!(values("1\n1,5,2\n", &newest), Err(fault(2, "1.5,2")));
+    }
+
+    #[test]
+    fn long_lines_are_lines_in_pieces() {
+        let first = ReadOptions::default();
+        // 1022 blanks and a digit fill the buffer: the rest is another line.
+        let split = format!("{}12\n3\n", " ".repeat(PIECE - 1));
+        assert_eq!(values(&split, &first), Ok(vec![1.0, 2.0, 3.0]));
+        // The line end itself is a piece when it alone is left.
+        let full = format!("{}1\nx\n", " ".repeat(PIECE - 1));
+        assert_eq!(values(&full, &first), Err(fault(3, "x")));
+        let comment = format!("#{}\nx", "y".repeat(PIECE - 2));
+        assert_eq!(values(&comment, &first), Err(fault(2, "x")));
+    }
+
+    #[test]
+    fn blocks_make_no_difference() {
+        let lines = 3 * WORKERS * IN_HAND * BLOCK / 8;
+        let mut text: Vec<u8> = (0..lines).flat_map(|n| format!("{n:7}\n").into_bytes()).collect();
+        let gathered = read(&text[..], &ReadOptions::default()).unwrap();
+        assert_eq!(gathered.values.len(), lines);
+        assert!(gathered.values.iter().zip(0..).all(|(&value, n)| value == f64::from(n)));
+        let last = lines as f64 - 1.0;
+        assert_eq!(gathered.sum, last * (last + 1.0) / 2.0);
+        // Two faults in different blocks: the first one counts, with its line.
+        for line in [lines / 2, lines - 5] {
+            text[8 * line + 6] = b'x';
+        }
+        let token = format!("{:7}", lines / 2).trim().to_owned();
+        let token = format!("{}x", &token[..token.len() - 1]);
+        let options = ReadOptions::default();
+        assert_eq!(read(&text[..], &options).unwrap_err(), fault(lines / 2 + 1, &token));
+    }
+
+    #[test]
+    fn a_line_longer_than_a_block_needs_no_more_memory_than_others() {
+        let mut text = vec![b' '; 2 * BLOCK];
+        text.extend(b"\nx\n");
+        let pieces = 2 * BLOCK / PIECE + 1;
+        assert_eq!(read_values(&text, &ReadOptions::default()), Err(fault(pieces + 1, "x")));
+    }
+
+    #[test]
+    fn what_cannot_be_read_ends_the_file() {
+        struct Broken;
+        impl Read for Broken {
+            fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+                Err(std::io::Error::other("broken"))
+            }
+        }
+        let input = b"1\n2\n".chain(Broken);
+        assert_eq!(read(input, &ReadOptions::default()).unwrap().values, [1.0, 2.0]);
     }
 }
