@@ -1,6 +1,8 @@
 //! The command line as a whole; each command's own arguments stand with it.
 
-use crate::command::{bench, completions, doctor, man, plan, report, run, schema, selftest, show};
+use crate::command::{
+    bench, completions, doctor, man, ministat, plan, report, run, schema, selftest, show,
+};
 use crate::exit;
 use crate::terminal::Color;
 use clap::builder::styling::{AnsiColor, Styles};
@@ -62,6 +64,8 @@ pub(crate) enum Command {
     /// Measure the laboratory itself
     #[command(subcommand)]
     Bench(bench::Command),
+    /// Compare files of numbers as ministat(1) does
+    Ministat(ministat::Arguments),
     /// Measure the laboratory's own error rates
     Selftest(selftest::Arguments),
     /// Print completions for a shell

@@ -19,9 +19,13 @@ mod verdict;
 
 use arguments::Arguments;
 use clap::Parser;
+use command::ministat;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if let Some(arguments) = ministat::Arguments::of_command_line(std::env::args_os()) {
+        return exit::guarded(|| ministat::execute(&arguments)).into();
+    }
     let arguments = Arguments::parse();
     arguments.color.apply();
     exit::guarded(|| command::execute(arguments.command)).into()

@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod man;
+pub(crate) mod ministat;
 pub(crate) mod plan;
 pub(crate) mod report;
 pub(crate) mod run;
@@ -30,6 +31,7 @@ pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
         Command::Show(arguments) => show::execute(&arguments),
         Command::Doctor(arguments) => doctor::execute(&arguments),
         Command::Bench(bench::Command::Sender(arguments)) => bench::execute(&arguments),
+        Command::Ministat(arguments) => ministat::execute(&arguments),
         Command::Completions(arguments) => completions::execute(&arguments),
         Command::Selftest(arguments) => selftest::execute(&arguments),
         Command::Schema(_) => schema::execute(),

@@ -22,6 +22,7 @@ mod table;
 pub use number::number;
 pub use read::{ReadOptions, read_values};
 pub use set::Set;
+pub use table::CONFIDENCES;
 
 use super::cformat::general;
 use plot::Plot;

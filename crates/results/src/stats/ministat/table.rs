@@ -4,7 +4,7 @@
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 /// Confidences that the table has, in percent.
-pub(super) const CONFIDENCES: [f64; 6] = [80.0, 90.0, 95.0, 98.0, 99.0, 99.5];
+pub const CONFIDENCES: [f64; 6] = [80.0, 90.0, 95.0, 98.0, 99.0, 99.5];
 /// Probability of each column's quantile. The last is that of a two-sided
 /// 99.8 %, whatever its heading says.
 const PROBABILITIES: [f64; 6] = [0.90, 0.95, 0.975, 0.99, 0.995, 0.999];
