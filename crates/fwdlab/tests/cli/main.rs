@@ -1,6 +1,7 @@
 //! The built program, as a user meets it.
 
 mod coverage;
+mod ministat;
 mod netns;
 mod output;
 mod refusals;

@@ -1,0 +1,169 @@
+//! `fwdlab ministat` beside the original: its arguments, messages, statuses.
+
+use crate::support::{Ended, INSTANT, Lab};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+const GENERATIONS: [&str; 5] = ["fbsd10", "fbsd11.0", "fbsd12", "fbsd14", "fbsd15"];
+
+/// A directory with a few files to compare.
+fn lab() -> Lab {
+    let lab = Lab::new(INSTANT);
+    lab.write("a", "1\n2\n3\n4\n");
+    lab.write("b", "5 50\n6 60\n7 70\n");
+    lab.write("few", "1\n2\n");
+    lab.write("bad", "1\n2,5,x\n3\n");
+    symlink(env!("CARGO_BIN_EXE_fwdlab"), lab.path("ministat")).expect("a link");
+    lab
+}
+
+fn ministat(lab: &Lab, arguments: &[&str]) -> Ended {
+    lab.fwdlab(&[&["ministat"], arguments].concat())
+}
+
+/// Runs it with something on standard input.
+fn with_input(lab: &Lab, input: &str, arguments: &[&str]) -> Ended {
+    lab.write("input", input);
+    let input = std::fs::File::open(lab.path("input")).expect("a file");
+    let mut command = lab.command(&[&["ministat"], arguments].concat());
+    Ended::from(command.stdin(Stdio::from(input)).output().expect("the program starts"))
+}
+
+#[test]
+fn the_original_is_matched_in_every_generation() {
+    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/conformance");
+    let python = Command::new("python3").arg("--version").output();
+    if !shared.is_dir() || !python.is_ok_and(|output| output.status.success()) {
+        assert!(
+            std::env::var_os("FWDLAB_CI").is_none_or(|ci| ci != "1"),
+            "python3 or the conformance cases are missing: {}",
+            shared.display()
+        );
+        println!("SKIPPED: no python3, or no conformance cases in {}", shared.display());
+        return;
+    }
+    let lab = lab();
+    let check = |program: &Path, generation: &str| {
+        let output = Command::new("python3")
+            .arg(shared.join("check.py"))
+            .args([program, &shared.join("ministat")])
+            .args(["--gen", generation])
+            .output()
+            .expect("python3");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let passed = said.trim_end().lines().last().is_some_and(|last| {
+            let count: u32 = last.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0);
+            count > 400 && last.ends_with(" passed 0 failed")
+        });
+        assert!(passed, "{generation}: {said}{}", String::from_utf8_lossy(&output.stderr));
+    };
+    // The link is the default generation, scripts are the others.
+    let scripts = GENERATIONS.into_iter().filter(|&generation| generation != "fbsd14");
+    for generation in scripts.clone() {
+        let fwdlab = env!("CARGO_BIN_EXE_fwdlab");
+        let script =
+            format!("#!/bin/sh\nexec '{fwdlab}' ministat --generation {generation} \"$@\"\n");
+        lab.write(generation, &script);
+        let mode = PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(lab.path(generation), mode).expect("a program");
+    }
+    std::thread::scope(|scope| {
+        scope.spawn(|| check(&lab.path("ministat"), "fbsd14"));
+        for generation in scripts {
+            let (check, lab) = (&check, &lab);
+            scope.spawn(move || check(&lab.path(generation), generation));
+        }
+    });
+}
+
+#[test]
+fn a_link_of_that_name_is_the_command() {
+    let lab = lab();
+    let linked = |arguments: &[&str]| {
+        let mut command = Command::new(lab.path("ministat"));
+        let output = command.args(arguments).current_dir(lab.path("")).output();
+        Ended::from(output.expect("the program starts"))
+    };
+    let ours = ministat(&lab, &["-s", "a", "b"]).expect(0);
+    assert!(ours.stdout.starts_with("x a\n+ b\n+---"), "{}", ours.stdout);
+    assert_eq!(linked(&["-s", "a", "b"]).expect(0).stdout, ours.stdout);
+    let color = lab.fwdlab(&["--color", "never", "ministat", "-s", "--", "a", "b"]).expect(0);
+    assert_eq!(color.stdout, ours.stdout);
+    let old = linked(&["--generation", "fbsd10", "-n", "a"]).expect(0);
+    assert_eq!(old.stdout, ministat(&lab, &["--generation=fbsd10", "-n", "a"]).expect(0).stdout);
+    assert_ne!(old.stdout, linked(&["-n", "a"]).expect(0).stdout, "the median of four values");
+}
+
+#[test]
+fn mistakes_end_with_the_originals_words_and_nothing_else() {
+    let lab = lab();
+    for (arguments, status, message) in [
+        (&["nosuch"][..], 2, "ministat: Cannot open nosuch: No such file or directory\n"),
+        (&["--generation", "fbsd12", "nosuch"], 1, "ministat: Cannot open nosuch: No such"),
+        (&["a", "-n"], 2, "ministat: Cannot open -n: No such file or directory\n"),
+        (&["a", "few"], 2, "Dataset few must contain at least 3 data points\n"),
+        (&["."], 2, "Dataset . must contain at least 3 data points\n"),
+        (&["a", "bad"], 2, "ministat: Invalid data on line 2 in bad\n"),
+        (
+            &["--generation", "fbsd15", "bad"],
+            2,
+            "ministat: Invalid data \"2.5,x\" on line 2 in bad\n",
+        ),
+        (&["bad", "nosuch"], 2, "ministat: Cannot open nosuch: "),
+        (&["--generation", "fbsd11.0", "bad", "nosuch"], 2, "ministat: Invalid data on line 2"),
+        (&["-C", "3", "b"], 2, "Dataset b must contain at least 3 data points\n"),
+        (&["-h"], 2, "ministat: illegal option -- h\nUnknown option\nUsage: ministat [-C column]"),
+        (&["-w", "1", "a"], 2, "ministat: the width of the plot must be at least 2\n"),
+        (&["--version"], 2, "ministat: illegal option -- -\nUnknown option\n"),
+    ] {
+        let ended = ministat(&lab, arguments).expect(status);
+        assert_eq!(ended.stdout, "", "{arguments:?}");
+        let exact = message.ends_with('\n') && !message.contains("option");
+        let said = &ended.stderr;
+        assert!(if exact { said == message } else { said.starts_with(message) }, "{said}");
+    }
+    // A width matters only to a plot.
+    ministat(&lab, &["-n", "-w", "0", "a"]).expect(0);
+    assert!(ministat(&lab, &["-w0"]).stderr.starts_with("Dataset <stdin> must"));
+}
+
+#[test]
+fn standard_input_has_a_name_for_each_generation() {
+    let lab = lab();
+    let input = "1\n2\n4\n";
+    assert!(with_input(&lab, input, &["-A"]).expect(0).stdout.starts_with("x <stdin>\n"));
+    assert!(with_input(&lab, input, &["-A", "-"]).expect(0).stdout.starts_with("x -\n"));
+    let old = with_input(&lab, input, &["--generation", "fbsd12", "-A", "a", "-"]).expect(0);
+    assert!(old.stdout.starts_with("x a\n+ <stdin>\n"), "{}", old.stdout);
+    let again = with_input(&lab, input, &["-", "-"]).expect(2);
+    assert_eq!(again.stderr, "Dataset - must contain at least 3 data points\n");
+}
+
+#[test]
+fn names_and_tokens_need_not_be_text() {
+    let lab = lab();
+    let name = OsStr::from_bytes(b"\xff.pps");
+    let run = |content: &[u8]| {
+        std::fs::write(lab.path("").join(name), content).expect("a file");
+        let mut command = lab.command(&["ministat", "--generation", "fbsd15", "-A"]);
+        command.arg(name).output().expect("the program starts")
+    };
+    assert!(run(b"1\n2\n3\n").stdout.starts_with(b"x \xff.pps\n"));
+    let refused = run(b"1\n\xfe\n");
+    assert_eq!(refused.stderr, b"ministat: Invalid data \"\xfe\" on line 2 in \xff.pps\n");
+}
+
+#[test]
+fn there_is_a_help_as_well() {
+    let lab = lab();
+    for help in [ministat(&lab, &["--help"]), lab.fwdlab(&["help", "ministat"])] {
+        let help = help.expect(0).stdout;
+        for part in ["-C COLUMN", "--generation NAME", "Usage: fwdlab ministat", "Examples:"] {
+            assert!(help.contains(part), "{part} in {help}");
+        }
+    }
+    assert!(lab.fwdlab(&["--help"]).expect(0).stdout.contains("  ministat "));
+}
