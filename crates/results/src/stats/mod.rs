@@ -13,7 +13,9 @@
 //! - [`family`]: many comparisons at once.
 //! - [`diagnostics`]: did the runs drift.
 //! - [`binomial`]: rates of events, with exact intervals.
-//! - [`power`]: the smallest effect that an experiment finds.
+//! - [`power`]: what chance an experiment has, the smallest effect it finds.
+//! - [`sequential`]: stopping rules that look at the result and keep its error.
+//! - [`planning`]: how many blocks it takes, before the experiment.
 //!
 //! Deliberately left out: outlier deletion (a slow start of the DUT is a
 //! finding).
@@ -26,10 +28,12 @@ pub mod comparison;
 pub mod diagnostics;
 pub mod family;
 pub mod ministat;
+pub mod planning;
 pub mod power;
 mod random;
 pub mod randomisation;
 pub mod rank;
+pub mod sequential;
 pub mod summary;
 
 pub use alternation::compare_alternation;

@@ -1,4 +1,5 @@
-//! Random numbers for resampling: the same on every machine, from a stated seed.
+//! Random numbers for resampling and simulation: the same on every machine, from
+//! a stated seed.
 
 /// Steele, Lea and Flood's SplitMix64 (2014, *Fast splittable pseudorandom
 /// number generators*): a counter and a mixing function, enough for resampling.
@@ -21,6 +22,43 @@ impl SplitMix64 {
     /// Uniform below `bound`, which is above 0.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.bits()) * bound as u128) >> 64) as usize
+    }
+
+    /// Uniform from 0 up to, not including, 1.
+    pub(crate) fn unit(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// Puts `values` into a random order (Fisher and Yates).
+    pub(crate) fn shuffle<T>(&mut self, values: &mut [T]) {
+        for i in (1..values.len()).rev() {
+            values.swap(i, self.below(i + 1));
+        }
+    }
+}
+
+/// Standard normal numbers (Box and Muller, 1958).
+#[derive(Clone, Debug)]
+pub(crate) struct NormalNumbers {
+    random: SplitMix64,
+    /// The second number of a pair.
+    spare: Option<f64>,
+}
+
+impl NormalNumbers {
+    pub(crate) fn seeded(seed: u64) -> NormalNumbers {
+        NormalNumbers { random: SplitMix64::new(seed), spare: None }
+    }
+
+    pub(crate) fn next(&mut self) -> f64 {
+        if let Some(spare) = self.spare.take() {
+            return spare;
+        }
+        // Above 0: a radius needs its logarithm.
+        let radius = (-2.0 * (1.0 - self.random.unit()).ln()).sqrt();
+        let (sin, cos) = (std::f64::consts::TAU * self.random.unit()).sin_cos();
+        self.spare = Some(radius * sin);
+        radius * cos
     }
 }
 
@@ -45,5 +83,33 @@ mod tests {
         let mut counts = [0_u32; 6];
         (0..60_000).for_each(|_| counts[random.below(6)] += 1);
         assert!(counts.iter().all(|count| count.abs_diff(10_000) < 500), "{counts:?}");
+    }
+
+    #[test]
+    fn shuffling_keeps_the_values() {
+        let mut values: Vec<u32> = (0..50).collect();
+        SplitMix64::new(1).shuffle(&mut values);
+        assert_ne!(values[..3], [0, 1, 2]);
+        values.sort_unstable();
+        assert!(values.into_iter().eq(0..50));
+    }
+
+    #[test]
+    fn have_the_moments_of_the_normal_distribution() {
+        let mut numbers = NormalNumbers::seeded(1);
+        let n = 100_000;
+        let mut sums = [0.0; 4];
+        for _ in 0..n {
+            let value = numbers.next();
+            for (power, sum) in (1..).zip(&mut sums) {
+                *sum += value.powi(power) / f64::from(n);
+            }
+        }
+        // Five standard errors: of the k-th moment sqrt(E x^2k - (E x^k)^2) / sqrt(n).
+        for (moment, (expected, error)) in
+            sums.into_iter().zip([(0.0, 0.016), (1.0, 0.023), (0.0, 0.062), (3.0, 0.155)])
+        {
+            assert!((moment - expected).abs() < error, "{moment} is not {expected}");
+        }
     }
 }

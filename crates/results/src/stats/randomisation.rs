@@ -224,13 +224,11 @@ fn given(block: &BlockLogs, runs: &[f64], at: usize, to_candidate: bool) -> Swap
     }
 }
 
-/// A random assignment of a large block (Fisher and Yates' shuffle).
+/// A random assignment of a large block.
 fn shuffled(block: &BlockLogs, random: &mut SplitMix64) -> Swap {
     let runs: Vec<f64> = block.a.iter().chain(&block.b).copied().collect();
     let mut order: Vec<usize> = (0..runs.len()).collect();
-    for i in (1..order.len()).rev() {
-        order.swap(i, random.below(i + 1));
-    }
+    random.shuffle(&mut order);
     let candidates = block.b.len();
     order.iter().enumerate().fold(Swap::default(), |swap, (place, &run)| {
         swap.and(given(block, &runs, run, place < candidates))

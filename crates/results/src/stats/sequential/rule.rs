@@ -1,0 +1,331 @@
+//! A stopping rule applied to one comparison, block by block.
+
+use super::super::comparison::{Criteria, Unanswerable};
+use super::open::EProcess;
+use super::planned::{self, Looks};
+use super::{Decision, Mode, Seen, Sequential, Stand};
+
+/// A stopping rule, ready to be applied after each block.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    mode: Mode,
+    looks: Looks,
+    /// Level of the difference: two-sided and divided by the family.
+    alpha: f64,
+    /// Margin of equivalence on the log scale.
+    margin: f64,
+    /// Bounds of |t| at each planned look, for a difference.
+    bounds: Vec<f64>,
+    /// The same for equivalence, at twice the level.
+    equivalence_bounds: Vec<f64>,
+}
+
+impl Rule {
+    /// A rule for experiments of at most `max_blocks` blocks that ask `family`
+    /// comparisons together.
+    ///
+    /// # Errors
+    /// Fewer than two blocks, or criteria out of range.
+    pub fn new(
+        mode: Mode,
+        max_blocks: u32,
+        criteria: Criteria,
+        family: usize,
+    ) -> Result<Rule, Unanswerable> {
+        let Criteria { confidence, margin, .. } = criteria;
+        if max_blocks < 2 {
+            return Err(Unanswerable::TooFew {
+                what: "blocks",
+                have: max_blocks as usize,
+                need: 2,
+            });
+        }
+        let refused = Unanswerable::Criteria { confidence, margin };
+        if !(confidence > 50.0 && confidence < 100.0 && margin > 0.0) {
+            return Err(refused);
+        }
+        let alpha = (1.0 - confidence / 100.0) / family.max(1) as f64;
+        let looks = Looks::of(max_blocks);
+        let (bounds, equivalence_bounds) = match mode {
+            Mode::Open => (Vec::new(), Vec::new()),
+            Mode::Planned => planned::bounds_of_t(&looks, alpha)
+                .zip(planned::bounds_of_t(&looks, 2.0 * alpha))
+                .ok_or(refused)?,
+        };
+        Ok(Rule { mode, looks, alpha, margin: margin.ln_1p(), bounds, equivalence_bounds })
+    }
+
+    /// The next number of blocks, above `blocks`, at which there is a look;
+    /// none after the last.
+    pub fn next_look_after(&self, blocks: u32) -> Option<u32> {
+        match self.mode {
+            Mode::Planned => self.looks.next_after(blocks),
+            Mode::Open => Some((blocks + 1).max(2)).filter(|&next| next <= self.looks.max_blocks()),
+        }
+    }
+
+    /// Judges the block log ratios so far, in the order of their blocks; those
+    /// beyond the most blocks don't count. When further blocks are measured
+    /// for the sake of other comparisons, a decision stays, except that
+    /// equivalence may still become a difference: small, but there.
+    ///
+    /// # Errors
+    /// A log ratio that isn't finite.
+    pub fn judge(&self, log_ratios: &[f64]) -> Result<Sequential, Unanswerable> {
+        let mut judged = self.stand(log_ratios)?;
+        if self.mode == Mode::Planned {
+            let t: Vec<f64> = self.seen_at_looks(log_ratios).map(|seen| seen.t()).collect();
+            judged.p = planned::repeated_p(&self.looks, &t).unwrap_or(1.0);
+        }
+        Ok(judged)
+    }
+
+    /// The same without the p-value of the planned mode (1 instead), which
+    /// costs more than the rest together.
+    fn stand(&self, log_ratios: &[f64]) -> Result<Sequential, Unanswerable> {
+        if let Some(ratio) = log_ratios.iter().find(|ratio| !ratio.is_finite()) {
+            return Err(Unanswerable::NotPositive { rate: ratio.exp() });
+        }
+        let counted = log_ratios.len().min(self.looks.max_blocks() as usize);
+        Ok(match self.mode {
+            Mode::Planned => self.stand_planned(&log_ratios[..counted]),
+            Mode::Open => self.stand_open(&log_ratios[..counted]),
+        })
+    }
+
+    fn stand_planned(&self, log_ratios: &[f64]) -> Sequential {
+        let mut stand = Stand::default();
+        let mut last = Seen::of(log_ratios);
+        let (mut looks, mut blocks) = (0, 0);
+        for (seen, &at) in self.seen_at_looks(log_ratios).zip(&self.looks.at) {
+            self.narrow_planned(&mut stand, seen, looks as usize);
+            (last, blocks) = (seen, at);
+            looks += 1;
+        }
+        let planned = Some(self.looks.at.len() as u32);
+        stand.told(last.effect, 1.0, blocks, looks, planned, blocks == self.looks.max_blocks())
+    }
+
+    fn stand_open(&self, log_ratios: &[f64]) -> Sequential {
+        let mut stand = Stand::default();
+        let mut difference = EProcess::new(self.alpha);
+        let mut equivalence = EProcess::new(2.0 * self.alpha);
+        for &log_ratio in log_ratios {
+            difference.push(log_ratio);
+            equivalence.push(log_ratio);
+            stand.narrow(difference.interval(), equivalence.interval(), self.margin);
+        }
+        let blocks = difference.blocks();
+        let looks = blocks.saturating_sub(1);
+        let is_last = blocks == self.looks.max_blocks();
+        stand.told(difference.effect(), difference.p(), blocks, looks, None, is_last)
+    }
+
+    /// Draws blocks until one decides: how, and after how many. For
+    /// simulations, which need neither intervals nor p-values.
+    pub(in crate::stats) fn play(
+        &self,
+        mut next_log_ratio: impl FnMut() -> f64,
+    ) -> (Decision, u32) {
+        let max_blocks = self.looks.max_blocks();
+        let mut stand = Stand::default();
+        let mut log_ratios = Vec::with_capacity(max_blocks as usize);
+        let mut difference = EProcess::new(self.alpha);
+        let mut equivalence = EProcess::new(2.0 * self.alpha);
+        for blocks in 1..=max_blocks {
+            let log_ratio = next_log_ratio();
+            match self.mode {
+                Mode::Open => {
+                    difference.push(log_ratio);
+                    equivalence.push(log_ratio);
+                    stand.narrow(difference.interval(), equivalence.interval(), self.margin);
+                }
+                Mode::Planned => {
+                    log_ratios.push(log_ratio);
+                    if let Some(look) = self.looks.at.iter().position(|&at| at == blocks) {
+                        self.narrow_planned(&mut stand, Seen::of(&log_ratios), look);
+                    }
+                }
+            }
+            if stand.decision != Decision::Continue {
+                return (stand.decision, blocks);
+            }
+        }
+        (Decision::Exhausted, max_blocks)
+    }
+
+    fn narrow_planned(&self, stand: &mut Stand, seen: Seen, look: usize) {
+        stand.narrow(
+            planned::interval(seen.effect, seen.se, self.bounds[look]),
+            planned::interval(seen.effect, seen.se, self.equivalence_bounds[look]),
+            self.margin,
+        );
+    }
+
+    /// What each look done saw.
+    fn seen_at_looks<'a>(&'a self, log_ratios: &'a [f64]) -> impl Iterator<Item = Seen> + 'a {
+        self.looks.at.iter().map_while(|&at| log_ratios.get(..at as usize)).map(Seen::of)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::random::NormalNumbers;
+    use super::*;
+
+    fn rule(mode: Mode, max_blocks: u32, family: usize) -> Rule {
+        Rule::new(mode, max_blocks, Criteria::default(), family).unwrap()
+    }
+
+    /// Log ratios around `effect` with a standard deviation of `sd`.
+    fn blocks(effect: f64, sd: f64, n: usize) -> Vec<f64> {
+        let mut numbers = NormalNumbers::seeded(11);
+        (0..n).map(|_| effect + sd * numbers.next()).collect()
+    }
+
+    #[test]
+    fn planned_decisions_fall_at_looks_only() {
+        let rule = rule(Mode::Planned, 20, 1);
+        let log_ratios = blocks(0.05, 0.01, 20);
+        let before = rule.judge(&log_ratios[..3]).unwrap();
+        assert_eq!((before.blocks, before.looks_done, before.p), (0, 0, 1.0));
+        assert_eq!((before.low, before.decision), (f64::NEG_INFINITY, Decision::Continue));
+        let between = rule.judge(&log_ratios[..7]).unwrap();
+        assert_eq!((between.blocks, between.looks_planned), (4, Some(5)));
+        assert_eq!(between, rule.judge(&log_ratios[..4]).unwrap());
+        let decided = rule.judge(&log_ratios[..8]).unwrap();
+        assert_eq!((decided.decision, decided.looks_done), (Decision::Difference, 2));
+        assert!(decided.low > 0.0 && decided.p < 0.05, "{decided:?}");
+        assert!(decided.low < decided.effect && decided.effect < decided.high);
+    }
+
+    #[test]
+    fn open_decisions_fall_at_any_block() {
+        let rule = rule(Mode::Open, 40, 1);
+        let log_ratios = blocks(0.05, 0.01, 40);
+        let first = (1..=40)
+            .find(|&n| rule.judge(&log_ratios[..n]).unwrap().decision != Decision::Continue)
+            .unwrap();
+        let decided = rule.judge(&log_ratios[..first]).unwrap();
+        assert_eq!(decided.decision, Decision::Difference);
+        assert!(first < 8 && decided.p <= 0.05 && decided.low > 0.0, "{first} {decided:?}");
+        assert_eq!((decided.looks_done, decided.looks_planned), (first as u32 - 1, None));
+    }
+
+    #[test]
+    fn no_effect_ends_as_equivalent() {
+        for mode in [Mode::Planned, Mode::Open] {
+            let judged = rule(mode, 40, 1).judge(&blocks(0.0, 0.01, 40)).unwrap();
+            assert_eq!(judged.decision, Decision::Equivalent, "{judged:?}");
+            let bound = 0.02f64.ln_1p();
+            assert!(judged.equivalence_low > -bound && judged.equivalence_high < bound);
+            assert!(judged.low < judged.equivalence_low, "{judged:?}");
+        }
+    }
+
+    #[test]
+    fn noise_ends_exhausted() {
+        for mode in [Mode::Planned, Mode::Open] {
+            let rule = rule(mode, 10, 1);
+            let log_ratios = blocks(0.0, 0.3, 12);
+            assert_eq!(rule.judge(&log_ratios[..9]).unwrap().decision, Decision::Continue);
+            let exhausted = rule.judge(&log_ratios[..10]).unwrap();
+            assert_eq!(exhausted.decision, Decision::Exhausted);
+            // Blocks beyond the plan change nothing.
+            assert_eq!(rule.judge(&log_ratios).unwrap(), exhausted);
+        }
+    }
+
+    #[test]
+    fn families_need_more_evidence() {
+        for mode in [Mode::Planned, Mode::Open] {
+            let log_ratios = blocks(0.01, 0.02, 12);
+            let alone = rule(mode, 12, 1).judge(&log_ratios).unwrap();
+            let of_ten = rule(mode, 12, 10).judge(&log_ratios).unwrap();
+            assert!(of_ten.low < alone.low && of_ten.high > alone.high, "{alone:?} {of_ten:?}");
+            assert_eq!(of_ten.p, alone.p);
+        }
+    }
+
+    #[test]
+    fn interval_and_p_say_the_same() {
+        let mut numbers = NormalNumbers::seeded(3);
+        for mode in [Mode::Planned, Mode::Open] {
+            let rule = rule(mode, 10, 1);
+            for _ in 0..20 {
+                let log_ratios: Vec<f64> =
+                    (0..10).map(|_| 0.012 + 0.015 * numbers.next()).collect();
+                let judged = rule.judge(&log_ratios).unwrap();
+                let excludes_none = judged.low > 0.0 || judged.high < 0.0;
+                assert_eq!(excludes_none, judged.p < 0.05, "{judged:?}");
+                assert_eq!(excludes_none, judged.decision == Decision::Difference);
+            }
+        }
+    }
+
+    #[test]
+    fn play_decides_as_judge_does() {
+        for mode in [Mode::Planned, Mode::Open] {
+            let rule = rule(mode, 20, 2);
+            for effect in [0.0, 0.015, 0.03] {
+                let log_ratios = blocks(effect, 0.015, 20);
+                let mut next = log_ratios.iter().copied();
+                let (decision, after) = rule.play(|| next.next().unwrap());
+                let judged = rule.judge(&log_ratios[..after as usize]).unwrap();
+                assert_eq!(judged.decision, decision, "{judged:?}");
+                let before = rule.judge(&log_ratios[..after as usize - 1]).unwrap();
+                assert_eq!(before.decision, Decision::Continue);
+            }
+        }
+    }
+
+    #[test]
+    fn equivalence_is_rarely_claimed_at_the_margin() {
+        // Exactly the margin's ratio: each claim is an error; 5 % at most, to
+        // 3.5 standard errors of 4000 experiments.
+        let criteria = Criteria { margin: 0.02, ..Criteria::default() };
+        for mode in [Mode::Planned, Mode::Open] {
+            let rule = Rule::new(mode, 20, criteria, 1).unwrap();
+            let mut numbers = NormalNumbers::seeded(8);
+            let mut draw = || 0.02f64.ln_1p() + 0.014 * numbers.next();
+            let claims =
+                (0..4000).filter(|_| rule.play(&mut draw).0 == Decision::Equivalent).count();
+            assert!(claims < 248, "{mode:?}: {claims}");
+        }
+    }
+
+    #[test]
+    fn next_looks_are_told() {
+        let planned = rule(Mode::Planned, 20, 1);
+        assert_eq!((planned.next_look_after(0), planned.next_look_after(5)), (Some(4), Some(8)));
+        assert_eq!(planned.next_look_after(20), None);
+        let open = rule(Mode::Open, 20, 1);
+        assert_eq!((open.next_look_after(0), open.next_look_after(5)), (Some(2), Some(6)));
+        assert_eq!(open.next_look_after(20), None);
+    }
+
+    #[test]
+    fn identical_blocks_are_certain() {
+        let planned = rule(Mode::Planned, 8, 1);
+        let differs = planned.judge(&[0.25; 4]).unwrap();
+        assert_eq!(
+            (differs.decision, differs.low, differs.high),
+            (Decision::Difference, 0.25, 0.25)
+        );
+        let equal = planned.judge(&[0.0; 4]).unwrap();
+        assert_eq!((equal.decision, equal.p), (Decision::Equivalent, 1.0));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let none = rule(Mode::Open, 8, 1).judge(&[]).unwrap();
+        assert_eq!((none.effect, none.p, none.blocks), (0.0, 1.0, 0));
+        let refused = rule(Mode::Open, 8, 1).judge(&[0.1, f64::INFINITY]);
+        assert!(matches!(refused, Err(Unanswerable::NotPositive { .. })));
+        let criteria = Criteria { confidence: 40.0, ..Criteria::default() };
+        let refused = Rule::new(Mode::Open, 8, criteria, 1);
+        assert!(matches!(refused, Err(Unanswerable::Criteria { .. })));
+        let refused = Rule::new(Mode::Planned, 1, Criteria::default(), 1);
+        assert!(matches!(refused, Err(Unanswerable::TooFew { .. })));
+    }
+}
