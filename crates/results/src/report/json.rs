@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 /// is named otherwise or means something else.
 const RESULTS_VERSION: u32 = 1;
 
-/// Each variant's figures, in packets per second: what `fwdlab show --json`
-/// prints. A variant without runs has no values and null for median, min, max.
+/// Each variant's figures, in packets per second, and what was found about the
+/// runs: what `fwdlab show --json` prints. A variant without runs has no values and null for median, min, max.
 pub fn show_json(analysis: &Analysis) -> Value {
     let variants: Vec<Value> = analysis
         .variants
@@ -26,7 +26,11 @@ pub fn show_json(analysis: &Analysis) -> Value {
             })
         })
         .collect();
-    rounded(json!({ "variants": variants }))
+    rounded(json!({
+        "variants": variants,
+        "diagnoses": analysis.diagnoses,
+        "steadiness": analysis.steadiness,
+    }))
 }
 
 /// The whole analysis: `results.json`.

@@ -3,7 +3,7 @@
 //! The templates are part of the program. Undefined names are errors, and the
 //! HTML is escaped; what comes from an experiment file can't become markup.
 
-use super::analysis::Analysis;
+use super::analysis::{Analysis, RunSteadiness};
 use super::format;
 use fwdlab_model::units::format_pps;
 use minijinja::syntax::SyntaxConfig;
@@ -17,12 +17,17 @@ const STYLE: &str = include_str!("../../templates/style.css");
 /// Warnings of one kind that the README spells out; all are in the HTML.
 const README_WARNINGS: usize = 5;
 
+/// Runs without a steady state that the README spells out, likewise.
+const README_UNSTEADY: usize = 8;
+
 /// The text of `README.md`.
 pub(super) fn readme(analysis: &Analysis) -> Result<String, minijinja::Error> {
     environment()?.get_template("README.md")?.render(context! {
         a => Serde(analysis),
         figure_description => analysis.figure.description(),
         shown_warnings => README_WARNINGS,
+        unsteady => Serde(unsteady(analysis)),
+        shown_unsteady => README_UNSTEADY,
     })
 }
 
@@ -35,10 +40,16 @@ pub(super) fn html(
     environment()?.get_template("index.html")?.render(context! {
         a => Serde(analysis),
         figure_description => analysis.figure.description(),
+        unsteady => Serde(unsteady(analysis)),
         graph => inline(graph),
         order => inline(order),
         style => STYLE,
     })
+}
+
+/// The runs whose window is not all steady state.
+fn unsteady(analysis: &Analysis) -> Vec<&RunSteadiness> {
+    analysis.steadiness.iter().filter(|run| run.sentence.is_some()).collect()
 }
 
 fn environment() -> Result<Environment<'static>, minijinja::Error> {

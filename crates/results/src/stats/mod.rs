@@ -11,11 +11,12 @@
 //! - [`alternation`]: levels switched live within one stream.
 //! - [`randomisation`], [`rank`]: the exact test and the robust secondary.
 //! - [`family`]: many comparisons at once.
-//! - [`diagnostics`]: did the runs drift.
 //! - [`binomial`]: rates of events, with exact intervals.
 //! - [`power`]: what chance an experiment has, the smallest effect it finds.
 //! - [`sequential`]: stopping rules that look at the result and keep its error.
 //! - [`planning`]: how many blocks it takes, before the experiment.
+//! - [`diagnostics`]: drift, outliers, several heaps, bounds of the equipment.
+//! - [`steady`](mod@steady): warm-up and steady state within one run.
 //!
 //! Deliberately left out: outlier deletion (a slow start of the DUT is a
 //! finding).
@@ -34,6 +35,7 @@ mod random;
 pub mod randomisation;
 pub mod rank;
 pub mod sequential;
+pub mod steady;
 pub mod summary;
 
 pub use alternation::compare_alternation;

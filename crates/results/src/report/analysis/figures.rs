@@ -155,6 +155,19 @@ fn run_result(
     }
 }
 
+/// The figure of a part of a run: of these samples alone, packets per second.
+pub(super) fn figure_pps(samples: &[Sample], figure: ComparedFigure) -> Option<f64> {
+    match figure {
+        ComparedFigure::Mean => {
+            let forwarded: u64 = samples.iter().map(|sample| sample.forwarded).sum();
+            let duration_ns: u64 = samples.iter().map(|sample| sample.duration_ns).sum();
+            (duration_ns > 0).then(|| forwarded as f64 * 1e9 / duration_ns as f64)
+        }
+        ComparedFigure::P90 => quantile(&samples.iter().map(rate_pps).collect::<Vec<f64>>(), 0.9),
+        ComparedFigure::Slices => slices_pps(samples),
+    }
+}
+
 /// Median over slices of the upper quartile of each slice's sample rates.
 fn slices_pps(samples: &[Sample]) -> Option<f64> {
     let quartiles: Vec<f64> =

@@ -8,19 +8,21 @@
 
 mod blocks;
 mod comparisons;
+mod diagnoses;
 mod figures;
 mod quality;
 mod setup;
 
 pub use blocks::MinistatBlock;
 pub use comparisons::{Answer, Compared, Outcome, Shown};
+pub use diagnoses::{Finding, RunSteadiness};
 pub use figures::{ComparedFigure, RunResult};
 pub use quality::{
-    CalibrationResult, Conservation, CounterCheck, OrderTrend, Overhead, RunWarning, Steal,
-    WarningGroup,
+    CalibrationResult, Conservation, CounterCheck, Overhead, RunWarning, Steal, WarningGroup,
 };
 
 use super::names::pps_files;
+use crate::stats::diagnostics::{RunOrder, run_order};
 use crate::stats::{Adjustment, Summary};
 use crate::store::{Contents, Store, StoreError};
 use fwdlab_model::plan::Factor;
@@ -86,7 +88,12 @@ pub struct Analysis {
     /// CPU time that the hypervisor took from the measured CPUs.
     pub steal: Vec<Steal>,
     /// Did the runs drift.
-    pub order: Option<OrderTrend>,
+    pub order: Option<RunOrder>,
+    /// What a reader should know about the runs before believing their means.
+    pub diagnoses: Vec<Finding>,
+    /// Within each run, where its steady state begins; nothing in an
+    /// alternation, whose slices each settle by themselves.
+    pub steadiness: Vec<RunSteadiness>,
     /// Time outside the traffic.
     pub overhead: Vec<Overhead>,
     /// The program's invocations.
@@ -222,7 +229,9 @@ impl Analysis {
             conservation: quality::conservation(contents),
             counters: quality::counters(contents),
             steal: quality::steal(contents),
-            order: quality::order(&runs, &variants),
+            order: run_order(&diagnoses::log_figures(&runs)),
+            diagnoses: diagnoses::diagnoses(contents, &runs),
+            steadiness: diagnoses::steadiness(contents, &runs, figure),
             overhead: quality::overhead(contents),
             invocations: invocations(contents),
             testbed,

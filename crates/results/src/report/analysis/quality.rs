@@ -1,8 +1,6 @@
-//! How far the numbers can be trusted: doubts, conservation, steal, drift.
+//! How far the numbers can be trusted: doubts, conservation, steal.
 
 use super::figures::distinct;
-use super::{RunResult, VariantResult};
-use crate::stats::diagnostics::{lag1_autocorrelation, run_order_trend};
 use crate::stats::summary::median;
 use crate::store::{Contents, kind_of};
 use fwdlab_model::record::Counts;
@@ -117,17 +115,6 @@ pub struct Steal {
     pub mean_share: f64,
     /// The largest share of one CPU in one run.
     pub max_share: f64,
-}
-
-/// Figures over their order, each as a ratio of its variant's mean.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct OrderTrend {
-    /// Change from one run to the next (0.01 = 1 %).
-    pub slope: f64,
-    /// p-value of "there is no trend".
-    pub p: f64,
-    /// Correlation of neighbours.
-    pub lag1: Option<f64>,
 }
 
 /// All warnings by kind, kinds that break trust first, then by name.
@@ -317,19 +304,6 @@ pub(super) fn steal(contents: &Contents) -> Vec<Steal> {
             })
         })
         .collect()
-}
-
-/// Drift over the order of the runs, levels' own differences taken out.
-pub(super) fn order(runs: &[RunResult], variants: &[VariantResult]) -> Option<OrderTrend> {
-    let relative: Vec<f64> = runs
-        .iter()
-        .filter_map(|run| {
-            let mean = variants.get(run.variant)?.summary?.mean;
-            (mean > 0.0).then_some(run.value_pps? / mean)
-        })
-        .collect();
-    let trend = run_order_trend(&relative)?;
-    Some(OrderTrend { slope: trend.slope, p: trend.p, lag1: lag1_autocorrelation(&relative) })
 }
 
 /// Runs by what they measured, in the order of the variants.

@@ -1,0 +1,172 @@
+//! Findings about the runs, and the steady state within each.
+//!
+//! Nothing is left out of a comparison because of what is found here.
+
+use super::figures::{ComparedFigure, RunResult, figure_pps};
+use crate::report::format::percent;
+use crate::stats::diagnostics::{Diagnosis, RunFigure, RunRate, censoring, diagnose};
+use crate::stats::steady::{Steady, SteadyOptions, steady};
+use crate::stats::summary::median;
+use crate::store::Contents;
+use fwdlab_model::record::Sample;
+use fwdlab_model::units::format_pps;
+use fwdlab_model::{RunRecord, Warning};
+use serde::Serialize;
+
+/// A last sample shorter than this share of the others is ignored.
+const PARTIAL: f64 = 0.9;
+
+/// A finding and how it is printed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finding {
+    /// One sentence with the evidence.
+    pub sentence: String,
+    /// The evidence.
+    pub evidence: Diagnosis,
+}
+
+/// Warm-up and steady state of one run.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunSteadiness {
+    /// Index of the run.
+    pub run: u32,
+    /// Label of the variant.
+    pub label: String,
+    /// What was found, in samples.
+    pub steady: Steady,
+    /// Share of the window before the steady state, 0 to 1.
+    pub head_share: f64,
+    /// The compared figure, of the whole window, packets per second.
+    pub value_pps: Option<f64>,
+    /// The same figure of the steady part alone; none when the run never gets
+    /// steady.
+    pub steady_pps: Option<f64>,
+    /// One sentence when the window holds a warm-up or never gets steady.
+    pub sentence: Option<String>,
+}
+
+/// The figures that have a logarithm, in the order of the runs.
+pub(super) fn log_figures(runs: &[RunResult]) -> Vec<RunFigure> {
+    let positive = |run: &RunResult| run.value_pps.filter(|pps| pps.is_finite() && *pps > 0.0);
+    runs.iter()
+        .filter_map(|run| {
+            let log_rate = positive(run)?.ln();
+            Some(RunFigure { run: run.run, variant: run.variant, block: run.block, log_rate })
+        })
+        .collect()
+}
+
+/// Everything found in the runs of an experiment.
+pub(super) fn diagnoses(contents: &Contents, runs: &[RunResult]) -> Vec<Finding> {
+    let censored =
+        (0..contents.plan.variants.len()).filter_map(|variant| censored(contents, runs, variant));
+    diagnose(&log_figures(runs))
+        .into_iter()
+        .chain(censored)
+        .map(|evidence| Finding { sentence: evidence.sentence(), evidence })
+        .collect()
+}
+
+/// Runs of `variant` that were bounded by the generator. No testbed has a line
+/// rate: namespaces are joined by memory.
+fn censored(contents: &Contents, runs: &[RunResult], variant: usize) -> Option<Diagnosis> {
+    let mut ceilings = Vec::new();
+    let rates: Vec<RunRate> = runs
+        .iter()
+        .filter(|run| run.variant == variant)
+        .filter_map(|run| {
+            let record = contents.runs.iter().find(|record| record.run == run.run)?;
+            let ceiling = ceiling_pps(record);
+            ceilings.extend(ceiling);
+            Some(RunRate { pps: run.mean_pps?, generator_limited: ceiling.is_some() })
+        })
+        .collect();
+    let label = &contents.plan.variants[variant].label;
+    censoring(label, &rates, None, median(&ceilings)).map(Diagnosis::Censored)
+}
+
+/// The ceiling that a run's warning names, in packets per second.
+fn ceiling_pps(record: &RunRecord) -> Option<f64> {
+    record.warnings.iter().find_map(|warning| match warning {
+        Warning::GeneratorLimited { ceiling_pps, .. } => Some(*ceiling_pps),
+        _ => None,
+    })
+}
+
+/// Warm-up and steady state of every run that has samples enough. Streams of an
+/// alternation are not judged: their slices switch.
+pub(super) fn steadiness(
+    contents: &Contents,
+    runs: &[RunResult],
+    figure: ComparedFigure,
+) -> Vec<RunSteadiness> {
+    if figure == ComparedFigure::Slices {
+        return Vec::new();
+    }
+    runs.iter()
+        .filter_map(|run| {
+            let record = contents.runs.iter().find(|record| record.run == run.run)?;
+            steadiness_of(record, run, figure)
+        })
+        .collect()
+}
+
+fn steadiness_of(
+    record: &RunRecord,
+    run: &RunResult,
+    figure: ComparedFigure,
+) -> Option<RunSteadiness> {
+    let usable = |sample: &&Sample| sample.valid && sample.duration_ns > 0;
+    let samples: Vec<Sample> = record.trial.samples.iter().filter(usable).copied().collect();
+    let rates: Vec<f64> =
+        samples.iter().map(|s| s.forwarded as f64 * 1e9 / s.duration_ns as f64).collect();
+    let lengths: Vec<f64> = samples.iter().map(|sample| sample.duration_ns as f64).collect();
+    let usual = median(&lengths)?;
+    let ignore_last = lengths.last().is_some_and(|last| *last < PARTIAL * usual);
+    let found = steady(&rates, SteadyOptions { ignore_last, ..SteadyOptions::default() })?;
+    let whole: f64 = lengths.iter().sum();
+    let head_share = lengths[..found.from].iter().sum::<f64>() / whole;
+    let steady_pps = match found {
+        Steady { reached: false, .. } => None,
+        // The window's own count, not that of the samples: packets that arrived
+        // during the drain belong to it.
+        Steady { from: 0, .. } => run.value_pps,
+        Steady { from, .. } => figure_pps(&samples[from..], figure),
+    };
+    let mut judged = RunSteadiness {
+        run: run.run,
+        label: run.label.clone(),
+        steady: found,
+        head_share,
+        value_pps: run.value_pps,
+        steady_pps,
+        sentence: None,
+    };
+    judged.sentence = judged.finding(figure);
+    Some(judged)
+}
+
+impl RunSteadiness {
+    /// What has to be said of it, if anything.
+    fn finding(&self, figure: ComparedFigure) -> Option<String> {
+        let Steady { from, reached, head_ratio, .. } = self.steady;
+        if from == 0 && reached {
+            return None;
+        }
+        let whole = self.value_pps.map_or("-".to_owned(), format_pps);
+        let compared = format!("compared is the {} of the whole window, {whole}", figure.name());
+        let head = format!(
+            "its first {} ran at {} of the rest",
+            percent(self.head_share, 0),
+            percent(head_ratio, 1)
+        );
+        Some(match self.steady_pps {
+            Some(pps) => format!(
+                "the window holds a warm-up: {head}; {compared}, the steady part has {}",
+                format_pps(pps)
+            ),
+            None if from == 0 => format!("the window never gets steady; {compared}"),
+            None => format!("the window never gets steady ({head}); {compared}"),
+        })
+    }
+}
