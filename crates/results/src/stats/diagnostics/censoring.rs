@@ -60,7 +60,7 @@ pub fn censoring(
         (Limit::Generator, at_ceiling, ceiling_pps)
     };
     let label = label.to_owned();
-    (runs > 0).then(|| Censored { label, by, runs, of: rates.len(), limit_pps })
+    (runs > 0).then_some(Censored { label, by, runs, of: rates.len(), limit_pps })
 }
 
 impl Censored {
