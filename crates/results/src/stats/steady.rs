@@ -3,9 +3,9 @@
 //! Two steps. MSER proposes the end of a warm-up: the truncation at which the
 //! mean of the rest has the smallest standard error (White, 1997, Simulation
 //! 69; Franklin and White, 2008, Winter Simulation Conference). It is applied
-//! to single intervals, smoothed by a running median of three, not to batches
-//! of five: runs have tens of intervals, not thousands, and one bad interval
-//! anywhere is no warm-up.
+//! to single intervals, smoothed by a running median of three, not to batches of
+//! five: runs have tens of intervals, not thousands. One bad interval, wherever it
+//! is, is no warm-up: what sticks out alone is smoothed before anything else.
 //!
 //! MSER proposes something for pure noise too, so the proposal counts only if
 //! the head differs from the rest by more than a tolerance and by more than the
@@ -18,7 +18,7 @@
 //! Left out: streams whose settings are switched while they run. Their slices
 //! are short, and each has its own settling time that doesn't count.
 
-use super::summary::{mean, variance};
+use super::summary::{mean, median, variance};
 use serde::Serialize;
 
 /// Intervals below which nothing is said.
@@ -34,6 +34,10 @@ const HALVES_ERRORS: f64 = 3.5;
 const QUARTERS_ERRORS: f64 = 4.0;
 /// The errors themselves are estimates: so many intervals double them.
 const UNCERTAIN_INTERVALS: f64 = 15.0;
+/// A rate this many times farther from the median of its neighbourhood than
+/// usual is a glitch: about six standard deviations of normal noise (a third of
+/// all rates are that median themselves, so that what is usual is little).
+const GLITCH: f64 = 25.0;
 /// Largest correlation of neighbours that is believed.
 const MAX_PHI: f64 = 0.8;
 
@@ -76,11 +80,12 @@ pub fn steady(rates: &[f64], options: SteadyOptions) -> Option<Steady> {
         return None;
     }
     let smooth = running_median(rates);
+    let values = without_glitches(rates, &smooth);
     let proposed = truncation(&smooth);
-    let noise = Noise::of(rates, proposed);
-    let is_whole = !noise.is_head(&smooth, proposed, options.tolerance)
-        && noise.is_steady(&smooth, options.tolerance);
-    let from = if is_whole { 0 } else { proposed };
+    let noise = Noise::of(&values, proposed);
+    let is_steady = |from: usize| noise.is_steady(&values[from..], options.tolerance);
+    let is_whole = !noise.is_head(&values, proposed, options.tolerance) && is_steady(0);
+    let from = if is_whole { 0 } else { earliest(&values, proposed, options.tolerance, is_steady) };
     let (head, rest) = rates.split_at(from);
     let level = mean(rest);
     if level <= 0.0 {
@@ -90,7 +95,7 @@ pub fn steady(rates: &[f64], options: SteadyOptions) -> Option<Steady> {
     }
     Some(Steady {
         from,
-        reached: is_whole || noise.is_steady(&smooth[from..], options.tolerance),
+        reached: is_steady(from),
         head_ratio: if from == 0 { 1.0 } else { mean(head) / level },
         tolerance: noise.halves(rest.len(), level, options.tolerance) / level,
     })
@@ -99,14 +104,39 @@ pub fn steady(rates: &[f64], options: SteadyOptions) -> Option<Steady> {
 /// Each value replaced by the median of itself and its neighbours.
 fn running_median(values: &[f64]) -> Vec<f64> {
     let n = values.len();
-    let around = |i: usize| i.saturating_sub(1).min(n - 3);
     (0..n)
         .map(|i| {
-            let start = around(i);
-            let [a, b, c] = [values[start], values[start + 1], values[start + 2]];
+            let start = i.saturating_sub(1).min(n - 3);
+            let (a, b, c) = (values[start], values[start + 1], values[start + 2]);
             a.max(b).min(a.min(b).max(c))
         })
         .collect()
+}
+
+/// The rates with every lone one that sticks out replaced by its running median
+/// (Davies and Gather, 1993, Journal of the American Statistical Association 88:
+/// the Hampel identifier).
+fn without_glitches(rates: &[f64], medians: &[f64]) -> Vec<f64> {
+    let off: Vec<f64> = rates.iter().zip(medians).map(|(rate, m)| (rate - m).abs()).collect();
+    let usual = median(&off).unwrap_or(0.0);
+    let clean = |i: usize| if off[i] > GLITCH * usual { medians[i] } else { rates[i] };
+    (0..rates.len()).map(clean).collect()
+}
+
+/// MSER leaves out more than it must when hardly anything varies: back to the
+/// first interval from which all lie at the level of the rest, as long as that
+/// is steady too.
+fn earliest(
+    values: &[f64],
+    proposed: usize,
+    tolerance: f64,
+    is_steady: impl Fn(usize) -> bool,
+) -> usize {
+    let level = mean(&values[proposed..]);
+    let before = values[..proposed].iter().rev();
+    let same = before.take_while(|value| (*value - level).abs() <= tolerance * level).count();
+    let from = proposed - same;
+    if from > 0 && is_steady(from) { from } else { proposed }
 }
 
 /// MSER's truncation: how many values to leave out so that the sum of squares
