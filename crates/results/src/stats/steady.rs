@@ -38,8 +38,9 @@ const UNCERTAIN_INTERVALS: f64 = 15.0;
 /// usual is a glitch: about six standard deviations of normal noise (a third of
 /// all rates are that median themselves, so that what is usual is little).
 const GLITCH: f64 = 25.0;
-/// Largest correlation of neighbours that is believed.
-const MAX_PHI: f64 = 0.8;
+/// Largest correlation of neighbours that the model takes up: beyond it, tens of
+/// intervals can no longer tell, and batches must.
+const MAX_PHI: f64 = 0.6;
 
 /// How a run is judged.
 #[derive(Clone, Copy, Debug, PartialEq)]

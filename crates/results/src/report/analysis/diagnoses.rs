@@ -125,7 +125,7 @@ fn steadiness_of(
     let ignore_last = lengths.last().is_some_and(|last| *last < PARTIAL * usual);
     let found = steady(&rates, SteadyOptions { ignore_last, ..SteadyOptions::default() })?;
     let whole: f64 = lengths.iter().sum();
-    let head_share = lengths[..found.from].iter().sum::<f64>() / whole;
+    let head_share = lengths[..found.from].iter().fold(0.0, |sum, length| sum + length) / whole;
     let steady_pps = match found {
         Steady { reached: false, .. } => None,
         // The window's own count, not that of the samples: packets that arrived
