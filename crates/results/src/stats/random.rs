@@ -29,6 +29,12 @@ impl SplitMix64 {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
+    /// Standard normal: the sum of twelve uniforms, near enough for tests.
+    #[cfg(test)]
+    pub(crate) fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
+    }
+
     /// Puts `values` into a random order (Fisher and Yates).
     pub(crate) fn shuffle<T>(&mut self, values: &mut [T]) {
         for i in (1..values.len()).rev() {

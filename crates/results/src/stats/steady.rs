@@ -261,11 +261,11 @@ fn differences_of(values: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::diagnostics::Random;
+    use crate::stats::random::SplitMix64;
 
     /// Noise of mean 1 with standard deviation `sd` and correlation `phi`.
     fn noise(n: usize, phi: f64, sd: f64, seed: u64) -> Vec<f64> {
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         let mut state = random.normal();
         (0..n)
             .map(|_| {

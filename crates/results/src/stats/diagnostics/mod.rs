@@ -22,8 +22,6 @@ pub mod outlier;
 mod residuals;
 
 pub use censoring::{Censored, Limit, RunRate, censoring};
-#[cfg(test)]
-pub(crate) use chance::Random;
 pub use modality::{Bimodality, bimodality, dip};
 pub use order::{RunOrder, lag1_autocorrelation, run_order, run_order_trend};
 pub use outlier::{Grubbs, Outlier, grubbs, outlier};

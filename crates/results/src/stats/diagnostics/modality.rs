@@ -9,8 +9,9 @@
 //! tell.
 
 use super::RunFigure;
-use super::chance::{Random, p_by_simulation};
+use super::chance::p_by_simulation;
 use super::residuals::Design;
+use crate::stats::random::SplitMix64;
 use serde::Serialize;
 
 /// More than one heap.
@@ -39,7 +40,7 @@ pub fn bimodality(figures: &[RunFigure]) -> Option<Bimodality> {
         return None;
     }
     let observed = dip(&residuals.values)?;
-    let p = p_by_simulation(observed, |random: &mut Random| {
+    let p = p_by_simulation(observed, |random: &mut SplitMix64| {
         let noise = design.residuals((0..n).map(|_| random.unit()).collect());
         dip(&noise.values).unwrap_or(f64::INFINITY)
     });
@@ -163,7 +164,7 @@ mod tests {
             (200, 0.03203598261709091, 0.16169135230312398),
             (1000, 0.008232477077564419, 0.14391536860977996),
         ] {
-            let mut random = Random(7);
+            let mut random = SplitMix64::new(7);
             let figures: Vec<f64> = (0..n).map(|_| random.unit()).collect();
             close(&figures, uniform);
             let heap = |x: &f64| x * x + if *x > 0.6 { 2.0 } else { 0.0 };
@@ -174,7 +175,7 @@ mod tests {
     /// Runs of two variants, both in every block, of a DUT that starts fast or
     /// slow (`gap`) in turn by chance.
     fn starts(blocks: u32, gap: f64, seed: u64) -> Vec<RunFigure> {
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         (0..2 * blocks)
             .map(|run| {
                 let slow = if random.unit() < 0.5 { gap } else { 0.0 };

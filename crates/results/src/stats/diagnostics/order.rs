@@ -108,8 +108,8 @@ pub fn lag1_autocorrelation(figures: &[f64]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::chance::Random;
     use super::*;
+    use crate::stats::random::SplitMix64;
 
     const DRIFTING: [f64; 8] = [10.0, 11.0, 9.5, 12.0, 12.5, 11.8, 13.0, 12.2];
 
@@ -162,7 +162,7 @@ mod tests {
     fn an_order_by_chance_is_seldom_a_finding() {
         let mut found = 0;
         for seed in 0..200 {
-            let mut random = Random(seed);
+            let mut random = SplitMix64::new(seed);
             let rates: Vec<f64> = (0..12).map(|_| random.normal()).collect();
             found += usize::from(run_order(&runs(&rates)).unwrap().lag1_p.unwrap() < 0.05);
         }

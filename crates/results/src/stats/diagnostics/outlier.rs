@@ -97,8 +97,8 @@ fn farthest(residuals: &[f64], freedom: usize) -> Option<(usize, f64, f64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::chance::Random;
     use super::*;
+    use crate::stats::random::SplitMix64;
 
     /// Three variants in five blocks.
     const RATES: [f64; 15] =
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn of_two_that_mirror_each_other_both_are_named() {
         let mut rates = [14.0, 14.3].repeat(8);
-        let mut random = Random(3);
+        let mut random = SplitMix64::new(3);
         rates.iter_mut().for_each(|rate| *rate += 0.01 * random.normal());
         rates[9] -= 0.5;
         let found = outlier(&runs(&rates, 2)).unwrap();
@@ -157,7 +157,7 @@ mod tests {
     fn normal_runs_seldom_have_outliers() {
         let mut found = 0;
         for seed in 0..300 {
-            let mut random = Random(seed);
+            let mut random = SplitMix64::new(seed);
             let rates: Vec<f64> = (0..18).map(|_| random.normal()).collect();
             found += usize::from(outlier(&runs(&rates, 3)).unwrap().p < 0.05);
         }
