@@ -17,6 +17,7 @@
 //! - [`planning`]: how many blocks it takes, before the experiment.
 //! - [`diagnostics`]: drift, outliers, several heaps, bounds of the equipment.
 //! - [`steady`](mod@steady): warm-up and steady state within one run.
+//! - [`scalability`]: how the rate scales with queues, cores, senders, workers.
 //!
 //! Deliberately left out: outlier deletion (a slow start of the DUT is a
 //! finding).
@@ -28,12 +29,14 @@ mod cformat;
 pub mod comparison;
 pub mod diagnostics;
 pub mod family;
+mod linear;
 pub mod ministat;
 pub mod planning;
 pub mod power;
 mod random;
 pub mod randomisation;
 pub mod rank;
+pub mod scalability;
 pub mod sequential;
 pub mod steady;
 pub mod summary;
@@ -44,4 +47,5 @@ pub use comparison::{
     Comparison, Criteria, Estimate, Layout, Method, Scope, Unanswerable, Verdict,
 };
 pub use family::{Adjustment, adjust_family};
+pub use scalability::{NoFit, Scalability, ScaledRun, fit_scalability};
 pub use summary::Summary;
