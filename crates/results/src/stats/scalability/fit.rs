@@ -143,10 +143,11 @@ impl Data {
             offset: free.offset.iter().zip(&free.columns[0]).map(|(o, c)| o + sigma * c).collect(),
             columns: Vec::new(),
         };
-        let within = self.minimise(&free).filter(|m| (0.0..=1.0).contains(&m.free[0]));
+        if let Some(within) = self.minimise(&free).filter(|m| (0.0..=1.0).contains(&m.free[0])) {
+            return within.sse;
+        }
         let bounds = [at(0.0), at(1.0)].map(|divisor| self.minimise(&divisor));
-        let found = bounds.into_iter().chain([within]).flatten();
-        found.map(|minimum| minimum.sse).fold(f64::INFINITY, f64::min)
+        bounds.iter().flatten().map(|minimum| minimum.sse).fold(f64::INFINITY, f64::min)
     }
 
     /// Sum of squares around each level's own mean, blocks taken out, and its

@@ -11,70 +11,87 @@ use crate::stats::summary::{Interval, t_quantile};
 const FAR: f64 = 1e4;
 /// kappa beyond this is no forwarding device.
 const MAX_KAPPA: f64 = 1e3;
-/// Halvings of the bracket around an end.
-const HALVINGS: usize = 50;
+/// Steps towards an end; ten are usual.
+const MAX_STEPS: usize = 60;
 
 /// Interval of sigma that is held at `bound` (0 or 1), one-sided.
 pub(super) fn sigma(data: &Data, best: &Solution, bound: f64, confidence: f64) -> Interval {
     let limit = limit(best, one_sided(confidence));
-    let close = |sigma: f64| {
+    let excess = |sigma: f64| {
         let sigma = Some(sigma);
         let held = [Held { sigma, kappa: None }, Held { sigma, kappa: Some(0.0) }];
-        data.closest(&held).is_some_and(|solution| solution.sse <= limit)
+        data.closest(&held).map_or(f64::INFINITY, |solution| solution.sse) - limit
     };
     let other = 1.0 - bound;
-    let end = if close(other) { other } else { boundary(bound, other, close) };
+    let end = if excess(other) <= 0.0 { other } else { boundary(bound, other, excess) };
     Interval { low: bound.min(end), high: bound.max(end) }
 }
 
 /// Interval of kappa that is held at 0, one-sided.
 pub(super) fn kappa(data: &Data, best: &Solution, confidence: f64) -> Interval {
     let limit = limit(best, one_sided(confidence));
-    let close = |kappa: f64| {
+    let excess = |kappa: f64| {
         let kappa = Some(kappa);
         let held = [None, Some(0.0), Some(1.0)].map(|sigma| Held { sigma, kappa });
-        data.closest(&held).is_some_and(|solution| solution.sse <= limit)
+        data.closest(&held).map_or(f64::INFINITY, |solution| solution.sse) - limit
     };
-    let mut far = 1.0 / data.largest().powi(2);
-    while close(far) && far < MAX_KAPPA {
-        far *= 2.0;
-    }
-    Interval { low: 0.0, high: boundary(0.0, far, close) }
+    let first = data.largest().powi(-2);
+    Interval { low: 0.0, high: outwards(0.0, first, 2.0, MAX_KAPPA, excess).unwrap_or(MAX_KAPPA) }
 }
 
 /// The peak with its interval: one-sided where the rate never falls.
 pub(super) fn peak(data: &Data, best: &Solution, confidence: f64) -> Peak {
     let level = best.peak();
     let limit = limit(best, if level.is_some() { confidence } else { one_sided(confidence) });
-    let close = |level: f64| data.sse_with_peak(level) <= limit;
-    let far = FAR * data.largest();
+    let excess = |level: f64| data.sse_with_peak(level) - limit;
+    let (near, far) = (1e-3, FAR * data.largest());
     // Never falling is a peak at infinity.
-    let inner = level.unwrap_or(far).clamp(1e-3, far);
+    let inner = level.unwrap_or(far).clamp(near, far);
     let rising = Held::FACES.map(|held| Held { kappa: Some(0.0), ..held });
     let open = data.closest(&rising).is_some_and(|solution| solution.sse <= limit);
-    let high = (!open).then(|| outwards(inner, 1.25, far, close)).filter(|&high| high < far);
-    Peak { level, low: outwards(inner, 0.8, 1e-3, close), high }
+    let high = if open { None } else { outwards(inner, 1.25 * inner, 1.25, far, excess) };
+    let low = outwards(inner, 0.8 * inner, 0.8, near, excess).unwrap_or(0.0);
+    Peak { level, low, high }
 }
 
-/// The end of an interval from `inner`, growing by `factor` up to `last`.
-fn outwards(inner: f64, factor: f64, last: f64, close: impl Fn(f64) -> bool) -> f64 {
-    let mut outer = inner * factor;
-    let mut inside = inner;
-    while close(outer) {
+/// The end of an interval that holds `inside`, sought from `outer` on in steps
+/// of `factor`; none when it holds `last` too.
+fn outwards(
+    mut inside: f64,
+    mut outer: f64,
+    factor: f64,
+    last: f64,
+    excess: impl Fn(f64) -> f64,
+) -> Option<f64> {
+    while excess(outer) <= 0.0 {
         if (factor > 1.0) == (outer >= last) {
-            return if factor > 1.0 { last } else { 0.0 };
+            return None;
         }
         (inside, outer) = (outer, outer * factor);
     }
-    boundary(inside, outer, close)
+    Some(boundary(inside, outer, excess))
 }
 
-/// Where `close` ends between a value for which it holds and one for which it
-/// does not.
-fn boundary(mut inside: f64, mut outside: f64, close: impl Fn(f64) -> bool) -> f64 {
-    for _ in 0..HALVINGS {
-        let middle = 0.5 * (inside + outside);
-        *(if close(middle) { &mut inside } else { &mut outside }) = middle;
+/// Where `excess` passes zero between a value for which it is negative and one
+/// for which it is positive: regula falsi as in [`crate::stats::power`], the
+/// middle where one of them is infinite.
+fn boundary(mut inside: f64, mut outside: f64, excess: impl Fn(f64) -> f64) -> f64 {
+    let (mut below, mut above) = (excess(inside), excess(outside));
+    for _ in 0..MAX_STEPS {
+        if (outside - inside).abs() <= 1e-10 * outside.abs() || below == 0.0 {
+            break;
+        }
+        let share = if above.is_finite() && below < 0.0 { below / (below - above) } else { 0.5 };
+        let middle = inside + share * (outside - inside);
+        let excess = excess(middle);
+        if excess.abs() <= 1e-12 * (above - below).abs() {
+            return middle;
+        }
+        if excess <= 0.0 {
+            (inside, below, above) = (middle, excess, 0.5 * above);
+        } else {
+            (outside, above, below) = (middle, excess, 0.5 * below);
+        }
     }
     inside
 }
