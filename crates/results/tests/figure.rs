@@ -15,7 +15,7 @@ fn point(median_pps: f64, spread: f64) -> Option<Point> {
 
 fn series(name: &str, medians: &[f64], spread: f64) -> Series {
     let points = medians.iter().map(|&median| point(median, spread)).collect();
-    Series { name: name.into(), points }
+    Series { name: name.into(), points, fit: None }
 }
 
 fn categories(labels: &[&str]) -> XAxis {
@@ -84,6 +84,7 @@ fn several_lines_over_powers_of_ten() {
             Series {
                 name: "inet6, stateful".into(),
                 points: vec![point(2.2e6, 0.02), None, point(1.9e6, 0.03), point(1.5e6, 0.1)],
+                fit: None,
             },
         ],
     );
@@ -154,7 +155,7 @@ fn one_bar_alone() {
 fn nothing_forwarded_and_nothing_measured() {
     let rates = vec![
         series("broken", &[0.0, 0.0, 0.0], 0.0),
-        Series { name: "missing".into(), points: vec![None, None, None] },
+        Series { name: "missing".into(), points: vec![None, None, None], fit: None },
     ];
     check("zero", &chart("No packets", "level", categories(&["a", "b", "c"]), rates).render());
 }

@@ -5,7 +5,9 @@
 //! not an interval of confidence: what was seen, nothing computed.
 
 use super::axis::Axis;
+use super::fit::{self, Fit};
 use super::frame::{Frame, Item, LABEL_SIZE, Plot, Sample, WIDTH, bar_style, dashes};
+use super::scale::{MAX_INSET, Scale};
 use super::svg::{Anchor, GREY, INK, Svg, TextStyle};
 use super::text::width;
 use super::xlabels::XLabels;
@@ -19,8 +21,6 @@ const MAX_BAR: f64 = 70.0;
 const MIN_SLOT: f64 = 18.0;
 /// Half the width of a whisker's caps.
 const CAP: f64 = 5.0;
-/// Most room that is left beyond the outermost points of a line, in pixels.
-const MAX_INSET: f64 = 120.0;
 /// The palette's black, on which whiskers must not be black too.
 const BLACK: &str = "#000000";
 /// A ceiling further above the data than this factor stays out of the figure:
@@ -64,6 +64,8 @@ pub struct Series {
     pub name: String,
     /// One per level; none where nothing was measured.
     pub points: Vec<Option<Point>>,
+    /// A curve fitted to it; drawn on an axis of numbers only.
+    pub fit: Option<Fit>,
 }
 
 /// What was found at one level, in packets per second.
@@ -80,7 +82,8 @@ pub struct Point {
 impl Chart {
     /// The figure as SVG text.
     pub fn render(&self) -> String {
-        let max = self.finite_points().map(|(_, _, point)| point.max_pps).fold(0.0, f64::max);
+        let max = self.finite_points().map(|(_, _, point)| point.max_pps);
+        let max = max.chain(self.fits().map(|(_, fit)| fit.max_pps())).fold(0.0, f64::max);
         let ceiling = self.ceiling_pps.filter(|ceiling| ceiling.is_finite() && *ceiling > 0.0);
         let drawn = ceiling.filter(|&ceiling| max > 0.0 && ceiling <= CEILING_IN_RANGE * max);
         // Room for the figures that stand on the whiskers.
@@ -156,14 +159,14 @@ impl Chart {
 
     fn draw_lines(&self, frame: &Frame, levels: &[(f64, String)], ceiling: Option<f64>) -> String {
         let (left, right) = frame.columns();
-        let placed = place_numbers(levels, right - left);
+        let placed = Scale::place(levels, right - left).places;
         let labels: Vec<String> = levels.iter().map(|(_, label)| label.clone()).collect();
         let narrowest = placed.windows(2).map(|w| (w[1] - w[0]).abs()).fold(right - left, f64::min);
         let x_labels = XLabels::layout(&labels, narrowest.min(2.0 * MAX_INSET));
         let left = left.max(x_labels.reach + 8.0 - placed.first().copied().unwrap_or(0.0));
         let (mut svg, plot) = frame.open(left, x_labels.height);
-        let placed = place_numbers(levels, plot.right - plot.left);
-        let middles: Vec<f64> = placed.iter().map(|x| plot.left + x).collect();
+        let scale = Scale::place(levels, plot.right - plot.left);
+        let middles: Vec<f64> = scale.places.iter().map(|x| plot.left + x).collect();
         for &x in &middles {
             let ink = format!("stroke=\"{INK}\"");
             svg.line((x, plot.bottom), (x, plot.bottom + 4.0), &ink);
@@ -173,7 +176,12 @@ impl Chart {
         let x_of = |series: usize, level: usize| {
             middles[level] + (series as f64 - (self.series.len() as f64 - 1.0) / 2.0) * dodge
         };
-        for (index, series) in self.series.iter().enumerate() {
+        for (index, fit) in self.fits() {
+            fit.draw(&mut svg, &plot, frame.y, &scale, index);
+        }
+        // A curve that holds takes the place of the line through the medians.
+        let is_joined = |series: &Series| series.fit.as_ref().is_none_or(|fit| !fit.holds);
+        for (index, series) in self.series.iter().enumerate().filter(|(_, s)| is_joined(s)) {
             let measured: Vec<Option<&Point>> = series
                 .points
                 .iter()
@@ -220,8 +228,11 @@ impl Chart {
                     XAxis::Categories(_) => Sample::Box(index),
                     XAxis::Numbers(_) => Sample::Line(index),
                 };
-                items.push(Item { label: series.name.clone(), sample });
+                items.push(Item { label: self.legend_name(series), sample });
             }
+        }
+        if self.is_numeric() {
+            items.extend(fit::legend(&self.series));
         }
         if let Some(ceiling) = ceiling {
             let label = format!("ceiling without DUT: {}", format_pps(ceiling));
@@ -232,6 +243,20 @@ impl Chart {
             });
         }
         items
+    }
+
+    fn legend_name(&self, series: &Series) -> String {
+        if self.is_numeric() { fit::named(series) } else { series.name.clone() }
+    }
+
+    fn is_numeric(&self) -> bool {
+        matches!(self.x, XAxis::Numbers(_))
+    }
+
+    /// The fitted curves that can be drawn.
+    fn fits(&self) -> impl Iterator<Item = (usize, &Fit)> {
+        let series = self.series.iter().enumerate().filter(|_| self.is_numeric());
+        series.filter_map(|(index, series)| Some((index, series.fit.as_ref()?)))
     }
 
     /// Series, level and point of everything that can be drawn.
@@ -294,30 +319,4 @@ fn figure(point: &Point, axis: &Axis) -> String {
         Some(number) => number.trim_end().to_owned(),
         None => text,
     }
-}
-
-/// Where numbers lie in a plot of `room` pixels: true to scale where that keeps
-/// their labels apart, else true to the scale's logarithm, else evenly.
-fn place_numbers(levels: &[(f64, String)], room: f64) -> Vec<f64> {
-    let widest = levels.iter().map(|(_, label)| width(label, LABEL_SIZE)).fold(0.0, f64::max);
-    // Half of the outermost labels stands beyond their points.
-    let inset = (widest / 2.0).clamp(30.0, MAX_INSET);
-    let needed = |i: usize| {
-        (width(&levels[i].1, LABEL_SIZE) + width(&levels[i + 1].1, LABEL_SIZE)) / 2.0 + 10.0
-    };
-    let scaled = |values: Vec<f64>| -> Option<Vec<f64>> {
-        let (low, high) = (values.first()?, values.last()?);
-        let span = high - low;
-        let placed: Vec<f64> =
-            values.iter().map(|v| inset + (v - low) / span * (room - 2.0 * inset)).collect();
-        let apart = placed.windows(2).enumerate().all(|(i, w)| w[1] - w[0] >= needed(i));
-        (span > 0.0 && apart).then_some(placed)
-    };
-    let values: Vec<f64> = levels.iter().map(|(value, _)| *value).collect();
-    scaled(values.clone())
-        .or_else(|| scaled(values.iter().map(|v| v.ln()).collect()))
-        .unwrap_or_else(|| {
-            let slot = room / levels.len().max(1) as f64;
-            (0..levels.len()).map(|i| (i as f64 + 0.5) * slot).collect()
-        })
 }

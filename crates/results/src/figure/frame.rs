@@ -5,6 +5,7 @@
 //! labels need it, the plot itself never shrinks below a readable size.
 
 use super::axis::Axis;
+use super::fit;
 use super::svg::{Anchor, GREY, INK, PALE, Svg, TextStyle};
 use super::text::{width, wrap};
 
@@ -44,6 +45,10 @@ pub(super) enum Sample {
     Line(usize),
     /// A marker alone.
     Marker(usize),
+    /// A fitted curve with its band, of a series or of all, in grey.
+    Curve { series: Option<usize>, holds: bool },
+    /// The mark at a curve's best, of a series or of all.
+    Best(Option<usize>),
     /// A dashed line in grey.
     Dashes,
     /// No sample: a remark.
@@ -204,7 +209,8 @@ impl Sample {
     fn width(self) -> f64 {
         match self {
             Sample::Box(_) | Sample::Marker(_) => 14.0 + SAMPLE_GAP,
-            Sample::Line(_) | Sample::Dashes => SAMPLE + SAMPLE_GAP,
+            Sample::Line(_) | Sample::Curve { .. } | Sample::Dashes => SAMPLE + SAMPLE_GAP,
+            Sample::Best(_) => 2.0 * fit::DIAMOND + SAMPLE_GAP,
             Sample::None => 0.0,
         }
     }
@@ -220,6 +226,16 @@ impl Sample {
                 svg.marker((x + SAMPLE / 2.0, y), 4.5, series, "");
             }
             Sample::Marker(series) => svg.marker((x + 7.0, y), 5.0, series, ""),
+            Sample::Curve { series, holds } => {
+                let colour = series.map_or(GREY, super::colour);
+                let band = format!("fill=\"{colour}\" fill-opacity=\"0.15\"");
+                svg.rect((x, y - 6.0), (SAMPLE, 12.0), &band, "");
+                svg.polyline(&[(x, y), (x + SAMPLE, y)], colour, fit::stroke(holds));
+            }
+            Sample::Best(series) => {
+                let colour = series.map_or(GREY, super::colour);
+                svg.diamond((x + fit::DIAMOND, y), fit::DIAMOND, colour);
+            }
             Sample::Dashes => svg.line((x, y), (x + SAMPLE, y), &dashes()),
             Sample::None => {}
         }

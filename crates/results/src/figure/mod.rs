@@ -1,7 +1,8 @@
 //! Draws what was found: SVG text, and PNG from it.
 //!
 //! - [`Chart`]: medians with their range over the levels of a factor, as lines
-//!   where the factor is numeric and as grouped bars elsewhere.
+//!   where the factor is numeric and as grouped bars elsewhere; with a [`Fit`],
+//!   a fitted curve through them.
 //! - [`Strip`]: every run in the order of execution, to see drift; and the
 //!   trace of one stream, sample by sample.
 //! - [`png::render`]: pixels of either, with a font of its own.
@@ -12,14 +13,17 @@
 
 mod axis;
 mod chart;
+mod fit;
 mod frame;
 pub mod png;
+mod scale;
 mod strip;
 mod svg;
 mod text;
 mod xlabels;
 
 pub use chart::{Chart, Point, Series, XAxis};
+pub use fit::{CurvePoint, Fit};
 pub use strip::{Mark, Strip};
 
 #[cfg(test)]

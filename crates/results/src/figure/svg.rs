@@ -65,12 +65,24 @@ impl Svg {
     }
 
     pub(super) fn polyline(&mut self, points: &[(f64, f64)], colour: &str, style: &str) {
-        let points: Vec<String> =
-            points.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect();
         self.element(format_args!(
             "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" {style}/>",
-            points.join(" ")
+            joined(points)
         ));
+    }
+
+    /// A closed shape; nothing for less than three points.
+    pub(super) fn polygon(&mut self, points: &[(f64, f64)], style: &str) {
+        if points.len() > 2 {
+            self.element(format_args!("<polygon points=\"{}\" {style}/>", joined(points)));
+        }
+    }
+
+    /// A white diamond with an outline.
+    pub(super) fn diamond(&mut self, (x, y): (f64, f64), radius: f64, colour: &str) {
+        let corners = [(x, y - radius), (x + radius, y), (x, y + radius), (x - radius, y)];
+        let style = format!("fill=\"#FFFFFF\" stroke=\"{colour}\" stroke-width=\"2\"");
+        self.polygon(&corners, &style);
     }
 
     /// A rectangle; `tip` is what a browser shows when pointed at.
@@ -158,6 +170,13 @@ pub(super) fn escape(text: &str) -> String {
 
 fn tip_of(tip: &str) -> String {
     if tip.is_empty() { String::new() } else { format!("<title>{}</title>", escape(tip)) }
+}
+
+/// Points as an attribute.
+fn joined(points: &[(f64, f64)]) -> String {
+    let points: Vec<String> =
+        points.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect();
+    points.join(" ")
 }
 
 /// A coordinate with at most one decimal: a tenth of a pixel can't be seen.

@@ -110,9 +110,25 @@ fn point() -> impl Strategy<Value = Option<Point>> {
     )
 }
 
+/// A curve that may leave the plot, its band even more.
+fn fit() -> impl Strategy<Value = Option<Fit>> {
+    let curve = prop::collection::btree_map(0u32..2_000_000, 0.0..1e9f64, 2..20);
+    prop::option::of((curve, any::<bool>()).prop_map(|(curve, holds)| {
+        let point = |(x, pps): (u32, f64)| CurvePoint {
+            x: f64::from(x),
+            pps,
+            low_pps: 0.5 * pps,
+            high_pps: if holds { 2.0 * pps } else { f64::INFINITY },
+        };
+        let curve: Vec<CurvePoint> = curve.into_iter().map(point).collect();
+        let best = (curve[0].x, curve[0].pps);
+        Fit { curve, best, confidence: 95.0, holds }
+    }))
+}
+
 fn series(levels: usize) -> impl Strategy<Value = Vec<Series>> {
-    let one = (label(), prop::collection::vec(point(), levels));
-    prop::collection::vec(one.prop_map(|(name, points)| Series { name, points }), 1..10)
+    let one = (label(), prop::collection::vec(point(), levels), fit());
+    prop::collection::vec(one.prop_map(|(name, points, fit)| Series { name, points, fit }), 1..10)
 }
 
 proptest! {

@@ -1,20 +1,26 @@
 //! The report's pictures: the graph of all variants, and the runs in their order.
 
 use super::ReportError;
-use super::analysis::{Analysis, VariantResult};
-use crate::figure::{Chart, Point, Series, Strip, XAxis, png};
+use super::analysis::{Analysis, Scaling, ScalingOutcome, VariantResult};
+use crate::figure::{Chart, CurvePoint, Fit, Point, Series, Strip, XAxis, png};
+use crate::stats::Scalability;
 use fwdlab_model::units::FrameSize;
 
 /// Pixels of `graph.png` per unit of the SVG: sharp on screens of twice the
 /// usual density, and about as wide as the archive's pictures.
 const PNG_SCALE: f32 = 2.0;
+/// Points of a fitted curve.
+const CURVE_POINTS: u32 = 97;
 
-/// The graph: one factor on the x axis (the first numeric one, else the first),
-/// a series per combination of the others.
+/// The graph: one factor on the x axis (the first that is swept, else the first
+/// numeric one, else the first), a series per combination of the others, with
+/// the law fitted to it.
 pub(super) fn graph(analysis: &Analysis) -> String {
-    let axis = analysis.factors.iter().position(|factor| factor.numbers.is_some()).unwrap_or(0);
+    let scaling = analysis.scaling.first();
+    let numeric = analysis.factors.iter().position(|factor| factor.numbers.is_some());
+    let axis = scaling.map(|scaling| scaling.factor).or(numeric).unwrap_or(0);
     let Some(factor) = analysis.factors.get(axis) else {
-        let series = vec![series("", analysis.variants.iter())];
+        let series = vec![series("", analysis.variants.iter(), None)];
         let labels = analysis.variants.iter().map(|variant| variant.label.clone()).collect();
         return chart(analysis, "", XAxis::Categories(labels), series).render();
     };
@@ -37,7 +43,7 @@ pub(super) fn graph(analysis: &Analysis) -> String {
         .iter()
         .map(|levels| {
             let members = analysis.variants.iter().filter(|v| others(v, axis) == *levels);
-            series(&name(analysis, axis, levels), members)
+            series(&name(analysis, axis, levels), members, scaling)
         })
         .collect();
     chart(analysis, &factor.name, x, all_series).render()
@@ -79,7 +85,12 @@ fn chart(analysis: &Analysis, x_label: &str, x: XAxis, series: Vec<Series>) -> C
     }
 }
 
-fn series<'a>(name: &str, members: impl Iterator<Item = &'a VariantResult>) -> Series {
+fn series<'a>(
+    name: &str,
+    members: impl Iterator<Item = &'a VariantResult>,
+    scaling: Option<&Scaling>,
+) -> Series {
+    let members: Vec<&VariantResult> = members.collect();
     let point = |variant: &VariantResult| {
         variant.summary.map(|summary| Point {
             median_pps: summary.median,
@@ -87,7 +98,35 @@ fn series<'a>(name: &str, members: impl Iterator<Item = &'a VariantResult>) -> S
             max_pps: summary.max,
         })
     };
-    Series { name: name.to_owned(), points: members.map(point).collect() }
+    let of = |first: &&VariantResult| fit(scaling?, first.index);
+    Series {
+        name: name.to_owned(),
+        fit: members.first().and_then(of),
+        points: members.into_iter().map(point).collect(),
+    }
+}
+
+/// The law of the series that holds `variant`, where there is one.
+fn fit(scaling: &Scaling, variant: usize) -> Option<Fit> {
+    let series = scaling.series.iter().find(|series| series.variants.contains(&variant))?;
+    let ScalingOutcome::Fitted(fitted) = &series.outcome else { return None };
+    let law = &fitted.law;
+    let best = (f64::from(law.best.level), law.best.pps);
+    Some(Fit { curve: curve(law)?, best, confidence: law.confidence, holds: fitted.holds })
+}
+
+/// The law between its smallest and largest level, in steps of equal ratio: fine
+/// enough on a linear and on a logarithmic axis.
+fn curve(law: &Scalability) -> Option<Vec<CurvePoint>> {
+    let (first, last) = (f64::from(*law.levels.first()?), f64::from(*law.levels.last()?));
+    let steps = f64::from(CURVE_POINTS - 1);
+    let point = |i: u32| {
+        // Rounding must not carry the last point beyond the axis.
+        let x = (first * (last / first).powf(f64::from(i) / steps)).clamp(first, last);
+        let (pps, interval) = law.predict(x);
+        CurvePoint { x, pps, low_pps: interval.low, high_pps: interval.high }
+    };
+    Some((0..CURVE_POINTS).map(point).collect())
 }
 
 /// The levels of a variant's factors without the one on the axis.

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 const RESULTS_VERSION: u32 = 1;
 
 /// Each variant's figures, in packets per second, and what was found about the
-/// runs: what `fwdlab show --json` prints. A variant without runs has no values and null for median, min, max.
+/// runs: what `fwdlab show --json` prints. A variant without runs has no values
+/// and null for median, min, max. The rest is as in `results.json`.
 pub fn show_json(analysis: &Analysis) -> Value {
     let variants: Vec<Value> = analysis
         .variants
@@ -30,6 +31,7 @@ pub fn show_json(analysis: &Analysis) -> Value {
         "variants": variants,
         "diagnoses": analysis.diagnoses,
         "steadiness": analysis.steadiness,
+        "scaling": analysis.scaling,
     }))
 }
 

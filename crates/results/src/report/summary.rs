@@ -1,6 +1,6 @@
 //! The analysis for a terminal, also a narrow one.
 
-use super::analysis::{Analysis, Outcome, VariantResult};
+use super::analysis::{Analysis, Outcome, ScalingOutcome, VariantResult};
 use super::format::percent;
 use fwdlab_model::units::format_pps;
 
@@ -52,6 +52,7 @@ pub fn summary_text(analysis: &Analysis, width: usize) -> String {
             text.wrapped(&format!("  beside it: {}", answer.shown.beside), "    ");
         }
     }
+    scaling(&mut text, analysis);
     if !analysis.warnings.is_empty() {
         text.lines.push(String::new());
     }
@@ -68,6 +69,23 @@ pub fn summary_text(analysis: &Analysis, width: usize) -> String {
     }
     text.lines.push(String::new());
     text.lines.join("\n")
+}
+
+fn scaling(text: &mut Text, analysis: &Analysis) {
+    if !analysis.scaling.is_empty() {
+        text.lines.push(String::new());
+    }
+    for sweep in &analysis.scaling {
+        for series in &sweep.series {
+            let outcome = match &series.outcome {
+                ScalingOutcome::Fitted(fitted) => fitted.sentence.clone(),
+                ScalingOutcome::Unanswerable { reason } => format!("no fit: {reason}"),
+            };
+            let of = if series.label.is_empty() { "" } else { ", " };
+            let name = format!("scaling with {}{of}{}", sweep.name, series.label);
+            text.wrapped(&format!("{name}: {outcome}"), "  ");
+        }
+    }
 }
 
 fn variants(text: &mut Text, variants: &[VariantResult]) {

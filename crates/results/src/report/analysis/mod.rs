@@ -11,6 +11,7 @@ mod comparisons;
 mod diagnoses;
 mod figures;
 mod quality;
+mod scaling;
 mod setup;
 
 pub use blocks::MinistatBlock;
@@ -20,6 +21,7 @@ pub use figures::{ComparedFigure, RunResult};
 pub use quality::{
     CalibrationResult, Conservation, CounterCheck, Overhead, RunWarning, Steal, WarningGroup,
 };
+pub use scaling::{FittedLaw, ScaledSeries, Scaling, ScalingOutcome, ShownLaw};
 
 use super::names::pps_files;
 use crate::stats::diagnostics::{RunOrder, run_order};
@@ -71,6 +73,8 @@ pub struct Analysis {
     pub runs: Vec<RunResult>,
     /// Each variant against its baseline.
     pub comparisons: Vec<Compared>,
+    /// How the rate scales over queues, cores, senders or workers.
+    pub scaling: Vec<Scaling>,
     /// ministat's text per comparison.
     pub ministat: Vec<MinistatBlock>,
     /// What sender and receiver reach without a DUT.
@@ -221,6 +225,7 @@ impl Analysis {
             notes,
             factors: plan.factors.iter().map(factor).collect(),
             comparisons: comparisons::compare(contents, &runs),
+            scaling: scaling::scaling(contents, &runs),
             ministat: blocks::ministat_blocks(plan, &variants),
             calibrations: quality::calibrations(contents),
             frame_size: quality::common_frame_size(contents),

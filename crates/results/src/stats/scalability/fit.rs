@@ -207,16 +207,18 @@ impl Data {
             let rows = self.derivatives(divisor, &free)?;
             let products = Symmetric::of_products(&rows);
             let gradient = right_side(&rows, &residuals);
-            // What a full step promises says whether one is worth taking.
-            let promised = dot(&products.solve(&gradient)?, &gradient);
+            // What a full step promises says whether another is worth taking.
+            let full = products.solve(&gradient)?;
+            let promised = dot(&full, &gradient);
             if promised <= CONVERGED * sse + f64::MIN_POSITIVE || sse < 1e-28 {
+                let split = linear.len();
+                let (linear, free) = (moved(&linear, &full[..split]), moved(&free, &full[split..]));
                 return Some(Minimum { linear, free, sse, inverse: products.inverse()? });
             }
             let step = products.damped(damping).solve(&gradient)?;
             let split = linear.len();
-            let moved = |old: &[f64], by: &[f64]| old.iter().zip(by).map(|(a, b)| a + b).collect();
-            let next_linear: Vec<f64> = moved(&linear, &step[..split]);
-            let next_free: Vec<f64> = moved(&free, &step[split..]);
+            let next_linear = moved(&linear, &step[..split]);
+            let next_free = moved(&free, &step[split..]);
             let next = divisor.at(&next_free).map(|d| self.residuals(&next_linear, &d));
             match next {
                 Some(next) if dot(&next, &next) < sse => {
@@ -285,6 +287,10 @@ impl Divisor {
         let divisors: Vec<f64> = each.collect();
         divisors.iter().all(|&d| d.is_finite() && d > 0.0).then_some(divisors)
     }
+}
+
+fn moved(from: &[f64], by: &[f64]) -> Vec<f64> {
+    from.iter().zip(by).map(|(a, b)| a + b).collect()
 }
 
 /// Transposed rows times a vector.

@@ -91,7 +91,7 @@ fn runs_without_blocks_agree_with_scipy() {
     close(interval.high, 4249656.721216014, 1e-6);
     // The peak lies beyond the largest level: nothing is extrapolated.
     assert_eq!(fit.best.level, 8);
-    assert!(fit.sentence().contains("no peak within what was measured (at 9.3 [8.6, 10.1])"));
+    assert!(fit.sentence().contains("no peak within what was measured (at 9.26 [8.63, 10.1])"));
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn the_archives_spike_is_no_such_law() {
     assert_eq!((fit.best.level, fit.fastest_measured.level, fit.holds()), (3, 4, false));
     let sentence = fit.sentence();
     assert!(sentence.starts_with("the law does NOT describe these levels"), "{sentence}");
-    assert!(sentence.contains("fastest measured 4 (2.49 Mpps)"), "{sentence}");
+    assert!(sentence.contains("fastest measured level 4 (2.49 Mpps)"), "{sentence}");
 }
 
 #[test]
@@ -224,8 +224,8 @@ impl Random {
 #[test]
 fn intervals_cover_the_truth_as_often_as_they_say() {
     const FITS: u32 = 400;
-    let (lambda, sigma, kappa) = (1e6, 0.12, 0.012);
-    let peak = ((1.0 - sigma) / kappa as f64).sqrt();
+    let (lambda, sigma, kappa) = (1e6, 0.12, 0.012_f64);
+    let peak = ((1.0 - sigma) / kappa).sqrt();
     let mut random = Random(20240305);
     let (mut sigmas, mut kappas, mut peaks, mut rejected) = (0, 0, 0, 0);
     for _ in 0..FITS {

@@ -18,7 +18,7 @@ impl Scalability {
         if self.holds() {
             let tested = self.lack_of_fit.map_or("untested".to_owned(), |test| test.to_string());
             return format!(
-                "best {rate}, {}; {parameters}; lack of fit {tested}",
+                "best level {rate}, {}; {parameters}; lack of fit {tested}",
                 self.peak_phrase()
             );
         }
@@ -26,7 +26,7 @@ impl Scalability {
         let fastest = self.fastest_measured;
         format!(
             "the law does NOT describe these levels{tested}: a staircase, a plateau or one odd level \
-             isn't its shape; fastest measured {} ({}); smoothed by the law, no forecast: best {rate}, \
+             isn't its shape; fastest measured level {} ({}); smoothed by the law, no forecast: best level {rate}, \
              {}; {parameters}",
             fastest.level,
             format_pps(fastest.pps),
@@ -120,5 +120,9 @@ fn short(value: f64) -> String {
 
 /// A level that need not be whole.
 fn level(value: f64) -> String {
-    if value >= 100.0 { format!("{value:.0}") } else { format!("{value:.1}") }
+    match value {
+        v if v >= 100.0 => format!("{v:.0}"),
+        v if v >= 10.0 => format!("{v:.1}"),
+        v => format!("{v:.2}"),
+    }
 }

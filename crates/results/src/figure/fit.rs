@@ -1,0 +1,122 @@
+//! A curve fitted to a series: the curve, the band of its interval, and a mark
+//! where it promises the most.
+//!
+//! A curve that describes the series takes the place of the line through the
+//! medians; one that does not is dashed, beside that line.
+
+use super::axis::Axis;
+use super::chart::Series;
+use super::frame::{Item, Plot, Sample};
+use super::scale::Scale;
+use super::svg::Svg;
+use fwdlab_model::units::format_pps;
+
+/// A curve fitted to a series.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fit {
+    /// The curve over rising x.
+    pub curve: Vec<CurvePoint>,
+    /// Number with the highest predicted rate, and that rate.
+    pub best: (f64, f64),
+    /// Confidence of the band in percent.
+    pub confidence: f64,
+    /// False when the series doesn't follow the curve.
+    pub holds: bool,
+}
+
+/// A point of a fitted curve with its interval, in packets per second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CurvePoint {
+    /// Number on the x axis.
+    pub x: f64,
+    /// The curve.
+    pub pps: f64,
+    /// Lower edge of the band.
+    pub low_pps: f64,
+    /// Upper edge of the band.
+    pub high_pps: f64,
+}
+
+impl Fit {
+    /// Draws the band, the curve and the mark in a series' colour.
+    pub(super) fn draw(&self, svg: &mut Svg, plot: &Plot, y: &Axis, scale: &Scale, series: usize) {
+        // A band wider than the figure ends at its edges.
+        let at = |x: f64, pps: f64| {
+            let height = plot.y(y, pps).clamp(plot.top, plot.bottom);
+            scale.at(x).map(|x| (plot.left + x, height))
+        };
+        let edge = |of: fn(&CurvePoint) -> f64| -> Vec<(f64, f64)> {
+            self.curve.iter().filter_map(|point| at(point.x, of(point))).collect()
+        };
+        let colour = super::colour(series);
+        let mut band = edge(|point| point.high_pps);
+        band.extend(edge(|point| point.low_pps).into_iter().rev());
+        svg.polygon(&band, &format!("fill=\"{colour}\" fill-opacity=\"0.15\""));
+        svg.polyline(&edge(|point| point.pps), colour, stroke(self.holds));
+        if let Some((x, y)) = at(self.best.0, self.best.1) {
+            let dotted = format!("stroke=\"{colour}\" stroke-dasharray=\"2 3\"");
+            svg.line((x, y), (x, plot.bottom), &dotted);
+            svg.diamond((x, y), DIAMOND, colour);
+        }
+    }
+
+    /// The largest rate of the curve itself.
+    pub(super) fn max_pps(&self) -> f64 {
+        self.curve.iter().map(|p| p.pps).filter(|pps| pps.is_finite()).fold(0.0, f64::max)
+    }
+
+    /// What the legend calls the curve.
+    fn name(&self) -> String {
+        format!("scalability law with {} % band", self.confidence)
+    }
+
+    /// The best in words.
+    fn best_words(&self) -> String {
+        format!("{} ({})", self.best.0, format_pps(self.best.1))
+    }
+}
+
+/// Half the height of the mark at the best: it surrounds the marker of a median.
+pub(super) const DIAMOND: f64 = 9.0;
+
+/// Stroke of a curve.
+pub(super) fn stroke(holds: bool) -> &'static str {
+    if holds { "stroke-width=\"2\"" } else { "stroke-width=\"1.5\" stroke-dasharray=\"6 4\"" }
+}
+
+/// A series' name with what its fit says.
+pub(super) fn named(series: &Series) -> String {
+    match &series.fit {
+        Some(fit) if fit.holds => format!("{}, best {}", series.name, fit.best_words()),
+        Some(_) => format!("{}, dashed: the law does not fit", series.name),
+        None => series.name.clone(),
+    }
+}
+
+/// The legend's items on curves.
+pub(super) fn legend(series: &[Series]) -> Vec<Item> {
+    let item = |label: &str, sample: Sample| Item { label: label.to_owned(), sample };
+    let fits: Vec<&Fit> = series.iter().filter_map(|series| series.fit.as_ref()).collect();
+    match (fits[..].first(), series.len()) {
+        (None, _) => Vec::new(),
+        (Some(fit), 1) if fit.holds => vec![
+            item(&fit.name(), Sample::Curve { series: Some(0), holds: true }),
+            item(&format!("best by the law: {}", fit.best_words()), Sample::Best(Some(0))),
+        ],
+        (Some(fit), 1) => vec![
+            item("medians", Sample::Line(0)),
+            item(
+                &format!("{}: does not fit", fit.name()),
+                Sample::Curve { series: Some(0), holds: false },
+            ),
+            item(&format!("its best, no forecast: {}", fit.best.0), Sample::Best(Some(0))),
+        ],
+        (Some(fit), _) => vec![
+            item(
+                &fit.name(),
+                Sample::Curve { series: None, holds: fits.iter().any(|fit| fit.holds) },
+            ),
+            item("best by the law", Sample::Best(None)),
+        ],
+    }
+}
