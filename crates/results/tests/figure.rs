@@ -2,7 +2,7 @@
 //! writes them anew; `KEEP_PNG=DIR` keeps the pictures to be looked at.
 
 use fwdlab_model::units::FrameSize;
-use fwdlab_results::figure::{Chart, Point, Series, Strip, XAxis, png};
+use fwdlab_results::figure::{Chart, CurvePoint, Fit, Point, Series, Strip, XAxis, png};
 use std::path::Path;
 
 fn point(median_pps: f64, spread: f64) -> Option<Point> {
@@ -89,6 +89,34 @@ fn several_lines_over_powers_of_ten() {
         ],
     );
     check("lines", &chart.render());
+}
+
+/// A curve of the scalability law over 1 to 64 with a band of 4 %.
+fn law(lambda: f64, sigma: f64, kappa: f64, best: f64, holds: bool) -> Option<Fit> {
+    let at = |x: f64| lambda * x / (1.0 + sigma * (x - 1.0) + kappa * x * (x - 1.0));
+    let curve = (0..=90).map(|i| 2f64.powf(f64::from(i) / 15.0)).map(|x| {
+        let pps = at(x);
+        CurvePoint { x, pps, low_pps: 0.96 * pps, high_pps: 1.04 * pps }
+    });
+    Some(Fit { curve: curve.collect(), best: (best, at(best)), confidence: 95.0, holds })
+}
+
+#[test]
+fn fitted_curves_over_powers_of_two() {
+    let mut cores = chart(
+        "Forwarding by number of cores",
+        "cores",
+        numbers(&[1, 2, 4, 8, 16, 32, 64]),
+        vec![
+            series("inet", &[1.0e6, 1.95e6, 3.6e6, 6.4e6, 9.5e6, 11.5e6, 9.7e6], 0.04),
+            series("inet6", &[0.9e6, 1.0e6, 3.4e6, 3.3e6, 6.9e6, 6.8e6, 6.9e6], 0.05),
+            series("stateful", &[0.5e6, 0.8e6, 1.2e6, 1.5e6, 1.7e6, 1.8e6, 1.8e6], 0.03),
+        ],
+    );
+    cores.series[0].fit = law(1.0e6, 0.03, 0.0009, 33.0, true);
+    cores.series[1].fit = law(0.8e6, 0.08, 0.0005, 43.0, false);
+    cores.ceiling_pps = Some(12.0e6);
+    check("fitted", &cores.render());
 }
 
 #[test]
