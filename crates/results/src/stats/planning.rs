@@ -8,8 +8,12 @@
 //! +- 2.2 points and one of 90 % to +- 1.3 (two standard errors), and a smallest
 //! effect to about 2 % of itself.
 //!
-//! For runs with a coefficient of variation of 1 %, at 95 % confidence, an
-//! effect of 2 % is found with a chance of 90 % in PLANNED
+//! For runs with a coefficient of variation of 1 %, at 95 % confidence and a
+//! margin of 2 %, an effect of 2 % is found with a chance of 90 % by 8 blocks;
+//! by 9 at most and 7.2 on average with planned looks; by 14 at most and 8.9 on
+//! average with looks after every block. Effects within the margin are found
+//! less often when stopping early is allowed, because equivalence may be shown
+//! first: 1 % in 20 blocks at most with a chance of 85, 50 and 39 %.
 //!
 //! Left out: scatter that changes during the experiment.
 
@@ -336,10 +340,6 @@ mod tests {
             let there = design(most, mode, 1).outcome(SD, 0.02).unwrap();
             println!("{mode:?}: at most {most}, {there:?}");
             for change in [0.0, 0.01, 0.02, 0.03, 0.05] {
-                println!(
-                    "  {:?}",
-                    design(if mode.is_none() { 20 } else { 50 }, mode, 1).outcome(SD, change)
-                );
                 println!("  {:?}", design(20, mode, 1).outcome(SD, change));
             }
         }

@@ -23,9 +23,6 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 use statrs::function::gamma::ln_gamma;
 use std::f64::consts::{FRAC_PI_2, PI};
 
-/// Nodes of the quadrature over a turn. Twice as many on twice the grid change
-/// bounds by less than 5e-4 of themselves, mostly by less than 1e-4.
-const TURNS: usize = 32;
 /// Increments of probability below this aren't spent at their look: the bound
 /// there is infinite, and the next look spends them.
 const SMALLEST_SPEND: f64 = 1e-13;
@@ -33,16 +30,16 @@ const SMALLEST_SPEND: f64 = 1e-13;
 const NEGLIGIBLE: f64 = 1e-12;
 
 /// Bounds of |t| at looks after `at` blocks (rising, from 2 on) such that the
-/// chance of having crossed one by then is `spent` (rising) under no effect.
+/// chance of having crossed one by then is `spent` (rising) under no effect;
+/// for as many looks as there are chances.
 pub(super) fn bounds(at: &[u32], spent: &[f64]) -> Vec<f64> {
-    bounds_by(at, spent, intervals_for(at), TURNS)
+    bounds_by(at, spent, Grid::for_looks(at))
 }
 
-/// The same on a grid of so many intervals (even) and turns.
-fn bounds_by(at: &[u32], spent: &[f64], intervals: usize, turns: usize) -> Vec<f64> {
-    debug_assert!(at.len() == spent.len() && at.windows(2).all(|pair| pair[0] < pair[1]));
-    let rule = GaussLegendre::of(turns);
-    let mut bounds = Vec::with_capacity(at.len());
+fn bounds_by(at: &[u32], spent: &[f64], grid: Grid) -> Vec<f64> {
+    debug_assert!(spent.len() <= at.len() && at.windows(2).all(|pair| pair[0] < pair[1]));
+    let rule = GaussLegendre::of(grid.turns);
+    let mut bounds = Vec::with_capacity(spent.len());
     let mut paths: Option<Paths> = None;
     let mut spent_before = 0.0;
     for (look, (&blocks, &spent)) in at.iter().zip(spent).enumerate() {
@@ -68,14 +65,36 @@ fn bounds_by(at: &[u32], spent: &[f64], intervals: usize, turns: usize) -> Vec<f
         if !never {
             spent_before = spent;
         }
-        if look + 1 < at.len() {
+        if look + 1 < spent.len() {
             paths = Some(match paths {
-                None => Paths::starting(blocks, angle, intervals),
+                None => Paths::starting(blocks, angle, grid.intervals),
                 Some(paths) => paths.past_look(angle, &rule),
             });
         }
     }
     bounds
+}
+
+/// How finely integrals are summed.
+#[derive(Clone, Copy)]
+struct Grid {
+    /// Intervals between angles; even.
+    intervals: usize,
+    /// Nodes of the quadrature over a turn.
+    turns: usize,
+}
+
+impl Grid {
+    /// A block moves the angle by about 1/n where the grid spans 7 / sqrt(n),
+    /// so that the intervals needed grow with sqrt(n). Few blocks have looks
+    /// right after one another, whose chances of crossing have corners. Twice
+    /// as fine changes bounds by less than 1e-4 of themselves, but where next
+    /// to nothing is spent by less than 1e-3.
+    fn for_looks(at: &[u32]) -> Grid {
+        let most = f64::from(at.last().copied().unwrap_or(2));
+        let half = (12.0 * most.sqrt()).max(3000.0 / most).max(150.0).ceil();
+        Grid { intervals: 2 * half as usize, turns: (1000.0 / most).max(32.0) as usize }
+    }
 }
 
 /// The paths that haven't crossed a bound yet, as masses on an even grid of
@@ -311,13 +330,6 @@ fn ln_integral_of_cosine(power: f64) -> f64 {
     0.5 * PI.ln() + ln_gamma(0.5 * (power + 1.0)) - ln_gamma(0.5 * power + 1.0)
 }
 
-/// Intervals of the grid: a block moves the angle by about 1/n, the grid spans
-/// about 7 / sqrt(n), so that their number grows with sqrt(n). Even.
-fn intervals_for(at: &[u32]) -> usize {
-    let most = at.last().copied().unwrap_or(0);
-    2 * (12.0 * f64::from(most).sqrt()).ceil().max(150.0) as usize
-}
-
 /// Nodes and weights on [-1, 1] (Newton's method on Legendre's polynomial).
 struct GaussLegendre(Vec<(f64, f64)>);
 
@@ -356,7 +368,9 @@ mod tests {
             ([8, 9, 20], [1e-7, 2e-5, 0.002]),
         ] {
             let ours = bounds(&at, &spent);
-            let finer = bounds_by(&at, &spent, 2 * intervals_for(&at), 2 * TURNS);
+            let Grid { intervals, turns } = Grid::for_looks(&at);
+            let grid = Grid { intervals: 2 * intervals, turns: 2 * turns };
+            let finer = bounds_by(&at, &spent, grid);
             for (ours, finer) in ours.iter().zip(&finer) {
                 assert!((ours / finer - 1.0).abs() < 1e-3, "{at:?}: {ours} is not {finer}");
             }
@@ -365,7 +379,7 @@ mod tests {
 
     #[test]
     fn no_path_is_lost_between_looks() {
-        let rule = GaussLegendre::of(TURNS);
+        let rule = GaussLegendre::of(32);
         let bound = angle_of_tail(0.01, 4);
         let mut paths = Paths::starting(4, bound, 300);
         let total = |paths: &Paths| paths.masses.iter().sum::<f64>();
