@@ -252,7 +252,7 @@ mod tests {
         let mut numbers = NormalNumbers::seeded(3);
         for mode in [Mode::Planned, Mode::Open] {
             let rule = rule(mode, 10, 1);
-            for _ in 0..8 {
+            for _ in 0..4 {
                 let log_ratios: Vec<f64> =
                     (0..10).map(|_| 0.012 + 0.015 * numbers.next()).collect();
                 let judged = rule.judge(&log_ratios).unwrap();

@@ -42,8 +42,8 @@ fn bounds_by(at: &[u32], spent: &[f64], grid: Grid) -> Vec<f64> {
     let mut bounds = Vec::with_capacity(spent.len());
     let mut paths: Option<Paths> = None;
     let mut spent_before = 0.0;
-    for (look, (&blocks, &spent)) in at.iter().zip(spent).enumerate() {
-        let increment = spent - spent_before;
+    for (look, (&blocks, &by_now)) in at.iter().zip(spent).enumerate() {
+        let increment = by_now - spent_before;
         let never = increment < SMALLEST_SPEND;
         // The bound lies between those that would spend everything here and
         // only the increment, as if there were no looks before.
@@ -57,13 +57,13 @@ fn bounds_by(at: &[u32], spent: &[f64], grid: Grid) -> Vec<f64> {
                 if never {
                     FRAC_PI_2
                 } else {
-                    paths.bound_for(increment, angle_of_tail(spent, blocks), narrowest)
+                    paths.bound_for(increment, angle_of_tail(by_now, blocks), narrowest)
                 }
             }
         };
         bounds.push(if never { f64::INFINITY } else { t_of_angle(angle, blocks) });
         if !never {
-            spent_before = spent;
+            spent_before = by_now;
         }
         if look + 1 < spent.len() {
             paths = Some(match paths {
