@@ -10,7 +10,9 @@ use crate::terminal::{self, duration};
 use crate::verdict::{self, FailOn};
 use anyhow::Result;
 use fwdlab_model::Plan;
+use fwdlab_results::report::analysis::Stopping;
 use fwdlab_results::report::{self, Analysis};
+use fwdlab_results::store::Store;
 use std::path::{Path, PathBuf};
 
 /// Carry out an experiment and write its report.
@@ -68,15 +70,16 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     said.into_iter().for_each(|said| arguments.say(&said));
     store.adopt_plan(&plan, &text)?;
     let missing = store.missing_runs(&plan)?;
-    arguments.say(&introduction(&plan, missing.len()));
-    if !missing.is_empty() {
+    let stopping = Analysis::stopping_of(&store)?;
+    arguments.say(&introduction(&plan, missing.len(), stopping.as_ref()));
+    if !missing.is_empty() && !stopping.is_some_and(|stopping| stopping.done) {
         let session = Session {
             plan: &plan,
             calibrates: !arguments.no_calibration,
             quiet: arguments.quiet,
             resume: arguments.command_line(),
         };
-        session.measure(&mut store, &missing, &|_| Ok(false))?;
+        session.measure(&mut store, &missing, &is_decided)?;
     }
     let analysis = if arguments.no_report {
         Analysis::of_store(&store)?
@@ -87,14 +90,23 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     Ok(exit(&analysis, arguments.fail_on))
 }
 
-fn introduction(plan: &Plan, missing: usize) -> String {
+/// True when the plan's stopping rule needs no more runs.
+fn is_decided(store: &Store) -> Result<bool> {
+    Ok(Analysis::stopping_of(store)?.is_some_and(|stopping| stopping.done))
+}
+
+fn introduction(plan: &Plan, missing: usize, stopping: Option<&Stopping>) -> String {
     let (name, title, runs) = (&plan.name, &plan.title, plan.runs.len());
+    if let Some(stopping) = stopping.filter(|stopping| stopping.done && stopping.blocks > 0) {
+        return format!("{name}: {title}\n{}", stopping.sentence);
+    }
     let run_ns = plan.estimate(overhead_guess_ns(plan)).run_ns;
     let time = match run_ns.saturating_mul(missing as u64) {
         0 => String::new(),
         ns => format!(", about {}", duration(ns)),
     };
     let left = match runs - missing {
+        0 if stopping.is_some() => format!("at most {runs} runs{time}"),
         0 => format!("{runs} runs{time}"),
         stored if missing == 0 => format!("all of its {stored} runs are stored already"),
         stored => format!("{stored} of {runs} runs are stored already, {missing} are left{time}"),

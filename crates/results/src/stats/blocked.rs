@@ -206,7 +206,8 @@ fn by_exact_test(test: &Randomisation, by_t: Comparison, criteria: Criteria) -> 
     Comparison { beside, ..by_t }
 }
 
-fn robust_of_blocks(blocks: &[BlockLogs], confidence: f64) -> Option<Estimate> {
+/// The robust secondary of blocks: by their log ratios.
+pub(crate) fn robust_of_blocks(blocks: &[BlockLogs], confidence: f64) -> Option<Estimate> {
     let differences: Vec<f64> =
         blocks.iter().map(|block| mean(&block.b) - mean(&block.a)).collect();
     rank::signed_rank(&differences, confidence)

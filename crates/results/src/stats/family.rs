@@ -4,6 +4,7 @@
 //! beside every adjusted p-value.
 
 use super::comparison::Comparison;
+use fwdlab_model::plan::Adjust;
 use serde::Serialize;
 use std::fmt;
 
@@ -17,6 +18,15 @@ pub enum Adjustment {
     /// The expected share of false ones among the differences found: for
     /// dashboards, where many are looked at and some may be wrong.
     BenjaminiHochberg,
+}
+
+impl From<Adjust> for Adjustment {
+    fn from(asked: Adjust) -> Adjustment {
+        match asked {
+            Adjust::Holm => Adjustment::Holm,
+            Adjust::BenjaminiHochberg => Adjustment::BenjaminiHochberg,
+        }
+    }
 }
 
 impl Adjustment {

@@ -74,10 +74,8 @@ pub struct Design {
     pub blocks: u32,
     /// Rule that may stop it early; none for a test after the last block.
     pub stopping: Option<Mode>,
-    /// What is asked.
+    /// What is asked; comparisons asked together share the level (Bonferroni).
     pub criteria: Criteria,
-    /// Comparisons asked together, which share the level (Bonferroni).
-    pub family: usize,
 }
 
 /// What comes of a design for one true change.
@@ -193,7 +191,7 @@ impl Design {
 
     /// Confidence of one comparison of the family, in percent.
     fn confidence(&self) -> f64 {
-        100.0 - (100.0 - self.criteria.confidence) / self.family.max(1) as f64
+        100.0 - (100.0 - self.criteria.confidence) / self.criteria.family.max(1) as f64
     }
 
     fn df(&self) -> Option<f64> {
@@ -208,7 +206,7 @@ impl Design {
     fn rule(&self) -> Option<Option<Rule>> {
         match self.stopping {
             None => Some(None),
-            Some(mode) => Rule::new(mode, self.blocks, self.criteria, self.family).ok().map(Some),
+            Some(mode) => Rule::new(mode, self.blocks, self.criteria).ok().map(Some),
         }
     }
 }
@@ -241,7 +239,7 @@ mod tests {
     const SD: f64 = 0.01 * std::f64::consts::SQRT_2;
 
     fn design(blocks: u32, stopping: Option<Mode>, family: usize) -> Design {
-        Design { blocks, stopping, criteria: Criteria::default(), family }
+        Design { blocks, stopping, criteria: Criteria { family, ..Criteria::default() } }
     }
 
     #[test]

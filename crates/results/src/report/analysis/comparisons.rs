@@ -4,12 +4,14 @@ use super::figures::RunResult;
 use crate::report::format;
 use crate::stats::alternation::{Slice, compare_alternation, slices_of};
 use crate::stats::comparison::Layout;
+use crate::stats::sequential::{Mode, compare_sequentially};
 use crate::stats::{
     Adjustment, BlockedRun, Comparison, Criteria, Unanswerable, Verdict, adjust_family,
     compare_blocked,
 };
 use crate::store::Contents;
 use fwdlab_model::Plan;
+use fwdlab_model::plan::Stop;
 use serde::Serialize;
 
 /// A variant compared with its baseline.
@@ -83,27 +85,27 @@ pub struct Shown {
 /// Compares every variant that has a baseline.
 pub(super) fn compare(contents: &Contents, runs: &[RunResult]) -> Vec<Compared> {
     let plan = &contents.plan;
-    let pairs: Vec<(usize, usize)> = (0..plan.variants.len())
-        .filter_map(|variant| Some((variant, plan.baseline_of(variant)?)))
-        .collect();
-    let criteria = Criteria {
-        confidence: plan.compare.confidence,
-        margin: plan.compare.margin,
-        family: pairs.len(),
-    };
+    let pairs = pairs(plan);
+    let criteria = criteria(plan);
     let alternates = plan.design.alternate_ns.is_some();
     let mut outcomes: Vec<Result<Comparison, Unanswerable>> = pairs
         .iter()
         .map(|&(variant, baseline)| {
-            if alternates {
-                let streams = streams(contents, baseline, variant);
-                compare_alternation(&streams, baseline, variant, criteria)
-            } else {
-                compare_blocked(&of(runs, baseline), &of(runs, variant), criteria)
+            let (a, b) = (of(runs, baseline), of(runs, variant));
+            match plan.design.stop {
+                _ if alternates => {
+                    let streams = streams(contents, baseline, variant);
+                    compare_alternation(&streams, baseline, variant, criteria)
+                }
+                Some(stop) => {
+                    compare_sequentially(&a, &b, mode(stop), plan.design.blocks, criteria)
+                        .map(|(comparison, _)| comparison)
+                }
+                None => compare_blocked(&a, &b, criteria),
             }
         })
         .collect();
-    adjust(&mut outcomes);
+    adjust(&mut outcomes, plan.compare.adjust.into());
     pairs
         .into_iter()
         .zip(outcomes)
@@ -111,7 +113,32 @@ pub(super) fn compare(contents: &Contents, runs: &[RunResult]) -> Vec<Compared> 
         .collect()
 }
 
-fn of(runs: &[RunResult], variant: usize) -> Vec<BlockedRun> {
+/// What the plan asks of each comparison.
+pub(super) fn criteria(plan: &Plan) -> Criteria {
+    Criteria {
+        confidence: plan.compare.confidence,
+        margin: plan.compare.margin,
+        family: pairs(plan).len(),
+    }
+}
+
+/// Every variant that has a baseline, and the baseline.
+pub(super) fn pairs(plan: &Plan) -> Vec<(usize, usize)> {
+    (0..plan.variants.len())
+        .filter_map(|variant| Some((variant, plan.baseline_of(variant)?)))
+        .collect()
+}
+
+/// The rule of statistics that a plan's rule names.
+pub(super) fn mode(stop: Stop) -> Mode {
+    match stop {
+        Stop::Planned => Mode::Planned,
+        Stop::Open => Mode::Open,
+    }
+}
+
+/// The figures of one variant.
+pub(super) fn of(runs: &[RunResult], variant: usize) -> Vec<BlockedRun> {
     runs.iter()
         .filter(|run| run.variant == variant)
         .filter_map(|run| Some(BlockedRun { block: run.block, pps: run.value_pps? }))
@@ -130,9 +157,9 @@ fn streams(contents: &Contents, baseline: usize, candidate: usize) -> Vec<Vec<Sl
 
 /// Adjusts the comparisons that have an answer: what was asked in one
 /// experiment is one family.
-fn adjust(outcomes: &mut [Result<Comparison, Unanswerable>]) {
+fn adjust(outcomes: &mut [Result<Comparison, Unanswerable>], adjustment: Adjustment) {
     let mut family: Vec<Comparison> = outcomes.iter().flatten().cloned().collect();
-    adjust_family(&mut family, Adjustment::Holm);
+    adjust_family(&mut family, adjustment);
     for (slot, adjusted) in outcomes.iter_mut().flatten().zip(family) {
         *slot = adjusted;
     }

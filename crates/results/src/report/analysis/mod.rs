@@ -13,6 +13,7 @@ mod figures;
 mod quality;
 mod scaling;
 mod setup;
+mod stopping;
 
 pub use blocks::MinistatBlock;
 pub use comparisons::{Answer, Compared, Outcome, Shown};
@@ -22,6 +23,7 @@ pub use quality::{
     CalibrationResult, Conservation, CounterCheck, Overhead, RunWarning, Steal, WarningGroup,
 };
 pub use scaling::{FittedLaw, ScaledSeries, Scaling, ScalingOutcome, ShownLaw};
+pub use stopping::Stopping;
 
 use super::names::pps_files;
 use crate::stats::diagnostics::{RunOrder, run_order};
@@ -60,6 +62,8 @@ pub struct Analysis {
     pub margin: f64,
     /// How p-values were adjusted for the number of comparisons.
     pub adjustment: String,
+    /// How far an experiment with a stopping rule has come; none without a rule.
+    pub stopping: Option<Stopping>,
     /// The set-up, one line each.
     pub setup: Vec<String>,
     /// Remarks on the whole: incomplete, changed surroundings, the planner's notes.
@@ -206,7 +210,8 @@ impl Analysis {
         let figure = ComparedFigure::of(plan, &testbed.kind);
         let (runs, figure_notes) = figures::run_results(contents, figure);
         let variants = variants(contents, &runs);
-        let mut notes = notes(contents);
+        let stopping = stopping::stopping(plan, &runs);
+        let mut notes = notes(contents, stopping.as_ref());
         notes.extend(figure_notes);
         Analysis {
             name: plan.name.clone(),
@@ -220,7 +225,8 @@ impl Analysis {
             figure,
             confidence: plan.compare.confidence,
             margin: plan.compare.margin,
-            adjustment: Adjustment::Holm.to_string(),
+            adjustment: Adjustment::from(plan.compare.adjust).to_string(),
+            stopping,
             setup: setup::lines(contents, &testbed),
             notes,
             factors: plan.factors.iter().map(factor).collect(),
@@ -243,6 +249,18 @@ impl Analysis {
             variants,
             runs,
         }
+    }
+
+    /// How far the experiment in `store` has come under its stopping rule, and
+    /// nothing else; none for a plan without a rule.
+    ///
+    /// # Errors
+    /// When the store holds no plan or can't be read.
+    pub fn stopping_of(store: &Store) -> Result<Option<Stopping>, StoreError> {
+        let contents = store.contents()?;
+        let figure = ComparedFigure::of(&contents.plan, &testbed(&contents).kind);
+        let (runs, _) = figures::run_results(&contents, figure);
+        Ok(stopping::stopping(&contents.plan, &runs))
     }
 
     /// True when a number of it can't be trusted.
@@ -346,10 +364,11 @@ fn invocations(contents: &Contents) -> Vec<InvocationResult> {
         .collect()
 }
 
-fn notes(contents: &Contents) -> Vec<String> {
+fn notes(contents: &Contents, stopping: Option<&Stopping>) -> Vec<String> {
     let mut notes = contents.plan.notes.clone();
     let (recorded, planned) = (contents.runs.len(), contents.plan.runs.len());
-    if recorded < planned {
+    notes.extend(stopping.map(|stopping| stopping.sentence.clone()));
+    if recorded < planned && !stopping.is_some_and(|stopping| stopping.done) {
         notes.push(format!(
             "incomplete: {recorded} of {planned} runs are recorded; run it again, it goes on where it \
              stopped"

@@ -165,8 +165,8 @@ fn design(contents: &Contents) -> String {
             design.seed
         ),
         None => format!(
-            "{} randomised complete blocks, one trial of {} after {} of warm-up per run, seed {}",
-            design.blocks,
+            "randomised complete blocks: {}, one trial of {} after {} of warm-up per run, seed {}",
+            design.extent(),
             seconds(trial.duration_ns),
             seconds(trial.warmup_ns),
             design.seed

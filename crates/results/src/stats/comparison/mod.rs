@@ -135,6 +135,22 @@ pub enum Method {
     Welch,
     /// Paired slices of streams.
     Alternation,
+    /// A planned look of a group-sequential experiment.
+    PlannedLooks {
+        /// Looks so far.
+        look: u32,
+        /// Looks planned.
+        of: u32,
+        /// Comparisons that share the level, and so the interval.
+        shared: usize,
+    },
+    /// An e-process with a look after every block.
+    OpenEnded {
+        /// Looks so far.
+        looks: u32,
+        /// Comparisons that share the level, and so the interval.
+        shared: usize,
+    },
     /// Hodges and Lehmann's estimate, signed-rank interval.
     SignedRank,
     /// Hodges and Lehmann's estimate, rank-sum interval.

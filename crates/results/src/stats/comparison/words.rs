@@ -107,9 +107,24 @@ impl fmt::Display for Method {
             Method::BlockedT => f.write_str("blocked t on log rates"),
             Method::Welch => f.write_str("Welch's t on log rates"),
             Method::Alternation => f.write_str("alternation"),
+            Method::PlannedLooks { look, of, shared } => {
+                write!(f, "planned looks ({look} of {of})")?;
+                share(f, *shared)
+            }
+            Method::OpenEnded { looks, shared } => {
+                write!(f, "open-ended e-process ({looks} looks)")?;
+                share(f, *shared)
+            }
             Method::SignedRank => f.write_str("Hodges-Lehmann (signed rank)"),
             Method::RankSum => f.write_str("Hodges-Lehmann (rank sum)"),
         }
+    }
+}
+
+fn share(f: &mut fmt::Formatter<'_>, comparisons: usize) -> fmt::Result {
+    match comparisons {
+        0 | 1 => Ok(()),
+        many => write!(f, ", interval valid for {many} comparisons together"),
     }
 }
 

@@ -16,11 +16,13 @@
 //! Left out: giving up because a difference has become unlikely. Experiments
 //! without effect end by equivalence.
 
+mod compare;
 pub mod open;
 pub mod planned;
 mod rule;
 mod student;
 
+pub use compare::{compare_sequentially, next_look_after};
 pub use rule::Rule;
 
 use super::summary::{Interval, mean, variance};

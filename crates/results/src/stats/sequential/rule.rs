@@ -26,13 +26,8 @@ impl Rule {
     ///
     /// # Errors
     /// Fewer than two blocks, or criteria out of range.
-    pub fn new(
-        mode: Mode,
-        max_blocks: u32,
-        criteria: Criteria,
-        family: usize,
-    ) -> Result<Rule, Unanswerable> {
-        let Criteria { confidence, margin, .. } = criteria;
+    pub fn new(mode: Mode, max_blocks: u32, criteria: Criteria) -> Result<Rule, Unanswerable> {
+        let Criteria { confidence, margin, family } = criteria;
         if max_blocks < 2 {
             return Err(Unanswerable::TooFew {
                 what: "blocks",
@@ -53,6 +48,12 @@ impl Rule {
                 .ok_or(refused)?,
         };
         Ok(Rule { mode, looks, alpha, margin: margin.ln_1p(), bounds, equivalence_bounds })
+    }
+
+    /// The bound of |t| at a planned look, counted from 1; infinite in the open mode.
+    pub(super) fn bound_at(&self, look: u32) -> f64 {
+        let index = (look as usize).wrapping_sub(1);
+        self.bounds.get(index).copied().unwrap_or(f64::INFINITY)
     }
 
     /// The next number of blocks, above `blocks`, at which there is a look;
@@ -123,10 +124,7 @@ impl Rule {
 
     /// Draws blocks until one decides: how, and after how many. For
     /// simulations, which need neither intervals nor p-values.
-    pub(in crate::stats) fn play(
-        &self,
-        mut next_log_ratio: impl FnMut() -> f64,
-    ) -> (Decision, u32) {
+    pub fn play(&self, mut next_log_ratio: impl FnMut() -> f64) -> (Decision, u32) {
         let max_blocks = self.looks.max_blocks();
         let mut stand = Stand::default();
         let mut log_ratios = Vec::with_capacity(max_blocks as usize);
@@ -174,7 +172,7 @@ mod tests {
     use super::*;
 
     fn rule(mode: Mode, max_blocks: u32, family: usize) -> Rule {
-        Rule::new(mode, max_blocks, Criteria::default(), family).unwrap()
+        Rule::new(mode, max_blocks, Criteria { family, ..Criteria::default() }).unwrap()
     }
 
     /// Log ratios around `effect` with a standard deviation of `sd`.
@@ -285,7 +283,7 @@ mod tests {
         // 3.5 standard errors of 4000 experiments.
         let criteria = Criteria { margin: 0.02, ..Criteria::default() };
         for mode in [Mode::Planned, Mode::Open] {
-            let rule = Rule::new(mode, 20, criteria, 1).unwrap();
+            let rule = Rule::new(mode, 20, criteria).unwrap();
             let mut numbers = NormalNumbers::seeded(8);
             let mut draw = || 0.02f64.ln_1p() + 0.014 * numbers.next();
             let claims =
@@ -323,9 +321,9 @@ mod tests {
         let refused = rule(Mode::Open, 8, 1).judge(&[0.1, f64::INFINITY]);
         assert!(matches!(refused, Err(Unanswerable::NotPositive { .. })));
         let criteria = Criteria { confidence: 40.0, ..Criteria::default() };
-        let refused = Rule::new(Mode::Open, 8, criteria, 1);
+        let refused = Rule::new(Mode::Open, 8, criteria);
         assert!(matches!(refused, Err(Unanswerable::Criteria { .. })));
-        let refused = Rule::new(Mode::Planned, 1, Criteria::default(), 1);
+        let refused = Rule::new(Mode::Planned, 1, Criteria::default());
         assert!(matches!(refused, Err(Unanswerable::TooFew { .. })));
     }
 }
