@@ -17,6 +17,8 @@ use fwdlab_results::report::Analysis;
 use fwdlab_results::report::analysis::RunResult;
 use fwdlab_results::stats::binomial::Rate;
 use fwdlab_results::stats::blocked::common_blocks;
+use fwdlab_results::stats::planning::Design;
+use fwdlab_results::stats::power::MDE_POWER;
 use fwdlab_results::stats::summary::{Summary, median};
 use fwdlab_results::stats::{BlockedRun, Comparison, Criteria, Verdict, compare_blocked};
 use serde::Serialize;
@@ -133,7 +135,7 @@ fn of(runs: &[&RunResult], variant: usize) -> Vec<BlockedRun> {
         .collect()
 }
 
-fn design() -> String {
+fn layout() -> String {
     format!("{BLOCKS} blocks of 1 + 1")
 }
 
@@ -147,7 +149,7 @@ fn false_differences(experiments: &[Vec<&RunResult>]) -> Measured {
         }
     }
     let bar = (rate.of >= ENOUGH).then_some(Bar::UpperLimitAtMost(0.12));
-    Measured::new("false difference", design(), "this machine".to_owned(), rate).against(bar)
+    Measured::new("false difference", layout(), "this machine".to_owned(), rate).against(bar)
 }
 
 fn power(plan: &Plan, experiments: &[Vec<&RunResult>], variant: usize) -> Measured {
@@ -158,7 +160,7 @@ fn power(plan: &Plan, experiments: &[Vec<&RunResult>], variant: usize) -> Measur
         rate.hits += u64::from(found.verdict() == Verdict::Worse);
     }
     let question = format!("finds {}", plan.variants[variant].label);
-    Measured::new(&question, design(), "this machine".to_owned(), rate)
+    Measured::new(&question, layout(), "this machine".to_owned(), rate)
 }
 
 /// Median over experiments of the standard deviation of a block's log ratio of
@@ -191,21 +193,13 @@ fn seconds_per_run(runs: &[RunResult]) -> Option<f64> {
 
 /// Blocks and time that find each of [`CHANGES`] with the power of every MDE.
 fn times(scatter: f64, seconds_per_run: Option<f64>) -> Vec<Detection> {
+    let design = Design { blocks: BLOCKS, stopping: None, criteria: Criteria::default() };
     CHANGES
         .into_iter()
         .filter_map(|change| {
-            let blocks = blocks_that_find(change, scatter)?;
+            let blocks = design.blocks_for_change(scatter, change, MDE_POWER)?;
             let seconds = seconds_per_run.map(|seconds| seconds * f64::from(2 * blocks));
             Some(Detection { change, blocks, seconds })
         })
         .collect()
-}
-
-fn blocks_that_find(change: f64, scatter: f64) -> Option<u32> {
-    use fwdlab_results::stats::power::{MDE_POWER, detectable_multiple};
-    (3..10_000).find(|&blocks| {
-        let n = f64::from(blocks);
-        detectable_multiple(95.0, n - 1.0, MDE_POWER)
-            .is_some_and(|multiple| multiple * scatter / n.sqrt() <= change.ln_1p())
-    })
 }

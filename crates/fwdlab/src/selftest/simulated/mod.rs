@@ -1,0 +1,235 @@
+//! Error rates on simulated runs: the law and the truth are known.
+//!
+//! The runs come from the law of the simulated testbed, one start after the
+//! other; no packets are simulated, because an error rate needs tens of
+//! thousands of experiments. Every experiment has a seed of its own, so that
+//! the rates are the same on every machine, whatever the number of threads.
+
+mod law;
+mod runs;
+
+use super::{Bar, Measured};
+use fwdlab_results::stats::binomial::Rate;
+use fwdlab_results::stats::sequential::{Decision, Mode, Rule};
+use fwdlab_results::stats::{Comparison, Criteria, Verdict};
+use law::{Design, Noise, QUIET, Tails};
+use runs::Runs;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+fn is_difference(comparison: &Comparison) -> bool {
+    matches!(comparison.verdict(), Verdict::Better | Verdict::Worse)
+}
+
+/// Counts over `experiments` seeds, on all CPUs. The seeds of different rows
+/// differ by `row`.
+fn count(row: u64, experiments: u64, happens: &(dyn Fn(u64) -> bool + Sync)) -> Rate {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+    let hits = std::thread::scope(|scope| {
+        let parts: Vec<_> = (0..threads)
+            .map(|part| {
+                scope.spawn(move || {
+                    (part..experiments)
+                        .step_by(threads as usize)
+                        .filter(|experiment| happens((row << 32) | experiment))
+                        .count() as u64
+                })
+            })
+            .collect();
+        // A panic of a part is a bug; it goes on here.
+        parts
+            .into_iter()
+            .map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .sum()
+    });
+    Rate { hits, of: experiments }
+}
+
+/// Everything that is promised of simulated runs, measured; `told` hears of each
+/// row before it is counted.
+pub(crate) fn measure(experiments: u64, told: &mut dyn FnMut(&str)) -> Vec<Measured> {
+    let mut table = Table { experiments, rows: Vec::new(), told };
+    for noise in Noise::all() {
+        table.false_differences(noise);
+    }
+    for noise in
+        [QUIET, Noise { tails: Tails::T3, ..QUIET }, Noise { contamination: 0.05, ..QUIET }]
+    {
+        table.coverage(noise);
+    }
+    table.power();
+    table.equivalence();
+    table.families();
+    table.stopping();
+    table.rows
+}
+
+struct Table<'a> {
+    experiments: u64,
+    rows: Vec<Measured>,
+    told: &'a mut dyn FnMut(&str),
+}
+
+/// Upper limit that a rate of 5 % must stay below to be called kept.
+const SIZE: Bar = Bar::UpperLimitAtMost(0.062);
+
+impl Table<'_> {
+    fn add(
+        &mut self,
+        question: &str,
+        design: Design,
+        noise: Noise,
+        bar: Option<Bar>,
+        happens: &(dyn Fn(&mut Runs) -> bool + Sync),
+    ) -> &mut Measured {
+        (self.told)(&format!("{question}: {}, {}", design.name(), noise.name()));
+        let row = self.rows.len() as u64;
+        let rate = count(row, self.experiments, &|seed| happens(&mut Runs::new(noise, seed)));
+        let measured = Measured::new(question, design.name(), noise.name(), rate).against(bar);
+        self.rows.push(measured);
+        let last = self.rows.len() - 1;
+        &mut self.rows[last]
+    }
+
+    fn false_differences(&mut self, noise: Noise) {
+        let designs = [
+            Design::Pairs(6),
+            Design::Pairs(10),
+            Design::Pairs(20),
+            Design::Fours(5),
+            Design::Lists(10),
+            Design::Streams { streams: 5, slices: 24 },
+        ];
+        for design in designs {
+            let finds = |runs: &mut Runs| {
+                runs.compare(design, 1.0, Criteria::default()).is_some_and(|c| is_difference(&c))
+            };
+            // So many show the classic practice well enough.
+            let experiments = self.experiments.min(4000);
+            let classic = |seed| Runs::new(noise, seed).classic_finds(design.runs(), 1.0);
+            let classic = count(self.rows.len() as u64, experiments, &classic);
+            let row = self.add("false difference", design, noise, Some(SIZE), &finds);
+            if !matches!(design, Design::Streams { .. }) {
+                row.classic = Some(classic.share());
+            }
+        }
+    }
+
+    /// Does the 95 % interval hold a true loss of 3 %.
+    fn coverage(&mut self, noise: Noise) {
+        let truth = 0.97;
+        for design in [Design::Pairs(6), Design::Pairs(10), Design::Pairs(20), Design::Lists(10)] {
+            let covers = |runs: &mut Runs| {
+                runs.compare(design, truth, Criteria::default())
+                    .is_some_and(|c| c.low <= truth && truth <= c.high)
+            };
+            self.add("coverage of 95 %", design, noise, Some(Bar::Within(0.935, 0.965)), &covers);
+        }
+    }
+
+    fn power(&mut self) {
+        let asked = [
+            (0.98, Design::Pairs(8), Some(Bar::AtLeast(0.9))),
+            (0.97, Design::Pairs(6), Some(Bar::AtLeast(0.9))),
+            (0.99, Design::Pairs(23), Some(Bar::AtLeast(0.9))),
+            (0.98, Design::Pairs(5), None),
+        ];
+        for (truth, design, bar) in asked {
+            let finds = |runs: &mut Runs| {
+                runs.compare(design, truth, Criteria::default())
+                    .is_some_and(|c| c.verdict() == Verdict::Worse)
+            };
+            let question = format!("finds a loss of {:.0} %", 100.0 * (1.0 - truth));
+            let classic = |seed| Runs::new(QUIET, seed).classic_finds(design.runs(), truth);
+            let classic = count(self.rows.len() as u64, self.experiments, &classic);
+            self.add(&question, design, QUIET, bar, &finds).classic = Some(classic.share());
+        }
+    }
+
+    fn equivalence(&mut self) {
+        for (design, margin) in [
+            (Design::Lists(20), 0.01),
+            (Design::Fours(10), 0.01),
+            (Design::Pairs(20), 0.01),
+            (Design::Pairs(10), 0.02),
+        ] {
+            let criteria = Criteria { margin, ..Criteria::default() };
+            let equivalent = |runs: &mut Runs, truth: f64| {
+                runs.compare(design, truth, criteria).is_some_and(|c| c.is_within_margin())
+            };
+            let percent = 100.0 * margin;
+            let question = format!("equivalent within {percent} %, though at the margin");
+            let at_margin = 1.0 + margin;
+            self.add(&question, design, QUIET, Some(Bar::AtMost(0.05)), &|runs| {
+                equivalent(runs, at_margin)
+            });
+            let question = format!("equivalent within {percent} %, and the same");
+            let bar = (design == Design::Lists(20)).then_some(Bar::AtLeast(0.85));
+            self.add(&question, design, QUIET, bar, &|runs| equivalent(runs, 1.0));
+        }
+    }
+
+    /// Rules that look at the result. The margin is next to nothing where false
+    /// differences are counted, so that equivalence doesn't end any early.
+    fn stopping(&mut self) {
+        let planned = Design::Until { mode: Mode::Planned, max_blocks: 20 };
+        let open = Design::Until { mode: Mode::Open, max_blocks: 200 };
+        let drifting = Noise { drift: 0.5, ..QUIET };
+        let bad = Noise { contamination: 0.05, ..QUIET };
+        for design in [planned, open] {
+            for noise in [QUIET, drifting, bad] {
+                let question = "false difference, looking again and again";
+                self.add_until(
+                    question,
+                    design,
+                    noise,
+                    (1.0, 1e-9),
+                    Some(SIZE),
+                    Decision::Difference,
+                );
+            }
+            let question = "finds a loss of 2 %, stopping early";
+            let bar = Some(Bar::AtLeast(0.9));
+            self.add_until(question, design, QUIET, (0.98, 0.001), bar, Decision::Difference);
+            let question = "equivalent within 2 %, though at the margin, stopping early";
+            let bar = Some(Bar::AtMost(0.05));
+            self.add_until(question, design, QUIET, (1.02, 0.02), bar, Decision::Equivalent);
+            let question = "equivalent within 2 %, and the same, stopping early";
+            self.add_until(question, design, QUIET, (1.0, 0.02), None, Decision::Equivalent);
+        }
+    }
+
+    /// How often a rule ends so, and after how many blocks on average.
+    fn add_until(
+        &mut self,
+        question: &str,
+        design: Design,
+        noise: Noise,
+        (truth, margin): (f64, f64),
+        bar: Option<Bar>,
+        ends: Decision,
+    ) {
+        let Design::Until { mode, max_blocks } = design else { return };
+        let criteria = Criteria { margin, ..Criteria::default() };
+        let Ok(rule) = Rule::new(mode, max_blocks, criteria) else { return };
+        let blocks = AtomicU64::new(0);
+        let happens = |runs: &mut Runs| {
+            let (decision, after) = runs.until(&rule, truth);
+            blocks.fetch_add(u64::from(after), Ordering::Relaxed);
+            decision == ends
+        };
+        let experiments = self.experiments as f64;
+        let row = self.add(question, design, noise, bar, &happens);
+        row.blocks = Some(blocks.into_inner() as f64 / experiments);
+    }
+
+    /// Any false difference among 20 variants against one baseline.
+    fn families(&mut self) {
+        const VARIANTS: usize = 20;
+        for blocks in [5, 10, 20] {
+            let errs = |runs: &mut Runs| runs.family_errs(blocks, VARIANTS);
+            let question = format!("any false one of {VARIANTS} variants");
+            let bar = Some(Bar::AtMost(0.05));
+            self.add(&question, Design::Pairs(blocks), QUIET, bar, &errs);
+        }
+    }
+}
