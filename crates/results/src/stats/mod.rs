@@ -39,6 +39,7 @@ pub mod rank;
 pub mod scalability;
 pub mod sequential;
 pub mod steady;
+mod student;
 pub mod summary;
 
 pub use alternation::compare_alternation;

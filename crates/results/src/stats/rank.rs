@@ -65,7 +65,8 @@ fn shift(mut candidates: Vec<f64>, distribution: &[f64], confidence: f64) -> Opt
         .iter()
         .take_while(|&&chance| {
             below += chance;
-            below <= tail
+            // Two of twenty at 80 % are the tail: rounding must not add one.
+            below <= tail + 1e-12
         })
         .count();
     let estimate = median(&candidates)?;
