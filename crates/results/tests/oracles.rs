@@ -5,13 +5,15 @@
 //! their size, p-values to 1e-8 of theirs, however small (the smallest is below
 //! 1e-80).
 
-use fwdlab_results::stats::diagnostics::{lag1_autocorrelation, run_order_trend};
+use fwdlab_results::stats::diagnostics::{dip, grubbs, lag1_autocorrelation, run_order_trend};
 use fwdlab_results::stats::ministat::{DataSet, Options, render};
 use fwdlab_results::stats::power::detectable_multiple;
+use fwdlab_results::stats::sequential::open::log_e;
+use fwdlab_results::stats::sequential::planned::bounds;
 use fwdlab_results::stats::summary::{Interval, median_interval, quantile, t_quantile};
 use fwdlab_results::stats::{
-    Adjustment, BlockedRun, Comparison, Criteria, Estimate, Method, Summary, compare_blocked,
-    compare_unblocked,
+    Adjustment, BlockedRun, Comparison, Criteria, Estimate, Method, ScaledRun, Summary,
+    compare_blocked, compare_unblocked, fit_scalability,
 };
 use serde_json::Value;
 use std::sync::OnceLock;
@@ -217,6 +219,74 @@ fn near(what: &str, ours: f64, theirs: f64, tolerance: f64) {
 fn criteria(case: &Value) -> Criteria {
     let (confidence, margin) = (number(&case["confidence"]), number(&case["margin"]));
     Criteria { confidence, margin, ..Criteria::default() }
+}
+
+#[test]
+fn evidence_of_an_open_experiment() {
+    for case in cases("e_process") {
+        let ours = log_e(number(&case["n"]) as u32, number(&case["t"]));
+        let theirs = number(&case["log_e"]);
+        // A logarithm near 0 is only as good as its parts.
+        let error = (ours - theirs).abs();
+        assert!(
+            error <= ESTIMATE * theirs.abs().max(1.0),
+            "{}: {ours} is not {theirs}",
+            name(case)
+        );
+    }
+}
+
+#[test]
+fn bounds_of_planned_looks() {
+    for case in cases("obrien_fleming") {
+        let looks = number(&case["looks"]) as usize;
+        let fractions: Vec<f64> = (1..=looks).map(|look| look as f64 / looks as f64).collect();
+        let ours = bounds(&fractions, number(&case["level"])).unwrap();
+        for (ours, theirs) in ours.iter().zip(figures(&case["bounds"])) {
+            near(name(case), *ours, theirs, number(&case["good_to"]));
+        }
+    }
+}
+
+#[test]
+fn outliers_and_heaps() {
+    for case in cases("grubbs") {
+        let ours = grubbs(&figures(&case["figures"])).unwrap();
+        let theirs = number(&case["statistic"]);
+        near(&format!("{}: statistic", name(case)), ours.statistic, theirs, ESTIMATE);
+        near(&format!("{}: p", name(case)), ours.p, number(&case["p"]), P);
+    }
+    for case in cases("dips") {
+        let ours = dip(&figures(&case["figures"])).unwrap();
+        near(&format!("{}: dip", name(case)), ours, number(&case["dip"]), ESTIMATE);
+    }
+}
+
+#[test]
+fn scaling_laws() {
+    for case in cases("scalability") {
+        let rates = figures(&case["rates"]);
+        let runs: Vec<ScaledRun> = array(&case["levels"])
+            .iter()
+            .zip(rates)
+            .map(|(level, pps)| ScaledRun {
+                level: number(level) as u32,
+                block: 0,
+                pps,
+                limited: false,
+            })
+            .collect();
+        let law = fit_scalability(&runs, 95.0).unwrap();
+        let good_to = number(&case["good_to"]);
+        let parameters = [("lambda", law.lambda_pps), ("sigma", law.sigma), ("kappa", law.kappa)];
+        for (which, ours) in parameters {
+            let what = format!("{}: {which}", name(case));
+            near(&what, ours.value, number(&case[which]), good_to);
+            let theirs = &case[format!("{which}_interval")];
+            near(&what, ours.low, number(&theirs[0]), good_to);
+            near(&what, ours.high, number(&theirs[1]), good_to);
+        }
+    }
 }
 
 fn cases(statistic: &str) -> &'static [Value] {

@@ -7,6 +7,7 @@
 
 use super::summary::t_quantile;
 use statrs::distribution::{ContinuousCDF, Normal};
+use statrs::function::gamma::ln_gamma;
 
 /// The power that every minimum detectable effect is stated for.
 pub const MDE_POWER: f64 = 0.90;

@@ -501,12 +501,13 @@ def e_process():
 
 def obrien_fleming():
     """Bounds of |z| at equally spaced looks for Lan and DeMets' spending in the
-    manner of O'Brien and Fleming, two-sided, by multivariate normal rectangles."""
+    manner of O'Brien and Fleming, each side spending half of the level (as ldbounds
+    does by default), by multivariate normal rectangles."""
     cases = []
     for looks in [1, 2, 3]:
         for level in [0.05, 0.01]:
             share = np.arange(1, looks + 1) / looks
-            spent = 2 * stats.norm.sf(stats.norm.isf(level / 2) / np.sqrt(share))
+            spent = 4 * stats.norm.sf(stats.norm.isf(level / 4) / np.sqrt(share))
             covariance = np.sqrt(np.minimum.outer(share, share) / np.maximum.outer(share, share))
             bounds = []
             for k in range(looks):
@@ -544,7 +545,7 @@ def grubbs():
 
 
 def dips():
-    """The Hartigans' dip statistic by diptest."""
+    """The Hartigans' dip statistic by diptest; never below 1 / (2 n), as they define it."""
     random = np.random.default_rng(101)
     inputs = {
         "one heap": random.normal(0, 1, 30).tolist(),
@@ -553,7 +554,7 @@ def dips():
         "ties": [1.0, 1.0, 1.0, 2.0, 5.0, 5.0, 5.0, 6.0],
         "three heaps": [0.0, 0.1, 0.2, 5.0, 5.1, 5.2, 9.0, 9.1, 9.2, 9.3],
     }
-    return [{"name": name, "figures": x, "dip": float(diptest.dipstat(np.array(x)))}
+    return [{"name": name, "figures": x, "dip": float(diptest.dipstat(np.array(x), allow_zero=False))}
             for name, x in inputs.items()]
 
 
