@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     /// Where the runs come from
     #[arg(long, value_name = "KIND", default_value = "sim")]
     testbed: Testbed,
-    /// Comparisons for each rate [default: 20000 simulated, 100 of this machine]
+    /// Comparisons for each rate [default: 10000 simulated, 100 of this machine]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     comparisons: Option<u32>,
     /// Directory of this machine's runs
@@ -85,7 +85,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
 
 impl Arguments {
     fn simulate(&self) -> Vec<Measured> {
-        simulated::measure(u64::from(self.comparisons.unwrap_or(20_000)), &mut |row| {
+        simulated::measure(u64::from(self.comparisons.unwrap_or(10_000)), &mut |row| {
             if !self.quiet {
                 terminal::note(row);
             }
