@@ -2,13 +2,16 @@
 
 use crate::exit::Exit;
 use crate::selftest::machine::{self, Machine};
-use crate::selftest::{self, Held, Measured, simulated};
+use crate::selftest::{self, Held, Measured, live, simulated};
 use crate::session::{self, Session};
 use crate::terminal;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
+use fwdlab_model::Plan;
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_results::report::Analysis;
+use fwdlab_results::store::Store;
+use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -60,6 +63,13 @@ enum Testbed {
     Netns,
 }
 
+/// Shows which rate is counted; on a terminal only.
+fn rows_bar() -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:20} {pos}/{len} {wide_msg} {eta} left")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(simulated::ROWS).with_style(style)
+}
+
 /// Measures and prints.
 ///
 /// # Errors
@@ -85,30 +95,40 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
 
 impl Arguments {
     fn simulate(&self) -> Vec<Measured> {
-        simulated::measure(u64::from(self.comparisons.unwrap_or(10_000)), &mut |row| {
-            if !self.quiet {
-                terminal::note(row);
-            }
-        })
+        let bar = if self.quiet { ProgressBar::hidden() } else { rows_bar() };
+        let comparisons = u64::from(self.comparisons.unwrap_or(10_000));
+        let rates = simulated::measure(comparisons, &mut |row| {
+            bar.inc(1);
+            bar.set_message(row.to_owned());
+        });
+        bar.finish_and_clear();
+        rates
     }
 
     fn measure(&self, testbed: TestbedKind) -> Result<Machine> {
         let (plan, text) = machine::plan(self.comparisons.unwrap_or(100), testbed)
             .context("planning the self-test")?;
-        let (mut store, said) = session::open_store(&self.out, self.fresh)?;
-        let session = Session {
-            plan: &plan,
-            calibrates: false,
-            quiet: self.quiet,
-            resume: self.command_line(),
-        };
+        let store = self.carry_out(&plan, &text, &self.out)?;
+        let mut found = machine::evaluate(&plan, &Analysis::of_store(&store)?);
+        let (plan, text) = live::plan(testbed).context("planning the self-test")?;
+        let store = self.carry_out(&plan, &text, &self.out.join("live"))?;
+        let contents = store.contents()?;
+        found.live = Some(live::evaluate(&contents, &Analysis::of(&contents)));
+        Ok(found)
+    }
+
+    /// Carries out what the store in `out` lacks of the plan.
+    fn carry_out(&self, plan: &Plan, text: &str, out: &Path) -> Result<Store> {
+        let (mut store, said) = session::open_store(out, self.fresh)?;
+        let session =
+            Session { plan, calibrates: false, quiet: self.quiet, resume: self.command_line() };
         said.into_iter().for_each(|said| session.say(&said));
-        store.adopt_plan(&plan, &text)?;
-        let missing = store.missing_runs(&plan)?;
+        store.adopt_plan(plan, text)?;
+        let missing = store.missing_runs(plan)?;
         if !missing.is_empty() {
             session.measure(&mut store, &missing, &|_| Ok(false))?;
         }
-        Ok(machine::evaluate(&plan, &Analysis::of_store(&store)?))
+        Ok(store)
     }
 
     /// The command that goes on with this self-test.

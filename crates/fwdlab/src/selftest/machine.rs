@@ -3,13 +3,14 @@
 //! Six variants that are one and the same, and three with 1, 5 and 20 firewall
 //! rules more, run in many short blocks; so many blocks in a row are one
 //! experiment. Whatever the identical variants differ by is a false difference,
-//! whatever the others are told apart by is power. A second plan switches
-//! identical variants and one rule live. What runs scatter by, and how long they
-//! take, gives the time that this machine needs to find a change of a size.
+//! whatever the others are told apart by is power. What runs scatter by, and how
+//! long they take, gives the time that this machine needs to find a change of a
+//! size. A second plan ([`super::live`]) does the same with levels switched live.
 //!
 //! The stores stay in the directory, so that an interrupted self-test goes on,
 //! and `fwdlab report` shows them like any other.
 
+use super::live::Live;
 use super::{Bar, Measured};
 use fwdlab_model::Plan;
 use fwdlab_model::settings::TestbedKind;
@@ -78,8 +79,10 @@ pub(crate) struct Machine {
     pub(crate) scatter: f64,
     /// Seconds that a run takes, all of it; none when it can't be told.
     pub(crate) seconds_per_run: Option<f64>,
-    /// Time to find a change with 90 % power.
+    /// Blocks and time that find a change with 90 % power.
     pub(crate) times: Vec<Detection>,
+    /// The same with levels switched live; none when it wasn't tried.
+    pub(crate) live: Option<Live>,
 }
 
 /// What it takes to find a change.
@@ -87,7 +90,7 @@ pub(crate) struct Machine {
 pub(crate) struct Detection {
     /// The change as a ratio (0.01 = 1 %).
     pub(crate) change: f64,
-    /// Blocks of one run of each of two variants.
+    /// Blocks of one run of each of two variants, or streams.
     pub(crate) blocks: u32,
     /// Wall time of those runs in seconds.
     pub(crate) seconds: Option<f64>,
@@ -113,14 +116,15 @@ pub(crate) fn evaluate(plan: &Plan, analysis: &Analysis) -> Machine {
         })
         .collect();
     let scatter = scatter(&whole);
-    let seconds_per_run = seconds_per_run(&analysis.runs);
+    let seconds_per_run = seconds_between(&analysis.runs);
     Machine {
         caption: analysis.testbed.caption.clone(),
         rates,
         effects,
         scatter,
         seconds_per_run,
-        times: times(scatter, seconds_per_run),
+        times: detections(scatter, seconds_per_run.map(|seconds| 2.0 * seconds)),
+        live: None,
     }
 }
 
@@ -180,7 +184,7 @@ fn scatter(experiments: &[Vec<&RunResult>]) -> f64 {
 }
 
 /// Median time from the start of a run to that of the next, seconds.
-fn seconds_per_run(runs: &[RunResult]) -> Option<f64> {
+pub(super) fn seconds_between(runs: &[RunResult]) -> Option<f64> {
     let starts: Vec<jiff::Timestamp> =
         runs.iter().filter_map(|run| run.started_at.parse().ok()).collect();
     let gaps: Vec<f64> = starts
@@ -191,15 +195,47 @@ fn seconds_per_run(runs: &[RunResult]) -> Option<f64> {
     median(&gaps)
 }
 
-/// Blocks and time that find each of [`CHANGES`] with the power of every MDE.
-fn times(scatter: f64, seconds_per_run: Option<f64>) -> Vec<Detection> {
+/// Blocks (or streams), of so many seconds each, that find each of [`CHANGES`]
+/// with the power of every MDE.
+pub(super) fn detections(scatter: f64, seconds_each: Option<f64>) -> Vec<Detection> {
     let design = Design { blocks: BLOCKS, stopping: None, criteria: Criteria::default() };
     CHANGES
         .into_iter()
         .filter_map(|change| {
             let blocks = design.blocks_for_change(scatter, change, MDE_POWER)?;
-            let seconds = seconds_per_run.map(|seconds| seconds * f64::from(2 * blocks));
+            let seconds = seconds_each.map(|seconds| seconds * f64::from(blocks));
             Some(Detection { change, blocks, seconds })
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::{Session, open_store};
+
+    #[test]
+    fn identical_variants_are_the_same_and_rules_are_found() {
+        let directory = tempfile::tempdir().unwrap();
+        let (plan, text) = plan(6, TestbedKind::Sim).unwrap();
+        let (mut store, _) = open_store(directory.path(), false).unwrap();
+        store.adopt_plan(&plan, &text).unwrap();
+        let missing = store.missing_runs(&plan).unwrap();
+        let session =
+            Session { plan: &plan, calibrates: false, quiet: true, resume: String::new() };
+        session.measure(&mut store, &missing, &|_| Ok(false)).unwrap();
+
+        let found = evaluate(&plan, &Analysis::of_store(&store).unwrap());
+        // Two experiments of three pairs; the law of the simulated device says
+        // that twenty rules cost a third.
+        assert_eq!(found.rates[0].rate.of, 6);
+        assert!(found.rates[0].rate.hits <= 2, "{:?}", found.rates[0]);
+        assert_eq!(found.rates[0].bar, None, "six are too few to promise anything");
+        assert_eq!(found.rates[3].rate, Rate { hits: 2, of: 2 });
+        assert_eq!(found.effects.len(), RULES.len());
+        // Runs scatter by 2 %, ratios by sqrt(2) of that.
+        assert!((0.014..0.05).contains(&found.scatter), "{}", found.scatter);
+        assert_eq!(found.times.len(), CHANGES.len());
+        assert!(found.times.windows(2).all(|pair| pair[0].blocks > pair[1].blocks));
+    }
 }

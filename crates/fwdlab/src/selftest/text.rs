@@ -1,6 +1,6 @@
 //! The self-test's tables, for a terminal and for Markdown.
 
-use super::machine::Machine;
+use super::machine::{Detection, Machine};
 use super::{Bar, CONFIDENCE, Held, Measured};
 use crate::terminal::{HEADING, columns, duration, styled, wrap};
 
@@ -103,34 +103,51 @@ fn machine_text(machine: &Machine, width: usize) -> String {
     if !machine.caption.is_empty() {
         out += &wrap(&machine.caption, width, "");
     }
-    for (label, effect) in &machine.effects {
-        out += &wrap(&format!("  {label}, over all blocks: {effect}"), width, "    ");
-    }
-    out += &wrap(
-        &format!(
-            "  scatter of a block's ratio of two identical variants: {}{}",
-            percent(machine.scatter),
-            machine.seconds_per_run.map_or(String::new(), |seconds| format!(
-                "; a run takes {}",
-                duration((seconds * 1e9) as u64)
-            ))
-        ),
-        width,
-        "    ",
-    );
-    for found in &machine.times {
-        let time = match found.seconds {
-            Some(seconds) => format!(", {}", duration((seconds * 1e9) as u64)),
-            None => String::new(),
-        };
-        let line = format!(
-            "  finds a change of {:.0} % nine times in ten after {} blocks{time}",
-            100.0 * found.change,
-            found.blocks
-        );
-        out += &wrap(&line, width, "    ");
+    out += &apart(&machine.effects, ", all blocks together", width);
+    let scatter = percent(machine.scatter);
+    let line = format!("  scatter of a block's ratio of two identical variants: {scatter}");
+    out += &wrap(&(line + &each("a run", machine.seconds_per_run)), width, "    ");
+    out += &found_after(&machine.times, "blocks", width);
+    if let Some(live) = &machine.live {
+        out += &format!("\n{}\n", styled("the same, switched live", HEADING));
+        out += &apart(&live.effects, "", width);
+        let scatter = percent(live.scatter);
+        let line = format!("  scatter of a stream's ratio of two identical variants: {scatter}");
+        out += &wrap(&(line + &each("a stream", live.seconds_per_stream)), width, "    ");
+        out += &found_after(&live.times, "streams", width);
     }
     out + "\n"
+}
+
+/// What was found about each variant.
+fn apart(effects: &[(String, String)], over: &str, width: usize) -> String {
+    effects
+        .iter()
+        .map(|(label, effect)| wrap(&format!("  {label}{over}: {effect}"), width, "    "))
+        .collect()
+}
+
+fn each(what: &str, seconds: Option<f64>) -> String {
+    seconds.map_or(String::new(), |seconds| format!("; {what} takes {}", time(seconds)))
+}
+
+fn found_after(times: &[Detection], what: &str, width: usize) -> String {
+    times
+        .iter()
+        .map(|found| {
+            let line = format!(
+                "  finds a change of {:.0} % nine times in ten after {} {what}{}",
+                100.0 * found.change,
+                found.blocks,
+                found.seconds.map_or(String::new(), |seconds| format!(", {}", time(seconds)))
+            );
+            wrap(&line, width, "    ")
+        })
+        .collect()
+}
+
+fn time(seconds: f64) -> String {
+    duration((seconds * 1e9) as u64)
 }
 
 fn conclusion(rates: &[Measured]) -> String {

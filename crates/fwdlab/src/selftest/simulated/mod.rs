@@ -44,6 +44,9 @@ fn count(row: u64, experiments: u64, happens: &(dyn Fn(u64) -> bool + Sync)) -> 
     Rate { hits, of: experiments }
 }
 
+/// Rows that [`measure`] gives.
+pub(crate) const ROWS: u64 = 99;
+
 /// Everything that is promised of simulated runs, measured; `told` hears of each
 /// row before it is counted.
 pub(crate) fn measure(experiments: u64, told: &mut dyn FnMut(&str)) -> Vec<Measured> {
@@ -231,5 +234,45 @@ impl Table<'_> {
             let bar = Some(Bar::AtMost(0.05));
             self.add(&question, Design::Pairs(blocks), QUIET, bar, &errs);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_on_every_machine_and_never_far_off() {
+        let noise = Noise { drift: 0.5, ..QUIET };
+        let finds = |seed| {
+            let mut runs = Runs::new(noise, seed);
+            let found = runs.compare(Design::Pairs(8), 1.0, Criteria::default());
+            found.is_some_and(|comparison| is_difference(&comparison))
+        };
+        let rate = count(7, 400, &finds);
+        assert_eq!(rate, count(7, 400, &finds));
+        // 400 x 5 % = 20, four standard errors either way.
+        assert!((3..=37).contains(&rate.hits), "{rate:?}");
+        // The classic practice on the same law: four times as often.
+        let classic = count(7, 400, &|seed| Runs::new(noise, seed).classic_finds(8, 1.0));
+        assert!(classic.hits > 2 * rate.hits, "{classic:?} against {rate:?}");
+    }
+
+    #[test]
+    fn every_promise_is_among_the_rows() {
+        let mut heard = 0;
+        let rows = measure(2, &mut |_| heard += 1);
+        assert_eq!((rows.len(), heard), (ROWS as usize, ROWS as usize));
+        for asked in [
+            "false difference",
+            "coverage",
+            "finds a loss of 2 %",
+            "at the margin",
+            "20 variants",
+            "again and again",
+        ] {
+            assert!(rows.iter().any(|row| row.question.contains(asked)), "{asked}");
+        }
+        assert!(rows.iter().all(|row| row.rate.of == 2));
     }
 }
