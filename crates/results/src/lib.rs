@@ -1,9 +1,12 @@
 //! Keeps, counts and shows what runs found.
 //!
 //! [`store`] keeps raw observations; [`stats`] counts; [`figure`] draws;
-//! [`report`] writes. Nothing here measures, and nothing here knows an
-//! operating system's network: every report can be rebuilt from a store alone.
+//! [`report`] writes, [`compare`] answers what is asked of files and stores at
+//! once. Nothing here measures, and nothing here knows an
+//! operating system's network: every report can
+//! be rebuilt from a store alone.
 
+pub mod compare;
 pub mod figure;
 pub mod report;
 pub mod stats;

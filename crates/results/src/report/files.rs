@@ -74,7 +74,8 @@ pub(super) fn runs_csv(analysis: &Analysis) -> String {
     text
 }
 
-fn csv_line(fields: impl IntoIterator<Item = String>) -> String {
+/// A line of CSV: fields in quotes where they need them.
+pub(crate) fn csv_line(fields: impl IntoIterator<Item = String>) -> String {
     let quoted: Vec<String> = fields
         .into_iter()
         .map(|field| {

@@ -49,7 +49,7 @@ pub fn results_json(analysis: &Analysis) -> Result<Value, serde_json::Error> {
 
 /// Computed numbers to ten digits: more than any of them is worth, and the same
 /// on machines whose logarithm differs in the last bit.
-fn rounded(value: Value) -> Value {
+pub(crate) fn rounded(value: Value) -> Value {
     match value {
         Value::Number(number) if number.is_f64() => {
             let rounded = number.as_f64().and_then(|n| format!("{n:.9e}").parse::<f64>().ok());

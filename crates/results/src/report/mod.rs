@@ -11,11 +11,16 @@ pub mod analysis;
 mod chart;
 mod error;
 mod files;
-mod format;
+pub(crate) mod format;
 mod json;
 mod names;
 mod page;
 mod summary;
+pub(crate) mod terminal;
+
+pub(crate) use files::csv_line;
+pub(crate) use json::rounded;
+pub(crate) use page::render_markdown;
 
 pub use analysis::Analysis;
 pub use error::ReportError;

@@ -7,10 +7,12 @@ use super::analysis::{Analysis, RunSteadiness};
 use super::format;
 use fwdlab_model::units::format_pps;
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::Serde;
+use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, context};
 
 const README: &str = include_str!("../../templates/README.md.jinja");
+const VERDICTS: &str = include_str!("../../templates/verdicts.md.jinja");
+const COMPARE: &str = include_str!("../../templates/compare.md.jinja");
 const HTML: &str = include_str!("../../templates/index.html.jinja");
 const STYLE: &str = include_str!("../../templates/style.css");
 
@@ -52,6 +54,11 @@ fn unsteady(analysis: &Analysis) -> Vec<&RunSteadiness> {
     analysis.steadiness.iter().filter(|run| run.sentence.is_some()).collect()
 }
 
+/// A page in Markdown from one of the templates.
+pub(crate) fn render_markdown(name: &str, context: Value) -> Result<String, minijinja::Error> {
+    environment()?.get_template(name)?.render(context)
+}
+
 fn environment() -> Result<Environment<'static>, minijinja::Error> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -87,6 +94,8 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
     environment.add_filter("p_value", format::p_value);
     environment.add_filter("md", |text: String| markdown(&text));
     environment.add_template("README.md", README)?;
+    environment.add_template("verdicts.md", VERDICTS)?;
+    environment.add_template("compare.md", COMPARE)?;
     environment.add_template("index.html", HTML)?;
     Ok(environment)
 }

@@ -57,6 +57,40 @@ impl Store {
         Ok(contents)
     }
 
+    /// What the runs' figures are made of, and nothing else: runs without facts,
+    /// warnings, counters, CPU times and overhead, invocations without their
+    /// surroundings, no calibrations, no text of the experiment. Samples are
+    /// read where `needs_samples` says so of plan and testbed.
+    ///
+    /// # Errors
+    /// As [`Store::contents`].
+    pub fn figures_only(
+        &self,
+        needs_samples: impl Fn(&Plan, &str) -> bool,
+    ) -> Result<Contents, StoreError> {
+        let snapshot = self.connection.unchecked_transaction().map_err(|e| self.failed(e))?;
+        let (plan, _) = self.plan_and_text()?;
+        let invocations = self.rows("SELECT * FROM invocation ORDER BY id", invocation)?;
+        let run_invocations = self.run_invocations()?;
+        // A store holds runs of one testbed.
+        let testbed = run_invocations
+            .first()
+            .and_then(|used| invocations.iter().find(|stored| stored.id == *used))
+            .map_or("", |stored| stored.invocation.testbed.as_str());
+        let samples = needs_samples(&plan, testbed);
+        let runs = read_figures(&self.connection, self, samples)
+            .map_err(|failure| failure.at(&self.path))?;
+        snapshot.finish().map_err(|e| self.failed(e))?;
+        Ok(Contents {
+            plan,
+            experiment: String::new(),
+            invocations,
+            runs,
+            run_invocations,
+            calibrations: Vec::new(),
+        })
+    }
+
     /// The plan.
     ///
     /// # Errors
@@ -116,16 +150,7 @@ impl Store {
     /// When the store can't be read.
     pub fn invocations(&self) -> Result<Vec<StoredInvocation>, StoreError> {
         let rows = self.rows("SELECT * FROM invocation ORDER BY id", |row| {
-            let environment: String = row.get("environment")?;
-            let invocation = Invocation {
-                started_at: row.get("started_at")?,
-                fwdlab_version: row.get("fwdlab_version")?,
-                testbed: row.get("testbed")?,
-                testbed_reason: row.get("testbed_reason")?,
-                simulated: row.get("simulated")?,
-                environment: Environment::default(),
-            };
-            Ok((StoredInvocation { id: row.get("id")?, invocation }, environment))
+            Ok((invocation(row)?, row.get::<_, String>("environment")?))
         })?;
         rows.into_iter()
             .map(|(mut stored, json)| {
@@ -194,6 +219,19 @@ impl Store {
     }
 }
 
+/// An invocation whose surroundings are still to be parsed.
+fn invocation(row: &Row<'_>) -> rusqlite::Result<StoredInvocation> {
+    let invocation = Invocation {
+        started_at: row.get("started_at")?,
+        fwdlab_version: row.get("fwdlab_version")?,
+        testbed: row.get("testbed")?,
+        testbed_reason: row.get("testbed_reason")?,
+        simulated: row.get("simulated")?,
+        environment: Environment::default(),
+    };
+    Ok(StoredInvocation { id: row.get("id")?, invocation })
+}
+
 /// Reads back an unsigned counter that was stored bit by bit.
 fn bits(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
     row.get(column).map(i64::cast_unsigned)
@@ -239,6 +277,64 @@ fn read_runs(connection: &Connection, store: &Store) -> Result<Vec<RunRecord>, F
             warnings: warnings?,
             overhead_ns: overhead.remove(&owner).unwrap_or_default(),
         });
+    }
+    Ok(runs)
+}
+
+/// Runs with what a figure is made of: columns by number and rows in the order
+/// of their tables' keys, because there may be millions of samples.
+fn read_figures(
+    connection: &Connection,
+    store: &Store,
+    with_samples: bool,
+) -> Result<Vec<RunRecord>, Failure> {
+    let mut statement = connection.prepare(
+        "SELECT run, block, variants, window_ns, window_offered, window_forwarded FROM run \
+         ORDER BY run",
+    )?;
+    let mut rows = statement.query([])?;
+    let mut runs: Vec<RunRecord> = Vec::new();
+    let unsigned = |row: &Row<'_>, column: usize| row.get(column).map(i64::cast_unsigned);
+    while let Some(row) = rows.next()? {
+        let variants = row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?;
+        runs.push(RunRecord {
+            run: row.get(0)?,
+            block: row.get(1)?,
+            variants: store.parse_json("a run's variants", variants)?,
+            trial: TrialRecord {
+                window_ns: unsigned(row, 3)?,
+                window: Counts { offered: unsigned(row, 4)?, forwarded: unsigned(row, 5)? },
+                ..TrialRecord::default()
+            },
+            ..RunRecord::default()
+        });
+    }
+    if !with_samples {
+        return Ok(runs);
+    }
+    let mut statement = connection.prepare(
+        "SELECT run, duration_ns, forwarded, variant, slice FROM sample \
+         WHERE valid ORDER BY run, position",
+    )?;
+    let mut rows = statement.query([])?;
+    let mut at = 0;
+    while let Some(row) = rows.next()? {
+        let owner: u32 = row.get(0)?;
+        while runs.get(at).is_some_and(|run| run.run < owner) {
+            at += 1;
+        }
+        if let Some(run) = runs.get_mut(at).filter(|run| run.run == owner) {
+            run.trial.samples.push(Sample {
+                duration_ns: unsigned(row, 1)?,
+                forwarded: unsigned(row, 2)?,
+                variant: unsigned(row, 3)? as usize,
+                slice: row.get(4)?,
+                valid: true,
+                at_ns: 0,
+                offered: 0,
+                stolen_ns: 0,
+            });
+        }
     }
     Ok(runs)
 }

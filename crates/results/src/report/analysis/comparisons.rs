@@ -42,6 +42,22 @@ pub enum Outcome {
     },
 }
 
+impl Outcome {
+    /// An outcome with everything that is printed of it.
+    pub(crate) fn of(outcome: Result<Comparison, Unanswerable>) -> Outcome {
+        match outcome {
+            Ok(comparison) => Outcome::Compared(Box::new(Answer {
+                verdict: comparison.verdict(),
+                within_margin: comparison.is_within_margin(),
+                sentence: comparison.to_string(),
+                shown: shown(&comparison),
+                comparison,
+            })),
+            Err(reason) => Outcome::Unanswerable { reason: reason.to_string() },
+        }
+    }
+}
+
 /// A comparison and how it is printed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Answer {
@@ -156,8 +172,11 @@ fn streams(contents: &Contents, baseline: usize, candidate: usize) -> Vec<Vec<Sl
 }
 
 /// Adjusts the comparisons that have an answer: what was asked in one
-/// experiment is one family.
-fn adjust(outcomes: &mut [Result<Comparison, Unanswerable>], adjustment: Adjustment) {
+/// experiment, or in one command, is one family.
+pub(crate) fn adjust(
+    outcomes: &mut [Result<Comparison, Unanswerable>],
+    adjustment: Adjustment,
+) {
     let mut family: Vec<Comparison> = outcomes.iter().flatten().cloned().collect();
     adjust_family(&mut family, adjustment);
     for (slot, adjusted) in outcomes.iter_mut().flatten().zip(family) {
@@ -171,22 +190,12 @@ fn compared(
     baseline: usize,
     outcome: Result<Comparison, Unanswerable>,
 ) -> Compared {
-    let outcome = match outcome {
-        Ok(comparison) => Outcome::Compared(Box::new(Answer {
-            verdict: comparison.verdict(),
-            within_margin: comparison.is_within_margin(),
-            sentence: comparison.to_string(),
-            shown: shown(&comparison),
-            comparison,
-        })),
-        Err(reason) => Outcome::Unanswerable { reason: reason.to_string() },
-    };
     Compared {
         variant,
         label: plan.variants[variant].label.clone(),
         baseline,
         baseline_label: plan.variants[baseline].label.clone(),
-        outcome,
+        outcome: Outcome::of(outcome),
     }
 }
 

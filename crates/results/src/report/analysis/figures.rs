@@ -6,10 +6,10 @@ use crate::store::Contents;
 use fwdlab_model::plan::Figure;
 use fwdlab_model::record::Sample;
 use fwdlab_model::{Plan, RunRecord};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What one number stands for a run wherever runs are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ComparedFigure {
     /// Packets forwarded in the window over its length.

@@ -15,6 +15,8 @@ mod scaling;
 mod setup;
 mod stopping;
 
+pub(crate) use comparisons::adjust;
+
 pub use blocks::MinistatBlock;
 pub use comparisons::{Answer, Compared, Outcome, Shown};
 pub use diagnoses::{Finding, RunSteadiness};
@@ -29,6 +31,7 @@ use super::names::pps_files;
 use crate::stats::diagnostics::{RunOrder, run_order};
 use crate::stats::{Adjustment, Summary};
 use crate::store::{Contents, Store, StoreError};
+use fwdlab_model::Plan;
 use fwdlab_model::plan::Factor;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -180,6 +183,20 @@ pub struct SummaryResult {
     pub cv: Option<f64>,
 }
 
+impl SummaryResult {
+    /// Summarises `values`; none when there are none or one isn't finite.
+    pub(crate) fn of(values: &[f64]) -> Option<SummaryResult> {
+        Summary::of(values).map(|summary| SummaryResult {
+            n: summary.n,
+            median: summary.median,
+            min: summary.min,
+            max: summary.max,
+            mean: summary.mean,
+            cv: summary.cv(),
+        })
+    }
+}
+
 /// One start of the program.
 #[derive(Clone, Debug, Serialize)]
 pub struct InvocationResult {
@@ -269,6 +286,31 @@ impl Analysis {
     }
 }
 
+/// The figures of a store's runs without the rest of a report.
+pub(crate) struct Figures {
+    /// The testbed.
+    pub(crate) testbed: Testbed,
+    /// What stands for a run.
+    pub(crate) figure: ComparedFigure,
+    /// The runs in their order.
+    pub(crate) runs: Vec<RunResult>,
+    /// Remarks on runs without a figure.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Figures {
+    /// Those of `store`, reading no more than they need.
+    pub(crate) fn of_store(store: &Store) -> Result<(Contents, Figures), StoreError> {
+        let needs_samples =
+            |plan: &Plan, testbed: &str| ComparedFigure::of(plan, testbed) != ComparedFigure::Mean;
+        let contents = store.figures_only(needs_samples)?;
+        let testbed = testbed(&contents);
+        let figure = ComparedFigure::of(&contents.plan, &testbed.kind);
+        let (runs, notes) = figures::run_results(&contents, figure);
+        Ok((contents, Figures { testbed, figure, runs, notes }))
+    }
+}
+
 fn testbed(contents: &Contents) -> Testbed {
     // Of the runs, if any: an invocation that recorded nothing says nothing.
     let used = contents.run_invocations.first();
@@ -320,7 +362,7 @@ fn variants(contents: &Contents, runs: &[RunResult]) -> Vec<VariantResult> {
                     })
                     .collect(),
                 baseline: plan.baseline_of(variant.index),
-                summary: summary(&values),
+                summary: SummaryResult::of(&values),
                 mean_median: median(&means),
                 p90_median: median(&p90s),
                 values,
@@ -330,17 +372,6 @@ fn variants(contents: &Contents, runs: &[RunResult]) -> Vec<VariantResult> {
             }
         })
         .collect()
-}
-
-fn summary(values: &[f64]) -> Option<SummaryResult> {
-    Summary::of(values).map(|summary| SummaryResult {
-        n: summary.n,
-        median: summary.median,
-        min: summary.min,
-        max: summary.max,
-        mean: summary.mean,
-        cv: summary.cv(),
-    })
 }
 
 fn factor(factor: &Factor) -> FactorResult {

@@ -1,0 +1,83 @@
+//! Why nothing was compared: each message names the place and the next step.
+
+use crate::store::StoreError;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// A question without an answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompareError {
+    /// The question itself makes no sense.
+    #[error("{what}; {next}")]
+    Question {
+        /// What is wrong.
+        what: String,
+        /// What the user can do.
+        next: String,
+    },
+    /// A file doesn't hold what it should.
+    #[error("{}: {what}; {next}", Place(path, *line))]
+    Input {
+        /// The file as the user named it.
+        path: PathBuf,
+        /// The line, from 1, where it is one line's fault.
+        line: Option<usize>,
+        /// What is wrong.
+        what: String,
+        /// What the user can do.
+        next: String,
+    },
+    /// The system doesn't let us read a file.
+    #[error("can't read {}: {source}; check its permissions", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// A store can't be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A table can't be laid out, which is a bug.
+    #[error("template of the comparison: {0:#}")]
+    Template(#[from] minijinja::Error),
+    /// A value can't be written as JSON, which is a bug.
+    #[error("JSON of the comparison: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+impl CompareError {
+    pub(super) fn question(what: impl Into<String>, next: impl Into<String>) -> CompareError {
+        CompareError::Question { what: what.into(), next: next.into() }
+    }
+
+    pub(super) fn input(
+        path: &Path,
+        line: impl Into<Option<usize>>,
+        what: impl Into<String>,
+        next: impl Into<String>,
+    ) -> CompareError {
+        let (path, line) = (path.to_path_buf(), line.into());
+        CompareError::Input { path, line, what: what.into(), next: next.into() }
+    }
+}
+
+/// A file, with its line where there is one: `a.pps:3`.
+struct Place<'a>(&'a Path, Option<usize>);
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.display())?;
+        self.1.map_or(Ok(()), |line| write!(f, ":{line}"))
+    }
+}
+
+/// The first labels of a list, for a person: `a`, `b` ... (12 in all).
+pub(super) fn some_of<'a>(labels: impl ExactSizeIterator<Item = &'a str>) -> String {
+    const SHOWN: usize = 6;
+    let all = labels.len();
+    let shown: Vec<String> = labels.take(SHOWN).map(|label| format!("`{label}`")).collect();
+    let shown = shown.join(", ");
+    if all > SHOWN { format!("{shown} ... ({all} in all)") } else { shown }
+}

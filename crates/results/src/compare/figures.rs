@@ -1,0 +1,291 @@
+//! Figures in text: one per line, or lines with named columns.
+//!
+//! The run is the unit: where a run has several lines (one per second, say)
+//! their mean stands for it. Nothing is guessed: what isn't known is refused
+//! with the line and the next step.
+
+use super::beside;
+use super::error::CompareError;
+use super::input::{Input, Kind, Variant};
+use super::records::{Record, Separator, records};
+use crate::stats::BlockedRun;
+use std::collections::HashMap;
+use std::path::Path;
+
+/// Columns that hold the rate, the first one found counts.
+const RATES: [&str; 3] = ["value_pps", "pps", "rate_pps"];
+/// Columns that say that a line is a part of a run.
+const PARTS: [&str; 8] =
+    ["second", "seconds", "sec", "interval", "sample", "slice", "time", "timestamp"];
+
+const IN_PPS: &str = "write packets per second as a plain number, e.g. 1488095";
+
+/// Reads the text of the file at `path`.
+pub(super) fn read(path: &Path, text: &str) -> Result<Input, CompareError> {
+    let (separator, records) = records(text);
+    let Some(first) = records.first() else {
+        let next = "it needs one figure per run, in packets per second, one per line";
+        return Err(CompareError::input(path, None, "this file holds no figures", next));
+    };
+    let columns = Columns::of(path, separator, first)?;
+    let lines = if columns.is_named { &records[1..] } else { &records[..] };
+    let mut table = Table { path, columns, runs: Vec::new(), known: HashMap::new(), empty: 0 };
+    for record in lines {
+        table.add(record)?;
+    }
+    table.input(lines.len())
+}
+
+/// Where to find what in a record.
+#[derive(Debug)]
+struct Columns {
+    /// True when the first record holds the columns' names.
+    is_named: bool,
+    count: usize,
+    rate: usize,
+    run: Option<usize>,
+    block: Option<usize>,
+    variant: Option<usize>,
+}
+
+impl Columns {
+    fn of(path: &Path, separator: Separator, first: &Record<'_>) -> Result<Columns, CompareError> {
+        let names: Vec<String> = first.fields.iter().map(|name| name.to_lowercase()).collect();
+        let at = |name: &str| names.iter().position(|known| known == name);
+        let refused = |what: String, next: &str| {
+            Err(CompareError::input(path, first.line, what, next))
+        };
+        let count = names.len();
+        if let Some(rate) = RATES.iter().find_map(|name| at(name)) {
+            let part = PARTS.iter().find(|name| at(name).is_some());
+            if let (Some(part), None) = (part, at("run")) {
+                let what = format!("each line holds one {part}, and parts of a run are no replicates");
+                return refused(what, "add a column `run` with the number of the run");
+            }
+            let (run, block, variant) = (at("run"), at("block"), at("variant"));
+            return Ok(Columns { is_named: true, count, rate, run, block, variant });
+        }
+        let numbers = first.fields.iter().filter(|field| field.parse::<f64>().is_ok()).count();
+        let unnamed = |rate: usize, run: Option<usize>| {
+            Ok(Columns { is_named: false, count, rate, run, block: None, variant: None })
+        };
+        match (count, separator) {
+            (1, _) => unnamed(0, None),
+            (2, Separator::Blanks | Separator::Tab) if numbers == 2 => unnamed(1, Some(0)),
+            (_, Separator::Comma) if numbers == count => refused(
+                format!("{count} fields and no names of columns"),
+                "write a first line such as `run,pps`, and fractions with a point",
+            ),
+            _ if numbers > 0 => refused(
+                format!("`{}` is not a rate", first.fields.join(" ")),
+                IN_PPS,
+            ),
+            _ => refused(
+                format!("no column is called {}", RATES.map(|name| format!("`{name}`")).join(" or ")),
+                "name the column with one figure per run, in packets per second, `pps`",
+            ),
+        }
+    }
+}
+
+/// Lines on their way to runs.
+struct Table<'a> {
+    path: &'a Path,
+    columns: Columns,
+    runs: Vec<Lines>,
+    /// Position in `runs` of a run, by variant and number.
+    known: HashMap<(String, String), usize>,
+    /// Lines without a figure.
+    empty: usize,
+}
+
+/// The lines of one run.
+struct Lines {
+    variant: String,
+    block: Option<u32>,
+    sum: f64,
+    count: usize,
+}
+
+impl Table<'_> {
+    fn add(&mut self, record: &Record<'_>) -> Result<(), CompareError> {
+        let Columns { is_named, count, rate, run, block, variant } = self.columns;
+        let refused = |what: String, next: &str| {
+            Err(CompareError::input(self.path, record.line, what, next))
+        };
+        let fields = &record.fields;
+        if fields.len() != count {
+            let what = format!("{} fields, but {count} before", fields.len());
+            return refused(what, "every line needs the same columns");
+        }
+        // fwdlab leaves the figure of a run without valid samples empty.
+        if is_named && fields[rate].is_empty() {
+            self.empty += 1;
+            return Ok(());
+        }
+        let pps = match fields[rate].parse::<f64>() {
+            Ok(pps) if pps.is_finite() && pps > 0.0 => pps,
+            Ok(_) => {
+                let what = format!("`{}` can't be compared", fields[rate]);
+                return refused(what, "every run needs a finite rate above 0; leave out runs that failed");
+            }
+            Err(_) => return refused(format!("`{}` is not a number", fields[rate]), IN_PPS),
+        };
+        let block = match block.map(|at| fields[at].parse::<u32>()) {
+            None => None,
+            Some(Ok(block)) => Some(block),
+            Some(Err(_)) => {
+                return refused("the block is not a whole number".into(), "number the blocks from 0");
+            }
+        };
+        if let (false, Some(at)) = (is_named, run)
+            && fields[at].parse::<u64>().is_err()
+        {
+            let what = format!("`{}` is not the number of a run", fields[at]);
+            return refused(what, "two columns are run and rate; name other ones in a first line");
+        }
+        let variant = variant.map_or(String::new(), |at| fields[at].clone().into_owned());
+        let lines = Lines { variant, block, sum: pps, count: 1 };
+        let Some(at) = run else {
+            self.runs.push(lines);
+            return Ok(());
+        };
+        let key = (lines.variant.clone(), fields[at].clone().into_owned());
+        match self.known.get(&key).map(|&index| &mut self.runs[index]) {
+            Some(known) if known.block != block => {
+                return refused(format!("run {} is in two blocks", key.1), "a run has one block");
+            }
+            Some(known) => {
+                known.sum += pps;
+                known.count += 1;
+            }
+            None => {
+                self.known.insert(key, self.runs.len());
+                self.runs.push(lines);
+            }
+        }
+        Ok(())
+    }
+
+    /// The runs by variant, and what has to be said about them.
+    fn input(self, lines: usize) -> Result<Input, CompareError> {
+        let path = self.path;
+        let of_file = self.columns.variant.is_none();
+        let mut variants: Vec<Variant> = Vec::new();
+        let mut known: HashMap<&str, usize> = HashMap::new();
+        for run in &self.runs {
+            let index = *known.entry(&run.variant).or_insert_with(|| {
+                let label = if of_file { Input::stem(path) } else { run.variant.clone() };
+                variants.push(Variant { label, runs: Vec::new() });
+                variants.len() - 1
+            });
+            let runs = &mut variants[index].runs;
+            let block = run.block.unwrap_or(runs.len() as u32);
+            runs.push(BlockedRun { block, pps: run.sum / run.count as f64 });
+        }
+        if variants.is_empty() {
+            let next = "it needs one line per run";
+            return Err(CompareError::input(path, None, "names of columns and no figures", next));
+        }
+        // In a table others may still have an answer.
+        if let ([only], true) = (variants.as_slice(), of_file)
+            && only.runs.len() < 2
+        {
+            let what = "one run says nothing about scatter";
+            let next = "measure it at least twice, better ten times";
+            return Err(CompareError::input(path, None, what, next));
+        }
+        let mut notes = Vec::new();
+        let (samples, runs) = (lines - self.empty, self.runs.len());
+        if samples > runs {
+            notes.push(format!("{samples} samples of {} aggregated to {runs} runs", path.display()));
+        }
+        if self.empty > 0 {
+            let empty = self.empty;
+            notes.push(format!("{}: {empty} lines without a figure are left out", path.display()));
+        }
+        let mut input = Input {
+            path: path.to_path_buf(),
+            kind: if of_file { Kind::List } else { Kind::Table },
+            variants,
+            has_blocks: self.columns.block.is_some(),
+            origin: None,
+            plan: None,
+            streams: Vec::new(),
+            notes,
+        };
+        if !of_file {
+            beside::complete(&mut input);
+        }
+        Ok(input)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Input, String> {
+        super::read(Path::new("dir/a.b.pps"), text).map_err(|error| error.to_string())
+    }
+
+    fn values(text: &str) -> Vec<f64> {
+        read(text).unwrap().variants[0].values()
+    }
+
+    #[test]
+    fn lists_are_one_variant_called_like_the_file() {
+        let input = read("# packets per second\n\n1000\n 2e3 \r\n3000.5").unwrap();
+        assert_eq!((input.kind, input.has_blocks, input.variants.len()), (Kind::List, false, 1));
+        assert_eq!(input.variants[0].label, "a.b");
+        assert_eq!(input.variants[0].values(), [1000.0, 2000.0, 3000.5]);
+        assert_eq!(values("pps\n1\n2"), [1.0, 2.0]);
+    }
+
+    #[test]
+    fn parts_of_a_run_become_its_mean() {
+        let input = read("1 10\n1 20\n2 30\n2 50\n").unwrap();
+        assert_eq!(input.variants[0].values(), [15.0, 40.0]);
+        assert_eq!(input.notes, ["4 samples of dir/a.b.pps aggregated to 2 runs"]);
+        assert_eq!(values("run,second,pps\na,0,1\na,1,3\nb,0,5\nb,1,5\n"), [2.0, 5.0]);
+        assert_eq!(read("run pps\n1 5\n2 6\n").unwrap().notes, [""; 0]);
+    }
+
+    #[test]
+    fn tables_know_variants_and_blocks() {
+        let text = "run,block,variant,value_pps,mean_pps\n0,0,\"4, a\",10,1\n1,0,b,20,1\n\
+                    2,1,b,21,1\n3,1,\"4, a\",11,1\n4,2,b,,1\n";
+        let input = read(text).unwrap();
+        assert!(input.has_blocks && input.kind == Kind::Table);
+        let labels: Vec<&str> = input.variants.iter().map(|v| v.label.as_str()).collect();
+        assert_eq!(labels, ["4, a", "b"]);
+        assert_eq!(input.variants[0].runs[1], BlockedRun { block: 1, pps: 11.0 });
+        assert_eq!(input.notes, ["dir/a.b.pps: 1 lines without a figure are left out"]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_place_and_next_step() {
+        for (text, said) in [
+            ("", "dir/a.b.pps: this file holds no figures; it needs one figure per run"),
+            ("# only\n\n", "holds no figures"),
+            ("pps\n", "names of columns and no figures"),
+            ("5\n", "one run says nothing about scatter; measure it at least twice"),
+            ("5\n\nx\n", "a.b.pps:3: `x` is not a number; write packets per second"),
+            ("5\nNaN\n", "a.b.pps:2: `NaN` can't be compared; every run needs a finite rate"),
+            ("5\ninf\n", "`inf` can't be compared"),
+            ("5\n0\n", "`0` can't be compared"),
+            ("5\n-4\n", "`-4` can't be compared"),
+            ("1.2 Mpps\n", "a.b.pps:1: `1.2 Mpps` is not a rate"),
+            ("1,5\n2,5\n", "2 fields and no names of columns"),
+            ("5\n6 7\n", "a.b.pps:2: 2 fields, but 1 before"),
+            ("1.5 7\n2.5 8\n", "`1.5` is not the number of a run"),
+            ("run,kpps\n1,2\n", "no column is called `value_pps` or `pps`"),
+            ("second,pps\n1,2\n", "each line holds one second, and parts of a run are no replicates"),
+            ("run,block,pps\n1,a,2\n", "the block is not a whole number"),
+            ("run,block,pps\n1,0,2\n1,1,2\n", "run 1 is in two blocks"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(said), "{text:?}: {error}");
+        }
+    }
+}

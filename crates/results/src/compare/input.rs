@@ -1,0 +1,133 @@
+//! What a file holds, whichever kind it is of.
+
+use super::error::{CompareError, some_of};
+use super::{figures, stored};
+use crate::report::analysis::ComparedFigure;
+use crate::stats::BlockedRun;
+use crate::stats::alternation::Slice;
+use fwdlab_model::{Plan, suggest};
+use serde::Serialize;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// The first bytes of every SQLite file (<https://www.sqlite.org/fileformat.html>).
+const SQLITE: &[u8] = b"SQLite format 3\0";
+
+/// Kinds of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// One figure per run, one variant.
+    List,
+    /// Lines with named columns.
+    Table,
+    /// A store of fwdlab.
+    Store,
+}
+
+/// A file that was read.
+#[derive(Debug)]
+pub(super) struct Input {
+    /// As the user named it.
+    pub(super) path: PathBuf,
+    /// What the file is.
+    pub(super) kind: Kind,
+    /// Its variants, at least one.
+    pub(super) variants: Vec<Variant>,
+    /// True when the runs' blocks are those of an experiment, and not just
+    /// their numbers.
+    pub(super) has_blocks: bool,
+    /// What the experiment says; none where nothing is known of it.
+    pub(super) origin: Option<Origin>,
+    /// The plan; of a store only.
+    pub(super) plan: Option<Plan>,
+    /// Streams of an alternation; of a store only.
+    pub(super) streams: Vec<Stream>,
+    /// Remarks.
+    pub(super) notes: Vec<String>,
+}
+
+/// What is known of an experiment beside its figures.
+#[derive(Clone, Debug)]
+pub(super) struct Origin {
+    /// Kind of the testbed, e.g. `netns`.
+    pub(super) testbed: String,
+    /// What has to be said beside every number; empty for hardware.
+    pub(super) caption: String,
+    /// The figure that stands for a run.
+    pub(super) figure: ComparedFigure,
+    /// For each variant the index of its baseline; none for a baseline.
+    pub(super) baselines: Vec<Option<usize>>,
+    /// Confidence in percent that the experiment asks for.
+    pub(super) confidence: f64,
+    /// Margin of equivalence that it asks for, as a ratio.
+    pub(super) margin: f64,
+}
+
+/// One variant's runs.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Variant {
+    /// Its label.
+    pub(super) label: String,
+    /// One figure per run, in the order of the file.
+    pub(super) runs: Vec<BlockedRun>,
+}
+
+impl Variant {
+    pub(super) fn values(&self) -> Vec<f64> {
+        self.runs.iter().map(|run| run.pps).collect()
+    }
+}
+
+/// A stream of an alternation.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Stream {
+    /// The variants that alternated.
+    pub(super) variants: Vec<usize>,
+    /// Their slices.
+    pub(super) slices: Vec<Slice>,
+}
+
+impl Input {
+    /// Reads the file at `path`, whatever it is.
+    pub(super) fn read(path: &Path) -> Result<Input, CompareError> {
+        let failed = |source| CompareError::Read { path: path.to_path_buf(), source };
+        let mut file = File::open(path).map_err(failed)?;
+        let mut bytes = Vec::new();
+        (&mut file).take(SQLITE.len() as u64).read_to_end(&mut bytes).map_err(failed)?;
+        if bytes == SQLITE {
+            return stored::read(path);
+        }
+        file.read_to_end(&mut bytes).map_err(failed)?;
+        let Ok(text) = String::from_utf8(bytes) else {
+            let next = "give a text file with one figure per run, a runs.csv or a store";
+            return Err(CompareError::input(path, None, "is neither text nor a store", next));
+        };
+        figures::read(path, &text)
+    }
+
+    /// The variant called `label`.
+    pub(super) fn variant(&self, label: &str) -> Result<usize, CompareError> {
+        if self.kind == Kind::List {
+            let what = format!("this file holds one list of figures and no variant `{label}`");
+            let next = "leave out the colon and what follows it";
+            return Err(CompareError::input(&self.path, None, what, next));
+        }
+        if let Some(index) = self.variants.iter().position(|variant| variant.label == label) {
+            return Ok(index);
+        }
+        let labels = self.variants.iter().map(|variant| variant.label.as_str());
+        let what = format!("there is no variant `{label}`");
+        let next = match suggest::nearest(label, labels.clone()) {
+            Some(nearest) => format!("did you mean `{nearest}`?"),
+            None => format!("its variants are {}", some_of(labels)),
+        };
+        Err(CompareError::input(&self.path, None, what, next))
+    }
+
+    /// The label of a list: the file's name without its last extension.
+    pub(super) fn stem(path: &Path) -> String {
+        path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+    }
+}

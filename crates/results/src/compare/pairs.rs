@@ -1,0 +1,297 @@
+//! Which variant is compared with which, and how; and what must not be.
+
+use super::Question;
+use super::error::{CompareError, some_of};
+use super::input::{Input, Kind};
+use super::plans;
+use crate::report::analysis::ComparedFigure;
+use crate::stats::summary::median;
+use fwdlab_model::units::format_pps;
+use std::collections::{HashMap, HashSet};
+
+/// Medians further apart than this are figures of different units.
+const UNITS_APART: f64 = 100.0;
+
+/// A variant of an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Side {
+    pub(super) input: usize,
+    pub(super) variant: usize,
+}
+
+/// What an argument names: an input, and one of its variants or all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Named {
+    pub(super) input: usize,
+    pub(super) variant: Option<usize>,
+}
+
+/// How two variants are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// As they are: Welch's test.
+    Unblocked,
+    /// In the blocks that both have.
+    Blocked,
+    /// As neighbours within streams.
+    Alternation,
+}
+
+/// A baseline and a candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pair {
+    pub(super) baseline: Side,
+    pub(super) candidate: Side,
+    pub(super) way: Way,
+}
+
+/// All pairs, and what they are in one phrase.
+#[derive(Debug)]
+pub(super) struct Pairs {
+    pub(super) asked: String,
+    pub(super) pairs: Vec<Pair>,
+}
+
+impl Pairs {
+    /// The pairs that `question` means by its arguments, `named`.
+    pub(super) fn of(
+        question: &Question,
+        inputs: &[Input],
+        named: &[Named],
+    ) -> Result<Pairs, CompareError> {
+        let sides = match named {
+            [] => {
+                let next = "name two files, or one store";
+                return Err(CompareError::question("there is nothing to compare", next));
+            }
+            [one] => within(question, &inputs[one.input], *one)?,
+            _ if question.baseline.is_some() => {
+                let what = "of several arguments the first one is the baseline, so --baseline has no meaning";
+                return Err(CompareError::question(what, "leave it out, or name one store alone"));
+            }
+            several => between(inputs, several)?,
+        };
+        if question.blocked {
+            check_lines(inputs, &sides.pairs)?;
+        }
+        for pair in &sides.pairs {
+            check(inputs, pair)?;
+        }
+        let way = |pair: Pair| Pair { way: way(question, inputs, &pair), ..pair };
+        Ok(Pairs { pairs: sides.pairs.into_iter().map(way).collect(), ..sides })
+    }
+}
+
+fn pair(baseline: Side, candidate: Side) -> Pair {
+    Pair { baseline, candidate, way: Way::Unblocked }
+}
+
+/// One argument: each of its variants against its baseline.
+fn within(question: &Question, input: &Input, named: Named) -> Result<Pairs, CompareError> {
+    let path = input.path.display();
+    if named.variant.is_some() || input.variants.len() < 2 {
+        let what = format!("{path} alone names one variant");
+        return Err(CompareError::question(what, "name another one to compare it with"));
+    }
+    let side = |variant: usize| Side { input: named.input, variant };
+    let all = 0..input.variants.len();
+    if let Some(label) = &question.baseline {
+        let baseline = input.variant(label)?;
+        let others = all.filter(|&variant| variant != baseline);
+        return Ok(Pairs {
+            asked: format!("{path}: each variant against {label}"),
+            pairs: others.map(|variant| pair(side(baseline), side(variant))).collect(),
+        });
+    }
+    let Some(origin) = &input.origin else {
+        let labels = input.variants.iter().map(|variant| variant.label.as_str());
+        let what = "nothing says which variant is the baseline";
+        let next = format!("give --baseline with one of {}", some_of(labels));
+        return Err(CompareError::input(&input.path, None, what, next));
+    };
+    let pairs: Vec<Pair> = all
+        .filter_map(|variant| Some(pair(side(origin.baselines[variant]?), side(variant))))
+        .collect();
+    if pairs.is_empty() {
+        let what = "its plan compares no variants";
+        let next = "give --baseline with the label of one";
+        return Err(CompareError::input(&input.path, None, what, next));
+    }
+    Ok(Pairs { asked: format!("{path}: each variant against its baseline of the plan"), pairs })
+}
+
+/// Several arguments: the first one is the baseline.
+fn between(inputs: &[Input], named: &[Named]) -> Result<Pairs, CompareError> {
+    let single = |named: &Named| match (named.variant, inputs[named.input].variants.len()) {
+        (Some(variant), _) => Some(Side { input: named.input, variant }),
+        (None, 1) => Some(Side { input: named.input, variant: 0 }),
+        (None, _) => None,
+    };
+    let singles: Vec<Option<Side>> = named.iter().map(single).collect();
+    if singles.iter().all(Option::is_none) {
+        return matched(inputs, named);
+    }
+    if let Some(whole) = singles.iter().position(Option::is_none) {
+        let input = &inputs[named[whole].input];
+        let labels = input.variants.iter().map(|variant| variant.label.as_str());
+        let what = format!("it holds {} variants, but other arguments name one", labels.len());
+        let next = format!("name one of them as {}:LABEL: {}", input.path.display(), some_of(labels));
+        return Err(CompareError::input(&input.path, None, what, next));
+    }
+    let sides: Vec<Side> = singles.into_iter().flatten().collect();
+    let mut seen = HashSet::new();
+    if let Some(twice) = sides.iter().find(|side| !seen.insert(**side)) {
+        let input = &inputs[twice.input];
+        let label = &input.variants[twice.variant].label;
+        let what = format!("`{label}` is named twice");
+        let next = "nothing differs from itself: name each variant once";
+        return Err(CompareError::input(&input.path, None, what, next));
+    }
+    let label = |side: &Side| &inputs[side.input].variants[side.variant].label;
+    let asked = match &sides[..] {
+        [baseline, candidate] => format!("{} against {}", label(candidate), label(baseline)),
+        [baseline, candidates @ ..] => {
+            format!("{} variants against {}", candidates.len(), label(baseline))
+        }
+        [] => String::new(),
+    };
+    let pairs = sides[1..].iter().map(|&candidate| pair(sides[0], candidate)).collect();
+    Ok(Pairs { asked, pairs })
+}
+
+/// Whole stores or tables: variants of the same label.
+fn matched(inputs: &[Input], named: &[Named]) -> Result<Pairs, CompareError> {
+    let first = &inputs[named[0].input];
+    let name_one = format!("name single variants, e.g. {}:LABEL", first.path.display());
+    let mut pairs = Vec::new();
+    for other in &named[1..] {
+        let input = &inputs[other.input];
+        if other.input == named[0].input {
+            let what = "this file is named twice";
+            return Err(CompareError::input(&input.path, None, what, name_one));
+        }
+        let between = format!("{} and {}", first.path.display(), input.path.display());
+        if let (Some(a), Some(b)) = (&first.plan, &input.plan) {
+            let differences = plans::differences(a, b);
+            if !differences.is_empty() {
+                let listed = plans::listed(&differences);
+                let what = format!("{between} asked for different things ({listed})");
+                return Err(CompareError::question(what, name_one));
+            }
+        }
+        let known: HashMap<&str, usize> =
+            input.variants.iter().enumerate().map(|(i, v)| (v.label.as_str(), i)).collect();
+        for (variant, ours) in first.variants.iter().enumerate() {
+            let Some(&theirs) = known.get(ours.label.as_str()) else { continue };
+            let baseline = Side { input: named[0].input, variant };
+            pairs.push(pair(baseline, Side { input: other.input, variant: theirs }));
+        }
+        let matched = first.variants.iter().filter(|v| known.contains_key(v.label.as_str())).count();
+        if matched < first.variants.len() || matched < input.variants.len() {
+            let labels = |input: &Input| {
+                some_of(input.variants.iter().map(|variant| variant.label.as_str()))
+            };
+            let (a, b) = (labels(first), labels(input));
+            let what = format!("{between} hold different variants ({a}; {b})");
+            return Err(CompareError::question(what, name_one));
+        }
+    }
+    let others: Vec<String> =
+        named[1..].iter().map(|n| inputs[n.input].path.display().to_string()).collect();
+    let asked = format!(
+        "each variant of {} against the same one of {}",
+        others.join(", "),
+        first.path.display()
+    );
+    Ok(Pairs { asked, pairs })
+}
+
+fn way(question: &Question, inputs: &[Input], pair: &Pair) -> Way {
+    let input = &inputs[pair.baseline.input];
+    let same = pair.baseline.input == pair.candidate.input;
+    match () {
+        () if question.blocked => Way::Blocked,
+        () if same && !input.streams.is_empty() => Way::Alternation,
+        () if same && input.has_blocks => Way::Blocked,
+        () => Way::Unblocked,
+    }
+}
+
+/// `--blocked`: line k of each file belongs to block k.
+fn check_lines(inputs: &[Input], pairs: &[Pair]) -> Result<(), CompareError> {
+    for pair in pairs {
+        let (a, b) = (&inputs[pair.baseline.input], &inputs[pair.candidate.input]);
+        if let Some(knows) = [a, b].into_iter().find(|input| input.has_blocks) {
+            let what = "it says itself which run is of which block, so --blocked has no meaning";
+            return Err(CompareError::input(&knows.path, None, what, "leave it out"));
+        }
+        let count = |side: Side| inputs[side.input].variants[side.variant].runs.len();
+        let (in_a, in_b) = (count(pair.baseline), count(pair.candidate));
+        if in_a != in_b {
+            let (a, b) = (a.path.display(), b.path.display());
+            let what = format!("--blocked needs as many runs of each: {a} has {in_a}, {b} has {in_b}");
+            let next = "leave --blocked out, or give files whose line k is of block k";
+            return Err(CompareError::question(what, next));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses what can't be compared whatever the numbers say.
+fn check(inputs: &[Input], pair: &Pair) -> Result<(), CompareError> {
+    let (a, b) = (&inputs[pair.baseline.input], &inputs[pair.candidate.input]);
+    if pair.baseline.input == pair.candidate.input {
+        return Ok(());
+    }
+    if let (Some(of_a), Some(of_b)) = (&a.origin, &b.origin) {
+        let names = |name: &dyn Fn(&Input) -> String| {
+            let of = |input: &Input| format!("{} ({})", input.path.display(), name(input));
+            format!("{} and {}", of(a), of(b))
+        };
+        if of_a.testbed != of_b.testbed && [of_a, of_b].iter().any(|o| !o.caption.is_empty()) {
+            let testbed = |i: &Input| i.origin.as_ref().map_or(String::new(), |o| o.testbed.clone());
+            let what = format!("{} are of different testbeds", names(&testbed));
+            let simulated = [of_a, of_b].iter().any(|origin| origin.testbed == "sim");
+            let next = match simulated {
+                true => "simulated figures say nothing about any machine: compare them with simulated ones only",
+                false => "a virtual testbed is never compared with hardware: measure both on one testbed",
+            };
+            return Err(CompareError::question(what, next));
+        }
+        if of_a.figure != of_b.figure {
+            let figure = |i: &Input| i.origin.as_ref().map_or("", |o| o.figure.name()).to_owned();
+            let what = format!("{} let different figures stand for a run", names(&figure));
+            let next = "measure both with the same `figure` in [compare]";
+            return Err(CompareError::question(what, next));
+        }
+    }
+    same_unit(inputs, pair)
+}
+
+/// A store is in packets per second; of other files nobody knows.
+fn same_unit(inputs: &[Input], pair: &Pair) -> Result<(), CompareError> {
+    let (a, b) = (&inputs[pair.baseline.input], &inputs[pair.candidate.input]);
+    if a.kind == Kind::Store && b.kind == Kind::Store {
+        return Ok(());
+    }
+    let median_of = |side: Side| median(&inputs[side.input].variants[side.variant].values());
+    let (Some(of_a), Some(of_b)) = (median_of(pair.baseline), median_of(pair.candidate)) else {
+        return Ok(());
+    };
+    if of_a.max(of_b) <= UNITS_APART * of_a.min(of_b) {
+        return Ok(());
+    }
+    let what = format!(
+        "{} (median {of_a}) and {} (median {of_b}) are more than a factor of {UNITS_APART} apart, \
+         as figures of different units are",
+        a.path.display(),
+        b.path.display()
+    );
+    let read = format!("read as they are they would be {} and {}", format_pps(of_a), format_pps(of_b));
+    Err(CompareError::question(what, format!("give packets per second in both ({read})")))
+}
+
+/// The figure that all of the inputs state, where they do.
+pub(super) fn common_figure(inputs: &[Input]) -> Option<ComparedFigure> {
+    inputs.iter().find_map(|input| Some(input.origin.as_ref()?.figure))
+}

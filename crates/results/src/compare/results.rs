@@ -1,0 +1,243 @@
+//! Pairs compared, and everything that is shown of them.
+
+use super::error::CompareError;
+use super::input::{Input, Kind};
+use super::pairs::{Named, Pair, Pairs, Side, Way, common_figure};
+use super::Question;
+use crate::report::analysis::{Compared, ComparedFigure, Outcome, SummaryResult, adjust};
+use crate::stats::alternation::{Slice, compare_alternation};
+use crate::stats::{
+    Adjustment, Comparison, Criteria, Unanswerable, compare_blocked, compare_unblocked,
+};
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
+
+/// An answer, before it is laid out.
+#[derive(Clone, Debug, Serialize)]
+pub struct Results {
+    /// What was compared, in one phrase.
+    pub asked: String,
+    /// Unit of every rate.
+    pub unit: &'static str,
+    /// What stands for a run, where an input says so.
+    pub figure: Option<ComparedFigure>,
+    /// What has to be said beside every number; empty for hardware and where
+    /// nothing is known.
+    pub caption: String,
+    /// Confidence in percent.
+    pub confidence: f64,
+    /// Margin of equivalence as a ratio.
+    pub margin: f64,
+    /// How p-values were adjusted.
+    pub adjustment: Adjustment,
+    /// Comparisons asked together; those without an answer don't count in the
+    /// adjustment.
+    pub family: usize,
+    /// The files.
+    pub inputs: Vec<InputResult>,
+    /// The variants, each baseline before what is compared with it.
+    pub variants: Vec<VariantResult>,
+    /// The comparisons; [`Compared::variant`] and [`Compared::baseline`] are
+    /// positions in [`Results::variants`].
+    pub comparisons: Vec<Compared>,
+    /// Remarks on the whole.
+    pub notes: Vec<String>,
+}
+
+/// A file as it was read.
+#[derive(Clone, Debug, Serialize)]
+pub struct InputResult {
+    /// As the user named it.
+    pub path: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Testbed of its figures; none where nothing says.
+    pub testbed: Option<String>,
+    /// Variants that it holds.
+    pub variants: usize,
+    /// Runs that it holds.
+    pub runs: usize,
+}
+
+/// A variant that takes part.
+#[derive(Clone, Debug, Serialize)]
+pub struct VariantResult {
+    /// Label, with the file where two have the same one.
+    pub label: String,
+    /// Position of its file in [`Results::inputs`].
+    pub input: usize,
+    /// One figure per run, in packets per second.
+    pub values: Vec<f64>,
+    /// Summary of them; none without runs.
+    pub summary: Option<SummaryResult>,
+}
+
+/// Compares all pairs as one family.
+pub(super) fn results(
+    question: &Question,
+    inputs: &[Input],
+    named: &[Named],
+    pairs: &Pairs,
+) -> Result<Results, CompareError> {
+    let Pairs { asked, pairs } = pairs;
+    let origin = named.first().and_then(|first| inputs[first.input].origin.as_ref());
+    let defaults = Criteria::default();
+    let criteria = Criteria {
+        confidence: question
+            .confidence
+            .or(origin.map(|origin| origin.confidence))
+            .unwrap_or(defaults.confidence),
+        margin: question
+            .margin
+            .or(origin.map(|origin| origin.margin))
+            .unwrap_or(defaults.margin),
+        family: pairs.len(),
+    };
+    let mut outcomes: Vec<Result<Comparison, Unanswerable>> =
+        pairs.iter().map(|pair| compare(inputs, pair, criteria)).collect();
+    if let (Some(Err(reason)), true) = (outcomes.first(), outcomes.iter().all(Result::is_err)) {
+        let next = "measure more runs of both";
+        return Err(CompareError::question(format!("nothing can be compared: {reason}"), next));
+    }
+    adjust(&mut outcomes, question.adjustment);
+
+    let sides = Sides::of(inputs, pairs);
+    let variants: Vec<VariantResult> = sides.variants(inputs);
+    let comparisons = pairs
+        .iter()
+        .zip(outcomes)
+        .map(|(pair, outcome)| {
+            let (baseline, variant) = (sides.at(pair.baseline), sides.at(pair.candidate));
+            Compared {
+                variant,
+                label: variants[variant].label.clone(),
+                baseline,
+                baseline_label: variants[baseline].label.clone(),
+                outcome: Outcome::of(outcome),
+            }
+        })
+        .collect();
+    let caption = inputs.iter().filter_map(|input| input.origin.as_ref()).map(|o| &o.caption);
+    Ok(Results {
+        asked: asked.clone(),
+        unit: "pps",
+        figure: common_figure(inputs),
+        caption: caption.max_by_key(|caption| caption.len()).cloned().unwrap_or_default(),
+        confidence: criteria.confidence,
+        margin: criteria.margin,
+        adjustment: question.adjustment,
+        family: pairs.len(),
+        inputs: inputs.iter().map(input_result).collect(),
+        variants,
+        comparisons,
+        notes: notes(inputs, pairs),
+    })
+}
+
+fn compare(
+    inputs: &[Input],
+    pair: &Pair,
+    criteria: Criteria,
+) -> Result<Comparison, Unanswerable> {
+    let of = |side: Side| &inputs[side.input].variants[side.variant];
+    let (a, b) = (of(pair.baseline), of(pair.candidate));
+    match pair.way {
+        Way::Unblocked => compare_unblocked(&a.values(), &b.values(), criteria),
+        Way::Blocked => compare_blocked(&a.runs, &b.runs, criteria),
+        Way::Alternation => {
+            let (baseline, candidate) = (pair.baseline.variant, pair.candidate.variant);
+            let streams: Vec<Vec<Slice>> = inputs[pair.baseline.input]
+                .streams
+                .iter()
+                .filter(|stream| {
+                    stream.variants.contains(&baseline) && stream.variants.contains(&candidate)
+                })
+                .map(|stream| stream.slices.clone())
+                .collect();
+            compare_alternation(&streams, baseline, candidate, criteria)
+        }
+    }
+}
+
+/// The variants that take part, each once.
+struct Sides {
+    order: Vec<Side>,
+    places: HashMap<Side, usize>,
+}
+
+impl Sides {
+    fn of(inputs: &[Input], pairs: &[Pair]) -> Sides {
+        let mut sides = Sides { order: Vec::new(), places: HashMap::new() };
+        for side in pairs.iter().flat_map(|pair| [pair.baseline, pair.candidate]) {
+            debug_assert!(side.variant < inputs[side.input].variants.len());
+            sides.places.entry(side).or_insert_with(|| {
+                sides.order.push(side);
+                sides.order.len() - 1
+            });
+        }
+        sides
+    }
+
+    fn at(&self, side: Side) -> usize {
+        self.places[&side]
+    }
+
+    fn variants(&self, inputs: &[Input]) -> Vec<VariantResult> {
+        let label = |side: &Side| inputs[side.input].variants[side.variant].label.as_str();
+        let mut uses: HashMap<&str, usize> = HashMap::new();
+        for side in &self.order {
+            *uses.entry(label(side)).or_default() += 1;
+        }
+        let named = |side: &Side| match uses[label(side)] {
+            1 => label(side).to_owned(),
+            _ => format!("{} ({})", label(side), inputs[side.input].path.display()),
+        };
+        self.order
+            .iter()
+            .map(|side| {
+                let values = inputs[side.input].variants[side.variant].values();
+                let summary = SummaryResult::of(&values);
+                VariantResult { label: named(side), input: side.input, values, summary }
+            })
+            .collect()
+    }
+}
+
+fn input_result(input: &Input) -> InputResult {
+    InputResult {
+        path: input.path.display().to_string(),
+        kind: input.kind,
+        testbed: input.origin.as_ref().map(|origin| origin.testbed.clone()),
+        variants: input.variants.len(),
+        runs: input.variants.iter().map(|variant| variant.runs.len()).sum(),
+    }
+}
+
+fn notes(inputs: &[Input], pairs: &[Pair]) -> Vec<String> {
+    let mut notes: Vec<String> =
+        inputs.iter().flat_map(|input| input.notes.iter().cloned()).collect();
+    let across: Vec<&Pair> = pairs.iter().filter(|pair| pair.way == Way::Unblocked).collect();
+    if across.iter().any(|pair| pair.baseline.input != pair.candidate.input) {
+        notes.push(
+            "runs of different files share no blocks: a drift of the machine from one to the \
+             other is not controlled and looks like a difference"
+                .to_owned(),
+        );
+    }
+    // A known testbed beside an unknown one; the known ones are alike.
+    let mut testbeds: BTreeMap<Option<&str>, &Input> = BTreeMap::new();
+    for input in inputs {
+        testbeds.entry(input.origin.as_ref().map(|o| o.testbed.as_str())).or_insert(input);
+    }
+    if let Some(unknown) = testbeds.get(&None)
+        && let Some((Some(testbed), known)) = testbeds.iter().find(|(name, _)| name.is_some())
+    {
+        notes.push(format!(
+            "{} is of testbed {testbed}, and {} doesn't say where it was measured: figures of \
+             different testbeds are not comparable",
+            known.path.display(),
+            unknown.path.display()
+        ));
+    }
+    notes
+}

@@ -1,0 +1,65 @@
+//! A store as a source of figures: only what they need is read.
+
+use super::error::CompareError;
+use super::input::{Input, Kind, Origin, Stream, Variant};
+use crate::report::analysis::{ComparedFigure, Figures};
+use crate::stats::BlockedRun;
+use crate::stats::alternation::slices_of;
+use crate::store::Store;
+use std::path::Path;
+
+/// Reads the figures of the store at `path`.
+pub(super) fn read(path: &Path) -> Result<Input, CompareError> {
+    of_store(path, &Store::open_read_only(path)?)
+}
+
+/// The figures of an open store, which the user calls `path`.
+pub(super) fn of_store(path: &Path, store: &Store) -> Result<Input, CompareError> {
+    let (contents, figures) = Figures::of_store(store)?;
+    let plan = contents.plan;
+    let mut variants: Vec<Variant> = plan
+        .variants
+        .iter()
+        .map(|variant| Variant { label: variant.label.clone(), runs: Vec::new() })
+        .collect();
+    for run in &figures.runs {
+        if let (Some(variant), Some(pps)) = (variants.get_mut(run.variant), run.value_pps) {
+            variant.runs.push(BlockedRun { block: run.block, pps });
+        }
+    }
+    let streams = match figures.figure {
+        ComparedFigure::Slices => contents
+            .runs
+            .iter()
+            .map(|run| Stream {
+                variants: run.variants.clone(),
+                slices: slices_of(&run.trial.samples),
+            })
+            .collect(),
+        _ => Vec::new(),
+    };
+    let (recorded, planned) = (contents.runs.len(), plan.runs.len());
+    let named = |note: String| format!("{}: {note}", path.display());
+    let mut notes: Vec<String> = figures.notes.into_iter().map(named).collect();
+    if recorded < planned {
+        notes.push(named(format!("incomplete, {recorded} of {planned} runs are recorded")));
+    }
+    let origin = Origin {
+        testbed: figures.testbed.kind,
+        caption: figures.testbed.caption,
+        figure: figures.figure,
+        baselines: (0..variants.len()).map(|variant| plan.baseline_of(variant)).collect(),
+        confidence: plan.compare.confidence,
+        margin: plan.compare.margin,
+    };
+    Ok(Input {
+        path: path.to_path_buf(),
+        kind: Kind::Store,
+        variants,
+        has_blocks: true,
+        origin: Some(origin),
+        plan: Some(plan),
+        streams,
+        notes,
+    })
+}
