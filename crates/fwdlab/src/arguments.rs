@@ -1,7 +1,7 @@
 //! The command line as a whole; each command's own arguments stand with it.
 
 use crate::command::{
-    bench, completions, doctor, man, ministat, plan, report, run, schema, selftest, show,
+    bench, compare, completions, doctor, man, ministat, plan, report, run, schema, selftest, show,
 };
 use crate::exit;
 use crate::terminal::Color;
@@ -22,7 +22,8 @@ Examples:
   fwdlab doctor                              what can this machine do?
   fwdlab plan experiments/demo.toml          what would be done, how long?
   fwdlab run experiments/demo.toml           do it; the report is in results/demo
-  fwdlab show results/demo --json            the figures, for programs";
+  fwdlab show results/demo --json            the figures, for programs
+  fwdlab compare before.pps after.pps        did anything change?";
 
 /// A laboratory for packet-forwarding performance.
 ///
@@ -59,6 +60,8 @@ pub(crate) enum Command {
     Report(report::Arguments),
     /// Show the figures of stored runs
     Show(show::Arguments),
+    /// Compare variants of files and stores
+    Compare(compare::Arguments),
     /// Find out what this machine can do, and what to install
     Doctor(doctor::Arguments),
     /// Measure the laboratory itself

@@ -4,6 +4,7 @@ use crate::error::{self, CliError};
 use crate::terminal;
 use fwdlab_bench::BenchError;
 use fwdlab_model::Diagnostics;
+use fwdlab_results::compare::CompareError;
 use fwdlab_results::report::ReportError;
 use fwdlab_results::store::StoreError;
 use std::io;
@@ -101,6 +102,14 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         return Some(match error {
             ReportError::Store(error) => of_store(error),
             ReportError::Write { .. } => Exit::Environment,
+            _ => Exit::Bug,
+        });
+    }
+    if let Some(error) = cause.downcast_ref::<CompareError>() {
+        return Some(match error {
+            CompareError::Question { .. } | CompareError::Input { .. } => Exit::Mistake,
+            CompareError::Read { .. } => Exit::Environment,
+            CompareError::Store(error) => of_store(error),
             _ => Exit::Bug,
         });
     }

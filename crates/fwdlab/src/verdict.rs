@@ -19,8 +19,16 @@ pub(crate) enum FailOn {
 
 /// Exit code of an analysis: 1 when the user asked to fail on what it says.
 pub(crate) fn exit(analysis: &Analysis, fail_on: Option<FailOn>) -> Exit {
+    exit_of(analysis.comparisons.iter().map(|compared| &compared.outcome), fail_on)
+}
+
+/// The same for outcomes from wherever.
+pub(crate) fn exit_of<'a>(
+    mut outcomes: impl Iterator<Item = &'a Outcome>,
+    fail_on: Option<FailOn>,
+) -> Exit {
     let Some(fail_on) = fail_on else { return Exit::Done };
-    let fails = analysis.comparisons.iter().any(|compared| match &compared.outcome {
+    let fails = outcomes.any(|outcome| match outcome {
         Outcome::Compared(answer) => is_failure(fail_on, answer.verdict, answer.within_margin),
         Outcome::Unanswerable { .. } => fail_on == FailOn::NotEquivalent,
     });

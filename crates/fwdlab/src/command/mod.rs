@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub(crate) mod bench;
+pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod man;
@@ -29,6 +30,7 @@ pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
         Command::Plan(arguments) => plan::execute(&arguments),
         Command::Report(arguments) => report::execute(&arguments),
         Command::Show(arguments) => show::execute(&arguments),
+        Command::Compare(arguments) => compare::execute(&arguments),
         Command::Doctor(arguments) => doctor::execute(&arguments),
         Command::Bench(bench::Command::Sender(arguments)) => bench::execute(&arguments),
         Command::Ministat(arguments) => ministat::execute(&arguments),

@@ -1,5 +1,6 @@
 //! The built program, as a user meets it.
 
+mod compare;
 mod coverage;
 mod ministat;
 mod netns;

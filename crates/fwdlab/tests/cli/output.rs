@@ -138,11 +138,12 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 #[test]
 fn every_command_has_help_with_an_example() {
     let lab = Lab::new("").with("COLUMNS", "40");
-    let commands: [&[&str]; 9] = [
+    let commands: [&[&str]; 10] = [
         &["run"],
         &["plan"],
         &["report"],
         &["show"],
+        &["compare"],
         &["doctor"],
         &["bench", "sender"],
         &["completions"],

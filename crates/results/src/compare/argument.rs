@@ -21,7 +21,8 @@ impl Argument {
     /// exists.
     pub(super) fn of(text: &str) -> Result<Argument, CompareError> {
         let heads = text.match_indices(':').map(|(at, _)| (&text[..at], Some(&text[at + 1..])));
-        let candidates: Vec<(&str, Option<&str>)> = [(text, None)].into_iter().chain(heads).collect();
+        let candidates: Vec<(&str, Option<&str>)> =
+            [(text, None)].into_iter().chain(heads).collect();
         for &(path, label) in &candidates {
             if path.is_empty() || !PathBuf::from(path).exists() {
                 continue;
@@ -41,10 +42,16 @@ impl Argument {
         let what = match tried.as_slice() {
             [] | [_] => format!("there is no file `{text}`"),
             [all @ .., last] => {
-                format!("there is no file for `{text}`: neither {} nor {last} exists", all.join(", "))
+                format!(
+                    "there is no file for `{text}`: neither {} nor {last} exists",
+                    all.join(", ")
+                )
             }
         };
-        Err(CompareError::question(what, "name a file with figures, or a store as FILE or FILE:LABEL"))
+        Err(CompareError::question(
+            what,
+            "name a file with figures, or a store as FILE or FILE:LABEL",
+        ))
     }
 }
 
@@ -85,7 +92,7 @@ mod tests {
             assert_eq!(Argument::of(&at(text)).unwrap(), expected, "{text}");
         }
         let refused = |text: &str| Argument::of(&at(text)).unwrap_err().to_string();
-        assert!(refused("x:y:z").contains("/x:y` nor"), "{}", refused("x:y:z"));
+        assert!(refused("x:y:z").contains("/x` nor `"), "{}", refused("x:y:z"));
         assert!(refused("x").contains("there is no file"), "{}", refused("x"));
         assert!(refused("a:").contains("names no variant"), "{}", refused("a:"));
         std::fs::create_dir(at("e")).unwrap();

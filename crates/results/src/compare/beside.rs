@@ -55,7 +55,8 @@ pub(super) fn complete(input: &mut Input) {
         return;
     }
     if results.figure == ComparedFigure::Slices {
-        let what = "holds one figure per stream: compare the store for slices as neighbours in time";
+        let what =
+            "holds one figure per stream: compare the store for slices as neighbours in time";
         input.notes.push(format!("{} {what}", input.path.display()));
     }
     input.variants = variants;

@@ -52,14 +52,14 @@ impl Columns {
     fn of(path: &Path, separator: Separator, first: &Record<'_>) -> Result<Columns, CompareError> {
         let names: Vec<String> = first.fields.iter().map(|name| name.to_lowercase()).collect();
         let at = |name: &str| names.iter().position(|known| known == name);
-        let refused = |what: String, next: &str| {
-            Err(CompareError::input(path, first.line, what, next))
-        };
+        let refused =
+            |what: String, next: &str| Err(CompareError::input(path, first.line, what, next));
         let count = names.len();
         if let Some(rate) = RATES.iter().find_map(|name| at(name)) {
             let part = PARTS.iter().find(|name| at(name).is_some());
             if let (Some(part), None) = (part, at("run")) {
-                let what = format!("each line holds one {part}, and parts of a run are no replicates");
+                let what =
+                    format!("each line holds one {part}, and parts of a run are no replicates");
                 return refused(what, "add a column `run` with the number of the run");
             }
             let (run, block, variant) = (at("run"), at("block"), at("variant"));
@@ -76,12 +76,14 @@ impl Columns {
                 format!("{count} fields and no names of columns"),
                 "write a first line such as `run,pps`, and fractions with a point",
             ),
-            _ if numbers > 0 => refused(
-                format!("`{}` is not a rate", first.fields.join(" ")),
-                IN_PPS,
-            ),
+            _ if numbers > 0 => {
+                refused(format!("`{}` is not a rate", first.fields.join(" ")), IN_PPS)
+            }
             _ => refused(
-                format!("no column is called {}", RATES.map(|name| format!("`{name}`")).join(" or ")),
+                format!(
+                    "no column is called {}",
+                    RATES.map(|name| format!("`{name}`")).join(" or ")
+                ),
                 "name the column with one figure per run, in packets per second, `pps`",
             ),
         }
@@ -110,9 +112,8 @@ struct Lines {
 impl Table<'_> {
     fn add(&mut self, record: &Record<'_>) -> Result<(), CompareError> {
         let Columns { is_named, count, rate, run, block, variant } = self.columns;
-        let refused = |what: String, next: &str| {
-            Err(CompareError::input(self.path, record.line, what, next))
-        };
+        let refused =
+            |what: String, next: &str| Err(CompareError::input(self.path, record.line, what, next));
         let fields = &record.fields;
         if fields.len() != count {
             let what = format!("{} fields, but {count} before", fields.len());
@@ -127,7 +128,10 @@ impl Table<'_> {
             Ok(pps) if pps.is_finite() && pps > 0.0 => pps,
             Ok(_) => {
                 let what = format!("`{}` can't be compared", fields[rate]);
-                return refused(what, "every run needs a finite rate above 0; leave out runs that failed");
+                return refused(
+                    what,
+                    "every run needs a finite rate above 0; leave out runs that failed",
+                );
             }
             Err(_) => return refused(format!("`{}` is not a number", fields[rate]), IN_PPS),
         };
@@ -135,7 +139,10 @@ impl Table<'_> {
             None => None,
             Some(Ok(block)) => Some(block),
             Some(Err(_)) => {
-                return refused("the block is not a whole number".into(), "number the blocks from 0");
+                return refused(
+                    "the block is not a whole number".into(),
+                    "number the blocks from 0",
+                );
             }
         };
         if let (false, Some(at)) = (is_named, run)
@@ -198,7 +205,8 @@ impl Table<'_> {
         let mut notes = Vec::new();
         let (samples, runs) = (lines - self.empty, self.runs.len());
         if samples > runs {
-            notes.push(format!("{samples} samples of {} aggregated to {runs} runs", path.display()));
+            notes
+                .push(format!("{samples} samples of {} aggregated to {runs} runs", path.display()));
         }
         if self.empty > 0 {
             let empty = self.empty;
@@ -280,7 +288,10 @@ mod tests {
             ("5\n6 7\n", "a.b.pps:2: 2 fields, but 1 before"),
             ("1.5 7\n2.5 8\n", "`1.5` is not the number of a run"),
             ("run,kpps\n1,2\n", "no column is called `value_pps` or `pps`"),
-            ("second,pps\n1,2\n", "each line holds one second, and parts of a run are no replicates"),
+            (
+                "second,pps\n1,2\n",
+                "each line holds one second, and parts of a run are no replicates",
+            ),
             ("run,block,pps\n1,a,2\n", "the block is not a whole number"),
             ("run,block,pps\n1,0,2\n1,1,2\n", "run 1 is in two blocks"),
         ] {

@@ -107,8 +107,7 @@ pub fn compare_texts(
         .iter()
         .map(|(path, text)| figures::read(path.as_ref(), text.as_ref()))
         .collect::<Result<_, _>>()?;
-    let named: Vec<Named> =
-        (0..inputs.len()).map(|input| Named { input, variant: None }).collect();
+    let named: Vec<Named> = (0..inputs.len()).map(|input| Named { input, variant: None }).collect();
     answer(question, &inputs, &named)
 }
 

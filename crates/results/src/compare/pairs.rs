@@ -135,7 +135,8 @@ fn between(inputs: &[Input], named: &[Named]) -> Result<Pairs, CompareError> {
         let input = &inputs[named[whole].input];
         let labels = input.variants.iter().map(|variant| variant.label.as_str());
         let what = format!("it holds {} variants, but other arguments name one", labels.len());
-        let next = format!("name one of them as {}:LABEL: {}", input.path.display(), some_of(labels));
+        let next =
+            format!("name one of them as {}:LABEL: {}", input.path.display(), some_of(labels));
         return Err(CompareError::input(&input.path, None, what, next));
     }
     let sides: Vec<Side> = singles.into_iter().flatten().collect();
@@ -186,7 +187,8 @@ fn matched(inputs: &[Input], named: &[Named]) -> Result<Pairs, CompareError> {
             let baseline = Side { input: named[0].input, variant };
             pairs.push(pair(baseline, Side { input: other.input, variant: theirs }));
         }
-        let matched = first.variants.iter().filter(|v| known.contains_key(v.label.as_str())).count();
+        let matched =
+            first.variants.iter().filter(|v| known.contains_key(v.label.as_str())).count();
         if matched < first.variants.len() || matched < input.variants.len() {
             let labels = |input: &Input| {
                 some_of(input.variants.iter().map(|variant| variant.label.as_str()))
@@ -229,7 +231,8 @@ fn check_lines(inputs: &[Input], pairs: &[Pair]) -> Result<(), CompareError> {
         let (in_a, in_b) = (count(pair.baseline), count(pair.candidate));
         if in_a != in_b {
             let (a, b) = (a.path.display(), b.path.display());
-            let what = format!("--blocked needs as many runs of each: {a} has {in_a}, {b} has {in_b}");
+            let what =
+                format!("--blocked needs as many runs of each: {a} has {in_a}, {b} has {in_b}");
             let next = "leave --blocked out, or give files whose line k is of block k";
             return Err(CompareError::question(what, next));
         }
@@ -249,12 +252,17 @@ fn check(inputs: &[Input], pair: &Pair) -> Result<(), CompareError> {
             format!("{} and {}", of(a), of(b))
         };
         if of_a.testbed != of_b.testbed && [of_a, of_b].iter().any(|o| !o.caption.is_empty()) {
-            let testbed = |i: &Input| i.origin.as_ref().map_or(String::new(), |o| o.testbed.clone());
+            let testbed =
+                |i: &Input| i.origin.as_ref().map_or(String::new(), |o| o.testbed.clone());
             let what = format!("{} are of different testbeds", names(&testbed));
             let simulated = [of_a, of_b].iter().any(|origin| origin.testbed == "sim");
             let next = match simulated {
-                true => "simulated figures say nothing about any machine: compare them with simulated ones only",
-                false => "a virtual testbed is never compared with hardware: measure both on one testbed",
+                true => {
+                    "simulated figures say nothing about any machine: compare them with simulated ones only"
+                }
+                false => {
+                    "a virtual testbed is never compared with hardware: measure both on one testbed"
+                }
             };
             return Err(CompareError::question(what, next));
         }
@@ -287,7 +295,8 @@ fn same_unit(inputs: &[Input], pair: &Pair) -> Result<(), CompareError> {
         a.path.display(),
         b.path.display()
     );
-    let read = format!("read as they are they would be {} and {}", format_pps(of_a), format_pps(of_b));
+    let read =
+        format!("read as they are they would be {} and {}", format_pps(of_a), format_pps(of_b));
     Err(CompareError::question(what, format!("give packets per second in both ({read})")))
 }
 

@@ -39,7 +39,8 @@ pub(super) fn differences(a: &Plan, b: &Plan) -> Vec<String> {
     let mut settings: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for variant in &a.variants {
         let other = b.variants.iter().find(|other| other.label == variant.label);
-        for difference in other.into_iter().flat_map(|o| of_settings(&variant.settings, &o.settings))
+        for difference in
+            other.into_iter().flat_map(|o| of_settings(&variant.settings, &o.settings))
         {
             settings.entry(difference).or_default().push(&variant.label);
         }

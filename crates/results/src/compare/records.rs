@@ -114,11 +114,8 @@ mod tests {
     #[test]
     fn quoted_fields_hold_anything() {
         let text = "a,b\n\"4, \"\"inet6\"\"\",\"x\ny\"\n# \"\n1, 2\n";
-        let expected = [
-            (1, vec!["a", "b"]),
-            (2, vec!["4, \"inet6\"", "x\ny"]),
-            (5, vec!["1", "2"]),
-        ];
+        let expected =
+            [(1, vec!["a", "b"]), (2, vec!["4, \"inet6\"", "x\ny"]), (5, vec!["1", "2"])];
         let expected = expected.map(|(line, f)| (line, f.into_iter().map(str::to_owned).collect()));
         assert_eq!(of(text), expected);
     }

@@ -1,9 +1,9 @@
 //! Pairs compared, and everything that is shown of them.
 
+use super::Question;
 use super::error::CompareError;
 use super::input::{Input, Kind};
 use super::pairs::{Named, Pair, Pairs, Side, Way, common_figure};
-use super::Question;
 use crate::report::analysis::{Compared, ComparedFigure, Outcome, SummaryResult, adjust};
 use crate::stats::alternation::{Slice, compare_alternation};
 use crate::stats::{
@@ -87,10 +87,7 @@ pub(super) fn results(
             .confidence
             .or(origin.map(|origin| origin.confidence))
             .unwrap_or(defaults.confidence),
-        margin: question
-            .margin
-            .or(origin.map(|origin| origin.margin))
-            .unwrap_or(defaults.margin),
+        margin: question.margin.or(origin.map(|origin| origin.margin)).unwrap_or(defaults.margin),
         family: pairs.len(),
     };
     let mut outcomes: Vec<Result<Comparison, Unanswerable>> =
@@ -134,11 +131,7 @@ pub(super) fn results(
     })
 }
 
-fn compare(
-    inputs: &[Input],
-    pair: &Pair,
-    criteria: Criteria,
-) -> Result<Comparison, Unanswerable> {
+fn compare(inputs: &[Input], pair: &Pair, criteria: Criteria) -> Result<Comparison, Unanswerable> {
     let of = |side: Side| &inputs[side.input].variants[side.variant];
     let (a, b) = (of(pair.baseline), of(pair.candidate));
     match pair.way {

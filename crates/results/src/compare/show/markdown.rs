@@ -9,8 +9,11 @@ use crate::report::render_markdown;
 /// Never for an answer that was made by this crate, unless a template is broken.
 pub fn markdown(results: &Results) -> Result<String, minijinja::Error> {
     let figure = results.figure.map(|figure| figure.description());
-    render_markdown("compare.md", minijinja::context! {
-        a => minijinja::value::Serde(results),
-        figure_description => figure,
-    })
+    render_markdown(
+        "compare.md",
+        minijinja::context! {
+            a => minijinja::value::Serde(results),
+            figure_description => figure,
+        },
+    )
 }

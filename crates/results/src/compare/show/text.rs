@@ -68,7 +68,9 @@ pub fn text(results: &Results, width: usize) -> Vec<Line> {
                 }
             }
             Outcome::Unanswerable { reason } => {
-                add(Tone::Doubt, &|text| text.wrapped(&format!("{names}: no answer: {reason}"), "  "));
+                add(Tone::Doubt, &|text| {
+                    text.wrapped(&format!("{names}: no answer: {reason}"), "  ")
+                });
             }
         }
     }
@@ -77,7 +79,8 @@ pub fn text(results: &Results, width: usize) -> Vec<Line> {
 
 /// Unit, figure, confidence, margin and family in one line.
 fn terms(results: &Results) -> String {
-    let figure = results.figure.map_or(String::new(), |figure| format!(" ({})", figure.description()));
+    let figure =
+        results.figure.map_or(String::new(), |figure| format!(" ({})", figure.description()));
     let family = match results.family {
         1 => "1 comparison".to_owned(),
         n => format!("{n} comparisons, p-values adjusted ({})", results.adjustment),

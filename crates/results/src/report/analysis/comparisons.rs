@@ -173,10 +173,7 @@ fn streams(contents: &Contents, baseline: usize, candidate: usize) -> Vec<Vec<Sl
 
 /// Adjusts the comparisons that have an answer: what was asked in one
 /// experiment, or in one command, is one family.
-pub(crate) fn adjust(
-    outcomes: &mut [Result<Comparison, Unanswerable>],
-    adjustment: Adjustment,
-) {
+pub(crate) fn adjust(outcomes: &mut [Result<Comparison, Unanswerable>], adjustment: Adjustment) {
     let mut family: Vec<Comparison> = outcomes.iter().flatten().cloned().collect();
     adjust_family(&mut family, adjustment);
     for (slot, adjusted) in outcomes.iter_mut().flatten().zip(family) {

@@ -1,0 +1,159 @@
+//! `fwdlab compare`.
+
+use crate::exit::Exit;
+use crate::terminal::{self, BAD, DOUBT, GOOD, HEADING, styled};
+use crate::verdict::{self, FailOn};
+use clap::ValueEnum;
+use fwdlab_results::compare::{self, Question, Tone};
+use fwdlab_results::stats;
+
+/// Compare variants of files and stores: the first one is the baseline.
+///
+/// Each argument is a file with one figure per run (packets per second, one per
+/// line), a report's runs.csv, a store (run.sqlite or the directory that holds
+/// it), or FILE:LABEL for one variant of those. One argument with several
+/// variants compares each with its baseline; two whole stores are compared
+/// variant by variant.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  fwdlab compare before.pps after.pps
+  fwdlab compare before.pps after.pps --blocked       line k of each is of block k
+  fwdlab compare results/demo                         as its plan says
+  fwdlab compare results/demo --baseline \"stateless, inet\"
+  fwdlab compare results/demo:\"none, inet\" results/demo:\"none, inet6\"
+  fwdlab compare old/results/demo results/demo --fail-on worse || echo slower
+  fwdlab compare results/demo --json | jq '.comparisons[].outcome.compared.verdict'")]
+pub(crate) struct Arguments {
+    /// Files, stores, or one variant of them (FILE:LABEL)
+    #[arg(value_name = "FILE[:LABEL]", required = true)]
+    arguments: Vec<String>,
+    /// Of one file with several variants, the one that others are compared with
+    #[arg(long, value_name = "LABEL")]
+    baseline: Option<String>,
+    /// Line k of each file belongs to block k
+    #[arg(long)]
+    blocked: bool,
+    /// Confidence in percent [default: the plan's, or 95]
+    #[arg(long, value_name = "PERCENT", value_parser = confidence)]
+    confidence: Option<f64>,
+    /// Margin of equivalence, e.g. 2% [default: the plan's, or 2%]
+    #[arg(long, value_name = "PERCENT", value_parser = margin)]
+    margin: Option<f64>,
+    /// How p-values are adjusted for the number of comparisons
+    #[arg(long, value_name = "METHOD", default_value = "holm")]
+    adjust: Adjust,
+    /// Exit with 1 when a comparison says so
+    #[arg(long, value_name = "WHAT")]
+    fail_on: Option<FailOn>,
+    #[command(flatten)]
+    format: Format,
+}
+
+/// How the answer is printed.
+#[derive(Clone, Copy, Debug, clap::Args)]
+#[group(multiple = false)]
+struct Format {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Print CSV, a line per comparison
+    #[arg(long)]
+    csv: bool,
+    /// Print Markdown
+    #[arg(long)]
+    markdown: bool,
+}
+
+/// Adjustments of p-values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Adjust {
+    /// Keeps the chance of any false difference: for decisions
+    Holm,
+    /// Keeps the share of false ones among the differences: for dashboards
+    BenjaminiHochberg,
+}
+
+impl From<Adjust> for stats::Adjustment {
+    fn from(adjust: Adjust) -> stats::Adjustment {
+        match adjust {
+            Adjust::Holm => stats::Adjustment::Holm,
+            Adjust::BenjaminiHochberg => stats::Adjustment::BenjaminiHochberg,
+        }
+    }
+}
+
+/// Compares.
+///
+/// # Errors
+/// Whatever is wrong with the question or its files.
+pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
+    let results = compare::compare(&Question {
+        arguments: arguments.arguments.clone(),
+        baseline: arguments.baseline.clone(),
+        blocked: arguments.blocked,
+        confidence: arguments.confidence,
+        margin: arguments.margin,
+        adjustment: arguments.adjust.into(),
+    })?;
+    match arguments.format {
+        Format { json: true, .. } => terminal::print_json(&compare::json(&results)?)?,
+        Format { csv: true, .. } => terminal::print(&compare::csv(&results))?,
+        Format { markdown: true, .. } => terminal::print(&compare::markdown(&results)?)?,
+        _ => terminal::print(&text(&results))?,
+    }
+    let outcomes = results.comparisons.iter().map(|compared| &compared.outcome);
+    Ok(verdict::exit_of(outcomes, arguments.fail_on))
+}
+
+fn text(results: &compare::Results) -> String {
+    compare::text(results, terminal::width())
+        .into_iter()
+        .map(|line| {
+            let style = match line.tone {
+                _ if line.text.is_empty() => None,
+                Tone::Plain => None,
+                Tone::Heading => Some(HEADING),
+                Tone::Better => Some(GOOD),
+                Tone::Worse => Some(BAD),
+                Tone::Doubt => Some(DOUBT),
+            };
+            style.map_or(line.text.clone(), |style| styled(&line.text, style)) + "\n"
+        })
+        .collect()
+}
+
+/// A confidence in percent, with or without its sign.
+fn confidence(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>();
+    number
+        .ok()
+        .filter(|confidence| *confidence > 50.0 && *confidence < 100.0)
+        .ok_or_else(|| "a confidence lies between 50 and 100 percent, e.g. 95".to_owned())
+}
+
+/// A margin as a ratio. The sign is needed: 2 could be meant as a factor.
+fn margin(text: &str) -> Result<f64, String> {
+    let number = text.trim().strip_suffix('%').map(|number| number.trim_end().parse::<f64>());
+    match number {
+        Some(Ok(percent)) if percent > 0.0 && percent < 100.0 => Ok(percent / 100.0),
+        _ => Err("a margin is a percentage above 0 and below 100, written such as 2%".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_are_read_as_they_are_meant() {
+        assert_eq!((confidence("95"), confidence(" 99.5 %")), (Ok(95.0), Ok(99.5)));
+        assert_eq!((margin("2%"), margin("0.5 %")), (Ok(0.02), Ok(0.005)));
+        for wrong in ["", "50", "100", "NaN", "high"] {
+            assert!(confidence(wrong).is_err(), "{wrong}");
+        }
+        for wrong in ["", "2", "0%", "-1%", "100%", "NaN%"] {
+            assert!(margin(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! `fwdlab compare`, as a user meets it.
+
+use crate::support::{Ended, INSTANT, Lab, plan, store};
+
+const BEFORE: &str = "# packets per second\n1000000\n1010000\n990000\n1005000\n1000500\n995000\n";
+const AFTER: &str = "900000\n905000\n895000\n902000\n899000\n901000\n";
+
+fn lab() -> Lab {
+    let lab = Lab::new(INSTANT);
+    lab.write("before.pps", BEFORE);
+    lab.write("after.pps", AFTER);
+    lab
+}
+
+fn compare(lab: &Lab, arguments: &[&str]) -> Ended {
+    let all: Vec<&str> = ["compare"].iter().chain(arguments).copied().collect();
+    lab.fwdlab(&all)
+}
+
+/// The arguments are refused as a mistake, with all of `said`.
+#[track_caller]
+fn refused(lab: &Lab, arguments: &[&str], said: &[&str]) {
+    let ended = compare(lab, arguments).expect(2);
+    assert_eq!(ended.stdout, "");
+    // clap puts what it says on several lines.
+    for said in said {
+        assert!(ended.stderr.contains(said), "{arguments:?}: no {said:?} in\n{}", ended.stderr);
+    }
+}
+
+#[test]
+fn two_files_are_compared_in_every_form() {
+    let lab = lab();
+    let text = compare(&lab, &["before.pps", "after.pps"]).expect(0).stdout;
+    for said in [
+        "after against before\n",
+        "confidence 95 %, margin 2.0 %, 1 comparison",
+        "MDE",
+        "worse by more than 2.0 %",
+        "beside it: Hodges-Lehmann (rank sum)",
+    ] {
+        let flat = text.replace("\n  ", " ").replace("\n    ", " ");
+        assert!(flat.contains(said) || text.contains(said), "no {said:?} in\n{text}");
+    }
+    let json = compare(&lab, &["before.pps", "after.pps", "--json"]).expect(0).json();
+    assert_eq!((&json["version"], &json["unit"]), (&1.into(), &"pps".into()));
+    assert_eq!(json["comparisons"][0]["outcome"]["compared"]["verdict"], "worse");
+    assert_eq!(json["variants"][0]["values"].as_array().map(Vec::len), Some(6));
+    let csv = compare(&lab, &["before.pps", "after.pps", "--csv"]).expect(0).stdout;
+    assert!(csv.lines().nth(1).is_some_and(|line| line.starts_with("before,after,0.9")), "{csv}");
+    let markdown = compare(&lab, &["before.pps", "after.pps", "--markdown"]).expect(0).stdout;
+    assert!(markdown.contains("| after | before | -9.9"), "{markdown}");
+    refused(&lab, &["before.pps", "after.pps", "--csv", "--json"], &["cannot be used with"]);
+}
+
+#[test]
+fn the_verdict_may_be_the_exit_code() {
+    let lab = lab();
+    let with = |arguments: &[&str], code: i32| drop(compare(&lab, arguments).expect(code));
+    with(&["before.pps", "after.pps", "--fail-on", "worse"], 1);
+    with(&["before.pps", "after.pps", "--fail-on", "worse", "--margin", "20%"], 0);
+    with(&["after.pps", "before.pps", "--fail-on", "worse"], 0);
+    with(&["after.pps", "before.pps", "--fail-on", "different"], 1);
+    with(&["after.pps", "before.pps", "--fail-on", "not-equivalent"], 1);
+    with(&["before.pps", "after.pps"], 0);
+}
+
+#[test]
+fn stores_and_their_variants() {
+    let lab = lab();
+    lab.fwdlab(&["run", "x.toml", "--blocks", "8"]).expect(0);
+    let whole = compare(&lab, &["results/x"]).expect(0).stdout;
+    assert!(whole.contains("stateful against none: "), "{whole}");
+    assert!(whole.contains("SIMULATED"), "{whole}");
+    let single = compare(&lab, &["results/x:none", "results/x:stateful", "--json"]);
+    let answer = &single.expect(0).json()["comparisons"][0]["outcome"]["compared"];
+    assert_eq!(answer["comparison"]["blocks"], 8);
+    assert_eq!(answer["verdict"], "worse");
+    let table = compare(&lab, &["results/x/runs.csv", "--json"]).expect(0).json();
+    assert_eq!(table["comparisons"][0]["outcome"]["compared"]["comparison"]["blocks"], 8);
+    refused(&lab, &["results/x:statful", "results/x:none"], &["did you mean `stateful`?"]);
+    refused(&lab, &["results"], &["holds no store", "name the directory of an experiment"]);
+    refused(&lab, &["results/x:none", "results/x"], &["2 variants", "run.sqlite:LABEL"]);
+    let other = plan(
+        &INSTANT
+            .replace("sim\"", "netns\"")
+            .replace("[testbed.sim]\n", "")
+            .replace("noise = 0.01\neffect = { \"firewall=stateful\" = 0.8 }\n", ""),
+    );
+    store(&lab.path("netns.sqlite"), &other, "netns");
+    refused(&lab, &["results/x:none", "netns.sqlite:none"], &["different testbeds", "simulated"]);
+    lab.write("y.toml", &INSTANT.replace("[design]", "[dut]\nqueues = 4\n[design]"));
+    lab.fwdlab(&["run", "y.toml"]).expect(0);
+    let differs = ["results/x", "results/y"];
+    refused(&lab, &differs, &["asked for different things", "queues: 1 and 4", "single variants"]);
+}
+
+#[test]
+fn bad_files_are_refused_with_place_and_next_step() {
+    let lab = lab();
+    for (text, said) in [
+        ("", &["bad.pps: this file holds no figures", "one per line"][..]),
+        ("1000000\n", &["bad.pps: one run", "at least twice"]),
+        ("1000000\n\nfast\n", &["bad.pps:3: `fast` is not a number", "packets per second"]),
+        ("1000000\nNaN\n", &["bad.pps:2: `NaN`", "finite rate above 0"]),
+        ("1000000\n-inf\n", &["bad.pps:2: `-inf`"]),
+        ("1000000\n0\n", &["bad.pps:2: `0`", "leave out runs that failed"]),
+        ("1000000\n-5\n", &["bad.pps:2: `-5`"]),
+        ("1.0\n1.1\n", &["bad.pps (median 1.05)", "packets per second in both"]),
+        ("1,5\n", &["bad.pps:1: 2 fields", "`run,pps`"]),
+        ("second,pps\n0,1000000\n", &["no replicates", "add a column `run`"]),
+    ] {
+        lab.write("bad.pps", text);
+        refused(&lab, &["before.pps", "bad.pps"], said);
+    }
+    lab.write("short.pps", "1000000\n1010000\n");
+    let lines = ["before.pps", "short.pps", "--blocked"];
+    refused(&lab, &lines, &["before.pps has 6, short.pps has 2", "leave --blocked out"]);
+    refused(
+        &lab,
+        &["before.pps", "nowhere:x:y"],
+        &["neither `nowhere:x:y`, `nowhere` nor `nowhere:x`"],
+    );
+    refused(&lab, &["before.pps"], &["names one variant", "name another one"]);
+    refused(&lab, &[], &["required"]);
+    refused(&lab, &["before.pps", "after.pps", "--margin", "2"], &["written such as 2%"]);
+    refused(&lab, &["before.pps", "after.pps", "--confidence", "5"], &["between 50 and 100"]);
+}
+
+#[test]
+fn samples_are_aggregated_and_that_is_said() {
+    let lab = lab();
+    let mut text = String::from("run,second,pps\n");
+    for run in 0..5 {
+        for second in 0..3 {
+            text += &format!("{run},{second},{}\n", 900_000 + 1000 * run + second);
+        }
+    }
+    lab.write("seconds.csv", &text);
+    let said = compare(&lab, &["before.pps", "seconds.csv"]).expect(0).stdout;
+    assert!(said.contains("15 samples of seconds.csv aggregated to 5 runs"), "{said}");
+    assert!(said.replace("\n  ", " ").contains("n = 6 + 5 runs"), "{said}");
+}
+
+#[test]
+fn forty_columns_and_colours() {
+    let lab = lab().with("COLUMNS", "40");
+    for line in compare(&lab, &["before.pps", "after.pps"]).expect(0).stdout.lines() {
+        assert!(line.chars().count() <= 40 || line.split_whitespace().count() <= 1, "{line:?}");
+    }
+    let coloured =
+        compare(&lab, &["before.pps", "after.pps", "--color", "always"]).expect(0).stdout;
+    assert!(coloured.contains('\u{1b}'), "{coloured}");
+}
