@@ -304,8 +304,8 @@ fn a_reports_table_is_compared_like_its_store() {
     let alone = files.answer(&["runs.csv:none, inet", "runs.csv:stateful, inet"]);
     assert_eq!(numbers(&alone)[0].blocks, 8);
     // The results of other runs are not believed.
-    let changed = text.replacen(",1", ",2", 4);
-    files.write("report/runs.csv", &changed);
+    let shorter = text.trim_end().rsplit_once('\n').map_or("", |(head, _)| head);
+    files.write("report/runs.csv", shorter);
     let refused = files.refusal(&["report/runs.csv"], |_| ());
     assert!(refused.contains("nothing says which variant is the baseline"), "{refused}");
 }

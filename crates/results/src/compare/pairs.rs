@@ -148,7 +148,11 @@ fn between(inputs: &[Input], named: &[Named]) -> Result<Pairs, CompareError> {
         let next = "nothing differs from itself: name each variant once";
         return Err(CompareError::input(&input.path, None, what, next));
     }
-    let label = |side: &Side| &inputs[side.input].variants[side.variant].label;
+    let label_of = |side: &Side| &inputs[side.input].variants[side.variant].label;
+    let label = |side: &Side| match sides.iter().filter(|s| label_of(s) == label_of(side)).count() {
+        1 => label_of(side).clone(),
+        _ => format!("{} ({})", label_of(side), inputs[side.input].path.display()),
+    };
     let asked = match &sides[..] {
         [baseline, candidate] => format!("{} against {}", label(candidate), label(baseline)),
         [baseline, candidates @ ..] => {
@@ -290,7 +294,7 @@ fn same_unit(inputs: &[Input], pair: &Pair) -> Result<(), CompareError> {
         return Ok(());
     }
     let what = format!(
-        "{} (median {of_a}) and {} (median {of_b}) are more than a factor of {UNITS_APART} apart, \
+        "{} (median {}) and {} (median {}) are more than a factor of {UNITS_APART} apart, \
          as figures of different units are",
         a.path.display(),
         b.path.display()

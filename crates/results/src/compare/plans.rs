@@ -1,5 +1,8 @@
 //! Do two plans ask for the same? What differs besides seed, names and number
 //! of blocks makes their variants other things under the same labels.
+//!
+//! Left out: what the simulated device is made of. A device is what is
+//! compared, and two simulated ones may well differ.
 
 use super::error::some_of;
 use fwdlab_model::settings::Firewall;

@@ -6,9 +6,7 @@ use super::input::{Input, Kind};
 use super::pairs::{Named, Pair, Pairs, Side, Way, common_figure};
 use crate::report::analysis::{Compared, ComparedFigure, Outcome, SummaryResult, adjust};
 use crate::stats::alternation::{Slice, compare_alternation};
-use crate::stats::{
-    Adjustment, Comparison, Criteria, Unanswerable, compare_blocked, compare_unblocked,
-};
+use crate::stats::{Comparison, Criteria, Unanswerable, compare_blocked, compare_unblocked};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
@@ -29,7 +27,7 @@ pub struct Results {
     /// Margin of equivalence as a ratio.
     pub margin: f64,
     /// How p-values were adjusted.
-    pub adjustment: Adjustment,
+    pub adjustment: String,
     /// Comparisons asked together; those without an answer don't count in the
     /// adjustment.
     pub family: usize,
@@ -122,7 +120,7 @@ pub(super) fn results(
         caption: caption.max_by_key(|caption| caption.len()).cloned().unwrap_or_default(),
         confidence: criteria.confidence,
         margin: criteria.margin,
-        adjustment: question.adjustment,
+        adjustment: question.adjustment.to_string(),
         family: pairs.len(),
         inputs: inputs.iter().map(input_result).collect(),
         variants,
