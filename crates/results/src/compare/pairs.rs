@@ -297,11 +297,18 @@ fn same_unit(inputs: &[Input], pair: &Pair) -> Result<(), CompareError> {
         "{} (median {}) and {} (median {}) are more than a factor of {UNITS_APART} apart, \
          as figures of different units are",
         a.path.display(),
-        b.path.display()
+        short(of_a),
+        b.path.display(),
+        short(of_b)
     );
     let read =
         format!("read as they are they would be {} and {}", format_pps(of_a), format_pps(of_b));
     Err(CompareError::question(what, format!("give packets per second in both ({read})")))
+}
+
+/// Four digits of a number, in its own unit.
+fn short(value: f64) -> String {
+    format!("{value:.3e}").parse::<f64>().map_or(value.to_string(), |short| short.to_string())
 }
 
 /// The figure that all of the inputs state, where they do.
