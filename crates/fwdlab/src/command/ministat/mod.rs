@@ -2,6 +2,11 @@
 //!
 //! Arguments, messages and exit statuses are the original's, so clap only knows
 //! of this command for the sake of the help: the arguments come here untouched.
+//!
+//! Deliberately different: widths that the original has no defined behaviour for
+//! are refused, `-` may be any operand, and there are `--generation` and `--help`.
+//! Messages for bad data are those of 2015 in fbsd10 too, without the text of an
+//! errno that no call has set.
 
 mod getopt;
 mod request;
@@ -172,7 +177,10 @@ fn report(failure: &Failure) -> Exit {
     if failure.status == Exit::Difference as u8 { Exit::Difference } else { Exit::Mistake }
 }
 
-/// Reads every file. Since FreeBSD 13 all of them are opened first.
+/// Reads every file. From fbsd14 on all of them are opened first; before, each is
+/// read as it is opened, a missing one ends with 1, and `-` is called `<stdin>`.
+/// (The releases of FreeBSD 12 changed two of these in their course; fbsd12
+/// stands for its numbers, with the habits from before.)
 fn read_all(files: &[OsString], columns: &ReadOptions) -> Result<Vec<Set>, Failure> {
     let standard_input = [OsString::from("<stdin>")];
     if files.is_empty() {
