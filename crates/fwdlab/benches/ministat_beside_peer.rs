@@ -2,7 +2,8 @@
 //! in one sitting.
 //!
 //! `cargo bench -p fwdlab --bench ministat_beside_peer` (Debian's package
-//! `ministat` has the peer, `time` measures the memory). Pairs of runs in
+//! `ministat` has the peer, `time` measures memory and time on the CPUs, which other
+//! work on the machine changes little). Pairs of runs in
 //! alternating order; the ratio is taken within the pair. Both write to a file,
 //! and what they write must be the same, byte for byte.
 
@@ -58,8 +59,9 @@ fn write_values(path: &Path, decimals: usize) {
 /// What a run took.
 struct Cost {
     seconds: f64,
-    /// Peak of the resident set; none without time(1).
-    bytes_per_value: Option<f64>,
+    /// Seconds on all CPUs together and the peak of the resident set in bytes
+    /// for each value; none without time(1).
+    resources: Option<(f64, f64)>,
 }
 
 fn compare(label: &str, options: &str, values: &Path, directory: &Path) {
@@ -84,11 +86,11 @@ fn compare(label: &str, options: &str, values: &Path, directory: &Path) {
     let ratios: Vec<f64> = pairs.map(|(ours, theirs)| ours.seconds / theirs.seconds).collect();
     let seconds = |costs: &[Cost]| costs.iter().map(|cost| cost.seconds).collect::<Vec<_>>();
     println!(
-        "{label:13} {options}   ours {} s, {}   ministat {} s, {}   ratio {}",
+        "{label}, {options}: ours {} s, {}; ministat {} s, {}; ratio {}",
         spread(&seconds(&our_costs)),
-        memory(&our_costs),
+        resources(&our_costs),
         spread(&seconds(&their_costs)),
-        memory(&their_costs),
+        resources(&their_costs),
         spread(&ratios),
     );
 }
@@ -98,7 +100,7 @@ fn run(command: &[&str], values: &Path, output: &PathBuf) -> Cost {
     let time = Path::new("/usr/bin/time");
     let mut program = if time.exists() {
         let mut program = Command::new(time);
-        program.args(["-f", "%M", "-o"]).arg(&peak).arg(command[0]);
+        program.args(["-f", "%U %S %M", "-o"]).arg(&peak).arg(command[0]);
         program
     } else {
         Command::new(command[0])
@@ -109,14 +111,24 @@ fn run(command: &[&str], values: &Path, output: &PathBuf) -> Cost {
     let status = program.status().expect("the program starts");
     let seconds = begin.elapsed().as_secs_f64();
     assert!(status.success(), "{command:?}");
-    let kibibytes = fs::read_to_string(peak).ok().and_then(|text| text.trim().parse::<f64>().ok());
-    Cost { seconds, bytes_per_value: kibibytes.map(|peak| peak * 1024.0 / f64::from(VALUES)) }
+    let resources = fs::read_to_string(peak).ok().and_then(|text| {
+        let mut numbers = text.split_whitespace().filter_map(|word| word.parse::<f64>().ok());
+        let (user, system, kibibytes) = (numbers.next()?, numbers.next()?, numbers.next()?);
+        Some((user + system, kibibytes * 1024.0 / f64::from(VALUES)))
+    });
+    Cost { seconds, resources }
 }
 
-/// Peak of memory, the largest of all runs.
-fn memory(costs: &[Cost]) -> String {
-    let peak = costs.iter().filter_map(|cost| cost.bytes_per_value).fold(0.0, f64::max);
-    if peak > 0.0 { format!("{peak:.1} bytes a value") } else { "memory unknown".into() }
+/// Median of the time on the CPUs, and the largest peak of memory.
+fn resources(costs: &[Cost]) -> String {
+    let known: Vec<(f64, f64)> = costs.iter().filter_map(|cost| cost.resources).collect();
+    if known.is_empty() {
+        return "no time(1)".into();
+    }
+    let mut cpu: Vec<f64> = known.iter().map(|known| known.0).collect();
+    cpu.sort_by(f64::total_cmp);
+    let peak = known.iter().map(|known| known.1).fold(0.0, f64::max);
+    format!("{:.2} s of CPU, {peak:.1} bytes a value", cpu[cpu.len() / 2])
 }
 
 /// `median (min to max)`.

@@ -15,6 +15,11 @@ const POWERS: [f64; MAX_DIGITS + 1] = [
 /// The value of a text that strtod(3) takes as a whole, after white space.
 pub fn number(text: &[u8]) -> Option<f64> {
     let start = text.iter().position(|&byte| !is_space(byte))?;
+    if let Some((value, length)) = plain(&text[start..])
+        && start + length == text.len()
+    {
+        return Some(value);
+    }
     let text = std::str::from_utf8(&text[start..]).ok()?;
     let (sign, unsigned) = match text.as_bytes().first()? {
         b'-' => (-1.0, &text[1..]),
@@ -38,37 +43,42 @@ pub fn number(text: &[u8]) -> Option<f64> {
 
 /// The number that begins `text` and the line's length with its end, if the
 /// line is nothing but a plain decimal: what nearly every line of a big file is.
+pub(super) fn plain_line(text: &[u8]) -> Option<(f64, usize)> {
+    let (value, length) = plain(text)?;
+    (text.get(length) == Some(&b'\n')).then_some((value, length + 1))
+}
+
+/// The plain decimal that begins `text`, and its length: digits, perhaps with a
+/// point and a minus.
 ///
 /// Exact: a mantissa that is a double, divided by a power of ten that is one,
 /// is rounded once (Clinger, "How to read floating point numbers accurately",
 /// 1990). Whatever needs more is left to [`number`].
-pub(super) fn plain_line(text: &[u8]) -> Option<(f64, usize)> {
+fn plain(text: &[u8]) -> Option<(f64, usize)> {
     let negative = text.first() == Some(&b'-');
     let start = usize::from(negative);
     let mut mantissa: u64 = 0;
     let mut at = start;
     let mut point = None;
     // Too many digits wrap around here and are turned away below.
-    let end = loop {
-        let byte = *text.get(at)?;
+    while let Some(&byte) = text.get(at) {
         let digit = byte.wrapping_sub(b'0');
         if digit < 10 {
             mantissa = mantissa.wrapping_mul(10).wrapping_add(u64::from(digit));
         } else if byte == b'.' && point.is_none() {
             point = Some(at);
         } else {
-            break at;
+            break;
         }
         at += 1;
-    };
-    let digits = end - start - usize::from(point.is_some());
-    let decimals = point.map_or(0, |point| end - point - 1);
-    let plain = text[end] == b'\n' && (1..=MAX_DIGITS).contains(&digits);
-    if !plain || mantissa > EXACT_INTEGER {
+    }
+    let digits = at - start - usize::from(point.is_some());
+    let decimals = point.map_or(0, |point| at - point - 1);
+    if !(1..=MAX_DIGITS).contains(&digits) || mantissa > EXACT_INTEGER {
         return None;
     }
     let value = mantissa as f64 / POWERS[decimals];
-    Some((if negative { -value } else { value }, end + 1))
+    Some((if negative { -value } else { value }, at))
 }
 
 /// The text after a prefix of either case.

@@ -7,7 +7,7 @@
 
 use super::number::{is_space, number, plain_line};
 use super::{Generation, MinistatError};
-use std::io::Read;
+use std::io::{BufRead, Read};
 use std::sync::mpsc;
 use std::thread;
 
@@ -38,11 +38,62 @@ impl Default for ReadOptions {
     }
 }
 
-impl ReadOptions {
-    /// Whether a line that is one plain decimal is that decimal's value.
-    fn take_plain_lines(&self) -> bool {
+/// The same, ready for millions of lines.
+struct Columns {
+    column: usize,
+    /// Whether each byte is a delimiter.
+    delimiters: [bool; 256],
+    /// A line that is one plain decimal has that decimal's value.
+    plain_lines: bool,
+    generation: Generation,
+}
+
+impl Columns {
+    fn of(options: &ReadOptions) -> Columns {
+        let mut delimiters = [false; 256];
+        for &byte in &options.delimiters {
+            delimiters[usize::from(byte)] = true;
+        }
         let of_numbers = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'-');
-        self.column == 1 && !self.delimiters.iter().any(of_numbers)
+        Columns {
+            column: options.column,
+            delimiters,
+            plain_lines: options.column == 1 && !options.delimiters.iter().any(of_numbers),
+            generation: options.generation,
+        }
+    }
+
+    /// The wanted column of a line, if the line has it.
+    fn token<'a>(&self, line: &'a [u8]) -> Option<&'a [u8]> {
+        let is_delimiter = |byte: &u8| self.delimiters[usize::from(*byte)];
+        let mut rest = line;
+        for number in 1..=self.column {
+            let start = rest.iter().position(|byte| !is_delimiter(byte))?;
+            rest = &rest[start..];
+            if rest[0] == b'#' {
+                return None;
+            }
+            let (token, behind) =
+                rest.split_at(rest.iter().position(is_delimiter).unwrap_or(rest.len()));
+            if number == self.column {
+                return Some(token);
+            }
+            rest = behind;
+        }
+        None
+    }
+
+    /// The value in a line, none if the line is skipped; the error is the token
+    /// that isn't a number.
+    fn value(&self, line: &[u8]) -> Result<Option<f64>, Vec<u8>> {
+        // C strings end at a NUL.
+        let end = if line.contains(&0) { line.iter().position(|&byte| byte == 0) } else { None };
+        let Some(token) = self.token(trim_end(&line[..end.unwrap_or(line.len())])) else {
+            return Ok(None);
+        };
+        let changed = decimal_comma(token, self.generation);
+        let token = changed.as_deref().unwrap_or(token);
+        number(token).map(Some).ok_or_else(|| token.to_vec())
     }
 }
 
@@ -92,15 +143,16 @@ impl Gathered {
 /// Reads to the end. What can't be read ends the file there, as it does for
 /// fgets(3).
 pub(super) fn read(input: impl Read, options: &ReadOptions) -> Result<Gathered, MinistatError> {
+    let columns = Columns::of(options);
     let mut gathered = Gathered::default();
     let mut source = Source { input, rest: Vec::new(), ended: false };
     let mut block = Block::default();
     if source.fill(&mut block) {
-        block.take_apart(options);
+        block.take_apart(&columns);
         gathered.add_block(&block)?;
     }
     if !source.ended {
-        read_on(&mut source, options, &mut gathered)?;
+        read_on(&mut source, &columns, &mut gathered)?;
     }
     Ok(gathered)
 }
@@ -109,7 +161,7 @@ pub(super) fn read(input: impl Read, options: &ReadOptions) -> Result<Gathered, 
 /// blocks in turn and give them back in the same turn.
 fn read_on(
     source: &mut Source<impl Read>,
-    options: &ReadOptions,
+    columns: &Columns,
     gathered: &mut Gathered,
 ) -> Result<(), MinistatError> {
     thread::scope(|scope| {
@@ -118,7 +170,7 @@ fn read_on(
             let (to_us, done) = mpsc::channel();
             scope.spawn(move || {
                 for mut block in full {
-                    block.take_apart(options);
+                    block.take_apart(columns);
                     if to_us.send(block).is_err() {
                         break;
                     }
@@ -193,23 +245,25 @@ struct Block {
 }
 
 impl Block {
-    fn take_apart(&mut self, options: &ReadOptions) {
+    fn take_apart(&mut self, columns: &Columns) {
         self.values.clear();
         self.lines = 0;
-        let plain = options.take_plain_lines();
         let mut rest = &self.text[..];
         while !rest.is_empty() {
             self.lines += 1;
-            if plain && let Some((value, length)) = plain_line(rest) {
+            if columns.plain_lines
+                && let Some((value, length)) = plain_line(rest)
+            {
                 self.values.push(value);
                 rest = &rest[length..];
                 continue;
             }
-            let window = &rest[..rest.len().min(PIECE)];
-            let end = window.iter().position(|&byte| byte == b'\n');
-            let (piece, behind) = rest.split_at(end.map_or(window.len(), |last| last + 1));
+            let mut window = &rest[..rest.len().min(PIECE)];
+            // For a slice this is a fast search, which can't fail.
+            let length = window.skip_until(b'\n').unwrap_or(0).max(1);
+            let (piece, behind) = rest.split_at(length);
             rest = behind;
-            match value(piece, options) {
+            match columns.value(piece) {
                 Ok(value) => self.values.extend(value),
                 Err(token) => {
                     self.fault = Some((self.lines, token));
@@ -218,31 +272,6 @@ impl Block {
             }
         }
     }
-}
-
-/// The value in a line, none if the line is skipped; the error is the token
-/// that isn't a number.
-fn value(line: &[u8], options: &ReadOptions) -> Result<Option<f64>, Vec<u8>> {
-    // C strings end at a NUL.
-    let line = line.split(|&byte| byte == 0).next().unwrap_or_default();
-    let Some(token) = token(trim_end(line), options) else { return Ok(None) };
-    let changed = decimal_comma(token, options.generation);
-    let token = changed.as_deref().unwrap_or(token);
-    number(token).map(Some).ok_or_else(|| token.to_vec())
-}
-
-/// The wanted column of a line, if the line has it.
-fn token<'a>(line: &'a [u8], options: &ReadOptions) -> Option<&'a [u8]> {
-    let mut last = None;
-    let mut tokens =
-        line.split(|byte| options.delimiters.contains(byte)).filter(|token| !token.is_empty());
-    for _ in 0..options.column {
-        last = tokens.next();
-        if last?.starts_with(b"#") {
-            return None;
-        }
-    }
-    last
 }
 
 /// The token with its first comma turned into a point, which FreeBSD 15 does.

@@ -21,8 +21,16 @@ pub(super) fn sorted(mut values: Vec<f64>) -> Vec<f64> {
 /// `collect` does here, takes no memory beside it.
 fn sorted_by_keys(values: Vec<f64>) -> Vec<f64> {
     let zeros = zeros_of_both_signs(&values);
-    let mut keys: Vec<u64> = values.into_iter().map(key).collect();
-    if !keys.is_sorted() {
+    let first = values.first().copied().map_or(0, key);
+    let mut varying = 0;
+    let mut keys: Vec<u64> =
+        values.into_iter().map(key).inspect(|key| varying |= key ^ first).collect();
+    let bits = Bits::of(varying);
+    if keys.is_sorted() {
+        // Nothing to do, and splitting would undo it.
+    } else if bits.are_few(keys.len()) {
+        bits.sort(&mut keys);
+    } else {
         let (low, high) = halves(&mut keys);
         thread::scope(|scope| {
             scope.spawn(|| low.sort_unstable());
@@ -42,6 +50,41 @@ fn zeros_of_both_signs(values: &[f64]) -> Vec<f64> {
         return Vec::new();
     }
     values.iter().copied().filter(|&value| value == 0.0).collect()
+}
+
+/// The bits in which keys differ: whole numbers leave the lower ones alone.
+struct Bits {
+    lowest: u32,
+    count: u32,
+}
+
+impl Bits {
+    fn of(varying: u64) -> Bits {
+        let lowest = varying.trailing_zeros();
+        Bits { lowest, count: (u64::BITS - varying.leading_zeros()).saturating_sub(lowest) }
+    }
+
+    /// Whether a counter for each combination takes little beside `keys` keys.
+    fn are_few(&self, keys: usize) -> bool {
+        self.count < usize::BITS && 1 << self.count <= keys / 2 && u32::try_from(keys).is_ok()
+    }
+
+    /// Sorts by counting how often each combination occurs.
+    fn sort(&self, keys: &mut [u64]) {
+        let Some(&first) = keys.first() else { return };
+        let mask = (1 << self.count) - 1;
+        let mut counts = vec![0u32; 1 << self.count];
+        for key in keys.iter() {
+            counts[(key >> self.lowest & mask) as usize] += 1;
+        }
+        let common = first & !(mask << self.lowest);
+        let mut rest = keys;
+        for (combination, &count) in (0..).zip(&counts) {
+            let (equal, behind) = std::mem::take(&mut rest).split_at_mut(count as usize);
+            equal.fill(common | combination << self.lowest);
+            rest = behind;
+        }
+    }
 }
 
 /// Splits into keys below another one and the rest, about half of them each.
@@ -105,11 +148,13 @@ mod tests {
     #[test]
     fn many_values_are_sorted_whatever_their_order() {
         let count = 2 * MANY as u64;
-        let orders: [fn(u64) -> f64; 5] = [
+        let orders: [fn(u64) -> f64; 7] = [
             |n| n as f64,
             |n| -(n as f64),
             |n| (n * 2654435761 % 1000003) as f64,
             |n| (n % 2) as f64 - 0.5,
+            |n| (n * 7 % 1001) as f64 + 1024.0,
+            |n| if n % 3 == 0 { f64::INFINITY } else { -1e-300 * (n % 5 + 1) as f64 },
             |_| 7.0,
         ];
         for order in orders {
