@@ -12,7 +12,7 @@ use std::sync::mpsc;
 use std::thread;
 
 /// Bytes of a block.
-const BLOCK: usize = 1 << 20;
+const BLOCK: usize = 1 << 18;
 /// Bytes of a line's pieces: a buffer of 1024 without the NUL that ends it.
 const PIECE: usize = 1023;
 /// Threads that take lines apart.
