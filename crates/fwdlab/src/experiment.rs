@@ -56,6 +56,38 @@ impl Testbed {
     }
 }
 
+impl Overrides {
+    /// The line that gives `command` the same experiment again: everything that is
+    /// part of the plan, and the directory.
+    pub(crate) fn command_line(
+        &self,
+        command: &str,
+        experiment: &Path,
+        out: Option<&Path>,
+    ) -> String {
+        let mut line = format!("fwdlab {command} {}", quoted(&experiment.to_string_lossy()));
+        let Overrides { testbed, blocks, seed } = self;
+        let options = [
+            ("--out", out.map(|out| quoted(&out.to_string_lossy()))),
+            ("--testbed", testbed.map(|testbed| testbed.name().to_owned())),
+            ("--blocks", blocks.map(|blocks| blocks.to_string())),
+            ("--seed", seed.map(|seed| seed.to_string())),
+        ];
+        for (option, value) in options {
+            if let Some(value) = value {
+                line += &format!(" {option} {value}");
+            }
+        }
+        line
+    }
+}
+
+/// The directory of an experiment's store and report: the one asked for, else
+/// `results/NAME`.
+pub(crate) fn directory(plan: &Plan, out: Option<&Path>) -> PathBuf {
+    out.map_or_else(|| Path::new("results").join(&plan.name), Path::to_path_buf)
+}
+
 /// A plan and the text that it was made from.
 pub(crate) struct Loaded {
     /// The plan.
@@ -131,6 +163,15 @@ fn overridden(
     Ok(Some(plan::plan(&experiment)))
 }
 
+/// A word as a shell reads it back.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,5 +216,13 @@ mod tests {
         );
         let overrides = Overrides { blocks: Some(10_000), ..Overrides::default() };
         assert!(plan_with(&text, &overrides).unwrap_err().to_string().contains("--blocks"));
+    }
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_split() {
+        assert_eq!(quoted("results/demo"), "results/demo");
+        assert_eq!(quoted("a b"), "'a b'");
+        assert_eq!(quoted(""), "''");
+        assert_eq!(quoted("$HOME"), "'$HOME'");
     }
 }

@@ -62,10 +62,7 @@ pub(crate) struct Arguments {
 /// testbed lacks or meets, an interruption.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let Loaded { plan, text } = experiment::load(&arguments.experiment, &arguments.overrides)?;
-    let out = match &arguments.out {
-        Some(out) => out.clone(),
-        None => Path::new("results").join(&plan.name),
-    };
+    let out = experiment::directory(&plan, arguments.out.as_deref());
     let (mut store, said) = session::open_store(&out, arguments.fresh)?;
     said.into_iter().for_each(|said| arguments.say(&said));
     store.adopt_plan(&plan, &text)?;
@@ -153,31 +150,9 @@ impl Arguments {
     /// The command that goes on with this experiment: everything that is part of
     /// the plan, and the directory.
     fn command_line(&self) -> String {
-        let mut words = vec!["fwdlab run".to_owned(), quoted(&self.experiment.to_string_lossy())];
-        let Overrides { testbed, blocks, seed } = &self.overrides;
-        let options = [
-            ("--out", self.out.as_ref().map(|out| quoted(&out.to_string_lossy()))),
-            ("--testbed", testbed.map(|testbed| testbed.name().to_owned())),
-            ("--blocks", blocks.map(|blocks| blocks.to_string())),
-            ("--seed", seed.map(|seed| seed.to_string())),
-            ("--no-calibration", self.no_calibration.then(String::new)),
-        ];
-        for (option, value) in options {
-            if let Some(value) = value {
-                words.push(format!("{option} {value}").trim_end().to_owned());
-            }
-        }
-        words.join(" ")
+        let line = self.overrides.command_line("run", &self.experiment, self.out.as_deref());
+        if self.no_calibration { line + " --no-calibration" } else { line }
     }
-}
-
-/// A word as a shell reads it back.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]
@@ -193,13 +168,5 @@ mod tests {
         let arguments::Command::Run(run) = parsed.command else { panic!("another command") };
         let again = r"fwdlab run my/x.toml --out 'it'\''s' --testbed sim --seed 3";
         assert_eq!(run.command_line(), again);
-    }
-
-    #[test]
-    fn words_are_quoted_where_a_shell_would_split() {
-        assert_eq!(quoted("results/demo"), "results/demo");
-        assert_eq!(quoted("a b"), "'a b'");
-        assert_eq!(quoted(""), "''");
-        assert_eq!(quoted("$HOME"), "'$HOME'");
     }
 }

@@ -35,7 +35,7 @@ const SLICE_QUANTILE: f64 = 0.75;
 /// Pairs that an interval within a stream needs.
 const MIN_PAIRS: usize = 6;
 /// Streams from which on they are the unit.
-const MIN_STREAMS: usize = 3;
+pub const MIN_STREAMS: usize = 3;
 /// Resamples of the bootstrap: its own error is then 2 % of the standard error.
 const RESAMPLES: usize = 1000;
 
@@ -105,6 +105,23 @@ pub fn compare_alternation(
     };
     let sizes = Sizes { n_a: counted, n_b: counted, blocks, left_out, layout };
     Comparison::from_estimate(estimate, criteria, sizes, Method::Alternation, scope)
+}
+
+/// Each stream's effect, a natural log ratio: what the interval over streams is
+/// made of.
+///
+/// # Errors
+/// As [`compare_alternation`], but no stream is no error.
+pub fn stream_effects(
+    streams: &[Vec<Slice>],
+    baseline: usize,
+    candidate: usize,
+) -> Result<Vec<f64>, Unanswerable> {
+    let effect = |stream: &Vec<Slice>| {
+        let pairs = Pairs::of(stream, baseline, candidate)?;
+        Ok(median(&pairs.log_ratios).unwrap_or(f64::NAN))
+    };
+    streams.iter().map(effect).collect()
 }
 
 /// The halves of a stream's cycles that hold both variants.

@@ -162,7 +162,7 @@ pub(super) fn of(runs: &[RunResult], variant: usize) -> Vec<BlockedRun> {
 }
 
 /// The streams in which both variants alternated.
-fn streams(contents: &Contents, baseline: usize, candidate: usize) -> Vec<Vec<Slice>> {
+pub(super) fn streams(contents: &Contents, baseline: usize, candidate: usize) -> Vec<Vec<Slice>> {
     contents
         .runs
         .iter()

@@ -10,6 +10,7 @@ mod blocks;
 mod comparisons;
 mod diagnoses;
 mod figures;
+mod outlook;
 mod quality;
 mod scaling;
 mod setup;
@@ -21,6 +22,7 @@ pub use blocks::MinistatBlock;
 pub use comparisons::{Answer, Compared, Outcome, Shown};
 pub use diagnoses::{Finding, RunSteadiness};
 pub use figures::{ComparedFigure, RunResult};
+pub use outlook::{Known, Outlook, Unusable, design};
 pub use quality::{
     CalibrationResult, Conservation, CounterCheck, Overhead, RunWarning, Steal, WarningGroup,
 };

@@ -1,76 +1,18 @@
-//! `fwdlab plan`.
+//! The plan as text: factors, comparisons, runs in their order.
 
-use crate::exit::Exit;
-use crate::experiment::{self, Overrides};
-use crate::terminal::{self, HEADING, duration, styled, wrap};
+use super::overhead_guess_ns;
+use crate::terminal::{HEADING, duration, styled, wrap};
 use fwdlab_model::Plan;
 use fwdlab_model::plan::Adjust;
 use fwdlab_model::settings::TestbedKind;
-use fwdlab_results::stats::power::{MDE_POWER, detectable_multiple};
-use serde_json::{Value, json};
-use std::path::PathBuf;
-
-/// Time around the traffic of a run on a testbed of namespaces, nanoseconds:
-/// making, configuring, reading and taking down took 0.2 to 0.5 s by trial.
-pub(crate) const RUN_OVERHEAD_NS: u64 = 300_000_000;
 
 /// Plans of more runs are folded.
 const RUNS_SHOWN: usize = 60;
 /// Runs shown of a folded plan, at each end.
 const RUNS_AT_ENDS: usize = 20;
-/// Scatter between runs that the smallest effects are stated for.
-const SCATTERS: [f64; 3] = [0.005, 0.02, 0.05];
 
-/// Show what an experiment would do: factors, runs in their order, time.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  fwdlab plan experiments/demo.toml
-  fwdlab plan experiments/demo.toml --blocks 20
-  fwdlab plan experiments/demo.toml --json | jq .hash")]
-pub(crate) struct Arguments {
-    /// The experiment file
-    #[arg(value_name = "EXPERIMENT.toml")]
-    experiment: PathBuf,
-    #[command(flatten)]
-    overrides: Overrides,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
-/// Shows the plan.
-///
-/// # Errors
-/// The faults of the file.
-pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let plan = experiment::load(&arguments.experiment, &arguments.overrides)?.plan;
-    if arguments.json {
-        terminal::print_json(&as_json(&plan)?)?;
-    } else {
-        terminal::print(&text(&plan, terminal::width()))?;
-    }
-    Ok(Exit::Done)
-}
-
-/// Time around the traffic of a run, as long as none was measured.
-pub(crate) fn overhead_guess_ns(plan: &Plan) -> u64 {
-    if plan.base.testbed.kind == TestbedKind::Sim { 0 } else { RUN_OVERHEAD_NS }
-}
-
-/// The plan itself, with `estimate` added.
-fn as_json(plan: &Plan) -> serde_json::Result<Value> {
-    let estimate = plan.estimate(overhead_guess_ns(plan));
-    let mut value = serde_json::to_value(plan)?;
-    value["estimate"] = json!({
-        "runs": estimate.runs,
-        "run_ns": estimate.run_ns,
-        "total_ns": estimate.total_ns,
-    });
-    Ok(value)
-}
-
-fn text(plan: &Plan, width: usize) -> String {
+/// The plan, with what it will find (`outlook`) between comparisons and runs.
+pub(super) fn text(plan: &Plan, outlook: &str, width: usize) -> String {
     let mut out = wrap(&styled(&plan.title, HEADING), width, "");
     for (name, value) in overview(plan) {
         out += &wrap(&format!("  {name:9} {value}"), width, "            ");
@@ -81,6 +23,9 @@ fn text(plan: &Plan, width: usize) -> String {
     }
     out.push('\n');
     out += &comparisons(plan, width);
+    if !outlook.is_empty() {
+        out += &format!("\n{outlook}");
+    }
     out.push('\n');
     out += &order(plan, width);
     if !plan.notes.is_empty() {
@@ -110,7 +55,7 @@ fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
             duration(estimate.total_ns)
         ),
     };
-    let mut lines = vec![
+    vec![
         ("hash", plan.hash.clone()),
         ("testbed", kind),
         ("variants", plan.variants.len().to_string()),
@@ -125,13 +70,7 @@ fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
             ),
         ),
         ("runs", runs),
-    ];
-    if design.alternate_ns.is_none()
-        && let Some(effects) = smallest_effects(plan)
-    {
-        lines.push(("finds", effects));
-    }
-    lines
+    ]
 }
 
 fn design_of(plan: &Plan) -> String {
@@ -151,25 +90,6 @@ fn design_of(plan: &Plan) -> String {
             duration(plan.design.settle_ns)
         ),
     }
-}
-
-/// The smallest effect on a ratio that the design finds: two means over the same
-/// blocks differ with a standard error of scatter x sqrt(2 / blocks). None for an
-/// experiment that may end early: how many blocks it does depends on the effects.
-fn smallest_effects(plan: &Plan) -> Option<String> {
-    let blocks = f64::from(plan.design.blocks);
-    if plan.variants.len() < 2 || blocks < 2.0 || plan.design.stop.is_some() {
-        return None;
-    }
-    let multiple = detectable_multiple(plan.compare.confidence, blocks - 1.0, MDE_POWER)?;
-    let effects: Vec<String> = SCATTERS
-        .iter()
-        .map(|scatter| {
-            let effect = 100.0 * multiple * scatter * (2.0 / blocks).sqrt();
-            format!("{effect:.1} % where runs scatter by {} %", 100.0 * scatter)
-        })
-        .collect();
-    Some(format!("nine times in ten a difference of {}", effects.join(", ")))
 }
 
 fn levels(plan: &Plan, factor: usize, width: usize) -> String {
@@ -271,7 +191,7 @@ mod tests {
                 "version = 1\n[testbed]\nkind = \"sim\"\n[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n{more}"
             );
             let plan = fwdlab_model::load("x.toml", &file, &|_| Err("no files".into())).unwrap();
-            text(&plan, 300)
+            text(&plan, "", 300)
         };
         let planned =
             shown("[design]\nstop = \"planned\"\n[compare]\nadjust = \"benjamini-hochberg\"\n");
@@ -279,12 +199,12 @@ mod tests {
             planned.contains("up to 20 blocks, at most 5 looks (O'Brien-Fleming)"),
             "{planned}"
         );
-        assert!(planned.contains("up to 40\n") && !planned.contains("finds"), "{planned}");
+        assert!(planned.contains("up to 40\n"), "{planned}");
         assert!(planned.contains("95 % confidence (Benjamini-Hochberg)"), "{planned}");
         let open = shown("[design]\nstop = \"open\"\nmax_blocks = 8\n");
         assert!(open.contains("up to 8 blocks, a look after each (e-process)"), "{open}");
         let fixed = shown("[design]\nblocks = 8\n");
-        assert!(fixed.contains("8 blocks, in each") && fixed.contains("finds"), "{fixed}");
+        assert!(fixed.contains("8 blocks, in each"), "{fixed}");
         assert!(!fixed.contains("up to 8") && !fixed.contains("Benjamini"), "{fixed}");
     }
 

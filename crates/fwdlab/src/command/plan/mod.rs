@@ -1,0 +1,134 @@
+//! `fwdlab plan`: what an experiment would do, and what it would find.
+
+mod history;
+mod outlook;
+mod text;
+
+use crate::arguments::VERSION;
+use crate::exit::Exit;
+use crate::experiment::{self, Loaded, Overrides};
+use crate::session::{self, Session};
+use crate::terminal;
+use anyhow::Result;
+use fwdlab_bench::environment;
+use fwdlab_model::Plan;
+use fwdlab_model::settings::TestbedKind;
+use history::History;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// Time around the traffic of a run on a testbed of namespaces, nanoseconds:
+/// making, configuring, reading and taking down took 0.2 to 0.5 s by trial.
+pub(crate) const RUN_OVERHEAD_NS: u64 = 300_000_000;
+
+/// Blocks of a pilot.
+const PILOT_BLOCKS: u32 = 2;
+/// Streams of an alternation's pilot: with fewer, streams aren't the unit.
+const PILOT_STREAMS: u32 = 3;
+
+/// Show what an experiment would do and find: factors, runs in their order, time,
+/// the chance to find a change.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  fwdlab plan experiments/demo.toml
+  fwdlab plan experiments/demo.toml --blocks 20
+  fwdlab plan experiments/demo.toml --pilot
+  fwdlab plan experiments/queues.toml --history results/demo
+  fwdlab plan experiments/demo.toml --json | jq .hash")]
+pub(crate) struct Arguments {
+    /// The experiment file
+    #[arg(value_name = "EXPERIMENT.toml")]
+    experiment: PathBuf,
+    #[command(flatten)]
+    overrides: Overrides,
+    /// Directory of this experiment's store, whose runs tell the scatter [default:
+    /// results/NAME, after the experiment file]
+    #[arg(long, short, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Another store of the same device that tells the scatter (repeatable)
+    #[arg(long, value_name = "STORE")]
+    history: Vec<PathBuf>,
+    /// Carry out the first two blocks (three streams of an alternation) and plan from
+    /// them; `fwdlab run` goes on from there
+    #[arg(long)]
+    pilot: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows the plan.
+///
+/// # Errors
+/// The faults of the file, a store named by `--history` that can't be read; with
+/// `--pilot` whatever measuring meets.
+pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
+    let loaded = experiment::load(&arguments.experiment, &arguments.overrides)?;
+    if arguments.pilot {
+        arguments.carry_out_pilot(&loaded)?;
+    }
+    let plan = &loaded.plan;
+    let own = experiment::directory(plan, arguments.out.as_deref());
+    let here = environment::capture(VERSION);
+    let history = History::of(plan, &own, &arguments.history, &here, arguments.pilot)?;
+    if arguments.json {
+        terminal::print_json(&as_json(plan, &history)?)?;
+    } else {
+        let width = terminal::width();
+        let outlook = outlook::text(plan, &history, width);
+        terminal::print(&text::text(plan, &outlook, width))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Time around the traffic of a run, as long as none was measured.
+pub(crate) fn overhead_guess_ns(plan: &Plan) -> u64 {
+    if plan.base.testbed.kind == TestbedKind::Sim { 0 } else { RUN_OVERHEAD_NS }
+}
+
+/// The plan itself, with `estimate` and `outlook` added.
+fn as_json(plan: &Plan, history: &History) -> serde_json::Result<Value> {
+    let estimate = plan.estimate(overhead_guess_ns(plan));
+    let mut value = serde_json::to_value(plan)?;
+    value["estimate"] = json!({
+        "runs": estimate.runs,
+        "run_ns": estimate.run_ns,
+        "total_ns": estimate.total_ns,
+    });
+    value["outlook"] = outlook::json(plan, history)?;
+    Ok(value)
+}
+
+impl Arguments {
+    /// Carries out what the store lacks of the plan's first blocks.
+    fn carry_out_pilot(&self, loaded: &Loaded) -> Result<()> {
+        let Loaded { plan, text } = loaded;
+        let out = experiment::directory(plan, self.out.as_deref());
+        let (mut store, _) = session::open_store(&out, false)?;
+        store.adopt_plan(plan, text)?;
+        let missing = store.missing_runs(plan)?;
+        let blocks = match plan.design.alternate_ns {
+            None => PILOT_BLOCKS,
+            Some(_) => PILOT_STREAMS,
+        };
+        let pilot: Vec<u32> = plan
+            .runs
+            .iter()
+            .filter(|run| run.block < blocks && missing.contains(&run.index))
+            .map(|run| run.index)
+            .collect();
+        if pilot.is_empty() {
+            return Ok(());
+        }
+        let session = Session {
+            plan,
+            calibrates: true,
+            quiet: false,
+            resume: self.overrides.command_line("plan", &self.experiment, self.out.as_deref())
+                + " --pilot",
+        };
+        session.say(&format!("{}: a pilot of {} runs", plan.name, pilot.len()));
+        session.measure(&mut store, &pilot, &|_| Ok(false))
+    }
+}

@@ -1,0 +1,201 @@
+//! What an experiment will find, in words and for programs.
+
+use super::history::History;
+use super::overhead_guess_ns;
+use crate::terminal::{HEADING, duration, styled, wrap};
+use fwdlab_model::Plan;
+use fwdlab_results::report::analysis::{self, Outlook};
+use fwdlab_results::stats::planning;
+use serde_json::{Value, json};
+
+/// Scatter between runs that the smallest effects are stated for as long as none
+/// is known.
+const SCATTERS: [f64; 3] = [0.005, 0.02, 0.05];
+/// Chance with which those effects are found.
+const CHANCE: f64 = 0.9;
+
+/// The outlook; empty when nothing is compared.
+pub(super) fn text(plan: &Plan, history: &History, width: usize) -> String {
+    let Some(design) = analysis::design(plan) else { return String::new() };
+    let mut out = format!("{}\n", styled("outlook", HEADING));
+    let mut line = |name: &str, value: &str| {
+        out += &wrap(&format!("  {name:9} {value}"), width, "            ");
+    };
+    for telling in &history.stores {
+        let (path, known) = (telling.path.display(), &telling.known);
+        let mut told = format!("{} {} in {path}", known.blocks, unit(plan));
+        for remark in &known.remarks {
+            told += &format!("; {remark}");
+        }
+        line("known", &told);
+    }
+    for unused in &history.unused {
+        line("not used", &format!("{}: {}", unused.path.display(), unused.why));
+    }
+    match &history.outlook {
+        Some(outlook) => {
+            line("scatter", &scatter(outlook, plan));
+            if let Some(design) = &outlook.design {
+                line("finds", &smallest(design));
+            }
+            line("needed", &needed(outlook, plan));
+            if let Some(design) = &outlook.design {
+                out += &chances(design, plan);
+            }
+        }
+        None if !history.stores.is_empty() => {
+            line("finds", "whatever there is: the runs don't scatter at all");
+        }
+        None => {
+            if let Some(effects) = generic_words(&design, plan) {
+                line("finds", &effects);
+            }
+            let hint = "how much runs scatter here isn't known: --pilot measures it by the first \
+                        blocks, which count";
+            line("", hint);
+        }
+    }
+    out
+}
+
+/// The outlook for programs: what is known (`stores`, `unused`), what follows from
+/// it, and the time of a block. Without anything known, `generic` holds smallest
+/// changes for runs of a given scatter.
+pub(super) fn json(plan: &Plan, history: &History) -> serde_json::Result<Value> {
+    let mut value = serde_json::to_value(history)?;
+    value["block_ns"] = block_ns(plan).into();
+    if history.outlook.is_none() {
+        let design = analysis::design(plan);
+        let generic = design.map_or_else(Vec::new, |design| generic(&design, plan));
+        value["generic"] =
+            generic.into_iter().map(|(cv, mde)| json!({ "cv": cv, "mde_90": mde })).collect();
+    }
+    Ok(value)
+}
+
+fn unit(plan: &Plan) -> &'static str {
+    if plan.design.alternate_ns.is_some() { "streams" } else { "blocks" }
+}
+
+fn scatter(outlook: &Outlook, plan: &Plan) -> String {
+    let block = if plan.design.alternate_ns.is_some() { "stream" } else { "block" };
+    let found = percent(outlook.scatter.sd);
+    let mut text = format!("{found} (standard deviation of a {block}'s log ratio)");
+    if outlook.is_upper {
+        text += &format!(
+            "; with {} degrees of freedom it may be {}, the upper 80 % limit, which counts here",
+            outlook.scatter.df,
+            percent(outlook.sd)
+        );
+    }
+    text
+}
+
+fn smallest(design: &planning::Outlook) -> String {
+    format!(
+        "a change of {} four times in five, of {} nine times in ten",
+        percent(design.mde_80),
+        percent(design.mde_90)
+    )
+}
+
+/// How many blocks do what, and how long they take.
+fn needed(outlook: &Outlook, plan: &Plan) -> String {
+    let most = if plan.design.stop.is_some() { "at most " } else { "" };
+    let blocks = |blocks: Option<u32>| match (blocks, block_ns(plan)) {
+        (None, _) => format!("more than a thousand {}", unit(plan)),
+        (Some(blocks), 0) => format!("{most}{blocks} {}", unit(plan)),
+        (Some(blocks), block_ns) => {
+            let time = duration(block_ns.saturating_mul(u64::from(blocks)));
+            format!("{most}{blocks} {} ({time})", unit(plan))
+        }
+    };
+    let margin = percent(plan.compare.margin);
+    let [with_80, with_90] = outlook.blocks_for_equivalence;
+    format!(
+        "to find {margin} nine times in ten: {}; to show equal variants equivalent within {margin} \
+         four times in five: {}, nine times in ten: {}",
+        blocks(outlook.blocks_for_margin),
+        blocks(with_80),
+        blocks(with_90)
+    )
+}
+
+/// The table of true changes.
+fn chances(design: &planning::Outlook, plan: &Plan) -> String {
+    let stops = plan.design.stop.is_some();
+    let blocks = if stops { "  blocks on average" } else { "" };
+    let mut out = format!("  true change  found  equivalent{blocks}\n");
+    for outcome in &design.outcomes {
+        let change = match outcome.change {
+            0.0 => "none".to_owned(),
+            change => percent(change),
+        };
+        let equivalent = outcome.equivalence.map_or("-".to_owned(), chance);
+        let found = chance(outcome.difference);
+        let mut row = format!("  {change:>11}  {found:>5}  {equivalent:>10}");
+        if stops {
+            row += &format!("  {:>17.1}", outcome.blocks);
+        }
+        out += &format!("{row}\n");
+    }
+    out
+}
+
+/// The smallest changes for runs that scatter by each of [`SCATTERS`]: a block's
+/// log ratio scatters by the square root of two times that. Nothing for an
+/// experiment that may end early, whose blocks depend on the effects.
+fn generic(design: &planning::Design, plan: &Plan) -> Vec<(f64, f64)> {
+    if plan.design.stop.is_some() || plan.design.alternate_ns.is_some() {
+        return Vec::new();
+    }
+    let smallest = |&cv: &f64| Some((cv, design.detectable(cv * 2f64.sqrt(), CHANCE)?));
+    SCATTERS.iter().filter_map(smallest).collect()
+}
+
+fn generic_words(design: &planning::Design, plan: &Plan) -> Option<String> {
+    let effects: Vec<String> = generic(design, plan)
+        .into_iter()
+        .map(|(cv, mde)| format!("{} where runs scatter by {}", percent(mde), percent(cv)))
+        .collect();
+    (!effects.is_empty())
+        .then(|| format!("nine times in ten a difference of {}", effects.join(", ")))
+}
+
+/// Time of a block, as long as none was measured.
+fn block_ns(plan: &Plan) -> u64 {
+    plan.estimate(overhead_guess_ns(plan)).total_ns / u64::from(plan.design.blocks.max(1))
+}
+
+/// Two or more digits: `0.52 %`, `4.1 %`, `12 %`.
+fn percent(ratio: f64) -> String {
+    let percent = 100.0 * ratio;
+    let text = match percent {
+        p if p < 0.995 => format!("{p:.2}"),
+        p if p < 9.95 => format!("{p:.1}"),
+        p => format!("{p:.0}"),
+    };
+    let short = text.trim_end_matches('0').trim_end_matches('.');
+    format!("{} %", if text.contains('.') && !short.is_empty() { short } else { &text })
+}
+
+/// A chance that is neither certain nor impossible is not called so.
+fn chance(chance: f64) -> String {
+    match chance {
+        c if c >= 0.995 => "> 99 %".to_owned(),
+        c if c < 0.005 => "< 1 %".to_owned(),
+        c => format!("{:.0} %", 100.0 * c),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_have_two_digits_where_they_need_them() {
+        let shown = [0.0052, 0.02, 0.041, 0.05, 0.123, 0.1].map(percent);
+        assert_eq!(shown, ["0.52 %", "2 %", "4.1 %", "5 %", "12 %", "10 %"]);
+        assert_eq!([0.9999, 0.001, 0.5].map(chance), ["> 99 %", "< 1 %", "50 %"]);
+    }
+}
