@@ -29,8 +29,11 @@ use statrs::distribution::{ChiSquared, ContinuousCDF};
 pub const CHANGES: [f64; 4] = [0.01, 0.02, 0.03, 0.05];
 /// Simulated experiments per figure.
 const REPLICATES: u64 = 2000;
-/// Longest experiment that is considered.
+/// Longest experiment of a fixed length that is considered.
 const MOST_BLOCKS: u32 = 1000;
+/// Longest experiment with a stopping rule that is simulated to find a length: a
+/// search among longer ones takes minutes.
+const MOST_SIMULATED: u32 = 200;
 
 /// How much one block's log ratio varies.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -152,25 +155,33 @@ impl Design {
     }
 
     /// The fewest blocks, whatever [`Design::blocks`] says, with which `change`
-    /// is found with a chance of `power`; none when even a thousand don't do.
+    /// is found with a chance of `power`; none when [`Design::most_blocks`] don't do.
     pub fn blocks_for_change(&self, sd: f64, change: f64, power: f64) -> Option<u32> {
         self.fewest_blocks(|design| Some(design.outcome(sd, change)?.difference >= power))
     }
 
     /// The fewest blocks with which two equal variants are shown to lie within
-    /// the margin with a chance of `power`; none when a thousand don't do.
+    /// the margin with a chance of `power`; none when [`Design::most_blocks`] don't do.
     pub fn blocks_for_equivalence(&self, sd: f64, power: f64) -> Option<u32> {
         self.fewest_blocks(|design| Some(design.outcome(sd, 0.0)?.equivalence? >= power))
     }
 
+    /// The longest experiment that is considered when a length is searched.
+    pub fn most_blocks(&self) -> u32 {
+        match self.stopping {
+            None => MOST_BLOCKS,
+            Some(_) => self.blocks.clamp(MOST_SIMULATED, MOST_BLOCKS),
+        }
+    }
+
     fn fewest_blocks(&self, suffices: impl Fn(&Design) -> Option<bool>) -> Option<u32> {
         let with = |blocks: u32| suffices(&Design { blocks, ..*self });
-        let (mut too_few, mut enough) = (1, 2);
+        let (mut too_few, mut enough, most) = (1, 2, self.most_blocks());
         while !with(enough)? {
-            if enough == MOST_BLOCKS {
+            if enough == most {
                 return None;
             }
-            (too_few, enough) = (enough, (2 * enough).min(MOST_BLOCKS));
+            (too_few, enough) = (enough, (2 * enough).min(most));
         }
         while enough - too_few > 1 {
             let middle = too_few.midpoint(enough);

@@ -103,7 +103,7 @@ fn smallest(design: &planning::Outlook) -> String {
 fn needed(outlook: &Outlook, plan: &Plan) -> String {
     let most = if plan.design.stop.is_some() { "at most " } else { "" };
     let blocks = |blocks: Option<u32>| match (blocks, block_ns(plan)) {
-        (None, _) => format!("more than a thousand {}", unit(plan)),
+        (None, _) => format!("more than {} {}", outlook.most_blocks, unit(plan)),
         (Some(blocks), 0) => format!("{most}{blocks} {}", unit(plan)),
         (Some(blocks), block_ns) => {
             let time = duration(block_ns.saturating_mul(u64::from(blocks)));

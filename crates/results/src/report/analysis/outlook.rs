@@ -190,11 +190,13 @@ pub struct Outlook {
     /// What the planned blocks find; none for fewer than two.
     pub design: Option<planning::Outlook>,
     /// Blocks (at most, where it may end early) that find a change of the margin
-    /// with a chance of 90 %; none when a thousand don't.
+    /// with a chance of 90 %; none when `most_blocks` don't.
     pub blocks_for_margin: Option<u32>,
     /// Blocks that show two equal variants equivalent with a chance of 80 %, and
     /// with one of 90 %.
     pub blocks_for_equivalence: [Option<u32>; 2],
+    /// The most blocks that were considered.
+    pub most_blocks: u32,
 }
 
 impl Outlook {
@@ -216,6 +218,7 @@ impl Outlook {
             design: design.outlook(sd),
             blocks_for_margin: design.blocks_for_change(sd, plan.compare.margin, 0.9),
             blocks_for_equivalence: [equivalence(0.8), equivalence(0.9)],
+            most_blocks: design.most_blocks(),
         })
     }
 }

@@ -1,0 +1,81 @@
+//! Experiments that end when they are decided.
+
+use crate::support::{INSTANT, Lab, plan, store, values_per_variant};
+use fwdlab_results::store::Store;
+
+/// One in five fewer packets, `max_blocks` blocks, a rule.
+fn until_decided(rule: &str, max_blocks: u32) -> String {
+    INSTANT.replace("blocks = 4", &format!("stop = \"{rule}\"\nmax_blocks = {max_blocks}"))
+}
+
+fn stored(lab: &Lab, directory: &str) -> usize {
+    let path = lab.path(directory).join("run.sqlite");
+    Store::open_read_only(&path).expect("a store").recorded_runs().expect("runs").len()
+}
+
+/// Words as one line, since the terminal wraps them.
+fn unwrapped(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_large_effect_ends_it_early_and_for_good() {
+    for rule in ["planned", "open"] {
+        let lab = Lab::new(&until_decided(rule, 20));
+        let run = lab.fwdlab(&["run", "x.toml"]).expect(0);
+        let said = unwrapped(&run.stdout);
+        assert!(said.contains("of at most 20 blocks: 1 different, 0 equivalent"), "{said}");
+        assert!(said.contains("decided after") && !said.contains("incomplete"), "{said}");
+        let runs = stored(&lab, "results/x");
+        assert!((8..40).contains(&runs) && runs % 2 == 0, "{rule}: {runs}");
+
+        let again = lab.fwdlab(&["run", "x.toml"]).expect(0);
+        assert!(again.stderr.contains("decided after"), "{}", again.stderr);
+        assert!(!again.stderr.contains("testbed:"), "nothing was opened:\n{}", again.stderr);
+        assert_eq!(stored(&lab, "results/x"), runs);
+    }
+}
+
+#[test]
+fn equal_variants_end_as_equivalent() {
+    let equal = |rule| until_decided(rule, 20).replace("0.8 }", "1.0 }").replace("0.01", "0.001");
+    for rule in ["planned", "open"] {
+        let lab = Lab::new(&equal(rule));
+        let said = unwrapped(&lab.fwdlab(&["run", "x.toml"]).expect(0).stdout);
+        assert!(said.contains("0 different, 1 equivalent, 0 not decided"), "{rule}: {said}");
+        assert!(stored(&lab, "results/x") < 40);
+    }
+}
+
+#[test]
+fn what_can_not_be_decided_runs_to_the_end() {
+    let noisy = |rule| until_decided(rule, 6).replace("0.8 }", "1.0 }").replace("0.01", "0.3");
+    for rule in ["planned", "open"] {
+        let lab = Lab::new(&noisy(rule));
+        let said = unwrapped(&lab.fwdlab(&["run", "x.toml"]).expect(0).stdout);
+        assert!(
+            said.contains("all 6 blocks are done: 0 different, 0 equivalent, 1 not decided"),
+            "{rule}: {said}"
+        );
+        assert_eq!(stored(&lab, "results/x"), 12);
+    }
+}
+
+#[test]
+fn an_interruption_changes_no_decision() {
+    for rule in ["planned", "open"] {
+        let text = until_decided(rule, 20);
+        let lab = Lab::new(&text);
+        let whole = lab.fwdlab(&["run", "x.toml", "--json"]).expect(0).json();
+        let full = Store::open_read_only(&lab.path("results/x/run.sqlite")).expect("a store");
+        // In the middle of the second block.
+        let mut part = store(&lab.path("part/run.sqlite"), &plan(&text), "sim");
+        for record in full.runs().expect("runs").iter().take(3) {
+            part.insert_run(record).expect("stored");
+        }
+        drop(part);
+        let resumed = lab.fwdlab(&["run", "x.toml", "--out", "part", "--json"]).expect(0);
+        assert_eq!(resumed.json(), whole, "{rule}");
+        assert_eq!(values_per_variant(&whole), [stored(&lab, "part") / 2; 2]);
+    }
+}
