@@ -157,7 +157,6 @@ impl Arguments {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::arguments;
     use clap::Parser;
 
