@@ -108,7 +108,7 @@ fn experiments_that_stop_early_are_told_their_mean_blocks() {
     let text = INSTANT.replace("blocks = 4", "stop = \"planned\"\nmax_blocks = 8");
     let lab = Lab::new(&text);
     let said = unwrapped(&lab.fwdlab(&["plan", "x.toml", "--pilot"]).expect(0).stdout);
-    assert!(said.contains("blocks on average") && said.contains("at most"), "{said}");
+    assert!(said.contains("mean blocks") && said.contains("at most"), "{said}");
 }
 
 #[test]

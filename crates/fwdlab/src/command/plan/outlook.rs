@@ -121,11 +121,11 @@ fn needed(outlook: &Outlook, plan: &Plan) -> String {
     )
 }
 
-/// The table of true changes.
+/// The table of true changes, 40 columns at most.
 fn chances(design: &planning::Outlook, plan: &Plan) -> String {
     let stops = plan.design.stop.is_some();
-    let blocks = if stops { "  blocks on average" } else { "" };
-    let mut out = format!("  true change  found  equivalent{blocks}\n");
+    let blocks = if stops { " mean blocks" } else { "" };
+    let mut out = format!("  change   found  equivalent{blocks}\n");
     for outcome in &design.outcomes {
         let change = match outcome.change {
             0.0 => "none".to_owned(),
@@ -133,9 +133,9 @@ fn chances(design: &planning::Outlook, plan: &Plan) -> String {
         };
         let equivalent = outcome.equivalence.map_or("-".to_owned(), chance);
         let found = chance(outcome.difference);
-        let mut row = format!("  {change:>11}  {found:>5}  {equivalent:>10}");
+        let mut row = format!("  {change:>6}  {found:>6}  {equivalent:>10}");
         if stops {
-            row += &format!("  {:>17.1}", outcome.blocks);
+            row += &format!(" {:>11.1}", outcome.blocks);
         }
         out += &format!("{row}\n");
     }
