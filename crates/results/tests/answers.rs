@@ -343,6 +343,26 @@ fn one_command_is_one_family() {
 }
 
 #[test]
+fn many_comparisons_keep_their_order() {
+    let values: Vec<Vec<f64>> = (0..100).map(|seed| list(seed, 6, 1e6).0).collect();
+    let texts: Vec<(String, String)> = (0..)
+        .zip(&values)
+        .map(|(i, values)| {
+            let lines: Vec<String> = values.iter().map(f64::to_string).collect();
+            (format!("v{i}.pps"), lines.join("\n"))
+        })
+        .collect();
+    let results = compare_texts(&Question::default(), &texts).unwrap();
+    assert_eq!(results.comparisons.len(), 99);
+    let criteria = Criteria { family: 99, ..Criteria::default() };
+    for (i, ours) in (1..).zip(numbers(&results)) {
+        let alone = compare_unblocked(&values[0], &values[i], criteria).unwrap();
+        assert_eq!(results.comparisons[i - 1].label, format!("v{i}"));
+        assert_eq!((ours.ratio, ours.p, ours.mde), (alone.ratio, alone.p, alone.mde));
+    }
+}
+
+#[test]
 fn what_names_nothing_is_refused() {
     let files = Files::new();
     files.store("s", &netns_plan(2));

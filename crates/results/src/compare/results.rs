@@ -9,6 +9,12 @@ use crate::stats::alternation::{Slice, compare_alternation};
 use crate::stats::{Comparison, Criteria, Unanswerable, compare_blocked, compare_unblocked};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
+use std::num::NonZero;
+use std::panic::resume_unwind;
+use std::thread;
+
+/// Fewer comparisons are not worth a thread.
+const PAIRS_PER_THREAD: usize = 16;
 
 /// An answer, before it is laid out.
 #[derive(Clone, Debug, Serialize)]
@@ -88,8 +94,7 @@ pub(super) fn results(
         margin: question.margin.or(origin.map(|origin| origin.margin)).unwrap_or(defaults.margin),
         family: pairs.len(),
     };
-    let mut outcomes: Vec<Result<Comparison, Unanswerable>> =
-        pairs.iter().map(|pair| compare(inputs, pair, criteria)).collect();
+    let mut outcomes = compare_all(inputs, pairs, criteria);
     if let (Some(Err(reason)), true) = (outcomes.first(), outcomes.iter().all(Result::is_err)) {
         let next = "measure more runs of both";
         return Err(CompareError::question(format!("nothing can be compared: {reason}"), next));
@@ -126,6 +131,29 @@ pub(super) fn results(
         variants,
         comparisons,
         notes: notes(inputs, pairs),
+    })
+}
+
+/// The pairs compared in their order, on as many CPUs as there are: a thousand
+/// comparisons take a noticeable time on one.
+fn compare_all(
+    inputs: &[Input],
+    pairs: &[Pair],
+    criteria: Criteria,
+) -> Vec<Result<Comparison, Unanswerable>> {
+    let all = |pairs: &[Pair]| -> Vec<Result<Comparison, Unanswerable>> {
+        pairs.iter().map(|pair| compare(inputs, pair, criteria)).collect()
+    };
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    if threads == 1 || pairs.len() < 2 * PAIRS_PER_THREAD {
+        return all(pairs);
+    }
+    let share = pairs.len().div_ceil(threads).max(PAIRS_PER_THREAD);
+    thread::scope(|scope| {
+        let parts: Vec<_> =
+            pairs.chunks(share).map(|part| scope.spawn(move || all(part))).collect();
+        let joined = parts.into_iter().map(|part| part.join());
+        joined.flat_map(|part| part.unwrap_or_else(|panic| resume_unwind(panic))).collect()
     })
 }
 

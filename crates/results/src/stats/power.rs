@@ -8,15 +8,12 @@
 use super::summary::t_quantile;
 use statrs::distribution::{ContinuousCDF, Normal};
 use statrs::function::gamma::ln_gamma;
-use std::cell::RefCell;
-use std::collections::HashMap;
+use std::cell::Cell;
 
 /// The power that every minimum detectable effect is stated for.
 pub const MDE_POWER: f64 = 0.90;
 /// Logarithm of a weight that no longer counts beside 1.
 const NEGLIGIBLE: f64 = -38.0;
-/// Answers that are remembered.
-const KNOWN_MAX: usize = 1000;
 
 /// Effect, in standard errors, that a two-sided t test at `confidence` percent
 /// with `df` degrees of freedom finds with a chance of `power`; none when the
@@ -24,25 +21,21 @@ const KNOWN_MAX: usize = 1000;
 /// the standard error: about 3.24 for many runs, 4.40 for five pairs.
 pub fn detectable_multiple(confidence: f64, df: f64, power: f64) -> Option<f64> {
     thread_local! {
-        /// A thousand comparisons of one design ask the same question.
-        static KNOWN: RefCell<HashMap<[u64; 3], Option<f64>>> = RefCell::default();
+        // Comparisons of one experiment mostly have the same degrees of freedom,
+        // and the answer costs more than the rest of a comparison.
+        static LAST: Cell<([f64; 3], Option<f64>)> = const { Cell::new(([f64::NAN; 3], None)) };
     }
-    let question = [confidence, df, power].map(f64::to_bits);
-    if let Some(answer) = KNOWN.with_borrow(|known| known.get(&question).copied()) {
+    let asked = [confidence, df, power];
+    let (last, answer) = LAST.get();
+    if last == asked {
         return answer;
     }
-    let answer = search_multiple(confidence, df, power);
-    KNOWN.with_borrow_mut(|known| {
-        // Welch's degrees of freedom never come twice.
-        if known.len() >= KNOWN_MAX {
-            known.clear();
-        }
-        known.insert(question, answer);
-    });
+    let answer = solved_multiple(confidence, df, power);
+    LAST.set((asked, answer));
     answer
 }
 
-fn search_multiple(confidence: f64, df: f64, power: f64) -> Option<f64> {
+fn solved_multiple(confidence: f64, df: f64, power: f64) -> Option<f64> {
     let critical = t_quantile(confidence, df)?;
     if !(power > 1.0 - confidence / 100.0 && power < 1.0) {
         return None;

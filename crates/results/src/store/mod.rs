@@ -184,11 +184,13 @@ pub fn set_aside(path: &Path) -> Result<PathBuf, StoreError> {
 }
 
 fn read_only(path: &Path, immutable: bool) -> Result<Connection, Failure> {
+    // A connection stays on one thread: a lock per value would be in vain.
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = if immutable {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        let flags = flags | OpenFlags::SQLITE_OPEN_URI;
         Connection::open_with_flags(format!("file:{}?immutable=1", uri_path(path)), flags)?
     } else {
-        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?
+        Connection::open_with_flags(path, flags)?
     };
     connection.busy_timeout(BUSY_TIMEOUT)?;
     schema::check(&connection, path)?;
