@@ -3,7 +3,8 @@
 //! the same figures.
 
 use super::input::{Input, Origin};
-use crate::report::analysis::ComparedFigure;
+use crate::report::analysis::{ComparedFigure, mode};
+use fwdlab_model::plan::Stop;
 use serde::Deserialize;
 
 /// Name of the file.
@@ -17,6 +18,13 @@ struct Results {
     figure: ComparedFigure,
     testbed: Testbed,
     variants: Vec<Variant>,
+    stopping: Option<Stopping>,
+}
+
+#[derive(Deserialize)]
+struct Stopping {
+    rule: Stop,
+    max_blocks: u32,
 }
 
 #[derive(Deserialize)]
@@ -67,6 +75,7 @@ pub(super) fn complete(input: &mut Input) {
         baselines: results.variants.iter().map(|variant| variant.baseline).collect(),
         confidence: results.confidence,
         margin: results.margin,
+        stop: results.stopping.map(|stopping| (mode(stopping.rule), stopping.max_blocks)),
     });
 }
 

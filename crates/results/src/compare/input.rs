@@ -5,6 +5,7 @@ use super::{figures, stored};
 use crate::report::analysis::ComparedFigure;
 use crate::stats::BlockedRun;
 use crate::stats::alternation::Slice;
+use crate::stats::sequential::Mode;
 use fwdlab_model::{Plan, suggest};
 use serde::Serialize;
 use std::fs::File;
@@ -63,6 +64,8 @@ pub(super) struct Origin {
     pub(super) confidence: f64,
     /// Margin of equivalence that it asks for, as a ratio.
     pub(super) margin: f64,
+    /// The rule that may have stopped it early, and the most blocks.
+    pub(super) stop: Option<(Mode, u32)>,
 }
 
 /// One variant's runs.

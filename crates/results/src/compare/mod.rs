@@ -13,6 +13,7 @@
 
 mod argument;
 mod beside;
+mod doubts;
 mod error;
 mod figures;
 mod input;

@@ -5,6 +5,7 @@ use super::error::{CompareError, some_of};
 use super::input::{Input, Kind};
 use super::plans;
 use crate::report::analysis::ComparedFigure;
+use crate::stats::sequential::Mode;
 use crate::stats::summary::median;
 use fwdlab_model::units::format_pps;
 use std::collections::{HashMap, HashSet};
@@ -33,6 +34,8 @@ pub(super) enum Way {
     Unblocked,
     /// In the blocks that both have.
     Blocked,
+    /// In blocks of an experiment that a rule may have stopped early.
+    Sequential(Mode, u32),
     /// As neighbours within streams.
     Alternation,
 }
@@ -218,7 +221,11 @@ fn way(question: &Question, inputs: &[Input], pair: &Pair) -> Way {
     match () {
         () if question.blocked => Way::Blocked,
         () if same && !input.streams.is_empty() => Way::Alternation,
-        () if same && input.has_blocks => Way::Blocked,
+        () if same && input.has_blocks => match input.origin.as_ref().and_then(|o| o.stop) {
+            // Whoever looked before must go on by the rule that allowed it.
+            Some((mode, max_blocks)) => Way::Sequential(mode, max_blocks),
+            None => Way::Blocked,
+        },
         () => Way::Unblocked,
     }
 }

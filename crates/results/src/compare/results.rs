@@ -1,11 +1,13 @@
 //! Pairs compared, and everything that is shown of them.
 
 use super::Question;
+use super::doubts;
 use super::error::CompareError;
 use super::input::{Input, Kind};
 use super::pairs::{Named, Pair, Pairs, Side, Way, common_figure};
 use crate::report::analysis::{Compared, ComparedFigure, Outcome, SummaryResult, adjust};
 use crate::stats::alternation::{Slice, compare_alternation};
+use crate::stats::sequential::compare_sequentially;
 use crate::stats::{Comparison, Criteria, Unanswerable, compare_blocked, compare_unblocked};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -163,6 +165,10 @@ fn compare(inputs: &[Input], pair: &Pair, criteria: Criteria) -> Result<Comparis
     match pair.way {
         Way::Unblocked => compare_unblocked(&a.values(), &b.values(), criteria),
         Way::Blocked => compare_blocked(&a.runs, &b.runs, criteria),
+        Way::Sequential(mode, max_blocks) => {
+            compare_sequentially(&a.runs, &b.runs, mode, max_blocks, criteria)
+                .map(|(comparison, _)| comparison)
+        }
         Way::Alternation => {
             let (baseline, candidate) = (pair.baseline.variant, pair.candidate.variant);
             let streams: Vec<Vec<Slice>> = inputs[pair.baseline.input]
@@ -235,6 +241,7 @@ fn input_result(input: &Input) -> InputResult {
 fn notes(inputs: &[Input], pairs: &[Pair]) -> Vec<String> {
     let mut notes: Vec<String> =
         inputs.iter().flat_map(|input| input.notes.iter().cloned()).collect();
+    notes.extend(inputs.iter().flat_map(doubts::of));
     let across: Vec<&Pair> = pairs.iter().filter(|pair| pair.way == Way::Unblocked).collect();
     if across.iter().any(|pair| pair.baseline.input != pair.candidate.input) {
         notes.push(
@@ -242,6 +249,13 @@ fn notes(inputs: &[Input], pairs: &[Pair]) -> Vec<String> {
              other is not controlled and looks like a difference"
                 .to_owned(),
         );
+        let stopped = inputs.iter().filter(|i| i.origin.as_ref().is_some_and(|o| o.stop.is_some()));
+        notes.extend(stopped.map(|input| {
+            format!(
+                "{} stopped when it had found something: its figures alone exaggerate that",
+                input.path.display()
+            )
+        }));
     }
     // A known testbed beside an unknown one; the known ones are alike.
     let mut testbeds: BTreeMap<Option<&str>, &Input> = BTreeMap::new();

@@ -2,7 +2,7 @@
 
 use super::error::CompareError;
 use super::input::{Input, Kind, Origin, Stream, Variant};
-use crate::report::analysis::{ComparedFigure, Figures};
+use crate::report::analysis::{ComparedFigure, Figures, mode};
 use crate::stats::BlockedRun;
 use crate::stats::alternation::slices_of;
 use crate::store::Store;
@@ -41,7 +41,7 @@ pub(super) fn of_store(path: &Path, store: &Store) -> Result<Input, CompareError
     let (recorded, planned) = (contents.runs.len(), plan.runs.len());
     let named = |note: String| format!("{}: {note}", path.display());
     let mut notes: Vec<String> = figures.notes.into_iter().map(named).collect();
-    if recorded < planned {
+    if recorded < planned && plan.design.stop.is_none() {
         notes.push(named(format!("incomplete, {recorded} of {planned} runs are recorded")));
     }
     let origin = Origin {
@@ -51,6 +51,7 @@ pub(super) fn of_store(path: &Path, store: &Store) -> Result<Input, CompareError
         baselines: (0..variants.len()).map(|variant| plan.baseline_of(variant)).collect(),
         confidence: plan.compare.confidence,
         margin: plan.compare.margin,
+        stop: plan.design.stop.map(|stop| (mode(stop), plan.design.blocks)),
     };
     Ok(Input {
         path: path.to_path_buf(),

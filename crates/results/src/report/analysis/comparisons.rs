@@ -146,7 +146,7 @@ pub(super) fn pairs(plan: &Plan) -> Vec<(usize, usize)> {
 }
 
 /// The rule of statistics that a plan's rule names.
-pub(super) fn mode(stop: Stop) -> Mode {
+pub(crate) fn mode(stop: Stop) -> Mode {
     match stop {
         Stop::Planned => Mode::Planned,
         Stop::Open => Mode::Open,

@@ -16,7 +16,7 @@ mod scaling;
 mod setup;
 mod stopping;
 
-pub(crate) use comparisons::adjust;
+pub(crate) use comparisons::{adjust, mode};
 
 pub use blocks::MinistatBlock;
 pub use comparisons::{Answer, Compared, Outcome, Shown};
