@@ -31,7 +31,22 @@ pub enum PngError {
 /// # Errors
 /// What isn't SVG, and pictures of less than one or more than 16384 pixels a side.
 pub fn render(svg: &str, scale: f32) -> Result<Vec<u8>, PngError> {
+    rendered(&parse(svg)?, scale)
+}
+
+/// The same with fewer pixels where a side would have too many: a picture of a
+/// thousand variants is small print, but a picture.
+///
+/// # Errors
+/// What isn't SVG, and a document without size.
+pub fn render_at_most(svg: &str, scale: f32) -> Result<Vec<u8>, PngError> {
     let tree = parse(svg)?;
+    let longest = tree.size().width().max(tree.size().height());
+    // A pixel less, so that rounding up stays within.
+    rendered(&tree, scale.min((MAX_SIDE - 1.0) / longest))
+}
+
+fn rendered(tree: &usvg::Tree, scale: f32) -> Result<Vec<u8>, PngError> {
     let size = tree.size();
     let (width, height) = ((size.width() * scale).ceil(), (size.height() * scale).ceil());
     let refused = PngError::Size { width: width as u32, height: height as u32 };
@@ -39,7 +54,7 @@ pub fn render(svg: &str, scale: f32) -> Result<Vec<u8>, PngError> {
         return Err(refused);
     }
     let mut pixels = tiny_skia::Pixmap::new(width as u32, height as u32).ok_or(refused)?;
-    resvg::render(&tree, tiny_skia::Transform::from_scale(scale, scale), &mut pixels.as_mut());
+    resvg::render(tree, tiny_skia::Transform::from_scale(scale, scale), &mut pixels.as_mut());
     pixels.encode_png().map_err(|error| PngError::Encode(error.to_string()))
 }
 
@@ -74,6 +89,15 @@ mod tests {
         assert_eq!(&png[..8], b"\x89PNG\r\n\x1a\n");
         // Width and height of the IHDR chunk.
         assert_eq!(png[16..24], [0, 0, 0, 20, 0, 0, 0, 40]);
+    }
+
+    #[test]
+    fn wide_pictures_are_made_smaller() {
+        let wide = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"40000\" height=\"20\"/>";
+        let png = render_at_most(wide, 2.0).unwrap();
+        let width = u32::from_be_bytes([png[16], png[17], png[18], png[19]]);
+        assert!((16_300..=16_384).contains(&width), "{width}");
+        assert_eq!(render_at_most(SQUARE, 2.0), render(SQUARE, 2.0));
     }
 
     #[test]

@@ -60,9 +60,9 @@ pub(super) fn order(analysis: &Analysis) -> String {
     Strip::of_runs("Runs in their order", variants, &runs).render()
 }
 
-/// The graph as PNG.
+/// The graph as PNG, of as many pixels as fit.
 pub(super) fn png(svg: &str) -> Result<Vec<u8>, ReportError> {
-    png::render(svg, PNG_SCALE).map_err(|error| ReportError::Picture(error.to_string()))
+    png::render_at_most(svg, PNG_SCALE).map_err(|error| ReportError::Picture(error.to_string()))
 }
 
 fn chart(analysis: &Analysis, x_label: &str, x: XAxis, series: Vec<Series>) -> Chart {
