@@ -33,8 +33,8 @@ pub(crate) fn plan(testbed: TestbedKind) -> Result<(Plan, String), fwdlab_model:
          {{ label = \"same 1\" }},\n  \
          {{ label = \"same 2\" }},\n  \
          {{ label = \"1 rule\", firewall = \"rules:1\" }},\n]\n\n\
-         [trial]\nwarmup = \"300ms\"\nduration = \"3s\"\ninterval = \"100ms\"\nslice = \"10ms\"\n\n\
-         [design]\nblocks = {STREAMS}\nalternate = \"100ms\"\nsettle = \"30ms\"\n\n\
+         [trial]\nwarmup = \"300ms\"\nduration = \"6s\"\ninterval = \"100ms\"\nslice = \"10ms\"\n\n\
+         [design]\nblocks = {STREAMS}\nalternate = \"200ms\"\nsettle = \"40ms\"\n\n\
          [compare]\nbaseline = {{ variant = \"same 1\" }}\n"
     );
     let loader = |name: &str| Err(format!("no file {name} belongs to the self-test"));

@@ -90,8 +90,9 @@ pub(crate) struct Machine {
 pub(crate) struct Detection {
     /// The change as a ratio (0.01 = 1 %).
     pub(crate) change: f64,
-    /// Blocks of one run of each of two variants, or streams.
-    pub(crate) blocks: u32,
+    /// Blocks of one run of each of two variants, or streams; none when more
+    /// than a thousand are needed.
+    pub(crate) blocks: Option<u32>,
     /// Wall time of those runs in seconds.
     pub(crate) seconds: Option<f64>,
 }
@@ -201,10 +202,10 @@ pub(super) fn detections(scatter: f64, seconds_each: Option<f64>) -> Vec<Detecti
     let design = Design { blocks: BLOCKS, stopping: None, criteria: Criteria::default() };
     CHANGES
         .into_iter()
-        .filter_map(|change| {
-            let blocks = design.blocks_for_change(scatter, change, MDE_POWER)?;
-            let seconds = seconds_each.map(|seconds| seconds * f64::from(blocks));
-            Some(Detection { change, blocks, seconds })
+        .map(|change| {
+            let blocks = design.blocks_for_change(scatter, change, MDE_POWER);
+            let seconds = seconds_each.zip(blocks).map(|(each, n)| each * f64::from(n));
+            Detection { change, blocks, seconds }
         })
         .collect()
 }
@@ -236,6 +237,11 @@ mod tests {
         // Runs scatter by 2 %, ratios by sqrt(2) of that.
         assert!((0.014..0.05).contains(&found.scatter), "{}", found.scatter);
         assert_eq!(found.times.len(), CHANGES.len());
-        assert!(found.times.windows(2).all(|pair| pair[0].blocks > pair[1].blocks));
+        assert!(
+            found
+                .times
+                .windows(2)
+                .all(|pair| pair[0].blocks.is_none_or(|more| Some(more) > pair[1].blocks))
+        );
     }
 }

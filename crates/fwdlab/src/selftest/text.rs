@@ -135,12 +135,13 @@ fn found_after(times: &[Detection], what: &str, width: usize) -> String {
     times
         .iter()
         .map(|found| {
-            let line = format!(
-                "  finds a change of {:.0} % nine times in ten after {} {what}{}",
-                100.0 * found.change,
-                found.blocks,
-                found.seconds.map_or(String::new(), |seconds| format!(", {}", time(seconds)))
-            );
+            let after = match (found.blocks, found.seconds) {
+                (Some(blocks), Some(seconds)) => format!("{blocks} {what}, {}", time(seconds)),
+                (Some(blocks), None) => format!("{blocks} {what}"),
+                (None, _) => format!("more than a thousand {what}"),
+            };
+            let change = 100.0 * found.change;
+            let line = format!("  finds a change of {change:.0} % nine times in ten after {after}");
             wrap(&line, width, "    ")
         })
         .collect()
