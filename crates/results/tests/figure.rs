@@ -98,7 +98,7 @@ fn law(lambda: f64, sigma: f64, kappa: f64, best: f64, holds: bool) -> Option<Fi
         let pps = at(x);
         CurvePoint { x, pps, low_pps: 0.96 * pps, high_pps: 1.04 * pps }
     });
-    Some(Fit { curve: curve.collect(), best: (best, at(best)), confidence: 95.0, holds })
+    Some(Fit { curve: curve.collect(), best: Some((best, at(best))), confidence: 95.0, holds })
 }
 
 #[test]

@@ -264,7 +264,7 @@ fn chart(runs: &[ScaledRun], law: &Scalability) -> Chart {
     });
     let fit = Fit {
         curve: curve.collect(),
-        best: (f64::from(law.best.level), law.best.pps),
+        best: Some((f64::from(law.best.level), law.best.pps)),
         confidence: law.confidence,
         holds: law.holds(),
     };

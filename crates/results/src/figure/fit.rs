@@ -16,8 +16,9 @@ use fwdlab_model::units::format_pps;
 pub struct Fit {
     /// The curve over rising x.
     pub curve: Vec<CurvePoint>,
-    /// Number with the highest predicted rate, and that rate.
-    pub best: (f64, f64),
+    /// Number with the highest predicted rate, and that rate; none where it may
+    /// lie beyond the curve.
+    pub best: Option<(f64, f64)>,
     /// Confidence of the band in percent.
     pub confidence: f64,
     /// False when the series doesn't follow the curve.
@@ -53,7 +54,7 @@ impl Fit {
         band.extend(edge(|point| point.low_pps).into_iter().rev());
         svg.polygon(&band, &format!("fill=\"{colour}\" fill-opacity=\"0.15\""));
         svg.polyline(&edge(|point| point.pps), colour, stroke(self.holds));
-        if let Some((x, y)) = at(self.best.0, self.best.1) {
+        if let Some((x, y)) = self.best.and_then(|(number, pps)| at(number, pps)) {
             let dotted = format!("stroke=\"{colour}\" stroke-dasharray=\"2 3\"");
             svg.line((x, y), (x, plot.bottom), &dotted);
             svg.diamond((x, y), DIAMOND, colour);
@@ -70,9 +71,9 @@ impl Fit {
         format!("scalability law with {} % band", self.confidence)
     }
 
-    /// The best in words.
-    fn best_words(&self) -> String {
-        format!("{} ({})", self.best.0, format_pps(self.best.1))
+    /// The best in words, where there is one.
+    fn best_words(&self) -> Option<String> {
+        self.best.map(|(number, pps)| format!("{number} ({})", format_pps(pps)))
     }
 }
 
@@ -87,7 +88,10 @@ pub(super) fn stroke(holds: bool) -> &'static str {
 /// A series' name with what its fit says.
 pub(super) fn named(series: &Series) -> String {
     match &series.fit {
-        Some(fit) if fit.holds => format!("{}, best {}", series.name, fit.best_words()),
+        Some(fit) if fit.holds => match fit.best_words() {
+            Some(best) => format!("{}, best {best}", series.name),
+            None => series.name.clone(),
+        },
         Some(_) => format!("{}, dashed: the law does not fit", series.name),
         None => series.name.clone(),
     }
@@ -99,24 +103,28 @@ pub(super) fn legend(series: &[Series]) -> Vec<Item> {
     let fits: Vec<&Fit> = series.iter().filter_map(|series| series.fit.as_ref()).collect();
     match (fits[..].first(), series.len()) {
         (None, _) => Vec::new(),
-        (Some(fit), 1) if fit.holds => vec![
-            item(&fit.name(), Sample::Curve { series: Some(0), holds: true }),
-            item(&format!("best by the law: {}", fit.best_words()), Sample::Best(Some(0))),
-        ],
-        (Some(fit), 1) => vec![
-            item("medians", Sample::Line(0)),
-            item(
-                &format!("{}: does not fit", fit.name()),
-                Sample::Curve { series: Some(0), holds: false },
-            ),
-            item(&format!("its best, no forecast: {}", fit.best.0), Sample::Best(Some(0))),
-        ],
-        (Some(fit), _) => vec![
-            item(
-                &fit.name(),
-                Sample::Curve { series: None, holds: fits.iter().any(|fit| fit.holds) },
-            ),
-            item("best by the law", Sample::Best(None)),
-        ],
+        (Some(fit), 1) if fit.holds => {
+            let curve = item(&fit.name(), Sample::Curve { series: Some(0), holds: true });
+            let best = |words| item(&format!("best by the law: {words}"), Sample::Best(Some(0)));
+            [curve].into_iter().chain(fit.best_words().map(best)).collect()
+        }
+        (Some(fit), 1) => {
+            let name = format!("{}: does not fit", fit.name());
+            let curve = item(&name, Sample::Curve { series: Some(0), holds: false });
+            let best = |(number, _): (f64, f64)| {
+                item(&format!("its best, no forecast: {number}"), Sample::Best(Some(0)))
+            };
+            [item("medians", Sample::Line(0)), curve]
+                .into_iter()
+                .chain(fit.best.map(best))
+                .collect()
+        }
+        (Some(fit), _) => {
+            let holds = fits.iter().any(|fit| fit.holds);
+            let curve = item(&fit.name(), Sample::Curve { series: None, holds });
+            let best = fits.iter().any(|fit| fit.best.is_some());
+            let best = best.then(|| item("best by the law", Sample::Best(None)));
+            [curve].into_iter().chain(best).collect()
+        }
     }
 }

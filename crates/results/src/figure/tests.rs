@@ -121,7 +121,7 @@ fn fit() -> impl Strategy<Value = Option<Fit>> {
             high_pps: if holds { 2.0 * pps } else { f64::INFINITY },
         };
         let curve: Vec<CurvePoint> = curve.into_iter().map(point).collect();
-        let best = (curve[0].x, curve[0].pps);
+        let best = Some((curve[0].x, curve[0].pps));
         Fit { curve, best, confidence: 95.0, holds }
     }))
 }

@@ -111,7 +111,7 @@ fn fit(scaling: &Scaling, variant: usize) -> Option<Fit> {
     let series = scaling.series.iter().find(|series| series.variants.contains(&variant))?;
     let ScalingOutcome::Fitted(fitted) = &series.outcome else { return None };
     let law = &fitted.law;
-    let best = (f64::from(law.best.level), law.best.pps);
+    let best = (!law.best_is_open()).then_some((f64::from(law.best.level), law.best.pps));
     Some(Fit { curve: curve(law)?, best, confidence: law.confidence, holds: fitted.holds })
 }
 

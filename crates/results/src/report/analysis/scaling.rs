@@ -81,6 +81,8 @@ pub struct FittedLaw {
 /// A fit's numbers as text.
 #[derive(Clone, Debug, Serialize)]
 pub struct ShownLaw {
+    /// The best level.
+    pub best: String,
     /// Contention with its interval.
     pub sigma: String,
     /// Coherency with its interval.
@@ -194,6 +196,7 @@ fn outcome(runs: &[ScaledRun], confidence: f64) -> ScalingOutcome {
 fn shown(law: &Scalability) -> ShownLaw {
     let censored: Vec<String> = law.censored.iter().map(u32::to_string).collect();
     ShownLaw {
+        best: law.best_phrase(),
         sigma: law.sigma.shown(),
         kappa: law.kappa.shown(),
         peak: law.peak_phrase(),

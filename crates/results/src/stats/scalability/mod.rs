@@ -309,6 +309,13 @@ impl Scalability {
         (f64::from(low)..=f64::from(high)).contains(&peak)
     }
 
+    /// True when the best level may lie above those that count: the law still
+    /// rises at the last of them, and the equipment limited the levels beyond.
+    pub fn best_is_open(&self) -> bool {
+        let last = self.levels.last();
+        !self.peak_is_within() && self.censored.iter().any(|level| Some(level) > last)
+    }
+
     /// The whole number with the highest predicted rate, the smaller of equals.
     fn best_between(&self, solution: &Solution) -> Option<Prediction> {
         let (low, high) = (*self.levels.first()?, *self.levels.last()?);

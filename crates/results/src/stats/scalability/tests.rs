@@ -155,6 +155,28 @@ fn the_archives_spike_is_no_such_law() {
 }
 
 #[test]
+fn the_best_is_open_where_the_equipment_limits_what_lies_above() {
+    let at = |n: f64| 1.6e6 * n / (1.0 + 0.1 * (n - 1.0) + 0.02 * n * (n - 1.0));
+    let runs = |limited_from: u32| -> Vec<ScaledRun> {
+        let levels = (1..=8).flat_map(|level| [(level, 0.99), (level, 1.01)]);
+        levels
+            .map(|(level, noise)| ScaledRun {
+                level,
+                block: 0,
+                pps: noise * at(f64::from(level)),
+                limited: level >= limited_from,
+            })
+            .collect()
+    };
+    // The law's peak is at 6.7; only four levels are the device's own.
+    let limited = fit_scalability(&runs(5), 95.0).unwrap();
+    assert_eq!(limited.best_phrase(), "4 or more");
+    assert!(limited.sentence().starts_with("best level 4 or more (at 4: "), "{limited:?}");
+    let whole = fit_scalability(&runs(9), 95.0).unwrap();
+    assert_eq!((whole.best_is_open(), whole.best_phrase().as_str()), (false, "7"));
+}
+
+#[test]
 fn a_level_at_the_ceiling_is_left_out_whole() {
     let mut runs = plain();
     // One run of eight queues was limited: the other two of that level go too.

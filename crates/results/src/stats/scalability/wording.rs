@@ -7,9 +7,10 @@ impl Scalability {
     /// All of it in one line: does the law hold, its parameters, the best level.
     pub fn sentence(&self) -> String {
         let best = self.best;
+        let at = if self.best_is_open() { format!("at {}: ", best.level) } else { String::new() };
         let rate = format!(
-            "{} ({} [{}, {}])",
-            best.level,
+            "{} ({at}{} [{}, {}])",
+            self.best_phrase(),
             format_pps(best.pps),
             format_pps(best.low),
             format_pps(best.high)
@@ -46,6 +47,13 @@ impl Scalability {
             self.kappa.shown(),
             self.confidence
         )
+    }
+
+    /// The best level, e.g. `4`, or `4 or more` where the levels above it were
+    /// limited by something other than the DUT.
+    pub fn best_phrase(&self) -> String {
+        let more = if self.best_is_open() { " or more" } else { "" };
+        format!("{}{more}", self.best.level)
     }
 
     /// Where the rate turns, and whether that was seen.
