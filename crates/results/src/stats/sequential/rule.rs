@@ -59,10 +59,7 @@ impl Rule {
     /// The next number of blocks, above `blocks`, at which there is a look;
     /// none after the last.
     pub fn next_look_after(&self, blocks: u32) -> Option<u32> {
-        match self.mode {
-            Mode::Planned => self.looks.next_after(blocks),
-            Mode::Open => Some((blocks + 1).max(2)).filter(|&next| next <= self.looks.max_blocks()),
-        }
+        super::next_look_after(self.mode, self.looks.max_blocks(), blocks)
     }
 
     /// Judges the block log ratios so far, in the order of their blocks; those
