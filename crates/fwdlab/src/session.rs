@@ -161,7 +161,7 @@ impl Session<'_> {
 fn open_testbed(plan: &Plan) -> Result<Box<dyn Testbed>> {
     // A simulation needs no rights, no lock and no journal.
     let (paths, privilege) = match plan.base.testbed.kind {
-        TestbedKind::Sim => (
+        TestbedKind::Sim | TestbedKind::Archive => (
             Paths { state: PathBuf::new() },
             Privilege::None { why: "not asked for, since the device is simulated".into() },
         ),

@@ -134,6 +134,11 @@ pub struct Design {
     /// None, as in every plan without such a rule, adds nothing to the hash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Stop>,
+    /// True when each variant's runs followed one another, variant by variant,
+    /// as in imported experiments: there are no blocks to compare within. False,
+    /// as in every plan of this program's own, adds nothing to the hash.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sequential: bool,
 }
 
 /// A rule that ends an experiment early and keeps the rate of its errors,
@@ -185,6 +190,16 @@ pub enum Figure {
     P90,
     /// `p90` on testbeds that share their CPUs (netns), `mean` elsewhere.
     Auto,
+    /// The rule of the netbenches archive: median of the log's lines that it
+    /// keeps. Imported runs only.
+    Netbenches,
+    /// The same with the upper of the two middle values as the median of an even
+    /// number, as ministat had it before 2016. Imported runs only.
+    #[serde(rename = "netbenches-upper")]
+    NetbenchesUpper,
+    /// Mean rate of the steady state. Imported runs only: their logs begin before
+    /// the traffic and end after it.
+    Steady,
 }
 
 /// How the probabilities of several comparisons are adjusted for their number.

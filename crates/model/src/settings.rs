@@ -64,6 +64,8 @@ pub enum TestbedKind {
     Netns,
     /// A simulated device of known capacity.
     Sim,
+    /// Somebody's laboratory, whose logs were imported.
+    Archive,
 }
 
 /// How sender, DUT and receiver share the machine's CPUs.
@@ -199,6 +201,8 @@ impl Default for SimSettings {
 pub enum DutKind {
     /// The Linux kernel's own forwarding.
     Linux,
+    /// The FreeBSD kernel's own forwarding; in imported runs.
+    Freebsd,
 }
 
 /// Firewall of the DUT.

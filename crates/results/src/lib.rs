@@ -6,6 +6,7 @@
 //! operating system's network: every report can
 //! be rebuilt from a store alone.
 
+pub mod archive;
 pub mod compare;
 pub mod figure;
 pub mod report;

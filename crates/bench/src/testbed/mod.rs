@@ -74,6 +74,10 @@ pub fn open(
             let reasons = vec!["simulated device, as the experiment asks".to_owned()];
             Ok(Box::new(sim::Sim::new(reasons)))
         }
+        TestbedKind::Archive => Err(BenchError::Refused(
+            "imported runs were measured in somebody's laboratory and can't be repeated here"
+                .to_owned(),
+        )),
         TestbedKind::Netns => Ok(Box::new(open_netns(plan, privilege, paths)?)),
         TestbedKind::Auto => match open_netns(plan, privilege, paths) {
             Ok(testbed) => Ok(Box::new(testbed)),

@@ -158,6 +158,7 @@ fn design_of(spec: &Spec) -> Design {
         alternate_ns: spec.design.alternate.as_ref().map(|spanned| *spanned.get_ref()),
         settle_ns: value_or(&spec.design.settle, 40_000_000),
         stop,
+        sequential: false,
     }
 }
 

@@ -25,7 +25,7 @@
 pub mod alternation;
 pub mod binomial;
 pub mod blocked;
-mod cformat;
+pub(crate) mod cformat;
 pub mod comparison;
 pub mod diagnostics;
 pub mod family;

@@ -104,6 +104,12 @@ pub enum StoreError {
         /// The system's reason.
         reason: String,
     },
+    /// A store of fwdlab's own runs stands where an import would put its store.
+    #[error("{} holds runs that fwdlab measured itself; it was left as it is: name another file", path.display())]
+    NotImported {
+        /// The store.
+        path: PathBuf,
+    },
     /// The run has been recorded before.
     #[error("run {run} is already in {} (started {started_at}); it is kept and the new record refused", path.display())]
     DuplicateRun {

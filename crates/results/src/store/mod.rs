@@ -15,6 +15,7 @@
 //! failure. The flush falls between two runs, never into a measured window.
 
 mod error;
+mod import;
 mod lock;
 mod read;
 mod schema;
@@ -24,6 +25,7 @@ mod write;
 mod tests;
 
 pub use error::StoreError;
+pub use import::{About, Document, DocumentKind, Group, Import, Source, Status};
 pub use read::{Contents, StoredInvocation};
 pub(crate) use write::kind_of;
 

@@ -1,6 +1,6 @@
 //! Reading: everything a report is made of, as it was written.
 
-use super::{Failure, Invocation, Store, StoreError};
+use super::{Failure, Import, Invocation, Store, StoreError};
 use fwdlab_model::record::{
     Calibration, Counter, Counts, CpuTime, Environment, RunRecord, Sample, TrialRecord,
 };
@@ -24,6 +24,8 @@ pub struct Contents {
     pub run_invocations: Vec<i64>,
     /// The calibrations in order of insertion.
     pub calibrations: Vec<Calibration>,
+    /// What an import added; none for runs of fwdlab's own.
+    pub import: Option<Import>,
 }
 
 /// An invocation and its number.
@@ -52,6 +54,7 @@ impl Store {
             runs: self.runs()?,
             run_invocations: self.run_invocations()?,
             calibrations: self.calibrations()?,
+            import: self.import()?,
         };
         snapshot.finish().map_err(|e| self.failed(e))?;
         Ok(contents)
@@ -88,6 +91,7 @@ impl Store {
             runs,
             run_invocations,
             calibrations: Vec::new(),
+            import: None,
         })
     }
 
@@ -186,7 +190,7 @@ impl Store {
         Ok((self.parse_json("the plan", &json)?, experiment))
     }
 
-    fn rows<T>(
+    pub(super) fn rows<T>(
         &self,
         sql: &str,
         read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
@@ -210,7 +214,11 @@ impl Store {
         Ok(groups)
     }
 
-    fn parse_json<T: DeserializeOwned>(&self, what: &str, json: &str) -> Result<T, StoreError> {
+    pub(super) fn parse_json<T: DeserializeOwned>(
+        &self,
+        what: &str,
+        json: &str,
+    ) -> Result<T, StoreError> {
         serde_json::from_str(json).map_err(|source| StoreError::Value {
             path: self.path.clone(),
             what: what.to_owned(),

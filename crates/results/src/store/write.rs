@@ -99,13 +99,7 @@ impl Store {
             let (run, block, variants) = (*run, *block, variants.clone());
             return Err(StoreError::NotPlanned { path, run, block, variants });
         }
-        let variants = self.to_json("the run's variants", &record.variants)?;
-        let facts = self.to_json("the run's facts", &record.facts)?;
-        let warnings = record
-            .warnings
-            .iter()
-            .map(|warning| self.to_json("a warning", warning))
-            .collect::<Result<Vec<String>, StoreError>>()?;
+        let texts = Texts::of(self, record)?;
         self.transaction(|tx| {
             let stored: Option<String> = tx
                 .query_row("SELECT started_at FROM run WHERE run = ?", [record.run], |row| {
@@ -115,14 +109,26 @@ impl Store {
             if let Some(started_at) = stored {
                 return Ok(Err(StoreError::DuplicateRun { path, run: record.run, started_at }));
             }
-            insert_scalars(tx, record, invocation, &variants, &facts)?;
-            insert_samples(tx, record)?;
-            insert_counters(tx, record)?;
-            insert_cpus(tx, record)?;
-            insert_overhead(tx, record)?;
-            insert_warnings(tx, record, &warnings)?;
+            insert_run(tx, record, invocation, &texts)?;
             Ok(Ok(()))
         })?
+    }
+
+    /// Records all runs of an import in one transaction. The caller made plan and
+    /// runs together, so they aren't held against each other.
+    pub(super) fn insert_runs(&mut self, records: &[RunRecord]) -> Result<(), StoreError> {
+        let path = self.path.clone();
+        let invocation = self.invocation.ok_or(StoreError::NoInvocation { path })?;
+        let mut texts = Vec::with_capacity(records.len());
+        for record in records {
+            texts.push(Texts::of(self, record)?);
+        }
+        self.transaction(|tx| {
+            for (record, texts) in records.iter().zip(&texts) {
+                insert_run(tx, record, invocation, texts)?;
+            }
+            Ok(())
+        })
     }
 
     /// Records what sender and receiver reach without a DUT.
@@ -155,7 +161,7 @@ impl Store {
     /// Runs `work` in one transaction that takes the write lock at once
     /// (`BEGIN IMMEDIATE`), so that it can't fail half-way for want of it.
     /// Anything but success undoes it.
-    fn transaction<T>(
+    pub(super) fn transaction<T>(
         &mut self,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
@@ -172,7 +178,7 @@ impl Store {
 
     /// JSON text of `value` that is known to read back: JSON has no NaN and no
     /// infinity, and what can't be read must not be written.
-    fn to_json<T: Serialize + DeserializeOwned>(
+    pub(super) fn to_json<T: Serialize + DeserializeOwned>(
         &self,
         what: &str,
         value: &T,
@@ -192,6 +198,40 @@ fn bits(value: u64) -> i64 {
     value.cast_signed()
 }
 
+/// The parts of a record that are stored as JSON.
+struct Texts {
+    variants: String,
+    facts: String,
+    warnings: Vec<String>,
+}
+
+impl Texts {
+    fn of(store: &Store, record: &RunRecord) -> Result<Texts, StoreError> {
+        let warnings = record.warnings.iter();
+        Ok(Texts {
+            variants: store.to_json("the run's variants", &record.variants)?,
+            facts: store.to_json("the run's facts", &record.facts)?,
+            warnings: warnings
+                .map(|warning| store.to_json("a warning", warning))
+                .collect::<Result<_, StoreError>>()?,
+        })
+    }
+}
+
+fn insert_run(
+    tx: &Transaction<'_>,
+    record: &RunRecord,
+    invocation: i64,
+    texts: &Texts,
+) -> rusqlite::Result<()> {
+    insert_scalars(tx, record, invocation, &texts.variants, &texts.facts)?;
+    insert_samples(tx, record)?;
+    insert_counters(tx, record)?;
+    insert_cpus(tx, record)?;
+    insert_overhead(tx, record)?;
+    insert_warnings(tx, record, &texts.warnings)
+}
+
 fn insert_scalars(
     tx: &Transaction<'_>,
     record: &RunRecord,
@@ -200,12 +240,13 @@ fn insert_scalars(
     facts: &str,
 ) -> rusqlite::Result<()> {
     let trial = &record.trial;
-    tx.execute(
+    tx.prepare_cached(
         "INSERT INTO run (run, invocation, block, variants, run_id, started_at, window_ns, intended,
          window_offered, window_forwarded, total_offered, total_forwarded, foreign_packets,
          unstamped, flows_seen, drain_ns, facts)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        params![
+    )?
+    .execute(params![
             record.run,
             invocation,
             record.block,
@@ -223,8 +264,7 @@ fn insert_scalars(
             trial.flows_seen,
             bits(trial.drain_ns),
             facts,
-        ],
-    )?;
+        ])?;
     Ok(())
 }
 

@@ -135,7 +135,8 @@ pub(crate) fn plan(
             runs.push(PlannedRun { index: runs.len() as u32, block, variants: vec![variant] });
         }
     }
-    let design = Design { blocks, seed: 1, alternate_ns: None, settle_ns: 0, stop: None };
+    let design =
+        Design { blocks, seed: 1, alternate_ns: None, settle_ns: 0, stop: None, sequential: false };
     assemble(factors, variants, runs, base, design, baseline)
 }
 
@@ -155,6 +156,7 @@ pub(crate) fn alternation_plan(kind: TestbedKind, streams: u32) -> Plan {
         alternate_ns: Some(250_000_000),
         settle_ns: 50_000_000,
         stop: None,
+        sequential: false,
     };
     let mut plan = assemble(factors, variants, runs, base, design, vec![Some(0)]);
     plan.trial.duration_ns = 4_000_000_000;

@@ -43,6 +43,7 @@ fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
         TestbedKind::Auto => "auto (fwdlab doctor says which)".to_owned(),
         TestbedKind::Netns => "netns".to_owned(),
         TestbedKind::Sim => "sim: no packet is real".to_owned(),
+        TestbedKind::Archive => "archive: imported logs".to_owned(),
     };
     let estimate = plan.estimate(overhead_guess_ns(plan));
     let most = if design.stop.is_some() { "up to " } else { "" };

@@ -1,5 +1,6 @@
 //! The figure that stands for a run.
 
+use crate::archive::rule;
 use crate::stats::alternation::slices_of;
 use crate::stats::summary::{median, quantile};
 use crate::store::Contents;
@@ -19,6 +20,12 @@ pub enum ComparedFigure {
     /// Alternation: median over a variant's slices of the upper quartile of the
     /// slice's samples.
     Slices,
+    /// Imported: median of the log's rates that the archive's rule keeps.
+    Netbenches,
+    /// The same, the upper of two middle values standing for the median.
+    NetbenchesUpper,
+    /// Imported: mean rate of the log's steady state.
+    Steady,
 }
 
 impl ComparedFigure {
@@ -32,6 +39,9 @@ impl ComparedFigure {
             // what they take away lowers the mean and leaves the best tenth alone.
             Figure::Auto if testbed == "netns" => ComparedFigure::P90,
             Figure::Auto => ComparedFigure::Mean,
+            Figure::Netbenches => ComparedFigure::Netbenches,
+            Figure::NetbenchesUpper => ComparedFigure::NetbenchesUpper,
+            Figure::Steady => ComparedFigure::Steady,
         }
     }
 
@@ -41,6 +51,15 @@ impl ComparedFigure {
             ComparedFigure::Mean => "mean rate of the window (packets forwarded over its length)",
             ComparedFigure::P90 => "90th percentile of the window's samples",
             ComparedFigure::Slices => "median over the slices of the upper quartile of each slice",
+            ComparedFigure::Netbenches => {
+                "median of the log's rates by the archive's rule (15 lines dropped at the start, \
+                 10 at the end)"
+            }
+            ComparedFigure::NetbenchesUpper => {
+                "median of the log's rates by the archive's rule (15 lines dropped at the start, \
+                 10 at the end; of two middle values the upper, as in ministat before 2016)"
+            }
+            ComparedFigure::Steady => "mean rate of the log's steady state",
         }
     }
 
@@ -50,6 +69,8 @@ impl ComparedFigure {
             ComparedFigure::Mean => "mean",
             ComparedFigure::P90 => "p90",
             ComparedFigure::Slices => "slices",
+            ComparedFigure::Netbenches | ComparedFigure::NetbenchesUpper => "netbenches",
+            ComparedFigure::Steady => "steady",
         }
     }
 }
@@ -145,6 +166,9 @@ fn run_result(
             ComparedFigure::Mean => mean_pps,
             ComparedFigure::P90 => p90_pps,
             ComparedFigure::Slices => slices_pps(&valid),
+            ComparedFigure::Netbenches => rule::netbenches_pps(&trial.samples, false),
+            ComparedFigure::NetbenchesUpper => rule::netbenches_pps(&trial.samples, true),
+            ComparedFigure::Steady => rule::steady_pps(&trial.samples),
         },
         mean_pps,
         p90_pps,
@@ -165,6 +189,9 @@ pub(super) fn figure_pps(samples: &[Sample], figure: ComparedFigure) -> Option<f
         }
         ComparedFigure::P90 => quantile(&samples.iter().map(rate_pps).collect::<Vec<f64>>(), 0.9),
         ComparedFigure::Slices => slices_pps(samples),
+        ComparedFigure::Netbenches => rule::netbenches_pps(samples, false),
+        ComparedFigure::NetbenchesUpper => rule::netbenches_pps(samples, true),
+        ComparedFigure::Steady => rule::steady_pps(samples),
     }
 }
 

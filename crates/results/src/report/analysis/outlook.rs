@@ -109,15 +109,19 @@ impl Known {
 fn same_device(contents: &Contents, plan: &Plan, stored: &str) -> Result<(), Unusable> {
     let asked = &plan.base.testbed;
     let same_testbed = match asked.kind {
-        TestbedKind::Auto => stored != "sim" || contents.plan.hash == plan.hash,
+        TestbedKind::Auto => {
+            !["sim", "archive"].contains(&stored) || contents.plan.hash == plan.hash
+        }
         TestbedKind::Netns => stored == "netns",
         TestbedKind::Sim => stored == "sim",
+        TestbedKind::Archive => stored == "archive",
     };
     if !same_testbed {
         let asked = match asked.kind {
             TestbedKind::Auto => "auto",
             TestbedKind::Netns => "netns",
             TestbedKind::Sim => "sim",
+            TestbedKind::Archive => "archive",
         };
         let (stored, asked) = (stored.to_owned(), asked.to_owned());
         return Err(Unusable::OtherTestbed { stored, asked });
@@ -144,7 +148,7 @@ fn log_ratios(contents: &Contents, figure: ComparedFigure) -> Vec<Vec<f64>> {
                     stream_effects(&streams(contents, baseline, variant), baseline, variant);
                 effects.ok().filter(|effects| effects.len() >= MIN_STREAMS)
             }
-            ComparedFigure::Mean | ComparedFigure::P90 => {
+            _ => {
                 let blocks = common_blocks(&of(&runs, baseline), &of(&runs, variant)).ok()?;
                 Some(blocks.iter().map(of_block).collect())
             }

@@ -63,6 +63,7 @@ fn contents(plan: &Plan, testbed: &str, log_ratios: &[f64]) -> Contents {
         run_invocations: vec![1; runs.len()],
         runs,
         calibrations: Vec::new(),
+        import: None,
     }
 }
 

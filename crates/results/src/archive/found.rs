@@ -1,0 +1,64 @@
+//! What a walk through a tree found: the files of one result set.
+
+use std::path::PathBuf;
+
+/// The files that belong to one result set: one folder of raw logs, what was
+/// published with it, and the configurations of its bench.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResultSet {
+    /// Directory to which the files' names are relative: the bench's folder.
+    pub origin: PathBuf,
+    /// Where the set stands in the archive.
+    pub place: Place,
+    /// Logs, lists, tables, texts and pictures of the set, sorted by name as
+    /// `ls` sorts in the C locale.
+    pub files: Vec<FoundFile>,
+    /// The configuration trees of the bench (`configs/NAME/`), sorted by name.
+    pub configurations: Vec<Tree>,
+    /// Configurations of the harness (`bench-lab-*.config`) of the machine.
+    pub lab: Vec<FoundFile>,
+}
+
+/// Where a result set stands: `MACHINE/INTERFACE/TOPIC/results/LABEL`. A part
+/// that the path does not tell is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Machine under test, e.g. `Xeon_E5-2650_8Cores`.
+    pub machine: String,
+    /// Its network interface, e.g. `Chelsio_T540-CR`.
+    pub interface: String,
+    /// The bench, e.g. `hw.cxgbe.nXxq10g`.
+    pub topic: String,
+    /// The result, e.g. `fbsd10.2`.
+    pub label: String,
+}
+
+/// A file and what its directory says of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundFile {
+    /// Where it can be read.
+    pub path: PathBuf,
+    /// Name below [`ResultSet::origin`], with `/` between the parts; `../` leads
+    /// to files beside it.
+    pub name: String,
+    /// Bytes.
+    pub size: u64,
+    /// Time of the last change, nanoseconds since 1970; 0 when unknown.
+    pub modified_ns: i64,
+}
+
+/// One configuration tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tree {
+    /// Its name, e.g. `pf-stateful` or `4`.
+    pub name: String,
+    /// Its files, sorted by name.
+    pub files: Vec<FoundFile>,
+}
+
+impl FoundFile {
+    /// The last part of the name.
+    pub fn base(&self) -> &str {
+        self.name.rsplit('/').next().unwrap_or_default()
+    }
+}

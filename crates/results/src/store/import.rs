@@ -1,0 +1,337 @@
+//! What an import adds to a store: where the runs come from, what was read and
+//! what was published with them.
+//!
+//! An imported store is made as a whole ([`Store::create_imported`]): it is
+//! written beside its place and moved there when it is complete, so a crash
+//! leaves the old one or the new one, never a part.
+
+use super::lock::{WriterLock, with_suffix};
+use super::{Failure, Invocation, Store, StoreError, schema};
+use fwdlab_model::Plan;
+use fwdlab_model::record::RunRecord;
+use rusqlite::{Connection, OptionalExtension, params};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// Everything that an import knows besides the runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Import {
+    /// Directory that was read, as it was named.
+    pub origin: String,
+    /// What holds for all runs, and for each variant.
+    pub about: About,
+    /// Every file that was met, sorted by path.
+    pub sources: Vec<Source>,
+    /// Texts and pictures published with the runs, sorted by path.
+    pub documents: Vec<Document>,
+}
+
+/// What an import found out about a result set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    /// Machine under test as the archive's folders name it, e.g.
+    /// `Xeon_E5-2650_8Cores`; empty when unknown.
+    pub machine: String,
+    /// Its network interface, e.g. `Chelsio_T540-CR`; empty when unknown.
+    pub interface: String,
+    /// The bench's folder, e.g. `hw.cxgbe.nXxq10g`; empty when unknown.
+    pub topic: String,
+    /// The result's folder, e.g. `fbsd10.2`.
+    pub label: String,
+    /// The variants, in the order of the plan.
+    pub groups: Vec<Group>,
+    /// Lines for the list of the set-up, as published or as read from
+    /// commands and configurations.
+    pub setup: Vec<String>,
+    /// Remarks on the whole set.
+    pub notes: Vec<String>,
+}
+
+/// One variant of an imported set: the runs that share an `.info` file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Group {
+    /// Name in the files, e.g. `295802D5330.pf-statefull`.
+    pub name: String,
+    /// Name of the published list of its values, e.g. `pps.1`; none when
+    /// nothing was published.
+    pub published: Option<String>,
+    /// Image or revision, as the `.info` has it.
+    pub image: Option<String>,
+    /// Configuration, likewise.
+    pub configuration: Option<String>,
+    /// Traffic (`inet4`, `inet6` ...), likewise.
+    pub traffic: Option<String>,
+    /// The device's `uname -a`.
+    pub uname: Option<String>,
+    /// Start as the harness wrote it.
+    pub started: Option<String>,
+    /// End as the harness wrote it.
+    pub ended: Option<String>,
+    /// What it changes against its baseline, in one line; empty when nothing
+    /// is known.
+    pub changes: String,
+}
+
+/// One file of the source tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Path below [`Import::origin`].
+    pub path: String,
+    /// Bytes.
+    pub size: u64,
+    /// Time of the last change, nanoseconds since 1970.
+    pub modified_ns: i64,
+    /// What became of it.
+    pub status: Status,
+    /// Why, or what was odd about it; empty when there is nothing to say.
+    pub message: String,
+}
+
+/// What became of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Status {
+    /// Its content is in the store.
+    Read,
+    /// Of a kind that holds no results.
+    Ignored,
+    /// Should hold results and does not.
+    Refused,
+}
+
+impl Status {
+    const ALL: [Status; 3] = [Status::Read, Status::Ignored, Status::Refused];
+
+    /// The name used in stores and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Read => "read",
+            Status::Ignored => "ignored",
+            Status::Refused => "refused",
+        }
+    }
+}
+
+/// A text or picture published with the runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    /// Path below [`Import::origin`].
+    pub path: String,
+    /// What it is.
+    pub kind: DocumentKind,
+    /// Index of the variant that it belongs to; none for the set as a whole.
+    pub variant: Option<usize>,
+    /// The file's bytes.
+    pub content: Vec<u8>,
+}
+
+/// Kinds of documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DocumentKind {
+    /// The published text.
+    Readme,
+    /// One value per run (`.pps`).
+    List,
+    /// Medians with their range (`.data`).
+    Table,
+    /// Instructions for gnuplot.
+    Plot,
+    /// A published picture other than a flame graph.
+    Picture,
+    /// A published flame graph (SVG).
+    FlameGraph,
+    /// Folded stacks.
+    Stacks,
+    /// A call graph of pmcstat(8).
+    CallGraph,
+    /// A file of a configuration tree.
+    Configuration,
+    /// A configuration of the harness.
+    Lab,
+}
+
+impl DocumentKind {
+    const ALL: [DocumentKind; 10] = [
+        DocumentKind::Readme,
+        DocumentKind::List,
+        DocumentKind::Table,
+        DocumentKind::Plot,
+        DocumentKind::Picture,
+        DocumentKind::FlameGraph,
+        DocumentKind::Stacks,
+        DocumentKind::CallGraph,
+        DocumentKind::Configuration,
+        DocumentKind::Lab,
+    ];
+
+    /// The name used in stores.
+    pub fn name(self) -> &'static str {
+        match self {
+            DocumentKind::Readme => "readme",
+            DocumentKind::List => "list",
+            DocumentKind::Table => "table",
+            DocumentKind::Plot => "plot",
+            DocumentKind::Picture => "picture",
+            DocumentKind::FlameGraph => "flame-graph",
+            DocumentKind::Stacks => "stacks",
+            DocumentKind::CallGraph => "call-graph",
+            DocumentKind::Configuration => "configuration",
+            DocumentKind::Lab => "lab",
+        }
+    }
+}
+
+impl Store {
+    /// Makes the store at `path` from an import, in place of an imported one
+    /// that is there already.
+    ///
+    /// # Errors
+    /// [`StoreError::NotImported`] when a store of other runs is there,
+    /// [`StoreError::NotAStore`] when another file is; [`StoreError::Locked`]
+    /// and [`StoreError::NotWritable`] as [`Store::open`].
+    pub fn create_imported(
+        path: &Path,
+        plan: &Plan,
+        invocation: &Invocation,
+        runs: &[RunRecord],
+        import: &Import,
+    ) -> Result<(), StoreError> {
+        if let Some(directory) = path.parent() {
+            std::fs::create_dir_all(directory).map_err(|error| StoreError::NotWritable {
+                path: path.to_path_buf(),
+                reason: error.to_string(),
+            })?;
+        }
+        let _lock = WriterLock::acquire(path)?;
+        if path.exists() && Store::open_read_only(path)?.import()?.is_none() {
+            return Err(StoreError::NotImported { path: path.to_path_buf() });
+        }
+        let part = with_suffix(path, ".part");
+        remove(&part)?;
+        let connection = open_part(&part).map_err(|failure| failure.at(&part))?;
+        let mut store = Store { connection, path: part.clone(), invocation: None, _lock: None };
+        store.adopt_plan(plan, "")?;
+        store.begin_invocation(invocation)?;
+        store.insert_runs(runs)?;
+        store.insert_import(import)?;
+        let Store { connection, .. } = store;
+        connection.close().map_err(|(_, source)| StoreError::of(&part, source))?;
+        let failed = |action, source| StoreError::Io { path: part.clone(), action, source };
+        let flushed = std::fs::File::open(&part).and_then(|file| file.sync_all());
+        flushed.map_err(|source| failed("flush", source))?;
+        // What SQLite kept beside an older store of this name is of no use to
+        // the new one, and would be taken for its own.
+        for suffix in ["-wal", "-shm"] {
+            remove(&with_suffix(path, suffix))?;
+        }
+        std::fs::rename(&part, path).map_err(|source| failed("put in place", source))
+    }
+
+    /// What an import left in the store; none for runs of fwdlab's own.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub fn import(&self) -> Result<Option<Import>, StoreError> {
+        let Some((origin, about)) = self.about()? else { return Ok(None) };
+        let documents = self.rows("SELECT * FROM document ORDER BY path", |row| {
+            let kind: String = row.get("kind")?;
+            let kind = DocumentKind::ALL.into_iter().find(|known| known.name() == kind);
+            Ok(Document {
+                path: row.get("path")?,
+                kind: kind.unwrap_or(DocumentKind::Picture),
+                variant: row.get::<_, Option<i64>>("variant")?.map(|variant| variant as usize),
+                content: row.get("content")?,
+            })
+        })?;
+        Ok(Some(Import { origin, about, sources: self.sources()?, documents }))
+    }
+
+    /// The files that an import read; none for runs of fwdlab's own.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub fn sources(&self) -> Result<Vec<Source>, StoreError> {
+        if !self.knows_imports()? {
+            return Ok(Vec::new());
+        }
+        self.rows("SELECT * FROM source ORDER BY path", |row| {
+            let status: String = row.get("status")?;
+            let status = Status::ALL.into_iter().find(|known| known.name() == status);
+            Ok(Source {
+                path: row.get("path")?,
+                size: row.get::<_, i64>("size")?.cast_unsigned(),
+                modified_ns: row.get("modified_ns")?,
+                status: status.unwrap_or(Status::Ignored),
+                message: row.get("message")?,
+            })
+        })
+    }
+
+    fn about(&self) -> Result<Option<(String, About)>, StoreError> {
+        if !self.knows_imports()? {
+            return Ok(None);
+        }
+        let row: Option<(String, String)> = self
+            .connection
+            .query_row("SELECT origin, json FROM import", [], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()
+            .map_err(|e| self.failed(e))?;
+        row.map(|(origin, json)| Ok((origin, self.parse_json("what is imported", &json)?)))
+            .transpose()
+    }
+
+    /// A store of an older program that is only read has no such tables.
+    fn knows_imports(&self) -> Result<bool, StoreError> {
+        schema::version(&self.connection).map(|version| version >= 2).map_err(|e| self.failed(e))
+    }
+
+    fn insert_import(&mut self, import: &Import) -> Result<(), StoreError> {
+        let json = self.to_json("what is imported", &import.about)?;
+        self.transaction(|tx| {
+            tx.execute(
+                "INSERT INTO import (id, origin, json) VALUES (1, ?, ?)",
+                params![import.origin, json],
+            )?;
+            let mut insert = tx.prepare(
+                "INSERT INTO source (path, size, modified_ns, status, message) \
+                 VALUES (?, ?, ?, ?, ?)",
+            )?;
+            for source in &import.sources {
+                insert.execute(params![
+                    source.path,
+                    source.size.cast_signed(),
+                    source.modified_ns,
+                    source.status.name(),
+                    source.message
+                ])?;
+            }
+            let mut insert = tx.prepare(
+                "INSERT INTO document (path, kind, variant, content) VALUES (?, ?, ?, ?)",
+            )?;
+            for document in &import.documents {
+                let variant = document.variant.map(|variant| variant as i64);
+                let kind = document.kind.name();
+                insert.execute(params![document.path, kind, variant, document.content])?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// A store that nobody else sees until it is complete: nothing has to be undone
+/// in it, and one flush at the end is enough.
+fn open_part(path: &Path) -> Result<Connection, Failure> {
+    let mut connection = Connection::open(path)?;
+    connection.pragma_update(None, "journal_mode", "OFF")?;
+    connection.pragma_update(None, "synchronous", "OFF")?;
+    schema::migrate(&mut connection)?;
+    Ok(connection)
+}
+
+fn remove(path: &PathBuf) -> Result<(), StoreError> {
+    match std::fs::remove_file(path) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(StoreError::Io { path: path.clone(), action: "remove", source })
+        }
+        _ => Ok(()),
+    }
+}
