@@ -52,7 +52,13 @@ pub(super) fn varied(groups: &[Identity], configurations: Option<&str>) -> Varie
         let names: Vec<&str> = groups.iter().map(|group| group.name.as_str()).collect();
         let (factor, levels) = factor("variant", &names, false);
         let levels = levels.into_iter().map(|level| vec![level]).collect();
-        return Varied { factors: vec![factor], levels, configuration: None, revision: None, notes };
+        return Varied {
+            factors: vec![factor],
+            levels,
+            configuration: None,
+            revision: None,
+            notes,
+        };
     }
     let mut found = Varied {
         factors: Vec::new(),
@@ -218,8 +224,7 @@ mod tests {
 
     #[test]
     fn a_sweep_is_a_factor_of_numbers() {
-        let groups: Vec<Identity> =
-            ["1", "10", "2"].iter().map(|n| group(n, "", n, "")).collect();
+        let groups: Vec<Identity> = ["1", "10", "2"].iter().map(|n| group(n, "", n, "")).collect();
         let found = varied(&groups, Some("queues"));
         assert_eq!(found.factors.len(), 1);
         assert_eq!(found.factors[0].name, "queues");
@@ -254,9 +259,10 @@ mod tests {
             group("12.0.fw.inet6", "12.0", "fw", "inet6"),
         ];
         let found = varied(&groups, None);
-        assert_eq!(found.factors.iter().map(|f| f.name.as_str()).collect::<Vec<_>>(), [
-            "revision", "family"
-        ]);
+        assert_eq!(
+            found.factors.iter().map(|f| f.name.as_str()).collect::<Vec<_>>(),
+            ["revision", "family"]
+        );
         assert_eq!(found.levels, [vec![0, 0], vec![0, 1], vec![1, 1]]);
 
         let renamed = [group("4479", "", "135519", ""), group("351", "", "351", "")];

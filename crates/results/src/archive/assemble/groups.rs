@@ -61,7 +61,8 @@ pub(super) fn sort(files: &[FoundFile]) -> Sorted<'_> {
                 match entry.info {
                     None => entry.info = Some(file),
                     Some(first) => {
-                        let why = format!("describes the same runs as {}, which is used", first.name);
+                        let why =
+                            format!("describes the same runs as {}, which is used", first.name);
                         sorted.refused.push((file, why));
                     }
                 }
@@ -138,7 +139,9 @@ mod tests {
         assert_eq!(name("bench.1.receiver"), Name::Receiver("", "1"));
         assert_eq!(name("bench.11.0.fw.inet4.3.receiver"), Name::Receiver("11.0.fw.inet4", "3"));
         assert_eq!(name("bench.a.10.sender_gen2_2"), Name::Sender("a", "10", "sender_gen2_2"));
-        for other in ["bench.a.graph", "README.md", "bench.a.x.receiver", "bench.", "bench.receiver"] {
+        for other in
+            ["bench.a.graph", "README.md", "bench.a.x.receiver", "bench.", "bench.receiver"]
+        {
             assert_eq!(name(other), Name::Other, "{other}");
         }
     }
@@ -146,8 +149,13 @@ mod tests {
     #[test]
     fn a_run_has_one_receiver() {
         let files = [
-            "r/bench.a.1.receiver", "r/RAW/bench.a.1.receiver", "r/bench.a.01.receiver",
-            "r/bench.a.1.sender", "r/bench.a.1.sender_2", "r/bench.a.info", "r/x.pps",
+            "r/bench.a.1.receiver",
+            "r/RAW/bench.a.1.receiver",
+            "r/bench.a.01.receiver",
+            "r/bench.a.1.sender",
+            "r/bench.a.1.sender_2",
+            "r/bench.a.info",
+            "r/x.pps",
         ]
         .map(file);
         let sorted = sort(&files);

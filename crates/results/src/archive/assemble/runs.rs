@@ -31,6 +31,8 @@ pub(super) struct ReadRun {
     pub(super) frame_bytes: Option<u64>,
     /// True for a search for the equilibrium throughput.
     pub(super) is_search: bool,
+    /// What a search found, Mbit/s, as its published list has it.
+    pub(super) estimate_mbps: Option<f64>,
     /// Log files that were read.
     pub(super) logs: usize,
     /// Bytes of them.
@@ -97,7 +99,8 @@ fn of_blast(file: &FoundFile, log: &GeneratorLog, senders: &[(&FoundFile, Log)])
         .iter()
         .enumerate()
         .map(|(i, interval)| {
-            let sample = sample(at_ns, interval.duration_us * US, interval.packets, kept.contains(&i));
+            let sample =
+                sample(at_ns, interval.duration_us * US, interval.packets, kept.contains(&i));
             at_ns += sample.duration_ns;
             sample
         })
@@ -164,6 +167,7 @@ fn of_blast(file: &FoundFile, log: &GeneratorLog, senders: &[(&FoundFile, Log)])
         sender: command,
         frame_bytes,
         is_search: false,
+        estimate_mbps: None,
         logs: 0,
         bytes: 0,
     }
@@ -182,9 +186,8 @@ fn of_search(file: &FoundFile, log: &EquilibriumLog) -> Option<ReadRun> {
         samples.push(of_step);
     }
     let estimate = log.estimate.map(|estimate| packets(estimate.mbps));
-    samples.extend(estimate.map(|found| {
-        sample(samples.len() as u64 * STEP_NS, STEP_NS, found, true)
-    }));
+    samples
+        .extend(estimate.map(|found| sample(samples.len() as u64 * STEP_NS, STEP_NS, found, true)));
     let forwarded = estimate.unwrap_or(0);
     let counts = Counts { offered: forwarded, forwarded };
     let mut facts = BTreeMap::new();
@@ -214,22 +217,14 @@ fn of_search(file: &FoundFile, log: &EquilibriumLog) -> Option<ReadRun> {
         sender: None,
         frame_bytes: Some(frame + 4),
         is_search: true,
+        estimate_mbps: log.estimate.map(|estimate| estimate.mbps as f64),
         logs: 0,
         bytes: 0,
     })
 }
 
 fn sample(at_ns: u64, duration_ns: u64, forwarded: u64, valid: bool) -> Sample {
-    Sample {
-        at_ns,
-        duration_ns,
-        offered: 0,
-        forwarded,
-        stolen_ns: 0,
-        variant: 0,
-        slice: 0,
-        valid,
-    }
+    Sample { at_ns, duration_ns, offered: 0, forwarded, stolen_ns: 0, variant: 0, slice: 0, valid }
 }
 
 /// Packets that a sender says it sent; those of its lines when it was killed.
@@ -262,7 +257,11 @@ fn log_warnings(file: &FoundFile, log: &GeneratorLog) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if let Some(first) = log.errors.first() {
         let more = more(log.error_count);
-        warnings.push(doubt(file, Some(first.number), &format!("the tool says: {}{more}", first.text)));
+        warnings.push(doubt(
+            file,
+            Some(first.number),
+            &format!("the tool says: {}{more}", first.text),
+        ));
     }
     warnings.extend(unknown(file, &log.unknown, log.unknown_count));
     let odd: Vec<usize> = log
