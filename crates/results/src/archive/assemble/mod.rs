@@ -14,6 +14,7 @@ mod plan;
 mod published;
 mod runs;
 mod settings;
+mod stub;
 
 use super::config::{self, Configuration};
 use super::found::{FoundFile, ResultSet};

@@ -3,9 +3,9 @@
 use super::documents::{self, LARGEST, Taken};
 use super::journal::Journal;
 use super::lists::{self, Agreement, List};
+use super::stub::{Outcome, Readme, reproduce};
 use super::{Group, Tally};
 use crate::archive::found::{FoundFile, ResultSet};
-use crate::archive::published::{Outcome, Readme, reproduce};
 use crate::store::{Document, DocumentKind};
 
 /// Everything published, as it was read.
