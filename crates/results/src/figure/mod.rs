@@ -22,7 +22,7 @@ mod svg;
 mod text;
 mod xlabels;
 
-pub use chart::{Chart, Point, Series, XAxis};
+pub use chart::{Chart, Point, RightAxis, Series, XAxis};
 pub use fit::{CurvePoint, Fit};
 pub use strip::{Mark, Strip};
 

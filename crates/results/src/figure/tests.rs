@@ -148,7 +148,7 @@ proptest! {
             x_label: "variant".into(),
             x: XAxis::Categories(labels),
             series,
-            frame_size: right.then_some(FrameSize(64)),
+            right: right.then_some(RightAxis::L2Rate(FrameSize(64))),
             ceiling_pps,
             footnote: Some("simulated".into()),
         };
@@ -173,7 +173,7 @@ proptest! {
             x_label: "routes".into(),
             x: XAxis::Numbers(levels),
             series,
-            frame_size: right.then_some(FrameSize(1518)),
+            right: right.then_some(RightAxis::L2Rate(FrameSize(1518))),
             ceiling_pps: None,
             footnote: None,
         };

@@ -23,6 +23,7 @@ pub(crate) use json::rounded;
 pub(crate) use page::render_markdown;
 
 pub use analysis::Analysis;
+use analysis::ComparedFigure;
 pub use error::ReportError;
 pub use json::{results_json, show_json};
 pub use summary::summary_text;
@@ -54,6 +55,11 @@ pub fn write(store: &Store, directory: &Path) -> Result<Analysis, ReportError> {
     remove_stale(directory, &files);
     for file in files {
         let path = directory.join(&file.name);
+        // Pictures lie in a folder of their own.
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)
+                .map_err(|source| ReportError::Write { path: folder.to_path_buf(), source })?;
+        }
         files::write_atomically(&path, &file.bytes)
             .map_err(|source| ReportError::Write { path, source })?;
     }
@@ -92,7 +98,16 @@ pub fn files(contents: &Contents, analysis: &Analysis) -> Result<Vec<ReportFile>
     ];
     files.push(text("graph.svg", graph));
     for variant in analysis.variants.iter().filter(|variant| !variant.values.is_empty()) {
-        files.push(text(&variant.file, files::pps(&variant.values)));
+        let list = match analysis.figure {
+            ComparedFigure::Netbenches | ComparedFigure::NetbenchesUpper => {
+                files::archived(&variant.values)
+            }
+            _ => files::pps(&variant.values),
+        };
+        files.push(text(&variant.file, list));
+    }
+    for (name, content) in contents.import.iter().flat_map(analysis::published_files) {
+        files.push(ReportFile { name, bytes: content.to_vec() });
     }
     files.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(files)

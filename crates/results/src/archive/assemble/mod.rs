@@ -14,7 +14,6 @@ mod plan;
 mod published;
 mod runs;
 mod settings;
-mod stub;
 
 use super::config::{self, Configuration};
 use super::found::{FoundFile, ResultSet};
@@ -318,7 +317,8 @@ fn records(groups: Vec<Group>) -> Vec<RunRecord> {
     let mut records = Vec::new();
     for (variant, group) in groups.into_iter().enumerate() {
         let started_at = group.started_at().unwrap_or_default();
-        for (block, run) in group.runs.into_iter().enumerate() {
+        for run in group.runs {
+            let block = run.block();
             let mut record = run.record;
             for sample in &mut record.trial.samples {
                 sample.variant = variant;
@@ -326,7 +326,7 @@ fn records(groups: Vec<Group>) -> Vec<RunRecord> {
             record.facts.insert("iteration".to_owned(), run.iteration);
             records.push(RunRecord {
                 run: records.len() as u32,
-                block: block as u32,
+                block,
                 variants: vec![variant],
                 started_at: started_at.clone(),
                 ..record

@@ -57,8 +57,8 @@ pub(super) fn plan(parts: &Parts<'_>) -> Plan {
     }
     let mut runs = Vec::new();
     for (variant, group) in parts.groups.iter().enumerate() {
-        for block in 0..group.runs.len() {
-            let (index, block) = (runs.len() as u32, block as u32);
+        for run in &group.runs {
+            let (index, block) = (runs.len() as u32, run.block());
             runs.push(PlannedRun { index, block, variants: vec![variant] });
         }
     }
