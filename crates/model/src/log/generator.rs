@@ -266,3 +266,6 @@ fn is_flows_line(line: &[u8]) -> bool {
         parts.iter().all(|part| part.is_some_and(|part| !part.is_empty() && !part.contains(&b' ')));
     addresses && at.0.ends_with(b")") && !at.0.contains(&b' ')
 }
+
+#[cfg(test)]
+mod tests;
