@@ -1,11 +1,14 @@
 //! Properties of the reader of generators' logs: it never panics, what is
 //! rendered reads back, no line is lost, and what netbenches keeps is what its
-//! shell pipeline keeps.
+//! shell pipeline keeps. The inputs that fuzzing collected
+//! (`fuzz/corpus/generator_log`) are read again, on a stable compiler.
 
 use fwdlab_model::log::{
     self, DuringLog, EquilibriumLog, GeneratorLog, Info, Interval, KEPT_LINES, Layout,
 };
 use proptest::prelude::*;
+use std::fs;
+use std::path::Path;
 
 /// What is left of `text` by `head -n (L - 10) | tail -n (L - 25)`, `L` being
 /// what `wc -l` says, and of that the lines that match
@@ -203,6 +206,19 @@ fn read_all(bytes: &[u8]) {
     let _ = (EquilibriumLog::parse(bytes), DuringLog::parse(bytes));
     if let Ok(info) = Info::parse(bytes) {
         let _ = (info.revision(), info.started_at(), info.ended_at());
+    }
+}
+
+#[test]
+fn what_fuzzing_collected_is_read() {
+    let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
+    for (kind, fewest) in [("seeds", 10), ("corpus", 50)] {
+        let folder = fuzz.join(kind).join("generator_log");
+        let files: Vec<_> = fs::read_dir(&folder).expect(kind).collect();
+        assert!(files.len() >= fewest, "only {} files in {}", files.len(), folder.display());
+        for file in files {
+            read_all(&fs::read(file.unwrap().path()).unwrap());
+        }
     }
 }
 

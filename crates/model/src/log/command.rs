@@ -128,9 +128,9 @@ impl Command {
         Some(name.strip_prefix("netmap:").unwrap_or(name))
     }
     /// Bytes of a packet without FCS (`-l`); pkt-gen's default is 60. Given twice
-    /// the sizes are random, and this is the last.
+    /// the sizes are random: this is the first, which is the largest.
     pub fn packet_bytes(&self) -> Option<u64> {
-        self.number("-l")
+        self.options().find(|(letter, _)| *letter == b'l')?.1.parse().ok()
     }
     /// Packets to send or receive (`-n`); 0 means without end.
     pub fn packets(&self) -> Option<u64> {
@@ -155,8 +155,11 @@ impl Command {
     /// Flows that the two ranges make: each source with each destination, as
     /// the FreeBSD port of pkt-gen walks them (the destination moves on when the
     /// sources are through). Later versions of netmap's own pkt-gen move both
-    /// at once and so make fewer.
+    /// at once and so make fewer. None with random addresses (`-z`, `-Z`).
     pub fn flows(&self) -> Option<u64> {
+        if self.argument("-z").or(self.argument("-Z")).is_some() {
+            return None;
+        }
         self.source()?.combinations().checked_mul(self.destination()?.combinations())
     }
     /// IPv6 with `-6` or an address of that kind, IPv4 with `-4` or an address;
@@ -251,7 +254,7 @@ mod tests {
     fn options_stand_together_and_joined_as_getopt_allows() {
         let joined = command("pkt-gen -Nf tx -l62 -iix0 -l 124 -- -p 9");
         assert_eq!((joined.function(), joined.interface()), (Some(Function::Tx), Some("ix0")));
-        assert_eq!((joined.packet_bytes(), joined.argument("-N")), (Some(124), Some("")));
+        assert_eq!((joined.packet_bytes(), joined.argument("-l")), (Some(62), Some("124")));
         assert_eq!(joined.argument("i"), None);
         assert_eq!(command("pkt-gen -é -f tx").function(), None);
         assert_eq!(command("pkt-gen -f").function(), None);
@@ -273,8 +276,9 @@ mod tests {
     }
 
     #[test]
-    fn more_flows_than_can_be_counted_are_none() {
+    fn flows_that_can_t_be_counted_are_none() {
         let all = "0.0.0.0:0-255.255.255.255:65535";
         assert_eq!(command(&format!("pkt-gen -s {all} -d {all}")).flows(), None);
+        assert_eq!(command("pkt-gen -z -s 10.0.0.1 -d 10.0.0.2").flows(), None);
     }
 }

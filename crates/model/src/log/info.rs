@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn the_text_form_with_and_without_its_end() {
-        let start = "Image: /root//BSDRP-295802-upgrade.img\nCFG: configs//pf-statefull\n\
+        let start = "Image: /srv//BSDRP-295802-upgrade.img\nCFG: configs//pf-statefull\n\
                      FreeBSD hp 10.3 FreeBSD #0 r295802: Fri\nStart time: Wed Sep  9 03:32:02 CEST 2015\n";
         let cut = info(start);
         assert_eq!((cut.form, cut.revision()), (InfoForm::TruncatedText, Some("295802")));

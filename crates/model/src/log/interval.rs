@@ -1,11 +1,14 @@
 //! The line that pkt-gen's `main_thread` prints for every interval.
 //!
-//! One grammar holds for all versions (see `pkt-gen.c`, netmap's and FreeBSD's):
+//! One grammar holds for all versions of `pkt-gen.c`, netmap's and FreeBSD's. The
+//! oldest form, the common one, and the common one with units and averages:
 //!
 //! ```text
 //! 883.717579 main_thread [1550] 85735 pps (85897 pkts in 1001892 usec)
-//! 119.922939 main_thread [2277] 157971 pps (158106 pkts 75890880 bps in 1000856 usec) 1.48 avg_batch 0 min_space
-//! 119.922939 main_thread [2786] 1.490 Mpps [avg/std 1.488 M/12  pps](1.492 Mpkts 716.365 Mbps in 1001747 usec) 3.10 avg_batch 99999 min_space
+//! 119.922939 main_thread [2277] 157971 pps (158106 pkts 75890880 bps
+//!     in 1000856 usec) 1.48 avg_batch 0 min_space
+//! 119.922939 main_thread [2786] 1.490 Mpps [avg/std 1.488 M/12  pps](1.492 Mpkts
+//!     716.365 Mbps in 1001747 usec) 3.10 avg_batch 99999 min_space
 //! ```
 
 use super::cursor::Cursor;
@@ -24,7 +27,7 @@ pub struct Interval {
     /// Packets in the interval.
     pub packets: u64,
     /// The figure before `bps`: older versions print the bits of the interval
-    /// there, newer ones bits a second.
+    /// there, newer ones bits a second; with `-B` both count 24 bytes more a packet.
     pub bits: Option<u64>,
     /// Length of the interval in microseconds.
     pub duration_us: u64,
