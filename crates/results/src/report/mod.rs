@@ -20,6 +20,7 @@ pub(crate) mod terminal;
 
 pub(crate) use files::csv_line;
 pub(crate) use json::rounded;
+pub(crate) use names::safe as safe_name;
 pub(crate) use page::render_markdown;
 
 pub use analysis::Analysis;
@@ -50,9 +51,22 @@ pub fn write(store: &Store, directory: &Path) -> Result<Analysis, ReportError> {
     let contents = store.contents()?;
     let analysis = Analysis::of(&contents);
     let files = files(&contents, &analysis)?;
+    remove_stale(directory, &files);
+    write_files(directory, files)?;
+    Ok(analysis)
+}
+
+/// Writes files into `directory` (made when there is none), each as a whole or
+/// not at all.
+///
+/// # Errors
+/// When the directory can't be written.
+pub fn write_files(
+    directory: &Path,
+    files: impl IntoIterator<Item = ReportFile>,
+) -> Result<(), ReportError> {
     std::fs::create_dir_all(directory)
         .map_err(|source| ReportError::Write { path: directory.to_path_buf(), source })?;
-    remove_stale(directory, &files);
     for file in files {
         let path = directory.join(&file.name);
         // Pictures lie in a folder of their own.
@@ -63,7 +77,7 @@ pub fn write(store: &Store, directory: &Path) -> Result<Analysis, ReportError> {
         files::write_atomically(&path, &file.bytes)
             .map_err(|source| ReportError::Write { path, source })?;
     }
-    Ok(analysis)
+    Ok(())
 }
 
 /// Removes what an earlier report of other variants left: only `.pps` files that

@@ -324,10 +324,16 @@ impl Figures {
         let needs_samples =
             |plan: &Plan, testbed: &str| ComparedFigure::of(plan, testbed) != ComparedFigure::Mean;
         let contents = store.figures_only(needs_samples)?;
-        let testbed = testbed(&contents);
+        let figures = Figures::of(&contents);
+        Ok((contents, figures))
+    }
+
+    /// Those of what was read from a store.
+    pub(crate) fn of(contents: &Contents) -> Figures {
+        let testbed = testbed(contents);
         let figure = ComparedFigure::of(&contents.plan, &testbed.kind);
-        let (runs, notes) = figures::run_results(&contents, figure);
-        Ok((contents, Figures { testbed, figure, runs, notes }))
+        let (runs, notes) = figures::run_results(contents, figure);
+        Figures { testbed, figure, runs, notes }
     }
 }
 
