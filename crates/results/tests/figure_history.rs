@@ -65,6 +65,7 @@ fn thirty_points_with_patches_and_changes() {
         figure.points[i].label = label.into();
         figure.points[i].median_pps *= 1.02;
         figure.points[i].max_pps *= 1.02;
+        figure.points[i].min_pps *= 1.02;
     }
     figure.footnote = Some("Changes below 1.0 % are not marked.".into());
     check("history-thirty", &figure.render());

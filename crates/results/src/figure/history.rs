@@ -7,13 +7,13 @@
 
 use super::axis::Axis;
 use super::frame::{Frame, Item, LABEL_SIZE, LINE, Plot, Sample, WIDTH};
-use super::svg::{Anchor, INK, Svg, TextStyle};
+use super::svg::{Anchor, GREY, INK, Svg, TextStyle};
 use super::text::{shorten, width};
 use fwdlab_model::units::format_pps;
 
 /// What every such figure has to say.
 const SCALED: &str = "The axis is scaled to the data and does not begin at zero.";
-/// Colour of points and levels in the palette.
+/// Colour of points in the palette.
 const POINTS: usize = 0;
 /// Colours of changes: the palette's vermilion and green.
 const WORSE: &str = "#D55E00";
@@ -113,7 +113,7 @@ impl Revisions {
             y = self.axis(rows.count);
         }
         let footnote = match &self.footnote {
-            Some(text) => format!("{SCALED} {text}"),
+            Some(text) => format!("{text} {SCALED}"),
             None => SCALED.to_owned(),
         };
         let frame = Frame {
@@ -163,7 +163,7 @@ impl Revisions {
                 Sample::Marker(POINTS)
             })];
         if !self.levels.is_empty() {
-            let sample = Sample::Curve { series: Some(POINTS), holds: true };
+            let sample = Sample::Curve { series: None, holds: true };
             items.push(item("level", sample));
         }
         if self.points.iter().any(|point| point.patched) {
@@ -207,14 +207,13 @@ impl Revisions {
         let is_drawn = |level: &&Level| {
             level.pps.is_finite() && level.first <= level.last && level.last < self.points.len()
         };
-        let colour = super::colour(POINTS);
         for level in self.levels.iter().filter(is_drawn) {
             let (from, to) = (x_of(level.first) - half, x_of(level.last) + half);
             let height = plot.y(y, level.pps);
-            let band = format!("fill=\"{colour}\" fill-opacity=\"0.15\"");
+            let band = format!("fill=\"{GREY}\" fill-opacity=\"0.15\"");
             let tip = format!("level: {}", format_pps(level.pps));
             svg.rect((from, height - 6.0), (to - from, 12.0), &band, &tip);
-            let line = format!("stroke=\"{colour}\" stroke-width=\"2\"");
+            let line = format!("stroke=\"{GREY}\" stroke-width=\"2\"");
             svg.line((from, height), (to, height), &line);
         }
     }

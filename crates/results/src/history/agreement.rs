@@ -43,7 +43,7 @@ fn located(series: &Ordered, direction: Direction) -> impl Iterator<Item = Locat
     changes.filter(move |change| change.direction == direction).filter_map(move |change| {
         let after = series.places.get(change.at)?;
         let points = series.result.points.iter().take(change.at);
-        let before = points.zip(&series.places).filter(|(point, _)| !point.patched).next_back()?.1;
+        let before = points.zip(&series.places).rfind(|(point, _)| !point.patched)?.1;
         before.is_comparable(after).then_some(Located { before, after, change, series })
     })
 }

@@ -1,9 +1,9 @@
 //! The changes of one series.
 
 use super::collect::Ordered;
-use super::results::{Change, Detection, Direction, PointResult, Segment};
+use super::results::{Apart, Change, Detection, Direction, PointResult, Segment};
 use crate::report::format::{percent, signed_percent};
-use crate::stats::change_points::{Indivisible, MIN_POINTS, change_points};
+use crate::stats::change_points::{Division, Indivisible, MIN_POINTS, change_points};
 use crate::stats::summary::{mean, sum_of_squares, t_quantile};
 
 /// Changes below it are counted, not listed: they are the size of what another
@@ -12,42 +12,100 @@ pub(super) const THRESHOLD: f64 = 0.01;
 /// Confidence of the intervals in percent.
 pub(super) const CONFIDENCE: f64 = 95.0;
 
+/// Two points of one segment further apart than this many standard deviations
+/// of their difference are not on one level.
+const APART: f64 = 4.0;
+
 /// Divides the main line of a series and describes what was found.
 pub(super) fn find(series: &mut Ordered) {
-    let points = &series.result.points;
-    let line: Vec<usize> = (0..points.len()).filter(|&i| !points[i].patched).collect();
-    let logs: Vec<f64> = line.iter().map(|&i| points[i].median.ln()).collect();
-    let (detection, starts) = match change_points(&logs) {
-        Ok(division) => {
-            let noise = division.scale.exp_m1();
-            let done = Detection::Done { points: logs.len(), noise, penalty: division.penalty };
-            (done, division.change_points)
-        }
-        Err(Indivisible::TooShort { have }) => {
-            (Detection::TooShort { points: have, need: MIN_POINTS }, Vec::new())
-        }
-        // Of finite figures only 0 has no finite logarithm.
-        Err(Indivisible::NotFinite { .. }) => {
-            series.result.detection = Detection::NothingForwarded;
-            return;
+    let series = &mut series.result;
+    let points = &series.points;
+    let mut line: Vec<usize> = (0..points.len()).filter(|&i| !points[i].patched).collect();
+    let latest = line.last().copied();
+    let division = loop {
+        let logs = logs(points, &line);
+        let division = match change_points(&logs) {
+            Ok(division) => division,
+            Err(Indivisible::TooShort { have }) => {
+                series.detection = Detection::TooShort { points: have, need: MIN_POINTS };
+                series.segments = divided(points, &line, &logs, &[]);
+                return;
+            }
+            // Of finite figures only 0 has no finite logarithm.
+            Err(Indivisible::NotFinite { .. }) => {
+                series.detection = Detection::NothingForwarded;
+                return;
+            }
+        };
+        match odd_one(&logs, &division) {
+            Some((odd, level)) if line.len() > MIN_POINTS => {
+                let at = line.remove(odd);
+                let ratio = (logs[odd] - level).exp();
+                series.apart.push(Apart {
+                    at,
+                    revision: points[at].revision.clone(),
+                    ratio,
+                    direction: direction(ratio),
+                    is_latest: Some(at) == latest,
+                });
+            }
+            _ => break division,
         }
     };
-    let is_finite = logs.iter().all(|log| log.is_finite());
-    let segments = if is_finite { divided(points, &line, &logs, &starts) } else { Vec::new() };
-    let sizes = sizes(&logs, &starts);
-    let mut changes = Vec::new();
-    let mut suppressed = 0;
-    for (pair, size) in segments.windows(2).zip(sizes) {
+    series.apart.sort_by_key(|apart| apart.at);
+    let logs = logs(points, &line);
+    series.detection = Detection::Done {
+        points: line.len(),
+        noise: division.scale.exp_m1(),
+        penalty: division.penalty,
+    };
+    series.segments = divided(points, &line, &logs, &division.change_points);
+    let sizes = sizes(&logs, &division.change_points);
+    for (pair, size) in series.segments.windows(2).zip(sizes) {
         if size.effect.abs() < THRESHOLD.ln_1p() {
-            suppressed += 1;
+            series.suppressed += 1;
         } else {
-            changes.push(change(&pair[0], &pair[1], size));
+            series.changes.push(change(&pair[0], &pair[1], size));
         }
     }
-    series.result.detection = detection;
-    series.result.segments = segments;
-    series.result.changes = changes;
-    series.result.suppressed = suppressed;
+}
+
+/// The logarithms of the medians of the points at `line`.
+fn logs(points: &[PointResult], line: &[usize]) -> Vec<f64> {
+    line.iter().map(|&i| points[i].median.ln()).collect()
+}
+
+/// A point that only seems to be a level because a segment holds two at least:
+/// the other one is where the neighbours are. Its place, and their level. Left
+/// where it is it would blame the revision beside it.
+fn odd_one(logs: &[f64], division: &Division) -> Option<(usize, f64)> {
+    let segments: Vec<(usize, usize)> = parts(logs.len(), &division.change_points).collect();
+    let level = |&(from, to): &(usize, usize)| mean(&logs[from..to]);
+    for (i, &(from, to)) in segments.iter().enumerate() {
+        let limit = APART * std::f64::consts::SQRT_2 * division.scale;
+        if to - from != 2 || segments.len() == 1 || (logs[from] - logs[from + 1]).abs() <= limit {
+            continue;
+        }
+        let before = i.checked_sub(1).and_then(|i| segments.get(i));
+        let neighbours: Vec<f64> =
+            before.into_iter().chain(segments.get(i + 1)).map(level).collect();
+        let nearest = |at: usize| {
+            let distance = |level: &f64| (logs[at] - level).abs();
+            neighbours.iter().copied().min_by(|a, b| distance(a).total_cmp(&distance(b)))
+        };
+        let (first, second) = (nearest(from)?, nearest(from + 1)?);
+        let odd = if (logs[from] - first).abs() > (logs[from + 1] - second).abs() {
+            (from, first)
+        } else {
+            (from + 1, second)
+        };
+        return Some(odd);
+    }
+    None
+}
+
+fn direction(ratio: f64) -> Direction {
+    if ratio > 1.0 { Direction::Better } else { Direction::Worse }
 }
 
 /// The segments that begin at 0 and at each of `starts` on the main line.
@@ -102,7 +160,6 @@ fn sizes(logs: &[f64], starts: &[usize]) -> Vec<Size> {
 fn change(before: &Segment, after: &Segment, size: Size) -> Change {
     let [ratio, low, high] =
         [size.effect, size.effect - size.half, size.effect + size.half].map(f64::exp);
-    let direction = if ratio > 1.0 { Direction::Better } else { Direction::Worse };
     let change = Change {
         at: after.first,
         before: before.last_revision.clone(),
@@ -112,7 +169,7 @@ fn change(before: &Segment, after: &Segment, size: Size) -> Change {
         high,
         n_before: before.n,
         n_after: after.n,
-        direction,
+        direction: direction(ratio),
         confirmation_needed: true,
         run_again: [before.last_revision.clone(), after.first_revision.clone()],
         sentence: String::new(),

@@ -327,6 +327,7 @@ fn ordered(key: Key, mut gathered: Gathered, title: String) -> Ordered {
         segments: Vec::new(),
         changes: Vec::new(),
         suppressed: 0,
+        apart: Vec::new(),
         warnings,
     };
     Ordered { places, result }
@@ -364,5 +365,6 @@ fn counts(series: &[SeriesResult]) -> Counts {
         better: of(Direction::Better),
         worse: of(Direction::Worse),
         suppressed: series.iter().map(|one| one.suppressed).sum(),
+        apart: series.iter().map(|one| one.apart.len()).sum(),
     }
 }

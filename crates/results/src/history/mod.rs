@@ -23,6 +23,7 @@ mod show;
 
 pub use collect::Collector;
 pub use results::{
-    Agreement, Change, Counts, Detection, Direction, History, PointResult, Segment, SeriesResult,
+    Agreement, Apart, Change, Counts, Detection, Direction, History, PointResult, Segment,
+    SeriesResult,
 };
 pub use show::{files, json, markdown, text};

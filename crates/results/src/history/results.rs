@@ -38,6 +38,8 @@ pub struct Counts {
     pub worse: usize,
     /// Changes found and not listed, because they are too small to matter.
     pub suppressed: usize,
+    /// Points that lie apart from their neighbours.
+    pub apart: usize,
 }
 
 /// One machine and configuration over the revisions.
@@ -66,6 +68,9 @@ pub struct SeriesResult {
     pub changes: Vec<Change>,
     /// Smaller changes, not listed.
     pub suppressed: usize,
+    /// Points that lie apart from their neighbours: one point is no level, so
+    /// changes are looked for without them.
+    pub apart: Vec<Apart>,
     /// Doubts about the series.
     pub warnings: Vec<String>,
 }
@@ -130,7 +135,7 @@ pub struct Segment {
     pub first_revision: String,
     /// Revision of its last point.
     pub last_revision: String,
-    /// Points on it, patched ones not counted.
+    /// Points on it, patched ones and those that lie apart not counted.
     pub n: usize,
     /// Geometric mean of the points' medians, packets per second.
     pub level: f64,
@@ -165,6 +170,21 @@ pub struct Change {
     pub run_again: [String; 2],
     /// The whole in one line.
     pub sentence: String,
+}
+
+/// A point that lies apart from those around it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Apart {
+    /// Its index in [`SeriesResult::points`].
+    pub at: usize,
+    /// Its revision, to be run again.
+    pub revision: String,
+    /// Its median over the level around it.
+    pub ratio: f64,
+    /// For better or worse.
+    pub direction: Direction,
+    /// True for the last point of the line: it may be the first after a change.
+    pub is_latest: bool,
 }
 
 /// For better or worse.

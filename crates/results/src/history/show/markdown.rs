@@ -1,6 +1,6 @@
 //! The history as a page in Markdown.
 
-use super::text::status;
+use super::text::{odd, status};
 use super::{CAUTION, totals};
 use crate::history::results::History;
 use crate::report::render_markdown;
@@ -13,10 +13,13 @@ use minijinja::value::Serde;
 /// Never for a history that was made by this crate, unless a template is broken.
 pub fn markdown(history: &History, figures: &[String]) -> Result<String, minijinja::Error> {
     let status: Vec<String> = history.series.iter().map(status).collect();
+    let odd: Vec<Vec<String>> =
+        history.series.iter().map(|series| series.apart.iter().map(odd).collect()).collect();
     let context = minijinja::context! {
         h => Serde(history),
         figures => Serde(figures),
         status => status,
+        odd => odd,
         totals => totals(history),
         caution => CAUTION,
     };

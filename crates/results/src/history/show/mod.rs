@@ -54,6 +54,9 @@ fn totals(history: &History) -> String {
         let size = crate::report::format::percent(history.threshold, 1);
         parts.push(format!("{} below {size} not listed", counts.suppressed));
     }
+    if counts.apart > 0 {
+        parts.push(plural(counts.apart, "point lies apart", "points lie apart"));
+    }
     if counts.too_short > 0 {
         parts.push(format!("{} series too short to look for changes", counts.too_short));
     }

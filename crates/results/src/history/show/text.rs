@@ -2,8 +2,10 @@
 
 use super::{CAUTION, totals};
 use crate::compare::{Line, Tone};
-use crate::history::results::{Agreement, Change, Detection, Direction, History, SeriesResult};
-use crate::report::format::{listed, percent};
+use crate::history::results::{
+    Agreement, Apart, Change, Detection, Direction, History, SeriesResult,
+};
+use crate::report::format::{listed, percent, signed_percent};
 use crate::report::terminal::Text;
 use fwdlab_model::units::format_pps;
 
@@ -66,6 +68,9 @@ fn show(lines: &mut Lines, series: &SeriesResult) {
         lines.add(tone(change.direction), &line, "  ");
         lines.add(Tone::Plain, &format!("    {}", again(change)), "  ");
     }
+    for apart in &series.apart {
+        lines.add(Tone::Doubt, &format!("  {}", odd(apart)), "  ");
+    }
     lines.add(Tone::Plain, &format!("  {}", status(series)), "  ");
 }
 
@@ -92,6 +97,17 @@ fn points(series: &SeriesResult) -> String {
 /// What to do about a change.
 fn again(change: &Change) -> String {
     format!("to be confirmed: run {} and {} again", change.run_again[0], change.run_again[1])
+}
+
+/// What to do about a point that lies apart.
+pub(super) fn odd(apart: &Apart) -> String {
+    let size = signed_percent(apart.ratio - 1.0, 1);
+    let doubt = if apart.is_latest {
+        "the latest point, perhaps the first after a change"
+    } else {
+        "one point is no level"
+    };
+    format!("{} lies apart, {size} from its neighbours ({doubt}): run it again", apart.revision)
 }
 
 /// Where the series stands now, and what was not looked for.
