@@ -187,4 +187,32 @@ proptest! {
     ) {
         check(&Strip::of_runs("Runs", names, &runs).render())?;
     }
+
+    #[test]
+    fn revisions_never_overlap_their_labels(
+        title in label(),
+        points in prop::collection::vec((label(), 1e3..1e8f64, 0.9..1.0f64, any::<bool>()), 0..120),
+        breaks in prop::collection::btree_set(1usize..120, 0..12),
+        effect in -0.5..0.5f64,
+    ) {
+        let points: Vec<RevisionPoint> = points
+            .into_iter()
+            .map(|(label, median_pps, low, patched)| RevisionPoint {
+                label,
+                median_pps,
+                min_pps: low * median_pps,
+                max_pps: median_pps / low,
+                patched,
+            })
+            .collect();
+        let changes = breaks.into_iter().filter(|at| *at < points.len());
+        let figure = Revisions {
+            title,
+            levels: vec![Level { first: 0, last: points.len().saturating_sub(1), pps: 1e6 }],
+            changes: changes.map(|at| ChangeMark { at, effect }).collect(),
+            points,
+            footnote: Some("simulated".into()),
+        };
+        check(&figure.render())?;
+    }
 }

@@ -36,10 +36,14 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// True when the two are counted in the same way, so that a third revision
-    /// may lie between them.
+    /// True when the two are numbered in one way, so that their order is known:
+    /// FreeBSD's commit counts went on where its numbers of Subversion ended.
     pub(super) fn is_comparable(&self, other: &Place) -> bool {
-        std::mem::discriminant(self) == std::mem::discriminant(other)
+        use Place::{Commits, Subversion};
+        match (self, other) {
+            (Subversion(_) | Commits(_), Subversion(_) | Commits(_)) => true,
+            _ => std::mem::discriminant(self) == std::mem::discriminant(other),
+        }
     }
 }
 
@@ -249,7 +253,8 @@ mod tests {
             }
         }
         assert!(place("r2875").is_comparable(&place("main")), "four digits are text");
-        assert!(!place("r287500").is_comparable(&place("n287500")));
+        assert!(place("r287500").is_comparable(&place("n287500")));
+        assert!(!place("r287500").is_comparable(&place("6.1")));
     }
 
     #[test]
