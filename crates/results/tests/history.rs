@@ -188,7 +188,8 @@ fn stores_of_one_revision_each_make_a_series() {
         let expected =
             [280_000, 281_000, 283_000, 285_000, 287_478, 290_000, 290_000, 295_802, 297_000];
         assert_eq!(order, expected.map(|n| format!("r{n}")));
-        assert!(series.points[5].date < series.points[6].date, "of one revision by date");
+        let names = [5, 6].map(|i| series.points[i].name());
+        assert_eq!(names, ["r290000 (2015-07-01 00:00)", "r290000 (2015-07-02 00:00)"]);
         let changes: Vec<&str> = series.changes.iter().map(|c| c.after.as_str()).collect();
         assert_eq!(changes, ["r287478"], "{}", series.title);
         assert_eq!(series.changes[0].direction, Direction::Better);
@@ -232,13 +233,26 @@ fn small_changes_are_counted_and_one_odd_point_is_no_level() {
     let odd = series(&|i| if i == 7 { 0.8e6 } else { 1e6 });
     assert!(odd.changes.is_empty(), "{:?}", odd.changes);
     let apart: Vec<(&str, bool)> =
-        odd.apart.iter().map(|apart| (apart.revision.as_str(), apart.is_latest)).collect();
+        odd.apart.iter().map(|apart| (apart.point.as_str(), apart.is_latest)).collect();
     assert_eq!(apart, [("6.7.0", false)]);
     // The last point doesn't blame the one before it.
     let last = series(&|i| if i == 15 { 0.85e6 } else { 1e6 });
     assert!(last.changes.is_empty(), "{:?}", last.changes);
-    assert_eq!((last.apart[0].revision.as_str(), last.apart[0].is_latest), ("6.15.0", true));
+    assert_eq!((last.apart[0].point.as_str(), last.apart[0].is_latest), ("6.15.0", true));
     assert!((last.apart[0].ratio - 0.85).abs() < 0.02);
+}
+
+#[test]
+fn a_change_within_one_revision_is_not_the_revisions() {
+    let mut collector = Collector::new();
+    let rates = [1e6, 1e6, 1e6, 1e6, 0.9e6, 0.9e6, 0.9e6].map(|rate| ("6.1.0", rate));
+    of_kernels(&mut collector, "hardware", TestbedKind::Netns, &rates);
+    let history = collector.finish();
+    let change = &history.series[0].changes[0];
+    assert!(change.same_revision);
+    assert_eq!(change.before, "6.1.0 (2026-01-04 00:00)");
+    assert_eq!(change.after, "6.1.0 (2026-01-05 00:00)");
+    assert!(change.sentence.ends_with("something else has changed"), "{}", change.sentence);
 }
 
 #[test]
@@ -253,6 +267,25 @@ fn what_forwarded_nothing_is_said() {
     for file in files(&history).unwrap() {
         assert!(!String::from_utf8(file.bytes).unwrap().contains("NaN"), "{}", file.name);
     }
+}
+
+#[test]
+fn stores_without_figures_are_named() {
+    let mut collector = Collector::new();
+    // The figure of a namespace testbed is made of samples, and there are none.
+    of_kernels(&mut collector, "netns", TestbedKind::Netns, &[("6.1", 1e6)]);
+    let mut contents = with_factor("Atom", 0.0);
+    contents.run_invocations.clear();
+    collector.add(Path::new("unfinished/run.sqlite"), &contents);
+    let history = collector.finish();
+    assert_eq!((history.stores, history.counts.series), (1, 0));
+    assert_eq!(
+        history.notes,
+        [
+            "netns/6.1/run.sqlite: none of its runs has a figure, it is left out",
+            "unfinished/run.sqlite: holds no runs and is left out"
+        ]
+    );
 }
 
 #[test]
@@ -272,7 +305,7 @@ fn text_page_and_json_are_as_they_were() {
     collector.add(Path::new("archive/xeon/run.sqlite"), &with_factor("Xeon_E5-2650_8Cores", 0.06));
     collector.add(Path::new("archive/atom/run.sqlite"), &with_factor("Atom_C2558_4Cores", 0.05));
     collector.keep_titles_with("queues = 1");
-    of_kernels(&mut collector, "netns", TestbedKind::Netns, &[("6.1", 1e6), ("main", 1.1e6)]);
+    of_kernels(&mut collector, "sim", TestbedKind::Sim, &[("6.1", 1e6), ("main", 1.1e6)]);
     let history = collector.finish();
     check("text.80.txt", &shown(&history, 80));
     check("text.40.txt", &shown(&history, 40));

@@ -6,18 +6,18 @@ use fwdlab_results::store::{Invocation, Store};
 use std::collections::BTreeMap;
 
 /// A simulated device of two firewalls, as many packets a second as it is given.
-fn experiment(capacity: &str) -> String {
+fn experiment(capacity: &str, seed: usize) -> String {
     format!(
         "version = 1\n[testbed]\nkind = \"sim\"\n[testbed.sim]\nnoise = 0.005\n\
          capacity = \"{capacity}\"\neffect = {{ \"firewall=stateful\" = 0.8 }}\n\
          [[factor]]\nname = \"firewall\"\nlevels = [\"none\", \"stateful\"]\n\
-         [trial]\nduration = \"300ms\"\n[design]\nblocks = 4\n"
+         [trial]\nduration = \"300ms\"\n[design]\nblocks = 4\nseed = {seed}\n"
     )
 }
 
 /// Runs the experiment on a kernel and keeps it in `folder`.
 fn keep(lab: &Lab, folder: &str, capacity: &str, kernel: &str, day: usize) {
-    let plan = plan(&experiment(capacity));
+    let plan = plan(&experiment(capacity, day));
     let folder = lab.path(folder);
     std::fs::create_dir_all(&folder).expect("a folder");
     let mut store = Store::open(&folder.join("run.sqlite")).expect("a store");

@@ -25,7 +25,7 @@ const ROOMY: f64 = 12.0;
 /// Space between the plot's ends and the first and last point's room.
 const INSET: f64 = 10.0;
 /// Longest label of a revision in pixels.
-const MAX_LABEL: f64 = 150.0;
+const MAX_LABEL: f64 = 180.0;
 /// Height of a line of text.
 const STEP: f64 = LABEL_SIZE * LINE;
 /// Least height of the plot, for which room above the data is reckoned.

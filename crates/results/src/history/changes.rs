@@ -43,7 +43,7 @@ pub(super) fn find(series: &mut Ordered) {
                 let ratio = (logs[odd] - level).exp();
                 series.apart.push(Apart {
                     at,
-                    revision: points[at].revision.clone(),
+                    point: points[at].name(),
                     ratio,
                     direction: direction(ratio),
                     is_latest: Some(at) == latest,
@@ -65,7 +65,7 @@ pub(super) fn find(series: &mut Ordered) {
         if size.effect.abs() < THRESHOLD.ln_1p() {
             series.suppressed += 1;
         } else {
-            series.changes.push(change(&pair[0], &pair[1], size));
+            series.changes.push(change(points, &pair[0], &pair[1], size));
         }
     }
 }
@@ -116,8 +116,8 @@ fn divided(points: &[PointResult], line: &[usize], logs: &[f64], starts: &[usize
             Segment {
                 first,
                 last,
-                first_revision: points[first].revision.clone(),
-                last_revision: points[last].revision.clone(),
+                first_point: points[first].name(),
+                last_point: points[last].name(),
                 n: to - from,
                 level: mean(&logs[from..to]).exp(),
             }
@@ -157,13 +157,14 @@ fn sizes(logs: &[f64], starts: &[usize]) -> Vec<Size> {
         .collect()
 }
 
-fn change(before: &Segment, after: &Segment, size: Size) -> Change {
+fn change(points: &[PointResult], before: &Segment, after: &Segment, size: Size) -> Change {
     let [ratio, low, high] =
         [size.effect, size.effect - size.half, size.effect + size.half].map(f64::exp);
     let change = Change {
         at: after.first,
-        before: before.last_revision.clone(),
-        after: after.first_revision.clone(),
+        before: before.last_point.clone(),
+        after: after.first_point.clone(),
+        same_revision: points[before.last].revision == points[after.first].revision,
         ratio,
         low,
         high,
@@ -171,7 +172,7 @@ fn change(before: &Segment, after: &Segment, size: Size) -> Change {
         n_after: after.n,
         direction: direction(ratio),
         confirmation_needed: true,
-        run_again: [before.last_revision.clone(), after.first_revision.clone()],
+        run_again: [before.last_point.clone(), after.first_point.clone()],
         sentence: String::new(),
     };
     Change { sentence: sentence(&change), ..change }
@@ -189,13 +190,18 @@ fn sentence(change: &Change) -> String {
         Direction::Better => "better",
         Direction::Worse => "worse",
     };
+    let cause = if change.same_revision {
+        "; both points are of one revision: something else has changed"
+    } else {
+        ""
+    };
     let doubt = if change.low <= 1.0 && change.high >= 1.0 {
         ", though the interval does not exclude no change"
     } else {
         ""
     };
     format!(
-        "{} at {}, {} + {} points: {direction}{doubt}",
+        "{} at {}, {} + {} points: {direction}{doubt}{cause}",
         effect(change),
         percent(CONFIDENCE / 100.0, 0),
         change.n_before,

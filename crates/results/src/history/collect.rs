@@ -3,7 +3,7 @@
 use super::agreement;
 use super::changes;
 use super::results::{Counts, Detection, Direction, History, PointResult, SeriesResult};
-use super::revision::{Place, Revision};
+use super::revision::{Place, Revision, minute};
 use crate::report::analysis::{Figures, SummaryResult};
 use crate::store::{Contents, Store, StoreError};
 use fwdlab_model::record::Environment;
@@ -99,6 +99,9 @@ impl Collector {
             return self.note(path, "holds no runs and is left out");
         };
         self.stores += 1;
+        if figures.runs.iter().all(|run| run.value_pps.is_none()) {
+            return self.note(path, "none of its runs has a figure, it is left out");
+        }
         let own = own_revision(&invocation.environment, &invocation.started_at);
         let (machine, name) = names(&invocation.environment, plan);
         for variant in &plan.variants {
@@ -124,6 +127,7 @@ impl Collector {
                 place: revision.place,
                 point: PointResult {
                     revision: revision.label,
+                    told_apart_by: None,
                     patched: revision.patched,
                     median: summary.median,
                     min: summary.min,
@@ -313,8 +317,9 @@ fn ordered(key: Key, mut gathered: Gathered, title: String) -> Ordered {
             .then_with(|| a.point.store.cmp(&b.point.store))
     });
     let warnings = warnings(&gathered.points);
-    let (places, points) =
+    let (places, mut points): (Vec<Place>, Vec<PointResult>) =
         gathered.points.into_iter().map(|found| (found.place, found.point)).unzip();
+    tell_apart(&mut points);
     let result = SeriesResult {
         title,
         machine: gathered.machine,
@@ -331,6 +336,29 @@ fn ordered(key: Key, mut gathered: Gathered, title: String) -> Ordered {
         warnings,
     };
     Ordered { places, result }
+}
+
+/// Gives the points of one revision what tells them from each other: the minute
+/// of their start, where that is not enough the start, else the store.
+fn tell_apart(points: &mut [PointResult]) {
+    let mut of_revision: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (i, point) in points.iter().enumerate() {
+        of_revision.entry(point.revision.clone()).or_default().push(i);
+    }
+    for namesakes in of_revision.into_values().filter(|points| points.len() > 1) {
+        let date = |i: usize| points[i].date.clone().unwrap_or_default();
+        let minutes: Vec<String> = namesakes.iter().map(|&i| minute(&date(i))).collect();
+        let starts: Vec<String> = namesakes.iter().map(|&i| date(i)).collect();
+        let stores = namesakes.iter().map(|&i| points[i].store.display().to_string()).collect();
+        let tells = |names: &Vec<String>| {
+            names.iter().collect::<BTreeSet<_>>().len() == names.len()
+                && names.iter().all(|name| !name.is_empty())
+        };
+        let names = [minutes, starts].into_iter().find(tells).unwrap_or(stores);
+        for (i, name) in namesakes.into_iter().zip(names) {
+            points[i].told_apart_by = Some(name);
+        }
+    }
 }
 
 /// What differs between points that should differ in their revision only.

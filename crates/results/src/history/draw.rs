@@ -1,6 +1,6 @@
 //! The figure of a series.
 
-use super::results::SeriesResult;
+use super::results::{PointResult, SeriesResult};
 use crate::figure::{ChangeMark, Level, RevisionPoint, Revisions};
 use crate::report::format::percent;
 
@@ -19,7 +19,7 @@ pub(super) fn svg(series: &SeriesResult, threshold: f64) -> String {
             .points
             .iter()
             .map(|point| RevisionPoint {
-                label: point.revision.clone(),
+                label: label(point),
                 median_pps: point.median,
                 min_pps: point.min,
                 max_pps: point.max,
@@ -39,4 +39,13 @@ pub(super) fn svg(series: &SeriesResult, threshold: f64) -> String {
         footnote: (!notes.is_empty()).then(|| notes.join(" ")),
     };
     figure.render()
+}
+
+/// What stands under a point. What tells it from others of its revision comes
+/// first: the end of a long label is cut.
+fn label(point: &PointResult) -> String {
+    match &point.told_apart_by {
+        Some(apart) => format!("{apart}, {}", point.revision),
+        None => point.revision.clone(),
+    }
 }

@@ -80,6 +80,9 @@ pub struct SeriesResult {
 pub struct PointResult {
     /// The revision.
     pub revision: String,
+    /// What tells it from others of its revision, its date or its store; none
+    /// for the only point of a revision.
+    pub told_apart_by: Option<String>,
     /// True when something was laid over the revision: listed, but no part of
     /// the line in which changes are looked for.
     pub patched: bool,
@@ -131,10 +134,10 @@ pub struct Segment {
     pub first: usize,
     /// Index of its last point.
     pub last: usize,
-    /// Revision of its first point.
-    pub first_revision: String,
-    /// Revision of its last point.
-    pub last_revision: String,
+    /// Name of its first point.
+    pub first_point: String,
+    /// Name of its last point.
+    pub last_point: String,
     /// Points on it, patched ones and those that lie apart not counted.
     pub n: usize,
     /// Geometric mean of the points' medians, packets per second.
@@ -146,10 +149,13 @@ pub struct Segment {
 pub struct Change {
     /// Index of the first point after it in [`SeriesResult::points`].
     pub at: usize,
-    /// Last revision before it.
+    /// Name of the last point before it: its revision, with what tells it from
+    /// others of that revision.
     pub before: String,
-    /// First revision after it.
+    /// Name of the first point after it.
     pub after: String,
+    /// True when both are of one revision: something else has changed.
+    pub same_revision: bool,
     /// Level after it over the level before it.
     pub ratio: f64,
     /// Lower end of the ratio's interval. The unit is the point; the place was
@@ -166,7 +172,7 @@ pub struct Change {
     /// Always true: a change point is chosen after looking, so that only new
     /// runs say whether it is there.
     pub confirmation_needed: bool,
-    /// The two revisions to run again, in one experiment.
+    /// The two points to run again, in one experiment.
     pub run_again: [String; 2],
     /// The whole in one line.
     pub sentence: String,
@@ -177,8 +183,8 @@ pub struct Change {
 pub struct Apart {
     /// Its index in [`SeriesResult::points`].
     pub at: usize,
-    /// Its revision, to be run again.
-    pub revision: String,
+    /// Its name, to be run again.
+    pub point: String,
     /// Its median over the level around it.
     pub ratio: f64,
     /// For better or worse.
@@ -200,9 +206,9 @@ pub enum Direction {
 /// A place at which several machines change in one direction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Agreement {
-    /// Last revision known to be before it, on any of them.
+    /// Last point known to be before it, on any of them.
     pub before: String,
-    /// First revision known to be after it, on any of them.
+    /// First point known to be after it, on any of them.
     pub after: String,
     /// The direction.
     pub direction: Direction,
@@ -210,6 +216,17 @@ pub struct Agreement {
     pub machines: Vec<String>,
     /// Titles of the series.
     pub series: Vec<String>,
+}
+
+impl PointResult {
+    /// How the point is called: its revision, with what tells it from others of
+    /// that revision.
+    pub fn name(&self) -> String {
+        match &self.told_apart_by {
+            Some(apart) => format!("{} ({apart})", self.revision),
+            None => self.revision.clone(),
+        }
+    }
 }
 
 impl History {

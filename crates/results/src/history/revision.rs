@@ -90,12 +90,13 @@ impl Revision {
 
     /// A point of time (RFC 3339) in place of a revision.
     pub(super) fn of_time(time: &str) -> Revision {
-        let label = match time.get(..16) {
-            Some(minute) => minute.replace('T', " "),
-            None => time.to_owned(),
-        };
-        Revision { label, place: Place::Date(time.to_owned()), patched: false }
+        Revision { label: minute(time), place: Place::Date(time.to_owned()), patched: false }
     }
+}
+
+/// A time (RFC 3339) to the minute, for people.
+pub(super) fn minute(time: &str) -> String {
+    time.get(..16).map_or(time.to_owned(), |minute| minute.replace('T', " "))
 }
 
 /// A number of Subversion or a count of commits, after a separator: five to

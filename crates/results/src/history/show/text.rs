@@ -79,10 +79,10 @@ fn points(series: &SeriesResult) -> String {
     let patched = series.points.iter().filter(|point| point.patched).count();
     let mut text = match &series.points[..] {
         [] => "no points".to_owned(),
-        [one] => format!("1 point, {}", one.revision),
+        [one] => format!("1 point, {}", one.name()),
         [first, .., last] => {
             let n = series.points.len();
-            format!("{n} points, {} to {}", first.revision, last.revision)
+            format!("{n} points, {} to {}", first.name(), last.name())
         }
     };
     if patched > 0 {
@@ -107,15 +107,15 @@ pub(super) fn odd(apart: &Apart) -> String {
     } else {
         "one point is no level"
     };
-    format!("{} lies apart, {size} from its neighbours ({doubt}): run it again", apart.revision)
+    format!("{} lies apart, {size} from its neighbours ({doubt}): run it again", apart.point)
 }
 
 /// Where the series stands now, and what was not looked for.
 pub(super) fn status(series: &SeriesResult) -> String {
     let now = series.segments.last().map(|segment| {
         let since = match segment.n {
-            1 => format!("at {}", segment.last_revision),
-            n => format!("since {} ({n} points)", segment.first_revision),
+            1 => format!("at {}", segment.last_point),
+            n => format!("since {} ({n} points)", segment.first_point),
         };
         format!("{} {since}", format_pps(segment.level))
     });
