@@ -28,7 +28,6 @@ pub(super) fn find(series: &mut Ordered) {
             Ok(division) => division,
             Err(Indivisible::TooShort { have }) => {
                 series.detection = Detection::TooShort { points: have, need: MIN_POINTS };
-                series.segments = divided(points, &line, &logs, &[]);
                 return;
             }
             // Of finite figures only 0 has no finite logarithm.

@@ -14,6 +14,8 @@ use std::path::Path;
 
 /// Name of the factor whose levels are revisions.
 const REVISION: &str = "revision";
+/// Versions of fwdlab that a warning spells out.
+const VERSIONS: usize = 3;
 /// Section of the environment in which stores of the archive say where they
 /// come from.
 const ARCHIVE: &str = "archive";
@@ -367,8 +369,10 @@ fn warnings(points: &[Found]) -> Vec<String> {
     let mut warnings = Vec::new();
     let versions = distinct(|found| &found.version);
     if versions.len() > 1 {
-        let versions: Vec<&str> = versions.into_iter().collect();
-        warnings.push(format!("measured with different versions: {}", versions.join(", ")));
+        let some: Vec<&str> = versions.iter().copied().take(VERSIONS).collect();
+        let more = if versions.len() > VERSIONS { " ..." } else { "" };
+        let n = versions.len();
+        warnings.push(format!("measured with {n} versions of fwdlab: {}{more}", some.join(", ")));
     }
     if distinct(|found| &found.trial).len() > 1 {
         warnings.push("measured with trials of different length".to_owned());

@@ -61,8 +61,8 @@ pub struct SeriesResult {
     pub points: Vec<PointResult>,
     /// Whether changes were looked for.
     pub detection: Detection,
-    /// The levels between changes; one for a series without any, none where
-    /// there is no point on the main line.
+    /// The levels between changes, those that are too small to list included;
+    /// one for a series without any, none where changes were not looked for.
     pub segments: Vec<Segment>,
     /// The changes of at least [`History::threshold`], in their order.
     pub changes: Vec<Change>,

@@ -113,10 +113,7 @@ pub(super) fn odd(apart: &Apart) -> String {
 /// Where the series stands now, and what was not looked for.
 pub(super) fn status(series: &SeriesResult) -> String {
     let now = series.segments.last().map(|segment| {
-        let since = match segment.n {
-            1 => format!("at {}", segment.last_point),
-            n => format!("since {} ({n} points)", segment.first_point),
-        };
+        let since = format!("since {} ({} points)", segment.first_point, segment.n);
         format!("{} {since}", format_pps(segment.level))
     });
     let small = match series.suppressed {
@@ -125,9 +122,12 @@ pub(super) fn status(series: &SeriesResult) -> String {
         n => format!("; {n} smaller changes not listed"),
     };
     match (series.detection, now) {
-        (Detection::TooShort { points, need }, now) => {
-            let now = now.map_or(String::new(), |now| format!("; {now}"));
-            format!("too short to look for changes: {points} of at least {need} points{now}")
+        (Detection::TooShort { points, need }, _) => {
+            let last = series.points.iter().rfind(|point| !point.patched);
+            let last = last.map_or(String::new(), |point| {
+                format!("; the last is {} at {}", format_pps(point.median), point.name())
+            });
+            format!("too short to look for changes: {points} of at least {need} points{last}")
         }
         (Detection::NothingForwarded, _) => {
             "not looked for changes: nothing was forwarded at some revision".to_owned()
