@@ -69,7 +69,8 @@ impl Plot {
     fn add_series(&mut self, tokens: &[Token]) {
         let comma = |token: &Token| matches!(token, Token::Comma);
         for element in tokens.split(comma) {
-            let Some(Token::Text(file)) = element.first() else { continue };
+            let mut after_ranges = element.iter().skip_while(|t| t.word().starts_with('['));
+            let Some(Token::Text(file)) = after_ranges.next() else { continue };
             let file = match self.series.last() {
                 Some(before) if file.is_empty() => before.file.clone(),
                 _ => file.clone(),
@@ -218,6 +219,7 @@ mod tests {
             plot.series.iter().map(|s| (s.file.as_str(), s.title.as_deref())).collect();
         assert_eq!(series, [("a.data", Some("A, b")), ("a.data", None), ("b.data", Some("B"))]);
         assert_eq!(plot.files(), ["a.data", "b.data"]);
+        assert_eq!(Plot::parse("plot [0:9] [0:*] 'c.data'").files(), ["c.data"]);
     }
 
     #[test]
