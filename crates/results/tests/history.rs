@@ -158,6 +158,41 @@ fn a_factor_of_revisions_is_a_series_per_machine_and_setting() {
 }
 
 #[test]
+fn machines_agree_where_one_revision_may_be_the_cause_of_both() {
+    // Changes after r303642 up to r303643, and after r303000 up to r304000.
+    let labels =
+        ["r299000", "r300000", "r301000", "r302000", "r303000", "r304000", "r305000", "r306000"];
+    let plan = plan(TestbedKind::Netns, vec![revisions(&labels)], vec![Some(0)], 5);
+    let environment = archive(&[("machine", "Xeon"), ("topic", "hw.cxgbe.nXxq10g")]);
+    let mut collector = Collector::new();
+    collector.add(Path::new("atom"), &with_factor("Atom", 0.06));
+    let slower = |label: &str| if label >= "r304000" { 0.95e6 } else { 1e6 };
+    collector.add(Path::new("xeon"), &store(&plan, "archive", "", environment, &slower));
+    collector.keep_titles_with("Xeon");
+    let alone = collector.finish();
+    assert_eq!(
+        (alone.series[0].changes[0].before.as_str(), alone.agreements.len()),
+        ("r303000", 0)
+    );
+
+    let mut collector = Collector::new();
+    collector.add(Path::new("atom"), &with_factor("Atom", 0.06));
+    collector.keep_titles_with("queues = 4");
+    let environment = archive(&[("machine", "Xeon"), ("topic", "hw.cxgbe.nXxq10g")]);
+    collector.add(Path::new("xeon"), &store(&plan, "archive", "", environment.clone(), &slower));
+    // A third machine changes the other way, and so doesn't agree.
+    let faster = |label: &str| 2e6 - slower(label);
+    let mut third = environment;
+    third.0.get_mut("archive").unwrap().insert("machine".into(), "Ryzen".into());
+    collector.add(Path::new("ryzen"), &store(&plan, "archive", "", third, &faster));
+    let history = collector.finish();
+    assert_eq!(history.counts.changes, 3);
+    let [both] = &history.agreements[..] else { panic!("{:?}", history.agreements) };
+    assert_eq!((both.before.as_str(), both.after.as_str()), ("r303642", "r303643"));
+    assert_eq!(both.machines, ["Atom", "Xeon"]);
+}
+
+#[test]
 fn one_machine_agrees_with_nobody() {
     let history = of_archive(&[("Xeon_E5-2650_8Cores", 0.06)]);
     assert_eq!((history.counts.worse, history.agreements.len()), (4, 0));
@@ -172,8 +207,13 @@ fn stores_of_one_revision_each_make_a_series() {
     for (i, number) in labels.into_iter().enumerate() {
         for twice in 0..=usize::from(number == 290_000) {
             let label = format!("fbsd11-head.r{number}");
-            let names = [("machine", "Atom"), ("topic", "queues"), ("label", label.as_str())];
             let date = format!("2015-{:02}-{:02}T00:00:00Z", i + 1, twice + 1);
+            let names = [
+                ("machine", "Atom"),
+                ("topic", "queues"),
+                ("label", label.as_str()),
+                ("started", date.as_str()),
+            ];
             let gain = if number >= 287_478 { 1.04 } else { 1.0 };
             let contents = store(&plan, "archive", &date, archive(&names), &|label| {
                 3e5 * gain * label.parse::<f64>().unwrap()
@@ -311,6 +351,8 @@ fn text_page_and_json_are_as_they_were() {
     check("text.40.txt", &shown(&history, 40));
     let files = files(&history).unwrap();
     assert_eq!(files.len(), 1 + history.series.len());
+    let figure = String::from_utf8(files[1].bytes.clone()).unwrap();
+    assert!(figure.contains(">-4.9 %</text>") && figure.contains("does not begin at zero"));
     let page = String::from_utf8(files[0].bytes.clone()).unwrap();
     for file in &files[1..] {
         assert!(page.contains(&format!("]({})", file.name)), "{} is in no page", file.name);

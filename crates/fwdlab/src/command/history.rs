@@ -3,9 +3,8 @@
 use super::{STORE, store_at};
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::terminal::{self, BAD, DOUBT, GOOD, HEADING, styled};
+use crate::terminal;
 use clap::ValueEnum;
-use fwdlab_results::compare::Tone;
 use fwdlab_results::history::{self, Collector, Direction, History};
 use fwdlab_results::report;
 use std::collections::BTreeSet;
@@ -60,8 +59,12 @@ enum FailOn {
 /// be written.
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut collector = Collector::new();
-    for path in stores(&arguments.paths)? {
-        collector.add_store(&path)?;
+    for Found { path, named } in stores(&arguments.paths)? {
+        match collector.add_store(&path) {
+            // One store of a tree doesn't spoil the others.
+            Err(why) if !named => collector.leave_out(&why),
+            added => added?,
+        }
     }
     if let Some(text) = &arguments.series {
         let titles = collector.titles();
@@ -79,7 +82,7 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     if arguments.json {
         terminal::print_json(&history::json(&history)?)?;
     } else {
-        terminal::print(&text(&history))?;
+        terminal::print(&terminal::toned(history::text(&history, terminal::width())))?;
     }
     Ok(exit(&history, arguments.fail_on))
 }
@@ -93,26 +96,9 @@ fn exit(history: &History, fail_on: Option<FailOn>) -> Exit {
     if fails { Exit::Difference } else { Exit::Done }
 }
 
-fn text(history: &History) -> String {
-    history::text(history, terminal::width())
-        .into_iter()
-        .map(|line| {
-            let style = match line.tone {
-                _ if line.text.is_empty() => None,
-                Tone::Plain => None,
-                Tone::Heading => Some(HEADING),
-                Tone::Better => Some(GOOD),
-                Tone::Worse => Some(BAD),
-                Tone::Doubt => Some(DOUBT),
-            };
-            style.map_or(line.text.clone(), |style| styled(&line.text, style)) + "\n"
-        })
-        .collect()
-}
-
 /// The stores that the user means, each once, in the order of their paths
 /// below each argument.
-fn stores(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+fn stores(paths: &[PathBuf]) -> anyhow::Result<Vec<Found>> {
     let mut walk = Walk::default();
     for path in paths {
         let before = walk.stores.len() + walk.again;
@@ -120,7 +106,7 @@ fn stores(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
             walk.below(path);
         } else {
             // Also what doesn't exist: reading it says so.
-            walk.add(store_at(path));
+            walk.add(store_at(path), true);
         }
         if walk.stores.len() + walk.again == before {
             let what = format!(
@@ -133,11 +119,18 @@ fn stores(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     Ok(walk.stores)
 }
 
+/// A store to be read.
+struct Found {
+    path: PathBuf,
+    /// True when the user named it, false when it was found in a tree.
+    named: bool,
+}
+
 /// A walk through directory trees. Where links lead in circles, or two names
 /// to one directory, each is entered once.
 #[derive(Default)]
 struct Walk {
-    stores: Vec<PathBuf>,
+    stores: Vec<Found>,
     /// Stores met again under another name.
     again: usize,
     seen: BTreeSet<PathBuf>,
@@ -151,7 +144,7 @@ impl Walk {
         while let Some(directory) = waiting.pop() {
             let store = directory.join(STORE);
             if store.is_file() {
-                self.add(store);
+                self.add(store, false);
             }
             if !self.seen.insert(canonical(&directory)) {
                 continue;
@@ -166,9 +159,9 @@ impl Walk {
         }
     }
 
-    fn add(&mut self, store: PathBuf) {
-        if self.seen.insert(canonical(&store)) {
-            self.stores.push(store);
+    fn add(&mut self, path: PathBuf, named: bool) {
+        if self.seen.insert(canonical(&path)) {
+            self.stores.push(Found { path, named });
         } else {
             self.again += 1;
         }
@@ -197,10 +190,10 @@ mod tests {
         std::os::unix::fs::symlink(root.path().join("b"), root.path().join("again")).unwrap();
         let found = stores(&[root.path().to_path_buf(), root.path().join("a")]).unwrap();
         let names: Vec<PathBuf> =
-            found.iter().map(|path| path.strip_prefix(root.path()).unwrap().into()).collect();
+            found.iter().map(|one| one.path.strip_prefix(root.path()).unwrap().into()).collect();
         assert_eq!(names, ["a", "again", "again/c/d"].map(|f| Path::new(f).join(STORE)));
         let empty = tempfile::tempdir().unwrap();
-        let refused = stores(&[empty.path().to_path_buf()]).unwrap_err().to_string();
+        let refused = stores(&[empty.path().to_path_buf()]).err().unwrap().to_string();
         assert!(refused.contains("holds a store (run.sqlite)"), "{refused}");
     }
 }

@@ -120,6 +120,14 @@ fn what_names_nothing_is_refused() {
         let ended = lab.fwdlab(&[&["history"], arguments].concat()).expect(2);
         assert!(ended.stderr.contains(said), "{}", ended.stderr);
     }
+    // A damaged store in a tree is said and does not spoil the others.
+    keep(&lab, "tree/good", "1Mpps", "6.1", 1);
+    std::fs::create_dir_all(lab.path("tree/bad")).unwrap();
+    lab.write("tree/bad/run.sqlite", "no store");
+    let said = lab.fwdlab(&["history", "tree"]).expect(0).stdout;
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("left out: tree/bad/run.sqlite is not a store of fwdlab"), "{said}");
+    assert!(said.contains("1 store; 2 series"), "{said}");
     keep(&lab, "one", "1Mpps", "6.1", 1);
     let ended = lab.fwdlab(&["history", "one", "--series", "nothing"]).expect(2);
     assert!(ended.stderr.contains("no series' title holds `nothing`"), "{}", ended.stderr);

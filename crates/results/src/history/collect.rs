@@ -6,6 +6,7 @@ use super::results::{Counts, Detection, Direction, History, PointResult, SeriesR
 use super::revision::{Place, Revision, minute};
 use crate::report::analysis::{Figures, SummaryResult};
 use crate::store::{Contents, Store, StoreError};
+use fwdlab_model::plan::Trial;
 use fwdlab_model::record::Environment;
 use fwdlab_model::{Plan, Variant};
 use serde_json::Value;
@@ -37,7 +38,8 @@ struct Key {
     figure: &'static str,
     /// Factors other than the revision, each with its level.
     levels: Vec<(String, String)>,
-    /// Settings of the base and what the levels change in them.
+    /// Settings of the base and what the levels change in them; none for the
+    /// archive, whose settings are read from logs as far as there are any.
     settings: BTreeMap<String, String>,
 }
 
@@ -56,7 +58,9 @@ pub(super) struct Found {
     pub(super) place: Place,
     pub(super) point: PointResult,
     version: String,
-    trial: String,
+    trial: Trial,
+    /// Settings of the traffic as text by name.
+    traffic: BTreeMap<String, String>,
 }
 
 /// A series whose points are in order.
@@ -106,6 +110,12 @@ impl Collector {
         }
         let own = own_revision(&invocation.environment, &invocation.started_at);
         let (machine, name) = names(&invocation.environment, plan);
+        let is_archive = invocation.environment.0.contains_key(ARCHIVE);
+        // An imported set began when its runs did, not when it was imported.
+        let date = match is_archive {
+            true => named(&invocation.environment, ARCHIVE, "started").map(str::to_owned),
+            false => Some(invocation.started_at.clone()).filter(|date| !date.is_empty()),
+        };
         for variant in &plan.variants {
             let runs = figures.runs.iter().filter(|run| run.variant == variant.index);
             let values: Vec<f64> = runs.filter_map(|run| run.value_pps).collect();
@@ -117,7 +127,7 @@ impl Collector {
                 testbed: figures.testbed.kind.clone(),
                 figure: figures.figure.name(),
                 levels: other_levels(plan, variant),
-                settings: settings(plan, variant),
+                settings: if is_archive { BTreeMap::new() } else { settings(plan, variant) },
             };
             let gathered = self.series.entry(key).or_insert_with(|| Gathered {
                 machine: machine.clone(),
@@ -136,13 +146,19 @@ impl Collector {
                     max: summary.max,
                     n: summary.n,
                     values,
-                    date: Some(invocation.started_at.clone()).filter(|date| !date.is_empty()),
+                    date: date.clone(),
                     store: path.to_path_buf(),
                 },
                 version: invocation.fwdlab_version.clone(),
-                trial: format!("{:?}", plan.trial),
+                trial: plan.trial,
+                traffic: traffic(variant),
             });
         }
+    }
+
+    /// Remarks that a store is left out; the error names it.
+    pub fn leave_out(&mut self, why: &StoreError) {
+        self.notes.push(format!("left out: {why}"));
     }
 
     /// The history of everything that was added.
@@ -211,10 +227,12 @@ fn names(environment: &Environment, plan: &Plan) -> (String, Vec<String>) {
 
 /// The revision of a store as a whole.
 fn own_revision(environment: &Environment, started_at: &str) -> Revision {
-    let of_archive = ["revision", "label"].into_iter();
-    let archived = of_archive.filter_map(|name| named(environment, ARCHIVE, name)).next();
-    if let Some(text) = archived {
+    let archived = |name| named(environment, ARCHIVE, name);
+    if let Some(text) = archived("revision") {
         return Revision::of(text);
+    }
+    if let Some(label) = archived("label") {
+        return Revision::of_archive(label, archived("uname").unwrap_or_default());
     }
     match named(environment, "kernel", "release") {
         Some(release) => Revision::of_version(release),
@@ -249,6 +267,8 @@ fn settings(plan: &Plan, variant: &Variant) -> BTreeMap<String, String> {
     let mut base = serde_json::to_value(&plan.base).unwrap_or_default();
     if let Some(testbed) = base.get_mut("testbed").and_then(Value::as_object_mut) {
         testbed.remove("sim");
+        // What was asked for, such as "auto"; what it became is in the key.
+        testbed.remove("kind");
     }
     flatten("", &base, &mut settings);
     let factors = plan.factors.iter().zip(&variant.levels);
@@ -257,6 +277,14 @@ fn settings(plan: &Plan, variant: &Variant) -> BTreeMap<String, String> {
             settings.insert(change.setting.clone(), change.value.clone());
         }
     }
+    settings
+}
+
+/// Settings of a variant's traffic as text by name.
+fn traffic(variant: &Variant) -> BTreeMap<String, String> {
+    let mut settings = BTreeMap::new();
+    let traffic = serde_json::to_value(&variant.settings.traffic).unwrap_or_default();
+    flatten("traffic", &traffic, &mut settings);
     settings
 }
 
@@ -374,8 +402,16 @@ fn warnings(points: &[Found]) -> Vec<String> {
         let n = versions.len();
         warnings.push(format!("measured with {n} versions of fwdlab: {}{more}", some.join(", ")));
     }
-    if distinct(|found| &found.trial).len() > 1 {
+    if points.windows(2).any(|w| w[0].trial.duration_ns != w[1].trial.duration_ns) {
         warnings.push("measured with trials of different length".to_owned());
+    }
+    for name in points.first().iter().flat_map(|first| first.traffic.keys()) {
+        let of = |found: &Found| found.traffic.get(name).cloned().unwrap_or_default();
+        let values: BTreeSet<String> = points.iter().map(of).collect();
+        if values.len() > 1 {
+            let values: Vec<String> = values.into_iter().collect();
+            warnings.push(format!("measured with different {name}: {}", values.join(", ")));
+        }
     }
     let kinds = points.windows(2).filter(|w| !w[0].place.is_comparable(&w[1].place)).count();
     if kinds > 0 {

@@ -78,6 +78,26 @@ impl Revision {
         numbered(text).or_else(|| dated(text)).unwrap_or_else(|| Revision::of_version(text))
     }
 
+    /// The revision of a result set of the archive that is called `label`; where
+    /// that holds no number, the one in what the kernel says of itself
+    /// (`uname -v`) tells its place.
+    pub(super) fn of_archive(label: &str, uname: &str) -> Revision {
+        let revision = Revision::of(label);
+        if matches!(revision.place, Place::Subversion(_) | Place::Commits(_)) {
+            return revision;
+        }
+        // `r296648M:` is modified locally, as every image of the archive is.
+        let number = |word: &str| {
+            let begin = word.starts_with(['r', 'n']).then_some(1)?;
+            let digits = word[begin..].bytes().take_while(u8::is_ascii_digit).count();
+            numbered(&word[..begin + digits])
+        };
+        match uname.split_whitespace().find_map(number) {
+            Some(Revision { place, .. }) => Revision { place, ..revision },
+            None => revision,
+        }
+    }
+
     /// The version that `text` names, such as a kernel's release, in which a
     /// long number is no revision; without one, the text itself.
     pub(super) fn of_version(text: &str) -> Revision {
@@ -114,15 +134,16 @@ fn numbered(text: &str) -> Option<Revision> {
         if starts && (5..=7).contains(&digits) {
             let number: u64 = text[digits_at..digits_at + digits].parse().ok()?;
             let rest = &text[digits_at + digits..];
-            let is_patch = |rest: &str| {
-                rest.strip_prefix('D').is_some_and(|r| r.starts_with(|c: char| c.is_ascii_digit()))
-                    || rest.starts_with(['.', '-', '_', '+', ' '])
-            };
-            if rest.is_empty() || is_patch(rest) {
+            let follows = rest.trim_start_matches(['.', '-', '_', '+', ' ']);
+            let is_review = follows.strip_prefix('D').is_some_and(begins_with_digit);
+            // `n245000-b9c5f1c3a0d2`: the same commit by its hash.
+            let is_hash = follows.len() >= 7 && follows.bytes().all(|b| b.is_ascii_hexdigit());
+            if follows.len() < rest.len() || rest.is_empty() || is_review {
                 let place =
                     if letter == b'n' { Place::Commits(number) } else { Place::Subversion(number) };
                 let label = text[begin..].to_owned();
-                return Some(Revision { label, place, patched: !rest.is_empty() });
+                let patched = !follows.is_empty() && (is_review || !is_hash);
+                return Some(Revision { label, place, patched });
             }
         }
         begin += 1;
@@ -158,10 +179,13 @@ fn versioned(text: &str) -> Option<Revision> {
         parsed.filter(|parts| parts.len() > 1 || !rest.is_empty() && trimmed != numbers)?;
     let suffix = format!("{}{rest}", &numbers[trimmed.len()..]);
     let review = suffix.trim_start_matches(['.', '-', '_', '+']);
-    let patched =
-        review.strip_prefix('D').is_some_and(|r| r.starts_with(|c: char| c.is_ascii_digit()));
+    let patched = review.strip_prefix('D').is_some_and(begins_with_digit);
     let place = Place::Version(parsed, Suffix(suffix));
     Some(Revision { label: text.to_owned(), place, patched })
+}
+
+fn begins_with_digit(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// Compares texts so that `a9` comes before `a10`.
@@ -225,6 +249,20 @@ mod tests {
         for text in ["73212c1", "main", "", "my-branch"] {
             assert!(matches!(place(text), Place::Text(_)), "{text}: {:?}", place(text));
         }
+    }
+
+    #[test]
+    fn kernels_of_the_archive_tell_what_labels_dont() {
+        let uname = "FreeBSD 10.2-RELEASE-p8 FreeBSD 10.2-RELEASE-p8 #0 r296648M: Wed Mar  9";
+        let of = |label, uname| Revision::of_archive(label, uname);
+        let release = of("fbsd10.2", uname);
+        assert_eq!((release.label.as_str(), release.patched), ("fbsd10.2", false));
+        assert_eq!(release.place, Place::Subversion(296_648));
+        assert_eq!(of("fbsd11.r287478", uname).place, Place::Subversion(287_478));
+        assert_eq!(of("main", "#1 n245000-b9c5f1c3a0d2: x").place, Place::Commits(245_000));
+        assert!(matches!(of("main", "no number").place, Place::Text(_)));
+        let hashed = Revision::of("main-n245000-b9c5f1c3a0d2");
+        assert_eq!((hashed.place, hashed.patched), (Place::Commits(245_000), false));
     }
 
     #[test]
