@@ -53,7 +53,9 @@ fn imported(name: &str) -> Option<(Assembled, Store, tempfile::TempDir)> {
 fn look() {
     for entry in std::fs::read_dir(archive().unwrap()).unwrap().flatten() {
         let name = entry.file_name().into_string().unwrap();
-        if !entry.path().is_dir() { continue; }
+        if !entry.path().is_dir() {
+            continue;
+        }
         let (assembled, store, _folder) = imported(&name).unwrap();
         println!("{name}: {:?}", assembled.tally);
         let out = Path::new("/tmp/seeds").join(&name);

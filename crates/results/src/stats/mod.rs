@@ -27,6 +27,7 @@ pub mod alternation;
 pub mod binomial;
 pub mod blocked;
 pub(crate) mod cformat;
+pub mod change_points;
 pub mod comparison;
 pub mod diagnostics;
 pub mod family;

@@ -40,6 +40,9 @@ pub struct About {
     pub label: String,
     /// The variants, in the order of the plan.
     pub groups: Vec<Group>,
+    /// What each configuration sets against the plain one: name and one line.
+    #[serde(default)]
+    pub configurations: Vec<(String, String)>,
     /// Lines for the list of the set-up, as published or as read from
     /// commands and configurations.
     pub setup: Vec<String>,

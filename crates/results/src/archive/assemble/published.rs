@@ -142,7 +142,8 @@ impl Published {
 
     /// The published title.
     pub(super) fn title(&self) -> Option<String> {
-        self.readme.as_ref()?.title.clone()
+        let title = self.readme.as_ref()?.title.as_ref()?;
+        Some(title.trim_end_matches([':', ' ']).to_owned()).filter(|title| !title.is_empty())
     }
 
     /// Holds lists, blocks and tables against the groups' values.

@@ -467,6 +467,7 @@ fn invocations(contents: &Contents) -> Vec<InvocationResult> {
 
 fn notes(contents: &Contents, stopping: Option<&Stopping>) -> Vec<String> {
     let mut notes = contents.plan.notes.clone();
+    notes.extend(contents.import.iter().flat_map(|import| import.about.notes.iter().cloned()));
     let (recorded, planned) = (contents.runs.len(), contents.plan.runs.len());
     notes.extend(stopping.map(|stopping| stopping.sentence.clone()));
     if recorded < planned && !stopping.is_some_and(|stopping| stopping.done) {

@@ -37,6 +37,9 @@ pub struct ArchiveResult {
     pub imix_axis: bool,
     /// The variants as the archive has them.
     pub groups: Vec<ArchivedVariant>,
+    /// What each configuration sets against the plain one; nothing where that is
+    /// what the variants are compared in anyway.
+    pub configurations: Vec<(String, String)>,
     /// The figures by both rules.
     pub rules: BothRules,
     /// The published ministat blocks, made again.
@@ -121,6 +124,10 @@ pub(super) fn archive(
                 started: group.started.clone(),
             })
             .collect(),
+        configurations: match is_compared(contents) {
+            true => Vec::new(),
+            false => about.configurations.clone(),
+        },
         blocks: blocks::blocks(import, &published, comparisons),
         tables: tables::tables(import, &published),
         warnings: warnings(contents, runs),
@@ -132,6 +139,15 @@ pub(super) fn archive(
         files_refused: refused
             .map(|source| RefusedFile { name: source.path.clone(), why: source.message.clone() })
             .collect(),
+    })
+}
+
+/// True when the variants' own changes say what the configurations differ in.
+fn is_compared(contents: &Contents) -> bool {
+    let plan = &contents.plan;
+    let mut compared = plan.factors.iter().zip(&plan.compare.baseline);
+    compared.any(|(factor, baseline)| {
+        baseline.is_some() && factor.levels.iter().any(|level| !level.changes.is_empty())
     })
 }
 
