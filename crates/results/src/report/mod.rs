@@ -48,9 +48,16 @@ pub struct ReportFile {
 /// # Errors
 /// When the store can't be read or the directory can't be written.
 pub fn write(store: &Store, directory: &Path) -> Result<Analysis, ReportError> {
-    let contents = store.contents()?;
-    let analysis = Analysis::of(&contents);
-    let files = files(&contents, &analysis)?;
+    write_contents(&store.contents()?, directory)
+}
+
+/// Writes the report of what was read from a store, as [`write()`] does.
+///
+/// # Errors
+/// When the directory can't be written.
+pub fn write_contents(contents: &Contents, directory: &Path) -> Result<Analysis, ReportError> {
+    let analysis = Analysis::of(contents);
+    let files = files(contents, &analysis)?;
     remove_stale(directory, &files);
     write_files(directory, files)?;
     Ok(analysis)

@@ -70,6 +70,7 @@ pub(super) fn about(
             .map(|(variant, group)| stored(group, variant, groups, plan, trees))
             .collect(),
         configurations: configurations(plan, varied, trees),
+        upper_median: published.upper,
         setup: setup(groups, trees, published),
         notes,
     }

@@ -17,6 +17,7 @@ mod settings;
 
 use super::config::{self, Configuration};
 use super::found::{FoundFile, ResultSet};
+pub use super::rule::Rule;
 use crate::store::{Import, Invocation};
 use factors::{Identity, Varied};
 use fwdlab_model::log::Info;
@@ -39,15 +40,6 @@ pub struct Options {
     pub fwdlab_version: String,
     /// The directory as the user named it.
     pub named: String,
-}
-
-/// What one number stands for an imported run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
-    /// The archive's: median of the lines that its scripts keep.
-    Netbenches,
-    /// Mean rate of the steady state.
-    Steady,
 }
 
 /// A set that can be stored.

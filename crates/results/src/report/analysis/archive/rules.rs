@@ -42,7 +42,7 @@ pub(super) fn both(
     figure: ComparedFigure,
     variants: &[VariantResult],
 ) -> BothRules {
-    let upper = is_upper(contents, figure);
+    let upper = is_upper(contents);
     let other = match figure {
         ComparedFigure::Steady if upper => ComparedFigure::NetbenchesUpper,
         ComparedFigure::Steady => ComparedFigure::Netbenches,
@@ -81,7 +81,7 @@ pub(super) fn both(
 /// lists: those of `ls`, 1, 10, 2.
 pub(super) fn published_values(contents: &Contents, variants: &[VariantResult]) -> Vec<Vec<f64>> {
     let figure = ComparedFigure::of(&contents.plan, "archive");
-    let upper = is_upper(contents, figure);
+    let upper = is_upper(contents);
     variants
         .iter()
         .map(|variant| {
@@ -100,24 +100,8 @@ pub(super) fn published_values(contents: &Contents, variants: &[VariantResult]) 
 }
 
 /// True when the published lists were made with the upper of two middle values.
-/// A plan by the steady state doesn't say: the lists in the store do.
-fn is_upper(contents: &Contents, figure: ComparedFigure) -> bool {
-    if figure != ComparedFigure::Steady {
-        return figure == ComparedFigure::NetbenchesUpper;
-    }
-    let Some(import) = &contents.import else { return false };
-    let (mut upper, mut even) = (0, 0);
-    for variant in &contents.plan.variants {
-        let Some(list) = super::list_of(import, variant.index) else { continue };
-        let mut runs: Vec<&RunRecord> = runs_of(contents, variant.index).collect();
-        runs.sort_by_key(|run| run.facts.get("iteration").cloned());
-        let by = |upper| -> Vec<f64> {
-            runs.iter().filter_map(|r| rule::netbenches_pps(&r.trial.samples, upper)).collect()
-        };
-        upper += usize::from(by(true) == list);
-        even += usize::from(by(false) == list);
-    }
-    upper > even
+fn is_upper(contents: &Contents) -> bool {
+    contents.import.as_ref().is_some_and(|import| import.about.upper_median)
 }
 
 fn runs_of(contents: &Contents, variant: usize) -> impl Iterator<Item = &RunRecord> {
