@@ -74,8 +74,12 @@ impl Readme {
                 }
                 // A list says nothing about the fence below it.
                 heading = heading.and(Some(""));
-            } else if line.starts_with(' ') && readme.setup_goes_on(heading) {
-                readme.setup.iter_mut().next_back().map(|item| *item += &format!(" {plain}"));
+            } else if line.starts_with(' ')
+                && readme.setup_goes_on(heading)
+                && let Some(item) = readme.setup.last_mut()
+            {
+                item.push(' ');
+                item.push_str(plain);
             } else {
                 heading = Some(plain.trim_start_matches('#').trim());
             }
@@ -117,14 +121,14 @@ fn links(number: usize, line: &str) -> Vec<Link> {
 
 fn kind(target: &str, shown: bool) -> LinkKind {
     let target = target.to_ascii_lowercase();
-    let has = |words: &[&str]| words.iter().any(|word| target.contains(word));
+    let profiles = ["pmcstat", "gprof", "pmc."];
     if shown || target.ends_with(".png") {
         LinkKind::Figure
     } else if target.ends_with(".svg") {
         LinkKind::FlameGraph
-    } else if has(&["pmcstat", "gprof", "pmc."]) || target.ends_with(".graph") {
+    } else if profiles.iter().any(|word| target.contains(word)) || target.ends_with(".graph") {
         LinkKind::Profile
-    } else if has(&["://"]) {
+    } else if target.contains("://") {
         LinkKind::Web
     } else {
         LinkKind::File

@@ -7,6 +7,9 @@ use std::collections::BTreeSet;
 
 /// Width where the published block has no plot to tell it.
 const USUAL_WIDTH: usize = 74;
+/// The widest plot that is printed anew: no terminal is wider, and a line of a
+/// README can be as long as it likes.
+const WIDTH_MAX: usize = 1000;
 /// Pairs of lines that are compared for the longest common text; bigger blocks
 /// are compared line by line.
 const PAIRS_MAX: usize = 4_000_000;
@@ -66,6 +69,7 @@ pub struct LineDifference {
 /// Finds the block's sets among `variants` (name, figures of its runs in their
 /// published order) by their numbers and prints the block anew by the rules of
 /// every generation, with and without `-s`. The sets keep their published names.
+/// A block without a plot is held against what `-A` prints.
 pub fn reproduce(block: &Block, variants: &[(&str, &[f64])]) -> Reproduction {
     let members = members(block, variants);
     let sets: Vec<usize> = (0..members.len()).filter(|&set| members[set].is_none()).collect();
@@ -134,7 +138,7 @@ fn print(block: &Block, variants: &[(&str, &[f64])], members: &[Option<usize>]) 
         for separate_bars in [block.separate_bars, !block.separate_bars] {
             let options = Options {
                 confidence: block.confidence,
-                width: block.width.unwrap_or(USUAL_WIDTH),
+                width: block.width.unwrap_or(USUAL_WIDTH).min(WIDTH_MAX),
                 separate_bars,
                 no_plot: block.width.is_none(),
                 generation,
