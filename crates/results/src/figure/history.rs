@@ -6,8 +6,8 @@
 //! something else.
 
 use super::axis::Axis;
-use super::frame::{Frame, Item, LABEL_SIZE, LINE, Plot, Sample, WIDTH};
-use super::svg::{Anchor, GREY, INK, Svg, TextStyle};
+use super::frame::{self, Frame, Item, LABEL_SIZE, LINE, Plot, Sample, WIDTH};
+use super::svg::{Anchor, INK, Svg, TextStyle};
 use super::text::{shorten, width};
 use fwdlab_model::units::format_pps;
 
@@ -163,8 +163,7 @@ impl Revisions {
                 Sample::Marker(POINTS)
             })];
         if !self.levels.is_empty() {
-            let sample = Sample::Curve { series: None, holds: true };
-            items.push(item("level", sample));
+            items.push(item("level", Sample::Level));
         }
         if self.points.iter().any(|point| point.patched) {
             items.push(item("with a patch", Sample::Best(Some(POINTS))));
@@ -210,11 +209,7 @@ impl Revisions {
         for level in self.levels.iter().filter(is_drawn) {
             let (from, to) = (x_of(level.first) - half, x_of(level.last) + half);
             let height = plot.y(y, level.pps);
-            let band = format!("fill=\"{GREY}\" fill-opacity=\"0.15\"");
-            let tip = format!("level: {}", format_pps(level.pps));
-            svg.rect((from, height - 6.0), (to - from, 12.0), &band, &tip);
-            let line = format!("stroke=\"{GREY}\" stroke-width=\"2\"");
-            svg.line((from, height), (to, height), &line);
+            svg.line((from, height), (to, height), &frame::level());
         }
     }
 

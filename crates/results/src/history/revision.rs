@@ -3,7 +3,8 @@
 //! Revisions are read from texts that people wrote: `r287478`, `295802D5330`,
 //! `n311215`, `fbsd12-head.r299288.D8526`, `6.18.1-rc2`, `2016-01-03`. Numbers
 //! of Subversion come before the commit counts that FreeBSD has given since it
-//! moved to Git (`n` and a number, `git rev-list --count --first-parent`).
+//! moved to Git (`n` and a number, at first `c`: `git rev-list --count
+//! --first-parent`).
 //! Left out: asking a repository for the order of its commits.
 
 use std::cmp::Ordering;
@@ -88,7 +89,7 @@ impl Revision {
         }
         // `r296648M:` is modified locally, as every image of the archive is.
         let number = |word: &str| {
-            let begin = word.starts_with(['r', 'n']).then_some(1)?;
+            let begin = word.starts_with(['r', 'n', 'c']).then_some(1)?;
             let digits = word[begin..].bytes().take_while(u8::is_ascii_digit).count();
             numbered(&word[..begin + digits])
         };
@@ -129,7 +130,7 @@ fn numbered(text: &str) -> Option<Revision> {
     while begin < bytes.len() {
         let starts = begin == 0 || !bytes[begin - 1].is_ascii_alphanumeric();
         let letter = bytes[begin].to_ascii_lowercase();
-        let digits_at = begin + usize::from(matches!(letter, b'r' | b'n'));
+        let digits_at = begin + usize::from(matches!(letter, b'r' | b'n' | b'c'));
         let digits = bytes[digits_at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
         if starts && (5..=7).contains(&digits) {
             let number: u64 = text[digits_at..digits_at + digits].parse().ok()?;
@@ -139,8 +140,11 @@ fn numbered(text: &str) -> Option<Revision> {
             // `n245000-b9c5f1c3a0d2`: the same commit by its hash.
             let is_hash = follows.len() >= 7 && follows.bytes().all(|b| b.is_ascii_hexdigit());
             if follows.len() < rest.len() || rest.is_empty() || is_review {
-                let place =
-                    if letter == b'n' { Place::Commits(number) } else { Place::Subversion(number) };
+                let place = if matches!(letter, b'n' | b'c') {
+                    Place::Commits(number)
+                } else {
+                    Place::Subversion(number)
+                };
                 let label = text[begin..].to_owned();
                 let patched = !follows.is_empty() && (is_review || !is_hash);
                 return Some(Revision { label, place, patched });
@@ -226,6 +230,8 @@ mod tests {
             ("r303643", "r303643", Place::Subversion(303_643), false),
             ("303643", "303643", Place::Subversion(303_643), false),
             ("n311215", "n311215", Place::Commits(311_215), false),
+            ("fbsd13-c255632", "c255632", Place::Commits(255_632), false),
+            ("13-r354862-polling", "r354862-polling", Place::Subversion(354_862), true),
             ("r368606D27401v4", "r368606D27401v4", Place::Subversion(368_606), true),
             ("295802D5330", "295802D5330", Place::Subversion(295_802), true),
             ("fbsd11-head.r287478", "r287478", Place::Subversion(287_478), false),
