@@ -136,6 +136,53 @@ fn all_ten_blocks_come_out_the_same() {
     );
 }
 
+/// Blocks of the whole archive, each with the lists it was made of.
+#[test]
+fn blocks_of_ten_years_come_out_the_same() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/conformance/ministat");
+    if !folder.is_dir() {
+        assert!(
+            std::env::var_os("FWDLAB_CI").is_none_or(|ci| ci != "1"),
+            "the blocks are missing: {}",
+            folder.display()
+        );
+        eprintln!("SKIPPED: no blocks in {}", folder.display());
+        return;
+    }
+    let (mut exact, mut others) = (0, Vec::new());
+    for case in entries(&folder).iter().filter(|case| case.join("readme-block.txt").is_file()) {
+        let text = fs::read_to_string(case.join("readme-block.txt")).unwrap();
+        let command = fs::read_to_string(case.join("cmd")).unwrap();
+        let lists: Vec<(String, Vec<f64>)> = entries(case)
+            .iter()
+            .filter(|path| command.lines().any(|argument| argument == name(path)))
+            .map(|path| (name(path), List::parse(&fs::read_to_string(path).unwrap()).numbers()))
+            .collect();
+        let variants: Vec<_> =
+            lists.iter().map(|(name, values)| (name.as_str(), values.as_slice())).collect();
+        let blocks = Readme::parse(&format!("title\n```\n{text}\n```\n")).blocks;
+        assert_eq!(blocks.len(), 1, "{}", case.display());
+        match reproduce(&blocks[0], &variants).outcome {
+            Outcome::Exact { generations, .. } => {
+                let meta = fs::read_to_string(case.join("meta.json")).unwrap();
+                let meta: serde_json::Value = serde_json::from_str(&meta).unwrap();
+                // The newest one was not asked when the cases were gathered.
+                let found: Vec<&str> = Generation::ALL
+                    .into_iter()
+                    .filter(|generation| *generation != Fbsd15 && generations.contains(generation))
+                    .map(Generation::name)
+                    .collect();
+                assert_eq!(meta["readme_generations"], serde_json::json!(found), "{}", name(case));
+                exact += 1;
+            }
+            other => others.push(format!("{}: {other:?}", name(case))),
+        }
+    }
+    println!("{exact} blocks come out the same, {} don't", others.len());
+    assert!(others.is_empty(), "{}", others.join("\n"));
+    assert!(exact > 200, "only {exact} blocks");
+}
+
 #[test]
 fn a_missing_run_is_noticed() {
     let Some(published) = published("002") else { return };

@@ -1,6 +1,7 @@
 //! A quoted text of ministat, as it was published.
 
 use serde::Serialize;
+use std::fmt;
 
 /// Symbols of the sets.
 const SYMBOLS: &str = "x+*%#@O";
@@ -66,6 +67,22 @@ pub enum Difference {
         /// Half the width of its interval.
         percent_error: String,
     },
+}
+
+/// In the block's own words, shortened: `No difference proven`, `Difference
+/// 5.5058% +/- 0.71459%`.
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Difference::NotProven => f.write_str("No difference proven"),
+            Difference::Proven { change, error, percent, .. } if percent.is_empty() => {
+                write!(f, "Difference {change} +/- {error}")
+            }
+            Difference::Proven { percent, percent_error, .. } => {
+                write!(f, "Difference {percent}% +/- {percent_error}%")
+            }
+        }
+    }
 }
 
 impl Block {
@@ -235,6 +252,7 @@ Difference at 99.5% confidence
             percent_error: "129".into(),
         };
         assert_eq!(difference.as_ref(), Some(&expected));
+        assert_eq!(expected.to_string(), "Difference 130.769% +/- 129%");
     }
 
     #[test]

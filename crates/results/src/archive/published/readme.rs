@@ -49,15 +49,16 @@ impl Readme {
     pub fn parse(text: &str) -> Readme {
         let lines: Vec<&str> = text.lines().map(|line| line.trim_end_matches('\r')).collect();
         let mut readme = Readme::default();
-        let mut heading: Option<&str> = None;
+        let (mut heading, mut in_setup): (Option<&str>, bool) = (None, true);
         let mut index = 0;
         while let Some(line) = lines.get(index) {
             index += 1;
             if is_fence(line) {
                 let inner = &lines[index..];
                 let length = inner.iter().position(|line| is_fence(line)).unwrap_or(inner.len());
-                let above = heading.take().or(readme.title.as_deref()).unwrap_or_default();
+                let above = heading.or(readme.title.as_deref()).unwrap_or_default();
                 readme.blocks.extend(Block::parse(index + 1, above, &inner[..length]));
+                (heading, in_setup) = (None, false);
                 index += length + 1;
                 continue;
             }
@@ -69,26 +70,22 @@ impl Readme {
             if readme.title.is_none() {
                 readme.title = Some(plain.trim_start_matches('#').trim().to_owned());
             } else if let Some(item) = bullet(plain) {
-                if readme.setup_goes_on(heading) {
+                if in_setup {
                     readme.setup.push(item.to_owned());
                 }
-                // A list says nothing about the fence below it.
-                heading = heading.and(Some(""));
+                // What introduces nothing says nothing about a fence below it.
+                heading = item.ends_with(':').then_some(item);
             } else if line.starts_with(' ')
-                && readme.setup_goes_on(heading)
+                && in_setup
                 && let Some(item) = readme.setup.last_mut()
             {
                 item.push(' ');
                 item.push_str(plain);
             } else {
-                heading = Some(plain.trim_start_matches('#').trim());
+                (heading, in_setup) = (Some(plain.trim_start_matches('#').trim()), false);
             }
         }
         readme
-    }
-
-    fn setup_goes_on(&self, heading: Option<&str>) -> bool {
-        heading.is_none() && self.blocks.is_empty()
     }
 }
 
@@ -153,7 +150,7 @@ mod tests {
         assert_eq!(readme.title.as_deref(), Some("Impact of a patch"));
         assert_eq!(readme.setup, ["Some server with a card", "2000 flows"]);
         let blocks: Vec<_> = readme.blocks.iter().map(|b| (b.line, b.heading.as_str())).collect();
-        assert_eq!(blocks, [(9, "Impact of a patch"), (14, "IPv6:"), (21, "")]);
+        assert_eq!(blocks, [(9, "Impact of a patch"), (14, "IPv6:"), (21, "Impact of a patch")]);
         let links: Vec<_> = readme.links.iter().map(|l| (l.target.as_str(), l.kind)).collect();
         assert_eq!(
             links,
@@ -164,6 +161,18 @@ mod tests {
                 ("https://example.org/x", LinkKind::Web),
             ]
         );
+    }
+
+    #[test]
+    fn the_nearest_text_above_a_fence_is_its_heading() {
+        let heading = |above: &str| {
+            let text = format!("title\n- setup\n\ntext\n{above}\n```\n{TABLE}\n```\n");
+            Readme::parse(&text).blocks.remove(0).heading
+        };
+        assert_eq!(heading("## With pf\n\n![x](y.png)\n"), "With pf");
+        assert_eq!(heading("- with pf:"), "with pf:");
+        assert_eq!(heading("- [a](b.svg)"), "title");
+        assert_eq!(heading(""), "text");
     }
 
     #[test]

@@ -247,6 +247,10 @@ mod tests {
         }
     }
 
+    fn without(text: &str, drop: impl Fn(&str) -> bool) -> String {
+        text.lines().filter(|line| !drop(line)).flat_map(|line| [line, "\n"]).collect()
+    }
+
     #[test]
     fn edited_blocks_differ_where_they_were_edited() {
         let whole = readme(Generation::Fbsd14, |text| text).text.lines().count();
@@ -259,19 +263,12 @@ mod tests {
         assert_eq!(first.computed.as_deref(), Some("x a"), "the variant lends its name");
         let (same, lines, first) = differs(|text| text + "foreign\n");
         assert_eq!((same, lines, first.computed), (whole, whole + 1, None));
-        let student = |text: String| {
-            text.lines()
-                .filter(|l| !l.contains("Student"))
-                .fold(String::new(), |all, line| all + line + "\n")
-        };
-        let (same, lines, first) = differs(student);
+        let (same, lines, first) = differs(|text| without(&text, |l| l.contains("Student")));
         assert_eq!((same, lines, first.published), (whole - 1, whole - 1, None));
-        let no_plot = |text: String| {
-            text.lines()
-                .filter(|l| !l.starts_with(['|']) && !l.starts_with("+-"))
-                .fold(String::new(), |all, line| all + line + "\n")
-        };
-        let block = readme(Generation::Fbsd14, no_plot);
+        let plot = |line: &str| line.starts_with('|') || line.starts_with("+-");
+        let (same, lines, _) = differs(|text| without(&text, |l| plot(l) || l.contains("Student")));
+        assert_eq!(same, lines, "all that was left is the same");
+        let block = readme(Generation::Fbsd14, |text| without(&text, plot));
         let outcome = reproduce(&block, &VARIANTS).outcome;
         assert!(matches!(outcome, Outcome::Exact { .. }), "as without a plot: {outcome:?}");
     }
