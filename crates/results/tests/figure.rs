@@ -2,7 +2,7 @@
 //! writes them anew; `KEEP_PNG=DIR` keeps the pictures to be looked at.
 
 use fwdlab_model::units::FrameSize;
-use fwdlab_results::figure::{Chart, CurvePoint, Fit, Point, Series, Strip, XAxis, png};
+use fwdlab_results::figure::{Chart, CurvePoint, Fit, Point, RightAxis, Series, Strip, XAxis, png};
 use std::path::Path;
 
 fn point(median_pps: f64, spread: f64) -> Option<Point> {

@@ -7,7 +7,7 @@ use fwdlab_model::plan::{Change, Factor, Level};
 use fwdlab_model::settings::{Family, TestbedKind};
 use fwdlab_model::units::FrameSize;
 use fwdlab_model::{Plan, RunRecord, Warning};
-use fwdlab_results::figure::{Chart, CurvePoint, Fit, Point, Series, XAxis, png};
+use fwdlab_results::figure::{Chart, CurvePoint, Fit, Point, RightAxis, Series, XAxis, png};
 use fwdlab_results::report::analysis::{FittedLaw, ScaledSeries, ScalingOutcome};
 use fwdlab_results::report::{Analysis, files, results_json, show_json, summary_text};
 use fwdlab_results::stats::{Scalability, ScaledRun, Summary, fit_scalability};

@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 
 /// Nanoseconds of a microsecond.
 const US: u64 = 1_000;
+/// From this share of what was sent on, the senders limited the result.
+const LIMITED: f64 = 0.9;
 /// Length that stands for one step of a search, whose log doesn't say it.
 const STEP_NS: u64 = 1_000_000_000;
 
@@ -152,6 +154,14 @@ fn of_blast(file: &FoundFile, log: &GeneratorLog, senders: &[(&FoundFile, Log)])
     }
     if !sent.is_empty() && offered > 0 && forwarded > offered {
         warnings.push(Warning::NotConserved { offered, forwarded });
+    }
+    let offered_pps = sent.iter().filter_map(|(_, log)| sender_rate(log)).sum::<f64>();
+    if let Some(forwarded_pps) = rule::steady_pps(&samples)
+        && offered_pps > 0.0
+        && forwarded_pps >= LIMITED * offered_pps
+    {
+        let ceiling_pps = offered_pps;
+        warnings.push(Warning::GeneratorLimited { forwarded_pps, ceiling_pps });
     }
     if sent.is_empty() {
         warnings.push(doubt(file, None, "no sender's log: what was offered is not known"));
