@@ -2,13 +2,15 @@
 //!
 //! `experiment.toml` is read twice: [`spec`] holds what was written (with the
 //! place of every value), [`experiment`] what it means. [`plan`] lists the runs
-//! in their order. [`record`] and [`warning`] are what a run leaves.
+//! in their order. [`record`] and [`warning`] are what a run leaves. [`log`] reads what
+//! other traffic generators printed.
 //!
 //! This crate does no I/O, reads no clock and knows no operating system: a plan
 //! is a function of the file's text and the seed, nothing else.
 
 pub mod diagnostic;
 pub mod experiment;
+pub mod log;
 pub mod plan;
 pub mod record;
 pub mod schema;

@@ -96,6 +96,15 @@ pub enum Warning {
         /// Flows sent.
         sent: u32,
     },
+    /// A log of another tool says something that has to be known, or lacks it.
+    Log {
+        /// The log's file.
+        file: String,
+        /// Number of the line, from 1; none for the log as a whole.
+        line: Option<u64>,
+        /// What.
+        what: String,
+    },
 }
 
 impl Warning {
@@ -147,6 +156,8 @@ impl Warning {
                 "the receiver dropped {packets} packets that the DUT forwarded: they count as lost"
             ),
             Warning::FlowsMissing { seen, sent } => format!("{seen} of {sent} flows arrived"),
+            Warning::Log { file, line: Some(line), what } => format!("{file}:{line}: {what}"),
+            Warning::Log { file, line: None, what } => format!("{file}: {what}"),
         }
     }
 

@@ -130,6 +130,15 @@ fn hash_of(plan: &Plan) -> String {
 }
 
 impl Plan {
+    /// The plan with the hash of its contents, for a plan that was not made of an
+    /// experiment file.
+    #[must_use]
+    pub fn sealed(mut self) -> Plan {
+        self.hash = String::new();
+        self.hash = hash_of(&self);
+        self
+    }
+
     /// True when the hash is that of the contents; false for a plan that was altered.
     pub fn is_intact(&self) -> bool {
         hash_of(&Plan { hash: String::new(), ..self.clone() }) == self.hash

@@ -2,14 +2,27 @@
 //! configured, and what was published.
 //!
 //! The archive (<https://github.com/ocochard/netbenches>) holds ten years of
-//! forwarding benchmarks as its shell scripts left them. [`found`] says what
-//! files make a result set, [`assemble`] makes plan, runs and documents of one;
-//! [`rule`] holds the two ways to make one figure of a log.
-//! [`scan`] finds the sets of a tree, and [`import`] brings them into stores.
-//! Nothing is written into the source tree.
+//! forwarding benchmarks as its shell scripts left them.
+//!
+//! - [`scan`]: the result sets of a tree.
+//! - [`found`]: the files that make a result set.
+//! - [`assemble`]: plan, runs and documents of one set.
+//! - [`import`]: many sets into their stores, where anything changed.
+//! - [`rule`]: the two ways to make one figure of a log.
+//! - [`config`]: what a tree of FreeBSD configuration files sets, and what one
+//!   tree changes against another.
+//! - [`lab_config`]: the settings of the harness that ran the benchmarks.
+//! - [`published`]: the text and tables that were published, and whether the
+//!   runs' figures reproduce them.
+//!
+//! Nothing is written into the source tree, and nothing that is read is ever
+//! executed.
 
 pub mod assemble;
+pub mod config;
 pub mod found;
 pub mod import;
+pub mod lab_config;
+pub mod published;
 pub mod rule;
 pub mod scan;

@@ -1,0 +1,221 @@
+//! The log of a search for the equilibrium throughput: the `equilibrium` script
+//! of the netbenches family, which halves its step until offered and forwarded
+//! rate meet.
+
+use super::command::Command;
+use super::cursor::Cursor;
+use super::fault::LogError;
+use super::lines::{Line, NumberedLine, keep, lines, shown};
+
+/// The line that every such log has.
+const TITLE: &[u8] = b"Benchmark tool using equilibrium throughput method";
+
+/// One search. All rates are Mbit/s of Ethernet frames.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EquilibriumLog {
+    /// Lines, an unterminated last one included.
+    pub lines: usize,
+    /// The command line.
+    pub command: Option<Command>,
+    /// Sizes of the packets that are sent.
+    pub load: Option<Load>,
+    /// Rate of the link.
+    pub link_mbps: Option<u64>,
+    /// Where the search stops: step over offered rate.
+    pub tolerance: Option<f64>,
+    /// Its steps, in order.
+    pub steps: Vec<Step>,
+    /// What it found; none when it broke off.
+    pub estimate: Option<Estimate>,
+    /// Lines of known kinds that carry no figure.
+    pub known_noise: usize,
+    /// The first lines of no known kind.
+    pub unknown: Vec<NumberedLine>,
+    /// How many such lines there are.
+    pub unknown_count: usize,
+}
+
+/// Sizes of one packet, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// What UDP carries.
+    pub udp_bytes: u64,
+    /// The IP packet.
+    pub ip_bytes: u64,
+    /// The Ethernet frame, without FCS.
+    pub frame_bytes: u64,
+}
+
+/// One step of a search.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Number of the line it begins with, from 1.
+    pub line: usize,
+    /// Rate that was to be sent.
+    pub offered_mbps: Option<u64>,
+    /// How far the rate moved.
+    pub step_mbps: Option<u64>,
+    /// Rate that came through.
+    pub measured_mbps: Option<u64>,
+    /// Which way the rate moved; none in the first step.
+    pub trend: Option<Trend>,
+    /// What the script remarked, each as it stands.
+    pub warnings: Vec<NumberedLine>,
+}
+
+/// Which way the offered rate moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Trend {
+    /// Up.
+    Increasing,
+    /// Down.
+    Decreasing,
+}
+
+/// What a search found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Estimate {
+    /// The equilibrium throughput.
+    pub mbps: u64,
+    /// The highest rate that came through in any step.
+    pub max_mbps: u64,
+}
+
+/// True for a log of this kind: its title is among the first lines.
+pub(super) fn recognises(bytes: &[u8]) -> bool {
+    lines(bytes).take(20).any(|line| line.bytes == TITLE)
+}
+
+impl EquilibriumLog {
+    /// Reads a log.
+    ///
+    /// # Errors
+    /// [`LogError`] for nothing at all, for binary data, and for text without a
+    /// line of such a search.
+    pub fn parse(bytes: &[u8]) -> Result<Self, LogError> {
+        LogError::unless_text(bytes)?;
+        let mut log = Self::default();
+        let (mut first, mut title) = (None, false);
+        for line in lines(bytes) {
+            log.lines = line.number;
+            first = first.or((!line.bytes.is_empty()).then_some(line.bytes));
+            title |= line.bytes == TITLE;
+            if line.is_too_long() || log.read(&line).is_none() {
+                keep(&mut log.unknown, &mut log.unknown_count, line.number, line.bytes);
+            }
+        }
+        if !title && log.steps.is_empty() && log.estimate.is_none() {
+            let first = first.map(shown).unwrap_or_default();
+            return Err(LogError::Foreign { wanted: "equilibrium", lines: log.lines, first });
+        }
+        Ok(log)
+    }
+
+    /// None for a line of no known kind.
+    fn read(&mut self, line: &Line) -> Option<()> {
+        if let Some(mut at) = line.after(b"  - ") {
+            return self.steps.last_mut()?.read(line, &mut at);
+        }
+        if let Some(mut at) = line.after(b"- ") {
+            return self.setting(&mut at);
+        }
+        if let Some(mut at) = line.after(b"Iteration ") {
+            at.number()?;
+            at.end()?;
+            self.steps.push(Step {
+                line: line.number,
+                offered_mbps: None,
+                step_mbps: None,
+                measured_mbps: None,
+                trend: None,
+                warnings: Vec::new(),
+            });
+            return Some(());
+        }
+        if let Some(mut at) = line.after(b"Estimated Equilibrium Ethernet throughput= ") {
+            let mbps = at.number()?;
+            at.eat(b" Mb/s (maximum value seen: ")?;
+            let max_mbps = at.number()?;
+            at.eat(b" Mb/s)")?;
+            at.end()?;
+            return put(&mut self.estimate, Estimate { mbps, max_mbps });
+        }
+        if line.bytes.is_empty() || line.bytes == TITLE || line.bytes.starts_with(b"+ ") {
+            self.known_noise += 1;
+            return Some(());
+        }
+        put(&mut self.command, Command::parse(line, b"CMD")?)
+    }
+
+    /// A line of the head.
+    fn setting(&mut self, at: &mut Cursor) -> Option<()> {
+        if at.eat(b"Link rate = ").is_some() {
+            let rate = mbps(at)?;
+            return put(&mut self.link_mbps, rate);
+        }
+        if at.eat(b"Tolerance = ").is_some() {
+            let tolerance = at.decimal()?;
+            at.end()?;
+            return put(&mut self.tolerance, tolerance);
+        }
+        if at.eat(b"UDP load = ").is_some() {
+            let udp_bytes = at.number()?;
+            at.eat(b"B, IPv")?;
+            at.number()?;
+            at.eat(b" packet size=")?;
+            let ip_bytes = at.number()?;
+            at.eat(b"B, Ethernet frame size=")?;
+            let frame_bytes = at.number()?;
+            at.eat(b"B")?;
+            at.end()?;
+            return put(&mut self.load, Load { udp_bytes, ip_bytes, frame_bytes });
+        }
+        at.eat(b"Benchmark mode: ")?;
+        self.known_noise += 1;
+        Some(())
+    }
+}
+
+impl Step {
+    /// An indented line; "Forwared" is the script's own spelling.
+    fn read(&mut self, line: &Line, at: &mut Cursor) -> Option<()> {
+        const REMARKS: [&[u8]; 4] = [
+            b"Warning: ",
+            b"Forwared rate too low",
+            b"forwarding rate greater than offering load",
+            b"Too big initial value",
+        ];
+        if at.eat(b"Offering load = ").is_some() {
+            return put(&mut self.offered_mbps, mbps(at)?);
+        }
+        if at.eat(b"Step = ").is_some() {
+            return put(&mut self.step_mbps, mbps(at)?);
+        }
+        if at.eat(b"Measured forwarding rate = ").is_some() {
+            return put(&mut self.measured_mbps, mbps(at)?);
+        }
+        if at.eat(b"Trend = ").is_some() {
+            return match at.0 {
+                b"increasing" => put(&mut self.trend, Trend::Increasing),
+                b"decreasing" => put(&mut self.trend, Trend::Decreasing),
+                _ => None,
+            };
+        }
+        REMARKS.iter().any(|remark| at.0.starts_with(remark)).then_some(())?;
+        self.warnings.push(NumberedLine::new(line.number, at.0));
+        Some(())
+    }
+}
+
+/// A rate that ends its line.
+fn mbps(at: &mut Cursor) -> Option<u64> {
+    let rate = at.number()?;
+    at.eat(b" Mb/s")?;
+    at.end()?;
+    Some(rate)
+}
+
+/// Fills what is empty; refuses a second value.
+fn put<T>(place: &mut Option<T>, value: T) -> Option<()> {
+    place.is_none().then(|| *place = Some(value))
+}

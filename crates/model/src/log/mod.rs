@@ -1,0 +1,54 @@
+//! What other traffic generators print, read into figures: the logs of netmap's
+//! pkt-gen from 2015 on, those of the `equilibrium` script around it, and the
+//! notes that the netbenches scripts keep beside them.
+//!
+//! Bytes in, typed results out: no files, no clock, no statistics, and no
+//! judgement of a run. A line of no known kind is kept and counted, never
+//! dropped; only what can't be a log at all is refused. Intervals are what a log
+//! of a long run consists of, so their path through the parser allocates nothing.
+
+mod command;
+mod cursor;
+mod during;
+mod equilibrium;
+mod fault;
+mod generator;
+mod info;
+mod interval;
+mod known;
+mod lines;
+mod moment;
+mod range;
+mod summary;
+
+pub use command::{Command, Family, Function};
+pub use during::DuringLog;
+pub use equilibrium::{EquilibriumLog, Estimate, Load, Step, Trend};
+pub use fault::LogError;
+pub use generator::{Ending, GeneratorLog};
+pub use info::{Info, InfoForm};
+pub use interval::{Form, Interval, Layout};
+pub use lines::{KEPT_LINES, LONGEST_LINE, NumberedLine, SHOWN_BYTES};
+pub use range::AddressRange;
+pub use summary::{Direction, Speed, Total};
+
+/// A log of either family.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Log {
+    /// One sender or receiver of the pkt-gen family.
+    Generator(GeneratorLog),
+    /// A search for the equilibrium throughput.
+    Equilibrium(EquilibriumLog),
+}
+
+/// Reads a log of whichever family its first lines show.
+///
+/// # Errors
+/// [`LogError`] for what can't be a log: nothing, binary data, text of another kind.
+pub fn parse(bytes: &[u8]) -> Result<Log, LogError> {
+    if equilibrium::recognises(bytes) {
+        EquilibriumLog::parse(bytes).map(Log::Equilibrium)
+    } else {
+        GeneratorLog::parse(bytes).map(Log::Generator)
+    }
+}

@@ -1,0 +1,297 @@
+//! Groups become variants: what is varied is what their `.info` files say.
+
+use fwdlab_model::plan::{Change, Factor, Level};
+use std::cmp::Ordering;
+
+/// What identifies one group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Identity {
+    /// Name in the files.
+    pub(super) name: String,
+    /// Image, from the `.info`.
+    pub(super) image: Option<String>,
+    /// Configuration, likewise.
+    pub(super) configuration: Option<String>,
+    /// Traffic, likewise.
+    pub(super) traffic: Option<String>,
+}
+
+/// The factors and, for each group, the level of each.
+#[derive(Debug, PartialEq)]
+pub(super) struct Varied {
+    /// Those with more than one level, in the order configuration, revision,
+    /// traffic.
+    pub(super) factors: Vec<Factor>,
+    /// Per group the indices of its levels.
+    pub(super) levels: Vec<Vec<usize>>,
+    /// The factor of the configurations, where there is one.
+    pub(super) configuration: Option<usize>,
+    /// The factor of the revisions, where there is one.
+    pub(super) revision: Option<usize>,
+    /// What had to be decided, for the report.
+    pub(super) notes: Vec<String>,
+}
+
+/// Kinds of parts of a name, in the order of the factors.
+const CONFIGURATION: usize = 0;
+const REVISION: usize = 1;
+const TRAFFIC: usize = 2;
+
+/// Finds factors and levels. `configurations` is the name of what the
+/// configurations vary, where that is known.
+pub(super) fn varied(groups: &[Identity], configurations: Option<&str>) -> Varied {
+    let mut notes = Vec::new();
+    let parts: Vec<[String; 3]> = groups.iter().map(|group| parts(group, &mut notes)).collect();
+    let is_unique = (1..parts.len()).all(|i| !parts[..i].contains(&parts[i]));
+    if !is_unique {
+        notes.push(
+            "several groups say the same of themselves in their .info files: their names tell \
+             them apart"
+                .to_owned(),
+        );
+        let names: Vec<&str> = groups.iter().map(|group| group.name.as_str()).collect();
+        let (factor, levels) = factor("variant", &names, false);
+        let levels = levels.into_iter().map(|level| vec![level]).collect();
+        return Varied {
+            factors: vec![factor],
+            levels,
+            configuration: None,
+            revision: None,
+            notes,
+        };
+    }
+    let mut found = Varied {
+        factors: Vec::new(),
+        levels: vec![Vec::new(); groups.len()],
+        configuration: None,
+        revision: None,
+        notes,
+    };
+    for part in [CONFIGURATION, REVISION, TRAFFIC] {
+        let labels: Vec<&str> = parts.iter().map(|parts| parts[part].as_str()).collect();
+        if labels.iter().all(|label| *label == labels[0]) {
+            continue;
+        }
+        let is_family = labels.iter().all(|label| ["inet", "inet4", "inet6"].contains(label));
+        let name = match part {
+            CONFIGURATION => configurations.unwrap_or("configuration"),
+            REVISION => "revision",
+            _ if is_family => "family",
+            _ => "traffic",
+        };
+        let place = Some(found.factors.len());
+        match part {
+            CONFIGURATION => found.configuration = place,
+            REVISION => found.revision = place,
+            _ => {}
+        }
+        let (factor, levels) = factor(name, &labels, part == CONFIGURATION);
+        found.factors.push(factor);
+        for (group, level) in found.levels.iter_mut().zip(levels) {
+            group.push(level);
+        }
+    }
+    found
+}
+
+/// Configuration, revision and traffic of a group; empty where it has none. The
+/// harness names files `IMAGE.CFG.PKTGEN`, each part left out when it isn't
+/// varied, so what the other parts leave of the name is the image's short name.
+fn parts(group: &Identity, notes: &mut Vec<String>) -> [String; 3] {
+    let text = |part: &Option<String>| part.clone().unwrap_or_default();
+    let (mut configuration, traffic) = (text(&group.configuration), text(&group.traffic));
+    let (rest, _) = without(&group.name, &traffic);
+    let (rest, has_configuration) = without(rest, &configuration);
+    let mut revision = rest.to_owned();
+    let renamed = group.image.is_none() && !rest.is_empty() && !has_configuration;
+    if renamed && !configuration.is_empty() {
+        notes.push(format!(
+            "the files of {} were renamed by hand: their .info says configuration {configuration}",
+            group.name
+        ));
+    }
+    if renamed {
+        configuration = std::mem::take(&mut revision);
+    }
+    if revision.is_empty() {
+        revision = text(&group.image);
+    }
+    [configuration, revision, traffic]
+}
+
+/// A name without its last part, and whether it had that part.
+fn without<'a>(name: &'a str, part: &str) -> (&'a str, bool) {
+    if part.is_empty() {
+        return (name, false);
+    }
+    match name.strip_suffix(part) {
+        Some("") => ("", true),
+        Some(rest) => rest.strip_suffix('.').map_or((name, false), |rest| (rest, true)),
+        None => (name, false),
+    }
+}
+
+/// A factor of `labels`, and the level of each of them.
+fn factor(name: &str, labels: &[&str], may_be_numbers: bool) -> (Factor, Vec<usize>) {
+    let mut levels: Vec<&str> = labels.to_vec();
+    levels.sort_by(|a, b| natural(a, b));
+    levels.dedup();
+    // What most experiments compare with comes first.
+    if let Some(plain) = levels.iter().position(|level| is_plain(level)) {
+        levels[..=plain].rotate_right(1);
+    }
+    let numbers: Option<Vec<f64>> = levels.iter().map(|level| number(level)).collect();
+    let numbers = numbers.filter(|_| may_be_numbers);
+    let place = |label: &&str| levels.iter().position(|level| level == label).unwrap_or_default();
+    let of = labels.iter().map(place).collect();
+    let levels = levels
+        .iter()
+        .enumerate()
+        .map(|(i, label)| Level {
+            label: if label.is_empty() { "none".to_owned() } else { (*label).to_owned() },
+            number: numbers.as_ref().map(|numbers| numbers[i]),
+            changes: Vec::<Change>::new(),
+        })
+        .collect();
+    (Factor { name: name.to_owned(), levels }, of)
+}
+
+/// True for the name of a configuration without the thing that others add.
+fn is_plain(level: &str) -> bool {
+    let plain = ["", "forwarding", "fastforwarding", "default", "none", "disabled", "off", "base"];
+    plain.contains(&level.to_lowercase().as_str())
+}
+
+/// `500` and `500K`.
+fn number(label: &str) -> Option<f64> {
+    let (digits, factor) = match label.char_indices().next_back()? {
+        (at, 'k' | 'K') => (&label[..at], 1e3),
+        (at, 'm' | 'M') => (&label[..at], 1e6),
+        _ => (label, 1.0),
+    };
+    let is_plain = digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    digits.parse::<f64>().ok().filter(|_| is_plain).map(|number| number * factor)
+}
+
+/// The order of people: numbers within names by their value.
+pub(super) fn natural(a: &str, b: &str) -> Ordering {
+    let (mut left, mut right) = (a.as_bytes(), b.as_bytes());
+    while let (Some(x), Some(y)) = (left.first(), right.first()) {
+        if x.is_ascii_digit() && y.is_ascii_digit() {
+            let (m, n) = (digits(left), digits(right));
+            let (p, q) = (trimmed(&left[..m]), trimmed(&right[..n]));
+            let order = p.len().cmp(&q.len()).then_with(|| p.cmp(q));
+            if order.is_ne() {
+                return order;
+            }
+            (left, right) = (&left[m..], &right[n..]);
+        } else {
+            if x != y {
+                return x.cmp(y);
+            }
+            (left, right) = (&left[1..], &right[1..]);
+        }
+    }
+    left.len().cmp(&right.len()).then_with(|| a.cmp(b))
+}
+
+fn digits(text: &[u8]) -> usize {
+    text.iter().take_while(|b| b.is_ascii_digit()).count()
+}
+
+fn trimmed(digits: &[u8]) -> &[u8] {
+    let zeros = digits.iter().take_while(|b| **b == b'0').count();
+    &digits[zeros.min(digits.len().saturating_sub(1))..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(name: &str, image: &str, configuration: &str, traffic: &str) -> Identity {
+        let part = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        Identity {
+            name: name.to_owned(),
+            image: part(image),
+            configuration: part(configuration),
+            traffic: part(traffic),
+        }
+    }
+
+    fn labels(factor: &Factor) -> Vec<&str> {
+        factor.levels.iter().map(|level| level.label.as_str()).collect()
+    }
+
+    #[test]
+    fn a_sweep_is_a_factor_of_numbers() {
+        let groups: Vec<Identity> = ["1", "10", "2"].iter().map(|n| group(n, "", n, "")).collect();
+        let found = varied(&groups, Some("queues"));
+        assert_eq!(found.factors.len(), 1);
+        assert_eq!(found.factors[0].name, "queues");
+        assert_eq!(labels(&found.factors[0]), ["1", "2", "10"]);
+        assert!(found.factors[0].is_numeric());
+        assert_eq!(found.levels, [vec![0], vec![2], vec![1]]);
+        assert_eq!(found.configuration, Some(0));
+    }
+
+    #[test]
+    fn images_are_called_as_the_files_call_them() {
+        let image = |n: &str| format!("/root/images/BSDRP-{n}-upgrade-amd64-vga.img.xz");
+        let groups = [
+            group("295802.pf-statefull", &image("295802"), "pf-statefull", ""),
+            group("295802D5330.pf-statefull", &image("295802D5330"), "pf-statefull", ""),
+            group("295802.fastforwarding", &image("295802"), "fastforwarding", ""),
+            group("295802D5330.fastforwarding", &image("295802D5330"), "fastforwarding", ""),
+        ];
+        let found = varied(&groups, None);
+        assert_eq!(labels(&found.factors[0]), ["fastforwarding", "pf-statefull"]);
+        assert_eq!(labels(&found.factors[1]), ["295802", "295802D5330"]);
+        assert!(!found.factors[1].is_numeric(), "a revision is a name");
+        assert_eq!((found.configuration, found.revision), (Some(0), Some(1)));
+        assert_eq!(found.levels[1], [1, 1]);
+    }
+
+    #[test]
+    fn dots_within_parts_and_names_changed_by_hand() {
+        let groups = [
+            group("11.0.fw.inet4", "11.0", "fw", "inet4"),
+            group("11.0.fw.inet6", "11.0", "fw", "inet6"),
+            group("12.0.fw.inet6", "12.0", "fw", "inet6"),
+        ];
+        let found = varied(&groups, None);
+        assert_eq!(
+            found.factors.iter().map(|f| f.name.as_str()).collect::<Vec<_>>(),
+            ["revision", "family"]
+        );
+        assert_eq!(found.levels, [vec![0, 0], vec![0, 1], vec![1, 1]]);
+
+        let renamed = [group("4479", "", "135519", ""), group("351", "", "351", "")];
+        let found = varied(&renamed, None);
+        assert_eq!(labels(&found.factors[0]), ["351", "4479"]);
+        assert!(found.notes[0].contains("renamed by hand"), "{:?}", found.notes);
+
+        let stable = [
+            group("STABLE12.fw.inet6", "", "fw", "inet6"),
+            group("HEAD.fw.inet6", "", "fw", "inet6"),
+        ];
+        assert_eq!(labels(&varied(&stable, None).factors[0]), ["HEAD", "STABLE12"]);
+    }
+
+    #[test]
+    fn without_any_difference_the_names_tell_groups_apart() {
+        let groups = [group("a.inet4", "i", "", "inet4"), group("a.inet4", "i", "", "inet4")];
+        let found = varied(&groups, None);
+        assert_eq!(found.factors[0].name, "variant");
+        assert_eq!(varied(&[group("", "", "", "")], None).factors, []);
+    }
+
+    #[test]
+    fn numbers_within_names_count() {
+        assert_eq!(natural("r9", "r10"), Ordering::Less);
+        assert_eq!(natural("r10D2", "r10"), Ordering::Greater);
+        assert_eq!(natural("007", "7"), Ordering::Less);
+        assert_eq!(natural("a", "a"), Ordering::Equal);
+        assert_eq!(number("500K"), Some(5e5));
+        assert_eq!(number("K"), None);
+    }
+}

@@ -1,0 +1,192 @@
+//! What was published with the logs, and what of it the logs give again.
+
+use super::documents::{self, LARGEST, Taken};
+use super::journal::Journal;
+use super::lists::{self, Agreement, List};
+use super::stub::{Outcome, Readme, reproduce};
+use super::{Group, Tally};
+use crate::archive::found::{FoundFile, ResultSet};
+use crate::store::{Document, DocumentKind};
+
+/// Everything published, as it was read.
+#[derive(Debug, Default)]
+pub(super) struct Published {
+    /// The texts and pictures that are kept.
+    pub(super) documents: Vec<Document>,
+    /// The text.
+    pub(super) readme: Option<Readme>,
+    /// True when the lists were made with the upper median.
+    pub(super) upper: bool,
+}
+
+/// What could be made again.
+#[derive(Debug, Default)]
+pub(super) struct Matched {
+    /// For each published block the variant that it compares with, and the others.
+    pub(super) references: Vec<(usize, Vec<usize>)>,
+    /// Counts.
+    pub(super) tally: Tally,
+    /// What differs, one sentence each.
+    pub(super) notes: Vec<String>,
+}
+
+impl Published {
+    /// Reads the files that are no logs, and gives each group its list.
+    pub(super) fn read(
+        set: &ResultSet,
+        others: &[&FoundFile],
+        groups: &mut [Group],
+        read: &impl Fn(&FoundFile) -> std::io::Result<Vec<u8>>,
+        journal: &mut Journal,
+    ) -> Published {
+        let names: Vec<String> = groups.iter().map(|group| group.identity.name.clone()).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut published = Published::default();
+        let mut lists: Vec<(List, Document)> = Vec::new();
+        for file in others {
+            let taken = documents::taken(file, &names);
+            if let Taken::Left(why) = taken {
+                journal.ignore(file, why);
+                continue;
+            }
+            if file.size > LARGEST {
+                journal.ignore(file, "larger than what is kept of a published file");
+                continue;
+            }
+            let content = match read(file) {
+                Ok(content) => content,
+                Err(error) => {
+                    journal.refuse(file, error.to_string());
+                    continue;
+                }
+            };
+            let kind = match taken {
+                Taken::Kept(kind) => kind,
+                _ => DocumentKind::List,
+            };
+            let variant = documents::group(file.base(), &names);
+            let document = Document { path: file.name.clone(), kind, variant, content };
+            if kind != DocumentKind::List {
+                published.add(document);
+                continue;
+            }
+            match lists::values(&document.content) {
+                Some(values) => {
+                    lists.push((List { base: file.base().to_owned(), values }, document));
+                }
+                None if file.base().ends_with(".pps") => {
+                    journal.refuse(file, list_fault(&document.content));
+                }
+                None => journal.ignore(file, "of no kind that holds results"),
+            }
+        }
+        published.assign(lists, groups, journal);
+        published.add_configurations(set, read, journal);
+        published.documents.sort_by(|a, b| a.path.cmp(&b.path));
+        published.documents.dedup_by(|a, b| a.path == b.path);
+        published
+    }
+
+    fn add(&mut self, document: Document) {
+        if document.kind == DocumentKind::Readme && self.readme.is_none() {
+            self.readme = Some(Readme::parse(&String::from_utf8_lossy(&document.content)));
+        }
+        self.documents.push(document);
+    }
+
+    fn assign(
+        &mut self,
+        lists: Vec<(List, Document)>,
+        groups: &mut [Group],
+        journal: &mut Journal,
+    ) {
+        let plain: Vec<List> = lists.iter().map(|(list, _)| list.clone()).collect();
+        let pairs: Vec<(&str, &lists::Figures)> =
+            groups.iter().map(|group| (group.identity.name.as_str(), &group.figures)).collect();
+        let assigned = lists::assign(&plain, &pairs);
+        for (group, found) in groups.iter_mut().zip(&assigned) {
+            group.list = found.map(|at| plain[at].clone());
+        }
+        self.upper = lists::is_upper(
+            groups.iter().filter_map(|group| Some((group.list.as_ref()?, &group.figures))),
+        );
+        for (at, (list, mut document)) in lists.into_iter().enumerate() {
+            document.variant = assigned.iter().position(|found| *found == Some(at));
+            if document.variant.is_none() {
+                journal.notes.push(format!("{}: a list of values without its logs", list.base));
+            }
+            self.documents.push(document);
+        }
+    }
+
+    /// Configurations of the bench and of the harness are kept as they are.
+    fn add_configurations(
+        &mut self,
+        set: &ResultSet,
+        read: &impl Fn(&FoundFile) -> std::io::Result<Vec<u8>>,
+        journal: &mut Journal,
+    ) {
+        let trees = set.configurations.iter().flat_map(|tree| &tree.files);
+        let trees = trees.map(|file| (file, DocumentKind::Configuration));
+        for (file, kind) in trees.chain(set.lab.iter().map(|file| (file, DocumentKind::Lab))) {
+            match read(file) {
+                Ok(content) => {
+                    let path = file.name.clone();
+                    self.documents.push(Document { path, kind, variant: None, content });
+                }
+                Err(error) => journal.refuse(file, error.to_string()),
+            }
+        }
+    }
+
+    /// The published title.
+    pub(super) fn title(&self) -> Option<String> {
+        self.readme.as_ref()?.title.clone()
+    }
+
+    /// Holds lists, blocks and tables against the groups' values.
+    pub(super) fn matched(&self, groups: &[Group], values: &[Vec<f64>]) -> Matched {
+        let mut matched = Matched::default();
+        let tally = &mut matched.tally;
+        for group in groups {
+            match group.list.as_ref().map(|l| lists::agreement(l, &group.figures, self.upper)) {
+                None => tally.lists_absent += 1,
+                Some(Agreement::Equal) => tally.lists_equal += 1,
+                Some(Agreement::Different(how)) => {
+                    tally.lists_different += 1;
+                    matched.notes.push(format!("published otherwise: {how}"));
+                }
+            }
+        }
+        let variants: Vec<(&str, &[f64])> = groups
+            .iter()
+            .zip(values)
+            .map(|(group, values)| (group.identity.name.as_str(), values.as_slice()))
+            .collect();
+        for block in self.readme.iter().flat_map(|readme| &readme.blocks) {
+            let reproduction = reproduce(block, &variants);
+            match &reproduction.outcome {
+                Outcome::Exact { .. } => tally.blocks_equal += 1,
+                Outcome::Differs { .. } => tally.blocks_different += 1,
+                Outcome::Unmatched { .. } => tally.blocks_unmatched += 1,
+            }
+            if let Some((Some(reference), others)) = reproduction.members.split_first() {
+                matched.references.push((*reference, others.iter().flatten().copied().collect()));
+            }
+        }
+        matched
+    }
+}
+
+/// Which line of a list is no number.
+fn list_fault(content: &[u8]) -> String {
+    let text = String::from_utf8_lossy(content);
+    let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    match lines.find(|(_, line)| line.trim().parse::<f64>().is_err()) {
+        Some((at, line)) => {
+            let shown: String = line.chars().take(60).collect();
+            format!("line {}: {shown:?} is no number of packets per second", at + 1)
+        }
+        None => "no value in it".to_owned(),
+    }
+}

@@ -1,0 +1,39 @@
+//! What the senders' commands say of the traffic.
+
+use super::runs::ReadRun;
+use fwdlab_model::log::{Command, Family as Named};
+use fwdlab_model::settings::{DutKind, Family, Flows, Settings, TestbedKind};
+use fwdlab_model::units::FrameSize;
+
+/// The settings of a variant, as far as they are known: those of the first run
+/// that shows a sender's command.
+pub(super) fn settings(runs: &[ReadRun], traffic: Option<&str>, queues: Option<f64>) -> Settings {
+    let mut settings = Settings::default();
+    settings.testbed.kind = TestbedKind::Archive;
+    settings.dut.kind = DutKind::Freebsd;
+    if let Some(queues) = queues.filter(|n| (1.0..=f64::from(u16::MAX)).contains(n)) {
+        settings.dut.queues = queues as u16;
+    }
+    let command = runs.iter().find_map(|run| run.sender.as_ref());
+    let named = command.and_then(Command::family);
+    if traffic == Some("inet6") || named == Some(Named::Inet6) {
+        settings.traffic.family = Family::Inet6;
+    }
+    if let Some(bytes) = runs.iter().find_map(|run| run.frame_bytes)
+        && let Ok(bytes) = u16::try_from(bytes)
+    {
+        settings.traffic.frame_size = FrameSize(bytes);
+    }
+    if let Some(flows) = command.and_then(flows) {
+        settings.traffic.flows = flows;
+    }
+    settings
+}
+
+/// Flows that a sender's command asks for.
+pub(super) fn flows(command: &Command) -> Option<Flows> {
+    let sources = u32::try_from(command.source()?.combinations()).ok()?;
+    let destinations = u32::try_from(command.destination()?.combinations()).ok()?;
+    sources.checked_mul(destinations)?;
+    Some(Flows { sources, destinations })
+}

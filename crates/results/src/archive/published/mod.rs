@@ -1,0 +1,1 @@
+//! What was published with the logs, and whether the logs say the same.
