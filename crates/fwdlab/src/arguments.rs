@@ -1,7 +1,8 @@
 //! The command line as a whole; each command's own arguments stand with it.
 
 use crate::command::{
-    bench, compare, completions, doctor, man, ministat, plan, report, run, schema, selftest, show,
+    bench, compare, completions, doctor, import, man, ministat, plan, report, run, schema,
+    selftest, show,
 };
 use crate::exit;
 use crate::terminal::Color;
@@ -62,6 +63,8 @@ pub(crate) enum Command {
     Show(show::Arguments),
     /// Compare variants of files and stores
     Compare(compare::Arguments),
+    /// Read what the FreeBSD netbenches harness left into stores
+    Import(import::Arguments),
     /// Find out what this machine can do, and what to install
     Doctor(doctor::Arguments),
     /// Measure the laboratory itself

@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod doctor;
+pub(crate) mod import;
 pub(crate) mod man;
 pub(crate) mod ministat;
 pub(crate) mod plan;
@@ -12,6 +13,7 @@ pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod selftest;
 pub(crate) mod show;
+mod stores;
 
 use crate::arguments::Command;
 use crate::exit::Exit;
@@ -31,6 +33,7 @@ pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
         Command::Report(arguments) => report::execute(&arguments),
         Command::Show(arguments) => show::execute(&arguments),
         Command::Compare(arguments) => compare::execute(&arguments),
+        Command::Import(arguments) => import::execute(&arguments),
         Command::Doctor(arguments) => doctor::execute(&arguments),
         Command::Bench(bench::Command::Sender(arguments)) => bench::execute(&arguments),
         Command::Ministat(arguments) => ministat::execute(&arguments),

@@ -211,6 +211,9 @@ fn one(request: &Request<'_>, job: &Job) -> Outcome {
         bytes
     };
     let outcome = match stored(&job.store) {
+        Err(error @ (StoreError::NotImported { .. } | StoreError::NotAStore { .. })) => {
+            refused(error.to_string())
+        }
         Err(error) => Outcome::Failed(error),
         Ok(Some(stored)) if stored.is_of(&job.set, request.options) => {
             Outcome::Unchanged(stored.known())
