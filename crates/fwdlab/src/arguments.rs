@@ -1,7 +1,7 @@
 //! The command line as a whole; each command's own arguments stand with it.
 
 use crate::command::{
-    bench, compare, completions, doctor, import, man, ministat, plan, report, run, schema,
+    bench, compare, completions, doctor, history, import, man, ministat, plan, report, run, schema,
     selftest, show,
 };
 use crate::exit;
@@ -63,6 +63,8 @@ pub(crate) enum Command {
     Show(show::Arguments),
     /// Compare variants of files and stores
     Compare(compare::Arguments),
+    /// Follow a configuration over revisions, and find where it changed
+    History(history::Arguments),
     /// Read what the FreeBSD netbenches harness left into stores
     Import(import::Arguments),
     /// Find out what this machine can do, and what to install

@@ -3,6 +3,7 @@
 //! and `CLICOLOR_FORCE` and are left out where nobody sees them.
 
 use anstyle::{AnsiColor, Style};
+use fwdlab_results::compare::{Line, Tone};
 use std::io::{self, Write};
 use std::num::NonZeroU16;
 
@@ -82,6 +83,24 @@ pub(crate) fn error(text: &str) {
 /// Text in a style.
 pub(crate) fn styled(text: &str, style: Style) -> String {
     format!("{style}{text}{style:#}")
+}
+
+/// Lines of an answer, each in the style of what it means.
+pub(crate) fn toned(lines: Vec<Line>) -> String {
+    let style = |tone| match tone {
+        Tone::Plain => None,
+        Tone::Heading => Some(HEADING),
+        Tone::Better => Some(GOOD),
+        Tone::Worse => Some(BAD),
+        Tone::Doubt => Some(DOUBT),
+    };
+    lines
+        .into_iter()
+        .map(|Line { text, tone }| match style(tone).filter(|_| !text.is_empty()) {
+            Some(style) => styled(&text, style) + "\n",
+            None => text + "\n",
+        })
+        .collect()
 }
 
 /// Columns of standard output: what `COLUMNS` says, else the terminal, else 80.

@@ -2,13 +2,14 @@
 //!
 //! [`store`] keeps raw observations; [`stats`] counts; [`figure`] draws;
 //! [`report`] writes, [`compare`] answers what is asked of files and stores at
-//! once. Nothing here measures, and nothing here knows an
-//! operating system's network: every report can
-//! be rebuilt from a store alone.
+//! once, [`history`] follows a machine over revisions. Nothing here measures,
+//! and nothing here knows an operating system's network: every report can be
+//! rebuilt from stores alone.
 
 pub mod archive;
 pub mod compare;
 pub mod figure;
+pub mod history;
 pub mod report;
 pub mod stats;
 pub mod store;

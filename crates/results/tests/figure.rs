@@ -32,7 +32,7 @@ fn chart(title: &str, x_label: &str, x: XAxis, series: Vec<Series>) -> Chart {
         x_label: x_label.into(),
         x,
         series,
-        frame_size: Some(FrameSize(64)),
+        right: Some(RightAxis::L2Rate(FrameSize(64))),
         ceiling_pps: None,
         footnote: None,
     }
@@ -175,7 +175,7 @@ fn labels_that_wrap() {
 #[test]
 fn one_bar_alone() {
     let mut one = chart("One variant", "", categories(&["all"]), vec![series("", &[1.488e6], 0.0)]);
-    one.frame_size = None;
+    one.right = None;
     check("one", &one.render());
 }
 

@@ -277,7 +277,7 @@ fn chart(runs: &[ScaledRun], law: &Scalability) -> Chart {
             points: law.levels.iter().map(point).collect(),
             fit: Some(fit),
         }],
-        frame_size: Some(FrameSize(64)),
+        right: Some(RightAxis::L2Rate(FrameSize(64))),
         ceiling_pps: None,
         footnote: Some("Medians of the runs with the slowest and the fastest.".into()),
     }

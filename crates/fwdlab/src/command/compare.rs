@@ -1,10 +1,10 @@
 //! `fwdlab compare`.
 
 use crate::exit::Exit;
-use crate::terminal::{self, BAD, DOUBT, GOOD, HEADING, styled};
+use crate::terminal;
 use crate::verdict::{self, FailOn};
 use clap::ValueEnum;
-use fwdlab_results::compare::{self, Question, Tone};
+use fwdlab_results::compare::{self, Question};
 use fwdlab_results::stats;
 
 /// Compare variants of files and stores: the first one is the baseline.
@@ -100,27 +100,10 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
         Format { json: true, .. } => terminal::print_json(&compare::json(&results)?)?,
         Format { csv: true, .. } => terminal::print(&compare::csv(&results))?,
         Format { markdown: true, .. } => terminal::print(&compare::markdown(&results)?)?,
-        _ => terminal::print(&text(&results))?,
+        _ => terminal::print(&terminal::toned(compare::text(&results, terminal::width())))?,
     }
     let outcomes = results.comparisons.iter().map(|compared| &compared.outcome);
     Ok(verdict::exit_of(outcomes, arguments.fail_on))
-}
-
-fn text(results: &compare::Results) -> String {
-    compare::text(results, terminal::width())
-        .into_iter()
-        .map(|line| {
-            let style = match line.tone {
-                _ if line.text.is_empty() => None,
-                Tone::Plain => None,
-                Tone::Heading => Some(HEADING),
-                Tone::Better => Some(GOOD),
-                Tone::Worse => Some(BAD),
-                Tone::Doubt => Some(DOUBT),
-            };
-            style.map_or(line.text.clone(), |style| styled(&line.text, style)) + "\n"
-        })
-        .collect()
 }
 
 /// A confidence in percent, with or without its sign.

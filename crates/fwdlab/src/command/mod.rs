@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod doctor;
+pub(crate) mod history;
 pub(crate) mod import;
 pub(crate) mod man;
 pub(crate) mod ministat;
@@ -33,6 +34,7 @@ pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
         Command::Report(arguments) => report::execute(&arguments),
         Command::Show(arguments) => show::execute(&arguments),
         Command::Compare(arguments) => compare::execute(&arguments),
+        Command::History(arguments) => history::execute(&arguments),
         Command::Import(arguments) => import::execute(&arguments),
         Command::Doctor(arguments) => doctor::execute(&arguments),
         Command::Bench(bench::Command::Sender(arguments)) => bench::execute(&arguments),

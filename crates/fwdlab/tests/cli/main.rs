@@ -2,6 +2,7 @@
 
 mod compare;
 mod coverage;
+mod history;
 mod ministat;
 mod netns;
 mod output;

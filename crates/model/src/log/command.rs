@@ -128,9 +128,9 @@ impl Command {
         Some(name.strip_prefix("netmap:").unwrap_or(name))
     }
     /// Bytes of a packet without FCS (`-l`); pkt-gen's default is 60. Given twice
-    /// the sizes are random, and this is the last.
+    /// the sizes are random: this is the first, which is the largest.
     pub fn packet_bytes(&self) -> Option<u64> {
-        self.number("-l")
+        self.options().find(|(letter, _)| *letter == b'l')?.1.parse().ok()
     }
     /// Packets to send or receive (`-n`); 0 means without end.
     pub fn packets(&self) -> Option<u64> {
@@ -155,8 +155,11 @@ impl Command {
     /// Flows that the two ranges make: each source with each destination, as
     /// the FreeBSD port of pkt-gen walks them (the destination moves on when the
     /// sources are through). Later versions of netmap's own pkt-gen move both
-    /// at once and so make fewer.
+    /// at once and so make fewer. None with random addresses (`-z`, `-Z`).
     pub fn flows(&self) -> Option<u64> {
+        if self.argument("-z").or(self.argument("-Z")).is_some() {
+            return None;
+        }
         self.source()?.combinations().checked_mul(self.destination()?.combinations())
     }
     /// IPv6 with `-6` or an address of that kind, IPv4 with `-4` or an address;
@@ -192,4 +195,90 @@ fn split(text: &str) -> Vec<String> {
     }
     words.extend(word);
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(text: &str) -> Command {
+        Command::new(None, text.to_owned())
+    }
+
+    #[test]
+    fn heads_of_both_generations() {
+        let parse = |text: &str| {
+            let line = Line { number: 1, bytes: text.trim_ascii_end().as_bytes() };
+            Command::parse(&line, b"CMD").map(|command| (command.host, command.text))
+        };
+        let host = |name: &str| Some(name.to_owned());
+        assert_eq!(parse("CMD: pkt-gen -f rx"), Some((None, "pkt-gen -f rx".to_owned())));
+        assert_eq!(parse("CMD on lab1: sudo x: y"), Some((host("lab1"), "sudo x: y".to_owned())));
+        assert_eq!(parse("CMD on lab1: "), Some((host("lab1"), String::new())));
+        assert_eq!(parse("CMD on ::1: x"), Some((host("::1"), "x".to_owned())));
+        assert_eq!(parse("CMD:"), Some((None, String::new())));
+        for wrong in
+            ["CMD", "CMD on", "CMD on lab1", "CMD on two hosts: x", "xCMD: y", "CMD on : x"]
+        {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_sender_says_what_it_sends() {
+        let sender = command(
+            "sudo /usr/local/bin/pkt-gen -N -f tx -w 2 -i netmap:ix0 -n 1000 -4 -d 198.19.10.1:2001-198.19.10.70 \
+             -D 02:00:00:00:00:01 -T 2000 -s 198.18.10.1:2001-198.18.10.71 -p 2 -l 60 -R 5000",
+        );
+        assert_eq!(sender.program(), Some("pkt-gen"));
+        assert_eq!((sender.function(), sender.interface()), (Some(Function::Tx), Some("ix0")));
+        assert_eq!((sender.packet_bytes(), sender.packets()), (Some(60), Some(1000)));
+        assert_eq!((sender.rate(), sender.threads()), (Some(5000), Some(2)));
+        assert_eq!(sender.flows(), Some(70 * 71));
+        assert_eq!(sender.family(), Some(Family::Inet4));
+        assert_eq!((sender.argument("-N"), sender.argument("-U")), (Some(""), None));
+        assert_eq!(sender.argument("-T"), Some("2000"));
+    }
+
+    #[test]
+    fn quotes_hold_addresses_together() {
+        let text = "pkt-gen -f tx -i ix0 -d \"[2001:2:0:8010::1]-[2001:2:0:8010::46]\" \
+                    -s '[2001:2:0:10::1]-[2001:2:0:10::47]'";
+        let sender = command(text);
+        assert_eq!((sender.flows(), sender.family()), (Some(0x46 * 0x47), Some(Family::Inet6)));
+        assert_eq!(command("pkt-gen -6 -f tx").family(), Some(Family::Inet6));
+        assert_eq!(command("pkt-gen -f rx -i ix0").family(), None);
+    }
+
+    #[test]
+    fn options_stand_together_and_joined_as_getopt_allows() {
+        let joined = command("pkt-gen -Nf tx -l62 -iix0 -l 124 -- -p 9");
+        assert_eq!((joined.function(), joined.interface()), (Some(Function::Tx), Some("ix0")));
+        assert_eq!((joined.packet_bytes(), joined.argument("-l")), (Some(62), Some("124")));
+        assert_eq!(joined.argument("i"), None);
+        assert_eq!(command("pkt-gen -é -f tx").function(), None);
+        assert_eq!(command("pkt-gen -f").function(), None);
+        assert_eq!(command("pkt-gen -: -f tx").function(), Some(Function::Tx));
+        assert_eq!(command("").program(), None);
+    }
+
+    #[test]
+    fn words_are_those_of_a_shell() {
+        for (text, expected) in [
+            ("a  b\tc", vec!["a", "b", "c"]),
+            (r#"a"b c"d 'e "f' ''"#, vec!["ab cd", "e \"f", ""]),
+            (r#"a\ b "c\"d" 'e\'"#, vec!["a b", "c\"d", "e\\"]),
+            ("'open end", vec!["open end"]),
+            ("\\", vec![""]),
+        ] {
+            assert_eq!(split(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn flows_that_can_t_be_counted_are_none() {
+        let all = "0.0.0.0:0-255.255.255.255:65535";
+        assert_eq!(command(&format!("pkt-gen -s {all} -d {all}")).flows(), None);
+        assert_eq!(command("pkt-gen -z -s 10.0.0.1 -d 10.0.0.2").flows(), None);
+    }
 }

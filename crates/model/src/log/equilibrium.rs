@@ -219,3 +219,63 @@ fn mbps(at: &mut Cursor) -> Option<u64> {
 fn put<T>(place: &mut Option<T>, value: T) -> Option<()> {
     place.is_none().then(|| *place = Some(value))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOG: &str = "\
+CMD on lab1: equilibrium -4 -u -t em0 -r em1
+Benchmark tool using equilibrium throughput method
+- Benchmark mode: Bandwitdh (bps) for VPN gateway
+- UDP load = 500B, IPv4 packet size=528B, Ethernet frame size=542B
+- Link rate = 1000 Mb/s
+- Tolerance = 0.01
+Iteration 1
+  - Offering load = 500 Mb/s
+  - Step = 250 Mb/s
+  - Warning: Generated only 450Mb/s in place of 500Mb/s
+  - Measured forwarding rate = 36 Mb/s
+  - Forwared rate too low, forcing OLOAD=FWRATE and STEP=FWRATE/2
+Iteration 2
+  - Offering load = 36 Mb/s
+  - Step = 18 Mb/s
+  - Trend = decreasing
+  - Measured forwarding rate = 46 Mb/s
+Estimated Equilibrium Ethernet throughput= 46 Mb/s (maximum value seen: 47 Mb/s)
+";
+
+    #[test]
+    fn a_search_is_read_whole() {
+        let log = EquilibriumLog::parse(LOG.as_bytes()).unwrap();
+        assert!(recognises(LOG.as_bytes()));
+        assert_eq!((log.lines, log.unknown_count, log.known_noise), (18, 0, 2));
+        assert_eq!((log.link_mbps, log.tolerance), (Some(1000), Some(0.01)));
+        assert_eq!(log.load, Some(Load { udp_bytes: 500, ip_bytes: 528, frame_bytes: 542 }));
+        assert_eq!(log.estimate, Some(Estimate { mbps: 46, max_mbps: 47 }));
+        let [first, second] = &log.steps[..] else { panic!("{:?}", log.steps) };
+        assert_eq!((first.line, first.offered_mbps, first.step_mbps), (7, Some(500), Some(250)));
+        assert_eq!((first.measured_mbps, first.trend), (Some(36), None));
+        let warnings: Vec<usize> = first.warnings.iter().map(|line| line.number).collect();
+        assert_eq!(warnings, [10, 12]);
+        assert_eq!((second.trend, second.warnings.len()), (Some(Trend::Decreasing), 0));
+    }
+
+    #[test]
+    fn a_search_that_broke_off_has_no_estimate() {
+        let cut = &LOG[..LOG.find("  - Trend").unwrap()];
+        let log = EquilibriumLog::parse(cut.as_bytes()).unwrap();
+        assert_eq!((log.estimate, log.steps[1].measured_mbps), (None, None));
+    }
+
+    #[test]
+    fn odd_lines_are_unknown() {
+        let odd = "  - Step = 1 Mb/s\n- Link rate = 1 Mb/s\n  - Trend = sideways\nIteration x\n\
+                   CMD: again\n  - Offering load = 5\n";
+        let log = EquilibriumLog::parse(format!("{LOG}{odd}").as_bytes()).unwrap();
+        assert_eq!(log.unknown_count, 6);
+        let before = EquilibriumLog::parse(format!("  - Step = 1 Mb/s\n{LOG}").as_bytes()).unwrap();
+        assert_eq!(before.unknown[0].number, 1);
+        assert!(EquilibriumLog::parse(b"CMD: equilibrium\n").is_err());
+    }
+}

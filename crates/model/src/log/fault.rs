@@ -44,26 +44,45 @@ impl LogError {
 impl fmt::Display for LogError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Empty => {
-                write!(
-                    f,
-                    "the log is empty: the generator never started, or its output went elsewhere; look for the run's other files or leave this run out"
-                )
-            }
-            Self::Binary { line, offset } => {
-                write!(
-                    f,
-                    "line {line}: a NUL byte at offset {offset}: this is no text; if it is compressed, unpack it first, if it was damaged, restore it from its source"
-                )
-            }
-            Self::Foreign { wanted, lines, first } => {
-                write!(
-                    f,
-                    "none of the {lines} lines is of {wanted} (line 1 on: {first:?}): name the right file"
-                )
-            }
+            Self::Empty => f.write_str(
+                "the log is empty: the generator never started, or its output went elsewhere; \
+                 look for the run's other files or leave this run out",
+            ),
+            Self::Binary { line, offset } => write!(
+                f,
+                "line {line}: a NUL byte at offset {offset}: this is no text; \
+                 if it is compressed, unpack it first, if it was damaged, restore it"
+            ),
+            Self::Foreign { wanted, lines, first } => write!(
+                f,
+                "none of the {lines} lines is of the kind {wanted} (the first: {first:?}); \
+                 name a file of that kind"
+            ),
         }
     }
 }
 
 impl std::error::Error for LogError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_name_the_place_and_the_next_step() {
+        assert_eq!(LogError::unless_text(b"text"), Ok(()));
+        let binary = LogError::unless_text(b"a\nb\n\0\n").unwrap_err();
+        assert_eq!(binary, LogError::Binary { line: 3, offset: 4 });
+        for (error, words) in [
+            (LogError::unless_text(b"").unwrap_err(), ["empty", "leave this run out"]),
+            (binary, ["line 3", "unpack it"]),
+            (
+                LogError::Foreign { wanted: "pkt-gen", lines: 2, first: "hello".to_owned() },
+                ["\"hello\"", "of that kind"],
+            ),
+        ] {
+            let text = error.to_string();
+            assert!(words.iter().all(|word| text.contains(word)), "{text}");
+        }
+    }
+}

@@ -166,38 +166,32 @@ impl Reader {
         self.known(line, known::message(stamped.message));
     }
 
+    /// A line of another program, or of pkt-gen's standard output.
     fn plain(&mut self, line: &Line) {
         let log = &mut self.log;
-        if log.command.is_none() {
-            log.command = Command::parse(line, b"CMD");
-            if log.command.is_some() {
-                self.is_of_the_family = true;
-                log.ending = Ending::Other;
-                return;
-            }
-        }
-        if log.total.is_none() {
-            log.total = Total::parse(line);
-            if log.total.is_some() {
-                self.is_of_the_family = true;
-                log.ending = Ending::Total;
-                return;
-            }
-        }
-        if log.speed.is_none() {
-            log.speed = Speed::parse(line);
-            if log.speed.is_some() {
-                self.is_of_the_family = true;
-                log.ending = Ending::Total;
-                return;
-            }
-        }
-        if log.flows_line.is_none() && is_flows_line(line.bytes) {
+        let ending = if log.command.is_none()
+            && let Some(command) = Command::parse(line, b"CMD")
+        {
+            log.command = Some(command);
+            Ending::Other
+        } else if log.total.is_none()
+            && let Some(total) = Total::parse(line)
+        {
+            log.total = Some(total);
+            Ending::Total
+        } else if log.speed.is_none()
+            && let Some(speed) = Speed::parse(line)
+        {
+            log.speed = Some(speed);
+            Ending::Total
+        } else if log.flows_line.is_none() && is_flows_line(line.bytes) {
             log.flows_line = Some(text(line.bytes));
-            log.ending = Ending::Other;
-            return;
-        }
-        self.known(line, known::plain(line));
+            Ending::Other
+        } else {
+            return self.known(line, known::plain(line));
+        };
+        log.ending = ending;
+        self.is_of_the_family = true;
     }
 
     fn known(&mut self, line: &Line, known: Option<Known>) {
@@ -266,3 +260,6 @@ fn is_flows_line(line: &[u8]) -> bool {
         parts.iter().all(|part| part.is_some_and(|part| !part.is_empty() && !part.contains(&b' ')));
     addresses && at.0.ends_with(b")") && !at.0.contains(&b' ')
 }
+
+#[cfg(test)]
+mod tests;

@@ -150,3 +150,57 @@ fn unquoted(value: &str) -> Option<&str> {
 fn base_name(path: &str) -> Option<&str> {
     path.rsplit('/').find(|part| !part.is_empty())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(text: &str) -> Info {
+        Info::parse(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn the_shell_form() {
+        let text =
+            "IMAGE=\"13-n1\"\nCFG=\"a/forwarding\"\nPKTGEN=\"inet6\"\nUNAME=\"FreeBSD r 13\"";
+        let info = info(text);
+        assert_eq!(info.form, InfoForm::Shell);
+        assert_eq!((info.image.as_deref(), info.revision()), (Some("13-n1"), Some("13-n1")));
+        assert_eq!(info.configuration.as_deref(), Some("forwarding"));
+        assert_eq!(info.configuration_path.as_deref(), Some("a/forwarding"));
+        assert_eq!(info.traffic.as_deref(), Some("inet6"));
+        assert_eq!((info.uname.as_deref(), info.started_at()), (Some("FreeBSD r 13"), None));
+        assert_eq!(info.unknown_count, 0);
+    }
+
+    #[test]
+    fn empty_parts_are_none() {
+        let info = info("IMAGE=\"\"\nCFG=9\nPKTGEN=\"\"\nUNAME=\"open\n");
+        assert_eq!((&info.image, &info.traffic, info.revision()), (&None, &None, None));
+        assert_eq!(info.configuration.as_deref(), Some("9"));
+        assert_eq!((info.uname, info.unknown_count), (None, 1));
+    }
+
+    #[test]
+    fn the_text_form_with_and_without_its_end() {
+        let start = "Image: /srv//BSDRP-295802-upgrade.img\nCFG: configs//pf-statefull\n\
+                     FreeBSD hp 10.3 FreeBSD #0 r295802: Fri\nStart time: Wed Sep  9 03:32:02 CEST 2015\n";
+        let cut = info(start);
+        assert_eq!((cut.form, cut.revision()), (InfoForm::TruncatedText, Some("295802")));
+        assert_eq!(cut.configuration.as_deref(), Some("pf-statefull"));
+        assert_eq!(cut.uname.as_deref(), Some("FreeBSD hp 10.3 FreeBSD #0 r295802: Fri"));
+        assert_eq!(cut.started_at().as_deref(), Some("2015-09-09T03:32:02+02:00"));
+        let whole = info(&format!("{start}End time: May  9, 2016 at 12:07:14 PM EST\nodd\n"));
+        assert_eq!(whole.form, InfoForm::Text);
+        assert_eq!(whole.ended.as_deref(), Some("May  9, 2016 at 12:07:14 PM EST"));
+        assert_eq!((whole.ended_at(), whole.unknown_count), (None, 1));
+        assert_eq!(info("Image: none\nCFG: configs//\n").image, None);
+    }
+
+    #[test]
+    fn other_text_is_refused() {
+        assert_eq!(Info::parse(b""), Err(LogError::Empty));
+        assert!(matches!(Info::parse(b"CMD: pkt-gen\n"), Err(LogError::Foreign { .. })));
+        assert!(matches!(Info::parse(b"CFG=\0"), Err(LogError::Binary { line: 1, offset: 4 })));
+    }
+}

@@ -1,11 +1,14 @@
 //! The line that pkt-gen's `main_thread` prints for every interval.
 //!
-//! One grammar holds for all versions (see `pkt-gen.c`, netmap's and FreeBSD's):
+//! One grammar holds for all versions of `pkt-gen.c`, netmap's and FreeBSD's. The
+//! oldest form, the common one, and the common one with units and averages:
 //!
 //! ```text
 //! 883.717579 main_thread [1550] 85735 pps (85897 pkts in 1001892 usec)
-//! 119.922939 main_thread [2277] 157971 pps (158106 pkts 75890880 bps in 1000856 usec) 1.48 avg_batch 0 min_space
-//! 119.922939 main_thread [2786] 1.490 Mpps [avg/std 1.488 M/12  pps](1.492 Mpkts 716.365 Mbps in 1001747 usec) 3.10 avg_batch 99999 min_space
+//! 119.922939 main_thread [2277] 157971 pps (158106 pkts 75890880 bps
+//!     in 1000856 usec) 1.48 avg_batch 0 min_space
+//! 119.922939 main_thread [2786] 1.490 Mpps [avg/std 1.488 M/12  pps](1.492 Mpkts
+//!     716.365 Mbps in 1001747 usec) 3.10 avg_batch 99999 min_space
 //! ```
 
 use super::cursor::Cursor;
@@ -24,7 +27,7 @@ pub struct Interval {
     /// Packets in the interval.
     pub packets: u64,
     /// The figure before `bps`: older versions print the bits of the interval
-    /// there, newer ones bits a second.
+    /// there, newer ones bits a second; with `-B` both count 24 bytes more a packet.
     pub bits: Option<u64>,
     /// Length of the interval in microseconds.
     pub duration_us: u64,
@@ -153,4 +156,88 @@ fn averaged(at: &mut Cursor) -> Option<Option<(f64, f64)>> {
     at.eat(b"pps]")?;
     at.blanks();
     Some(mean.zip(deviation))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Option<Interval> {
+        Interval::parse(5, 1_000_000, 2277, Cursor(text.as_bytes()))
+    }
+
+    #[test]
+    fn every_layout_is_read() {
+        let full =
+            "157971 pps (158106 pkts 75890880 bps in 1000856 usec) 1.48 avg_batch 7 min_space";
+        let interval = parsed(full).unwrap();
+        assert_eq!((interval.line, interval.clock_us, interval.version), (5, 1_000_000, 2277));
+        assert_eq!((interval.pps, interval.packets), (157_971, 158_106));
+        assert_eq!((interval.bits, interval.duration_us), (Some(75_890_880), 1_000_856));
+        assert_eq!((interval.average_batch, interval.min_space), (Some(1.48), Some(7)));
+        assert_eq!((interval.exact, interval.averaged), (true, None));
+        assert_eq!(interval.computed_pps(), Some(157_971));
+        for (text, layout) in [
+            (full, Layout::F2),
+            ("5 pps (5 pkts in 1000000 usec)", Layout::F1),
+            ("5 pps (5 pkts 9 bps in 1000000 usec)", Layout::WithoutBatch),
+            ("5 pps (5 pkts 9 bps in 1000000 usec) 1.00 avg_batch", Layout::WithoutSpace),
+        ] {
+            assert_eq!(parsed(text).map(|interval| interval.layout()), Some(layout), "{text}");
+        }
+    }
+
+    #[test]
+    fn units_are_resolved_and_marked() {
+        let text =
+            "1.490 Mpps (1.492 Mpkts 716.365 Mbps in 1001747 usec) 3.10 avg_batch 9 min_space";
+        let interval = parsed(text).unwrap();
+        assert_eq!((interval.pps, interval.packets), (1_490_000, 1_492_000));
+        assert_eq!((interval.bits, interval.exact), (Some(716_365_000), false));
+        // The rate is below a thousand, the bits are not.
+        let text = "892 pps (893 pkts 428.640 Kbps in 1001000 usec) 3.10 avg_batch 9 min_space";
+        assert!(!parsed(text).unwrap().exact);
+    }
+
+    #[test]
+    fn averages_stand_with_and_without_a_blank_behind() {
+        let rest = "(5 pkts 9 bps in 1000000 usec) 1.00 avg_batch 0 min_space";
+        for (head, averaged) in [
+            ("5 pps [avg/std 1.488 M/12  pps]", Some((1_488_000.0, 12.0))),
+            ("5 pps [avg/std 1.488 M/1.5 Kpps] ", Some((1_488_000.0, 1500.0))),
+            ("5 pps [avg/std 5 /0  pps]", Some((5.0, 0.0))),
+            ("5 pps [avg/std -nan /-nan  pps]", None),
+        ] {
+            let interval = parsed(&format!("{head}{rest}")).expect(head);
+            assert_eq!(interval.averaged, averaged, "{head}");
+            assert_eq!(interval.layout(), Layout::F2);
+        }
+    }
+
+    #[test]
+    fn a_line_that_was_cut_is_no_interval() {
+        let full = "1 pps (2 pkts 3 bps in 4 usec) 5.00 avg_batch 6 min_space";
+        let whole: Vec<usize> =
+            (0..full.len()).filter(|&length| parsed(&full[..length]).is_some()).collect();
+        // Behind `usec)` and behind `avg_batch` older versions end theirs.
+        assert_eq!(whole, [30, 45]);
+        for wrong in [
+            "-1 pps (2 pkts in 4 usec)",
+            "1 pps  (2 pkts in 4 usec)",
+            "1.5 pps (2 pkts in 4 usec)",
+            "1 pps (2 pkts in 4 usec) x",
+            "1 pps (2 pkts in 4 usec) inf avg_batch 0 min_space",
+            "1 pps [avg/std 1 pps](2 pkts in 4 usec)",
+            "20000000000000000000 pps (2 pkts in 4 usec)",
+        ] {
+            assert_eq!(parsed(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_interval_of_no_length_has_no_rate() {
+        assert_eq!(parsed("5 pps (5 pkts in 0 usec)").unwrap().computed_pps(), None);
+        let most = "5 pps (9999999999999999999 pkts in 1 usec)";
+        assert_eq!(parsed(most).unwrap().computed_pps(), None);
+    }
 }

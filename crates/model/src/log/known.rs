@@ -16,36 +16,27 @@ pub(super) enum Known {
     Terminated,
 }
 
-/// How messages with a clock begin that tell of an error (`D("...")` in pkt-gen.c
-/// and nm_open of netmap_user.h).
-const ERRORS: &[&[u8]] = &[
-    b"ouch, thread",
-    b"poll err",
-    b"poll() error",
-    b"poll timeout",
-    b"ioctl error",
-    b"Unable to open",
-    b"Unable to register",
-    b"Unable to set affinity",
-    b"Unable to create thread",
-    b"could not open",
-    b"cannot open",
-    b"bad interface",
-    b"bad option",
-    b"aborting",
-    b"missing ifname",
-    b"no space",
-    b"NIOC",
-];
-
-/// How messages with a clock begin that only tell of progress.
+/// How messages with a clock begin that only tell of progress and settings
+/// (pkt-gen.c and the functions of netmap_user.h that it calls). These are looked
+/// for before [`ERRORS`]: two of them sound worse than they are.
 const NOISE: &[&[u8]] = &[
     b"interface is ",
     b"using default burst size",
     b"running on ",
     b"range is ",
+    b"extract IP range from ",
+    b"extract MAC range from ",
     b"overriding ",
     b"mapped ",
+    b"txr ",
+    b"nifp at offset ",
+    b"   TX",
+    b"   RX",
+    b"source hwaddr ",
+    b"using a dummy send routine",
+    b"using pcap on ",
+    b"want to use tap ",
+    b"writing to file desc ",
     b"Wait ",
     b"Ready...",
     b"Sending ",
@@ -54,19 +45,42 @@ const NOISE: &[&[u8]] = &[
     b"waiting for initial packets",
     b"start, fd ",
     b"frags ",
+    b"drop copy",
     b"flush tail ",
     b"pending tx tail ",
     b"truncating packet, no room for frags",
-    b"failed to install ^C handler",
-    b"Unable to get virtio-net header length",
-    b"Port requires virtio-net header",
-    b"virtio-net header",
     b"received control-C",
-    b"drop copy",
-    b"nthreads ",
-    b"extra ",
-    b"requested ",
-    b"mac ",
+    b"Ignoring -n argument",
+    b"Port requires virtio-net header",
+    b"Unable to get virtio-net header length",
+    b"failed to install ^C handler",
+];
+
+/// How messages with a clock begin that tell of an error.
+const ERRORS: &[&[u8]] = &[
+    b"ouch, thread",
+    b"-- ouch, cannot send",
+    b"poll err",
+    b"poll() error",
+    b"fd error",
+    b"ioctl",
+    b"TXSYNC error",
+    b"socket() failed",
+    b"getifaddrs ",
+    b"strdup failed",
+    b"out of memory",
+    b"failed to ",
+    b"Unable to ",
+    b"cannot open ",
+    b"can only ",
+    b"bad ",
+    b"invalid ",
+    b"Invalid name ",
+    b"unrecognised function",
+    b"missing ifname",
+    b"ifname too long",
+    b"pkt_size (",
+    b"aborting",
 ];
 
 /// How lines without a clock begin that report an error: the tool's, the
@@ -86,6 +100,7 @@ const PLAIN_ERRORS: &[&[u8]] = &[
 const PLAIN_NOISE: &[&[u8]] = &[
     b"Sending on ",
     b"Receiving from ",
+    b"Working on ",
     b"ping6: failed to get receiving hop limit",
     b"Warning: no access to tty",
     b"Thus no job control in this shell.",
@@ -116,4 +131,43 @@ pub(super) fn plain(line: &Line) -> Option<Known> {
         return Some(Known::Terminated);
     }
     begins(PLAIN_ERRORS).then_some(Known::Error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_told_apart() {
+        for (text, known) in [
+            ("Ready...", Some(Known::Noise)),
+            ("   TX0 at 0x0x1000 slots 512", Some(Known::Noise)),
+            ("failed to install ^C handler: Invalid argument", Some(Known::Noise)),
+            ("failed to open pcap file x", Some(Known::Error)),
+            ("Unable to get virtio-net header length", Some(Known::Noise)),
+            ("Unable to open netmap:em0: Device busy", Some(Known::Error)),
+            ("poll error/timeout on queue 0: No error: 0", Some(Known::Error)),
+            ("Sequence GAP: exp 5 found 7", None),
+            ("", None),
+        ] {
+            assert_eq!(message(text.as_bytes()), known, "{text}");
+        }
+    }
+
+    #[test]
+    fn plain_lines_are_told_apart() {
+        for (text, known) in [
+            ("", Some(Known::Quiet)),
+            ("+ return 1", Some(Known::Quiet)),
+            ("\u{1b}klab1\u{1b}\\", Some(Known::Quiet)),
+            ("\u{1b}klab1", None),
+            ("Receiving from netmap:em0: 4 queues, 1 threads and 1 cpus.", Some(Known::Noise)),
+            ("Terminated", Some(Known::Terminated)),
+            ("Terminated by hand", None),
+            ("Segmentation fault (core dumped)", Some(Known::Error)),
+            ("Iteration 1", None),
+        ] {
+            assert_eq!(plain(&Line { number: 1, bytes: text.as_bytes() }), known, "{text}");
+        }
+    }
 }

@@ -1,53 +1,59 @@
 //! Ranges of addresses and ports, as pkt-gen's options `-s` and `-d` take them.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
+
+/// The port that pkt-gen takes where none is named (before 2017 it took 0).
+const DEFAULT_PORT: u16 = 1234;
+/// Groups of sixteen bits of an IPv6 address are numbered from 0; this is the last.
+const LAST_GROUP: u8 = 7;
 
 /// `198.18.10.1:2000-198.18.10.20:2200` or `[2001:2::1]-[2001:2::46]`: from the
 /// first address to the last, both included; the same of the ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AddressRange {
-    /// Lowest address.
+    /// First address.
     pub first: IpAddr,
-    /// Highest address, of the same family.
+    /// Last address, of the same family.
     pub last: IpAddr,
-    /// Lowest and highest port; none where the option names no port (pkt-gen
-    /// then takes one, 1234 or, before 2017, 0).
+    /// Which group of sixteen bits of an IPv6 address is counted up, from 0 to
+    /// 7: the last one, unless the option names another (`6@[2001:2::1]`).
+    pub group: u8,
+    /// First and last port; none where the option names no port.
     pub ports: Option<(u16, u16)>,
 }
 
 impl AddressRange {
-    /// Reads an option's value. A last port that is left out is the first; ends
-    /// in the wrong order are swapped: both as pkt-gen does.
+    /// Reads an option's value as pkt-gen does: a last port that is left out is
+    /// the first, and ends in the wrong order are swapped, but those of IPv6
+    /// addresses are not.
     pub fn parse(text: &str) -> Option<Self> {
         let (first, last) = match text.split_once('-') {
-            Some((first, last)) => (end(first)?, Some(end(last)?)),
-            None => (end(text)?, None),
+            Some((first, last)) => (End::parse(first)?, Some(End::parse(last)?)),
+            None => (End::parse(text)?, None),
         };
-        let (last_address, last_port) = last.unwrap_or(first);
-        if first.0.is_ipv4() != last_address.is_ipv4() {
-            return None;
-        }
-        let ports = first.1.or(last_port).map(|port| {
-            let last = last_port.unwrap_or(port);
+        let last = last.unwrap_or(first);
+        let is_ipv4 = first.address.is_ipv4();
+        (is_ipv4 == last.address.is_ipv4()).then_some(())?;
+        let ports = first.port.or(last.port.map(|_| DEFAULT_PORT)).map(|port| {
+            let last = last.port.unwrap_or(port);
             (port.min(last), port.max(last))
         });
-        let (low, high) = (first.0.min(last_address), first.0.max(last_address));
-        Some(Self { first: low, last: high, ports })
+        let in_order = !is_ipv4 || first.address <= last.address;
+        let (low, high) = if in_order { (first, last) } else { (last, first) };
+        let group = first.group.or(last.group).unwrap_or(LAST_GROUP);
+        Some(Self { first: low.address, last: high.address, group, ports })
     }
 
-    /// Addresses in it. Of IPv6 addresses pkt-gen counts one group of sixteen
-    /// bits up, the first that differs.
+    /// Addresses in it. Of IPv6 addresses pkt-gen counts one group up and leaves
+    /// the others as they are in the first.
     pub fn addresses(&self) -> u64 {
         match (self.first, self.last) {
             (IpAddr::V4(first), IpAddr::V4(last)) => {
                 u64::from(u32::from(last).saturating_sub(u32::from(first))) + 1
             }
             (IpAddr::V6(first), IpAddr::V6(last)) => {
-                let groups = first.segments().into_iter().zip(last.segments());
-                groups
-                    .into_iter()
-                    .find(|(first, last)| first != last)
-                    .map_or(1, |(first, last)| u64::from(last.saturating_sub(first)) + 1)
+                let group = usize::from(self.group.min(LAST_GROUP));
+                u64::from(last.segments()[group].saturating_sub(first.segments()[group])) + 1
             }
             _ => 1,
         }
@@ -65,25 +71,41 @@ impl AddressRange {
     }
 }
 
-/// One end of a range: an address, perhaps a port.
-fn end(text: &str) -> Option<(IpAddr, Option<u16>)> {
-    if let Some(bracketed) = text.strip_prefix('[') {
-        let (address, rest) = bracketed.split_once(']')?;
-        let port = match rest.strip_prefix(':') {
-            Some(port) => Some(port.parse().ok()?),
-            None if rest.is_empty() => None,
-            None => return None,
+/// One end of a range.
+#[derive(Clone, Copy)]
+struct End {
+    address: IpAddr,
+    port: Option<u16>,
+    group: Option<u8>,
+}
+
+impl End {
+    /// `198.18.10.1:2000`, `[2001:2::1]:2000`, `2001:2::1`, `6@[2001:2::1]`; the
+    /// port may be missing.
+    fn parse(text: &str) -> Option<Self> {
+        let (group, text) = match text.split_once('@') {
+            Some((group, text)) => (Some(group.parse::<u8>().ok()?.min(LAST_GROUP)), text),
+            None => (None, text),
         };
-        return Some((IpAddr::V6(address.parse::<Ipv6Addr>().ok()?), port));
+        let (address, port) = if let Some(bracketed) = text.strip_prefix('[') {
+            let (address, rest) = bracketed.split_once(']')?;
+            let port = if rest.is_empty() { None } else { Some(rest.strip_prefix(':')?) };
+            (IpAddr::V6(address.parse().ok()?), port)
+        } else if let Ok(address) = text.parse() {
+            (IpAddr::V6(address), None)
+        } else {
+            let (address, port) = match text.split_once(':') {
+                Some((address, port)) => (address, Some(port)),
+                None => (text, None),
+            };
+            (IpAddr::V4(address.parse().ok()?), port)
+        };
+        let port = match port {
+            Some(port) => Some(port.parse().ok()?),
+            None => None,
+        };
+        Some(Self { address, port, group })
     }
-    if let Ok(address) = text.parse::<Ipv6Addr>() {
-        return Some((IpAddr::V6(address), None));
-    }
-    let (address, port) = match text.split_once(':') {
-        Some((address, port)) => (address, Some(port.parse().ok()?)),
-        None => (text, None),
-    };
-    Some((IpAddr::V4(address.parse::<Ipv4Addr>().ok()?), port))
 }
 
 #[cfg(test)]
@@ -104,14 +126,26 @@ mod tests {
             ("198.19.0.20-198.19.0.11", (10, 10)),
             ("198.18.1.1:2200-198.18.1.1:2000", (1, 201)),
             ("[2001:2:0:8010::1]-[2001:2:0:8010::46]", (0x46, 0x46)),
-            ("[2001:2:0:8010::1]:7-[2001:2:0:8011::1]:8", (2, 4)),
+            ("[2001:2:0:8010::1]:7-[2001:2:0:8011::1]:8", (1, 2)),
+            ("3@[2001:2:0:8010::1]:7-[2001:2:0:8011::1]:8", (2, 4)),
+            ("9@[2001:2::1]-[2001:2::3]", (3, 3)),
+            ("[2001:2::3]-[2001:2::1]", (1, 1)),
             ("2001:2::1", (1, 1)),
             ("0.0.0.0:0-255.255.255.255:65535", (1 << 32, 1 << 48)),
         ] {
             assert_eq!(counted(text), Some(expected), "{text}");
         }
-        for wrong in ["", "-", "1.2.3", "1.2.3.4:x", "1.2.3.4-[::1]", "[::1", "[::1]7", "1.2.3.4:"]
-        {
+        for wrong in [
+            "",
+            "-",
+            "1.2.3",
+            "1.2.3.4:x",
+            "1.2.3.4-[::1]",
+            "[::1",
+            "[::1]7",
+            "1.2.3.4:",
+            "x@[::1]",
+        ] {
             assert_eq!(counted(wrong), None, "{wrong}");
         }
     }
@@ -121,5 +155,7 @@ mod tests {
         let range = AddressRange::parse("198.18.10.1:2000-198.18.10.20").unwrap();
         assert_eq!(range.ports, Some((2000, 2000)));
         assert_eq!(AddressRange::parse("10.0.0.1").unwrap().ports, None);
+        let range = AddressRange::parse("10.0.0.1-10.0.0.2:1236").unwrap();
+        assert_eq!(range.ports, Some((1234, 1236)));
     }
 }

@@ -4,16 +4,16 @@
 //! The archive (<https://github.com/ocochard/netbenches>) holds ten years of
 //! forwarding benchmarks as its shell scripts left them.
 //!
-//! - [`scan`]: the result sets of a tree.
-//! - [`found`]: the files that make a result set.
-//! - [`assemble`]: plan, runs and documents of one set.
-//! - [`import`]: many sets into their stores, where anything changed.
+//! - [`scan`](mod@scan): which files make which result set; [`found`] holds what
+//!   it finds.
+//! - [`assemble`](mod@assemble): plan, runs and documents of one set.
 //! - [`rule`]: the two ways to make one figure of a log.
 //! - [`config`]: what a tree of FreeBSD configuration files sets, and what one
 //!   tree changes against another.
 //! - [`lab_config`]: the settings of the harness that ran the benchmarks.
 //! - [`published`]: the text and tables that were published, and whether the
 //!   runs' figures reproduce them.
+//! - [`import`](mod@import): many sets at once, and only those that changed.
 //!
 //! Nothing is written into the source tree, and nothing that is read is ever
 //! executed.

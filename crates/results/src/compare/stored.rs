@@ -53,11 +53,12 @@ pub(super) fn of_store(path: &Path, store: &Store) -> Result<Input, CompareError
         margin: plan.compare.margin,
         stop: plan.design.stop.map(|stop| (mode(stop), plan.design.blocks)),
     };
+    let plan_is_sequential = plan.design.sequential;
     Ok(Input {
         path: path.to_path_buf(),
         kind: Kind::Store,
         variants,
-        has_blocks: true,
+        has_blocks: !plan_is_sequential,
         origin: Some(origin),
         plan: Some(plan),
         streams,

@@ -38,14 +38,37 @@ pub struct Chart {
     pub x: XAxis,
     /// The series; a legend names them when there is more than one.
     pub series: Vec<Series>,
-    /// Size whose L2 rate (pps x frame x 8) the right axis shows; none leaves
-    /// that axis out.
-    pub frame_size: Option<FrameSize>,
+    /// What the right axis shows; none leaves that axis out.
+    pub right: Option<RightAxis>,
     /// What sender and receiver reach without a DUT, in packets per second: a
     /// dashed line where it lies near the data, else a remark in the legend.
     pub ceiling_pps: Option<f64>,
     /// A line under the figure, such as what kind of testbed it is.
     pub footnote: Option<String>,
+}
+
+/// What the packet rate is converted into on the right axis.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RightAxis {
+    /// L2 rate of frames of one size with FCS (pps x frame x 8).
+    L2Rate(FrameSize),
+    /// Ethernet throughput that the same packet rate would have with the simple
+    /// IMIX, as the netbenches archive draws it.
+    Imix,
+}
+
+impl RightAxis {
+    /// The simple IMIX, seven packets of 40 bytes, four of 576 and one of 1500,
+    /// each with 14 bytes of Ethernet header, in bits of the mean packet.
+    pub const IMIX_BITS: f64 =
+        (7.0 * (40.0 + 14.0) + 4.0 * (576.0 + 14.0) + (1500.0 + 14.0)) / 12.0 * 8.0;
+
+    fn label_and_factor(self) -> (&'static str, f64) {
+        match self {
+            RightAxis::L2Rate(size) => ("L2 rate", size.l2_bits_per_second(1.0)),
+            RightAxis::Imix => ("estimated Ethernet throughput, simple IMIX", Self::IMIX_BITS),
+        }
+    }
 }
 
 /// The levels of the factor on the x axis.
@@ -97,9 +120,10 @@ impl Chart {
             legend: self.legend(ceiling, drawn.is_some()),
             y_label: "forwarded",
             y: &y,
-            right: self
-                .frame_size
-                .map(|size| ("L2 rate", y.converted(size.l2_bits_per_second(1.0), "bit/s"))),
+            right: self.right.map(|right| {
+                let (label, factor) = right.label_and_factor();
+                (label, y.converted(factor, "bit/s"))
+            }),
             x_label: &self.x_label,
             footnote: self.footnote.as_deref(),
             width: WIDTH,

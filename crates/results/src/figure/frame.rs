@@ -51,6 +51,8 @@ pub(super) enum Sample {
     Best(Option<usize>),
     /// A dashed line in grey.
     Dashes,
+    /// A line at the height of a level.
+    Level,
     /// No sample: a remark.
     None,
 }
@@ -209,7 +211,9 @@ impl Sample {
     fn width(self) -> f64 {
         match self {
             Sample::Box(_) | Sample::Marker(_) => 14.0 + SAMPLE_GAP,
-            Sample::Line(_) | Sample::Curve { .. } | Sample::Dashes => SAMPLE + SAMPLE_GAP,
+            Sample::Line(_) | Sample::Curve { .. } | Sample::Dashes | Sample::Level => {
+                SAMPLE + SAMPLE_GAP
+            }
             Sample::Best(_) => 2.0 * fit::DIAMOND + SAMPLE_GAP,
             Sample::None => 0.0,
         }
@@ -237,6 +241,7 @@ impl Sample {
                 svg.diamond((x + fit::DIAMOND, y), fit::DIAMOND, colour);
             }
             Sample::Dashes => svg.line((x, y), (x + SAMPLE, y), &dashes()),
+            Sample::Level => svg.line((x, y), (x + SAMPLE, y), &level()),
             Sample::None => {}
         }
     }
@@ -256,6 +261,11 @@ pub(super) fn bar_style(series: usize) -> String {
 /// Stroke of a ceiling.
 pub(super) fn dashes() -> String {
     format!("stroke=\"{GREY}\" stroke-width=\"1.5\" stroke-dasharray=\"7 4\"")
+}
+
+/// Stroke of a level.
+pub(super) fn level() -> String {
+    format!("stroke=\"{GREY}\" stroke-width=\"3\" stroke-opacity=\"0.7\"")
 }
 
 fn tick_width(axis: &Axis) -> f64 {

@@ -5,7 +5,8 @@
 //!   a fitted curve through them.
 //! - [`Strip`]: every run in the order of execution, to see drift; and the
 //!   trace of one stream, sample by sample.
-//! - [`png::render`]: pixels of either, with a font of its own.
+//! - [`Revisions`]: one configuration over revisions, and where it changed.
+//! - [`png::render`]: pixels of any, with a font of its own.
 //!
 //! The same data yields the same text: no time stamps, no random names, so
 //! figures can be compared with golden files and kept under version control.
@@ -15,6 +16,7 @@ mod axis;
 mod chart;
 mod fit;
 mod frame;
+mod history;
 pub mod png;
 mod scale;
 mod strip;
@@ -22,8 +24,9 @@ mod svg;
 mod text;
 mod xlabels;
 
-pub use chart::{Chart, Point, Series, XAxis};
+pub use chart::{Chart, Point, RightAxis, Series, XAxis};
 pub use fit::{CurvePoint, Fit};
+pub use history::{ChangeMark, Level, RevisionPoint, Revisions};
 pub use strip::{Mark, Strip};
 
 #[cfg(test)]

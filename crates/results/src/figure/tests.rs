@@ -148,7 +148,7 @@ proptest! {
             x_label: "variant".into(),
             x: XAxis::Categories(labels),
             series,
-            frame_size: right.then_some(FrameSize(64)),
+            right: right.then_some(RightAxis::L2Rate(FrameSize(64))),
             ceiling_pps,
             footnote: Some("simulated".into()),
         };
@@ -173,7 +173,7 @@ proptest! {
             x_label: "routes".into(),
             x: XAxis::Numbers(levels),
             series,
-            frame_size: right.then_some(FrameSize(1518)),
+            right: right.then_some(RightAxis::L2Rate(FrameSize(1518))),
             ceiling_pps: None,
             footnote: None,
         };
@@ -186,5 +186,33 @@ proptest! {
         names in prop::collection::vec(label(), 4),
     ) {
         check(&Strip::of_runs("Runs", names, &runs).render())?;
+    }
+
+    #[test]
+    fn revisions_never_overlap_their_labels(
+        title in label(),
+        points in prop::collection::vec((label(), 1e3..1e8f64, 0.9..1.0f64, any::<bool>()), 0..120),
+        breaks in prop::collection::btree_set(1usize..120, 0..12),
+        effect in -0.5..0.5f64,
+    ) {
+        let points: Vec<RevisionPoint> = points
+            .into_iter()
+            .map(|(label, median_pps, low, patched)| RevisionPoint {
+                label,
+                median_pps,
+                min_pps: low * median_pps,
+                max_pps: median_pps / low,
+                patched,
+            })
+            .collect();
+        let changes = breaks.into_iter().filter(|at| *at < points.len());
+        let figure = Revisions {
+            title,
+            levels: vec![Level { first: 0, last: points.len().saturating_sub(1), pps: 1e6 }],
+            changes: changes.map(|at| ChangeMark { at, effect }).collect(),
+            points,
+            footnote: Some("simulated".into()),
+        };
+        check(&figure.render())?;
     }
 }

@@ -2,7 +2,7 @@
 
 use super::ReportError;
 use super::analysis::{Analysis, Scaling, ScalingOutcome, VariantResult};
-use crate::figure::{Chart, CurvePoint, Fit, Point, Series, Strip, XAxis, png};
+use crate::figure::{Chart, CurvePoint, Fit, Point, RightAxis, Series, Strip, XAxis, png};
 use crate::stats::Scalability;
 use fwdlab_model::units::FrameSize;
 
@@ -20,7 +20,8 @@ pub(super) fn graph(analysis: &Analysis) -> String {
     let numeric = analysis.factors.iter().position(|factor| factor.numbers.is_some());
     let axis = scaling.map(|scaling| scaling.factor).or(numeric).unwrap_or(0);
     let Some(factor) = analysis.factors.get(axis) else {
-        let series = vec![series("", analysis.variants.iter(), None)];
+        let members = analysis.variants.iter().map(Some).collect();
+        let series = vec![series("", members, None)];
         let labels = analysis.variants.iter().map(|variant| variant.label.clone()).collect();
         return chart(analysis, "", XAxis::Categories(labels), series).render();
     };
@@ -30,8 +31,6 @@ pub(super) fn graph(analysis: &Analysis) -> String {
         }
         None => XAxis::Categories(factor.levels.clone()),
     };
-    // Variants come in the order of their levels, so those of one series are in
-    // the order of the axis.
     let mut rest: Vec<Vec<usize>> = Vec::new();
     for variant in &analysis.variants {
         let others = others(variant, axis);
@@ -42,7 +41,11 @@ pub(super) fn graph(analysis: &Analysis) -> String {
     let all_series = rest
         .iter()
         .map(|levels| {
-            let members = analysis.variants.iter().filter(|v| others(v, axis) == *levels);
+            let at = |level: usize| {
+                let mut variants = analysis.variants.iter();
+                variants.find(|v| v.levels[axis] == level && others(v, axis) == *levels)
+            };
+            let members = (0..factor.levels.len()).map(at).collect();
             series(&name(analysis, axis, levels), members, scaling)
         })
         .collect();
@@ -65,6 +68,15 @@ pub(super) fn png(svg: &str) -> Result<Vec<u8>, ReportError> {
     png::render_at_most(svg, PNG_SCALE).map_err(|error| ReportError::Picture(error.to_string()))
 }
 
+/// The axis on the right: as published, else the L2 rate of the frames sent.
+fn right_axis(analysis: &Analysis) -> Option<RightAxis> {
+    let is_imix = analysis.archive.as_ref().is_some_and(|archive| archive.imix_axis);
+    if is_imix {
+        return Some(RightAxis::Imix);
+    }
+    analysis.frame_size.map(|size| RightAxis::L2Rate(FrameSize(size)))
+}
+
 fn chart(analysis: &Analysis, x_label: &str, x: XAxis, series: Vec<Series>) -> Chart {
     let what = format!(
         "Medians of the runs with the slowest and the fastest; per run: {}.",
@@ -79,18 +91,15 @@ fn chart(analysis: &Analysis, x_label: &str, x: XAxis, series: Vec<Series>) -> C
         x_label: x_label.to_owned(),
         x,
         series,
-        frame_size: analysis.frame_size.map(FrameSize),
+        right: right_axis(analysis),
         ceiling_pps: analysis.ceiling_pps,
         footnote: Some(footnote),
     }
 }
 
-fn series<'a>(
-    name: &str,
-    members: impl Iterator<Item = &'a VariantResult>,
-    scaling: Option<&Scaling>,
-) -> Series {
-    let members: Vec<&VariantResult> = members.collect();
+/// The series of `members`, one per level of the axis; none where the
+/// combination was not measured.
+fn series(name: &str, members: Vec<Option<&VariantResult>>, scaling: Option<&Scaling>) -> Series {
     let point = |variant: &VariantResult| {
         variant.summary.map(|summary| Point {
             median_pps: summary.median,
@@ -101,8 +110,8 @@ fn series<'a>(
     let of = |first: &&VariantResult| fit(scaling?, first.index);
     Series {
         name: name.to_owned(),
-        fit: members.first().and_then(of),
-        points: members.into_iter().map(point).collect(),
+        fit: members.iter().flatten().next().and_then(of),
+        points: members.into_iter().map(|member| point(member?)).collect(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Plain files: figures for ministat and gnuplot, a table, the surroundings.
 
-use super::analysis::Analysis;
+use super::analysis::{Analysis, ComparedFigure};
+use crate::archive::rule;
 use crate::store::Contents;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -15,18 +16,30 @@ pub(super) fn pps(values: &[f64]) -> String {
     })
 }
 
+/// The list of an imported variant: eight significant digits, as the archive's
+/// own lists have them.
+pub(super) fn archived(values: &[f64]) -> String {
+    values.iter().fold(String::new(), |text, value| text + &rule::printed(*value) + "\n")
+}
+
 /// `gnuplot.data`: a line per variant with its median and its extremes.
 pub(super) fn gnuplot(analysis: &Analysis) -> String {
     let mut text = String::from("#index median minimum maximum\n");
     for variant in &analysis.variants {
         if let Some(summary) = &variant.summary {
+            let printed = |value: f64| match analysis.figure {
+                ComparedFigure::Netbenches | ComparedFigure::NetbenchesUpper => {
+                    rule::printed(value)
+                }
+                _ => value.round().to_string(),
+            };
             let _ = writeln!(
                 text,
                 "{} {} {} {}",
                 gnuplot_word(&variant.label),
-                summary.median.round(),
-                summary.min.round(),
-                summary.max.round()
+                printed(summary.median),
+                printed(summary.min),
+                printed(summary.max)
             );
         }
     }

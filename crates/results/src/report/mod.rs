@@ -20,9 +20,11 @@ pub(crate) mod terminal;
 
 pub(crate) use files::csv_line;
 pub(crate) use json::rounded;
+pub(crate) use names::safe as safe_name;
 pub(crate) use page::render_markdown;
 
 pub use analysis::Analysis;
+use analysis::ComparedFigure;
 pub use error::ReportError;
 pub use json::{results_json, show_json};
 pub use summary::summary_text;
@@ -46,18 +48,43 @@ pub struct ReportFile {
 /// # Errors
 /// When the store can't be read or the directory can't be written.
 pub fn write(store: &Store, directory: &Path) -> Result<Analysis, ReportError> {
-    let contents = store.contents()?;
-    let analysis = Analysis::of(&contents);
-    let files = files(&contents, &analysis)?;
+    write_contents(&store.contents()?, directory)
+}
+
+/// Writes the report of what was read from a store, as [`write()`] does.
+///
+/// # Errors
+/// When the directory can't be written.
+pub fn write_contents(contents: &Contents, directory: &Path) -> Result<Analysis, ReportError> {
+    let analysis = Analysis::of(contents);
+    let files = files(contents, &analysis)?;
+    remove_stale(directory, &files);
+    write_files(directory, files)?;
+    Ok(analysis)
+}
+
+/// Writes files into `directory` (made when there is none), each as a whole or
+/// not at all.
+///
+/// # Errors
+/// When the directory can't be written.
+pub fn write_files(
+    directory: &Path,
+    files: impl IntoIterator<Item = ReportFile>,
+) -> Result<(), ReportError> {
     std::fs::create_dir_all(directory)
         .map_err(|source| ReportError::Write { path: directory.to_path_buf(), source })?;
-    remove_stale(directory, &files);
     for file in files {
         let path = directory.join(&file.name);
+        // Pictures lie in a folder of their own.
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)
+                .map_err(|source| ReportError::Write { path: folder.to_path_buf(), source })?;
+        }
         files::write_atomically(&path, &file.bytes)
             .map_err(|source| ReportError::Write { path, source })?;
     }
-    Ok(analysis)
+    Ok(())
 }
 
 /// Removes what an earlier report of other variants left: only `.pps` files that
@@ -92,7 +119,16 @@ pub fn files(contents: &Contents, analysis: &Analysis) -> Result<Vec<ReportFile>
     ];
     files.push(text("graph.svg", graph));
     for variant in analysis.variants.iter().filter(|variant| !variant.values.is_empty()) {
-        files.push(text(&variant.file, files::pps(&variant.values)));
+        let list = match analysis.figure {
+            ComparedFigure::Netbenches | ComparedFigure::NetbenchesUpper => {
+                files::archived(&variant.values)
+            }
+            _ => files::pps(&variant.values),
+        };
+        files.push(text(&variant.file, list));
+    }
+    for (name, content) in contents.import.iter().flat_map(analysis::published_files) {
+        files.push(ReportFile { name, bytes: content.to_vec() });
     }
     files.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(files)

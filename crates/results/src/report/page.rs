@@ -13,7 +13,10 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior, context};
 const README: &str = include_str!("../../templates/README.md.jinja");
 const VERDICTS: &str = include_str!("../../templates/verdicts.md.jinja");
 const COMPARE: &str = include_str!("../../templates/compare.md.jinja");
+const HISTORY: &str = include_str!("../../templates/history.md.jinja");
 const HTML: &str = include_str!("../../templates/index.html.jinja");
+const ARCHIVE: &str = include_str!("../../templates/archive.md.jinja");
+const ARCHIVE_HTML: &str = include_str!("../../templates/archive.html.jinja");
 const STYLE: &str = include_str!("../../templates/style.css");
 
 /// Warnings of one kind that the README spells out; all are in the HTML.
@@ -96,6 +99,9 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
     environment.add_template("README.md", README)?;
     environment.add_template("verdicts.md", VERDICTS)?;
     environment.add_template("compare.md", COMPARE)?;
+    environment.add_template("archive.md", ARCHIVE)?;
+    environment.add_template("archive.html", ARCHIVE_HTML)?;
+    environment.add_template("history.md", HISTORY)?;
     environment.add_template("index.html", HTML)?;
     Ok(environment)
 }

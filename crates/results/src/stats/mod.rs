@@ -17,6 +17,7 @@
 //! - [`planning`]: how many blocks it takes, before the experiment.
 //! - [`diagnostics`]: drift, outliers, several heaps, bounds of the equipment.
 //! - [`steady`](mod@steady): warm-up and steady state within one run.
+//! - [`change_points`](mod@change_points): where a history changes its level.
 //! - [`scalability`]: how the rate scales with queues, cores, senders, workers.
 //!
 //! Deliberately left out: outlier deletion (a slow start of the DUT is a
@@ -26,6 +27,7 @@ pub mod alternation;
 pub mod binomial;
 pub mod blocked;
 pub(crate) mod cformat;
+pub mod change_points;
 pub mod comparison;
 pub mod diagnostics;
 pub mod family;

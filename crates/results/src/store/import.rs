@@ -40,6 +40,13 @@ pub struct About {
     pub label: String,
     /// The variants, in the order of the plan.
     pub groups: Vec<Group>,
+    /// What each configuration sets against the plain one: name and one line.
+    #[serde(default)]
+    pub configurations: Vec<(String, String)>,
+    /// True when the published lists were made with the upper of two middle
+    /// values as the median, as ministat had it before 2016.
+    #[serde(default)]
+    pub upper_median: bool,
     /// Lines for the list of the set-up, as published or as read from
     /// commands and configurations.
     pub setup: Vec<String>,

@@ -1,6 +1,8 @@
 //! Reading: everything a report is made of, as it was written.
 
 use super::{Failure, Import, Invocation, Store, StoreError};
+use crate::archive::rule::Rule;
+use fwdlab_model::plan::Figure;
 use fwdlab_model::record::{
     Calibration, Counter, Counts, CpuTime, Environment, RunRecord, Sample, TrialRecord,
 };
@@ -26,6 +28,20 @@ pub struct Contents {
     pub calibrations: Vec<Calibration>,
     /// What an import added; none for runs of fwdlab's own.
     pub import: Option<Import>,
+}
+
+impl Contents {
+    /// The same imported runs with the figures by another rule. Runs of fwdlab's
+    /// own and searches have no choice: they stay as they are.
+    #[must_use]
+    pub fn by_rule(mut self, rule: Rule) -> Contents {
+        if let Some(import) = &self.import
+            && self.plan.compare.figure != Figure::Mean
+        {
+            self.plan.compare.figure = rule.figure(import.about.upper_median);
+        }
+        self
+    }
 }
 
 /// An invocation and its number.

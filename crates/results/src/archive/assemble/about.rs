@@ -69,6 +69,8 @@ pub(super) fn about(
             .enumerate()
             .map(|(variant, group)| stored(group, variant, groups, plan, trees))
             .collect(),
+        configurations: configurations(plan, varied, trees),
+        upper_median: published.upper,
         setup: setup(groups, trees, published),
         notes,
     }
@@ -85,13 +87,8 @@ fn stored(
         group.info.as_ref().and_then(part).cloned()
     };
     let changes = plan.baseline_of(variant).map(|baseline| {
-        let tree = |group: &Group| {
-            group.identity.configuration.as_deref().and_then(|name| tree_of(trees, name))
-        };
-        match (tree(&groups[baseline]), tree(group)) {
-            (Some(base), Some(own)) => config::one_line(&config::changes(base, own)),
-            _ => String::new(),
-        }
+        let base = &groups[baseline];
+        changes(plan, (variant, group), (baseline, base), trees)
     });
     StoredGroup {
         name: group.identity.name.clone(),
@@ -104,6 +101,69 @@ fn stored(
         ended: of(|info| info.ended.as_ref()),
         changes: changes.unwrap_or_default(),
     }
+}
+
+/// What a variant changes against its baseline, in one line: levels, settings,
+/// and the system that said so of itself.
+fn changes(
+    plan: &Plan,
+    (variant, group): (usize, &Group),
+    (baseline, base): (usize, &Group),
+    trees: &[ReadTree],
+) -> String {
+    let mut changes = Vec::new();
+    let tree = |group: &Group| {
+        group.identity.configuration.as_deref().and_then(|name| tree_of(trees, name))
+    };
+    if let (Some(base), Some(own)) = (tree(base), tree(group)) {
+        changes.push(config::one_line(&config::changes(base, own)));
+    }
+    for (at, factor) in plan.factors.iter().enumerate() {
+        let level = |variant: usize| plan.variants[variant].levels[at];
+        let (from, to) = (level(baseline), level(variant));
+        if from != to && changes.iter().all(String::is_empty) {
+            let (from, to) = (&factor.levels[from].label, &factor.levels[to].label);
+            changes.push(format!("{} {from} -> {to}", factor.name));
+        }
+    }
+    let kernel = |group: &Group| group.info.as_ref()?.uname.as_deref().and_then(kernel);
+    if let (Some(from), Some(to)) = (kernel(base), kernel(group))
+        && from != to
+    {
+        changes.push(format!("kernel {from} -> {to}"));
+    }
+    changes.retain(|change| !change.is_empty());
+    changes.join("; ")
+}
+
+/// The kernel's revision and time of build in a `uname -a` of FreeBSD:
+/// `r295802M: Fri Feb 19 11:52:06 CET 2016`.
+fn kernel(uname: &str) -> Option<String> {
+    let words: Vec<&str> = uname.split_whitespace().collect();
+    let at = words.iter().position(|word| {
+        let name = word.strip_prefix('r').unwrap_or_default().trim_end_matches([':', 'M']);
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit())
+    })?;
+    let has_time = words[at].ends_with(':');
+    let until = if has_time { (at + 7).min(words.len()) } else { at + 1 };
+    Some(words[at..until].join(" "))
+}
+
+/// What each configuration sets against the plain one, where the trees are at
+/// hand: name and one line.
+fn configurations(plan: &Plan, varied: &Varied, trees: &[ReadTree]) -> Vec<(String, String)> {
+    let Some(factor) = varied.configuration.and_then(|at| plan.factors.get(at)) else {
+        return Vec::new();
+    };
+    let labels: Vec<&str> = factor.levels.iter().map(|level| level.label.as_str()).collect();
+    let Some((base, rest)) = labels.split_first() else { return Vec::new() };
+    let Some(plain) = tree_of(trees, base) else { return Vec::new() };
+    rest.iter()
+        .filter_map(|label| {
+            let changes = config::changes(plain, tree_of(trees, label)?);
+            Some((format!("{label} against {base}"), config::one_line(&changes)))
+        })
+        .collect()
 }
 
 /// The set-up: the published list, then what logs and configurations say.
@@ -120,7 +180,7 @@ fn setup(groups: &[Group], trees: &[ReadTree], published: &Published) -> Vec<Str
             let text = run.record.facts.get(name)?;
             Some(text.split_whitespace().collect::<Vec<&str>>().join(" "))
         }));
-        lines.extend(commands.into_iter().map(|command| format!("{what}: `{command}`")));
+        lines.extend(commands.into_iter().map(|command| format!("{what}: {command}")));
     }
     if let Some(load) = offered(groups) {
         lines.push(format!("Offered: {} (median of what the senders' logs say)", format_pps(load)));
@@ -138,7 +198,7 @@ fn setup(groups: &[Group], trees: &[ReadTree], published: &Published) -> Vec<Str
 
 /// Where the published text and the logs disagree about how it was measured.
 fn contradictions(groups: &[Group], published: &Published) -> Vec<String> {
-    let mut notes = Vec::new();
+    let mut notes = other_kernels(groups);
     let Some(readme) = &published.readme else { return notes };
     let flows = distinct(
         groups
@@ -174,6 +234,24 @@ fn contradictions(groups: &[Group], published: &Published) -> Vec<String> {
         }
     }
     notes
+}
+
+/// Images whose name holds another revision than their kernel says of itself.
+fn other_kernels(groups: &[Group]) -> Vec<String> {
+    let found = groups.iter().filter_map(|group| {
+        let image = group.identity.image.as_deref()?;
+        let named = number(image.trim_start_matches('r'))?;
+        let said = kernel(group.info.as_ref()?.uname.as_deref()?)?;
+        let runs = number(said.trim_start_matches('r'))?;
+        (named != runs).then(|| format!("the image is called {image}, its kernel says {said}"))
+    });
+    distinct(found)
+}
+
+/// A revision at the start of a text: at least five digits.
+fn number(text: &str) -> Option<&str> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    (digits >= 5).then(|| &text[..digits])
 }
 
 /// The number that stands before a word, blanks between them or not.

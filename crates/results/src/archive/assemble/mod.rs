@@ -14,10 +14,10 @@ mod plan;
 mod published;
 mod runs;
 mod settings;
-mod stub;
 
 use super::config::{self, Configuration};
 use super::found::{FoundFile, ResultSet};
+pub use super::rule::Rule;
 use crate::store::{Import, Invocation};
 use factors::{Identity, Varied};
 use fwdlab_model::log::Info;
@@ -40,15 +40,6 @@ pub struct Options {
     pub fwdlab_version: String,
     /// The directory as the user named it.
     pub named: String,
-}
-
-/// What one number stands for an imported run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
-    /// The archive's: median of the lines that its scripts keep.
-    Netbenches,
-    /// Mean rate of the steady state.
-    Steady,
 }
 
 /// A set that can be stored.
@@ -318,7 +309,8 @@ fn records(groups: Vec<Group>) -> Vec<RunRecord> {
     let mut records = Vec::new();
     for (variant, group) in groups.into_iter().enumerate() {
         let started_at = group.started_at().unwrap_or_default();
-        for (block, run) in group.runs.into_iter().enumerate() {
+        for run in group.runs {
+            let block = run.block();
             let mut record = run.record;
             for sample in &mut record.trial.samples {
                 sample.variant = variant;
@@ -326,7 +318,7 @@ fn records(groups: Vec<Group>) -> Vec<RunRecord> {
             record.facts.insert("iteration".to_owned(), run.iteration);
             records.push(RunRecord {
                 run: records.len() as u32,
-                block: block as u32,
+                block,
                 variants: vec![variant],
                 started_at: started_at.clone(),
                 ..record

@@ -1,9 +1,10 @@
 //! The plan that an imported set's runs are the runs of.
 
 use super::factors::Varied;
-use super::{Group, ReadTree, Rule, settings, tree_of};
+use super::{Group, ReadTree, settings, tree_of};
 use crate::archive::config;
 use crate::archive::found::ResultSet;
+use crate::archive::rule::Rule;
 use crate::stats::summary::median;
 use fwdlab_model::Plan;
 use fwdlab_model::plan::{
@@ -57,8 +58,8 @@ pub(super) fn plan(parts: &Parts<'_>) -> Plan {
     }
     let mut runs = Vec::new();
     for (variant, group) in parts.groups.iter().enumerate() {
-        for block in 0..group.runs.len() {
-            let (index, block) = (runs.len() as u32, block as u32);
+        for run in &group.runs {
+            let (index, block) = (runs.len() as u32, run.block());
             runs.push(PlannedRun { index, block, variants: vec![variant] });
         }
     }
@@ -69,13 +70,8 @@ pub(super) fn plan(parts: &Parts<'_>) -> Plan {
         .map(|run| run.record.trial.window_ns as f64)
         .collect();
     let is_search = parts.groups.iter().all(Group::is_search);
-    let figure = match (parts.rule, parts.upper) {
-        // The one result of a search is its window.
-        _ if is_search => Figure::Mean,
-        (Rule::Steady, _) => Figure::Steady,
-        (Rule::Netbenches, true) => Figure::NetbenchesUpper,
-        (Rule::Netbenches, false) => Figure::Netbenches,
-    };
+    // The one result of a search is its window.
+    let figure = if is_search { Figure::Mean } else { parts.rule.figure(parts.upper) };
     let blocks = parts.groups.iter().map(|group| group.runs.len()).max().unwrap_or(0);
     Plan {
         name: place.label.clone(),

@@ -3,9 +3,10 @@
 use super::documents::{self, LARGEST, Taken};
 use super::journal::Journal;
 use super::lists::{self, Agreement, List};
-use super::stub::{Outcome, Readme, reproduce};
 use super::{Group, Tally};
 use crate::archive::found::{FoundFile, ResultSet};
+use crate::archive::published::tables::{Table, check_rows};
+use crate::archive::published::{Outcome, Readme, reproduce};
 use crate::store::{Document, DocumentKind};
 
 /// Everything published, as it was read.
@@ -141,7 +142,8 @@ impl Published {
 
     /// The published title.
     pub(super) fn title(&self) -> Option<String> {
-        self.readme.as_ref()?.title.clone()
+        let title = self.readme.as_ref()?.title.as_ref()?;
+        Some(title.trim_end_matches([':', ' ']).to_owned()).filter(|title| !title.is_empty())
     }
 
     /// Holds lists, blocks and tables against the groups' values.
@@ -168,11 +170,18 @@ impl Published {
             match &reproduction.outcome {
                 Outcome::Exact { .. } => tally.blocks_equal += 1,
                 Outcome::Differs { .. } => tally.blocks_different += 1,
-                Outcome::Unmatched { .. } => tally.blocks_unmatched += 1,
+                Outcome::Unmatched { .. } | Outcome::Unprintable(_) => tally.blocks_unmatched += 1,
             }
             if let Some((Some(reference), others)) = reproduction.members.split_first() {
                 matched.references.push((*reference, others.iter().flatten().copied().collect()));
             }
+        }
+        let tables = self.documents.iter().filter(|d| d.kind == DocumentKind::Table);
+        for document in tables {
+            let table = Table::parse(&String::from_utf8_lossy(&document.content));
+            let equal = check_rows(&table.rows, &variants).iter().flatten().count();
+            tally.rows_equal += equal;
+            tally.rows_different += table.rows.len() - equal;
         }
         matched
     }

@@ -39,6 +39,13 @@ pub(super) struct ReadRun {
     pub(super) bytes: u64,
 }
 
+impl ReadRun {
+    /// Its iteration from 0: the round of the harness.
+    pub(super) fn block(&self) -> u32 {
+        self.iteration.parse::<u32>().unwrap_or(1).saturating_sub(1)
+    }
+}
+
 /// What became of a file, when it wasn't simply read: name, why, and whether it
 /// was refused.
 pub(super) type Complaint = (String, String, bool);

@@ -3,6 +3,7 @@
 use super::VariantResult;
 use crate::report::format::listed;
 use crate::stats::ministat::{DataSet, Options, render};
+use fwdlab_model::plan::Figure;
 use fwdlab_model::{Plan, Variant};
 use serde::Serialize;
 
@@ -39,7 +40,7 @@ pub(super) fn ministat_blocks(plan: &Plan, variants: &[VariantResult]) -> Vec<Mi
                 1 => title.clone(),
                 _ => format!("{title}, part {} of {parts}", part + 1),
             };
-            blocks.push(block(title, &members, plan.compare.confidence));
+            blocks.push(block(title, &members, plan));
         }
     }
     blocks
@@ -92,7 +93,7 @@ fn title(plan: &Plan, factor: usize, levels: &[usize]) -> String {
     if others.is_empty() { name.clone() } else { format!("{name} ({})", others.join(", ")) }
 }
 
-fn block(title: String, members: &[&VariantResult], confidence: f64) -> MinistatBlock {
+fn block(title: String, members: &[&VariantResult], plan: &Plan) -> MinistatBlock {
     let (enough, lacking): (Vec<&VariantResult>, Vec<&VariantResult>) =
         members.iter().partition(|variant| variant.values.len() >= MIN_VALUES);
     let mut notes = Vec::new();
@@ -110,7 +111,8 @@ fn block(title: String, members: &[&VariantResult], confidence: f64) -> Ministat
     if !has_reference {
         return block;
     }
-    let sets: Vec<DataSet> = enough.iter().map(|variant| data_set(variant)).collect();
+    let sets: Vec<DataSet> = enough.iter().map(|variant| data_set(variant, plan)).collect();
+    let confidence = plan.compare.confidence;
     match render(&sets, &Options { confidence, ..Options::default() }) {
         Ok(text) => block.text = text,
         Err(error) => block.notes.push(error.to_string()),
@@ -119,10 +121,10 @@ fn block(title: String, members: &[&VariantResult], confidence: f64) -> Ministat
     block
 }
 
-/// Whole packets, as in the file, so that ministat run on the files says the same.
-fn data_set(variant: &VariantResult) -> DataSet {
-    DataSet {
-        name: variant.file.clone(),
-        values: variant.values.iter().map(|value| value.round()).collect(),
-    }
+/// As in the file, so that ministat run on the files says the same: whole packets,
+/// and of imported runs what the archive's rule printed.
+fn data_set(variant: &VariantResult, plan: &Plan) -> DataSet {
+    let is_printed = matches!(plan.compare.figure, Figure::Netbenches | Figure::NetbenchesUpper);
+    let printed = |value: &f64| if is_printed { *value } else { value.round() };
+    DataSet { name: variant.file.clone(), values: variant.values.iter().map(printed).collect() }
 }

@@ -7,7 +7,7 @@ use crate::stats::comparison::Layout;
 use crate::stats::sequential::{Mode, compare_sequentially};
 use crate::stats::{
     Adjustment, BlockedRun, Comparison, Criteria, Unanswerable, Verdict, adjust_family,
-    compare_blocked,
+    compare_blocked, compare_unblocked,
 };
 use crate::store::Contents;
 use fwdlab_model::Plan;
@@ -116,6 +116,12 @@ pub(super) fn compare(contents: &Contents, runs: &[RunResult]) -> Vec<Compared> 
                 Some(stop) => {
                     compare_sequentially(&a, &b, mode(stop), plan.design.blocks, criteria)
                         .map(|(comparison, _)| comparison)
+                }
+                None if plan.design.sequential => {
+                    let pps = |runs: &[BlockedRun]| -> Vec<f64> {
+                        runs.iter().map(|run| run.pps).collect()
+                    };
+                    compare_unblocked(&pps(&a), &pps(&b), criteria)
                 }
                 None => compare_blocked(&a, &b, criteria),
             }

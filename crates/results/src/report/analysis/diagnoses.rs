@@ -4,7 +4,9 @@
 
 use super::figures::{ComparedFigure, RunResult, figure_pps};
 use crate::report::format::percent;
-use crate::stats::diagnostics::{Diagnosis, RunFigure, RunRate, censoring, diagnose};
+use crate::stats::diagnostics::{
+    Diagnosis, LEVEL, RunFigure, RunRate, Trend, censoring, diagnose, trend_within_variants,
+};
 use crate::stats::steady::{Steady, SteadyOptions, steady};
 use crate::stats::summary::median;
 use crate::store::Contents;
@@ -60,7 +62,16 @@ pub(super) fn log_figures(runs: &[RunResult]) -> Vec<RunFigure> {
 pub(super) fn diagnoses(contents: &Contents, runs: &[RunResult]) -> Vec<Finding> {
     let censored =
         (0..contents.plan.variants.len()).filter_map(|variant| censored(contents, runs, variant));
-    diagnose(&log_figures(runs))
+    let figures = log_figures(runs);
+    let mut found = diagnose(&figures);
+    if contents.plan.design.sequential {
+        // Between variants a trend can't be told from a difference.
+        found.retain(|diagnosis| !matches!(diagnosis, Diagnosis::Trend { .. }));
+        let trend = trend_within_variants(&figures).filter(|trend| trend.p < LEVEL);
+        let trend = trend.map(|Trend { slope, p }| Diagnosis::Trend { slope, p });
+        found.splice(0..0, trend);
+    }
+    found
         .into_iter()
         .chain(censored)
         .map(|evidence| Finding { sentence: evidence.sentence(), evidence })

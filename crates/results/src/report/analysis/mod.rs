@@ -6,6 +6,7 @@
 //! analysis. Drawing and wording of whole pages are left to the rest of
 //! [`super`].
 
+mod archive;
 mod blocks;
 mod comparisons;
 mod diagnoses;
@@ -16,8 +17,13 @@ mod scaling;
 mod setup;
 mod stopping;
 
+pub(in crate::report) use archive::published_files;
 pub(crate) use comparisons::{adjust, mode};
 
+pub use archive::{
+    ArchiveResult, ArchivedVariant, BothRules, Contradicted, Picture, PublishedBlock,
+    PublishedTable, RefusedFile, RuleFigures,
+};
 pub use blocks::MinistatBlock;
 pub use comparisons::{Answer, Compared, Outcome, Shown};
 pub use diagnoses::{Finding, RunSteadiness};
@@ -30,7 +36,7 @@ pub use scaling::{FittedLaw, ScaledSeries, Scaling, ScalingOutcome, ShownLaw};
 pub use stopping::Stopping;
 
 use super::names::pps_files;
-use crate::stats::diagnostics::{RunOrder, run_order};
+use crate::stats::diagnostics::{RunFigure, RunOrder, Trend, run_order, trend_within_variants};
 use crate::stats::{Adjustment, Summary};
 use crate::store::{Contents, Store, StoreError};
 use fwdlab_model::Plan;
@@ -53,6 +59,10 @@ pub struct Analysis {
     pub blocks: u32,
     /// True when levels were switched within streams of traffic.
     pub alternation: bool,
+    /// True when each variant's runs followed one another, without blocks.
+    pub sequential: bool,
+    /// What is known of an imported experiment; none for fwdlab's own.
+    pub archive: Option<ArchiveResult>,
     /// Runs that the plan asks for.
     pub runs_planned: usize,
     /// Runs that the store holds.
@@ -229,6 +239,8 @@ impl Analysis {
         let figure = ComparedFigure::of(plan, &testbed.kind);
         let (runs, figure_notes) = figures::run_results(contents, figure);
         let variants = variants(contents, &runs);
+        let comparisons = comparisons::compare(contents, &runs);
+        let archive = archive::archive(contents, figure, &variants, &runs, &comparisons);
         let stopping = stopping::stopping(plan, &runs);
         let mut notes = notes(contents, stopping.as_ref());
         notes.extend(figure_notes);
@@ -239,6 +251,7 @@ impl Analysis {
             seed: plan.design.seed,
             blocks: plan.design.blocks,
             alternation: plan.design.alternate_ns.is_some(),
+            sequential: plan.design.sequential,
             runs_planned: plan.runs.len(),
             runs_recorded: contents.runs.len(),
             figure,
@@ -249,9 +262,13 @@ impl Analysis {
             setup: setup::lines(contents, &testbed),
             notes,
             factors: plan.factors.iter().map(factor).collect(),
-            comparisons: comparisons::compare(contents, &runs),
+            comparisons,
             scaling: scaling::scaling(contents, &runs),
-            ministat: blocks::ministat_blocks(plan, &variants),
+            // What was published is shown in its own grouping instead.
+            ministat: match archive.as_ref().is_some_and(|archive| !archive.blocks.is_empty()) {
+                true => Vec::new(),
+                false => blocks::ministat_blocks(plan, &variants),
+            },
             calibrations: quality::calibrations(contents),
             frame_size: quality::common_frame_size(contents),
             ceiling_pps: quality::common_ceiling_pps(contents),
@@ -259,11 +276,12 @@ impl Analysis {
             conservation: quality::conservation(contents),
             counters: quality::counters(contents),
             steal: quality::steal(contents),
-            order: run_order(&diagnoses::log_figures(&runs)),
+            order: order(plan, &diagnoses::log_figures(&runs)),
             diagnoses: diagnoses::diagnoses(contents, &runs),
             steadiness: diagnoses::steadiness(contents, &runs, figure),
             overhead: quality::overhead(contents),
             invocations: invocations(contents),
+            archive,
             testbed,
             variants,
             runs,
@@ -306,11 +324,27 @@ impl Figures {
         let needs_samples =
             |plan: &Plan, testbed: &str| ComparedFigure::of(plan, testbed) != ComparedFigure::Mean;
         let contents = store.figures_only(needs_samples)?;
-        let testbed = testbed(&contents);
-        let figure = ComparedFigure::of(&contents.plan, &testbed.kind);
-        let (runs, notes) = figures::run_results(&contents, figure);
-        Ok((contents, Figures { testbed, figure, runs, notes }))
+        let figures = Figures::of(&contents);
+        Ok((contents, figures))
     }
+
+    /// Those of what was read from a store.
+    pub(crate) fn of(contents: &Contents) -> Figures {
+        let testbed = testbed(contents);
+        let figure = ComparedFigure::of(&contents.plan, &testbed.kind);
+        let (runs, notes) = figures::run_results(contents, figure);
+        Figures { testbed, figure, runs, notes }
+    }
+}
+
+/// What the order did; where variants followed one another, only within them.
+fn order(plan: &Plan, figures: &[RunFigure]) -> Option<RunOrder> {
+    let order = run_order(figures)?;
+    if !plan.design.sequential {
+        return Some(order);
+    }
+    let Trend { slope, p } = trend_within_variants(figures)?;
+    Some(RunOrder { slope, p, ..order })
 }
 
 fn testbed(contents: &Contents) -> Testbed {
@@ -327,6 +361,7 @@ fn testbed(contents: &Contents) -> Testbed {
     let caption = match (simulated, kind.as_str()) {
         (true, _) => "SIMULATED: no packet was sent; these numbers say nothing about any machine",
         (false, "netns") => "virtual testbed; not comparable with hardware",
+        (false, "archive") => "imported: measured elsewhere, read from logs",
         (false, _) => "",
     };
     Testbed {
@@ -340,13 +375,18 @@ fn testbed(contents: &Contents) -> Testbed {
 fn variants(contents: &Contents, runs: &[RunResult]) -> Vec<VariantResult> {
     let plan = &contents.plan;
     let median = |values: &[f64]| crate::stats::summary::median(values);
-    let files = pps_files(plan.variants.iter().map(|variant| variant.label.as_str()));
+    let mut files = pps_files(plan.variants.iter().map(|variant| variant.label.as_str()));
+    published_names(contents, &mut files);
     plan.variants
         .iter()
         .zip(files)
         .map(|(variant, file)| {
-            let own: Vec<&RunResult> =
+            let mut own: Vec<&RunResult> =
                 runs.iter().filter(|run| run.variant == variant.index).collect();
+            if contents.import.is_some() {
+                // The archive's lists are in the order of `ls`: 1, 10, 2.
+                own.sort_by_key(|run| (run.block + 1).to_string());
+            }
             let values: Vec<f64> = own.iter().filter_map(|run| run.value_pps).collect();
             let means: Vec<f64> = own.iter().filter_map(|run| run.mean_pps).collect();
             let p90s: Vec<f64> = own.iter().filter_map(|run| run.p90_pps).collect();
@@ -376,6 +416,34 @@ fn variants(contents: &Contents, runs: &[RunResult]) -> Vec<VariantResult> {
         .collect()
 }
 
+/// Imported variants keep the names of their published lists, as long as those
+/// are plain and all different.
+fn published_names(contents: &Contents, files: &mut [String]) {
+    let Some(import) = &contents.import else { return };
+    for (index, group) in import.about.groups.iter().enumerate().take(files.len()) {
+        if let Some(name) = &group.published
+            && super::names::safe(name) == *name
+            && !RESERVED.contains(&name.to_lowercase().as_str())
+            && files.iter().all(|other| !other.eq_ignore_ascii_case(name))
+        {
+            files[index].clone_from(name);
+        }
+    }
+}
+
+/// Names of the report's own files.
+const RESERVED: [&str; 9] = [
+    "readme.md",
+    "index.html",
+    "graph.png",
+    "graph.svg",
+    "gnuplot.data",
+    "runs.csv",
+    "results.json",
+    "environment.json",
+    "run.sqlite",
+];
+
 fn factor(factor: &Factor) -> FactorResult {
     FactorResult {
         name: factor.name.clone(),
@@ -399,6 +467,7 @@ fn invocations(contents: &Contents) -> Vec<InvocationResult> {
 
 fn notes(contents: &Contents, stopping: Option<&Stopping>) -> Vec<String> {
     let mut notes = contents.plan.notes.clone();
+    notes.extend(contents.import.iter().flat_map(|import| import.about.notes.iter().cloned()));
     let (recorded, planned) = (contents.runs.len(), contents.plan.runs.len());
     notes.extend(stopping.map(|stopping| stopping.sentence.clone()));
     if recorded < planned && !stopping.is_some_and(|stopping| stopping.done) {

@@ -6,7 +6,7 @@
 use super::Testbed;
 use crate::report::format::{listed, seconds};
 use crate::stats::summary::median;
-use crate::store::Contents;
+use crate::store::{Contents, Import};
 use fwdlab_model::Settings;
 use fwdlab_model::record::Environment;
 use fwdlab_model::settings::{Arrangement, Rate};
@@ -14,6 +14,9 @@ use fwdlab_model::units::format_pps;
 
 /// All lines, from the machine to the design.
 pub(super) fn lines(contents: &Contents, testbed: &Testbed) -> Vec<String> {
+    if let Some(import) = &contents.import {
+        return imported(contents, import);
+    }
     let mut lines = vec![testbed_line(testbed)];
     lines.extend(machine(contents));
     if testbed.kind != "sim" {
@@ -34,6 +37,29 @@ pub(super) fn lines(contents: &Contents, testbed: &Testbed) -> Vec<String> {
     lines.push(varied(contents, "ICMP redirect: ", |s| enabled(s.dut.icmp_redirect)));
     lines.extend(sysctls(contents));
     lines.push(design(contents));
+    lines
+}
+
+/// Those of an imported experiment: what its logs, its configurations and its
+/// text say, and no word about settings that they don't show.
+fn imported(contents: &Contents, import: &Import) -> Vec<String> {
+    let about = &import.about;
+    let place = [&about.machine, &about.interface, &about.topic, &about.label];
+    let place: Vec<&str> =
+        place.iter().map(|part| part.as_str()).filter(|part| !part.is_empty()).collect();
+    let mut lines = vec![format!("Imported from the netbenches archive: {}", place.join(" / "))];
+    lines.extend(about.setup.iter().cloned());
+    lines.push(varied(contents, "Flows that the senders ask for: ", |s| {
+        s.traffic.flows.to_string()
+    }));
+    lines.push(varied(contents, "Address family: ", |s| s.traffic.family.name().to_owned()));
+    lines.push(varied(contents, "Frame size with FCS: ", |s| s.traffic.frame_size.to_string()));
+    let plan = &contents.plan;
+    let (variants, runs) = (plan.variants.len(), plan.runs.len());
+    lines.push(format!(
+        "{runs} runs of {variants} variants, variant by variant, each of about {}",
+        seconds(plan.trial.duration_ns)
+    ));
     lines
 }
 

@@ -23,7 +23,9 @@ mod residuals;
 
 pub use censoring::{Censored, Limit, RunRate, censoring};
 pub use modality::{Bimodality, bimodality, dip};
-pub use order::{RunOrder, lag1_autocorrelation, run_order, run_order_trend};
+pub use order::{
+    RunOrder, Trend, lag1_autocorrelation, run_order, run_order_trend, trend_within_variants,
+};
 pub use outlier::{Grubbs, Outlier, grubbs, outlier};
 
 use serde::Serialize;

@@ -94,6 +94,26 @@ pub fn run_order_trend(figures: &[f64]) -> Option<Trend> {
     Some(Trend { slope, p: two_sided_p(slope, se, n - 2.0) })
 }
 
+/// The trend within variants whose runs followed one another: the common slope of
+/// the logarithms over the order, each variant with a level of its own. Between
+/// such variants a trend can't be told from a difference. None when no variant
+/// has two runs, or too few runs are left to judge the slope by.
+pub fn trend_within_variants(figures: &[RunFigure]) -> Option<Trend> {
+    let design = Design::variants(figures);
+    let x = design.residuals((0..figures.len()).map(|i| i as f64).collect());
+    let y = design.residuals(figures.iter().map(|figure| figure.log_rate).collect());
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    let (sxx, sxy, syy) =
+        (dot(&x.values, &x.values), dot(&x.values, &y.values), dot(&y.values, &y.values));
+    let freedom = x.freedom.checked_sub(1).filter(|freedom| *freedom > 0)? as f64;
+    if sxx <= 0.0 || !syy.is_finite() {
+        return None;
+    }
+    let slope = sxy / sxx;
+    let se = ((syy - slope * sxy).max(0.0) / freedom / sxx).sqrt();
+    Some(Trend { slope, p: two_sided_p(slope, se, freedom) })
+}
+
 /// Correlation of each figure with the next one (the usual estimate, with n in
 /// both denominators); none for fewer than three or for equal figures.
 pub fn lag1_autocorrelation(figures: &[f64]) -> Option<f64> {
@@ -128,6 +148,26 @@ mod tests {
             .zip(log_rates)
             .map(|(run, &log_rate)| RunFigure { run, variant: 0, block: run, log_rate })
             .collect()
+    }
+
+    #[test]
+    fn a_trend_within_variants_is_not_their_difference() {
+        let runs = |per_run: f64, step: f64| -> Vec<RunFigure> {
+            (0..10)
+                .map(|run| {
+                    let variant = usize::from(run >= 5);
+                    let noise = [0.003, -0.002, 0.001, -0.003, 0.002][run as usize % 5];
+                    let log_rate = 14.0 + step * variant as f64 + per_run * f64::from(run) + noise;
+                    RunFigure { run, variant, block: run % 5, log_rate }
+                })
+                .collect()
+        };
+        let none = trend_within_variants(&runs(0.0, 0.5)).unwrap();
+        assert!(none.slope.abs() < 0.002 && none.p > 0.3, "{none:?}");
+        // statsmodels 0.15.0, OLS y ~ C(variant) + x: slope 0.019800, p 1.6e-7.
+        let some = trend_within_variants(&runs(0.02, 0.5)).unwrap();
+        assert!((some.slope - 0.0198).abs() < 1e-9 && some.p < 1e-5, "{some:?}");
+        assert_eq!(trend_within_variants(&runs(0.0, 0.0)[..2]), None);
     }
 
     #[test]

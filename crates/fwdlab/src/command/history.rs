@@ -1,0 +1,199 @@
+//! `fwdlab history`.
+
+use super::{STORE, store_at};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::terminal;
+use clap::ValueEnum;
+use fwdlab_results::history::{self, Collector, Direction, History};
+use fwdlab_results::report;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Follow a machine and configuration over revisions, and find where it changed.
+///
+/// Each argument is a store (run.sqlite), a directory with one, or a directory
+/// tree that holds such directories at any depth. Runs of one machine and
+/// configuration become a series in the order of revisions: those of a factor
+/// named revision, else the kernel's release, else the time. A change is found
+/// by looking for it, so it has to be confirmed by new runs of both revisions.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  fwdlab history results                              everything below a directory
+  fwdlab history archive --series \"queues = 4\"        some of it
+  fwdlab history results --out history                page and figures
+  fwdlab history results --json | jq '.series[].changes[].run_again'
+  fwdlab history results --fail-on worse || echo slower than before")]
+pub(crate) struct Arguments {
+    /// Stores, directories with one, or directory trees
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// Directory for history.md and the figures
+    #[arg(long, short, value_name = "DIR", visible_alias = "output")]
+    out: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Only series whose title holds this text
+    #[arg(long, value_name = "TEXT")]
+    series: Option<String>,
+    /// Exit with 1 when the latest change of a series is one
+    #[arg(long, value_name = "WHAT")]
+    fail_on: Option<FailOn>,
+}
+
+/// Changes to fail on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    /// For the worse
+    Worse,
+    /// For better or worse
+    Different,
+}
+
+/// Shows it.
+///
+/// # Errors
+/// When nothing named holds a store, a store can't be read, or the files can't
+/// be written.
+pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
+    let mut collector = Collector::new();
+    for Found { path, named } in stores(&arguments.paths)? {
+        match collector.add_store(&path) {
+            // One store of a tree doesn't spoil the others.
+            Err(why) if !named => collector.leave_out(&why),
+            added => added?,
+        }
+    }
+    if let Some(text) = &arguments.series {
+        let titles = collector.titles();
+        collector.keep_titles_with(text);
+        if collector.titles().is_empty() && !titles.is_empty() {
+            let what =
+                format!("no series' title holds `{text}`; there is `{}`", titles.join("`, `"));
+            return Err(CliError::Mistake(what).into());
+        }
+    }
+    let history = collector.finish();
+    if let Some(directory) = &arguments.out {
+        report::write_files(directory, history::files(&history)?)?;
+    }
+    if arguments.json {
+        terminal::print_json(&history::json(&history)?)?;
+    } else {
+        terminal::print(&terminal::toned(history::text(&history, terminal::width())))?;
+    }
+    Ok(exit(&history, arguments.fail_on))
+}
+
+fn exit(history: &History, fail_on: Option<FailOn>) -> Exit {
+    let fails = history.latest_changes().any(|change| match fail_on {
+        None => false,
+        Some(FailOn::Worse) => change.direction == Direction::Worse,
+        Some(FailOn::Different) => true,
+    });
+    if fails { Exit::Difference } else { Exit::Done }
+}
+
+/// The stores that the user means, each once, in the order of their paths
+/// below each argument.
+fn stores(paths: &[PathBuf]) -> anyhow::Result<Vec<Found>> {
+    let mut walk = Walk::default();
+    for path in paths {
+        let before = walk.stores.len() + walk.again;
+        if path.is_dir() && !store_at(path).exists() {
+            walk.below(path);
+        } else {
+            // Also what doesn't exist: reading it says so.
+            walk.add(store_at(path), true);
+        }
+        if walk.stores.len() + walk.again == before {
+            let what = format!(
+                "{}: neither this directory nor one below it holds a store ({STORE})",
+                path.display()
+            );
+            return Err(CliError::Mistake(what).into());
+        }
+    }
+    Ok(walk.stores)
+}
+
+/// A store to be read.
+struct Found {
+    path: PathBuf,
+    /// True when the user named it, false when it was found in a tree.
+    named: bool,
+}
+
+/// A walk through directory trees. Where links lead in circles, or two names
+/// to one directory, each is entered once.
+#[derive(Default)]
+struct Walk {
+    stores: Vec<Found>,
+    /// Stores met again under another name.
+    again: usize,
+    seen: BTreeSet<PathBuf>,
+}
+
+impl Walk {
+    /// Adds every store below `directory`.
+    fn below(&mut self, directory: &Path) {
+        // A heap of its own, not the thread's stack: trees may be deep.
+        let mut waiting = vec![directory.to_path_buf()];
+        while let Some(directory) = waiting.pop() {
+            let store = directory.join(STORE);
+            if store.is_file() {
+                self.add(store, false);
+            }
+            if !self.seen.insert(canonical(&directory)) {
+                continue;
+            }
+            // What can't be read is not ours: a tree may hold anything.
+            let entries = std::fs::read_dir(&directory).into_iter().flatten().flatten();
+            let mut inner: Vec<PathBuf> =
+                entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+            // The last is taken first.
+            inner.sort_by(|a, b| b.cmp(a));
+            waiting.extend(inner);
+        }
+    }
+
+    fn add(&mut self, path: PathBuf, named: bool) {
+        if self.seen.insert(canonical(&path)) {
+            self.stores.push(Found { path, named });
+        } else {
+            self.again += 1;
+        }
+    }
+}
+
+/// One place may be named in two ways.
+fn canonical(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trees_are_walked_once_however_links_lead() {
+        let root = tempfile::tempdir().unwrap();
+        let deep = root.path().join("b/c/d");
+        std::fs::create_dir_all(&deep).unwrap();
+        std::fs::create_dir_all(root.path().join("a")).unwrap();
+        for folder in ["a", "b", "b/c/d"] {
+            std::fs::write(root.path().join(folder).join(STORE), "").unwrap();
+        }
+        std::os::unix::fs::symlink(root.path(), deep.join("up")).unwrap();
+        std::os::unix::fs::symlink(root.path().join("b"), root.path().join("again")).unwrap();
+        let found = stores(&[root.path().to_path_buf(), root.path().join("a")]).unwrap();
+        let names: Vec<PathBuf> =
+            found.iter().map(|one| one.path.strip_prefix(root.path()).unwrap().into()).collect();
+        assert_eq!(names, ["a", "again", "again/c/d"].map(|f| Path::new(f).join(STORE)));
+        let empty = tempfile::tempdir().unwrap();
+        let refused = stores(&[empty.path().to_path_buf()]).err().unwrap().to_string();
+        assert!(refused.contains("holds a store (run.sqlite)"), "{refused}");
+    }
+}

@@ -1,0 +1,136 @@
+//! `fwdlab history`: stores in folders, found, put in order and divided.
+
+use crate::support::{Lab, plan, simulated};
+use fwdlab_model::record::Environment;
+use fwdlab_results::store::{Invocation, Store};
+use std::collections::BTreeMap;
+
+/// A simulated device of two firewalls, as many packets a second as it is given.
+fn experiment(capacity: &str, seed: usize) -> String {
+    format!(
+        "version = 1\n[testbed]\nkind = \"sim\"\n[testbed.sim]\nnoise = 0.005\n\
+         capacity = \"{capacity}\"\neffect = {{ \"firewall=stateful\" = 0.8 }}\n\
+         [[factor]]\nname = \"firewall\"\nlevels = [\"none\", \"stateful\"]\n\
+         [trial]\nduration = \"300ms\"\n[design]\nblocks = 4\nseed = {seed}\n"
+    )
+}
+
+/// Runs the experiment on a kernel and keeps it in `folder`.
+fn keep(lab: &Lab, folder: &str, capacity: &str, kernel: &str, day: usize) {
+    let plan = plan(&experiment(capacity, day));
+    let folder = lab.path(folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let mut store = Store::open(&folder.join("run.sqlite")).expect("a store");
+    store.adopt_plan(&plan, "").expect("adopted");
+    let section = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
+    let invocation = Invocation {
+        started_at: format!("2026-01-{day:02}T00:00:00Z"),
+        fwdlab_version: "test".into(),
+        testbed: "sim".into(),
+        testbed_reason: "a test".into(),
+        simulated: true,
+        environment: Environment(BTreeMap::from([
+            ("cpu".to_owned(), section("model", "Example CPU")),
+            ("kernel".to_owned(), section("release", kernel)),
+        ])),
+    };
+    store.begin_invocation(&invocation).expect("begun");
+    for run in &plan.runs {
+        store.insert_run(&simulated(&plan, run)).expect("stored");
+    }
+}
+
+/// Twelve kernels, 6 % slower from 6.7 on, in folders of different depth and in
+/// no order.
+fn lab() -> Lab {
+    let lab = Lab::new("");
+    for i in 0..12 {
+        let minor = (i * 5) % 12;
+        let capacity = if minor >= 7 { "940kpps" } else { "1Mpps" };
+        let folder = if i % 2 == 0 { format!("all/{i}") } else { format!("all/deep/er/{i}") };
+        keep(&lab, &folder, capacity, &format!("6.{minor}.0"), i + 1);
+    }
+    lab
+}
+
+#[test]
+fn a_step_is_found_at_its_revision() {
+    let lab = lab();
+    let history = lab.fwdlab(&["history", "all", "--json"]).expect(0).json();
+    assert_eq!((&history["stores"], &history["version"]), (&12.into(), &1.into()));
+    let series = history["series"].as_array().unwrap();
+    assert_eq!(series.len(), 2);
+    for one in series {
+        let revisions: Vec<&str> = one["points"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|p| p["revision"].as_str().unwrap())
+            .collect();
+        let expected: Vec<String> = (0..12).map(|minor| format!("6.{minor}.0")).collect();
+        assert_eq!(revisions, expected);
+        let change = &one["changes"][0];
+        assert_eq!(one["changes"].as_array().unwrap().len(), 1, "{one:#}");
+        assert_eq!((&change["before"], &change["after"]), (&"6.6.0".into(), &"6.7.0".into()));
+        assert_eq!(change["confirmation_needed"], true);
+        assert_eq!(change["run_again"], serde_json::json!(["6.6.0", "6.7.0"]));
+        let (low, high) = (change["low"].as_f64().unwrap(), change["high"].as_f64().unwrap());
+        assert!(low < 0.94 && 0.94 < high, "{change}");
+        assert!(one["caption"].as_str().unwrap().starts_with("SIMULATED"));
+    }
+}
+
+#[test]
+fn text_files_and_exit_codes() {
+    let lab = lab();
+    let stateful = ["history", "all", "--series", "stateful"];
+    let shown = lab.fwdlab(&stateful).expect(0).stdout;
+    for said in [
+        "Example CPU, x, firewall = stateful\n",
+        "SIMULATED",
+        "12 points, 6.0.0 to 6.11.0",
+        "6.6.0 -> 6.7.0: -",
+        "to be confirmed: run 6.6.0 and 6.7.0 again",
+        "12 stores; 1 series; 1 change (0 better, 1 worse)",
+    ] {
+        assert!(shown.contains(said), "{said:?} is not in\n{shown}");
+    }
+    lab.fwdlab(&[&stateful[..], &["--fail-on", "worse"]].concat()).expect(1);
+    lab.fwdlab(&[&stateful[..], &["--out", "page"]].concat()).expect(0);
+    let files = lab.files("page");
+    assert_eq!(files.keys().collect::<Vec<_>>(), ["history.md", "history.svg"]);
+    let page = String::from_utf8(files["history.md"].clone()).unwrap();
+    assert!(page.contains("](history.svg)") && page.contains("| 6.6.0 | 6.7.0 | -"), "{page}");
+    // The better half alone has no change.
+    let before = ["all/0", "all/2", "all/deep/er/1", "all/deep/er/5", "all/10"];
+    let steady = lab.fwdlab(&[&["history", "--fail-on", "different"], &before[..]].concat());
+    assert!(steady.expect(0).stdout.contains("no change: "));
+}
+
+#[test]
+fn what_names_nothing_is_refused() {
+    let lab = Lab::new("");
+    std::fs::create_dir_all(lab.path("empty/deeper")).unwrap();
+    lab.write("notes.txt", "no store");
+    for (arguments, said) in [
+        (&["empty"][..], "neither this directory nor one below it holds a store"),
+        (&["nowhere"], "nowhere doesn't exist"),
+        (&["notes.txt"], "notes.txt is not a store of fwdlab"),
+    ] {
+        let ended = lab.fwdlab(&[&["history"], arguments].concat()).expect(2);
+        assert!(ended.stderr.contains(said), "{}", ended.stderr);
+    }
+    // A damaged store in a tree is said and does not spoil the others.
+    keep(&lab, "tree/good", "1Mpps", "6.1", 1);
+    std::fs::create_dir_all(lab.path("tree/bad")).unwrap();
+    lab.write("tree/bad/run.sqlite", "no store");
+    let said = lab.fwdlab(&["history", "tree"]).expect(0).stdout;
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("left out: tree/bad/run.sqlite is not a store of fwdlab"), "{said}");
+    assert!(said.contains("1 store; 2 series"), "{said}");
+    keep(&lab, "one", "1Mpps", "6.1", 1);
+    let ended = lab.fwdlab(&["history", "one", "--series", "nothing"]).expect(2);
+    assert!(ended.stderr.contains("no series' title holds `nothing`"), "{}", ended.stderr);
+    let short = lab.fwdlab(&["history", "one"]).expect(0).stdout;
+    assert!(short.contains("too short to look for changes: 1 of at least 4 points"), "{short}");
+}

@@ -1,0 +1,335 @@
+//! One configuration over the revisions, with the places where it changed.
+//!
+//! The axis is scaled to the data, because changes of a few percent matter and
+//! no lengths are compared; the figure says so. Points stand at equal distances:
+//! the numbers of revisions count commits everywhere, most of which touch
+//! something else.
+
+use super::axis::Axis;
+use super::frame::{self, Frame, Item, LABEL_SIZE, LINE, Plot, Sample, WIDTH};
+use super::svg::{Anchor, INK, Svg, TextStyle};
+use super::text::{shorten, width};
+use fwdlab_model::units::format_pps;
+
+/// What every such figure has to say.
+const SCALED: &str = "The axis is scaled to the data and does not begin at zero.";
+/// Colour of points in the palette.
+const POINTS: usize = 0;
+/// Colours of changes: the palette's vermilion and green.
+const WORSE: &str = "#D55E00";
+const BETTER: &str = "#009E73";
+/// Narrowest room of a point in pixels; a figure of many grows.
+const MIN_SLOT: f64 = 6.0;
+/// Room of a point from which its whiskers have caps.
+const ROOMY: f64 = 12.0;
+/// Space between the plot's ends and the first and last point's room.
+const INSET: f64 = 10.0;
+/// Longest label of a revision in pixels.
+const MAX_LABEL: f64 = 180.0;
+/// Height of a line of text.
+const STEP: f64 = LABEL_SIZE * LINE;
+/// Least height of the plot, for which room above the data is reckoned.
+const PLOT: f64 = 300.0;
+/// Most rows of sizes of changes; what has no room there has its mark only.
+const MAX_ROWS: usize = 4;
+
+/// A series over revisions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Revisions {
+    /// Title.
+    pub title: String,
+    /// The points in their order.
+    pub points: Vec<RevisionPoint>,
+    /// Levels, none of which overlap, in their order.
+    pub levels: Vec<Level>,
+    /// Changes, in their order.
+    pub changes: Vec<ChangeMark>,
+    /// A line under the figure, such as what kind of testbed it is.
+    pub footnote: Option<String>,
+}
+
+/// One revision's runs, in packets per second.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RevisionPoint {
+    /// The revision.
+    pub label: String,
+    /// Median of the runs.
+    pub median_pps: f64,
+    /// The slowest run.
+    pub min_pps: f64,
+    /// The fastest run.
+    pub max_pps: f64,
+    /// True for a revision with a patch: drawn hollow, beside the line.
+    pub patched: bool,
+}
+
+/// A level between two changes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Level {
+    /// Index of the first point.
+    pub first: usize,
+    /// Index of the last point.
+    pub last: usize,
+    /// The level in packets per second.
+    pub pps: f64,
+}
+
+/// A change between two points.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ChangeMark {
+    /// Index of the first point after it.
+    pub at: usize,
+    /// Its size as a ratio less one (0.02 = 2 %).
+    pub effect: f64,
+}
+
+/// The sizes of changes above the data: which row each is in.
+struct Rows {
+    of_change: Vec<Option<usize>>,
+    count: usize,
+}
+
+impl Revisions {
+    /// The figure as SVG text.
+    pub fn render(&self) -> String {
+        let mut y = self.axis(0);
+        let mut frame = Frame {
+            title: &self.title,
+            legend: self.legend(),
+            y_label: "forwarded",
+            y: &y,
+            right: None,
+            x_label: "revision, in order",
+            footnote: None,
+            width: WIDTH,
+        };
+        let (left, right) = frame.columns();
+        let needed = self.points.len() as f64 * MIN_SLOT + 2.0 * INSET;
+        frame.width += (needed - (right - left)).max(0.0).ceil();
+        let width = frame.width;
+        let columns = frame.columns();
+        let rows = self.rows(columns);
+        if rows.count > 0 {
+            y = self.axis(rows.count);
+        }
+        let footnote = match &self.footnote {
+            Some(text) => format!("{text} {SCALED}"),
+            None => SCALED.to_owned(),
+        };
+        let frame = Frame {
+            title: &self.title,
+            legend: self.legend(),
+            y_label: "forwarded",
+            y: &y,
+            right: None,
+            x_label: "revision, in order",
+            footnote: Some(&footnote),
+            width,
+        };
+        let labels = Labels::layout(self, slot(frame.columns(), self.points.len()));
+        let (mut svg, plot) = frame.open(0.0, labels.height);
+        let columns = (plot.left, plot.right);
+        let x_of = |index: usize| place(columns, self.points.len(), index);
+        labels.draw(&mut svg, plot.bottom, &x_of);
+        self.draw_levels(&mut svg, &plot, &y, &x_of);
+        self.draw_changes(&mut svg, &plot, &rows);
+        for (index, point) in self.drawn() {
+            let room = slot(columns, self.points.len());
+            draw_point(&mut svg, &plot, &y, x_of(index), point, room);
+        }
+        svg.finish()
+    }
+
+    /// Around the data, with room for rows of text above them.
+    fn axis(&self, rows: usize) -> Axis {
+        let min = self.drawn().map(|(_, point)| point.min_pps).fold(f64::INFINITY, f64::min);
+        let max = self.drawn().map(|(_, point)| point.max_pps).fold(f64::NEG_INFINITY, f64::max);
+        let share = rows as f64 * STEP / PLOT;
+        Axis::around(min, max + (max - min) * share / (1.0 - share), "pps")
+    }
+
+    /// The points that can be drawn.
+    fn drawn(&self) -> impl Iterator<Item = (usize, &RevisionPoint)> {
+        let is_finite = |p: &RevisionPoint| {
+            [p.median_pps, p.min_pps, p.max_pps].iter().all(|pps| pps.is_finite() && *pps >= 0.0)
+        };
+        self.points.iter().enumerate().filter(move |(_, point)| is_finite(point))
+    }
+
+    fn legend(&self) -> Vec<Item> {
+        let item = |label: &str, sample| Item { label: label.to_owned(), sample };
+        let mut items =
+            vec![item("median of a revision's runs, from the slowest to the fastest", {
+                Sample::Marker(POINTS)
+            })];
+        if !self.levels.is_empty() {
+            items.push(item("level", Sample::Level));
+        }
+        if self.points.iter().any(|point| point.patched) {
+            items.push(item("with a patch", Sample::Best(Some(POINTS))));
+        }
+        items
+    }
+
+    /// Where the sizes of changes stand so that they don't overlap.
+    fn rows(&self, columns: (f64, f64)) -> Rows {
+        let mut ends: Vec<f64> = Vec::new();
+        let of_change: Vec<Option<usize>> = self
+            .changes
+            .iter()
+            .map(|change| {
+                let (x, half) = self.label_place(columns, change);
+                let row = ends.iter().position(|end| *end < x - half);
+                let row = row.or_else(|| (ends.len() < MAX_ROWS).then_some(ends.len()))?;
+                ends.resize(ends.len().max(row + 1), 0.0);
+                ends[row] = x + half;
+                Some(row)
+            })
+            .collect();
+        Rows { of_change, count: ends.len() }
+    }
+
+    /// Middle of a change's label, within the plot, and half the room it takes.
+    fn label_place(&self, columns: (f64, f64), change: &ChangeMark) -> (f64, f64) {
+        let half = width(&size(change), LABEL_SIZE) / 2.0 + 4.0;
+        let x = self.mark_place(columns, change);
+        (x.max(columns.0 + half).min(columns.1 - half), half)
+    }
+
+    /// Half way to the point before.
+    fn mark_place(&self, columns: (f64, f64), change: &ChangeMark) -> f64 {
+        place(columns, self.points.len(), change.at) - slot(columns, self.points.len()) / 2.0
+    }
+
+    fn draw_levels(&self, svg: &mut Svg, plot: &Plot, y: &Axis, x_of: &impl Fn(usize) -> f64) {
+        let half = slot((plot.left, plot.right), self.points.len()) / 2.0;
+        let is_drawn = |level: &&Level| {
+            level.pps.is_finite() && level.first <= level.last && level.last < self.points.len()
+        };
+        for level in self.levels.iter().filter(is_drawn) {
+            let (from, to) = (x_of(level.first) - half, x_of(level.last) + half);
+            let height = plot.y(y, level.pps);
+            svg.line((from, height), (to, height), &frame::level());
+        }
+    }
+
+    fn draw_changes(&self, svg: &mut Svg, plot: &Plot, rows: &Rows) {
+        let columns = (plot.left, plot.right);
+        for change in &self.changes {
+            let x = self.mark_place(columns, change);
+            let dashed = format!(
+                "stroke=\"{}\" stroke-width=\"1.5\" stroke-dasharray=\"5 4\"",
+                colour(change)
+            );
+            svg.line((x, plot.top), (x, plot.bottom), &dashed);
+        }
+        for (change, row) in self.changes.iter().zip(&rows.of_change) {
+            let Some(row) = row else { continue };
+            let (x, half) = self.label_place(columns, change);
+            let top = plot.top + *row as f64 * STEP;
+            // Marks of neighbours end where a label stands.
+            svg.rect((x - half, top), (2.0 * half, STEP), "fill=\"#FFFFFF\"", "");
+            let style =
+                TextStyle { colour: colour(change), ..TextStyle::new(LABEL_SIZE, Anchor::Middle) };
+            svg.text((x, top + LABEL_SIZE - 1.0), &size(change), style);
+        }
+    }
+}
+
+/// The labels under the axis: level where all fit, else upright, and as many
+/// as have room.
+struct Labels {
+    /// Index of the point and its label.
+    shown: Vec<(usize, String)>,
+    upright: bool,
+    height: f64,
+}
+
+impl Labels {
+    fn layout(figure: &Revisions, slot: f64) -> Labels {
+        let all = || figure.points.iter().map(|point| point.label.as_str()).enumerate();
+        if all().all(|(_, label)| width(label, LABEL_SIZE) + 10.0 <= slot) {
+            let shown = all().map(|(index, label)| (index, label.to_owned())).collect();
+            return Labels { shown, upright: false, height: 7.0 + STEP };
+        }
+        // What a reader looks up first: where something changed, then the ends.
+        let ends = [0, figure.points.len().saturating_sub(1)];
+        let first = figure.changes.iter().map(|change| change.at).chain(ends);
+        let apart = (STEP / slot).ceil().max(1.0) as usize;
+        let mut chosen: Vec<usize> = Vec::new();
+        for index in first.chain((0..figure.points.len()).step_by(apart)) {
+            let is_free = chosen.iter().all(|other| other.abs_diff(index) >= apart);
+            if is_free && index < figure.points.len() {
+                chosen.push(index);
+            }
+        }
+        chosen.sort_unstable();
+        let label = |index: usize| shorten(&figure.points[index].label, LABEL_SIZE, MAX_LABEL);
+        let shown: Vec<(usize, String)> =
+            chosen.into_iter().map(|index| (index, label(index))).collect();
+        let longest = shown.iter().map(|(_, label)| width(label, LABEL_SIZE)).fold(0.0, f64::max);
+        Labels { shown, upright: true, height: 9.0 + longest }
+    }
+
+    fn draw(&self, svg: &mut Svg, bottom: f64, x_of: &impl Fn(usize) -> f64) {
+        let ink = format!("stroke=\"{INK}\"");
+        for (index, label) in &self.shown {
+            let x = x_of(*index);
+            svg.line((x, bottom), (x, bottom + 4.0), &ink);
+            if self.upright {
+                let style = TextStyle { rotate: -90.0, ..TextStyle::new(LABEL_SIZE, Anchor::End) };
+                svg.text((x + 0.35 * LABEL_SIZE, bottom + 7.0), label, style);
+            } else {
+                let style = TextStyle::new(LABEL_SIZE, Anchor::Middle);
+                svg.text((x, bottom + 5.0 + LABEL_SIZE), label, style);
+            }
+        }
+    }
+}
+
+/// Room of one of `count` points between two ends.
+fn slot((left, right): (f64, f64), count: usize) -> f64 {
+    (right - left - 2.0 * INSET) / count.max(1) as f64
+}
+
+/// Where a point stands.
+fn place(columns: (f64, f64), count: usize, index: usize) -> f64 {
+    columns.0 + INSET + (index as f64 + 0.5) * slot(columns, count)
+}
+
+fn draw_point(svg: &mut Svg, plot: &Plot, y: &Axis, x: f64, point: &RevisionPoint, slot: f64) {
+    let colour = super::colour(POINTS);
+    let radius = (0.3 * slot).clamp(1.8, 4.5);
+    if point.max_pps > point.min_pps {
+        let (top, bottom) = (plot.y(y, point.max_pps), plot.y(y, point.min_pps));
+        let thin = format!("stroke=\"{colour}\" stroke-width=\"1.2\"");
+        svg.line((x, top), (x, bottom), &thin);
+        if slot >= ROOMY {
+            for end in [top, bottom] {
+                svg.line((x - 3.0, end), (x + 3.0, end), &thin);
+            }
+        }
+    }
+    let at = (x, plot.y(y, point.median_pps));
+    let tip = format!(
+        "{}: median {}, {} to {}",
+        point.label,
+        format_pps(point.median_pps),
+        format_pps(point.min_pps),
+        format_pps(point.max_pps)
+    );
+    if point.patched {
+        svg.diamond(at, 1.5 * radius, colour);
+    } else {
+        svg.marker(at, radius, POINTS, &tip);
+    }
+}
+
+fn colour(change: &ChangeMark) -> &'static str {
+    if change.effect < 0.0 { WORSE } else { BETTER }
+}
+
+/// The size of a change: `-4.9 %`.
+fn size(change: &ChangeMark) -> String {
+    format!("{:+.1} %", 100.0 * change.effect)
+}

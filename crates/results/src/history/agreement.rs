@@ -1,0 +1,66 @@
+//! Revisions at which several machines change: what one machine shows may be
+//! its own, what three show is the software's.
+
+use super::collect::Ordered;
+use super::results::{Agreement, Change, Direction};
+use super::revision::Place;
+
+/// A change with its ends.
+struct Located<'a> {
+    before: &'a Place,
+    after: &'a Place,
+    change: &'a Change,
+    series: &'a Ordered,
+}
+
+/// Groups of changes that may be one and the same: in one direction, and with a
+/// revision that could be the cause of all. By revision.
+pub(super) fn agreements(series: &[Ordered]) -> Vec<Agreement> {
+    let mut found: Vec<(&Place, Agreement)> = Vec::new();
+    for direction in [Direction::Better, Direction::Worse] {
+        let mut located: Vec<Located<'_>> =
+            series.iter().flat_map(|one| located(one, direction)).collect();
+        // Those that end first are grouped first: each next one belongs to the
+        // group if it begins before the group's earliest end.
+        located.sort_by(|a, b| (a.after, a.before).cmp(&(b.after, b.before)));
+        let mut rest = located.into_iter().peekable();
+        while let Some(first) = rest.next() {
+            let end = first.after;
+            let mut group = vec![first];
+            while let Some(next) = rest.next_if(|next| next.before < end) {
+                group.push(next);
+            }
+            found.extend(agreement(&group, direction).map(|agreement| (end, agreement)));
+        }
+    }
+    found.sort_by(|a, b| a.0.cmp(b.0));
+    found.into_iter().map(|(_, agreement)| agreement).collect()
+}
+
+/// The changes of one series in one direction.
+fn located(series: &Ordered, direction: Direction) -> impl Iterator<Item = Located<'_>> {
+    let changes = series.result.changes.iter();
+    changes.filter(move |change| change.direction == direction).filter_map(move |change| {
+        let after = series.places.get(change.at)?;
+        let points = series.result.points.iter().take(change.at);
+        let before = points.zip(&series.places).rfind(|(point, _)| !point.patched)?.1;
+        before.is_comparable(after).then_some(Located { before, after, change, series })
+    })
+}
+
+/// What several machines have in common; none for changes of one machine.
+fn agreement(group: &[Located<'_>], direction: Direction) -> Option<Agreement> {
+    let mut machines: Vec<String> =
+        group.iter().map(|located| located.series.result.machine.clone()).collect();
+    machines.sort();
+    machines.dedup();
+    let latest = group.iter().max_by_key(|located| located.before)?;
+    let earliest = group.iter().min_by_key(|located| located.after)?;
+    (machines.len() > 1).then(|| Agreement {
+        before: latest.change.before.clone(),
+        after: earliest.change.after.clone(),
+        direction,
+        machines,
+        series: group.iter().map(|located| located.series.result.title.clone()).collect(),
+    })
+}

@@ -1,0 +1,209 @@
+//! The changes of one series.
+
+use super::collect::Ordered;
+use super::results::{Apart, Change, Detection, Direction, PointResult, Segment};
+use crate::report::format::{percent, signed_percent};
+use crate::stats::change_points::{Division, Indivisible, MIN_POINTS, change_points};
+use crate::stats::summary::{mean, sum_of_squares, t_quantile};
+
+/// Changes below it are counted, not listed: they are the size of what another
+/// layout of the same code does.
+pub(super) const THRESHOLD: f64 = 0.01;
+/// Confidence of the intervals in percent.
+pub(super) const CONFIDENCE: f64 = 95.0;
+
+/// Two points of one segment further apart than this many standard deviations
+/// of their difference are not on one level.
+const APART: f64 = 4.0;
+
+/// Divides the main line of a series and describes what was found.
+pub(super) fn find(series: &mut Ordered) {
+    let series = &mut series.result;
+    let points = &series.points;
+    let mut line: Vec<usize> = (0..points.len()).filter(|&i| !points[i].patched).collect();
+    let latest = line.last().copied();
+    let division = loop {
+        let logs = logs(points, &line);
+        let division = match change_points(&logs) {
+            Ok(division) => division,
+            Err(Indivisible::TooShort { have }) => {
+                series.detection = Detection::TooShort { points: have, need: MIN_POINTS };
+                return;
+            }
+            // Of finite figures only 0 has no finite logarithm.
+            Err(Indivisible::NotFinite { .. }) => {
+                series.detection = Detection::NothingForwarded;
+                return;
+            }
+        };
+        match odd_one(&logs, &division) {
+            Some((odd, level)) if line.len() > MIN_POINTS => {
+                let at = line.remove(odd);
+                let ratio = (logs[odd] - level).exp();
+                series.apart.push(Apart {
+                    at,
+                    point: points[at].name(),
+                    ratio,
+                    direction: direction(ratio),
+                    is_latest: Some(at) == latest,
+                });
+            }
+            _ => break division,
+        }
+    };
+    series.apart.sort_by_key(|apart| apart.at);
+    let logs = logs(points, &line);
+    series.detection = Detection::Done {
+        points: line.len(),
+        noise: division.scale.exp_m1(),
+        penalty: division.penalty,
+    };
+    series.segments = divided(points, &line, &logs, &division.change_points);
+    let sizes = sizes(&logs, &division.change_points);
+    for (pair, size) in series.segments.windows(2).zip(sizes) {
+        if size.effect.abs() < THRESHOLD.ln_1p() {
+            series.suppressed += 1;
+        } else {
+            series.changes.push(change(points, &pair[0], &pair[1], size));
+        }
+    }
+}
+
+/// The logarithms of the medians of the points at `line`.
+fn logs(points: &[PointResult], line: &[usize]) -> Vec<f64> {
+    line.iter().map(|&i| points[i].median.ln()).collect()
+}
+
+/// A point that only seems to be a level because a segment holds two at least:
+/// the other one is where the neighbours are. Its place, and their level. Left
+/// where it is it would blame the revision beside it.
+fn odd_one(logs: &[f64], division: &Division) -> Option<(usize, f64)> {
+    let segments: Vec<(usize, usize)> = parts(logs.len(), &division.change_points).collect();
+    let level = |&(from, to): &(usize, usize)| mean(&logs[from..to]);
+    for (i, &(from, to)) in segments.iter().enumerate() {
+        let limit = APART * std::f64::consts::SQRT_2 * division.scale;
+        if to - from != 2 || segments.len() == 1 || (logs[from] - logs[from + 1]).abs() <= limit {
+            continue;
+        }
+        let before = i.checked_sub(1).and_then(|i| segments.get(i));
+        let neighbours: Vec<f64> =
+            before.into_iter().chain(segments.get(i + 1)).map(level).collect();
+        let nearest = |at: usize| {
+            let distance = |level: &f64| (logs[at] - level).abs();
+            neighbours.iter().copied().min_by(|a, b| distance(a).total_cmp(&distance(b)))
+        };
+        let (first, second) = (nearest(from)?, nearest(from + 1)?);
+        let odd = if (logs[from] - first).abs() > (logs[from + 1] - second).abs() {
+            (from, first)
+        } else {
+            (from + 1, second)
+        };
+        return Some(odd);
+    }
+    None
+}
+
+fn direction(ratio: f64) -> Direction {
+    if ratio > 1.0 { Direction::Better } else { Direction::Worse }
+}
+
+/// The segments that begin at 0 and at each of `starts` on the main line.
+fn divided(points: &[PointResult], line: &[usize], logs: &[f64], starts: &[usize]) -> Vec<Segment> {
+    parts(logs.len(), starts)
+        .map(|(from, to)| {
+            let (first, last) = (line[from], line[to - 1]);
+            Segment {
+                first,
+                last,
+                first_point: points[first].name(),
+                last_point: points[last].name(),
+                n: to - from,
+                level: mean(&logs[from..to]).exp(),
+            }
+        })
+        .collect()
+}
+
+/// Begin and end of each part of `0..n`.
+fn parts(n: usize, starts: &[usize]) -> impl Iterator<Item = (usize, usize)> {
+    let begins = std::iter::once(0).chain(starts.iter().copied());
+    let ends = starts.iter().copied().chain([n]);
+    begins.zip(ends).filter(|(from, to)| from < to)
+}
+
+/// Difference of two levels on the scale of logarithms, and half its interval.
+#[derive(Clone, Copy)]
+struct Size {
+    effect: f64,
+    half: f64,
+}
+
+/// How large the change at each of `starts` is. The points scatter alike in all
+/// segments, as the detector takes for granted too: a segment of two points
+/// could not tell its own scatter.
+fn sizes(logs: &[f64], starts: &[usize]) -> Vec<Size> {
+    let segments: Vec<&[f64]> = parts(logs.len(), starts).map(|(a, b)| &logs[a..b]).collect();
+    let squares: f64 = segments.iter().map(|part| sum_of_squares(part, mean(part))).sum();
+    let df = logs.len() as f64 - segments.len() as f64;
+    let quantile = t_quantile(CONFIDENCE, df).unwrap_or(f64::INFINITY);
+    segments
+        .windows(2)
+        .map(|pair| {
+            let each = |part: &[f64]| 1.0 / part.len() as f64;
+            let se = (squares.max(0.0) / df * (each(pair[0]) + each(pair[1]))).sqrt();
+            Size { effect: mean(pair[1]) - mean(pair[0]), half: quantile * se }
+        })
+        .collect()
+}
+
+fn change(points: &[PointResult], before: &Segment, after: &Segment, size: Size) -> Change {
+    let [ratio, low, high] =
+        [size.effect, size.effect - size.half, size.effect + size.half].map(f64::exp);
+    let change = Change {
+        at: after.first,
+        before: before.last_point.clone(),
+        after: after.first_point.clone(),
+        same_revision: points[before.last].revision == points[after.first].revision,
+        ratio,
+        low,
+        high,
+        n_before: before.n,
+        n_after: after.n,
+        direction: direction(ratio),
+        confirmation_needed: true,
+        run_again: [before.last_point.clone(), after.first_point.clone()],
+        sentence: String::new(),
+    };
+    Change { sentence: sentence(&change), ..change }
+}
+
+/// The size of a change: `-4.9 % [-6.1 %, -3.7 %]`.
+pub(super) fn effect(change: &Change) -> String {
+    let [ratio, low, high] =
+        [change.ratio, change.low, change.high].map(|end| signed_percent(end - 1.0, 1));
+    format!("{ratio} [{low}, {high}]")
+}
+
+fn sentence(change: &Change) -> String {
+    let direction = match change.direction {
+        Direction::Better => "better",
+        Direction::Worse => "worse",
+    };
+    let cause = if change.same_revision {
+        "; both points are of one revision: something else has changed"
+    } else {
+        ""
+    };
+    let doubt = if change.low <= 1.0 && change.high >= 1.0 {
+        ", though the interval does not exclude no change"
+    } else {
+        ""
+    };
+    format!(
+        "{} at {}, {} + {} points: {direction}{doubt}{cause}",
+        effect(change),
+        percent(CONFIDENCE / 100.0, 0),
+        change.n_before,
+        change.n_after,
+    )
+}

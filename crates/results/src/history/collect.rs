@@ -1,0 +1,438 @@
+//! Stores become points, points become series.
+
+use super::agreement;
+use super::changes;
+use super::results::{Counts, Detection, Direction, History, PointResult, SeriesResult};
+use super::revision::{Place, Revision, minute};
+use crate::report::analysis::{Figures, SummaryResult};
+use crate::store::{Contents, Store, StoreError};
+use fwdlab_model::plan::Trial;
+use fwdlab_model::record::Environment;
+use fwdlab_model::{Plan, Variant};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// Name of the factor whose levels are revisions.
+const REVISION: &str = "revision";
+/// Versions of fwdlab that a warning spells out.
+const VERSIONS: usize = 3;
+/// Section of the environment in which stores of the archive say where they
+/// come from.
+const ARCHIVE: &str = "archive";
+
+/// Reads stores one by one and keeps their points.
+#[derive(Debug, Default)]
+pub struct Collector {
+    stores: usize,
+    series: BTreeMap<Key, Gathered>,
+    notes: Vec<String>,
+}
+
+/// What makes two points belong to one series: everything but the revision.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    /// Machine, and what else names the series.
+    name: Vec<String>,
+    testbed: String,
+    figure: &'static str,
+    /// Factors other than the revision, each with its level.
+    levels: Vec<(String, String)>,
+    /// Settings of the base and what the levels change in them; none for the
+    /// archive, whose settings are read from logs as far as there are any.
+    settings: BTreeMap<String, String>,
+}
+
+/// A series being gathered.
+#[derive(Debug)]
+struct Gathered {
+    machine: String,
+    caption: String,
+    description: &'static str,
+    points: Vec<Found>,
+}
+
+/// A point and where it stands.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) place: Place,
+    pub(super) point: PointResult,
+    version: String,
+    trial: Trial,
+    /// Settings of the traffic as text by name.
+    traffic: BTreeMap<String, String>,
+}
+
+/// A series whose points are in order.
+pub(super) struct Ordered {
+    pub(super) places: Vec<Place>,
+    pub(super) result: SeriesResult,
+}
+
+impl Collector {
+    /// Nothing read yet.
+    pub fn new() -> Collector {
+        Collector::default()
+    }
+
+    /// Adds the points of the store at `path`, reading no more than they need.
+    /// A store without a plan or without runs adds a remark instead.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub fn add_store(&mut self, path: &Path) -> Result<(), StoreError> {
+        let read = || -> Result<Contents, StoreError> {
+            let store = Store::open_read_only(path)?;
+            let (contents, _) = Figures::of_store(&store)?;
+            Ok(Contents { invocations: store.invocations()?, ..contents })
+        };
+        match read() {
+            Ok(contents) => self.add(path, &contents),
+            Err(StoreError::NoPlan { .. }) => self.note(path, "holds no plan and is left out"),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Adds the points of a store that was read.
+    pub fn add(&mut self, path: &Path, contents: &Contents) {
+        let figures = Figures::of(contents);
+        let plan = &contents.plan;
+        // The invocation of the first run: one that recorded nothing says nothing.
+        let used = contents.run_invocations.first();
+        let stored = contents.invocations.iter().find(|stored| Some(&stored.id) == used);
+        let Some(invocation) = stored.map(|stored| &stored.invocation) else {
+            return self.note(path, "holds no runs and is left out");
+        };
+        self.stores += 1;
+        if figures.runs.iter().all(|run| run.value_pps.is_none()) {
+            return self.note(path, "none of its runs has a figure, it is left out");
+        }
+        let own = own_revision(&invocation.environment, &invocation.started_at);
+        let (machine, name) = names(&invocation.environment, plan);
+        let is_archive = invocation.environment.0.contains_key(ARCHIVE);
+        // An imported set began when its runs did, not when it was imported.
+        let date = match is_archive {
+            true => named(&invocation.environment, ARCHIVE, "started").map(str::to_owned),
+            false => Some(invocation.started_at.clone()).filter(|date| !date.is_empty()),
+        };
+        for variant in &plan.variants {
+            let runs = figures.runs.iter().filter(|run| run.variant == variant.index);
+            let values: Vec<f64> = runs.filter_map(|run| run.value_pps).collect();
+            // Without runs, or with a figure that is none.
+            let Some(summary) = SummaryResult::of(&values) else { continue };
+            let revision = revision_level(plan, variant).unwrap_or_else(|| own.clone());
+            let key = Key {
+                name: name.clone(),
+                testbed: figures.testbed.kind.clone(),
+                figure: figures.figure.name(),
+                levels: other_levels(plan, variant),
+                settings: if is_archive { BTreeMap::new() } else { settings(plan, variant) },
+            };
+            let gathered = self.series.entry(key).or_insert_with(|| Gathered {
+                machine: machine.clone(),
+                caption: figures.testbed.caption.clone(),
+                description: figures.figure.description(),
+                points: Vec::new(),
+            });
+            gathered.points.push(Found {
+                place: revision.place,
+                point: PointResult {
+                    revision: revision.label,
+                    told_apart_by: None,
+                    patched: revision.patched,
+                    median: summary.median,
+                    min: summary.min,
+                    max: summary.max,
+                    n: summary.n,
+                    values,
+                    date: date.clone(),
+                    store: path.to_path_buf(),
+                },
+                version: invocation.fwdlab_version.clone(),
+                trial: plan.trial,
+                traffic: traffic(variant),
+            });
+        }
+    }
+
+    /// Remarks that a store is left out; the error names it.
+    pub fn leave_out(&mut self, why: &StoreError) {
+        self.notes.push(format!("left out: {why}"));
+    }
+
+    /// The history of everything that was added.
+    pub fn finish(self) -> History {
+        let titles = titles(self.series.keys());
+        let mut series: Vec<Ordered> = self
+            .series
+            .into_iter()
+            .zip(titles)
+            .map(|((key, gathered), title)| ordered(key, gathered, title))
+            .collect();
+        series.sort_by(|a, b| a.result.title.cmp(&b.result.title));
+        for one in &mut series {
+            changes::find(one);
+        }
+        let agreements = agreement::agreements(&series);
+        let series: Vec<SeriesResult> = series.into_iter().map(|one| one.result).collect();
+        History {
+            stores: self.stores,
+            threshold: changes::THRESHOLD,
+            confidence: changes::CONFIDENCE,
+            counts: counts(&series),
+            series,
+            agreements,
+            notes: self.notes,
+        }
+    }
+
+    /// Titles of the series so far, each different.
+    pub fn titles(&self) -> Vec<String> {
+        titles(self.series.keys())
+    }
+
+    /// Leaves out the series whose title doesn't hold `text`, whatever its case.
+    pub fn keep_titles_with(&mut self, text: &str) {
+        let text = text.to_lowercase();
+        let mut titles = self.titles().into_iter();
+        self.series
+            .retain(|_, _| titles.next().is_some_and(|title| title.to_lowercase().contains(&text)));
+    }
+
+    fn note(&mut self, path: &Path, what: &str) {
+        self.notes.push(format!("{}: {what}", path.display()));
+    }
+}
+
+/// The name of something in a section of the environment; none when empty.
+fn named<'a>(environment: &'a Environment, section: &str, name: &str) -> Option<&'a str> {
+    let value = environment.0.get(section)?.get(name)?.trim();
+    (!value.is_empty()).then_some(value)
+}
+
+/// The machine, and the names of the series beside its factors.
+fn names(environment: &Environment, plan: &Plan) -> (String, Vec<String>) {
+    let machine = named(environment, ARCHIVE, "machine").or(named(environment, "cpu", "model"));
+    let machine = machine.unwrap_or("unknown machine").to_owned();
+    let mut names = vec![machine.clone()];
+    if environment.0.contains_key(ARCHIVE) {
+        let more = ["interface", "topic"].map(|name| named(environment, ARCHIVE, name));
+        names.extend(more.into_iter().flatten().map(str::to_owned));
+    } else {
+        names.push(plan.name.clone());
+    }
+    (machine, names)
+}
+
+/// The revision of a store as a whole.
+fn own_revision(environment: &Environment, started_at: &str) -> Revision {
+    let archived = |name| named(environment, ARCHIVE, name);
+    if let Some(text) = archived("revision") {
+        return Revision::of(text);
+    }
+    if let Some(label) = archived("label") {
+        return Revision::of_archive(label, archived("uname").unwrap_or_default());
+    }
+    match named(environment, "kernel", "release") {
+        Some(release) => Revision::of_version(release),
+        None => Revision::of_time(started_at),
+    }
+}
+
+/// The revision of a variant whose plan varies it.
+fn revision_level(plan: &Plan, variant: &Variant) -> Option<Revision> {
+    let factor = plan.factors.iter().position(|factor| factor.name == REVISION)?;
+    let level = plan.factors[factor].levels.get(*variant.levels.get(factor)?)?;
+    Some(Revision::of(&level.label))
+}
+
+/// Name and label of the level of each factor but the revision.
+fn other_levels(plan: &Plan, variant: &Variant) -> Vec<(String, String)> {
+    plan.factors
+        .iter()
+        .zip(&variant.levels)
+        .filter(|(factor, _)| factor.name != REVISION)
+        .filter_map(|(factor, &level)| {
+            Some((factor.name.clone(), factor.levels.get(level)?.label.clone()))
+        })
+        .collect()
+}
+
+/// Settings of the base with what the levels but the revision's change, as
+/// text by name. What a simulated device is capable of is what is tested, not
+/// how, and so is no part of it.
+fn settings(plan: &Plan, variant: &Variant) -> BTreeMap<String, String> {
+    let mut settings = BTreeMap::new();
+    let mut base = serde_json::to_value(&plan.base).unwrap_or_default();
+    if let Some(testbed) = base.get_mut("testbed").and_then(Value::as_object_mut) {
+        testbed.remove("sim");
+        // What was asked for, such as "auto"; what it became is in the key.
+        testbed.remove("kind");
+    }
+    flatten("", &base, &mut settings);
+    let factors = plan.factors.iter().zip(&variant.levels);
+    for (factor, &level) in factors.filter(|(factor, _)| factor.name != REVISION) {
+        for change in factor.levels.get(level).into_iter().flat_map(|level| &level.changes) {
+            settings.insert(change.setting.clone(), change.value.clone());
+        }
+    }
+    settings
+}
+
+/// Settings of a variant's traffic as text by name.
+fn traffic(variant: &Variant) -> BTreeMap<String, String> {
+    let mut settings = BTreeMap::new();
+    let traffic = serde_json::to_value(&variant.settings.traffic).unwrap_or_default();
+    flatten("traffic", &traffic, &mut settings);
+    settings
+}
+
+/// Values of a tree by their paths.
+fn flatten(path: &str, value: &Value, into: &mut BTreeMap<String, String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let dot = if path.is_empty() { "" } else { "." };
+                flatten(&format!("{path}{dot}{name}"), value, into);
+            }
+        }
+        Value::String(text) => drop(into.insert(path.to_owned(), text.clone())),
+        other => drop(into.insert(path.to_owned(), other.to_string())),
+    }
+}
+
+/// One title per series, all different: what they share by name is told apart
+/// by the settings in which they differ.
+fn titles<'a>(keys: impl Iterator<Item = &'a Key>) -> Vec<String> {
+    let keys: Vec<&Key> = keys.collect();
+    let short = |key: &Key| {
+        let levels = key.levels.iter().map(|(name, level)| format!("{name} = {level}"));
+        key.name.iter().cloned().chain(levels).collect::<Vec<_>>().join(", ")
+    };
+    let mut groups: BTreeMap<String, Vec<&Key>> = BTreeMap::new();
+    for key in &keys {
+        groups.entry(short(key)).or_default().push(key);
+    }
+    let full = |key: &&Key| {
+        let mut title = short(key);
+        let namesakes = &groups[&title];
+        if namesakes.iter().any(|other| other.testbed != key.testbed) {
+            title += &format!(", testbed = {}", key.testbed);
+        }
+        if namesakes.iter().any(|other| other.figure != key.figure) {
+            title += &format!(", figure = {}", key.figure);
+        }
+        let names: BTreeSet<&String> =
+            namesakes.iter().flat_map(|other| other.settings.keys()).collect();
+        for name in names {
+            let own = key.settings.get(name);
+            if namesakes.iter().any(|other| other.settings.get(name) != own) {
+                title += &format!(", {name} = {}", own.map_or("-", String::as_str));
+            }
+        }
+        title
+    };
+    keys.iter().map(full).collect()
+}
+
+/// A series with its points in the order of revisions, patched ones after
+/// their base, those of one revision by date and store.
+fn ordered(key: Key, mut gathered: Gathered, title: String) -> Ordered {
+    gathered.points.sort_by(|a, b| {
+        let order = |found: &Found| (found.point.patched, found.point.date.clone());
+        a.place
+            .cmp(&b.place)
+            .then_with(|| order(a).cmp(&order(b)))
+            .then_with(|| a.point.store.cmp(&b.point.store))
+    });
+    let warnings = warnings(&gathered.points);
+    let (places, mut points): (Vec<Place>, Vec<PointResult>) =
+        gathered.points.into_iter().map(|found| (found.place, found.point)).unzip();
+    tell_apart(&mut points);
+    let result = SeriesResult {
+        title,
+        machine: gathered.machine,
+        testbed: key.testbed,
+        caption: gathered.caption,
+        settings: key.levels.into_iter().collect(),
+        figure: gathered.description,
+        points,
+        detection: Detection::NothingForwarded,
+        segments: Vec::new(),
+        changes: Vec::new(),
+        suppressed: 0,
+        apart: Vec::new(),
+        warnings,
+    };
+    Ordered { places, result }
+}
+
+/// Gives the points of one revision what tells them from each other: the minute
+/// of their start, where that is not enough the start, else the store.
+fn tell_apart(points: &mut [PointResult]) {
+    let mut of_revision: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (i, point) in points.iter().enumerate() {
+        of_revision.entry(point.revision.clone()).or_default().push(i);
+    }
+    for namesakes in of_revision.into_values().filter(|points| points.len() > 1) {
+        let date = |i: usize| points[i].date.clone().unwrap_or_default();
+        let minutes: Vec<String> = namesakes.iter().map(|&i| minute(&date(i))).collect();
+        let starts: Vec<String> = namesakes.iter().map(|&i| date(i)).collect();
+        let stores = namesakes.iter().map(|&i| points[i].store.display().to_string()).collect();
+        let tells = |names: &Vec<String>| {
+            names.iter().collect::<BTreeSet<_>>().len() == names.len()
+                && names.iter().all(|name| !name.is_empty())
+        };
+        let names = [minutes, starts].into_iter().find(tells).unwrap_or(stores);
+        for (i, name) in namesakes.into_iter().zip(names) {
+            points[i].told_apart_by = Some(name);
+        }
+    }
+}
+
+/// What differs between points that should differ in their revision only.
+fn warnings(points: &[Found]) -> Vec<String> {
+    let distinct = |of: fn(&Found) -> &str| points.iter().map(of).collect::<BTreeSet<&str>>();
+    let mut warnings = Vec::new();
+    let versions = distinct(|found| &found.version);
+    if versions.len() > 1 {
+        let some: Vec<&str> = versions.iter().copied().take(VERSIONS).collect();
+        let more = if versions.len() > VERSIONS { " ..." } else { "" };
+        let n = versions.len();
+        warnings.push(format!("measured with {n} versions of fwdlab: {}{more}", some.join(", ")));
+    }
+    if points.windows(2).any(|w| w[0].trial.duration_ns != w[1].trial.duration_ns) {
+        warnings.push("measured with trials of different length".to_owned());
+    }
+    for name in points.first().iter().flat_map(|first| first.traffic.keys()) {
+        let of = |found: &Found| found.traffic.get(name).cloned().unwrap_or_default();
+        let values: BTreeSet<String> = points.iter().map(of).collect();
+        if values.len() > 1 {
+            let values: Vec<String> = values.into_iter().collect();
+            warnings.push(format!("measured with different {name}: {}", values.join(", ")));
+        }
+    }
+    let kinds = points.windows(2).filter(|w| !w[0].place.is_comparable(&w[1].place)).count();
+    if kinds > 0 {
+        warnings.push(
+            "revisions are numbered in different ways, which follow each other here".to_owned(),
+        );
+    }
+    warnings
+}
+
+fn counts(series: &[SeriesResult]) -> Counts {
+    let changes = || series.iter().flat_map(|one| &one.changes);
+    let of = |direction| changes().filter(|change| change.direction == direction).count();
+    let is_short = |one: &&SeriesResult| matches!(one.detection, Detection::TooShort { .. });
+    Counts {
+        series: series.len(),
+        too_short: series.iter().filter(is_short).count(),
+        changes: changes().count(),
+        better: of(Direction::Better),
+        worse: of(Direction::Worse),
+        suppressed: series.iter().map(|one| one.suppressed).sum(),
+        apart: series.iter().map(|one| one.apart.len()).sum(),
+    }
+}

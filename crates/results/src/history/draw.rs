@@ -1,0 +1,51 @@
+//! The figure of a series.
+
+use super::results::{PointResult, SeriesResult};
+use crate::figure::{ChangeMark, Level, RevisionPoint, Revisions};
+use crate::report::format::percent;
+
+/// The series over its revisions as SVG text.
+pub(super) fn svg(series: &SeriesResult, threshold: f64) -> String {
+    let mut notes: Vec<String> = Vec::new();
+    if !series.caption.is_empty() {
+        notes.push(format!("{}.", series.caption));
+    }
+    if series.suppressed > 0 {
+        notes.push(format!("Changes below {} are not marked.", percent(threshold, 1)));
+    }
+    let figure = Revisions {
+        title: series.title.clone(),
+        points: series
+            .points
+            .iter()
+            .map(|point| RevisionPoint {
+                label: label(point),
+                median_pps: point.median,
+                min_pps: point.min,
+                max_pps: point.max,
+                patched: point.patched,
+            })
+            .collect(),
+        levels: series
+            .segments
+            .iter()
+            .map(|segment| Level { first: segment.first, last: segment.last, pps: segment.level })
+            .collect(),
+        changes: series
+            .changes
+            .iter()
+            .map(|change| ChangeMark { at: change.at, effect: change.ratio - 1.0 })
+            .collect(),
+        footnote: (!notes.is_empty()).then(|| notes.join(" ")),
+    };
+    figure.render()
+}
+
+/// What stands under a point. What tells it from others of its revision comes
+/// first: the end of a long label is cut.
+fn label(point: &PointResult) -> String {
+    match &point.told_apart_by {
+        Some(apart) => format!("{apart}, {}", point.revision),
+        None => point.revision.clone(),
+    }
+}

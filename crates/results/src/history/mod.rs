@@ -1,0 +1,29 @@
+//! How one machine and configuration fares over revisions: `fwdlab history`.
+//!
+//! Stores become points (one variant at one revision), points of one machine
+//! and configuration become a series in the order of revisions, and each series
+//! is divided where its level changes ([`crate::stats::change_points`]). A
+//! change is given with its size, its interval and the two revisions to run
+//! again: it was found by looking for it, so only new runs of both confirm it.
+//!
+//! The unit is the point: one build and its starts. Runs of one point share the
+//! layout of its code, so they are no replicates of the revision.
+//!
+//! [`Collector`] reads, [`History`] is the answer, [`text`], [`markdown`],
+//! [`json`] and [`files`] show it. Left out: running anything again, and asking
+//! a repository about revisions.
+
+mod agreement;
+mod changes;
+mod collect;
+mod draw;
+mod results;
+mod revision;
+mod show;
+
+pub use collect::Collector;
+pub use results::{
+    Agreement, Apart, Change, Counts, Detection, Direction, History, PointResult, Segment,
+    SeriesResult,
+};
+pub use show::{files, json, markdown, text};

@@ -1,0 +1,237 @@
+//! What a history says, before it is laid out.
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The answer: every series, and what several have in common.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct History {
+    /// Stores that were read.
+    pub stores: usize,
+    /// Smaller changes are counted and not listed, as a ratio (0.01 = 1 %).
+    pub threshold: f64,
+    /// Confidence of the intervals in percent.
+    pub confidence: f64,
+    /// The series, by title.
+    pub series: Vec<SeriesResult>,
+    /// Revisions at which several machines change.
+    pub agreements: Vec<Agreement>,
+    /// How many of what.
+    pub counts: Counts,
+    /// Remarks on the whole.
+    pub notes: Vec<String>,
+}
+
+/// Totals over all series.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Series.
+    pub series: usize,
+    /// Series with too few points to look for changes.
+    pub too_short: usize,
+    /// Changes listed.
+    pub changes: usize,
+    /// Those after which more is forwarded.
+    pub better: usize,
+    /// Those after which less is forwarded.
+    pub worse: usize,
+    /// Changes found and not listed, because they are too small to matter.
+    pub suppressed: usize,
+    /// Points that lie apart from their neighbours.
+    pub apart: usize,
+}
+
+/// One machine and configuration over the revisions.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SeriesResult {
+    /// Machine and configuration in one line; different for every series.
+    pub title: String,
+    /// The machine.
+    pub machine: String,
+    /// Kind of the testbed.
+    pub testbed: String,
+    /// What has to be said beside every number; empty for hardware.
+    pub caption: String,
+    /// The factors other than the revision: label of the level by name.
+    pub settings: BTreeMap<String, String>,
+    /// What one number stands for a run.
+    pub figure: &'static str,
+    /// Every point in the order of revisions, patched ones after their base.
+    pub points: Vec<PointResult>,
+    /// Whether changes were looked for.
+    pub detection: Detection,
+    /// The levels between changes, those that are too small to list included;
+    /// one for a series without any, none where changes were not looked for.
+    pub segments: Vec<Segment>,
+    /// The changes of at least [`History::threshold`], in their order.
+    pub changes: Vec<Change>,
+    /// Smaller changes, not listed.
+    pub suppressed: usize,
+    /// Points that lie apart from their neighbours: one point is no level, so
+    /// changes are looked for without them.
+    pub apart: Vec<Apart>,
+    /// Doubts about the series.
+    pub warnings: Vec<String>,
+}
+
+/// One variant at one revision; rates in packets per second.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PointResult {
+    /// The revision.
+    pub revision: String,
+    /// What tells it from others of its revision, its date or its store; none
+    /// for the only point of a revision.
+    pub told_apart_by: Option<String>,
+    /// True when something was laid over the revision: listed, but no part of
+    /// the line in which changes are looked for.
+    pub patched: bool,
+    /// One figure per run.
+    pub values: Vec<f64>,
+    /// Median of the runs.
+    pub median: f64,
+    /// The slowest run.
+    pub min: f64,
+    /// The fastest run.
+    pub max: f64,
+    /// Runs.
+    pub n: usize,
+    /// When it was measured, RFC 3339; none when unknown.
+    pub date: Option<String>,
+    /// The store.
+    pub store: PathBuf,
+}
+
+/// Whether changes were looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Detection {
+    /// Yes.
+    Done {
+        /// Points on the main line.
+        points: usize,
+        /// Noise between points as a ratio (0.01 = 1 %), from the differences of
+        /// neighbours.
+        noise: f64,
+        /// Penalty of a change in units of the squared noise.
+        penalty: f64,
+    },
+    /// There are too few points.
+    TooShort {
+        /// Points on the main line.
+        points: usize,
+        /// How many it takes.
+        need: usize,
+    },
+    /// A point has no logarithm: at some revision nothing was forwarded.
+    NothingForwarded,
+}
+
+/// A stretch of points on one level.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Segment {
+    /// Index of its first point in [`SeriesResult::points`].
+    pub first: usize,
+    /// Index of its last point.
+    pub last: usize,
+    /// Name of its first point.
+    pub first_point: String,
+    /// Name of its last point.
+    pub last_point: String,
+    /// Points on it, patched ones and those that lie apart not counted.
+    pub n: usize,
+    /// Geometric mean of the points' medians, packets per second.
+    pub level: f64,
+}
+
+/// A change of level.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Change {
+    /// Index of the first point after it in [`SeriesResult::points`].
+    pub at: usize,
+    /// Name of the last point before it: its revision, with what tells it from
+    /// others of that revision.
+    pub before: String,
+    /// Name of the first point after it.
+    pub after: String,
+    /// True when both are of one revision: something else has changed.
+    pub same_revision: bool,
+    /// Level after it over the level before it.
+    pub ratio: f64,
+    /// Lower end of the ratio's interval. The unit is the point; the place was
+    /// chosen after looking, for which the interval makes no allowance.
+    pub low: f64,
+    /// Upper end of it.
+    pub high: f64,
+    /// Points of the segment before it.
+    pub n_before: usize,
+    /// Points of the segment after it.
+    pub n_after: usize,
+    /// For better or worse.
+    pub direction: Direction,
+    /// Always true: a change point is chosen after looking, so that only new
+    /// runs say whether it is there.
+    pub confirmation_needed: bool,
+    /// The two points to run again, in one experiment.
+    pub run_again: [String; 2],
+    /// The whole in one line.
+    pub sentence: String,
+}
+
+/// A point that lies apart from those around it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Apart {
+    /// Its index in [`SeriesResult::points`].
+    pub at: usize,
+    /// Its name, to be run again.
+    pub point: String,
+    /// Its median over the level around it.
+    pub ratio: f64,
+    /// For better or worse.
+    pub direction: Direction,
+    /// True for the last point of the line: it may be the first after a change.
+    pub is_latest: bool,
+}
+
+/// For better or worse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// More is forwarded.
+    Better,
+    /// Less is forwarded.
+    Worse,
+}
+
+/// A place at which several machines change in one direction.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Agreement {
+    /// Last point known to be before it, on any of them.
+    pub before: String,
+    /// First point known to be after it, on any of them.
+    pub after: String,
+    /// The direction.
+    pub direction: Direction,
+    /// The machines.
+    pub machines: Vec<String>,
+    /// Titles of the series.
+    pub series: Vec<String>,
+}
+
+impl PointResult {
+    /// How the point is called: its revision, with what tells it from others of
+    /// that revision.
+    pub fn name(&self) -> String {
+        match &self.told_apart_by {
+            Some(apart) => format!("{} ({apart})", self.revision),
+            None => self.revision.clone(),
+        }
+    }
+}
+
+impl History {
+    /// The last change of each series that has one.
+    pub fn latest_changes(&self) -> impl Iterator<Item = &Change> {
+        self.series.iter().filter_map(|series| series.changes.last())
+    }
+}

@@ -1,0 +1,312 @@
+//! What revision a point is of, and where that stands in the order of revisions.
+//!
+//! Revisions are read from texts that people wrote: `r287478`, `295802D5330`,
+//! `n311215`, `fbsd12-head.r299288.D8526`, `6.18.1-rc2`, `2016-01-03`. Numbers
+//! of Subversion come before the commit counts that FreeBSD has given since it
+//! moved to Git (`n` and a number, at first `c`: `git rev-list --count
+//! --first-parent`).
+//! Left out: asking a repository for the order of its commits.
+
+use std::cmp::Ordering;
+
+/// A revision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Revision {
+    /// How it is called.
+    pub(super) label: String,
+    /// Where it stands.
+    pub(super) place: Place,
+    /// True when something was laid over the revision, such as `D27401`.
+    pub(super) patched: bool,
+}
+
+/// Where a revision stands among others; kinds of different numbering follow
+/// each other in the order of the kinds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Place {
+    /// Revision number of Subversion.
+    Subversion(u64),
+    /// Number of commits in Git.
+    Commits(u64),
+    /// Numbers of a version, then what follows them.
+    Version(Vec<u64>, Suffix),
+    /// A date, as text that sorts by time.
+    Date(String),
+    /// Anything else.
+    Text(Suffix),
+}
+
+impl Place {
+    /// True when the two are numbered in one way, so that their order is known:
+    /// FreeBSD's commit counts went on where its numbers of Subversion ended.
+    pub(super) fn is_comparable(&self, other: &Place) -> bool {
+        use Place::{Commits, Subversion};
+        match (self, other) {
+            (Subversion(_) | Commits(_), Subversion(_) | Commits(_)) => true,
+            _ => std::mem::discriminant(self) == std::mem::discriminant(other),
+        }
+    }
+}
+
+/// Text in which numbers count as numbers and candidates for a release come
+/// before it: `-rc2`, nothing, `-rc10` are in the order `-rc2`, `-rc10`, nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Suffix(pub(super) String);
+
+impl Ord for Suffix {
+    fn cmp(&self, other: &Suffix) -> Ordering {
+        let is_final = |suffix: &Suffix| {
+            let text = suffix.0.trim_start_matches(['-', '.', '~']).to_ascii_lowercase();
+            !["rc", "beta", "alpha", "pre"].iter().any(|early| text.starts_with(early))
+        };
+        is_final(self)
+            .cmp(&is_final(other))
+            .then_with(|| natural(&self.0, &other.0))
+            .then_with(|| self.0.cmp(&other.0))
+    }
+}
+
+impl PartialOrd for Suffix {
+    fn partial_cmp(&self, other: &Suffix) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Revision {
+    /// The revision that `text` names.
+    pub(super) fn of(text: &str) -> Revision {
+        let text = text.trim();
+        numbered(text).or_else(|| dated(text)).unwrap_or_else(|| Revision::of_version(text))
+    }
+
+    /// The revision of a result set of the archive that is called `label`; where
+    /// that holds no number, the one in what the kernel says of itself
+    /// (`uname -v`) tells its place.
+    pub(super) fn of_archive(label: &str, uname: &str) -> Revision {
+        let revision = Revision::of(label);
+        if matches!(revision.place, Place::Subversion(_) | Place::Commits(_)) {
+            return revision;
+        }
+        // `r296648M:` is modified locally, as every image of the archive is.
+        let number = |word: &str| {
+            let begin = word.starts_with(['r', 'n', 'c']).then_some(1)?;
+            let digits = word[begin..].bytes().take_while(u8::is_ascii_digit).count();
+            numbered(&word[..begin + digits])
+        };
+        match uname.split_whitespace().find_map(number) {
+            Some(Revision { place, .. }) => Revision { place, ..revision },
+            None => revision,
+        }
+    }
+
+    /// The version that `text` names, such as a kernel's release, in which a
+    /// long number is no revision; without one, the text itself.
+    pub(super) fn of_version(text: &str) -> Revision {
+        versioned(text.trim()).unwrap_or_else(|| Revision {
+            label: text.trim().to_owned(),
+            place: Place::Text(Suffix(text.trim().to_owned())),
+            patched: false,
+        })
+    }
+
+    /// A point of time (RFC 3339) in place of a revision.
+    pub(super) fn of_time(time: &str) -> Revision {
+        Revision { label: minute(time), place: Place::Date(time.to_owned()), patched: false }
+    }
+}
+
+/// A time (RFC 3339) to the minute, for people.
+pub(super) fn minute(time: &str) -> String {
+    time.get(..16).map_or(time.to_owned(), |minute| minute.replace('T', " "))
+}
+
+/// A number of Subversion or a count of commits, after a separator: five to
+/// seven digits, which dates (eight) and versions don't have. What follows it
+/// must be a patch, set apart or beginning with the `D` of a review: a hash
+/// may begin with digits too.
+fn numbered(text: &str) -> Option<Revision> {
+    let bytes = text.as_bytes();
+    let mut begin = 0;
+    while begin < bytes.len() {
+        let starts = begin == 0 || !bytes[begin - 1].is_ascii_alphanumeric();
+        let letter = bytes[begin].to_ascii_lowercase();
+        let digits_at = begin + usize::from(matches!(letter, b'r' | b'n' | b'c'));
+        let digits = bytes[digits_at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if starts && (5..=7).contains(&digits) {
+            let number: u64 = text[digits_at..digits_at + digits].parse().ok()?;
+            let rest = &text[digits_at + digits..];
+            let follows = rest.trim_start_matches(['.', '-', '_', '+', ' ']);
+            let is_review = follows.strip_prefix('D').is_some_and(begins_with_digit);
+            // `n245000-b9c5f1c3a0d2`: the same commit by its hash.
+            let is_hash = follows.len() >= 7 && follows.bytes().all(|b| b.is_ascii_hexdigit());
+            if follows.len() < rest.len() || rest.is_empty() || is_review {
+                let place = if matches!(letter, b'n' | b'c') {
+                    Place::Commits(number)
+                } else {
+                    Place::Subversion(number)
+                };
+                let label = text[begin..].to_owned();
+                let patched = !follows.is_empty() && (is_review || !is_hash);
+                return Some(Revision { label, place, patched });
+            }
+        }
+        begin += 1;
+    }
+    None
+}
+
+/// A date of eight digits, or one with hyphens, at the beginning.
+fn dated(text: &str) -> Option<Revision> {
+    let digits: String = text.chars().filter(|c| *c != '-').take(8).collect();
+    let compact =
+        text.len() == 8 || text.get(..10).is_some_and(|day| day.matches('-').count() == 2);
+    let is_date = digits.len() == 8
+        && digits.bytes().all(|byte| byte.is_ascii_digit())
+        && (digits.starts_with("19") || digits.starts_with("20"))
+        && compact;
+    is_date.then(|| {
+        let rest: String = text.chars().filter(|c| *c != '-').skip(8).collect();
+        let place = Place::Date(digits + &rest);
+        Revision { label: text.to_owned(), place, patched: false }
+    })
+}
+
+/// Numbers with dots between them: `6.18.1-rc2`, `v5.4`, `fbsd10.2`.
+fn versioned(text: &str) -> Option<Revision> {
+    let begin = text.find(|c: char| c.is_ascii_digit())?;
+    let from = &text[begin..];
+    let end = from.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(from.len());
+    let (numbers, rest) = from.split_at(end);
+    let trimmed = numbers.trim_end_matches('.');
+    let parsed: Option<Vec<u64>> = trimmed.split('.').map(|part| part.parse().ok()).collect();
+    let parsed =
+        parsed.filter(|parts| parts.len() > 1 || !rest.is_empty() && trimmed != numbers)?;
+    let suffix = format!("{}{rest}", &numbers[trimmed.len()..]);
+    let review = suffix.trim_start_matches(['.', '-', '_', '+']);
+    let patched = review.strip_prefix('D').is_some_and(begins_with_digit);
+    let place = Place::Version(parsed, Suffix(suffix));
+    Some(Revision { label: text.to_owned(), place, patched })
+}
+
+fn begins_with_digit(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// Compares texts so that `a9` comes before `a10`.
+fn natural(a: &str, b: &str) -> Ordering {
+    let (mut a, mut b) = (a, b);
+    while !a.is_empty() && !b.is_empty() {
+        let ((first, rest_a), (second, rest_b)) = (chunk(a), chunk(b));
+        let order = match (first.parse::<u64>(), second.parse::<u64>()) {
+            (Ok(first), Ok(second)) => first.cmp(&second),
+            _ => first.cmp(second),
+        };
+        if order != Ordering::Equal {
+            return order;
+        }
+        (a, b) = (rest_a, rest_b);
+    }
+    a.len().cmp(&b.len())
+}
+
+/// Leading digits or leading other characters, and the rest.
+fn chunk(text: &str) -> (&str, &str) {
+    let is_digit = text.starts_with(|c: char| c.is_ascii_digit());
+    let end = text.find(|c: char| c.is_ascii_digit() != is_digit).unwrap_or(text.len());
+    text.split_at(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(text: &str) -> Place {
+        Revision::of(text).place
+    }
+
+    #[test]
+    fn numbers_are_found_in_what_people_write() {
+        for (text, label, expected, patched) in [
+            ("r303643", "r303643", Place::Subversion(303_643), false),
+            ("303643", "303643", Place::Subversion(303_643), false),
+            ("n311215", "n311215", Place::Commits(311_215), false),
+            ("fbsd13-c255632", "c255632", Place::Commits(255_632), false),
+            ("13-r354862-polling", "r354862-polling", Place::Subversion(354_862), true),
+            ("r368606D27401v4", "r368606D27401v4", Place::Subversion(368_606), true),
+            ("295802D5330", "295802D5330", Place::Subversion(295_802), true),
+            ("fbsd11-head.r287478", "r287478", Place::Subversion(287_478), false),
+            ("fbsd12-head.r299288.D8526", "r299288.D8526", Place::Subversion(299_288), true),
+            ("fbsd10-stable.r295802.D5330", "r295802.D5330", Place::Subversion(295_802), true),
+        ] {
+            let revision = Revision::of(text);
+            assert_eq!(revision, Revision { label: label.into(), place: expected, patched });
+        }
+    }
+
+    #[test]
+    fn what_has_no_number_is_a_version_a_date_or_text() {
+        assert!(matches!(place("fbsd10.2"), Place::Version(numbers, _) if numbers == [10, 2]));
+        assert!(
+            matches!(place("6.1.0-13-amd64"), Place::Version(numbers, _) if numbers == [6, 1, 0])
+        );
+        assert!(Revision::of("fbsd13.D27401").patched);
+        assert!(matches!(place("2016-01-03"), Place::Date(_)));
+        assert!(matches!(place("20160103"), Place::Date(_)));
+        for text in ["73212c1", "main", "", "my-branch"] {
+            assert!(matches!(place(text), Place::Text(_)), "{text}: {:?}", place(text));
+        }
+    }
+
+    #[test]
+    fn kernels_of_the_archive_tell_what_labels_dont() {
+        let uname = "FreeBSD 10.2-RELEASE-p8 FreeBSD 10.2-RELEASE-p8 #0 r296648M: Wed Mar  9";
+        let of = |label, uname| Revision::of_archive(label, uname);
+        let release = of("fbsd10.2", uname);
+        assert_eq!((release.label.as_str(), release.patched), ("fbsd10.2", false));
+        assert_eq!(release.place, Place::Subversion(296_648));
+        assert_eq!(of("fbsd11.r287478", uname).place, Place::Subversion(287_478));
+        assert_eq!(of("main", "#1 n245000-b9c5f1c3a0d2: x").place, Place::Commits(245_000));
+        assert!(matches!(of("main", "no number").place, Place::Text(_)));
+        let hashed = Revision::of("main-n245000-b9c5f1c3a0d2");
+        assert_eq!((hashed.place, hashed.patched), (Place::Commits(245_000), false));
+    }
+
+    #[test]
+    fn revisions_have_an_order() {
+        let ordered = [
+            "r99999",
+            "287478",
+            "r303643",
+            "n240000",
+            "n311215",
+            "5.4",
+            "6.2.9",
+            "6.18.1-rc2",
+            "6.18.1-rc10",
+            "6.18.1",
+            "6.18.1-2",
+            "6.18.1-10",
+            "2016-01-03",
+            "20160104",
+            "build9",
+            "build10",
+            "main",
+        ];
+        for (i, a) in ordered.iter().enumerate() {
+            for b in &ordered[i + 1..] {
+                assert!(place(a) < place(b), "{a} {b}: {:?} {:?}", place(a), place(b));
+            }
+        }
+        assert!(place("r2875").is_comparable(&place("main")), "four digits are text");
+        assert!(place("r287500").is_comparable(&place("n287500")));
+        assert!(!place("r287500").is_comparable(&place("6.1")));
+    }
+
+    #[test]
+    fn times_are_shown_to_the_minute() {
+        let revision = Revision::of_time("2024-03-05T10:00:00Z");
+        assert_eq!(revision.label, "2024-03-05 10:00");
+        assert!(revision.place < Revision::of_time("2024-03-05T10:00:01Z").place);
+        assert_eq!(Revision::of_time("").label, "");
+    }
+}

@@ -1,0 +1,224 @@
+//! Imported experiments: what was published, what of it comes out again, and
+//! what has to be known before one believes it.
+
+mod blocks;
+mod pictures;
+mod rules;
+mod tables;
+
+pub use blocks::{Contradicted, PublishedBlock};
+pub use pictures::Picture;
+pub(in crate::report) use pictures::files as published_files;
+pub use rules::{BothRules, RuleFigures};
+pub use tables::PublishedTable;
+
+use super::comparisons::Compared;
+use super::figures::ComparedFigure;
+use super::{RunResult, VariantResult};
+use crate::archive::published::plot::Plot;
+use crate::figure::RightAxis;
+use crate::store::{Contents, DocumentKind, Import, Status};
+use serde::Serialize;
+
+/// What is said of an imported experiment beside its figures.
+#[derive(Clone, Debug, Serialize)]
+pub struct ArchiveResult {
+    /// Directory that was read.
+    pub origin: String,
+    /// Machine under test; empty when unknown.
+    pub machine: String,
+    /// Its interface; empty when unknown.
+    pub interface: String,
+    /// The bench.
+    pub topic: String,
+    /// The result.
+    pub label: String,
+    /// True when the published graph has an axis for the simple IMIX.
+    pub imix_axis: bool,
+    /// The variants as the archive has them.
+    pub groups: Vec<ArchivedVariant>,
+    /// What each configuration sets against the plain one; nothing where that is
+    /// what the variants are compared in anyway.
+    pub configurations: Vec<(String, String)>,
+    /// The figures by both rules.
+    pub rules: BothRules,
+    /// The published ministat blocks, made again.
+    pub blocks: Vec<PublishedBlock>,
+    /// The published tables of medians.
+    pub tables: Vec<PublishedTable>,
+    /// Flame graphs and call graphs.
+    pub pictures: Vec<Picture>,
+    /// Files that should be there and aren't, with what would have come of them.
+    pub missing: Vec<String>,
+    /// What the design of such an experiment can't show.
+    pub warnings: Vec<String>,
+    /// Files read.
+    pub files_read: usize,
+    /// Files of no kind that holds results.
+    pub files_ignored: usize,
+    /// Files that should hold results and don't: name and why.
+    pub files_refused: Vec<RefusedFile>,
+}
+
+/// A file that was refused.
+#[derive(Clone, Debug, Serialize)]
+pub struct RefusedFile {
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub why: String,
+}
+
+/// A variant as the archive has it.
+#[derive(Clone, Debug, Serialize)]
+pub struct ArchivedVariant {
+    /// Label in this report.
+    pub label: String,
+    /// Name in the archive's files.
+    pub name: String,
+    /// What it changes against its baseline; empty when nothing is known.
+    pub changes: String,
+    /// The published list of its values; none when nothing was published.
+    pub published: Option<String>,
+    /// True when the logs give that list again, value by value.
+    pub list_equal: Option<bool>,
+    /// Start as the harness wrote it.
+    pub started: Option<String>,
+}
+
+/// What is known of an imported experiment; none for fwdlab's own runs.
+pub(super) fn archive(
+    contents: &Contents,
+    figure: ComparedFigure,
+    variants: &[VariantResult],
+    runs: &[RunResult],
+    comparisons: &[Compared],
+) -> Option<ArchiveResult> {
+    let import = contents.import.as_ref()?;
+    let about = &import.about;
+    let rules = rules::both(contents, figure, variants);
+    let published = rules::published_values(contents, variants);
+    let (pictures, missing) = pictures::pictures(import, variants);
+    let plots = plots(import);
+    let refused = import.sources.iter().filter(|source| source.status == Status::Refused);
+    let count = |status| import.sources.iter().filter(|s| s.status == status).count();
+    let mut missing = missing;
+    missing.extend(elsewhere(import, &plots));
+    Some(ArchiveResult {
+        origin: import.origin.clone(),
+        machine: about.machine.clone(),
+        interface: about.interface.clone(),
+        topic: about.topic.clone(),
+        label: about.label.clone(),
+        imix_axis: plots.iter().any(|plot| plot.y2_factor.is_some_and(is_imix)),
+        groups: variants
+            .iter()
+            .zip(&about.groups)
+            .zip(&published)
+            .map(|((variant, group), values)| ArchivedVariant {
+                label: variant.label.clone(),
+                name: group.name.clone(),
+                changes: group.changes.clone(),
+                published: group.published.clone(),
+                list_equal: list_of(import, variant.index).map(|list| list == *values),
+                started: group.started.clone(),
+            })
+            .collect(),
+        configurations: match is_compared(contents) {
+            true => Vec::new(),
+            false => about.configurations.clone(),
+        },
+        blocks: blocks::blocks(import, &published, comparisons),
+        tables: tables::tables(import, &published),
+        warnings: warnings(contents, runs),
+        rules,
+        pictures,
+        missing,
+        files_read: count(Status::Read),
+        files_ignored: count(Status::Ignored),
+        files_refused: refused
+            .map(|source| RefusedFile { name: source.path.clone(), why: source.message.clone() })
+            .collect(),
+    })
+}
+
+/// True when the variants' own changes say what the configurations differ in.
+fn is_compared(contents: &Contents) -> bool {
+    let plan = &contents.plan;
+    let mut compared = plan.factors.iter().zip(&plan.compare.baseline);
+    compared.any(|(factor, baseline)| {
+        baseline.is_some() && factor.levels.iter().any(|level| !level.changes.is_empty())
+    })
+}
+
+/// The published values of a variant.
+fn list_of(import: &Import, variant: usize) -> Option<Vec<f64>> {
+    let is_list =
+        |d: &&crate::store::Document| d.kind == DocumentKind::List && d.variant == Some(variant);
+    let document = import.documents.iter().find(is_list)?;
+    let text = std::str::from_utf8(&document.content).ok()?;
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).map(|l| l.parse().ok()).collect()
+}
+
+/// The published instructions for graphs.
+fn plots(import: &Import) -> Vec<Plot> {
+    let plots = import.documents.iter().filter(|d| d.kind == DocumentKind::Plot);
+    plots.map(|document| Plot::parse(&String::from_utf8_lossy(&document.content))).collect()
+}
+
+/// True for the bits of the simple IMIX's mean packet, as scripts round them.
+fn is_imix(factor: f64) -> bool {
+    (factor / RightAxis::IMIX_BITS - 1.0).abs() < 1e-3
+}
+
+/// Data that the published graph shows and that lies in another result's folder.
+fn elsewhere(import: &Import, plots: &[Plot]) -> Vec<String> {
+    let has = |name: &str| {
+        let base = name.rsplit('/').next().unwrap_or(name);
+        !name.contains('/') && import.documents.iter().any(|d| d.path.ends_with(base))
+    };
+    let mut missing = Vec::new();
+    for series in plots.iter().flat_map(|plot| &plot.series).filter(|s| !has(&s.file)) {
+        let title = series.title.as_deref().unwrap_or("a series without a title");
+        let text = format!(
+            "{}: the published graph also shows \"{title}\" from there; import that set to compare",
+            series.file
+        );
+        if !missing.iter().any(|known: &String| known.starts_with(&format!("{}:", series.file))) {
+            missing.push(text);
+        }
+    }
+    missing
+}
+
+/// What such an experiment can't show, however many seconds its logs hold.
+fn warnings(contents: &Contents, runs: &[RunResult]) -> Vec<String> {
+    let plan = &contents.plan;
+    let mut warnings = Vec::new();
+    if plan.design.sequential && plan.variants.len() > 1 {
+        warnings.push(
+            "sequential order: each variant's runs followed one another, so whatever drifted \
+             meanwhile looks like a difference between variants; the intervals don't hold it"
+                .to_owned(),
+        );
+    }
+    let revision = plan.factors.iter().find(|factor| factor.name == "revision");
+    if let Some(revision) = revision {
+        warnings.push(format!(
+            "one build per arm: each of the {} revisions is one compiled image, and builds of the \
+             same source differ too (layout of code and data); the intervals don't hold that",
+            revision.levels.len()
+        ));
+    }
+    let fewest = plan
+        .variants
+        .iter()
+        .map(|v| runs.iter().filter(|r| r.variant == v.index && r.value_pps.is_some()).count())
+        .min();
+    if let Some(n) = fewest.filter(|n| *n < 7 && plan.variants.len() > 1) {
+        warnings.push(format!(
+            "{n} runs in the smallest variant: the intervals rest on the normal distribution"
+        ));
+    }
+    warnings
+}

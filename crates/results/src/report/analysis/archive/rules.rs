@@ -1,0 +1,109 @@
+//! The figures by the archive's rule and by the steady state's, side by side.
+
+use super::super::VariantResult;
+use super::super::figures::ComparedFigure;
+use crate::archive::rule;
+use crate::stats::summary::median;
+use crate::store::Contents;
+use fwdlab_model::RunRecord;
+use serde::Serialize;
+
+/// Which rule made the figures of this report, and what the other gives.
+#[derive(Clone, Debug, Serialize)]
+pub struct BothRules {
+    /// The rule in use: `netbenches`, `steady` or `mean` (searches).
+    pub used: String,
+    /// What it is.
+    pub used_is: String,
+    /// What the other is.
+    pub other_is: String,
+    /// Per variant the medians by either.
+    pub variants: Vec<RuleFigures>,
+    /// The largest difference between the two, as a ratio; none without figures.
+    pub largest: Option<f64>,
+}
+
+/// One variant's medians by either rule.
+#[derive(Clone, Debug, Serialize)]
+pub struct RuleFigures {
+    /// Label.
+    pub label: String,
+    /// Median over the runs by the rule in use, packets per second.
+    pub used_pps: Option<f64>,
+    /// By the other.
+    pub other_pps: Option<f64>,
+    /// The other over the one in use, less one.
+    pub difference: Option<f64>,
+}
+
+/// Compares the rules.
+pub(super) fn both(
+    contents: &Contents,
+    figure: ComparedFigure,
+    variants: &[VariantResult],
+) -> BothRules {
+    let upper = is_upper(contents);
+    let other = match figure {
+        ComparedFigure::Steady if upper => ComparedFigure::NetbenchesUpper,
+        ComparedFigure::Steady => ComparedFigure::Netbenches,
+        _ => ComparedFigure::Steady,
+    };
+    let of = |run: &RunRecord, figure| match figure {
+        ComparedFigure::Steady => rule::steady_pps(&run.trial.samples),
+        _ => rule::netbenches_pps(&run.trial.samples, upper),
+    };
+    let variants: Vec<RuleFigures> = variants
+        .iter()
+        .map(|variant| {
+            let others: Vec<f64> = match figure {
+                // A search has one result and no rates to choose from.
+                ComparedFigure::Mean => Vec::new(),
+                _ => runs_of(contents, variant.index).filter_map(|run| of(run, other)).collect(),
+            };
+            let used_pps = variant.summary.map(|summary| summary.median);
+            let other_pps = median(&others);
+            let difference = used_pps.zip(other_pps).map(|(used, other)| other / used - 1.0);
+            RuleFigures { label: variant.label.clone(), used_pps, other_pps, difference }
+        })
+        .collect();
+    let differences = variants.iter().filter_map(|v| v.difference).filter(|d| d.is_finite());
+    let largest = differences.reduce(|a, b| if b.abs() > a.abs() { b } else { a });
+    BothRules {
+        used: figure.name().to_owned(),
+        used_is: figure.description().to_owned(),
+        other_is: other.description().to_owned(),
+        variants,
+        largest,
+    }
+}
+
+/// Per variant its values by the archive's rule in the order of the published
+/// lists: those of `ls`, 1, 10, 2.
+pub(super) fn published_values(contents: &Contents, variants: &[VariantResult]) -> Vec<Vec<f64>> {
+    let figure = ComparedFigure::of(&contents.plan, "archive");
+    let upper = is_upper(contents);
+    variants
+        .iter()
+        .map(|variant| {
+            let mut runs: Vec<&RunRecord> = runs_of(contents, variant.index).collect();
+            runs.sort_by_key(|run| run.facts.get("iteration").cloned());
+            let values = runs.iter().filter_map(|run| match figure {
+                // Published in Mbit/s.
+                ComparedFigure::Mean => {
+                    run.facts.get("equilibrium")?.strip_suffix(" Mbit/s")?.parse().ok()
+                }
+                _ => rule::netbenches_pps(&run.trial.samples, upper),
+            });
+            values.collect()
+        })
+        .collect()
+}
+
+/// True when the published lists were made with the upper of two middle values.
+fn is_upper(contents: &Contents) -> bool {
+    contents.import.as_ref().is_some_and(|import| import.about.upper_median)
+}
+
+fn runs_of(contents: &Contents, variant: usize) -> impl Iterator<Item = &RunRecord> {
+    contents.runs.iter().filter(move |run| run.variants == [variant])
+}

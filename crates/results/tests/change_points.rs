@@ -1,0 +1,29 @@
+//! Change points against ruptures 1.1.10, series by series: the cases and what
+//! it says are in `oracles/change_points.json`, made by
+//! `oracles/make_change_points.py`.
+
+use fwdlab_results::stats::change_points::change_points;
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Case {
+    name: String,
+    logs: Vec<f64>,
+    scale: f64,
+    penalty: f64,
+    change_points: Vec<usize>,
+}
+
+#[test]
+fn series_are_divided_as_ruptures_divides_them() {
+    let cases: Vec<Case> =
+        serde_json::from_str(include_str!("oracles/change_points.json")).unwrap();
+    assert_eq!(cases.len(), 20);
+    for case in cases {
+        let ours = change_points(&case.logs).unwrap();
+        let near = |a: f64, b: f64| (a - b).abs() <= 1e-10 * b.abs();
+        assert!(near(ours.scale, case.scale), "{}: scale {}", case.name, ours.scale);
+        assert!(near(ours.penalty, case.penalty), "{}: penalty {}", case.name, ours.penalty);
+        assert_eq!(ours.change_points, case.change_points, "{}", case.name);
+    }
+}
