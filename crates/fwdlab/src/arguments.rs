@@ -1,7 +1,7 @@
 //! The command line as a whole; each command's own arguments stand with it.
 
 use crate::command::{
-    bench, compare, completions, doctor, history, man, ministat, plan, report, run, schema,
+    bench, compare, completions, doctor, history, import, man, ministat, plan, report, run, schema,
     selftest, show,
 };
 use crate::exit;
@@ -65,6 +65,8 @@ pub(crate) enum Command {
     Compare(compare::Arguments),
     /// Follow a configuration over revisions, and find where it changed
     History(history::Arguments),
+    /// Read what the FreeBSD netbenches harness left into stores
+    Import(import::Arguments),
     /// Find out what this machine can do, and what to install
     Doctor(doctor::Arguments),
     /// Measure the laboratory itself

@@ -171,9 +171,14 @@ fn open_testbed(plan: &Plan) -> Result<Box<dyn Testbed>> {
     Ok(testbed::open(plan, &privilege, &paths)?)
 }
 
+/// Wall clock, RFC 3339, UTC.
+pub(crate) fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
+}
+
 fn invocation(choice: &Choice) -> Invocation {
     Invocation {
-        started_at: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string(),
+        started_at: now(),
         environment: environment::capture(VERSION),
         fwdlab_version: VERSION.to_owned(),
         testbed: choice.kind.to_owned(),

@@ -32,6 +32,11 @@ impl Stop {
         self.0.load(Ordering::Relaxed)
     }
 
+    /// The same for threads that can't know this type.
+    pub(crate) fn flag(&self) -> &AtomicBool {
+        &self.0
+    }
+
     /// As a signal would.
     #[cfg(test)]
     pub(crate) fn request(&self) {

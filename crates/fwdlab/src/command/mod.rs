@@ -5,6 +5,7 @@ pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod history;
+pub(crate) mod import;
 pub(crate) mod man;
 pub(crate) mod ministat;
 pub(crate) mod plan;
@@ -13,6 +14,7 @@ pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod selftest;
 pub(crate) mod show;
+mod stores;
 
 use crate::arguments::Command;
 use crate::exit::Exit;
@@ -33,6 +35,7 @@ pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
         Command::Show(arguments) => show::execute(&arguments),
         Command::Compare(arguments) => compare::execute(&arguments),
         Command::History(arguments) => history::execute(&arguments),
+        Command::Import(arguments) => import::execute(&arguments),
         Command::Doctor(arguments) => doctor::execute(&arguments),
         Command::Bench(bench::Command::Sender(arguments)) => bench::execute(&arguments),
         Command::Ministat(arguments) => ministat::execute(&arguments),

@@ -1,12 +1,12 @@
 //! `fwdlab show`.
 
-use super::store_at;
+use super::stores::stores_at;
 use crate::exit::Exit;
-use crate::terminal;
+use crate::terminal::{self, HEADING, styled};
 use crate::verdict::{self, FailOn};
 use fwdlab_results::report::{self, Analysis};
 use fwdlab_results::store::Store;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Show the figures of stored runs, also while they are being measured.
 #[derive(Debug, clap::Args)]
@@ -14,9 +14,10 @@ use std::path::PathBuf;
 Examples:
   fwdlab show results/demo
   fwdlab show results/demo --json | jq '.variants[] | {label, median}'
-  fwdlab show results/demo --fail-on worse || echo slower")]
+  fwdlab show results/demo --fail-on worse || echo slower
+  fwdlab show results/archive --json           all stores below it, as an array")]
 pub(crate) struct Arguments {
-    /// An experiment's directory, or its store
+    /// An experiment's directory, its store, or a directory of several
     #[arg(value_name = "DIR-or-STORE")]
     path: PathBuf,
     /// Print JSON
@@ -32,12 +33,33 @@ pub(crate) struct Arguments {
 /// # Errors
 /// When there is no store, or it can't be read.
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let store = Store::open_read_only(&store_at(&arguments.path))?;
-    let analysis = Analysis::of_store(&store)?;
-    if arguments.json {
-        terminal::print_json(&report::show_json(&analysis))?;
-    } else {
-        terminal::print(&report::summary_text(&analysis, terminal::width()))?;
+    let paths = stores_at(&arguments.path);
+    let mut exit = Exit::Done;
+    let mut shown = Vec::new();
+    for (i, path) in paths.iter().enumerate() {
+        let analysis = Analysis::of_store(&Store::open_read_only(path)?)?;
+        if arguments.json {
+            shown.push(report::show_json(&analysis));
+        } else {
+            if paths.len() > 1 {
+                let gap = if i > 0 { "\n" } else { "" };
+                terminal::print(&format!("{gap}{}", heading(path)))?;
+            }
+            terminal::print(&report::summary_text(&analysis, terminal::width()))?;
+        }
+        exit = match verdict::exit(&analysis, arguments.fail_on) {
+            Exit::Done => exit,
+            other => other,
+        };
     }
-    Ok(verdict::exit(&analysis, arguments.fail_on))
+    match shown.as_slice() {
+        [] => {}
+        [one] if paths.len() == 1 => terminal::print_json(one)?,
+        _ => terminal::print_json(&shown.into())?,
+    }
+    Ok(exit)
+}
+
+fn heading(path: &Path) -> String {
+    styled(&path.display().to_string(), HEADING)
 }

@@ -211,6 +211,9 @@ fn one(request: &Request<'_>, job: &Job) -> Outcome {
         bytes
     };
     let outcome = match stored(&job.store) {
+        Err(error @ (StoreError::NotImported { .. } | StoreError::NotAStore { .. })) => {
+            refused(error.to_string())
+        }
         Err(error) => Outcome::Failed(error),
         Ok(Some(stored)) if stored.is_of(&job.set, request.options) => {
             Outcome::Unchanged(stored.known())
@@ -300,10 +303,12 @@ fn stored(path: &Path) -> Result<Option<Stored>, StoreError> {
 impl Stored {
     /// True when an import of `set` would make the same store again.
     fn is_of(&self, set: &ResultSet, options: &Options) -> bool {
-        let steady = options.rule == Some(Rule::Steady);
-        if steady != (self.figure == Figure::Steady)
-            || self.fwdlab_version != options.fwdlab_version
-        {
+        let is_same_rule = match self.figure {
+            // Searches for a throughput have one figure, whatever the rule.
+            Figure::Mean => true,
+            figure => (figure == Figure::Steady) == (options.rule == Some(Rule::Steady)),
+        };
+        if !is_same_rule || self.fwdlab_version != options.fwdlab_version {
             return false;
         }
         let mut now: Vec<_> =

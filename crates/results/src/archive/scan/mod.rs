@@ -145,10 +145,10 @@ impl Scanner {
             Ok(below) if !is_main && all.len() > 1 => below.to_path_buf(),
             _ => PathBuf::new(),
         };
-        let name = Path::new(home.label.file_name().unwrap_or_default()).join(&own_name);
+        let name = with(PathBuf::from(home.label.file_name().unwrap_or_default()), &own_name);
         let place = Place { label: slashed(&name), ..place.clone() };
         let below = match home.label.strip_prefix(&self.root) {
-            Ok(below) if below != Path::new("") => without_results(below, home).join(own_name),
+            Ok(below) if below != Path::new("") => with(without_results(below, home), &own_name),
             _ => name,
         };
         let configurations = self.configurations(&home.origin);
@@ -324,6 +324,11 @@ fn slashed(path: &Path) -> String {
 
 fn joined(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+}
+
+/// The path with what follows, if anything does.
+fn with(path: PathBuf, rest: &Path) -> PathBuf {
+    if rest == Path::new("") { path } else { path.join(rest) }
 }
 
 /// A result's path without the folder `results` above it.

@@ -1,0 +1,143 @@
+//! `fwdlab import`.
+
+mod progress;
+mod target;
+mod text;
+
+use crate::arguments::VERSION;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::signal::Stop;
+use crate::terminal;
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use fwdlab_results::archive::assemble::{self, Options};
+use fwdlab_results::archive::import::{self, Job, Outcome, Request, Summary};
+use fwdlab_results::archive::scan::{self, Scan};
+use progress::Bar;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+/// Read what the FreeBSD netbenches harness left into stores, one per result set.
+///
+/// A result set is a folder of pkt-gen logs (bench.*.receiver, bench.*.sender),
+/// with what was published beside it and the configurations of its bench. DIR is
+/// a whole archive, a bench, one result, or a folder of logs. Nothing is written
+/// into it, and a set that has not changed since the last import is not read again.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  fwdlab import netbenches                       all sets, into results/archive
+  fwdlab import netbenches/x/firewalls/results/fbsd13 --store fbsd13.sqlite
+  fwdlab import netbenches --store /data/stores --json | jq .totals
+  fwdlab import netbenches --rule steady --store results/steady
+  fwdlab show results/archive                    the figures of all of them
+  fwdlab report results/archive                  a report beside each store")]
+pub(crate) struct Arguments {
+    /// Directories to look in
+    #[arg(value_name = "DIR", required = true)]
+    directories: Vec<PathBuf>,
+    /// The store of one set, or a directory for those of several
+    /// [default: results/LABEL/run.sqlite, or results/archive]
+    #[arg(long, value_name = "PATH")]
+    store: Option<PathBuf>,
+    /// The figure that stands for a run [default: netbenches]
+    #[arg(long, value_name = "RULE")]
+    rule: Option<Rule>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Threads [default: one per CPU]
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    /// List every set and every refused file, also of large imports
+    #[arg(long)]
+    list: bool,
+}
+
+/// Ways to make one figure of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Rule {
+    /// Median of the lines that the archive's scripts keep
+    Netbenches,
+    /// Mean rate of the steady state
+    Steady,
+}
+
+impl From<Rule> for assemble::Rule {
+    fn from(rule: Rule) -> assemble::Rule {
+        match rule {
+            Rule::Netbenches => assemble::Rule::Netbenches,
+            Rule::Steady => assemble::Rule::Steady,
+        }
+    }
+}
+
+/// What was looked at and what became of it.
+struct Report<'a> {
+    jobs: &'a [Job],
+    scan: &'a Scan,
+    summary: &'a Summary,
+}
+
+/// Imports.
+///
+/// # Errors
+/// When nothing could be read, a store can't be where it should, or the user
+/// stops it.
+pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
+    let stop = Stop::on_signals().context("listening to signals")?;
+    let found = target::find(&arguments.directories)?;
+    let jobs = target::jobs(&found, arguments.store.as_deref())?;
+    let options = Options {
+        rule: arguments.rule.map(assemble::Rule::from),
+        imported_at: crate::session::now(),
+        fwdlab_version: VERSION.to_owned(),
+        named: String::new(),
+    };
+    let bar = Bar::of(&jobs);
+    let summary = import::import(&Request {
+        jobs: &jobs,
+        options: &options,
+        threads: threads(arguments.jobs),
+        stop: stop.flag(),
+        read: &import::read,
+        on_event: &|event| bar.on_event(event),
+    });
+    bar.end();
+    let report = Report { jobs: &jobs, scan: &found.scan, summary: &summary };
+    if arguments.json {
+        terminal::print_json(&text::json(&report))?;
+    } else {
+        terminal::print(&text::text(&report, terminal::width(), arguments.list))?;
+    }
+    exit(&report, &arguments.directories, summary.sets.len())
+}
+
+/// How the program ends: well when any store is as it should be.
+fn exit(report: &Report<'_>, directories: &[PathBuf], total: usize) -> Result<Exit> {
+    let outcomes = || report.summary.sets.iter().map(|set| &set.outcome);
+    let stored = outcomes().filter(|outcome| outcome.known().is_some()).count();
+    if outcomes().any(|outcome| matches!(outcome, Outcome::NotReached)) {
+        let said = format!(
+            "stopped: {stored} of {total} sets are stored; the same command goes on with the rest"
+        );
+        return Err(CliError::Interrupted(said).into());
+    }
+    if let Some(Outcome::Failed(error)) =
+        outcomes().find(|outcome| matches!(outcome, Outcome::Failed(_)))
+    {
+        return Err(
+            CliError::Environment(format!("{stored} of {total} sets are stored: {error}")).into()
+        );
+    }
+    match stored {
+        0 => Err(target::nothing(directories, &format!("none of {total} sets could be read"))),
+        _ => Ok(Exit::Done),
+    }
+}
+
+fn threads(asked: Option<NonZeroUsize>) -> NonZeroUsize {
+    let all = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    asked.unwrap_or_else(all)
+}
