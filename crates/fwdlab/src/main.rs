@@ -10,6 +10,7 @@ mod error;
 mod exit;
 mod experiment;
 mod progress;
+mod rule;
 mod selftest;
 mod session;
 mod signal;

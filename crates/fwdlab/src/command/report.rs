@@ -2,9 +2,9 @@
 
 use super::stores::stores_at;
 use crate::exit::Exit;
+use crate::rule::{self, Rule};
 use crate::terminal;
 use fwdlab_results::report;
-use fwdlab_results::store::Store;
 use std::path::{Path, PathBuf};
 
 /// Rebuild the report from the store alone: the same store gives the same bytes.
@@ -22,6 +22,9 @@ pub(crate) struct Arguments {
     /// [default: the store's]
     #[arg(long, short, value_name = "DIR", visible_alias = "output")]
     out: Option<PathBuf>,
+    /// The figure that stands for an imported run [default: as imported]
+    #[arg(long, value_name = "RULE")]
+    rule: Option<Rule>,
 }
 
 /// Writes it.
@@ -30,7 +33,7 @@ pub(crate) struct Arguments {
 /// When there is no store, or the report can't be written.
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     for path in stores_at(&arguments.path) {
-        let store = Store::open_read_only(&path)?;
+        let contents = rule::contents(&path, arguments.rule)?;
         let beside = path.parent().unwrap_or(Path::new("."));
         let below = beside.strip_prefix(&arguments.path).unwrap_or(Path::new(""));
         let directory = match &arguments.out {
@@ -38,7 +41,7 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
             Some(out) => out.clone(),
             None => beside.to_path_buf(),
         };
-        report::write(&store, &directory)?;
+        report::write_contents(&contents, &directory)?;
         terminal::print(&directory.join("README.md").display().to_string())?;
     }
     Ok(Exit::Done)

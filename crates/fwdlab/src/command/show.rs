@@ -2,10 +2,10 @@
 
 use super::stores::stores_at;
 use crate::exit::Exit;
+use crate::rule::{self, Rule};
 use crate::terminal::{self, HEADING, styled};
 use crate::verdict::{self, FailOn};
 use fwdlab_results::report::{self, Analysis};
-use fwdlab_results::store::Store;
 use std::path::{Path, PathBuf};
 
 /// Show the figures of stored runs, also while they are being measured.
@@ -26,6 +26,9 @@ pub(crate) struct Arguments {
     /// Exit with 1 when a comparison says so
     #[arg(long, value_name = "WHAT")]
     fail_on: Option<FailOn>,
+    /// The figure that stands for an imported run [default: as imported]
+    #[arg(long, value_name = "RULE")]
+    rule: Option<Rule>,
 }
 
 /// Shows them.
@@ -37,7 +40,7 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut exit = Exit::Done;
     let mut shown = Vec::new();
     for (i, path) in paths.iter().enumerate() {
-        let analysis = Analysis::of_store(&Store::open_read_only(path)?)?;
+        let analysis = Analysis::of(&rule::contents(path, arguments.rule)?);
         if arguments.json {
             shown.push(report::show_json(&analysis));
         } else {

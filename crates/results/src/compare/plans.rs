@@ -5,7 +5,7 @@
 //! compared, and two simulated ones may well differ.
 
 use super::error::some_of;
-use fwdlab_model::settings::Firewall;
+use fwdlab_model::settings::{Firewall, TestbedKind};
 use fwdlab_model::{Plan, Settings};
 use std::collections::BTreeMap;
 
@@ -24,8 +24,12 @@ pub(super) fn differences(a: &Plan, b: &Plan) -> Vec<String> {
         }
     };
     let seconds = |ns: u64| format!("{} s", ns as f64 / 1e9);
-    differ("warm-up", seconds(a.trial.warmup_ns), seconds(b.trial.warmup_ns));
-    differ("window", seconds(a.trial.duration_ns), seconds(b.trial.duration_ns));
+    // Of imported runs the window is what came out, not what was asked.
+    if !(a.base.testbed.kind == TestbedKind::Archive && b.base.testbed.kind == a.base.testbed.kind)
+    {
+        differ("warm-up", seconds(a.trial.warmup_ns), seconds(b.trial.warmup_ns));
+        differ("window", seconds(a.trial.duration_ns), seconds(b.trial.duration_ns));
+    }
     let slices = |plan: &Plan| plan.design.alternate_ns.map_or("none".to_owned(), seconds);
     differ("alternation", slices(a), slices(b));
     let only_in = |a: &Plan, b: &Plan| {

@@ -7,12 +7,13 @@ mod text;
 use crate::arguments::VERSION;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::rule::Rule;
 use crate::signal::Stop;
 use crate::terminal;
 use anyhow::{Context, Result};
-use clap::ValueEnum;
-use fwdlab_results::archive::assemble::{self, Options};
+use fwdlab_results::archive::assemble::Options;
 use fwdlab_results::archive::import::{self, Job, Outcome, Request, Summary};
+use fwdlab_results::archive::rule;
 use fwdlab_results::archive::scan::{self, Scan};
 use progress::Bar;
 use std::num::NonZeroUsize;
@@ -55,24 +56,6 @@ pub(crate) struct Arguments {
     list: bool,
 }
 
-/// Ways to make one figure of a log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Rule {
-    /// Median of the lines that the archive's scripts keep
-    Netbenches,
-    /// Mean rate of the steady state
-    Steady,
-}
-
-impl From<Rule> for assemble::Rule {
-    fn from(rule: Rule) -> assemble::Rule {
-        match rule {
-            Rule::Netbenches => assemble::Rule::Netbenches,
-            Rule::Steady => assemble::Rule::Steady,
-        }
-    }
-}
-
 /// What was looked at and what became of it.
 struct Report<'a> {
     jobs: &'a [Job],
@@ -90,7 +73,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let found = target::find(&arguments.directories)?;
     let jobs = target::jobs(&found, arguments.store.as_deref())?;
     let options = Options {
-        rule: arguments.rule.map(assemble::Rule::from),
+        rule: arguments.rule.map(rule::Rule::from),
         imported_at: crate::session::now(),
         fwdlab_version: VERSION.to_owned(),
         named: String::new(),
