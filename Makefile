@@ -1,5 +1,7 @@
 # make demo   build fwdlab and measure what a firewall costs (about three minutes
 #             the first time); the report lies in results/demo
+# make seeds  import the archive's experiments in SEEDS and report them; the
+#             reports lie below results/archive
 # make test   everything that must hold before a change is merged
 
 PROGRAMS = cargo cc ip nft ethtool
@@ -7,7 +9,10 @@ TARGET = $${CARGO_TARGET_DIR:-target}
 # Where Debian keeps ip and nft, also for users who don't look there.
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: demo test deps
+# Experiments of the netbenches archive, each with its raw logs.
+SEEDS ?= ../shared/archive
+
+.PHONY: demo seeds test deps
 
 # Measures anew each time. The store of the time before is kept as
 # results/demo/run.sqlite.1, older ones are not.
@@ -15,6 +20,14 @@ demo: deps
 	cargo build --release --locked
 	rm -f results/demo/run.sqlite.[0-9]*
 	$(TARGET)/release/fwdlab run experiments/demo.toml --fresh
+
+seeds:
+	@test -d $(SEEDS) || { \
+		echo "$(SEEDS) is no directory: name one of the netbenches archive," \
+			"e.g. make seeds SEEDS=$$HOME/netbenches" >&2; exit 2; }
+	cargo build --release --locked
+	$(TARGET)/release/fwdlab import $(SEEDS) --store results/archive
+	$(TARGET)/release/fwdlab report results/archive
 
 test: deps
 	cargo fmt --all --check

@@ -149,6 +149,15 @@ fn kernel(uname: &str) -> Option<String> {
     Some(words[at..until].join(" "))
 }
 
+/// A `uname -a` without the place where the kernel was built.
+fn system(uname: &str) -> String {
+    let words = uname.split_whitespace();
+    words
+        .take_while(|word| !word.contains("@") && !word.contains(":/"))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
 /// What each configuration sets against the plain one, where the trees are at
 /// hand: name and one line.
 fn configurations(plan: &Plan, varied: &Varied, trees: &[ReadTree]) -> Vec<(String, String)> {
@@ -172,8 +181,9 @@ fn setup(groups: &[Group], trees: &[ReadTree], published: &Published) -> Vec<Str
     for line in published.readme.iter().flat_map(|readme| &readme.setup) {
         lines.push(format!("as published: {line}"));
     }
-    let systems = distinct(groups.iter().filter_map(|group| group.info.as_ref()?.uname.clone()));
-    lines.extend(systems.into_iter().map(|uname| format!("Device under test: {uname}")));
+    let systems = groups.iter().filter_map(|group| group.info.as_ref()?.uname.as_deref());
+    let systems = distinct(systems.map(system));
+    lines.extend(systems.into_iter().map(|system| format!("Device under test: {system}")));
     for (name, what) in [("sender command", "Sender"), ("receiver command", "Receiver")] {
         let runs = groups.iter().flat_map(|group| &group.runs);
         let commands = distinct(runs.filter_map(|run| {

@@ -376,7 +376,7 @@ fn variants(contents: &Contents, runs: &[RunResult]) -> Vec<VariantResult> {
     let plan = &contents.plan;
     let median = |values: &[f64]| crate::stats::summary::median(values);
     let mut files = pps_files(plan.variants.iter().map(|variant| variant.label.as_str()));
-    published_names(contents, &mut files);
+    archive::published_names(contents, &mut files);
     plan.variants
         .iter()
         .zip(files)
@@ -415,34 +415,6 @@ fn variants(contents: &Contents, runs: &[RunResult]) -> Vec<VariantResult> {
         })
         .collect()
 }
-
-/// Imported variants keep the names of their published lists, as long as those
-/// are plain and all different.
-fn published_names(contents: &Contents, files: &mut [String]) {
-    let Some(import) = &contents.import else { return };
-    for (index, group) in import.about.groups.iter().enumerate().take(files.len()) {
-        if let Some(name) = &group.published
-            && super::names::safe(name) == *name
-            && !RESERVED.contains(&name.to_lowercase().as_str())
-            && files.iter().all(|other| !other.eq_ignore_ascii_case(name))
-        {
-            files[index].clone_from(name);
-        }
-    }
-}
-
-/// Names of the report's own files.
-const RESERVED: [&str; 9] = [
-    "readme.md",
-    "index.html",
-    "graph.png",
-    "graph.svg",
-    "gnuplot.data",
-    "runs.csv",
-    "results.json",
-    "environment.json",
-    "run.sqlite",
-];
 
 fn factor(factor: &Factor) -> FactorResult {
     FactorResult {

@@ -166,6 +166,34 @@ fn plots(import: &Import) -> Vec<Plot> {
     plots.map(|document| Plot::parse(&String::from_utf8_lossy(&document.content))).collect()
 }
 
+/// Imported variants keep the names of their published lists, as long as those
+/// are plain and all different.
+pub(super) fn published_names(contents: &Contents, files: &mut [String]) {
+    let Some(import) = &contents.import else { return };
+    for (index, group) in import.about.groups.iter().enumerate().take(files.len()) {
+        if let Some(name) = &group.published
+            && crate::report::names::safe(name) == *name
+            && !RESERVED.contains(&name.to_lowercase().as_str())
+            && files.iter().all(|other| !other.eq_ignore_ascii_case(name))
+        {
+            files[index].clone_from(name);
+        }
+    }
+}
+
+/// Names of the report's own files.
+const RESERVED: [&str; 9] = [
+    "readme.md",
+    "index.html",
+    "graph.png",
+    "graph.svg",
+    "gnuplot.data",
+    "runs.csv",
+    "results.json",
+    "environment.json",
+    "run.sqlite",
+];
+
 /// True for the bits of the simple IMIX's mean packet, as scripts round them.
 fn is_imix(factor: f64) -> bool {
     (factor / RightAxis::IMIX_BITS - 1.0).abs() < 1e-3
