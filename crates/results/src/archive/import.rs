@@ -146,10 +146,7 @@ pub fn import(request: &Request<'_>) -> Summary {
             && let Some(&job) = order.get(next.fetch_add(1, Ordering::Relaxed))
         {
             let began = Instant::now();
-            let outcome = match &claimed[job] {
-                Some(why) => refused(why.clone()),
-                None => one(request, &jobs[job]),
-            };
+            let outcome = one(request, &jobs[job], claimed[job].as_deref());
             (request.on_event)(Event::Done { job, outcome: &outcome });
             let done = Finished { outcome, duration: began.elapsed() };
             *finished[job].lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(done);
@@ -199,8 +196,8 @@ fn files(set: &ResultSet) -> impl Iterator<Item = &FoundFile> {
     set.files.iter().chain(trees).chain(&set.lab)
 }
 
-/// Imports one set.
-fn one(request: &Request<'_>, job: &Job) -> Outcome {
+/// Imports one set, unless its store is `claimed` by another.
+fn one(request: &Request<'_>, job: &Job, claimed: Option<&str>) -> Outcome {
     let (files, bytes) = size(&job.set);
     let (passed_files, passed_bytes) = (AtomicUsize::new(0), AtomicU64::new(0));
     let read = |file: &FoundFile| {
@@ -210,7 +207,23 @@ fn one(request: &Request<'_>, job: &Job) -> Outcome {
         (request.on_event)(Event::Passed { files: 1, bytes: file.size });
         bytes
     };
-    let outcome = match stored(&job.store) {
+    let outcome = match claimed {
+        Some(why) => refused(why.to_owned()),
+        None => into_store(request, job, read),
+    };
+    let files = files.saturating_sub(passed_files.into_inner());
+    let bytes = bytes.saturating_sub(passed_bytes.into_inner());
+    (request.on_event)(Event::Passed { files, bytes });
+    outcome
+}
+
+/// Makes the store of a set, unless it is there already.
+fn into_store(
+    request: &Request<'_>,
+    job: &Job,
+    read: impl Fn(&FoundFile) -> io::Result<Vec<u8>>,
+) -> Outcome {
+    match stored(&job.store) {
         Err(error @ (StoreError::NotImported { .. } | StoreError::NotAStore { .. })) => {
             refused(error.to_string())
         }
@@ -219,11 +232,7 @@ fn one(request: &Request<'_>, job: &Job) -> Outcome {
             Outcome::Unchanged(stored.known())
         }
         Ok(stored) => fetch(request, job, stored.is_some(), read),
-    };
-    let files = files.saturating_sub(passed_files.into_inner());
-    let bytes = bytes.saturating_sub(passed_bytes.into_inner());
-    (request.on_event)(Event::Passed { files, bytes });
-    outcome
+    }
 }
 
 /// Reads a set and makes its store.
