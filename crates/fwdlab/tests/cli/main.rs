@@ -3,6 +3,7 @@
 mod compare;
 mod coverage;
 mod history;
+mod import;
 mod ministat;
 mod netns;
 mod output;

@@ -11,13 +11,14 @@ use super::assemble::{Options, Refused, Rule, Tally, assemble};
 use super::found::{FoundFile, ResultSet};
 use crate::store::{Source, Status, Store, StoreError};
 use fwdlab_model::plan::Figure;
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Larger files are refused: the longest log of the archive has less than one.
@@ -146,10 +147,7 @@ pub fn import(request: &Request<'_>) -> Summary {
             && let Some(&job) = order.get(next.fetch_add(1, Ordering::Relaxed))
         {
             let began = Instant::now();
-            let outcome = match &claimed[job] {
-                Some(why) => refused(why.clone()),
-                None => one(request, &jobs[job]),
-            };
+            let outcome = one(request, &jobs[job], claimed[job].as_deref());
             (request.on_event)(Event::Done { job, outcome: &outcome });
             let done = Finished { outcome, duration: began.elapsed() };
             *finished[job].lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(done);
@@ -199,18 +197,50 @@ fn files(set: &ResultSet) -> impl Iterator<Item = &FoundFile> {
     set.files.iter().chain(trees).chain(&set.lab)
 }
 
-/// Imports one set.
-fn one(request: &Request<'_>, job: &Job) -> Outcome {
+/// Imports one set, unless its store is `claimed` by another.
+fn one(request: &Request<'_>, job: &Job, claimed: Option<&str>) -> Outcome {
     let (files, bytes) = size(&job.set);
-    let (passed_files, passed_bytes) = (AtomicUsize::new(0), AtomicU64::new(0));
+    let passed = RefCell::new(Passed::default());
     let read = |file: &FoundFile| {
         let bytes = (request.read)(file);
-        passed_files.fetch_add(1, Ordering::Relaxed);
-        passed_bytes.fetch_add(file.size, Ordering::Relaxed);
-        (request.on_event)(Event::Passed { files: 1, bytes: file.size });
+        if passed.borrow_mut().is_new(file) {
+            (request.on_event)(Event::Passed { files: 1, bytes: file.size });
+        }
         bytes
     };
-    let outcome = match stored(&job.store) {
+    let outcome = match claimed {
+        Some(why) => refused(why.to_owned()),
+        None => into_store(request, job, read),
+    };
+    let passed = passed.into_inner();
+    let files = files.saturating_sub(passed.paths.len());
+    let bytes = bytes.saturating_sub(passed.bytes);
+    (request.on_event)(Event::Passed { files, bytes });
+    outcome
+}
+
+/// The files of a set that were read: some are looked at twice.
+#[derive(Default)]
+struct Passed {
+    paths: HashSet<PathBuf>,
+    bytes: u64,
+}
+
+impl Passed {
+    fn is_new(&mut self, file: &FoundFile) -> bool {
+        let is_new = self.paths.insert(file.path.clone());
+        self.bytes += if is_new { file.size } else { 0 };
+        is_new
+    }
+}
+
+/// Makes the store of a set, unless it is there already.
+fn into_store(
+    request: &Request<'_>,
+    job: &Job,
+    read: impl Fn(&FoundFile) -> io::Result<Vec<u8>>,
+) -> Outcome {
+    match stored(&job.store) {
         Err(error @ (StoreError::NotImported { .. } | StoreError::NotAStore { .. })) => {
             refused(error.to_string())
         }
@@ -219,11 +249,7 @@ fn one(request: &Request<'_>, job: &Job) -> Outcome {
             Outcome::Unchanged(stored.known())
         }
         Ok(stored) => fetch(request, job, stored.is_some(), read),
-    };
-    let files = files.saturating_sub(passed_files.into_inner());
-    let bytes = bytes.saturating_sub(passed_bytes.into_inner());
-    (request.on_event)(Event::Passed { files, bytes });
-    outcome
+    }
 }
 
 /// Reads a set and makes its store.

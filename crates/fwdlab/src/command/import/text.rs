@@ -76,15 +76,15 @@ fn table(report: &Report<'_>, width: usize, all: bool) -> String {
         true => set.label().to_owned(),
         false => set.path(),
     };
-    let mut rows: Vec<[String; 8]> = shown.iter().map(|set| row(name(set), set)).collect();
+    let mut rows: Vec<[String; 7]> = shown.iter().map(|set| row(name(set), set)).collect();
     if rows.is_empty() {
         return String::new();
     }
-    let head = ["set", "outcome", "logs", "MB", "time", "logs/s", "lists", "README"];
+    let head = ["set", "outcome", "logs", "MB", "time", "lists", "README"];
     rows.insert(0, head.map(str::to_owned));
     let widths: Vec<usize> =
-        (0..8).map(|i| rows.iter().map(|row| columns(&row[i])).max().unwrap_or(0)).collect();
-    let is_number = |column: usize| (2..6).contains(&column);
+        (0..7).map(|i| rows.iter().map(|row| columns(&row[i])).max().unwrap_or(0)).collect();
+    let is_number = |column: usize| (2..5).contains(&column);
     let mut text = String::new();
     for (number, row) in rows.iter().enumerate() {
         let cells = row.iter().zip(&widths).enumerate().map(|(i, (cell, &width))| {
@@ -93,7 +93,7 @@ fn table(report: &Report<'_>, width: usize, all: bool) -> String {
         });
         let line = cells.collect::<Vec<_>>().join("  ").trim_end().to_owned();
         // Too wide for its terminal, a row is told in sentences.
-        let line = match widths.iter().sum::<usize>() + 14 > width {
+        let line = match widths.iter().sum::<usize>() + 2 * (widths.len() - 1) > width {
             true if number == 0 => continue,
             true => wrap(&sentence(row), width, "  "),
             false if number == 0 => styled(&line, HEADING) + "\n",
@@ -104,8 +104,8 @@ fn table(report: &Report<'_>, width: usize, all: bool) -> String {
     text + "\n"
 }
 
-fn sentence(row: &[String; 8]) -> String {
-    let [name, outcome, logs, mb, time, _, lists, readme] = row;
+fn sentence(row: &[String; 7]) -> String {
+    let [name, outcome, logs, mb, time, lists, readme] = row;
     let mut text = format!("{name}: {outcome}");
     if !logs.is_empty() {
         text += &format!(", {logs} logs, {mb} MB, {time}");
@@ -118,7 +118,7 @@ fn sentence(row: &[String; 8]) -> String {
     text
 }
 
-fn row(name: String, set: &Set<'_>) -> [String; 8] {
+fn row(name: String, set: &Set<'_>) -> [String; 7] {
     let Finished { outcome, duration: time } = set.finished;
     let none = Tally::default();
     let tally = outcome.known().map_or(&none, |known| &known.tally);
@@ -129,15 +129,11 @@ fn row(name: String, set: &Set<'_>) -> [String; 8] {
         Outcome::NotReached => styled(word, DOUBT),
     };
     if outcome.known().is_none() {
-        let [logs, mb, spent, rate, lists, readme] = Default::default();
-        return [name, word, logs, mb, spent, rate, lists, readme];
+        let [logs, mb, spent, lists, readme] = Default::default();
+        return [name, word, logs, mb, spent, lists, readme];
     }
     let (logs, mb, spent) = (tally.logs.to_string(), megabytes(tally.bytes), shown(*time));
-    let rate = match outcome {
-        Outcome::Unchanged(_) => String::new(),
-        _ => per_second(tally.logs, *time),
-    };
-    [name, word, logs, mb, spent, rate, lists(tally), blocks(tally)]
+    [name, word, logs, mb, spent, lists(tally), blocks(tally)]
 }
 
 fn word(outcome: &Outcome) -> &'static str {

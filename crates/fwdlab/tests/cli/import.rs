@@ -1,0 +1,123 @@
+//! `fwdlab import`, as a user meets it.
+
+#[path = "../../../results/tests/support/archive_writer.rs"]
+mod archive_writer;
+
+use crate::support::{INSTANT, Lab};
+use archive_writer::{Set, Writer};
+
+/// A directory with `archive/` in it: two sets of two configurations.
+fn lab() -> Lab {
+    let lab = Lab::new(INSTANT);
+    let writer = Writer::new(&lab.path("archive"));
+    writer.set(&Set::default());
+    writer.set(&Set { label: "fbsd14", raw: "", seed: 2, ..Set::default() });
+    lab
+}
+
+const FIRST: &str = "archive/Xeon_E5_8Cores/Chelsio_T5/firewalls/results/fbsd13";
+const STORES: &str = "results/archive/Xeon_E5_8Cores/Chelsio_T5/firewalls";
+
+#[test]
+fn an_archive_becomes_stores_that_other_commands_read() {
+    let lab = lab();
+    let first = lab.fwdlab(&["import", "archive"]).expect(0);
+    assert_eq!(first.stderr, "");
+    for said in ["fbsd13", "2 sets: 2 imported", "40 logs", "4 equal", "`fwdlab show"] {
+        assert!(first.stdout.contains(said), "no {said:?} in\n{}", first.stdout);
+    }
+    assert!(lab.path(STORES).join("fbsd14/run.sqlite").is_file());
+    let again = lab.fwdlab(&["import", "archive"]).expect(0).stdout;
+    assert!(again.contains("2 sets: 2 unchanged") && !again.contains("logs/s"), "{again}");
+
+    let shown = lab.fwdlab(&["show", "results/archive", "--json"]).expect(0).json();
+    let sizes: Vec<_> = shown.as_array().expect("an array").iter().collect();
+    assert_eq!(sizes.len(), 2);
+    assert_eq!(crate::support::values_per_variant(sizes[0]), [5, 5]);
+    let one = lab.fwdlab(&["show", &format!("{STORES}/fbsd13"), "--json"]).expect(0).json();
+    assert_eq!(&one, sizes[0]);
+    let text = lab.fwdlab(&["show", "results/archive"]).expect(0).stdout;
+    assert!(text.contains("fbsd13/run.sqlite\n") && text.contains("fbsd14/run.sqlite\n"), "{text}");
+    let reports = lab.fwdlab(&["report", "results/archive"]).expect(0).stdout;
+    let readmes: Vec<String> =
+        ["fbsd13", "fbsd14"].map(|label| format!("{STORES}/{label}/README.md")).to_vec();
+    assert_eq!(reports.lines().collect::<Vec<_>>(), readmes);
+    assert!(readmes.iter().all(|readme| lab.path(readme).is_file()));
+    let out = ["report", "results/archive", "--out", "pages"];
+    assert!(lab.fwdlab(&out).expect(0).stdout.starts_with("pages/Xeon_E5_8Cores/"));
+}
+
+#[test]
+fn one_set_has_one_store() {
+    let lab = lab();
+    lab.fwdlab(&["import", FIRST]).expect(0);
+    assert!(lab.path("results/fbsd13/run.sqlite").is_file());
+    let store = ["import", FIRST, "--store", "some/where.sqlite", "--rule", "steady", "--json"];
+    let json = lab.fwdlab(&store).expect(0).json();
+    assert!(lab.path("some/where.sqlite").is_file());
+    assert_eq!(json["sets"][0]["outcome"], "imported");
+    assert_eq!(json["sets"][0]["machine"], "Xeon_E5_8Cores");
+    assert_eq!(json["totals"]["lists"]["equal"], 2);
+    assert_eq!(json["totals"]["logs"], 20);
+}
+
+#[test]
+fn a_wrong_place_is_refused_with_the_next_step() {
+    let lab = lab();
+    let refused = |arguments: &[&str], said: &[&str]| {
+        let ended = lab.fwdlab(arguments).expect(2);
+        assert_eq!(ended.stdout, "");
+        for said in said {
+            assert!(ended.stderr.contains(said), "no {said:?} in\n{}", ended.stderr);
+        }
+    };
+    refused(&["import", "archive", "--store", "x.toml"], &["x.toml is a file", "2 sets", "fbsd13"]);
+    refused(&["import", "archive", "--store", "archive/s"], &["inside archive", "--store"]);
+    let inside = format!("{FIRST}/RAW");
+    refused(&["import", &inside, "--store", &format!("{FIRST}/x")], &["inside", "--store"]);
+    lab.write("archive/notes.txt", "nothing");
+    refused(&["import", "nowhere"], &["nowhere can't be read"]);
+    std::fs::create_dir(lab.path("empty")).expect("a directory");
+    lab.write("empty/notes.txt", "nothing");
+    refused(
+        &["import", "empty"],
+        &["empty: no result set among 1 files", "bench.*.receiver", "next step"],
+    );
+    assert!(!lab.path("results").exists() && !lab.path("archive/s").exists());
+}
+
+#[test]
+fn refused_files_are_named_with_their_line() {
+    let lab = lab();
+    let raw = format!("{FIRST}/RAW");
+    lab.write(&format!("{raw}/bench.altq.1.receiver"), "CMD: pkt-gen\n\0\n");
+    lab.write(&format!("{raw}/bench.altq.2.sender"), "");
+    let said = lab.fwdlab(&["import", "archive", "--list"]).expect(0).stdout;
+    let flat = said.replace("\n    ", " ");
+    assert!(flat.contains("RAW/bench.altq.1.receiver:2: a NUL byte"), "{said}");
+    assert!(flat.contains("RAW/bench.altq.2.sender: the log is empty"), "{said}");
+    assert!(flat.contains("1 different"), "{said}");
+
+    // Where nothing is left, that is a mistake.
+    for entry in std::fs::read_dir(lab.path(&raw)).expect("a folder") {
+        std::fs::write(entry.expect("an entry").path(), "").expect("a file");
+    }
+    let ended = lab.fwdlab(&["import", FIRST, "--store", "new.sqlite"]).expect(2);
+    assert!(ended.stdout.contains("1 set: 1 refused"), "{}", ended.stdout);
+    assert!(ended.stderr.contains("none of 1 sets could be read"), "{}", ended.stderr);
+    assert!(!lab.path("new.sqlite").exists());
+    // An older store of it is left as it is.
+    let before = std::fs::read(lab.path(STORES).join("fbsd13/run.sqlite")).expect("a store");
+    lab.fwdlab(&["import", "archive"]).expect(0);
+    let after = std::fs::read(lab.path(STORES).join("fbsd13/run.sqlite")).expect("a store");
+    assert_eq!(before, after);
+}
+
+#[test]
+fn narrow_terminals_are_told_in_sentences() {
+    let lab = lab().with("COLUMNS", "40");
+    for line in lab.fwdlab(&["import", "archive"]).expect(0).stdout.lines() {
+        let fits = line.chars().count() <= 40 || line.split_whitespace().count() <= 2;
+        assert!(fits || line.contains('`'), "{line:?}");
+    }
+}
