@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn images_are_called_as_the_files_call_them() {
-        let image = |n: &str| format!("/root/images/BSDRP-{n}-upgrade-amd64-vga.img.xz");
+        let image = |n: &str| format!("/srv/images/BSDRP-{n}-upgrade-amd64-vga.img.xz");
         let groups = [
             group("295802.pf-statefull", &image("295802"), "pf-statefull", ""),
             group("295802D5330.pf-statefull", &image("295802D5330"), "pf-statefull", ""),

@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(place("/a/x_2Cores/igb/firewalls/altq", "/a"), deeper);
         assert_eq!(place("/a/x_2Cores/ipsec", "/a"), ["x_2Cores", "", "ipsec"].map(str::to_owned));
         assert_eq!(place("/a/box/igb/ipsec", "/a"), ["box", "igb", "ipsec"].map(str::to_owned));
-        assert_eq!(place("/home/me/ipsec", "/home/me"), ["", "", "ipsec"].map(str::to_owned));
-        assert_eq!(place("/home/me/ipsec", "/home/me/ipsec/results")[0], "");
+        assert_eq!(place("/srv/me/ipsec", "/srv/me"), ["", "", "ipsec"].map(str::to_owned));
+        assert_eq!(place("/srv/me/ipsec", "/srv/me/ipsec/results")[0], "");
     }
 }
