@@ -2,7 +2,8 @@
 //!
 //! `experiment.toml` is read twice: [`spec`] holds what was written (with the
 //! place of every value), [`experiment`] what it means. [`plan`] lists the runs
-//! in their order. [`record`] and [`warning`] are what a run leaves. [`log`] reads what
+//! in their order. [`profile`] says how one of
+//! them looks inside the DUT. [`record`] and [`warning`] are what a run leaves. [`log`] reads what
 //! other traffic generators printed.
 //!
 //! This crate does no I/O, reads no clock and knows no operating system: a plan
@@ -12,6 +13,7 @@ pub mod diagnostic;
 pub mod experiment;
 pub mod log;
 pub mod plan;
+pub mod profile;
 pub mod record;
 pub mod schema;
 pub mod settings;
@@ -23,6 +25,7 @@ pub mod warning;
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use experiment::Experiment;
 pub use plan::{Plan, PlannedRun, Variant, load};
-pub use record::{Calibration, RunRecord};
+pub use profile::ProfilePlan;
+pub use record::{Calibration, ProfileRecord, RunRecord};
 pub use settings::Settings;
 pub use warning::Warning;

@@ -9,6 +9,7 @@ mod order;
 pub use build::{INET6_FRAME_MIN, load, plan};
 pub use describe::{Difference, Estimate};
 
+use crate::profile::ProfilePlan;
 use crate::settings::Settings;
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +40,11 @@ pub struct Plan {
     pub notes: Vec<String>,
     /// SHA-256 of all of the above as JSON, first 16 hexadecimal digits.
     pub hash: String,
+    /// How each variant is profiled after the runs, if at all. Not stored and no
+    /// part of the hash: a profile touches no number, so that one asked for later
+    /// finds the same store.
+    #[serde(default, skip)]
+    pub profile: Option<ProfilePlan>,
 }
 
 /// Something varied.

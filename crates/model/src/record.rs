@@ -1,5 +1,9 @@
 //! What a run leaves: raw observations, never a summary.
 
+mod profile;
+
+pub use profile::{DropPlace, ProfileCounter, ProfileRecord, ProfileWindow};
+
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

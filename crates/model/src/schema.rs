@@ -18,6 +18,7 @@ pub fn schema() -> Value {
         (keys::TRIAL.name(), object(&keys::TRIAL)),
         (keys::DESIGN.name(), object(&keys::DESIGN)),
         (keys::COMPARE.name(), object(&keys::COMPARE)),
+        (keys::PROFILE.name(), object(&keys::PROFILE)),
     ] {
         insert(&mut root, name, table);
     }
@@ -114,7 +115,7 @@ fn of_kind(kind: Kind) -> Value {
         }
         Kind::Number { min, max } => json!({ "type": "number", "minimum": min, "maximum": max }),
         Kind::Boolean => json!({ "type": "boolean" }),
-        Kind::Text => json!({ "type": "string", "minLength": 1 }),
+        Kind::Text | Kind::File => json!({ "type": "string", "minLength": 1 }),
         Kind::Word { words, .. } => json!({ "enum": words }),
         Kind::Duration { .. } => {
             json!({ "type": "string", "pattern": r"^ *[0-9._]+ *(ns|us|µs|ms|s|min) *$" })

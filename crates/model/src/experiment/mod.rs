@@ -9,6 +9,7 @@ mod stopping;
 
 use crate::diagnostic::Diagnostic;
 use crate::plan::{Change, Compare, Design, Factor, Level, Trial};
+use crate::profile::ProfilePlan;
 use crate::settings::Settings;
 use crate::spec::{Setting, Spec};
 use toml::Spanned;
@@ -32,6 +33,8 @@ pub struct Experiment {
     pub design: Design,
     /// What is compared with what.
     pub compare: Compare,
+    /// How each variant is profiled, if at all.
+    pub profile: Option<ProfilePlan>,
 }
 
 /// A factor, and what each of its levels lays over the base.
@@ -64,6 +67,7 @@ impl Experiment {
             trial: trial_of(spec),
             design: design_of(spec),
             compare: compare::compare_of(spec, &mut faults),
+            profile: profile_of(spec, None),
             factors,
         };
         check::factors(spec, &mut faults);
@@ -160,6 +164,23 @@ fn design_of(spec: &Spec) -> Design {
         stop,
         sequential: false,
     }
+}
+
+/// How variants are profiled: `wanted` decides, else `cpu`, else whether the file
+/// has a `[profile]` at all.
+pub fn profile_of(spec: &Spec, wanted: Option<bool>) -> Option<ProfilePlan> {
+    let written = &spec.profile;
+    let wanted = wanted.or(written.cpu).unwrap_or(written.present);
+    let default = ProfilePlan::default();
+    wanted.then(|| ProfilePlan {
+        duration_ns: written.duration_ns.unwrap_or(default.duration_ns),
+        windows: written.windows.unwrap_or(default.windows),
+        frequency_hz: written.frequency_hz.unwrap_or(default.frequency_hz),
+        event: written.event.unwrap_or(default.event),
+        call_graph: written.call_graph.unwrap_or(default.call_graph),
+        icicle: written.icicle.unwrap_or(default.icicle),
+        subsystems: written.subsystems.clone(),
+    })
 }
 
 fn value_or<T: Copy>(written: &Option<Spanned<T>>, default: T) -> T {

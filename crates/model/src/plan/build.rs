@@ -56,6 +56,7 @@ pub fn plan(experiment: &Experiment) -> Plan {
         base,
         notes,
         hash: String::new(),
+        profile: experiment.profile.clone(),
     };
     plan.hash = hash_of(&plan);
     plan

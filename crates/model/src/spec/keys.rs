@@ -72,7 +72,7 @@ impl Section {
 
 /// Every table in the order of the documentation.
 pub const SECTIONS: &[Section] =
-    &[ROOT, TESTBED, SIM, DUT, FACTOR, LEVEL, TRAFFIC, FLOWS, TRIAL, DESIGN, COMPARE];
+    &[ROOT, TESTBED, SIM, DUT, FACTOR, LEVEL, TRAFFIC, FLOWS, TRIAL, DESIGN, COMPARE, PROFILE];
 
 /// Every key that a level may set.
 pub fn settings() -> impl Iterator<Item = &'static Key> {

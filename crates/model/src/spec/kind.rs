@@ -33,6 +33,8 @@ pub enum Kind {
     Boolean,
     /// One line of text that is not empty.
     Text,
+    /// Path of a file, relative to the experiment file.
+    File,
     /// One of a few words.
     Word {
         /// The words.
@@ -81,6 +83,7 @@ impl Kind {
             Kind::Number { min, max } => format!("a number from {min} to {max}"),
             Kind::Boolean => "true or false".to_owned(),
             Kind::Text => "one line of text".to_owned(),
+            Kind::File => "the path of a file, relative to this one".to_owned(),
             Kind::Word { words: [word], .. } => format!("\"{word}\""),
             Kind::Word { words, .. } => {
                 let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();

@@ -8,6 +8,7 @@
 mod factor;
 pub mod keys;
 pub mod kind;
+mod profile;
 mod quantity;
 mod section;
 pub mod setting;
@@ -15,6 +16,7 @@ mod syntax;
 mod value;
 
 pub use factor::{FactorSpec, LevelSpec};
+pub use profile::ProfileSpec;
 pub use setting::Setting;
 pub use value::format_ns;
 
@@ -52,6 +54,8 @@ pub struct Spec {
     pub design: DesignSpec,
     /// `[compare]`.
     pub compare: CompareSpec,
+    /// `[profile]`.
+    pub profile: ProfileSpec,
     /// True when a factor could not be read at all, so that a name that is not
     /// found among the factors may be right nevertheless.
     pub factors_incomplete: bool,
@@ -143,6 +147,7 @@ impl Reader<'_> {
         self.trial(root, &mut spec.trial);
         self.design(root, &mut spec.design);
         self.compare(root, &mut spec.compare);
+        spec.profile = self.profile(root);
         spec
     }
 

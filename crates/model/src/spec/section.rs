@@ -116,9 +116,6 @@ fn unknown_key(
     if let Some(near) = nearest(name, known.iter().copied()) {
         return fault.help(format!("did you mean `{near}`?"));
     }
-    if section.path.is_empty() && name == "profile" {
-        return fault.help("this build has no profiles as part of an experiment: remove the table");
-    }
     if section.path == "factor.level" {
         if keys::TESTBED.key(name).is_some_and(|key| key.vary == Vary::Never) {
             return fault.help("this can't be varied within an experiment");

@@ -13,7 +13,8 @@ fn every_key_changes_the_hash() {
             // The one factor, and its baseline that is the default, are not new.
             let is_new =
                 !matches!((section.path, key.name), ("factor", "name") | ("compare", "baseline"));
-            if key.example.is_empty() || key.name == "version" || !is_new {
+            let is_hashed = section.path != "profile" && key.name != "version";
+            if key.example.is_empty() || !is_hashed || !is_new {
                 continue;
             }
             let text = writing(section, key, key.example);
@@ -89,4 +90,19 @@ fn unused_rules_and_contamination_leave_no_trace() {
     assert_eq!(sim(&loud, "contamination_depth"), Some(0.2.into()));
     let back: fwdlab_model::Plan = serde_json::from_value(loud).expect("and is read back");
     assert!(back == plan(&written) && back.is_intact());
+}
+
+/// A profile asked for later finds the store of the same experiment.
+#[test]
+fn a_profile_changes_neither_the_hash_nor_what_is_stored() {
+    let silent = plan("version = 1\n");
+    assert_eq!(silent.profile, None);
+    let section = SECTIONS.iter().find(|section| section.path == "profile").expect("the table");
+    for key in section.keys {
+        let with = plan(&writing(section, key, key.example));
+        assert_eq!(with.hash, silent.hash, "{}", key.name);
+        assert!(with.is_intact(), "{}", key.name);
+        let stored = serde_json::to_string(&with).expect("a plan is JSON");
+        assert_eq!(stored, serde_json::to_string(&silent).expect("JSON"), "{}", key.name);
+    }
 }

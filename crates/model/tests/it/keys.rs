@@ -45,7 +45,10 @@ fn every_example_is_accepted_and_every_default_says_nothing_new() {
         }
         if !key.default.is_empty() && key.name != "senders" {
             let written = plan(&writing(section, key, key.default));
-            let silent = plan("version = 1\n");
+            let silent = match section.path {
+                "profile" => plan("version = 1\n[profile]\n"),
+                _ => plan("version = 1\n"),
+            };
             assert_eq!(written, silent, "default of {} {}", key.name, section.place());
         }
     }
@@ -107,9 +110,12 @@ fn the_schema_has_exactly_the_keys_that_the_reader_accepts() {
     };
     for section in SECTIONS {
         let (place, more): (&Value, Vec<&str>) = match section.path {
-            "" => {
-                (&schema, vec!["testbed", "dut", "factor", "traffic", "trial", "design", "compare"])
-            }
+            "" => (
+                &schema,
+                vec![
+                    "testbed", "dut", "factor", "traffic", "trial", "design", "compare", "profile",
+                ],
+            ),
             "testbed" => (&schema["properties"]["testbed"], vec!["sim"]),
             "testbed.sim" => (&schema["properties"]["testbed"]["properties"]["sim"], vec![]),
             "traffic.flows" => (&schema["properties"]["traffic"]["properties"]["flows"], vec![]),

@@ -1,5 +1,5 @@
 //! How it is tested, in the order of the documentation: the trial, the design,
-//! the comparison.
+//! the comparison, the profile.
 
 use super::{Kind, Section, duration, integer, key, words};
 use crate::plan::Stop;
@@ -127,5 +127,56 @@ pub const COMPARE: Section = Section {
             "How several comparisons are adjusted for their number. `holm`: one false difference among all of them is as rare as `confidence` says; `benjamini-hochberg`: the expected share of false ones among the differences found is kept, which finds more and promises less.",
         )
         .example("\"benjamini-hochberg\""),
+    ],
+};
+
+/// `[profile]`.
+pub const PROFILE: Section = Section {
+    path: "profile",
+    doc: "Where the CPU's time goes: one extra run for each variant, after all others and never one of them. Nothing here changes a measured number, so a profile can be asked for later; `fwdlab run --profile` and `--no-profile` decide instead.",
+    keys: &[
+        key(
+            "cpu",
+            Kind::Boolean,
+            "true",
+            "Profile the DUT's CPUs; without this table they are not.",
+        )
+        .example("false"),
+        key("duration", duration(1_000_000_000), "\"5s\"", "The sampled window; at least 1 s.")
+            .unit("time")
+            .example("\"10s\""),
+        key(
+            "windows",
+            integer(1, 100),
+            "5",
+            "Equal parts of the window: how much they differ says how certain a share is.",
+        )
+        .unit("parts")
+        .example("10"),
+        key("frequency", integer(1, 20_000), "1999", "Samples of each CPU in a second.")
+            .unit("Hz")
+            .example("997"),
+        key(
+            "event",
+            words(&["auto", "cycles", "cpu-clock", "instructions", "cache-misses", "branch-misses"]),
+            "\"auto\"",
+            "What triggers a sample, as `perf list` calls it; `auto`: cycles where the machine counts them, else `cpu-clock`, which is blind while interrupts are off.",
+        )
+        .example("\"cpu-clock\""),
+        key(
+            "call_graph",
+            words(&["auto", "fp", "dwarf"]),
+            "\"auto\"",
+            "How callers are found: `fp`, frame pointers (the kernel has its own unwinder); `dwarf`, copies of the stack, for programs without frame pointers, at some megabytes a second; `auto`: `fp`.",
+        )
+        .example("\"dwarf\""),
+        key("icicle", Kind::Boolean, "false", "Draw flame graphs upside down.").example("true"),
+        key(
+            "subsystems",
+            Kind::File,
+            "",
+            "Table that says which function belongs to which subsystem, instead of the built-in one.",
+        )
+        .example("\"subsystems.txt\""),
     ],
 };

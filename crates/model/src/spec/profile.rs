@@ -1,0 +1,61 @@
+//! `[profile]` as written.
+
+use super::keys::{self, Key};
+use super::value::{Node, Reader};
+use crate::diagnostic::Diagnostic;
+use crate::profile::{CallGraph, Event, Subsystems};
+
+/// `[profile]`; `None` where it says nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProfileSpec {
+    /// True when the file has the table.
+    pub present: bool,
+    /// `cpu`.
+    pub cpu: Option<bool>,
+    /// `duration`, in nanoseconds.
+    pub duration_ns: Option<u64>,
+    /// `windows`.
+    pub windows: Option<u16>,
+    /// `frequency`, in Hz.
+    pub frequency_hz: Option<u32>,
+    /// `event`.
+    pub event: Option<Event>,
+    /// `call_graph`.
+    pub call_graph: Option<CallGraph>,
+    /// `icicle`.
+    pub icicle: Option<bool>,
+    /// `subsystems`, with the file's text.
+    pub subsystems: Option<Subsystems>,
+}
+
+impl Reader<'_> {
+    pub(super) fn profile(&mut self, root: &toml::de::DeTable) -> ProfileSpec {
+        let profile = self.table(root, &keys::PROFILE);
+        ProfileSpec {
+            present: profile.table.is_some(),
+            cpu: profile.read("cpu", |key, node| self.boolean(key, node)),
+            duration_ns: profile.read("duration", |key, node| self.duration_ns(key, node)),
+            windows: profile.read("windows", |key, node| self.integer(key, node)),
+            frequency_hz: profile.read("frequency", |key, node| self.integer(key, node)),
+            event: profile.read("event", |key, node| self.word(key, node)),
+            call_graph: profile.read("call_graph", |key, node| self.word(key, node)),
+            icicle: profile.read("icicle", |key, node| self.boolean(key, node)),
+            subsystems: profile.read("subsystems", |key, node| self.subsystems(key, node)),
+        }
+    }
+
+    fn subsystems(&mut self, key: &Key, node: &Node) -> Option<Subsystems> {
+        let file = self.text(key, node)?;
+        match (self.loader)(&file) {
+            Ok(text) => Some(Subsystems { file, text }),
+            Err(why) => {
+                let message = format!("the table of subsystems `{file}` can't be read");
+                self.fault(
+                    Diagnostic::new(node.span(), message)
+                        .label(why)
+                        .help("its path is relative to the experiment file"),
+                )
+            }
+        }
+    }
+}

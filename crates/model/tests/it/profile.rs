@@ -1,0 +1,61 @@
+//! `[profile]` as the plan carries it.
+
+use super::plan;
+use fwdlab_model::ProfilePlan;
+use fwdlab_model::experiment::profile_of;
+use fwdlab_model::profile::{CallGraph, Event, Subsystems};
+use fwdlab_model::spec;
+
+#[test]
+fn the_table_alone_asks_for_a_profile_and_cpu_decides() {
+    assert_eq!(plan("version = 1\n[profile]\n").profile, Some(ProfilePlan::default()));
+    assert_eq!(plan("version = 1\n[profile]\ncpu = false\nwindows = 3\n").profile, None);
+    let full = plan(
+        "version = 1\n[profile]\nduration = \"2s\"\nwindows = 4\nfrequency = 997\nevent = \"cycles\"\n\
+         call_graph = \"dwarf\"\nicicle = true\nsubsystems = \"subsystems.txt\"\n",
+    );
+    let wanted = ProfilePlan {
+        duration_ns: 2_000_000_000,
+        windows: 4,
+        frequency_hz: 997,
+        event: Event::Cycles,
+        call_graph: CallGraph::Dwarf,
+        icicle: true,
+        subsystems: Some(Subsystems {
+            file: "subsystems.txt".into(),
+            text: "nf_* firewall\n".into(),
+        }),
+    };
+    assert_eq!(full.profile, Some(wanted));
+}
+
+#[test]
+fn whoever_overrides_keeps_what_the_file_says_of_the_rest() {
+    let written = |text: &str| {
+        let (spec, faults) = spec::parse(text, &|_| Err("no files".into()));
+        assert!(faults.is_empty());
+        spec.expect("a file that can be read")
+    };
+    let off = written("version = 1\n[profile]\ncpu = false\nwindows = 3\n");
+    assert_eq!(profile_of(&off, None), None);
+    assert_eq!(profile_of(&off, Some(true)).map(|profile| profile.windows), Some(3));
+    let silent = written("version = 1\n");
+    assert_eq!(profile_of(&silent, Some(true)), Some(ProfilePlan::default()));
+    assert_eq!(profile_of(&written("version = 1\n[profile]\n"), Some(false)), None);
+}
+
+/// Names that perf knows are the words of the file.
+#[test]
+fn events_are_named_as_in_the_file() {
+    for event in [
+        Event::Auto,
+        Event::Cycles,
+        Event::CpuClock,
+        Event::Instructions,
+        Event::CacheMisses,
+        Event::BranchMisses,
+    ] {
+        let text = format!("version = 1\n[profile]\nevent = \"{}\"\n", event.name());
+        assert_eq!(plan(&text).profile.map(|profile| profile.event), Some(event));
+    }
+}
