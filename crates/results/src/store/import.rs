@@ -286,9 +286,14 @@ impl Store {
             .transpose()
     }
 
-    /// A store of an older program that is only read has no such tables.
     fn knows_imports(&self) -> Result<bool, StoreError> {
-        schema::version(&self.connection).map(|version| version >= 2).map_err(|e| self.failed(e))
+        self.has_version(2)
+    }
+
+    /// True when the schema is that of `version` or newer: a store of an older
+    /// program that is only read lacks some tables.
+    pub(super) fn has_version(&self, version: i64) -> Result<bool, StoreError> {
+        schema::version(&self.connection).map(|found| found >= version).map_err(|e| self.failed(e))
     }
 
     fn insert_import(&mut self, import: &Import) -> Result<(), StoreError> {

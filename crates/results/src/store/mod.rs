@@ -17,6 +17,7 @@
 mod error;
 mod import;
 mod lock;
+mod profile;
 mod read;
 mod schema;
 mod write;
@@ -26,6 +27,7 @@ mod tests;
 
 pub use error::StoreError;
 pub use import::{About, Document, DocumentKind, Group, Import, Source, Status};
+pub use profile::StoredProfile;
 pub use read::{Contents, StoredInvocation};
 pub(crate) use write::kind_of;
 

@@ -1,6 +1,6 @@
 //! Reading: everything a report is made of, as it was written.
 
-use super::{Failure, Import, Invocation, Store, StoreError};
+use super::{Failure, Import, Invocation, Store, StoreError, StoredProfile};
 use crate::archive::rule::Rule;
 use fwdlab_model::plan::Figure;
 use fwdlab_model::record::{
@@ -28,6 +28,8 @@ pub struct Contents {
     pub calibrations: Vec<Calibration>,
     /// What an import added; none for runs of fwdlab's own.
     pub import: Option<Import>,
+    /// The profiles, by variant.
+    pub profiles: Vec<StoredProfile>,
 }
 
 impl Contents {
@@ -71,6 +73,7 @@ impl Store {
             run_invocations: self.run_invocations()?,
             calibrations: self.calibrations()?,
             import: self.import()?,
+            profiles: self.profiles()?,
         };
         snapshot.finish().map_err(|e| self.failed(e))?;
         Ok(contents)
@@ -108,6 +111,7 @@ impl Store {
             run_invocations,
             calibrations: Vec::new(),
             import: None,
+            profiles: Vec::new(),
         })
     }
 
@@ -218,7 +222,7 @@ impl Store {
     }
 
     /// Rows of a detail table, collected under the number in their first column.
-    fn groups<T>(
+    pub(super) fn groups<T>(
         &self,
         sql: &str,
         mut read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,

@@ -64,6 +64,7 @@ fn contents(plan: &Plan, testbed: &str, log_ratios: &[f64]) -> Contents {
         runs,
         calibrations: Vec::new(),
         import: None,
+        profiles: Vec::new(),
     }
 }
 

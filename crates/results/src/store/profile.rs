@@ -1,0 +1,81 @@
+//! Profiles: where the CPU's time went in runs that are no measurements.
+
+use super::{Store, StoreError};
+use fwdlab_model::record::ProfileRecord;
+use rusqlite::params;
+
+/// Position of the samples outside of every window.
+const OUTSIDE: i64 = -1;
+
+/// A profile of one variant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoredProfile {
+    /// What was recorded beside the samples.
+    pub record: ProfileRecord,
+    /// For each of [`ProfileRecord::windows`] the samples as folded stacks, a line
+    /// each: frames from the root, separated by `;`, and a count.
+    pub windows: Vec<String>,
+    /// Samples outside of every window, folded likewise.
+    pub outside: String,
+}
+
+impl Store {
+    /// Records a profile, in place of an older one of the same variant.
+    ///
+    /// # Errors
+    /// When the store can't be written.
+    pub fn insert_profile(&mut self, profile: &StoredProfile) -> Result<(), StoreError> {
+        let json = self.to_json("a profile", &profile.record)?;
+        let variant = profile.record.variant as i64;
+        self.transaction(|tx| {
+            tx.execute(
+                "DELETE FROM profile_stacks WHERE profile IN \
+                 (SELECT id FROM profile WHERE variant = ?)",
+                [variant],
+            )?;
+            tx.execute("DELETE FROM profile WHERE variant = ?", [variant])?;
+            tx.execute(
+                "INSERT INTO profile (variant, record) VALUES (?, ?)",
+                params![variant, json],
+            )?;
+            let id = tx.last_insert_rowid();
+            let mut insert = tx.prepare(
+                "INSERT INTO profile_stacks (profile, position, folded) VALUES (?, ?, ?)",
+            )?;
+            insert.execute(params![id, OUTSIDE, profile.outside])?;
+            for (position, folded) in profile.windows.iter().enumerate() {
+                insert.execute(params![id, position as i64, folded])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The profiles, by variant.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub fn profiles(&self) -> Result<Vec<StoredProfile>, StoreError> {
+        if !self.has_version(3)? {
+            return Ok(Vec::new());
+        }
+        let mut stacks = self.groups(
+            "SELECT profile, position, folded FROM profile_stacks ORDER BY profile, position",
+            |row| Ok((row.get::<_, i64>("position")?, row.get::<_, String>("folded")?)),
+        )?;
+        let rows = self.rows("SELECT id, record FROM profile ORDER BY variant", |row| {
+            Ok((row.get::<_, i64>("id")?, row.get::<_, String>("record")?))
+        })?;
+        rows.into_iter()
+            .map(|(id, json)| {
+                let all = stacks.remove(&id).unwrap_or_default();
+                let (outside, windows): (Vec<_>, Vec<_>) =
+                    all.into_iter().partition(|(position, _)| *position == OUTSIDE);
+                Ok(StoredProfile {
+                    record: self.parse_json("a profile", &json)?,
+                    windows: windows.into_iter().map(|(_, folded)| folded).collect(),
+                    outside: outside.into_iter().map(|(_, folded)| folded).collect(),
+                })
+            })
+            .collect()
+    }
+}
