@@ -24,6 +24,7 @@ const KEEPERS: &[(&str, &[&str])] = &[
     // SQL and pictures.
     ("rusqlite", &["results"]),
     ("resvg", &["results"]),
+    ("inferno", &["results"]),
     ("minijinja", &["results"]),
     // The command line.
     ("clap", &["fwdlab"]),

@@ -1,0 +1,247 @@
+//! What of a profile is work of the device under test.
+
+use super::pattern::{Pattern, any, table};
+use super::stacks::{Frame, Stacks, share};
+use serde::Serialize;
+
+/// Functions of an idle CPU.
+const IDLE: &[&str] = &[
+    // Linux: kernel/sched/idle.c, drivers/cpuidle, drivers/idle, arch/*/kernel/process.c.
+    "do_idle",
+    "cpu_startup_entry",
+    "cpuidle_*",
+    "call_cpuidle*",
+    "default_idle*",
+    "arch_cpu_idle*",
+    "poll_idle",
+    "cpu_idle_poll*",
+    "intel_idle*",
+    "mwait_idle*",
+    "acpi_idle*",
+    "acpi_processor_ffh_cstate_enter",
+    "acpi_safe_halt",
+    "native_safe_halt",
+    "pv_native_safe_halt",
+    "default_enter_idle",
+    "cpu_do_idle",
+    "psci_enter_idle*",
+    // FreeBSD: sys/kern/sched_ule.c, sys/x86/x86/cpu_machdep.c, sys/dev/acpica/acpi_cpu.c.
+    "sched_idletd",
+    "cpu_idle",
+    "cpu_idle_*",
+    "acpi_cpu_idle*",
+    "acpi_cpu_c1",
+];
+
+/// Functions by which an interrupt or its deferred work begins. What runs above
+/// one is no longer idle, nor does it belong to the interrupted process.
+const ENTRY: &[&str] = &[
+    // Linux.
+    "asm_common_interrupt",
+    "common_interrupt",
+    "asm_sysvec_*",
+    "sysvec_*",
+    "ret_from_intr",
+    "el1_irq",
+    "el1h_64_irq*",
+    "gic_handle_irq",
+    "irq_exit*",
+    "do_softirq*",
+    "__do_softirq",
+    "handle_softirqs",
+    "net_rx_action",
+    "net_tx_action",
+    "napi_threaded_poll*",
+    // FreeBSD.
+    "Xapic_isr*",
+    "Xtimerint*",
+    "Xipi_*",
+    "lapic_handle_*",
+    "intr_execute_handlers",
+    "intr_event_handle",
+    "ithread_loop",
+    "swi_net",
+    "gtaskqueue_run_locked",
+    "taskqueue_run_locked",
+];
+
+/// Processes that measure.
+const HARNESS: &[&str] = &["perf", "perf-*", "pmcstat", "dtrace", "bpftrace", "fwdlab*"];
+
+/// What a sample was spent on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Class {
+    /// Anything else: what the profile is made for.
+    Work,
+    /// Waiting for something to do.
+    Idle,
+    /// Profiler, sender, receiver.
+    Harness,
+}
+
+/// Tells work from idling and from the harness.
+///
+/// The innermost context decides. A softirq that interrupts the idle loop is
+/// work, and so is one that runs within a call of the sender: with the closed
+/// arrangement all forwarding does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Filter {
+    idle: Vec<Pattern>,
+    entry: Vec<Pattern>,
+    harness_processes: Vec<Pattern>,
+    harness_frames: Vec<Pattern>,
+}
+
+impl Default for Filter {
+    /// Idle loops of Linux and FreeBSD; processes of profilers and of fwdlab.
+    fn default() -> Filter {
+        Filter {
+            idle: table(IDLE),
+            entry: table(ENTRY),
+            harness_processes: table(HARNESS),
+            harness_frames: Vec::new(),
+        }
+    }
+}
+
+impl Filter {
+    /// Takes processes (or kernel threads) of this name, the root frame, for
+    /// harness wherever they weren't interrupted.
+    #[must_use]
+    pub fn harness_process(mut self, name: Pattern) -> Filter {
+        self.harness_processes.push(name);
+        self
+    }
+
+    /// Takes every stack with such a frame for harness, also in interrupts: the
+    /// driver of a receiver on the same machine.
+    #[must_use]
+    pub fn harness_frame(mut self, name: Pattern) -> Filter {
+        self.harness_frames.push(name);
+        self
+    }
+
+    /// What a stack, root first, was spent on.
+    pub fn class(&self, frames: &[Frame]) -> Class {
+        let last = |patterns: &[Pattern]| frames.iter().rposition(|f| any(patterns, plain(f)));
+        if last(&self.harness_frames).is_some() {
+            return Class::Harness;
+        }
+        let (idle, entry) = (last(&self.idle), last(&self.entry));
+        // None is less than any place.
+        if idle > entry {
+            return Class::Idle;
+        }
+        let harness = frames.first().is_some_and(|root| any(&self.harness_processes, root));
+        if harness && entry.is_none() { Class::Harness } else { Class::Work }
+    }
+
+    /// Divides a profile.
+    pub fn split(&self, stacks: &Stacks) -> Split {
+        let mut split = Split::default();
+        for (frames, count) in stacks.iter() {
+            let part = match self.class(frames) {
+                Class::Work => &mut split.work,
+                Class::Idle => &mut split.idle,
+                Class::Harness => &mut split.harness,
+            };
+            part.add(frames.to_vec(), count);
+        }
+        split
+    }
+}
+
+/// A frame's name without what tools add to tell kernel from user code.
+pub(super) fn plain(frame: &str) -> &str {
+    ["_[k]", "_[i]", "_[w]", "_[j]"]
+        .iter()
+        .find_map(|mark| frame.strip_suffix(mark))
+        .unwrap_or(frame)
+}
+
+/// A profile divided by what its samples were spent on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Split {
+    /// Work.
+    pub work: Stacks,
+    /// Idle CPUs.
+    pub idle: Stacks,
+    /// Profiler, sender, receiver.
+    pub harness: Stacks,
+}
+
+impl Split {
+    /// Samples of all three.
+    pub fn total(&self) -> u64 {
+        [&self.work, &self.idle, &self.harness]
+            .iter()
+            .fold(0, |sum, part| sum.saturating_add(part.total()))
+    }
+
+    /// Share (0 to 1) of the work.
+    pub fn work_share(&self) -> f64 {
+        share(self.work.total(), self.total())
+    }
+
+    /// Share (0 to 1) of idle CPUs.
+    pub fn idle_share(&self) -> f64 {
+        share(self.idle.total(), self.total())
+    }
+
+    /// Share (0 to 1) of the harness.
+    pub fn harness_share(&self) -> f64 {
+        share(self.harness.total(), self.total())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stacks::stacks;
+    use super::*;
+
+    fn class(filter: &Filter, stack: &str) -> Class {
+        let frames: Vec<Frame> = stack.split(';').map(Frame::from).collect();
+        filter.class(&frames)
+    }
+
+    #[test]
+    fn the_innermost_context_decides() {
+        let filter = Filter::default();
+        for (stack, expected) in [
+            ("swapper;do_idle;cpuidle_enter;mwait_idle_with_hints", Class::Idle),
+            ("swapper;do_idle_[k];schedule_idle_[k]", Class::Idle),
+            ("swapper;do_idle;asm_common_interrupt;__do_softirq;ip_rcv", Class::Work),
+            ("ksoftirqd/0;run_ksoftirqd;ip_rcv", Class::Work),
+            ("fork_exit;sched_idletd;cpu_idle;cpu_idle_acpi;acpi_cpu_c1", Class::Idle),
+            ("fork_exit;sched_idletd;cpu_idle;Xapic_isr1;ip_input", Class::Work),
+            ("acpi_cpu_c1", Class::Idle),
+            ("perf;read", Class::Harness),
+            ("fwdlab;bpf_test_run_xdp_live;xdp_do_redirect", Class::Harness),
+            ("fwdlab;bpf_test_run_xdp_live;do_softirq;net_rx_action;ip_rcv", Class::Work),
+            ("nginx;perf", Class::Work),
+        ] {
+            assert_eq!(class(&filter, stack), expected, "{stack}");
+        }
+    }
+
+    #[test]
+    fn the_harness_has_names_of_its_own() {
+        let filter = Filter::default()
+            .harness_process(Pattern::new("kpktgend_*"))
+            .harness_frame(Pattern::new("receiver_poll"));
+        assert_eq!(class(&filter, "kpktgend_3;pktgen_thread_worker"), Class::Harness);
+        assert_eq!(class(&filter, "swapper;do_softirq;receiver_poll;memcpy"), Class::Harness);
+    }
+
+    #[test]
+    fn shares_add_up() {
+        let all = stacks(&[("swapper;do_idle", 5), ("perf;read", 1), ("a;ip_rcv", 4)]);
+        let split = Filter::default().split(&all);
+        assert_eq!(
+            (split.work_share(), split.idle_share(), split.harness_share()),
+            (0.4, 0.5, 0.1)
+        );
+        assert_eq!((split.total(), Split::default().work_share()), (10, 0.0));
+    }
+}

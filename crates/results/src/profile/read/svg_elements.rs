@@ -1,0 +1,157 @@
+//! The rectangles of a flame graph, with what their titles say.
+
+/// A frame as it is drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Drawn {
+    pub(super) name: String,
+    pub(super) count: u64,
+    /// What is counted: `samples`.
+    pub(super) unit: String,
+    /// Left end; pixels, percent or samples, but the same for all.
+    pub(super) left: f64,
+    /// Right end.
+    pub(super) right: f64,
+    /// Upper end in pixels.
+    pub(super) y: f64,
+    /// How far `left` and `right` may be off.
+    pub(super) tolerance: f64,
+    /// True when the title has a difference too.
+    pub(super) is_differential: bool,
+}
+
+/// Every rectangle that has a title with a count.
+pub(super) fn drawn(text: &str) -> Vec<Drawn> {
+    // Each title is followed by its rectangle, before the next title.
+    text.split("<title").skip(1).filter_map(element).collect()
+}
+
+/// ` >name (12 samples, 3.4%)</title><rect x="1" .../>`.
+fn element(text: &str) -> Option<Drawn> {
+    let (title, rest) = text.split_once("</title>")?;
+    let title = unescaped(title.split_once('>')?.1);
+    let (name, count, unit, is_differential) = parse_title(&title)?;
+    let (_, rect) = rest.split_once("<rect")?;
+    let rect = rect.split_once('>')?.0;
+    let (left, width, tolerance) = match (number(rect, "fg:x"), number(rect, "fg:w")) {
+        // inferno tells samples exactly.
+        (Some(x), Some(width)) => (x, width, 0.0),
+        _ => (number(rect, "x")?, number(rect, "width")?, tolerance(rect)),
+    };
+    let y = number(rect, "y")?;
+    let right = left + width;
+    Some(Drawn { name, count, unit, left, right, y, tolerance, is_differential })
+}
+
+/// `name (13,557,075 samples, 88.83%)`, `name (12 samples, 3.40%; +0.20%)`.
+fn parse_title(title: &str) -> Option<(String, u64, String, bool)> {
+    let (name, rest) = title.trim().rsplit_once(" (")?;
+    let (counted, share) = rest.strip_suffix(')')?.rsplit_once(", ")?;
+    let (count, unit) = counted.split_once(' ')?;
+    let digits: String = count.chars().filter(|c| !matches!(c, ',' | '\u{a0}' | '_')).collect();
+    let is_differential = share.contains(';');
+    share.contains('%').then_some(())?;
+    Some((name.to_owned(), digits.parse().ok()?, unit.to_owned(), is_differential))
+}
+
+/// Value of an attribute, a unit behind it left aside; finite.
+fn number(tag: &str, name: &str) -> Option<f64> {
+    let value = attribute(tag, name)?.trim();
+    let value = value.strip_suffix('%').or_else(|| value.strip_suffix("px")).unwrap_or(value);
+    value.parse::<f64>().ok().filter(|value| value.is_finite())
+}
+
+fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
+    let at = tag.match_indices(name).map(|(at, _)| at).find(|&at| {
+        tag[..at].ends_with(char::is_whitespace) && tag[at + name.len()..].starts_with("=\"")
+    })?;
+    tag[at + name.len() + 2..].split('"').next()
+}
+
+/// A digit of the last place, for both ends were rounded.
+fn tolerance(rect: &str) -> f64 {
+    let decimals = |name| {
+        let value = attribute(rect, name).unwrap_or_default().trim_end_matches(['%', 'p', 'x']);
+        value.split_once('.').map_or(0, |(_, fraction)| fraction.len().min(9))
+    };
+    1.1 * 0.1_f64.powi(decimals("x").max(decimals("width")) as i32)
+}
+
+/// XML's five entities and numeric ones.
+fn unescaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('&') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let entity = rest.find(';').and_then(|end| Some((character(&rest[1..end])?, end)));
+        match entity {
+            Some((c, end)) => {
+                out.push(c);
+                rest = &rest[end + 1..];
+            }
+            None => {
+                out.push('&');
+                rest = &rest[1..];
+            }
+        }
+    }
+    out + rest
+}
+
+fn character(entity: &str) -> Option<char> {
+    Some(match entity {
+        "amp" => '&',
+        "lt" => '<',
+        "gt" => '>',
+        "quot" => '"',
+        "apos" => '\'',
+        _ => {
+            let number = entity.strip_prefix('#')?;
+            let code = match number.strip_prefix('x') {
+                Some(hex) => u32::from_str_radix(hex, 16).ok()?,
+                None => number.parse().ok()?,
+            };
+            char::from_u32(code)?
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles() {
+        for (title, expected) in [
+            ("ip_rcv (2,771 samples, 0.02%)", Some(("ip_rcv", 2771, "samples", false))),
+            ("f (int) (7 micro seconds, 100%)", Some(("f (int)", 7, "micro seconds", false))),
+            ("f (7 samples, 1.20%; -0.30%)", Some(("f", 7, "samples", true))),
+            ("Flame Graph", None),
+            ("f (x samples, 1%)", None),
+        ] {
+            let expected = expected.map(|(n, c, u, d)| (n.to_owned(), c, u.to_owned(), d));
+            assert_eq!(parse_title(title), expected);
+        }
+    }
+
+    #[test]
+    fn entities() {
+        assert_eq!(
+            unescaped("a&lt;b&gt;&amp;amp;&#39;&#x41;&quot;&nope;&"),
+            "a<b>&amp;'A\"&nope;&"
+        );
+        assert_eq!(unescaped("&#x110000;&;"), "&#x110000;&;");
+    }
+
+    #[test]
+    fn rectangles() {
+        let text = "<title>Page</title><g class=\"f\"><title>f (3 samples, 1%)</title>\
+                    <rect rx=\"2\" x=\"10.5\" y=\"7\" width=\"3.0\" height=\"15\"/></g>\
+                    <g><title>g (1 samples, 1%)</title><rect x=\"1%\" y=\"7\" width=\"2%\" fg:x=\"5\" fg:w=\"6\"/></g>";
+        let all = drawn(text);
+        assert_eq!(all.len(), 2);
+        assert_eq!((all[0].left, all[0].right, all[0].y), (10.5, 13.5, 7.0));
+        assert!((all[0].tolerance - 0.11).abs() < 1e-12);
+        assert_eq!((all[1].left, all[1].right, all[1].tolerance), (5.0, 11.0, 0.0));
+    }
+}
