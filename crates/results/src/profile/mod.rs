@@ -12,24 +12,26 @@
 //! Deliberately left out: starting a profiler, clocks, symbolisation (the
 //! profiler's own tools do that), and unwinding.
 
-//pub mod compare;
-//pub mod draw;
+pub mod compare;
+pub mod draw;
 mod error;
 mod filter;
 mod flat;
-//pub mod functions;
+mod fold;
+pub mod functions;
 mod pattern;
 mod read;
 mod samples;
 mod stacks;
-//mod subsystems;
+mod subsystems;
 //pub mod text;
 
 pub use error::ProfileError;
 pub use filter::{Class, Filter, Split};
 pub use flat::{Edge, FlatFunction, FlatProfile};
+pub use fold::fold;
 pub use pattern::Pattern;
 pub use read::{Content, Format, Profile, Unknown, read};
 pub use samples::{Sample, Samples, Weight, Window};
 pub use stacks::{Frame, Stacks, is_resolved};
-//pub use subsystems::{SubsystemError, Subsystems};
+pub use subsystems::{SubsystemError, Subsystems};

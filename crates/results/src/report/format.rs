@@ -22,6 +22,19 @@ pub(crate) fn signed_percent(change: f64, digits: usize) -> String {
     }
 }
 
+/// Three significant digits, without an exponent where that is shorter.
+pub(crate) fn significant(number: f64) -> String {
+    if number == 0.0 || !number.is_finite() {
+        return number.to_string();
+    }
+    let magnitude = number.abs().log10().floor();
+    if !(-4.0..9.0).contains(&magnitude) {
+        return format!("{number:.2e}");
+    }
+    let digits = (2.0 - magnitude).max(0.0) as usize;
+    format!("{number:.digits$}")
+}
+
 /// A p-value: four digits, or that it is smaller.
 pub(crate) fn p_value(p: f64) -> String {
     if p < 0.0001 { "< 0.0001".to_owned() } else { format!("{p:.4}") }

@@ -130,7 +130,10 @@ pub fn files(contents: &Contents, analysis: &Analysis) -> Result<Vec<ReportFile>
     for (name, content) in contents.import.iter().flat_map(analysis::published_files) {
         files.push(ReportFile { name, bytes: content.to_vec() });
     }
+    let pictures = analysis.profile_pictures.iter();
+    files.extend(pictures.map(|(name, svg)| text(name, svg.clone())));
     files.sort_by(|a, b| a.name.cmp(&b.name));
+    files.dedup_by(|a, b| a.name == b.name);
     Ok(files)
 }
 

@@ -17,6 +17,8 @@ const HISTORY: &str = include_str!("../../templates/history.md.jinja");
 const HTML: &str = include_str!("../../templates/index.html.jinja");
 const ARCHIVE: &str = include_str!("../../templates/archive.md.jinja");
 const ARCHIVE_HTML: &str = include_str!("../../templates/archive.html.jinja");
+const PROFILES: &str = include_str!("../../templates/profiles.md.jinja");
+const PROFILES_HTML: &str = include_str!("../../templates/profiles.html.jinja");
 const STYLE: &str = include_str!("../../templates/style.css");
 
 /// Warnings of one kind that the README spells out; all are in the HTML.
@@ -93,6 +95,13 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
     environment.add_filter("decimals", |number: Option<f64>, digits: usize| {
         number.map_or("-".to_owned(), |number| format!("{number:.digits$}"))
     });
+    environment.add_filter("significant", |number: Option<f64>| {
+        number.map_or("-".to_owned(), format::significant)
+    });
+    environment.add_filter("signed", |number: f64| {
+        let sign = if number < 0.0 { "-" } else { "+" };
+        format!("{sign}{}", format::significant(number.abs()))
+    });
     environment.add_filter("plain", |number: f64| number.to_string());
     environment.add_filter("p_value", format::p_value);
     environment.add_filter("md", |text: String| markdown(&text));
@@ -100,6 +109,8 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
     environment.add_template("verdicts.md", VERDICTS)?;
     environment.add_template("compare.md", COMPARE)?;
     environment.add_template("archive.md", ARCHIVE)?;
+    environment.add_template("profiles.md", PROFILES)?;
+    environment.add_template("profiles.html", PROFILES_HTML)?;
     environment.add_template("archive.html", ARCHIVE_HTML)?;
     environment.add_template("history.md", HISTORY)?;
     environment.add_template("index.html", HTML)?;

@@ -8,10 +8,14 @@ use rusqlite::params;
 const OUTSIDE: i64 = -1;
 
 /// A profile of one variant.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct StoredProfile {
     /// What was recorded beside the samples.
     pub record: ProfileRecord,
+    /// What is sampled: `ns` of CPU time, `cycles` ...
+    pub unit: String,
+    /// How much of it one sample stands for.
+    pub per_sample: f64,
     /// For each of [`ProfileRecord::windows`] the samples as folded stacks, a line
     /// each: frames from the root, separated by `;`, and a count.
     pub windows: Vec<String>,
@@ -35,8 +39,8 @@ impl Store {
             )?;
             tx.execute("DELETE FROM profile WHERE variant = ?", [variant])?;
             tx.execute(
-                "INSERT INTO profile (variant, record) VALUES (?, ?)",
-                params![variant, json],
+                "INSERT INTO profile (variant, unit, per_sample, record) VALUES (?, ?, ?, ?)",
+                params![variant, profile.unit, profile.per_sample, json],
             )?;
             let id = tx.last_insert_rowid();
             let mut insert = tx.prepare(
@@ -62,15 +66,18 @@ impl Store {
             "SELECT profile, position, folded FROM profile_stacks ORDER BY profile, position",
             |row| Ok((row.get::<_, i64>("position")?, row.get::<_, String>("folded")?)),
         )?;
-        let rows = self.rows("SELECT id, record FROM profile ORDER BY variant", |row| {
-            Ok((row.get::<_, i64>("id")?, row.get::<_, String>("record")?))
+        let rows = self.rows("SELECT * FROM profile ORDER BY variant", |row| {
+            let what: (String, f64) = (row.get("unit")?, row.get("per_sample")?);
+            Ok((row.get::<_, i64>("id")?, what, row.get::<_, String>("record")?))
         })?;
         rows.into_iter()
-            .map(|(id, json)| {
+            .map(|(id, (unit, per_sample), json)| {
                 let all = stacks.remove(&id).unwrap_or_default();
                 let (outside, windows): (Vec<_>, Vec<_>) =
                     all.into_iter().partition(|(position, _)| *position == OUTSIDE);
                 Ok(StoredProfile {
+                    unit,
+                    per_sample,
                     record: self.parse_json("a profile", &json)?,
                     windows: windows.into_iter().map(|(_, folded)| folded).collect(),
                     outside: outside.into_iter().map(|(_, folded)| folded).collect(),

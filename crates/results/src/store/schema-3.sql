@@ -2,8 +2,10 @@
 
 CREATE TABLE profile (
     id      INTEGER PRIMARY KEY,
-    variant INTEGER NOT NULL,
-    record  TEXT NOT NULL
+    variant    INTEGER NOT NULL,
+    unit       TEXT NOT NULL,
+    per_sample REAL NOT NULL,
+    record     TEXT NOT NULL
 ) STRICT;
 
 CREATE TABLE profile_stacks (

@@ -98,6 +98,7 @@ pub(super) fn plan(parts: &Parts<'_>) -> Plan {
         },
         compare: Compare { baseline, confidence: 95.0, margin: 0.02, figure, adjust: Adjust::Holm },
         notes: Vec::new(),
+        profile: None,
         hash: String::new(),
     }
     .sealed()

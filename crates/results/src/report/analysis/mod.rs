@@ -12,6 +12,7 @@ mod comparisons;
 mod diagnoses;
 mod figures;
 mod outlook;
+mod profiles;
 mod quality;
 mod scaling;
 mod setup;
@@ -29,6 +30,9 @@ pub use comparisons::{Answer, Compared, Outcome, Shown};
 pub use diagnoses::{Finding, RunSteadiness};
 pub use figures::{ComparedFigure, RunResult};
 pub use outlook::{Known, Outlook, Unusable, design};
+pub use profiles::{
+    CounterPerPacket, ProfileDifference, ProfiledFunction, ProfiledVariant, Profiles,
+};
 pub use quality::{
     CalibrationResult, Conservation, CounterCheck, Overhead, RunWarning, Steal, WarningGroup,
 };
@@ -63,6 +67,11 @@ pub struct Analysis {
     pub sequential: bool,
     /// What is known of an imported experiment; none for fwdlab's own.
     pub archive: Option<ArchiveResult>,
+    /// Where the CPU's time went; none without profiles.
+    pub profiles: Option<Profiles>,
+    /// The pictures of the profiles: name in the report and SVG.
+    #[serde(skip)]
+    pub(crate) profile_pictures: profiles::Pictures,
     /// Runs that the plan asks for.
     pub runs_planned: usize,
     /// Runs that the store holds.
@@ -240,6 +249,7 @@ impl Analysis {
         let (runs, figure_notes) = figures::run_results(contents, figure);
         let variants = variants(contents, &runs);
         let comparisons = comparisons::compare(contents, &runs);
+        let (profiles, profile_pictures) = profiles::profiles(contents, &variants);
         let archive = archive::archive(contents, figure, &variants, &runs, &comparisons);
         let stopping = stopping::stopping(plan, &runs);
         let mut notes = notes(contents, stopping.as_ref());
@@ -282,6 +292,8 @@ impl Analysis {
             overhead: quality::overhead(contents),
             invocations: invocations(contents),
             archive,
+            profiles,
+            profile_pictures,
             testbed,
             variants,
             runs,

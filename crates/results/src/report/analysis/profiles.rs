@@ -1,0 +1,410 @@
+//! Where the CPU's time went: per variant, and against its baseline, per packet.
+//!
+//! A profile is an extra run that touches no measured number. Its windows are
+//! the replicates of the differences: they tell how well this one start of the
+//! device is known, not how starts differ. Profiles of imported sets are what was
+//! published; they have no windows and so no intervals.
+
+use super::VariantResult;
+use crate::profile::compare::{Change, Changes, Grouping, Measured, compare};
+use crate::profile::draw::{Look, Side, difference, flame_graph};
+use crate::profile::functions::{By, of_stacks};
+use crate::profile::{Filter, Profile, Split, Stacks, Subsystems, is_resolved, read};
+use crate::report::names::safe;
+use crate::store::{Contents, DocumentKind, StoredProfile};
+use fwdlab_model::record::{DropPlace, ProfileRecord};
+use serde::Serialize;
+
+/// Functions that a table shows.
+const SHOWN: usize = 12;
+/// Folder of the report's flame graphs.
+pub(super) const FOLDER: &str = "flamegraphs";
+/// Confidence of intervals between windows, in percent.
+const CONFIDENCE: f64 = 95.0;
+
+/// The profiles of an experiment.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Profiles {
+    /// One per profiled variant.
+    pub variants: Vec<ProfiledVariant>,
+    /// Each profiled variant against its profiled baseline.
+    pub differences: Vec<ProfileDifference>,
+    /// Remarks on the whole, e.g. a table of subsystems that can't be read.
+    pub notes: Vec<String>,
+}
+
+/// One variant's profile.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProfiledVariant {
+    /// Index of the variant.
+    pub variant: usize,
+    /// Its label.
+    pub label: String,
+    /// Where the samples come from.
+    pub source: String,
+    /// Samples in the window, and outside of it.
+    pub samples: u64,
+    /// Samples outside of the window; they count for nothing.
+    pub outside: u64,
+    /// Share of all samples that lie in the window.
+    pub inside_share: f64,
+    /// Shares of the samples in the window: work, idle, harness.
+    pub work_share: f64,
+    /// Idle CPUs.
+    pub idle_share: f64,
+    /// Profiler, sender and receiver.
+    pub harness_share: f64,
+    /// Share of the work whose innermost function has a name.
+    pub resolved_share: f64,
+    /// Unit of the costs: `ns`, `cycles` ...
+    pub unit: String,
+    /// Packets forwarded in the window; none for published profiles.
+    pub forwarded: Option<u64>,
+    /// Work per packet, in the unit; none without packets.
+    pub per_packet: Option<f64>,
+    /// The costliest functions by themselves.
+    pub functions: Vec<ProfiledFunction>,
+    /// The costliest functions with what they call.
+    pub totals: Vec<ProfiledFunction>,
+    /// Subsystems by their own functions, the costliest first.
+    pub subsystems: Vec<ProfiledFunction>,
+    /// Counters over the window.
+    pub counters: Vec<CounterPerPacket>,
+    /// Where packets that were not forwarded were lost.
+    pub drops: Vec<DropPlace>,
+    /// What went wrong or is to be known.
+    pub remarks: Vec<String>,
+    /// The flame graph, a file of the report; none when there is nothing to draw.
+    pub file: Option<String>,
+}
+
+/// A function's, or a subsystem's, share.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProfiledFunction {
+    /// Name.
+    pub name: String,
+    /// Share of the work.
+    pub share: f64,
+    /// Cost per packet, in the unit; none without packets.
+    pub per_packet: Option<f64>,
+}
+
+/// A counter's increase in the window.
+#[derive(Clone, Debug, Serialize)]
+pub struct CounterPerPacket {
+    /// Name.
+    pub name: String,
+    /// Increase; none when it could not be counted.
+    pub value: Option<u64>,
+    /// Increase per forwarded packet.
+    pub per_packet: Option<f64>,
+    /// Why it could not be counted.
+    pub why_absent: String,
+}
+
+/// A variant's profile against its baseline's.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProfileDifference {
+    /// Label of the variant.
+    pub label: String,
+    /// Label of its baseline.
+    pub baseline_label: String,
+    /// Unit of the costs.
+    pub unit: String,
+    /// The functions that differ most, by what they spend in themselves.
+    pub functions: Changes,
+    /// The subsystems.
+    pub subsystems: Changes,
+    /// The differential flame graph, a file of the report.
+    pub file: Option<String>,
+}
+
+/// A variant's profile as it is analysed: the whole and by windows.
+struct Source {
+    variant: usize,
+    record: ProfileRecord,
+    unit: String,
+    per_sample: f64,
+    /// All samples of each window, and the packets forwarded in it.
+    windows: Vec<(Split, f64)>,
+    outside: u64,
+    /// False for published profiles: what counts as a packet is then a rate.
+    is_measured: bool,
+}
+
+impl Source {
+    fn stored(profile: &StoredProfile, filter: &Filter) -> Source {
+        let parse = |folded: &String| {
+            let stacks = read(folded.as_bytes()).ok().and_then(|p| Some(p.stacks()?.into_owned()));
+            stacks.unwrap_or_default()
+        };
+        let counts = profile.record.windows.iter().map(|window| window.forwarded as f64);
+        let windows = profile.windows.iter().map(|folded| filter.split(&parse(folded)));
+        Source {
+            variant: profile.record.variant,
+            record: profile.record.clone(),
+            unit: profile.unit.clone(),
+            per_sample: profile.per_sample,
+            windows: windows.zip(counts).collect(),
+            outside: parse(&profile.outside).total(),
+            is_measured: true,
+        }
+    }
+
+    /// A published profile. Samples of all CPUs over the rate of the variant are
+    /// time of the whole machine per packet.
+    fn published(variant: &VariantResult, profile: &Profile, source: &str) -> Option<Source> {
+        let split = Filter::default().split(profile.stacks()?.as_ref());
+        let rate = variant.summary?.median;
+        let total = split.total();
+        let per_sample = 1e9 / total.max(1) as f64;
+        Some(Source {
+            variant: variant.index,
+            record: ProfileRecord {
+                source: format!("{source}, {} as published", profile.format),
+                remarks: profile.remarks.clone(),
+                ..ProfileRecord::default()
+            },
+            unit: "ns of the whole machine".to_owned(),
+            per_sample,
+            windows: vec![(split, rate)],
+            outside: 0,
+            is_measured: false,
+        })
+    }
+
+    fn whole(&self) -> Split {
+        let mut whole = Split::default();
+        for (split, _) in &self.windows {
+            whole.work.merge(&split.work);
+            whole.idle.merge(&split.idle);
+            whole.harness.merge(&split.harness);
+        }
+        whole
+    }
+
+    fn packets(&self) -> f64 {
+        self.windows.iter().map(|(_, packets)| packets).sum()
+    }
+
+    /// Windows in which packets were forwarded.
+    fn measured(&self) -> Vec<Measured> {
+        let windows = self.windows.iter().filter(|(_, packets)| *packets > 0.0);
+        windows
+            .map(|(split, packets)| Measured {
+                stacks: split.work.clone(),
+                packets: *packets,
+                per_count: self.per_sample,
+            })
+            .collect()
+    }
+}
+
+/// Pictures of the profiles: name in the report and SVG.
+pub(crate) type Pictures = Vec<(String, String)>;
+
+/// Analyses and draws all profiles of a store; nothing without any.
+pub(super) fn profiles(
+    contents: &Contents,
+    variants: &[VariantResult],
+) -> (Option<Profiles>, Pictures) {
+    let mut notes = Vec::new();
+    let (table, is_icicle) = options(&contents.profiles, &mut notes);
+    let filter = Filter::default();
+    let mut sources: Vec<Source> =
+        contents.profiles.iter().map(|profile| Source::stored(profile, &filter)).collect();
+    sources.extend(published(contents, variants));
+    sources.retain(|source| source.variant < variants.len());
+    if sources.is_empty() {
+        return (None, Vec::new());
+    }
+    let mut pictures = Vec::new();
+    let profiled: Vec<ProfiledVariant> = sources
+        .iter()
+        .map(|source| profiled(source, &variants[source.variant], &table, is_icicle, &mut pictures))
+        .collect();
+    let mut differences = Vec::new();
+    for source in &sources {
+        let variant = &variants[source.variant];
+        let baseline = variant.baseline.and_then(|at| sources.iter().find(|s| s.variant == at));
+        if let Some(baseline) = baseline {
+            let found = differ(baseline, source, variants, &table, is_icicle, &mut pictures);
+            match found {
+                Ok(difference) => differences.push(difference),
+                Err(why) => notes.push(format!("{}: {why}", variant.label)),
+            }
+        }
+    }
+    (Some(Profiles { variants: profiled, differences, notes }), pictures)
+}
+
+/// The table of subsystems and the direction of the pictures, as they were asked
+/// for when the profiles were taken.
+fn options(profiles: &[StoredProfile], notes: &mut Vec<String>) -> (Subsystems, bool) {
+    let fact = |name: &str| profiles.iter().find_map(|p| p.record.facts.get(name));
+    let table = fact("subsystems").map(|own| {
+        Subsystems::extended(own).unwrap_or_else(|error| {
+            notes.push(format!("the table of subsystems: {error}; the built-in one is used"));
+            Subsystems::default()
+        })
+    });
+    (table.unwrap_or_default(), fact("icicle").is_some_and(|value| value == "true"))
+}
+
+/// Stacks published with imported runs, one profile per variant: stacks before
+/// call graphs before pictures.
+fn published(contents: &Contents, variants: &[VariantResult]) -> Vec<Source> {
+    let Some(import) = &contents.import else { return Vec::new() };
+    let kinds = [DocumentKind::Stacks, DocumentKind::CallGraph, DocumentKind::FlameGraph];
+    let of = |variant: &VariantResult| {
+        kinds.iter().find_map(|kind| {
+            let mut documents = import
+                .documents
+                .iter()
+                .filter(|d| d.kind == *kind && d.variant == Some(variant.index));
+            documents.find_map(|document| {
+                let base = document.path.rsplit('/').next().unwrap_or_default();
+                Source::published(variant, &read(&document.content).ok()?, base)
+            })
+        })
+    };
+    variants.iter().filter_map(of).collect()
+}
+
+fn profiled(
+    source: &Source,
+    variant: &VariantResult,
+    table: &Subsystems,
+    is_icicle: bool,
+    pictures: &mut Pictures,
+) -> ProfiledVariant {
+    let whole = source.whole();
+    let inside = whole.total();
+    let packets = source.packets();
+    let work = whole.work.total();
+    let per_packet = |count: f64| (packets > 0.0).then(|| count * source.per_sample / packets);
+    let row = |name: String, count: f64| ProfiledFunction {
+        name,
+        share: count / work.max(1) as f64,
+        per_packet: per_packet(count),
+    };
+    let functions = |by: By| -> Vec<ProfiledFunction> {
+        let all = of_stacks(&whole.work, by).into_iter().take(SHOWN);
+        all.map(|function| {
+            let count = if by == By::Own { None } else { function.total };
+            row(function.name, count.unwrap_or(function.own))
+        })
+        .collect()
+    };
+    let look = Look {
+        title: format!("{}: where the time goes", variant.label),
+        subtitle: format!(
+            "{:.0} % of the samples are work and drawn; {:.0} % idle, {:.0} % harness",
+            100.0 * whole.work_share(),
+            100.0 * whole.idle_share(),
+            100.0 * whole.harness_share()
+        ),
+        unit: "samples".to_owned(),
+        is_icicle,
+    };
+    let file = flame_graph(&whole.work, &look).ok().map(|svg| {
+        let name = format!("{FOLDER}/{}.svg", safe(&variant.label));
+        pictures.push((name.clone(), svg));
+        name
+    });
+    let subsystems = table.of_stacks(&whole.work).into_iter();
+    let all = inside + source.outside;
+    ProfiledVariant {
+        variant: variant.index,
+        label: variant.label.clone(),
+        source: source.record.source.clone(),
+        samples: inside,
+        outside: source.outside,
+        inside_share: if all == 0 { 0.0 } else { inside as f64 / all as f64 },
+        work_share: whole.work_share(),
+        idle_share: whole.idle_share(),
+        harness_share: whole.harness_share(),
+        resolved_share: resolved_share(&whole.work),
+        unit: source.unit.clone(),
+        forwarded: source.is_measured.then_some(packets as u64),
+        per_packet: per_packet(work as f64),
+        functions: functions(By::Own),
+        totals: functions(By::Total),
+        subsystems: subsystems.map(|s| row(s.name, s.own as f64)).collect(),
+        counters: source
+            .record
+            .counters
+            .iter()
+            .map(|counter| CounterPerPacket {
+                name: counter.name.clone(),
+                value: counter.value,
+                per_packet: counter.value.filter(|_| packets > 0.0).map(|v| v as f64 / packets),
+                why_absent: counter.why_absent.clone(),
+            })
+            .collect(),
+        drops: source.record.drops.clone(),
+        remarks: source.record.remarks.clone(),
+        file,
+    }
+}
+
+/// Share of the samples whose innermost function has a name.
+fn resolved_share(stacks: &Stacks) -> f64 {
+    let named = stacks.iter().filter(|(frames, _)| frames.last().is_some_and(|f| is_resolved(f)));
+    let named: u64 = named.map(|(_, count)| count).sum();
+    named as f64 / stacks.total().max(1) as f64
+}
+
+fn differ(
+    baseline: &Source,
+    candidate: &Source,
+    variants: &[VariantResult],
+    table: &Subsystems,
+    is_icicle: bool,
+    pictures: &mut Pictures,
+) -> Result<ProfileDifference, String> {
+    if baseline.unit != candidate.unit {
+        return Err(format!(
+            "its profile is in {}, the baseline's in {}",
+            candidate.unit, baseline.unit
+        ));
+    }
+    let (a, b) = (baseline.measured(), candidate.measured());
+    let by = |grouping| compare(&a, &b, grouping, CONFIDENCE).map_err(|error| error.to_string());
+    let mut functions = by(Grouping::Own)?;
+    let subsystems = by(Grouping::Subsystems(table))?;
+    functions.parts.truncate(2 * SHOWN);
+    let (from, to) = (&variants[baseline.variant], &variants[candidate.variant]);
+    let (before, after) = (baseline.whole(), candidate.whole());
+    let look = Look {
+        title: format!("{} against {}, per packet", to.label, from.label),
+        subtitle: String::new(),
+        unit: candidate.unit.clone(),
+        is_icicle,
+    };
+    let side = |source: &Source, work| {
+        let per_count = source.per_sample / source.packets();
+        Side { stacks: work, per_count }
+    };
+    let svg = difference(side(baseline, &before.work), side(candidate, &after.work), &look);
+    let file = svg.ok().map(|svg| {
+        let name = format!("{FOLDER}/{}-against-{}.svg", safe(&to.label), safe(&from.label));
+        pictures.push((name.clone(), svg));
+        name
+    });
+    Ok(ProfileDifference {
+        label: to.label.clone(),
+        baseline_label: from.label.clone(),
+        unit: candidate.unit.clone(),
+        functions,
+        subsystems,
+        file,
+    })
+}
+
+impl ProfileDifference {
+    /// The function that costs most more per packet than in the baseline.
+    pub fn top_riser(&self) -> Option<&Change> {
+        self.functions.risers().next()
+    }
+}
