@@ -250,8 +250,8 @@ mod tests {
         assert!(svg.contains("50.0 % of the baseline"), "{svg}");
         let less = difference(side(&before, 1e6), side(&after, 8e6), &look()).unwrap();
         assert!(titles(&less)[0].contains("; -"), "{:?}", titles(&less));
-        // White stays what has changed least, blue what costs less.
-        assert!(less.contains("fill=\"rgb(100,100,255)\""), "{less}");
+        // Half of the largest change, which is that of what is gone.
+        assert!(less.contains("fill=\"rgb(175,175,255)\""), "{less}");
     }
 
     #[test]

@@ -195,7 +195,7 @@ mod tests {
         for (text, line, what) in [
             ("a = [\"b\"]\nc = 7\n", 2, "`c` is no list"),
             ("a = [\n\"b\",\n3]\n", 3, "`a` has a pattern"),
-            ("a = [\n", 2, "unclosed"),
+            ("\na = [\n", 2, "unclosed"),
         ] {
             let error = Subsystems::extended(text).unwrap_err();
             assert_eq!(error.line, line, "{error}");
