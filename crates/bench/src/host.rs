@@ -2,12 +2,16 @@
 //!
 //! Commands are argument vectors, never strings glued for a shell.
 
+mod program;
+
+pub use program::{Ended, FakeProgram, Program, Running};
+
 use crate::error::BenchError;
 use fwdlab_port::NetNs;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
@@ -22,6 +26,12 @@ pub trait Host {
     /// # Errors
     /// When it is missing, or ends with another status than 0.
     fn run(&self, argv: &[&str], stdin: &str) -> Result<String, BenchError>;
+
+    /// Starts a program that is talked to while it runs.
+    ///
+    /// # Errors
+    /// When it is missing.
+    fn spawn(&self, argv: &[&str]) -> Result<Box<dyn Running>, BenchError>;
 
     /// Writes a file that exists (a sysctl, an attribute in sysfs).
     ///
@@ -46,6 +56,9 @@ impl Host for LocalHost {
     }
     fn run(&self, argv: &[&str], stdin: &str) -> Result<String, BenchError> {
         run_here(self.name(), argv, stdin)
+    }
+    fn spawn(&self, argv: &[&str]) -> Result<Box<dyn Running>, BenchError> {
+        Ok(Box::new(Program::start(self.name(), argv)?))
     }
     fn put(&self, path: &str, text: &str) -> Result<(), BenchError> {
         put_here(self.name(), path, text)
@@ -124,6 +137,16 @@ impl Host for NamespaceHost {
         })
     }
 
+    fn spawn(&self, argv: &[&str]) -> Result<Box<dyn Running>, BenchError> {
+        let name = self.name.clone();
+        let argv: Vec<String> = argv.iter().map(|s| s.to_string()).collect();
+        let program = self.within(move || {
+            let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
+            Program::start(&name, &argv)
+        })?;
+        Ok(Box::new(program))
+    }
+
     fn put(&self, path: &str, text: &str) -> Result<(), BenchError> {
         let (name, path, text) = (self.name.clone(), path.to_owned(), text.to_owned());
         self.within(move || put_here(&name, &path, &text))
@@ -153,6 +176,10 @@ pub struct FakeHost {
     pub commands: Mutex<Vec<(Vec<String>, String)>>,
     /// Outputs by the first two words of a command.
     pub outputs: BTreeMap<String, String>,
+    /// What running a command fails with, by its first two words.
+    pub failures: BTreeMap<String, String>,
+    /// What happens to a program that is started, by its first two words.
+    pub programs: BTreeMap<String, FakeProgram>,
 }
 
 impl Host for FakeHost {
@@ -166,7 +193,17 @@ impl Host for FakeHost {
         if let Ok(mut commands) = self.commands.lock() {
             commands.push((words, stdin.to_owned()));
         }
+        if let Some(why) = self.failures.get(&key) {
+            let (command, host) = (argv.join(" "), self.name().to_owned());
+            return Err(BenchError::Program { command, host, why: why.clone() });
+        }
         Ok(self.outputs.get(&key).cloned().unwrap_or_default())
+    }
+
+    fn spawn(&self, argv: &[&str]) -> Result<Box<dyn Running>, BenchError> {
+        self.run(argv, "")?;
+        let key = argv.iter().take(2).copied().collect::<Vec<_>>().join(" ");
+        Ok(Box::new(self.programs.get(&key).cloned().unwrap_or_default()))
     }
 
     fn put(&self, path: &str, text: &str) -> Result<(), BenchError> {
@@ -190,18 +227,8 @@ fn missing(host: &str, path: &str) -> BenchError {
 fn run_here(host: &str, argv: &[&str], stdin: &str) -> Result<String, BenchError> {
     let failed =
         |why: String| BenchError::Program { command: argv.join(" "), host: host.to_owned(), why };
-    let mut command = Command::new(argv[0]);
-    let mut child = fwdlab_port::process::die_with_us(&mut command)
-        .args(&argv[1..])
-        .env("LC_ALL", "C")
-        .stdin(if stdin.is_empty() { Stdio::null() } else { Stdio::piped() })
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|e| match e.kind() {
-            std::io::ErrorKind::NotFound => failed(format!("{} is not installed", argv[0])),
-            _ => failed(e.to_string()),
-        })?;
+    let stdio = if stdin.is_empty() { Stdio::null() } else { Stdio::piped() };
+    let mut child = program::start(argv, stdio).map_err(failed)?;
     // A long input goes in on a thread of its own, so that neither side waits
     // for the other's full pipe. A program that stops reading says why itself.
     let writer = child.stdin.take().map(|mut pipe| {

@@ -14,6 +14,9 @@ use std::time::Duration;
 
 /// Beginning of every namespace's name: `fwdlab-PID-START-ROLE`.
 pub const PREFIX: &str = "fwdlab-";
+/// Beginning of the names of files that nobody needs any more when their process
+/// is gone: `temporary-PID-START-PURPOSE`.
+const TEMPORARY: &str = "temporary-";
 
 /// The right to use this machine's CPUs for measuring, and the journal.
 #[derive(Debug)]
@@ -101,6 +104,12 @@ impl Journal {
         undo_file(&self.file())
     }
 
+    /// A file of this process that need not outlive it: whoever comes next removes
+    /// it, should this process not get to it.
+    pub fn temporary(&self, purpose: &str) -> PathBuf {
+        self.directory.join(format!("{TEMPORARY}{}-{purpose}", self.identity))
+    }
+
     fn file(&self) -> PathBuf {
         self.directory.join(format!("journal-{}", self.identity))
     }
@@ -112,6 +121,11 @@ impl Journal {
                 && (owner == self.identity || !is_alive(owner))
             {
                 undo_file(&entry.path())?;
+            }
+            if let Some(owner) = name.strip_prefix(TEMPORARY).and_then(owner_before_last_dash)
+                && (owner == self.identity || !is_alive(owner))
+            {
+                let _ = fs::remove_file(entry.path());
             }
         }
         for entry in fs::read_dir(fwdlab_port::netns::NAMED).into_iter().flatten().flatten() {
@@ -144,8 +158,11 @@ fn undo_file(file: &Path) -> Result<(), BenchError> {
 
 /// `PID-START` of a namespace's name.
 fn owner_of(namespace: &str) -> Option<&str> {
-    let rest = namespace.strip_prefix(PREFIX)?;
-    let (owner, _role) = rest.rsplit_once('-')?;
+    owner_before_last_dash(namespace.strip_prefix(PREFIX)?)
+}
+
+fn owner_before_last_dash(text: &str) -> Option<&str> {
+    let (owner, _role) = text.rsplit_once('-')?;
     owner.contains('-').then_some(owner)
 }
 
@@ -201,7 +218,10 @@ mod tests {
         fs::write(&setting, "changed twice").expect("write");
         let lines = format!("{0}\told\n{0}\tnew\n", setting.display());
         fs::write(directory.join("journal-4194305-77"), lines).expect("write");
+        let of_the_dead = directory.join("temporary-4194305-77-perf");
+        fs::write(&of_the_dead, "samples").expect("write");
         let journal = Journal::open(&directory).expect("open");
+        assert!(!of_the_dead.exists());
         // Each line is written over the one before: the oldest value comes last.
         assert!(fs::read_to_string(&setting).expect("read").starts_with("old"));
         assert!(!directory.join("journal-4194305-77").exists());

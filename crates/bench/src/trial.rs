@@ -110,9 +110,19 @@ pub struct Order<'a> {
     pub variant: usize,
     /// Levels in turn, or none.
     pub alternation: Option<Alternation<'a>>,
-    /// Called right after the window opened and right after it closed: for
-    /// readings that belong to the window exactly.
-    pub at_window: &'a mut dyn FnMut(),
+    /// Called at the window's moments: for readings that belong to it exactly.
+    pub at_window: &'a mut dyn FnMut(Moment),
+}
+
+/// A moment of the window, with the time by the trial's clock in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// Warm-up traffic flows, the window opens next; whatever takes time is done here.
+    Opening,
+    /// The window has just opened.
+    Open(u64),
+    /// The window has just closed; the senders still send.
+    Closed(u64),
 }
 
 /// What a trial observed.
@@ -281,9 +291,10 @@ fn measure(
         }
     }
 
+    (order.at_window)(Moment::Opening);
     traffic.set_phase(Phase::Window);
     let start = clock.now_ns();
-    (order.at_window)();
+    (order.at_window)(Moment::Open(start));
     let close = start + trial.duration_ns;
     let mut samples = Vec::with_capacity((trial.duration_ns / trial.slice_ns.max(1)) as usize + 1);
     let (mut slice, mut settled) = (0, start);
@@ -325,8 +336,9 @@ fn measure(
         }
     }
     traffic.set_phase(Phase::After);
-    let window_ns = clock.now_ns() - start;
-    (order.at_window)();
+    let end = clock.now_ns();
+    let window_ns = end - start;
+    (order.at_window)(Moment::Closed(end));
     Ok((window_ns, samples))
 }
 

@@ -12,7 +12,7 @@ use crate::error::BenchError;
 use crate::host::{Host, LocalHost, NamespaceHost};
 use crate::journal::Journal;
 use crate::probe::{self, Privilege, Receiving};
-use crate::trial::{self, Alternation, Clock, Observed, Order, SystemClock};
+use crate::trial::{self, Alternation, Clock, Moment, Observed, Order, SystemClock};
 use crate::{Observer, Task, calibrate};
 use fwdlab_model::plan::{Plan, Trial};
 use fwdlab_model::record::{Calibration, RunRecord};
@@ -237,9 +237,11 @@ impl Netns {
             dut.switch(from, to)
         };
         let mut cpu_times = Vec::new();
-        let mut read_cpus = || {
-            let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-            cpu_times.push(cpu::times(&text));
+        let mut read_cpus = |moment| {
+            if moment != Moment::Opening {
+                let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+                cpu_times.push(cpu::times(&text));
+            }
         };
         let order = Order {
             trial: &plan.trial,
@@ -397,7 +399,7 @@ impl Netns {
             }
         }
         let order =
-            Order { trial, rate_pps: None, variant: 0, alternation: None, at_window: &mut || {} };
+            Order { trial, rate_pps: None, variant: 0, alternation: None, at_window: &mut |_| {} };
         let observed = trial::run(&mut traffic, &SystemClock, order, observer)?;
         drop(traffic);
         wiring.down()?;

@@ -234,7 +234,7 @@ impl Testbed for Sim {
                 cycle: &task.run.variants,
                 switch: &mut switch,
             }),
-            at_window: &mut || {},
+            at_window: &mut |_| {},
         };
         let observed = trial::run(&mut traffic, &clock, order, observer)?;
         let mut warnings = observed.warnings.clone();

@@ -121,13 +121,13 @@ fn phases() -> Trial {
     }
 }
 
-fn order<'a>(trial: &'a Trial, at_window: &'a mut dyn FnMut()) -> Order<'a> {
+fn order<'a>(trial: &'a Trial, at_window: &'a mut dyn FnMut(Moment)) -> Order<'a> {
     Order { trial, rate_pps: None, variant: 0, alternation: None, at_window }
 }
 
 fn observe(clock: &FakeClock, fake: &mut Fake, rate_pps: Option<f64>) -> Observed {
     let trial = phases();
-    let mut nothing = || {};
+    let mut nothing = |_| {};
     let order = Order { rate_pps, ..order(&trial, &mut nothing) };
     run(fake, clock, order, &mut Unobserved).expect("a trial")
 }

@@ -1,0 +1,224 @@
+//! Programs that are talked to while they run.
+
+use crate::error::BenchError;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// A program that was started. Dropping it kills it.
+pub trait Running {
+    /// Writes a line to its standard input.
+    ///
+    /// # Errors
+    /// When it reads no more.
+    fn tell(&mut self, line: &str) -> Result<(), BenchError>;
+
+    /// The next line of its standard output; none when it said nothing for as long,
+    /// or has ended.
+    fn hear(&mut self, patience: Duration) -> Option<String>;
+
+    /// Asks it to end, as Ctrl-C does.
+    fn interrupt(&mut self);
+
+    /// Waits for its end; kills it when that takes longer than `patience`.
+    fn wait(&mut self, patience: Duration) -> Ended;
+}
+
+/// How a program ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// True when it ended with status 0.
+    pub well: bool,
+    /// Its status in words.
+    pub status: String,
+    /// What it wrote to standard error.
+    pub errors: String,
+}
+
+/// A program of this machine.
+#[derive(Debug)]
+pub struct Program {
+    command: String,
+    host: String,
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+    errors: Option<JoinHandle<String>>,
+}
+
+/// Starts a program that does not outlive the calling thread.
+///
+/// # Errors
+/// The reason in words.
+pub(super) fn start(argv: &[&str], stdin: Stdio) -> Result<Child, String> {
+    let mut command = Command::new(argv[0]);
+    fwdlab_port::process::die_with_us(&mut command)
+        .args(&argv[1..])
+        .env("LC_ALL", "C")
+        .stdin(stdin)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => format!("{} is not installed", argv[0]),
+            _ => error.to_string(),
+        })
+}
+
+impl Program {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// When it is missing.
+    pub fn start(host: &str, argv: &[&str]) -> Result<Program, BenchError> {
+        let (command, host) = (argv.join(" "), host.to_owned());
+        let mut child = start(argv, Stdio::piped()).map_err(|why| BenchError::Program {
+            command: command.clone(),
+            host: host.clone(),
+            why,
+        })?;
+        // Both outputs are read as they come, so that it never waits for us.
+        let (heard, lines) = channel();
+        if let Some(output) = child.stdout.take() {
+            std::thread::spawn(move || {
+                let lines = BufReader::new(output).lines().map_while(Result::ok);
+                for line in lines {
+                    if heard.send(line).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        let errors = child.stderr.take().map(|mut output| {
+            std::thread::spawn(move || {
+                let mut bytes = Vec::new();
+                let _ = output.read_to_end(&mut bytes);
+                String::from_utf8_lossy(&bytes).into_owned()
+            })
+        });
+        let input = child.stdin.take();
+        Ok(Program { command, host, child, input, lines, errors })
+    }
+}
+
+impl Running for Program {
+    fn tell(&mut self, line: &str) -> Result<(), BenchError> {
+        let written = match &mut self.input {
+            Some(input) => input.write_all(format!("{line}\n").as_bytes()),
+            None => Err(std::io::ErrorKind::BrokenPipe.into()),
+        };
+        written.map_err(|error| BenchError::Program {
+            command: self.command.clone(),
+            host: self.host.clone(),
+            why: format!("it does not take `{line}`: {error}"),
+        })
+    }
+
+    fn hear(&mut self, patience: Duration) -> Option<String> {
+        match self.lines.recv_timeout(patience) {
+            Ok(line) => Some(line),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
+        }
+    }
+
+    fn interrupt(&mut self) {
+        let _ = fwdlab_port::process::interrupt(self.child.id());
+    }
+
+    fn wait(&mut self, patience: Duration) -> Ended {
+        let deadline = Instant::now() + patience;
+        let status = loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => break Some(status),
+                Ok(None) if Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                Ok(None) | Err(_) => break None,
+            }
+        };
+        if status.is_none() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+        let errors = self.errors.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
+        let well = status.is_some_and(|status| status.success());
+        let status = match status {
+            Some(status) => status.to_string(),
+            None => format!("it did not end within {} s and was killed", patience.as_secs()),
+        };
+        Ended { well, status, errors }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A program that answers as it was told to, for tests.
+#[derive(Clone, Debug, Default)]
+pub struct FakeProgram {
+    /// What it answers to every line; nothing when it has died.
+    pub answer: Option<String>,
+    /// Lines after which it is silent.
+    pub lives_for: Option<usize>,
+    /// How it ends.
+    pub ended: Ended,
+    told: usize,
+}
+
+impl FakeProgram {
+    /// Answers `answer` to every line and ends as `ended` says.
+    pub fn answering(answer: &str, ended: Ended) -> FakeProgram {
+        FakeProgram { answer: Some(answer.into()), lives_for: None, ended, told: 0 }
+    }
+}
+
+impl Running for FakeProgram {
+    fn tell(&mut self, _line: &str) -> Result<(), BenchError> {
+        self.told += 1;
+        Ok(())
+    }
+    fn hear(&mut self, _patience: Duration) -> Option<String> {
+        let alive = self.lives_for.is_none_or(|lines| self.told <= lines);
+        self.answer.clone().filter(|_| alive)
+    }
+    fn interrupt(&mut self) {}
+    fn wait(&mut self, _patience: Duration) -> Ended {
+        self.ended.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    #[test]
+    fn a_program_is_told_heard_interrupted_and_waited_for() {
+        let mut cat = Program::start("here", &["cat"]).expect("cat");
+        cat.tell("one").expect("told");
+        assert_eq!(cat.hear(PATIENCE).as_deref(), Some("one"));
+        assert_eq!(cat.hear(Duration::from_millis(1)), None);
+        cat.interrupt();
+        let ended = cat.wait(PATIENCE);
+        assert!(!ended.well && ended.status.contains("signal: 2"), "{ended:?}");
+    }
+
+    #[test]
+    fn what_does_not_end_is_killed_and_what_is_missing_is_named() {
+        let mut sleep = Program::start("here", &["sleep", "60"]).expect("sleep");
+        let ended = sleep.wait(Duration::from_millis(20));
+        assert!(!ended.well && ended.status.contains("was killed"), "{ended:?}");
+        let missing = Program::start("here", &["no-such-program-anywhere"]);
+        assert!(missing.expect_err("missing").to_string().contains("is not installed"));
+        let mut sh = Program::start("here", &["sh", "-c", "echo why >&2; exit 3"]).expect("sh");
+        let ended = sh.wait(PATIENCE);
+        assert_eq!((ended.well, ended.errors.as_str()), (false, "why\n"));
+    }
+}
