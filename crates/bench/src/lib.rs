@@ -16,6 +16,7 @@ pub mod error;
 pub mod host;
 pub mod journal;
 pub mod probe;
+pub mod profiler;
 pub mod testbed;
 pub mod trial;
 

@@ -3,6 +3,7 @@
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
 use crate::journal::Journal;
+use crate::profiler;
 use crate::testbed::traffic::{open_receiver, open_sender};
 use crate::testbed::wiring::Wiring;
 use fwdlab_model::settings::Engine;
@@ -220,6 +221,19 @@ pub fn everything(privilege: &Privilege, journal: Result<&Journal, String>) -> V
         let next = format!("apt-get install {package}");
         add(&format!("program {program}"), result.map_err(|e| e.to_string()), &next);
     }
+    let file = match journal {
+        Ok(journal) => journal.temporary("probe"),
+        Err(_) => std::env::temp_dir().join(format!("fwdlab-probe-{}", std::process::id())),
+    };
+    let sampled = profiler::probe::attempt(&LocalHost, &file);
+    let (seen, next) = match &sampled {
+        Ok(_) => (sampled.clone(), ""),
+        Err(why) => match why.split_once(": next step: ") {
+            Some((what, next)) => (Err(what.to_owned()), next),
+            None => (sampled.clone(), "apt-get install linux-perf"),
+        },
+    };
+    add("CPU profiles", seen, next);
     let cpus = affinity::allowed_cpus().map_or(0, |cpus| cpus.len());
     add(
         "CPUs",

@@ -72,7 +72,16 @@ fn interface_counters(text: &str) -> Vec<(String, u64)> {
 fn snmp_counters(text: &str) -> Vec<(String, u64)> {
     let mut lines = text.lines().filter(|line| line.starts_with("Ip:"));
     let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return Vec::new() };
-    let wanted = ["InReceives", "ForwDatagrams", "InDiscards", "OutDiscards", "OutNoRoutes"];
+    let wanted = [
+        "InReceives",
+        "InHdrErrors",
+        "InAddrErrors",
+        "InUnknownProtos",
+        "InDiscards",
+        "ForwDatagrams",
+        "OutDiscards",
+        "OutNoRoutes",
+    ];
     names
         .split_whitespace()
         .zip(values.split_whitespace())
@@ -82,7 +91,17 @@ fn snmp_counters(text: &str) -> Vec<(String, u64)> {
 }
 
 fn snmp6_counters(text: &str) -> Vec<(String, u64)> {
-    let wanted = ["Ip6InReceives", "Ip6OutForwDatagrams", "Ip6InDiscards", "Ip6OutNoRoutes"];
+    let wanted = [
+        "Ip6InReceives",
+        "Ip6InHdrErrors",
+        "Ip6InAddrErrors",
+        "Ip6InUnknownProtos",
+        "Ip6InDiscards",
+        "Ip6InNoRoutes",
+        "Ip6OutForwDatagrams",
+        "Ip6OutDiscards",
+        "Ip6OutNoRoutes",
+    ];
     text.lines()
         .filter_map(|line| line.split_once(char::is_whitespace))
         .filter(|(name, _)| wanted.contains(name))

@@ -3,6 +3,7 @@
 pub mod counters;
 pub mod linux;
 pub mod nft;
+pub mod path;
 pub mod routes;
 pub mod scheduling;
 

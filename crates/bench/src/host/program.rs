@@ -168,7 +168,8 @@ pub struct FakeProgram {
     pub lives_for: Option<usize>,
     /// How it ends.
     pub ended: Ended,
-    told: usize,
+    /// Lines that it was told.
+    pub told: usize,
 }
 
 impl FakeProgram {

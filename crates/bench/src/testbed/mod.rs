@@ -2,14 +2,17 @@
 
 mod doubts;
 pub mod netns;
+mod profiling;
 pub mod sim;
 pub(crate) mod traffic;
 pub mod wiring;
 
 use crate::probe::Privilege;
+use crate::profiler::RawProfile;
 use crate::{BenchError, Observer, Task};
 use fwdlab_model::plan::Plan;
-use fwdlab_model::record::{Calibration, RunRecord};
+use fwdlab_model::profile::ProfilePlan;
+use fwdlab_model::record::{Calibration, ProfileRecord, RunRecord};
 use fwdlab_model::settings::{Settings, TestbedKind};
 use std::path::PathBuf;
 
@@ -36,6 +39,18 @@ pub trait Testbed {
         settings: &Settings,
         observer: &mut dyn Observer,
     ) -> Result<Calibration, BenchError>;
+
+    /// Runs one variant once more with a sampler beside it. Its figures are no
+    /// measurement. A sampler that fails is a remark of the record, not an error.
+    ///
+    /// # Errors
+    /// As [`Testbed::run`].
+    fn profile(
+        &mut self,
+        task: Task<'_>,
+        plan: &ProfilePlan,
+        observer: &mut dyn Observer,
+    ) -> Result<(ProfileRecord, RawProfile), BenchError>;
 
     /// What a ceiling measured here for these settings holds for.
     fn calibration_key(&self, settings: &Settings) -> String;

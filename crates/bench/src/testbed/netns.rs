@@ -1,5 +1,7 @@
 //! Sender, DUT and receiver as network namespaces of this machine's kernel.
 
+mod profile;
+
 use super::doubts::doubts;
 use super::traffic::{NetnsTraffic, open_receiver, open_sender};
 use super::wiring::Wiring;
@@ -12,10 +14,12 @@ use crate::error::BenchError;
 use crate::host::{Host, LocalHost, NamespaceHost};
 use crate::journal::Journal;
 use crate::probe::{self, Privilege, Receiving};
+use crate::profiler::RawProfile;
 use crate::trial::{self, Alternation, Clock, Moment, Observed, Order, SystemClock};
 use crate::{Observer, Task, calibrate};
 use fwdlab_model::plan::{Plan, Trial};
-use fwdlab_model::record::{Calibration, RunRecord};
+use fwdlab_model::profile::ProfilePlan;
+use fwdlab_model::record::{Calibration, ProfileRecord, RunRecord};
 use fwdlab_model::settings::{Arrangement, Engine, Family, Firewall, Rate, Settings};
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::Template;
@@ -337,6 +341,19 @@ impl Testbed for Netns {
         let placement = self.place(&task.plan.variants[task.run.variants[0]].settings);
         affinity::pin_thread(&placement.control)?;
         let result = self.execute(task, &placement, observer);
+        affinity::pin_thread(&self.cpus)?;
+        result
+    }
+
+    fn profile(
+        &mut self,
+        task: Task<'_>,
+        plan: &ProfilePlan,
+        observer: &mut dyn Observer,
+    ) -> Result<(ProfileRecord, RawProfile), BenchError> {
+        let placement = self.place(&task.plan.variants[task.run.variants[0]].settings);
+        affinity::pin_thread(&placement.control)?;
+        let result = self.execute_profile(task, plan, &placement, observer);
         affinity::pin_thread(&self.cpus)?;
         result
     }

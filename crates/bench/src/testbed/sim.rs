@@ -8,15 +8,18 @@
 //! Within a run, every 5 ms vary by `jitter`.
 
 mod law;
+mod profile;
 
 pub use law::RunLaw;
 
 use super::{Choice, Testbed};
 use crate::error::BenchError;
+use crate::profiler::RawProfile;
 use crate::trial::{self, Alternation, Clock, Order, Snapshot, Traffic};
 use crate::{Observer, Task, calibrate};
 use fwdlab_model::plan::Plan;
-use fwdlab_model::record::{Calibration, Counter, RunRecord};
+use fwdlab_model::profile::ProfilePlan;
+use fwdlab_model::record::{Calibration, Counter, ProfileRecord, RunRecord};
 use fwdlab_model::settings::{Family, Firewall, Rate, Settings};
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::Phase;
@@ -183,28 +186,31 @@ impl Traffic for SimTraffic {
     }
 }
 
-impl Testbed for Sim {
-    fn choice(&self) -> &Choice {
-        &self.choice
-    }
+/// What one run of the device is made of.
+struct SimRun {
+    traffic: SimTraffic,
+    clock: SimClock,
+    /// Capacity now, packets per second; shared with the traffic.
+    capacity: Rc<Cell<f64>>,
+    /// The run's own factor.
+    noise: f64,
+    /// Intended load, packets per second; none for the maximum.
+    intended: Option<f64>,
+}
 
-    fn run(
-        &mut self,
-        task: Task<'_>,
-        observer: &mut dyn Observer,
-    ) -> Result<RunRecord, BenchError> {
+impl SimRun {
+    fn new(task: &Task<'_>) -> SimRun {
         let plan = task.plan;
         let first = task.run.variants[0];
         let settings = &plan.variants[first].settings;
         let sim = &settings.testbed.sim;
-        let started_at = super::netns::now_text();
         let mut law = RunLaw::new(sim, plan.design.seed);
         law.skip(task.run.index);
         let noise = law.factor();
         let clock = SimClock { now: Rc::new(Cell::new(0)), realtime: sim.realtime };
         let capacity = Rc::new(Cell::new(truth_pps(plan, first) * noise));
         let intended = intended_pps(settings);
-        let mut traffic = SimTraffic {
+        let traffic = SimTraffic {
             clock: clock.clone(),
             capacity_pps: capacity.clone(),
             offered_pps: intended.unwrap_or(sim.ceiling_pps).min(sim.ceiling_pps),
@@ -219,6 +225,25 @@ impl Testbed for Sim {
             sent: [0.0; 4],
             received: [0.0; 4],
         };
+        SimRun { traffic, clock, capacity, noise, intended }
+    }
+}
+
+impl Testbed for Sim {
+    fn choice(&self) -> &Choice {
+        &self.choice
+    }
+
+    fn run(
+        &mut self,
+        task: Task<'_>,
+        observer: &mut dyn Observer,
+    ) -> Result<RunRecord, BenchError> {
+        let plan = task.plan;
+        let first = task.run.variants[0];
+        let sim = &plan.variants[first].settings.testbed.sim;
+        let started_at = super::netns::now_text();
+        let SimRun { mut traffic, clock, capacity, noise, intended } = SimRun::new(&task);
         observer.step("traffic (simulated)");
         let mut switch = |next: usize| {
             capacity.set(truth_pps(plan, next) * noise);
@@ -264,6 +289,15 @@ impl Testbed for Sim {
             warnings,
             overhead_ns: Vec::new(),
         })
+    }
+
+    fn profile(
+        &mut self,
+        task: Task<'_>,
+        plan: &ProfilePlan,
+        observer: &mut dyn Observer,
+    ) -> Result<(ProfileRecord, RawProfile), BenchError> {
+        Sim::simulate_profile(task, plan, observer)
     }
 
     fn calibrate(

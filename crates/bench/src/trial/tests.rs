@@ -231,7 +231,7 @@ fn a_rate_that_falls_is_not_steady() {
     let clock = FakeClock::default();
     let trial = phases();
     let mut falling = Falling(Fake::new(&clock, 400));
-    let seen = run(&mut falling, &clock, order(&trial, &mut || {}), &mut Unobserved);
+    let seen = run(&mut falling, &clock, order(&trial, &mut |_| {}), &mut Unobserved);
     let warnings = seen.expect("a trial").warnings;
     assert!(matches!(warnings[..], [Warning::NotSteady { ratio }] if ratio < 0.8), "{warnings:?}");
 }
@@ -247,7 +247,7 @@ fn cancelling_stops_the_senders() {
     let clock = FakeClock::default();
     let trial = phases();
     let mut fake = Fake::new(&clock, 400);
-    let result = run(&mut fake, &clock, order(&trial, &mut || {}), &mut Cancel);
+    let result = run(&mut fake, &clock, order(&trial, &mut |_| {}), &mut Cancel);
     assert!(matches!(result, Err(BenchError::Interrupted)));
     assert_eq!(fake.log.borrow().last().map(String::as_str), Some("stop"));
 }
@@ -263,7 +263,7 @@ fn levels_alternate_a_b_b_a_and_settle_after_each_switch() {
         rate.set(if variant == 0 { 400 } else { 300 });
         Ok(())
     };
-    let mut nothing = || {};
+    let mut nothing = |_| {};
     let order = Order {
         alternation: Some(Alternation {
             slice_ns: 200 * MS,
@@ -292,6 +292,6 @@ fn packets_before_the_start_are_refused() {
     let trial = phases();
     let mut fake = Fake::new(&clock, 400);
     fake.received[0] = 3;
-    let result = run(&mut fake, &clock, order(&trial, &mut || {}), &mut Unobserved);
+    let result = run(&mut fake, &clock, order(&trial, &mut |_| {}), &mut Unobserved);
     assert!(matches!(result, Err(BenchError::Refused(_))));
 }

@@ -1,0 +1,266 @@
+//! What a Linux DUT counts along the packets' path: read around the window of a
+//! profile, and over its whole run to find where packets were lost.
+
+use super::counters::{self, Reading};
+use super::{EGRESS, INGRESS};
+use crate::error::BenchError;
+use crate::host::{Host, LocalHost};
+use fwdlab_model::record::{Counts, DropPlace, ProfileCounter};
+
+/// One reading, and what could not be read (name and reason).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Readings {
+    values: Reading,
+    absent: Vec<(String, String)>,
+}
+
+impl Readings {
+    /// Reads everything of the namespace `host`; softirqs and backlogs of `cpus`.
+    /// What is missing is noted.
+    pub fn take(host: &dyn Host, cpus: &[u16]) -> Readings {
+        let mut readings = Readings::default();
+        let backlogs = |text: &str| softnet_counters(text, cpus);
+        let drops = counters::read(host).map(|mut reading| {
+            reading.retain(|name, _| !name.starts_with("softnet"));
+            reading.into_iter().collect()
+        });
+        readings.add("interfaces", drops);
+        let of_cpus = LocalHost.get("/proc/softirqs").map(|text| softirqs(&text, cpus));
+        readings.add("softirqs", of_cpus);
+        let softnet = LocalHost.get("/proc/net/softnet_stat").map(|text| backlogs(&text));
+        readings.add("softnet", softnet);
+        for interface in [INGRESS, EGRESS] {
+            let queues = host.run(&["ethtool", "-S", interface], "");
+            let queues = queues.map(|text| queue_counters(interface, &text));
+            readings.add(&format!("{interface} queues"), queues);
+        }
+        let tracked = host.get("/proc/thread-self/net/stat/nf_conntrack");
+        readings.add("conntrack", tracked.map(|text| conntrack_counters(&text)));
+        if let Ok(text) = host.run(&["nft", "list", "counters"], "") {
+            readings.values.extend(nft_counters(&text));
+        }
+        readings
+    }
+
+    fn add(&mut self, name: &str, read: Result<Vec<(String, u64)>, BenchError>) {
+        match read {
+            Ok(values) => self.values.extend(values),
+            Err(error) => self.absent.push((name.to_owned(), error.to_string())),
+        }
+    }
+
+    /// What was counted since `self` was read.
+    pub fn until(&self, later: &Readings) -> Vec<ProfileCounter> {
+        let counted = later.values.iter().filter_map(|(name, after)| {
+            let before = self.values.get(name)?;
+            Some(ProfileCounter::counted(name, after.saturating_sub(*before)))
+        });
+        let absent =
+            later.absent.iter().map(|(name, why)| ProfileCounter::absent(name, why.as_str()));
+        counted.chain(absent).collect()
+    }
+}
+
+/// Where the packets of a run were lost, along their path. `before` and `after` are
+/// the readings of [`counters::read`] around the run, `receiver` the packets that the
+/// receiver had no room for. The last place is the rest.
+pub fn drops(
+    before: &Reading,
+    after: &Reading,
+    total: Counts,
+    receiver: u64,
+    has_firewall: bool,
+) -> Vec<DropPlace> {
+    let delta = |name: &str| {
+        let value = |reading: &Reading| reading.get(name).copied().unwrap_or(0);
+        value(after).saturating_sub(value(before)) as i64
+    };
+    let both = |name: &str| delta(&format!("ip {name}")) + delta(&format!("ip6 {name}"));
+    let interface = |name: &str, column: &str| delta(&format!("{name} {column}"));
+    let errors = both("InHdrErrors") + both("InAddrErrors") + both("InUnknownProtos");
+    let (input, no_route) = (both("InDiscards"), both("InNoRoutes") + both("OutNoRoutes"));
+    let output = both("OutDiscards");
+    let (sent, unsent) = (interface(EGRESS, "tx_packets"), interface(EGRESS, "tx_dropped"));
+    // The kernel does not count what a rule drops. What the IP layer took in and
+    // neither refused nor handed on was dropped in between: by the firewall, if any.
+    let taken = both("InReceives");
+    let between = (taken - errors - input - no_route - output - sent - unsent).max(0);
+    let places = [
+        (format!("receive ring of {INGRESS} full"), interface(INGRESS, "rx_dropped")),
+        ("backlog of a CPU full (softnet)".to_owned(), delta("softnet dropped")),
+        ("IP input: bad header, address or protocol".to_owned(), errors),
+        ("IP input: discarded".to_owned(), input),
+        ("no route".to_owned(), no_route),
+        ("firewall".to_owned(), if has_firewall { between } else { 0 }),
+        ("IP output: discarded".to_owned(), output),
+        (format!("output of {EGRESS}: queue or ring of the peer full"), unsent),
+        ("receiver of the testbed".to_owned(), receiver as i64),
+    ];
+    let mut drops: Vec<DropPlace> = places
+        .into_iter()
+        .filter(|(_, packets)| *packets > 0)
+        .map(|(place, packets)| DropPlace { place, packets })
+        .collect();
+    let explained: i64 = drops.iter().map(|drop| drop.packets).sum();
+    drops.push(DropPlace {
+        place: "no counter tells".into(),
+        packets: total.lost().saturating_sub(explained),
+    });
+    drops
+}
+
+/// NET_RX and NET_TX of `/proc/softirqs`, summed over `cpus` (proc(5)).
+fn softirqs(text: &str, cpus: &[u16]) -> Vec<(String, u64)> {
+    let mut lines = text.lines();
+    let header: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();
+    let columns: Vec<usize> = cpus
+        .iter()
+        .filter_map(|cpu| header.iter().position(|name| *name == format!("CPU{cpu}")))
+        .collect();
+    let rows = lines.filter_map(|line| line.split_once(':'));
+    rows.filter(|(name, _)| ["NET_RX", "NET_TX"].contains(&name.trim()))
+        .map(|(name, values)| {
+            let values: Vec<u64> = values.split_whitespace().flat_map(str::parse).collect();
+            let sum = columns.iter().filter_map(|&column| values.get(column)).sum();
+            (format!("softirq {}", name.trim()), sum)
+        })
+        .collect()
+}
+
+/// The first three columns of `/proc/net/softnet_stat`, hexadecimal, of `cpus`. The
+/// kernel writes the CPU's number into column 13 (softnet_seq_show in
+/// net/core/net-procfs.c); before Linux 5.14 the lines are the CPUs in order.
+fn softnet_counters(text: &str, cpus: &[u16]) -> Vec<(String, u64)> {
+    let mut sums = [0; 3];
+    for (number, line) in text.lines().enumerate() {
+        let columns: Vec<u64> =
+            line.split_whitespace().flat_map(|word| u64::from_str_radix(word, 16)).collect();
+        let cpu = columns.get(12).copied().unwrap_or(number as u64);
+        if cpus.iter().any(|wanted| u64::from(*wanted) == cpu) {
+            sums.iter_mut().zip(&columns).for_each(|(sum, value)| *sum += value);
+        }
+    }
+    let names = ["softnet processed", "softnet dropped", "softnet time_squeeze"];
+    names.into_iter().map(str::to_owned).zip(sums).collect()
+}
+
+/// What `ethtool -S` tells of lost packets, queue by queue.
+fn queue_counters(interface: &str, text: &str) -> Vec<(String, u64)> {
+    text.lines()
+        .filter_map(|line| line.trim().split_once(": "))
+        .filter(|(name, _)| ["drop", "err", "full"].iter().any(|word| name.contains(word)))
+        .filter_map(|(name, value)| {
+            Some((format!("{interface} {name}"), value.trim().parse().ok()?))
+        })
+        .collect()
+}
+
+/// Columns of `/proc/net/stat/nf_conntrack` that tell of lost packets, summed over
+/// CPUs; the first line names the columns, the others are hexadecimal.
+fn conntrack_counters(text: &str) -> Vec<(String, u64)> {
+    let mut lines = text.lines();
+    let header: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split_whitespace().collect()).collect();
+    let wanted = ["invalid", "insert_failed", "drop", "early_drop"];
+    let columns = header.iter().enumerate().filter(|(_, name)| wanted.contains(name));
+    columns
+        .map(|(column, name)| {
+            let value = |row: &Vec<&str>| u64::from_str_radix(row.get(column)?, 16).ok();
+            (format!("conntrack {name}"), rows.iter().filter_map(value).sum())
+        })
+        .collect()
+}
+
+/// Named counters as `nft list counters` prints them.
+fn nft_counters(text: &str) -> Vec<(String, u64)> {
+    let mut name = None;
+    let mut all = Vec::new();
+    for line in text.lines().map(str::trim) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match (words.as_slice(), name) {
+            (["counter", counter, "{"], _) => name = Some(*counter),
+            (["packets", packets, ..], Some(counter)) => {
+                all.extend(packets.parse().ok().map(|n| (format!("nft {counter}"), n)));
+                name = None;
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_of_the_duts_cpus_are_taken() {
+        let text = "            CPU0       CPU1       CPU2\n  TIMER:  7  8  9\n  NET_TX:  1  20  300\n  NET_RX:  2  30  400\n";
+        let found = softirqs(text, &[1, 2]);
+        assert_eq!(found, [("softirq NET_TX".into(), 320), ("softirq NET_RX".into(), 430)]);
+        let line = |processed, cpu| {
+            format!("{processed:08x} 00000003 0000000a {} {cpu:08x}", ["00000000"; 9].join(" "))
+        };
+        let text = format!("{}\n{}\n", line(0x10, 0), line(0x20, 1));
+        let found: Vec<u64> = softnet_counters(&text, &[1]).into_iter().map(|(_, n)| n).collect();
+        assert_eq!(found, [0x20, 3, 10]);
+    }
+
+    #[test]
+    fn queues_connections_and_named_counters_are_read() {
+        let text = "NIC statistics:\n     peer_ifindex: 2\n     rx_queue_0_xdp_packets: 5\n     rx_queue_0_drops: 7\n     rx_queue_1_xdp_tx_errors: 1\n";
+        let expected =
+            [("d0 rx_queue_0_drops".to_owned(), 7), ("d0 rx_queue_1_xdp_tx_errors".to_owned(), 1)];
+        assert_eq!(queue_counters("d0", text), expected);
+        let text = "entries found invalid insert_failed drop early_drop\n00000001 0 0000000a 1 2 3\n00000001 0 00000001 0 0 0\n";
+        let values: Vec<u64> = conntrack_counters(text).into_iter().map(|(_, n)| n).collect();
+        assert_eq!(values, [11, 1, 2, 3]);
+        let text = "table inet t {\n\tcounter lost {\n\t\tpackets 12 bytes 720\n\t}\n}\n";
+        assert_eq!(nft_counters(text), [("nft lost".to_owned(), 12)]);
+    }
+
+    #[test]
+    fn what_is_missing_is_told_with_its_reason() {
+        let mut before = Readings::default();
+        before.values.insert("a".into(), 5);
+        let mut after = before.clone();
+        after.values.insert("a".into(), 9);
+        after.values.insert("new".into(), 1);
+        after.absent.push(("conntrack".into(), "no such file".into()));
+        let counters = before.until(&after);
+        assert_eq!(counters.len(), 2, "{counters:?}");
+        assert_eq!(counters[0], ProfileCounter::counted("a", 4));
+        assert_eq!(counters[1], ProfileCounter::absent("conntrack", "no such file"));
+    }
+
+    #[test]
+    fn places_and_the_rest_sum_to_what_was_lost() {
+        let before = Reading::from([("d0 rx_dropped".into(), 7)]);
+        let after = Reading::from([
+            ("d0 rx_packets".into(), 940),
+            ("d0 rx_dropped".into(), 57),
+            ("ip InReceives".into(), 935),
+            ("ip InHdrErrors".into(), 5),
+            ("d1 tx_packets".into(), 700),
+            ("d1 tx_dropped".into(), 30),
+        ]);
+        let total = Counts { offered: 1000, forwarded: 690 };
+        let found = |has_firewall| {
+            let drops = drops(&before, &after, total, 10, has_firewall);
+            let sum: i64 = drops.iter().map(|drop| drop.packets).sum();
+            assert_eq!(sum, total.lost());
+            let pairs = drops.into_iter().map(|drop| (drop.place, drop.packets));
+            pairs.collect::<Vec<(String, i64)>>()
+        };
+        let expected = [
+            ("receive ring of d0 full".to_owned(), 50),
+            ("IP input: bad header, address or protocol".to_owned(), 5),
+            ("firewall".to_owned(), 200),
+            ("output of d1: queue or ring of the peer full".to_owned(), 30),
+            ("receiver of the testbed".to_owned(), 10),
+            ("no counter tells".to_owned(), 15),
+        ];
+        assert_eq!(found(true), expected);
+        assert_eq!(found(false).last().map(|drop| drop.1), Some(215));
+    }
+}

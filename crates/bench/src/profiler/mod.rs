@@ -1,0 +1,93 @@
+//! Where the CPU's time goes while the DUT forwards: samples of its CPUs.
+//!
+//! A [`Profiler`] gets ready before traffic flows, samples between
+//! [`Profiler::start`] and [`Profiler::stop`], and is read out when the traffic has
+//! ended. Whatever fails becomes a remark with the next step, never an error: a
+//! profile that can't be had takes nothing from the measurement. Samples are kept as
+//! `perf script` prints them; who reads, folds and draws them is not this crate's
+//! business.
+
+pub mod perf;
+pub mod probe;
+pub mod simulated;
+mod trouble;
+
+pub use perf::Perf;
+pub use trouble::remark_on;
+
+use fwdlab_model::record::ProfileCounter;
+
+/// Something that samples CPUs.
+pub trait Profiler {
+    /// Samples from now on.
+    fn start(&mut self);
+
+    /// Samples no more. Cheap: traffic flows still.
+    fn stop(&mut self);
+
+    /// Reads out what was sampled; takes as long as it takes.
+    fn finish(self) -> RawProfile;
+}
+
+/// What was sampled, as the sampler gives it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RawProfile {
+    /// Samples in the form of `perf script` with the fields [`perf::FIELDS`], times
+    /// in seconds of CLOCK_MONOTONIC; empty when there are none.
+    pub text: String,
+    /// Where they come from, in words.
+    pub source: String,
+    /// What triggered a sample.
+    pub event: String,
+    /// How callers were found.
+    pub call_graph: String,
+    /// Sampling was on from here at the latest, nanoseconds of CLOCK_MONOTONIC; 0
+    /// when it never was.
+    pub sampled_from_ns: u64,
+    /// Sampling was on until here at the least.
+    pub sampled_to_ns: u64,
+    /// What was counted meanwhile on the same CPUs.
+    pub counters: Vec<ProfileCounter>,
+    /// What went wrong or is to be known, each with what to do about it.
+    pub remarks: Vec<String>,
+}
+
+/// Samples of a text in the form of `perf script`, and how much of them has names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Census {
+    /// Samples.
+    pub samples: usize,
+    /// Frames of the kernel.
+    pub kernel_frames: usize,
+    /// Frames of the kernel whose function is unknown.
+    pub unknown_kernel_frames: usize,
+}
+
+impl Census {
+    /// Counts a text. A sample is a line that does not begin with white space; a
+    /// frame of the kernel has an address in the upper half.
+    pub fn of(text: &str) -> Census {
+        let mut census = Census::default();
+        for line in text.lines().filter(|line| !line.is_empty()) {
+            if !line.starts_with([' ', '\t']) {
+                census.samples += 1;
+                continue;
+            }
+            let mut words = line.split_whitespace();
+            let is_kernel = words.next().is_some_and(|a| a.len() == 16 && a.starts_with("ffff"));
+            if is_kernel {
+                census.kernel_frames += 1;
+                census.unknown_kernel_frames += usize::from(words.next() == Some("[unknown]"));
+            }
+        }
+        census
+    }
+
+    /// True when the kernel keeps its functions' names to itself.
+    pub fn lacks_symbols(self) -> bool {
+        self.kernel_frames > 0 && self.unknown_kernel_frames * 10 > self.kernel_frames
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,93 @@
+//! Samples of a simulated device: the same text every time, under names that no
+//! kernel has.
+
+use super::{Profiler, RawProfile};
+use fwdlab_model::profile::ProfilePlan;
+use fwdlab_model::record::ProfileCounter;
+use std::fmt::Write;
+
+/// A sampler of what does not run.
+pub struct Simulated<'a> {
+    clock: &'a dyn Fn() -> u64,
+    frequency_hz: u32,
+    /// Shares of the functions, in the order of [`STACKS`].
+    firewall: bool,
+    raw: RawProfile,
+}
+
+/// Function and its callers, innermost first, its weight without and with a firewall.
+const STACKS: [(&[&str], u32, u32); 5] = [
+    (&["simulated_receive", "simulated_poll"], 30, 20),
+    (&["simulated_route_lookup", "simulated_forward", "simulated_poll"], 25, 18),
+    (&["simulated_rewrite", "simulated_forward", "simulated_poll"], 15, 10),
+    (&["simulated_firewall", "simulated_forward", "simulated_poll"], 0, 32),
+    (&["simulated_transmit", "simulated_poll"], 30, 20),
+];
+
+impl<'a> Simulated<'a> {
+    /// A sampler that reads the simulation's clock, for a device with or without a
+    /// firewall.
+    pub fn new(clock: &'a dyn Fn() -> u64, plan: &ProfilePlan, firewall: bool) -> Simulated<'a> {
+        let raw = RawProfile {
+            source: format!("simulated, not sampled, at {} Hz", plan.frequency_hz),
+            event: "simulated-clock".into(),
+            call_graph: "simulated".into(),
+            counters: super::perf::COUNTED
+                .map(|name| ProfileCounter::absent(name, "nothing runs in a simulation"))
+                .into(),
+            remarks: vec![
+                "SIMULATED: these samples were written by a model, no CPU was looked at".into(),
+            ],
+            ..RawProfile::default()
+        };
+        Simulated { clock, frequency_hz: plan.frequency_hz, firewall, raw }
+    }
+}
+
+impl Profiler for Simulated<'_> {
+    fn start(&mut self) {
+        self.raw.sampled_from_ns = (self.clock)();
+    }
+
+    fn stop(&mut self) {
+        self.raw.sampled_to_ns = (self.clock)();
+    }
+
+    fn finish(mut self) -> RawProfile {
+        let period_ns = 1_000_000_000 / u64::from(self.frequency_hz.max(1));
+        let weight = |&(_, plain, filtered): &(_, u32, u32)| {
+            if self.firewall { filtered } else { plain }
+        };
+        let total: u32 = STACKS.iter().map(weight).sum();
+        let mut at_ns = self.raw.sampled_from_ns;
+        let mut turn = 0;
+        while at_ns < self.raw.sampled_to_ns {
+            // Steps of 37 of 100 reach every hundredth once before any comes again.
+            let mut place = (turn * 37) % total;
+            let stack = STACKS.iter().find(|stack| {
+                let found = place < weight(stack);
+                place = place.saturating_sub(weight(stack));
+                found
+            });
+            if let Some(&(functions, ..)) = stack {
+                write_sample(&mut self.raw.text, at_ns, period_ns, functions);
+            }
+            at_ns += period_ns;
+            turn = (turn + 1) % total;
+        }
+        self.raw
+    }
+}
+
+fn write_sample(text: &mut String, at_ns: u64, period_ns: u64, functions: &[&str]) {
+    let (seconds, nanoseconds) = (at_ns / 1_000_000_000, at_ns % 1_000_000_000);
+    let _ = writeln!(
+        text,
+        "simulated     1/1     [000] {seconds:5}.{nanoseconds:09}: {period_ns:10} simulated-clock: "
+    );
+    for (depth, function) in functions.iter().enumerate() {
+        let _ =
+            writeln!(text, "\t{:16x} {function}+0x{depth:x} ([simulated])", 0x1000 * (depth + 1));
+    }
+    text.push('\n');
+}

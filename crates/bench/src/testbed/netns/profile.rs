@@ -1,0 +1,147 @@
+//! A profile run: as any run, with perf beside it. Never a measurement.
+
+use super::{Netns, now_text};
+use crate::cpu::Placement;
+use crate::dut::counters;
+use crate::dut::linux::{Findings, LinuxDut};
+use crate::dut::path::{self, Readings};
+use crate::error::BenchError;
+use crate::host::NamespaceHost;
+use crate::profiler::{Perf, Profiler, RawProfile};
+use crate::testbed::profiling;
+use crate::testbed::wiring::Wiring;
+use crate::trial::{self, Clock, Moment, Observed, Order, SystemClock};
+use crate::{Observer, Task};
+use fwdlab_model::profile::ProfilePlan;
+use fwdlab_model::record::ProfileRecord;
+use fwdlab_model::settings::{Arrangement, Firewall};
+use fwdlab_model::warning::Warning;
+
+impl Netns {
+    /// Carries a profile run out on the CPUs of `placement`.
+    pub(super) fn execute_profile(
+        &self,
+        task: Task<'_>,
+        profile: &ProfilePlan,
+        placement: &Placement,
+        observer: &mut dyn Observer,
+    ) -> Result<(ProfileRecord, RawProfile), BenchError> {
+        let variant = task.run.variants[0];
+        let settings = &task.plan.variants[variant].settings;
+        let started_at = now_text();
+        let mut findings = Findings::default();
+
+        observer.step("namespaces");
+        let wiring = Wiring::up(&self.journal, settings.dut.queues, true)?;
+        let namespace = wiring
+            .dut
+            .clone()
+            .ok_or_else(|| BenchError::Refused("the testbed was wired without a DUT".into()))?;
+        let host = NamespaceHost::new(&namespace, &placement.control)?;
+        let dut = LinuxDut::new(&host, &self.journal);
+        observer.step("configuring the DUT");
+        dut.configure(settings, placement, &mut findings)?;
+
+        observer.step("arming perf");
+        let rate_pps = self.rate(&task, settings)?;
+        let run_id = task.plan.run_id(task.run.index);
+        let mut traffic = self.arm(&wiring, settings, placement, run_id, rate_pps)?;
+        let clock = || SystemClock.now_ns();
+        let file = self.journal.temporary("perf");
+        let mut perf = Perf::prepare(&host, &clock, profile, &placement.dut, &file);
+        let before = counters::read(&host)?;
+
+        observer.step("traffic (profile)");
+        let mut readings: Vec<Readings> = Vec::new();
+        let mut window_ns = (0, 0);
+        let mut at_window = |moment| match moment {
+            Moment::Opening => {
+                readings.push(Readings::take(&host, &placement.dut));
+                perf.start();
+            }
+            Moment::Open(now_ns) => window_ns.0 = now_ns,
+            Moment::Closed(now_ns) => {
+                window_ns.1 = now_ns;
+                perf.stop();
+                readings.push(Readings::take(&host, &placement.dut));
+            }
+        };
+        let trial = profiling::trial(&task.plan.trial, profile);
+        let order = Order {
+            trial: &trial,
+            rate_pps,
+            variant,
+            alternation: None,
+            at_window: &mut at_window,
+        };
+        let observed = trial::run(&mut traffic, &SystemClock, order, observer);
+        // Also of a run that failed or was interrupted: perf ends, its file goes.
+        observer.step("reading the samples");
+        let raw = perf.finish();
+        let observed = observed?;
+        let after = counters::read(&host)?;
+
+        observer.step("taking down");
+        drop(traffic);
+        drop(host);
+        wiring.down()?;
+        self.journal.undo()?;
+
+        let mut counters = raw.counters.clone();
+        if let [open, close] = readings.as_slice() {
+            counters.extend(open.until(close));
+        }
+        let mut remarks = raw.remarks.clone();
+        remarks.extend(shared_cpus(placement));
+        remarks.extend(observed.warnings.iter().map(Warning::sentence));
+        let mut facts = findings.facts;
+        facts.extend(self.facts(settings, placement));
+        let has_firewall = settings.dut.firewall != Firewall::None;
+        let record = ProfileRecord {
+            variant,
+            started_at,
+            source: raw.source.clone(),
+            event: raw.event.clone(),
+            frequency_hz: profile.frequency_hz,
+            call_graph: raw.call_graph.clone(),
+            cpus: placement.dut.clone(),
+            window_ns,
+            windows: profiling::windows(&observed.samples, window_ns.0, profile),
+            sampled_from_ns: raw.sampled_from_ns,
+            sampled_to_ns: raw.sampled_to_ns,
+            counters,
+            total: observed.total,
+            drops: path::drops(
+                &before,
+                &after,
+                observed.total,
+                dropped_by_receiver(&observed),
+                has_firewall,
+            ),
+            remarks,
+            facts,
+        };
+        Ok((record, raw))
+    }
+}
+
+/// What is to be known of samples of CPUs that do more than the DUT's work.
+fn shared_cpus(placement: &Placement) -> Option<String> {
+    let alone = placement.arrangement == Arrangement::Open;
+    (!alone).then(|| {
+        "the DUT has no CPUs of its own: the sender's work is among the samples: next step: \
+         arrangement = \"open\" on a machine with two CPUs or more"
+            .into()
+    })
+}
+
+fn dropped_by_receiver(observed: &Observed) -> u64 {
+    observed
+        .warnings
+        .iter()
+        .find_map(|warning| match warning {
+            Warning::ReceiverDropped { packets } => Some(*packets),
+            _ => None,
+        })
+        .unwrap_or(0)
+}

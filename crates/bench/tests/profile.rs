@@ -1,0 +1,143 @@
+//! A real profile of this machine's kernel: its samples lie in the window, have
+//! names, and show the firewall where there is one.
+
+use fwdlab_bench::probe::{Privilege, need_program};
+use fwdlab_bench::profiler::RawProfile;
+use fwdlab_bench::testbed::{self, Paths};
+use fwdlab_bench::{Task, Testbed, Unobserved};
+use fwdlab_model::record::ProfileRecord;
+use fwdlab_model::{Plan, PlannedRun, ProfilePlan};
+
+const EXPERIMENT: &str = r#"
+version = 1
+title = "profiles"
+[testbed]
+kind = "netns"
+[[factor]]
+name = "firewall"
+levels = ["none", "stateful"]
+[trial]
+warmup = "100ms"
+duration = "200ms"
+[design]
+blocks = 1
+[profile]
+duration = "2s"
+windows = 4
+"#;
+
+/// Loudly skipped, or an error in continuous integration.
+fn skip(why: &str) {
+    let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
+    assert!(!in_ci, "no profile in CI: {why}");
+    eprintln!("SKIPPED: no profile here: {why}");
+}
+
+fn open(plan: &Plan) -> Option<Box<dyn Testbed>> {
+    if !fwdlab_port::userns::is_root() {
+        skip("tests run as an ordinary user");
+        return None;
+    }
+    if let Err(error) = need_program("perf", "linux-perf") {
+        skip(&error.to_string());
+        return None;
+    }
+    let state =
+        std::env::temp_dir().join(format!("fwdlab-profile-test-{}", std::process::id()));
+    match testbed::open(plan, &Privilege::Root, &Paths { state }) {
+        Ok(testbed) => Some(testbed),
+        Err(error) => {
+            skip(&error.to_string());
+            None
+        }
+    }
+}
+
+/// One sample: process, time in nanoseconds, functions from the innermost.
+struct Seen {
+    process: String,
+    at_ns: u64,
+    functions: Vec<String>,
+}
+
+/// Reads `comm pid/tid [cpu] seconds.nanoseconds: period event:` and its frames.
+fn samples(text: &str) -> Vec<Seen> {
+    let mut all: Vec<Seen> = Vec::new();
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        if let Some(frame) = line.strip_prefix('\t') {
+            let function = frame.split_whitespace().nth(1).unwrap_or_default().to_owned();
+            all.last_mut().expect("frames follow a sample").functions.push(function);
+            continue;
+        }
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let cpu = words.iter().position(|word| word.starts_with('[')).expect("a CPU");
+        let (seconds, rest) = words[cpu + 1].trim_end_matches(':').split_once('.').expect("a time");
+        assert_eq!(rest.len(), 9, "nanoseconds: {line}");
+        let at_ns = seconds.parse::<u64>().expect("seconds") * 1_000_000_000
+            + rest.parse::<u64>().expect("nanoseconds");
+        all.push(Seen { process: words[0].to_owned(), at_ns, functions: Vec::new() });
+    }
+    all
+}
+
+fn share(samples: &[Seen], is: impl Fn(&Seen) -> bool) -> f64 {
+    samples.iter().filter(|sample| is(sample)).count() as f64 / samples.len().max(1) as f64
+}
+
+fn profile(testbed: &mut dyn Testbed, plan: &Plan, variant: usize) -> (ProfileRecord, RawProfile) {
+    let index = (plan.runs.len() + variant) as u32;
+    let run = PlannedRun { index, block: 0, variants: vec![variant] };
+    let task = Task { plan, run: &run, ceiling_pps: None };
+    let how: &ProfilePlan = plan.profile.as_ref().expect("a profile is asked for");
+    testbed.profile(task, how, &mut Unobserved).expect("a profile run")
+}
+
+#[test]
+fn samples_lie_in_the_window_have_names_and_show_the_firewall() {
+    let plan = fwdlab_model::load("profile.toml", EXPERIMENT, &|_| Err("no files".into()))
+        .unwrap_or_else(|faults| panic!("{}", faults.render(false)));
+    let Some(mut testbed) = open(&plan) else { return };
+    for (variant, has_firewall) in [(0, false), (1, true)] {
+        let (record, raw) = profile(testbed.as_mut(), &plan, variant);
+        eprintln!("{:?}\n{:?}\n{:?}", record.remarks, record.drops, record.counters);
+        if let Some(path) = std::env::var_os("DUMPP") { std::fs::write(path, &raw.text).unwrap(); }
+        let seen = samples(&raw.text);
+        // 2 s at 1999 Hz on each of the DUT's CPUs, which are never idle.
+        assert!(seen.len() > 1000, "{} samples: {:?}", seen.len(), record.remarks);
+
+        let (from, to) = record.window_ns;
+        assert!(to - from >= 2_000_000_000 && record.sampled_from_ns <= from);
+        assert!(record.sampled_to_ns >= to);
+        let inside = share(&seen, |sample| (from..=to).contains(&sample.at_ns));
+        assert!(inside >= 0.9, "{inside} of the samples lie in the window");
+        assert_eq!(record.windows.len(), 4);
+        assert!(record.windows.iter().all(|window| window.forwarded > 1000));
+
+        let busy: Vec<Seen> = seen.into_iter().filter(|s| s.process != "swapper").collect();
+        let named = share(&busy, |s| s.functions.first().is_some_and(|f| f != "[unknown]"));
+        assert!(named >= 0.9, "{named} of the samples have a name");
+        let forwarding = share(&busy, |s| s.functions.iter().any(|f| f.contains("ip_forward")));
+        assert!(forwarding > 0.05, "{forwarding} of the samples are in ip_forward");
+        let tracking = share(&busy, |s| s.functions.iter().any(|f| f.contains("nf_conntrack")));
+        assert_eq!(tracking > 0.01, has_firewall, "{tracking} are in nf_conntrack");
+        assert!(has_firewall || tracking == 0.0, "{tracking} are in nf_conntrack");
+
+        // What was lost is found along the path, to the accuracy of the counters.
+        let sum: i64 = record.drops.iter().map(|drop| drop.packets).sum();
+        assert_eq!(sum, record.total.lost());
+        let rest = record.drops.last().expect("the rest").packets;
+        let allowed = 100 + record.total.offered / 500;
+        assert!(rest.unsigned_abs() <= allowed, "{:?}", record.drops);
+        let softirqs = record.counters.iter().find(|counter| counter.name == "softirq NET_RX");
+        assert!(softirqs.is_some_and(|counter| counter.value.is_some()), "{:?}", record.counters);
+    }
+    let state = std::env::temp_dir().join(format!("fwdlab-profile-test-{}", std::process::id()));
+    let left: Vec<String> = std::fs::read_dir(&state)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| name != "lock")
+        .collect();
+    assert_eq!(left, Vec::<String>::new());
+}
