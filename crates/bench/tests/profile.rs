@@ -42,8 +42,7 @@ fn open(plan: &Plan) -> Option<Box<dyn Testbed>> {
         skip(&error.to_string());
         return None;
     }
-    let state =
-        std::env::temp_dir().join(format!("fwdlab-profile-test-{}", std::process::id()));
+    let state = std::env::temp_dir().join(format!("fwdlab-profile-test-{}", std::process::id()));
     match testbed::open(plan, &Privilege::Root, &Paths { state }) {
         Ok(testbed) => Some(testbed),
         Err(error) => {
@@ -99,8 +98,7 @@ fn samples_lie_in_the_window_have_names_and_show_the_firewall() {
     let Some(mut testbed) = open(&plan) else { return };
     for (variant, has_firewall) in [(0, false), (1, true)] {
         let (record, raw) = profile(testbed.as_mut(), &plan, variant);
-        eprintln!("{:?}\n{:?}\n{:?}", record.remarks, record.drops, record.counters);
-        if let Some(path) = std::env::var_os("DUMPP") { std::fs::write(path, &raw.text).unwrap(); }
+        eprintln!("{:?}\n{:?}", record.remarks, record.drops);
         let seen = samples(&raw.text);
         // 2 s at 1999 Hz on each of the DUT's CPUs, which are never idle.
         assert!(seen.len() > 1000, "{} samples: {:?}", seen.len(), record.remarks);
@@ -116,9 +114,14 @@ fn samples_lie_in_the_window_have_names_and_show_the_firewall() {
         let busy: Vec<Seen> = seen.into_iter().filter(|s| s.process != "swapper").collect();
         let named = share(&busy, |s| s.functions.first().is_some_and(|f| f != "[unknown]"));
         assert!(named >= 0.9, "{named} of the samples have a name");
-        let forwarding = share(&busy, |s| s.functions.iter().any(|f| f.contains("ip_forward")));
-        assert!(forwarding > 0.05, "{forwarding} of the samples are in ip_forward");
-        let tracking = share(&busy, |s| s.functions.iter().any(|f| f.contains("nf_conntrack")));
+        // Other programs may have had the CPU as well; the DUT is its polling thread.
+        let dut: Vec<Seen> =
+            busy.into_iter().filter(|s| s.process.starts_with("napi/d0")).collect();
+        let share_of = |name| share(&dut, |s| s.functions.iter().any(|f| f.contains(name)));
+        // ip_forward itself ends with a jump and is seldom among the callers.
+        let forwarding = share_of("ip_");
+        assert!(forwarding > 0.2, "{forwarding} of {} samples are in IPv4", dut.len());
+        let tracking = share_of("nf_conntrack");
         assert_eq!(tracking > 0.01, has_firewall, "{tracking} are in nf_conntrack");
         assert!(has_firewall || tracking == 0.0, "{tracking} are in nf_conntrack");
 

@@ -3,8 +3,9 @@
 use crate::error::CliError;
 use anyhow::Result;
 use clap::ValueEnum;
-use fwdlab_model::experiment::{Experiment, RUNS_MAX};
+use fwdlab_model::experiment::{Experiment, RUNS_MAX, profile_of};
 use fwdlab_model::plan::Stop;
+use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_model::{Plan, plan, spec};
 use std::fs;
@@ -109,10 +110,7 @@ pub(crate) fn load(path: &Path, overrides: &Overrides) -> Result<Loaded> {
         ))
     })?;
     let directory = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
-    let loader = |name: &str| {
-        let file = directory.join(name);
-        fs::read_to_string(&file).map_err(|error| format!("can't read {}: {error}", file.display()))
-    };
+    let loader = |name: &str| read_beside(&directory, name);
     let name = path.to_string_lossy();
     let plan = fwdlab_model::load(&name, &text, &loader)?;
     let plan = match overridden(&name, &text, &loader, overrides)? {
@@ -120,6 +118,20 @@ pub(crate) fn load(path: &Path, overrides: &Overrides) -> Result<Loaded> {
         None => plan,
     };
     Ok(Loaded { plan, text })
+}
+
+/// How an experiment's variants are profiled when the command line decides that they
+/// are (or are not) instead of the file, whose other keys hold all the same.
+pub(crate) fn profile(path: &Path, text: &str, wanted: bool) -> Option<ProfilePlan> {
+    let directory = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
+    let loader = |name: &str| read_beside(&directory, name);
+    let (spec, _) = spec::parse(text, &loader);
+    profile_of(&spec.unwrap_or_default(), Some(wanted))
+}
+
+fn read_beside(directory: &Path, name: &str) -> std::result::Result<String, String> {
+    let file = directory.join(name);
+    fs::read_to_string(&file).map_err(|error| format!("can't read {}: {error}", file.display()))
 }
 
 /// The plan with other values than a faultless file's; none without overrides.

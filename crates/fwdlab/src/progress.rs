@@ -5,7 +5,7 @@ use crate::signal::Stop;
 use crate::terminal::{self, cut, duration};
 use fwdlab_bench::{Live, Observer};
 use fwdlab_model::units::format_pps;
-use fwdlab_model::{Plan, PlannedRun, RunRecord};
+use fwdlab_model::{Plan, PlannedRun, ProfileRecord, RunRecord};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::Instant;
@@ -115,6 +115,39 @@ impl<'a> Progress<'a> {
             }
         }
         self.draw();
+    }
+
+    /// A profile of a variant begins.
+    pub(crate) fn begin_profile(&mut self, variant: usize) {
+        self.state.stage = "profile".into();
+        self.state.label = self.plan.variants[variant].label.clone();
+        self.state.live = None;
+        self.began = Instant::now();
+        self.draw();
+    }
+
+    /// A profile is kept.
+    pub(crate) fn finish_profile(&mut self, record: &ProfileRecord) {
+        self.above(&format!("profile  {}  {}", self.state.label, record.source));
+        for remark in &record.remarks {
+            self.above(&format!("  {remark}"));
+        }
+    }
+
+    /// A profile could not be had.
+    pub(crate) fn failed_profile(&mut self, why: &str) {
+        self.end();
+        let label = &self.state.label;
+        terminal::warn(&format!("no profile of {label}: {why}; the results stand without it"));
+    }
+
+    /// Says something that stays, above what is rewritten.
+    fn above(&self, text: &str) {
+        match &self.shown {
+            Shown::Nothing => {}
+            Shown::Lines => terminal::note(text),
+            Shown::Bar(bar) => bar.suspend(|| terminal::note(text)),
+        }
     }
 
     /// Nothing more is shown; what was is wiped.

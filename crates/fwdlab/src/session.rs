@@ -6,6 +6,7 @@
 use crate::arguments::VERSION;
 use crate::command::{STORE, plan::overhead_guess_ns};
 use crate::error::CliError;
+use crate::profiling;
 use crate::progress::Progress;
 use crate::signal::Stop;
 use crate::state;
@@ -29,6 +30,8 @@ pub(crate) struct Session<'a> {
     pub(crate) quiet: bool,
     /// The command that goes on after an interruption.
     pub(crate) resume: String,
+    /// Variants to profile when the runs are done.
+    pub(crate) profiles: Vec<usize>,
 }
 
 /// Opens the store in the directory `out`, which is made when there is none.
@@ -49,7 +52,8 @@ pub(crate) fn open_store(out: &Path, fresh: bool) -> Result<(Store, Option<Strin
 
 impl Session<'_> {
     /// Opens the testbed and carries out `runs` (indices into the plan, in its
-    /// order). Before each block `is_decided` is asked whether it is needed.
+    /// order), then the profiles. Before each block `is_decided` is asked whether it
+    /// is needed.
     ///
     /// # Errors
     /// Whatever the testbed lacks or meets, a store that can't be written, an
@@ -68,9 +72,10 @@ impl Session<'_> {
         let done = store.recorded_runs()?.len();
         let guess_ns = plan.estimate(overhead_guess_ns(plan)).run_ns;
         let mut progress = Progress::new(plan, &stop, done, guess_ns, self.quiet);
-        let result = self.calibrate(store, testbed.as_mut(), &mut progress).and_then(|()| {
-            self.carry_out(store, runs, testbed.as_mut(), &mut progress, is_decided)
-        });
+        let result = self
+            .calibrate(store, testbed.as_mut(), &mut progress)
+            .and_then(|()| self.carry_out(store, runs, testbed.as_mut(), &mut progress, is_decided))
+            .and_then(|()| self.profile(store, testbed.as_mut(), &mut progress));
         progress.end();
         match result {
             // Ctrl-C reaches the programs that the testbed runs as well, so that
@@ -142,6 +147,33 @@ impl Session<'_> {
                 .with_context(|| format!("run {} of {}", run.index + 1, plan.runs.len()))?;
             store.insert_run(&record)?;
             progress.finish_run(&record);
+        }
+        Ok(())
+    }
+
+    /// Profiles the variants. What fails is told, and leaves the runs as they are.
+    fn profile(
+        &self,
+        store: &mut Store,
+        testbed: &mut dyn Testbed,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        let plan = self.plan;
+        let Some(asked) = &plan.profile else { return Ok(()) };
+        let calibrations = store.calibrations()?;
+        for &variant in &self.profiles {
+            let run = profiling::run_of(plan, variant);
+            let ceiling_pps = ceiling(&calibrations, testbed, self.settings_of(&run));
+            progress.begin_profile(variant);
+            let task = Task { plan, run: &run, ceiling_pps };
+            match testbed.profile(task, asked, progress) {
+                Ok((record, raw)) => {
+                    profiling::store_profile(store, plan, &record, &raw)?;
+                    progress.finish_profile(&record);
+                }
+                Err(BenchError::Interrupted) => return Err(BenchError::Interrupted.into()),
+                Err(error) => progress.failed_profile(&error.to_string()),
+            }
         }
         Ok(())
     }

@@ -57,6 +57,8 @@ pub struct RawProfile {
 pub struct Census {
     /// Samples.
     pub samples: usize,
+    /// Those that a program, not the kernel, was running in.
+    pub in_programs: usize,
     /// Frames of the kernel.
     pub kernel_frames: usize,
     /// Frames of the kernel whose function is unknown.
@@ -68,13 +70,17 @@ impl Census {
     /// frame of the kernel has an address in the upper half.
     pub fn of(text: &str) -> Census {
         let mut census = Census::default();
+        let mut is_innermost = false;
         for line in text.lines().filter(|line| !line.is_empty()) {
             if !line.starts_with([' ', '\t']) {
                 census.samples += 1;
+                is_innermost = true;
                 continue;
             }
             let mut words = line.split_whitespace();
             let is_kernel = words.next().is_some_and(|a| a.len() == 16 && a.starts_with("ffff"));
+            census.in_programs += usize::from(is_innermost && !is_kernel);
+            is_innermost = false;
             if is_kernel {
                 census.kernel_frames += 1;
                 census.unknown_kernel_frames += usize::from(words.next() == Some("[unknown]"));

@@ -240,6 +240,9 @@ fn a_simulated_profile_says_so_and_knows_the_firewall() {
     assert!(!plain.text.contains("simulated_firewall"));
     let census = Census::of(&filtered.text);
     assert!((1999..=2000).contains(&census.samples), "{census:?}");
+    assert_eq!(Census::of(SCRIPT).in_programs, 0);
+    let program = "sh 1/1 [000] 1.000000000: 5 cpu-clock: \n\t  4010 main+0x1 (/bin/sh)\n\n";
+    assert_eq!(Census::of(&format!("{SCRIPT}{program}")).in_programs, 1);
     // 32 of 100 by the table of weights.
     let share = filtered.text.matches("simulated_firewall").count() as f64 / 1999.0;
     assert!((share - 0.32).abs() < 0.005, "{share}");

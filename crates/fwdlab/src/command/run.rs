@@ -5,6 +5,7 @@ use super::plan::overhead_guess_ns;
 use super::store_at;
 use crate::exit::Exit;
 use crate::experiment::{self, Loaded, Overrides};
+use crate::profiling;
 use crate::session::{self, Session};
 use crate::terminal::{self, duration};
 use crate::verdict::{self, FailOn};
@@ -25,6 +26,7 @@ Examples:
   fwdlab run experiments/demo.toml
   fwdlab run experiments/demo.toml --testbed sim --out /tmp/demo
   fwdlab run experiments/demo.toml --blocks 20 --fresh
+  fwdlab run experiments/firewalls.toml --profile
   fwdlab run experiments/aa.toml --quiet --fail-on worse")]
 pub(crate) struct Arguments {
     /// The experiment file
@@ -41,6 +43,13 @@ pub(crate) struct Arguments {
     /// Don't measure what sender and receiver reach without a DUT
     #[arg(long)]
     no_calibration: bool,
+    /// Profile the DUT's CPUs in one extra run per variant, also when the file does
+    /// not ask for it ([profile])
+    #[arg(long, conflicts_with = "no_profile")]
+    profile: bool,
+    /// Take no profiles, even when the file asks for them
+    #[arg(long)]
+    no_profile: bool,
     /// Write no report, only the store
     #[arg(long)]
     no_report: bool,
@@ -61,7 +70,10 @@ pub(crate) struct Arguments {
 /// Faults of the file, a store that belongs to another plan, whatever the
 /// testbed lacks or meets, an interruption.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
-    let Loaded { plan, text } = experiment::load(&arguments.experiment, &arguments.overrides)?;
+    let Loaded { mut plan, text } = experiment::load(&arguments.experiment, &arguments.overrides)?;
+    if let Some(wanted) = arguments.wants_profiles() {
+        plan.profile = experiment::profile(&arguments.experiment, &text, wanted);
+    }
     let out = experiment::directory(&plan, arguments.out.as_deref());
     let (mut store, said) = session::open_store(&out, arguments.fresh)?;
     said.into_iter().for_each(|said| arguments.say(&said));
@@ -69,12 +81,18 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let missing = store.missing_runs(&plan)?;
     let stopping = Analysis::stopping_of(&store)?;
     arguments.say(&introduction(&plan, missing.len(), stopping.as_ref()));
-    if !missing.is_empty() && !stopping.is_some_and(|stopping| stopping.done) {
+    let profiles = profiling::missing(&plan, &store, arguments.fresh);
+    let missing = match stopping {
+        Some(stopping) if stopping.done => Vec::new(),
+        _ => missing,
+    };
+    if !missing.is_empty() || !profiles.is_empty() {
         let session = Session {
             plan: &plan,
             calibrates: !arguments.no_calibration,
             quiet: arguments.quiet,
             resume: arguments.command_line(),
+            profiles,
         };
         session.measure(&mut store, &missing, &is_decided)?;
     }
@@ -151,7 +169,22 @@ impl Arguments {
     /// the plan, and the directory.
     fn command_line(&self) -> String {
         let line = self.overrides.command_line("run", &self.experiment, self.out.as_deref());
-        if self.no_calibration { line + " --no-calibration" } else { line }
+        let options = [
+            ("--no-calibration", self.no_calibration),
+            ("--profile", self.profile),
+            ("--no-profile", self.no_profile),
+        ];
+        let given = options.iter().filter(|(_, given)| *given);
+        given.fold(line, |line, (option, _)| format!("{line} {option}"))
+    }
+
+    /// What the command line says of profiles, if anything.
+    fn wants_profiles(&self) -> Option<bool> {
+        match (self.profile, self.no_profile) {
+            (true, _) => Some(true),
+            (_, true) => Some(false),
+            _ => None,
+        }
     }
 }
 
@@ -162,10 +195,11 @@ mod tests {
 
     #[test]
     fn the_command_to_go_on_says_what_is_part_of_the_plan() {
-        let line = "fwdlab run my/x.toml --fresh --out it's --seed 3 --testbed sim --quiet";
+        let line =
+            "fwdlab run my/x.toml --fresh --out it's --seed 3 --testbed sim --quiet --profile";
         let parsed = arguments::Arguments::parse_from(line.split(' '));
         let arguments::Command::Run(run) = parsed.command else { panic!("another command") };
-        let again = r"fwdlab run my/x.toml --out 'it'\''s' --testbed sim --seed 3";
+        let again = r"fwdlab run my/x.toml --out 'it'\''s' --testbed sim --seed 3 --profile";
         assert_eq!(run.command_line(), again);
     }
 }

@@ -120,8 +120,13 @@ impl Arguments {
     /// Carries out what the store in `out` lacks of the plan.
     fn carry_out(&self, plan: &Plan, text: &str, out: &Path) -> Result<Store> {
         let (mut store, said) = session::open_store(out, self.fresh)?;
-        let session =
-            Session { plan, calibrates: false, quiet: self.quiet, resume: self.command_line() };
+        let session = Session {
+            plan,
+            calibrates: false,
+            quiet: self.quiet,
+            resume: self.command_line(),
+            profiles: Vec::new(),
+        };
         said.into_iter().for_each(|said| session.say(&said));
         store.adopt_plan(plan, text)?;
         let missing = store.missing_runs(plan)?;

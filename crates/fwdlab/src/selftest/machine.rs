@@ -222,8 +222,13 @@ mod tests {
         let (mut store, _) = open_store(directory.path(), false).unwrap();
         store.adopt_plan(&plan, &text).unwrap();
         let missing = store.missing_runs(&plan).unwrap();
-        let session =
-            Session { plan: &plan, calibrates: false, quiet: true, resume: String::new() };
+        let session = Session {
+            plan: &plan,
+            calibrates: false,
+            quiet: true,
+            resume: String::new(),
+            profiles: Vec::new(),
+        };
         session.measure(&mut store, &missing, &|_| Ok(false)).unwrap();
 
         let found = evaluate(&plan, &Analysis::of_store(&store).unwrap());

@@ -8,6 +8,7 @@ mod ministat;
 mod netns;
 mod output;
 mod planning;
+mod profile;
 mod refusals;
 mod resume;
 mod run;

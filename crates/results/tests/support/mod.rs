@@ -196,6 +196,7 @@ fn assemble(
         base,
         notes: Vec::new(),
         hash: String::new(),
+        profile: None,
     };
     let text = serde_json::to_string(&plan).expect("a plan is JSON");
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

@@ -7,7 +7,7 @@ use crate::dut::linux::{Findings, LinuxDut};
 use crate::dut::path::{self, Readings};
 use crate::error::BenchError;
 use crate::host::NamespaceHost;
-use crate::profiler::{Perf, Profiler, RawProfile};
+use crate::profiler::{Census, Perf, Profiler, RawProfile};
 use crate::testbed::profiling;
 use crate::testbed::wiring::Wiring;
 use crate::trial::{self, Clock, Moment, Observed, Order, SystemClock};
@@ -93,6 +93,7 @@ impl Netns {
         }
         let mut remarks = raw.remarks.clone();
         remarks.extend(shared_cpus(placement));
+        remarks.extend(other_programs(Census::of(&raw.text), placement));
         remarks.extend(observed.warnings.iter().map(Warning::sentence));
         let mut facts = findings.facts;
         facts.extend(self.facts(settings, placement));
@@ -132,6 +133,21 @@ fn shared_cpus(placement: &Placement) -> Option<String> {
         "the DUT has no CPUs of its own: the sender's work is among the samples: next step: \
          arrangement = \"open\" on a machine with two CPUs or more"
             .into()
+    })
+}
+
+/// Share of the samples that may be in programs without a remark.
+const OTHERS: f64 = 0.05;
+
+/// The kernel forwards: programs on CPUs that are the DUT's alone are somebody else's.
+fn other_programs(census: Census, placement: &Placement) -> Option<String> {
+    let share = census.in_programs as f64 / census.samples.max(1) as f64;
+    (placement.arrangement == Arrangement::Open && share > OTHERS).then(|| {
+        format!(
+            "{:.0} % of the samples are in programs, not in the kernel: something else ran on the \
+             DUT's CPUs: next step: end it and profile again",
+            100.0 * share
+        )
     })
 }
 

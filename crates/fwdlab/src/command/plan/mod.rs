@@ -127,6 +127,7 @@ impl Arguments {
             quiet: false,
             resume: self.overrides.command_line("plan", &self.experiment, self.out.as_deref())
                 + " --pilot",
+            profiles: Vec::new(),
         };
         session.say(&format!("{}: a pilot of {} runs", plan.name, pilot.len()));
         session.measure(&mut store, &pilot, &|_| Ok(false))

@@ -100,6 +100,7 @@ pub(super) fn plan(parts: &Parts<'_>) -> Plan {
         notes: Vec::new(),
         profile: None,
         hash: String::new(),
+        profile: None,
     }
     .sealed()
 }
