@@ -4,7 +4,7 @@
 #             reports lie below results/archive
 # make test   everything that must hold before a change is merged
 
-PROGRAMS = cargo cc ip nft ethtool
+PROGRAMS = cargo cc ip nft ethtool perf
 TARGET = $${CARGO_TARGET_DIR:-target}
 # Where Debian keeps ip and nft, also for users who don't look there.
 export PATH := $(PATH):/usr/sbin:/sbin

@@ -11,6 +11,7 @@ package_of() {
         cc) echo gcc libc6-dev ;;
         ip) echo iproute2 ;;
         nft) echo nftables ;;
+        perf) echo linux-perf ;;
         cargo) ;;
         *) echo "$1" ;;
     esac

@@ -3,7 +3,7 @@
 use crate::error::BenchError;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -117,10 +117,7 @@ impl Running for Program {
     }
 
     fn hear(&mut self, patience: Duration) -> Option<String> {
-        match self.lines.recv_timeout(patience) {
-            Ok(line) => Some(line),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        }
+        self.lines.recv_timeout(patience).ok()
     }
 
     fn interrupt(&mut self) {
@@ -209,6 +206,25 @@ mod tests {
         cat.interrupt();
         let ended = cat.wait(PATIENCE);
         assert!(!ended.well && ended.status.contains("signal: 2"), "{ended:?}");
+    }
+
+    /// However it ends, a laboratory leaves no program behind: here the thread that
+    /// started it ends without a word.
+    #[test]
+    fn a_program_does_not_outlive_whoever_started_it() {
+        let started = std::thread::spawn(|| {
+            let sleep = Program::start("here", &["sleep", "600"]).expect("sleep");
+            let pid = sleep.child.id();
+            std::mem::forget(sleep);
+            pid
+        });
+        let stat = format!("/proc/{}/stat", started.join().expect("a process"));
+        let is_gone = || std::fs::read_to_string(&stat).map_or(true, |text| text.contains(") Z "));
+        let deadline = Instant::now() + PATIENCE;
+        while !is_gone() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        assert!(is_gone());
     }
 
     #[test]

@@ -177,6 +177,14 @@ impl<'a> Perf<'a> {
             Ok(text) => self.raw.text = text,
             Err(error) => self.raw.remarks.push(remark_on(&error.to_string())),
         }
+        let argv = ["perf", "report", "--stdio", "--stats", "-i", &self.file];
+        let lost = self.host.run(&argv, "").map_or(0, |text| lost_records(&text));
+        if lost > 0 {
+            self.raw.remarks.push(format!(
+                "perf had no room for some samples, {lost} times: next step: a lower `frequency` in \
+                 [profile], or call_graph = \"fp\""
+            ));
+        }
         let census = Census::of(&self.raw.text);
         if census.samples == 0 {
             self.raw.remarks.push(
@@ -249,6 +257,12 @@ fn switch(program: &mut dyn Running, word: &str) -> bool {
 /// CPUs as perf lists them: `1,2,5`.
 fn list(cpus: &[u16]) -> String {
     cpus.iter().map(u16::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// How often `perf report --stats` says that samples were lost.
+fn lost_records(text: &str) -> u64 {
+    let lines = text.lines().filter(|line| line.trim_start().starts_with("LOST"));
+    lines.filter_map(|line| line.split_whitespace().nth(2)?.parse::<u64>().ok()).sum()
 }
 
 /// One event of the output of `perf stat -x ,` (perf-stat(1), CSV FORMAT): value,

@@ -204,6 +204,11 @@ fn names_that_the_kernel_hides_and_samples_that_are_not_there_are_told() {
     let mut host = machine();
     host.outputs.insert("perf script".into(), String::new());
     assert!(remarks_of(&host).contains("no sample"));
+
+    let mut host = machine();
+    let stats = "Aggregated stats:\n     SAMPLE events:    75  (22.1%)\n       LOST events:     3  ( 0.9%)\n";
+    host.outputs.insert("perf report".into(), stats.into());
+    assert!(remarks_of(&host).contains("no room for some samples, 3 times"));
 }
 
 #[test]
