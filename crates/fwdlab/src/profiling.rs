@@ -3,40 +3,30 @@
 //! A profile is no measurement: it comes after the last run, touches none of them,
 //! and when it fails the results stand.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use fwdlab_bench::profiler::RawProfile;
-use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::record::ProfileRecord;
 use fwdlab_model::{Plan, PlannedRun};
+use fwdlab_results::profile;
 use fwdlab_results::store::Store;
-use serde::{Deserialize, Serialize};
-use std::fs;
-use std::path::{Path, PathBuf};
 
-/// Directory of the profiles, beside the store.
-const DIRECTORY: &str = "profiles";
-
-/// A profile as it lies beside the store, its samples apart from it.
-#[derive(Debug, Serialize, Deserialize)]
-struct Kept {
-    /// Hash of the plan.
-    plan: String,
-    /// How it was asked for.
-    asked: ProfilePlan,
-    /// What was found.
-    record: ProfileRecord,
-}
+/// Fact of a profile that says how it was asked for, as JSON.
+const ASKED: &str = "asked";
 
 /// The variants that the plan wants profiled and that have no such profile yet; with
 /// `fresh` all of them.
-pub(crate) fn missing(plan: &Plan, store: &Store, fresh: bool) -> Vec<usize> {
-    let Some(asked) = &plan.profile else { return Vec::new() };
+///
+/// # Errors
+/// When the store can't be read.
+pub(crate) fn missing(plan: &Plan, store: &Store, fresh: bool) -> Result<Vec<usize>> {
+    let Some(asked) = &plan.profile else { return Ok(Vec::new()) };
+    let asked = serde_json::to_string(asked)?;
+    let stored = store.profiles()?;
     let is_there = |variant: usize| {
-        let (_, json) = files(store.path(), variant);
-        let kept = fs::read_to_string(json).ok().and_then(|text| serde_json::from_str(&text).ok());
-        kept.is_some_and(|kept: Kept| kept.plan == plan.hash && kept.asked == *asked)
+        let mut own = stored.iter().filter(|profile| profile.record.variant == variant);
+        own.any(|profile| profile.record.facts.get(ASKED) == Some(&asked))
     };
-    (0..plan.variants.len()).filter(|&variant| fresh || !is_there(variant)).collect()
+    Ok((0..plan.variants.len()).filter(|&variant| fresh || !is_there(variant)).collect())
 }
 
 /// The run that profiles a variant: behind all runs of the plan, so that its packets
@@ -50,36 +40,25 @@ pub(crate) fn run_of(plan: &Plan, variant: usize) -> PlannedRun {
     }
 }
 
-/// Keeps a profile: the samples as `profiles/VARIANT.perf.txt` beside the store, all
-/// else as `profiles/VARIANT.json`. This is the one place that knows where profiles
-/// go; a table of the store would be filled here.
+/// Keeps a profile in the store: its samples folded, by window.
 ///
 /// # Errors
-/// When the files can't be written.
+/// When the store can't be written.
 pub(crate) fn store_profile(
     store: &mut Store,
     plan: &Plan,
     record: &ProfileRecord,
     raw: &RawProfile,
 ) -> Result<()> {
-    let (text, json) = files(store.path(), record.variant);
-    let write = |path: &Path, text: &str| {
-        fs::write(path, text).with_context(|| format!("writing {}", path.display()))
-    };
-    if let Some(directory) = text.parent() {
-        fs::create_dir_all(directory).with_context(|| format!("making {}", directory.display()))?;
-    }
+    let mut record = record.clone();
     let asked = plan.profile.clone().unwrap_or_default();
-    let kept = Kept { plan: plan.hash.clone(), asked, record: record.clone() };
-    write(&text, &raw.text)?;
-    // Last, since whoever finds it takes the profile for complete.
-    write(&json, &(serde_json::to_string_pretty(&kept)? + "\n"))
-}
-
-/// The files of a variant: its samples, and all else.
-fn files(store: &Path, variant: usize) -> (PathBuf, PathBuf) {
-    let directory = store.with_file_name(DIRECTORY);
-    (directory.join(format!("{variant}.perf.txt")), directory.join(format!("{variant}.json")))
+    record.facts.insert(ASKED.to_owned(), serde_json::to_string(&asked)?);
+    // A report is made of the store alone, later and elsewhere.
+    record.facts.insert("icicle".to_owned(), asked.icicle.to_string());
+    if let Some(own) = asked.subsystems {
+        record.facts.insert("subsystems".to_owned(), own.text);
+    }
+    Ok(store.insert_profile(&profile::fold(record, &raw.text))?)
 }
 
 #[cfg(test)]
@@ -96,16 +75,18 @@ mod tests {
         };
         let plan = load("[profile]\n");
         let mut store = Store::open(&directory.path().join("run.sqlite")).unwrap();
-        assert_eq!(missing(&load(""), &store, false), Vec::<usize>::new());
-        assert_eq!(missing(&plan, &store, false), [0, 1]);
+        let lacks = |plan: &Plan, store: &Store, fresh| missing(plan, store, fresh).unwrap();
+        assert_eq!(lacks(&load(""), &store, false), Vec::<usize>::new());
+        assert_eq!(lacks(&plan, &store, false), [0, 1]);
         let record = ProfileRecord { variant: 1, ..ProfileRecord::default() };
         let raw = RawProfile { text: "samples".into(), ..RawProfile::default() };
         store_profile(&mut store, &plan, &record, &raw).unwrap();
-        assert_eq!(missing(&plan, &store, false), [0]);
-        assert_eq!(missing(&plan, &store, true), [0, 1]);
-        assert_eq!(missing(&load("[profile]\nwindows = 9\n"), &store, false), [0, 1]);
-        let text = fs::read_to_string(directory.path().join("profiles/1.perf.txt")).unwrap();
-        assert_eq!(text, "samples");
+        assert_eq!(lacks(&plan, &store, false), [0]);
+        assert_eq!(lacks(&plan, &store, true), [0, 1]);
+        assert_eq!(lacks(&load("[profile]\nwindows = 9\n"), &store, false), [0, 1]);
+        // Text that holds no samples is kept as a remark.
+        let [kept] = store.profiles().unwrap().try_into().unwrap();
+        assert!(kept.record.remarks[0].contains("can't be read"), "{:?}", kept.record.remarks);
     }
 
     #[test]

@@ -81,7 +81,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let missing = store.missing_runs(&plan)?;
     let stopping = Analysis::stopping_of(&store)?;
     arguments.say(&introduction(&plan, missing.len(), stopping.as_ref()));
-    let profiles = profiling::missing(&plan, &store, arguments.fresh);
+    let profiles = profiling::missing(&plan, &store, arguments.fresh)?;
     let missing = match stopping {
         Some(stopping) if stopping.done => Vec::new(),
         _ => missing,

@@ -17,6 +17,7 @@ pub mod draw;
 mod error;
 mod filter;
 mod flat;
+mod fold;
 pub mod functions;
 mod pattern;
 mod read;

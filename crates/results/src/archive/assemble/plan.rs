@@ -100,7 +100,6 @@ pub(super) fn plan(parts: &Parts<'_>) -> Plan {
         notes: Vec::new(),
         profile: None,
         hash: String::new(),
-        profile: None,
     }
     .sealed()
 }
