@@ -23,7 +23,7 @@ pub fn fold(mut record: ProfileRecord, text: &str) -> StoredProfile {
         .map(|window| {
             // A sample on the border belongs to the later window.
             let inside = samples.window(window.from_ns, window.to_ns.saturating_sub(1)).samples;
-            inside.stacks(Weight::Sample).folded()
+            nameless(&inside.stacks(Weight::Sample)).folded()
         })
         .collect();
     let first = record.windows.first().map_or(u64::MAX, |window| window.from_ns);
@@ -32,7 +32,7 @@ pub fn fold(mut record: ProfileRecord, text: &str) -> StoredProfile {
     let before = samples.window(0, first.saturating_sub(1)).samples;
     let after = samples.window(last, u64::MAX).samples;
     for part in [before, after] {
-        outside.merge(&part.stacks(Weight::Sample));
+        outside.merge(&nameless(&part.stacks(Weight::Sample)));
     }
     let is_clock = record.event.contains("clock");
     let unit = if is_clock { "ns" } else { record.event.as_str() };
@@ -55,6 +55,32 @@ fn samples(text: &str, record: &ProfileRecord) -> Result<Samples, ProfileError> 
     }
 }
 
+/// The stacks with their processes' names as every run has them: NAPI threads are
+/// called after interface and thread (`napi/d0-8193`), workers after what they do.
+fn nameless(stacks: &Stacks) -> Stacks {
+    let mut all = Stacks::default();
+    for (frames, count) in stacks.iter() {
+        let mut frames = frames.to_vec();
+        if let Some(root) = frames.first_mut() {
+            *root = process(root).into();
+        }
+        all.add(frames, count);
+    }
+    all
+}
+
+fn process(name: &str) -> &str {
+    if name.starts_with("kworker/") {
+        return "kworker";
+    }
+    match name.rsplit_once('-') {
+        Some((stem, id)) if name.starts_with("napi/") && id.bytes().all(|b| b.is_ascii_digit()) => {
+            stem
+        }
+        _ => name,
+    }
+}
+
 /// What one sample stands for, in the event's unit.
 fn mean_period(samples: &Samples) -> Option<f64> {
     let sum: f64 = samples.iter().map(|(sample, _)| sample.period as f64).sum();
@@ -67,7 +93,7 @@ mod tests {
     use fwdlab_model::record::ProfileWindow;
 
     const TEXT: &str = "\
-napi/d0  12 [001] 10.000000500:  500250 cpu-clock: \n\
+napi/d0-1234  12 [001] 10.000000500:  500250 cpu-clock: \n\
 \tffffffff81000001 ip_forward ([kernel.kallsyms])\n\
 \tffffffff81000002 net_rx_action ([kernel.kallsyms])\n\
 \n\

@@ -9,7 +9,7 @@ use super::VariantResult;
 use crate::profile::compare::{Change, Changes, Grouping, Measured, compare};
 use crate::profile::draw::{Look, Side, difference, flame_graph};
 use crate::profile::functions::{By, of_stacks};
-use crate::profile::{Filter, Profile, Split, Stacks, Subsystems, is_resolved, read};
+use crate::profile::{Filter, Pattern, Profile, Split, Stacks, Subsystems, is_resolved, read};
 use crate::report::names::safe;
 use crate::store::{Contents, DocumentKind, StoredProfile};
 use fwdlab_model::record::{DropPlace, ProfileRecord};
@@ -52,7 +52,7 @@ pub struct ProfiledVariant {
     pub work_share: f64,
     /// Idle CPUs.
     pub idle_share: f64,
-    /// Profiler, sender and receiver.
+    /// Profiler, sender, receiver and whatever else ran there.
     pub harness_share: f64,
     /// Share of the work whose innermost function has a name.
     pub resolved_share: f64,
@@ -133,13 +133,15 @@ struct Source {
 }
 
 impl Source {
-    fn stored(profile: &StoredProfile, filter: &Filter) -> Source {
+    fn stored(profile: &StoredProfile) -> Source {
         let parse = |folded: &String| {
             let stacks = read(folded.as_bytes()).ok().and_then(|p| Some(p.stacks()?.into_owned()));
             stacks.unwrap_or_default()
         };
         let counts = profile.record.windows.iter().map(|window| window.forwarded as f64);
-        let windows = profile.windows.iter().map(|folded| filter.split(&parse(folded)));
+        let windows: Vec<Stacks> = profile.windows.iter().map(parse).collect();
+        let filter = kernel_only(&windows);
+        let windows = windows.iter().map(|stacks| filter.split(stacks));
         Source {
             variant: profile.record.variant,
             record: profile.record.clone(),
@@ -200,6 +202,38 @@ impl Source {
     }
 }
 
+/// Names of the kernel's own threads (Linux), and of the idle task.
+const KERNEL_THREADS: [&str; 12] = [
+    "napi/",
+    "ksoftirqd/",
+    "kworker",
+    "swapper",
+    "irq/",
+    "migration/",
+    "rcu",
+    "cpuhp/",
+    "kcompactd",
+    "kswapd",
+    "ktimers/",
+    "idle_inject/",
+];
+
+/// The DUT is a kernel: what other programs do on its CPUs is none of its work,
+/// except for the packets that interrupts handle meanwhile.
+fn kernel_only(windows: &[Stacks]) -> Filter {
+    let mut programs: Vec<&str> = windows
+        .iter()
+        .flat_map(|stacks| stacks.iter())
+        .filter_map(|(frames, _)| frames.first().map(AsRef::as_ref))
+        .filter(|name| !KERNEL_THREADS.iter().any(|thread| name.starts_with(thread)))
+        .collect();
+    programs.sort_unstable();
+    programs.dedup();
+    programs
+        .into_iter()
+        .fold(Filter::default(), |filter, name| filter.harness_process(Pattern::new(name)))
+}
+
 /// Pictures of the profiles: name in the report and SVG.
 pub(crate) type Pictures = Vec<(String, String)>;
 
@@ -210,9 +244,7 @@ pub(super) fn profiles(
 ) -> (Option<Profiles>, Pictures) {
     let mut notes = Vec::new();
     let (table, is_icicle) = options(&contents.profiles, &mut notes);
-    let filter = Filter::default();
-    let mut sources: Vec<Source> =
-        contents.profiles.iter().map(|profile| Source::stored(profile, &filter)).collect();
+    let mut sources: Vec<Source> = contents.profiles.iter().map(Source::stored).collect();
     sources.extend(published(contents, variants));
     sources.retain(|source| source.variant < variants.len());
     if sources.is_empty() {
@@ -299,7 +331,7 @@ fn profiled(
     let look = Look {
         title: format!("{}: where the time goes", variant.label),
         subtitle: format!(
-            "{:.0} % of the samples are work and drawn; {:.0} % idle, {:.0} % harness",
+            "{:.0} % of the samples are work and drawn; {:.0} % idle, {:.0} % harness and other programs",
             100.0 * whole.work_share(),
             100.0 * whole.idle_share(),
             100.0 * whole.harness_share()
