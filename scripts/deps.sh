@@ -11,7 +11,10 @@ package_of() {
         cc) echo gcc libc6-dev ;;
         ip) echo iproute2 ;;
         nft) echo nftables ;;
-        perf) echo linux-perf ;;
+        perf)
+            # One unknown name, and apt-get installs none of the others.
+            grep -qs "^ID=ubuntu" /etc/os-release && echo linux-tools-generic || echo linux-perf
+            ;;
         cargo) ;;
         *) echo "$1" ;;
     esac

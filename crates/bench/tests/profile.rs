@@ -4,7 +4,7 @@
 use fwdlab_bench::probe::{Privilege, need_program};
 use fwdlab_bench::profiler::RawProfile;
 use fwdlab_bench::testbed::{self, Paths};
-use fwdlab_bench::{Task, Testbed, Unobserved};
+use fwdlab_bench::{BenchError, Observer, Task, Testbed, Unobserved};
 use fwdlab_model::record::ProfileRecord;
 use fwdlab_model::{Plan, PlannedRun, ProfilePlan};
 
@@ -83,12 +83,26 @@ fn share(samples: &[Seen], is: impl Fn(&Seen) -> bool) -> f64 {
     samples.iter().filter(|sample| is(sample)).count() as f64 / samples.len().max(1) as f64
 }
 
-fn profile(testbed: &mut dyn Testbed, plan: &Plan, variant: usize) -> (ProfileRecord, RawProfile) {
+/// Asks to stop as soon as traffic flows.
+struct Cancel;
+
+impl Observer for Cancel {
+    fn cancelled(&self) -> bool {
+        true
+    }
+}
+
+fn run(
+    testbed: &mut dyn Testbed,
+    plan: &Plan,
+    variant: usize,
+    observer: &mut dyn Observer,
+) -> Result<(ProfileRecord, RawProfile), BenchError> {
     let index = (plan.runs.len() + variant) as u32;
     let run = PlannedRun { index, block: 0, variants: vec![variant] };
     let task = Task { plan, run: &run, ceiling_pps: None };
     let how: &ProfilePlan = plan.profile.as_ref().expect("a profile is asked for");
-    testbed.profile(task, how, &mut Unobserved).expect("a profile run")
+    testbed.profile(task, how, observer)
 }
 
 #[test]
@@ -97,7 +111,8 @@ fn samples_lie_in_the_window_have_names_and_show_the_firewall() {
         .unwrap_or_else(|faults| panic!("{}", faults.render(false)));
     let Some(mut testbed) = open(&plan) else { return };
     for (variant, has_firewall) in [(0, false), (1, true)] {
-        let (record, raw) = profile(testbed.as_mut(), &plan, variant);
+        let (record, raw) =
+            run(testbed.as_mut(), &plan, variant, &mut Unobserved).expect("a profile run");
         eprintln!("{:?}\n{:?}", record.remarks, record.drops);
         let seen = samples(&raw.text);
         // 2 s at 1999 Hz on each of the DUT's CPUs, which are never idle.
@@ -134,6 +149,9 @@ fn samples_lie_in_the_window_have_names_and_show_the_firewall() {
         let softirqs = record.counters.iter().find(|counter| counter.name == "softirq NET_RX");
         assert!(softirqs.is_some_and(|counter| counter.value.is_some()), "{:?}", record.counters);
     }
+    let cancelled = run(testbed.as_mut(), &plan, 0, &mut Cancel);
+    assert!(matches!(cancelled, Err(BenchError::Interrupted)));
+    // Neither files of perf nor a journal are left.
     let state = std::env::temp_dir().join(format!("fwdlab-profile-test-{}", std::process::id()));
     let left: Vec<String> = std::fs::read_dir(&state)
         .into_iter()

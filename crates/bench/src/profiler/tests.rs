@@ -127,6 +127,7 @@ fn a_perf_that_does_not_start_is_a_remark_that_says_what_to_do() {
             "kernel.perf_event_paranoid=-1",
         ),
         ("error: unknown option `control'", "too old", "5.10"),
+        ("Maximum frequency rate (1,000 Hz) exceeded.", "as often", "lower `frequency`"),
         ("Segmentation fault", "Segmentation fault", "fwdlab doctor"),
     ] {
         // Before anything runs ...

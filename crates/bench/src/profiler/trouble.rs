@@ -3,7 +3,7 @@
 /// The remark on what perf said when it failed; its own words where nothing better
 /// is known.
 pub fn remark_on(words: &str) -> String {
-    let known: [(&[&str], &str, &str); 6] = [
+    let known: [(&[&str], &str, &str); 7] = [
         (
             &["is not installed"],
             "perf is missing",
@@ -18,6 +18,12 @@ pub fn remark_on(words: &str) -> String {
             &["No space left on device"],
             "the samples did not fit on the disk",
             "make room, or ask for a lower `frequency` or a shorter `duration` in [profile]",
+        ),
+        (
+            &["Maximum frequency rate"],
+            "this machine does not sample as often as that",
+            "ask for a lower `frequency` in [profile], or raise sysctl \
+             kernel.perf_event_max_sample_rate",
         ),
         (
             &["unknown option", "Unknown option"],

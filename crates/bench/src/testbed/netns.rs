@@ -1,6 +1,7 @@
 //! Sender, DUT and receiver as network namespaces of this machine's kernel.
 
 mod profile;
+mod stopwatch;
 
 use super::doubts::doubts;
 use super::traffic::{NetnsTraffic, open_receiver, open_sender};
@@ -26,7 +27,7 @@ use fwdlab_packet::Template;
 use fwdlab_packet::template::FlowRange;
 use fwdlab_port::{SenderConfig, affinity, sender};
 use std::collections::BTreeMap;
-use std::time::Instant;
+use stopwatch::Stopwatch;
 
 /// Flows that are counted one by one; more would fill the DUT's caches with the
 /// receiver's counters.
@@ -433,31 +434,4 @@ pub(crate) fn now_text() -> String {
     jiff::Timestamp::from_nanosecond(SystemClock.wall_ns().into())
         .map(|time| time.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string())
         .unwrap_or_default()
-}
-
-/// Splits a run's time outside the traffic into named steps.
-struct Stopwatch {
-    last: Instant,
-    skipped_ns: u64,
-    laps: Vec<(String, u64)>,
-}
-
-impl Default for Stopwatch {
-    fn default() -> Stopwatch {
-        Stopwatch { last: Instant::now(), skipped_ns: 0, laps: Vec::new() }
-    }
-}
-
-impl Stopwatch {
-    /// Leaves `ns` out of the current step.
-    fn skip(&mut self, ns: u64) {
-        self.skipped_ns += ns;
-    }
-
-    fn lap(&mut self, name: &str) {
-        let ns = self.last.elapsed().as_nanos() as u64;
-        self.laps.push((name.to_owned(), ns.saturating_sub(self.skipped_ns)));
-        self.skipped_ns = 0;
-        self.last = Instant::now();
-    }
 }

@@ -4,14 +4,16 @@ use fwdlab_model::plan::Trial;
 use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::record::{ProfileWindow, Sample};
 
-/// The phases of a profile run: those of the plan, with the window of the profile.
+/// The phases of a profile run: those of the plan, with the window of the profile,
+/// whose parts are whole numbers of slices.
 pub(super) fn trial(plan: &Trial, profile: &ProfilePlan) -> Trial {
     let part_ns = profile.duration_ns / u64::from(profile.windows.max(1));
-    Trial { duration_ns: profile.duration_ns, slice_ns: plan.slice_ns.min(part_ns), ..*plan }
+    let slice_ns = part_ns / part_ns.div_ceil(plan.slice_ns.max(1)).max(1);
+    Trial { duration_ns: profile.duration_ns, slice_ns, ..*plan }
 }
 
 /// The parts of a window that opened at `start_ns`: each sample counts for the part
-/// in which it began.
+/// in which its middle lies.
 pub(super) fn windows(
     samples: &[Sample],
     start_ns: u64,
@@ -19,8 +21,8 @@ pub(super) fn windows(
 ) -> Vec<ProfileWindow> {
     let parts = u64::from(profile.windows.max(1));
     let part_of = |sample: &Sample| {
-        let part =
-            u128::from(sample.at_ns) * u128::from(parts) / u128::from(profile.duration_ns.max(1));
+        let middle_ns = u128::from(sample.at_ns) + u128::from(sample.duration_ns) / 2;
+        let part = middle_ns * u128::from(parts) / u128::from(profile.duration_ns.max(1));
         part.min(u128::from(parts) - 1)
     };
     let mut windows: Vec<ProfileWindow> = Vec::new();
@@ -77,5 +79,7 @@ mod tests {
         let trial = trial(&plan, &profile);
         assert_eq!((trial.duration_ns, trial.slice_ns), (1_000_000_000, 10_000_000));
         assert_eq!((trial.warmup_ns, trial.drain_ns), (1, 3));
+        let odd = super::trial(&plan, &ProfilePlan { windows: 4, ..profile });
+        assert_eq!(odd.slice_ns, 250_000_000 / 13);
     }
 }

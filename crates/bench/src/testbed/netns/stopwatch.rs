@@ -1,0 +1,32 @@
+//! Where a run's time goes outside the traffic.
+
+use std::time::Instant;
+
+/// Splits a run's time outside the traffic into named steps.
+pub(super) struct Stopwatch {
+    last: Instant,
+    skipped_ns: u64,
+    /// Steps and their nanoseconds, in order.
+    pub(super) laps: Vec<(String, u64)>,
+}
+
+impl Default for Stopwatch {
+    fn default() -> Stopwatch {
+        Stopwatch { last: Instant::now(), skipped_ns: 0, laps: Vec::new() }
+    }
+}
+
+impl Stopwatch {
+    /// Leaves `ns` out of the current step.
+    pub(super) fn skip(&mut self, ns: u64) {
+        self.skipped_ns += ns;
+    }
+
+    /// The step of this name ends.
+    pub(super) fn lap(&mut self, name: &str) {
+        let ns = self.last.elapsed().as_nanos() as u64;
+        self.laps.push((name.to_owned(), ns.saturating_sub(self.skipped_ns)));
+        self.skipped_ns = 0;
+        self.last = Instant::now();
+    }
+}
