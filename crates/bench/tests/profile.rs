@@ -7,6 +7,7 @@ use fwdlab_bench::testbed::{self, Paths};
 use fwdlab_bench::{BenchError, Observer, Task, Testbed, Unobserved};
 use fwdlab_model::record::ProfileRecord;
 use fwdlab_model::{Plan, PlannedRun, ProfilePlan};
+use std::sync::Mutex;
 
 const EXPERIMENT: &str = r#"
 version = 1
@@ -105,8 +106,44 @@ fn run(
     testbed.profile(task, how, observer)
 }
 
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// A firewall that drops every second address is found to have dropped them.
+#[test]
+fn packets_that_a_firewall_drops_are_found_at_the_firewall() {
+    const RULES: &str = "table inet odd {
+ counter lost { }
+ chain forward {
+  type filter hook forward priority 0;
+  ip daddr & 0.0.0.1 == 0.0.0.1 counter name lost drop
+ }
+}
+";
+    let _guard = ONE_AT_A_TIME.lock();
+    let text = "version = 1\n[testbed]\nkind = \"netns\"\n[dut]\nfirewall = \"odd.nft\"\n\
+                [traffic]\nrate = \"20kpps\"\n[profile]\nduration = \"1s\"\n";
+    let plan = fwdlab_model::load("odd.toml", text, &|_| Ok(RULES.into()))
+        .unwrap_or_else(|faults| panic!("{}", faults.render(false)));
+    let Some(mut testbed) = open(&plan) else { return };
+    let (record, _) = run(testbed.as_mut(), &plan, 0, &mut Unobserved).expect("a profile run");
+    let lost = record.total.lost();
+    assert!(lost as f64 > 0.4 * record.total.offered as f64, "{:?}", record.total);
+    let at = |place: &str| {
+        let found = record.drops.iter().find(|drop| drop.place == place);
+        found.map_or(0, |drop| drop.packets)
+    };
+    // A busy machine may lose some before they reach the firewall.
+    assert!(at("firewall") as f64 > 0.8 * lost as f64, "{:?}", record.drops);
+    assert_eq!(record.drops.iter().map(|drop| drop.packets).sum::<i64>(), lost);
+    assert!(at("no counter tells").abs() <= 100, "{:?}", record.drops);
+    let counted = record.counters.iter().find(|counter| counter.name == "nft lost");
+    let counted = counted.and_then(|counter| counter.value).expect("the rule's counter");
+    assert!(counted > 5000, "{counted} in a second of 10000");
+}
+
 #[test]
 fn samples_lie_in_the_window_have_names_and_show_the_firewall() {
+    let _guard = ONE_AT_A_TIME.lock();
     let plan = fwdlab_model::load("profile.toml", EXPERIMENT, &|_| Err("no files".into()))
         .unwrap_or_else(|faults| panic!("{}", faults.render(false)));
     let Some(mut testbed) = open(&plan) else { return };
