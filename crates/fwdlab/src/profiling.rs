@@ -3,6 +3,8 @@
 //! A profile is no measurement: it comes after the last run, touches none of them,
 //! and when it fails the results stand.
 
+use crate::command::plan::overhead_guess_ns;
+use crate::terminal::duration;
 use anyhow::Result;
 use fwdlab_bench::profiler::RawProfile;
 use fwdlab_model::record::ProfileRecord;
@@ -27,6 +29,15 @@ pub(crate) fn missing(plan: &Plan, store: &Store, fresh: bool) -> Result<Vec<usi
         own.any(|profile| profile.record.facts.get(ASKED) == Some(&asked))
     };
     Ok((0..plan.variants.len()).filter(|&variant| fresh || !is_there(variant)).collect())
+}
+
+/// Says how many profiles follow the runs, and how long they take; empty for none.
+pub(crate) fn announcement(plan: &Plan, profiles: usize) -> String {
+    let (Some(asked), 1..) = (&plan.profile, profiles) else { return String::new() };
+    let each_ns = plan.trial.warmup_ns + asked.duration_ns + overhead_guess_ns(plan);
+    let time = duration(each_ns.saturating_mul(profiles as u64));
+    let what = if profiles == 1 { "a profile".to_owned() } else { format!("{profiles} profiles") };
+    format!("then {what}, about {time}")
 }
 
 /// The run that profiles a variant: behind all runs of the plan, so that its packets

@@ -43,8 +43,8 @@ pub(crate) struct Arguments {
     /// Don't measure what sender and receiver reach without a DUT
     #[arg(long)]
     no_calibration: bool,
-    /// Profile the DUT's CPUs in one extra run per variant, also when the file does
-    /// not ask for it ([profile])
+    /// Profile the DUT's CPUs in one extra run per variant, also when the file has no
+    /// table for it
     #[arg(long, conflicts_with = "no_profile")]
     profile: bool,
     /// Take no profiles, even when the file asks for them
@@ -80,8 +80,9 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     store.adopt_plan(&plan, &text)?;
     let missing = store.missing_runs(&plan)?;
     let stopping = Analysis::stopping_of(&store)?;
-    arguments.say(&introduction(&plan, missing.len(), stopping.as_ref()));
     let profiles = profiling::missing(&plan, &store, arguments.fresh)?;
+    arguments.say(&introduction(&plan, missing.len(), stopping.as_ref()));
+    arguments.say_unless_empty(&profiling::announcement(&plan, profiles.len()));
     let missing = match stopping {
         Some(stopping) if stopping.done => Vec::new(),
         _ => missing,
@@ -162,6 +163,12 @@ impl Arguments {
     fn say(&self, text: &str) {
         if !self.quiet {
             terminal::note(text);
+        }
+    }
+
+    fn say_unless_empty(&self, text: &str) {
+        if !text.is_empty() {
+            self.say(text);
         }
     }
 

@@ -17,6 +17,7 @@ fn a_profile_follows_the_runs_and_leaves_them_as_they_are() {
     let with = lab.fwdlab(&["run", "x.toml", "--out", "with", "--json", "--profile"]);
     assert_eq!(with.code, Some(0), "{}", with.stderr);
     assert!(with.stderr.contains("profile  stateful  simulated"), "{}", with.stderr);
+    assert!(with.stderr.contains("then 2 profiles, about"), "{}", with.stderr);
     assert!(with.stderr.contains("SIMULATED"), "{}", with.stderr);
     for variant in 0..2 {
         let text = read(&lab, &format!("with/profiles/{variant}.perf.txt"));
