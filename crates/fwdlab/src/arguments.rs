@@ -1,8 +1,8 @@
 //! The command line as a whole; each command's own arguments stand with it.
 
 use crate::command::{
-    bench, compare, completions, doctor, history, import, man, ministat, plan, report, run, schema,
-    selftest, show,
+    bench, compare, completions, doctor, flamegraph, history, import, man, ministat, plan, profile,
+    report, run, schema, selftest, show,
 };
 use crate::exit;
 use crate::terminal::Color;
@@ -67,6 +67,10 @@ pub(crate) enum Command {
     History(history::Arguments),
     /// Read what the FreeBSD netbenches harness left into stores
     Import(import::Arguments),
+    /// Show which functions CPU time goes to
+    Profile(profile::Arguments),
+    /// Draw where CPU time goes
+    Flamegraph(flamegraph::Arguments),
     /// Find out what this machine can do, and what to install
     Doctor(doctor::Arguments),
     /// Measure the laboratory itself

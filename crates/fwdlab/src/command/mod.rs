@@ -4,11 +4,13 @@ pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod doctor;
+pub(crate) mod flamegraph;
 pub(crate) mod history;
 pub(crate) mod import;
 pub(crate) mod man;
 pub(crate) mod ministat;
 pub(crate) mod plan;
+pub(crate) mod profile;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod schema;
@@ -36,6 +38,8 @@ pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
         Command::Compare(arguments) => compare::execute(&arguments),
         Command::History(arguments) => history::execute(&arguments),
         Command::Import(arguments) => import::execute(&arguments),
+        Command::Profile(arguments) => profile::execute(&arguments),
+        Command::Flamegraph(arguments) => flamegraph::execute(&arguments),
         Command::Doctor(arguments) => doctor::execute(&arguments),
         Command::Bench(bench::Command::Sender(arguments)) => bench::execute(&arguments),
         Command::Ministat(arguments) => ministat::execute(&arguments),

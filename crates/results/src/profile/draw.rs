@@ -72,13 +72,16 @@ pub fn flame_graph(stacks: &Stacks, look: &Look) -> Result<String, DrawError> {
 /// stands in the subtitle.
 ///
 /// Both sides are scaled to what they cost a packet, so that a faster candidate
-/// isn't drawn as the hotter one for the packets that it forwards more.
+/// isn't drawn as the hotter one for the packets that it forwards more. Where
+/// the number of packets isn't known (`is_per_packet` is false) the weights are
+/// 1 over each side's total, and shares are drawn.
 ///
 /// # Errors
 /// Profiles without samples, and weights that aren't above 0.
 pub fn difference(
     baseline: Side<'_>,
     candidate: Side<'_>,
+    is_per_packet: bool,
     look: &Look,
 ) -> Result<String, DrawError> {
     if baseline.stacks.is_empty() || candidate.stacks.is_empty() {
@@ -109,7 +112,10 @@ pub fn difference(
         if look.subtitle.is_empty() { "" } else { "; " },
         100.0 * gone / whole
     );
-    let unit = format!("{} per 10^{exponent} packets", look.unit);
+    let unit = match is_per_packet {
+        true => format!("{} per 10^{exponent} packets", look.unit),
+        false => format!("of 10^{exponent} {}", look.unit),
+    };
     let lines = lines.into_iter().map(|(frames, (before, after))| {
         format!("{} {} {}", frames.join(";"), before.round(), after.round())
     });
@@ -238,7 +244,7 @@ mod tests {
         let before = stacks(&[("f", 100), ("old", 100)]);
         let after = stacks(&[("f", 400)]);
         let side = |stacks, packets: f64| Side { stacks, per_count: 1.0 / packets };
-        let svg = difference(side(&before, 1e6), side(&after, 4e6), &look()).unwrap();
+        let svg = difference(side(&before, 1e6), side(&after, 4e6), true, &look()).unwrap();
         assert_eq!(
             titles(&svg),
             // A sample each 10^4 packets, of 10^14.
@@ -248,7 +254,7 @@ mod tests {
             ]
         );
         assert!(svg.contains("50.0 % of the baseline"), "{svg}");
-        let less = difference(side(&before, 1e6), side(&after, 8e6), &look()).unwrap();
+        let less = difference(side(&before, 1e6), side(&after, 8e6), true, &look()).unwrap();
         assert!(titles(&less)[0].contains("; -"), "{:?}", titles(&less));
         // Half of the largest change, which is that of what is gone.
         assert!(less.contains("fill=\"rgb(175,175,255)\""), "{less}");
@@ -260,11 +266,11 @@ mod tests {
         let side = |packets: f64| Side { stacks: &before, per_count: 1.0 / packets };
         // A hundred million packets or a millionth of one: the digits are the same.
         for packets in [1e-6, 3.0, 1e8, 1e30] {
-            let svg = difference(side(packets), side(packets), &look()).unwrap();
+            let svg = difference(side(packets), side(packets), true, &look()).unwrap();
             assert!(titles(&svg).iter().all(|t| !t.contains("+")), "{packets}: {:?}", titles(&svg));
         }
         for packets in [0.0, f64::NAN, f64::INFINITY, -1.0] {
-            let refused = difference(side(packets), side(1.0), &look());
+            let refused = difference(side(packets), side(1.0), true, &look());
             assert!(matches!(refused, Err(DrawError::Scale(_))), "{packets}: {refused:?}");
         }
     }

@@ -25,7 +25,7 @@ mod samples;
 mod stacks;
 mod subsystems;
 mod summary;
-//pub mod text;
+pub mod text;
 
 pub use error::ProfileError;
 pub use filter::{Class, Filter, Split};

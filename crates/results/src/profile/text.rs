@@ -30,9 +30,10 @@ pub fn summary(summary: &Summary, name: &str, width: usize) -> Vec<Line> {
 pub fn functions(divided: &Divided, by: By, top: usize, width: usize) -> Vec<Line> {
     let whole = divided.kept.total();
     let functions = divided.kept.functions(by);
-    let rows = functions.iter().take(top).map(|Function { name, own, total }| {
-        (*own, *total, name.as_str())
-    });
+    let rows = functions
+        .iter()
+        .take(top)
+        .map(|Function { name, own, total }| (*own, *total, name.as_str()));
     table("function", rows.collect(), functions.len(), whole, width)
 }
 
@@ -57,7 +58,8 @@ fn table(
     for (own, total, name) in rows {
         let total_share = total.map_or("-".to_owned(), |total| share(total, whole));
         let total = total.map_or("-".to_owned(), count);
-        let numbers = format!("{:>8} {total_share:>8} {:>12} {total:>12}", share(own, whole), count(own));
+        let numbers =
+            format!("{:>8} {total_share:>8} {:>12} {total:>12}", share(own, whole), count(own));
         lines.push(plain(cut(&format!("{numbers}  {name}"), width)));
     }
     if all > shown {
@@ -70,7 +72,8 @@ fn table(
 pub fn neighbours(around: &Neighbours, top: usize, width: usize) -> Vec<Line> {
     let Function { name, own, total } = &around.function;
     let whole = total.unwrap_or(*own);
-    let mut lines = vec![heading(format!("{:>8} {:>12}  callers, function, callees", "share", "count"))];
+    let mut lines =
+        vec![heading(format!("{:>8} {:>12}  callers, function, callees", "share", "count"))];
     let row = |figure: f64, name: &str| {
         plain(cut(&format!("{:>8} {:>12}      {name}", share(figure, whole), count(figure)), width))
     };
@@ -92,7 +95,10 @@ pub fn changes(changes: &Changes, unit: &str, what: &str, top: usize, width: usi
         lines.extend(wrapped(&format!("note: {remark}"), Tone::Doubt, width));
     }
     lines.push(plain(String::new()));
-    lines.push(heading(format!("{:>10} {:>10} {:>11}  {what}", "baseline", "candidate", "difference")));
+    lines.push(heading(format!(
+        "{:>10} {:>10} {:>11}  {what}",
+        "baseline", "candidate", "difference"
+    )));
     lines.push(change(&changes.whole, Tone::Heading, width));
     for part in changes.parts.iter().filter(|part| part.difference != 0.0).take(top) {
         // Cheaper is better.

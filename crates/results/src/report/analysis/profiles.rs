@@ -418,7 +418,7 @@ fn differ(
         let per_count = source.per_sample / source.packets();
         Side { stacks: work, per_count }
     };
-    let svg = difference(side(baseline, &before.work), side(candidate, &after.work), &look);
+    let svg = difference(side(baseline, &before.work), side(candidate, &after.work), true, &look);
     let file = svg.ok().map(|svg| {
         let name = format!("{FOLDER}/{}-against-{}.svg", safe(&to.label), safe(&from.label));
         pictures.push((name.clone(), svg));

@@ -1,0 +1,285 @@
+//! `fwdlab profile`.
+
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::terminal;
+use clap::ValueEnum;
+use fwdlab_model::suggest;
+use fwdlab_results::compare::{Line, Tone};
+use fwdlab_results::profile::compare::{self, Grouping, Measured};
+use fwdlab_results::profile::functions::{self, Neighbours};
+use fwdlab_results::profile::{self, Divided, Filter, Kept, Profile, Subsystems, text};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Show which functions CPU time goes to, and on whose behalf.
+///
+/// FILE is the text of perf script, pmcstat -G, gprof, DTrace or bpftrace,
+/// folded stacks, or a published flame graph; - is standard input. Idle CPUs
+/// and the harness (profiler, sender, receiver) are counted apart and left out
+/// of the tables. With a second file the two are compared: per packet where the
+/// packets are given, else as shares.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  perf script | fwdlab profile -
+  fwdlab profile pmcstat-gprof.txt --by total --top 40
+  fwdlab profile perf.txt --function fib_table_lookup     its callers and callees
+  fwdlab profile perf.txt --by subsystem --subsystems mine.toml
+  fwdlab profile before.txt after.txt --packets 81e6 --packets-other 97e6
+  fwdlab profile perf.txt --json | jq '.functions[0].name'
+
+A file for --subsystems names parts of the kernel; `*` stands for any text:
+  acl = [\"my_acl_*\", \"rule_match\"]")]
+pub(crate) struct Arguments {
+    /// A profile, or - for standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Another one, which is compared with it
+    #[arg(value_name = "OTHER")]
+    other: Option<PathBuf>,
+    /// Callers and callees of this function
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["other", "by"])]
+    function: Option<String>,
+    /// Rows of a table
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    top: usize,
+    /// What rows are and what orders them
+    #[arg(long, value_name = "WHAT", default_value = "self")]
+    by: By,
+    /// A file with more patterns for subsystems
+    #[arg(long, value_name = "FILE")]
+    subsystems: Option<PathBuf>,
+    /// Packets forwarded during FILE
+    #[arg(long, value_name = "N", value_parser = packets, requires = "other", requires = "packets_other")]
+    packets: Option<f64>,
+    /// Packets forwarded during OTHER
+    #[arg(long, value_name = "M", value_parser = packets, requires = "packets")]
+    packets_other: Option<f64>,
+    /// Keep idle CPUs and the harness
+    #[arg(long)]
+    keep_idle: bool,
+    /// Print JSON, all rows
+    #[arg(long)]
+    json: bool,
+}
+
+/// Tables there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum By {
+    /// Functions, by what is spent in themselves
+    #[value(name = "self")]
+    Own,
+    /// Functions, by what is spent in them and in what they call
+    Total,
+    /// Parts of the kernel
+    Subsystem,
+}
+
+/// A profile with the name that the user gave it.
+pub(super) struct Named {
+    /// The file; `-` for standard input.
+    pub(super) path: PathBuf,
+    /// Its last component, for titles and messages.
+    pub(super) name: String,
+    /// What it holds.
+    pub(super) profile: Profile,
+}
+
+impl Named {
+    /// Reads one file or two.
+    ///
+    /// # Errors
+    /// Files that can't be read or are no profiles, with file and line.
+    pub(super) fn read_all(file: &Path, other: Option<&Path>) -> anyhow::Result<Vec<Named>> {
+        if other == Some(file) && file == Path::new("-") {
+            let what = "standard input is one profile; give the other one as a file";
+            return Err(CliError::Mistake(what.to_owned()).into());
+        }
+        [Some(file), other].into_iter().flatten().map(Named::read).collect()
+    }
+
+    fn read(path: &Path) -> anyhow::Result<Named> {
+        let (shown, bytes) = match path == Path::new("-") {
+            true => {
+                let mut bytes = Vec::new();
+                std::io::stdin().lock().read_to_end(&mut bytes)?;
+                ("standard input".to_owned(), bytes)
+            }
+            false => (path.display().to_string(), contents(path)?),
+        };
+        let profile = profile::read(&bytes).map_err(|error| {
+            let place = error.line().map_or(String::new(), |line| format!(":{line}"));
+            CliError::Mistake(format!("{shown}{place}: {error}"))
+        })?;
+        let name = path.file_name().map_or(shown.clone(), |name| name.to_string_lossy().into());
+        let name = if name == "-" { shown } else { name };
+        Ok(Named { path: path.to_path_buf(), name, profile })
+    }
+}
+
+/// The bytes of a file that the user named.
+fn contents(path: &Path) -> anyhow::Result<Vec<u8>> {
+    std::fs::read(path).map_err(|error| {
+        let what = format!("can't read {}: {error}", path.display());
+        match error.kind() {
+            std::io::ErrorKind::NotFound => {
+                CliError::Mistake(format!("{what}; name the text of a profile, or - ")).into()
+            }
+            std::io::ErrorKind::IsADirectory => {
+                CliError::Mistake(format!("{what}; name one file in it")).into()
+            }
+            _ => CliError::Environment(format!("{what}; check its permissions")).into(),
+        }
+    })
+}
+
+/// Shows it.
+///
+/// # Errors
+/// Files that are no profiles, functions that aren't in them.
+pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
+    let profiles = Named::read_all(&arguments.file, arguments.other.as_deref())?;
+    let filter = Filter::default();
+    let divided: Vec<Divided> = profiles
+        .iter()
+        .map(|named| Divided::of(&named.profile, &filter, arguments.keep_idle))
+        .collect();
+    let table = subsystems(arguments.subsystems.as_deref())?;
+    let mut lines = Vec::new();
+    for (named, divided) in profiles.iter().zip(&divided) {
+        lines.extend(text::summary(&divided.summary, &named.name, terminal::width()));
+    }
+    lines.push(Line { text: String::new(), tone: Tone::Plain });
+    let mut value = serde_json::json!({ "version": 1, "summary": divided[0].summary });
+    match divided.as_slice() {
+        [before, after] => {
+            value["other"] = serde_json::to_value(&after.summary)?;
+            difference(arguments, [before, after], &table, &mut lines, &mut value)?;
+        }
+        _ => single(arguments, &profiles[0], &divided[0], &table, &mut lines, &mut value)?,
+    }
+    if arguments.json {
+        terminal::print_json(&value)?;
+    } else {
+        terminal::print(&terminal::toned(lines))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn single(
+    arguments: &Arguments,
+    named: &Named,
+    divided: &Divided,
+    table: &Subsystems,
+    lines: &mut Vec<Line>,
+    value: &mut serde_json::Value,
+) -> anyhow::Result<()> {
+    let (top, width) = (arguments.top, terminal::width());
+    if let Some(function) = &arguments.function {
+        let around = neighbours(divided, function, &named.name)?;
+        lines.extend(text::neighbours(&around, top, width));
+        value["neighbours"] = serde_json::to_value(&around)?;
+        return Ok(());
+    }
+    let by = match arguments.by {
+        By::Own => functions::By::Own,
+        By::Total => functions::By::Total,
+        By::Subsystem => {
+            let list = table.of_stacks(&divided.kept.to_stacks());
+            lines.extend(text::subsystems(&list, divided.kept.total(), top, width));
+            value["subsystems"] = serde_json::to_value(&list)?;
+            return Ok(());
+        }
+    };
+    lines.extend(text::functions(divided, by, top, width));
+    value["functions"] = serde_json::to_value(divided.kept.functions(by))?;
+    Ok(())
+}
+
+fn neighbours(divided: &Divided, function: &str, file: &str) -> anyhow::Result<Neighbours> {
+    let found = match &divided.kept {
+        Kept::Stacks(stacks) => functions::neighbours_in_stacks(stacks, function),
+        Kept::Flat(flat) => functions::neighbours_in_flat(flat, function),
+    };
+    if let Some(found) = found {
+        return Ok(found);
+    }
+    let all = divided.kept.functions(functions::By::Own);
+    let next = match suggest::nearest(function, all.iter().map(|function| function.name.as_str())) {
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None => "see `--by total --top 1000` for those there are".to_owned(),
+    };
+    Err(CliError::Mistake(format!("{file}: there is no function `{function}`; {next}")).into())
+}
+
+fn difference(
+    arguments: &Arguments,
+    divided: [&Divided; 2],
+    table: &Subsystems,
+    lines: &mut Vec<Line>,
+    value: &mut serde_json::Value,
+) -> anyhow::Result<()> {
+    let [before, after] = divided;
+    let unit = &before.summary.unit;
+    if *unit != after.summary.unit {
+        let what = format!("one file counts {unit}, the other {}", after.summary.unit);
+        return Err(CliError::Mistake(format!("{what}: record both in the same way")).into());
+    }
+    let (packets, said) = match (arguments.packets, arguments.packets_other) {
+        // Samples are few and packets many.
+        (Some(a), Some(b)) => ([a / 1e6, b / 1e6], format!("{unit} per million packets")),
+        _ => (
+            divided.map(|divided| divided.kept.total() / 100.0),
+            format!("percent of the {unit}; give --packets for costs per packet"),
+        ),
+    };
+    let measured = |divided: &Divided, packets| {
+        [Measured { stacks: divided.kept.to_stacks(), packets, per_count: 1.0 }]
+    };
+    let (grouping, what) = match arguments.by {
+        By::Own => (Grouping::Own, "function (itself)"),
+        By::Total => (Grouping::Total, "function (with callees)"),
+        By::Subsystem => (Grouping::Subsystems(table), "subsystem"),
+    };
+    let [a, b] = packets;
+    let changes = compare::compare(&measured(before, a), &measured(after, b), grouping, 95.0)
+        .map_err(|error| CliError::Mistake(error.to_string()))?;
+    lines.extend(text::changes(&changes, &said, what, arguments.top, terminal::width()));
+    value["unit"] = said.into();
+    value["changes"] = serde_json::to_value(&changes)?;
+    Ok(())
+}
+
+fn subsystems(path: Option<&Path>) -> anyhow::Result<Subsystems> {
+    let Some(path) = path else {
+        return Ok(Subsystems::default());
+    };
+    let bytes = contents(path)?;
+    Subsystems::extended(&String::from_utf8_lossy(&bytes)).map_err(|error| {
+        let what = format!("{}:{}: {error}", path.display(), error.line);
+        CliError::Mistake(what).into()
+    })
+}
+
+/// A number of packets: `81e6`, `81000000`.
+pub(super) fn packets(text: &str) -> Result<f64, String> {
+    let number = text.replace('_', "").parse::<f64>();
+    number
+        .ok()
+        .filter(|packets| packets.is_finite() && *packets >= 1.0)
+        .ok_or_else(|| "a number of packets is 1 or more, e.g. 81e6".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_packets() {
+        assert_eq!((packets("81e6"), packets("1_000")), (Ok(81e6), Ok(1000.0)));
+        for wrong in ["", "0", "-1", "NaN", "inf", "many"] {
+            assert!(packets(wrong).is_err(), "{wrong}");
+        }
+    }
+}
