@@ -12,5 +12,6 @@ mod profile;
 mod refusals;
 mod resume;
 mod run;
+mod run_profile;
 mod stopping;
 mod support;

@@ -1,64 +1,142 @@
-//! Profiles of a simulated device: when they are taken, where they lie.
+//! `fwdlab profile` and `fwdlab flamegraph`.
 
-use super::support::{INSTANT, Lab};
-use serde_json::Value;
+use crate::support::{INSTANT, Lab};
+use std::io::Write;
+use std::process::Stdio;
 
-fn read(lab: &Lab, name: &str) -> String {
-    std::fs::read_to_string(lab.path(name)).expect("a file")
-}
+const BEFORE: &str = "\
+swapper;do_idle;acpi_safe_halt 50
+k;net_rx_action;ip_rcv 30
+k;net_rx_action;ip_rcv;fib_table_lookup 15
+perf;read 5
+";
+const AFTER: &str = "k;net_rx_action;ip_rcv 30\nk;net_rx_action;ip_rcv;fib_table_lookup 60\n";
+const PERF: &str = "\
+my proc 12 [000] 25220.000002:    2004008 cycles:P: 
+\tffffffff81c0 ip_rcv+0x5b ([kernel.kallsyms])
+\tffffffff81c1 net_rx_action+0x5b ([kernel.kallsyms])
 
-#[test]
-fn a_profile_follows_the_runs_and_leaves_them_as_they_are() {
+";
+
+fn lab() -> Lab {
     let lab = Lab::new(INSTANT);
-    let plain = lab.fwdlab(&["run", "x.toml", "--out", "plain", "--json"]);
-    assert_eq!(plain.code, Some(0), "{}", plain.stderr);
-    assert!(!lab.path("plain/profiles").exists());
-
-    let with = lab.fwdlab(&["run", "x.toml", "--out", "with", "--json", "--profile"]);
-    assert_eq!(with.code, Some(0), "{}", with.stderr);
-    assert!(with.stderr.contains("profile  stateful  simulated"), "{}", with.stderr);
-    assert!(with.stderr.contains("then 2 profiles, about"), "{}", with.stderr);
-    assert!(with.stderr.contains("SIMULATED"), "{}", with.stderr);
-    for variant in 0..2 {
-        let text = read(&lab, &format!("with/profiles/{variant}.perf.txt"));
-        assert_eq!(text.contains("simulated_firewall"), variant == 1);
-        let json: Value =
-            serde_json::from_str(&read(&lab, &format!("with/profiles/{variant}.json")))
-                .expect("JSON");
-        assert_eq!(json["record"]["variant"], variant);
-        let windows = json["record"]["windows"].as_array().expect("windows");
-        assert_eq!(windows.len(), 5);
-        let lost: i64 = json["record"]["drops"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(|drop| drop["packets"].as_i64())
-            .sum();
-        let total = |name: &str| json["record"]["total"][name].as_i64().expect("a count");
-        assert_eq!(lost, total("offered") - total("forwarded"));
+    for (name, text) in [("before.txt", BEFORE), ("after.txt", AFTER), ("perf.txt", PERF)] {
+        lab.write(name, text);
     }
-    // The same figures, to the last digit, with a profile and without.
-    let results = |text: &str| {
-        let json: Value = serde_json::from_str(text).expect("JSON");
-        (json["variants"].clone(), json["comparisons"].clone())
-    };
-    assert_eq!(results(&plain.stdout), results(&with.stdout));
+    lab
+}
+
+#[track_caller]
+fn has(text: &str, said: &[&str]) {
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in said {
+        assert!(flat.contains(said), "no {said:?} in\n{text}");
+    }
 }
 
 #[test]
-fn a_profile_asked_for_later_finds_the_store_and_is_taken_once() {
-    let lab = Lab::new(INSTANT);
-    assert_eq!(lab.fwdlab(&["run", "x.toml", "--out", "o"]).code, Some(0));
-    lab.write("x.toml", &format!("{INSTANT}[profile]\nwindows = 2\n"));
-    let off = lab.fwdlab(&["run", "x.toml", "--out", "o", "--no-profile"]);
-    assert_eq!(off.code, Some(0), "{}", off.stderr);
-    assert!(!lab.path("o/profiles").exists());
-    let first = lab.fwdlab(&["run", "x.toml", "--out", "o"]);
-    assert_eq!(first.code, Some(0), "{}", first.stderr);
-    assert!(first.stderr.contains("all of its 8 runs are stored already"), "{}", first.stderr);
-    assert!(lab.path("o/profiles/1.json").exists());
-    let second = lab.fwdlab(&["run", "x.toml", "--out", "o"]);
-    assert!(!second.stderr.contains("profile  "), "{}", second.stderr);
-    let both = lab.fwdlab(&["run", "x.toml", "--profile", "--no-profile"]);
-    assert_eq!(both.code, Some(2), "{}", both.stderr);
+fn functions_subsystems_and_neighbours() {
+    let lab = lab();
+    let text = lab.fwdlab(&["profile", "before.txt"]).expect(0).stdout;
+    has(&text, &["folded stacks, 100 samples: work 45.0 %, idle 50.0 %, harness 5.0 %"]);
+    has(&text, &["66.7 % 100.0 % 30 45 ip_rcv", "33.3 % 33.3 % 15 15 fib_table_lookup"]);
+    let kept = lab.fwdlab(&["profile", "before.txt", "--keep-idle", "--top", "1"]).expect(0).stdout;
+    has(&kept, &["50.0 % 50.0 % 50 50 acpi_safe_halt", "more; --top shows them"]);
+    let parts = ["profile", "before.txt", "--by", "subsystem"];
+    has(&lab.fwdlab(&parts).expect(0).stdout, &["66.7 % 100.0 % 30 45 ip_input", "15 lookup"]);
+    lab.write("mine.toml", "trie = [\"fib_*\"]\n");
+    let mine = lab.fwdlab(&[&parts[..], &["--subsystems", "mine.toml"]].concat()).expect(0);
+    has(&mine.stdout, &["15 trie"]);
+    let around = lab.fwdlab(&["profile", "before.txt", "--function", "ip_rcv"]).expect(0).stdout;
+    has(&around, &["45 net_rx_action", "45 ip_rcv", "30 (itself)", "15 fib_table_lookup"]);
+    let json = lab.fwdlab(&["profile", "perf.txt", "--json"]).expect(0).json();
+    assert_eq!(json["summary"]["format"], "perf-script");
+    assert_eq!(json["functions"][0]["name"], "ip_rcv");
+}
+
+#[test]
+fn two_profiles_are_compared_per_packet() {
+    let lab = lab();
+    let both = ["profile", "before.txt", "after.txt"];
+    let shares = lab.fwdlab(&both).expect(0).stdout;
+    has(
+        &shares,
+        &["percent of the samples; give --packets", "33.33 66.67 +33.33 fib_table_lookup"],
+    );
+    let counted = [&both[..], &["--packets", "1e6", "--packets-other", "4e6"]].concat();
+    let text = lab.fwdlab(&counted).expect(0).stdout;
+    has(&text, &["samples per million packets", "30.00 7.500 -22.50 ip_rcv", "no interval"]);
+    // Four times the samples for four times the packets is no difference.
+    has(&text, &["45.00 22.50 -22.50 all"]);
+    assert!(!text.contains("fib_table_lookup"), "{text}");
+    lab.fwdlab(&[&both[..], &["--packets", "1e6"]].concat()).expect(2);
+}
+
+#[test]
+fn pictures_are_files_that_need_nothing() {
+    let lab = lab();
+    let said = lab.fwdlab(&["flamegraph", "before.txt"]).expect(0).stdout;
+    has(&said, &["before.flame.svg", "100 samples, 45.0 % of them work: ip_rcv 66.7 %"]);
+    let svg = std::fs::read_to_string(lab.path("before.flame.svg")).unwrap();
+    has(&svg, &["45 % of the samples are work; idle and harness left out", ">before.txt</text>"]);
+    assert!(!svg.contains("acpi_safe_halt"));
+    // A picture is a profile again.
+    let again = lab.fwdlab(&["profile", "before.flame.svg"]).expect(0).stdout;
+    has(&again, &["a flame graph (SVG), 45 samples", "66.7 % 100.0 % 30 45 ip_rcv"]);
+    let both = ["flamegraph", "before.txt", "after.txt", "--out", "d/diff.svg", "--json"];
+    let counted = [&both[..], &["--packets", "1e6", "--packets-other", "4e6"]].concat();
+    let json = lab.fwdlab(&counted).expect(0).json();
+    assert_eq!(
+        (json["file"].as_str(), json["other"]["total"].as_f64()),
+        (Some("d/diff.svg"), Some(90.0))
+    );
+    let svg = std::fs::read_to_string(lab.path("d/diff.svg")).unwrap();
+    has(&svg, &["after.txt less before.txt, per packet", "red: costs more", "per 10^"]);
+    lab.fwdlab(&["flamegraph", "before.txt", "after.txt", "--out", "s.svg"]).expect(0);
+    let svg = std::fs::read_to_string(lab.path("s.svg")).unwrap();
+    has(&svg, &["as shares of the work, not per packet"]);
+}
+
+#[test]
+fn standard_input_is_a_file_too() {
+    let lab = lab();
+    let mut child = lab
+        .command(&["flamegraph", "-", "--out", "x.svg", "--title", "Mine"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(PERF.as_bytes()).unwrap();
+    assert!(child.wait_with_output().unwrap().status.success());
+    let svg = std::fs::read_to_string(lab.path("x.svg")).unwrap();
+    has(&svg, &[">Mine</text>", "my proc (1 samples, 100.00%)"]);
+}
+
+#[test]
+fn what_is_wrong_is_said_with_place_and_next_step() {
+    let lab = lab();
+    lab.write("numbers.pps", "1000\n1001\n");
+    lab.write("mixed.txt", &format!("{BEFORE}{PERF}"));
+    lab.write("idle.txt", "swapper;do_idle 3\n");
+    lab.write("bad.toml", "a = [\"b\"]\nc = 7\n");
+    lab.write(
+        "flat.txt",
+        "flat profile:\n time   seconds   seconds  name\n 9.0  1.0  1.0  f [1]\n",
+    );
+    for (arguments, said) in [
+        (&["profile", "nowhere"][..], &["can't read nowhere", "name the text of a profile"][..]),
+        (&["profile", "numbers.pps"], &["numbers.pps: not a profile", "perf script"]),
+        (&["profile", "mixed.txt"], &["mixed.txt:5: ", "looks like text of perf script"]),
+        (&["profile", "before.txt", "--function", "ip_rvc"], &["did you mean `ip_rcv`?"]),
+        (&["profile", "before.txt", "--subsystems", "bad.toml"], &["bad.toml:2: ", "no list"]),
+        (&["profile", "-", "-"], &["standard input is one profile"]),
+        (&["flamegraph", "idle.txt"], &["nothing to draw", "--keep-idle"]),
+        (&["flamegraph", "flat.txt"], &["has no stacks to draw", "fwdlab profile"]),
+        (&["flamegraph", "before.txt", "--packets", "9"], &["required"]),
+    ] {
+        let ended = lab.fwdlab(arguments).expect(2);
+        for said in said {
+            assert!(ended.stderr.contains(said), "{arguments:?}: no {said:?} in\n{}", ended.stderr);
+        }
+    }
 }

@@ -192,7 +192,11 @@ fn scale(window: &Measured) -> f64 {
 
 fn change(name: &str, a: &[f64], b: &[f64], confidence: f64) -> Change {
     let (baseline, candidate) = (mean(a), mean(b));
-    let difference = candidate - baseline;
+    // What is left of equal figures that were rounded is no difference.
+    let difference = match candidate - baseline {
+        rest if rest.abs() <= 1e-12 * baseline.abs() => 0.0,
+        difference => difference,
+    };
     let half = half_width(a, b, confidence);
     Change {
         name: name.to_owned(),

@@ -37,8 +37,8 @@ pub struct Edge {
     pub own: f64,
     /// The same of what the callee called.
     pub descendants: f64,
-    /// How often.
-    pub calls: u64,
+    /// How often; none where the number that was printed had overflowed.
+    pub calls: Option<u64>,
 }
 
 impl FlatProfile {

@@ -125,7 +125,8 @@ fn of_flat(flat: &FlatProfile, filter: &Filter, keep_all: bool) -> (Kept, f64, [
     let class = |name: &str| filter.class(&[Frame::from(name)]);
     let share_of = |wanted: &dyn Fn(&str) -> bool| -> f64 {
         let part = flat.functions.iter().filter(|function| wanted(&function.name));
-        let part: f64 = part.map(|function| function.own).sum();
+        // A sum of nothing is -0.
+        let part = part.fold(0.0, |sum, function| sum + function.own);
         if total > 0.0 { part / total } else { 0.0 }
     };
     let shares = [Class::Work, Class::Idle, Class::Harness]

@@ -91,7 +91,7 @@ struct Row {
     name: String,
     own: f64,
     descendants: f64,
-    calls: u64,
+    calls: Option<u64>,
 }
 
 impl Reader {
@@ -213,7 +213,7 @@ fn row(line: &str) -> Option<Row> {
         [own, descendants, calls] => (own.parse().ok()?, descendants.parse().ok()?, calls),
         _ => return None,
     };
-    Some(Row { name, own, descendants, calls: first_number(calls)? })
+    Some(Row { name, own, descendants, calls: first_number(calls) })
 }
 
 /// Up to `most` numbers (also `3/7`, `96+26`, `100.00%`), and what follows.
@@ -222,8 +222,10 @@ fn numbers(line: &str, most: usize) -> (Vec<&str>, &str) {
     let mut numbers = Vec::new();
     while numbers.len() < most {
         let (token, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-        let is_number = token.starts_with(|c: char| c.is_ascii_digit())
-            && token.chars().all(|c| c.is_ascii_digit() || "./+%".contains(c));
+        // Numbers of calls that overflowed are negative.
+        let digits = token.strip_prefix('-').unwrap_or(token);
+        let is_number = digits.starts_with(|c: char| c.is_ascii_digit())
+            && token.chars().all(|c| c.is_ascii_digit() || "./+-%".contains(c));
         if !is_number {
             break;
         }
@@ -233,7 +235,7 @@ fn numbers(line: &str, most: usize) -> (Vec<&str>, &str) {
     (numbers, rest)
 }
 
-/// `308315` of `308315/308320` or `308315+5`.
+/// `308315` of `308315/308320` or `308315+5`; none where it overflowed.
 fn first_number(text: &str) -> Option<u64> {
     text.split(['/', '+']).next()?.parse().ok()
 }
@@ -267,7 +269,7 @@ granularity: each sample hit covers 4 byte(s) for 0.00% of 100.00 seconds
 index  %time    self descendents  called+self    name    	index
                                   called/total       children
 
-                                  7                  ether_demux <cycle 4> [42]
+                                  -7                 ether_demux <cycle 4> [42]
                40.00       50.00       8/8           taskqueue_run [9]
 [2]     90.0   40.00       50.00       8+2       ip_input <cycle 4> [2]
                50.00        0.00       5/6           ip_tryforward [3]
@@ -331,10 +333,10 @@ Index by function name
         assert_eq!(
             edges,
             [
-                ("ether_demux", "ip_input", 0.0, 0.0, 7),
-                ("ip_input", "ether_demux", 0.0, 0.0, 9),
-                ("ip_input", "ip_tryforward", 50.0, 0.0, 5),
-                ("taskqueue_run", "ip_input", 40.0, 50.0, 8),
+                ("ether_demux", "ip_input", 0.0, 0.0, None),
+                ("ip_input", "ether_demux", 0.0, 0.0, Some(9)),
+                ("ip_input", "ip_tryforward", 50.0, 0.0, Some(5)),
+                ("taskqueue_run", "ip_input", 40.0, 50.0, Some(8)),
             ]
         );
         assert_eq!((flat.total(), profile.unknown.count, profile.remarks), (100.0, 0, vec![]));

@@ -1,0 +1,111 @@
+//! Flame graphs and tables compared with golden files (`tests/golden/profile`).
+//! `UPDATE=1` writes them anew; `KEEP_PNG=DIR` keeps the pictures to be looked at.
+
+use fwdlab_results::compare::Line;
+use fwdlab_results::figure::png;
+use fwdlab_results::profile::compare::{Grouping, Measured, compare};
+use fwdlab_results::profile::draw::{Look, Side, difference, flame_graph};
+use fwdlab_results::profile::functions::{By, neighbours_in_stacks};
+use fwdlab_results::profile::{Divided, Filter, Kept, Subsystems, read, text};
+use std::path::Path;
+
+const BEFORE: &str = "\
+swapper;do_idle;cpuidle_enter;acpi_idle_do_entry 480
+swapper;do_idle;asm_common_interrupt;handle_softirqs;net_rx_action;veth_poll 40
+swapper;do_idle;asm_common_interrupt;handle_softirqs;net_rx_action;veth_poll;memcpy 20
+ksoftirqd/0;handle_softirqs;net_rx_action;veth_poll;ip_rcv;ip_forward 60
+ksoftirqd/0;handle_softirqs;net_rx_action;veth_poll;ip_rcv;ip_forward.cold 4
+ksoftirqd/0;handle_softirqs;net_rx_action;veth_poll;ip_rcv;nf_conntrack_in 110
+ksoftirqd/0;handle_softirqs;net_rx_action;veth_poll;ip_rcv;nf_conntrack_in;_raw_spin_lock 90
+ksoftirqd/0;handle_softirqs;net_rx_action;veth_poll;ip_rcv;fib_table_lookup 130
+perf;read;ring_buffer_read 66
+";
+
+const AFTER: &str = "\
+swapper;do_idle;cpuidle_enter;acpi_idle_do_entry 10
+ksoftirqd/0;handle_softirqs;net_rx_action;veth_poll 110
+ksoftirqd/0;handle_softirqs;net_rx_action;veth_poll;memcpy 55
+ksoftirqd/0;handle_softirqs;net_rx_action;veth_poll;ip_rcv;ip_forward 170
+ksoftirqd/0;handle_softirqs;net_rx_action;veth_poll;ip_rcv;fib_table_lookup 420
+perf;read;ring_buffer_read 66
+";
+
+fn divided(text: &str) -> Divided {
+    Divided::of(&read(text.as_bytes()).unwrap(), &Filter::default(), false)
+}
+
+fn look(title: &str, divided: &Divided, is_icicle: bool) -> Look {
+    let subtitle = divided.summary.shares(false);
+    Look { title: title.into(), subtitle, unit: "samples".into(), is_icicle }
+}
+
+#[track_caller]
+fn check(name: &str, actual: &str) {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/profile/{name}"));
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&golden, actual).unwrap();
+    }
+    let expected = std::fs::read_to_string(&golden).unwrap_or_default();
+    assert!(actual == expected, "{name} differs from its golden file; UPDATE=1 writes it anew");
+}
+
+fn check_svg(name: &str, svg: &str) {
+    let png = png::render(svg, 1.0).unwrap();
+    assert!(png.len() > 4000, "{name} is blank: {} bytes", png.len());
+    if let Some(folder) = std::env::var_os("KEEP_PNG") {
+        std::fs::write(Path::new(&folder).join(format!("{name}.png")), &png).unwrap();
+    }
+    check(&format!("{name}.svg"), svg);
+}
+
+fn joined(lines: Vec<Line>) -> String {
+    lines.into_iter().map(|line| line.text + "\n").collect()
+}
+
+#[test]
+fn flames_and_icicles() {
+    let before = divided(BEFORE);
+    let stacks = before.kept.to_stacks();
+    assert_eq!(stacks.total(), 454);
+    check_svg("flames", &flame_graph(&stacks, &look("Before", &before, false)).unwrap());
+    check_svg("icicles", &flame_graph(&stacks, &look("Before", &before, true)).unwrap());
+}
+
+#[test]
+fn differences_per_packet() {
+    let (before, after) = (divided(BEFORE), divided(AFTER));
+    let (a, b) = (before.kept.to_stacks(), after.kept.to_stacks());
+    // Nearly twice the samples, for three times the packets.
+    let side = |stacks, packets: f64| Side { stacks, per_count: 1.0 / packets };
+    let look = look("After less before, per packet", &after, false);
+    let svg = difference(side(&a, 1e6), side(&b, 3e6), true, &look).unwrap();
+    check_svg("difference", &svg);
+    // All that is drawn costs less, although there are more samples of it.
+    let rises = svg.split("<title>").filter(|title| title.contains("; +")).count();
+    assert_eq!(rises, 1, "only fib_table_lookup costs more");
+}
+
+#[test]
+fn tables() {
+    let (before, after) = (divided(BEFORE), divided(AFTER));
+    let Kept::Stacks(stacks) = &before.kept else { panic!("no stacks") };
+    let mut said = joined(text::summary(&before.summary, "before", 80));
+    said += &joined(text::functions(&before, By::Own, 4, 80));
+    said += &joined(text::functions(&before, By::Total, 4, 80));
+    let subsystems = Subsystems::default().of_stacks(stacks);
+    said += &joined(text::subsystems(&subsystems, before.kept.total(), 99, 80));
+    let around = neighbours_in_stacks(stacks, "veth_poll").unwrap();
+    said += &joined(text::neighbours(&around, 9, 80));
+    let windows = |divided: &Divided, packets: f64| {
+        let stacks = divided.kept.to_stacks();
+        [0.99, 1.01].map(|f| Measured {
+            stacks: stacks.clone(),
+            packets: f * packets,
+            per_count: 1.0,
+        })
+    };
+    let changes = compare(&windows(&before, 1.0), &windows(&after, 3.0), Grouping::Own, 95.0);
+    said +=
+        &joined(text::changes(&changes.unwrap(), "samples per million packets", "function", 9, 80));
+    check("tables.txt", &said);
+}

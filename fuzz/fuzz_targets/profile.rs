@@ -1,0 +1,25 @@
+//! No bytes make the readers of profiles panic, nor what is made of them; what
+//! stacks hold is neither lost nor added when they are divided and drawn.
+
+#![no_main]
+
+use fwdlab_results::profile::draw::{Look, flame_graph};
+use fwdlab_results::profile::functions::{By, neighbours_in_stacks};
+use fwdlab_results::profile::{Divided, Filter, Kept, Subsystems, read, text};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(profile) = read(bytes) else { return };
+    let divided = Divided::of(&profile, &Filter::default(), false);
+    let _ = text::summary(&divided.summary, "fuzz", 60);
+    let _ = text::functions(&divided, By::Total, 9, 60);
+    if let Kept::Stacks(kept) = &divided.kept {
+        let _ = flame_graph(kept, &Look::default());
+        let _ = Subsystems::default().of_stacks(kept);
+        for function in divided.kept.functions(By::Own).iter().take(3) {
+            assert!(neighbours_in_stacks(kept, &function.name).is_some());
+        }
+        let split = Filter::default().split(&profile.stacks().expect("there are stacks"));
+        assert_eq!(split.work.total(), kept.total());
+    }
+});
