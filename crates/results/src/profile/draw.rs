@@ -145,6 +145,10 @@ fn draw(lines: Vec<String>, look: &Look, unit: &str, subtitle: &str) -> Result<S
     options.subtitle = Some(xml(subtitle)).filter(|subtitle| !subtitle.is_empty());
     options.count_name = xml(unit);
     options.deterministic = true;
+    // The family that PNGs are made with too; its letters are somewhat wider
+    // than those inferno reckons with, so that a few names are cut earlier.
+    options.font_type = "sans-serif".to_owned();
+    options.font_width = 0.62;
     options.direction = if look.is_icicle { Direction::Inverted } else { Direction::Straight };
     options.text_truncate_direction = TextTruncateDirection::Right;
     // inferno sorts lines as text, where `f.cold` comes between `f` and `f;g`
