@@ -116,7 +116,9 @@ pub fn difference(
         true => format!("{} per 10^{exponent} packets", look.unit),
         false => format!("of 10^{exponent} {}", look.unit),
     };
-    let lines = lines.into_iter().map(|(frames, (before, after))| {
+    // What has no width must not set the scale of the colours either.
+    let drawn = lines.into_iter().filter(|(_, (_, after))| after.round() > 0.0);
+    let lines = drawn.map(|(frames, (before, after))| {
         format!("{} {} {}", frames.join(";"), before.round(), after.round())
     });
     draw(lines.collect(), look, &unit, &subtitle)
@@ -148,7 +150,7 @@ fn draw(lines: Vec<String>, look: &Look, unit: &str, subtitle: &str) -> Result<S
     // The family that PNGs are made with too; its letters are somewhat wider
     // than those inferno reckons with, so that a few names are cut earlier.
     options.font_type = "sans-serif".to_owned();
-    options.font_width = 0.62;
+    options.font_width = 0.65;
     options.direction = if look.is_icicle { Direction::Inverted } else { Direction::Straight };
     options.text_truncate_direction = TextTruncateDirection::Right;
     // inferno sorts lines as text, where `f.cold` comes between `f` and `f;g`
@@ -249,19 +251,17 @@ mod tests {
         let after = stacks(&[("f", 400)]);
         let side = |stacks, packets: f64| Side { stacks, per_count: 1.0 / packets };
         let svg = difference(side(&before, 1e6), side(&after, 4e6), true, &look()).unwrap();
-        assert_eq!(
-            titles(&svg),
-            // A sample each 10^4 packets, of 10^14.
-            [
-                "f (10,000,000,000 samples per 10^14 packets, 100.00%; 0.00%)",
-                "all (10,000,000,000 samples per 10^14 packets, 100%)"
-            ]
-        );
+        let mut drawn = titles(&svg);
+        drawn.sort_unstable();
+        // A sample each 10^4 packets, of 10^14; of `old` there is nothing.
+        let count = "10,000,000,000 samples per 10^14 packets";
+        let (all, f) = (format!("all ({count}, 100%)"), format!("f ({count}, 100.00%; 0.00%)"));
+        assert_eq!(drawn, [all, f]);
         assert!(svg.contains("50.0 % of the baseline"), "{svg}");
         let less = difference(side(&before, 1e6), side(&after, 8e6), true, &look()).unwrap();
-        assert!(titles(&less)[0].contains("; -"), "{:?}", titles(&less));
-        // Half of the largest change, which is that of what is gone.
-        assert!(less.contains("fill=\"rgb(175,175,255)\""), "{less}");
+        assert!(titles(&less).iter().any(|title| title.contains("; -")), "{:?}", titles(&less));
+        // The largest change of what is still there has the full colour.
+        assert!(less.contains("fill=\"rgb(100,100,255)\""), "{less}");
     }
 
     #[test]

@@ -52,8 +52,10 @@ fn table(
     whole: f64,
     width: usize,
 ) -> Vec<Line> {
-    let mut lines =
-        vec![heading(format!("{:>8} {:>8} {:>12} {:>12}  {what}", "own %", "total %", "own", "total"))];
+    let mut lines = vec![heading(format!(
+        "{:>8} {:>8} {:>12} {:>12}  {what}",
+        "own %", "total %", "own", "total"
+    ))];
     let shown = rows.len();
     for (own, total, name) in rows {
         let total_share = total.map_or("-".to_owned(), |total| share(total, whole));
