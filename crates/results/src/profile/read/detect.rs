@@ -22,12 +22,13 @@ pub(super) fn signature(line: &str) -> Option<Format> {
         Some(Format::PmcstatGraph)
     } else if bpftrace::is_start(line) {
         Some(Format::Bpftrace)
+    } else if folded::is_stack(line) && line.contains(';') {
+        // Before perf, whose headers may stand within a frame's name.
+        Some(Format::Folded)
     } else if perf::is_sample(line) {
         Some(Format::PerfScript)
     } else if dtrace::is_frame(line) {
         Some(Format::Dtrace)
-    } else if folded::is_stack(line) && line.contains(';') {
-        Some(Format::Folded)
     } else {
         None
     }
