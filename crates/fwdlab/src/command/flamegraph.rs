@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 /// Draw where CPU time goes, from a profile in any common format.
 ///
 /// FILE is the text of perf script, pmcstat -G, DTrace or bpftrace, folded
-/// stacks, or a flame graph that somebody published; - is standard input. The
+/// stacks, a flame graph that somebody published, or a variant's profile in a
+/// store (DIR:VARIANT); - is standard input. The
 /// picture is one SVG file that needs nothing else: click to zoom, Ctrl-F to
 /// search. With a second file the difference is drawn: width is what OTHER
 /// costs, red costs more than in FILE, blue less. Give the packets that were
@@ -24,6 +25,7 @@ Examples:
   perf script | fwdlab flamegraph - --out forwarding.svg
   fwdlab flamegraph published.svg --icicle --out again.svg
   fwdlab flamegraph before.txt after.txt --packets 81e6 --packets-other 97e6
+  fwdlab flamegraph results/firewalls:none results/firewalls:stateful
   fwdlab flamegraph perf.txt --keep-idle --json | jq .summary.idle_share")]
 pub(crate) struct Arguments {
     /// A profile, or - for standard input
@@ -124,11 +126,14 @@ fn difference(
         return Err(CliError::Mistake(what).into());
     }
     let (kept, scale) = ([before.kept.to_stacks(), after.kept.to_stacks()], "per packet");
-    let (weights, scale) = match (arguments.packets, arguments.packets_other) {
-        (Some(packets), Some(others)) => ([packets, others], scale),
-        // A share of the work for want of a number of packets.
-        _ => ([before.kept.total(), after.kept.total()], "as shares of the work, not per packet"),
-    };
+    let (weights, scale) =
+        match (arguments.packets.or(named.packets), arguments.packets_other.or(other.packets)) {
+            (Some(packets), Some(others)) => ([packets, others], scale),
+            // A share of the work for want of a number of packets.
+            _ => {
+                ([before.kept.total(), after.kept.total()], "as shares of the work, not per packet")
+            }
+        };
     let unit = before.summary.unit.clone();
     let look = Look {
         title: arguments
@@ -141,7 +146,7 @@ fn difference(
     };
     let [a, b] = &kept;
     let side = |stacks, weight: f64| Side { stacks, per_count: 1.0 / weight };
-    let per_packet = arguments.packets.is_some();
+    let per_packet = scale == "per packet";
     let drawn = draw::difference(side(a, weights[0]), side(b, weights[1]), per_packet, &look);
     drawn.map_err(|error| {
         let names = format!("{} and {}", named.name, other.name);

@@ -16,6 +16,7 @@ pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod selftest;
 pub(crate) mod show;
+mod stored_profile;
 mod stores;
 
 use crate::arguments::Command;

@@ -1,5 +1,6 @@
 //! `fwdlab profile`.
 
+use super::stored_profile;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::terminal;
@@ -9,13 +10,15 @@ use fwdlab_results::compare::{Line, Tone};
 use fwdlab_results::profile::compare::{self, Grouping, Measured};
 use fwdlab_results::profile::functions::{self, Neighbours};
 use fwdlab_results::profile::{self, Divided, Filter, Kept, Profile, Subsystems, text};
+use fwdlab_results::report;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Show which functions CPU time goes to, and on whose behalf.
 ///
 /// FILE is the text of perf script, pmcstat -G, gprof, DTrace or bpftrace,
-/// folded stacks, or a published flame graph; - is standard input. Idle CPUs
+/// folded stacks, or a published flame graph, or a variant's profile in a store
+/// (DIR:VARIANT); - is standard input. Idle CPUs
 /// and the harness (profiler, sender, receiver) are counted apart and left out
 /// of the tables. With a second file the two are compared: per packet where the
 /// packets are given, else as shares.
@@ -27,6 +30,8 @@ Examples:
   fwdlab profile perf.txt --function fib_table_lookup     its callers and callees
   fwdlab profile perf.txt --by subsystem --subsystems mine.toml
   fwdlab profile before.txt after.txt --packets 81e6 --packets-other 97e6
+  fwdlab profile results/firewalls:stateful --function nf_conntrack_in
+  fwdlab profile results/firewalls:none results/firewalls:stateful
   fwdlab profile perf.txt --json | jq '.functions[0].name'
 
 A file for --subsystems names parts of the kernel; `*` stands for any text:
@@ -84,6 +89,8 @@ pub(super) struct Named {
     pub(super) name: String,
     /// What it holds.
     pub(super) profile: Profile,
+    /// Packets forwarded meanwhile, where a store tells.
+    pub(super) packets: Option<f64>,
 }
 
 impl Named {
@@ -100,6 +107,12 @@ impl Named {
     }
 
     fn read(path: &Path) -> anyhow::Result<Named> {
+        if let Some(stored) = stored_profile::of(path)? {
+            // What is made of it goes into this directory, under the variant's name.
+            let path = PathBuf::from(format!("{}.txt", report::safe_name(&stored.label)));
+            let packets = Some(stored.packets).filter(|packets| *packets > 0.0);
+            return Ok(Named { path, name: stored.label, profile: stored.profile, packets });
+        }
         let (shown, bytes) = match path == Path::new("-") {
             true => {
                 let mut bytes = Vec::new();
@@ -114,7 +127,7 @@ impl Named {
         })?;
         let name = path.file_name().map_or(shown.clone(), |name| name.to_string_lossy().into());
         let name = if name == "-" { shown } else { name };
-        Ok(Named { path: path.to_path_buf(), name, profile })
+        Ok(Named { path: path.to_path_buf(), name, profile, packets: None })
     }
 }
 
@@ -155,7 +168,9 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     match divided.as_slice() {
         [before, after] => {
             value["other"] = serde_json::to_value(&after.summary)?;
-            difference(arguments, [before, after], &table, &mut lines, &mut value)?;
+            let given = [arguments.packets, arguments.packets_other];
+            let of = |at: usize| given[at].or(profiles[at].packets);
+            difference(arguments, [before, after], [of(0), of(1)], &table, &mut lines, &mut value)?;
         }
         _ => single(arguments, &profiles[0], &divided[0], &table, &mut lines, &mut value)?,
     }
@@ -216,6 +231,7 @@ fn neighbours(divided: &Divided, function: &str, file: &str) -> anyhow::Result<N
 fn difference(
     arguments: &Arguments,
     divided: [&Divided; 2],
+    packets: [Option<f64>; 2],
     table: &Subsystems,
     lines: &mut Vec<Line>,
     value: &mut serde_json::Value,
@@ -226,7 +242,8 @@ fn difference(
         let what = format!("one file counts {unit}, the other {}", after.summary.unit);
         return Err(CliError::Mistake(format!("{what}: record both in the same way")).into());
     }
-    let (packets, said) = match (arguments.packets, arguments.packets_other) {
+    let (packets, said) = match packets.into() {
+        (Some(a), Some(b)) if unit != "samples" => ([a, b], format!("{unit} per packet")),
         // Samples are few and packets many.
         (Some(a), Some(b)) => ([a / 1e6, b / 1e6], format!("{unit} per million packets")),
         _ => (

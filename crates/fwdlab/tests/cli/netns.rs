@@ -69,3 +69,71 @@ fn a_killed_laboratory_leaves_nothing_behind_and_loses_nothing() {
     let shown = lab.fwdlab(&["show", "results/x", "--json"]).expect(0).json();
     assert_eq!(values_per_variant(&shown), [6, 6], "every run once");
 }
+
+const FIREWALL: &str = "\
+version = 1
+title = \"What a stateful firewall costs, and where\"
+[testbed]
+kind = \"netns\"
+[[factor]]
+name = \"firewall\"
+levels = [\"none\", \"stateful\"]
+[trial]
+warmup = \"100ms\"
+duration = \"200ms\"
+[design]
+blocks = 2
+[compare]
+baseline = { firewall = \"none\" }
+[profile]
+duration = \"3s\"
+";
+
+#[test]
+fn a_firewall_is_what_rises_in_the_profile() {
+    let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
+    let has_perf = std::process::Command::new("perf").arg("version").output().is_ok();
+    if !rustix::process::geteuid().is_root() || !has_perf {
+        assert!(!in_ci, "no profiles in CI: root and perf (linux-perf) are needed");
+        eprintln!("SKIPPED: profiles of the kernel need root and perf (Debian: linux-perf)");
+        return;
+    }
+    let lab = Lab::new(FIREWALL);
+    lab.fwdlab(&["run", "x.toml", "--no-calibration", "--out", "o"]).expect(0);
+    let text = std::fs::read_to_string(lab.path("o/results.json")).expect("results");
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let profiles = &json["profiles"];
+    let share = |variant: usize, name: &str| profiles["variants"][variant][name].as_f64();
+    for variant in 0..2 {
+        assert!(share(variant, "inside_share") >= Some(0.9), "{profiles:#}");
+        assert!(share(variant, "resolved_share") >= Some(0.9), "{profiles:#}");
+        assert!(share(variant, "per_packet") > Some(0.0), "{profiles:#}");
+    }
+    // Functions of the firewall cost the plain variant nothing.
+    let difference = &profiles["differences"][0];
+    let firewall = difference["subsystems"]["parts"]
+        .as_array()
+        .and_then(|parts| parts.iter().find(|part| part["name"] == "firewall"));
+    let firewall = firewall.unwrap_or_else(|| panic!("no firewall in {difference:#}"));
+    assert!(firewall["difference"].as_f64() > Some(0.0), "{firewall}");
+    let tracks = |function: &serde_json::Value| {
+        function["name"].as_str().is_some_and(|name| name.contains("nf_conntrack"))
+    };
+    let parts = difference["functions"]["parts"].as_array().expect("functions");
+    let tracking: Vec<&serde_json::Value> = parts.iter().filter(|part| tracks(part)).collect();
+    assert!(!tracking.is_empty(), "{difference:#}");
+    assert!(tracking.iter().all(|part| part["baseline"].as_f64() == Some(0.0)), "{tracking:#?}");
+    let top = parts.iter().find(|part| part["difference"].as_f64() > Some(0.0)).expect("a riser");
+    let name = top["name"].as_str().expect("a name");
+    let table = fwdlab_results::profile::Subsystems::default();
+    assert_eq!(table.of_function(name), Some("firewall"), "the top riser is {name}: {parts:#?}");
+
+    // The same from the store, by the commands for single profiles.
+    let shown = lab.fwdlab(&["profile", "o:stateful", "--function", "nf_conntrack_in"]).expect(0);
+    assert!(shown.stdout.contains("nf_hook_slow"), "{}", shown.stdout);
+    let drawn = lab.fwdlab(&["flamegraph", "o:none", "o:stateful", "--out", "d.svg"]).expect(0);
+    assert!(drawn.stdout.contains("d.svg"), "{}", drawn.stdout);
+    let missing = lab.fwdlab(&["profile", "o:stateless"]);
+    assert_eq!(missing.code, Some(2), "{}", missing.stderr);
+    assert!(missing.stderr.contains("but of none, stateful"), "{}", missing.stderr);
+}

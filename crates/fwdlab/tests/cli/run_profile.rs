@@ -1,10 +1,18 @@
-//! Profiles of a simulated device: when they are taken, where they lie.
+//! Profiles of a simulated device: when they are taken, where they lie, what the
+//! report makes of them.
 
 use super::support::{INSTANT, Lab};
+use fwdlab_results::store::{Store, StoredProfile};
 use serde_json::Value;
 
-fn read(lab: &Lab, name: &str) -> String {
-    std::fs::read_to_string(lab.path(name)).expect("a file")
+fn profiles(lab: &Lab, out: &str) -> Vec<StoredProfile> {
+    let store = Store::open_read_only(&lab.path(&format!("{out}/run.sqlite"))).expect("a store");
+    store.profiles().expect("profiles")
+}
+
+fn results(lab: &Lab, out: &str) -> Value {
+    let text = std::fs::read_to_string(lab.path(&format!("{out}/results.json"))).expect("a file");
+    serde_json::from_str(&text).expect("JSON")
 }
 
 #[test]
@@ -12,37 +20,58 @@ fn a_profile_follows_the_runs_and_leaves_them_as_they_are() {
     let lab = Lab::new(INSTANT);
     let plain = lab.fwdlab(&["run", "x.toml", "--out", "plain", "--json"]);
     assert_eq!(plain.code, Some(0), "{}", plain.stderr);
-    assert!(!lab.path("plain/profiles").exists());
+    assert_eq!(profiles(&lab, "plain"), []);
+    assert_eq!(results(&lab, "plain")["profiles"], Value::Null);
 
     let with = lab.fwdlab(&["run", "x.toml", "--out", "with", "--json", "--profile"]);
     assert_eq!(with.code, Some(0), "{}", with.stderr);
     assert!(with.stderr.contains("profile  stateful  simulated"), "{}", with.stderr);
     assert!(with.stderr.contains("then 2 profiles, about"), "{}", with.stderr);
     assert!(with.stderr.contains("SIMULATED"), "{}", with.stderr);
-    for variant in 0..2 {
-        let text = read(&lab, &format!("with/profiles/{variant}.perf.txt"));
-        assert_eq!(text.contains("simulated_firewall"), variant == 1);
-        let json: Value =
-            serde_json::from_str(&read(&lab, &format!("with/profiles/{variant}.json")))
-                .expect("JSON");
-        assert_eq!(json["record"]["variant"], variant);
-        let windows = json["record"]["windows"].as_array().expect("windows");
-        assert_eq!(windows.len(), 5);
-        let lost: i64 = json["record"]["drops"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(|drop| drop["packets"].as_i64())
-            .sum();
-        let total = |name: &str| json["record"]["total"][name].as_i64().expect("a count");
-        assert_eq!(lost, total("offered") - total("forwarded"));
+    let stored = profiles(&lab, "with");
+    assert_eq!(stored.len(), 2);
+    for (variant, profile) in stored.iter().enumerate() {
+        assert_eq!(profile.record.variant, variant);
+        assert_eq!(profile.windows.len(), 5);
+        let has_firewall = profile.windows.iter().any(|w| w.contains("simulated_firewall"));
+        assert_eq!(has_firewall, variant == 1);
+        let lost: i64 = profile.record.drops.iter().map(|drop| drop.packets).sum();
+        assert_eq!(lost, profile.record.total.lost());
     }
     // The same figures, to the last digit, with a profile and without.
-    let results = |text: &str| {
+    let figures = |text: &str| {
         let json: Value = serde_json::from_str(text).expect("JSON");
         (json["variants"].clone(), json["comparisons"].clone())
     };
-    assert_eq!(results(&plain.stdout), results(&with.stdout));
+    assert_eq!(figures(&plain.stdout), figures(&with.stdout));
+}
+
+#[test]
+fn the_report_says_where_the_time_goes_and_what_changed() {
+    let lab = Lab::new(INSTANT);
+    let run = lab.fwdlab(&["run", "x.toml", "--out", "o", "--profile"]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let json = results(&lab, "o");
+    let variants = json["profiles"]["variants"].as_array().expect("variants");
+    assert_eq!(variants.len(), 2);
+    for variant in variants {
+        assert!(variant["inside_share"].as_f64().expect("a share") > 0.9, "{variant}");
+        assert!(variant["per_packet"].as_f64().expect("a cost") > 0.0, "{variant}");
+        let picture = lab.path("o").join(variant["file"].as_str().expect("a picture"));
+        let svg = std::fs::read_to_string(&picture).expect("a flame graph");
+        assert!(svg.contains("<svg") && svg.contains("where the time goes"));
+    }
+    let difference = &json["profiles"]["differences"][0];
+    assert_eq!(difference["functions"]["parts"][0]["name"], "simulated_firewall");
+    assert!(difference["functions"]["parts"][0]["interval"].is_array(), "{difference}");
+    assert!(lab.path("o").join(difference["file"].as_str().expect("a picture")).is_file());
+    let readme = std::fs::read_to_string(lab.path("o/README.md")).expect("a file");
+    assert!(readme.contains("## Where the time goes") && readme.contains("simulated_firewall"));
+
+    // The same store gives the same bytes, also elsewhere and later.
+    let again = lab.fwdlab(&["report", "o", "--out", "again"]);
+    assert_eq!(again.code, Some(0), "{}", again.stderr);
+    assert_eq!(std::fs::read_to_string(lab.path("again/README.md")).expect("a file"), readme);
 }
 
 #[test]
@@ -52,11 +81,11 @@ fn a_profile_asked_for_later_finds_the_store_and_is_taken_once() {
     lab.write("x.toml", &format!("{INSTANT}[profile]\nwindows = 2\n"));
     let off = lab.fwdlab(&["run", "x.toml", "--out", "o", "--no-profile"]);
     assert_eq!(off.code, Some(0), "{}", off.stderr);
-    assert!(!lab.path("o/profiles").exists());
+    assert_eq!(profiles(&lab, "o"), []);
     let first = lab.fwdlab(&["run", "x.toml", "--out", "o"]);
     assert_eq!(first.code, Some(0), "{}", first.stderr);
     assert!(first.stderr.contains("all of its 8 runs are stored already"), "{}", first.stderr);
-    assert!(lab.path("o/profiles/1.json").exists());
+    assert_eq!(profiles(&lab, "o").len(), 2);
     let second = lab.fwdlab(&["run", "x.toml", "--out", "o"]);
     assert!(!second.stderr.contains("profile  "), "{}", second.stderr);
     let both = lab.fwdlab(&["run", "x.toml", "--profile", "--no-profile"]);

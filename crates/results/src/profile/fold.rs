@@ -45,6 +45,12 @@ pub fn fold(mut record: ProfileRecord, text: &str) -> StoredProfile {
     }
 }
 
+/// The stacks of a window as a store keeps them.
+pub fn unfold(folded: &str) -> Stacks {
+    let profile = read(folded.as_bytes()).ok();
+    profile.and_then(|profile| Some(profile.stacks()?.into_owned())).unwrap_or_default()
+}
+
 fn samples(text: &str, record: &ProfileRecord) -> Result<Samples, ProfileError> {
     match read(text.as_bytes())?.content {
         Content::Samples(samples) if record.cpus.is_empty() => Ok(samples),

@@ -20,7 +20,7 @@ pub(crate) mod terminal;
 
 pub(crate) use files::csv_line;
 pub(crate) use json::rounded;
-pub(crate) use names::safe as safe_name;
+pub use names::safe as safe_name;
 pub(crate) use page::render_markdown;
 
 pub use analysis::Analysis;

@@ -23,7 +23,7 @@ pub(crate) fn pps_files<'a>(labels: impl IntoIterator<Item = &'a str>) -> Vec<St
 
 /// A label as part of a file name that needs no quoting anywhere: letters,
 /// digits, `.`, `_`, `-`; anything between becomes one `-`.
-pub(crate) fn safe(label: &str) -> String {
+pub fn safe(label: &str) -> String {
     let mut name = String::new();
     for c in label.chars() {
         if c.is_ascii_alphanumeric() || matches!(c, '.' | '_') {

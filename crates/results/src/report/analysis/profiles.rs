@@ -9,7 +9,9 @@ use super::VariantResult;
 use crate::profile::compare::{Change, Changes, Grouping, Measured, compare};
 use crate::profile::draw::{Look, Side, difference, flame_graph};
 use crate::profile::functions::{By, of_stacks};
-use crate::profile::{Filter, Pattern, Profile, Split, Stacks, Subsystems, is_resolved, read};
+use crate::profile::{
+    Filter, Profile, Split, Stacks, Subsystems, is_resolved, of_kernel, read, unfold,
+};
 use crate::report::names::safe;
 use crate::store::{Contents, DocumentKind, StoredProfile};
 use fwdlab_model::record::{DropPlace, ProfileRecord};
@@ -134,13 +136,10 @@ struct Source {
 
 impl Source {
     fn stored(profile: &StoredProfile) -> Source {
-        let parse = |folded: &String| {
-            let stacks = read(folded.as_bytes()).ok().and_then(|p| Some(p.stacks()?.into_owned()));
-            stacks.unwrap_or_default()
-        };
+        let parse = |folded: &String| unfold(folded);
         let counts = profile.record.windows.iter().map(|window| window.forwarded as f64);
         let windows: Vec<Stacks> = profile.windows.iter().map(parse).collect();
-        let filter = kernel_only(&windows);
+        let filter = of_kernel(&windows);
         let windows = windows.iter().map(|stacks| filter.split(stacks));
         Source {
             variant: profile.record.variant,
@@ -200,38 +199,6 @@ impl Source {
             })
             .collect()
     }
-}
-
-/// Names of the kernel's own threads (Linux), and of the idle task.
-const KERNEL_THREADS: [&str; 12] = [
-    "napi/",
-    "ksoftirqd/",
-    "kworker",
-    "swapper",
-    "irq/",
-    "migration/",
-    "rcu",
-    "cpuhp/",
-    "kcompactd",
-    "kswapd",
-    "ktimers/",
-    "idle_inject/",
-];
-
-/// The DUT is a kernel: what other programs do on its CPUs is none of its work,
-/// except for the packets that interrupts handle meanwhile.
-fn kernel_only(windows: &[Stacks]) -> Filter {
-    let mut programs: Vec<&str> = windows
-        .iter()
-        .flat_map(|stacks| stacks.iter())
-        .filter_map(|(frames, _)| frames.first().map(AsRef::as_ref))
-        .filter(|name| !KERNEL_THREADS.iter().any(|thread| name.starts_with(thread)))
-        .collect();
-    programs.sort_unstable();
-    programs.dedup();
-    programs
-        .into_iter()
-        .fold(Filter::default(), |filter, name| filter.harness_process(Pattern::new(name)))
 }
 
 /// Pictures of the profiles: name in the report and SVG.

@@ -1,0 +1,108 @@
+//! A variant's profile in a store, for the commands that take profiles.
+
+use super::STORE;
+use crate::error::CliError;
+use anyhow::Result;
+use fwdlab_results::profile::{self, Content, Format, Profile, Stacks, Unknown};
+use fwdlab_results::store::{Store, StoredProfile};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// First bytes of a store, as of every SQLite file.
+const MAGIC: &[u8] = b"SQLite format 3\0";
+
+/// A profile of a store and what belongs to it.
+pub(super) struct Stored {
+    /// Label of the variant.
+    pub(super) label: String,
+    /// The profile.
+    pub(super) profile: Profile,
+    /// Packets forwarded meanwhile.
+    pub(super) packets: f64,
+}
+
+/// The profile that `DIR-or-STORE` or `DIR-or-STORE:VARIANT` names; none when the
+/// argument names no store.
+///
+/// # Errors
+/// A store without profiles, or without one of that name.
+pub(super) fn of(argument: &Path) -> Result<Option<Stored>> {
+    let Some((path, label)) = taken_apart(argument) else { return Ok(None) };
+    let store = Store::open_read_only(&path)?;
+    let plan = store.plan()?;
+    let stored = store.profiles()?;
+    let label_of = |profile: &StoredProfile| {
+        plan.variants.get(profile.record.variant).map_or("?", |variant| variant.label.as_str())
+    };
+    let known: Vec<&str> = stored.iter().map(label_of).collect();
+    let shown = path.display();
+    let found = match (&label, stored.as_slice()) {
+        (_, []) => {
+            let what = format!("{shown} holds no profiles: take them with `fwdlab run --profile`");
+            return Err(CliError::Mistake(what).into());
+        }
+        (None, [only]) => only,
+        (None, _) => {
+            let what = format!(
+                "{shown} holds several profiles: name one of them, e.g. {}:{}",
+                argument.display(),
+                known[0]
+            );
+            return Err(CliError::Mistake(what).into());
+        }
+        (Some(label), all) => all.iter().find(|p| label_of(p) == label).ok_or_else(|| {
+            let what = format!("{shown} has no profile of `{label}`, but of {}", known.join(", "));
+            CliError::Mistake(what)
+        })?,
+    };
+    Ok(Some(Stored {
+        label: label_of(found).to_owned(),
+        packets: found.record.windows.iter().map(|window| window.forwarded as f64).sum(),
+        profile: read(found),
+    }))
+}
+
+/// Path of the store and label of the variant. A name that exists is a name,
+/// whatever colons it holds.
+fn taken_apart(argument: &Path) -> Option<(PathBuf, Option<String>)> {
+    if let Some(store) = store(argument) {
+        return Some((store, None));
+    }
+    let text = argument.to_str()?;
+    text.match_indices(':')
+        .find_map(|(at, _)| Some((store(Path::new(&text[..at]))?, Some(text[at + 1..].to_owned()))))
+}
+
+fn store(path: &Path) -> Option<PathBuf> {
+    let path = if path.is_dir() { path.join(STORE) } else { path.to_path_buf() };
+    let mut first = [0; MAGIC.len()];
+    std::fs::File::open(&path).and_then(|mut file| file.read_exact(&mut first)).ok()?;
+    (first == *MAGIC).then_some(path)
+}
+
+/// All windows together, in the unit that is sampled. What other programs did on
+/// the same CPUs is left out.
+fn read(stored: &StoredProfile) -> Profile {
+    let windows: Vec<Stacks> = stored.windows.iter().map(|w| profile::unfold(w)).collect();
+    let filter = profile::of_kernel(&windows);
+    let (mut stacks, mut left_out, mut all) = (Stacks::default(), 0, 0);
+    for split in windows.iter().map(|stacks| filter.split(stacks)) {
+        for (frames, count) in split.work.iter().chain(split.idle.iter()) {
+            stacks.add(frames.to_vec(), (count as f64 * stored.per_sample).round() as u64);
+        }
+        left_out += split.harness.total();
+        all += split.total();
+    }
+    let mut remarks = stored.record.remarks.clone();
+    if left_out > 0 {
+        let share = 100.0 * left_out as f64 / all as f64;
+        remarks.push(format!("{share:.1} % of the samples, of other programs, are left out"));
+    }
+    Profile {
+        format: Format::Folded,
+        content: Content::Stacks(stacks),
+        unit: stored.unit.clone(),
+        unknown: Unknown::default(),
+        remarks,
+    }
+}
