@@ -47,8 +47,8 @@ pub(super) fn pictures(import: &Import, variants: &[VariantResult]) -> (Vec<Pict
                 .any(|other| stacks.iter().any(|suffix| other.path == format!("{stem}{suffix}")));
             if !is_there {
                 missing.push(format!(
-                    "{stem}.graph: the stacks that {base} was drawn from; without them it can be \
-                     shown, but neither compared nor counted"
+                    "{stem}.graph: the stacks that {base} was drawn from; what is too narrow to be \
+                     seen in the picture is lost"
                 ));
             }
         }
