@@ -1,10 +1,18 @@
 //! The report's page in a real browser, headless: nothing is fetched, nothing
 //! sticks out, and everything that the page promises is there.
 
+#[path = "support/archive_writer.rs"]
+mod archive_writer;
 mod support;
+use archive_writer::{Set, Writer};
 
+use fwdlab_model::record::{ProfileRecord, ProfileWindow};
 use fwdlab_model::settings::TestbedKind;
+use fwdlab_results::archive::assemble::{Assembled, Options, assemble};
+use fwdlab_results::archive::found::FoundFile;
+use fwdlab_results::archive::scan::scan;
 use fwdlab_results::report::write;
+use fwdlab_results::store::{Store, StoredProfile};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use support::{alternation_plan, family, firewall, full_store, plan, queues};
@@ -57,6 +65,56 @@ fn look(browser: &str, page: &Path, width: u32) -> serde_json::Value {
     serde_json::from_str(&text).expect("what the probe wrote")
 }
 
+/// A store with profiles of two variants, one against the other.
+fn profiled(mut store: Store) -> Store {
+    for (variant, firewall) in [(0, 0), (2, 40)] {
+        let window = |i: u64| ProfileWindow {
+            from_ns: i * 1_000_000_000,
+            to_ns: (i + 1) * 1_000_000_000,
+            offered: 2_000_000,
+            forwarded: 1_000_000 - 10_000 * firewall + 500 * i,
+        };
+        let folded =
+            format!("napi/d0;napi_poll;ip_rcv 60\nnapi/d0;napi_poll;nft_do_chain {firewall}\n");
+        let record = ProfileRecord {
+            variant,
+            source: "fabricated".to_owned(),
+            windows: vec![window(0), window(1)],
+            ..ProfileRecord::default()
+        };
+        let windows = vec![folded.clone(), folded];
+        let profile = StoredProfile {
+            record,
+            unit: "ns".to_owned(),
+            per_sample: 500_250.0,
+            windows,
+            outside: String::new(),
+        };
+        store.insert_profile(&profile).expect("a profile");
+    }
+    store
+}
+
+/// An imported set of four configurations.
+fn imported() -> Store {
+    let directory = tempfile::tempdir().expect("a directory");
+    let tree = directory.path().join("archive");
+    Writer::new(&tree).set(&Set { configurations: 4, ..Set::default() });
+    let found = scan(&tree).expect("a tree");
+    let options = Options {
+        rule: None,
+        imported_at: "2024-03-05T10:00:00Z".to_owned(),
+        fwdlab_version: "0.1.0".to_owned(),
+        named: "archive".to_owned(),
+    };
+    let read = |file: &FoundFile| std::fs::read(&file.path);
+    let Assembled { plan, invocation, runs, import, .. } =
+        assemble(&found.sets[0].set, &options, read).expect("a set");
+    let path = directory.path().join("run.sqlite");
+    Store::create_imported(&path, &plan, &invocation, &runs, &import).expect("a store");
+    Store::open_read_only(&path).expect("the store")
+}
+
 #[test]
 fn pages_stand_alone_and_fit_wide_and_narrow_windows() {
     let Some(browser) = browser() else { return };
@@ -65,22 +123,33 @@ fn pages_stand_alone_and_fit_wide_and_narrow_windows() {
         plan(TestbedKind::Sim, vec![queues()], vec![Some(0)], 5),
         alternation_plan(TestbedKind::Netns, 4),
     ];
-    for plan in plans {
+    let mut stores: Vec<(&str, Store)> =
+        plans.iter().map(|plan| (plan.title.as_str(), full_store(plan))).collect();
+    stores.push(("profiled", profiled(full_store(&plans[0]))));
+    stores.push(("imported", imported()));
+    for (title, store) in stores {
         let directory = tempfile::tempdir().expect("a directory");
-        write(&full_store(&plan), directory.path()).expect("a report");
+        write(&store, directory.path()).expect("a report");
         let page = directory.path().join("index.html");
         let html = std::fs::read_to_string(&page).expect("the page");
         assert!(html.contains("</body>"));
         std::fs::write(&page, html.replace("</body>", &format!("{PROBE}</body>"))).expect("probe");
         for width in [500, 1000] {
             let seen = look(browser, &page, width);
-            let what = format!("{} at {width}: {seen}", plan.title);
+            let what = format!("{title} at {width}: {seen}");
             assert!(seen["overflow"].as_i64().is_some_and(|pixels| pixels <= 0), "{what}");
             assert_eq!(seen["fetched"], 0, "{what}");
             assert!(seen["figures"].as_u64() >= Some(2), "{what}");
             assert!(seen["texts"].as_u64() > Some(20), "{what}");
             assert!(seen["tables"].as_u64() >= Some(5), "{what}");
-            for heading in ["Verdicts", "Figures", "Warnings", "Conservation"] {
+            let own = match title {
+                "profiled" => Some("Where the time goes"),
+                "imported" => Some("Against the published text"),
+                _ => None,
+            };
+            for heading in
+                ["Verdicts", "Figures", "Warnings", "Conservation"].into_iter().chain(own)
+            {
                 let headings = seen["headings"].as_array();
                 let there = headings.is_some_and(|all| all.iter().any(|h| h == heading));
                 assert!(there, "{heading} is missing: {what}");
