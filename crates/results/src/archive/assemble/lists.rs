@@ -64,16 +64,6 @@ pub(super) fn is_called(base: &str, group: &str) -> bool {
         || (group.is_empty() && base == "bench.pps")
 }
 
-/// The values of a list's text; none when a line is no number, which other files
-/// without a suffix have.
-pub(super) fn values(text: &[u8]) -> Option<Vec<f64>> {
-    let text = std::str::from_utf8(text).ok()?;
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let values: Option<Vec<f64>> =
-        lines.map(|line| line.parse().ok().filter(|value: &f64| value.is_finite())).collect();
-    values.filter(|values| !values.is_empty())
-}
-
 /// The list of each group: by its name, else by its values.
 pub(super) fn assign(lists: &[List], groups: &[(&str, &Figures)]) -> Vec<Option<usize>> {
     let mut used = vec![false; lists.len()];
@@ -174,13 +164,5 @@ mod tests {
         assert_eq!(agreement(&pairs[0].0, &group, true), Agreement::Equal);
         let Agreement::Different(why) = agreement(&pairs[0].0, &group, false) else { panic!() };
         assert_eq!(why, "x: value 2 is 3 there and 2 in the log");
-    }
-
-    #[test]
-    fn a_list_is_numbers_and_nothing_else() {
-        assert_eq!(values(b"1.5\n\n 2 \r\n"), Some(vec![1.5, 2.0]));
-        for other in [&b""[..], b"\n", b"1 2\n", b"x\n", b"nan\n", b"\xff"] {
-            assert_eq!(values(other), None);
-        }
     }
 }

@@ -5,6 +5,7 @@ use super::journal::Journal;
 use super::lists::{self, Agreement, List};
 use super::{Group, Tally};
 use crate::archive::found::{FoundFile, ResultSet};
+use crate::archive::published;
 use crate::archive::published::tables::{Table, check_rows};
 use crate::archive::published::{Outcome, Readme, reproduce};
 use crate::store::{Document, DocumentKind};
@@ -71,9 +72,10 @@ impl Published {
                 published.add(document);
                 continue;
             }
-            match lists::values(&document.content) {
-                Some(values) => {
-                    lists.push((List { base: file.base().to_owned(), values }, document));
+            match published::lists::List::read(&document.content) {
+                Some(list) => {
+                    let (base, values) = (file.base().to_owned(), list.numbers());
+                    lists.push((List { base, values }, document));
                 }
                 None if file.base().ends_with(".pps") => {
                     journal.refuse(file, list_fault(&document.content));
@@ -190,12 +192,9 @@ impl Published {
 /// Which line of a list is no number.
 fn list_fault(content: &[u8]) -> String {
     let text = String::from_utf8_lossy(content);
-    let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    match lines.find(|(_, line)| line.trim().parse::<f64>().is_err()) {
-        Some((at, line)) => {
-            let shown: String = line.chars().take(60).collect();
-            format!("line {}: {shown:?} is no number of packets per second", at + 1)
-        }
-        None => "no value in it".to_owned(),
-    }
+    let Some(&line) = published::lists::List::parse(&text).others.first() else {
+        return "no value in it".to_owned();
+    };
+    let shown: String = text.lines().nth(line - 1).unwrap_or_default().chars().take(60).collect();
+    format!("line {line}: {shown:?} is no number of packets per second")
 }

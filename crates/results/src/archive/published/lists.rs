@@ -21,6 +21,12 @@ pub struct Value {
 }
 
 impl List {
+    /// Reads a file's bytes; none when they are no list.
+    pub fn read(content: &[u8]) -> Option<List> {
+        let list = List::parse(std::str::from_utf8(content).ok()?);
+        list.is_list().then_some(list)
+    }
+
     /// Reads a list; blank lines (runs that failed) are skipped.
     pub fn parse(text: &str) -> List {
         let mut list = List::default();
@@ -61,5 +67,8 @@ mod tests {
         assert!(!list.is_list());
         assert!(List::parse("1\n2\n").is_list());
         assert!(!List::parse("\n").is_list(), "nothing is no list");
+        for other in [&b""[..], b"\n", b"1 2\n", b"x\n", b"nan\n", b"\xff"] {
+            assert_eq!(List::read(other), None);
+        }
     }
 }

@@ -15,6 +15,7 @@ pub use tables::PublishedTable;
 use super::comparisons::Compared;
 use super::figures::ComparedFigure;
 use super::{RunResult, VariantResult};
+use crate::archive::published::lists::List;
 use crate::archive::published::plot::Plot;
 use crate::figure::RightAxis;
 use crate::store::{Contents, DocumentKind, Import, Status};
@@ -156,8 +157,7 @@ fn list_of(import: &Import, variant: usize) -> Option<Vec<f64>> {
     let is_list =
         |d: &&crate::store::Document| d.kind == DocumentKind::List && d.variant == Some(variant);
     let document = import.documents.iter().find(is_list)?;
-    let text = std::str::from_utf8(&document.content).ok()?;
-    text.lines().map(str::trim).filter(|line| !line.is_empty()).map(|l| l.parse().ok()).collect()
+    List::read(&document.content).map(|list| list.numbers())
 }
 
 /// The published instructions for graphs.
