@@ -33,11 +33,19 @@ pub(crate) fn missing(plan: &Plan, store: &Store, fresh: bool) -> Result<Vec<usi
 
 /// Says how many profiles follow the runs, and how long they take; empty for none.
 pub(crate) fn announcement(plan: &Plan, profiles: usize) -> String {
+    match extent(plan, profiles).as_str() {
+        "" => String::new(),
+        extent => format!("then {extent}"),
+    }
+}
+
+/// How many profiles there are, and how long they take; empty for none.
+pub(crate) fn extent(plan: &Plan, profiles: usize) -> String {
     let (Some(asked), 1..) = (&plan.profile, profiles) else { return String::new() };
     let each_ns = plan.trial.warmup_ns + asked.duration_ns + overhead_guess_ns(plan);
     let time = duration(each_ns.saturating_mul(profiles as u64));
     let what = if profiles == 1 { "a profile".to_owned() } else { format!("{profiles} profiles") };
-    format!("then {what}, about {time}")
+    format!("{what}, about {time}")
 }
 
 /// The run that profiles a variant: behind all runs of the plan, so that its packets

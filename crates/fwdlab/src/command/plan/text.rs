@@ -1,6 +1,7 @@
 //! The plan as text: factors, comparisons, runs in their order.
 
 use super::overhead_guess_ns;
+use crate::profiling;
 use crate::terminal::{HEADING, duration, styled, wrap};
 use fwdlab_model::Plan;
 use fwdlab_model::plan::Adjust;
@@ -56,7 +57,7 @@ fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
             duration(estimate.total_ns)
         ),
     };
-    vec![
+    let mut rows = vec![
         ("hash", plan.hash.clone()),
         ("testbed", kind),
         ("variants", plan.variants.len().to_string()),
@@ -71,7 +72,11 @@ fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
             ),
         ),
         ("runs", runs),
-    ]
+    ];
+    if plan.profile.is_some() {
+        rows.push(("then", profiling::extent(plan, plan.variants.len())));
+    }
+    rows
 }
 
 fn design_of(plan: &Plan) -> String {
