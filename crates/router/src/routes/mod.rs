@@ -1,0 +1,1 @@
+//! Where routes come from.
