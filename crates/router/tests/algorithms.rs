@@ -79,12 +79,13 @@ fn prefix<A: Address>() -> impl Strategy<Value = Prefix<A>> {
 }
 
 fn batches<A: Address>() -> impl Strategy<Value = Vec<Batch<A>>> {
-    let change = (prefix::<A>(), proptest::option::weighted(0.7, 0..9_u32)).prop_map(
-        |(prefix, number)| match number.and_then(NextHop::new) {
-            Some(next_hop) => Change::Insert(prefix, next_hop),
-            None => Change::Remove(prefix),
-        },
-    );
+    let change =
+        (prefix::<A>(), proptest::option::weighted(0.7, 0..9_u32)).prop_map(|(prefix, number)| {
+            match number.and_then(NextHop::new) {
+                Some(next_hop) => Change::Insert(prefix, next_hop),
+                None => Change::Remove(prefix),
+            }
+        });
     let batch = proptest::collection::vec(change, 1..60).prop_map(Batch::from_iter);
     proptest::collection::vec(batch, 1..6)
 }

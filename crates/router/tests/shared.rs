@@ -16,7 +16,8 @@ fn hop(number: u32) -> NextHop {
 /// Three routes far from each other, and in other parts of each table.
 fn prefixes<A: Address>() -> [Prefix<A>; 3] {
     let place = |first: u128| A::from_bits(first << (A::BITS - 8));
-    [(place(10), 8), (place(20), 20), (place(30), 30)].map(|(a, length)| Prefix::containing(a, length))
+    [(place(10), 8), (place(20), 20), (place(30), 30)]
+        .map(|(a, length)| Prefix::containing(a, length))
 }
 
 /// A batch that gives all three the same next hop.
@@ -76,7 +77,11 @@ fn readers_of_big_tables_see_the_old_or_the_new_next_hop() {
             let kept = shared.read();
             let before = kept.lookup(prefixes::<A>()[0].address());
             shared.update(&round(number));
-            assert_eq!(kept.lookup(prefixes::<A>()[0].address()), before, "a guard stays as it was");
+            assert_eq!(
+                kept.lookup(prefixes::<A>()[0].address()),
+                before,
+                "a guard stays as it was"
+            );
             assert_eq!(shared.read().lookup(prefixes::<A>()[2].last()), Some(hop(number)));
         }
     }

@@ -49,7 +49,6 @@ impl<A: Address> Batch<A> {
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
-
 }
 
 impl<A> Change<A> {

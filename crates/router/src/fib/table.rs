@@ -89,7 +89,6 @@ impl Groups {
         &mut self.tables[(entry & !DEEPER) as usize]
     }
 
-
     /// Memory, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.tables.capacity() * size_of::<[u32; 256]>() + self.free.capacity() * size_of::<u32>()
