@@ -1,28 +1,30 @@
-//! Counting bits with the instruction that does it.
+//! Counting bits with the instructions that do it.
 //!
 //! Programs are compiled for every CPU of their architecture. On x86-64 the
 //! first of these had no `popcnt`, so `u64::count_ones` becomes a dozen
-//! instructions, in a loop that does little else.
+//! instructions, in a loop that does little else; `leading_zeros` becomes several.
 
-/// Calls `work`, compiled once more for CPUs with `popcnt` and the shifts of BMI2
-/// (Intel since 2013, AMD since 2015), and uses that version where the CPU has
-/// them. Choosing costs a load and a branch: wrap a batch, not a bit.
+/// Calls `work`, compiled once more for CPUs with `popcnt`, `lzcnt` and the shifts
+/// of BMI2 (Intel since 2013, AMD since 2015), and uses that version where the CPU
+/// has them. Choosing costs some loads and a branch: wrap a batch, not a bit.
 ///
 /// `work` gains nothing unless it is inlined: mark what it calls
 /// `#[inline(always)]`.
 #[inline]
 pub fn with_popcount<R>(work: impl FnOnce() -> R) -> R {
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("popcnt") && std::arch::is_x86_feature_detected!("bmi2")
     {
-        // SAFETY: the CPU has both features, as was just found.
-        return unsafe { x86_64(work) };
+        use std::arch::is_x86_feature_detected as detected;
+        if detected!("popcnt") && detected!("lzcnt") && detected!("bmi2") {
+            // SAFETY: the CPU has these features, as was just found.
+            return unsafe { x86_64(work) };
+        }
     }
     work()
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "popcnt,bmi2")]
+#[target_feature(enable = "popcnt,lzcnt,bmi2")]
 fn x86_64<R>(work: impl FnOnce() -> R) -> R {
     work()
 }

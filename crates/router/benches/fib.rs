@@ -49,8 +49,8 @@ fn print(table: Table, figures: &[FibFigure]) {
             first.build.as_secs_f64() * 1e3
         );
         if let Some(published) = first.published() {
-            let ratio = spread(&first.rates_per_second)[0] / published.rate_per_second;
             let millions = published.rate_per_second / 1e6;
+            let ratio = spread(&first.rates_per_second)[0] / millions;
             print!("  {} {millions} (x {ratio:.2})", published.name);
         }
         println!();

@@ -5,7 +5,9 @@
 //! ranges anew.
 
 use super::rib::Route;
+use super::table::Array;
 use super::{Address, Batch, Fib, NextHop, Prefix, Rib};
+use std::hint::select_unpredictable;
 use std::iter;
 
 /// Searches that go step by step beside each other.
@@ -17,9 +19,9 @@ pub struct BSearch<A> {
     rib: Rib<A>,
     /// First addresses, ascending, the first of them 0; filled up to a power of two
     /// with the highest address, so that each search takes the same steps.
-    starts: Vec<A>,
+    starts: Array<A>,
     /// Of each range; the filling has what the last range has.
-    raws: Vec<u32>,
+    raws: Array<u32>,
 }
 
 impl<A: Address> BSearch<A> {
@@ -34,7 +36,7 @@ impl<A: Address> BSearch<A> {
         let filled = starts.len().next_power_of_two();
         starts.resize(filled, A::default().last(0));
         raws.resize(filled, raws[raws.len() - 1]);
-        BSearch { rib, starts, raws }
+        BSearch { rib, starts: starts.into(), raws: raws.into() }
     }
 
     /// The routes, for another algorithm; the table is of no use afterwards.
@@ -82,7 +84,7 @@ impl<A: Address> Fib<A> for BSearch<A> {
         let mut at = 0;
         let mut half = self.starts.len() / 2;
         while half > 0 {
-            at += half * usize::from(self.starts[at + half] <= address);
+            at = select_unpredictable(self.starts[at + half] <= address, at + half, at);
             half /= 2;
         }
         NextHop::unpack(self.raws[at])
@@ -97,7 +99,8 @@ impl<A: Address> Fib<A> for BSearch<A> {
             let mut half = self.starts.len() / 2;
             while half > 0 {
                 for (at, address) in at.iter_mut().zip(addresses) {
-                    *at += half * usize::from(self.starts[*at + half] <= *address);
+                    let beyond = self.starts[*at + half] <= *address;
+                    *at = select_unpredictable(beyond, *at + half, *at);
                 }
                 half /= 2;
             }
@@ -123,8 +126,7 @@ impl<A: Address> Fib<A> for BSearch<A> {
     }
 
     fn memory_bytes(&self) -> usize {
-        let ranges = self.starts.capacity() * size_of::<A>();
-        ranges + self.raws.capacity() * size_of::<u32>() + self.rib.memory_bytes()
+        self.starts.memory_bytes() + self.raws.memory_bytes() + self.rib.memory_bytes()
     }
 }
 

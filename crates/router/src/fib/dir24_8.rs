@@ -13,8 +13,6 @@ use super::{Batch, Fib, NextHop, Prefix, Rib, V4};
 
 /// Bits that the first table decides on.
 const ROOT_BITS: u8 = 24;
-/// First entries that are read before any of them is looked at.
-const LANES: usize = 16;
 
 /// A table of 64 MB, and 1 kB for each /24 that has longer prefixes in it.
 #[derive(Clone, Debug)]
@@ -27,13 +25,14 @@ pub struct Dir24_8 {
 impl Dir24_8 {
     /// An empty table.
     pub fn new() -> Dir24_8 {
-        Dir24_8 { rib: Rib::new(), root: Root::new(), groups: Groups::default() }
+        Dir24_8 { rib: Rib::new(), root: Root::new(), groups: Groups::new() }
     }
 
     /// The table of these routes.
     pub fn of(rib: Rib<V4>) -> Dir24_8 {
         let mut fib = Dir24_8 { rib, ..Dir24_8::new() };
         fib.compile(Prefix::all());
+        fib.groups.settle();
         fib
     }
 
@@ -79,21 +78,9 @@ impl Fib<V4> for Dir24_8 {
 
     fn lookup_batch(&self, addresses: &[V4], next_hops: &mut [Option<NextHop>]) {
         assert_eq!(addresses.len(), next_hops.len(), "one next hop for each address");
-        let (addresses, addresses_rest) = addresses.as_chunks::<LANES>();
-        let (next_hops, next_hops_rest) = next_hops.as_chunks_mut::<LANES>();
-        for (addresses, next_hops) in addresses.iter().zip(next_hops) {
-            // Each of these may miss all caches: they are under way together.
-            let entries = addresses.map(|address| self.root[slot(address)]);
-            if entries.iter().fold(0, |all, entry| all | entry) & DEEPER == 0 {
-                *next_hops = entries.map(NextHop::unpack);
-                continue;
-            }
-            for ((next_hop, entry), address) in next_hops.iter_mut().zip(entries).zip(addresses) {
-                *next_hop = self.resolve(entry, *address);
-            }
-        }
-        for (address, next_hop) in addresses_rest.iter().zip(next_hops_rest) {
-            *next_hop = self.lookup(*address);
+        // Nothing waits for anything: the CPU itself has many of them under way.
+        for (address, next_hop) in addresses.iter().zip(next_hops) {
+            *next_hop = self.resolve(self.root[slot(*address)], *address);
         }
     }
 

@@ -25,13 +25,14 @@ pub struct Multibit {
 impl Multibit {
     /// An empty table.
     pub fn new() -> Multibit {
-        Multibit { rib: Rib::new(), root: Root::new(), groups: Groups::default() }
+        Multibit { rib: Rib::new(), root: Root::new(), groups: Groups::new() }
     }
 
     /// The table of these routes.
     pub fn of(rib: Rib<V6>) -> Multibit {
         let mut fib = Multibit { rib, ..Multibit::new() };
         fib.compile(Prefix::all());
+        fib.groups.settle();
         fib
     }
 

@@ -80,6 +80,12 @@ macro_rules! address {
 
             #[inline(always)]
             fn slice(self, at: u8, count: u8) -> usize {
+                // Nearly all that is asked of an IPv6 address lies in its first half, and
+                // shifting 128 bits by a variable takes many instructions.
+                if Self::BITS > 64 && at + count <= 64 {
+                    let half = (self.to_bits() >> 64) as u64;
+                    return (half << at >> (64 - count)) as usize;
+                }
                 // What is left of an address at its end is filled with zeros.
                 let rest = self.0.checked_shl(at.into()).unwrap_or(0);
                 (rest >> (Self::BITS - count)) as usize
@@ -92,7 +98,7 @@ macro_rules! address {
 
             #[inline(always)]
             fn shares(self, other: Self, length: u8) -> bool {
-                (self.0 ^ other.0) & !Self::host(length) == 0
+                (self.0 ^ other.0).leading_zeros() >= length.into()
             }
 
             #[inline(always)]

@@ -7,6 +7,7 @@
 //! Sklower, "A Tree-Based Packet Routing Table for Berkeley Unix", USENIX Winter
 //! 1991; Morrison, "PATRICIA", JACM 15 (4), 1968.
 
+use super::table::Array;
 use super::{Address, Batch, Change, Fib, NextHop, Prefix};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
@@ -55,7 +56,7 @@ impl<A: Address> Fib<A> for Radix<A> {
 
     fn memory_bytes(&self) -> usize {
         let tree = self.read();
-        tree.nodes.capacity() * size_of::<Node<A>>() + tree.free.capacity() * size_of::<u32>()
+        tree.nodes.memory_bytes() + tree.free.capacity() * size_of::<u32>()
     }
 }
 
@@ -69,7 +70,7 @@ impl<A: Address> Default for Radix<A> {
 /// child, 0 means none.
 #[derive(Debug)]
 struct Tree<A> {
-    nodes: Vec<Node<A>>,
+    nodes: Array<Node<A>>,
     free: Vec<u32>,
     routes: usize,
 }
@@ -108,7 +109,7 @@ fn bit<A: Address>(address: A, length: u8) -> usize {
 
 impl<A: Address> Tree<A> {
     fn new() -> Tree<A> {
-        Tree { nodes: vec![Node::new(Prefix::all(), 0)], free: Vec::new(), routes: 0 }
+        Tree { nodes: vec![Node::new(Prefix::all(), 0)].into(), free: Vec::new(), routes: 0 }
     }
 
     #[inline]
@@ -146,6 +147,7 @@ impl<A: Address> Tree<A> {
     }
 
     fn apply(&mut self, batch: &Batch<A>) {
+        let before = self.nodes.len();
         for change in batch.changes() {
             match *change {
                 Change::Insert(prefix, next_hop) => {
@@ -153,6 +155,9 @@ impl<A: Address> Tree<A> {
                 }
                 Change::Remove(prefix) => self.remove(prefix),
             }
+        }
+        if self.nodes.len() > 2 * before {
+            self.nodes.settle();
         }
     }
 

@@ -2,17 +2,19 @@
 //!
 //! Any change makes a new copy from all routes. As nothing is ever inserted, nodes
 //! can lie where a way down finds them: a node, its children and grandchildren side
-//! by side, then the same for each great-grandchild.
+//! by side, then the same for each great-grandchild. For the same reason the first
+//! levels can be leapt over: a table says for each value of an address's first bits
+//! which node comes next, and the best next hop until there.
 
 use super::rib::Route;
+use super::table::Array;
 use super::{Address, Batch, Fib, NextHop, Prefix, Rib};
-use fwdlab_port::memory::prefer_huge_pages;
+use fwdlab_port::popcount::with_popcount;
 use std::collections::VecDeque;
+use std::hint::select_unpredictable;
 
 /// Levels of the tree that lie together.
 const LEVELS: usize = 3;
-/// Levels from the root on that lie together: they stay in the second cache.
-const LEVELS_TOP: usize = 12;
 /// Addresses that go down the tree beside each other.
 const LANES: usize = 16;
 
@@ -21,7 +23,19 @@ const LANES: usize = 16;
 pub struct RadixLockless<A> {
     rib: Rib<A>,
     /// The root comes first, and is nobody's child: as a child, 0 means none.
-    nodes: Vec<Node<A>>,
+    nodes: Array<Node<A>>,
+    /// Where the way down begins, by an address's first bits.
+    leaps: Array<Leap>,
+    leap_bits: u8,
+}
+
+/// A place on the way down.
+#[derive(Clone, Copy, Debug)]
+struct Leap {
+    /// The next node; 0 for none, as the root is always leapt over.
+    node: u32,
+    /// Best next hop before it, packed.
+    raw: u32,
 }
 
 /// A prefix that has a route, or at which two parts of the tree divide.
@@ -52,8 +66,87 @@ impl<A: Address> RadixLockless<A> {
         let root = Node { address: A::default(), raw: root, children: [0; 2], length: 0 };
         grown.push(root);
         grown[0].children = grow(&mut grown, 0, below);
-        RadixLockless { rib, nodes: laid_out(&grown) }
+        let nodes = laid_out(&grown);
+        let leap_bits = leap_bits::<A>(rib.len());
+        let leaps = leaps(&nodes, leap_bits);
+        RadixLockless { rib, nodes, leaps, leap_bits }
     }
+
+    /// Where the way down begins.
+    #[inline(always)]
+    fn leap(&self, address: A) -> Leap {
+        self.leaps[address.slice(0, self.leap_bits)]
+    }
+
+    /// Looks up to [`LANES`] addresses up, a step of each in turn.
+    #[inline(always)]
+    fn lanes(&self, addresses: &[A], next_hops: &mut [Option<NextHop>]) {
+        let mut best = [0; LANES];
+        // Where each way down stands, and the lanes that are still on their way.
+        let mut at = [0_u32; LANES];
+        let mut lanes = [0_u8; LANES];
+        let mut open = 0;
+        for (lane, &address) in addresses.iter().enumerate() {
+            let leap = self.leap(address);
+            (at[lane], best[lane]) = (leap.node, leap.raw);
+            lanes[open % LANES] = lane as u8;
+            open += usize::from(leap.node != 0);
+        }
+        while open > 0 {
+            let mut kept = 0;
+            for on_its_way in 0..open {
+                let lane = lanes[on_its_way % LANES] as usize % LANES;
+                let (address, node) = (addresses[lane], &self.nodes[at[lane] as usize]);
+                let within = address.shares(node.address, node.length);
+                best[lane] = select_unpredictable(within & (node.raw != 0), node.raw, best[lane]);
+                at[lane] = node.children[bit(address, node.length)];
+                lanes[kept % LANES] = lane as u8;
+                kept += usize::from(within & (at[lane] != 0));
+            }
+            open = kept;
+        }
+        for (next_hop, raw) in next_hops.iter_mut().zip(best) {
+            *next_hop = NextHop::unpack(raw);
+        }
+    }
+}
+
+/// As many bits as leave few nodes to pass, without a table that is much larger than
+/// they are. All IPv6 addresses in use begin alike, so more of theirs are taken.
+fn leap_bits<A: Address>(routes: usize) -> u8 {
+    let bits = routes.max(2).ilog2() as u8;
+    match A::BITS {
+        128 => (bits + 4).min(20),
+        _ => bits.min(16),
+    }
+}
+
+/// Follows the tree as far as it decides on the first `bits`, for each of their
+/// values.
+fn leaps<A: Address>(nodes: &[Node<A>], bits: u8) -> Array<Leap> {
+    let mut leaps = Array::with_capacity(1 << bits);
+    for value in 0..1_u128 << bits {
+        let address = A::from_bits(value << (A::BITS - bits));
+        let mut leap = Leap { node: 0, raw: 0 };
+        while let Some(node) = nodes.get(leap.node as usize)
+            && node.length < bits
+        {
+            let child = match address.shares(node.address, node.length) {
+                true => {
+                    leap.raw = if node.raw == 0 { leap.raw } else { node.raw };
+                    node.children[bit(address, node.length)]
+                }
+                false => 0,
+            };
+            leap.node = child;
+            if child == 0 {
+                break;
+            }
+        }
+        leaps.push(leap);
+    }
+    leaps.settle();
+    leaps
 }
 
 /// Grows the tree of routes that share their first `length` bits and are longer;
@@ -83,18 +176,16 @@ fn push<A: Address>(nodes: &mut Vec<Node<A>>, address: A, length: u8, raw: u32) 
 }
 
 /// The same tree with the nodes in the order of [`LEVELS`].
-fn laid_out<A: Address>(grown: &[Node<A>]) -> Vec<Node<A>> {
-    let mut nodes: Vec<Node<A>> = Vec::with_capacity(grown.len());
-    prefer_huge_pages(nodes.spare_capacity_mut());
+fn laid_out<A: Address>(grown: &[Node<A>]) -> Array<Node<A>> {
+    let mut nodes: Array<Node<A>> = Array::with_capacity(grown.len());
     nodes.push(grown[0]);
     // Roots of parts that are yet to be laid, by their new place. Depth first: the
     // newest part is the next.
     let mut parts = vec![0_u32];
-    let mut levels = LEVELS_TOP;
     while let Some(part) = parts.pop() {
         let mut row = VecDeque::from([(part, 1)]);
         while let Some((at, level)) = row.pop_front() {
-            if level == levels {
+            if level == LEVELS {
                 parts.push(at);
                 continue;
             }
@@ -108,8 +199,8 @@ fn laid_out<A: Address>(grown: &[Node<A>]) -> Vec<Node<A>> {
                 }
             }
         }
-        levels = LEVELS;
     }
+    nodes.settle();
     nodes
 }
 
@@ -122,50 +213,27 @@ fn bit<A: Address>(address: A, length: u8) -> usize {
 impl<A: Address> Fib<A> for RadixLockless<A> {
     #[inline]
     fn lookup(&self, address: A) -> Option<NextHop> {
-        let (mut at, mut best) = (0, 0);
-        loop {
+        let Leap { node: mut at, raw: mut best } = self.leap(address);
+        while at != 0 {
             let node = &self.nodes[at as usize];
             if !address.shares(node.address, node.length) {
-                return NextHop::unpack(best);
+                break;
             }
-            if node.raw != 0 {
-                best = node.raw;
-            }
+            best = select_unpredictable(node.raw != 0, node.raw, best);
             at = node.children[bit(address, node.length)];
-            if at == 0 {
-                return NextHop::unpack(best);
-            }
         }
+        NextHop::unpack(best)
     }
 
     fn lookup_batch(&self, addresses: &[A], next_hops: &mut [Option<NextHop>]) {
         assert_eq!(addresses.len(), next_hops.len(), "one next hop for each address");
-        for (addresses, next_hops) in addresses.chunks(LANES).zip(next_hops.chunks_mut(LANES)) {
-            let mut best = [0; LANES];
-            // Where each way down stands, and the lanes that are still on their way.
-            let mut at = [0_u32; LANES];
-            let mut lanes: [u8; LANES] = std::array::from_fn(|lane| lane as u8);
-            let mut open = addresses.len();
-            while open > 0 {
-                let mut kept = 0;
-                for on_its_way in 0..open {
-                    let lane = lanes[on_its_way % LANES] as usize % LANES;
-                    let (address, node) = (addresses[lane], &self.nodes[at[lane] as usize]);
-                    let within = address.shares(node.address, node.length);
-                    if within && node.raw != 0 {
-                        best[lane] = node.raw;
-                    }
-                    let child = node.children[bit(address, node.length)];
-                    at[lane] = child;
-                    lanes[kept % LANES] = lane as u8;
-                    kept += usize::from(within && child != 0);
-                }
-                open = kept;
-            }
-            for (next_hop, raw) in next_hops.iter_mut().zip(best) {
-                *next_hop = NextHop::unpack(raw);
-            }
-        }
+        with_popcount(
+            #[inline(always)]
+            || {
+                let chunks = addresses.chunks(LANES).zip(next_hops.chunks_mut(LANES));
+                chunks.for_each(|(addresses, next_hops)| self.lanes(addresses, next_hops));
+            },
+        );
     }
 
     fn apply(&mut self, batch: &Batch<A>) {
@@ -183,7 +251,7 @@ impl<A: Address> Fib<A> for RadixLockless<A> {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.nodes.capacity() * size_of::<Node<A>>() + self.rib.memory_bytes()
+        self.nodes.memory_bytes() + self.leaps.memory_bytes() + self.rib.memory_bytes()
     }
 }
 

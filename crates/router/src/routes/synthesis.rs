@@ -5,10 +5,13 @@
 //! reports on the Internet's table show (the CIDR Report, and Huston's yearly "BGP
 //! in ..." at APNIC, for 2023 to 2025); about half of the IPv4 routes lie within a
 //! shorter one there, and nearly all IPv6 routes within an allocation of 32 bits or
-//! fewer. Which address a prefix has is drawn evenly, so there is less order than in
-//! the real table: a little harder for every algorithm. In the longest lengths the
-//! real table has nearly nothing, as they are filtered; a router's own interfaces
-//! put some in, and so do the shares here.
+//! fewer. Nearly half of the real table could be aggregated: networks announce
+//! allocations in pieces, side by side and the same way. So here every second route
+//! is the neighbour of an earlier one of its length, and three of four neighbours
+//! have its next hop. Other addresses are drawn evenly, with less order than
+//! allocations have: a little harder for every algorithm. In the longest lengths
+//! the real table has nearly nothing, as they are filtered; a router's own
+//! interfaces put some in, and so do the shares here.
 
 use super::{NextHops, Routes};
 use crate::fib::{Address, NextHop, Prefix, V4, V6};
@@ -85,6 +88,10 @@ const INET6: &[(u8, u64)] = &[
 const REGISTRIES: [(u128, u8); 6] =
     [(0x2001, 16), (0x240, 12), (0x260, 12), (0x280, 12), (0x2a0, 12), (0x2c0, 12)];
 
+/// Blocks out of which networks of no provider get their /48: first bits and their
+/// number.
+const INDEPENDENT: [(u128, u8); 2] = [(0x2001_0600 >> 5, 27), (0x2620_0000 >> 9, 23)];
+
 /// The most routes that are made.
 pub const ROUTES_MAX: usize = 1_000_000;
 /// Attempts at a place within a shorter route, which may be full.
@@ -125,7 +132,7 @@ fn hops(known: &mut NextHops, count: u16, address: impl Fn([u8; 2]) -> IpAddr) -
 
 /// Unicast, and neither this host nor its own network: 1.0.0.0 to 223.255.255.255
 /// without 10/8 and 127/8.
-fn inet_block(random: &mut Xoshiro256StarStar) -> V4 {
+fn inet_block(_: u8, random: &mut Xoshiro256StarStar) -> V4 {
     loop {
         let address = random.next_u32();
         if !matches!(address >> 24, 0 | 10 | 127 | 224..) {
@@ -134,10 +141,10 @@ fn inet_block(random: &mut Xoshiro256StarStar) -> V4 {
     }
 }
 
-fn inet6_block(random: &mut Xoshiro256StarStar) -> V6 {
-    let (first, length) = REGISTRIES[random.next_u64() as usize % REGISTRIES.len()];
-    let rest = V6(u128::MAX).last(0).0 >> length & bits(random);
-    V6(first << (128 - length) | rest)
+fn inet6_block(length: u8, random: &mut Xoshiro256StarStar) -> V6 {
+    let blocks: &[(u128, u8)] = if length > 32 { &INDEPENDENT } else { &REGISTRIES };
+    let (first, length) = blocks[random.next_u64() as usize % blocks.len()];
+    V6(first << (128 - length) | (bits(random) >> length))
 }
 
 fn bits(random: &mut Xoshiro256StarStar) -> u128 {
@@ -147,7 +154,7 @@ fn bits(random: &mut Xoshiro256StarStar) -> u128 {
 fn family<A: Address>(
     count: usize,
     shares: &[(u8, u64)],
-    block: fn(&mut Xoshiro256StarStar) -> A,
+    block: fn(u8, &mut Xoshiro256StarStar) -> A,
     next_hops: &[NextHop],
     random: &mut Xoshiro256StarStar,
 ) -> Vec<(Prefix<A>, NextHop)> {
@@ -155,21 +162,34 @@ fn family<A: Address>(
     let mut lengths: Vec<u8> = (0..count).map(|_| length(shares, random)).collect();
     // Shorter ones first, so that the others can lie within them.
     lengths.sort_unstable();
-    let mut prefixes: Vec<Prefix<A>> = Vec::with_capacity(count);
+    let mut routes: Vec<(Prefix<A>, NextHop)> = Vec::with_capacity(count);
     let mut taken = HashSet::with_capacity(count);
     let mut shorter = 0;
     for (at, &length) in lengths.iter().enumerate() {
         if at > 0 && lengths[at - 1] < length {
             shorter = at;
         }
+        let any = |from: usize, random: &mut Xoshiro256StarStar| {
+            from + random.next_u64() as usize % (at - from)
+        };
+        let mut next_hop = next_hops[random.next_u64() as usize % next_hops.len()];
+        let neighbour = at > shorter && random.next_u64().is_multiple_of(2);
         // Half of the IPv4 routes, seven of eight IPv6 routes.
-        let within = if A::BITS == V4::BITS { 4 } else { 7 };
-        let within = shorter > 0 && random.next_u64() % 8 < within;
+        let within_of_eight = if A::BITS == V4::BITS { 4 } else { 7 };
+        let within = shorter > 0 && random.next_u64() % 8 < within_of_eight;
         let mut attempts = 0;
         let prefix = loop {
-            let address = match within && attempts < ATTEMPTS {
-                true => inside(prefixes[random.next_u64() as usize % shorter], random),
-                false => block(random),
+            let few = attempts < ATTEMPTS;
+            let address = if neighbour && few {
+                let (beside, its_next_hop) = routes[any(shorter, random)];
+                if !random.next_u64().is_multiple_of(4) {
+                    next_hop = its_next_hop;
+                }
+                beside.last().next().unwrap_or_default()
+            } else if within && few {
+                inside(routes[random.next_u64() as usize % shorter].0, random)
+            } else {
+                block(length, random)
             };
             let prefix = Prefix::containing(address, length);
             if taken.insert(prefix) {
@@ -177,10 +197,9 @@ fn family<A: Address>(
             }
             attempts += 1;
         };
-        prefixes.push(prefix);
+        routes.push((prefix, next_hop));
     }
-    let mut hop = || next_hops[random.next_u64() as usize % next_hops.len()];
-    prefixes.into_iter().map(|prefix| (prefix, hop())).collect()
+    routes
 }
 
 /// A random address of a prefix.

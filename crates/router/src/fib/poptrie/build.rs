@@ -3,8 +3,8 @@
 use super::{DEEPER, Node, Poptrie, ROOT_BITS, STRIDE, below, slot};
 use crate::fib::expansion;
 use crate::fib::rib::Route;
+use crate::fib::table::Array;
 use crate::fib::{Address, Prefix};
-use fwdlab_port::memory::prefer_huge_pages;
 use std::ops::Index;
 
 /// Slots of a node.
@@ -30,10 +30,6 @@ impl<A: Address> Poptrie<A> {
             below_here.nodes.write(place, &[node]);
             *slot = place | DEEPER;
         });
-        if prefix == Prefix::all() {
-            self.nodes.advise();
-            self.leaves.advise();
-        }
     }
 }
 
@@ -94,14 +90,14 @@ impl Below<'_> {
 /// An array of which runs of up to 64 places are taken and given back.
 #[derive(Clone, Debug)]
 pub(super) struct Pool<T> {
-    places: Vec<T>,
+    places: Array<T>,
     /// Places of free runs, by their length.
     free: Vec<Vec<u32>>,
 }
 
 impl<T: Copy + Default> Pool<T> {
     pub(super) fn new() -> Pool<T> {
-        Pool { places: Vec::new(), free: vec![Vec::new(); SLOTS + 1] }
+        Pool { places: Array::new(), free: vec![Vec::new(); SLOTS + 1] }
     }
 
     /// The place of a run; it holds what it held before.
@@ -119,7 +115,7 @@ impl<T: Copy + Default> Pool<T> {
             return place;
         }
         let place = self.places.len();
-        self.places.resize(place + length, T::default());
+        self.places.extend(length, T::default());
         place as u32
     }
 
@@ -134,13 +130,14 @@ impl<T: Copy + Default> Pool<T> {
         }
     }
 
-    fn advise(&self) {
-        prefer_huge_pages(&self.places);
+    /// As [`Array::settle`].
+    pub(super) fn settle(&self) {
+        self.places.settle();
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
         let free: usize = self.free.iter().map(Vec::capacity).sum();
-        self.places.capacity() * size_of::<T>() + free * size_of::<u32>()
+        self.places.memory_bytes() + free * size_of::<u32>()
     }
 }
 

@@ -65,6 +65,8 @@ impl<A: Address> Poptrie<A> {
     pub fn of(rib: Rib<A>) -> Poptrie<A> {
         let mut fib = Poptrie { rib, ..Poptrie::new() };
         fib.compile(Prefix::all());
+        fib.nodes.settle();
+        fib.leaves.settle();
         fib
     }
 
