@@ -1,11 +1,14 @@
 //! Lookups a second of every algorithm, beside the figures that FreeBSD's
 //! commit f5baf8bb12f3 published for its own: tables of 8 and 700,000 IPv4 routes, 8
 //! and 100,000 IPv6 routes, pinned to one CPU, in rounds that take turns. With the
-//! numbers of routes as arguments, tables of those sizes in both families instead.
+//! numbers of routes as arguments, tables of those sizes in both families instead; with
+//! names of algorithms, those only; with `few`, eight destinations in place of 2048k.
 
 use fwdlab_packet::Family;
 use fwdlab_port::affinity;
-use fwdlab_router::bench::{Algorithm, FibFigure, PUBLISHED_TABLES, Pattern, Question, Table, fib};
+use fwdlab_router::bench::{
+    Algorithm, DESTINATIONS, FibFigure, PUBLISHED_TABLES, Pattern, Question, Table, fib,
+};
 use std::time::Duration;
 
 const ROUNDS: u32 = 9;
@@ -14,15 +17,22 @@ fn main() {
     let cpus = affinity::allowed_cpus().expect("CPUs");
     affinity::pin_thread(&cpus[cpus.len() - 1..]).expect("a CPU that is allowed");
     let sizes: Vec<usize> = std::env::args().filter_map(|word| word.parse().ok()).collect();
+    let named = |algorithm: &Algorithm| std::env::args().any(|word| word == algorithm.name());
+    let mut algorithms: Vec<Algorithm> = Algorithm::ALL.into_iter().filter(named).collect();
+    if algorithms.is_empty() {
+        algorithms = Algorithm::ALL.to_vec();
+    }
     let asked = |routes| [Family::Inet, Family::Inet6].map(|family| Table { family, routes });
     let tables = match sizes.is_empty() {
         true => PUBLISHED_TABLES.to_vec(),
         false => sizes.into_iter().flat_map(asked).collect(),
     };
+    let few = std::env::args().any(|word| word == "few");
     for table in tables {
         let question = Question {
             tables: vec![table],
-            algorithms: Algorithm::ALL.to_vec(),
+            algorithms: algorithms.clone(),
+            destinations: if few { 8 } else { DESTINATIONS },
             time: Duration::from_millis(900),
             rounds: ROUNDS,
             seed: 1,

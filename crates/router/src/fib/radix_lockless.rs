@@ -230,8 +230,11 @@ impl<A: Address> Fib<A> for RadixLockless<A> {
         with_popcount(
             #[inline(always)]
             || {
-                let chunks = addresses.chunks(LANES).zip(next_hops.chunks_mut(LANES));
-                chunks.for_each(|(addresses, next_hops)| self.lanes(addresses, next_hops));
+                for (addresses, next_hops) in
+                    addresses.chunks(LANES).zip(next_hops.chunks_mut(LANES))
+                {
+                    self.lanes(addresses, next_hops);
+                }
             },
         );
     }
