@@ -114,7 +114,8 @@ fn a_file_cut_off_anywhere_says_where() {
     let file = file();
     let mut ends = vec![0];
     while let Some(&at) = ends.last().filter(|&&at| at < file.len()) {
-        let length = file[at + 8..at + 12].iter().fold(0, |all, &byte| all << 8 | usize::from(byte));
+        let length =
+            file[at + 8..at + 12].iter().fold(0, |all, &byte| all << 8 | usize::from(byte));
         ends.push(at + 12 + length);
     }
     for end in 0..file.len() {

@@ -84,7 +84,7 @@ impl<A: Address> Fib<A> for BSearch<A> {
         let mut at = 0;
         let mut half = self.starts.len() / 2;
         while half > 0 {
-            at = select_unpredictable(self.starts[at + half] <= address, at + half, at);
+            at = select_unpredictable(self.starts[at + half].at_most(address), at + half, at);
             half /= 2;
         }
         NextHop::unpack(self.raws[at])
@@ -99,7 +99,7 @@ impl<A: Address> Fib<A> for BSearch<A> {
             let mut half = self.starts.len() / 2;
             while half > 0 {
                 for (at, address) in at.iter_mut().zip(addresses) {
-                    let beyond = self.starts[*at + half] <= *address;
+                    let beyond = self.starts[*at + half].at_most(*address);
                     *at = select_unpredictable(beyond, *at + half, *at);
                 }
                 half /= 2;

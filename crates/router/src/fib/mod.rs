@@ -14,6 +14,7 @@ mod batch;
 pub mod bsearch;
 pub mod dir24_8;
 mod expansion;
+mod lanes;
 pub mod multibit;
 pub mod poptrie;
 mod prefix;

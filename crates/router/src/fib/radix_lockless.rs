@@ -6,6 +6,7 @@
 //! levels can be leapt over: a table says for each value of an address's first bits
 //! which node comes next, and the best next hop until there.
 
+use super::lanes::{LANES, in_turn};
 use super::rib::Route;
 use super::table::Array;
 use super::{Address, Batch, Fib, NextHop, Prefix, Rib};
@@ -15,8 +16,6 @@ use std::hint::select_unpredictable;
 
 /// Levels of the tree that lie together.
 const LEVELS: usize = 3;
-/// Addresses that go down the tree beside each other.
-const LANES: usize = 16;
 
 /// The copy, and the routes that the next one is made from.
 #[derive(Clone, Debug)]
@@ -81,30 +80,22 @@ impl<A: Address> RadixLockless<A> {
     /// Looks up to [`LANES`] addresses up, a step of each in turn.
     #[inline(always)]
     fn lanes(&self, addresses: &[A], next_hops: &mut [Option<NextHop>]) {
-        let mut best = [0; LANES];
-        // Where each way down stands, and the lanes that are still on their way.
-        let mut at = [0_u32; LANES];
-        let mut lanes = [0_u8; LANES];
-        let mut open = 0;
-        for (lane, &address) in addresses.iter().enumerate() {
-            let leap = self.leap(address);
-            (at[lane], best[lane]) = (leap.node, leap.raw);
-            lanes[open % LANES] = lane as u8;
-            open += usize::from(leap.node != 0);
-        }
-        while open > 0 {
-            let mut kept = 0;
-            for on_its_way in 0..open {
-                let lane = lanes[on_its_way % LANES] as usize % LANES;
+        let leaps: [Leap; LANES] = std::array::from_fn(|lane| match addresses.get(lane) {
+            Some(&address) => self.leap(address),
+            None => Leap { node: 0, raw: 0 },
+        });
+        let (mut at, mut best) = (leaps.map(|leap| leap.node), leaps.map(|leap| leap.raw));
+        in_turn(
+            addresses.len(),
+            |lane| leaps[lane].node != 0,
+            |lane| {
                 let (address, node) = (addresses[lane], &self.nodes[at[lane] as usize]);
                 let within = address.shares(node.address, node.length);
                 best[lane] = select_unpredictable(within & (node.raw != 0), node.raw, best[lane]);
                 at[lane] = node.children[bit(address, node.length)];
-                lanes[kept % LANES] = lane as u8;
-                kept += usize::from(within & (at[lane] != 0));
-            }
-            open = kept;
-        }
+                within & (at[lane] != 0)
+            },
+        );
         for (next_hop, raw) in next_hops.iter_mut().zip(best) {
             *next_hop = NextHop::unpack(raw);
         }
