@@ -2,7 +2,7 @@
 //!
 //! What is here so far decides where a packet goes: [`fib`] holds the forwarding
 //! tables, one algorithm a file, [`routes`] reads or makes what they are filled
-//! with, and [`bench`] measures them. Receiving, rewriting and sending are left
+//! with, and [`mod@bench`] measures them. Receiving, rewriting and sending are left
 //! out; they belong beside these modules.
 //!
 //! Nothing here knows experiments, plans or reports.
