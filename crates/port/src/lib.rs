@@ -6,9 +6,11 @@
 
 pub mod affinity;
 pub mod clock;
+pub mod memory;
 pub mod netns;
 mod pacing;
 pub mod packet_socket;
+pub mod popcount;
 pub mod process;
 pub mod sender;
 mod user_sender;

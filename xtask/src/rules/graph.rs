@@ -10,9 +10,10 @@ const GRAPH: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("packet", &[]),
     ("port", &["packet"]),
+    ("router", &["packet", "port"]),
     ("bench", &["model", "packet", "port"]),
     ("results", &["model"]),
-    ("fwdlab", &["model", "packet", "port", "bench", "results"]),
+    ("fwdlab", &["model", "packet", "port", "router", "bench", "results"]),
 ];
 
 /// Outside crates that only some of the house may use.
@@ -21,6 +22,8 @@ const KEEPERS: &[(&str, &[&str])] = &[
     ("aya", &["port"]),
     ("libc", &["port"]),
     ("rustix", &["port", "fwdlab"]),
+    // Routes that change while packets are forwarded.
+    ("arc-swap", &["router"]),
     // SQL and pictures.
     ("rusqlite", &["results"]),
     ("resvg", &["results"]),

@@ -1,5 +1,7 @@
 //! `fwdlab bench`: the laboratory measures itself.
 
+pub(crate) mod fib;
+
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::signal::Stop;
@@ -26,6 +28,8 @@ const FIRST_RUN_ID: u32 = 0x6265_6e00;
 pub(crate) enum Command {
     /// Measure sender and receiver without a DUT between them
     Sender(Arguments),
+    /// Measure the forwarding tables of the software router
+    Fib(fib::Arguments),
 }
 
 /// Measure what sender and receiver of this machine reach without a DUT: the

@@ -124,6 +124,29 @@ fn the_doctor_can_be_read_by_programs() {
 }
 
 #[test]
+fn tables_are_measured_and_their_figures_read_by_programs() {
+    let lab = Lab::new("");
+    let small = ["--routes", "100", "--family", "inet", "--seconds", "0.1"];
+    let json: Vec<&str> = ["bench", "fib", "--json"].into_iter().chain(small).collect();
+    let found = lab.fwdlab(&json).expect(0).json();
+    let figures = found.as_array().expect("a list");
+    let named = |name: &str| figures.iter().filter(|figure| figure["algorithm"] == name).count();
+    assert_eq!((named("poptrie"), named("dir24_8"), named("multibit")), (3, 3, 0), "{found}");
+    for figure in figures {
+        assert!(figure["median_per_second"].as_f64().is_some_and(|rate| rate > 0.0), "{figure}");
+        assert_eq!(figure["routes"], 100);
+    }
+    let text: Vec<&str> =
+        ["bench", "fib", "--algorithm", "bsearch"].into_iter().chain(small).collect();
+    let said = lab.fwdlab(&text).expect(0).stdout;
+    assert!(said.contains("100 routes, inet") && said.contains("bsearch"), "{said}");
+    assert!(!said.contains("poptrie"), "{said}");
+    let other = ["bench", "fib", "--algorithm", "multibit", "--family", "inet"];
+    let said = lab.fwdlab(&other).expect(2).stderr;
+    assert!(said.contains("multibit"), "{said}");
+}
+
+#[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
     let lab = Lab::new("");
     let mut command = lab.command(&["schema"]);
@@ -138,7 +161,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 #[test]
 fn every_command_has_help_with_an_example() {
     let lab = Lab::new("").with("COLUMNS", "40");
-    let commands: [&[&str]; 10] = [
+    let commands: [&[&str]; 11] = [
         &["run"],
         &["plan"],
         &["report"],
@@ -146,6 +169,7 @@ fn every_command_has_help_with_an_example() {
         &["compare"],
         &["doctor"],
         &["bench", "sender"],
+        &["bench", "fib"],
         &["completions"],
         &["schema"],
         &["man"],

@@ -1,0 +1,248 @@
+//! `fwdlab bench fib`: lookups a second of the software router's tables.
+
+use super::Spread;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::terminal::{self, HEADING, styled, wrap};
+use anyhow::Result;
+use clap::ValueEnum;
+use fwdlab_bench::BenchError;
+use fwdlab_port::affinity;
+use fwdlab_router::bench::{
+    self as tables, DESTINATIONS, FibFigure, PUBLISHED_TABLES, Pattern, Question, Table,
+};
+use fwdlab_router::routes::synthesis::ROUTES_MAX;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Rounds in which the algorithms take turns.
+const ROUNDS: u32 = 9;
+
+/// Measure how many addresses a second the forwarding tables of the software router
+/// look up: on one CPU, in rounds in which the algorithms take turns, with routes
+/// and destinations of a fixed seed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  fwdlab bench fib
+  fwdlab bench fib --routes 100000 --family inet6
+  fwdlab bench fib --algorithm poptrie --algorithm dir24_8 --seconds 5 --json")]
+pub(crate) struct Arguments {
+    /// Routes in the table [default: 8 and 700000 for inet, 8 and 100000 for inet6]
+    #[arg(long, value_name = "N", value_parser = routes)]
+    routes: Option<usize>,
+    /// Address family [default: both]
+    #[arg(long, value_enum)]
+    family: Option<Family>,
+    /// Algorithm, can be given several times [default: all]
+    #[arg(long, value_enum)]
+    algorithm: Vec<Algorithm>,
+    /// Time for each algorithm, table and pattern, in seconds
+    #[arg(long, default_value_t = 0.9, value_name = "S", value_parser = super::seconds)]
+    seconds: f64,
+    /// Addresses that are looked up again and again
+    #[arg(long, default_value_t = DESTINATIONS as u32, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
+    destinations: u32,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Address families.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Family {
+    /// IPv4
+    Inet,
+    /// IPv6
+    Inet6,
+}
+
+/// Algorithms of the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum Algorithm {
+    /// Radix tree under a lock
+    Radix,
+    /// Radix tree as a copy without a lock
+    RadixLockless,
+    /// Binary search over ranges
+    Bsearch,
+    /// Two tables of 24 and 8 bits (IPv4)
+    #[value(name = "dir24_8")]
+    Dir24_8,
+    /// Tables of 24, then 8 bits at a step (IPv6)
+    Multibit,
+    /// Trie compressed by counting bits
+    Poptrie,
+    /// The one that suits family and size
+    Auto,
+}
+
+fn routes(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(routes) if (1..=ROUTES_MAX).contains(&routes) => Ok(routes),
+        _ => Err(format!("a number from 1 to {ROUTES_MAX}")),
+    }
+}
+
+impl Algorithm {
+    fn measured(self) -> tables::Algorithm {
+        match self {
+            Algorithm::Radix => tables::Algorithm::Radix,
+            Algorithm::RadixLockless => tables::Algorithm::RadixLockless,
+            Algorithm::Bsearch => tables::Algorithm::BSearch,
+            Algorithm::Dir24_8 => tables::Algorithm::Dir24_8,
+            Algorithm::Multibit => tables::Algorithm::Multibit,
+            Algorithm::Poptrie => tables::Algorithm::Poptrie,
+            Algorithm::Auto => tables::Algorithm::Auto,
+        }
+    }
+}
+
+/// Measures, on the last CPU that the program may use.
+///
+/// # Errors
+/// When no algorithm that is asked for knows the family.
+pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
+    let question = question(arguments)?;
+    let cpus = affinity::allowed_cpus().map_err(BenchError::from)?;
+    affinity::pin_thread(&cpus[cpus.len().saturating_sub(1)..]).map_err(BenchError::from)?;
+    let mut figures = Vec::new();
+    for table in &question.tables {
+        // One table after the other, each shown as soon as it is measured.
+        let measured = tables::fib(&Question { tables: vec![*table], ..question.clone() });
+        if !arguments.json {
+            terminal::print(&text(*table, &measured, terminal::width()))?;
+        }
+        figures.extend(measured);
+    }
+    if arguments.json {
+        terminal::print_json(&figures.iter().map(json).collect())?;
+    }
+    affinity::pin_thread(&cpus).map_err(BenchError::from)?;
+    Ok(Exit::Done)
+}
+
+fn question(arguments: &Arguments) -> Result<Question> {
+    use fwdlab_packet::Family as Packet;
+    let family = arguments.family.map(|family| match family {
+        Family::Inet => Packet::Inet,
+        Family::Inet6 => Packet::Inet6,
+    });
+    let tables: Vec<Table> = match arguments.routes {
+        Some(routes) => [Packet::Inet, Packet::Inet6].map(|family| Table { family, routes }).into(),
+        None => PUBLISHED_TABLES.into(),
+    };
+    let mut algorithms: Vec<_> = arguments.algorithm.iter().map(|one| one.measured()).collect();
+    if algorithms.is_empty() {
+        algorithms = tables::Algorithm::ALL.into();
+    }
+    let known = |table: &Table| algorithms.iter().any(|one| one.knows(table.family));
+    let tables: Vec<Table> = tables
+        .into_iter()
+        .filter(|table| family.is_none_or(|family| family == table.family) && known(table))
+        .collect();
+    if tables.is_empty() {
+        let names: Vec<&str> = algorithms.iter().map(|algorithm| algorithm.name()).collect();
+        let why = format!("{} is for the other family only", names.join(", "));
+        return Err(CliError::Mistake(why).into());
+    }
+    Ok(Question {
+        tables,
+        algorithms,
+        destinations: arguments.destinations as usize,
+        time: Duration::from_secs_f64(arguments.seconds),
+        rounds: ROUNDS,
+        seed: 1,
+    })
+}
+
+fn family_name(table: Table) -> &'static str {
+    match table.family {
+        fwdlab_packet::Family::Inet => "inet",
+        fwdlab_packet::Family::Inet6 => "inet6",
+    }
+}
+
+/// A table with its algorithms, a line for each pattern.
+fn text(table: Table, figures: &[FibFigure], width: usize) -> String {
+    let heading = format!("{} routes, {}", table.routes, family_name(table));
+    let mut text =
+        wrap(&format!("{}: million lookups a second", styled(&heading, HEADING)), width, "  ");
+    for figure in figures {
+        let Spread { median, min, max } = Spread::of(&figure.rates_per_second);
+        let [median, min, max] = [median, min, max].map(|rate| rate / 1e6);
+        let mut line = format!(
+            "  {:14} {:6} median {median:6.1}  min {min:6.1}  max {max:6.1}",
+            figure.algorithm.name(),
+            figure.pattern.name(),
+        );
+        if figure.pattern == Pattern::Single {
+            line += &format!("  {:.1} MB", figure.memory_bytes as f64 / 1e6);
+            if let Some(published) = figure.published() {
+                let millions = published.rate_per_second / 1e6;
+                line += &format!("  (published: {} {millions:.1})", published.name);
+            }
+        }
+        text += &wrap(&line, width, "                 ");
+    }
+    text
+}
+
+fn json(figure: &FibFigure) -> Value {
+    let Spread { median, min, max } = Spread::of(&figure.rates_per_second);
+    let published = figure.published().filter(|_| figure.pattern == Pattern::Single);
+    json!({
+        "family": family_name(figure.table),
+        "routes": figure.table.routes,
+        "algorithm": figure.algorithm.name(),
+        "pattern": figure.pattern.name(),
+        "rates_per_second": figure.rates_per_second,
+        "median_per_second": median,
+        "min_per_second": min,
+        "max_per_second": max,
+        "memory_bytes": figure.memory_bytes,
+        "build_ns": figure.build.as_nanos() as u64,
+        "published_per_second": published.map(|published| published.rate_per_second),
+        "published_name": published.map(|published| published.name),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn asked(words: &[&str]) -> Result<Question> {
+        question(&Line::try_parse_from(["fib"].iter().chain(words))?.arguments)
+    }
+
+    #[test]
+    fn tables_follow_from_family_size_and_algorithm() {
+        let sizes = |words: &[&str]| {
+            let tables = asked(words).expect("a question").tables;
+            tables.iter().map(|&table| (family_name(table), table.routes)).collect::<Vec<_>>()
+        };
+        assert_eq!(sizes(&[]).len(), 4);
+        assert_eq!(sizes(&["--family", "inet"]), [("inet", 8), ("inet", 700_000)]);
+        assert_eq!(sizes(&["--routes", "50"]), [("inet", 50), ("inet6", 50)]);
+        assert_eq!(sizes(&["--routes", "50", "--algorithm", "multibit"]), [("inet6", 50)]);
+        assert!(asked(&["--family", "inet6", "--algorithm", "dir24_8"]).is_err());
+        assert!(asked(&["--routes", "0"]).is_err());
+        assert!(asked(&["--routes", "1000001"]).is_err());
+    }
+
+    #[test]
+    fn names_are_those_of_the_tables() {
+        for algorithm in Algorithm::value_variants() {
+            let value = algorithm.to_possible_value().expect("none is hidden");
+            assert_eq!(value.get_name(), algorithm.measured().name());
+        }
+    }
+}

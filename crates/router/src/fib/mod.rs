@@ -1,0 +1,153 @@
+//! Forwarding tables (FIB): which next hop an address has, by the longest prefix
+//! that contains it.
+//!
+//! One algorithm a file, all behind [`Fib`]; README.md beside them gives for each
+//! idea, source, cost and measured figures. They answer alike, always: tests hold
+//! each against the plainest one possible.
+//!
+//! What a next hop *is* (interface, address, link-layer header) is left out: a table
+//! gives its number. So is everything of a routing protocol, as metrics and several
+//! routes to one prefix: the last one inserted counts.
+
+pub mod auto;
+mod batch;
+pub mod bsearch;
+pub mod dir24_8;
+mod expansion;
+mod lanes;
+pub mod multibit;
+pub mod poptrie;
+mod prefix;
+pub mod radix;
+pub mod radix_lockless;
+mod rib;
+mod shared;
+mod table;
+
+pub use auto::Auto;
+pub use batch::{Batch, Change};
+pub use bsearch::BSearch;
+pub use dir24_8::Dir24_8;
+pub use multibit::Multibit;
+pub use poptrie::Poptrie;
+pub use prefix::{Address, Prefix, PrefixError, V4, V6};
+pub use radix::Radix;
+pub use radix_lockless::RadixLockless;
+pub use rib::Rib;
+pub use shared::{Shared, Updated};
+
+use std::num::NonZeroU32;
+
+/// The number of a next hop, from 0 to [`NextHop::MAX`].
+///
+/// An `Option<NextHop>` has 32 bits as well, of which the highest is never set:
+/// tables keep it as it is and use that bit for themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NextHop(NonZeroU32);
+
+const _: () = assert!(size_of::<Option<NextHop>>() == 4);
+
+impl NextHop {
+    /// The highest number.
+    pub const MAX: u32 = (1 << 31) - 2;
+
+    /// The next hop of this number, if that is no more than [`NextHop::MAX`].
+    #[inline]
+    pub const fn new(number: u32) -> Option<NextHop> {
+        if number > NextHop::MAX {
+            return None;
+        }
+        match NonZeroU32::new(number + 1) {
+            Some(raw) => Some(NextHop(raw)),
+            None => None,
+        }
+    }
+
+    /// The number.
+    #[inline]
+    pub const fn number(self) -> u32 {
+        self.0.get() - 1
+    }
+
+    /// As tables keep it: 0 for none, never the highest bit.
+    #[inline(always)]
+    pub(crate) fn pack(next_hop: Option<NextHop>) -> u32 {
+        next_hop.map_or(0, |next_hop| next_hop.0.get())
+    }
+
+    /// What [`NextHop::pack`] made a number of.
+    #[inline(always)]
+    pub(crate) fn unpack(raw: u32) -> Option<NextHop> {
+        NonZeroU32::new(raw).map(NextHop)
+    }
+}
+
+/// A forwarding table of one family.
+pub trait Fib<A: Address>: Send + Sync {
+    /// The next hop of the longest prefix that contains `address`.
+    fn lookup(&self, address: A) -> Option<NextHop>;
+
+    /// The next hops of all `addresses`: `next_hops[i]` is that of `addresses[i]`.
+    /// Tables overlap the reading of memory for several addresses, so this is
+    /// faster than one after the other.
+    ///
+    /// # Panics
+    /// When the two slices differ in length.
+    fn lookup_batch(&self, addresses: &[A], next_hops: &mut [Option<NextHop>]) {
+        assert_eq!(addresses.len(), next_hops.len(), "one next hop for each address");
+        for (address, next_hop) in addresses.iter().zip(next_hops) {
+            *next_hop = self.lookup(*address);
+        }
+    }
+
+    /// Makes all changes, in their order.
+    fn apply(&mut self, batch: &Batch<A>);
+
+    /// The next hop of exactly this prefix.
+    fn get(&self, prefix: Prefix<A>) -> Option<NextHop>;
+
+    /// Routes in the table.
+    fn len(&self) -> usize;
+
+    /// True when no address has a next hop.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Memory that the table takes, in bytes, with the routes that it is made
+    /// from. Estimated where the standard library's maps are part of it.
+    fn memory_bytes(&self) -> usize;
+
+    /// Adds a route, or changes its next hop; returns the one that it had.
+    fn insert(&mut self, prefix: Prefix<A>, next_hop: NextHop) -> Option<NextHop> {
+        let before = self.get(prefix);
+        self.apply(&Batch::from_iter([Change::Insert(prefix, next_hop)]));
+        before
+    }
+
+    /// Takes a route out; returns the next hop that it had.
+    fn remove(&mut self, prefix: Prefix<A>) -> Option<NextHop> {
+        let before = self.get(prefix);
+        if before.is_some() {
+            self.apply(&Batch::from_iter([Change::Remove(prefix)]));
+        }
+        before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn next_hops_are_numbers_below_the_highest_bit() {
+        assert_eq!(NextHop::new(0).map(NextHop::number), Some(0));
+        let last = NextHop::new(NextHop::MAX);
+        assert_eq!(last.map(NextHop::number), Some(NextHop::MAX));
+        assert_eq!(NextHop::pack(last) >> 31, 0);
+        assert_eq!(NextHop::new(NextHop::MAX + 1), None);
+        assert_eq!(NextHop::new(u32::MAX), None);
+        assert_eq!(NextHop::unpack(NextHop::pack(None)), None);
+        assert_eq!(NextHop::unpack(NextHop::pack(last)), last);
+    }
+}

@@ -1,0 +1,270 @@
+//! Routes from a dump of a BGP table: MRT, type TABLE_DUMP_V2 (RFC 6396), as the
+//! archives of RouteViews and RIPE RIS hold them, once they are unpacked.
+//!
+//! Of several routes to a prefix the first entry counts: no dump says which one its
+//! router used. Left out: the older TABLE_DUMP, multicast, and several paths of one
+//! peer (RFC 8050); such records are counted, not read.
+
+use super::Routes;
+use crate::fib::{Address, NextHop, Prefix};
+use std::collections::{BTreeMap, HashSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Time, type, subtype and length.
+const HEADER_BYTES: usize = 12;
+const TABLE_DUMP_V2: u16 = 13;
+const PEER_INDEX_TABLE: u16 = 1;
+const RIB_IPV4_UNICAST: u16 = 2;
+const RIB_IPV6_UNICAST: u16 = 4;
+
+/// Attributes of a route (RFC 4271, RFC 4760).
+const EXTENDED_LENGTH: u8 = 0x10;
+const NEXT_HOP: u8 = 3;
+const MP_REACH_NLRI: u8 = 14;
+
+/// What a dump holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Dump {
+    /// One route for each prefix.
+    pub routes: Routes,
+    /// Peers of the router that was dumped.
+    pub peers: usize,
+    /// Prefixes whose first entry has no next hop; they are left out.
+    pub without_next_hop: u64,
+    /// Prefixes that came again; the first counts.
+    pub repeated: u64,
+    /// Records of other kinds, by type and subtype.
+    pub skipped: BTreeMap<(u16, u16), u64>,
+}
+
+/// Why a file is no dump.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("byte {offset}: {what}")]
+pub struct MrtError {
+    /// Place in the file, from 0.
+    pub offset: usize,
+    /// What is wrong there, and what could be done.
+    pub what: String,
+}
+
+/// Reads a dump.
+///
+/// # Errors
+/// When the file is packed, cut off, or contradicts itself.
+pub fn read(file: &[u8]) -> Result<Dump, MrtError> {
+    if let Some(program) = packed_by(file) {
+        let what = format!("the file is packed; unpack it with {program} first");
+        return Err(MrtError { offset: 0, what });
+    }
+    let mut reader = Reader::default();
+    let mut rest = Bytes { file, at: 0, end: file.len() };
+    while rest.at < rest.end {
+        reader.record(&mut rest)?;
+    }
+    Ok(reader.dump)
+}
+
+/// The program that unpacks a file that begins like this.
+fn packed_by(file: &[u8]) -> Option<&'static str> {
+    match file {
+        [0x1f, 0x8b, ..] => Some("gunzip"),
+        [b'B', b'Z', b'h', ..] => Some("bunzip2"),
+        [0xfd, b'7', b'z', b'X', b'Z', ..] => Some("unxz"),
+        _ => None,
+    }
+}
+
+#[derive(Default)]
+struct Reader {
+    dump: Dump,
+    inet: HashSet<Prefix<crate::fib::V4>>,
+    inet6: HashSet<Prefix<crate::fib::V6>>,
+}
+
+impl Reader {
+    fn record(&mut self, rest: &mut Bytes) -> Result<(), MrtError> {
+        let mut header = rest.part(HEADER_BYTES, "the header of a record")?;
+        let _seconds = header.u32()?;
+        let (kind, subtype) = (header.u16()?, header.u16()?);
+        let length = header.u32()? as usize;
+        let mut body = rest.part(length, "a record")?;
+        match (kind, subtype) {
+            (TABLE_DUMP_V2, PEER_INDEX_TABLE) => self.dump.peers = peers(&mut body)?,
+            (TABLE_DUMP_V2, RIB_IPV4_UNICAST) => {
+                if let Some(route) = self.route(&mut body)?
+                    && first(&mut self.inet, route.0, &mut self.dump.repeated)
+                {
+                    self.dump.routes.inet.push(route);
+                }
+            }
+            (TABLE_DUMP_V2, RIB_IPV6_UNICAST) => {
+                if let Some(route) = self.route(&mut body)?
+                    && first(&mut self.inet6, route.0, &mut self.dump.repeated)
+                {
+                    self.dump.routes.inet6.push(route);
+                }
+            }
+            other => *self.dump.skipped.entry(other).or_default() += 1,
+        }
+        Ok(())
+    }
+
+    /// A prefix with its first entry (RFC 6396, 4.3.2). The other entries are not
+    /// looked at.
+    fn route<A: Address>(
+        &mut self,
+        body: &mut Bytes,
+    ) -> Result<Option<(Prefix<A>, NextHop)>, MrtError> {
+        let _sequence = body.u32()?;
+        let prefix = prefix(body)?;
+        if body.u16()? == 0 {
+            self.dump.without_next_hop += 1;
+            return Ok(None);
+        }
+        let (_peer, _originated) = (body.u16()?, body.u32()?);
+        let length = body.u16()?.into();
+        let mut attributes = body.part(length, "the attributes of a route")?;
+        let place = attributes.at;
+        let Some(address) = next_hop(&mut attributes)? else {
+            self.dump.without_next_hop += 1;
+            return Ok(None);
+        };
+        let number = self.dump.routes.next_hops.number(address);
+        let what = || MrtError { offset: place, what: "too many next hops".to_owned() };
+        Ok(Some((prefix, number.ok_or_else(what)?)))
+    }
+}
+
+/// True for a prefix that was not there before.
+fn first<A: Address>(known: &mut HashSet<Prefix<A>>, prefix: Prefix<A>, again: &mut u64) -> bool {
+    let new = known.insert(prefix);
+    *again += u64::from(!new);
+    new
+}
+
+/// The number of peers (RFC 6396, 4.3.1).
+fn peers(body: &mut Bytes) -> Result<usize, MrtError> {
+    let _collector = body.u32()?;
+    let name = body.u16()?.into();
+    body.part(name, "the name of a view")?;
+    let count = body.u16()?.into();
+    for _ in 0..count {
+        let kind = body.u8()?;
+        let address = if kind & 1 == 0 { 4 } else { 16 };
+        let system = if kind & 2 == 0 { 2 } else { 4 };
+        body.part(4 + address + system, "a peer")?;
+    }
+    Ok(count)
+}
+
+/// A length and as many bytes as it needs. Bits after the prefix "may be anything"
+/// (RFC 4271, 4.3), and are made 0.
+fn prefix<A: Address>(body: &mut Bytes) -> Result<Prefix<A>, MrtError> {
+    let place = body.at;
+    let length = body.u8()?;
+    if length > A::BITS {
+        let what = format!("a prefix of {length} bits, where addresses have {}", A::BITS);
+        return Err(MrtError { offset: place, what });
+    }
+    let bytes = body.bytes(usize::from(length).div_ceil(8), "a prefix")?;
+    let mut bits = 0;
+    for (&byte, from_first) in bytes.iter().zip(1..) {
+        bits |= u128::from(byte) << (u32::from(A::BITS) - 8 * from_first);
+    }
+    Ok(Prefix::containing(A::from_bits(bits), length))
+}
+
+/// The next hop among a route's attributes.
+fn next_hop(attributes: &mut Bytes) -> Result<Option<IpAddr>, MrtError> {
+    let mut found = None;
+    while attributes.at < attributes.end {
+        let (flags, kind) = (attributes.u8()?, attributes.u8()?);
+        let length = match flags & EXTENDED_LENGTH {
+            0 => attributes.u8()?.into(),
+            _ => attributes.u16()?.into(),
+        };
+        let mut value = attributes.part(length, "an attribute")?;
+        match kind {
+            NEXT_HOP => found = found.or(Some(address(&mut value, length)?)),
+            // What MP_REACH_NLRI says counts before an IPv4 next hop beside it.
+            MP_REACH_NLRI => found = Some(reach(&mut value)?),
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+/// Next hop of MP_REACH_NLRI: in dumps its length and itself alone (RFC 6396,
+/// 4.3.4). Some programs write the whole attribute, which begins with the number of
+/// a family, so with a 0 that no length can be.
+fn reach(value: &mut Bytes) -> Result<IpAddr, MrtError> {
+    let length = match value.u8()? {
+        0 => {
+            let (_family, _subsequent) = (value.u8()?, value.u8()?);
+            value.u8()?
+        }
+        length => length,
+    };
+    address(value, length.into())
+}
+
+/// An address; of an IPv6 one with the link-local one behind it, the first.
+fn address(value: &mut Bytes, length: usize) -> Result<IpAddr, MrtError> {
+    let place = value.at;
+    let bytes = value.bytes(length, "a next hop")?;
+    if let Ok(four) = <[u8; 4]>::try_from(bytes) {
+        return Ok(IpAddr::V4(Ipv4Addr::from(four)));
+    }
+    match bytes.first_chunk::<16>() {
+        Some(first) if length == 16 || length == 32 => Ok(IpAddr::V6(Ipv6Addr::from(*first))),
+        _ => Err(MrtError { offset: place, what: format!("a next hop of {length} bytes") }),
+    }
+}
+
+/// A part of the file that is being read.
+struct Bytes<'a> {
+    file: &'a [u8],
+    /// Next byte.
+    at: usize,
+    /// Byte after the last.
+    end: usize,
+}
+
+impl<'a> Bytes<'a> {
+    fn bytes(&mut self, count: usize, what: &str) -> Result<&'a [u8], MrtError> {
+        let left = self.end - self.at;
+        if count > left {
+            let what = format!("{what} needs {count} bytes, and there are {left}");
+            return Err(MrtError { offset: self.at, what });
+        }
+        let bytes = &self.file[self.at..self.at + count];
+        self.at += count;
+        Ok(bytes)
+    }
+
+    /// The next `count` bytes as a part of their own.
+    fn part(&mut self, count: usize, what: &str) -> Result<Bytes<'a>, MrtError> {
+        let at = self.at;
+        self.bytes(count, what)?;
+        Ok(Bytes { file: self.file, at, end: self.at })
+    }
+
+    fn number<const N: usize>(&mut self) -> Result<[u8; N], MrtError> {
+        let bytes = self.bytes(N, "a number")?;
+        let mut number = [0; N];
+        number.copy_from_slice(bytes);
+        Ok(number)
+    }
+
+    fn u8(&mut self) -> Result<u8, MrtError> {
+        Ok(u8::from_be_bytes(self.number()?))
+    }
+
+    fn u16(&mut self) -> Result<u16, MrtError> {
+        Ok(u16::from_be_bytes(self.number()?))
+    }
+
+    fn u32(&mut self) -> Result<u32, MrtError> {
+        Ok(u32::from_be_bytes(self.number()?))
+    }
+}

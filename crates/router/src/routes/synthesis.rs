@@ -1,0 +1,270 @@
+//! Routes that nobody announced, with the shape of those that are.
+//!
+//! What decides how fast a table is: how long its prefixes are, and how they lie
+//! within each other. The shares of lengths below are rounded from what weekly
+//! reports on the Internet's table show (the CIDR Report, and Huston's yearly "BGP
+//! in ..." at APNIC, for 2023 to 2025); about half of the IPv4 routes lie within a
+//! shorter one there, and nearly all IPv6 routes within an allocation of 32 bits or
+//! fewer. Nearly half of the real table could be aggregated: networks announce
+//! allocations in pieces, side by side and the same way. So here every second route
+//! is the neighbour of an earlier one of its length, and three of four neighbours
+//! have its next hop. Other addresses are drawn evenly, with less order than
+//! allocations have: a little harder for every algorithm. In the longest lengths
+//! the real table has nearly nothing, as they are filtered; a router's own
+//! interfaces put some in, and so do the shares here.
+
+use super::{NextHops, Routes};
+use crate::fib::{Address, NextHop, Prefix, V4, V6};
+use rand_xoshiro::Xoshiro256StarStar;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use std::collections::HashSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Length and share of IPv4 routes, in routes of ten thousand or so.
+const INET: &[(u8, u64)] = &[
+    (8, 1),
+    (9, 1),
+    (10, 1),
+    (11, 1),
+    (12, 3),
+    (13, 6),
+    (14, 12),
+    (15, 21),
+    (16, 136),
+    (17, 85),
+    (18, 142),
+    (19, 260),
+    (20, 460),
+    (21, 530),
+    (22, 1120),
+    (23, 1020),
+    (24, 6180),
+    (25, 6),
+    (26, 4),
+    (27, 3),
+    (28, 2),
+    (29, 2),
+    (30, 2),
+    (32, 4),
+];
+
+/// Length and share of IPv6 routes, likewise.
+const INET6: &[(u8, u64)] = &[
+    (20, 4),
+    (22, 5),
+    (24, 18),
+    (26, 6),
+    (27, 8),
+    (28, 60),
+    (29, 240),
+    (30, 60),
+    (31, 30),
+    (32, 1150),
+    (33, 190),
+    (34, 170),
+    (35, 120),
+    (36, 430),
+    (37, 90),
+    (38, 170),
+    (39, 80),
+    (40, 1050),
+    (41, 60),
+    (42, 390),
+    (43, 110),
+    (44, 1080),
+    (45, 210),
+    (46, 340),
+    (47, 290),
+    (48, 4550),
+    (52, 3),
+    (56, 15),
+    (60, 2),
+    (64, 30),
+    (127, 2),
+    (128, 10),
+];
+
+/// Blocks from which IPv6 addresses are allocated: first bits and their number.
+const REGISTRIES: [(u128, u8); 6] =
+    [(0x2001, 16), (0x240, 12), (0x260, 12), (0x280, 12), (0x2a0, 12), (0x2c0, 12)];
+
+/// Blocks out of which networks of no provider get their /48: first bits and their
+/// number.
+const INDEPENDENT: [(u128, u8); 2] = [(0x2001_0600 >> 5, 27), (0x2620_0000 >> 9, 23)];
+
+/// The most routes that are made.
+pub const ROUTES_MAX: usize = 1_000_000;
+/// Attempts at a place within a shorter route, which may be full.
+const ATTEMPTS: usize = 16;
+
+/// What is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Synthesis {
+    /// IPv4 routes, up to [`ROUTES_MAX`].
+    pub inet: usize,
+    /// IPv6 routes, up to [`ROUTES_MAX`].
+    pub inet6: usize,
+    /// Next hops that the routes of each family lead to; 0 counts as 1.
+    pub next_hops: u16,
+    /// The same seed gives the same routes.
+    pub seed: u64,
+}
+
+/// Makes routes, exactly as many as asked for.
+pub fn synthesise(wanted: &Synthesis) -> Routes {
+    let mut random = Xoshiro256StarStar::seed_from_u64(wanted.seed);
+    let mut next_hops = NextHops::default();
+    let count = wanted.next_hops.max(1);
+    // Of the benchmarks' blocks (RFC 2544, RFC 5180); the last 16 bits count.
+    let inet_hops = hops(&mut next_hops, count, |n| IpAddr::V4(Ipv4Addr::new(198, 19, n[0], n[1])));
+    let inet = family(wanted.inet, INET, inet_block, &inet_hops, &mut random);
+    let inet6_hops = hops(&mut next_hops, count, |n| {
+        let last = u16::from_be_bytes(n);
+        IpAddr::V6(Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, last))
+    });
+    let inet6 = family(wanted.inet6, INET6, inet6_block, &inet6_hops, &mut random);
+    Routes { inet, inet6, next_hops }
+}
+
+fn hops(known: &mut NextHops, count: u16, address: impl Fn([u8; 2]) -> IpAddr) -> Vec<NextHop> {
+    (0..count).filter_map(|number| known.number(address(number.to_be_bytes()))).collect()
+}
+
+/// Unicast, and neither this host nor its own network: 1.0.0.0 to 223.255.255.255
+/// without 10/8 and 127/8.
+fn inet_block(_: u8, random: &mut Xoshiro256StarStar) -> V4 {
+    loop {
+        let address = random.next_u32();
+        if !matches!(address >> 24, 0 | 10 | 127 | 224..) {
+            return V4(address);
+        }
+    }
+}
+
+fn inet6_block(length: u8, random: &mut Xoshiro256StarStar) -> V6 {
+    let blocks: &[(u128, u8)] = if length > 32 { &INDEPENDENT } else { &REGISTRIES };
+    let (first, length) = blocks[random.next_u64() as usize % blocks.len()];
+    V6(first << (128 - length) | (bits(random) >> length))
+}
+
+fn bits(random: &mut Xoshiro256StarStar) -> u128 {
+    u128::from(random.next_u64()) << 64 | u128::from(random.next_u64())
+}
+
+fn family<A: Address>(
+    count: usize,
+    shares: &[(u8, u64)],
+    block: fn(u8, &mut Xoshiro256StarStar) -> A,
+    next_hops: &[NextHop],
+    random: &mut Xoshiro256StarStar,
+) -> Vec<(Prefix<A>, NextHop)> {
+    let count = count.min(ROUTES_MAX);
+    let mut lengths: Vec<u8> = (0..count).map(|_| length(shares, random)).collect();
+    // Shorter ones first, so that the others can lie within them.
+    lengths.sort_unstable();
+    let mut routes: Vec<(Prefix<A>, NextHop)> = Vec::with_capacity(count);
+    let mut taken = HashSet::with_capacity(count);
+    let mut shorter = 0;
+    for (at, &length) in lengths.iter().enumerate() {
+        if at > 0 && lengths[at - 1] < length {
+            shorter = at;
+        }
+        let any = |from: usize, random: &mut Xoshiro256StarStar| {
+            from + random.next_u64() as usize % (at - from)
+        };
+        let mut next_hop = next_hops[random.next_u64() as usize % next_hops.len()];
+        let neighbour = at > shorter && random.next_u64().is_multiple_of(2);
+        // Half of the IPv4 routes, seven of eight IPv6 routes.
+        let within_of_eight = if A::BITS == V4::BITS { 4 } else { 7 };
+        let within = shorter > 0 && random.next_u64() % 8 < within_of_eight;
+        let mut attempts = 0;
+        let prefix = loop {
+            let few = attempts < ATTEMPTS;
+            let address = if neighbour && few {
+                let (beside, its_next_hop) = routes[any(shorter, random)];
+                if !random.next_u64().is_multiple_of(4) {
+                    next_hop = its_next_hop;
+                }
+                beside.last().next().unwrap_or_default()
+            } else if within && few {
+                inside(routes[random.next_u64() as usize % shorter].0, random)
+            } else {
+                block(length, random)
+            };
+            let prefix = Prefix::containing(address, length);
+            if taken.insert(prefix) {
+                break prefix;
+            }
+            attempts += 1;
+        };
+        routes.push((prefix, next_hop));
+    }
+    routes
+}
+
+/// A random address of a prefix.
+pub(crate) fn inside<A: Address>(prefix: Prefix<A>, random: &mut Xoshiro256StarStar) -> A {
+    let host = prefix.address().to_bits() ^ prefix.last().to_bits();
+    A::from_bits(prefix.address().to_bits() | (bits(random) & host))
+}
+
+fn length(shares: &[(u8, u64)], random: &mut Xoshiro256StarStar) -> u8 {
+    let all: u64 = shares.iter().map(|(_, share)| share).sum();
+    let mut drawn = random.next_u64() % all;
+    for &(length, share) in shares {
+        if drawn < share {
+            return length;
+        }
+        drawn -= share;
+    }
+    shares[shares.len() - 1].0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WANTED: Synthesis = Synthesis { inet: 50_000, inet6: 20_000, next_hops: 16, seed: 1 };
+
+    fn share<A: Address>(routes: &[(Prefix<A>, NextHop)], of: impl Fn(Prefix<A>) -> bool) -> f64 {
+        let count = routes.iter().filter(|(prefix, _)| of(*prefix)).count();
+        count as f64 / routes.len() as f64
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_routes_and_another_others() {
+        assert_eq!(synthesise(&WANTED), synthesise(&WANTED));
+        let other = synthesise(&Synthesis { seed: 2, ..WANTED });
+        assert_ne!(synthesise(&WANTED).inet, other.inet);
+    }
+
+    #[test]
+    fn lengths_come_in_their_shares_and_each_prefix_once() {
+        let routes = synthesise(&WANTED);
+        assert_eq!((routes.inet.len(), routes.inet6.len()), (50_000, 20_000));
+        assert_eq!(routes.next_hops.addresses().len(), 32);
+        let slash24 = share(&routes.inet, |prefix| prefix.length() == 24);
+        assert!((0.60..0.63).contains(&slash24), "{slash24}");
+        let slash48 = share(&routes.inet6, |prefix| prefix.length() == 48);
+        assert!((0.40..0.43).contains(&slash48), "{slash48}");
+        let distinct: HashSet<_> = routes.inet.iter().map(|(prefix, _)| *prefix).collect();
+        assert_eq!(distinct.len(), routes.inet.len());
+    }
+
+    #[test]
+    fn addresses_are_those_that_are_routed() {
+        let routes = synthesise(&WANTED);
+        let odd = share(&routes.inet, |p| matches!(p.address().0 >> 24, 0 | 10 | 127 | 224..));
+        assert_eq!(odd, 0.0);
+        assert_eq!(share(&routes.inet6, |p| p.address().0 >> 125 != 1), 0.0, "2000::/3");
+    }
+
+    #[test]
+    fn few_routes_are_exactly_as_many_too() {
+        for count in [0, 1, 2, 8] {
+            let wanted = Synthesis { inet: count, inet6: count, next_hops: 0, seed: 3 };
+            let routes = synthesise(&wanted);
+            assert_eq!((routes.inet.len(), routes.inet6.len()), (count, count));
+        }
+    }
+}

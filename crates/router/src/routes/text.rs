@@ -1,0 +1,180 @@
+//! Routes as text: `prefix via next-hop`, one on a line.
+//!
+//! ```text
+//! # Comments and empty lines count for nothing.
+//! 198.18.0.0/16 via 198.19.0.2
+//! default via 198.19.0.1           # 0.0.0.0/0, as the next hop is IPv4
+//! 2001:2:0:8000::/49 via 2001:2::2
+//! 203.0.113.0/24 via 2001:2::2     # RFC 8950: the families may differ
+//! ```
+
+use super::{NextHops, Routes};
+use crate::fib::{Address, NextHop, Prefix, V4, V6};
+use std::collections::HashMap;
+use std::fmt;
+use std::net::IpAddr;
+
+/// Faults that are listed; the others are only counted.
+const LISTED_MAX: usize = 20;
+
+/// All faults of a file of routes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TextError {
+    /// The first of them, in the order of the lines.
+    pub faults: Vec<Fault>,
+    /// How many there are in all.
+    pub count: usize,
+}
+
+/// A line that is no route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// From 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+impl std::error::Error for TextError {}
+
+impl fmt::Display for TextError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, Fault { line, what }) in self.faults.iter().enumerate() {
+            let separator = if number == 0 { "" } else { "\n" };
+            write!(f, "{separator}line {line}: {what}")?;
+        }
+        match self.count - self.faults.len() {
+            0 => Ok(()),
+            more => write!(f, "\nand {more} more"),
+        }
+    }
+}
+
+/// Reads routes.
+///
+/// # Errors
+/// Every line that is no route, and every prefix that has a route already.
+pub fn read(text: &str) -> Result<Routes, TextError> {
+    let mut reader = Reader::default();
+    let mut error = TextError { faults: Vec::new(), count: 0 };
+    for (number, line) in text.lines().enumerate() {
+        let line_number = number + 1;
+        if let Err(what) = reader.line(line_number, line) {
+            error.count += 1;
+            if error.faults.len() < LISTED_MAX {
+                error.faults.push(Fault { line: line_number, what });
+            }
+        }
+    }
+    if error.count > 0 { Err(error) } else { Ok(reader.routes) }
+}
+
+/// Writes routes as [`read`] takes them, IPv4 first.
+pub fn write(routes: &Routes) -> String {
+    fn family<A: Address>(text: &mut String, routes: &[(Prefix<A>, NextHop)], hops: &NextHops) {
+        for (prefix, next_hop) in routes {
+            if let Some(address) = hops.address(*next_hop) {
+                *text += &format!("{prefix} via {address}\n");
+            }
+        }
+    }
+    let mut text = String::new();
+    family(&mut text, &routes.inet, &routes.next_hops);
+    family(&mut text, &routes.inet6, &routes.next_hops);
+    text
+}
+
+#[derive(Default)]
+struct Reader {
+    routes: Routes,
+    /// The line of each prefix.
+    inet: HashMap<Prefix<V4>, usize>,
+    inet6: HashMap<Prefix<V6>, usize>,
+}
+
+impl Reader {
+    fn line(&mut self, number: usize, line: &str) -> Result<(), String> {
+        let said = line.split('#').next().unwrap_or_default();
+        let words: Vec<&str> = said.split_whitespace().collect();
+        let (prefix, via) = match words[..] {
+            [] => return Ok(()),
+            [prefix, "via", next_hop] => (prefix, next_hop),
+            _ => return Err("expected \"prefix via next-hop\"".to_owned()),
+        };
+        let via: IpAddr = via.parse().map_err(|_| format!("{via:?} is no address"))?;
+        let inet6 = if prefix == "default" { via.is_ipv6() } else { prefix.contains(':') };
+        let next_hop = self.routes.next_hops.number(via).ok_or("too many next hops")?;
+        if inet6 {
+            let prefix = parsed(prefix)?;
+            once(&mut self.inet6, prefix, number)?;
+            self.routes.inet6.push((prefix, next_hop));
+        } else {
+            let prefix = parsed(prefix)?;
+            once(&mut self.inet, prefix, number)?;
+            self.routes.inet.push((prefix, next_hop));
+        }
+        Ok(())
+    }
+}
+
+fn parsed<A: Address>(text: &str) -> Result<Prefix<A>, String> {
+    match text {
+        "default" => Ok(Prefix::all()),
+        text => text.parse().map_err(|error: crate::fib::PrefixError| error.to_string()),
+    }
+}
+
+fn once<A: Address>(
+    lines: &mut HashMap<Prefix<A>, usize>,
+    prefix: Prefix<A>,
+    number: usize,
+) -> Result<(), String> {
+    match lines.insert(prefix, number) {
+        None => Ok(()),
+        Some(earlier) => {
+            lines.insert(prefix, earlier);
+            Err(format!("{prefix} has a route already, on line {earlier}"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn routes_are_read_and_written_the_same() {
+        let text = "198.18.0.0/16 via 198.19.0.2\n0.0.0.0/0 via 198.19.0.1\n\
+                    203.0.113.0/24 via 2001:2::2\n2001:2:0:8000::/49 via 2001:2::2\n";
+        let routes = read(text).expect("routes");
+        assert_eq!((routes.inet.len(), routes.inet6.len()), (3, 1));
+        assert_eq!(routes.next_hops.addresses().len(), 3, "each address once");
+        assert_eq!(write(&routes), text);
+        let default = read("# a comment\n\n  default via 198.19.0.1 # as well\r\n").expect("one");
+        assert_eq!(write(&default), "0.0.0.0/0 via 198.19.0.1\n");
+        let default = read("default via 2001:2::1").expect("a route");
+        assert_eq!(write(&default), "::/0 via 2001:2::1\n");
+    }
+
+    #[test]
+    fn every_fault_is_named_with_its_line() {
+        let text = "10.0.0.0/8 via 192.0.2.1\n10.0.0.0/8 via 192.0.2.2\n\n10.0.0.1/8 via 192.0.2.1\n\
+                    10.0.0.0/8 192.0.2.1\n10.0.0.0/40 via 192.0.2.1\n2001::/16 via nowhere\n";
+        let error = read(text).expect_err("five faults").to_string();
+        assert_eq!(
+            error,
+            "line 2: 10.0.0.0/8 has a route already, on line 1\n\
+             line 4: 10.0.0.1/8 has bits set after the first 8: 0.0.0.1; write 10.0.0.0/8\n\
+             line 5: expected \"prefix via next-hop\"\n\
+             line 6: the length \"40\" is no number from 0 to 32\n\
+             line 7: \"nowhere\" is no address"
+        );
+    }
+
+    #[test]
+    fn a_file_of_something_else_is_not_listed_whole() {
+        let error = read(&"nonsense\n".repeat(100)).expect_err("no routes");
+        assert_eq!((error.faults.len(), error.count), (LISTED_MAX, 100));
+        assert!(error.to_string().ends_with("and 80 more"));
+    }
+}
