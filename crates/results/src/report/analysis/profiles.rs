@@ -218,10 +218,11 @@ pub(super) fn profiles(
         return (None, Vec::new());
     }
     let mut pictures = Vec::new();
-    let profiled: Vec<ProfiledVariant> = sources
+    let mut profiled: Vec<ProfiledVariant> = sources
         .iter()
         .map(|source| profiled(source, &variants[source.variant], &table, is_icicle, &mut pictures))
         .collect();
+    notes.extend(common_remarks(&mut profiled));
     let mut differences = Vec::new();
     for source in &sources {
         let variant = &variants[source.variant];
@@ -235,6 +236,20 @@ pub(super) fn profiles(
         }
     }
     (Some(Profiles { variants: profiled, differences, notes }), pictures)
+}
+
+/// Takes out the remarks that every profile has, so that they are said once.
+fn common_remarks(profiled: &mut [ProfiledVariant]) -> Vec<String> {
+    let [first, rest @ ..] = &*profiled else { return Vec::new() };
+    let is_common = |remark: &&String| rest.iter().all(|other| other.remarks.contains(remark));
+    let common: Vec<String> = match rest {
+        [] => Vec::new(),
+        _ => first.remarks.iter().filter(is_common).cloned().collect(),
+    };
+    for variant in profiled {
+        variant.remarks.retain(|remark| !common.contains(remark));
+    }
+    common
 }
 
 /// The table of subsystems and the direction of the pictures, as they were asked
