@@ -10,4 +10,5 @@
 
 pub mod bench;
 pub mod fib;
+pub mod path;
 pub mod routes;
