@@ -199,6 +199,7 @@ proptest! {
             lab.router.process(&mut batch, 1);
             let snapshot = lab.counters.read();
             assert_eq!(snapshot.received(), sent.len() as u64);
+            assert_eq!(snapshot.total(Class::Answer), snapshot.total(Class::Slow));
             let out: Vec<_> =
                 batch.iter().filter_map(|frame| Some((frame.egress()?, frame.bytes().to_vec()))).collect();
             (snapshot, out)

@@ -77,7 +77,6 @@ reasons! {
     Answer Answered "answered" "The slow path sent an answer or an error message.",
     Answer Limited "limited" "The slow path sent nothing, as it had sent too much.",
     Answer Silent "silent" "The slow path had nothing to say.",
-    Answer Redirected "redirected" "A redirect was sent about a forwarded packet.",
 }
 
 /// Number of reasons.
@@ -154,8 +153,8 @@ impl Snapshot {
         self.0[reason as usize]
     }
 
-    /// Packets of all reasons of a class. The answers of [`Class::Answer`] are as
-    /// many as the packets of [`Class::Slow`], and the redirects.
+    /// Packets of all reasons of a class: as many of [`Class::Answer`] as of
+    /// [`Class::Slow`].
     pub fn total(&self, class: Class) -> u64 {
         let of_class = Reason::ALL.iter().filter(|reason| reason.class() == class);
         of_class.map(|&reason| self.get(reason)).sum()

@@ -70,6 +70,6 @@ fn mac_number(frame: &Frame) -> u64 {
 }
 
 #[inline(always)]
-fn ether_type(frame: &Frame) -> u16 {
+pub(super) fn ether_type(frame: &Frame) -> u16 {
     u16::from_be_bytes([frame.buffer()[12], frame.buffer()[13]])
 }

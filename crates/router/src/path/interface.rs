@@ -14,6 +14,13 @@ pub struct Interface {
     pub addresses: Vec<(IpAddr, u8)>,
 }
 
+impl Interface {
+    /// The first own address of a family, if any.
+    pub(super) fn address<A: Address>(&self) -> Option<A> {
+        self.addresses.iter().find_map(|&(address, _)| A::from_ip(address))
+    }
+}
+
 /// What an address is to this router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owned {
@@ -113,5 +120,6 @@ mod tests {
         let own6: V6 = V6(0x2001_0002 << 96 | 1);
         assert_eq!(owners.inet6(own6), Some(Owned::Address));
         assert_eq!(owners.inet6(V6(own6.0 + 1)), None);
+        assert_eq!(interface.address::<V4>(), Some(V4(0xc612_0001)));
     }
 }

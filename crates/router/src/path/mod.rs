@@ -17,17 +17,20 @@ mod interface;
 mod ipv4;
 mod ipv6;
 pub mod neighbours;
+mod slow;
 
 pub use counters::{Class, Counters, Reason, Snapshot, Tally};
 pub use firewall::{Firewall, NoFirewall};
 pub use frame::Frame;
 pub use interface::Interface;
 pub use neighbours::{Neighbour, Neighbours};
+pub use slow::Rate;
 
 use crate::fib::{Address, Fib, NextHop, Shared, V4, V6};
 use ethernet::Destination;
 use interface::Owners;
 use neighbours::Link;
+use slow::Slow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -70,6 +73,10 @@ pub struct Config {
     pub interfaces: Vec<Interface>,
     /// Next hops.
     pub neighbours: Neighbours,
+    /// ICMP and ICMPv6 error messages that each worker may send.
+    pub errors: Rate,
+    /// Answers to ARP, neighbour discovery and echo requests, likewise.
+    pub answers: Rate,
 }
 
 /// What can't be set up.
@@ -116,7 +123,18 @@ pub struct Router<W = NoFirewall> {
     inet: Lane<V4>,
     inet6: Lane<V6>,
     firewall: W,
+    interfaces: Vec<Interface>,
+    slow: Slow,
+    troubled: Vec<Trouble>,
     tally: Tally,
+}
+
+/// A packet for the slow path.
+struct Trouble {
+    place: usize,
+    reason: Reason,
+    /// Of the next link.
+    mtu: u16,
 }
 
 /// What checking a frame needs.
@@ -153,6 +171,9 @@ impl<W: Firewall> Router<W> {
             inet: Lane::new(inet),
             inet6: Lane::new(inet6),
             firewall,
+            interfaces: interfaces.clone(),
+            slow: Slow::new(config.errors, config.answers),
+            troubled: Vec::with_capacity(BATCH),
             tally,
         })
     }
@@ -164,6 +185,7 @@ impl<W: Firewall> Router<W> {
         for batch in batch.chunks_mut(BATCH) {
             self.check(batch, now_ns);
             self.forward(batch);
+            self.answer(batch, now_ns);
         }
         self.tally.flush();
     }
@@ -176,7 +198,7 @@ impl<W: Firewall> Router<W> {
             let destination = match self.ports.check(frame) {
                 Ok(destination) => destination,
                 Err(reason) => {
-                    self.tally.add(reason, 1);
+                    sort_out(&mut self.tally, &mut self.troubled, place, reason, 0);
                     continue;
                 }
             };
@@ -193,37 +215,60 @@ impl<W: Firewall> Router<W> {
 
     /// Sends what is in the lanes.
     fn forward(&mut self, batch: &mut [Frame]) {
+        let Router { links, inet, inet6, tally, troubled, .. } = self;
         let mut forwarded = 0;
-        for (place, next_hop) in self.inet.lookup() {
-            match ipv4_forward(&mut batch[place], &self.links, next_hop) {
+        let mut except = |place, reason, mtu| sort_out(tally, troubled, place, reason, mtu);
+        for (place, next_hop) in inet.lookup() {
+            let link = link(links, next_hop);
+            match ipv4::rewrite(&mut batch[place], link) {
                 Ok(()) => forwarded += 1,
-                Err(reason) => self.tally.add(reason, 1),
+                Err(_) if next_hop.is_none() => except(place, Reason::SlowNoRoute, 0),
+                Err(reason) => except(place, reason, link.mtu),
             }
         }
-        for (place, next_hop) in self.inet6.lookup() {
-            match ipv6_forward(&mut batch[place], &self.links, next_hop) {
+        for (place, next_hop) in inet6.lookup() {
+            let link = link(links, next_hop);
+            match ipv6::rewrite(&mut batch[place], link) {
                 Ok(()) => forwarded += 1,
-                Err(reason) => self.tally.add(reason, 1),
+                Err(_) if next_hop.is_none() => except(place, Reason::SlowNoRoute, 0),
+                Err(reason) => except(place, reason, link.mtu),
             }
         }
-        self.tally.add(Reason::Forwarded, forwarded);
+        tally.add(Reason::Forwarded, forwarded);
+    }
+
+    /// The slow path.
+    fn answer(&mut self, batch: &mut [Frame], now_ns: u64) {
+        for Trouble { place, reason, mtu } in self.troubled.drain(..) {
+            let frame = &mut batch[place];
+            let port = usize::from(frame.ingress());
+            let interface = &self.interfaces[port];
+            let outcome = self.slow.handle(frame, reason, mtu, interface, now_ns);
+            self.tally.add(outcome, 1);
+        }
     }
 }
 
-#[inline(always)]
-fn ipv4_forward(frame: &mut Frame, links: &[Link], hop: Option<NextHop>) -> Result<(), Reason> {
-    ipv4::rewrite(frame, link(links, hop)?)
+/// Counts a packet that isn't forwarded, and keeps it in mind for the slow path.
+#[cold]
+fn sort_out(
+    tally: &mut Tally,
+    troubled: &mut Vec<Trouble>,
+    place: usize,
+    reason: Reason,
+    mtu: u16,
+) {
+    tally.add(reason, 1);
+    if reason.class() == Class::Slow {
+        troubled.push(Trouble { place, reason, mtu });
+    }
 }
 
+/// The link of a next hop; where there is none, one that no packet fits.
 #[inline(always)]
-fn ipv6_forward(frame: &mut Frame, links: &[Link], hop: Option<NextHop>) -> Result<(), Reason> {
-    ipv6::rewrite(frame, link(links, hop)?)
-}
-
-#[inline(always)]
-fn link(links: &[Link], next_hop: Option<NextHop>) -> Result<&Link, Reason> {
-    let number = next_hop.ok_or(Reason::SlowNoRoute)?.number() as usize;
-    Ok(links.get(number).unwrap_or(&Link::UNKNOWN))
+fn link(links: &[Link], next_hop: Option<NextHop>) -> &Link {
+    let number = next_hop.map_or(usize::MAX, |next_hop| next_hop.number() as usize);
+    links.get(number).unwrap_or(&Link::UNKNOWN)
 }
 
 impl Ports {

@@ -5,7 +5,6 @@
 
 use super::interface::Interface;
 use crate::fib::NextHop;
-use std::net::IpAddr;
 
 /// Where packets to a next hop are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,8 +13,6 @@ pub struct Neighbour {
     pub port: u8,
     /// Its MAC.
     pub mac: [u8; 6],
-    /// Its address, for redirects; none are sent without.
-    pub address: Option<IpAddr>,
 }
 
 /// Neighbours by the number of the next hop.
@@ -99,7 +96,7 @@ mod tests {
     #[test]
     fn entries_have_the_places_of_their_next_hops() {
         let number = |n| NextHop::new(n).expect("a number");
-        let neighbour = Neighbour { port: 0, mac: [2; 6], address: None };
+        let neighbour = Neighbour { port: 0, mac: [2; 6] };
         let mut neighbours = Neighbours::new();
         neighbours.set(number(2), neighbour).expect("a low number");
         assert_eq!(neighbours.get(number(2)), Some(&neighbour));

@@ -32,12 +32,12 @@ pub fn config() -> Config {
     let far = [("198.19.0.1", 24), ("2001:2:0:8000::1", 64), ("fe80::2", 64)];
     let interfaces = vec![interface(NEAR, 1500, near), interface(FAR, 1280, far)];
     let mut neighbours = Neighbours::new();
-    let hops = [(0, 1, RECEIVER, "198.19.0.2"), (1, 0, SENDER, "198.18.0.2")];
-    for (number, port, mac, address) in hops {
-        let neighbour = Neighbour { port, mac, address: address.parse().ok() };
+    let hops = [(0, 1, RECEIVER), (1, 0, SENDER)];
+    for (number, port, mac) in hops {
+        let neighbour = Neighbour { port, mac };
         neighbours.set(hop(number), neighbour).expect("a low number");
     }
-    Config { interfaces, neighbours }
+    Config { interfaces, neighbours, ..Config::default() }
 }
 
 pub fn hop(number: u32) -> NextHop {
