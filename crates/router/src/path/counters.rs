@@ -1,0 +1,203 @@
+//! What became of every packet, by name.
+//!
+//! A received packet ends in exactly one of [`Class::Forwarded`], [`Class::Dropped`]
+//! and [`Class::Slow`]; what the slow path then did is [`Class::Answer`]. Each worker
+//! adds to counters of its own, once a batch; they are summed when they are read.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Kind of a [`Reason`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// The packet went on.
+    Forwarded,
+    /// The packet ended here.
+    Dropped,
+    /// The packet went to the slow path.
+    Slow,
+    /// What the slow path did: not a further packet.
+    Answer,
+}
+
+macro_rules! reasons {
+    ($($class:ident $reason:ident $name:literal $doc:literal,)*) => {
+        /// What became of a packet. Names are stable: they are keys in records.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum Reason {
+            $(#[doc = $doc] $reason,)*
+        }
+
+        impl Reason {
+            /// All of them.
+            pub const ALL: &[Reason] = &[$(Reason::$reason,)*];
+
+            /// The stable name.
+            pub fn name(self) -> &'static str {
+                match self { $(Reason::$reason => $name,)* }
+            }
+
+            /// Its kind.
+            pub fn class(self) -> Class {
+                match self { $(Reason::$reason => Class::$class,)* }
+            }
+        }
+    };
+}
+
+reasons! {
+    Forwarded Forwarded "forwarded" "Sent on towards its destination.",
+    Dropped PortUnknown "port_unknown" "It came in at a port without an interface.",
+    Dropped EthernetShort "ethernet_short" "Shorter than an Ethernet header.",
+    Dropped OtherMac "other_mac" "To the MAC of another station.",
+    Dropped LinkBroadcast "link_broadcast" "Broadcast or multicast on the link (RFC 1812 5.3.4).",
+    Dropped EtherType "ether_type" "Neither IPv4, IPv6 nor ARP.",
+    Dropped ArpInvalid "arp_invalid" "Not Ethernet and IPv4, or truncated.",
+    Dropped Ipv4Truncated "ipv4_truncated" "Shorter than its IPv4 header.",
+    Dropped Ipv4Version "ipv4_version" "Version is not 4.",
+    Dropped Ipv4HeaderLength "ipv4_header_length" "Header length below 20 bytes.",
+    Dropped Ipv4TotalLength "ipv4_total_length" "Total length below the header's or beyond the frame.",
+    Dropped Ipv4Checksum "ipv4_checksum" "Header checksum is wrong.",
+    Dropped Ipv4Source "ipv4_source" "Source that no packet on a wire may have (RFC 1812 5.3.7).",
+    Dropped Ipv4Destination "ipv4_destination" "Destination that is never forwarded to.",
+    Dropped Ipv4Fragment "ipv4_fragment" "Too big for the next link, and may be cut: that isn't done.",
+    Dropped Ipv6Truncated "ipv6_truncated" "Shorter than its IPv6 header.",
+    Dropped Ipv6Version "ipv6_version" "Version is not 6.",
+    Dropped Ipv6Length "ipv6_length" "Payload length beyond the frame.",
+    Dropped Ipv6Source "ipv6_source" "Source that no packet on a wire may have (RFC 4291 2.5).",
+    Dropped Ipv6Destination "ipv6_destination" "Destination that is never forwarded to.",
+    Dropped Firewall "firewall" "The firewall blocked it.",
+    Dropped NeighbourUnknown "neighbour_unknown" "The next hop has no static entry.",
+    Slow SlowLocal "slow_local" "To an address of the router.",
+    Slow SlowNeighbour "slow_neighbour" "ARP or neighbour discovery.",
+    Slow SlowExpired "slow_expired" "TTL or hop limit ends here.",
+    Slow SlowNoRoute "slow_no_route" "No route to its destination.",
+    Slow SlowTooBig "slow_too_big" "Too big for the next link, and must not be cut.",
+    Answer Answered "answered" "The slow path sent an answer or an error message.",
+    Answer Limited "limited" "The slow path sent nothing, as it had sent too much.",
+    Answer Silent "silent" "The slow path had nothing to say.",
+}
+
+/// Number of reasons.
+const COUNT: usize = Reason::ALL.len();
+
+/// Counters of one worker, on cache lines of their own.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Worker([AtomicU64; COUNT]);
+
+/// Counters of all workers.
+#[derive(Debug)]
+pub struct Counters {
+    workers: Box<[Worker]>,
+}
+
+impl Counters {
+    /// Counters of this many workers, all 0.
+    pub fn new(workers: usize) -> Arc<Counters> {
+        let worker = |_| Worker(std::array::from_fn(|_| AtomicU64::new(0)));
+        Arc::new(Counters { workers: (0..workers).map(worker).collect() })
+    }
+
+    /// The tally of worker number `worker`, if there is one of that number.
+    pub fn tally(self: &Arc<Counters>, worker: usize) -> Option<Tally> {
+        self.workers.get(worker)?;
+        Some(Tally { counters: Arc::clone(self), worker, pending: [0; COUNT] })
+    }
+
+    /// Sums over all workers. While they work, what one batch adds may be seen in
+    /// part.
+    pub fn read(&self) -> Snapshot {
+        let sum = |at: usize| {
+            self.workers.iter().map(|Worker(counters)| counters[at].load(Relaxed)).sum()
+        };
+        Snapshot(std::array::from_fn(sum))
+    }
+}
+
+/// What one worker counts.
+#[derive(Debug)]
+pub struct Tally {
+    counters: Arc<Counters>,
+    worker: usize,
+    pending: [u64; COUNT],
+}
+
+impl Tally {
+    /// Counts `packets` more.
+    #[inline(always)]
+    pub fn add(&mut self, reason: Reason, packets: u64) {
+        self.pending[reason as usize] += packets;
+    }
+
+    /// Makes what was counted visible.
+    pub fn flush(&mut self) {
+        let Some(Worker(counters)) = self.counters.workers.get(self.worker) else { return };
+        for (counter, pending) in counters.iter().zip(&mut self.pending) {
+            if *pending != 0 {
+                counter.fetch_add(*pending, Relaxed);
+                *pending = 0;
+            }
+        }
+    }
+}
+
+/// Counters as they were at one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Snapshot([u64; COUNT]);
+
+impl Snapshot {
+    /// Packets counted for one reason.
+    pub fn get(&self, reason: Reason) -> u64 {
+        self.0[reason as usize]
+    }
+
+    /// Packets of all reasons of a class: as many of [`Class::Answer`] as of
+    /// [`Class::Slow`].
+    pub fn total(&self, class: Class) -> u64 {
+        let of_class = Reason::ALL.iter().filter(|reason| reason.class() == class);
+        of_class.map(|&reason| self.get(reason)).sum()
+    }
+
+    /// Packets that came in: the sum of what became of them.
+    pub fn received(&self) -> u64 {
+        [Class::Forwarded, Class::Dropped, Class::Slow].map(|class| self.total(class)).iter().sum()
+    }
+
+    /// Each reason that occurred, with its packets.
+    pub fn iter(&self) -> impl Iterator<Item = (Reason, u64)> {
+        Reason::ALL.iter().map(|&reason| (reason, self.get(reason))).filter(|&(_, n)| n > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_are_distinct_and_in_their_places() {
+        let names: HashSet<_> = Reason::ALL.iter().map(|reason| reason.name()).collect();
+        assert_eq!(names.len(), COUNT);
+        assert!(Reason::ALL.iter().enumerate().all(|(at, &reason)| at == reason as usize));
+    }
+
+    #[test]
+    fn workers_are_summed_and_pending_packets_are_not_yet_seen() {
+        let counters = Counters::new(2);
+        let mut tallies = [0, 1].map(|worker| counters.tally(worker).expect("a worker"));
+        assert!(counters.tally(2).is_none());
+        tallies[0].add(Reason::Forwarded, 3);
+        tallies[1].add(Reason::Forwarded, 4);
+        tallies[1].add(Reason::SlowExpired, 1);
+        tallies[0].flush();
+        assert_eq!(counters.read().received(), 3);
+        tallies[1].flush();
+        tallies[1].flush();
+        let snapshot = counters.read();
+        assert_eq!(snapshot.received(), 8);
+        let seen: Vec<_> = snapshot.iter().map(|(reason, n)| (reason.name(), n)).collect();
+        assert_eq!(seen, [("forwarded", 7), ("slow_expired", 1)]);
+    }
+}

@@ -1,0 +1,125 @@
+//! The router's own side of a port: MAC, MTU, addresses.
+
+use crate::fib::{Address, V4, V6};
+use std::net::IpAddr;
+
+/// The router's end of one link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// MAC, not a group's.
+    pub mac: [u8; 6],
+    /// Largest IP packet in bytes, from 1280 to 1582.
+    pub mtu: u16,
+    /// Own addresses, each with the length of the link's prefix.
+    pub addresses: Vec<(IpAddr, u8)>,
+}
+
+impl Interface {
+    /// The first own address of a family, if any.
+    pub(super) fn address<A: Address>(&self) -> Option<A> {
+        self.addresses.iter().find_map(|&(address, _)| A::from_ip(address))
+    }
+}
+
+/// What an address is to this router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owned {
+    /// An address of an interface.
+    Address,
+    /// The broadcast address of an attached IPv4 link.
+    Broadcast,
+}
+
+/// Bits of the filter before the list.
+const FILTER_BITS: usize = 4096;
+
+/// Addresses of all interfaces. Nearly all packets are neither from nor to one of
+/// them, and for nearly all of those one bit says so.
+#[derive(Clone, Debug)]
+pub(super) struct Owners {
+    filter: Box<[u64; FILTER_BITS / 64]>,
+    inet: Vec<(V4, Owned)>,
+    inet6: Vec<(V6, Owned)>,
+}
+
+impl Owners {
+    pub(super) fn of(interfaces: &[Interface]) -> Owners {
+        let filter = Box::new([0; FILTER_BITS / 64]);
+        let mut owners = Owners { filter, inet: Vec::new(), inet6: Vec::new() };
+        for &(address, length) in interfaces.iter().flat_map(|interface| &interface.addresses) {
+            if let Some(own) = V4::from_ip(address) {
+                owners.inet.push((own, Owned::Address));
+                // Links of one or two addresses have no broadcast (RFC 3021).
+                if length < 31 {
+                    owners.inet.push((own.last(length), Owned::Broadcast));
+                    owners.inet.push((own.masked(length), Owned::Broadcast));
+                }
+            }
+            if let Some(own) = V6::from_ip(address) {
+                owners.inet6.push((own, Owned::Address));
+            }
+        }
+        let inet = owners.inet.iter().map(|&(address, _)| bit4(address));
+        let inet6 = owners.inet6.iter().map(|&(address, _)| bit6(address));
+        for bit in inet.chain(inet6).collect::<Vec<_>>() {
+            owners.filter[bit / 64] |= 1 << (bit % 64);
+        }
+        owners
+    }
+
+    #[inline(always)]
+    pub(super) fn inet(&self, address: V4) -> Option<Owned> {
+        if self.misses(bit4(address)) { None } else { find(&self.inet, address) }
+    }
+
+    #[inline(always)]
+    pub(super) fn inet6(&self, address: V6) -> Option<Owned> {
+        if self.misses(bit6(address)) { None } else { find(&self.inet6, address) }
+    }
+
+    #[inline(always)]
+    fn misses(&self, bit: usize) -> bool {
+        self.filter[bit / 64 % (FILTER_BITS / 64)] & 1 << (bit % 64) == 0
+    }
+}
+
+#[inline(always)]
+fn bit4(V4(address): V4) -> usize {
+    (address.wrapping_mul(0x9e37_79b1) >> 20) as usize
+}
+
+#[inline(always)]
+fn bit6(V6(address): V6) -> usize {
+    let half = (address >> 64) as u64 ^ address as u64;
+    bit4(V4((half >> 32) as u32 ^ half as u32))
+}
+
+#[cold]
+fn find<A: Address>(owned: &[(A, Owned)], address: A) -> Option<Owned> {
+    owned.iter().find(|(own, _)| *own == address).map(|&(_, what)| what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_addresses_and_broadcasts_are_known_and_no_others() {
+        let addresses = ["198.18.0.1", "2001:2::1", "198.19.0.0"].map(|a| a.parse().expect("one"));
+        let addresses = addresses.into_iter().zip([24, 64, 31]).collect();
+        let interface = Interface { mac: [2; 6], mtu: 1500, addresses };
+        let owners = Owners::of(std::slice::from_ref(&interface));
+        let inet = |text: &str| owners.inet(V4::from_ip(text.parse().expect("one")).expect("IPv4"));
+        assert_eq!(inet("198.18.0.1"), Some(Owned::Address));
+        assert_eq!(inet("198.18.0.255"), Some(Owned::Broadcast));
+        assert_eq!(inet("198.18.0.0"), Some(Owned::Broadcast));
+        assert_eq!(inet("198.19.0.0"), Some(Owned::Address));
+        assert_eq!(inet("198.19.0.1"), None);
+        let strangers = (0..1 << 16).filter(|n| owners.inet(V4(0xc613_0000 + n)).is_some()).count();
+        assert_eq!(strangers, 1);
+        let own6: V6 = V6(0x2001_0002 << 96 | 1);
+        assert_eq!(owners.inet6(own6), Some(Owned::Address));
+        assert_eq!(owners.inet6(V6(own6.0 + 1)), None);
+        assert_eq!(interface.address::<V4>(), Some(V4(0xc612_0001)));
+    }
+}

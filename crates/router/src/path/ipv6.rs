@@ -1,0 +1,126 @@
+//! Checks and rewrites IPv6 packets (RFC 8200).
+//!
+//! Extension headers are carried along unread, the hop-by-hop options among them
+//! (RFC 8200 section 4.3 allows it). Groups are not forwarded to.
+
+use super::counters::Reason;
+use super::ethernet;
+use super::frame::{CAPACITY, Frame};
+use super::interface::Owners;
+use super::neighbours::Link;
+use crate::fib::V6;
+
+/// Offset of the header in a frame.
+const AT: usize = ethernet::HEADER;
+/// Bytes of the header.
+pub(super) const HEADER: usize = 40;
+/// Next header: ICMPv6.
+pub(super) const ICMP: u8 = 58;
+/// ICMPv6 type: neighbour solicitation (RFC 4861 section 4.3).
+pub(super) const SOLICITATION: u8 = 135;
+
+/// Header bytes as offsets in a frame.
+pub(super) mod field {
+    pub(in super::super) const PAYLOAD_LENGTH: usize = 18;
+    pub(in super::super) const NEXT_HEADER: usize = 20;
+    pub(in super::super) const HOP_LIMIT: usize = 21;
+    pub(in super::super) const SOURCE: usize = 22;
+    pub(in super::super) const DESTINATION: usize = 38;
+}
+
+/// The destination of a packet that may be forwarded.
+#[inline(always)]
+pub(super) fn check(frame: &Frame, owners: &Owners) -> Result<V6, Reason> {
+    check_header(frame)?;
+    let bytes = frame.buffer();
+    let (source, destination) = (address(bytes, field::SOURCE), address(bytes, field::DESTINATION));
+    if is_martian(source) || owners.inet6(source).is_some() {
+        return Err(Reason::Ipv6Source);
+    }
+    if owners.inet6(destination).is_some() {
+        return Err(Reason::SlowLocal);
+    }
+    // Both end on their link (RFC 4291 section 2.5.6).
+    if is_link_local(source) {
+        return Err(Reason::Ipv6Source);
+    }
+    if is_martian(destination) || is_link_local(destination) {
+        return Err(Reason::Ipv6Destination);
+    }
+    if bytes[field::HOP_LIMIT] <= 1 {
+        return Err(Reason::SlowExpired);
+    }
+    Ok(destination)
+}
+
+/// What becomes of a packet in a frame to a group: solicitations are looked at.
+pub(super) fn check_group(frame: &Frame) -> Reason {
+    if let Err(reason) = check_header(frame) {
+        return reason;
+    }
+    let bytes = frame.buffer();
+    let is_solicitation = bytes[field::NEXT_HEADER] == ICMP
+        && frame.len() > AT + HEADER
+        && bytes[AT + HEADER] == SOLICITATION
+        && bytes[field::DESTINATION] == 0xff;
+    if is_solicitation { Reason::SlowNeighbour } else { Reason::LinkBroadcast }
+}
+
+#[inline(always)]
+fn check_header(frame: &Frame) -> Result<(), Reason> {
+    let bytes = frame.buffer();
+    if frame.len() < AT + HEADER {
+        return Err(Reason::Ipv6Truncated);
+    }
+    if bytes[AT] >> 4 != 6 {
+        return Err(Reason::Ipv6Version);
+    }
+    if AT + packet_length(bytes) > frame.len() {
+        return Err(Reason::Ipv6Length);
+    }
+    Ok(())
+}
+
+/// Makes the packet one that the next hop receives, or says why it can't go there.
+#[inline(always)]
+pub(super) fn rewrite(frame: &mut Frame, link: &Link) -> Result<(), Reason> {
+    let packet = packet_length(frame.buffer());
+    if packet > usize::from(link.mtu) {
+        let unknown = link.mtu == 0;
+        return Err(if unknown { Reason::NeighbourUnknown } else { Reason::SlowTooBig });
+    }
+    let length = frame.len();
+    let bytes = frame.buffer_mut();
+    bytes[..12].copy_from_slice(&link.macs);
+    bytes[field::HOP_LIMIT] -= 1;
+    frame.set_len(length.min((AT + packet).max(ethernet::SMALLEST)));
+    frame.send_to(link.port);
+    Ok(())
+}
+
+/// Bytes of the packet with its header.
+#[inline(always)]
+pub(super) fn packet_length(bytes: &[u8; CAPACITY]) -> usize {
+    let payload = [bytes[field::PAYLOAD_LENGTH], bytes[field::PAYLOAD_LENGTH + 1]];
+    HEADER + usize::from(u16::from_be_bytes(payload))
+}
+
+#[inline(always)]
+pub(super) fn address(bytes: &[u8; CAPACITY], at: usize) -> V6 {
+    let mut address = [0; 16];
+    address.copy_from_slice(&bytes[at..at + 16]);
+    V6(u128::from_be_bytes(address))
+}
+
+/// True of groups, and of all that begins with 80 zeros: unspecified, loopback,
+/// and IPv4 addresses written as IPv6 (RFC 4291 sections 2.5 and 2.7).
+#[inline(always)]
+fn is_martian(V6(address): V6) -> bool {
+    address >> 120 == 0xff || address >> 48 == 0
+}
+
+/// fe80::/10.
+#[inline(always)]
+fn is_link_local(V6(address): V6) -> bool {
+    address >> 118 == 0xfe80 >> 6
+}

@@ -1,0 +1,199 @@
+//! ICMP (RFC 792) and ICMPv6 (RFC 4443): error messages and echoes.
+
+use super::super::ethernet::HEADER as ETHERNET;
+use super::super::frame::{CAPACITY, Frame};
+use super::super::interface::Interface;
+use super::super::{ipv4, ipv6};
+use super::{end4, end6};
+use crate::fib::{V4, V6};
+use fwdlab_packet::checksum;
+
+/// The router's own packets begin with this TTL.
+const TTL: u8 = 64;
+/// Largest error message about an IPv4 packet (RFC 1812 section 4.3.2.3).
+const ERROR4_MAX: usize = 576;
+/// Largest error message about an IPv6 packet (RFC 4443 section 2.4 (c)).
+const ERROR6_MAX: usize = 1280;
+/// Bytes of an ICMP header.
+const ICMP: usize = 8;
+const PROTOCOL_ICMP: u8 = 1;
+/// Start of what an IPv6 header is followed by.
+const AFTER6: usize = ETHERNET + ipv6::HEADER;
+/// Extension headers that are stepped over in search of ICMPv6.
+const EXTENSIONS_MAX: usize = 8;
+
+/// True unless the packet is one that no error message may be about (RFC 1122
+/// section 3.2.2). Broadcasts and wrong sources were dropped before.
+pub(super) fn deserves_error4(frame: &Frame, interface: &Interface) -> bool {
+    let bytes = frame.buffer();
+    let icmp = ETHERNET + usize::from(bytes[ETHERNET] & 15) * 4;
+    let flags = [bytes[ipv4::field::FLAGS], bytes[ipv4::field::FLAGS + 1]];
+    let is_first = u16::from_be_bytes(flags) & 0x1fff == 0;
+    let is_error = bytes[ipv4::field::PROTOCOL] == PROTOCOL_ICMP
+        && (icmp >= end4(frame) || !matches!(bytes[icmp], 0 | 8..=10 | 13..=18));
+    is_first && !is_error && interface.address::<V4>().is_some()
+}
+
+/// Likewise for IPv6 (RFC 4443 section 2.4 (e)), where what can't be seen in a
+/// fragment may be an error message.
+pub(super) fn deserves_error6(frame: &Frame, interface: &Interface) -> bool {
+    interface.address::<V6>().is_some() && !may_be_error6(frame)
+}
+
+fn may_be_error6(frame: &Frame) -> bool {
+    let (bytes, end) = (&frame.buffer()[..end6(frame)], end6(frame));
+    let mut next = bytes[ipv6::field::NEXT_HEADER];
+    let mut at = AFTER6;
+    for _ in 0..EXTENSIONS_MAX {
+        if at + 8 > end {
+            return matches!(next, 0 | 43 | 44 | 60 | ipv6::ICMP);
+        }
+        let length = match next {
+            ipv6::ICMP => return bytes[at] < 128 || bytes[at] == 137,
+            0 | 43 | 60 => 8 + 8 * usize::from(bytes[at + 1]),
+            44 if u16::from_be_bytes([bytes[at + 2], bytes[at + 3]]) >> 3 != 0 => return true,
+            44 => 8,
+            _ => return false,
+        };
+        next = bytes[at];
+        at += length;
+    }
+    true
+}
+
+/// Writes an error message over the packet that it is about.
+pub(super) fn write_error4(
+    frame: &mut Frame,
+    interface: &Interface,
+    kind: u8,
+    code: u8,
+    mtu: u16,
+) -> usize {
+    let quoted = (end4(frame) - ETHERNET).min(ERROR4_MAX - ipv4::HEADER - ICMP);
+    let own = interface.address::<V4>().unwrap_or_default();
+    let bytes = frame.buffer_mut();
+    let sender = ipv4::address(bytes, ipv4::field::SOURCE);
+    let icmp = ETHERNET + ipv4::HEADER;
+    let end = icmp + ICMP + quoted;
+    bytes.copy_within(ETHERNET..ETHERNET + quoted, icmp + ICMP);
+    let mtu = mtu.to_be_bytes();
+    bytes[icmp..icmp + ICMP].copy_from_slice(&[kind, code, 0, 0, 0, 0, mtu[0], mtu[1]]);
+    // Precedence of internetwork control (RFC 1812 section 4.3.2.5).
+    bytes[ETHERNET..ETHERNET + 2].copy_from_slice(&[0x45, 0xc0]);
+    bytes[ipv4::field::FLAGS - 2..ipv4::field::TTL].fill(0);
+    bytes[ipv4::field::PROTOCOL] = PROTOCOL_ICMP;
+    finish4(bytes, own, sender, icmp, end)
+}
+
+/// Writes an error message over the packet that it is about.
+pub(super) fn write_error6(
+    frame: &mut Frame,
+    interface: &Interface,
+    kind: u8,
+    code: u8,
+    mtu: u16,
+) -> usize {
+    let quoted = (end6(frame) - ETHERNET).min(ERROR6_MAX - ipv6::HEADER - ICMP);
+    let own = interface.address::<V6>().unwrap_or_default();
+    let bytes = frame.buffer_mut();
+    let sender = ipv6::address(bytes, ipv6::field::SOURCE);
+    bytes.copy_within(ETHERNET..ETHERNET + quoted, AFTER6 + ICMP);
+    let mtu = mtu.to_be_bytes();
+    bytes[AFTER6..AFTER6 + ICMP].copy_from_slice(&[kind, code, 0, 0, 0, 0, mtu[0], mtu[1]]);
+    finish6(bytes, own, sender, TTL, AFTER6 + ICMP + quoted)
+}
+
+/// True of a whole and sound echo request.
+pub(super) fn is_echo4(frame: &Frame) -> bool {
+    let bytes = frame.buffer();
+    let (icmp, end) = (ETHERNET + usize::from(bytes[ETHERNET] & 15) * 4, end4(frame));
+    let fragment = [bytes[ipv4::field::FLAGS] & 0x3f, bytes[ipv4::field::FLAGS + 1]];
+    bytes[ipv4::field::PROTOCOL] == PROTOCOL_ICMP
+        && fragment == [0, 0]
+        && icmp + ICMP <= end
+        && bytes[icmp..icmp + 2] == [8, 0]
+        && checksum::finish(checksum::add(0, &bytes[icmp..end])) == [0, 0]
+}
+
+/// Writes the echo over its request; options aren't sent back.
+pub(super) fn write_echo4(frame: &mut Frame, _: &Interface) -> usize {
+    let end = end4(frame);
+    let bytes = frame.buffer_mut();
+    let own = ipv4::address(bytes, ipv4::field::DESTINATION);
+    let sender = ipv4::address(bytes, ipv4::field::SOURCE);
+    let options = usize::from(bytes[ETHERNET] & 15) * 4 - ipv4::HEADER;
+    let icmp = ETHERNET + ipv4::HEADER;
+    bytes.copy_within(icmp + options..end, icmp);
+    bytes[ETHERNET] = 0x45;
+    bytes[icmp] = 0;
+    finish4(bytes, own, sender, icmp, end - options)
+}
+
+/// True of a sound echo request without extension headers.
+pub(super) fn is_echo6(frame: &Frame) -> bool {
+    is_sound6(frame) && frame.buffer()[AFTER6..AFTER6 + 2] == [128, 0]
+}
+
+/// Writes the echo over its request.
+pub(super) fn write_echo6(frame: &mut Frame, _: &Interface) -> usize {
+    let end = end6(frame);
+    let bytes = frame.buffer_mut();
+    let own = ipv6::address(bytes, ipv6::field::DESTINATION);
+    let sender = ipv6::address(bytes, ipv6::field::SOURCE);
+    bytes[AFTER6] = 129;
+    finish6(bytes, own, sender, TTL, end)
+}
+
+/// True when the IPv6 header is followed by an ICMPv6 message whose checksum holds.
+pub(super) fn is_sound6(frame: &Frame) -> bool {
+    let (bytes, end) = (frame.buffer(), end6(frame));
+    bytes[ipv6::field::NEXT_HEADER] == ipv6::ICMP
+        && AFTER6 + ICMP <= end
+        && checksum::finish(sum6(bytes, end)) == [0, 0]
+}
+
+/// Addresses, lengths, TTL and checksums of an ICMP message from `icmp` to `end`.
+fn finish4(bytes: &mut [u8; CAPACITY], from: V4, to: V4, icmp: usize, end: usize) -> usize {
+    use ipv4::field;
+    let total = ((end - ETHERNET) as u16).to_be_bytes();
+    bytes[field::TOTAL_LENGTH..field::TOTAL_LENGTH + 2].copy_from_slice(&total);
+    bytes[field::TTL] = TTL;
+    bytes[field::SOURCE..field::DESTINATION].copy_from_slice(&from.0.to_be_bytes());
+    bytes[field::DESTINATION..icmp].copy_from_slice(&to.0.to_be_bytes());
+    bytes[field::CHECKSUM..field::SOURCE].fill(0);
+    let check = checksum::finish(checksum::add(0, &bytes[ETHERNET..icmp]));
+    bytes[field::CHECKSUM..field::SOURCE].copy_from_slice(&check);
+    bytes[icmp + 2..icmp + 4].fill(0);
+    let check = checksum::finish(checksum::add(0, &bytes[icmp..end]));
+    bytes[icmp + 2..icmp + 4].copy_from_slice(&check);
+    end
+}
+
+/// The header and the checksum of an ICMPv6 message that lies after it.
+pub(super) fn finish6(
+    bytes: &mut [u8; CAPACITY],
+    from: V6,
+    to: V6,
+    hop_limit: u8,
+    end: usize,
+) -> usize {
+    use ipv6::field;
+    let payload = ((end - AFTER6) as u16).to_be_bytes();
+    bytes[ETHERNET..field::PAYLOAD_LENGTH].copy_from_slice(&[0x60, 0, 0, 0]);
+    bytes[field::PAYLOAD_LENGTH..field::NEXT_HEADER].copy_from_slice(&payload);
+    bytes[field::NEXT_HEADER] = ipv6::ICMP;
+    bytes[field::HOP_LIMIT] = hop_limit;
+    bytes[field::SOURCE..field::DESTINATION].copy_from_slice(&from.0.to_be_bytes());
+    bytes[field::DESTINATION..AFTER6].copy_from_slice(&to.0.to_be_bytes());
+    bytes[AFTER6 + 2..AFTER6 + 4].fill(0);
+    let check = checksum::finish(sum6(bytes, end));
+    bytes[AFTER6 + 2..AFTER6 + 4].copy_from_slice(&check);
+    end
+}
+
+/// The sum over message and pseudo header (RFC 8200 section 8.1).
+fn sum6(bytes: &[u8; CAPACITY], end: usize) -> u32 {
+    let sum = checksum::add(0, &bytes[ipv6::field::SOURCE..end]);
+    let sum = checksum::add(sum, &((end - AFTER6) as u32).to_be_bytes());
+    checksum::add(sum, &[0, ipv6::ICMP])
+}

@@ -1,0 +1,81 @@
+//! ARP (RFC 826) and neighbour discovery (RFC 4861): who has an own address?
+//!
+//! Only asked, never asking: neighbours are static.
+
+use super::super::ethernet::{self, HEADER as ETHERNET};
+use super::super::frame::Frame;
+use super::super::interface::Interface;
+use super::super::ipv6;
+use super::{Answer, end6, icmp};
+use crate::fib::{Address, V6};
+
+/// Offsets in a frame with an ARP packet.
+mod field {
+    pub(super) const OPERATION: usize = 20;
+    pub(super) const SENDER: usize = 22;
+    pub(super) const TARGET: usize = 32;
+    pub(super) const TARGET_ADDRESS: usize = 38;
+}
+
+/// Offsets in a frame with a solicitation or an advertisement.
+const MESSAGE: usize = ETHERNET + ipv6::HEADER;
+const TARGET: usize = MESSAGE + 8;
+const OPTIONS: usize = TARGET + 16;
+/// An advertisement's flags: from a router, asked for, replaces what was known.
+const ROUTER: u8 = 0x80;
+const SOLICITED: u8 = 0x40;
+const OVERRIDE: u8 = 0x20;
+/// All nodes of a link, ff02::1.
+const ALL_NODES: V6 = V6(0xff02 << 112 | 1);
+
+/// True of a request for an address that the interface has.
+pub(super) fn asks_arp(frame: &Frame, interface: &Interface) -> bool {
+    let bytes = frame.buffer();
+    let target = super::ipv4::address(bytes, field::TARGET_ADDRESS);
+    bytes[field::OPERATION..field::SENDER] == [0, 1] && has(interface, target)
+}
+
+/// Writes the reply over the request.
+pub(super) fn write_arp(frame: &mut Frame, interface: &Interface) -> usize {
+    let bytes = frame.buffer_mut();
+    let target = super::ipv4::address(bytes, field::TARGET_ADDRESS);
+    bytes[field::OPERATION + 1] = 2;
+    bytes.copy_within(field::SENDER..field::TARGET, field::TARGET);
+    bytes[field::SENDER..field::SENDER + 6].copy_from_slice(&interface.mac);
+    bytes[field::SENDER + 6..field::TARGET].copy_from_slice(&target.0.to_be_bytes());
+    ethernet::ARP_END
+}
+
+/// The advertisement that a solicitation asks for, if it is sound (RFC 4861 section
+/// 7.1.1) and the interface has the address.
+pub(super) fn solicitation(frame: &Frame, interface: &Interface) -> Option<Answer> {
+    let bytes = frame.buffer();
+    let is_sound = icmp::is_sound6(frame)
+        && end6(frame) >= OPTIONS
+        && bytes[ipv6::field::HOP_LIMIT] == 255
+        && bytes[MESSAGE..MESSAGE + 2] == [ipv6::SOLICITATION, 0]
+        // Nobody sends to a group of its own.
+        && bytes[ipv6::field::SOURCE] != 0xff;
+    let asked = is_sound && has(interface, ipv6::address(bytes, TARGET));
+    asked.then_some(Answer::Reply(write_advertisement))
+}
+
+/// Writes the advertisement over the solicitation.
+fn write_advertisement(frame: &mut Frame, interface: &Interface) -> usize {
+    let bytes = frame.buffer_mut();
+    let asking = ipv6::address(bytes, ipv6::field::SOURCE);
+    let target = ipv6::address(bytes, TARGET);
+    // Who has no address yet is told with everybody (section 7.2.4).
+    let (to, flags) = match asking {
+        V6(0) => (ALL_NODES, ROUTER | OVERRIDE),
+        asking => (asking, ROUTER | SOLICITED | OVERRIDE),
+    };
+    bytes[MESSAGE..TARGET].copy_from_slice(&[136, 0, 0, 0, flags, 0, 0, 0]);
+    bytes[OPTIONS..OPTIONS + 2].copy_from_slice(&[2, 1]);
+    bytes[OPTIONS + 2..OPTIONS + 8].copy_from_slice(&interface.mac);
+    icmp::finish6(bytes, target, to, 255, OPTIONS + 8)
+}
+
+fn has<A: Address>(interface: &Interface, address: A) -> bool {
+    interface.addresses.iter().any(|&(own, _)| A::from_ip(own) == Some(address))
+}

@@ -1,0 +1,126 @@
+//! Packets that forwarding has no way for: those to the router itself, and those
+//! about which their sender is told.
+//!
+//! An answer is written over the packet that it answers, in the same buffer, and
+//! leaves where that came in, to the MAC that sent it: no route is asked. What is
+//! sent is limited, errors and answers apart, so that nobody makes the router
+//! talk. Redirects are left out.
+
+mod icmp;
+mod limit;
+mod link;
+
+pub use limit::Rate;
+
+use super::counters::Reason;
+use super::frame::Frame;
+use super::interface::Interface;
+use super::{ethernet, ipv4, ipv6};
+use limit::TokenBucket;
+
+/// The slow path of one worker.
+pub(super) struct Slow {
+    errors: TokenBucket,
+    answers: TokenBucket,
+}
+
+/// An answer that has been found worth sending, and how to write it.
+enum Answer {
+    /// Written over the frame by this function, which returns the new length.
+    Reply(fn(&mut Frame, &Interface) -> usize),
+    /// An error message about an IPv4 packet: type, code and next MTU.
+    Error4(u8, u8, u16),
+    /// An error message about an IPv6 packet: type, code and MTU.
+    Error6(u8, u8, u16),
+}
+
+impl Slow {
+    pub(super) fn new(errors: Rate, answers: Rate) -> Slow {
+        Slow { errors: TokenBucket::new(errors), answers: TokenBucket::new(answers) }
+    }
+
+    /// Makes the frame an answer that goes out where it came in, or leaves it.
+    /// `mtu` is that of the link that was too small, if that is the reason.
+    #[cold]
+    pub(super) fn handle(
+        &mut self,
+        frame: &mut Frame,
+        reason: Reason,
+        mtu: u16,
+        interface: &Interface,
+        now_ns: u64,
+    ) -> Reason {
+        let Some(answer) = find(frame, reason, mtu, interface) else {
+            return Reason::Silent;
+        };
+        let bucket = match answer {
+            Answer::Reply(_) => &mut self.answers,
+            Answer::Error4(..) | Answer::Error6(..) => &mut self.errors,
+        };
+        if !bucket.take(now_ns) {
+            return Reason::Limited;
+        }
+        let length = match answer {
+            Answer::Reply(write) => write(frame, interface),
+            Answer::Error4(kind, code, mtu) => {
+                icmp::write_error4(frame, interface, kind, code, mtu)
+            }
+            Answer::Error6(kind, code, mtu) => {
+                icmp::write_error6(frame, interface, kind, code, mtu)
+            }
+        };
+        turn_back(frame, interface, length);
+        Reason::Answered
+    }
+}
+
+/// The answer that a packet deserves, if any.
+fn find(frame: &Frame, reason: Reason, mtu: u16, interface: &Interface) -> Option<Answer> {
+    let is_inet = ethernet::ether_type(frame) == ethernet::IPV4;
+    // Types and codes of RFC 792, 1191 and 4443.
+    let error = |[kind4, code4]: [u8; 2], [kind6, code6]: [u8; 2]| match is_inet {
+        true => {
+            icmp::deserves_error4(frame, interface).then_some(Answer::Error4(kind4, code4, mtu))
+        }
+        false => {
+            icmp::deserves_error6(frame, interface).then_some(Answer::Error6(kind6, code6, mtu))
+        }
+    };
+    match reason {
+        Reason::SlowExpired => error([11, 0], [3, 0]),
+        Reason::SlowNoRoute => error([3, 0], [1, 0]),
+        Reason::SlowTooBig => error([3, 4], [2, 0]),
+        Reason::SlowNeighbour if ethernet::ether_type(frame) == ethernet::ARP => {
+            link::asks_arp(frame, interface).then_some(Answer::Reply(link::write_arp))
+        }
+        Reason::SlowNeighbour => link::solicitation(frame, interface),
+        Reason::SlowLocal if is_inet => {
+            icmp::is_echo4(frame).then_some(Answer::Reply(icmp::write_echo4))
+        }
+        Reason::SlowLocal if icmp::is_echo6(frame) => Some(Answer::Reply(icmp::write_echo6)),
+        Reason::SlowLocal => link::solicitation(frame, interface),
+        _ => None,
+    }
+}
+
+/// Sends the frame, now of `length` bytes, to where it came from.
+fn turn_back(frame: &mut Frame, interface: &Interface, length: usize) {
+    let bytes = frame.buffer_mut();
+    bytes.copy_within(6..12, 0);
+    bytes[6..12].copy_from_slice(&interface.mac);
+    if let Some(padding) = bytes.get_mut(length..ethernet::SMALLEST) {
+        padding.fill(0);
+    }
+    frame.set_len(length.max(ethernet::SMALLEST));
+    frame.send_to(frame.ingress());
+}
+
+/// The end of the IPv4 packet in a frame that was checked.
+fn end4(frame: &Frame) -> usize {
+    ethernet::HEADER + usize::from(ipv4::total_length(frame.buffer()))
+}
+
+/// The end of the IPv6 packet in a frame that was checked.
+fn end6(frame: &Frame) -> usize {
+    ethernet::HEADER + ipv6::packet_length(frame.buffer())
+}

@@ -1,0 +1,167 @@
+//! Memory as a wire: rings of batches from one thread to another.
+//!
+//! A slot holds a whole batch, and sending one exchanges it against an empty one: no
+//! frame is copied, and what two threads cost each other is paid once a batch. Each
+//! slot is a mutex that is never waited for, as head and tail say whose it is.
+
+use crate::path::{BATCH, Frame};
+use std::mem;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Frames that travel together.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    frames: Box<[Frame]>,
+    count: usize,
+}
+
+impl Batch {
+    /// An empty batch with room for [`BATCH`] frames.
+    pub fn new() -> Batch {
+        Batch { frames: vec![Frame::new(); BATCH].into_boxed_slice(), count: 0 }
+    }
+
+    /// The frames in it.
+    pub fn frames(&mut self) -> &mut [Frame] {
+        &mut self.frames[..self.count]
+    }
+
+    /// All buffers, of which the first `count` now hold frames.
+    pub fn fill(&mut self, count: usize) -> &mut [Frame] {
+        self.count = count.min(self.frames.len());
+        self.frames()
+    }
+}
+
+impl Default for Batch {
+    fn default() -> Batch {
+        Batch::new()
+    }
+}
+
+/// An index on cache lines of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Index(AtomicUsize);
+
+#[derive(Debug)]
+struct Ring {
+    slots: Box<[Mutex<Batch>]>,
+    /// Batches that were ever sent.
+    head: Index,
+    /// Batches that were ever received.
+    tail: Index,
+}
+
+/// The end of a ring that sends.
+#[derive(Debug)]
+pub struct Producer {
+    ring: Arc<Ring>,
+    head: usize,
+}
+
+/// The end of a ring that receives.
+#[derive(Debug)]
+pub struct Consumer {
+    ring: Arc<Ring>,
+    tail: usize,
+}
+
+/// A ring of this many batches; 0 counts as 1.
+pub fn ring(batches: usize) -> (Producer, Consumer) {
+    let slots = (0..batches.max(1)).map(|_| Mutex::new(Batch::new())).collect();
+    let ring = Arc::new(Ring { slots, head: Index::default(), tail: Index::default() });
+    (Producer { ring: Arc::clone(&ring), head: 0 }, Consumer { ring, tail: 0 })
+}
+
+impl Ring {
+    /// Exchanges the batch in a slot that is the caller's.
+    #[inline]
+    fn exchange(&self, at: usize, batch: &mut Batch) -> bool {
+        // Nobody else is in there: head and tail would have to agree to it.
+        let slot = self.slots[at % self.slots.len()].try_lock();
+        slot.map(|mut slot| mem::swap(&mut *slot, batch)).is_ok()
+    }
+}
+
+impl Producer {
+    /// Sends a batch, which becomes one to be filled; false, and nothing happens,
+    /// when the ring is full.
+    #[inline]
+    pub fn send(&mut self, batch: &mut Batch) -> bool {
+        let tail = self.ring.tail.0.load(Ordering::Acquire);
+        if self.head.wrapping_sub(tail) >= self.ring.slots.len() {
+            return false;
+        }
+        let sent = self.ring.exchange(self.head, batch);
+        if sent {
+            self.head = self.head.wrapping_add(1);
+            self.ring.head.0.store(self.head, Ordering::Release);
+        }
+        sent
+    }
+}
+
+impl Consumer {
+    /// Receives a batch in exchange for `batch`; false, and nothing happens, when
+    /// there is none.
+    #[inline]
+    pub fn receive(&mut self, batch: &mut Batch) -> bool {
+        if self.ring.head.0.load(Ordering::Acquire) == self.tail {
+            return false;
+        }
+        let received = self.ring.exchange(self.tail, batch);
+        if received {
+            self.tail = self.tail.wrapping_add(1);
+            self.ring.tail.0.store(self.tail, Ordering::Release);
+        }
+        received
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn a_ring_is_full_and_empty_where_it_should_be() {
+        let (mut producer, mut consumer) = ring(2);
+        let mut batch = Batch::new();
+        assert!(!consumer.receive(&mut batch));
+        batch.fill(1);
+        assert!(producer.send(&mut batch));
+        batch.fill(3);
+        assert!(producer.send(&mut batch) && !producer.send(&mut batch));
+        assert!(consumer.receive(&mut batch));
+        assert_eq!(batch.frames().len(), 1);
+        assert!(consumer.receive(&mut batch) && !consumer.receive(&mut batch));
+        assert_eq!(batch.frames().len(), 3);
+    }
+
+    #[test]
+    fn another_thread_sees_every_frame_in_order() {
+        const BATCHES: u32 = 2000;
+        let (mut producer, mut consumer) = ring(3);
+        let sender = thread::spawn(move || {
+            let mut batch = Batch::new();
+            for number in 0..BATCHES {
+                let frame = &mut batch.fill(1 + number as usize % BATCH)[0];
+                frame.receive(0, &number.to_be_bytes()).expect("it fits");
+                while !producer.send(&mut batch) {
+                    thread::yield_now();
+                }
+            }
+        });
+        let mut batch = Batch::new();
+        for number in 0..BATCHES {
+            while !consumer.receive(&mut batch) {
+                thread::yield_now();
+            }
+            assert_eq!(batch.frames().len(), 1 + number as usize % BATCH);
+            assert_eq!(batch.frames()[0].bytes(), number.to_be_bytes());
+        }
+        sender.join().expect("the sender ends well");
+    }
+}
