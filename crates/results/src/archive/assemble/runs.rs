@@ -79,14 +79,10 @@ pub(super) fn read(
     });
     let mut run = match (&receiver, search) {
         (Some((file, Log::Generator(log))), _) => of_blast(file, log, &senders),
-        (_, Some((file, log))) => of_search(file, log)?,
-        (Some((file, Log::Equilibrium(log))), None) => of_search(file, log)?,
+        (_, Some((file, log))) => of_search(file, log, complaints)?,
+        (Some((file, Log::Equilibrium(log))), None) => of_search(file, log, complaints)?,
         (None, None) => return None,
     };
-    if run.is_search && run.record.trial.samples.iter().all(|sample| !sample.valid) {
-        let name = search.map_or(String::new(), |(file, _)| file.name.clone());
-        complaints.push((name, "the search broke off before it had a result".to_owned(), false));
-    }
     (run.logs, run.bytes) = logs;
     run.iteration.clone_from(&raw.iteration);
     Some(run)
@@ -192,13 +188,29 @@ fn of_blast(file: &FoundFile, log: &GeneratorLog, senders: &[(&FoundFile, Log)])
 
 /// A search: each step a sample, the estimate the only valid one. Rates are of
 /// frames without FCS, as the tool counts them.
-fn of_search(file: &FoundFile, log: &EquilibriumLog) -> Option<ReadRun> {
-    let frame = log.load.map(|load| load.frame_bytes)?;
+/// A search that broke off has no figure. None when the frames' size, without
+/// which its rates are no packets, isn't told.
+fn of_search(
+    file: &FoundFile,
+    log: &EquilibriumLog,
+    complaints: &mut Vec<Complaint>,
+) -> Option<ReadRun> {
+    let mut complain = |why: &str, refused| {
+        complaints.push((file.name.clone(), why.to_owned(), refused));
+    };
+    let Some(frame) = log.load.map(|load| load.frame_bytes) else {
+        complain("the search broke off before it told the size of its frames", true);
+        return None;
+    };
+    if log.estimate.is_none() {
+        complain("the search broke off before it had a result", false);
+    }
     let packets = |mbps: u64| mbps * 1_000_000 / (8 * frame.max(1));
     let mut samples = Vec::new();
     for step in &log.steps {
-        let mut of_step =
-            sample(samples.len() as u64 * STEP_NS, STEP_NS, packets(step.measured_mbps?), false);
+        // The step in which it broke off was not measured.
+        let Some(measured) = step.measured_mbps.map(packets) else { continue };
+        let mut of_step = sample(samples.len() as u64 * STEP_NS, STEP_NS, measured, false);
         of_step.offered = packets(step.offered_mbps.unwrap_or(0));
         samples.push(of_step);
     }
@@ -220,7 +232,8 @@ fn of_search(file: &FoundFile, log: &EquilibriumLog) -> Option<ReadRun> {
     Some(ReadRun {
         record: RunRecord {
             trial: TrialRecord {
-                window_ns: STEP_NS,
+                // Without a result there is no window, and so no rate of 0.
+                window_ns: if estimate.is_some() { STEP_NS } else { 0 },
                 window: counts,
                 total: counts,
                 samples,
@@ -313,5 +326,68 @@ fn doubt(file: &FoundFile, line: Option<usize>, what: &str) -> Warning {
         file: file.name.clone(),
         line: line.map(|line| line as u64),
         what: what.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEARCH: &str = "\
+CMD: equilibrium -4 -u -t em0 -r em1
+Benchmark tool using equilibrium throughput method
+- Benchmark mode: Bandwitdh (bps) for VPN gateway
+- UDP load = 500B, IPv4 packet size=528B, Ethernet frame size=542B
+- Link rate = 1000 Mb/s
+- Tolerance = 0.01
+Iteration 1
+  - Offering load = 500 Mb/s
+  - Step = 250 Mb/s
+  - Measured forwarding rate = 36 Mb/s
+Iteration 2
+  - Offering load = 36 Mb/s
+";
+    const END: &str = "Estimated Equilibrium Ethernet throughput= 36 Mb/s \
+                       (maximum value seen: 37 Mb/s)\n";
+
+    fn searched(text: &str) -> (Option<ReadRun>, Vec<Complaint>) {
+        let file = FoundFile {
+            path: "x".into(),
+            name: "bench.null.1.sender".to_owned(),
+            size: text.len() as u64,
+            modified_ns: 0,
+        };
+        let raw =
+            RawRun { iteration: "1".to_owned(), receiver: None, senders: vec![("sender", &file)] };
+        let mut complaints = Vec::new();
+        let run = read(&raw, &|_| Ok(text.as_bytes().to_vec()), &mut complaints);
+        (run, complaints)
+    }
+
+    #[test]
+    fn a_search_is_packets_of_its_frames() {
+        let (run, complaints) = searched(&format!("{SEARCH}{END}"));
+        let run = run.unwrap();
+        assert_eq!(run.estimate_mbps, Some(36.0));
+        assert_eq!(run.record.trial.window.forwarded, 36_000_000 / (8 * 542));
+        assert_eq!(run.record.trial.window_ns, STEP_NS);
+        assert_eq!((complaints, run.frame_bytes), (Vec::new(), Some(546)));
+    }
+
+    #[test]
+    fn a_search_that_broke_off_is_no_rate_of_zero_and_is_told() {
+        let (run, complaints) = searched(SEARCH);
+        let run = run.unwrap();
+        assert_eq!((run.estimate_mbps, run.record.trial.window_ns), (None, 0));
+        assert_eq!(run.record.trial.samples.len(), 1);
+        assert!(complaints[0].1.contains("broke off before it had a result"), "{complaints:?}");
+
+        let head: String = SEARCH.lines().take(2).map(|line| format!("{line}\n")).collect();
+        let (run, complaints) = searched(&head);
+        assert!(run.is_none());
+        assert!(
+            complaints[0].2 && complaints[0].1.contains("size of its frames"),
+            "{complaints:?}"
+        );
     }
 }
