@@ -26,6 +26,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(frame) = Frame::of(0, bytes) else { return };
     let mut batch = [frame];
     router.process(&mut batch, 0);
+    router.flush();
     let snapshot = counters.read();
     assert_eq!(snapshot.received(), 1);
     assert_eq!(snapshot.total(Class::Slow), snapshot.total(Class::Answer));

@@ -6,19 +6,24 @@
 
 pub mod affinity;
 pub mod clock;
+pub mod frame;
 pub mod memory;
 pub mod netns;
 mod pacing;
 pub mod packet_socket;
 pub mod popcount;
+pub mod port;
 pub mod process;
+pub mod ring;
 pub mod sender;
 mod user_sender;
 pub mod userns;
 pub mod xdp;
 pub mod xsk;
 
+pub use frame::{Batch, Frame};
 pub use netns::NetNs;
+pub use port::Port;
 pub use sender::{Received, Receiver, Sender, SenderConfig};
 pub use user_sender::UserSender;
 

@@ -7,11 +7,12 @@
 use fwdlab_packet::template::{FlowRange, Template};
 use fwdlab_packet::{Family, FrameWriter, Phase};
 use fwdlab_port::affinity;
+use fwdlab_port::frame::{BATCH, Batch};
+use fwdlab_port::ring::{Consumer, Producer, ring};
 use fwdlab_router::fib::{Dir24_8, Fib, NextHop, Poptrie, Radix, V4};
 use fwdlab_router::path::{
-    BATCH, Class, Config, Counters, Interface, Lookup, Neighbour, Neighbours, NoFirewall, Router,
+    Class, Config, Counters, Interface, Lookup, Neighbour, Neighbours, NoFirewall, Router,
 };
-use fwdlab_router::rings::{Batch, Consumer, Producer, ring};
 use fwdlab_router::routes::synthesis::{Synthesis, synthesise};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -115,7 +116,8 @@ impl Lab {
         }
         into.send(generated);
         from.receive(routed);
-        self.router.process(routed.frames(), 0);
+        self.router.process(routed.frames_mut(), 0);
+        self.router.flush();
         out.send(routed);
         end.receive(sunk);
         sunk.frames().iter().filter(|frame| frame.egress() == Some(1)).count()

@@ -1,7 +1,6 @@
 //! fwdlab's own software router: a device under test of which everything is known.
 //!
-//! [`path`] is what happens to a packet between two ports, [`rings`] are ports in
-//! memory. [`fib`] holds the forwarding tables, one algorithm a file, [`routes`]
+//! [`path`] is what happens to a packet between two ports. [`fib`] holds the forwarding tables, one algorithm a file, [`routes`]
 //! reads or makes what they are filled with, and [`mod@bench`] measures them.
 //!
 //! Nothing here knows experiments, plans or reports.
@@ -10,5 +9,4 @@
 pub mod bench;
 pub mod fib;
 pub mod path;
-pub mod rings;
 pub mod routes;

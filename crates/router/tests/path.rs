@@ -117,11 +117,15 @@ fn a_header_with_options_is_forwarded() {
 
 #[test]
 fn the_firewall_has_the_last_word() {
-    struct Odd(bool);
-    impl Firewall for Odd {
-        fn passes(&mut self, _: &Frame, _: u64) -> bool {
-            self.0 = !self.0;
-            self.0
+    /// Lets in at even places and out at every fourth.
+    struct Even;
+    impl Firewall for Even {
+        fn incoming(&mut self, _: &[Frame], among: u64, _: u64) -> u64 {
+            among & 0x5555_5555_5555_5555
+        }
+        fn outgoing(&mut self, batch: &[Frame], among: u64, _: u64) -> u64 {
+            assert!(batch.iter().step_by(2).all(|frame| frame.egress() == Some(1)));
+            among & 0x1111_1111_1111_1111
         }
     }
     let counters = Counters::new(1);
@@ -129,15 +133,17 @@ fn the_firewall_has_the_last_word() {
     let mut inet = fwdlab_router::fib::Radix::new();
     fwdlab_router::fib::Fib::insert(&mut inet, "0.0.0.0/0".parse().expect("one"), hop(0));
     let inet6 = fwdlab_router::fib::Radix::new();
-    let mut router = Router::new(&config(), Arc::new(inet), Arc::new(inet6), Odd(false), tally)
+    let mut router = Router::new(&config(), Arc::new(inet), Arc::new(inet6), Even, tally)
         .expect("a sound set-up");
     let frame = Frame::of(0, &udp(Family::Inet, 64)).expect("it fits");
     let mut batch = vec![frame; 201];
     router.process(&mut batch, 0);
+    router.no_room(1);
+    router.flush();
     let seen: Vec<_> = counters.read().iter().map(|(reason, n)| (reason.name(), n)).collect();
-    assert_eq!(seen, [("forwarded", 101), ("firewall", 100)]);
-    let odd = batch.iter().enumerate().all(|(at, frame)| frame.egress().is_some() == (at % 2 == 0));
-    assert!(odd);
+    assert_eq!(seen, [("forwarded", 50), ("firewall", 150), ("no_room", 1)]);
+    let right = |at: usize, frame: &Frame| frame.egress().is_some() == (at % 64).is_multiple_of(4);
+    assert!(batch.iter().enumerate().all(|(at, frame)| right(at, frame)));
 }
 
 #[test]
@@ -197,6 +203,7 @@ proptest! {
                 frame
             }).collect();
             lab.router.process(&mut batch, 1);
+            lab.router.flush();
             let snapshot = lab.counters.read();
             assert_eq!(snapshot.received(), sent.len() as u64);
             assert_eq!(snapshot.total(Class::Answer), snapshot.total(Class::Slow));

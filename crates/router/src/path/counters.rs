@@ -69,6 +69,7 @@ reasons! {
     Dropped Ipv6Destination "ipv6_destination" "Destination that is never forwarded to.",
     Dropped Firewall "firewall" "The firewall blocked it.",
     Dropped NeighbourUnknown "neighbour_unknown" "The next hop has no static entry.",
+    Dropped NoRoom "no_room" "The port that it was to go out at had no room.",
     Slow SlowLocal "slow_local" "To an address of the router.",
     Slow SlowNeighbour "slow_neighbour" "ARP or neighbour discovery.",
     Slow SlowExpired "slow_expired" "TTL or hop limit ends here.",
@@ -129,6 +130,13 @@ impl Tally {
     #[inline(always)]
     pub fn add(&mut self, reason: Reason, packets: u64) {
         self.pending[reason as usize] += packets;
+    }
+
+    /// Counts `packets` less, which were added since the last flush.
+    #[inline(always)]
+    pub fn take_back(&mut self, reason: Reason, packets: u64) {
+        let pending = &mut self.pending[reason as usize];
+        *pending = pending.saturating_sub(packets);
     }
 
     /// Makes what was counted visible.

@@ -1,10 +1,10 @@
 //! The first look at a frame: whom is it for, and what is in it?
 
 use super::counters::Reason;
-use super::frame::Frame;
 use super::interface::Owners;
 use super::{ipv4, ipv6};
 use crate::fib::{V4, V6};
+use fwdlab_port::frame::Frame;
 
 /// Bytes of the Ethernet header; VLAN tags are not taken.
 pub(super) const HEADER: usize = 14;

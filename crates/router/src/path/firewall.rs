@@ -1,13 +1,22 @@
-//! Where rules are asked: after the checks, before the lookup.
+//! Where rules are asked: after the checks and before the lookup about packets as
+//! they came in, after rewriting about packets as they go out.
+//!
+//! Whole batches are judged at once, so that a lock is taken, or memory fetched, once
+//! for many packets. A set of packets is a word: bit n is the packet at place n.
 
-use super::frame::Frame;
+use fwdlab_port::Frame;
 
 /// Decides which of the packets that may be forwarded are.
 ///
-/// Packets to the router itself are not shown to it.
-pub trait Firewall {
-    /// True when the packet in `frame` may pass. Its header has been checked.
-    fn passes(&mut self, frame: &Frame, now_ns: u64) -> bool;
+/// Packets to the router itself, and what it sends of its own, are not shown to it.
+pub trait Firewall: Send {
+    /// Those of the packets `among` a batch that may go on to the lookup. Their
+    /// headers have been checked. `now_ns` never goes back.
+    fn incoming(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64;
+
+    /// Those of the packets `among` a batch that may go out where
+    /// [`Frame::egress`] says; headers are rewritten.
+    fn outgoing(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64;
 }
 
 /// Everything passes.
@@ -16,7 +25,12 @@ pub struct NoFirewall;
 
 impl Firewall for NoFirewall {
     #[inline(always)]
-    fn passes(&mut self, _: &Frame, _: u64) -> bool {
-        true
+    fn incoming(&mut self, _: &[Frame], among: u64, _: u64) -> u64 {
+        among
+    }
+
+    #[inline(always)]
+    fn outgoing(&mut self, _: &[Frame], among: u64, _: u64) -> u64 {
+        among
     }
 }

@@ -5,11 +5,11 @@
 
 use super::counters::Reason;
 use super::ethernet;
-use super::frame::{CAPACITY, Frame};
 use super::interface::{Owned, Owners};
 use super::neighbours::Link;
 use crate::fib::V4;
 use fwdlab_packet::checksum;
+use fwdlab_port::frame::{CAPACITY, Frame};
 
 /// Offset of the header in a frame.
 const AT: usize = ethernet::HEADER;

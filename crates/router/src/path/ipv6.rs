@@ -5,10 +5,10 @@
 
 use super::counters::Reason;
 use super::ethernet;
-use super::frame::{CAPACITY, Frame};
 use super::interface::Owners;
 use super::neighbours::Link;
 use crate::fib::V6;
+use fwdlab_port::frame::{CAPACITY, Frame};
 
 /// Offset of the header in a frame.
 const AT: usize = ethernet::HEADER;

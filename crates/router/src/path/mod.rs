@@ -12,7 +12,6 @@
 pub mod counters;
 mod ethernet;
 pub mod firewall;
-pub mod frame;
 mod interface;
 mod ipv4;
 mod ipv6;
@@ -21,21 +20,21 @@ mod slow;
 
 pub use counters::{Class, Counters, Reason, Snapshot, Tally};
 pub use firewall::{Firewall, NoFirewall};
-pub use frame::Frame;
+pub use fwdlab_port::Frame;
+pub use fwdlab_port::frame::BATCH;
 pub use interface::Interface;
 pub use neighbours::{Neighbour, Neighbours};
 pub use slow::Rate;
 
 use crate::fib::{Address, Fib, NextHop, Shared, V4, V6};
 use ethernet::Destination;
+use fwdlab_port::frame::CAPACITY;
 use interface::Owners;
 use neighbours::Link;
 use slow::Slow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Packets whose destinations are looked up together.
-pub const BATCH: usize = 64;
 /// Ports that a router can have.
 const PORTS_MAX: usize = 255;
 
@@ -114,7 +113,7 @@ pub enum ConfigError {
 /// The smallest MTU (RFC 8200 section 5).
 pub const MTU_MIN: u16 = 1280;
 /// The largest MTU that buffers hold.
-pub const MTU_MAX: u16 = (frame::CAPACITY - ethernet::HEADER) as u16;
+pub const MTU_MAX: u16 = (CAPACITY - ethernet::HEADER) as u16;
 
 /// One worker's router.
 pub struct Router<W = NoFirewall> {
@@ -178,50 +177,62 @@ impl<W: Firewall> Router<W> {
         })
     }
 
-    /// Forwards a batch. Afterwards [`Frame::egress`] of each says where it goes.
+    /// Forwards a batch. Afterwards [`Frame::egress`] of each says where it goes, and
+    /// what became of it is counted, but not seen before [`Router::flush`].
     ///
     /// `now_ns` is a time that never goes back, in nanoseconds from any beginning.
     pub fn process(&mut self, batch: &mut [Frame], now_ns: u64) {
         for batch in batch.chunks_mut(BATCH) {
             self.check(batch, now_ns);
-            self.forward(batch);
+            self.forward(batch, now_ns);
             self.answer(batch, now_ns);
         }
+    }
+
+    /// Counts packets that were forwarded as lost: the port had no room for them.
+    pub fn no_room(&mut self, packets: u64) {
+        self.tally.take_back(Reason::Forwarded, packets);
+        self.tally.add(Reason::NoRoom, packets);
+    }
+
+    /// Makes what was counted visible to others.
+    pub fn flush(&mut self) {
         self.tally.flush();
     }
 
     /// Sorts packets into lanes, or out.
     fn check(&mut self, batch: &mut [Frame], now_ns: u64) {
         (self.inet.count, self.inet6.count) = (0, 0);
+        let mut among = 0;
         for (place, frame) in batch.iter_mut().enumerate() {
             frame.send_nowhere();
-            let destination = match self.ports.check(frame) {
-                Ok(destination) => destination,
+            match self.ports.check(frame) {
+                Ok(Destination::Inet(address)) => self.inet.push(place, address),
+                Ok(Destination::Inet6(address)) => self.inet6.push(place, address),
                 Err(reason) => {
                     sort_out(&mut self.tally, &mut self.troubled, place, reason, 0);
                     continue;
                 }
-            };
-            if !self.firewall.passes(frame, now_ns) {
-                self.tally.add(Reason::Firewall, 1);
-                continue;
             }
-            match destination {
-                Destination::Inet(address) => self.inet.push(place, address),
-                Destination::Inet6(address) => self.inet6.push(place, address),
-            }
+            among |= 1 << place;
+        }
+        let passed = self.firewall.incoming(batch, among, now_ns) & among;
+        if passed != among {
+            self.tally.add(Reason::Firewall, u64::from((among ^ passed).count_ones()));
+            self.inet.retain(passed);
+            self.inet6.retain(passed);
         }
     }
 
     /// Sends what is in the lanes.
-    fn forward(&mut self, batch: &mut [Frame]) {
-        let Router { links, inet, inet6, tally, troubled, .. } = self;
-        let mut forwarded = 0;
+    fn forward(&mut self, batch: &mut [Frame], now_ns: u64) {
+        let Router { links, inet, inet6, tally, troubled, firewall, .. } = self;
+        let mut among = 0u64;
         let mut except = |place, reason, mtu| sort_out(tally, troubled, place, reason, mtu);
         for (place, next_hop) in inet.lookup() {
             let link = link(links, next_hop);
             match ipv4::rewrite(&mut batch[place], link) {
-                Ok(()) => forwarded += 1,
+                Ok(()) => among |= 1 << place,
                 Err(_) if next_hop.is_none() => except(place, Reason::SlowNoRoute, 0),
                 Err(reason) => except(place, reason, link.mtu),
             }
@@ -229,12 +240,19 @@ impl<W: Firewall> Router<W> {
         for (place, next_hop) in inet6.lookup() {
             let link = link(links, next_hop);
             match ipv6::rewrite(&mut batch[place], link) {
-                Ok(()) => forwarded += 1,
+                Ok(()) => among |= 1 << place,
                 Err(_) if next_hop.is_none() => except(place, Reason::SlowNoRoute, 0),
                 Err(reason) => except(place, reason, link.mtu),
             }
         }
-        tally.add(Reason::Forwarded, forwarded);
+        let passed = firewall.outgoing(batch, among, now_ns) & among;
+        if passed != among {
+            tally.add(Reason::Firewall, u64::from((among ^ passed).count_ones()));
+            for place in (0..batch.len()).filter(|place| (among ^ passed) >> place & 1 != 0) {
+                batch[place].send_nowhere();
+            }
+        }
+        tally.add(Reason::Forwarded, u64::from(passed.count_ones()));
     }
 
     /// The slow path.
@@ -290,6 +308,20 @@ impl<A: Address> Lane<A> {
         self.addresses[self.count] = address;
         self.places[self.count] = place as u8;
         self.count += 1;
+    }
+
+    /// Keeps the packets at these places.
+    #[cold]
+    fn retain(&mut self, places: u64) {
+        let mut kept = 0;
+        for at in 0..self.count {
+            if places >> self.places[at] & 1 != 0 {
+                self.places[kept] = self.places[at];
+                self.addresses[kept] = self.addresses[at];
+                kept += 1;
+            }
+        }
+        self.count = kept;
     }
 
     /// Place and next hop of each packet.

@@ -76,6 +76,7 @@ impl Lab {
         let before = self.counters.read();
         let mut batch = [Frame::of(0, bytes).expect("it fits")];
         self.router.process(&mut batch, now);
+        self.router.flush();
         let after = self.counters.read();
         assert_eq!(after.received(), before.received() + 1);
         let new = after.iter().filter(|&(reason, n)| n > before.get(reason));

@@ -1,12 +1,12 @@
 //! ICMP (RFC 792) and ICMPv6 (RFC 4443): error messages and echoes.
 
 use super::super::ethernet::HEADER as ETHERNET;
-use super::super::frame::{CAPACITY, Frame};
 use super::super::interface::Interface;
 use super::super::{ipv4, ipv6};
 use super::{end4, end6};
 use crate::fib::{V4, V6};
 use fwdlab_packet::checksum;
+use fwdlab_port::frame::{CAPACITY, Frame};
 
 /// The router's own packets begin with this TTL.
 const TTL: u8 = 64;

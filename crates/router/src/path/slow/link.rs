@@ -3,11 +3,11 @@
 //! Only asked, never asking: neighbours are static.
 
 use super::super::ethernet::{self, HEADER as ETHERNET};
-use super::super::frame::Frame;
 use super::super::interface::Interface;
 use super::super::ipv6;
 use super::{Answer, end6, icmp};
 use crate::fib::{Address, V6};
+use fwdlab_port::frame::Frame;
 
 /// Offsets in a frame with an ARP packet.
 mod field {

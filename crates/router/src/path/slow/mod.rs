@@ -13,9 +13,9 @@ mod link;
 pub use limit::Rate;
 
 use super::counters::Reason;
-use super::frame::Frame;
 use super::interface::Interface;
 use super::{ethernet, ipv4, ipv6};
+use fwdlab_port::frame::Frame;
 use limit::TokenBucket;
 
 /// The slow path of one worker.

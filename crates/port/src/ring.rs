@@ -4,41 +4,10 @@
 //! frame is copied, and what two threads cost each other is paid once a batch. Each
 //! slot is a mutex that is never waited for, as head and tail say whose it is.
 
-use crate::path::{BATCH, Frame};
+use crate::frame::Batch;
 use std::mem;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-
-/// Frames that travel together.
-#[derive(Clone, Debug)]
-pub struct Batch {
-    frames: Box<[Frame]>,
-    count: usize,
-}
-
-impl Batch {
-    /// An empty batch with room for [`BATCH`] frames.
-    pub fn new() -> Batch {
-        Batch { frames: vec![Frame::new(); BATCH].into_boxed_slice(), count: 0 }
-    }
-
-    /// The frames in it.
-    pub fn frames(&mut self) -> &mut [Frame] {
-        &mut self.frames[..self.count]
-    }
-
-    /// All buffers, of which the first `count` now hold frames.
-    pub fn fill(&mut self, count: usize) -> &mut [Frame] {
-        self.count = count.min(self.frames.len());
-        self.frames()
-    }
-}
-
-impl Default for Batch {
-    fn default() -> Batch {
-        Batch::new()
-    }
-}
 
 /// An index on cache lines of its own.
 #[derive(Debug, Default)]
@@ -123,6 +92,7 @@ impl Consumer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::BATCH;
     use std::thread;
 
     #[test]

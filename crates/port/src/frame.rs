@@ -1,4 +1,4 @@
-//! A buffer that holds one Ethernet frame.
+//! A buffer that holds one Ethernet frame, and batches of them.
 
 /// Bytes that a frame can have, without FCS: an IP packet of 1582 bytes.
 ///
@@ -8,6 +8,9 @@
 pub const CAPACITY: usize = 1596;
 /// Port number that means none.
 const NO_PORT: u8 = u8::MAX;
+
+/// Frames that travel together.
+pub const BATCH: usize = 64;
 
 const _: () = assert!(size_of::<Frame>() == 25 * 64);
 
@@ -86,28 +89,31 @@ impl Frame {
     /// The whole buffer: what is after [`Frame::len`] bytes is no part of the frame
     /// and must not be looked at.
     #[inline(always)]
-    pub(super) fn buffer(&self) -> &[u8; CAPACITY] {
+    pub fn buffer(&self) -> &[u8; CAPACITY] {
         &self.bytes
     }
 
+    /// As [`Frame::buffer`], to be written to.
     #[inline(always)]
-    pub(super) fn buffer_mut(&mut self) -> &mut [u8; CAPACITY] {
+    pub fn buffer_mut(&mut self) -> &mut [u8; CAPACITY] {
         &mut self.bytes
     }
 
     /// Makes the frame shorter, or longer by what was written to the buffer.
     #[inline(always)]
-    pub(super) fn set_len(&mut self, length: usize) {
+    pub fn set_len(&mut self, length: usize) {
         self.length = length.min(CAPACITY) as u16;
     }
 
+    /// Lets it go out at this port.
     #[inline(always)]
-    pub(super) fn send_to(&mut self, port: u8) {
+    pub fn send_to(&mut self, port: u8) {
         self.egress = port;
     }
 
+    /// Lets it go out nowhere.
     #[inline(always)]
-    pub(super) fn send_nowhere(&mut self) {
+    pub fn send_nowhere(&mut self) {
         self.egress = NO_PORT;
     }
 }
@@ -115,6 +121,66 @@ impl Frame {
 impl Default for Frame {
     fn default() -> Frame {
         Frame::new()
+    }
+}
+
+/// Buffers for [`BATCH`] frames, of which the first hold some.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    frames: Box<[Frame]>,
+    count: usize,
+}
+
+impl Batch {
+    /// An empty batch.
+    pub fn new() -> Batch {
+        Batch { frames: vec![Frame::new(); BATCH].into_boxed_slice(), count: 0 }
+    }
+
+    /// The frames in it.
+    #[inline]
+    pub fn frames(&self) -> &[Frame] {
+        &self.frames[..self.count]
+    }
+
+    /// The frames in it.
+    #[inline]
+    pub fn frames_mut(&mut self) -> &mut [Frame] {
+        &mut self.frames[..self.count]
+    }
+
+    /// The first `count` buffers, which are the batch's frames from now on, whatever
+    /// they hold.
+    #[inline]
+    pub fn fill(&mut self, count: usize) -> &mut [Frame] {
+        self.count = count.min(self.frames.len());
+        self.frames_mut()
+    }
+
+    /// One more buffer, which is the batch's last frame from now on, if there is room.
+    #[inline]
+    pub fn grow(&mut self) -> Option<&mut Frame> {
+        let frame = self.frames.get_mut(self.count)?;
+        self.count += 1;
+        Some(frame)
+    }
+
+    /// Forgets all frames.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.count = 0;
+    }
+
+    /// Forgets the last frame.
+    #[inline]
+    pub fn shrink(&mut self) {
+        self.count = self.count.saturating_sub(1);
+    }
+}
+
+impl Default for Batch {
+    fn default() -> Batch {
+        Batch::new()
     }
 }
 
