@@ -36,14 +36,31 @@ impl FrameWriter {
 
     /// Writes the next packet into a buffer that was prepared.
     pub fn write_next(&mut self, frame: &mut [u8], phase: Phase, time_ns: u32) {
+        self.write_flow(frame, self.source, self.destination, phase, time_ns);
+        self.advance();
+    }
+
+    /// Writes a packet of the flow from this source to this destination (their indices)
+    /// into a buffer that was prepared. Which flow [`FrameWriter::write_next`] takes
+    /// next stays as it is.
+    #[inline]
+    pub fn write_flow(
+        &mut self,
+        frame: &mut [u8],
+        source: u32,
+        destination: u32,
+        phase: Phase,
+        time_ns: u32,
+    ) {
         let family = self.template.family();
-        let source = (flow_base(family, Side::Sender) + self.source).to_be_bytes();
-        let destination = (flow_base(family, Side::Receiver) + self.destination).to_be_bytes();
+        let flow = self.template.flow(source, destination);
+        let source = (flow_base(family, Side::Sender) + source).to_be_bytes();
+        let destination = (flow_base(family, Side::Receiver) + destination).to_be_bytes();
         let stamp = Stamp {
             run_id: self.template.run_id(),
             sender: self.sender,
             phase: phase as u8,
-            flow: self.template.flow(self.source, self.destination),
+            flow,
             sequence: self.sequence,
             time_ns,
         };
@@ -65,12 +82,11 @@ impl FrameWriter {
             check => check,
         };
         frame[udp + 6..udp + 8].copy_from_slice(&check);
-        self.advance();
+        self.sequence = self.sequence.wrapping_add(1);
     }
 
     fn advance(&mut self) {
         let flows = self.template.flows();
-        self.sequence = self.sequence.wrapping_add(1);
         self.destination += 1;
         if self.destination >= flows.destinations {
             self.destination = 0;

@@ -5,6 +5,7 @@
 //! rests on. Nothing here knows experiments, plans or reports.
 
 pub mod affinity;
+pub mod circuit;
 pub mod clock;
 pub mod frame;
 pub mod memory;

@@ -1,0 +1,398 @@
+//! Generator and sink of a testbed in memory.
+//!
+//! One thread is both, as what they cost together is less than what two threads cost
+//! each other. Without a rate it fills every wire as far as that has room: nothing is
+//! lost before the router, and the rate is the router's own. With a rate it follows
+//! the schedule, and a packet that finds its wire full is sent and lost, as in the
+//! receive ring of a network card.
+
+use super::{BATCH, Circuit, Drain, FAR, Feeder, NEAR, Passage};
+use crate::frame::Frame;
+use crate::pacing::Pacer;
+use crate::sender::{Received, Receiver};
+use crate::{PortError, affinity, clock};
+use fwdlab_packet::stamp::{PHASES, Stamp};
+use fwdlab_packet::{FrameWriter, Phase, Template};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// What is sent, and through what.
+#[derive(Clone, Debug)]
+pub struct TrafficConfig {
+    /// CPU of the thread.
+    pub cpu: u16,
+    /// Frames.
+    pub template: Template,
+    /// The wire that each flow takes, by its number: source index x destinations +
+    /// destination index.
+    pub wires: Vec<u16>,
+    /// Packets per second; none for as fast as the wires take them.
+    pub rate_pps: Option<f64>,
+    /// Write the sending time into every packet.
+    pub timestamps: bool,
+    /// Count which flows arrive.
+    pub flows: bool,
+    /// Carry the packets from generator to sink without a router: the ceiling.
+    pub bypass: bool,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    order: AtomicU8,
+    phase: AtomicU8,
+    sent: [AtomicU64; PHASES],
+    missed: AtomicU64,
+    packets: [AtomicU64; PHASES],
+    bytes: AtomicU64,
+    foreign: AtomicU64,
+    unstamped: AtomicU64,
+    returned: AtomicU64,
+    flows: Vec<AtomicBool>,
+    idle: AtomicBool,
+}
+
+const WAIT: u8 = 0;
+const GO: u8 = 1;
+/// Send no more, count what still arrives.
+const DRAIN: u8 = 2;
+const END: u8 = 3;
+
+/// The thread at work.
+#[derive(Debug)]
+pub struct Traffic {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Traffic {
+    /// Starts the thread, which waits for [`Traffic::start`].
+    ///
+    /// # Errors
+    /// When the thread can't be started, or `cpu` is not ours.
+    pub fn new(config: TrafficConfig, circuits: &[Circuit]) -> Result<Traffic, PortError> {
+        let flows = if config.flows { config.wires.len() } else { 0 };
+        let flows = (0..flows).map(|_| AtomicBool::new(false)).collect();
+        let shared = Arc::new(Shared { flows, ..Shared::default() });
+        let wires = circuits.iter().enumerate();
+        let wires = wires.map(|(number, circuit)| Wire::new(circuit, number, &config)).collect();
+        let theirs = shared.clone();
+        let (pinned, is_pinned) = std::sync::mpsc::sync_channel(1);
+        let thread = thread::Builder::new().name("traffic".into()).spawn(move || {
+            let result = affinity::pin_thread(&[config.cpu]);
+            let go_on = result.is_ok();
+            let _ = pinned.send(result);
+            if go_on {
+                Generator::new(config, wires, theirs).run();
+            }
+        });
+        let thread = thread.map_err(|e| PortError::system("starting thread traffic", e))?;
+        let traffic = Traffic { shared, thread: Some(thread) };
+        match is_pinned.recv() {
+            Ok(result) => result.map(|()| traffic),
+            Err(_) => Err(PortError::system(
+                "starting thread traffic",
+                std::io::Error::other("it ended at once"),
+            )),
+        }
+    }
+
+    /// Packets that came back to the generator's side: answers of the router.
+    pub fn returned(&self) -> u64 {
+        self.shared.returned.load(Ordering::Relaxed)
+    }
+
+    fn give(&self, order: u8) {
+        self.shared.order.store(order, Ordering::Release);
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
+    }
+
+    /// Sets the phase stamped into packets from now on.
+    pub fn set_phase(&self, phase: Phase) {
+        self.shared.phase.store(phase as u8, Ordering::Release);
+    }
+
+    /// Begins sending.
+    pub fn start(&self) {
+        self.give(GO);
+    }
+
+    /// Sends no more and waits until that is so; what is on its way is still counted.
+    pub fn stop(&self) {
+        self.give(DRAIN);
+        let working = || self.thread.as_ref().is_some_and(|thread| !thread.is_finished());
+        while !self.shared.idle.load(Ordering::Acquire) && working() {
+            thread::sleep(Duration::from_micros(200));
+        }
+    }
+
+    /// Packets sent in each phase so far.
+    pub fn sent(&self) -> [u64; PHASES] {
+        std::array::from_fn(|phase| self.shared.sent[phase].load(Ordering::Acquire))
+    }
+
+    /// Packets given up because the generator was late (paced sending only).
+    pub fn missed(&self) -> u64 {
+        self.shared.missed.load(Ordering::Relaxed)
+    }
+}
+
+impl Receiver for Traffic {
+    fn received(&self) -> Received {
+        let s = &self.shared;
+        Received {
+            packets: std::array::from_fn(|phase| s.packets[phase].load(Ordering::Acquire)),
+            bytes: s.bytes.load(Ordering::Relaxed),
+            foreign: s.foreign.load(Ordering::Relaxed),
+            unstamped: s.unstamped.load(Ordering::Relaxed),
+        }
+    }
+
+    fn flows_seen(&self) -> Option<u32> {
+        let flows = &self.shared.flows;
+        let seen = flows.iter().filter(|flow| flow.load(Ordering::Relaxed)).count();
+        (!flows.is_empty()).then_some(seen as u32)
+    }
+
+    fn dropped(&self) -> u64 {
+        0 // the sink takes every slot: the wire would be full before
+    }
+}
+
+impl Drop for Traffic {
+    fn drop(&mut self) {
+        self.give(END);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A flow as source and destination index.
+type Flow = (u32, u32);
+
+struct Wire {
+    feeder: Feeder,
+    /// Ours when there is no router.
+    bypass: Option<Passage>,
+    drain: Drain,
+    /// The flows that take this wire.
+    flows: Vec<Flow>,
+    /// The one of them that is next.
+    next: usize,
+    /// Frames in the slot that is being filled.
+    filled: usize,
+}
+
+impl Wire {
+    fn new(circuit: &Circuit, number: usize, config: &TrafficConfig) -> Wire {
+        let destinations = config.template.flows().destinations;
+        let own = (0..).zip(&config.wires).filter(|&(_, &wire)| usize::from(wire) == number);
+        Wire {
+            feeder: circuit.feeder(),
+            bypass: config.bypass.then(|| circuit.passage()),
+            drain: circuit.drain(),
+            flows: own.map(|(flow, _)| (flow / destinations, flow % destinations)).collect(),
+            next: 0,
+            filled: 0,
+        }
+    }
+
+    /// Sends what the slot holds so far.
+    fn publish(&mut self) {
+        if self.filled > 0 {
+            self.feeder.publish(self.filled);
+            self.filled = 0;
+        }
+    }
+
+    /// Does the router's part, when there is none.
+    fn carry(&mut self) {
+        let Some(passage) = &mut self.bypass else { return };
+        while let Some(frames) = passage.slot() {
+            frames.iter_mut().for_each(|frame| frame.send_to(FAR));
+            passage.publish();
+        }
+    }
+}
+
+struct Generator {
+    wires: Vec<Wire>,
+    writer: FrameWriter,
+    config: TrafficConfig,
+    shared: Arc<Shared>,
+    /// With a rate, the flow that is next.
+    flow: usize,
+}
+
+impl Generator {
+    fn new(config: TrafficConfig, wires: Vec<Wire>, shared: Arc<Shared>) -> Generator {
+        let writer = FrameWriter::new(config.template.clone(), 0);
+        Generator { wires, writer, config, shared, flow: 0 }
+    }
+
+    fn run(mut self) {
+        while self.shared.order.load(Ordering::Acquire) == WAIT {
+            thread::park();
+        }
+        let mut pacer = self.config.rate_pps.map(|rate| Pacer::new(rate, clock::monotonic_ns()));
+        while self.shared.order.load(Ordering::Relaxed) == GO {
+            let counted = self.count();
+            let sent = match &mut pacer {
+                None => self.fill(),
+                Some(pacer) => {
+                    let due = pacer.due(clock::monotonic_ns(), BATCH);
+                    self.send(due);
+                    pacer.sent(due);
+                    self.shared.missed.store(pacer.missed(), Ordering::Relaxed);
+                    due
+                }
+            };
+            if counted + sent == 0 {
+                // Who shares this CPU with us may be the one that we wait for.
+                thread::yield_now();
+            }
+        }
+        self.wires.iter_mut().for_each(Wire::publish);
+        self.shared.idle.store(true, Ordering::Release);
+        while self.shared.order.load(Ordering::Relaxed) == DRAIN {
+            if self.count() == 0 {
+                thread::sleep(Duration::from_micros(100));
+            }
+        }
+    }
+
+    /// Fills each wire's next slot, if it has one; returns the packets sent.
+    fn fill(&mut self) -> usize {
+        let (number, phase) = self.phase();
+        let time = self.time();
+        let template = self.config.template.bytes();
+        let mut sent = 0;
+        for wire in self.wires.iter_mut().filter(|wire| !wire.flows.is_empty()) {
+            let Some(frames) = wire.feeder.slot() else { continue };
+            for frame in frames {
+                let (source, destination) = wire.flows[wire.next];
+                wire.next = if wire.next + 1 == wire.flows.len() { 0 } else { wire.next + 1 };
+                write(&mut self.writer, frame, template, (source, destination), phase, time);
+            }
+            wire.feeder.publish(BATCH);
+            wire.carry();
+            sent += BATCH;
+        }
+        add(&self.shared.sent[number], sent as u64);
+        sent
+    }
+
+    /// Sends the next `due` packets, whether there is room for them or not.
+    fn send(&mut self, due: usize) {
+        let (number, phase) = self.phase();
+        let time = self.time();
+        let template = self.config.template.bytes();
+        let destinations = self.config.template.flows().destinations;
+        for _ in 0..due {
+            let flow = self.flow;
+            self.flow = if flow + 1 == self.config.wires.len() { 0 } else { flow + 1 };
+            let wire = &mut self.wires[usize::from(self.config.wires[flow])];
+            let Some(frames) = wire.feeder.slot() else { continue };
+            let flow = (flow as u32 / destinations, flow as u32 % destinations);
+            write(&mut self.writer, &mut frames[wire.filled], template, flow, phase, time);
+            wire.filled += 1;
+            if wire.filled == BATCH {
+                wire.publish();
+            }
+        }
+        for wire in &mut self.wires {
+            wire.publish();
+            wire.carry();
+        }
+        add(&self.shared.sent[number], due as u64);
+    }
+
+    fn phase(&self) -> (usize, Phase) {
+        match self.shared.phase.load(Ordering::Relaxed) {
+            0 => (0, Phase::WarmUp),
+            1 => (1, Phase::Window),
+            _ => (2, Phase::After),
+        }
+    }
+
+    fn time(&self) -> u32 {
+        if self.config.timestamps { clock::monotonic_ns() as u32 } else { 0 }
+    }
+
+    /// Counts what has arrived; returns the frames seen, whatever became of them.
+    fn count(&mut self) -> usize {
+        let shared = &*self.shared;
+        let run_id = self.config.template.run_id();
+        let mut seen = 0;
+        let (mut sum, mut returned) = (Received::default(), 0);
+        for wire in &mut self.wires {
+            while let Some(frames) = wire.drain.slot() {
+                seen += frames.len();
+                for frame in frames {
+                    match frame.egress() {
+                        Some(FAR) => {}
+                        Some(_) => {
+                            returned += 1;
+                            continue;
+                        }
+                        None => continue,
+                    }
+                    match Stamp::parse_frame(frame.bytes()) {
+                        Some(stamp) if stamp.run_id == run_id => {
+                            sum.packets[usize::from(stamp.phase) % PHASES] += 1;
+                            sum.bytes += frame.len() as u64;
+                            if let Some(flow) = shared.flows.get(stamp.flow as usize) {
+                                flow.store(true, Ordering::Relaxed);
+                            }
+                        }
+                        Some(_) => sum.foreign += 1,
+                        None => sum.unstamped += 1,
+                    }
+                }
+                wire.drain.release();
+            }
+        }
+        if seen > 0 {
+            shared.packets.iter().zip(sum.packets).for_each(|(counter, n)| add(counter, n));
+            add(&shared.bytes, sum.bytes);
+            add(&shared.foreign, sum.foreign);
+            add(&shared.unstamped, sum.unstamped);
+            add(&shared.returned, returned);
+        }
+        seen
+    }
+}
+
+#[inline]
+fn write(
+    writer: &mut FrameWriter,
+    frame: &mut Frame,
+    template: &[u8],
+    (source, destination): Flow,
+    phase: Phase,
+    time: u32,
+) {
+    // A template is an Ethernet frame, which every buffer holds.
+    if frame.receive(NEAR, template).is_ok() {
+        writer.write_flow(
+            &mut frame.buffer_mut()[..template.len()],
+            source,
+            destination,
+            phase,
+            time,
+        );
+    }
+}
+
+/// There is one writer: a plain load and store keep the hot loop free of locked
+/// instructions.
+#[inline]
+fn add(counter: &AtomicU64, packets: u64) {
+    if packets > 0 {
+        counter.store(counter.load(Ordering::Relaxed) + packets, Ordering::Release);
+    }
+}
