@@ -28,7 +28,9 @@ fn plan(text: &str) -> Plan {
 }
 
 fn state() -> Paths {
-    Paths { state: std::env::temp_dir().join(format!("fwdlab-test-{}", std::process::id())) }
+    let state = std::env::temp_dir().join(format!("fwdlab-test-{}", std::process::id()));
+    // No router is started here.
+    Paths { state, program: "fwdlab".into() }
 }
 
 fn open(plan: &Plan) -> Option<Box<dyn Testbed>> {

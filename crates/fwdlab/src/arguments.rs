@@ -2,7 +2,7 @@
 
 use crate::command::{
     bench, compare, completions, doctor, flamegraph, history, import, man, ministat, plan, profile,
-    report, run, schema, selftest, show,
+    report, route, run, schema, selftest, show,
 };
 use crate::exit;
 use crate::terminal::Color;
@@ -71,6 +71,8 @@ pub(crate) enum Command {
     Profile(profile::Arguments),
     /// Draw where CPU time goes
     Flamegraph(flamegraph::Arguments),
+    /// Forward packets: the software router
+    Route(route::Arguments),
     /// Find out what this machine can do, and what to install
     Doctor(doctor::Arguments),
     /// Measure the laboratory itself

@@ -11,6 +11,7 @@ mod exit;
 mod experiment;
 mod profiling;
 mod progress;
+mod router;
 mod rule;
 mod selftest;
 mod session;

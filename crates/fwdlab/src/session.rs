@@ -195,11 +195,11 @@ fn open_testbed(plan: &Plan) -> Result<Box<dyn Testbed>> {
     // stay in memory.
     let (paths, privilege) = match plan.base.testbed.kind {
         TestbedKind::Sim | TestbedKind::Archive => (
-            Paths { state: PathBuf::new() },
+            state::nowhere()?,
             Privilege::None { why: "not asked for, since the device is simulated".into() },
         ),
         TestbedKind::Memory => (
-            Paths { state: PathBuf::new() },
+            state::nowhere()?,
             Privilege::None { why: "not asked for, since the packets stay in memory".into() },
         ),
         // The paths first: in a user namespace they can't be told any more.

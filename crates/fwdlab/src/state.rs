@@ -16,12 +16,27 @@ use std::path::{Path, PathBuf};
 pub(crate) fn paths() -> anyhow::Result<Paths> {
     let user = rustix::process::geteuid();
     if user.is_root() {
-        return Ok(Paths { state: PathBuf::from("/run/fwdlab") });
+        return Ok(Paths { state: PathBuf::from("/run/fwdlab"), program: program()? });
     }
     let state = lasting_directory().join(format!("fwdlab-{}", user.as_raw()));
     make_private(&state, user.as_raw())
         .map_err(|why| CliError::Environment(format!("{}: {why}", state.display())))?;
-    Ok(Paths { state })
+    Ok(Paths { state, program: program()? })
+}
+
+/// For testbeds that keep nothing on the machine.
+///
+/// # Errors
+/// When this program can't be found any more.
+pub(crate) fn nowhere() -> anyhow::Result<Paths> {
+    Ok(Paths { state: PathBuf::new(), program: program()? })
+}
+
+/// This program: it is started again as a router.
+fn program() -> anyhow::Result<PathBuf> {
+    Ok(std::env::current_exe().map_err(|error| {
+        CliError::Environment(format!("this program's own file can't be found: {error}"))
+    })?)
 }
 
 /// The first of the user's runtime directory, the directory for temporary files

@@ -15,6 +15,7 @@ pub mod log;
 pub mod plan;
 pub mod profile;
 pub mod record;
+pub mod router;
 pub mod schema;
 pub mod settings;
 pub mod spec;

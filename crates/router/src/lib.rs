@@ -1,7 +1,8 @@
 //! fwdlab's own software router: a device under test of which everything is known.
 //!
 //! [`path`] is what happens to a packet between two ports. [`fib`] holds the forwarding tables, one algorithm a file, [`routes`]
-//! reads or makes what they are filled with, and [`mod@bench`] measures them.
+//! reads or makes what they are filled with, and [`mod@bench`] measures them. [`worker`]
+//! joins a path to ports.
 //!
 //! Nothing here knows experiments, plans or reports.
 #![forbid(unsafe_code)]
@@ -10,3 +11,4 @@ pub mod bench;
 pub mod fib;
 pub mod path;
 pub mod routes;
+pub mod worker;

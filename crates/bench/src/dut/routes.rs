@@ -7,17 +7,27 @@
 use fwdlab_packet::address::{Family, Side, flow_address, peer_address, routed_prefix};
 use std::fmt::Write;
 
-/// Text that adds `count` routes (at least the two) for one family;
-/// `destinations` is the number of destination addresses of the traffic.
-pub fn batch(family: Family, count: u32, destinations: u32) -> String {
-    let mut text = String::new();
+/// A static route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// Prefix with its length.
+    pub prefix: String,
+    /// Next hop.
+    pub via: &'static str,
+    /// Interface that leads there.
+    pub interface: &'static str,
+}
+
+/// `count` routes (at least the two) of one family; `destinations` is the number of
+/// destination addresses of the traffic.
+pub fn prefixes(family: Family, count: u32, destinations: u32) -> Vec<Route> {
     let sides = [(Side::Sender, super::INGRESS), (Side::Receiver, super::EGRESS)];
-    for (side, interface) in sides {
-        let (prefix, via) = (routed_prefix(family, side), peer_address(family, side));
-        let _ = writeln!(text, "route add {prefix} via {via} dev {interface}");
-    }
-    let via = peer_address(family, Side::Receiver);
-    for n in 0..count.saturating_sub(2) {
+    let first = sides.map(|(side, interface)| Route {
+        prefix: routed_prefix(family, side).to_owned(),
+        via: peer_address(family, side),
+        interface,
+    });
+    let further = (0..count.saturating_sub(2)).map(|n| {
         let prefix = match (n < destinations, family) {
             (true, Family::Inet) => format!("{}/32", flow_address(family, Side::Receiver, n)),
             (true, Family::Inet6) => format!("{}/128", flow_address(family, Side::Receiver, n)),
@@ -30,7 +40,16 @@ pub fn batch(family: Family, count: u32, destinations: u32) -> String {
                 format!("fd00:{:x}:{:x}::/48", number >> 16, number & 0xffff)
             }
         };
-        let _ = writeln!(text, "route add {prefix} via {via} dev {}", super::EGRESS);
+        Route { prefix, via: peer_address(family, Side::Receiver), interface: super::EGRESS }
+    });
+    first.into_iter().chain(further).collect()
+}
+
+/// Text that adds [`prefixes`].
+pub fn batch(family: Family, count: u32, destinations: u32) -> String {
+    let mut text = String::new();
+    for Route { prefix, via, interface } in prefixes(family, count, destinations) {
+        let _ = writeln!(text, "route add {prefix} via {via} dev {interface}");
     }
     text
 }

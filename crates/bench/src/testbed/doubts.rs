@@ -1,20 +1,36 @@
 //! Doubts that follow from what was seen of machine and DUT during a trial.
 
 use crate::Task;
-use crate::cpu::Placement;
+use crate::cpu::{self, Placement};
 use crate::trial::Observed;
 use fwdlab_model::record::{Counter, CpuTime};
-use fwdlab_model::settings::{Arrangement, Rate, Settings};
+use fwdlab_model::settings::{Arrangement, DutKind, Rate, Settings};
 use fwdlab_model::warning::Warning;
 
 /// Share of the window that may be taken from a CPU of the DUT without a warning.
 const CONTENDED: f64 = 0.05;
+
+/// What a sender at the maximum rate does to a DUT that is slower.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pressure {
+    /// It sends on, and the DUT loses packets: where none is lost, the sender was slower.
+    Overloads,
+    /// It waits for room, and nothing is lost.
+    Waits,
+}
+
+/// Time stolen from these CPUs since boot, nanoseconds.
+pub(super) fn stolen_ns(cpus: &[u16]) -> u64 {
+    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    cpu::times(&text).iter().filter(|t| cpus.contains(&t.cpu)).map(|t| t.stolen_ns).sum()
+}
 
 /// Doubts that follow from what was seen of machine and DUT.
 pub(super) fn doubts(
     observed: &Observed,
     settings: &Settings,
     placement: &Placement,
+    sender: Pressure,
     task: &Task<'_>,
     counters: &[Counter],
     cpus: &[CpuTime],
@@ -22,7 +38,8 @@ pub(super) fn doubts(
     let mut warnings = Vec::new();
     let seconds = observed.window_ns as f64 / 1e9;
     let forwarded_pps = observed.window.forwarded as f64 / seconds;
-    let overloaded = placement.arrangement == Arrangement::Open
+    let overloaded = sender == Pressure::Overloads
+        && placement.arrangement == Arrangement::Open
         && settings.traffic.rate == Rate::Max
         && observed.window.loss_ratio() < 0.01;
     match task.ceiling_pps {
@@ -38,9 +55,12 @@ pub(super) fn doubts(
     let window_ns = observed.window_ns as f64;
     for cpu in cpus.iter().filter(|cpu| cpu.role != "sender") {
         let stolen = cpu.stolen_ns as f64 / window_ns;
-        // The kernel forwards in its own threads and softirqs: user time on a CPU
-        // that is the DUT's alone is somebody else's.
-        let user = if cpu.role == "dut" { cpu.user_ns as f64 / window_ns } else { 0.0 };
+        // A kernel forwards in its own threads and softirqs: user time on a CPU that
+        // is the DUT's alone is somebody else's. A router that is a program is itself
+        // in user space.
+        let is_kernel = settings.dut.kind != DutKind::Router;
+        let user =
+            if cpu.role == "dut" && is_kernel { cpu.user_ns as f64 / window_ns } else { 0.0 };
         if stolen > CONTENDED || user > CONTENDED {
             warnings.push(Warning::CpuContended { cpu: cpu.cpu, stolen, user });
         }
@@ -90,7 +110,7 @@ mod tests {
             samples: Vec::new(),
             warnings: Vec::new(),
         };
-        let placement = crate::cpu::place(&[0, 1], Arrangement::Open, 1, 1);
+        let placement = cpu::place(&[0, 1], Arrangement::Open, 1, 1);
         let task = Task { plan: &plan, run: &plan.runs[0], ceiling_pps };
         let counter = |expected| Counter {
             name: "d1 tx_packets".into(),
@@ -99,7 +119,15 @@ mod tests {
             expected: Some(expected),
         };
         let counters = [counter(forwarded)];
-        doubts(&observed, &plan.variants[0].settings, &placement, &task, &counters, cpus)
+        doubts(
+            &observed,
+            &plan.variants[0].settings,
+            &placement,
+            Pressure::Overloads,
+            &task,
+            &counters,
+            cpus,
+        )
     }
 
     #[test]

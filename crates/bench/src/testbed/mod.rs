@@ -1,9 +1,12 @@
 //! Testbeds: everything between an experiment file and packets.
 
 mod doubts;
+pub mod memory;
 pub mod netns;
 mod profiling;
+mod rate;
 pub mod sim;
+mod stopwatch;
 pub(crate) mod traffic;
 pub mod wiring;
 
@@ -13,7 +16,7 @@ use crate::{BenchError, Observer, Task};
 use fwdlab_model::plan::Plan;
 use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::record::{Calibration, ProfileRecord, RunRecord};
-use fwdlab_model::settings::{Settings, TestbedKind};
+use fwdlab_model::settings::{DutKind, Settings, TestbedKind};
 use std::path::PathBuf;
 
 /// A place where planned runs are carried out.
@@ -59,7 +62,7 @@ pub trait Testbed {
 /// Which testbed was chosen, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// `netns` or `sim`.
+    /// `netns`, `memory` or `sim`.
     pub kind: &'static str,
     /// True when no packet is real.
     pub simulated: bool,
@@ -67,11 +70,13 @@ pub struct Choice {
     pub reasons: Vec<String>,
 }
 
-/// Where lock and journal lie.
+/// Files that a testbed needs.
 #[derive(Clone, Debug)]
 pub struct Paths {
-    /// A directory that survives this process.
+    /// A directory that survives this process, for lock and journal.
     pub state: PathBuf,
+    /// The program that is started as a router: `PROGRAM route --control`.
+    pub program: PathBuf,
 }
 
 /// Opens the testbed that a plan asks for; `auto` takes the best that the
@@ -89,9 +94,10 @@ pub fn open(
             let reasons = vec!["simulated device, as the experiment asks".to_owned()];
             Ok(Box::new(sim::Sim::new(reasons)))
         }
-        TestbedKind::Memory => Err(BenchError::Refused(
-            "this build has no testbed in memory; ask for `netns` or `sim`".to_owned(),
-        )),
+        TestbedKind::Memory => {
+            let reasons = vec!["packets in memory, as the experiment asks".to_owned()];
+            Ok(Box::new(memory::Memory::open(plan, paths, reasons)?))
+        }
         TestbedKind::Archive => Err(BenchError::Refused(
             "imported runs were measured in somebody's laboratory and can't be repeated here"
                 .to_owned(),
@@ -99,6 +105,13 @@ pub fn open(
         TestbedKind::Netns => Ok(Box::new(open_netns(plan, privilege, paths)?)),
         TestbedKind::Auto => match open_netns(plan, privilege, paths) {
             Ok(testbed) => Ok(Box::new(testbed)),
+            Err(error @ BenchError::Environment { .. }) if is_router(plan) => {
+                let reasons = vec![
+                    format!("no packets through this machine's kernel: {error}"),
+                    "packets in memory instead: the router is real, its ports are not".into(),
+                ];
+                Ok(Box::new(memory::Memory::open(plan, paths, reasons)?))
+            }
             Err(error @ BenchError::Environment { .. }) => {
                 let reasons = vec![
                     format!("no real packets on this machine: {error}"),
@@ -109,6 +122,11 @@ pub fn open(
             Err(other) => Err(other),
         },
     }
+}
+
+/// True when every variant's DUT is the software router.
+fn is_router(plan: &Plan) -> bool {
+    plan.variants.iter().all(|variant| variant.settings.dut.kind == DutKind::Router)
 }
 
 /// Opens namespaces and makes sure, before anything is measured, that every variant

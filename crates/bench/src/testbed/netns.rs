@@ -1,12 +1,12 @@
 //! Sender, DUT and receiver as network namespaces of this machine's kernel.
 
 mod profile;
-mod stopwatch;
 
-use super::doubts::doubts;
+use super::doubts::{Pressure, doubts};
+use super::stopwatch::Stopwatch;
 use super::traffic::{NetnsTraffic, open_receiver, open_sender};
 use super::wiring::Wiring;
-use super::{Choice, Paths, Testbed};
+use super::{Choice, Paths, Testbed, rate};
 use crate::cpu::{self, Placement};
 use crate::dut::linux::{Findings, LinuxDut, mac};
 use crate::dut::scheduling::thread_polling;
@@ -21,13 +21,12 @@ use crate::{Observer, Task, calibrate};
 use fwdlab_model::plan::{Plan, Trial};
 use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::record::{Calibration, ProfileRecord, RunRecord};
-use fwdlab_model::settings::{Arrangement, Engine, Family, Firewall, Rate, Settings};
+use fwdlab_model::settings::{Arrangement, Engine, Family, Firewall, Settings};
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::Template;
 use fwdlab_packet::template::FlowRange;
 use fwdlab_port::{SenderConfig, affinity, sender};
 use std::collections::BTreeMap;
-use stopwatch::Stopwatch;
 
 /// Flows that are counted one by one; more would fill the DUT's caches with the
 /// receiver's counters.
@@ -181,23 +180,6 @@ impl Netns {
         Ok(NetnsTraffic { senders, sent: [0; 4], receiver, dut_cpus: placement.dut.clone() })
     }
 
-    fn rate(&self, task: &Task<'_>, settings: &Settings) -> Result<Option<f64>, BenchError> {
-        let traffic = &settings.traffic;
-        Ok(match traffic.rate {
-            Rate::Max => None,
-            Rate::Pps(pps) => Some(pps),
-            Rate::Bps(bps) => Some(bps / traffic.frame_size.l2_bits_per_second(1.0)),
-            Rate::Ceiling(share) => {
-                let ceiling = task.ceiling_pps.ok_or_else(|| {
-                    BenchError::Refused(
-                        "a rate in percent needs the ceiling: run without --no-calibration".into(),
-                    )
-                })?;
-                Some(ceiling * share)
-            }
-        })
-    }
-
     fn execute(
         &self,
         task: Task<'_>,
@@ -229,7 +211,7 @@ impl Netns {
         watch.lap("configure");
 
         observer.step("arming");
-        let rate_pps = self.rate(&task, settings)?;
+        let rate_pps = rate::of(&task, settings)?;
         let mut traffic = self.arm(&wiring, settings, placement, run_id, rate_pps)?;
         let before = counters::read(&host)?;
         watch.lap("arm");
@@ -284,7 +266,15 @@ impl Netns {
             let used = format!("{:?} arrangement", placement.arrangement).to_lowercase();
             warnings.push(Warning::Fallback { used, why: why.clone() });
         }
-        warnings.extend(doubts(&observed, settings, placement, &task, &counters, &cpus));
+        warnings.extend(doubts(
+            &observed,
+            settings,
+            placement,
+            Pressure::Overloads,
+            &task,
+            &counters,
+            &cpus,
+        ));
         let mut facts = findings.facts;
         facts.extend(self.facts(settings, placement));
         Ok(RunRecord {
@@ -367,12 +357,8 @@ impl Testbed for Netns {
     ) -> Result<Calibration, BenchError> {
         let placement = self.place(settings);
         affinity::pin_thread(&placement.control)?;
-        let trial = Trial {
-            warmup_ns: plan.trial.warmup_ns.min(200_000_000),
-            duration_ns: plan.trial.duration_ns.min(400_000_000),
-            ..plan.trial
-        };
-        let rounds = (0..3).map(|round| {
+        let trial = calibrate::trial(&plan.trial);
+        let rounds = (0..calibrate::ROUNDS).map(|round| {
             let run_id = plan.run_id(u32::MAX - round);
             let observed = self.without_dut(settings, &placement, &trial, run_id, observer)?;
             Ok(observed.window.forwarded as f64 * 1e9 / observed.window_ns as f64)
@@ -426,7 +412,7 @@ impl Netns {
 }
 
 /// Time of a trial that is traffic, not overhead.
-fn observed_ns(trial: &Trial, observed: &Observed) -> u64 {
+pub(super) fn observed_ns(trial: &Trial, observed: &Observed) -> u64 {
     trial.warmup_ns + observed.window_ns
 }
 

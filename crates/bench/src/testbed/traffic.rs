@@ -1,6 +1,6 @@
 //! Senders and receiver of a testbed of namespaces, as the trial sees them.
 
-use crate::cpu;
+use super::doubts;
 use crate::error::BenchError;
 use crate::probe::Receiving;
 use crate::trial::{Snapshot, Traffic};
@@ -97,8 +97,6 @@ impl Traffic for NetnsTraffic {
     }
 
     fn stolen_ns(&mut self) -> u64 {
-        let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-        let times = cpu::times(&text);
-        times.iter().filter(|t| self.dut_cpus.contains(&t.cpu)).map(|t| t.stolen_ns).sum()
+        doubts::stolen_ns(&self.dut_cpus)
     }
 }

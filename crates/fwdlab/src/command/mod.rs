@@ -12,6 +12,7 @@ pub(crate) mod ministat;
 pub(crate) mod plan;
 pub(crate) mod profile;
 pub(crate) mod report;
+pub(crate) mod route;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod selftest;
@@ -41,6 +42,7 @@ pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
         Command::Import(arguments) => import::execute(&arguments),
         Command::Profile(arguments) => profile::execute(&arguments),
         Command::Flamegraph(arguments) => flamegraph::execute(&arguments),
+        Command::Route(arguments) => route::execute(&arguments),
         Command::Doctor(arguments) => doctor::execute(&arguments),
         Command::Bench(bench::Command::Sender(arguments)) => bench::execute(&arguments),
         Command::Bench(bench::Command::Fib(arguments)) => bench::fib::execute(&arguments),

@@ -43,6 +43,11 @@ impl NextHops {
         Some(next_hop)
     }
 
+    /// The number of an address, if it has one.
+    pub fn get(&self, address: IpAddr) -> Option<NextHop> {
+        self.numbers.get(&address).copied()
+    }
+
     /// The address of a next hop.
     pub fn address(&self, next_hop: NextHop) -> Option<IpAddr> {
         self.addresses.get(next_hop.number() as usize).copied()

@@ -8,8 +8,8 @@ use crate::dut::path::{self, Readings};
 use crate::error::BenchError;
 use crate::host::NamespaceHost;
 use crate::profiler::{Census, Perf, Profiler, RawProfile};
-use crate::testbed::profiling;
 use crate::testbed::wiring::Wiring;
+use crate::testbed::{profiling, rate};
 use crate::trial::{self, Clock, Moment, Observed, Order, SystemClock};
 use crate::{Observer, Task};
 use fwdlab_model::profile::ProfilePlan;
@@ -43,7 +43,7 @@ impl Netns {
         dut.configure(settings, placement, &mut findings)?;
 
         observer.step("arming perf");
-        let rate_pps = self.rate(&task, settings)?;
+        let rate_pps = rate::of(&task, settings)?;
         let run_id = task.plan.run_id(task.run.index);
         let mut traffic = self.arm(&wiring, settings, placement, run_id, rate_pps)?;
         let clock = || SystemClock.now_ns();

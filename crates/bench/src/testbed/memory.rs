@@ -1,0 +1,328 @@
+//! Generator, router and sink over shared memory: no privileges, no kernel between
+//! them. The router is a process of its own; generator and sink are a thread of this
+//! one.
+//!
+//! At the maximum rate the generator fills the wires as far as they have room: nothing
+//! is lost before the router, and the rate is what the router takes. With a rate the
+//! packets that find a wire full are lost, as in a network card's receive ring.
+
+use super::doubts::{self, Pressure, doubts};
+use super::netns::{now_text, observed_ns};
+use super::stopwatch::Stopwatch;
+use super::{Choice, Paths, Testbed, rate};
+use crate::cpu::{self, Placement};
+use crate::dut::linux::{Findings, mac};
+use crate::dut::router::{self, RouterDut, Wires};
+use crate::error::BenchError;
+use crate::host::LocalHost;
+use crate::profiler::RawProfile;
+use crate::trial::{self, Moment, Observed, Order, Snapshot, SystemClock};
+use crate::{Observer, Task, calibrate};
+use fwdlab_model::plan::{Plan, Trial};
+use fwdlab_model::profile::ProfilePlan;
+use fwdlab_model::record::{Calibration, ProfileRecord, RunRecord};
+use fwdlab_model::settings::{DutKind, Family, Settings};
+use fwdlab_model::warning::Warning;
+use fwdlab_packet::template::FlowRange;
+use fwdlab_packet::{Phase, Template};
+use fwdlab_port::circuit::traffic::{Traffic, TrafficConfig};
+use fwdlab_port::circuit::{Circuit, SLOTS};
+use fwdlab_port::{Receiver, affinity};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Flows that are counted one by one.
+const COUNTED_FLOWS: u32 = 10_000;
+
+/// The testbed.
+#[derive(Debug)]
+pub struct Memory {
+    program: PathBuf,
+    cpus: Vec<u16>,
+    choice: Choice,
+}
+
+impl Memory {
+    /// A testbed chosen for `reasons`.
+    ///
+    /// # Errors
+    /// When there is no shared memory, or the plan has a DUT that is no program.
+    pub fn open(plan: &Plan, paths: &Paths, reasons: Vec<String>) -> Result<Memory, BenchError> {
+        let mut kinds = plan.variants.iter().map(|variant| variant.settings.dut.kind);
+        if kinds.any(|kind| kind != DutKind::Router) {
+            return Err(BenchError::Refused(
+                "packets in memory reach no kernel: write dut.kind = \"router\"".into(),
+            ));
+        }
+        Circuit::new(1)?;
+        let choice = Choice { kind: "memory", simulated: false, reasons };
+        Ok(Memory { program: paths.program.clone(), cpus: affinity::allowed_cpus()?, choice })
+    }
+
+    fn place(&self, settings: &Settings) -> Placement {
+        let testbed = &settings.testbed;
+        cpu::place(&self.cpus, testbed.arrangement, 1, settings.dut.queues)
+    }
+
+    fn execute(
+        &self,
+        task: Task<'_>,
+        placement: &Placement,
+        observer: &mut dyn Observer,
+    ) -> Result<RunRecord, BenchError> {
+        let variant = task.run.variants[0];
+        let settings = &task.plan.variants[variant].settings;
+        let run_id = task.plan.run_id(task.run.index);
+        let started_at = now_text();
+        let mut watch = Stopwatch::default();
+        let mut findings = Findings::default();
+
+        observer.step("wires");
+        let circuits = circuits(settings)?;
+        let paths = circuits.iter().map(|circuit| circuit.path().display().to_string()).collect();
+        watch.lap("wires");
+        observer.step("configuring the DUT");
+        let setup = router::setup(settings, &placement.dut, &Wires::Memory(paths));
+        let (mut dut, before) = RouterDut::start(&LocalHost, &self.program, &setup)?;
+        router::record_facts(&before, &mut findings);
+
+        watch.lap("configure");
+        observer.step("traffic");
+        let rate_pps = rate::of(&task, settings)?;
+        let config = config(settings, placement, run_id, rate_pps, false);
+        let mut traffic = MemoryTraffic::new(config, &circuits, &placement.dut)?;
+        let mut cpu_times = Vec::new();
+        let mut read_cpus = |moment| {
+            if moment != Moment::Opening {
+                let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+                cpu_times.push(cpu::times(&text));
+            }
+        };
+        let order = Order {
+            trial: &task.plan.trial,
+            rate_pps,
+            variant,
+            alternation: None,
+            at_window: &mut read_cpus,
+        };
+        let observed = trial::run(&mut traffic, &SystemClock, order, observer)?;
+        watch.skip(observed_ns(&task.plan.trial, &observed));
+        watch.lap("arm, stop and drain");
+        let after = dut.stats()?;
+        let returned = traffic.traffic.returned();
+        drop(traffic);
+        dut.stop()?;
+        watch.lap("take down");
+
+        let counters = router::compare(&before, &after, observed.total);
+        let cpus = match cpu_times.as_slice() {
+            [open, close] => cpu::difference(open, close, placement),
+            _ => Vec::new(),
+        };
+        let mut warnings = observed.warnings.clone();
+        if let Some(why) = &placement.fallback {
+            let used = format!("{:?} arrangement", placement.arrangement).to_lowercase();
+            warnings.push(Warning::Fallback { used, why: why.clone() });
+        }
+        warnings.extend(doubts(
+            &observed,
+            settings,
+            placement,
+            Pressure::Waits,
+            &task,
+            &counters,
+            &cpus,
+        ));
+        let mut facts = findings.facts;
+        facts.extend(facts_of(settings, placement));
+        if returned > 0 {
+            facts.insert("packets back to the sender".into(), returned.to_string());
+        }
+        Ok(RunRecord {
+            run: task.run.index,
+            block: task.run.block,
+            variants: task.run.variants.clone(),
+            run_id,
+            started_at,
+            trial: observed.into_record(counters, cpus),
+            facts,
+            warnings,
+            overhead_ns: watch.laps,
+        })
+    }
+
+    /// Generator straight into sink.
+    fn without_dut(
+        &self,
+        settings: &Settings,
+        placement: &Placement,
+        trial: &Trial,
+        run_id: u32,
+        observer: &mut dyn Observer,
+    ) -> Result<Observed, BenchError> {
+        let circuits = circuits(settings)?;
+        let config = config(settings, placement, run_id, None, true);
+        let mut traffic = MemoryTraffic::new(config, &circuits, &placement.dut)?;
+        let order =
+            Order { trial, rate_pps: None, variant: 0, alternation: None, at_window: &mut |_| {} };
+        trial::run(&mut traffic, &SystemClock, order, observer)
+    }
+}
+
+/// One wire for each queue.
+fn circuits(settings: &Settings) -> Result<Vec<Circuit>, BenchError> {
+    (0..settings.dut.queues).map(|_| Ok(Circuit::new(SLOTS)?)).collect()
+}
+
+fn config(
+    settings: &Settings,
+    placement: &Placement,
+    run_id: u32,
+    rate_pps: Option<f64>,
+    bypass: bool,
+) -> TrafficConfig {
+    let traffic = &settings.traffic;
+    let flows =
+        FlowRange { sources: traffic.flows.sources, destinations: traffic.flows.destinations };
+    let family = match traffic.family {
+        Family::Inet => fwdlab_packet::Family::Inet,
+        Family::Inet6 => fwdlab_packet::Family::Inet6,
+    };
+    let frame_size = traffic.frame_size.0;
+    let template = Template::new(family, frame_size, flows, run_id, mac::SENDER, mac::INGRESS);
+    TrafficConfig {
+        cpu: placement.senders[0],
+        wires: wires(&template, settings.dut.queues),
+        template,
+        rate_pps,
+        timestamps: traffic.timestamps,
+        flows: flows.count() <= COUNTED_FLOWS,
+        bypass,
+    }
+}
+
+/// The wire of each flow, as a network card's receive-side scaling would have it.
+fn wires(template: &Template, queues: u16) -> Vec<u16> {
+    let flows = template.flows().count();
+    (0..flows).map(|flow| (flow % u32::from(queues.max(1))) as u16).collect()
+}
+
+fn facts_of(settings: &Settings, placement: &Placement) -> BTreeMap<String, String> {
+    BTreeMap::from([
+        ("sender".into(), "memory".to_owned()),
+        ("receiver".into(), "memory".to_owned()),
+        ("wires".into(), format!("{} of {SLOTS} batches", settings.dut.queues)),
+        ("sender CPUs".into(), format!("{:?}", placement.senders)),
+        ("dut CPUs".into(), format!("{:?}", placement.dut)),
+        ("control CPUs".into(), format!("{:?}", placement.control)),
+        ("arrangement".into(), format!("{:?}", placement.arrangement).to_lowercase()),
+    ])
+}
+
+impl Testbed for Memory {
+    fn choice(&self) -> &Choice {
+        &self.choice
+    }
+
+    fn run(
+        &mut self,
+        task: Task<'_>,
+        observer: &mut dyn Observer,
+    ) -> Result<RunRecord, BenchError> {
+        let placement = self.place(&task.plan.variants[task.run.variants[0]].settings);
+        affinity::pin_thread(&placement.control)?;
+        let result = self.execute(task, &placement, observer);
+        affinity::pin_thread(&self.cpus)?;
+        result
+    }
+
+    fn calibrate(
+        &mut self,
+        plan: &Plan,
+        settings: &Settings,
+        observer: &mut dyn Observer,
+    ) -> Result<Calibration, BenchError> {
+        let placement = self.place(settings);
+        affinity::pin_thread(&placement.control)?;
+        let trial = calibrate::trial(&plan.trial);
+        let rounds = (0..calibrate::ROUNDS).map(|round| {
+            let run_id = plan.run_id(u32::MAX - round);
+            let observed = self.without_dut(settings, &placement, &trial, run_id, observer)?;
+            Ok(observed.window.forwarded as f64 * 1e9 / observed.window_ns as f64)
+        });
+        let rates_pps: Result<Vec<f64>, BenchError> = rounds.collect();
+        affinity::pin_thread(&self.cpus)?;
+        Ok(Calibration {
+            testbed: self.calibration_key(settings),
+            family: settings.traffic.family.name().into(),
+            frame_size: settings.traffic.frame_size.0,
+            rates_pps: rates_pps?,
+            measured_at: now_text(),
+        })
+    }
+
+    fn profile(
+        &mut self,
+        _: Task<'_>,
+        _: &ProfilePlan,
+        _: &mut dyn Observer,
+    ) -> Result<(ProfileRecord, RawProfile), BenchError> {
+        Err(BenchError::Refused("profiles".into()))
+    }
+
+    fn calibration_key(&self, settings: &Settings) -> String {
+        calibrate::key("memory", "memory", "memory", settings)
+    }
+}
+
+/// Generator and sink of one run, as the trial sees them.
+struct MemoryTraffic {
+    traffic: Traffic,
+    dut_cpus: Vec<u16>,
+}
+
+impl MemoryTraffic {
+    fn new(
+        config: TrafficConfig,
+        circuits: &[Circuit],
+        dut_cpus: &[u16],
+    ) -> Result<MemoryTraffic, BenchError> {
+        Ok(MemoryTraffic { traffic: Traffic::new(config, circuits)?, dut_cpus: dut_cpus.to_vec() })
+    }
+}
+
+impl trial::Traffic for MemoryTraffic {
+    fn start(&mut self) -> Result<(), BenchError> {
+        self.traffic.start();
+        Ok(())
+    }
+
+    fn set_phase(&mut self, phase: Phase) {
+        self.traffic.set_phase(phase);
+    }
+
+    fn snapshot(&mut self) -> Snapshot {
+        let sent = self.traffic.sent();
+        let received = self.traffic.received();
+        Snapshot {
+            sent,
+            received: received.packets,
+            foreign: received.foreign,
+            unstamped: received.unstamped,
+            receiver_dropped: 0,
+        }
+    }
+
+    fn stop(&mut self) -> Result<(), BenchError> {
+        self.traffic.stop();
+        Ok(())
+    }
+
+    fn flows_seen(&mut self) -> Option<u32> {
+        self.traffic.flows_seen()
+    }
+
+    fn stolen_ns(&mut self) -> u64 {
+        doubts::stolen_ns(&self.dut_cpus)
+    }
+}

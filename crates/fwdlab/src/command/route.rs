@@ -1,0 +1,261 @@
+//! `fwdlab route`: the software router as a program of its own.
+
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::router::Running;
+use crate::signal::Stop;
+use crate::terminal;
+use anyhow::{Context, Result};
+use fwdlab_model::router::{RouterSetup, RouterStats};
+use fwdlab_model::units::format_pps;
+use std::fs;
+use std::io::{self, BufRead, Write};
+use std::path::PathBuf;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Time between two looks at whether the router has ended.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Forward packets between interfaces, files or rings in memory, until Ctrl-C.
+///
+/// The set-up is a TOML file: workers, forwarding table, firewall, interfaces, routes,
+/// neighbours. Every packet that comes in is counted as forwarded, dropped for a reason
+/// that has a name, or handed to the slow path.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  fwdlab route router.toml
+  fwdlab route router.toml --stats 1
+  fwdlab route router.toml --seconds 10 --json
+  fwdlab route router.toml --check
+
+A set-up:
+  fib = \"auto\"
+  routes = [\"198.19.0.0/16 via 198.19.0.2\", \"198.18.0.0/16 via 198.18.0.2\"]
+  [[interface]]
+  name = \"eth1\"
+  addresses = [\"198.18.0.1/24\"]
+  [[interface]]
+  name = \"eth2\"
+  addresses = [\"198.19.0.1/24\"]
+  [[neighbour]]
+  address = \"198.19.0.2\"
+  mac = \"02:00:00:00:00:02\"")]
+pub(crate) struct Arguments {
+    /// The set-up
+    #[arg(value_name = "FILE", required_unless_present = "control")]
+    file: Option<PathBuf>,
+    /// Show the counters every so many seconds
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1", value_parser = seconds)]
+    stats: Option<Duration>,
+    /// End after so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    seconds: Option<Duration>,
+    /// Write counters as lines of JSON
+    #[arg(long)]
+    json: bool,
+    /// Build the router, say what it would be, and start nothing
+    #[arg(long)]
+    check: bool,
+    /// Be told the set-up (one line of JSON) and then `stats` or `stop` on standard
+    /// input; answer each with a line of JSON
+    #[arg(long, conflicts_with_all = ["file", "stats", "seconds", "check"])]
+    control: bool,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "this is no number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(seconds)
+        .ok()
+        .filter(|duration| *duration >= Duration::from_millis(10))
+        .ok_or_else(|| "a time of at least 0.01 seconds".to_owned())
+}
+
+/// Runs the router.
+///
+/// # Errors
+/// The user's mistakes in the set-up, what the environment lacks, and a port that is
+/// gone for good.
+pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
+    let stop = Stop::on_signals().context("listening for signals")?;
+    match &arguments.file {
+        Some(file) => from_file(arguments, file, &stop),
+        None => controlled(&stop),
+    }
+}
+
+fn from_file(arguments: &Arguments, file: &PathBuf, stop: &Stop) -> Result<Exit> {
+    let shown = file.display();
+    let text =
+        fs::read_to_string(file).map_err(|error| CliError::Mistake(format!("{shown}: {error}")))?;
+    let setup: RouterSetup = toml_of(&text, &shown.to_string())?;
+    if arguments.check {
+        for (name, value) in Running::check(&setup)? {
+            println!("{name}: {value}");
+        }
+        return Ok(Exit::Done);
+    }
+    let mut running = Running::start(&setup)?;
+    let begin = Instant::now();
+    let mut last = running.stats();
+    let mut shown_at = begin;
+    if !arguments.json {
+        terminal::note(&format!("forwarding with {} worker(s); Ctrl-C ends", setup.workers));
+    }
+    while !stop.requested() && !running.has_ended() {
+        thread::sleep(TICK);
+        if arguments.seconds.is_some_and(|limit| begin.elapsed() >= limit) {
+            break;
+        }
+        if arguments.stats.is_some_and(|interval| shown_at.elapsed() >= interval) {
+            let now = running.stats();
+            show(arguments.json, &now, Some(&last))?;
+            (last, shown_at) = (now, Instant::now());
+        }
+    }
+    running.stop()?;
+    show(arguments.json, &running.stats(), None)?;
+    Ok(Exit::Done)
+}
+
+/// Reads a set-up; faults have line and column.
+fn toml_of(text: &str, file: &str) -> Result<RouterSetup> {
+    toml::from_str(text).map_err(|error| {
+        let fault = error.to_string();
+        CliError::Mistake(format!("{file}: {}", fault.trim_end())).into()
+    })
+}
+
+/// Serves whoever started this program.
+fn controlled(stop: &Stop) -> Result<Exit> {
+    // Read by a thread, so that a signal ends the program while nothing is said.
+    let (said, lines) = channel();
+    thread::spawn(move || {
+        for line in io::stdin().lock().lines().map_while(Result::ok) {
+            if said.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    let setup = lines.recv().map_err(|_| CliError::Mistake("no set-up was told".into()))?;
+    let setup: RouterSetup = serde_json::from_str(&setup)
+        .map_err(|error| CliError::Mistake(format!("the set-up told: {error}")))?;
+    let mut running = Running::start(&setup)?;
+    show(true, &running.stats(), None)?;
+    while !stop.requested() {
+        match lines.recv_timeout(TICK) {
+            Ok(line) if line == "stats" => show(true, &running.stats(), None)?,
+            Ok(line) if line == "stop" => break,
+            Ok(line) => {
+                return Err(CliError::Mistake(format!("told `{line}`: say stats or stop")).into());
+            }
+            Err(RecvTimeoutError::Timeout) if running.has_ended() => break,
+            Err(RecvTimeoutError::Timeout) => {}
+            // Whoever started this is gone.
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    running.stop()?;
+    show(true, &running.stats(), None)?;
+    Ok(Exit::Done)
+}
+
+/// Prints counters: since `last` as rates, else as totals.
+fn show(json: bool, stats: &RouterStats, last: Option<&RouterStats>) -> Result<()> {
+    let mut out = anstream::stdout().lock();
+    if json {
+        writeln!(out, "{}", serde_json::to_string(stats)?)?;
+    } else {
+        write!(out, "{}", last.map_or_else(|| table(stats), |last| rates(stats, last)))?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// One line: what happened since `last`.
+fn rates(stats: &RouterStats, last: &RouterStats) -> String {
+    let seconds = stats.at_ns.saturating_sub(last.at_ns).max(1) as f64 / 1e9;
+    let rate = |now: u64, before: u64| format_pps(now.saturating_sub(before) as f64 / seconds);
+    let before = |name: &str| {
+        last.counters.iter().find(|(other, _)| other == name).map_or(0, |&(_, packets)| packets)
+    };
+    let mut line = format!(
+        "received {}  forwarded {}",
+        rate(stats.received, last.received),
+        rate(stats.forwarded, last.forwarded)
+    );
+    for (name, packets) in stats.counters.iter().filter(|(name, _)| name != "forwarded") {
+        if *packets > before(name) {
+            line += &format!("  {name} {}", rate(*packets, before(name)));
+        }
+    }
+    line.push('\n');
+    line
+}
+
+/// All counters, and that they add up.
+fn table(stats: &RouterStats) -> String {
+    let mut rows: Vec<(String, u64)> = vec![("received".into(), stats.received)];
+    rows.extend(stats.counters.iter().map(|(name, packets)| (format!("  {name}"), *packets)));
+    rows.extend(stats.missed.iter().map(|(name, packets)| (format!("missed at {name}"), *packets)));
+    let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (name, packets) in rows {
+        text += &format!("{name:width$}  {packets:>15}\n");
+    }
+    text += &format!(
+        "received {} = forwarded {} + dropped {} + slow path {}\n",
+        stats.received, stats.forwarded, stats.dropped, stats.slow
+    );
+    for (name, value) in &stats.facts {
+        text += &format!("{name}: {value}\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_as_text() {
+        let counters = vec![("forwarded".into(), 900), ("ipv4_checksum".into(), 100)];
+        let missed = vec![("d0".into(), 7)];
+        let (received, forwarded, dropped) = (1000, 900, 100);
+        let now = RouterStats {
+            at_ns: 2_000_000_000,
+            received,
+            forwarded,
+            dropped,
+            counters,
+            missed,
+            ..RouterStats::default()
+        };
+        assert_eq!(
+            table(&now),
+            "received                    1000\n\
+             \x20 forwarded                  900\n\
+             \x20 ipv4_checksum              100\n\
+             missed at d0                   7\n\
+             received 1000 = forwarded 900 + dropped 100 + slow path 0\n"
+        );
+        let before = RouterStats { at_ns: 1_000_000_000, ..RouterStats::default() };
+        let line = rates(&now, &before);
+        assert!(line.contains("received 1") && line.contains("ipv4_checksum 100"), "{line}");
+    }
+
+    #[test]
+    fn faults_of_a_file_have_a_place() {
+        let error = toml_of("workers = 1\nfib = \"tree\"\n", "r.toml").err().expect("a fault");
+        let text = error.to_string();
+        assert!(text.contains("r.toml") && text.contains("line 2"), "{text}");
+    }
+
+    #[test]
+    fn times() {
+        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
+        assert!(seconds("0").is_err() && seconds("x").is_err() && seconds("-1").is_err());
+    }
+}

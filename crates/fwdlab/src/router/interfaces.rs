@@ -1,0 +1,195 @@
+//! Interfaces and neighbours as the router's path knows them.
+
+use super::mistake;
+use fwdlab_model::router::{InterfaceSetup, NeighbourSetup, PortKind, RouterSetup};
+use fwdlab_router::fib::{Address, V4, V6};
+use fwdlab_router::path::{Interface, Neighbour, Neighbours};
+use fwdlab_router::routes::NextHops;
+use std::fs;
+use std::net::IpAddr;
+
+/// MTU where neither the set-up nor a device says one.
+const MTU: u16 = 1500;
+
+/// An interface and how it is called.
+pub(super) struct Named {
+    pub(super) name: String,
+    pub(super) interface: Interface,
+}
+
+/// Reads all interfaces.
+///
+/// # Errors
+/// The user's mistakes, and devices that don't exist.
+pub(super) fn read(setup: &RouterSetup) -> anyhow::Result<Vec<Named>> {
+    let mut all: Vec<Named> = Vec::new();
+    for written in &setup.interfaces {
+        if written.name.is_empty() || all.iter().any(|other| other.name == written.name) {
+            return Err(mistake(format!(
+                "interface `{}`: every interface needs a name of its own",
+                written.name
+            )));
+        }
+        let device = setup.circuits.is_empty() && written.port != PortKind::Pcap;
+        let interface = one(written, device)
+            .map_err(|what| mistake(format!("interface {}: {what}", written.name)))?;
+        all.push(Named { name: written.name.clone(), interface });
+    }
+    Ok(all)
+}
+
+fn one(written: &InterfaceSetup, device: bool) -> Result<Interface, String> {
+    let attribute = |name: &str| -> Result<Option<String>, String> {
+        if !device {
+            return Ok(None);
+        }
+        let path = format!("/sys/class/net/{}/{name}", written.name);
+        let text = fs::read_to_string(&path);
+        let text = text.map_err(|error| format!("{path}: {error}; `ip link` lists devices"))?;
+        Ok(Some(text.trim().to_owned()))
+    };
+    let mac = match &written.mac {
+        Some(text) => text.clone(),
+        None => attribute("address")?.ok_or("it needs a `mac`")?,
+    };
+    let mtu = match written.mtu {
+        Some(mtu) => mtu,
+        None => attribute("mtu")?.and_then(|text| text.parse().ok()).unwrap_or(MTU),
+    };
+    let addresses = written.addresses.iter().map(|text| address(text));
+    Ok(Interface { mac: parse_mac(&mac)?, mtu, addresses: addresses.collect::<Result<_, _>>()? })
+}
+
+/// `address/length`.
+fn address(text: &str) -> Result<(IpAddr, u8), String> {
+    let parsed = text
+        .split_once('/')
+        .and_then(|(address, length)| Some((address.parse().ok()?, length.parse().ok()?)));
+    parsed.ok_or_else(|| {
+        format!("address `{text}`: write it with its link's length, as 198.18.0.1/24")
+    })
+}
+
+/// Six bytes in hexadecimal.
+fn parse_mac(text: &str) -> Result<[u8; 6], String> {
+    let bytes: Option<Vec<u8>> =
+        text.split([':', '-']).map(|byte| u8::from_str_radix(byte, 16).ok()).collect();
+    let mac = bytes.and_then(|bytes| <[u8; 6]>::try_from(bytes).ok());
+    mac.ok_or_else(|| format!("MAC `{text}`: write it as 02:00:00:00:00:01"))
+}
+
+/// Reads all neighbours.
+///
+/// # Errors
+/// The user's mistakes.
+pub(super) fn neighbours(
+    setup: &RouterSetup,
+    interfaces: &[Named],
+    next_hops: &NextHops,
+) -> anyhow::Result<Neighbours> {
+    let mut all = Neighbours::new();
+    for written in &setup.neighbours {
+        let fault = |what: String| mistake(format!("neighbour {}: {what}", written.address));
+        let address: IpAddr =
+            written.address.parse().map_err(|_| fault("this is no address".into()))?;
+        let neighbour = Neighbour {
+            port: port_of(written, address, interfaces).map_err(fault)?,
+            mac: parse_mac(&written.mac).map_err(fault)?,
+        };
+        let Some(next_hop) = next_hops.get(address) else {
+            continue; // no route leads there
+        };
+        all.set(next_hop, neighbour).map_err(|error| fault(error.to_string()))?;
+    }
+    Ok(all)
+}
+
+/// Number of the interface that leads to a neighbour.
+fn port_of(written: &NeighbourSetup, address: IpAddr, interfaces: &[Named]) -> Result<u8, String> {
+    let port = match &written.interface {
+        Some(name) => {
+            let known = interfaces.iter().position(|other| other.name == *name);
+            known.ok_or_else(|| format!("there is no interface `{name}`"))?
+        }
+        None => {
+            let near = interfaces.iter().position(|named| {
+                named
+                    .interface
+                    .addresses
+                    .iter()
+                    .any(|&(own, length)| same_link(own, address, length))
+            });
+            near.ok_or("no interface's link has this address; name its `interface`")?
+        }
+    };
+    u8::try_from(port).map_err(|_| "too many interfaces".into())
+}
+
+/// True when both are addresses of a link whose prefix has this length.
+fn same_link(own: IpAddr, other: IpAddr, length: u8) -> bool {
+    match (V4::from_ip(own), V4::from_ip(other), V6::from_ip(own), V6::from_ip(other)) {
+        (Some(a), Some(b), ..) => length <= V4::BITS && a.masked(length) == b.masked(length),
+        (.., Some(a), Some(b)) => length <= V6::BITS && a.masked(length) == b.masked(length),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setup(interfaces: &[(&str, &str, &str)], neighbours: &[(&str, &str)]) -> RouterSetup {
+        let interface = |&(name, mac, address): &(&str, &str, &str)| InterfaceSetup {
+            name: name.into(),
+            mac: Some(mac.into()),
+            addresses: vec![address.into()],
+            ..InterfaceSetup::default()
+        };
+        let neighbour = |&(address, mac): &(&str, &str)| NeighbourSetup {
+            address: address.into(),
+            mac: mac.into(),
+            interface: None,
+        };
+        RouterSetup {
+            interfaces: interfaces.iter().map(interface).collect(),
+            neighbours: neighbours.iter().map(neighbour).collect(),
+            circuits: vec!["x".into()],
+            ..RouterSetup::default()
+        }
+    }
+
+    #[test]
+    fn a_neighbour_is_where_its_link_is() {
+        let interfaces =
+            [("a", "02:00:00:00:00:01", "198.18.0.1/24"), ("b", "2-0-0-0-0-2", "2001:2::1/64")];
+        let setup = setup(&interfaces, &[("2001:2::7", "02:00:00:00:00:09")]);
+        let read = read(&setup).ok().expect("interfaces");
+        assert_eq!((read[1].interface.mac, read[1].interface.mtu), ([2, 0, 0, 0, 0, 2], 1500));
+        let mut next_hops = NextHops::default();
+        let hop = next_hops.number("2001:2::7".parse().expect("one")).expect("a number");
+        let neighbours = neighbours(&setup, &read, &next_hops).expect("neighbours");
+        assert_eq!(neighbours.get(hop).map(|found| found.port), Some(1));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let fault = |interfaces: &[(&str, &str, &str)], neighbour: (&str, &str)| {
+            let setup = setup(interfaces, &[neighbour]);
+            let found =
+                read(&setup).and_then(|read| neighbours(&setup, &read, &NextHops::default()));
+            found.err().map(|error| error.to_string()).unwrap_or_default()
+        };
+        let good = ("a", "02:00:00:00:00:01", "198.18.0.1/24");
+        let fine = ("198.18.0.2", "02:00:00:00:00:02");
+        assert_eq!(fault(&[good], fine), "");
+        assert!(fault(&[good, good], fine).contains("name of its own"));
+        assert!(
+            fault(&[("a", "02:00", "198.18.0.1/24")], fine).contains("interface a: MAC `02:00`")
+        );
+        assert!(fault(&[("a", good.1, "198.18.0.1")], fine).contains("198.18.0.1/24"));
+        assert!(
+            fault(&[good], ("198.19.0.2", fine.1)).contains("neighbour 198.19.0.2: no interface")
+        );
+        assert!(fault(&[good], ("x", fine.1)).contains("no address"));
+    }
+}

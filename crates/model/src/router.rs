@@ -1,0 +1,232 @@
+//! How fwdlab's own software router is set up: what `fwdlab route` reads from a file,
+//! and what a testbed tells the router that it starts.
+//!
+//! This is what was written. What it means (addresses, rules, files) is found out by
+//! whoever builds the router of it.
+
+use crate::settings::{FibAlgorithm, ForwardingPath, Locking, StateTable};
+use serde::{Deserialize, Serialize};
+
+/// A router. All that has a default may be left out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RouterSetup {
+    /// Worker threads, one for each queue of every port, 1 to 64.
+    pub workers: u16,
+    /// CPUs that the workers are bound to, in turn; none: unbound.
+    pub cpus: Vec<u16>,
+    /// How the longest matching prefix is found.
+    pub fib: FibAlgorithm,
+    /// What workers hold while they look a route up.
+    pub locking: Locking,
+    /// Which way through the code a packet takes.
+    pub path: ForwardingPath,
+    /// Rules of the firewall; empty: none.
+    pub firewall: String,
+    /// Where a stateful firewall keeps its states.
+    pub state: StateTable,
+    /// Most states held at a time.
+    pub state_limit: u32,
+    /// Feed every packet to a pool of entropy that all workers share.
+    pub entropy_harvest: bool,
+    /// Tell senders of better next hops on their own link.
+    pub icmp_redirect: bool,
+    /// ICMP and ICMPv6 error messages a second that each worker may send.
+    pub icmp_errors_pps: u32,
+    /// Spread packets over the workers by a Toeplitz hash of their flow. Needed where
+    /// the ports' queues are not filled that way.
+    pub rss: bool,
+    /// Routes, each `prefix via next-hop`.
+    pub routes: Vec<String>,
+    /// A file of further routes: text as above, or an MRT `TABLE_DUMP_V2` dump.
+    pub routes_file: Option<String>,
+    /// Routes made up, beside those written.
+    pub synthesised: Option<Synthesised>,
+    /// Memory that another process filled with a wire, one path for each worker, in
+    /// place of ports: interface 0 faces the generator, interface 1 the sink.
+    pub circuits: Vec<String>,
+    /// Interfaces, numbered from 0 in this order.
+    #[serde(rename = "interface")]
+    pub interfaces: Vec<InterfaceSetup>,
+    /// Static neighbours.
+    #[serde(rename = "neighbour")]
+    pub neighbours: Vec<NeighbourSetup>,
+}
+
+impl Default for RouterSetup {
+    fn default() -> Self {
+        Self {
+            workers: 1,
+            cpus: Vec::new(),
+            fib: FibAlgorithm::Auto,
+            locking: Locking::Lockless,
+            path: ForwardingPath::Fast,
+            firewall: String::new(),
+            state: StateTable::Sharded,
+            state_limit: 2_097_152,
+            entropy_harvest: false,
+            icmp_redirect: false,
+            icmp_errors_pps: 1000,
+            rss: false,
+            routes: Vec::new(),
+            routes_file: None,
+            synthesised: None,
+            circuits: Vec::new(),
+            interfaces: Vec::new(),
+            neighbours: Vec::new(),
+        }
+    }
+}
+
+/// Routes with the prefix lengths of the Internet's table, outside the benchmark's
+/// addresses.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Synthesised {
+    /// IPv4 routes.
+    #[serde(default)]
+    pub inet: u32,
+    /// IPv6 routes.
+    #[serde(default)]
+    pub inet6: u32,
+    /// Addresses of the next hops, drawn from at random.
+    pub via: Vec<String>,
+    /// Of the random numbers.
+    #[serde(default)]
+    pub seed: u64,
+}
+
+/// What holds an interface's packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PortKind {
+    /// AF_XDP, else AF_PACKET.
+    #[default]
+    Auto,
+    /// AF_XDP sockets on a device.
+    Xsk,
+    /// AF_PACKET sockets on a device.
+    Packet,
+    /// Files of packets.
+    Pcap,
+}
+
+impl PortKind {
+    /// The name used in files and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            PortKind::Auto => "auto",
+            PortKind::Xsk => "xsk",
+            PortKind::Packet => "packet",
+            PortKind::Pcap => "pcap",
+        }
+    }
+}
+
+/// One interface.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct InterfaceSetup {
+    /// Name; that of a device for sockets.
+    pub name: String,
+    /// Kind of its port.
+    pub port: PortKind,
+    /// MAC; the device's own when it is left out.
+    pub mac: Option<String>,
+    /// Largest IP packet in bytes; the device's, or 1500, when it is left out.
+    pub mtu: Option<u16>,
+    /// Own addresses with the lengths of the link's prefixes.
+    pub addresses: Vec<String>,
+    /// With `pcap`: the file that is read.
+    pub input: Option<String>,
+    /// With `pcap`: the file that is written.
+    pub output: Option<String>,
+    /// Write all packets, in and out, to this file of packets.
+    pub capture: Option<String>,
+    /// Write a line about each packet to this file.
+    pub trace: Option<String>,
+    /// Spoil packets on purpose.
+    pub faults: Option<Faults>,
+}
+
+/// Probabilities, each for every packet that comes in.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Faults {
+    /// It is lost.
+    pub loss: f64,
+    /// It comes twice.
+    pub duplication: f64,
+    /// One of its bytes is changed.
+    pub corruption: f64,
+    /// It comes after the next one.
+    pub reordering: f64,
+    /// Of the random numbers.
+    pub seed: u64,
+}
+
+/// Where a next hop is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NeighbourSetup {
+    /// Its address.
+    pub address: String,
+    /// Its MAC.
+    pub mac: String,
+    /// Name of the interface it is reached through; when it is left out, the one whose
+    /// link's prefix has the address.
+    #[serde(default)]
+    pub interface: Option<String>,
+}
+
+/// What a router says once a second, or when asked, as a line of JSON.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RouterStats {
+    /// Time of a monotonic clock, nanoseconds.
+    pub at_ns: u64,
+    /// Packets that came in: `forwarded + dropped + slow`.
+    pub received: u64,
+    /// Packets sent on.
+    pub forwarded: u64,
+    /// Packets that ended here.
+    pub dropped: u64,
+    /// Packets that went to the slow path.
+    pub slow: u64,
+    /// All counters that are not 0 by their stable names, in the order of the path.
+    pub counters: Vec<(String, u64)>,
+    /// Packets that the ports lost before they were received, by interface.
+    pub missed: Vec<(String, u64)>,
+    /// Facts about the router as it runs: what was chosen, memory, states.
+    pub facts: Vec<(String, String)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_says_what_differs_from_the_defaults() {
+        let text = r#"
+            workers = 2
+            fib = "dir24_8"
+            routes = ["198.19.0.0/16 via 198.19.0.2"]
+            [[interface]]
+            name = "d0"
+            addresses = ["198.18.0.1/24"]
+            [interface.faults]
+            loss = 0.5
+            [[neighbour]]
+            address = "198.19.0.2"
+            mac = "02:00:00:00:00:20"
+        "#;
+        let setup: RouterSetup = toml::from_str(text).expect("a set-up");
+        assert_eq!((setup.workers, setup.fib), (2, FibAlgorithm::Dir24_8));
+        assert_eq!(setup.interfaces[0].faults.as_ref().map(|f| f.loss), Some(0.5));
+        assert_eq!(setup.interfaces[0].port, PortKind::Auto);
+        assert_eq!(setup.locking, RouterSetup::default().locking);
+        let again = serde_json::to_string(&setup).expect("JSON");
+        assert_eq!(serde_json::from_str::<RouterSetup>(&again).expect("the same"), setup);
+        assert!(toml::from_str::<RouterSetup>("wrokers = 2").is_err());
+    }
+}
