@@ -34,6 +34,8 @@ pub(crate) enum Testbed {
     Auto,
     /// Network namespaces of this machine's kernel
     Netns,
+    /// fwdlab's own router, packets in memory
+    Memory,
     /// A simulated device
     Sim,
 }
@@ -44,6 +46,7 @@ impl Testbed {
         match self {
             Testbed::Auto => "auto",
             Testbed::Netns => "netns",
+            Testbed::Memory => "memory",
             Testbed::Sim => "sim",
         }
     }
@@ -52,6 +55,7 @@ impl Testbed {
         match self {
             Testbed::Auto => TestbedKind::Auto,
             Testbed::Netns => TestbedKind::Netns,
+            Testbed::Memory => TestbedKind::Memory,
             Testbed::Sim => TestbedKind::Sim,
         }
     }

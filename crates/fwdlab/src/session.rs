@@ -191,11 +191,16 @@ impl Session<'_> {
 }
 
 fn open_testbed(plan: &Plan) -> Result<Box<dyn Testbed>> {
-    // A simulation needs no rights, no lock and no journal.
+    // A simulation needs no rights, no lock and no journal; nor do packets that
+    // stay in memory.
     let (paths, privilege) = match plan.base.testbed.kind {
         TestbedKind::Sim | TestbedKind::Archive => (
             Paths { state: PathBuf::new() },
             Privilege::None { why: "not asked for, since the device is simulated".into() },
+        ),
+        TestbedKind::Memory => (
+            Paths { state: PathBuf::new() },
+            Privilege::None { why: "not asked for, since the packets stay in memory".into() },
         ),
         // The paths first: in a user namespace they can't be told any more.
         TestbedKind::Auto | TestbedKind::Netns => (state::paths()?, Privilege::obtain()),

@@ -3,6 +3,10 @@
 //! The base comes from `[testbed]`, `[dut]`, `[traffic]`; a factor's level lays
 //! its own values over it. Nothing here is optional that has a default.
 
+mod router;
+
+pub use router::*;
+
 use crate::units::FrameSize;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -42,6 +46,7 @@ impl Default for Settings {
                 napi: Napi::Auto,
                 rps: String::new(),
                 sysctl: BTreeMap::new(),
+                router: RouterSettings::default(),
             },
             traffic: TrafficSettings {
                 family: Family::Inet,
@@ -62,6 +67,9 @@ pub enum TestbedKind {
     Auto,
     /// Linux network namespaces joined by veth pairs.
     Netns,
+    /// fwdlab's own router between a generator and a sink that share memory
+    /// with it: packets, but no kernel that forwards them, and no privileges.
+    Memory,
     /// A simulated device of known capacity.
     Sim,
     /// Somebody's laboratory, whose logs were imported.
@@ -203,6 +211,19 @@ pub enum DutKind {
     Linux,
     /// The FreeBSD kernel's own forwarding; in imported runs.
     Freebsd,
+    /// fwdlab's own software router, a process of this machine.
+    Router,
+}
+
+impl DutKind {
+    /// The name used in files and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            DutKind::Linux => "linux",
+            DutKind::Freebsd => "freebsd",
+            DutKind::Router => "router",
+        }
+    }
 }
 
 /// Firewall of the DUT.
@@ -287,6 +308,9 @@ pub struct DutSettings {
     pub rps: String,
     /// sysctls, dotted name to value.
     pub sysctl: BTreeMap<String, String>,
+    /// What only fwdlab's own router has. The defaults add nothing to a plan's hash.
+    #[serde(default, skip_serializing_if = "RouterSettings::is_default")]
+    pub router: RouterSettings,
 }
 
 /// Address family.

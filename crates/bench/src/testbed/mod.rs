@@ -89,6 +89,9 @@ pub fn open(
             let reasons = vec!["simulated device, as the experiment asks".to_owned()];
             Ok(Box::new(sim::Sim::new(reasons)))
         }
+        TestbedKind::Memory => Err(BenchError::Refused(
+            "this build has no testbed in memory; ask for `netns` or `sim`".to_owned(),
+        )),
         TestbedKind::Archive => Err(BenchError::Refused(
             "imported runs were measured in somebody's laboratory and can't be repeated here"
                 .to_owned(),

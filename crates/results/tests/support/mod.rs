@@ -9,8 +9,8 @@
 use fwdlab_model::plan::{Adjust, Change, Compare, Design, Factor, Figure, Level, Trial};
 use fwdlab_model::record::{Counter, Counts, CpuTime, Environment, Sample, TrialRecord};
 use fwdlab_model::settings::{
-    Arrangement, DutKind, DutSettings, Engine, Family, Firewall, Flows, Napi, Rate, SimSettings,
-    TestbedKind, TestbedSettings, TrafficSettings,
+    Arrangement, DutKind, DutSettings, Engine, Family, Firewall, Flows, Napi, Rate, RouterSettings,
+    SimSettings, TestbedKind, TestbedSettings, TrafficSettings,
 };
 use fwdlab_model::units::FrameSize;
 use fwdlab_model::{Calibration, Plan, PlannedRun, RunRecord, Settings, Variant, Warning};
@@ -71,6 +71,7 @@ pub(crate) fn base(kind: TestbedKind) -> Settings {
             napi: Napi::Auto,
             rps: String::new(),
             sysctl: BTreeMap::from([("net.ipv4.ip_early_demux".to_owned(), "0".to_owned())]),
+            router: RouterSettings::default(),
         },
         traffic: TrafficSettings {
             family: Family::Inet,

@@ -43,6 +43,7 @@ fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
     let kind = match testbed.kind {
         TestbedKind::Auto => "auto (fwdlab doctor says which)".to_owned(),
         TestbedKind::Netns => "netns".to_owned(),
+        TestbedKind::Memory => "memory: no kernel forwards the packets".to_owned(),
         TestbedKind::Sim => "sim: no packet is real".to_owned(),
         TestbedKind::Archive => "archive: imported logs".to_owned(),
     };

@@ -113,6 +113,7 @@ fn same_device(contents: &Contents, plan: &Plan, stored: &str) -> Result<(), Unu
             !["sim", "archive"].contains(&stored) || contents.plan.hash == plan.hash
         }
         TestbedKind::Netns => stored == "netns",
+        TestbedKind::Memory => stored == "memory",
         TestbedKind::Sim => stored == "sim",
         TestbedKind::Archive => stored == "archive",
     };
@@ -120,6 +121,7 @@ fn same_device(contents: &Contents, plan: &Plan, stored: &str) -> Result<(), Unu
         let asked = match asked.kind {
             TestbedKind::Auto => "auto",
             TestbedKind::Netns => "netns",
+            TestbedKind::Memory => "memory",
             TestbedKind::Sim => "sim",
             TestbedKind::Archive => "archive",
         };
