@@ -14,9 +14,8 @@ fn experiments() -> BTreeMap<String, Plan> {
         if path.extension().is_some_and(|extension| extension == "toml") {
             let text = fs::read_to_string(&path).expect("the file can be read");
             let folder = path.parent().expect("a folder").to_path_buf();
-            let loader = |file: &str| {
-                fs::read_to_string(folder.join(file)).map_err(|error| error.to_string())
-            };
+            let loader =
+                |file: &str| fs::read(folder.join(file)).map_err(|error| error.to_string());
             let plan = fwdlab_model::load(&path.display().to_string(), &text, &loader)
                 .unwrap_or_else(|faults| panic!("{faults}"));
             plans.insert(plan.name.clone(), plan);
