@@ -6,7 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
-    let loader = |_: &str| Ok("table inet filter { }\n".to_owned());
+    let loader = |_: &str| Ok("table inet filter { }\n".into());
     match fwdlab_model::load("fuzz.toml", text, &loader) {
         Ok(plan) => {
             let again = fwdlab_model::load("fuzz.toml", text, &loader).expect("accepted before");

@@ -7,7 +7,7 @@ use fwdlab_model::experiment::{Experiment, RUNS_MAX, profile_of};
 use fwdlab_model::plan::Stop;
 use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::settings::TestbedKind;
-use fwdlab_model::{Plan, plan, spec};
+use fwdlab_model::{Diagnostics, Plan, plan, spec};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -133,9 +133,9 @@ pub(crate) fn profile(path: &Path, text: &str, wanted: bool) -> Option<ProfilePl
     profile_of(&spec.unwrap_or_default(), Some(wanted))
 }
 
-fn read_beside(directory: &Path, name: &str) -> std::result::Result<String, String> {
+fn read_beside(directory: &Path, name: &str) -> std::result::Result<Vec<u8>, String> {
     let file = directory.join(name);
-    fs::read_to_string(&file).map_err(|error| format!("can't read {}: {error}", file.display()))
+    fs::read(&file).map_err(|error| format!("can't read {}: {error}", file.display()))
 }
 
 /// The plan with other values than a faultless file's; none without overrides.
@@ -148,10 +148,14 @@ fn overridden(
     if *overrides == Overrides::default() {
         return Ok(None);
     }
-    let (Some(spec), _) = spec::parse(text, loader) else { return Ok(None) };
-    let (mut experiment, _) = Experiment::new(path, &spec);
+    let (Some(mut spec), _) = spec::parse(text, loader) else { return Ok(None) };
     if let Some(testbed) = overrides.testbed {
-        experiment.base.testbed.kind = testbed.kind();
+        spec.set_testbed(testbed.kind());
+    }
+    let (mut experiment, faults) = Experiment::new(path, &spec);
+    // The file has none; but another testbed may lack what it asks for.
+    if !faults.is_empty() {
+        return Err(Diagnostics::new(path, text, faults).into());
     }
     if let Some(blocks) = overrides.blocks {
         if experiment.design.stop.is_some() && blocks < Stop::BLOCKS_MIN {
@@ -209,6 +213,16 @@ mod tests {
         assert_eq!(got, plan_with(&written, &Overrides::default()).unwrap());
         assert_ne!(got.hash, plan_with(TWO, &Overrides::default()).unwrap().hash);
         assert!(got.is_intact());
+    }
+
+    #[test]
+    fn a_testbed_that_lacks_the_device_is_refused() {
+        let overrides = Overrides { testbed: Some(Testbed::Memory), ..Overrides::default() };
+        let refused = plan_with(TWO, &overrides).unwrap_err().to_string();
+        assert!(refused.contains("no Linux kernel forwards packets in memory"), "{refused}");
+        let router = format!("{TWO}[dut]\nkind = \"router\"\n");
+        let got = plan_with(&router, &overrides).unwrap();
+        assert_eq!(got.base.testbed.kind, TestbedKind::Memory);
     }
 
     #[test]

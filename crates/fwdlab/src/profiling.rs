@@ -90,7 +90,7 @@ mod tests {
         let load = |profile: &str| {
             let text =
                 format!("version = 1\n[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n{profile}");
-            fwdlab_model::load("x.toml", &text, &|_| Ok(String::new())).unwrap()
+            fwdlab_model::load("x.toml", &text, &|_| Ok(Vec::new())).unwrap()
         };
         let plan = load("[profile]\n");
         let mut store = Store::open(&directory.path().join("run.sqlite")).unwrap();
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn the_run_of_a_profile_is_none_of_the_plan() {
-        let plan = fwdlab_model::load("x.toml", "version = 1", &|_| Ok(String::new())).unwrap();
+        let plan = fwdlab_model::load("x.toml", "version = 1", &|_| Ok(Vec::new())).unwrap();
         let run = run_of(&plan, 0);
         assert!(plan.runs.iter().all(|other| plan.run_id(other.index) != plan.run_id(run.index)));
     }

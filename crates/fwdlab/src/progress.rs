@@ -314,14 +314,14 @@ mod tests {
     #[test]
     fn an_alternation_names_each_level_once() {
         let text = "version = 1\n[[factor]]\nname = \"firewall\"\nlevels = [\"rules:0\", \"rules:1\"]\n[trial]\nduration = \"2s\"\n[design]\nalternate = \"250ms\"\n";
-        let plan = fwdlab_model::load("x.toml", text, &|_| Ok(String::new())).unwrap();
+        let plan = fwdlab_model::load("x.toml", text, &|_| Ok(Vec::new())).unwrap();
         let label = label(&plan, &plan.runs[0]);
         assert!(["rules:0 > rules:1", "rules:1 > rules:0"].contains(&label.as_str()), "{label}");
     }
 
     #[test]
     fn a_request_to_stop_reaches_the_run() {
-        let plan = fwdlab_model::load("x.toml", "version = 1", &|_| Ok(String::new())).unwrap();
+        let plan = fwdlab_model::load("x.toml", "version = 1", &|_| Ok(Vec::new())).unwrap();
         let stop = Stop::default();
         let progress = Progress::new(&plan, &stop, 0, 0, true);
         assert!(!progress.cancelled());

@@ -17,7 +17,7 @@ use fwdlab_results::stats::{BlockedRun, Verdict};
 use fwdlab_results::store::Store;
 use proptest::prelude::*;
 use std::path::Path;
-use support::{Random, alternation_plan, family, fill, firewall, plan};
+use support::{Random, alternation_plan, family, fill, firewall, plan, routed};
 use tempfile::TempDir;
 
 /// A directory with files to compare.
@@ -277,6 +277,11 @@ fn testbeds_are_not_mixed() {
         assert!(refused.contains("are of different testbeds"), "{refused}");
         assert!(refused.contains("simulated figures say nothing"), "{refused}");
     }
+    files.store("memory", &routed(of(TestbedKind::Memory)));
+    files.store("routed", &routed(of(TestbedKind::Netns)));
+    let refused = files.refusal(&["memory", "routed"], |_| ());
+    assert!(refused.contains("are of different testbeds"), "{refused}");
+    assert!(refused.contains("packets in memory cost what no packet"), "{refused}");
     let (_, text) = list(1, 5, 1e6);
     files.write("a.pps", &text);
     let results = files.answer(&["netns:none", "a.pps"]);

@@ -2,7 +2,7 @@
 
 mod support;
 
-use fwdlab_model::settings::TestbedKind;
+use fwdlab_model::settings::{DutKind, FibAlgorithm, TestbedKind};
 use fwdlab_model::units::FrameSize;
 use fwdlab_model::{Plan, Warning};
 use fwdlab_results::report::analysis::{ComparedFigure, Outcome};
@@ -14,7 +14,8 @@ use fwdlab_results::store::Store;
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use support::{
-    alternation_plan, family, fill, firewall, full_store, plan, queues, record, store, truth,
+    alternation_plan, family, fill, firewall, full_store, plan, queues, record, routed, store,
+    truth,
 };
 
 /// Firewalls in both address families, each family with a baseline of its own.
@@ -222,6 +223,7 @@ fn what_is_not_hardware_says_so_everywhere() {
     for (kind, words) in [
         (TestbedKind::Sim, "SIMULATED"),
         (TestbedKind::Netns, "virtual testbed; not comparable with hardware"),
+        (TestbedKind::Memory, "no kernel forwarded them; not comparable with hardware"),
     ] {
         let store = full_store(&plan(kind, vec![firewall()], vec![Some(0)], 3));
         let files = report(&store);
@@ -229,6 +231,50 @@ fn what_is_not_hardware_says_so_everywhere() {
             assert!(file(&files, name).contains(words), "{name} doesn't say {words}");
         }
         assert!(summary_text(&Analysis::of_store(&store).unwrap(), 200).contains(words));
+    }
+}
+
+#[test]
+fn the_routers_settings_are_listed_and_the_kernels_are_not() {
+    let mut plan = routed(plan(TestbedKind::Memory, vec![firewall()], vec![Some(0)], 3));
+    for (variant, fib) in plan.variants.iter_mut().zip([FibAlgorithm::Radix, FibAlgorithm::Poptrie])
+    {
+        variant.settings.dut.router.fib = fib;
+    }
+    let plan = plan.sealed();
+    let setup = |plan: &Plan| Analysis::of_store(&full_store(plan)).unwrap().setup.join("\n");
+    let listed = setup(&plan);
+    for line in [
+        "Testbed: packets in memory of this machine",
+        "Device under test: fwdlab's own software router\n",
+        "Router, forwarding table: radix, poptrie and auto (varied)\n",
+        "Router, locking of lookups: lockless\n",
+        "Router, path of packets: fast\n",
+        "Router, table of states: sharded\n",
+        "Router, most states: 2097152\n",
+        "Router, harvesting of entropy: disabled\n",
+    ] {
+        assert!(listed.contains(line), "{line} is not in\n{listed}");
+    }
+    for word in ["offloads", "ICMP redirect", "sysctl", "CPU arrangement", "Router, ports"] {
+        assert!(!listed.contains(word), "{word} is in\n{listed}");
+    }
+
+    // Beside a kernel, each line speaks of those that have the setting.
+    let mut both = plan;
+    both.base.testbed.kind = TestbedKind::Netns;
+    for variant in &mut both.variants {
+        variant.settings.testbed.kind = TestbedKind::Netns;
+    }
+    both.variants[0].settings.dut.kind = DutKind::Linux;
+    let listed = setup(&both.sealed());
+    for line in [
+        "Device under test: the Linux kernel and fwdlab's own software router (varied)\n",
+        "Router, forwarding table: poptrie and auto (varied)\n",
+        "Router, ports: auto\n",
+        "Receive and segmentation offloads: disabled\n",
+    ] {
+        assert!(listed.contains(line), "{line} is not in\n{listed}");
     }
 }
 

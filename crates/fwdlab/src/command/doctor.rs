@@ -37,7 +37,7 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     let probes = probe::everything(&privilege, journal.as_ref().map_err(|error| error.to_string()));
     // The testbed takes the lock for itself.
     drop(journal);
-    let any = fwdlab_model::load("any.toml", "version = 1", &|_| Ok(String::new()))?;
+    let any = fwdlab_model::load("any.toml", "version = 1", &|_| Ok(Vec::new()))?;
     let testbed = testbed::open(&any, &privilege, &paths)?;
     let choice = testbed.choice();
     if arguments.json {

@@ -66,7 +66,7 @@ fn a_plan_is_there_for_programs() {
     let plan = lab.fwdlab(&["plan", "x.toml", "--json"]).expect(0).json();
     assert_eq!(plan["runs"].as_array().map(Vec::len), Some(8));
     assert_eq!(plan["estimate"]["runs"], 8);
-    let loaded = fwdlab_model::load("x.toml", INSTANT, &|_| Ok(String::new())).expect("a plan");
+    let loaded = fwdlab_model::load("x.toml", INSTANT, &|_| Ok(Vec::new())).expect("a plan");
     assert_eq!(plan["hash"], loaded.hash);
     let text = lab.fwdlab(&["plan", "x.toml"]).expect(0).stdout;
     assert!(text.contains(&loaded.hash) && text.contains("stateful against none"), "{text}");

@@ -143,7 +143,7 @@ pub(crate) fn begun(mut store: Store, plan: &Plan, testbed: &str) -> Store {
 
 /// The plan of an experiment called `x.toml`.
 pub(crate) fn plan(experiment: &str) -> Plan {
-    fwdlab_model::load("x.toml", experiment, &|_| Ok(String::new())).expect("a plan")
+    fwdlab_model::load("x.toml", experiment, &|_| Ok(Vec::new())).expect("a plan")
 }
 
 /// Carries one run out on a simulated device.

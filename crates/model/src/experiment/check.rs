@@ -3,7 +3,7 @@
 use super::{Experiment, RUNS_MAX, VARIANTS_MAX};
 use crate::diagnostic::Diagnostic;
 use crate::plan::Trial;
-use crate::settings::{Arrangement, Settings};
+use crate::settings::{Arrangement, DutKind, Settings};
 use crate::spec::keys;
 use crate::spec::{FactorSpec, Setting, Spec, format_ns};
 use std::collections::BTreeMap;
@@ -136,6 +136,14 @@ fn first_written(written: &[&Option<Spanned<u64>>]) -> Range<usize> {
 /// An alternation has something to switch, and can switch it live.
 pub(super) fn alternation(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagnostic>) {
     let Some(alternate) = &spec.design.alternate else { return };
+    if experiment.base.dut.kind == DutKind::Router {
+        faults.push(
+            Diagnostic::new(alternate.span(), "the router can't alternate")
+                .label("nothing of it can be switched while traffic flows")
+                .help("remove `alternate` to measure each level in runs of its own"),
+        );
+        return;
+    }
     let slice_ns = *alternate.get_ref();
     let variants = experiment.factors.iter().map(|f| f.settings.len()).product::<usize>();
     if variants < 2 && !spec.factors_incomplete && spec.factors.iter().all(|f| !f.incomplete) {

@@ -5,6 +5,7 @@
 
 mod check;
 mod compare;
+mod device;
 mod stopping;
 
 use crate::diagnostic::Diagnostic;
@@ -77,6 +78,7 @@ impl Experiment {
         stopping::judge(spec, &experiment, &mut faults);
         check::effects(spec, &experiment, &mut faults);
         check::variants(spec, &experiment, &mut faults);
+        device::judge(spec, &experiment, &mut faults);
         (experiment, faults)
     }
 
@@ -113,8 +115,7 @@ fn base_of(spec: &Spec) -> Settings {
     for setting in &spec.settings {
         setting.get_ref().apply(&mut base);
     }
-    base.testbed.kind = spec.kind.unwrap_or(base.testbed.kind);
-    base.dut.kind = spec.dut_kind.unwrap_or(base.dut.kind);
+    base.testbed.kind = value_or(&spec.kind, base.testbed.kind);
     base.testbed.sim = spec.sim.clone();
     base.testbed.sim.effect =
         spec.effects.iter().map(|(name, factor)| (name.get_ref().clone(), *factor)).collect();

@@ -107,8 +107,10 @@ impl Reader<'_> {
     fn factor_name(&mut self, key: &Key, node: &Node) -> Option<Spanned<String>> {
         let name = self.text(key, node)?;
         let span = node.span();
+        // `kind` is that of the device, which may be varied; the testbed's may not.
         let fixed = keys::SECTIONS.iter().find(|section| {
             matches!(section.path, "testbed" | "dut" | "traffic")
+                && setting(&name).is_none()
                 && section.key(&name).is_some_and(|key| key.vary == Vary::Never)
         });
         if let Some(section) = fixed {

@@ -1,9 +1,11 @@
 //! Every key of an experiment file, once: the reader, the JSON Schema and the
 //! reference in `docs/EXPERIMENTS.md` are all made from these tables.
 
+mod device;
 mod method;
 mod tables;
 
+pub use device::*;
 pub use method::*;
 pub use tables::*;
 

@@ -6,6 +6,7 @@
 //! [`crate::experiment`].
 
 mod factor;
+mod file;
 pub mod keys;
 pub mod kind;
 mod profile;
@@ -22,14 +23,15 @@ pub use value::format_ns;
 
 use crate::diagnostic::Diagnostic;
 use crate::plan::{Adjust, Figure, Stop};
-use crate::settings::{DutKind, SimSettings, TestbedKind};
+use crate::settings::{SimSettings, TestbedKind};
 use section::Section;
 use toml::Spanned;
 use value::{Node, Reader, scalar_text};
 
 /// Reads a file that the experiment names, by its path relative to the
-/// experiment file; the error is a sentence for the user.
-pub type Loader<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
+/// experiment file. Its content is bytes, since a dump of routes is no text; the
+/// error is a sentence for the user.
+pub type Loader<'a> = dyn Fn(&str) -> Result<Vec<u8>, String> + 'a;
 
 /// An experiment file as written; `None` where the file says nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,9 +39,10 @@ pub struct Spec {
     /// `title`.
     pub title: Option<String>,
     /// `testbed.kind`.
-    pub kind: Option<TestbedKind>,
-    /// `dut.kind`.
-    pub dut_kind: Option<DutKind>,
+    pub kind: Option<Spanned<TestbedKind>>,
+    /// True when a value of `[testbed]` or `[dut]` could not be read: what goes
+    /// together there isn't judged.
+    pub device_faulty: bool,
     /// Settings of `[testbed]`, `[dut]` and `[traffic]`.
     pub settings: Vec<Spanned<Setting>>,
     /// `[testbed.sim]` over its defaults, without the effects.
@@ -59,6 +62,14 @@ pub struct Spec {
     /// True when a factor could not be read at all, so that a name that is not
     /// found among the factors may be right nevertheless.
     pub factors_incomplete: bool,
+}
+
+impl Spec {
+    /// Asks for another kind of testbed than the file does.
+    pub fn set_testbed(&mut self, kind: TestbedKind) {
+        let place = self.kind.as_ref().map_or(0..0, Spanned::span);
+        self.kind = Some(Spanned::new(place, kind));
+    }
 }
 
 /// `[trial]`, in nanoseconds.
@@ -140,8 +151,11 @@ impl Reader<'_> {
             ),
         }
         spec.title = top.read("title", |key, node| self.text(key, node));
+        let faults = self.faults.len();
         self.testbed(root, &mut spec);
-        self.dut(root, &mut spec);
+        let dut = self.table(root, &keys::DUT);
+        self.settings_of(&dut, &mut spec.settings);
+        spec.device_faulty = self.faults.len() > faults;
         self.factors(root, &mut spec);
         self.traffic(root, &mut spec);
         self.trial(root, &mut spec.trial);
@@ -153,7 +167,7 @@ impl Reader<'_> {
 
     fn testbed(&mut self, root: &toml::de::DeTable, spec: &mut Spec) {
         let testbed = self.table(root, &keys::TESTBED);
-        spec.kind = testbed.read("kind", |key, node| self.word(key, node));
+        spec.kind = testbed.read_spanned("kind", |key, node| self.word(key, node));
         self.settings_of(&testbed, &mut spec.settings);
 
         let sim = match testbed.table {
@@ -210,12 +224,6 @@ impl Reader<'_> {
         out
     }
 
-    fn dut(&mut self, root: &toml::de::DeTable, spec: &mut Spec) {
-        let dut = self.table(root, &keys::DUT);
-        spec.dut_kind = dut.read("kind", |key, node| self.word(key, node));
-        self.settings_of(&dut, &mut spec.settings);
-    }
-
     fn traffic(&mut self, root: &toml::de::DeTable, spec: &mut Spec) {
         let traffic = self.table(root, &keys::TRAFFIC);
         // There is one protocol: its word is checked, and says nothing more.
@@ -243,6 +251,7 @@ impl Reader<'_> {
             "arrangement" => self.word(key, node).map(Setting::Arrangement),
             "senders" => self.integer(key, node).map(Setting::Senders),
             "engine" => self.word(key, node).map(Setting::Engine),
+            "kind" => self.word(key, node).map(Setting::Kind),
             "routes" => self.integer(key, node).map(Setting::Routes),
             "firewall" => self.firewall(key, node).map(Setting::Firewall),
             "icmp_redirect" => self.boolean(key, node).map(Setting::IcmpRedirect),
@@ -251,6 +260,14 @@ impl Reader<'_> {
             "bind_queues" => self.boolean(key, node).map(Setting::BindQueues),
             "napi" => self.word(key, node).map(Setting::Napi),
             "rps" => self.mask(key, node).map(Setting::Rps),
+            "fib" => self.word(key, node).map(Setting::Fib),
+            "locking" => self.word(key, node).map(Setting::Locking),
+            "path" => self.word(key, node).map(Setting::Path),
+            "state" => self.word(key, node).map(Setting::State),
+            "state_limit" => self.integer(key, node).map(Setting::StateLimit),
+            "entropy_harvest" => self.boolean(key, node).map(Setting::EntropyHarvest),
+            "port" => self.word(key, node).map(Setting::Port),
+            "routes_file" => self.routes_file(key, node).map(Setting::RoutesFile),
             "family" => self.word(key, node).map(Setting::Family),
             "frame_size" => self.frame_size(key, node).map(Setting::FrameSize),
             "flows" => self.flows(key, node).map(Setting::Flows),

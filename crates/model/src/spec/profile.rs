@@ -2,7 +2,6 @@
 
 use super::keys::{self, Key};
 use super::value::{Node, Reader};
-use crate::diagnostic::Diagnostic;
 use crate::profile::{CallGraph, Event, Subsystems};
 
 /// `[profile]`; `None` where it says nothing.
@@ -46,16 +45,7 @@ impl Reader<'_> {
 
     fn subsystems(&mut self, key: &Key, node: &Node) -> Option<Subsystems> {
         let file = self.text(key, node)?;
-        match (self.loader)(&file) {
-            Ok(text) => Some(Subsystems { file, text }),
-            Err(why) => {
-                let message = format!("the table of subsystems `{file}` can't be read");
-                self.fault(
-                    Diagnostic::new(node.span(), message)
-                        .label(why)
-                        .help("its path is relative to the experiment file"),
-                )
-            }
-        }
+        let text = self.text_file("the table of subsystems", &file, node)?;
+        Some(Subsystems { file, text })
     }
 }

@@ -14,6 +14,8 @@ pub enum Setting {
     Senders(u16),
     /// `engine`.
     Engine(Engine),
+    /// `kind` of `[dut]`.
+    Kind(DutKind),
     /// `routes`.
     Routes(u32),
     /// `firewall`.
@@ -37,6 +39,22 @@ pub enum Setting {
         /// Value.
         value: String,
     },
+    /// `fib`.
+    Fib(FibAlgorithm),
+    /// `locking`.
+    Locking(Locking),
+    /// `path`.
+    Path(ForwardingPath),
+    /// `state`.
+    State(StateTable),
+    /// `state_limit`.
+    StateLimit(u32),
+    /// `entropy_harvest`.
+    EntropyHarvest(bool),
+    /// `port`.
+    Port(RouterPort),
+    /// `routes_file`.
+    RoutesFile(RoutesFile),
     /// `family`.
     Family(Family),
     /// `frame_size`.
@@ -56,6 +74,7 @@ impl Setting {
             Setting::Arrangement(_) => "arrangement",
             Setting::Senders(_) => "senders",
             Setting::Engine(_) => "engine",
+            Setting::Kind(_) => "kind",
             Setting::Routes(_) => "routes",
             Setting::Firewall(_) => "firewall",
             Setting::IcmpRedirect(_) => "icmp_redirect",
@@ -65,6 +84,14 @@ impl Setting {
             Setting::Napi(_) => "napi",
             Setting::Rps(_) => "rps",
             Setting::Sysctl { .. } => "sysctl",
+            Setting::Fib(_) => "fib",
+            Setting::Locking(_) => "locking",
+            Setting::Path(_) => "path",
+            Setting::State(_) => "state",
+            Setting::StateLimit(_) => "state_limit",
+            Setting::EntropyHarvest(_) => "entropy_harvest",
+            Setting::Port(_) => "port",
+            Setting::RoutesFile(_) => "routes_file",
             Setting::Family(_) => "family",
             Setting::FrameSize(_) => "frame_size",
             Setting::Flows(_) => "flows",
@@ -88,15 +115,23 @@ impl Setting {
             Setting::Arrangement(v) => v.name().to_owned(),
             Setting::Senders(v) | Setting::Queues(v) => v.to_string(),
             Setting::Engine(v) => v.name().to_owned(),
-            Setting::Routes(v) => v.to_string(),
+            Setting::Kind(v) => v.name().to_owned(),
+            Setting::Routes(v) | Setting::StateLimit(v) => v.to_string(),
             Setting::Firewall(v) => v.to_string(),
             Setting::IcmpRedirect(v)
             | Setting::Offloads(v)
             | Setting::BindQueues(v)
+            | Setting::EntropyHarvest(v)
             | Setting::Timestamps(v) => v.to_string(),
             Setting::Napi(v) => v.name().to_owned(),
             Setting::Rps(v) => v.clone(),
             Setting::Sysctl { value, .. } => value.clone(),
+            Setting::Fib(v) => v.name().to_owned(),
+            Setting::Locking(v) => v.name().to_owned(),
+            Setting::Path(v) => v.name().to_owned(),
+            Setting::State(v) => v.name().to_owned(),
+            Setting::Port(v) => v.name().to_owned(),
+            Setting::RoutesFile(v) => v.file.clone(),
             Setting::Family(v) => v.name().to_owned(),
             Setting::FrameSize(v) => v.0.to_string(),
             Setting::Flows(v) => v.to_string(),
@@ -116,6 +151,7 @@ impl Setting {
             Setting::Arrangement(v) => testbed.arrangement = *v,
             Setting::Senders(v) => testbed.senders = *v,
             Setting::Engine(v) => testbed.engine = *v,
+            Setting::Kind(v) => dut.kind = *v,
             Setting::Routes(v) => dut.routes = *v,
             Setting::Firewall(v) => dut.firewall = v.clone(),
             Setting::IcmpRedirect(v) => dut.icmp_redirect = *v,
@@ -127,6 +163,14 @@ impl Setting {
             Setting::Sysctl { name, value } => {
                 dut.sysctl.insert(name.clone(), value.clone());
             }
+            Setting::Fib(v) => dut.router.fib = *v,
+            Setting::Locking(v) => dut.router.locking = *v,
+            Setting::Path(v) => dut.router.path = *v,
+            Setting::State(v) => dut.router.state = *v,
+            Setting::StateLimit(v) => dut.router.state_limit = *v,
+            Setting::EntropyHarvest(v) => dut.router.entropy_harvest = *v,
+            Setting::Port(v) => dut.router.port = *v,
+            Setting::RoutesFile(v) => dut.router.routes_file = Some(v.clone()),
             Setting::Family(v) => traffic.family = *v,
             Setting::FrameSize(v) => traffic.frame_size = *v,
             Setting::Flows(v) => traffic.flows = *v,
@@ -144,6 +188,7 @@ impl Settings {
             Setting::Arrangement(testbed.arrangement),
             Setting::Senders(testbed.senders),
             Setting::Engine(testbed.engine),
+            Setting::Kind(dut.kind),
             Setting::Routes(dut.routes),
             Setting::Firewall(dut.firewall.clone()),
             Setting::IcmpRedirect(dut.icmp_redirect),
@@ -158,6 +203,17 @@ impl Settings {
                 .iter()
                 .map(|(name, value)| Setting::Sysctl { name: name.clone(), value: value.clone() }),
         );
+        let RouterSettings { fib, locking, path, state, .. } = dut.router;
+        all.extend([
+            Setting::Fib(fib),
+            Setting::Locking(locking),
+            Setting::Path(path),
+            Setting::State(state),
+            Setting::StateLimit(dut.router.state_limit),
+            Setting::EntropyHarvest(dut.router.entropy_harvest),
+            Setting::Port(dut.router.port),
+        ]);
+        all.extend(dut.router.routes_file.iter().cloned().map(Setting::RoutesFile));
         all.extend([
             Setting::Family(traffic.family),
             Setting::FrameSize(traffic.frame_size),
@@ -173,10 +229,15 @@ impl Settings {
 mod tests {
     use super::*;
 
+    fn routes_file() -> RoutesFile {
+        RoutesFile { file: "routes.txt".to_owned(), digest: "0123".to_owned() }
+    }
+
     #[test]
     fn every_setting_of_the_tables_exists_and_the_other_way_round() {
         let mut settings = Settings::default();
         settings.dut.sysctl.insert("net.ipv4.ip_early_demux".to_owned(), "0".to_owned());
+        settings.dut.router.routes_file = Some(routes_file());
         let written: Vec<&str> = keys::settings().map(|key| key.name).collect();
         let existing: Vec<&str> = settings.all().iter().map(Setting::key).collect();
         assert_eq!(written, existing);
@@ -188,6 +249,17 @@ mod tests {
         settings.dut.queues = 4;
         settings.dut.rps = "3".to_owned();
         settings.dut.sysctl.insert("net.core.dev_weight".to_owned(), "128".to_owned());
+        settings.dut.kind = DutKind::Router;
+        settings.dut.router = RouterSettings {
+            fib: FibAlgorithm::Poptrie,
+            locking: Locking::Rwlock,
+            path: ForwardingPath::Full,
+            state: StateTable::PerWorker,
+            state_limit: 3,
+            entropy_harvest: true,
+            port: RouterPort::Packet,
+            routes_file: Some(routes_file()),
+        };
         settings.traffic.family = Family::Inet6;
         settings.testbed.arrangement = Arrangement::Closed;
         let mut copy = Settings::default();

@@ -230,17 +230,8 @@ impl Reader<'_> {
                 .help_near(text, &["none", "stateless", "stateful", "rules:1"]);
             return self.fault(fault);
         }
-        match (self.loader)(text) {
-            Ok(ruleset) => Some(Firewall::Ruleset { file: text.to_owned(), text: ruleset }),
-            Err(why) => {
-                let message = format!("the ruleset `{text}` can't be read");
-                self.fault(
-                    Diagnostic::new(node.span(), message)
-                        .label(why)
-                        .help("a ruleset's path is relative to the experiment file"),
-                )
-            }
-        }
+        let ruleset = self.text_file("the ruleset", text, node)?;
+        Some(Firewall::Ruleset { file: text.to_owned(), text: ruleset })
     }
 
     pub(super) fn mask(&mut self, key: &Key, node: &Node) -> Option<String> {

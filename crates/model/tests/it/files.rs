@@ -3,7 +3,7 @@
 use super::{golden, here};
 use fwdlab_model::plan::Plan;
 use fwdlab_model::schema::{reference, schema};
-use fwdlab_model::settings::{Arrangement, Family};
+use fwdlab_model::settings::{Arrangement, DutKind, Family, TestbedKind};
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -14,9 +14,8 @@ fn experiments() -> BTreeMap<String, Plan> {
         if path.extension().is_some_and(|extension| extension == "toml") {
             let text = fs::read_to_string(&path).expect("the file can be read");
             let folder = path.parent().expect("a folder").to_path_buf();
-            let loader = |file: &str| {
-                fs::read_to_string(folder.join(file)).map_err(|error| error.to_string())
-            };
+            let loader =
+                |file: &str| fs::read(folder.join(file)).map_err(|error| error.to_string());
             let plan = fwdlab_model::load(&path.display().to_string(), &text, &loader)
                 .unwrap_or_else(|faults| panic!("{faults}"));
             plans.insert(plan.name.clone(), plan);
@@ -38,6 +37,15 @@ fn every_experiment_can_be_planned() {
         "hundred-rules",
         "nft-rule-alternate",
         "queues",
+        "router-and-linux",
+        "router-demo",
+        "router-fastpath",
+        "router-fib",
+        "router-fib-large",
+        "router-harvest",
+        "router-locks",
+        "router-queues",
+        "router-state",
         "routes",
         "sim",
         "tunable-x-queues",
@@ -50,6 +58,20 @@ fn every_experiment_can_be_planned() {
         // Half a second of overhead for each run: nothing here takes an hour.
         assert!(plan.estimate(500_000_000).total_ns < 3_600_000_000_000, "{name}");
     }
+}
+
+#[test]
+fn experiments_in_memory_end_within_minutes() {
+    let plans = experiments();
+    let in_memory = |plan: &&Plan| plan.base.testbed.kind == TestbedKind::Memory;
+    let found: Vec<&Plan> = plans.values().filter(in_memory).collect();
+    assert_eq!(found.len(), 8);
+    for plan in found {
+        assert_eq!(plan.base.dut.kind, DutKind::Router, "{}", plan.name);
+        assert!(plan.estimate(500_000_000).total_ns < 240_000_000_000, "{}", plan.name);
+    }
+    assert_eq!(plans["router-demo"].runs.len(), 16);
+    assert!(plans["router-demo"].estimate(500_000_000).total_ns < 30_000_000_000);
 }
 
 #[test]

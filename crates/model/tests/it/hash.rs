@@ -38,7 +38,7 @@ fn baseline_and_ruleset_change_the_hash() {
     assert_ne!(compared(1).hash, compared(2).hash);
 
     let ruleset = |text: &str| {
-        let loader = |_: &str| Ok(text.to_owned());
+        let loader = |_: &str| Ok(text.into());
         fwdlab_model::load("x.toml", "version = 1\n[dut]\nfirewall = \"a.nft\"", &loader)
             .expect("a valid file")
             .hash
@@ -90,6 +90,38 @@ fn unused_rules_and_contamination_leave_no_trace() {
     assert_eq!(sim(&loud, "contamination_depth"), Some(0.2.into()));
     let back: fwdlab_model::Plan = serde_json::from_value(loud).expect("and is read back");
     assert!(back == plan(&written) && back.is_intact());
+}
+
+/// The same for the router: stores that were made before it existed go on.
+#[test]
+fn a_router_that_is_not_asked_for_leaves_no_trace() {
+    let silent = plan("version = 1\n[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n");
+    // As planned by the version before `dut.kind = "router"`.
+    assert_eq!(silent.hash, "c6fc73b4a6d7befc");
+    let json = |plan: &fwdlab_model::Plan| serde_json::to_value(plan).expect("a plan is JSON");
+    assert_eq!(json(&silent)["base"]["dut"].get("router"), None);
+
+    let default = plan("version = 1\n[dut]\nkind = \"router\"\nfib = \"auto\"\n");
+    assert_eq!(json(&default)["base"]["dut"].get("router"), None);
+    let poptrie = plan("version = 1\n[dut]\nkind = \"router\"\nfib = \"poptrie\"\n");
+    assert_eq!(json(&poptrie)["base"]["dut"]["router"]["fib"], "poptrie");
+    let back: fwdlab_model::Plan = serde_json::from_value(json(&poptrie)).expect("is read back");
+    assert!(back == poptrie && back.is_intact());
+}
+
+#[test]
+fn what_is_in_a_file_of_routes_changes_the_hash_and_stays_out_of_the_plan() {
+    let routes = |content: &[u8]| {
+        let loader = |_: &str| Ok(content.to_vec());
+        let text = "version = 1\n[dut]\nkind = \"router\"\nroutes_file = \"rib.mrt\"\n";
+        fwdlab_model::load("x.toml", text, &loader).expect("a valid file")
+    };
+    let (one, other) = (routes(&[0xff, 1]), routes(&[0xff, 2]));
+    assert_ne!(one.hash, other.hash);
+    let file = one.base.dut.router.routes_file.expect("the file is named");
+    assert_eq!(file.file, "rib.mrt");
+    // printf '\377\001' | sha256sum
+    assert_eq!(file.digest, "437cb43a30226e639b33d84533cfc3ddd970a40055b9c8c0bf7e3795cf184eb6");
 }
 
 /// A profile asked for later finds the store of the same experiment.

@@ -8,6 +8,17 @@ use fwdlab_model::spec::format_ns;
 use fwdlab_model::spec::keys::{self, Key, SECTIONS, Section, Vary};
 use serde_json::Value;
 
+/// What must stand before a key of `[dut]`, or a level of it, to have an effect.
+fn device_of(key: &Key) -> &'static str {
+    match key.name {
+        "state" | "state_limit" => "kind = \"router\"\nfirewall = \"stateful\"\n",
+        "fib" | "locking" | "path" | "entropy_harvest" | "port" | "routes_file" => {
+            "kind = \"router\"\n"
+        }
+        _ => "",
+    }
+}
+
 /// A file that writes one key.
 pub(super) fn writing(section: &Section, key: &Key, value: &str) -> String {
     let line = format!("{} = {value}\n", key.name);
@@ -23,6 +34,10 @@ pub(super) fn writing(section: &Section, key: &Key, value: &str) -> String {
         ("testbed", "senders") => {
             format!("version = 1\n[testbed]\narrangement = \"closed\"\n{line}")
         }
+        ("testbed", "kind") if value == "\"memory\"" => {
+            format!("version = 1\n[testbed]\n{line}[dut]\nkind = \"router\"\n")
+        }
+        ("dut", _) => format!("version = 1\n[dut]\n{}{line}", device_of(key)),
         ("design", "alternate") => format!(
             "version = 1\n[design]\n{line}[[factor]]\nname = \"firewall\"\nlevels = [\"none\", \"stateful\"]\n"
         ),
@@ -47,6 +62,7 @@ fn every_example_is_accepted_and_every_default_says_nothing_new() {
             let written = plan(&writing(section, key, key.default));
             let silent = match section.path {
                 "profile" => plan("version = 1\n[profile]\n"),
+                "dut" => plan(&format!("version = 1\n[dut]\n{}", device_of(key))),
                 _ => plan("version = 1\n"),
             };
             assert_eq!(written, silent, "default of {} {}", key.name, section.place());
@@ -66,8 +82,10 @@ fn every_key_has_a_meaning_and_an_example_unless_there_is_one_value_only() {
 fn every_setting_can_be_a_level_by_itself_and_in_a_bundle() {
     for key in keys::settings() {
         let bundle = format!(
-            "version = 1\n[testbed]\narrangement = \"closed\"\n[[factor]]\nname = \"x\"\nlevels = [{{ label = \"a\" }}, {{ label = \"b\", {} = {} }}]\n",
-            key.name, key.example
+            "version = 1\n[testbed]\narrangement = \"closed\"\n[dut]\n{}[[factor]]\nname = \"x\"\nlevels = [{{ label = \"a\" }}, {{ label = \"b\", {} = {} }}]\n",
+            device_of(key),
+            key.name,
+            key.example
         );
         let plan_ = if key.name == "arrangement" {
             plan(&bundle.replace("arrangement = \"closed\"\n", ""))
@@ -80,8 +98,10 @@ fn every_setting_can_be_a_level_by_itself_and_in_a_bundle() {
 
         if key.name != "sysctl" {
             let single = format!(
-                "version = 1\n[testbed]\narrangement = \"closed\"\n[[factor]]\nname = \"{}\"\nlevels = [{}]\n",
-                key.name, key.example
+                "version = 1\n[testbed]\narrangement = \"closed\"\n[dut]\n{}[[factor]]\nname = \"{}\"\nlevels = [{}]\n",
+                device_of(key),
+                key.name,
+                key.example
             );
             assert_eq!(plan(&single).factors[0].levels.len(), 1, "{}", key.name);
         }

@@ -10,11 +10,14 @@ mod profile;
 use fwdlab_model::{Diagnostics, Plan};
 use std::path::{Path, PathBuf};
 
-/// A loader that knows one ruleset and one table of subsystems.
-fn loader(path: &str) -> Result<String, String> {
+/// A loader that knows one ruleset, one table of subsystems and two files of
+/// routes, of which one is no text.
+fn loader(path: &str) -> Result<Vec<u8>, String> {
     match path {
-        "subsystems.txt" => Ok("nf_* firewall\n".to_owned()),
-        "edge.nft" => Ok("table inet filter { }\n".to_owned()),
+        "subsystems.txt" => Ok("nf_* firewall\n".into()),
+        "edge.nft" => Ok("table inet filter { }\n".into()),
+        "routes.txt" => Ok("default via 198.19.0.1\n".into()),
+        "rib.mrt" => Ok(vec![0xff, 0, 13]),
         _ => Err("no such file".to_owned()),
     }
 }

@@ -266,14 +266,13 @@ fn check(inputs: &[Input], pair: &Pair) -> Result<(), CompareError> {
             let testbed =
                 |i: &Input| i.origin.as_ref().map_or(String::new(), |o| o.testbed.clone());
             let what = format!("{} are of different testbeds", names(&testbed));
-            let simulated = [of_a, of_b].iter().any(|origin| origin.testbed == "sim");
-            let next = match simulated {
-                true => {
-                    "simulated figures say nothing about any machine: compare them with simulated ones only"
-                }
-                false => {
-                    "a virtual testbed is never compared with hardware: measure both on one testbed"
-                }
+            let of_kind = |kind| [of_a, of_b].iter().any(|origin| origin.testbed == kind);
+            let next = if of_kind("sim") {
+                "simulated figures say nothing about any machine: compare them with simulated ones only"
+            } else if of_kind("memory") {
+                "packets in memory cost what no packet on an interface does: measure both on one testbed"
+            } else {
+                "a virtual testbed is never compared with hardware: measure both on one testbed"
             };
             return Err(CompareError::question(what, next));
         }

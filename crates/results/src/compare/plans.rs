@@ -88,5 +88,11 @@ fn of_settings(a: &Settings, b: &Settings) -> Vec<String> {
     {
         found.push(format!("contents of {file}"));
     }
+    if let (Some(one), Some(other)) = (&a.dut.router.routes_file, &b.dut.router.routes_file)
+        && one.file == other.file
+        && one.digest != other.digest
+    {
+        found.push(format!("contents of {}", one.file));
+    }
     found
 }

@@ -106,6 +106,13 @@ pub(crate) fn queues() -> Factor {
     Factor { name: "queues".into(), levels: [1, 2, 4, 8].map(level).to_vec() }
 }
 
+/// Makes fwdlab's own router the device of every variant.
+pub(crate) fn routed(mut plan: Plan) -> Plan {
+    plan.base.dut.kind = DutKind::Router;
+    plan.variants.iter_mut().for_each(|variant| variant.settings.dut.kind = DutKind::Router);
+    plan.sealed()
+}
+
 /// Address family.
 pub(crate) fn family() -> Factor {
     let level = |label: &str| Level {
@@ -353,7 +360,12 @@ pub(crate) fn invocation(kind: TestbedKind) -> Invocation {
     Invocation {
         started_at: "2024-03-05T10:00:00Z".into(),
         fwdlab_version: "0.1.0 (0123abcd)".into(),
-        testbed: if simulated { "sim" } else { "netns" }.into(),
+        testbed: match kind {
+            TestbedKind::Sim => "sim",
+            TestbedKind::Memory => "memory",
+            _ => "netns",
+        }
+        .into(),
         testbed_reason: "the experiment asks for it".into(),
         simulated,
         environment: Environment(BTreeMap::from([

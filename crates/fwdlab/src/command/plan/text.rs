@@ -5,7 +5,8 @@ use crate::profiling;
 use crate::terminal::{HEADING, duration, styled, wrap};
 use fwdlab_model::Plan;
 use fwdlab_model::plan::Adjust;
-use fwdlab_model::settings::TestbedKind;
+use fwdlab_model::settings::{DutKind, Firewall, Settings, TestbedKind};
+use fwdlab_model::spec::Setting;
 
 /// Plans of more runs are folded.
 const RUNS_SHOWN: usize = 60;
@@ -74,10 +75,40 @@ fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
         ),
         ("runs", runs),
     ];
+    rows.splice(2..2, device(plan).map(|device| ("device", device)));
     if plan.profile.is_some() {
         rows.push(("then", profiling::extent(plan, plan.variants.len())));
     }
     rows
+}
+
+/// What forwards where it is not the kernel alone, and what the router is set to in
+/// the base; what levels change stands with them.
+fn device(plan: &Plan) -> Option<String> {
+    let is_router = |settings: &Settings| settings.dut.kind == DutKind::Router;
+    let routers = plan.variants.iter().filter(|variant| is_router(&variant.settings)).count();
+    if routers == 0 {
+        return None;
+    }
+    let base = &plan.base;
+    let keeps_states = matches!(base.dut.firewall, Firewall::Stateful | Firewall::Ruleset { .. });
+    let settings: Vec<String> = base
+        .all()
+        .iter()
+        .filter(|setting| match setting {
+            Setting::Fib(_) | Setting::Locking(_) | Setting::Path(_) => true,
+            Setting::EntropyHarvest(_) | Setting::RoutesFile(_) => true,
+            Setting::State(_) | Setting::StateLimit(_) => keeps_states,
+            Setting::Port(_) => base.testbed.kind != TestbedKind::Memory,
+            _ => false,
+        })
+        .map(|setting| format!("{} {}", setting.name(), setting.value()))
+        .collect();
+    let settings = settings.join(", ");
+    Some(match routers == plan.variants.len() {
+        true => format!("fwdlab's own router: {settings}"),
+        false => format!("the Linux kernel, and fwdlab's own router: {settings}"),
+    })
 }
 
 fn design_of(plan: &Plan) -> String {
@@ -213,6 +244,27 @@ mod tests {
         let fixed = shown("[design]\nblocks = 8\n");
         assert!(fixed.contains("8 blocks, in each"), "{fixed}");
         assert!(!fixed.contains("up to 8") && !fixed.contains("Benjamini"), "{fixed}");
+    }
+
+    #[test]
+    fn the_router_shows_with_what_matters_of_it() {
+        let shown = |more: &str| {
+            let file = format!("version = 1\n{more}");
+            let plan = fwdlab_model::load("x.toml", &file, &|_| Err("no files".into())).unwrap();
+            text(&plan, "", 300)
+        };
+        assert!(!shown("").contains("device"));
+        let memory = shown("[testbed]\nkind = \"memory\"\n[dut]\nkind = \"router\"\n");
+        assert!(memory.contains("memory: no kernel forwards the packets\n"), "{memory}");
+        let device = "device    fwdlab's own router: fib auto, locking lockless, path fast, \
+                      entropy_harvest false\n";
+        assert!(memory.contains(device), "{memory}");
+        let both = shown(
+            "[dut]\nfirewall = \"stateful\"\n[[factor]]\nname = \"kind\"\nlevels = [\"linux\", \"router\"]\n",
+        );
+        assert!(both.contains("the Linux kernel, and fwdlab's own router: fib auto"), "{both}");
+        assert!(both.contains("state sharded, state_limit 2097152"), "{both}");
+        assert!(both.contains("port auto\n"), "{both}");
     }
 
     #[test]

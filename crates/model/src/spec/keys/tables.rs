@@ -1,5 +1,5 @@
-//! What is tested, in the order of the documentation: testbed, device, factors,
-//! traffic. How it is tested is in `method.rs`.
+//! What is tested, in the order of the documentation: testbed, factors, traffic.
+//! The device is in `device.rs`, how it is tested in `method.rs`.
 
 use super::{Kind, Section, integer, key, number, words};
 
@@ -21,9 +21,9 @@ pub const TESTBED: Section = Section {
     keys: &[
         key(
             "kind",
-            Kind::Word { words: &["auto", "netns", "sim"], absent: &["ssh", "vm"] },
+            Kind::Word { words: &["auto", "netns", "memory", "sim"], absent: &["ssh", "vm"] },
             "\"auto\"",
-            "`netns`: network namespaces of this machine joined by veth pairs; `sim`: a simulated device; `auto`: `netns` where this machine permits it, else `sim`.",
+            "`netns`: network namespaces of this machine joined by veth pairs; `memory`: packets in memory that the router's process shares with a generator and a sink, without privileges and without a kernel that forwards; `sim`: a simulated device; `auto`: `netns` where this machine permits it, else `sim`.",
         )
         .example("\"netns\""),
         key(
@@ -125,90 +125,6 @@ pub const SIM: Section = Section {
         )
         .unit("ratio")
         .example("0.1"),
-    ],
-};
-
-/// `[dut]`.
-pub const DUT: Section = Section {
-    path: "dut",
-    doc: "The device under test: what forwards.",
-    keys: &[
-        key(
-            "kind",
-            Kind::Word { words: &["linux"], absent: &["freebsd", "router", "command"] },
-            "\"linux\"",
-            "`linux`: the forwarding of the Linux kernel.",
-        ),
-        key(
-            "routes",
-            integer(2, 1_048_576),
-            "2",
-            "Static routes, at least one to each side; the next are host routes of the traffic's own destinations, what is left over leads nowhere.",
-        )
-        .unit("routes")
-        .example("1000")
-        .restart(),
-        key(
-            "firewall",
-            Kind::Firewall,
-            "\"none\"",
-            "`none`; `stateless`: the traffic's prefixes are accepted, all else dropped, no state is kept; `stateful`: connection tracking; `rules:N`: N rules that do not match, then accept; or the path of an nft ruleset, relative to the experiment file.",
-        )
-        .example("\"stateful\"")
-        .live(),
-        key("icmp_redirect", Kind::Boolean, "false", "The DUT may send ICMP redirects.")
-            .example("true")
-            .live(),
-        key(
-            "offloads",
-            Kind::Boolean,
-            "false",
-            "Generic receive and segmentation offloads of the DUT's interfaces.",
-        )
-        .example("true")
-        .restart(),
-        key(
-            "queues",
-            integer(1, 64),
-            "1",
-            "Receive and transmit queue pairs of each interface of the DUT.",
-        )
-        .unit("queue pairs")
-        .example("4")
-        .restart(),
-        key(
-            "bind_queues",
-            Kind::Boolean,
-            "false",
-            "Bind the DUT's outgoing queues to its CPUs, round and round (XPS).",
-        )
-        .example("true")
-        .restart(),
-        key(
-            "napi",
-            words(&["auto", "threaded", "softirq"]),
-            "\"auto\"",
-            "Where the receive work runs: in pinned kernel threads or in softirq context; `auto`: `threaded` in the open arrangement, `softirq` in the closed one.",
-        )
-        .example("\"threaded\"")
-        .restart(),
-        key(
-            "rps",
-            Kind::Mask,
-            "\"\"",
-            "Receive packet steering: hexadecimal mask of CPUs, groups of eight digits joined by commas; empty: off.",
-        )
-        .unit("CPU mask")
-        .example("\"3\"")
-        .live(),
-        key(
-            "sysctl",
-            Kind::Sysctls,
-            "{}",
-            "Kernel parameters of the DUT by their dotted names, each an integer or text. A level's are laid over these one by one.",
-        )
-        .example("{ \"net.ipv4.ip_early_demux\" = 0 }")
-        .live(),
     ],
 };
 

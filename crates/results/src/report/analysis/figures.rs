@@ -35,9 +35,9 @@ impl ComparedFigure {
             _ if plan.design.alternate_ns.is_some() => ComparedFigure::Slices,
             Figure::Mean => ComparedFigure::Mean,
             Figure::P90 => ComparedFigure::P90,
-            // Sender, DUT and hypervisor share the CPUs of a namespace testbed:
+            // Sender, DUT and hypervisor share the CPUs of a testbed on one machine:
             // what they take away lowers the mean and leaves the best tenth alone.
-            Figure::Auto if testbed == "netns" => ComparedFigure::P90,
+            Figure::Auto if ["netns", "memory"].contains(&testbed) => ComparedFigure::P90,
             Figure::Auto => ComparedFigure::Mean,
             Figure::Netbenches => ComparedFigure::Netbenches,
             Figure::NetbenchesUpper => ComparedFigure::NetbenchesUpper,

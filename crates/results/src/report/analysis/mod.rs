@@ -373,6 +373,10 @@ fn testbed(contents: &Contents) -> Testbed {
     let caption = match (simulated, kind.as_str()) {
         (true, _) => "SIMULATED: no packet was sent; these numbers say nothing about any machine",
         (false, "netns") => "virtual testbed; not comparable with hardware",
+        (false, "memory") => {
+            "virtual testbed: packets in memory of this machine, no kernel forwarded them; not \
+             comparable with hardware"
+        }
         (false, "archive") => "imported: measured elsewhere, read from logs",
         (false, _) => "",
     };

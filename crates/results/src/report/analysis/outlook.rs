@@ -110,7 +110,7 @@ fn same_device(contents: &Contents, plan: &Plan, stored: &str) -> Result<(), Unu
     let asked = &plan.base.testbed;
     let same_testbed = match asked.kind {
         TestbedKind::Auto => {
-            !["sim", "archive"].contains(&stored) || contents.plan.hash == plan.hash
+            !["memory", "sim", "archive"].contains(&stored) || contents.plan.hash == plan.hash
         }
         TestbedKind::Netns => stored == "netns",
         TestbedKind::Memory => stored == "memory",

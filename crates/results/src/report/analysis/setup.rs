@@ -3,13 +3,15 @@
 //! A setting that varies shows all its values, whatever the factor is called
 //! that varies it.
 
+mod router;
+
 use super::Testbed;
 use crate::report::format::{listed, seconds};
 use crate::stats::summary::median;
 use crate::store::{Contents, Import};
 use fwdlab_model::Settings;
 use fwdlab_model::record::Environment;
-use fwdlab_model::settings::{Arrangement, Rate};
+use fwdlab_model::settings::{Arrangement, DutKind, Rate};
 use fwdlab_model::units::format_pps;
 
 /// All lines, from the machine to the design.
@@ -19,7 +21,7 @@ pub(super) fn lines(contents: &Contents, testbed: &Testbed) -> Vec<String> {
     }
     let mut lines = vec![testbed_line(testbed)];
     lines.extend(machine(contents));
-    if testbed.kind != "sim" {
+    if !["sim", "memory"].contains(&testbed.kind.as_str()) {
         lines.push(varied(contents, "CPU arrangement: ", |s| arrangement(s.testbed.arrangement)));
     }
     lines.extend(facts(contents));
@@ -27,15 +29,14 @@ pub(super) fn lines(contents: &Contents, testbed: &Testbed) -> Vec<String> {
     lines.push(varied(contents, "Address family: ", |s| s.traffic.family.name().to_owned()));
     lines.push(varied(contents, "Frame size with FCS: ", |s| s.traffic.frame_size.to_string()));
     lines.push(load(contents));
+    lines.extend(router::device(contents));
     lines.push(varied(contents, "Queues of each interface of the device under test: ", |s| {
         s.dut.queues.to_string()
     }));
-    lines.push(varied(contents, "Static routes: ", |s| s.dut.routes.to_string()));
+    lines.push(varied(contents, "Static routes: ", routes));
     lines.push(varied(contents, "Firewall: ", |s| s.dut.firewall.to_string()));
-    lines
-        .push(varied(contents, "Receive and segmentation offloads: ", |s| enabled(s.dut.offloads)));
-    lines.push(varied(contents, "ICMP redirect: ", |s| enabled(s.dut.icmp_redirect)));
-    lines.extend(sysctls(contents));
+    lines.extend(router::lines(contents));
+    lines.extend(linux(contents));
     lines.push(design(contents));
     lines
 }
@@ -66,6 +67,10 @@ fn imported(contents: &Contents, import: &Import) -> Vec<String> {
 fn testbed_line(testbed: &Testbed) -> String {
     let kind = match testbed.kind.as_str() {
         "netns" => "Testbed: Linux network namespaces joined by veth pairs",
+        "memory" => {
+            "Testbed: packets in memory of this machine, between a generator, the router and a \
+             sink; no kernel forwarded them"
+        }
         "sim" => "Testbed: simulated device",
         "none" => return "Testbed: none was used yet".to_owned(),
         other => return format!("Testbed: {other}"),
@@ -161,6 +166,29 @@ fn enabled(on: bool) -> String {
     if on { "enabled" } else { "disabled" }.to_owned()
 }
 
+fn routes(settings: &Settings) -> String {
+    match &settings.dut.router.routes_file {
+        Some(file) if settings.dut.kind == DutKind::Router => format!("those of {}", file.file),
+        _ => settings.dut.routes.to_string(),
+    }
+}
+
+/// What only a kernel has, if any variant's device is one.
+fn linux(contents: &Contents) -> Vec<String> {
+    let by_kernel = |settings: &Settings| settings.dut.kind != DutKind::Router;
+    if !contents.plan.variants.iter().any(|variant| by_kernel(&variant.settings)) {
+        return Vec::new();
+    }
+    let mut lines = vec![
+        varied_of(contents, by_kernel, "Receive and segmentation offloads: ", |s| {
+            enabled(s.dut.offloads)
+        }),
+        varied_of(contents, by_kernel, "ICMP redirect: ", |s| enabled(s.dut.icmp_redirect)),
+    ];
+    lines.extend(sysctls(contents));
+    lines
+}
+
 /// sysctls set in any variant, each with all its values.
 fn sysctls(contents: &Contents) -> Vec<String> {
     let mut names: Vec<&String> =
@@ -202,9 +230,20 @@ fn design(contents: &Contents) -> String {
 
 /// A line with all values that a setting takes in the plan's variants.
 fn varied(contents: &Contents, name: &str, describe: impl Fn(&Settings) -> String) -> String {
+    varied_of(contents, |_| true, name, describe)
+}
+
+/// The same of those variants that have the setting at all.
+fn varied_of(
+    contents: &Contents,
+    has: impl Fn(&Settings) -> bool,
+    name: &str,
+    describe: impl Fn(&Settings) -> String,
+) -> String {
     let mut values: Vec<String> = Vec::new();
-    for variant in &contents.plan.variants {
-        let value = describe(&variant.settings);
+    let settings = contents.plan.variants.iter().map(|variant| &variant.settings);
+    for settings in settings.filter(|settings| has(settings)) {
+        let value = describe(settings);
         if !values.contains(&value) {
             values.push(value);
         }
@@ -221,7 +260,11 @@ mod tests {
     #[test]
     fn each_kind_of_testbed_is_named() {
         // A kind added to the model must get its words here.
-        for (kind, word) in [(TestbedKind::Netns, "namespaces"), (TestbedKind::Sim, "simulated")] {
+        for (kind, word) in [
+            (TestbedKind::Netns, "namespaces"),
+            (TestbedKind::Memory, "no kernel forwarded them"),
+            (TestbedKind::Sim, "simulated"),
+        ] {
             let name = format!("{kind:?}").to_lowercase();
             let testbed = Testbed {
                 kind: name,

@@ -1,0 +1,42 @@
+//! Files that an experiment names: read through the [`Loader`](super::Loader).
+
+use super::keys::Key;
+use super::value::{Node, Reader};
+use crate::diagnostic::Diagnostic;
+use crate::settings::RoutesFile;
+use sha2::{Digest, Sha256};
+
+impl Reader<'_> {
+    /// The text of `file`, which `what` describes in messages.
+    pub(super) fn text_file(&mut self, what: &str, file: &str, node: &Node) -> Option<String> {
+        let text = (self.loader)(file).and_then(|content| {
+            String::from_utf8(content).map_err(|_| "it is no text in UTF-8".to_owned())
+        });
+        match text {
+            Ok(text) => Some(text),
+            Err(why) => self.unreadable(what, file, node, why),
+        }
+    }
+
+    /// A file of routes: its name, and the SHA-256 of its content. What is in it
+    /// is read where the router is started.
+    pub(super) fn routes_file(&mut self, key: &Key, node: &Node) -> Option<RoutesFile> {
+        let file = self.text(key, node)?;
+        match (self.loader)(&file) {
+            Ok(content) => {
+                let digest = Sha256::digest(&content);
+                let digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+                Some(RoutesFile { file, digest })
+            }
+            Err(why) => self.unreadable("the file of routes", &file, node, why),
+        }
+    }
+
+    fn unreadable<T>(&mut self, what: &str, file: &str, node: &Node, why: String) -> Option<T> {
+        self.fault(
+            Diagnostic::new(node.span(), format!("{what} `{file}` can't be read"))
+                .label(why)
+                .help("its path is relative to the experiment file"),
+        )
+    }
+}

@@ -1,0 +1,157 @@
+//! The device under test: what every kind of it has, what only the Linux kernel
+//! and what only fwdlab's own router has. Which of them go together is decided
+//! in [`crate::experiment`].
+
+use super::{Kind, Section, integer, key, words};
+use crate::settings::STATES_MAX;
+
+/// `[dut]`.
+pub const DUT: Section = Section {
+    path: "dut",
+    doc: "The device under test: what forwards.",
+    keys: &[
+        key(
+            "kind",
+            Kind::Word { words: &["linux", "router"], absent: &["freebsd", "command"] },
+            "\"linux\"",
+            "`linux`: the forwarding of the Linux kernel; `router`: fwdlab's own software router, a process that forwards in place of the kernel.",
+        )
+        .example("\"router\"")
+        .restart(),
+        key(
+            "routes",
+            integer(2, 1_048_576),
+            "2",
+            "Static routes, at least one to each side; the next are host routes of the traffic's own destinations, what is left over leads nowhere.",
+        )
+        .unit("routes")
+        .example("1000")
+        .restart(),
+        key(
+            "firewall",
+            Kind::Firewall,
+            "\"none\"",
+            "`none`; `stateless`: the traffic's prefixes are accepted, all else dropped, no state is kept; `stateful`: connection tracking; `rules:N`: N rules that do not match, then accept; or the path of a ruleset, relative to the experiment file: as `nft` reads it for the Linux kernel, as the router reads it for the router.",
+        )
+        .example("\"stateful\"")
+        .live(),
+        key("icmp_redirect", Kind::Boolean, "false", "The DUT may send ICMP redirects.")
+            .example("true")
+            .live(),
+        key(
+            "offloads",
+            Kind::Boolean,
+            "false",
+            "Generic receive and segmentation offloads of the DUT's interfaces.",
+        )
+        .example("true")
+        .restart(),
+        key(
+            "queues",
+            integer(1, 64),
+            "1",
+            "Receive and transmit queue pairs of each interface of the DUT; the router has a worker for each.",
+        )
+        .unit("queue pairs")
+        .example("4")
+        .restart(),
+        key(
+            "bind_queues",
+            Kind::Boolean,
+            "false",
+            "Bind the DUT's outgoing queues to its CPUs, round and round (XPS).",
+        )
+        .example("true")
+        .restart(),
+        key(
+            "napi",
+            words(&["auto", "threaded", "softirq"]),
+            "\"auto\"",
+            "Where the receive work runs: in pinned kernel threads or in softirq context; `auto`: `threaded` in the open arrangement, `softirq` in the closed one.",
+        )
+        .example("\"threaded\"")
+        .restart(),
+        key(
+            "rps",
+            Kind::Mask,
+            "\"\"",
+            "Receive packet steering: hexadecimal mask of CPUs, groups of eight digits joined by commas; empty: off.",
+        )
+        .unit("CPU mask")
+        .example("\"3\"")
+        .live(),
+        key(
+            "sysctl",
+            Kind::Sysctls,
+            "{}",
+            "Kernel parameters of the DUT by their dotted names, each an integer or text. A level's are laid over these one by one.",
+        )
+        .example("{ \"net.ipv4.ip_early_demux\" = 0 }")
+        .live(),
+        key(
+            "fib",
+            words(&["auto", "radix", "radix_lockless", "bsearch", "dir24_8", "poptrie"]),
+            "\"auto\"",
+            "Router: how the longest matching prefix is found. `radix`: a binary radix trie; `radix_lockless`: the same as a copy in one piece, read without locks; `bsearch`: binary search over ranges of addresses; `dir24_8`: two tables indexed by address, for inet6 a multi-bit trie; `poptrie`: a multi-bit trie of bit vectors; `auto`: the router's choice by family and number of routes.",
+        )
+        .example("\"poptrie\"")
+        .restart(),
+        key(
+            "locking",
+            words(&["global", "rwlock", "lockless"]),
+            "\"lockless\"",
+            "Router: what workers hold while they look a route up. `global`: one mutex; `rwlock`: one readers-writer lock, whose counter every reader writes; `lockless`: nothing, since the table is replaced as a whole.",
+        )
+        .example("\"rwlock\"")
+        .restart(),
+        key(
+            "path",
+            words(&["full", "fast"]),
+            "\"fast\"",
+            "Router: the way through its code. `full`: every packet takes every step of the input path; `fast`: packets that need nothing special are forwarded early.",
+        )
+        .example("\"full\"")
+        .restart(),
+        key(
+            "state",
+            words(&["none", "global", "sharded", "per_worker"]),
+            "\"sharded\"",
+            "Router: where its stateful firewall keeps states. `none`: nowhere, the rules judge every packet; `global`: one table, one lock; `sharded`: one table in parts with a lock each; `per_worker`: a table for each worker, no locks.",
+        )
+        .example("\"per_worker\"")
+        .restart(),
+        key(
+            "state_limit",
+            integer(1, STATES_MAX as i64),
+            "2097152",
+            "Router: most states held at a time; packets of new flows beyond it are dropped.",
+        )
+        .unit("states")
+        .example("65536")
+        .restart(),
+        key(
+            "entropy_harvest",
+            Kind::Boolean,
+            "false",
+            "Router: every packet is fed to a pool of entropy that all workers share, as kernels may do.",
+        )
+        .example("true")
+        .restart(),
+        key(
+            "port",
+            words(&["auto", "xsk", "packet"]),
+            "\"auto\"",
+            "Router on `netns`: what it receives from and sends to. AF_XDP sockets or AF_PACKET sockets; `auto`: the fastest whose probe succeeds.",
+        )
+        .example("\"packet\"")
+        .restart(),
+        key(
+            "routes_file",
+            Kind::File,
+            "",
+            "Router: routes from a file in place of `routes`: lines `prefix via next-hop`, or an MRT dump of a BGP table (RFC 6396). The plan keeps a digest of its content.",
+        )
+        .example("\"routes.txt\"")
+        .restart(),
+    ],
+};
