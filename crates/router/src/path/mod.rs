@@ -26,7 +26,7 @@ pub use interface::Interface;
 pub use neighbours::{Neighbour, Neighbours};
 pub use slow::Rate;
 
-use crate::fib::{Address, Fib, NextHop, Shared, V4, V6};
+use crate::fib::{Address, Fib, Locked, NextHop, Shared, V4, V6};
 use ethernet::Destination;
 use fwdlab_port::frame::CAPACITY;
 use interface::Owners;
@@ -39,7 +39,7 @@ use std::sync::Arc;
 const PORTS_MAX: usize = 255;
 
 /// A table that packets are forwarded by: a [`Fib`], or one that is [`Shared`] with
-/// whoever changes it.
+/// whoever changes it, or [`Locked`] against them.
 pub trait Lookup<A>: Send + Sync {
     /// As [`Fib::lookup_batch`].
     fn lookup_batch(&self, addresses: &[A], next_hops: &mut [Option<NextHop>]);
@@ -56,6 +56,12 @@ macro_rules! lookup {
         impl<F: Fib<$address> + Clone> Lookup<$address> for Shared<$address, F> {
             fn lookup_batch(&self, addresses: &[$address], next_hops: &mut [Option<NextHop>]) {
                 self.read().lookup_batch(addresses, next_hops);
+            }
+        }
+
+        impl<F: Fib<$address> + Clone> Lookup<$address> for Locked<$address, F> {
+            fn lookup_batch(&self, addresses: &[$address], next_hops: &mut [Option<NextHop>]) {
+                Locked::lookup_batch(self, addresses, next_hops);
             }
         }
     };
