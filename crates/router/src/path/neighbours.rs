@@ -1,10 +1,11 @@
 //! Next hops as the link knows them: static ARP and NDP entries.
 //!
-//! Entries are not learned, and there are none for single hosts of a connected
-//! link: a host that packets are to reach has a route of its own.
+//! There are no entries for single hosts of a connected link: a host that packets are
+//! to reach has a route of its own.
 
 use super::interface::Interface;
 use crate::fib::NextHop;
+use std::sync::Arc;
 
 /// Where packets to a next hop are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,10 +16,10 @@ pub struct Neighbour {
     pub mac: [u8; 6],
 }
 
-/// Neighbours by the number of the next hop.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Neighbours by the number of the next hop. Clones share their entries.
+#[derive(Clone, Debug, Default)]
 pub struct Neighbours {
-    entries: Vec<Option<Neighbour>>,
+    entries: Vec<Option<Arc<Neighbour>>>,
 }
 
 /// The highest number of a next hop that can have a neighbour.
@@ -44,24 +45,24 @@ impl Neighbours {
         if at >= self.entries.len() {
             self.entries.resize(at + 1, None);
         }
-        self.entries[at] = Some(neighbour);
+        self.entries[at] = Some(Arc::new(neighbour));
         Ok(())
     }
 
     /// The neighbour of a next hop.
     #[inline]
     pub fn get(&self, next_hop: NextHop) -> Option<&Neighbour> {
-        self.entries.get(next_hop.number() as usize)?.as_ref()
+        self.entries.get(next_hop.number() as usize)?.as_deref()
     }
 
     /// All neighbours.
     pub fn iter(&self) -> impl Iterator<Item = &Neighbour> {
-        self.entries.iter().flatten()
+        self.entries.iter().flatten().map(Arc::as_ref)
     }
 
     /// What forwarding needs of each, in the same places.
     pub(super) fn links(&self, interfaces: &[Interface]) -> Box<[Link]> {
-        let link = |entry: &Option<Neighbour>| {
+        let link = |entry: &Option<Arc<Neighbour>>| {
             let neighbour = entry.as_ref()?;
             let interface = interfaces.get(usize::from(neighbour.port))?;
             let mut macs = [0; 12];
@@ -70,6 +71,12 @@ impl Neighbours {
             Some(Link { macs, mtu: interface.mtu, port: neighbour.port })
         };
         self.entries.iter().map(|entry| link(entry).unwrap_or(Link::UNKNOWN)).collect()
+    }
+
+    /// A way to hold on to an entry.
+    #[inline]
+    pub(super) fn reference(&self, next_hop: NextHop) -> Option<Arc<Neighbour>> {
+        self.entries.get(next_hop.number() as usize)?.clone()
     }
 }
 
@@ -108,5 +115,7 @@ mod tests {
         let links = neighbours.links(&[interface]);
         assert_eq!(links[2].macs, [2, 2, 2, 2, 2, 2, 4, 4, 4, 4, 4, 4]);
         assert_eq!((links[1].mtu, links[2].mtu), (0, 1500));
+        let reference = neighbours.clone().reference(number(2)).expect("an entry");
+        assert_eq!(Arc::strong_count(&reference), 2, "clones count the same references");
     }
 }

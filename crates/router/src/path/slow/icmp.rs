@@ -67,7 +67,7 @@ pub(super) fn write_error4(
     interface: &Interface,
     kind: u8,
     code: u8,
-    mtu: u16,
+    word: [u8; 4],
 ) -> usize {
     let quoted = (end4(frame) - ETHERNET).min(ERROR4_MAX - ipv4::HEADER - ICMP);
     let own = interface.address::<V4>().unwrap_or_default();
@@ -76,8 +76,8 @@ pub(super) fn write_error4(
     let icmp = ETHERNET + ipv4::HEADER;
     let end = icmp + ICMP + quoted;
     bytes.copy_within(ETHERNET..ETHERNET + quoted, icmp + ICMP);
-    let mtu = mtu.to_be_bytes();
-    bytes[icmp..icmp + ICMP].copy_from_slice(&[kind, code, 0, 0, 0, 0, mtu[0], mtu[1]]);
+    bytes[icmp..icmp + ICMP]
+        .copy_from_slice(&[kind, code, 0, 0, word[0], word[1], word[2], word[3]]);
     // Precedence of internetwork control (RFC 1812 section 4.3.2.5).
     bytes[ETHERNET..ETHERNET + 2].copy_from_slice(&[0x45, 0xc0]);
     bytes[ipv4::field::FLAGS - 2..ipv4::field::TTL].fill(0);
@@ -91,15 +91,15 @@ pub(super) fn write_error6(
     interface: &Interface,
     kind: u8,
     code: u8,
-    mtu: u16,
+    word: [u8; 4],
 ) -> usize {
     let quoted = (end6(frame) - ETHERNET).min(ERROR6_MAX - ipv6::HEADER - ICMP);
     let own = interface.address::<V6>().unwrap_or_default();
     let bytes = frame.buffer_mut();
     let sender = ipv6::address(bytes, ipv6::field::SOURCE);
     bytes.copy_within(ETHERNET..ETHERNET + quoted, AFTER6 + ICMP);
-    let mtu = mtu.to_be_bytes();
-    bytes[AFTER6..AFTER6 + ICMP].copy_from_slice(&[kind, code, 0, 0, 0, 0, mtu[0], mtu[1]]);
+    bytes[AFTER6..AFTER6 + ICMP]
+        .copy_from_slice(&[kind, code, 0, 0, word[0], word[1], word[2], word[3]]);
     finish6(bytes, own, sender, TTL, AFTER6 + ICMP + quoted)
 }
 
