@@ -1,7 +1,7 @@
 //! How a router is set up.
 
 use super::interface::Interface;
-use super::neighbours::{Neighbour, Neighbours};
+use super::neighbours::Neighbours;
 use super::slow::Rate;
 use super::{MTU_MAX, MTU_MIN, PORTS_MAX};
 use crate::fib::{Address, V4, V6};
@@ -22,6 +22,9 @@ pub struct Config {
     pub answers: Rate,
     /// How packets are processed.
     pub path: PathKind,
+    /// Tell senders whose packets leave where they came in that there is a shorter way
+    /// (ICMP redirects). The fast path then hands all such packets over.
+    pub redirects: bool,
 }
 
 /// How packets are processed. What comes out is the same, frame by frame.
@@ -122,9 +125,9 @@ impl Config {
                 return Err(ConfigError::PrefixLength { port, address, length });
             }
         }
-        let unknown = |neighbour: &&Neighbour| usize::from(neighbour.port) >= self.interfaces.len();
-        match self.neighbours.iter().find(unknown) {
-            Some(neighbour) => Err(ConfigError::NeighbourPort(neighbour.port)),
+        let unknown = |&port: &u8| usize::from(port) >= self.interfaces.len();
+        match self.neighbours.ports().find(unknown) {
+            Some(port) => Err(ConfigError::NeighbourPort(port)),
             None => Ok(()),
         }
     }

@@ -84,6 +84,8 @@ reasons! {
     Answer Limited "limited" "The slow path sent nothing, as it had sent too much.",
     Answer Silent "silent" "The slow path had nothing to say.",
     Extra FragmentsSent "fragments_sent" "A fragment beyond the first of a packet, which is the one forwarded.",
+    Extra RedirectsSent "redirects_sent" "A sender was told of a shorter way.",
+    Extra RedirectsLimited "redirects_limited" "It wasn't, as too many messages had been sent.",
     Extra ExtraLost "extra_lost" "A frame of the router's own that found no room.",
 }
 

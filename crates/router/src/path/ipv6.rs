@@ -121,6 +121,6 @@ fn is_martian(V6(address): V6) -> bool {
 
 /// fe80::/10.
 #[inline(always)]
-fn is_link_local(V6(address): V6) -> bool {
+pub(super) fn is_link_local(V6(address): V6) -> bool {
     address >> 118 == 0xfe80 >> 6
 }

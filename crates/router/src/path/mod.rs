@@ -31,7 +31,7 @@ pub use fwdlab_port::Frame;
 pub use fwdlab_port::frame::BATCH;
 pub use interface::Interface;
 pub use lookup::Lookup;
-pub use neighbours::{Neighbour, Neighbours};
+pub use neighbours::{Gateway, Neighbour, Neighbours};
 pub use slow::Rate;
 
 use crate::fib::{NextHop, V4, V6};
@@ -62,6 +62,7 @@ pub struct Router<W = NoFirewall> {
     firewall: W,
     interfaces: Vec<Interface>,
     kind: PathKind,
+    redirects: bool,
     full: Full,
     slow: Slow,
     emitted: Emitted,
@@ -110,6 +111,7 @@ impl<W: Firewall> Router<W> {
             firewall,
             interfaces: interfaces.clone(),
             kind: config.path,
+            redirects: config.redirects,
             full: Full::new(config),
             slow: Slow::new(config.errors, config.answers),
             emitted: Emitted::default(),
@@ -136,7 +138,8 @@ impl<W: Firewall> Router<W> {
         }
     }
 
-    /// Moves frames that the router sends beyond those it received, as fragments, to
+    /// Moves frames that the router sends beyond those it received, as fragments and
+    /// redirects, to
     /// `work`, whose frames are lost, and returns how many. [`Frame::egress`] says where
     /// each goes.
     ///
@@ -187,17 +190,28 @@ impl<W: Firewall> Router<W> {
     /// Sends what is in the lanes.
     fn forward(&mut self, batch: &mut [Frame], now_ns: u64) {
         let Router { links, inet, inet6, tally, exceptions, firewall, .. } = self;
+        let redirects = self.redirects;
         let mut among = 0u64;
         for (place, next_hop) in inet.lookup() {
             let link = link(links, next_hop);
-            match ipv4::rewrite(&mut batch[place], link) {
+            let frame = &mut batch[place];
+            if redirects && link.port == frame.ingress() {
+                exceptions.handed.push(place as u8);
+                continue;
+            }
+            match ipv4::rewrite(frame, link) {
                 Ok(()) => among |= 1 << place,
                 Err(reason) => exceptions.refuse(tally, place, reason, next_hop, link),
             }
         }
         for (place, next_hop) in inet6.lookup() {
             let link = link(links, next_hop);
-            match ipv6::rewrite(&mut batch[place], link) {
+            let frame = &mut batch[place];
+            if redirects && link.port == frame.ingress() {
+                exceptions.handed.push(place as u8);
+                continue;
+            }
+            match ipv6::rewrite(frame, link) {
                 Ok(()) => among |= 1 << place,
                 Err(reason) => exceptions.refuse(tally, place, reason, next_hop, link),
             }

@@ -8,6 +8,7 @@
 //! | header and eight bytes are kept, should an error be found later on | `ip_forward` (`mcopy`) |
 //! | one lookup, and a reference to the next hop, which all workers count in the same place | `fib4_lookup`, `rtalloc1`, `RTFREE` |
 //! | TTL | `ip_forward` |
+//! | packets that leave where they came in: a redirect to their sender | `ip_forward` (`icmp_error`) |
 //! | the interface's MTU, the whole header's checksum, fragments | `ip_output`, `ip_fragment` |
 //! | MACs, and a queue at the port | `ether_output`, `if_transmit` |
 //!
@@ -19,11 +20,12 @@
 
 mod fragment;
 mod options;
+mod redirect;
 
 use super::emitted::Emitted;
 use super::ethernet::{self, HEADER as ETHERNET, Protocol};
 use super::interface::Walk;
-use super::neighbours::{Link, Neighbour, Neighbours};
+use super::neighbours::{Entry, Link, Neighbours};
 use super::{Config, Firewall, Reason, Router, Tally, link, mtu_word};
 use super::{ipv4, ipv6};
 use crate::fib::{NextHop, V4};
@@ -70,7 +72,7 @@ impl Kept {
 
 /// A reference to a next hop: taking and dropping it writes to memory that all workers
 /// share.
-type Held = Option<Arc<Neighbour>>;
+type Held = Option<Arc<Entry>>;
 
 /// Why a packet ended, with the second word of an error message about it.
 type Refused = (Reason, [u8; 4]);
@@ -145,7 +147,7 @@ impl<W: Firewall> Router<W> {
         let destination = ipv4::address(frame.buffer(), ipv4::field::DESTINATION);
         let mut next_hop = [None];
         self.inet.fib.lookup_batch(&[destination], &mut next_hop);
-        let (link, _reference) = self.next_hop(next_hop)?;
+        let (link, reference) = self.next_hop(next_hop)?;
         let interface = self.interfaces.get(usize::from(link.port));
         let mtu = interface.map_or(0, |interface| interface.mtu);
         if let Some(at) = record
@@ -171,6 +173,9 @@ impl<W: Firewall> Router<W> {
         if must_be_cut {
             cut(frame, &link, mtu, &mut self.emitted, &mut self.tally)?;
         }
+        if self.redirects && link.port == frame.ingress() {
+            self.redirect(frame, &kept, &link, reference, now_ns);
+        }
         Ok(link.port)
     }
 
@@ -180,7 +185,7 @@ impl<W: Firewall> Router<W> {
         let destination = ipv6::address(frame.buffer(), ipv6::field::DESTINATION);
         let mut next_hop = [None];
         self.inet6.fib.lookup_batch(&[destination], &mut next_hop);
-        let (link, _reference) = self.next_hop(next_hop)?;
+        let (link, reference) = self.next_hop(next_hop)?;
         let interface = self.interfaces.get(usize::from(link.port));
         let mtu = interface.map_or(0, |interface| interface.mtu);
 
@@ -194,6 +199,9 @@ impl<W: Firewall> Router<W> {
         bytes[..12].copy_from_slice(&link.macs);
         frame.set_len(frame.len().min((ETHERNET + packet).max(ethernet::SMALLEST)));
         self.leave(frame, link.port, now_ns)?;
+        if self.redirects && link.port == frame.ingress() {
+            self.redirect(frame, &kept, &link, reference, now_ns);
+        }
         Ok(link.port)
     }
 
@@ -207,6 +215,26 @@ impl<W: Firewall> Router<W> {
             Link { mtu: 0, .. } => Err(plain(Reason::NeighbourUnknown)),
             link => Ok((link, self.full.neighbours.reference(number))),
         }
+    }
+
+    /// Tells the sender of a packet that leaves where it came in of the shorter way, if
+    /// there is one for it.
+    #[cold]
+    fn redirect(&mut self, frame: &Frame, kept: &Kept, link: &Link, to: Held, now_ns: u64) {
+        let Some(interface) = self.interfaces.get(usize::from(link.port)) else { return };
+        let mut message = frame.clone();
+        kept.restore(&mut message);
+        let gateway = to.and_then(|entry| entry.gateway).map(|gateway| gateway.address);
+        let Some(write) = redirect::find(&message, interface, gateway) else { return };
+        let outcome = match self.slow.may_tell(now_ns) {
+            false => Reason::RedirectsLimited,
+            true => {
+                redirect::write(&mut message, interface, link, write);
+                let sent = self.emitted.push(message);
+                if sent { Reason::RedirectsSent } else { Reason::ExtraLost }
+            }
+        };
+        self.tally.add(outcome, 1);
     }
 
     /// Asks the firewall about a packet that came in.

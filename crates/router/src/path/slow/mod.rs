@@ -4,9 +4,9 @@
 //! An answer is written over the packet that it answers, in the same buffer, and
 //! leaves where that came in, to the MAC that sent it: no route is asked. What is
 //! sent is limited, errors and answers apart, so that nobody makes the router
-//! talk. Redirects are left out.
+//! talk. Redirects, which are sent besides the packet, are written in [`super::full`].
 
-mod icmp;
+pub(super) mod icmp;
 mod limit;
 mod link;
 
@@ -37,6 +37,11 @@ enum Answer {
 impl Slow {
     pub(super) fn new(errors: Rate, answers: Rate) -> Slow {
         Slow { errors: TokenBucket::new(errors), answers: TokenBucket::new(answers) }
+    }
+
+    /// True when one more error message, or what is limited with them, may be sent.
+    pub(super) fn may_tell(&mut self, now_ns: u64) -> bool {
+        self.errors.take(now_ns)
     }
 
     /// Makes the frame an answer that goes out where it came in, or leaves it.
@@ -106,7 +111,7 @@ fn find(frame: &Frame, reason: Reason, word: [u8; 4], interface: &Interface) -> 
 }
 
 /// Sends the frame, now of `length` bytes, to where it came from.
-fn turn_back(frame: &mut Frame, interface: &Interface, length: usize) {
+pub(super) fn turn_back(frame: &mut Frame, interface: &Interface, length: usize) {
     let bytes = frame.buffer_mut();
     bytes.copy_within(6..12, 0);
     bytes[6..12].copy_from_slice(&interface.mac);
