@@ -1,5 +1,6 @@
 //! How a router is set up.
 
+use super::harvest::Pool;
 use super::interface::Interface;
 use super::neighbours::Neighbours;
 use super::slow::Rate;
@@ -8,6 +9,7 @@ use crate::fib::{Address, V4, V6};
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// How a router is set up, apart from its routes.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +27,9 @@ pub struct Config {
     /// Tell senders whose packets leave where they came in that there is a shorter way
     /// (ICMP redirects). The fast path then hands all such packets over.
     pub redirects: bool,
+    /// Where entropy of every received packet goes, if anywhere: one pool, which clones
+    /// of this set-up share.
+    pub harvest: Option<Arc<Pool>>,
 }
 
 /// How packets are processed. What comes out is the same, frame by frame.

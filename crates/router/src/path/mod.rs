@@ -17,6 +17,7 @@ mod emitted;
 mod ethernet;
 pub mod firewall;
 mod full;
+pub mod harvest;
 mod interface;
 mod ipv4;
 mod ipv6;
@@ -39,6 +40,7 @@ use emitted::Emitted;
 use ethernet::Destination;
 use full::Full;
 use fwdlab_port::frame::{Batch, CAPACITY};
+use harvest::Pool;
 use interface::Owners;
 use lookup::Lane;
 use neighbours::Link;
@@ -63,6 +65,7 @@ pub struct Router<W = NoFirewall> {
     interfaces: Vec<Interface>,
     kind: PathKind,
     redirects: bool,
+    harvest: Option<Arc<Pool>>,
     full: Full,
     slow: Slow,
     emitted: Emitted,
@@ -112,6 +115,7 @@ impl<W: Firewall> Router<W> {
             interfaces: interfaces.clone(),
             kind: config.path,
             redirects: config.redirects,
+            harvest: config.harvest.clone(),
             full: Full::new(config),
             slow: Slow::new(config.errors, config.answers),
             emitted: Emitted::default(),
@@ -126,6 +130,9 @@ impl<W: Firewall> Router<W> {
     /// `now_ns` is a time that never goes back, in nanoseconds from any beginning.
     pub fn process(&mut self, batch: &mut [Frame], now_ns: u64) {
         for batch in batch.chunks_mut(BATCH) {
+            if let Some(pool) = &self.harvest {
+                batch.iter().for_each(|frame| pool.harvest(frame, now_ns));
+            }
             match self.kind {
                 PathKind::Fast => {
                     self.check(batch, now_ns);
