@@ -1,5 +1,6 @@
 //! Packets as bytes: where the benchmark's addresses lie, how a frame is laid
-//! out, its checksums, and the stamp that proves whose packet it is.
+//! out, its checksums, the hash that spreads flows over queues, and the stamp that proves
+//! whose packet it is.
 //!
 //! Nothing here touches an operating system. The programs that send and receive
 //! (crate `port`, and its BPF objects) follow these layouts; their tests compare
@@ -8,6 +9,7 @@
 
 pub mod address;
 pub mod checksum;
+pub mod rss;
 pub mod stamp;
 pub mod template;
 pub mod writer;

@@ -17,6 +17,7 @@ pub mod port;
 pub mod process;
 pub mod ring;
 pub mod sender;
+pub mod spread;
 mod user_sender;
 pub mod userns;
 pub mod xdp;

@@ -77,7 +77,7 @@ impl Consumer {
     /// there is none.
     #[inline]
     pub fn receive(&mut self, batch: &mut Batch) -> bool {
-        if self.ring.head.0.load(Ordering::Acquire) == self.tail {
+        if self.is_empty() {
             return false;
         }
         let received = self.ring.exchange(self.tail, batch);
@@ -86,6 +86,12 @@ impl Consumer {
             self.ring.tail.0.store(self.tail, Ordering::Release);
         }
         received
+    }
+
+    /// True when there is nothing to be received yet.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.ring.head.0.load(Ordering::Acquire) == self.tail
     }
 }
 
@@ -99,9 +105,9 @@ mod tests {
     fn a_ring_is_full_and_empty_where_it_should_be() {
         let (mut producer, mut consumer) = ring(2);
         let mut batch = Batch::new();
-        assert!(!consumer.receive(&mut batch));
+        assert!(consumer.is_empty() && !consumer.receive(&mut batch));
         batch.fill(1);
-        assert!(producer.send(&mut batch));
+        assert!(producer.send(&mut batch) && !consumer.is_empty());
         batch.fill(3);
         assert!(producer.send(&mut batch) && !producer.send(&mut batch));
         assert!(consumer.receive(&mut batch));

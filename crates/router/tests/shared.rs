@@ -1,9 +1,10 @@
 //! Tables that change while they are read.
 
 use fwdlab_router::fib::{
-    Address, BSearch, Batch, Dir24_8, Fib, Multibit, NextHop, Poptrie, Prefix, Radix,
-    RadixLockless, Shared, Updated, V4, V6,
+    Address, BSearch, Batch, Dir24_8, Fib, Locked, Locking, Multibit, NextHop, Poptrie, Prefix,
+    Radix, RadixLockless, Shared, Updated, V4, V6,
 };
+use fwdlab_router::path::Lookup;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -128,4 +129,52 @@ fn the_locked_tree_is_read_and_changed_by_many() {
         done.store(true, Ordering::Relaxed);
     });
     assert_eq!(radix.len(), 3);
+}
+
+/// However the table is kept, a packet sees whole rounds, never an older one again.
+fn kept<A: Address>(locking: Locking)
+where
+    Locked<A, Poptrie<A>>: Lookup<A>,
+{
+    let table = Locked::new(Poptrie::<A>::new(), locking);
+    table.update(&round(0));
+    assert_eq!((table.locking(), table.memory_bytes() > 0), (locking, true));
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let table: &dyn Lookup<A> = &table;
+                let addresses = prefixes::<A>().map(Prefix::last);
+                let mut newest = 0;
+                while !done.load(Ordering::Relaxed) {
+                    let mut found = [None; 3];
+                    table.lookup_batch(&addresses, &mut found);
+                    for next_hop in found {
+                        let number = next_hop.expect("never absent").number();
+                        assert!(number >= newest, "back from {newest} to {number}");
+                        newest = number;
+                    }
+                    if locking == Locking::Lockless {
+                        assert_eq!((found[0], found[1]), (found[1], found[2]));
+                    }
+                }
+            });
+        }
+        for number in 1..=UPDATES {
+            table.update(&round(number));
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    let mut found = [None; 2];
+    let unknown = A::from_bits(1 << (A::BITS - 8));
+    table.lookup_batch(&[prefixes::<A>()[1].address(), unknown], &mut found);
+    assert_eq!(found, [Some(hop(UPDATES)), None]);
+}
+
+#[test]
+fn every_locking_gives_the_same_answers_while_routes_change() {
+    for locking in Locking::ALL {
+        kept::<V4>(locking);
+        kept::<V6>(locking);
+    }
 }

@@ -1,7 +1,8 @@
 //! What became of every packet, by name.
 //!
 //! A received packet ends in exactly one of [`Class::Forwarded`], [`Class::Dropped`]
-//! and [`Class::Slow`]; what the slow path then did is [`Class::Answer`]. Each worker
+//! and [`Class::Slow`]; what the slow path then did is [`Class::Answer`], and what was
+//! sent besides is [`Class::Extra`]. Each worker
 //! adds to counters of its own, once a batch; they are summed when they are read.
 
 use std::sync::Arc;
@@ -18,6 +19,8 @@ pub enum Class {
     Slow,
     /// What the slow path did: not a further packet.
     Answer,
+    /// Frames that were sent beyond those received, and those that could not be.
+    Extra,
 }
 
 macro_rules! reasons {
@@ -61,7 +64,7 @@ reasons! {
     Dropped Ipv4Checksum "ipv4_checksum" "Header checksum is wrong.",
     Dropped Ipv4Source "ipv4_source" "Source that no packet on a wire may have (RFC 1812 5.3.7).",
     Dropped Ipv4Destination "ipv4_destination" "Destination that is never forwarded to.",
-    Dropped Ipv4Fragment "ipv4_fragment" "Too big for the next link, and may be cut: that isn't done.",
+    Dropped Ipv4Fragment "ipv4_fragment" "Too big for the next link, and its fragments found no room.",
     Dropped Ipv6Truncated "ipv6_truncated" "Shorter than its IPv6 header.",
     Dropped Ipv6Version "ipv6_version" "Version is not 6.",
     Dropped Ipv6Length "ipv6_length" "Payload length beyond the frame.",
@@ -75,9 +78,15 @@ reasons! {
     Slow SlowExpired "slow_expired" "TTL or hop limit ends here.",
     Slow SlowNoRoute "slow_no_route" "No route to its destination.",
     Slow SlowTooBig "slow_too_big" "Too big for the next link, and must not be cut.",
+    Slow SlowSourceRoute "slow_source_route" "Its options say which way to go: that isn't done.",
+    Slow SlowOptions "slow_options" "Its options can't be read.",
     Answer Answered "answered" "The slow path sent an answer or an error message.",
     Answer Limited "limited" "The slow path sent nothing, as it had sent too much.",
     Answer Silent "silent" "The slow path had nothing to say.",
+    Extra FragmentsSent "fragments_sent" "A fragment beyond the first of a packet, which is the one forwarded.",
+    Extra RedirectsSent "redirects_sent" "A sender was told of a shorter way.",
+    Extra RedirectsLimited "redirects_limited" "It wasn't, as too many messages had been sent.",
+    Extra ExtraLost "extra_lost" "A frame of the router's own that found no room.",
 }
 
 /// Number of reasons.

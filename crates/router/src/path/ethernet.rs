@@ -1,7 +1,7 @@
 //! The first look at a frame: whom is it for, and what is in it?
 
 use super::counters::Reason;
-use super::interface::Owners;
+use super::interface::Own;
 use super::{ipv4, ipv6};
 use crate::fib::{V4, V6};
 use fwdlab_port::frame::Frame;
@@ -21,18 +21,38 @@ pub(super) const IPV6: u16 = 0x86dd;
 pub(super) enum Destination {
     Inet(V4),
     Inet6(V6),
+    /// An IPv4 packet with options, which the fast path doesn't read.
+    Options,
+}
+
+/// Protocol of a frame that is for this router.
+pub(super) enum Protocol {
+    Inet,
+    Inet6,
 }
 
 /// Checks a frame that came in at a port with this MAC.
 #[inline(always)]
-pub(super) fn check(frame: &Frame, mac: u64, owners: &Owners) -> Result<Destination, Reason> {
+pub(super) fn check(frame: &Frame, mac: u64, owners: &impl Own) -> Result<Destination, Reason> {
+    match protocol(frame, mac)? {
+        Protocol::Inet => ipv4::check(frame, owners).map(|(address, options)| match options {
+            false => Destination::Inet(address),
+            true => Destination::Options,
+        }),
+        Protocol::Inet6 => ipv6::check(frame, owners).map(Destination::Inet6),
+    }
+}
+
+/// Who goes on with a frame that came in at a port with this MAC.
+#[inline(always)]
+pub(super) fn protocol(frame: &Frame, mac: u64) -> Result<Protocol, Reason> {
     if frame.len() < HEADER {
         return Err(Reason::EthernetShort);
     }
     if mac_number(frame) == mac {
         match ether_type(frame) {
-            IPV4 => return ipv4::check(frame, owners).map(Destination::Inet),
-            IPV6 => return ipv6::check(frame, owners).map(Destination::Inet6),
+            IPV4 => return Ok(Protocol::Inet),
+            IPV6 => return Ok(Protocol::Inet6),
             _ => {}
         }
     }

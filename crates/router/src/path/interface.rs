@@ -30,6 +30,12 @@ pub(super) enum Owned {
     Broadcast,
 }
 
+/// What answers whose an address is.
+pub(super) trait Own {
+    fn inet(&self, address: V4) -> Option<Owned>;
+    fn inet6(&self, address: V6) -> Option<Owned>;
+}
+
 /// Bits of the filter before the list.
 const FILTER_BITS: usize = 4096;
 
@@ -68,18 +74,33 @@ impl Owners {
     }
 
     #[inline(always)]
-    pub(super) fn inet(&self, address: V4) -> Option<Owned> {
+    fn misses(&self, bit: usize) -> bool {
+        self.filter[bit / 64 % (FILTER_BITS / 64)] & 1 << (bit % 64) == 0
+    }
+}
+
+impl Own for Owners {
+    #[inline(always)]
+    fn inet(&self, address: V4) -> Option<Owned> {
         if self.misses(bit4(address)) { None } else { find(&self.inet, address) }
     }
 
     #[inline(always)]
-    pub(super) fn inet6(&self, address: V6) -> Option<Owned> {
+    fn inet6(&self, address: V6) -> Option<Owned> {
         if self.misses(bit6(address)) { None } else { find(&self.inet6, address) }
     }
+}
 
-    #[inline(always)]
-    fn misses(&self, bit: usize) -> bool {
-        self.filter[bit / 64 % (FILTER_BITS / 64)] & 1 << (bit % 64) == 0
+/// The list without the filter: each address is compared with all of them.
+pub(super) struct Walk<'a>(pub(super) &'a Owners);
+
+impl Own for Walk<'_> {
+    fn inet(&self, address: V4) -> Option<Owned> {
+        find(&self.0.inet, address)
+    }
+
+    fn inet6(&self, address: V6) -> Option<Owned> {
+        find(&self.0.inet6, address)
     }
 }
 
@@ -117,6 +138,8 @@ mod tests {
         assert_eq!(inet("198.19.0.1"), None);
         let strangers = (0..1 << 16).filter(|n| owners.inet(V4(0xc613_0000 + n)).is_some()).count();
         assert_eq!(strangers, 1);
+        let walked = |address| Walk(&owners).inet(V4(address));
+        assert!((0..1 << 10).all(|n| walked(0xc612_0000 + n) == owners.inet(V4(0xc612_0000 + n))));
         let own6: V6 = V6(0x2001_0002 << 96 | 1);
         assert_eq!(owners.inet6(own6), Some(Owned::Address));
         assert_eq!(owners.inet6(V6(own6.0 + 1)), None);

@@ -1,11 +1,11 @@
 //! Checks and rewrites IPv4 packets (RFC 1812 section 5.2.2 and 5.3).
 //!
-//! Options are carried along unread. Packets too big for the next link are never
-//! cut into fragments: those that may be are counted and dropped.
+//! Packets with options, and those to be cut into fragments, are not for here: see
+//! [`super::full`].
 
 use super::counters::Reason;
 use super::ethernet;
-use super::interface::{Owned, Owners};
+use super::interface::{Own, Owned};
 use super::neighbours::Link;
 use crate::fib::V4;
 use fwdlab_packet::checksum;
@@ -27,9 +27,9 @@ pub(super) mod field {
     pub(in super::super) const DESTINATION: usize = 30;
 }
 
-/// The destination of a packet that may be forwarded.
+/// The destination of a packet that may be forwarded, and whether it has options.
 #[inline(always)]
-pub(super) fn check(frame: &Frame, owners: &Owners) -> Result<V4, Reason> {
+pub(super) fn check(frame: &Frame, owners: &impl Own) -> Result<(V4, bool), Reason> {
     let bytes = frame.buffer();
     let length = frame.len();
     if length < AT + HEADER {
@@ -68,7 +68,7 @@ pub(super) fn check(frame: &Frame, owners: &Owners) -> Result<V4, Reason> {
     if bytes[field::TTL] <= 1 {
         return Err(Reason::SlowExpired);
     }
-    Ok(destination)
+    Ok((destination, header > HEADER))
 }
 
 /// Makes the packet one that the next hop receives, or says why it can't go there.
@@ -101,6 +101,13 @@ fn too_big(frame: &Frame, link: &Link) -> Reason {
         (_, true) => Reason::SlowTooBig,
         (_, false) => Reason::Ipv4Fragment,
     }
+}
+
+/// Sums a whole header up.
+pub(super) fn write_checksum(bytes: &mut [u8; CAPACITY], header: usize) {
+    bytes[field::CHECKSUM..field::CHECKSUM + 2].fill(0);
+    let check = checksum::finish(checksum::add(0, &bytes[AT..AT + header]));
+    bytes[field::CHECKSUM..field::CHECKSUM + 2].copy_from_slice(&check);
 }
 
 /// Length in bytes of a header that begins with this byte.

@@ -5,7 +5,7 @@
 
 use super::counters::Reason;
 use super::ethernet;
-use super::interface::Owners;
+use super::interface::Own;
 use super::neighbours::Link;
 use crate::fib::V6;
 use fwdlab_port::frame::{CAPACITY, Frame};
@@ -30,7 +30,7 @@ pub(super) mod field {
 
 /// The destination of a packet that may be forwarded.
 #[inline(always)]
-pub(super) fn check(frame: &Frame, owners: &Owners) -> Result<V6, Reason> {
+pub(super) fn check(frame: &Frame, owners: &impl Own) -> Result<V6, Reason> {
     check_header(frame)?;
     let bytes = frame.buffer();
     let (source, destination) = (address(bytes, field::SOURCE), address(bytes, field::DESTINATION));
@@ -121,6 +121,6 @@ fn is_martian(V6(address): V6) -> bool {
 
 /// fe80::/10.
 #[inline(always)]
-fn is_link_local(V6(address): V6) -> bool {
+pub(super) fn is_link_local(V6(address): V6) -> bool {
     address >> 118 == 0xfe80 >> 6
 }

@@ -1,114 +1,54 @@
 //! What happens to a packet between two ports.
 //!
-//! A batch runs to completion: check all its packets, ask the firewall, look all
-//! destinations up together, rewrite all. What can't be forwarded is counted by its
-//! [`Reason`], or handed to the slow path, which turns the frame into an answer
-//! where there is one. Every frame that came in is counted as forwarded, dropped or
-//! handed over, exactly once.
+//! On the fast path a batch runs to completion: check all its packets, ask the firewall,
+//! look all destinations up together, rewrite all. What that has no place for goes the
+//! full path, packet by packet; set to [`PathKind::Full`], everything does. What can't
+//! be forwarded is counted by its [`Reason`], or handed to the slow path, which turns
+//! the frame into an answer where there is one. Every frame that came in is counted as
+//! forwarded, dropped or handed over, exactly once.
 //!
 //! Frames stay in their buffers: each says afterwards at which port it goes out, if
-//! at any. Receiving and sending belong to the caller, and so does the time.
+//! at any. What has to be sent beyond them is asked for with [`Router::take_emitted`].
+//! Receiving and sending belong to the caller, and so does the time.
 
+mod config;
 pub mod counters;
+mod emitted;
 mod ethernet;
 pub mod firewall;
+mod full;
+pub mod harvest;
 mod interface;
 mod ipv4;
 mod ipv6;
+mod lookup;
 pub mod neighbours;
 mod slow;
 
+pub use config::{Config, ConfigError, PathKind, UnknownPath};
 pub use counters::{Class, Counters, Reason, Snapshot, Tally};
 pub use firewall::{Firewall, NoFirewall};
 pub use fwdlab_port::Frame;
 pub use fwdlab_port::frame::BATCH;
 pub use interface::Interface;
-pub use neighbours::{Neighbour, Neighbours};
+pub use lookup::Lookup;
+pub use neighbours::{Gateway, Neighbour, Neighbours};
 pub use slow::Rate;
 
-use crate::fib::{Address, Fib, NextHop, Shared, V4, V6};
+use crate::fib::{NextHop, V4, V6};
+use emitted::Emitted;
 use ethernet::Destination;
-use fwdlab_port::frame::CAPACITY;
+use full::Full;
+use fwdlab_port::frame::{Batch, CAPACITY};
+use harvest::Pool;
 use interface::Owners;
+use lookup::Lane;
 use neighbours::Link;
 use slow::Slow;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Ports that a router can have.
 const PORTS_MAX: usize = 255;
-
-/// A table that packets are forwarded by: a [`Fib`], or one that is [`Shared`] with
-/// whoever changes it.
-pub trait Lookup<A>: Send + Sync {
-    /// As [`Fib::lookup_batch`].
-    fn lookup_batch(&self, addresses: &[A], next_hops: &mut [Option<NextHop>]);
-}
-
-macro_rules! lookup {
-    ($address:ty) => {
-        impl<F: Fib<$address>> Lookup<$address> for F {
-            fn lookup_batch(&self, addresses: &[$address], next_hops: &mut [Option<NextHop>]) {
-                Fib::lookup_batch(self, addresses, next_hops);
-            }
-        }
-
-        impl<F: Fib<$address> + Clone> Lookup<$address> for Shared<$address, F> {
-            fn lookup_batch(&self, addresses: &[$address], next_hops: &mut [Option<NextHop>]) {
-                self.read().lookup_batch(addresses, next_hops);
-            }
-        }
-    };
-}
-
-// Not for every `Address`: another crate's own could make the two overlap.
-lookup!(V4);
-lookup!(V6);
-
-/// How a router is set up, apart from its routes.
-#[derive(Clone, Debug, Default)]
-pub struct Config {
-    /// Interfaces, one for each port.
-    pub interfaces: Vec<Interface>,
-    /// Next hops.
-    pub neighbours: Neighbours,
-    /// ICMP and ICMPv6 error messages that each worker may send.
-    pub errors: Rate,
-    /// Answers to ARP, neighbour discovery and echo requests, likewise.
-    pub answers: Rate,
-}
-
-/// What can't be set up.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigError {
-    /// Ports are numbered in a byte.
-    #[error("{0} interfaces: there may be up to {PORTS_MAX}")]
-    TooManyPorts(usize),
-    /// An MTU that IPv6 forbids or that buffers don't hold.
-    #[error("port {port}: an MTU of {mtu} bytes is not within {MTU_MIN} to {MTU_MAX}")]
-    Mtu {
-        /// The interface's port.
-        port: usize,
-        /// Its MTU.
-        mtu: u16,
-    },
-    /// A MAC with the bit of groups.
-    #[error("port {0}: its MAC is that of a group")]
-    GroupMac(usize),
-    /// A prefix longer than its address.
-    #[error("port {port}: {address} has no prefix of {length} bits")]
-    PrefixLength {
-        /// The interface's port.
-        port: usize,
-        /// Its address.
-        address: IpAddr,
-        /// The prefix's length.
-        length: u8,
-    },
-    /// A neighbour at a port that has no interface.
-    #[error("a neighbour at port {0}, which has no interface")]
-    NeighbourPort(u8),
-}
 
 /// The smallest MTU (RFC 8200 section 5).
 pub const MTU_MIN: u16 = 1280;
@@ -123,33 +63,35 @@ pub struct Router<W = NoFirewall> {
     inet6: Lane<V6>,
     firewall: W,
     interfaces: Vec<Interface>,
+    kind: PathKind,
+    redirects: bool,
+    harvest: Option<Arc<Pool>>,
+    full: Full,
     slow: Slow,
-    troubled: Vec<Trouble>,
+    emitted: Emitted,
+    exceptions: Exceptions,
     tally: Tally,
+}
+
+/// Packets of a batch that the fast path has no place for.
+struct Exceptions {
+    troubled: Vec<Trouble>,
+    /// Places of those that go the full path from forwarding on.
+    handed: Vec<u8>,
 }
 
 /// A packet for the slow path.
 struct Trouble {
     place: usize,
     reason: Reason,
-    /// Of the next link.
-    mtu: u16,
+    /// The second word of an error message.
+    word: [u8; 4],
 }
 
 /// What checking a frame needs.
 struct Ports {
     macs: Vec<u64>,
     owners: Owners,
-}
-
-/// The packets of one family in a batch.
-struct Lane<A> {
-    fib: Arc<dyn Lookup<A>>,
-    count: usize,
-    addresses: [A; BATCH],
-    /// Where in the batch each packet is.
-    places: [u8; BATCH],
-    next_hops: [Option<NextHop>; BATCH],
 }
 
 impl<W: Firewall> Router<W> {
@@ -171,8 +113,13 @@ impl<W: Firewall> Router<W> {
             inet6: Lane::new(inet6),
             firewall,
             interfaces: interfaces.clone(),
+            kind: config.path,
+            redirects: config.redirects,
+            harvest: config.harvest.clone(),
+            full: Full::new(config),
             slow: Slow::new(config.errors, config.answers),
-            troubled: Vec::with_capacity(BATCH),
+            emitted: Emitted::default(),
+            exceptions: Exceptions::new(),
             tally,
         })
     }
@@ -183,10 +130,31 @@ impl<W: Firewall> Router<W> {
     /// `now_ns` is a time that never goes back, in nanoseconds from any beginning.
     pub fn process(&mut self, batch: &mut [Frame], now_ns: u64) {
         for batch in batch.chunks_mut(BATCH) {
-            self.check(batch, now_ns);
-            self.forward(batch, now_ns);
+            if let Some(pool) = &self.harvest {
+                batch.iter().for_each(|frame| pool.harvest(frame, now_ns));
+            }
+            match self.kind {
+                PathKind::Fast => {
+                    self.check(batch, now_ns);
+                    self.forward(batch, now_ns);
+                    self.forward_handed(batch, now_ns);
+                }
+                PathKind::Full => self.process_fully(batch, now_ns),
+            }
             self.answer(batch, now_ns);
         }
+    }
+
+    /// Moves frames that the router sends beyond those it received, as fragments and
+    /// redirects, to
+    /// `work`, whose frames are lost, and returns how many. [`Frame::egress`] says where
+    /// each goes.
+    ///
+    /// To be called after [`Router::process`] until it returns 0: there is room for 256
+    /// of them, and what finds none is counted, and not sent.
+    #[inline]
+    pub fn take_emitted(&mut self, work: &mut Batch) -> usize {
+        self.emitted.take(work)
     }
 
     /// Counts packets that were forwarded as lost: the port had no room for them.
@@ -209,8 +177,9 @@ impl<W: Firewall> Router<W> {
             match self.ports.check(frame) {
                 Ok(Destination::Inet(address)) => self.inet.push(place, address),
                 Ok(Destination::Inet6(address)) => self.inet6.push(place, address),
+                Ok(Destination::Options) => self.exceptions.handed.push(place as u8),
                 Err(reason) => {
-                    sort_out(&mut self.tally, &mut self.troubled, place, reason, 0);
+                    self.exceptions.sort_out(&mut self.tally, place, reason, [0; 4]);
                     continue;
                 }
             }
@@ -221,28 +190,37 @@ impl<W: Firewall> Router<W> {
             self.tally.add(Reason::Firewall, u64::from((among ^ passed).count_ones()));
             self.inet.retain(passed);
             self.inet6.retain(passed);
+            self.exceptions.handed.retain(|place| passed >> place & 1 != 0);
         }
     }
 
     /// Sends what is in the lanes.
     fn forward(&mut self, batch: &mut [Frame], now_ns: u64) {
-        let Router { links, inet, inet6, tally, troubled, firewall, .. } = self;
+        let Router { links, inet, inet6, tally, exceptions, firewall, .. } = self;
+        let redirects = self.redirects;
         let mut among = 0u64;
-        let mut except = |place, reason, mtu| sort_out(tally, troubled, place, reason, mtu);
         for (place, next_hop) in inet.lookup() {
             let link = link(links, next_hop);
-            match ipv4::rewrite(&mut batch[place], link) {
+            let frame = &mut batch[place];
+            if redirects && link.port == frame.ingress() {
+                exceptions.handed.push(place as u8);
+                continue;
+            }
+            match ipv4::rewrite(frame, link) {
                 Ok(()) => among |= 1 << place,
-                Err(_) if next_hop.is_none() => except(place, Reason::SlowNoRoute, 0),
-                Err(reason) => except(place, reason, link.mtu),
+                Err(reason) => exceptions.refuse(tally, place, reason, next_hop, link),
             }
         }
         for (place, next_hop) in inet6.lookup() {
             let link = link(links, next_hop);
-            match ipv6::rewrite(&mut batch[place], link) {
+            let frame = &mut batch[place];
+            if redirects && link.port == frame.ingress() {
+                exceptions.handed.push(place as u8);
+                continue;
+            }
+            match ipv6::rewrite(frame, link) {
                 Ok(()) => among |= 1 << place,
-                Err(_) if next_hop.is_none() => except(place, Reason::SlowNoRoute, 0),
-                Err(reason) => except(place, reason, link.mtu),
+                Err(reason) => exceptions.refuse(tally, place, reason, next_hop, link),
             }
         }
         let passed = firewall.outgoing(batch, among, now_ns) & among;
@@ -257,29 +235,51 @@ impl<W: Firewall> Router<W> {
 
     /// The slow path.
     fn answer(&mut self, batch: &mut [Frame], now_ns: u64) {
-        for Trouble { place, reason, mtu } in self.troubled.drain(..) {
+        for Trouble { place, reason, word } in self.exceptions.troubled.drain(..) {
             let frame = &mut batch[place];
             let port = usize::from(frame.ingress());
             let interface = &self.interfaces[port];
-            let outcome = self.slow.handle(frame, reason, mtu, interface, now_ns);
+            let outcome = self.slow.handle(frame, reason, word, interface, now_ns);
             self.tally.add(outcome, 1);
         }
     }
 }
 
-/// Counts a packet that isn't forwarded, and keeps it in mind for the slow path.
-#[cold]
-fn sort_out(
-    tally: &mut Tally,
-    troubled: &mut Vec<Trouble>,
-    place: usize,
-    reason: Reason,
-    mtu: u16,
-) {
-    tally.add(reason, 1);
-    if reason.class() == Class::Slow {
-        troubled.push(Trouble { place, reason, mtu });
+impl Exceptions {
+    fn new() -> Exceptions {
+        Exceptions { troubled: Vec::with_capacity(BATCH), handed: Vec::with_capacity(BATCH) }
     }
+
+    /// Counts a packet that isn't forwarded, and keeps it in mind for the slow path.
+    #[cold]
+    fn sort_out(&mut self, tally: &mut Tally, place: usize, reason: Reason, word: [u8; 4]) {
+        tally.add(reason, 1);
+        if reason.class() == Class::Slow {
+            self.troubled.push(Trouble { place, reason, word });
+        }
+    }
+
+    /// Finds out what to do with a packet that couldn't be rewritten for its link.
+    #[cold]
+    fn refuse(
+        &mut self,
+        tally: &mut Tally,
+        place: usize,
+        reason: Reason,
+        next_hop: Option<NextHop>,
+        link: &Link,
+    ) {
+        match (reason, next_hop) {
+            (_, None) => self.sort_out(tally, place, Reason::SlowNoRoute, [0; 4]),
+            (Reason::Ipv4Fragment, _) => self.handed.push(place as u8),
+            (reason, _) => self.sort_out(tally, place, reason, mtu_word(link.mtu)),
+        }
+    }
+}
+
+/// An MTU as error messages have it.
+fn mtu_word(mtu: u16) -> [u8; 4] {
+    u32::from(mtu).to_be_bytes()
 }
 
 /// The link of a next hop; where there is none, one that no packet fits.
@@ -292,75 +292,12 @@ fn link(links: &[Link], next_hop: Option<NextHop>) -> &Link {
 impl Ports {
     #[inline(always)]
     fn check(&self, frame: &Frame) -> Result<Destination, Reason> {
-        let mac = self.macs.get(usize::from(frame.ingress())).ok_or(Reason::PortUnknown)?;
-        ethernet::check(frame, *mac, &self.owners)
-    }
-}
-
-impl<A: Address> Lane<A> {
-    fn new(fib: Arc<dyn Lookup<A>>) -> Lane<A> {
-        let (addresses, places) = ([A::default(); BATCH], [0; BATCH]);
-        Lane { fib, count: 0, addresses, places, next_hops: [None; BATCH] }
+        ethernet::check(frame, self.mac(frame)?, &self.owners)
     }
 
+    /// The MAC of the interface that a frame came in at.
     #[inline(always)]
-    fn push(&mut self, place: usize, address: A) {
-        self.addresses[self.count] = address;
-        self.places[self.count] = place as u8;
-        self.count += 1;
-    }
-
-    /// Keeps the packets at these places.
-    #[cold]
-    fn retain(&mut self, places: u64) {
-        let mut kept = 0;
-        for at in 0..self.count {
-            if places >> self.places[at] & 1 != 0 {
-                self.places[kept] = self.places[at];
-                self.addresses[kept] = self.addresses[at];
-                kept += 1;
-            }
-        }
-        self.count = kept;
-    }
-
-    /// Place and next hop of each packet.
-    #[inline(always)]
-    fn lookup(&mut self) -> impl Iterator<Item = (usize, Option<NextHop>)> {
-        let count = self.count;
-        let next_hops = &mut self.next_hops[..count];
-        if count > 0 {
-            self.fib.lookup_batch(&self.addresses[..count], next_hops);
-        }
-        let places = self.places[..count].iter().map(|&place| usize::from(place));
-        places.zip(next_hops.iter().copied())
-    }
-}
-
-impl Config {
-    fn check(&self) -> Result<(), ConfigError> {
-        if self.interfaces.len() > PORTS_MAX {
-            return Err(ConfigError::TooManyPorts(self.interfaces.len()));
-        }
-        for (port, interface) in self.interfaces.iter().enumerate() {
-            if !(MTU_MIN..=MTU_MAX).contains(&interface.mtu) {
-                return Err(ConfigError::Mtu { port, mtu: interface.mtu });
-            }
-            if interface.mac[0] & 1 != 0 {
-                return Err(ConfigError::GroupMac(port));
-            }
-            let too_long = |&&(address, length): &&(IpAddr, u8)| match address {
-                IpAddr::V4(_) => length > V4::BITS,
-                IpAddr::V6(_) => length > V6::BITS,
-            };
-            if let Some(&(address, length)) = interface.addresses.iter().find(too_long) {
-                return Err(ConfigError::PrefixLength { port, address, length });
-            }
-        }
-        let unknown = |neighbour: &&Neighbour| usize::from(neighbour.port) >= self.interfaces.len();
-        match self.neighbours.iter().find(unknown) {
-            Some(neighbour) => Err(ConfigError::NeighbourPort(neighbour.port)),
-            None => Ok(()),
-        }
+    fn mac(&self, frame: &Frame) -> Result<u64, Reason> {
+        self.macs.get(usize::from(frame.ingress())).copied().ok_or(Reason::PortUnknown)
     }
 }

@@ -1,10 +1,12 @@
 //! Next hops as the link knows them: static ARP and NDP entries.
 //!
-//! Entries are not learned, and there are none for single hosts of a connected
-//! link: a host that packets are to reach has a route of its own.
+//! There are no entries for single hosts of a connected link: a host that packets are
+//! to reach has a route of its own.
 
 use super::interface::Interface;
 use crate::fib::NextHop;
+use std::net::IpAddr;
+use std::sync::Arc;
 
 /// Where packets to a next hop are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,10 +17,26 @@ pub struct Neighbour {
     pub mac: [u8; 6],
 }
 
-/// Neighbours by the number of the next hop.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The IP address of a next hop: a router on a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gateway {
+    /// Port that it is reached through.
+    pub port: u8,
+    /// Its address. Routers are known by link-local ones in IPv6.
+    pub address: IpAddr,
+}
+
+/// Neighbours by the number of the next hop. Clones share their entries.
+#[derive(Clone, Debug, Default)]
 pub struct Neighbours {
-    entries: Vec<Option<Neighbour>>,
+    entries: Vec<Option<Arc<Entry>>>,
+}
+
+/// What is known of a next hop.
+#[derive(Debug, Default)]
+pub(super) struct Entry {
+    neighbour: Option<Neighbour>,
+    pub(super) gateway: Option<Gateway>,
 }
 
 /// The highest number of a next hop that can have a neighbour.
@@ -37,6 +55,22 @@ impl Neighbours {
 
     /// Sets the neighbour of a next hop.
     pub fn set(&mut self, next_hop: NextHop, neighbour: Neighbour) -> Result<(), NumberTooHigh> {
+        let gateway = self.gateway(next_hop).copied();
+        self.put(next_hop, Entry { neighbour: Some(neighbour), gateway })
+    }
+
+    /// Sets the address of a next hop, which redirects tell. Without one, a next hop
+    /// stands for the hosts of its link, so they are told the destination itself.
+    pub fn set_gateway(
+        &mut self,
+        next_hop: NextHop,
+        gateway: Gateway,
+    ) -> Result<(), NumberTooHigh> {
+        let neighbour = self.get(next_hop).copied();
+        self.put(next_hop, Entry { neighbour, gateway: Some(gateway) })
+    }
+
+    fn put(&mut self, next_hop: NextHop, entry: Entry) -> Result<(), NumberTooHigh> {
         if next_hop.number() > NUMBER_MAX {
             return Err(NumberTooHigh(next_hop.number()));
         }
@@ -44,25 +78,44 @@ impl Neighbours {
         if at >= self.entries.len() {
             self.entries.resize(at + 1, None);
         }
-        self.entries[at] = Some(neighbour);
+        self.entries[at] = Some(Arc::new(entry));
         Ok(())
     }
 
-    /// The neighbour of a next hop.
+    /// The neighbour that was set for a next hop.
     #[inline]
     pub fn get(&self, next_hop: NextHop) -> Option<&Neighbour> {
-        self.entries.get(next_hop.number() as usize)?.as_ref()
+        self.entry(next_hop)?.neighbour.as_ref()
     }
 
-    /// All neighbours.
+    /// The address that was set for a next hop.
+    pub fn gateway(&self, next_hop: NextHop) -> Option<&Gateway> {
+        self.entry(next_hop)?.gateway.as_ref()
+    }
+
+    /// All neighbours that were set.
     pub fn iter(&self) -> impl Iterator<Item = &Neighbour> {
-        self.entries.iter().flatten()
+        self.entries.iter().flatten().filter_map(|entry| entry.neighbour.as_ref())
+    }
+
+    /// Ports that neighbours and gateways are at.
+    pub(super) fn ports(&self) -> impl Iterator<Item = u8> {
+        let entries = self.entries.iter().flatten();
+        entries.flat_map(|entry| {
+            let neighbour = entry.neighbour.map(|neighbour| neighbour.port);
+            neighbour.into_iter().chain(entry.gateway.map(|gateway| gateway.port))
+        })
+    }
+
+    #[inline]
+    fn entry(&self, next_hop: NextHop) -> Option<&Arc<Entry>> {
+        self.entries.get(next_hop.number() as usize)?.as_ref()
     }
 
     /// What forwarding needs of each, in the same places.
     pub(super) fn links(&self, interfaces: &[Interface]) -> Box<[Link]> {
-        let link = |entry: &Option<Neighbour>| {
-            let neighbour = entry.as_ref()?;
+        let link = |entry: &Option<Arc<Entry>>| {
+            let neighbour = entry.as_ref()?.neighbour?;
             let interface = interfaces.get(usize::from(neighbour.port))?;
             let mut macs = [0; 12];
             macs[..6].copy_from_slice(&neighbour.mac);
@@ -70,6 +123,12 @@ impl Neighbours {
             Some(Link { macs, mtu: interface.mtu, port: neighbour.port })
         };
         self.entries.iter().map(|entry| link(entry).unwrap_or(Link::UNKNOWN)).collect()
+    }
+
+    /// A way to hold on to an entry.
+    #[inline]
+    pub(super) fn reference(&self, next_hop: NextHop) -> Option<Arc<Entry>> {
+        self.entry(next_hop).cloned()
     }
 }
 
@@ -108,5 +167,17 @@ mod tests {
         let links = neighbours.links(&[interface]);
         assert_eq!(links[2].macs, [2, 2, 2, 2, 2, 2, 4, 4, 4, 4, 4, 4]);
         assert_eq!((links[1].mtu, links[2].mtu), (0, 1500));
+        let address = "198.18.0.9".parse().expect("one");
+        let gateway = Gateway { port: 0, address };
+        neighbours.set_gateway(number(2), gateway).expect("a low number");
+        neighbours.set_gateway(number(0), gateway).expect("a low number");
+        assert_eq!(neighbours.gateway(number(2)), Some(&gateway));
+        assert_eq!(
+            (neighbours.get(number(0)), neighbours.get(number(2))),
+            (None, Some(&neighbour))
+        );
+        assert_eq!((neighbours.iter().count(), neighbours.ports().count()), (1, 3));
+        let reference = neighbours.clone().reference(number(2)).expect("an entry");
+        assert_eq!(Arc::strong_count(&reference), 2, "clones count the same references");
     }
 }

@@ -4,10 +4,12 @@
 use etherparse::{NetSlice, SlicedPacket};
 use fwdlab_packet::template::{FlowRange, Template};
 use fwdlab_packet::{Family, Stamp, checksum};
+use fwdlab_port::Batch;
 use fwdlab_router::fib::{Auto, Fib, NextHop, Prefix, V4, V6};
 use fwdlab_router::path::{
     Config, Counters, Frame, Interface, Neighbour, Neighbours, NoFirewall, Router,
 };
+use proptest::prelude::*;
 use std::sync::Arc;
 
 pub const SENDER: [u8; 6] = [2, 0, 0, 0, 0, 0x10];
@@ -85,6 +87,16 @@ impl Lab {
         (out, names)
     }
 
+    /// What is sent beyond what came in.
+    pub fn emitted(&mut self) -> Vec<(u8, Vec<u8>)> {
+        let (mut work, mut emitted) = (Batch::new(), Vec::new());
+        while self.router.take_emitted(&mut work) > 0 {
+            let frames = work.frames().iter();
+            emitted.extend(frames.map(|f| (f.egress().expect("a port"), f.bytes().to_vec())));
+        }
+        emitted
+    }
+
     /// The one reason why a frame isn't sent on.
     pub fn reason(&mut self, bytes: &[u8]) -> &'static str {
         let (out, names) = self.send(bytes);
@@ -113,6 +125,38 @@ pub fn with(mut frame: Vec<u8>, changes: &[(usize, &[u8])]) -> Vec<u8> {
         frame[24..26].copy_from_slice(&check);
     }
     frame
+}
+
+/// Sound packets, some with options or free to be cut, with some bytes changed, cut or
+/// lengthened, and mere noise.
+pub fn frames() -> impl Strategy<Value = Vec<u8>> {
+    let families = prop_oneof![Just(Family::Inet), Just(Family::Inet6)];
+    let changes = prop::collection::vec((0usize..80, any::<u8>()), 0..4);
+    let like = (families, 84u16..1518, changes, any::<bool>(), any::<bool>(), any::<[u8; 2]>());
+    let like = like.prop_map(|(family, size, changes, whole, repaired, [icmp, special])| {
+        let mut frame = udp(family, size);
+        if icmp < 64 {
+            frame[if family == Family::Inet { 23 } else { 20 }] = [1, 58][usize::from(icmp & 1)];
+        }
+        match (family, special) {
+            (Family::Inet, 0..64) => frame[20] = 0,
+            (Family::Inet, 64..96) => frame[14] = 0x45 + special % 11,
+            (Family::Inet, 96..112) => {
+                frame[14] = 0x48;
+                frame[34..46].copy_from_slice(&[1, 7, 7, 4, 0, 0, 0, 0, 131, 3, 4, 0]);
+                frame[42] += special % 2;
+            }
+            _ => {}
+        }
+        for (at, byte) in changes {
+            frame[at] = byte;
+        }
+        let frame = if repaired { with(frame, &[]) } else { frame };
+        let cut = if whole { frame.len() } else { usize::from(size) % 90 };
+        frame[..cut.min(frame.len())].to_vec()
+    });
+    let noise = prop::collection::vec(any::<u8>(), 0..200);
+    prop_oneof![9 => like, 1 => noise]
 }
 
 /// Panics unless the frame is a packet whose lengths and checksums agree.

@@ -24,7 +24,7 @@ const EXTENSIONS_MAX: usize = 8;
 
 /// True unless the packet is one that no error message may be about (RFC 1122
 /// section 3.2.2). Broadcasts and wrong sources were dropped before.
-pub(super) fn deserves_error4(frame: &Frame, interface: &Interface) -> bool {
+pub(in super::super) fn deserves_error4(frame: &Frame, interface: &Interface) -> bool {
     let bytes = frame.buffer();
     let icmp = ETHERNET + usize::from(bytes[ETHERNET] & 15) * 4;
     let flags = [bytes[ipv4::field::FLAGS], bytes[ipv4::field::FLAGS + 1]];
@@ -36,7 +36,7 @@ pub(super) fn deserves_error4(frame: &Frame, interface: &Interface) -> bool {
 
 /// Likewise for IPv6 (RFC 4443 section 2.4 (e)), where what can't be seen in a
 /// fragment may be an error message.
-pub(super) fn deserves_error6(frame: &Frame, interface: &Interface) -> bool {
+pub(in super::super) fn deserves_error6(frame: &Frame, interface: &Interface) -> bool {
     interface.address::<V6>().is_some() && !may_be_error6(frame)
 }
 
@@ -62,12 +62,12 @@ fn may_be_error6(frame: &Frame) -> bool {
 }
 
 /// Writes an error message over the packet that it is about.
-pub(super) fn write_error4(
+pub(in super::super) fn write_error4(
     frame: &mut Frame,
     interface: &Interface,
     kind: u8,
     code: u8,
-    mtu: u16,
+    word: [u8; 4],
 ) -> usize {
     let quoted = (end4(frame) - ETHERNET).min(ERROR4_MAX - ipv4::HEADER - ICMP);
     let own = interface.address::<V4>().unwrap_or_default();
@@ -76,8 +76,8 @@ pub(super) fn write_error4(
     let icmp = ETHERNET + ipv4::HEADER;
     let end = icmp + ICMP + quoted;
     bytes.copy_within(ETHERNET..ETHERNET + quoted, icmp + ICMP);
-    let mtu = mtu.to_be_bytes();
-    bytes[icmp..icmp + ICMP].copy_from_slice(&[kind, code, 0, 0, 0, 0, mtu[0], mtu[1]]);
+    bytes[icmp..icmp + ICMP]
+        .copy_from_slice(&[kind, code, 0, 0, word[0], word[1], word[2], word[3]]);
     // Precedence of internetwork control (RFC 1812 section 4.3.2.5).
     bytes[ETHERNET..ETHERNET + 2].copy_from_slice(&[0x45, 0xc0]);
     bytes[ipv4::field::FLAGS - 2..ipv4::field::TTL].fill(0);
@@ -91,16 +91,45 @@ pub(super) fn write_error6(
     interface: &Interface,
     kind: u8,
     code: u8,
-    mtu: u16,
+    word: [u8; 4],
 ) -> usize {
     let quoted = (end6(frame) - ETHERNET).min(ERROR6_MAX - ipv6::HEADER - ICMP);
     let own = interface.address::<V6>().unwrap_or_default();
     let bytes = frame.buffer_mut();
     let sender = ipv6::address(bytes, ipv6::field::SOURCE);
     bytes.copy_within(ETHERNET..ETHERNET + quoted, AFTER6 + ICMP);
-    let mtu = mtu.to_be_bytes();
-    bytes[AFTER6..AFTER6 + ICMP].copy_from_slice(&[kind, code, 0, 0, 0, 0, mtu[0], mtu[1]]);
+    bytes[AFTER6..AFTER6 + ICMP]
+        .copy_from_slice(&[kind, code, 0, 0, word[0], word[1], word[2], word[3]]);
     finish6(bytes, own, sender, TTL, AFTER6 + ICMP + quoted)
+}
+
+/// Writes a redirect over the packet that it is about: `target`, whose MAC is `mac`,
+/// is where to send the likes of it (RFC 4861 section 4.5).
+pub(in super::super) fn write_redirect6(
+    frame: &mut Frame,
+    own: V6,
+    target: V6,
+    mac: [u8; 6],
+) -> usize {
+    /// Message with both addresses, the option of the MAC, the head of that which quotes.
+    const HEAD: usize = 8 + 32 + 8 + 8;
+    let most = (ERROR6_MAX - ipv6::HEADER - HEAD) & !7;
+    let quoted = (end6(frame) - ETHERNET).min(most);
+    let bytes = frame.buffer_mut();
+    let sender = ipv6::address(bytes, ipv6::field::SOURCE);
+    let destination = ipv6::address(bytes, ipv6::field::DESTINATION);
+    bytes.copy_within(ETHERNET..ETHERNET + quoted, AFTER6 + HEAD);
+    let end = AFTER6 + HEAD + quoted.next_multiple_of(8);
+    bytes[AFTER6 + HEAD + quoted..end].fill(0);
+    let head = &mut bytes[AFTER6..AFTER6 + HEAD];
+    head.fill(0);
+    head[0] = 137;
+    head[8..24].copy_from_slice(&target.0.to_be_bytes());
+    head[24..40].copy_from_slice(&destination.0.to_be_bytes());
+    head[40..42].copy_from_slice(&[2, 1]);
+    head[42..48].copy_from_slice(&mac);
+    head[48..50].copy_from_slice(&[4, (1 + quoted.div_ceil(8)) as u8]);
+    finish6(bytes, own, sender, 255, end)
 }
 
 /// True of a whole and sound echo request.

@@ -4,9 +4,9 @@
 //! An answer is written over the packet that it answers, in the same buffer, and
 //! leaves where that came in, to the MAC that sent it: no route is asked. What is
 //! sent is limited, errors and answers apart, so that nobody makes the router
-//! talk. Redirects are left out.
+//! talk. Redirects, which are sent besides the packet, are written in [`super::full`].
 
-mod icmp;
+pub(super) mod icmp;
 mod limit;
 mod link;
 
@@ -28,10 +28,10 @@ pub(super) struct Slow {
 enum Answer {
     /// Written over the frame by this function, which returns the new length.
     Reply(fn(&mut Frame, &Interface) -> usize),
-    /// An error message about an IPv4 packet: type, code and next MTU.
-    Error4(u8, u8, u16),
-    /// An error message about an IPv6 packet: type, code and MTU.
-    Error6(u8, u8, u16),
+    /// An error message about an IPv4 packet: type, code and second word.
+    Error4(u8, u8, [u8; 4]),
+    /// An error message about an IPv6 packet, likewise.
+    Error6(u8, u8, [u8; 4]),
 }
 
 impl Slow {
@@ -39,18 +39,24 @@ impl Slow {
         Slow { errors: TokenBucket::new(errors), answers: TokenBucket::new(answers) }
     }
 
+    /// True when one more error message, or what is limited with them, may be sent.
+    pub(super) fn may_tell(&mut self, now_ns: u64) -> bool {
+        self.errors.take(now_ns)
+    }
+
     /// Makes the frame an answer that goes out where it came in, or leaves it.
-    /// `mtu` is that of the link that was too small, if that is the reason.
+    /// `word` is the second of an error message: the MTU of the link that was too
+    /// small, or the place of the fault, if that is the reason.
     #[cold]
     pub(super) fn handle(
         &mut self,
         frame: &mut Frame,
         reason: Reason,
-        mtu: u16,
+        word: [u8; 4],
         interface: &Interface,
         now_ns: u64,
     ) -> Reason {
-        let Some(answer) = find(frame, reason, mtu, interface) else {
+        let Some(answer) = find(frame, reason, word, interface) else {
             return Reason::Silent;
         };
         let bucket = match answer {
@@ -62,11 +68,11 @@ impl Slow {
         }
         let length = match answer {
             Answer::Reply(write) => write(frame, interface),
-            Answer::Error4(kind, code, mtu) => {
-                icmp::write_error4(frame, interface, kind, code, mtu)
+            Answer::Error4(kind, code, word) => {
+                icmp::write_error4(frame, interface, kind, code, word)
             }
-            Answer::Error6(kind, code, mtu) => {
-                icmp::write_error6(frame, interface, kind, code, mtu)
+            Answer::Error6(kind, code, word) => {
+                icmp::write_error6(frame, interface, kind, code, word)
             }
         };
         turn_back(frame, interface, length);
@@ -75,21 +81,22 @@ impl Slow {
 }
 
 /// The answer that a packet deserves, if any.
-fn find(frame: &Frame, reason: Reason, mtu: u16, interface: &Interface) -> Option<Answer> {
+fn find(frame: &Frame, reason: Reason, word: [u8; 4], interface: &Interface) -> Option<Answer> {
     let is_inet = ethernet::ether_type(frame) == ethernet::IPV4;
-    // Types and codes of RFC 792, 1191 and 4443.
-    let error = |[kind4, code4]: [u8; 2], [kind6, code6]: [u8; 2]| match is_inet {
-        true => {
-            icmp::deserves_error4(frame, interface).then_some(Answer::Error4(kind4, code4, mtu))
-        }
-        false => {
-            icmp::deserves_error6(frame, interface).then_some(Answer::Error6(kind6, code6, mtu))
-        }
-    };
+    // Types and codes of RFC 792, 1191 and 4443. Only IPv4 has options here.
+    let error =
+        |[kind4, code4]: [u8; 2], [kind6, code6]: [u8; 2]| match is_inet {
+            true => icmp::deserves_error4(frame, interface)
+                .then_some(Answer::Error4(kind4, code4, word)),
+            false => icmp::deserves_error6(frame, interface)
+                .then_some(Answer::Error6(kind6, code6, word)),
+        };
     match reason {
         Reason::SlowExpired => error([11, 0], [3, 0]),
         Reason::SlowNoRoute => error([3, 0], [1, 0]),
         Reason::SlowTooBig => error([3, 4], [2, 0]),
+        Reason::SlowSourceRoute => error([3, 5], [0, 0]),
+        Reason::SlowOptions => error([12, 0], [0, 0]),
         Reason::SlowNeighbour if ethernet::ether_type(frame) == ethernet::ARP => {
             link::asks_arp(frame, interface).then_some(Answer::Reply(link::write_arp))
         }
@@ -104,7 +111,7 @@ fn find(frame: &Frame, reason: Reason, mtu: u16, interface: &Interface) -> Optio
 }
 
 /// Sends the frame, now of `length` bytes, to where it came from.
-fn turn_back(frame: &mut Frame, interface: &Interface, length: usize) {
+pub(super) fn turn_back(frame: &mut Frame, interface: &Interface, length: usize) {
     let bytes = frame.buffer_mut();
     bytes.copy_within(6..12, 0);
     bytes[6..12].copy_from_slice(&interface.mac);

@@ -1,0 +1,155 @@
+//! How a table is kept from readers while it changes: the locks of older kernels, to be
+//! compared with none.
+//!
+//! With locks there is one table, changed in place, and each packet takes the lock for
+//! its lookup and gives it back: nothing is saved by batches, as nothing was. Each
+//! table has a lock of its own, for all workers. One for both families, as a kernel's
+//! giant lock, would tie together tables that share nothing, and make no difference to
+//! traffic of one family, which is what is measured.
+
+use super::{Address, Batch, Fib, NextHop, Shared};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Mutex, PoisonError, RwLock};
+
+/// A way to keep readers and writer apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Locking {
+    /// A mutex: one packet at a time is looked up, whatever the number of workers.
+    Global,
+    /// A lock that readers share. Each of them writes to it, so its cache line
+    /// wanders between the workers' cores with every packet.
+    Rwlock,
+    /// [`Shared`]: taken once a batch, and nothing is waited for.
+    #[default]
+    Lockless,
+}
+
+/// No such locking.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no locking \"{0}\": there are global, rwlock and lockless")]
+pub struct UnknownLocking(pub String);
+
+impl Locking {
+    /// All of them.
+    pub const ALL: [Locking; 3] = [Locking::Global, Locking::Rwlock, Locking::Lockless];
+
+    /// As it is called in experiments.
+    pub fn name(self) -> &'static str {
+        match self {
+            Locking::Global => "global",
+            Locking::Rwlock => "rwlock",
+            Locking::Lockless => "lockless",
+        }
+    }
+}
+
+impl fmt::Display for Locking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Locking {
+    type Err = UnknownLocking;
+
+    fn from_str(name: &str) -> Result<Locking, UnknownLocking> {
+        let found = Locking::ALL.into_iter().find(|locking| locking.name() == name);
+        found.ok_or_else(|| UnknownLocking(name.to_owned()))
+    }
+}
+
+/// A table that workers read while another thread changes it, in one of these ways.
+#[derive(Debug)]
+pub struct Locked<A: Address, F>(Kept<A, F>);
+
+#[derive(Debug)]
+enum Kept<A: Address, F> {
+    Global(Mutex<F>),
+    Rwlock(RwLock<F>),
+    Lockless(Shared<A, F>),
+}
+
+impl<A: Address, F: Fib<A> + Clone> Locked<A, F> {
+    /// Keeps `fib` in this way.
+    pub fn new(fib: F, locking: Locking) -> Locked<A, F> {
+        Locked(match locking {
+            Locking::Global => Kept::Global(Mutex::new(fib)),
+            Locking::Rwlock => Kept::Rwlock(RwLock::new(fib)),
+            Locking::Lockless => Kept::Lockless(Shared::new(fib)),
+        })
+    }
+
+    /// The way.
+    pub fn locking(&self) -> Locking {
+        match &self.0 {
+            Kept::Global(_) => Locking::Global,
+            Kept::Rwlock(_) => Locking::Rwlock,
+            Kept::Lockless(_) => Locking::Lockless,
+        }
+    }
+
+    /// Makes all changes of `batch`. A packet sees all of them or none; those of a
+    /// batch of packets may differ in that, unless the table is [`Locking::Lockless`].
+    pub fn update(&self, batch: &Batch<A>) {
+        // Who panicked while writing may have left the table half changed; reading it
+        // on is what a kernel would do, too.
+        match &self.0 {
+            Kept::Global(fib) => fib.lock().unwrap_or_else(PoisonError::into_inner).apply(batch),
+            Kept::Rwlock(fib) => fib.write().unwrap_or_else(PoisonError::into_inner).apply(batch),
+            Kept::Lockless(fib) => {
+                fib.update(batch);
+            }
+        }
+    }
+
+    /// As [`Fib::lookup_batch`], taking the lock, if there is one, for each address.
+    ///
+    /// # Panics
+    /// When the two slices differ in length.
+    pub fn lookup_batch(&self, addresses: &[A], next_hops: &mut [Option<NextHop>]) {
+        assert_eq!(addresses.len(), next_hops.len(), "one next hop for each address");
+        let pairs = addresses.iter().zip(&mut *next_hops);
+        match &self.0 {
+            Kept::Global(fib) => {
+                for (address, next_hop) in pairs {
+                    let fib = fib.lock().unwrap_or_else(PoisonError::into_inner);
+                    *next_hop = fib.lookup(*address);
+                }
+            }
+            Kept::Rwlock(fib) => {
+                for (address, next_hop) in pairs {
+                    let fib = fib.read().unwrap_or_else(PoisonError::into_inner);
+                    *next_hop = fib.lookup(*address);
+                }
+            }
+            Kept::Lockless(fib) => fib.read().lookup_batch(addresses, next_hops),
+        }
+    }
+
+    /// Memory of the table, or of both, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        match &self.0 {
+            Kept::Global(fib) => fib.lock().unwrap_or_else(PoisonError::into_inner).memory_bytes(),
+            Kept::Rwlock(fib) => fib.read().unwrap_or_else(PoisonError::into_inner).memory_bytes(),
+            Kept::Lockless(fib) => fib.memory_bytes(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back() {
+        for locking in Locking::ALL {
+            assert_eq!(locking.name().parse(), Ok(locking));
+        }
+        let error = "giant".parse::<Locking>().expect_err("no such name");
+        assert_eq!(
+            error.to_string(),
+            "no locking \"giant\": there are global, rwlock and lockless"
+        );
+    }
+}

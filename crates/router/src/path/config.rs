@@ -1,0 +1,139 @@
+//! How a router is set up.
+
+use super::harvest::Pool;
+use super::interface::Interface;
+use super::neighbours::Neighbours;
+use super::slow::Rate;
+use super::{MTU_MAX, MTU_MIN, PORTS_MAX};
+use crate::fib::{Address, V4, V6};
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// How a router is set up, apart from its routes.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// Interfaces, one for each port.
+    pub interfaces: Vec<Interface>,
+    /// Next hops.
+    pub neighbours: Neighbours,
+    /// ICMP and ICMPv6 error messages that each worker may send.
+    pub errors: Rate,
+    /// Answers to ARP, neighbour discovery and echo requests, likewise.
+    pub answers: Rate,
+    /// How packets are processed.
+    pub path: PathKind,
+    /// Tell senders whose packets leave where they came in that there is a shorter way
+    /// (ICMP redirects). The fast path then hands all such packets over.
+    pub redirects: bool,
+    /// Where entropy of every received packet goes, if anywhere: one pool, which clones
+    /// of this set-up share.
+    pub harvest: Option<Arc<Pool>>,
+}
+
+/// How packets are processed. What comes out is the same, frame by frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum PathKind {
+    /// A batch at a time, in one pass, as far as nothing special is in a packet; the
+    /// others go the full path. FreeBSD calls this `tryforward`.
+    #[default]
+    Fast,
+    /// Each packet by itself through the stages of input, forwarding and output that
+    /// a BSD kernel has.
+    Full,
+}
+
+/// No such path.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no path \"{0}\": there are fast and full")]
+pub struct UnknownPath(pub String);
+
+impl PathKind {
+    /// Both.
+    pub const ALL: [PathKind; 2] = [PathKind::Fast, PathKind::Full];
+
+    /// As it is called in experiments.
+    pub fn name(self) -> &'static str {
+        match self {
+            PathKind::Fast => "fast",
+            PathKind::Full => "full",
+        }
+    }
+}
+
+impl fmt::Display for PathKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for PathKind {
+    type Err = UnknownPath;
+
+    fn from_str(name: &str) -> Result<PathKind, UnknownPath> {
+        let found = PathKind::ALL.into_iter().find(|kind| kind.name() == name);
+        found.ok_or_else(|| UnknownPath(name.to_owned()))
+    }
+}
+
+/// What can't be set up.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// Ports are numbered in a byte.
+    #[error("{0} interfaces: there may be up to {PORTS_MAX}")]
+    TooManyPorts(usize),
+    /// An MTU that IPv6 forbids or that buffers don't hold.
+    #[error("port {port}: an MTU of {mtu} bytes is not within {MTU_MIN} to {MTU_MAX}")]
+    Mtu {
+        /// The interface's port.
+        port: usize,
+        /// Its MTU.
+        mtu: u16,
+    },
+    /// A MAC with the bit of groups.
+    #[error("port {0}: its MAC is that of a group")]
+    GroupMac(usize),
+    /// A prefix longer than its address.
+    #[error("port {port}: {address} has no prefix of {length} bits")]
+    PrefixLength {
+        /// The interface's port.
+        port: usize,
+        /// Its address.
+        address: IpAddr,
+        /// The prefix's length.
+        length: u8,
+    },
+    /// A neighbour at a port that has no interface.
+    #[error("a neighbour at port {0}, which has no interface")]
+    NeighbourPort(u8),
+}
+
+impl Config {
+    /// Says what can't be set up.
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        if self.interfaces.len() > PORTS_MAX {
+            return Err(ConfigError::TooManyPorts(self.interfaces.len()));
+        }
+        for (port, interface) in self.interfaces.iter().enumerate() {
+            if !(MTU_MIN..=MTU_MAX).contains(&interface.mtu) {
+                return Err(ConfigError::Mtu { port, mtu: interface.mtu });
+            }
+            if interface.mac[0] & 1 != 0 {
+                return Err(ConfigError::GroupMac(port));
+            }
+            let too_long = |&&(address, length): &&(IpAddr, u8)| match address {
+                IpAddr::V4(_) => length > V4::BITS,
+                IpAddr::V6(_) => length > V6::BITS,
+            };
+            if let Some(&(address, length)) = interface.addresses.iter().find(too_long) {
+                return Err(ConfigError::PrefixLength { port, address, length });
+            }
+        }
+        let unknown = |&port: &u8| usize::from(port) >= self.interfaces.len();
+        match self.neighbours.ports().find(unknown) {
+            Some(port) => Err(ConfigError::NeighbourPort(port)),
+            None => Ok(()),
+        }
+    }
+}

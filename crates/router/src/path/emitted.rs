@@ -1,0 +1,67 @@
+//! Frames that a router sends beyond those that it received: they have no place in the
+//! batch that caused them.
+
+use fwdlab_port::frame::{Batch, Frame};
+use std::collections::VecDeque;
+
+/// Frames that wait to be taken at most; as many as a NIC's ring often has.
+pub(super) const EMITTED_MAX: usize = 256;
+
+/// The frames, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Emitted {
+    frames: VecDeque<Frame>,
+}
+
+impl Emitted {
+    /// Frames for which there still is room.
+    pub(super) fn room(&self) -> usize {
+        EMITTED_MAX - self.frames.len()
+    }
+
+    /// Keeps a frame; false when there is no room.
+    pub(super) fn push(&mut self, frame: Frame) -> bool {
+        let has_room = self.room() > 0;
+        if has_room {
+            self.frames.push_back(frame);
+        }
+        has_room
+    }
+
+    /// Moves as many frames as it holds to `work`, instead of what was in there.
+    pub(super) fn take(&mut self, work: &mut Batch) -> usize {
+        work.clear();
+        while let Some(frame) = self.frames.front()
+            && let Some(place) = work.grow()
+        {
+            place.clone_from(frame);
+            self.frames.pop_front();
+        }
+        work.frames().len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fwdlab_port::frame::BATCH;
+
+    #[test]
+    fn frames_come_out_in_order_and_are_bounded() {
+        let mut emitted = Emitted::default();
+        for number in 0..EMITTED_MAX {
+            let mut frame = Frame::of(1, &[number as u8]).expect("it fits");
+            frame.send_to(2);
+            assert!(emitted.push(frame));
+        }
+        assert!(!emitted.push(Frame::new()));
+        let mut work = Batch::new();
+        let mut numbers = Vec::new();
+        while emitted.take(&mut work) > 0 {
+            assert!(work.frames().len() <= BATCH);
+            numbers.extend(work.frames().iter().map(|frame| (frame.bytes()[0], frame.egress())));
+        }
+        assert_eq!(numbers, (0..=255).map(|number| (number, Some(2))).collect::<Vec<_>>());
+        assert_eq!(emitted.room(), EMITTED_MAX);
+    }
+}

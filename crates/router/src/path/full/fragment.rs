@@ -1,0 +1,103 @@
+//! Packets cut into fragments (RFC 791 section 3.2).
+
+use super::super::ethernet::{self, HEADER as ETHERNET};
+use super::super::ipv4::{self, field};
+use fwdlab_port::frame::Frame;
+
+/// More fragments follow.
+const MORE: u16 = 0x2000;
+/// The offset, in units of eight bytes.
+const OFFSET: u16 = 0x1fff;
+/// Longest header.
+const HEADER_MAX: usize = 60;
+
+/// All fragments but the first of a packet that is ready to be sent but too big. None
+/// if an offset would be beyond all that a packet can have.
+pub(super) fn further(frame: &Frame, mtu: u16) -> Option<Vec<Frame>> {
+    let bytes = frame.buffer();
+    let begin = ETHERNET + header_length(frame);
+    let data = &bytes[begin..ETHERNET + usize::from(ipv4::total_length(bytes))];
+    let flags = flags(frame);
+    if usize::from(flags & OFFSET) + data.len() / 8 > usize::from(OFFSET) {
+        return None;
+    }
+    let (header, length) = later_header(frame);
+    let header = &header[..length];
+    let mut fragments = Vec::new();
+    let mut at = payload(begin - ETHERNET, mtu);
+    while at < data.len() {
+        let room = usize::from(mtu) - header.len();
+        let rest = &data[at..];
+        let (part, more) = match rest.len() <= room {
+            true => (rest, flags & MORE),
+            false => (&rest[..room & !7], MORE),
+        };
+        let mut fragment = frame.clone();
+        let to = fragment.buffer_mut();
+        to[ETHERNET..ETHERNET + header.len()].copy_from_slice(header);
+        let begin = ETHERNET + header.len();
+        to[begin..begin + part.len()].copy_from_slice(part);
+        finish(&mut fragment, part.len(), ((flags & !MORE) + (at / 8) as u16) | more);
+        fragments.push(fragment);
+        at += part.len();
+    }
+    Some(fragments)
+}
+
+/// Makes a packet the first of its fragments.
+pub(super) fn shorten(frame: &mut Frame, mtu: u16) {
+    let (payload, flags) = (payload(header_length(frame), mtu), flags(frame));
+    finish(frame, payload, flags | MORE);
+}
+
+/// Bytes that the first fragment has behind its header.
+fn payload(header: usize, mtu: u16) -> usize {
+    (usize::from(mtu) - header) & !7
+}
+
+fn header_length(frame: &Frame) -> usize {
+    usize::from(frame.buffer()[ETHERNET] & 15) * 4
+}
+
+fn flags(frame: &Frame) -> u16 {
+    u16::from_be_bytes([frame.buffer()[field::FLAGS], frame.buffer()[field::FLAGS + 1]])
+}
+
+/// The header with those options that all fragments have, and its length.
+fn later_header(frame: &Frame) -> ([u8; HEADER_MAX], usize) {
+    let bytes = frame.buffer();
+    let end = ETHERNET + header_length(frame);
+    let mut header = [0; HEADER_MAX];
+    header[..ipv4::HEADER].copy_from_slice(&bytes[ETHERNET..ETHERNET + ipv4::HEADER]);
+    let mut length = ipv4::HEADER;
+    let mut at = ETHERNET + ipv4::HEADER;
+    // They were checked: each is longer than nothing, and ends within the header.
+    while at < end && bytes[at] != 0 {
+        let option = if bytes[at] == 1 { 1 } else { usize::from(bytes[at + 1]).max(1) };
+        let option = &bytes[at..end.min(at + option)];
+        if option[0] & 0x80 != 0 {
+            header[length..length + option.len()].copy_from_slice(option);
+            length += option.len();
+        }
+        at += option.len();
+    }
+    // What is missing to whole words is 0: the end of options.
+    let length = length.next_multiple_of(4);
+    header[0] = 0x40 | (length / 4) as u8;
+    (header, length)
+}
+
+/// Length, flags and checksum of a fragment with `payload` bytes behind its header.
+fn finish(frame: &mut Frame, payload: usize, flags: u16) {
+    let header = header_length(frame);
+    let bytes = frame.buffer_mut();
+    let total = ((header + payload) as u16).to_be_bytes();
+    bytes[field::TOTAL_LENGTH..field::TOTAL_LENGTH + 2].copy_from_slice(&total);
+    bytes[field::FLAGS..field::FLAGS + 2].copy_from_slice(&flags.to_be_bytes());
+    ipv4::write_checksum(bytes, header);
+    let end = ETHERNET + header + payload;
+    if let Some(padding) = bytes.get_mut(end..ethernet::SMALLEST) {
+        padding.fill(0);
+    }
+    frame.set_len(end.max(ethernet::SMALLEST));
+}

@@ -1,0 +1,295 @@
+//! The full path: each packet by itself, through the stages of a BSD kernel.
+//!
+//! | stage | in FreeBSD |
+//! |---|---|
+//! | frames are queued by protocol, then taken from the queues one by one | `ether_demux`, `netisr_queue` |
+//! | headers are checked, destinations compared with every own address | `ip_input`, `ip6_input` |
+//! | IPv4 options are walked | `ip_dooptions` |
+//! | header and eight bytes are kept, should an error be found later on | `ip_forward` (`mcopy`) |
+//! | one lookup, and a reference to the next hop, which all workers count in the same place | `fib4_lookup`, `rtalloc1`, `RTFREE` |
+//! | TTL | `ip_forward` |
+//! | packets that leave where they came in: a redirect to their sender | `ip_forward` (`icmp_error`) |
+//! | the interface's MTU, the whole header's checksum, fragments | `ip_output`, `ip_fragment` |
+//! | MACs, and a queue at the port | `ether_output`, `if_transmit` |
+//!
+//! The fast path hands over what it has no place for from `ip_dooptions` on. What goes
+//! out is what the fast path would send, byte by byte: what differs is the work.
+//!
+//! Left out: reassembly, timestamp options, multicast, and queues that are shared with
+//! other threads. IPv6 options are carried along unread (RFC 8200 section 4.3).
+
+mod fragment;
+mod options;
+mod redirect;
+
+use super::emitted::Emitted;
+use super::ethernet::{self, HEADER as ETHERNET, Protocol};
+use super::interface::Walk;
+use super::neighbours::{Entry, Link, Neighbours};
+use super::{Config, Firewall, Reason, Router, Tally, link, mtu_word};
+use super::{ipv4, ipv6};
+use crate::fib::{NextHop, V4};
+use fwdlab_port::frame::Frame;
+use std::collections::VecDeque;
+use std::slice;
+use std::sync::Arc;
+
+/// Most bytes of a frame that are kept: the longest IPv4 header and eight bytes.
+const KEPT: usize = ETHERNET + 60 + 8;
+
+/// Queues, and what next hops are counted with.
+pub(super) struct Full {
+    /// Places in the batch, by protocol.
+    inet: VecDeque<usize>,
+    inet6: VecDeque<usize>,
+    /// Places and ports, in the order of sending.
+    output: VecDeque<(usize, u8)>,
+    neighbours: Neighbours,
+}
+
+impl Full {
+    pub(super) fn new(config: &Config) -> Full {
+        let [inet, inet6] = [(); 2].map(|()| VecDeque::new());
+        Full { inet, inet6, output: VecDeque::new(), neighbours: config.neighbours.clone() }
+    }
+}
+
+/// The beginning of a frame as it was before forwarding changed it.
+struct Kept([u8; KEPT]);
+
+impl Kept {
+    fn of(frame: &Frame) -> Kept {
+        let mut kept = [0; KEPT];
+        kept.copy_from_slice(&frame.buffer()[..KEPT]);
+        Kept(kept)
+    }
+
+    fn restore(&self, frame: &mut Frame) {
+        frame.buffer_mut()[..KEPT].copy_from_slice(&self.0);
+        frame.send_nowhere();
+    }
+}
+
+/// A reference to a next hop: taking and dropping it writes to memory that all workers
+/// share.
+type Held = Option<Arc<Entry>>;
+
+/// Why a packet ended, with the second word of an error message about it.
+type Refused = (Reason, [u8; 4]);
+
+fn plain(reason: Reason) -> Refused {
+    (reason, [0; 4])
+}
+
+impl<W: Firewall> Router<W> {
+    /// Takes a whole batch the full path.
+    pub(super) fn process_fully(&mut self, batch: &mut [Frame], now_ns: u64) {
+        for (place, frame) in batch.iter_mut().enumerate() {
+            frame.send_nowhere();
+            match self.ports.mac(frame).and_then(|mac| ethernet::protocol(frame, mac)) {
+                Ok(Protocol::Inet) => self.full.inet.push_back(place),
+                Ok(Protocol::Inet6) => self.full.inet6.push_back(place),
+                Err(reason) => self.conclude(place, Err(plain(reason))),
+            }
+        }
+        while let Some(place) = self.full.inet.pop_front() {
+            let outcome = self.input4(&mut batch[place], now_ns);
+            self.conclude(place, outcome);
+        }
+        while let Some(place) = self.full.inet6.pop_front() {
+            let outcome = self.input6(&mut batch[place], now_ns);
+            self.conclude(place, outcome);
+        }
+        self.transmit(batch);
+    }
+
+    /// Takes what the fast path handed over the rest of the way.
+    #[inline(always)]
+    pub(super) fn forward_handed(&mut self, batch: &mut [Frame], now_ns: u64) {
+        if !self.exceptions.handed.is_empty() {
+            self.forward_each_handed(batch, now_ns);
+        }
+    }
+
+    #[cold]
+    fn forward_each_handed(&mut self, batch: &mut [Frame], now_ns: u64) {
+        for at in 0..self.exceptions.handed.len() {
+            let place = usize::from(self.exceptions.handed[at]);
+            let frame = &mut batch[place];
+            let outcome = match ethernet::ether_type(frame) {
+                ethernet::IPV4 => self.forward4(frame, now_ns),
+                _ => self.forward6(frame, now_ns),
+            };
+            self.conclude(place, outcome);
+        }
+        self.exceptions.handed.clear();
+        self.transmit(batch);
+    }
+
+    /// `ip_input`.
+    fn input4(&mut self, frame: &mut Frame, now_ns: u64) -> Result<u8, Refused> {
+        ipv4::check(frame, &Walk(&self.ports.owners)).map_err(plain)?;
+        self.filter(frame, now_ns)?;
+        self.forward4(frame, now_ns)
+    }
+
+    /// `ip6_input`.
+    fn input6(&mut self, frame: &mut Frame, now_ns: u64) -> Result<u8, Refused> {
+        ipv6::check(frame, &Walk(&self.ports.owners)).map_err(plain)?;
+        self.filter(frame, now_ns)?;
+        self.forward6(frame, now_ns)
+    }
+
+    /// `ip_forward` and `ip_output`; returns the port that the packet goes out at.
+    fn forward4(&mut self, frame: &mut Frame, now_ns: u64) -> Result<u8, Refused> {
+        let record = options::check(frame)?;
+        let kept = Kept::of(frame);
+        let destination = ipv4::address(frame.buffer(), ipv4::field::DESTINATION);
+        let mut next_hop = [None];
+        self.inet.fib.lookup_batch(&[destination], &mut next_hop);
+        let (link, reference) = self.next_hop(next_hop)?;
+        let interface = self.interfaces.get(usize::from(link.port));
+        let mtu = interface.map_or(0, |interface| interface.mtu);
+        if let Some(at) = record
+            && let Some(own) = interface.and_then(|interface| interface.address::<V4>())
+        {
+            options::record(frame, at, own);
+        }
+
+        let bytes = frame.buffer_mut();
+        bytes[ipv4::field::TTL] -= 1;
+        let total = ipv4::total_length(bytes);
+        let header = usize::from(bytes[ETHERNET] & 15) * 4;
+        let must_be_cut = total > mtu;
+        if must_be_cut && bytes[ipv4::field::FLAGS] & 0x40 != 0 {
+            kept.restore(frame);
+            return Err((Reason::SlowTooBig, mtu_word(mtu)));
+        }
+        ipv4::write_checksum(bytes, header);
+        bytes[..12].copy_from_slice(&link.macs);
+        let end = (ETHERNET + usize::from(total)).max(ethernet::SMALLEST);
+        frame.set_len(frame.len().min(end));
+        self.leave(frame, link.port, now_ns)?;
+        if must_be_cut {
+            cut(frame, &link, mtu, &mut self.emitted, &mut self.tally)?;
+        }
+        if self.redirects && link.port == frame.ingress() {
+            self.redirect(frame, &kept, &link, reference, now_ns);
+        }
+        Ok(link.port)
+    }
+
+    /// `ip6_forward` and `nd6_output`.
+    fn forward6(&mut self, frame: &mut Frame, now_ns: u64) -> Result<u8, Refused> {
+        let kept = Kept::of(frame);
+        let destination = ipv6::address(frame.buffer(), ipv6::field::DESTINATION);
+        let mut next_hop = [None];
+        self.inet6.fib.lookup_batch(&[destination], &mut next_hop);
+        let (link, reference) = self.next_hop(next_hop)?;
+        let interface = self.interfaces.get(usize::from(link.port));
+        let mtu = interface.map_or(0, |interface| interface.mtu);
+
+        let bytes = frame.buffer_mut();
+        bytes[ipv6::field::HOP_LIMIT] -= 1;
+        let packet = ipv6::packet_length(bytes);
+        if packet > usize::from(mtu) {
+            kept.restore(frame);
+            return Err((Reason::SlowTooBig, mtu_word(mtu)));
+        }
+        bytes[..12].copy_from_slice(&link.macs);
+        frame.set_len(frame.len().min((ETHERNET + packet).max(ethernet::SMALLEST)));
+        self.leave(frame, link.port, now_ns)?;
+        if self.redirects && link.port == frame.ingress() {
+            self.redirect(frame, &kept, &link, reference, now_ns);
+        }
+        Ok(link.port)
+    }
+
+    /// Where packets to a next hop are sent, if there is one and it is known, and a
+    /// reference to it, for as long as the packet needs it.
+    fn next_hop(&mut self, [next_hop]: [Option<NextHop>; 1]) -> Result<(Link, Held), Refused> {
+        let Some(number) = next_hop else {
+            return Err(plain(Reason::SlowNoRoute));
+        };
+        match *link(&self.links, next_hop) {
+            Link { mtu: 0, .. } => Err(plain(Reason::NeighbourUnknown)),
+            link => Ok((link, self.full.neighbours.reference(number))),
+        }
+    }
+
+    /// Tells the sender of a packet that leaves where it came in of the shorter way, if
+    /// there is one for it.
+    #[cold]
+    fn redirect(&mut self, frame: &Frame, kept: &Kept, link: &Link, to: Held, now_ns: u64) {
+        let Some(interface) = self.interfaces.get(usize::from(link.port)) else { return };
+        let mut message = frame.clone();
+        kept.restore(&mut message);
+        let gateway = to.and_then(|entry| entry.gateway).map(|gateway| gateway.address);
+        let Some(write) = redirect::find(&message, interface, gateway) else { return };
+        let outcome = match self.slow.may_tell(now_ns) {
+            false => Reason::RedirectsLimited,
+            true => {
+                redirect::write(&mut message, interface, link, write);
+                let sent = self.emitted.push(message);
+                if sent { Reason::RedirectsSent } else { Reason::ExtraLost }
+            }
+        };
+        self.tally.add(outcome, 1);
+    }
+
+    /// Asks the firewall about a packet that came in.
+    fn filter(&mut self, frame: &Frame, now_ns: u64) -> Result<(), Refused> {
+        let passed = self.firewall.incoming(slice::from_ref(frame), 1, now_ns);
+        if passed & 1 != 0 { Ok(()) } else { Err(plain(Reason::Firewall)) }
+    }
+
+    /// Asks the firewall about a packet that goes out, before it is cut.
+    fn leave(&mut self, frame: &mut Frame, port: u8, now_ns: u64) -> Result<(), Refused> {
+        frame.send_to(port);
+        let passed = self.firewall.outgoing(slice::from_ref(frame), 1, now_ns);
+        frame.send_nowhere();
+        if passed & 1 != 0 { Ok(()) } else { Err(plain(Reason::Firewall)) }
+    }
+
+    /// Counts a packet, and puts it in its port's queue.
+    fn conclude(&mut self, place: usize, outcome: Result<u8, Refused>) {
+        match outcome {
+            Ok(port) => {
+                self.tally.add(Reason::Forwarded, 1);
+                self.full.output.push_back((place, port));
+            }
+            Err((reason, word)) => {
+                self.exceptions.sort_out(&mut self.tally, place, reason, word);
+            }
+        }
+    }
+
+    /// Sends what is in the queues of the ports.
+    fn transmit(&mut self, batch: &mut [Frame]) {
+        while let Some((place, port)) = self.full.output.pop_front() {
+            batch[place].send_to(port);
+        }
+    }
+}
+
+/// Makes the frame the first of its packet's fragments, the others emitted frames.
+#[cold]
+fn cut(
+    frame: &mut Frame,
+    link: &Link,
+    mtu: u16,
+    emitted: &mut Emitted,
+    tally: &mut Tally,
+) -> Result<(), Refused> {
+    let further = fragment::further(frame, mtu);
+    let Some(further) = further.filter(|further| further.len() <= emitted.room()) else {
+        return Err(plain(Reason::Ipv4Fragment));
+    };
+    tally.add(Reason::FragmentsSent, further.len() as u64);
+    for mut fragment in further {
+        fragment.send_to(link.port);
+        emitted.push(fragment);
+    }
+    fragment::shorten(frame, mtu);
+    Ok(())
+}

@@ -1,0 +1,88 @@
+//! Tables as the path asks them: all packets of a batch together.
+
+use crate::fib::{Address, Fib, Locked, NextHop, Shared, V4, V6};
+use fwdlab_port::frame::BATCH;
+use std::sync::Arc;
+
+/// A table that packets are forwarded by: a [`Fib`], or one that is [`Shared`] with
+/// whoever changes it, or [`Locked`] against them.
+pub trait Lookup<A>: Send + Sync {
+    /// As [`Fib::lookup_batch`].
+    fn lookup_batch(&self, addresses: &[A], next_hops: &mut [Option<NextHop>]);
+}
+
+macro_rules! lookup {
+    ($address:ty) => {
+        impl<F: Fib<$address>> Lookup<$address> for F {
+            fn lookup_batch(&self, addresses: &[$address], next_hops: &mut [Option<NextHop>]) {
+                Fib::lookup_batch(self, addresses, next_hops);
+            }
+        }
+
+        impl<F: Fib<$address> + Clone> Lookup<$address> for Shared<$address, F> {
+            fn lookup_batch(&self, addresses: &[$address], next_hops: &mut [Option<NextHop>]) {
+                self.read().lookup_batch(addresses, next_hops);
+            }
+        }
+
+        impl<F: Fib<$address> + Clone> Lookup<$address> for Locked<$address, F> {
+            fn lookup_batch(&self, addresses: &[$address], next_hops: &mut [Option<NextHop>]) {
+                Locked::lookup_batch(self, addresses, next_hops);
+            }
+        }
+    };
+}
+
+// Not for every `Address`: another crate's own could make the two overlap.
+lookup!(V4);
+lookup!(V6);
+
+/// The packets of one family in a batch.
+pub(super) struct Lane<A> {
+    pub(super) fib: Arc<dyn Lookup<A>>,
+    pub(super) count: usize,
+    addresses: [A; BATCH],
+    /// Where in the batch each packet is.
+    places: [u8; BATCH],
+    next_hops: [Option<NextHop>; BATCH],
+}
+
+impl<A: Address> Lane<A> {
+    pub(super) fn new(fib: Arc<dyn Lookup<A>>) -> Lane<A> {
+        let (addresses, places) = ([A::default(); BATCH], [0; BATCH]);
+        Lane { fib, count: 0, addresses, places, next_hops: [None; BATCH] }
+    }
+
+    #[inline(always)]
+    pub(super) fn push(&mut self, place: usize, address: A) {
+        self.addresses[self.count] = address;
+        self.places[self.count] = place as u8;
+        self.count += 1;
+    }
+
+    /// Keeps the packets at these places.
+    #[cold]
+    pub(super) fn retain(&mut self, places: u64) {
+        let mut kept = 0;
+        for at in 0..self.count {
+            if places >> self.places[at] & 1 != 0 {
+                self.places[kept] = self.places[at];
+                self.addresses[kept] = self.addresses[at];
+                kept += 1;
+            }
+        }
+        self.count = kept;
+    }
+
+    /// Place and next hop of each packet.
+    #[inline(always)]
+    pub(super) fn lookup(&mut self) -> impl Iterator<Item = (usize, Option<NextHop>)> {
+        let count = self.count;
+        let next_hops = &mut self.next_hops[..count];
+        if count > 0 {
+            self.fib.lookup_batch(&self.addresses[..count], next_hops);
+        }
+        let places = self.places[..count].iter().map(|&place| usize::from(place));
+        places.zip(next_hops.iter().copied())
+    }
+}
