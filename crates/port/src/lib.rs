@@ -11,6 +11,7 @@ pub mod memory;
 pub mod netns;
 mod pacing;
 pub mod packet_socket;
+mod poll;
 pub mod popcount;
 pub mod port;
 pub mod process;
