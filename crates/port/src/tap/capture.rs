@@ -72,3 +72,39 @@ impl<P: Port, W: Write + Send> Port for PcapTap<P, W> {
         self.port.is_at_end()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fake::{FakePort, NUMBER, batch_to, receive_all};
+    use super::*;
+
+    #[test]
+    fn both_directions_are_written_with_their_times() {
+        let before = clock::realtime_ns();
+        let port = FakePort { incoming: vec![vec![1; 60], vec![2; 61]], ..FakePort::default() };
+        let mut tap = PcapTap::new(port, NUMBER, Vec::new()).expect("a header");
+        assert_eq!(receive_all(&mut tap), [vec![1; 60], vec![2; 61]]);
+        let sent = tap.send(&mut batch_to(&[NUMBER, 0, NUMBER], |n| vec![n as u8; 70]));
+        assert_eq!(sent.expect("sending"), Sent { sent: 2, lost: 0 });
+        assert_eq!(tap.missed(), 7);
+        let (port, file) = tap.into_inner();
+        assert_eq!(port.outgoing, [vec![0; 70], vec![2; 70]]);
+        // The header as other programs write it: nanoseconds, 2.4, Ethernet.
+        let header =
+            [0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0];
+        assert_eq!(file[..24], header);
+        let mut rest = &file[24..];
+        for expected in [vec![1u8; 60], vec![2; 61], vec![0; 70], vec![2; 70]] {
+            let (record, after) = rest.split_at(16);
+            let [seconds, nanoseconds, captured, length] = [0, 4, 8, 12].map(|at| {
+                u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]])
+            });
+            let time = i64::from(seconds) * 1_000_000_000 + i64::from(nanoseconds);
+            assert!((before..=clock::realtime_ns()).contains(&time));
+            assert_eq!((captured as usize, length as usize), (expected.len(), expected.len()));
+            assert_eq!(after[..expected.len()], expected);
+            rest = &after[expected.len()..];
+        }
+        assert!(rest.is_empty());
+    }
+}

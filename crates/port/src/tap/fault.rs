@@ -214,3 +214,110 @@ impl Direction {
         self.ready.is_empty() && self.held.is_none()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fake::{FakePort, NUMBER, batch_to, receive_all};
+    use super::*;
+
+    const FRAMES: u32 = 10_000;
+    const SEED: u64 = 2544;
+
+    fn frames() -> Vec<Vec<u8>> {
+        (0..FRAMES).map(|n| [&n.to_be_bytes()[..], &[0; 56]].concat()).collect()
+    }
+
+    fn received_with(faults: Faults, seed: u64) -> (Vec<Vec<u8>>, FaultCounts) {
+        let port = FakePort { incoming: frames(), ..FakePort::default() };
+        let mut tap = FaultTap::new(port, NUMBER, faults, Faults::default(), seed);
+        let received = receive_all(&mut tap);
+        assert_eq!(tap.sent(), FaultCounts::default());
+        (received, tap.received())
+    }
+
+    /// Within five standard deviations of a binomial count.
+    fn is_about(count: u64, probability: f64) -> bool {
+        let n = f64::from(FRAMES);
+        let deviation = (n * probability * (1.0 - probability)).sqrt();
+        (count as f64 - n * probability).abs() <= 5.0 * deviation
+    }
+
+    #[test]
+    fn without_faults_everything_passes() {
+        let (received, counts) = received_with(Faults::default(), SEED);
+        assert!(received == frames());
+        assert_eq!(counts, FaultCounts { frames: u64::from(FRAMES), ..FaultCounts::default() });
+    }
+
+    #[test]
+    fn each_fault_does_what_it_says_as_often_as_it_should() {
+        let (received, counts) = received_with(Faults { loss: 0.1, ..Faults::default() }, SEED);
+        assert!(is_about(counts.lost, 0.1), "{counts:?}");
+        assert_eq!(received.len() as u64 + counts.lost, u64::from(FRAMES));
+        assert!(received.is_sorted());
+
+        let (received, counts) =
+            received_with(Faults { duplication: 0.2, ..Faults::default() }, SEED);
+        assert!(is_about(counts.duplicated, 0.2), "{counts:?}");
+        let twice = received.windows(2).filter(|pair| pair[0] == pair[1]).count();
+        assert_eq!(twice as u64, counts.duplicated);
+        assert_eq!(received.len() as u64, u64::from(FRAMES) + counts.duplicated);
+
+        let (received, counts) =
+            received_with(Faults { corruption: 0.3, ..Faults::default() }, SEED);
+        assert!(is_about(counts.corrupted, 0.3), "{counts:?}");
+        let wrong_bytes = |(left, right): (&Vec<u8>, &Vec<u8>)| {
+            left.iter().zip(right).filter(|(left, right)| left != right).count()
+        };
+        let wrong: Vec<usize> = received.iter().zip(&frames()).map(wrong_bytes).collect();
+        assert!(wrong.iter().all(|&bytes| bytes <= 1));
+        assert_eq!(wrong.iter().sum::<usize>() as u64, counts.corrupted);
+
+        let (mut received, counts) =
+            received_with(Faults { reordering: 0.1, ..Faults::default() }, SEED);
+        let late = received.windows(2).filter(|pair| pair[0] > pair[1]).count();
+        // One that is to be held while another is held passes.
+        assert!(late as u64 <= counts.reordered && late * 10 >= counts.reordered as usize * 9);
+        assert!((700..1000).contains(&counts.reordered), "{counts:?}");
+        received.sort();
+        assert!(received == frames());
+    }
+
+    #[test]
+    fn the_seed_decides_and_one_fault_does_not_move_another() {
+        let faults = Faults { loss: 0.1, ..Faults::default() };
+        assert_eq!(received_with(faults, SEED), received_with(faults, SEED));
+        assert_ne!(received_with(faults, SEED).0, received_with(faults, SEED + 1).0);
+        let more = Faults { duplication: 0.5, ..faults };
+        let mut received = received_with(more, SEED).0;
+        received.dedup();
+        assert!(received == received_with(faults, SEED).0);
+    }
+
+    #[test]
+    fn what_is_sent_counts_as_sent_unless_the_port_loses_it() {
+        let faults = Faults { loss: 0.5, reordering: 0.2, ..Faults::default() };
+        let mut tap = FaultTap::new(FakePort::default(), NUMBER, Faults::default(), faults, SEED);
+        let mut total = Sent::default();
+        for _ in 0..100 {
+            let mut batch = batch_to(&[NUMBER, 1, NUMBER], |n| vec![n as u8; 60]);
+            let sent = tap.send(&mut batch).expect("sending");
+            (total.sent, total.lost) = (total.sent + sent.sent, total.lost + sent.lost);
+            assert_eq!(batch.frames().len(), 3);
+        }
+        assert_eq!(total, Sent { sent: 200, lost: 0 });
+        // Held back frames do not wait for ever.
+        tap.wait(Duration::ZERO).expect("waiting");
+        assert_eq!((tap.received().frames, tap.sent().frames), (0, 200));
+        let lost = tap.sent().lost;
+        assert!((60..140).contains(&lost), "{lost}");
+        let port = tap.into_inner();
+        assert_eq!(port.outgoing.len() as u64, 200 - lost);
+        assert_eq!(port.waits, 1);
+
+        let port = FakePort { loses: 1, ..FakePort::default() };
+        let mut tap = FaultTap::new(port, NUMBER, Faults::default(), Faults::default(), SEED);
+        let sent = tap.send(&mut batch_to(&[NUMBER; 3], |_| vec![0; 60]));
+        assert_eq!(sent.expect("sending"), Sent { sent: 2, lost: 1 });
+    }
+}

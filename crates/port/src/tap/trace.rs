@@ -148,3 +148,65 @@ fn transport(f: &mut fmt::Formatter<'_>, protocol: u8, payload: &[u8]) -> fmt::R
     }
     write!(f, ", ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fake::{FakePort, NUMBER, batch_to, receive_all};
+    use super::*;
+    use fwdlab_packet::template::FlowRange;
+    use fwdlab_packet::{Family, Stamp, Template};
+
+    fn packet(family: Family) -> Vec<u8> {
+        let flows = FlowRange { sources: 3, destinations: 3 };
+        let template = Template::new(family, 128, flows, 1, [2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
+        let stamp = Stamp { run_id: 1, sender: 0, phase: 0, flow: 0, sequence: 0, time_ns: 0 };
+        template.frame(1, 2, &stamp)
+    }
+
+    #[test]
+    fn a_line_for_each_frame() {
+        let mut tagged = packet(Family::Inet);
+        tagged.splice(12..12, [0x88, 0xa8, 0, 9, 0x81, 0, 0x60, 7]);
+        let mut fragment = packet(Family::Inet);
+        fragment[21] = 100;
+        let mut tcp = packet(Family::Inet6);
+        tcp[20] = 6;
+        let mut other = packet(Family::Inet6);
+        other[20] = 89;
+        let arp = [&packet(Family::Inet)[..12], &[8, 6], &[0; 46]].concat();
+        let lldp = [&packet(Family::Inet)[..12], &[0x88, 0xcc], &[0; 46]].concat();
+        let incoming = vec![tagged, fragment, tcp, other, arp, lldp];
+        let mut tap =
+            TraceTap::new(FakePort { incoming, ..FakePort::default() }, NUMBER, Vec::new());
+        receive_all(&mut tap);
+        let mut batch = batch_to(&[NUMBER, 0], |_| packet(Family::Inet));
+        tap.send(&mut batch).expect("sending");
+        let text = String::from_utf8(tap.into_inner().1).expect("a text");
+        let macs = "02:00:00:00:00:01 > 02:00:00:00:00:02";
+        let v4 = "IPv4 198.18.1.1 > 198.19.1.2";
+        let v6 = "IPv6 2001:2:0:1::1:1 > 2001:2:0:8001::1:2";
+        let expected = format!(
+            "in  port 2: {macs} VLAN 9 VLAN 7 {v4} UDP 49184 > 7, 132 bytes\n\
+             in  port 2: {macs} {v4} UDP, 124 bytes\n\
+             in  port 2: {macs} {v6} TCP 49184 > 7, 124 bytes\n\
+             in  port 2: {macs} {v6} protocol 89, 124 bytes\n\
+             in  port 2: {macs} ARP, 60 bytes\n\
+             in  port 2: {macs} 0x88cc, 60 bytes\n\
+             out port 2: {macs} {v4} UDP 49184 > 7, 124 bytes\n"
+        );
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn frames_that_end_anywhere_are_told_of() {
+        for family in [Family::Inet, Family::Inet6] {
+            let mut whole = packet(family);
+            whole.splice(12..12, [0x81, 0, 0x60, 7]);
+            for length in 0..=whole.len() {
+                let line = Description(&whole[..length]).to_string();
+                assert!(line.ends_with(&format!("{length} bytes")), "{line}");
+            }
+        }
+        assert_eq!(Description(&[]).to_string(), "0 bytes");
+    }
+}
