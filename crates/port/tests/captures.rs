@@ -158,7 +158,7 @@ fn what_is_no_ethernet_capture_is_refused_with_its_place() {
 #[test]
 fn cut_and_broken_files_give_what_is_whole_and_never_a_panic() {
     let folder = TempDir::new().expect("a folder");
-    let few = [vec![1; 60], vec![2; 61], vec![3; 62]];
+    let few = [vec![1; 14], vec![2; 15], vec![3; 16]];
     for file in [
         pcap(false, 0xa1b2_3c4d, 1, &few),
         pcap(true, 0xa1b2_c3d4, 1, &few),
@@ -175,7 +175,7 @@ fn cut_and_broken_files_give_what_is_whole_and_never_a_panic() {
             }
         }
         for at in 0..file.len() {
-            for value in [0, 1, 0x7f, 0x80, 0xff, file[at] ^ 1, file[at] ^ 0x10] {
+            for value in [0, 0x7f, 0xff, file[at] ^ 1] {
                 let mut broken = file.clone();
                 broken[at] = value;
                 // Whatever comes of it, it comes to an end.

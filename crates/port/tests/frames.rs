@@ -131,7 +131,8 @@ fn receivers_count_what_was_sent_and_tell_runs_apart() {
         assert_eq!(received.packets, sent[0], "packet ring: {packet_ring}");
         assert_eq!(received.foreign, sent[1].iter().sum::<u64>(), "packet ring: {packet_ring}");
         assert_eq!(received.bytes, 60 * received.total());
-        assert_eq!(receiver.flows_seen(), Some(2000));
+        // In turn, so a busy machine that sent fewer packets sent fewer flows.
+        assert_eq!(receiver.flows_seen(), Some(received.total().min(2000) as u32));
     }
 }
 

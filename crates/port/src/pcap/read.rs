@@ -8,9 +8,9 @@ use pcap_parser::{Linktype, PcapBlockOwned, PcapError, create_reader};
 use std::fs::File;
 use std::path::Path;
 
-/// Bytes read at once, and the longest record: frames of 256 kB are the longest that
-/// programs capture.
-const BUFFER_BYTES: usize = 1 << 20;
+/// Bytes read at once, and the longest record: programs capture frames of 256 KiB at
+/// most.
+const BUFFER_BYTES: usize = 288 << 10;
 
 /// A file of captured frames.
 pub(super) struct PcapReader {
