@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::Pair;
+use common::{Pair, wait_for_packets};
 use fwdlab_packet::template::FlowRange;
 use fwdlab_packet::{Family, Phase, Stamp, Template};
 use fwdlab_port::xdp::{XdpMode, XdpReceiver, XdpSender};
@@ -42,15 +42,6 @@ fn config(pair: &Pair, template: Template, rate_pps: Option<f64>) -> SenderConfi
         rate_pps,
         timestamps: true,
         batch: 64,
-    }
-}
-
-/// Waits until the sender has sent 200 packets more, two seconds at most.
-fn wait_for_packets(sender: &dyn Sender) {
-    let sent = || sender.sent().iter().sum::<u64>();
-    let (begin, deadline) = (sent(), clock::monotonic_ns() + 2_000_000_000);
-    while sent() < begin + 200 && clock::monotonic_ns() < deadline {
-        clock::sleep_until(clock::monotonic_ns() + 1_000_000);
     }
 }
 

@@ -3,7 +3,7 @@
 // Each test binary uses a part of it.
 #![allow(dead_code)]
 
-use fwdlab_port::NetNs;
+use fwdlab_port::{NetNs, Sender, clock};
 use std::io;
 use std::process::Command;
 
@@ -85,4 +85,13 @@ impl Drop for Pair {
 
 pub(crate) fn sh(command: &str) -> bool {
     Command::new("sh").arg("-c").arg(command).status().is_ok_and(|status| status.success())
+}
+
+/// Waits until the sender has sent 200 packets more, two seconds at most.
+pub(crate) fn wait_for_packets(sender: &dyn Sender) {
+    let sent = || sender.sent().iter().sum::<u64>();
+    let (begin, deadline) = (sent(), clock::monotonic_ns() + 2_000_000_000);
+    while sent() < begin + 200 && clock::monotonic_ns() < deadline {
+        clock::sleep_until(clock::monotonic_ns() + 1_000_000);
+    }
 }
