@@ -121,8 +121,8 @@ impl<T: Copy> Producer<T> {
         self.head.wrapping_sub(self.tail)
     }
 
-    /// True when the kernel looks at the ring only after a system call. Always false for
-    /// sockets that were bound without `XDP_USE_NEED_WAKEUP`.
+    /// True when the kernel looks at the ring only after a system call: always, if it
+    /// copies what is sent; else when the device sleeps.
     #[inline]
     pub(super) fn needs_wakeup(&self) -> bool {
         let Some(offset) = self.ring.offsets.flags else { return true };

@@ -109,7 +109,7 @@ impl Outlet {
     ///
     /// # Errors
     /// When it never will again.
-    pub(super) fn kick(&mut self, socket: &OwnedFd) -> Result<Kick, PortError> {
+    pub(super) fn kick(&self, socket: &OwnedFd) -> Result<Kick, PortError> {
         match send(socket, &[], SendFlags::DONTWAIT) {
             Ok(_) => Ok(Kick::Heard),
             // More to send than one call does: no obstacle.
