@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const FOLDER: &str = "crates/port/bpf";
-const PROGRAMS: [&str; 2] = ["sender", "receiver"];
+const PROGRAMS: [&str; 3] = ["sender", "receiver", "redirect"];
 /// Holds the version of the clang that made the committed objects.
 const VERSION_FILE: &str = "CLANG_VERSION";
 

@@ -12,12 +12,15 @@ pub mod memory;
 pub mod netns;
 mod pacing;
 pub mod packet_socket;
+pub mod pcap;
+mod poll;
 pub mod popcount;
 pub mod port;
 pub mod process;
 pub mod ring;
 pub mod sender;
 pub mod spread;
+pub mod tap;
 mod user_sender;
 pub mod userns;
 pub mod xdp;
@@ -48,6 +51,16 @@ pub enum PortError {
         /// What was tried.
         what: &'static str,
         /// The loader's and the kernel's words.
+        why: String,
+    },
+    /// A file of captured frames is not one, or ends too early.
+    #[error("{path}: at byte {offset}: {why}")]
+    Capture {
+        /// The file.
+        path: String,
+        /// Where what can't be read begins.
+        offset: u64,
+        /// What is wrong with it.
         why: String,
     },
 }

@@ -1,12 +1,13 @@
 //! What really arrives, byte for byte, from every way of sending.
 
+mod common;
+
+use common::{Pair, wait_for_packets};
 use fwdlab_packet::template::FlowRange;
 use fwdlab_packet::{Family, Phase, Stamp, Template};
 use fwdlab_port::xdp::{XdpMode, XdpReceiver, XdpSender};
-use fwdlab_port::{NetNs, PortError, Receiver, Sender, SenderConfig, clock, packet_socket, xsk};
+use fwdlab_port::{PortError, Receiver, Sender, SenderConfig, clock, packet_socket, xsk};
 use std::collections::HashSet;
-use std::io;
-use std::process::Command;
 use std::sync::Mutex;
 
 const RUN_ID: u32 = 0x1234_5678;
@@ -15,53 +16,6 @@ const DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
 /// One pair of namespaces at a time; CPUs are scarce.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-/// Two namespaces joined by a veth pair, removed on drop.
-struct Pair {
-    names: [String; 2],
-    sender: NetNs,
-    receiver: NetNs,
-}
-
-impl Pair {
-    fn new() -> Option<Pair> {
-        let names = ["g", "r"].map(|role| format!("fwdtest-{}-{role}", std::process::id()));
-        let [g, r] = &names;
-        let made = sh(&format!(
-            "ip netns add {g} && ip netns add {r} && \
-             ip link add g0 netns {g} type veth peer name r0 netns {r} && \
-             ip -n {g} link set g0 addrgenmode none up && \
-             ip -n {r} link set r0 addrgenmode none up && \
-             ip netns exec {r} ethtool -K r0 gro on"
-        ));
-        if !made {
-            for name in &names {
-                sh(&format!("ip netns delete {name} 2>/dev/null"));
-            }
-            let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
-            assert!(!in_ci, "namespaces can't be made in CI");
-            eprintln!(
-                "SKIPPED: network namespaces can't be made here (not root, or no ip/ethtool)"
-            );
-            return None;
-        }
-        let sender = NetNs::open(g).expect("sender's namespace");
-        let receiver = NetNs::open(r).expect("receiver's namespace");
-        Some(Pair { names, sender, receiver })
-    }
-}
-
-impl Drop for Pair {
-    fn drop(&mut self) {
-        for name in &self.names {
-            sh(&format!("ip netns delete {name}"));
-        }
-    }
-}
-
-fn sh(command: &str) -> bool {
-    Command::new("sh").arg("-c").arg(command).status().is_ok_and(|status| status.success())
-}
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Engine {
@@ -91,41 +45,6 @@ fn config(pair: &Pair, template: Template, rate_pps: Option<f64>) -> SenderConfi
     }
 }
 
-/// Opens a plain packet socket on r0 and returns a reader of whole frames.
-fn capture(pair: &Pair) -> impl FnMut() -> Option<Vec<u8>> {
-    let socket = pair
-        .receiver
-        .run(|| {
-            // SAFETY: plain integers and a whole sockaddr_ll with its size.
-            unsafe {
-                let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK;
-                let fd = libc::socket(libc::AF_PACKET, kind, i32::from(0x0003u16.to_be()));
-                assert!(fd >= 0, "{}", io::Error::last_os_error());
-                let room: i32 = 64 << 20;
-                let (level, option) = (libc::SOL_SOCKET, libc::SO_RCVBUFFORCE);
-                libc::setsockopt(fd, level, option, (&raw const room).cast(), 4);
-                Ok(fd)
-            }
-        })
-        .expect("a packet socket");
-    move || {
-        let mut frame = vec![0xa5; 2048];
-        // SAFETY: the buffer and its length belong together.
-        let length = unsafe { libc::recv(socket, frame.as_mut_ptr().cast(), frame.len(), 0) };
-        frame.truncate(usize::try_from(length).ok()?);
-        Some(frame)
-    }
-}
-
-/// Waits until the sender has sent 200 packets more, two seconds at most.
-fn wait_for_packets(sender: &dyn Sender) {
-    let sent = || sender.sent().iter().sum::<u64>();
-    let (begin, deadline) = (sent(), clock::monotonic_ns() + 2_000_000_000);
-    while sent() < begin + 200 && clock::monotonic_ns() < deadline {
-        clock::sleep_until(clock::monotonic_ns() + 1_000_000);
-    }
-}
-
 #[test]
 fn every_sender_sends_exactly_the_reference_frames() {
     let _guard = ONE_AT_A_TIME.lock();
@@ -140,7 +59,7 @@ fn every_sender_sends_exactly_the_reference_frames() {
             (Family::Inet6, 1518),
         ] {
             let template = Template::new(family, size, flows, RUN_ID, SOURCE, DESTINATION);
-            let mut read = capture(&pair);
+            let mut read = pair.capture();
             let sender = open(engine, &config(&pair, template.clone(), Some(20_000.0)))
                 .unwrap_or_else(|e| panic!("{engine:?}: {e}"));
             sender.start();
@@ -203,7 +122,8 @@ fn receivers_count_what_was_sent_and_tell_runs_apart() {
         assert_eq!(received.packets, sent[0], "packet ring: {packet_ring}");
         assert_eq!(received.foreign, sent[1].iter().sum::<u64>(), "packet ring: {packet_ring}");
         assert_eq!(received.bytes, 60 * received.total());
-        assert_eq!(receiver.flows_seen(), Some(2000));
+        // In turn, so a busy machine that sent fewer packets sent fewer flows.
+        assert_eq!(receiver.flows_seen(), Some(received.total().min(2000) as u32));
     }
 }
 

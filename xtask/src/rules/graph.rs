@@ -22,6 +22,8 @@ const KEEPERS: &[(&str, &[&str])] = &[
     ("aya", &["port"]),
     ("libc", &["port"]),
     ("rustix", &["port", "fwdlab"]),
+    // Captured frames.
+    ("pcap-parser", &["port"]),
     // Routes that change while packets are forwarded.
     ("arc-swap", &["router"]),
     // SQL and pictures.

@@ -9,7 +9,7 @@ use std::ptr;
 
 /// `len` values of `T`, shared with a BPF program (`BPF_F_MMAPABLE`).
 #[derive(Debug)]
-pub(super) struct Mapped<T> {
+pub(crate) struct Mapped<T> {
     base: *mut T,
     len: usize,
     bytes: usize,
@@ -29,7 +29,7 @@ impl<T: Copy> Mapped<T> {
     ///
     /// # Errors
     /// When the kernel refuses the mapping.
-    pub(super) fn new(map: impl AsFd, len: usize) -> Result<Mapped<T>, PortError> {
+    pub(crate) fn new(map: impl AsFd, len: usize) -> Result<Mapped<T>, PortError> {
         assert!(size_of::<T>().is_multiple_of(8));
         let page = rustix::param::page_size();
         let bytes = (size_of::<T>() * len).next_multiple_of(page);
@@ -50,13 +50,13 @@ impl<T: Copy> Mapped<T> {
     }
 
     /// Pointer to value `index`, for volatile access to its fields.
-    pub(super) fn at(&self, index: usize) -> *mut T {
+    pub(crate) fn at(&self, index: usize) -> *mut T {
         assert!(index < self.len);
         self.base.wrapping_add(index)
     }
 
     /// A copy of value `index`; fields may be from slightly different moments.
-    pub(super) fn read(&self, index: usize) -> T {
+    pub(crate) fn read(&self, index: usize) -> T {
         // SAFETY: `at` gives a pointer inside the mapping, aligned because the
         // mapping is page-aligned and T's size is a multiple of its alignment;
         // every bit pattern is a valid T (plain integers).
@@ -64,7 +64,7 @@ impl<T: Copy> Mapped<T> {
     }
 
     /// Number of values.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 }

@@ -11,6 +11,7 @@ mod mapped;
 mod receiver;
 mod sender;
 
+pub(crate) use mapped::Mapped;
 pub use receiver::{XdpMode, XdpReceiver};
 pub use sender::XdpSender;
 pub(crate) use sender::interface_index;
@@ -19,7 +20,7 @@ use crate::PortError;
 use aya::Ebpf;
 use aya::maps::{Map, MapData};
 
-fn array_of<'a>(object: &'a Ebpf, name: &'static str) -> Result<&'a MapData, PortError> {
+pub(crate) fn array_of<'a>(object: &'a Ebpf, name: &'static str) -> Result<&'a MapData, PortError> {
     match object.map(name) {
         Some(Map::Array(data)) => Ok(data),
         _ => Err(PortError::Bpf { what: "reading a BPF object", why: format!("no map {name}") }),

@@ -19,6 +19,15 @@ pub enum XdpMode {
     Generic,
 }
 
+impl From<XdpMode> for aya::programs::XdpMode {
+    fn from(mode: XdpMode) -> aya::programs::XdpMode {
+        match mode {
+            XdpMode::Driver => aya::programs::XdpMode::Driver,
+            XdpMode::Generic => aya::programs::XdpMode::Skb,
+        }
+    }
+}
+
 /// A receiver attached to an interface; detached on drop.
 #[derive(Debug)]
 pub struct XdpReceiver {
@@ -71,12 +80,8 @@ impl XdpReceiver {
             .try_into()
             .map_err(|e: aya::programs::ProgramError| PortError::bpf("BPF receiver", &e))?;
         program.load().map_err(|e| PortError::bpf("loading the BPF receiver", &e))?;
-        let mode = match mode {
-            XdpMode::Driver => aya::programs::XdpMode::Driver,
-            XdpMode::Generic => aya::programs::XdpMode::Skb,
-        };
         program
-            .attach(interface, mode)
+            .attach(interface, mode.into())
             .map_err(|e| PortError::bpf("attaching the BPF receiver", &e))?;
         Ok(XdpReceiver { state, flows, _object: object })
     }

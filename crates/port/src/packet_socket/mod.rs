@@ -1,0 +1,11 @@
+//! Sending and receiving through AF_PACKET (packet(7)): slower than XDP, but
+//! allowed wherever raw sockets are, also in a namespace of an ordinary user.
+
+mod port;
+mod receiver;
+mod sender;
+mod socket;
+
+pub use port::{PacketConfig, PacketPort};
+pub use receiver::PacketReceiver;
+pub use sender::sender;

@@ -1,0 +1,233 @@
+//! A router's port on one queue of an interface.
+
+use super::program::XskProgram;
+use super::ring::{Consumer, Producer};
+use super::socket::{KICK, Kick, Outlet, bind_patiently, failed, offsets, open};
+use super::umem::{FRAMES, Umem};
+use crate::PortError;
+use crate::frame::{BATCH, Batch};
+use crate::poll::wait_readable;
+use crate::port::{Port, Sent};
+use crate::xdp::{XdpMode, interface_index};
+use rustix::io::Errno;
+use rustix::net::sockopt::{set_xdp_rx_ring_size, xdp_options, xdp_statistics};
+use rustix::net::xdp::{
+    SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_UMEM_PGOFF_FILL_RING, XdpDesc, XdpDescOptions,
+    XdpOptionsFlags,
+};
+use rustix::net::{RecvFlags, recv};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// How often the kernel is asked to send before a frame without room is lost: what one
+/// batch takes, and as much again.
+const KICKS: usize = 2 * BATCH / KICK;
+
+/// A port on one queue.
+#[derive(Clone, Debug)]
+pub struct XskConfig {
+    /// Queue of the interface, from 0.
+    pub queue: u32,
+    /// Number of the port.
+    pub number: u8,
+    /// Whether the device shall access the frames' memory itself.
+    pub bind: Bind,
+}
+
+/// Who moves a frame between the device and the memory shared with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Bind {
+    /// The device if its driver can, else the kernel, by copying.
+    #[default]
+    Auto,
+    /// The device, or there is no port.
+    ZeroCopy,
+    /// The kernel.
+    Copy,
+}
+
+/// A port on one queue of an interface.
+///
+/// Half of its memory receives, half sends: a port that can't get rid of frames still
+/// receives. What was received is copied out and its memory given back at once, so no
+/// other port is ever waited for.
+///
+/// Sending hands over; what the device then drops is counted at the interface
+/// (`tx_dropped`).
+#[derive(Debug)]
+pub struct XskPort {
+    // Before the program: a closed socket leaves the map by itself.
+    socket: OwnedFd,
+    number: u8,
+    index: u32,
+    umem: Umem,
+    rx: Consumer<XdpDesc>,
+    fill: Producer<u64>,
+    outlet: Outlet,
+    too_long: u64,
+    _program: XskProgram,
+}
+
+impl XskPort {
+    /// Opens the port on the interface that `program` is on, in the calling thread's
+    /// namespace, which must be that of the interface.
+    ///
+    /// # Errors
+    /// When the kernel refuses socket, memory or queue, or has a port there already.
+    pub fn open(config: &XskConfig, program: &XskProgram) -> Result<XskPort, PortError> {
+        let (socket, umem) = open()?;
+        set_xdp_rx_ring_size(&socket, super::ring::RING)
+            .map_err(failed("an AF_XDP receive ring"))?;
+        let offsets = offsets(&socket)?;
+        let rx = Consumer::map(&socket, offsets.rx, XDP_PGOFF_RX_RING)?;
+        let mut fill = Producer::map(&socket, offsets.fr, XDP_UMEM_PGOFF_FILL_RING)?;
+        for address in Umem::addresses(0, FRAMES / 2) {
+            fill.push(address);
+        }
+        fill.publish();
+        let outlet = Outlet::new(&socket, &offsets, Umem::addresses(FRAMES / 2, FRAMES))?;
+        let mut flags = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
+        flags |= match (config.bind, program.mode()) {
+            // The kernel itself tries zero copy first and copies when the driver refuses.
+            (Bind::Auto, XdpMode::Driver) => SocketAddrXdpFlags::empty(),
+            (Bind::ZeroCopy, _) => SocketAddrXdpFlags::XDP_ZEROCOPY,
+            // Behind a generic hook frames were copied already.
+            (Bind::Auto, XdpMode::Generic) | (Bind::Copy, _) => SocketAddrXdpFlags::XDP_COPY,
+        };
+        let interface = program.interface();
+        bind_patiently(&socket, interface, config.queue, flags)?;
+        program.serve(config.queue, &socket)?;
+        Ok(XskPort {
+            socket,
+            number: config.number,
+            index: interface_index(interface)?,
+            umem,
+            rx,
+            fill,
+            outlet,
+            too_long: 0,
+            _program: program.clone(),
+        })
+    }
+
+    /// True when the device accesses the frames' memory itself (`XDP_OPTIONS`).
+    ///
+    /// # Errors
+    /// When the kernel does not say, before Linux 5.3.
+    pub fn is_zero_copy(&self) -> Result<bool, PortError> {
+        let options = xdp_options(&self.socket).map_err(failed("asking for zero copy"))?;
+        Ok(options.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY))
+    }
+
+    /// Takes back what was sent and lets the kernel go on with what was not, if it has
+    /// to be told.
+    fn push_on(&mut self) -> Result<(), PortError> {
+        if self.outlet.tx.pending() > 0 && self.outlet.tx.needs_wakeup() {
+            self.outlet.kick(&self.socket)?;
+        }
+        self.outlet.reap();
+        Ok(())
+    }
+
+    /// Has the kernel take frames until it has taken all, or it is busy.
+    fn drive(&mut self) -> Result<(), PortError> {
+        self.outlet.tx.publish();
+        for _ in 0..KICKS {
+            if self.outlet.tx.pending() == 0 || !self.outlet.tx.needs_wakeup() {
+                break;
+            }
+            if self.outlet.kick(&self.socket)? != Kick::Heard {
+                break;
+            }
+        }
+        self.outlet.reap();
+        Ok(())
+    }
+
+    /// Tells the kernel that there is memory to receive into, if it has to be told.
+    fn wake_receiver(&mut self) -> Result<(), PortError> {
+        if !self.fill.needs_wakeup() {
+            return Ok(());
+        }
+        match recv(&self.socket, &mut [0; 0], RecvFlags::DONTWAIT) {
+            Ok(_)
+            | Err(Errno::AGAIN | Errno::BUSY | Errno::NOBUFS | Errno::INTR | Errno::NETDOWN) => {
+                Ok(())
+            }
+            Err(e) => Err(PortError::system("receiving through AF_XDP", e)),
+        }
+    }
+}
+
+impl Port for XskPort {
+    fn receive(&mut self, batch: &mut Batch) -> Result<usize, PortError> {
+        let (frames, mut count) = (batch.fill(BATCH), 0);
+        while count < frames.len()
+            && let Some(descriptor) = self.rx.pop()
+        {
+            // SAFETY: the kernel has handed the frame over and gets it back below.
+            let bytes = unsafe { self.umem.bytes(descriptor.addr, descriptor.len as usize) };
+            match bytes.map(|bytes| frames[count].receive(self.number, bytes)) {
+                Some(Ok(())) => count += 1,
+                _ => self.too_long += 1,
+            }
+            // There is room for as many as there are frames.
+            self.fill.push(Umem::begin(descriptor.addr));
+        }
+        batch.fill(count);
+        self.rx.release();
+        self.fill.publish();
+        self.wake_receiver()?;
+        if count == 0 {
+            self.push_on()?;
+        }
+        Ok(count)
+    }
+
+    fn send(&mut self, batch: &mut Batch) -> Result<Sent, PortError> {
+        let (mut sent, number) = (Sent::default(), Some(self.number));
+        self.outlet.reap();
+        for frame in batch.frames().iter().filter(|frame| frame.egress() == number) {
+            if self.outlet.free.is_empty() && sent.lost == 0 {
+                // Once a batch: who has no room now has none for the next frame either.
+                self.drive()?;
+            }
+            let Some(address) = self.outlet.free.pop() else {
+                sent.lost += 1;
+                continue;
+            };
+            let len = frame.len();
+            // SAFETY: the frame's memory was in the list of what is not the kernel's.
+            if let Some(buffer) = unsafe { self.umem.bytes_mut(address, len) } {
+                buffer.copy_from_slice(frame.bytes());
+            }
+            let options = XdpDescOptions::empty();
+            // There is room for as many as there are frames.
+            self.outlet.tx.push(XdpDesc { addr: address, len: len as u32, options });
+            sent.sent += 1;
+        }
+        if sent.sent > 0 {
+            self.drive()?;
+        }
+        Ok(sent)
+    }
+
+    fn wait(&mut self, timeout: Duration) -> Result<(), PortError> {
+        self.push_on()?;
+        if !self.rx.is_empty() {
+            return Ok(());
+        }
+        wait_readable(&self.socket, self.index, timeout)
+    }
+
+    /// Frames for which there was no memory or no place in the ring, and those that are
+    /// longer than a [`crate::Frame`] can be. What a device drops before is counted at
+    /// the interface.
+    fn missed(&mut self) -> u64 {
+        // A frame without memory counts as dropped already: the count of empty fill
+        // rings says the same once more.
+        let kernel = xdp_statistics(&self.socket)
+            .map_or(0, |counts| counts.rx_dropped + counts.rx_ring_full.unwrap_or(0));
+        kernel + self.too_long
+    }
+}
