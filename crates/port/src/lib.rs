@@ -13,6 +13,7 @@ mod pacing;
 pub mod packet_socket;
 pub mod popcount;
 pub mod port;
+pub mod prefetch;
 pub mod process;
 pub mod ring;
 pub mod sender;

@@ -8,5 +8,6 @@
 
 pub mod bench;
 pub mod fib;
+pub mod firewall;
 pub mod path;
 pub mod routes;
