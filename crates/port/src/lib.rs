@@ -16,6 +16,7 @@ pub mod pcap;
 mod poll;
 pub mod popcount;
 pub mod port;
+pub mod prefetch;
 pub mod process;
 pub mod ring;
 pub mod sender;

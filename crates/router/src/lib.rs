@@ -9,6 +9,7 @@
 
 pub mod bench;
 pub mod fib;
+pub mod firewall;
 pub mod path;
 pub mod routes;
 pub mod worker;

@@ -71,6 +71,7 @@ reasons! {
     Dropped Ipv6Source "ipv6_source" "Source that no packet on a wire may have (RFC 4291 2.5).",
     Dropped Ipv6Destination "ipv6_destination" "Destination that is never forwarded to.",
     Dropped Firewall "firewall" "The firewall blocked it.",
+    Dropped StateFull "state_full" "The firewall had no room for its state.",
     Dropped NeighbourUnknown "neighbour_unknown" "The next hop has no static entry.",
     Dropped NoRoom "no_room" "The port that it was to go out at had no room.",
     Slow SlowLocal "slow_local" "To an address of the router.",

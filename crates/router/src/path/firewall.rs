@@ -17,6 +17,13 @@ pub trait Firewall: Send {
     /// Those of the packets `among` a batch that may go out where
     /// [`Frame::egress`] says; headers are rewritten.
     fn outgoing(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64;
+
+    /// How many of those that it held back since it was last asked would have passed
+    /// had there been room for their state: they are counted under a reason of
+    /// their own.
+    fn take_full(&mut self) -> u64 {
+        0
+    }
 }
 
 /// Everything passes.

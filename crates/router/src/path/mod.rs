@@ -187,7 +187,7 @@ impl<W: Firewall> Router<W> {
         }
         let passed = self.firewall.incoming(batch, among, now_ns) & among;
         if passed != among {
-            self.tally.add(Reason::Firewall, u64::from((among ^ passed).count_ones()));
+            blocked(&mut self.tally, &mut self.firewall, among ^ passed);
             self.inet.retain(passed);
             self.inet6.retain(passed);
             self.exceptions.handed.retain(|place| passed >> place & 1 != 0);
@@ -225,7 +225,7 @@ impl<W: Firewall> Router<W> {
         }
         let passed = firewall.outgoing(batch, among, now_ns) & among;
         if passed != among {
-            tally.add(Reason::Firewall, u64::from((among ^ passed).count_ones()));
+            blocked(tally, firewall, among ^ passed);
             for place in (0..batch.len()).filter(|place| (among ^ passed) >> place & 1 != 0) {
                 batch[place].send_nowhere();
             }
@@ -280,6 +280,15 @@ impl Exceptions {
 /// An MTU as error messages have it.
 fn mtu_word(mtu: u16) -> [u8; 4] {
     u32::from(mtu).to_be_bytes()
+}
+
+/// Counts packets that the firewall holds back.
+#[cold]
+fn blocked<W: Firewall>(tally: &mut Tally, firewall: &mut W, packets: u64) {
+    let packets = u64::from(packets.count_ones());
+    let full = firewall.take_full().min(packets);
+    tally.add(Reason::StateFull, full);
+    tally.add(Reason::Firewall, packets - full);
 }
 
 /// The link of a next hop; where there is none, one that no packet fits.

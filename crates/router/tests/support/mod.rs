@@ -1,6 +1,8 @@
 //! A router between two links, and frames that go through it.
 #![allow(dead_code, unreachable_pub)]
 
+pub mod walled;
+
 use etherparse::{NetSlice, SlicedPacket};
 use fwdlab_packet::template::{FlowRange, Template};
 use fwdlab_packet::{Family, Stamp, checksum};

@@ -1,0 +1,38 @@
+//! The software router's packet filter: rules, and states of connections. It is a
+//! factor of experiments; pf and ipfw are its models.
+//!
+//! ```text
+//! packet in -> has it a state? -> rules "in" -> lookup, rewriting -> rules "out" -> out
+//!                      \__________________________________________________________/
+//! ```
+//!
+//! The first rule that matches decides. A state lets its connection pass in both
+//! directions and, as with ipfw, on both of the router's sides: `out` rules are asked
+//! about packets that have none, and where there are no such rules and the policy
+//! is to pass, the way out costs nothing. What must not leave has to be blocked
+//! before a rule keeps its state.
+//!
+//! A state begins with any packet that a `keep state` rule passes, except resets, ICMP
+//! other than queries, and later fragments; a TCP connection found under way counts
+//! as established, as in Linux (`flags S/SA` forbids that).
+//!
+//! Deliberately left out: sequence numbers, fragments put together, translation,
+//! ICMP errors as part of the connections that they are about, logging, and
+//! synproxy.
+//!
+//! Batches are judged whole: first all packets are read and hashed and the memory of
+//! their states is asked for, then each is judged.
+
+mod filter;
+mod packet;
+mod rule;
+mod rules;
+mod states;
+mod stats;
+pub mod text;
+
+pub use filter::{Filter, Wall};
+pub use packet::{Ends, Packet};
+pub use rule::{Action, Direction, End, Host, Net, Rule, RuleError, Ruleset, Standard, Table};
+pub use states::{Connection, Phase, StateConfig, StateKind, Timeouts};
+pub use stats::{FirewallStats, RuleStats};

@@ -1,0 +1,387 @@
+//! Rules, tables and rulesets as they are written.
+
+use crate::fib::{Address, Prefix, V4, V6};
+use fwdlab_packet::Family;
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use super::packet::protocol::{ICMP, ICMP6, TCP, UDP};
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// It goes on.
+    Pass,
+    /// It is dropped silently.
+    Block,
+}
+
+/// Where packets are judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// As they came in, before the lookup.
+    In,
+    /// As they go out, after it.
+    Out,
+}
+
+/// A prefix of either family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Net {
+    /// IPv4
+    Inet(Prefix<V4>),
+    /// IPv6
+    Inet6(Prefix<V6>),
+}
+
+/// Which addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// All.
+    Any,
+    /// Those of a prefix, or when negated the family's others.
+    Net {
+        /// The others.
+        negated: bool,
+        /// The prefix.
+        net: Net,
+    },
+    /// Those of a table, or when negated all others.
+    Table {
+        /// The others.
+        negated: bool,
+        /// The table's name.
+        name: String,
+    },
+}
+
+/// Source or destination of a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct End {
+    /// Addresses.
+    pub host: Host,
+    /// Ports of which one must fit; empty means all, and packets without ports.
+    pub ports: Vec<RangeInclusive<u16>>,
+}
+
+/// What a packet must be like, and what then becomes of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// What becomes of it.
+    pub action: Action,
+    /// Where; `None` is both.
+    pub direction: Option<Direction>,
+    /// The router's port where it came in, or goes out.
+    pub port: Option<u8>,
+    /// Family.
+    pub family: Option<Family>,
+    /// Protocol number.
+    pub protocol: Option<u8>,
+    /// Source.
+    pub source: End,
+    /// Destination.
+    pub destination: End,
+    /// Of TCP only the packet that opens a connection: SYN without ACK.
+    pub opening: bool,
+    /// Packets of the same connection pass from now on, in both directions.
+    pub keep_state: bool,
+}
+
+/// Prefixes under a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// Letters, digits, `_`, `-` and `.`.
+    pub name: String,
+    /// Its prefixes.
+    pub prefixes: Vec<Net>,
+}
+
+/// Rules in their order: **the first that matches decides**, as with ipfw(8) or pf's
+/// rules that all are `quick`. A scan ends there, and one reads down to the answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ruleset {
+    /// Tables that rules name.
+    pub tables: Vec<Table>,
+    /// The rules.
+    pub rules: Vec<Rule>,
+    /// What becomes of packets that no rule matches, in either direction.
+    pub policy: Action,
+}
+
+/// Rulesets that experiments compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standard {
+    /// No rule: all passes.
+    None,
+    /// One rule that never matches, then all passes.
+    Stateless,
+    /// As many rules that never match, then all passes.
+    Rules(u32),
+    /// All passes and states are kept.
+    Stateful,
+}
+
+/// Something that can't be meant.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RuleError {
+    /// No such table.
+    #[error("there is no table <{0}>")]
+    Table(String),
+    /// Two tables of one name.
+    #[error("there is a table <{0}> already")]
+    Twice(String),
+    /// Addresses, protocol and `inet` or `inet6` contradict each other.
+    #[error("no packet is both IPv4 and IPv6")]
+    Families,
+    /// Other protocols have no ports.
+    #[error("ports need \"proto tcp\" or \"proto udp\"")]
+    Ports,
+    /// Other protocols have no flags.
+    #[error("\"flags S/SA\" needs \"proto tcp\"")]
+    Flags,
+    /// Nothing is left of a blocked packet's connection.
+    #[error("\"keep state\" goes with \"pass\"")]
+    Keep,
+    /// A range of ports that ends before it begins.
+    #[error("the ports {0}:{1} end before they begin")]
+    Range(u16, u16),
+}
+
+impl Ruleset {
+    /// No tables, no rules.
+    pub fn new(policy: Action) -> Ruleset {
+        Ruleset { tables: Vec::new(), rules: Vec::new(), policy }
+    }
+
+    /// One of those that experiments compare. The rules that never match ask for UDP
+    /// ports from 10000 on, which no packet of an experiment has: the same as
+    /// nftables is given.
+    pub fn standard(standard: Standard) -> Ruleset {
+        let mut ruleset = Ruleset::new(Action::Pass);
+        let count = match standard {
+            Standard::None => return ruleset,
+            Standard::Stateless => 1,
+            Standard::Rules(count) => count,
+            Standard::Stateful => {
+                let keep_state = true;
+                ruleset.rules.push(Rule { keep_state, ..Rule::new(Action::Pass) });
+                return ruleset;
+            }
+        };
+        let first = 10_000;
+        for number in 0..count {
+            let port = (first + number % (65_536 - first)) as u16;
+            let mut rule = Rule { direction: Some(Direction::In), ..Rule::new(Action::Block) };
+            rule.protocol = Some(UDP);
+            rule.destination.ports.push(port..=port);
+            ruleset.rules.push(rule);
+        }
+        ruleset
+    }
+
+    /// Everything that a ruleset says must be possible.
+    pub(super) fn check(&self) -> Result<(), RuleError> {
+        for (at, table) in self.tables.iter().enumerate() {
+            if self.tables[..at].iter().any(|other| other.name == table.name) {
+                return Err(RuleError::Twice(table.name.clone()));
+            }
+        }
+        self.rules.iter().try_for_each(|rule| rule.check(&self.tables))
+    }
+}
+
+impl Rule {
+    /// A rule that matches every packet.
+    pub fn new(action: Action) -> Rule {
+        Rule {
+            action,
+            direction: None,
+            port: None,
+            family: None,
+            protocol: None,
+            source: End::any(),
+            destination: End::any(),
+            opening: false,
+            keep_state: false,
+        }
+    }
+
+    /// True where packets are judged in `direction`.
+    pub fn applies(&self, direction: Direction) -> bool {
+        self.direction.is_none_or(|own| own == direction)
+    }
+
+    /// The family that a packet must have, if all that is said agrees.
+    pub(super) fn only_family(&self) -> Result<Option<Family>, RuleError> {
+        let of_protocol = match self.protocol {
+            Some(ICMP) => Some(Family::Inet),
+            Some(ICMP6) => Some(Family::Inet6),
+            _ => None,
+        };
+        let said =
+            [self.family, of_protocol, self.source.host.family(), self.destination.host.family()];
+        let mut said = said.into_iter().flatten();
+        let first = said.next();
+        if said.all(|family| Some(family) == first) { Ok(first) } else { Err(RuleError::Families) }
+    }
+
+    pub(super) fn check(&self, tables: &[Table]) -> Result<(), RuleError> {
+        self.only_family()?;
+        for end in [&self.source, &self.destination] {
+            if let Host::Table { name, .. } = &end.host
+                && !tables.iter().any(|table| table.name == *name)
+            {
+                return Err(RuleError::Table(name.clone()));
+            }
+            if !end.ports.is_empty() && !matches!(self.protocol, Some(TCP | UDP)) {
+                return Err(RuleError::Ports);
+            }
+            if let Some(range) = end.ports.iter().find(|range| range.is_empty()) {
+                return Err(RuleError::Range(*range.start(), *range.end()));
+            }
+        }
+        if self.opening && self.protocol != Some(TCP) {
+            return Err(RuleError::Flags);
+        }
+        if self.keep_state && self.action == Action::Block {
+            return Err(RuleError::Keep);
+        }
+        Ok(())
+    }
+}
+
+impl End {
+    /// Any address and port.
+    pub fn any() -> End {
+        End { host: Host::Any, ports: Vec::new() }
+    }
+
+    fn is_any(&self) -> bool {
+        self.host == Host::Any && self.ports.is_empty()
+    }
+}
+
+impl Host {
+    fn family(&self) -> Option<Family> {
+        match self {
+            Host::Net { net: Net::Inet(_), .. } => Some(Family::Inet),
+            Host::Net { net: Net::Inet6(_), .. } => Some(Family::Inet6),
+            _ => None,
+        }
+    }
+}
+
+impl FromStr for Standard {
+    type Err = String;
+
+    /// `none`, `stateless`, `stateful`, or `rules:` and a number.
+    fn from_str(text: &str) -> Result<Standard, String> {
+        let number = text.strip_prefix("rules:").and_then(|number| number.parse().ok());
+        match (text, number) {
+            ("none", _) => Ok(Standard::None),
+            ("stateless", _) => Ok(Standard::Stateless),
+            ("stateful", _) => Ok(Standard::Stateful),
+            (_, Some(number)) => Ok(Standard::Rules(number)),
+            _ => Err(format!("{text:?} is none of none, stateless, stateful, rules:N")),
+        }
+    }
+}
+
+impl fmt::Display for Ruleset {
+    /// As [`super::text::read`] reads it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for table in &self.tables {
+            writeln!(f, "{table}")?;
+        }
+        if self.policy == Action::Block {
+            writeln!(f, "default block")?;
+        }
+        self.rules.iter().try_for_each(|rule| writeln!(f, "{rule}"))
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let prefixes: Vec<String> = self.prefixes.iter().map(Net::to_string).collect();
+        write!(f, "table <{}> {{ {} }}", self.name, prefixes.join(", "))
+    }
+}
+
+impl fmt::Display for Net {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fn short<A: Address>(prefix: Prefix<A>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            if prefix.length() == A::BITS {
+                write!(f, "{}", prefix.address())
+            } else {
+                write!(f, "{prefix}")
+            }
+        }
+        match *self {
+            Net::Inet(prefix) => short(prefix, f),
+            Net::Inet6(prefix) => short(prefix, f),
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.action == Action::Pass { "pass" } else { "block" })?;
+        match self.direction {
+            None => {}
+            Some(Direction::In) => f.write_str(" in")?,
+            Some(Direction::Out) => f.write_str(" out")?,
+        }
+        if let Some(port) = self.port {
+            write!(f, " on {port}")?;
+        }
+        match self.family {
+            None => {}
+            Some(Family::Inet) => f.write_str(" inet")?,
+            Some(Family::Inet6) => f.write_str(" inet6")?,
+        }
+        match self.protocol {
+            None => {}
+            Some(TCP) => f.write_str(" proto tcp")?,
+            Some(UDP) => f.write_str(" proto udp")?,
+            Some(ICMP) => f.write_str(" proto icmp")?,
+            Some(ICMP6) => f.write_str(" proto icmp6")?,
+            Some(number) => write!(f, " proto {number}")?,
+        }
+        if self.source.is_any() && self.destination.is_any() {
+            f.write_str(" all")?;
+        } else {
+            write!(f, " from {} to {}", self.source, self.destination)?;
+        }
+        if self.opening {
+            f.write_str(" flags S/SA")?;
+        }
+        if self.keep_state {
+            f.write_str(" keep state")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let not = |negated: bool| if negated { "!" } else { "" };
+        match &self.host {
+            Host::Any => f.write_str("any")?,
+            Host::Net { negated, net } => write!(f, "{}{net}", not(*negated))?,
+            Host::Table { negated, name } => write!(f, "{}<{name}>", not(*negated))?,
+        }
+        let range = |range: &RangeInclusive<u16>| match range.start() == range.end() {
+            true => range.start().to_string(),
+            false => format!("{}:{}", range.start(), range.end()),
+        };
+        match &self.ports[..] {
+            [] => Ok(()),
+            [one] => write!(f, " port {}", range(one)),
+            many => {
+                let many: Vec<String> = many.iter().map(range).collect();
+                write!(f, " port {{ {} }}", many.join(", "))
+            }
+        }
+    }
+}

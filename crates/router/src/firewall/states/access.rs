@@ -1,0 +1,212 @@
+//! Ways to a segment: through the lock of all, through its own, or through none.
+//!
+//! Locks are the standard library's. Poisoned ones are taken as they are: nothing
+//! that is done under them leaves a table half changed and goes on.
+
+use super::phase::Limits;
+use super::segment::{Hint, Segment};
+use super::table::Place;
+use fwdlab_packet::Family;
+use std::sync::{Mutex, PoisonError};
+
+/// Slots that are swept at once or not at all.
+const SWEEP_MIN: usize = 64;
+
+/// A way to the segments.
+pub(in crate::firewall) trait Access {
+    /// Where a table probably is, without any lock.
+    fn place(&self, segment: usize, family: Family) -> Place;
+
+    /// Does something with a segment.
+    fn with<R>(&mut self, segment: usize, work: impl FnOnce(&mut Segment) -> R) -> R;
+
+    /// A table has moved.
+    fn moved(&mut self, segment: usize, family: Family, place: Place);
+
+    /// Removes what is over among the slots that are due; returns how many. `slots`
+    /// is how many there are.
+    fn sweep(
+        &mut self,
+        now_ns: u64,
+        most: usize,
+        slots: usize,
+        interval_ns: u64,
+        limits: &Limits,
+    ) -> usize;
+}
+
+/// All segments under one lock.
+#[derive(Debug)]
+pub(super) struct Global {
+    segments: Mutex<Vec<Segment>>,
+    hints: Box<[Hint]>,
+    sweep: Mutex<Sweep>,
+}
+
+/// Each segment under a lock of its own, on cache lines of its own.
+#[derive(Debug)]
+pub(super) struct Sharded {
+    shards: Box<[Shard]>,
+    hints: Box<[Hint]>,
+    sweep: Mutex<Sweep>,
+}
+
+#[derive(Debug)]
+#[repr(align(64))]
+struct Shard(Mutex<Segment>);
+
+const _: () = assert!(size_of::<Shard>() == 128);
+
+/// Segments of one worker.
+#[derive(Debug)]
+pub(in crate::firewall) struct Own {
+    segments: Vec<Segment>,
+    sweep: Sweep,
+}
+
+impl Global {
+    pub(super) fn new(segments: usize) -> Global {
+        let segments: Vec<Segment> = (0..segments).map(|_| Segment::new()).collect();
+        let hints = segments.iter().map(Hint::of).collect();
+        Global { segments: Mutex::new(segments), hints, sweep: Mutex::default() }
+    }
+}
+
+impl Sharded {
+    pub(super) fn new(segments: usize) -> Sharded {
+        let segments: Vec<Segment> = (0..segments).map(|_| Segment::new()).collect();
+        let hints = segments.iter().map(Hint::of).collect();
+        let shards = segments.into_iter().map(|segment| Shard(Mutex::new(segment))).collect();
+        Sharded { shards, hints, sweep: Mutex::default() }
+    }
+}
+
+impl Own {
+    pub(super) fn new(segments: usize) -> Own {
+        let segments = (0..segments).map(|_| Segment::new()).collect();
+        Own { segments, sweep: Sweep::default() }
+    }
+
+    pub(super) fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+}
+
+impl Access for &Global {
+    #[inline(always)]
+    fn place(&self, segment: usize, family: Family) -> Place {
+        self.hints[segment].get(family)
+    }
+
+    #[inline(always)]
+    fn with<R>(&mut self, segment: usize, work: impl FnOnce(&mut Segment) -> R) -> R {
+        let mut segments = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
+        work(&mut segments[segment])
+    }
+
+    fn moved(&mut self, segment: usize, family: Family, place: Place) {
+        self.hints[segment].set(family, place);
+    }
+
+    fn sweep(&mut self, now: u64, most: usize, slots: usize, interval: u64, l: &Limits) -> usize {
+        // Another worker is at it.
+        let Ok(mut sweep) = self.sweep.try_lock() else { return 0 };
+        sweep.run((now, most, slots, interval), l, self.hints.len(), self)
+    }
+}
+
+impl Access for &Sharded {
+    #[inline(always)]
+    fn place(&self, segment: usize, family: Family) -> Place {
+        self.hints[segment].get(family)
+    }
+
+    #[inline(always)]
+    fn with<R>(&mut self, segment: usize, work: impl FnOnce(&mut Segment) -> R) -> R {
+        let Shard(shard) = &self.shards[segment];
+        work(&mut shard.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn moved(&mut self, segment: usize, family: Family, place: Place) {
+        self.hints[segment].set(family, place);
+    }
+
+    fn sweep(&mut self, now: u64, most: usize, slots: usize, interval: u64, l: &Limits) -> usize {
+        let Ok(mut sweep) = self.sweep.try_lock() else { return 0 };
+        sweep.run((now, most, slots, interval), l, self.hints.len(), self)
+    }
+}
+
+impl Access for Own {
+    #[inline(always)]
+    fn place(&self, segment: usize, family: Family) -> Place {
+        self.segments[segment].place(family)
+    }
+
+    #[inline(always)]
+    fn with<R>(&mut self, segment: usize, work: impl FnOnce(&mut Segment) -> R) -> R {
+        work(&mut self.segments[segment])
+    }
+
+    fn moved(&mut self, _: usize, _: Family, _: Place) {}
+
+    fn sweep(&mut self, now: u64, most: usize, slots: usize, interval: u64, l: &Limits) -> usize {
+        let mut sweep = std::mem::take(&mut self.sweep);
+        let removed = sweep.run((now, most, slots, interval), l, self.segments.len(), self);
+        self.sweep = sweep;
+        removed
+    }
+}
+
+/// Where the search for what is over has got to.
+#[derive(Debug, Default)]
+struct Sweep {
+    segment: usize,
+    inet6: bool,
+    slot: usize,
+    last_ns: Option<u64>,
+    /// Slots that are due.
+    owed: usize,
+}
+
+impl Sweep {
+    fn run<X: Access>(
+        &mut self,
+        (now_ns, most, slots, interval_ns): (u64, usize, usize, u64),
+        limits: &Limits,
+        segments: usize,
+        access: &mut X,
+    ) -> usize {
+        let last_ns = self.last_ns.unwrap_or(now_ns);
+        let elapsed_ns = now_ns.saturating_sub(last_ns);
+        let due = u128::from(elapsed_ns) * slots as u128 / u128::from(interval_ns);
+        // What is too little to count stays for the next time.
+        if due > 0 || self.last_ns.is_none() {
+            self.last_ns = Some(now_ns.max(last_ns));
+        }
+        self.owed = self.owed.saturating_add(due.min(slots as u128) as usize).min(slots);
+        let mut left = self.owed.min(most);
+        if left < SWEEP_MIN {
+            return 0;
+        }
+        self.owed -= left;
+        let mut removed = 0;
+        while left > 0 {
+            let family = if self.inet6 { Family::Inet6 } else { Family::Inet };
+            let slot = self.slot;
+            let (swept, ends) = access.with(self.segment, |segment| {
+                removed += segment.sweep(family, (slot, left), now_ns, limits);
+                let there = segment.slots(family).saturating_sub(slot);
+                (left.min(there), left >= there)
+            });
+            left -= swept;
+            self.slot += swept;
+            if ends {
+                self.slot = 0;
+                self.segment = (self.segment + usize::from(self.inet6)) % segments;
+                self.inet6 = !self.inet6;
+            }
+        }
+        removed
+    }
+}

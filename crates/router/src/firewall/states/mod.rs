@@ -1,0 +1,355 @@
+//! Connections that may go on: who holds them, and under which lock.
+//!
+//! All kinds are the same tables, in segments of some thousand connections each, and
+//! differ in their locks only. A segment grows by itself, so a table of millions
+//! never stops for longer than one of them takes to be copied (some 0.1 ms), and it
+//! never shrinks. What is over is removed little by little: all slots are looked at
+//! once in [`StateConfig::interval`]. Before that it counts towards the limit, but no
+//! packet belongs to it any more.
+
+mod access;
+mod key;
+mod phase;
+mod segment;
+mod table;
+
+pub use phase::{Phase, Timeouts};
+
+pub(super) use access::{Access, Own};
+pub(super) use key::Seed;
+pub(super) use phase::Limits;
+pub(super) use segment::Question;
+
+use super::packet::Packet;
+use super::rule::Action;
+use crate::fib::{Address, V4, V6};
+use access::{Global, Sharded};
+use fwdlab_packet::Family::{Inet, Inet6};
+use fwdlab_port::prefetch::prefetch;
+use segment::{Found, Made, Segment};
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+use table::{Entry, Table};
+
+/// Connections for each of which there is a segment.
+const PER_SEGMENT: usize = 1 << 13;
+/// Fewest and most segments.
+const SEGMENTS: std::ops::RangeInclusive<usize> = 64..=1 << 16;
+
+/// Who holds the states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StateKind {
+    /// Nobody: `keep state` is ignored.
+    None,
+    /// One lock guards all, and is **taken for each packet**, as kernels do who have
+    /// one: what it costs is what one compares this kind for.
+    Global,
+    /// Each segment has a lock, taken for each packet.
+    Sharded,
+    /// Each worker has its own and needs no lock. Right only where both directions
+    /// of a connection reach the same worker (symmetric RSS): otherwise replies
+    /// find no state.
+    PerWorker,
+}
+
+/// How states are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateConfig {
+    /// Who holds them.
+    pub kind: StateKind,
+    /// How many there may be, of all workers together.
+    pub limit: usize,
+    /// What becomes of a connection for whose state there is no room: it is blocked,
+    /// or passes without one. Those that have a state go on.
+    pub when_full: Action,
+    /// When they are over.
+    pub timeouts: Timeouts,
+    /// Time in which each is looked at once whether it is over.
+    pub interval: Duration,
+    /// Of the hash; `None` is one that nobody can guess.
+    pub seed: Option<u64>,
+}
+
+impl Default for StateConfig {
+    /// Sharded, a million of them, pf's timeouts and interval.
+    fn default() -> StateConfig {
+        StateConfig {
+            kind: StateKind::Sharded,
+            limit: 1 << 20,
+            when_full: Action::Block,
+            timeouts: Timeouts::default(),
+            interval: Duration::from_secs(10),
+            seed: None,
+        }
+    }
+}
+
+impl StateKind {
+    /// All of them.
+    pub const ALL: [StateKind; 4] =
+        [StateKind::None, StateKind::Global, StateKind::Sharded, StateKind::PerWorker];
+
+    /// As it is called in settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            StateKind::None => "none",
+            StateKind::Global => "global",
+            StateKind::Sharded => "sharded",
+            StateKind::PerWorker => "per_worker",
+        }
+    }
+}
+
+impl FromStr for StateKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<StateKind, String> {
+        let kind = StateKind::ALL.into_iter().find(|kind| kind.name() == text);
+        kind.ok_or_else(|| format!("{text:?} is none of none, global, sharded, per_worker"))
+    }
+}
+
+/// A connection as it is remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// Addresses of who began and of the other side.
+    pub ends: [IpAddr; 2],
+    /// Their ports; twice the identifier of ICMP queries, 0 of other protocols.
+    pub marks: [u16; 2],
+    /// Protocol number.
+    pub protocol: u8,
+    /// How far it has got.
+    pub phase: Phase,
+    /// Time of its last packet.
+    pub last_ns: u64,
+    /// Packets from either.
+    pub packets: [u64; 2],
+    /// Bytes from either, from the IP header on.
+    pub bytes: [u64; 2],
+}
+
+/// States of all workers, or what their own have in common.
+#[derive(Debug)]
+pub(super) struct States {
+    pub(super) seed: Seed,
+    limits: Limits,
+    limit: usize,
+    interval_ns: u64,
+    segments: usize,
+    live: AtomicUsize,
+    /// Of either family, in all segments.
+    slots: [AtomicUsize; 2],
+    holder: Holder,
+}
+
+#[derive(Debug)]
+enum Holder {
+    None,
+    Global(Global),
+    Sharded(Sharded),
+    PerWorker,
+}
+
+/// What a packet's question came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// It belongs to a connection.
+    Known,
+    /// It belongs to none.
+    Unknown,
+    /// It belonged to one that was over and is gone now.
+    Expired,
+}
+
+/// What came of keeping state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// There is a state now.
+    New,
+    /// There was one already.
+    Known,
+    /// There are too many.
+    Full,
+}
+
+impl States {
+    pub(super) fn new(config: &StateConfig) -> States {
+        let segments = (config.limit / PER_SEGMENT).next_power_of_two();
+        let segments = segments.clamp(*SEGMENTS.start(), *SEGMENTS.end());
+        let states = States {
+            seed: Seed::of(config.seed),
+            limits: Limits::of(&config.timeouts),
+            limit: config.limit,
+            interval_ns: u64::try_from(config.interval.as_nanos()).unwrap_or(u64::MAX).max(1),
+            segments,
+            live: AtomicUsize::new(0),
+            slots: [const { AtomicUsize::new(0) }; 2],
+            holder: match config.kind {
+                StateKind::None => Holder::None,
+                StateKind::Global => Holder::Global(Global::new(segments)),
+                StateKind::Sharded => Holder::Sharded(Sharded::new(segments)),
+                StateKind::PerWorker => Holder::PerWorker,
+            },
+        };
+        if matches!(states.holder, Holder::Global(_) | Holder::Sharded(_)) {
+            states.count_new_segments();
+        }
+        states
+    }
+
+    /// What a worker has of its own, where each has.
+    pub(super) fn own(&self) -> Option<Own> {
+        matches!(self.holder, Holder::PerWorker).then(|| {
+            self.count_new_segments();
+            Own::new(self.segments)
+        })
+    }
+
+    fn count_new_segments(&self) {
+        for slots in &self.slots {
+            slots.fetch_add(Segment::new().inet.slots() * self.segments, Relaxed);
+        }
+    }
+
+    /// Forgets what a worker that ends had.
+    pub(super) fn give_up(&self, own: &Own) {
+        let mut live = 0;
+        for segment in own.segments() {
+            live += segment.inet.iter().count() + segment.inet6.iter().count();
+            self.slots[0].fetch_sub(segment.inet.slots(), Relaxed);
+            self.slots[1].fetch_sub(segment.inet6.slots(), Relaxed);
+        }
+        self.live.fetch_sub(live, Relaxed);
+    }
+
+    pub(super) fn keep(&self) -> bool {
+        !matches!(self.holder, Holder::None)
+    }
+
+    /// Calls `work` with the access to the states that this worker has.
+    #[inline(always)]
+    pub(super) fn with<W: Work>(&self, own: Option<&mut Own>, work: W) -> Option<W::Result> {
+        match (&self.holder, own) {
+            (Holder::Global(global), _) => Some(work.run(&mut &*global)),
+            (Holder::Sharded(sharded), _) => Some(work.run(&mut &*sharded)),
+            (Holder::PerWorker, Some(own)) => Some(work.run(own)),
+            (Holder::None | Holder::PerWorker, _) => None,
+        }
+    }
+
+    #[inline(always)]
+    fn segment(&self, question: &Question) -> usize {
+        (question.hash >> 48) as usize & (self.segments - 1)
+    }
+
+    /// Asks for the memory that [`States::look`] will need.
+    #[inline(always)]
+    pub(super) fn prefetch<X: Access>(&self, access: &X, question: &Question) {
+        let place = access.place(self.segment(question), question.family());
+        let at = question.hash as usize & place.slots.wrapping_sub(1);
+        let (tag, entry) = match question.family() {
+            Inet => (at * size_of::<u16>(), at * size_of::<Entry<V4>>()),
+            Inet6 => (at * size_of::<u16>(), at * size_of::<Entry<V6>>()),
+        };
+        prefetch(place.tags.wrapping_add(tag));
+        prefetch(place.entries.wrapping_add(entry));
+    }
+
+    /// Adds a packet to its connection, if there is one.
+    #[inline(always)]
+    pub(super) fn look<X: Access>(
+        &self,
+        access: &mut X,
+        question: &Question,
+        packet: &Packet,
+        now_ns: u64,
+    ) -> Answer {
+        let look = |segment: &mut Segment| segment.look(question, packet, now_ns, &self.limits);
+        match access.with(self.segment(question), look) {
+            Found::Known => Answer::Known,
+            Found::Unknown => Answer::Unknown,
+            Found::Over => {
+                self.live.fetch_sub(1, Relaxed);
+                Answer::Expired
+            }
+        }
+    }
+
+    /// Keeps state from this packet on.
+    pub(super) fn make<X: Access>(
+        &self,
+        access: &mut X,
+        question: &Question,
+        packet: &Packet,
+        now_ns: u64,
+    ) -> Kept {
+        let more = |live: usize| (live < self.limit).then_some(live + 1);
+        let room = || self.live.fetch_update(Relaxed, Relaxed, more).is_ok();
+        let (at, family) = (self.segment(question), question.family());
+        let made = access.with(at, |segment| {
+            let made = segment.make(question, packet, now_ns, &self.limits, room);
+            (made, segment.place(family))
+        });
+        match made {
+            (Made::Known, _) => Kept::Known,
+            (Made::Full, _) => Kept::Full,
+            (Made::New { grown: 0 }, _) => Kept::New,
+            (Made::New { grown }, place) => {
+                self.slots[family as usize].fetch_add(grown, Relaxed);
+                access.moved(at, family, place);
+                Kept::New
+            }
+        }
+    }
+
+    /// Removes what is over among the slots that are due, up to `most` of them.
+    pub(super) fn sweep<X: Access>(&self, access: &mut X, now_ns: u64, most: usize) -> u64 {
+        let slots = self.slots.iter().map(|slots| slots.load(Relaxed)).sum();
+        let removed = access.sweep(now_ns, most, slots, self.interval_ns, &self.limits);
+        self.live.fetch_sub(removed, Relaxed);
+        removed as u64
+    }
+
+    /// Number of states, and the memory that they take.
+    pub(super) fn size(&self) -> (u64, u64) {
+        let [inet, inet6] = [0, 1].map(|family| self.slots[family].load(Relaxed));
+        let bytes = inet * Table::<V4>::SLOT + inet6 * Table::<V6>::SLOT;
+        (self.live.load(Relaxed) as u64, bytes as u64)
+    }
+
+    /// All of them, in no order.
+    pub(super) fn list<X: Access>(&self, access: &mut X) -> Vec<Connection> {
+        let mut list = Vec::new();
+        for at in 0..self.segments {
+            access.with(at, |segment| {
+                list.extend(segment.inet.iter().map(Connection::of));
+                list.extend(segment.inet6.iter().map(Connection::of));
+            });
+        }
+        list
+    }
+}
+
+/// Something done with whatever access there is.
+pub(super) trait Work {
+    type Result;
+    fn run<X: Access>(self, access: &mut X) -> Self::Result;
+}
+
+impl Connection {
+    fn of<A: Address>(entry: &Entry<A>) -> Connection {
+        let key = entry.key();
+        let [first, second] = if entry.turned { [1, 0] } else { [0, 1] };
+        Connection {
+            ends: [key.ends[first].to_ip(), key.ends[second].to_ip()],
+            marks: [key.marks[first], key.marks[second]],
+            protocol: key.protocol,
+            phase: entry.phase,
+            last_ns: entry.last_ns,
+            packets: entry.packets,
+            bytes: entry.bytes,
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! How far a connection has got, and how long it is remembered without packets.
+
+use crate::firewall::packet::protocol::{ICMP, ICMP6, TCP, UDP};
+use crate::firewall::packet::{Packet, flag};
+use std::time::Duration;
+
+/// How far a connection has got: coarse, and nothing of sequence numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Phase {
+    /// One packet so far.
+    First,
+    /// Several packets, all from who began. Not of TCP.
+    Single,
+    /// Packets from both sides. Not of TCP.
+    Multiple,
+    /// TCP: the other side has answered.
+    Opening,
+    /// TCP: both have, or it was found under way.
+    Established,
+    /// TCP: one side has finished.
+    Closing,
+    /// TCP: both have, or one has reset it.
+    Closed,
+}
+
+/// Time without packets after which a state is forgotten. The defaults are those of
+/// pf.conf(5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// TCP before any answer.
+    pub tcp_first: Duration,
+    /// TCP before both have answered.
+    pub tcp_opening: Duration,
+    /// TCP in use.
+    pub tcp_established: Duration,
+    /// TCP that one side has finished.
+    pub tcp_closing: Duration,
+    /// TCP that is over.
+    pub tcp_closed: Duration,
+    /// UDP after one packet.
+    pub udp_first: Duration,
+    /// UDP without answers.
+    pub udp_single: Duration,
+    /// UDP in both directions.
+    pub udp_multiple: Duration,
+    /// ICMP queries.
+    pub icmp: Duration,
+    /// Other protocols after one packet.
+    pub other_first: Duration,
+    /// Other protocols without answers.
+    pub other_single: Duration,
+    /// Other protocols in both directions.
+    pub other_multiple: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Timeouts {
+        let s = Duration::from_secs;
+        Timeouts {
+            tcp_first: s(120),
+            tcp_opening: s(30),
+            tcp_established: s(86_400),
+            tcp_closing: s(900),
+            tcp_closed: s(90),
+            udp_first: s(60),
+            udp_single: s(30),
+            udp_multiple: s(60),
+            icmp: s(20),
+            other_first: s(60),
+            other_single: s(30),
+            other_multiple: s(60),
+        }
+    }
+}
+
+/// Timeouts in nanoseconds by protocol and phase.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::firewall) struct Limits([[u64; 7]; 4]);
+
+impl Limits {
+    pub(in crate::firewall) fn of(timeouts: &Timeouts) -> Limits {
+        let t = timeouts;
+        let udp = [t.udp_first, t.udp_single, t.udp_multiple];
+        let other = [t.other_first, t.other_single, t.other_multiple];
+        let tcp = [
+            t.tcp_first,
+            t.tcp_first,
+            t.tcp_established,
+            t.tcp_opening,
+            t.tcp_established,
+            t.tcp_closing,
+            t.tcp_closed,
+        ];
+        let without_tcp = |[first, single, multiple]: [Duration; 3]| {
+            [first, single, multiple, multiple, multiple, multiple, multiple]
+        };
+        let all = [tcp, without_tcp(udp), without_tcp([t.icmp; 3]), without_tcp(other)];
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Limits(all.map(|times| times.map(ns)))
+    }
+
+    /// Nanoseconds without packets that end a connection.
+    #[inline(always)]
+    pub(super) fn get(&self, protocol: u8, phase: Phase) -> u64 {
+        let of_protocol = match protocol {
+            TCP => &self.0[0],
+            UDP => &self.0[1],
+            ICMP | ICMP6 => &self.0[2],
+            _ => &self.0[3],
+        };
+        of_protocol[phase as usize]
+    }
+}
+
+/// The sides that have finished; bit 0 is who began.
+pub(super) type Finished = u8;
+
+/// The phase that a connection begins in.
+pub(super) fn begin(packet: &Packet) -> (Phase, Finished) {
+    match packet.protocol {
+        TCP if packet.flags & flag::FIN != 0 => (Phase::Closing, 1),
+        TCP if packet.opens_tcp() => (Phase::First, 0),
+        TCP => (Phase::Established, 0),
+        _ => (Phase::First, 0),
+    }
+}
+
+/// What a further packet makes of it.
+#[inline(always)]
+pub(super) fn go_on(
+    (phase, finished): (Phase, Finished),
+    packet: &Packet,
+    reply: bool,
+) -> (Phase, Finished) {
+    if packet.protocol == TCP {
+        return tcp((phase, finished), packet.flags, reply);
+    }
+    let phase = if reply || phase == Phase::Multiple { Phase::Multiple } else { Phase::Single };
+    (phase, 0)
+}
+
+fn tcp((phase, mut finished): (Phase, Finished), flags: u8, reply: bool) -> (Phase, Finished) {
+    if flags & flag::RST != 0 || phase == Phase::Closed {
+        return (Phase::Closed, finished);
+    }
+    if flags & flag::FIN != 0 {
+        finished |= 1 << u8::from(reply);
+    }
+    let phase = match (finished, phase) {
+        (3, _) => Phase::Closed,
+        (1 | 2, _) => Phase::Closing,
+        (_, Phase::First) if reply => Phase::Opening,
+        (_, Phase::Opening) if !reply && flags & flag::ACK != 0 => Phase::Established,
+        (_, phase) => phase,
+    };
+    (phase, finished)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn phases(packets: &[(u8, bool)]) -> Vec<Phase> {
+        let packet = |flags| Packet { protocol: TCP, flags, ..Packet::EMPTY };
+        let mut state = begin(&packet(packets[0].0));
+        let mut phases = vec![state.0];
+        for &(flags, reply) in &packets[1..] {
+            state = go_on(state, &packet(flags), reply);
+            phases.push(state.0);
+        }
+        phases
+    }
+
+    #[test]
+    fn a_connection_opens_and_closes() {
+        use Phase::{Closed, Closing, Established, First, Opening};
+        let (syn, ack, fin, rst) = (flag::SYN, flag::ACK, flag::FIN | flag::ACK, flag::RST);
+        let whole = [(syn, false), (syn | ack, true), (ack, false), (ack, true)];
+        assert_eq!(phases(&whole), [First, Opening, Established, Established]);
+        let end = [(ack, false), (fin, true), (ack, false), (fin, false), (ack, true)];
+        assert_eq!(phases(&end), [Established, Closing, Closing, Closed, Closed]);
+        let again = [(syn, false), (syn, false), (syn | ack, true), (syn | ack, true)];
+        assert_eq!(phases(&again), [First, First, Opening, Opening]);
+        assert_eq!(phases(&[(syn, false), (rst, true)]), [First, Closed]);
+        assert_eq!(phases(&[(fin, false), (fin, false), (fin, true)]), [Closing, Closing, Closed]);
+    }
+
+    #[test]
+    fn timeouts_go_by_protocol_and_phase() {
+        let limits = Limits::of(&Timeouts::default());
+        let seconds = |protocol, phase| limits.get(protocol, phase) / 1_000_000_000;
+        assert_eq!(seconds(TCP, Phase::Opening), 30);
+        assert_eq!(seconds(TCP, Phase::Established), 86_400);
+        assert_eq!(seconds(UDP, Phase::Single), 30);
+        assert_eq!(seconds(UDP, Phase::Multiple), 60);
+        assert_eq!(seconds(ICMP6, Phase::First), 20);
+        assert_eq!(seconds(47, Phase::First), 60);
+    }
+}

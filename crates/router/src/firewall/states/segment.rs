@@ -1,0 +1,226 @@
+//! A part of all states: what one lock of sharded tables guards, and what grows at
+//! once.
+
+use super::key::{Key, Seed};
+use super::phase::{Limits, Phase, begin, go_on};
+use super::table::{Entry, Place, Table};
+use crate::fib::{Address, V4, V6};
+use crate::firewall::packet::{Ends, Packet};
+use fwdlab_packet::Family::{self, Inet, Inet6};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Connections of both families.
+#[derive(Debug)]
+pub(in crate::firewall) struct Segment {
+    pub(super) inet: Table<V4>,
+    pub(super) inet6: Table<V6>,
+}
+
+/// The connection of a packet, to be looked up.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::firewall) struct Question {
+    pub(super) key: AnyKey,
+    pub(super) hash: u64,
+    /// The packet's source comes second in the key.
+    pub(super) turned: bool,
+}
+
+/// A key of either family.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum AnyKey {
+    Inet(Key<V4>),
+    Inet6(Key<V6>),
+}
+
+/// What was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// The connection, to which the packet was added.
+    Known,
+    /// Nothing.
+    Unknown,
+    /// A connection that was over and has been removed.
+    Over,
+}
+
+/// What became of a new connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Made {
+    /// It was made; the memory grew by so many slots of its family.
+    New { grown: usize },
+    /// Another worker had made it meanwhile.
+    Known,
+    /// There are as many as there may be.
+    Full,
+}
+
+impl Question {
+    /// About a packet that can belong to a connection.
+    #[inline(always)]
+    pub(in crate::firewall) fn about(packet: &Packet, seed: &Seed) -> Option<Question> {
+        let marks = packet.marks?;
+        Some(match packet.ends {
+            Ends::Inet(ends) => {
+                let (key, turned) = Key::of(ends, marks, packet.protocol);
+                Question { key: AnyKey::Inet(key), hash: key.hash(seed), turned }
+            }
+            Ends::Inet6(ends) => {
+                let (key, turned) = Key::of(ends, marks, packet.protocol);
+                Question { key: AnyKey::Inet6(key), hash: key.hash(seed), turned }
+            }
+        })
+    }
+
+    #[inline(always)]
+    pub(super) fn family(&self) -> Family {
+        match self.key {
+            AnyKey::Inet(_) => Inet,
+            AnyKey::Inet6(_) => Inet6,
+        }
+    }
+}
+
+impl Segment {
+    pub(super) fn new() -> Segment {
+        Segment { inet: Table::new(), inet6: Table::new() }
+    }
+
+    /// Adds a packet to its connection, if there is one.
+    #[inline(always)]
+    pub(super) fn look(
+        &mut self,
+        question: &Question,
+        packet: &Packet,
+        now_ns: u64,
+        limits: &Limits,
+    ) -> Found {
+        let Question { hash, turned, .. } = *question;
+        match &question.key {
+            AnyKey::Inet(key) => look(&mut self.inet, (key, hash, turned), packet, now_ns, limits),
+            AnyKey::Inet6(key) => {
+                look(&mut self.inet6, (key, hash, turned), packet, now_ns, limits)
+            }
+        }
+    }
+
+    /// Makes a connection of its first packet, if `room` finds room.
+    pub(super) fn make(
+        &mut self,
+        question: &Question,
+        packet: &Packet,
+        now_ns: u64,
+        limits: &Limits,
+        room: impl FnOnce() -> bool,
+    ) -> Made {
+        if self.look(question, packet, now_ns, limits) == Found::Known {
+            return Made::Known;
+        }
+        if !room() {
+            return Made::Full;
+        }
+        let Question { hash, turned, .. } = *question;
+        let grown = match &question.key {
+            AnyKey::Inet(key) => self.inet.insert(first(key, hash, turned, packet, now_ns)),
+            AnyKey::Inet6(key) => self.inet6.insert(first(key, hash, turned, packet, now_ns)),
+        };
+        Made::New { grown }
+    }
+
+    pub(super) fn slots(&self, family: Family) -> usize {
+        match family {
+            Inet => self.inet.slots(),
+            Inet6 => self.inet6.slots(),
+        }
+    }
+
+    /// As [`Table::sweep`].
+    pub(super) fn sweep(
+        &mut self,
+        family: Family,
+        (from, slots): (usize, usize),
+        now_ns: u64,
+        limits: &Limits,
+    ) -> usize {
+        match family {
+            Inet => self.inet.sweep(from, slots, now_ns, limits),
+            Inet6 => self.inet6.sweep(from, slots, now_ns, limits),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn place(&self, family: Family) -> Place {
+        match family {
+            Inet => self.inet.place(),
+            Inet6 => self.inet6.place(),
+        }
+    }
+}
+
+#[inline(always)]
+fn look<A: Address>(
+    table: &mut Table<A>,
+    (key, hash, turned): (&Key<A>, u64, bool),
+    packet: &Packet,
+    now_ns: u64,
+    limits: &Limits,
+) -> Found {
+    let Some(at) = table.find(key, hash) else { return Found::Unknown };
+    let entry = table.entry(at);
+    let begins_anew = entry.phase == Phase::Closed && packet.opens_tcp();
+    if begins_anew || entry.is_over(now_ns, limits) {
+        table.remove(at);
+        return Found::Over;
+    }
+    let reply = turned != entry.turned;
+    (entry.phase, entry.finished) = go_on((entry.phase, entry.finished), packet, reply);
+    entry.last_ns = entry.last_ns.max(now_ns);
+    entry.packets[usize::from(reply)] += 1;
+    entry.bytes[usize::from(reply)] += u64::from(packet.bytes);
+    Found::Known
+}
+
+fn first<A: Address>(
+    key: &Key<A>,
+    hash: u64,
+    turned: bool,
+    packet: &Packet,
+    now_ns: u64,
+) -> Entry<A> {
+    let mut entry = Entry::new(key, hash, turned, begin(packet));
+    entry.last_ns = now_ns;
+    entry.packets[0] = 1;
+    entry.bytes[0] = packet.bytes.into();
+    entry
+}
+
+/// Where a segment's tables are, for whoever doesn't hold its lock.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub(super) struct Hint([[AtomicUsize; 3]; 2]);
+
+impl Hint {
+    pub(super) fn of(segment: &Segment) -> Hint {
+        let hint = Hint::default();
+        for family in [Inet, Inet6] {
+            hint.set(family, segment.place(family));
+        }
+        hint
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self, family: Family) -> Place {
+        let [tags, entries, slots] = &self.0[family as usize];
+        Place {
+            tags: tags.load(Relaxed),
+            entries: entries.load(Relaxed),
+            slots: slots.load(Relaxed),
+        }
+    }
+
+    pub(super) fn set(&self, family: Family, place: Place) {
+        let new = [place.tags, place.entries, place.slots];
+        for (old, new) in self.0[family as usize].iter().zip(new) {
+            old.store(new, Relaxed);
+        }
+    }
+}

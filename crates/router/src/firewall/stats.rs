@@ -1,0 +1,112 @@
+//! What the firewall has done, for other threads to read.
+//!
+//! Each worker writes counters of its own, without any locked instruction: whoever
+//! reads sums over the workers and may see a batch in part.
+
+use std::ops::AddAssign;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Packets and bytes that a rule decided about. Packets of connections with a state
+/// are no rule's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RuleStats {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes from the IP header on.
+    pub bytes: u64,
+}
+
+/// All workers' counters at one time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FirewallStats {
+    /// Of each rule, in the order of the ruleset.
+    pub rules: Vec<RuleStats>,
+    /// Of what no rule matched.
+    pub policy: RuleStats,
+    /// States that there are now, those among them that are over and not yet removed.
+    pub states: u64,
+    /// States that were made.
+    pub created: u64,
+    /// States that were removed as they were over.
+    pub expired: u64,
+    /// Packets for which a state was looked up.
+    pub searches: u64,
+    /// Packets that had one.
+    pub matches: u64,
+    /// Packets for whose state there was no room.
+    pub full: u64,
+    /// Memory of the states.
+    pub memory_bytes: u64,
+}
+
+/// What is counted in a batch.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Totals {
+    pub(super) created: u64,
+    pub(super) expired: u64,
+    pub(super) searches: u64,
+    pub(super) matches: u64,
+    pub(super) full: u64,
+}
+
+/// Counters of one worker.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(super) struct Counts {
+    totals: [AtomicU64; 5],
+    rules: Box<[[AtomicU64; 2]]>,
+}
+
+impl Counts {
+    /// For this many rules, and for what none matches.
+    pub(super) fn new(rules: usize) -> Arc<Counts> {
+        let rules = (0..=rules).map(|_| [const { AtomicU64::new(0) }; 2]).collect();
+        Arc::new(Counts { totals: [const { AtomicU64::new(0) }; 5], rules })
+    }
+
+    /// Counts a packet for a rule. Only its worker may call this.
+    #[inline(always)]
+    pub(super) fn rule(&self, rule: u32, bytes: u16) {
+        if let Some([packets, all_bytes]) = self.rules.get(rule as usize) {
+            add(packets, 1);
+            add(all_bytes, bytes.into());
+        }
+    }
+
+    /// Adds what was counted in a batch. Only its worker may call this.
+    #[inline]
+    pub(super) fn add(&self, totals: Totals) {
+        let Totals { created, expired, searches, matches, full } = totals;
+        for (counter, more) in self.totals.iter().zip([created, expired, searches, matches, full]) {
+            add(counter, more);
+        }
+    }
+
+    pub(super) fn sum(&self, stats: &mut FirewallStats) {
+        let [created, expired, searches, matches, full] =
+            [0, 1, 2, 3, 4].map(|at| self.totals[at].load(Relaxed));
+        stats.created += created;
+        stats.expired += expired;
+        stats.searches += searches;
+        stats.matches += matches;
+        stats.full += full;
+        let rules = stats.rules.iter_mut().chain([&mut stats.policy]);
+        for (sum, [packets, bytes]) in rules.zip(&self.rules) {
+            *sum += RuleStats { packets: packets.load(Relaxed), bytes: bytes.load(Relaxed) };
+        }
+    }
+}
+
+/// There is one writer, so nothing can come between.
+#[inline(always)]
+fn add(counter: &AtomicU64, more: u64) {
+    counter.store(counter.load(Relaxed) + more, Relaxed);
+}
+
+impl AddAssign for RuleStats {
+    fn add_assign(&mut self, other: RuleStats) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+    }
+}

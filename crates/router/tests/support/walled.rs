@@ -1,0 +1,158 @@
+//! Packets written out, and a router with a firewall to send them through.
+
+use super::{FAR, NEAR, SENDER, config, hop, with};
+use fwdlab_router::fib::{Auto, Fib, Prefix, V4, V6};
+use fwdlab_router::firewall::{Filter, StateConfig, Wall, text};
+use fwdlab_router::path::{Class, Counters, Frame, Router};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+pub const TCP: u8 = 6;
+pub const UDP: u8 = 17;
+pub const FIN: u8 = 1;
+pub const SYN: u8 = 2;
+pub const RST: u8 = 4;
+pub const ACK: u8 = 16;
+pub const SECOND: u64 = 1_000_000_000;
+
+/// A packet by its parts.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// The router's port that it comes in at.
+    pub port: u8,
+    pub ends: [IpAddr; 2],
+    pub protocol: u8,
+    /// From the transport header on.
+    pub payload: Vec<u8>,
+    /// Offset in units of 8 bytes, and whether more follow.
+    pub fragment: Option<(u16, bool)>,
+}
+
+/// From `source` to `destination`, each as `address port`, in at the near port when
+/// it comes from there.
+pub fn spec(protocol: u8, source: (&str, u16), destination: (&str, u16), rest: &[u8]) -> Spec {
+    let mut payload = source.1.to_be_bytes().to_vec();
+    payload.extend(destination.1.to_be_bytes());
+    payload.extend(rest);
+    let near = source.0.starts_with("198.18.") || source.0 == "2001:2::5";
+    let ends = [source.0.parse().expect("one"), destination.0.parse().expect("one")];
+    Spec { port: u8::from(!near), ends, protocol, payload, fragment: None }
+}
+
+pub fn tcp(source: (&str, u16), destination: (&str, u16), flags: u8) -> Spec {
+    let rest = [0, 0, 0, 1, 0, 0, 0, 2, 0x50, flags, 1, 0, 0, 0, 0, 0];
+    spec(TCP, source, destination, &rest)
+}
+
+pub fn datagram(source: (&str, u16), destination: (&str, u16)) -> Spec {
+    spec(UDP, source, destination, &[0, 8, 0, 0])
+}
+
+/// ICMP or ICMPv6 with an identifier.
+pub fn icmp(source: &str, destination: &str, kind: u8, identifier: u16) -> Spec {
+    let protocol = if source.contains(':') { 58 } else { 1 };
+    let mut packet = spec(protocol, (source, 0), (destination, 0), &[]);
+    packet.payload = vec![kind, 0, 0, 0];
+    packet.payload.extend(identifier.to_be_bytes());
+    packet.payload.extend([0, 1]);
+    packet
+}
+
+impl Spec {
+    /// The Ethernet frame, to the router's port.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut frame = if self.port == 0 { NEAR.to_vec() } else { FAR.to_vec() };
+        frame.extend(SENDER);
+        match self.ends {
+            [IpAddr::V4(source), IpAddr::V4(destination)] => {
+                let total = 20 + self.payload.len() as u16;
+                let (offset, more) = self.fragment.unwrap_or_default();
+                frame.extend([8, 0, 0x45, 0]);
+                frame.extend(total.to_be_bytes());
+                frame.extend([0, 1]);
+                frame.extend((offset | u16::from(more) << 13).to_be_bytes());
+                frame.extend([64, self.protocol, 0, 0]);
+                frame.extend(source.octets());
+                frame.extend(destination.octets());
+                frame.extend(&self.payload);
+                with(frame, &[])
+            }
+            [IpAddr::V6(source), IpAddr::V6(destination)] => {
+                let extension = if self.fragment.is_some() { 8 } else { 0 };
+                let next = if self.fragment.is_some() { 44 } else { self.protocol };
+                frame.extend([0x86, 0xdd, 0x60, 0, 0, 0]);
+                frame.extend((extension + self.payload.len() as u16).to_be_bytes());
+                frame.extend([next, 64]);
+                frame.extend(source.octets());
+                frame.extend(destination.octets());
+                if let Some((offset, more)) = self.fragment {
+                    frame.extend([self.protocol, 0]);
+                    frame.extend((offset << 3 | u16::from(more)).to_be_bytes());
+                    frame.extend([0, 0, 0, 7]);
+                }
+                frame.extend(&self.payload);
+                frame
+            }
+            _ => panic!("two families"),
+        }
+    }
+
+    pub fn frame(&self) -> Frame {
+        Frame::of(self.port, &self.bytes()).expect("it fits")
+    }
+}
+
+/// A wall of these rules.
+pub fn wall(rules: &str, config: &StateConfig) -> Arc<Wall> {
+    let ruleset = text::read(rules).unwrap_or_else(|error| panic!("{error}"));
+    Wall::new(&ruleset, config).expect("sound rules")
+}
+
+/// The support's router with a firewall.
+pub struct Walled {
+    pub router: Router<Filter>,
+    pub counters: Arc<Counters>,
+    pub wall: Arc<Wall>,
+}
+
+impl Walled {
+    pub fn new(rules: &str, states: &StateConfig) -> Walled {
+        let (mut inet, mut inet6) = (Auto::<V4>::new(), Auto::<V6>::new());
+        for (prefix, number) in [("198.19.0.0/16", 0), ("198.18.0.0/16", 1)] {
+            inet.insert(prefix.parse::<Prefix<V4>>().expect("a prefix"), hop(number));
+        }
+        for (prefix, number) in [("2001:2:0:8000::/49", 0), ("2001:2::/49", 1)] {
+            inet6.insert(prefix.parse::<Prefix<V6>>().expect("a prefix"), hop(number));
+        }
+        let counters = Counters::new(1);
+        let tally = counters.tally(0).expect("a worker");
+        let wall = wall(rules, states);
+        let router = Router::new(&config(), Arc::new(inet), Arc::new(inet6), wall.filter(), tally);
+        Walled { router: router.expect("a sound set-up"), counters, wall }
+    }
+
+    /// What becomes of a packet.
+    pub fn send(&mut self, spec: &Spec, now_ns: u64) -> &'static str {
+        self.send_all(std::slice::from_ref(spec), now_ns)[0]
+    }
+
+    /// What becomes of packets in one batch: `forwarded`, or the reason if all that
+    /// were held back have the same.
+    pub fn send_all(&mut self, specs: &[Spec], now_ns: u64) -> Vec<&'static str> {
+        let before = self.counters.read();
+        let mut batch: Vec<Frame> = specs.iter().map(Spec::frame).collect();
+        self.router.process(&mut batch, now_ns);
+        self.router.flush();
+        let after = self.counters.read();
+        assert_eq!(after.received(), before.received() + specs.len() as u64);
+        let sum = [Class::Forwarded, Class::Dropped, Class::Slow].map(|class| after.total(class));
+        assert_eq!(sum.iter().sum::<u64>(), after.received());
+        let new = after.iter().filter(|&(reason, n)| n > before.get(reason));
+        let reason = new.map(|(reason, _)| reason.name()).find(|&name| name != "forwarded");
+        let of = |frame: &Frame| match frame.egress() {
+            Some(_) => "forwarded",
+            None => reason.expect("a reason"),
+        };
+        batch.iter().map(of).collect()
+    }
+}
