@@ -13,12 +13,12 @@ use crate::state;
 use crate::terminal::{self, wrap};
 use anyhow::{Context, Result};
 use fwdlab_bench::probe::Privilege;
-use fwdlab_bench::testbed::{self, Choice, Paths};
+use fwdlab_bench::testbed::{self, Choice};
 use fwdlab_bench::{BenchError, Task, Testbed, environment};
 use fwdlab_model::settings::{Settings, TestbedKind};
 use fwdlab_model::{Calibration, Plan, PlannedRun};
 use fwdlab_results::store::{self, Invocation, Store};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What is carried out, and how much of it is told.
 pub(crate) struct Session<'a> {

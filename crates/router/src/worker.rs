@@ -23,8 +23,12 @@ const NAP: Duration = Duration::from_millis(1);
 pub trait Engine: Send {
     /// As [`Router::process`].
     fn process(&mut self, batch: &mut [Frame], now_ns: u64);
+    /// As [`Router::take_emitted`].
+    fn take_emitted(&mut self, work: &mut Batch) -> usize;
     /// As [`Router::no_room`].
     fn no_room(&mut self, packets: u64);
+    /// As [`Router::extra_lost`].
+    fn extra_lost(&mut self, frames: u64);
     /// As [`Router::flush`].
     fn flush(&mut self);
 }
@@ -33,8 +37,14 @@ impl<W: Firewall> Engine for Router<W> {
     fn process(&mut self, batch: &mut [Frame], now_ns: u64) {
         Router::process(self, batch, now_ns);
     }
+    fn take_emitted(&mut self, work: &mut Batch) -> usize {
+        Router::take_emitted(self, work)
+    }
     fn no_room(&mut self, packets: u64) {
         Router::no_room(self, packets);
+    }
+    fn extra_lost(&mut self, frames: u64) {
+        Router::extra_lost(self, frames);
     }
     fn flush(&mut self) {
         Router::flush(self);
@@ -74,7 +84,12 @@ pub fn forward(
                 continue;
             }
             engine.process(batch.frames_mut(), clock::monotonic_ns());
-            send(engine, ports, &mut batch)?;
+            let lost = send(ports, &mut batch)?;
+            engine.no_room(lost);
+            while engine.take_emitted(&mut batch) > 0 {
+                let lost = send(ports, &mut batch)?;
+                engine.extra_lost(lost);
+            }
             engine.flush();
         }
         if received > 0 {
@@ -102,25 +117,19 @@ pub fn forward(
     Ok(())
 }
 
-/// Sends a batch out of all ports that its frames go to.
-fn send(
-    engine: &mut dyn Engine,
-    ports: &mut [Box<dyn Port>],
-    batch: &mut Batch,
-) -> Result<(), PortError> {
+/// Sends a batch out of all ports that its frames go to; returns how many found no room.
+fn send(ports: &mut [Box<dyn Port>], batch: &mut Batch) -> Result<u64, PortError> {
+    let mut lost = 0;
     let mut egresses = [0u64; 4];
     for port in batch.frames().iter().filter_map(Frame::egress) {
         egresses[usize::from(port) / 64] |= 1 << (port % 64);
     }
     for (at, port) in ports.iter_mut().enumerate() {
         if egresses[at / 64 % 4] >> (at % 64) & 1 != 0 {
-            let lost = port.send(batch)?.lost;
-            if lost > 0 {
-                engine.no_room(lost);
-            }
+            lost += port.send(batch)?.lost;
         }
     }
-    Ok(())
+    Ok(lost)
 }
 
 fn note_missed(ports: &mut [Box<dyn Port>], missed: &[Missed]) {
@@ -129,13 +138,19 @@ fn note_missed(ports: &mut [Box<dyn Port>], missed: &[Missed]) {
     }
 }
 
-/// Forwards along a wire in memory until `stop` is set.
+/// Forwards along a wire in memory until `stop` is set. What the router sends of its own
+/// beyond what it received takes the place of frames that went nowhere.
 pub fn forward_circuit(engine: &mut dyn Engine, passage: &mut Passage, stop: &AtomicBool) {
     let mut idle = 0u32;
+    let mut own = Batch::new();
     while !stop.load(Ordering::Relaxed) {
         match passage.slot() {
             Some(frames) => {
                 engine.process(frames, clock::monotonic_ns());
+                while engine.take_emitted(&mut own) > 0 {
+                    let lost = put_in(own.frames(), frames);
+                    engine.extra_lost(lost);
+                }
                 passage.publish();
                 engine.flush();
                 idle = 0;
@@ -147,5 +162,149 @@ pub fn forward_circuit(engine: &mut dyn Engine, passage: &mut Passage, stop: &At
             // Other workers may share this CPU.
             None => thread::yield_now(),
         }
+    }
+}
+
+/// Puts frames where others go nowhere; returns how many found no place.
+#[cold]
+fn put_in(own: &[Frame], frames: &mut [Frame]) -> u64 {
+    let mut places = frames.iter_mut().filter(|frame| frame.egress().is_none());
+    let left = own.iter().skip_while(|frame| match places.next() {
+        Some(place) => {
+            place.clone_from(frame);
+            true
+        }
+        None => false,
+    });
+    left.count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fib::{Fib, NextHop, Radix, V4, V6};
+    use crate::path::{Config, Counters, Interface, Neighbour, Neighbours, NoFirewall, Reason};
+    use fwdlab_packet::template::{FlowRange, Template};
+    use fwdlab_packet::{Family, Stamp};
+    use fwdlab_port::circuit::Circuit;
+    use fwdlab_port::port::Sent;
+    use std::sync::Arc;
+
+    const MACS: [[u8; 6]; 4] = [[2; 6], [4; 6], [6; 6], [8; 6]];
+
+    /// Between ports 0 and 1, everything leads out of 1.
+    fn router() -> (Router, Arc<Counters>) {
+        let hop = NextHop::new(0).expect("a number");
+        let (mut inet, inet6) = (Radix::<V4>::new(), Radix::<V6>::new());
+        inet.insert("0.0.0.0/0".parse().expect("a prefix"), hop);
+        let mut neighbours = Neighbours::new();
+        neighbours.set(hop, Neighbour { port: 1, mac: MACS[3] }).expect("a low number");
+        let interface = |mac| Interface { mac, mtu: 1500, addresses: Vec::new() };
+        let interfaces = vec![interface(MACS[1]), interface(MACS[2])];
+        let config = Config { interfaces, neighbours, ..Config::default() };
+        let counters = Counters::new(1);
+        let tally = counters.tally(0).expect("a worker");
+        let router = Router::new(&config, Arc::new(inet), Arc::new(inet6), NoFirewall, tally);
+        (router.expect("a router"), counters)
+    }
+
+    fn frame() -> Vec<u8> {
+        let flows = FlowRange { sources: 1, destinations: 1 };
+        let template = Template::new(Family::Inet, 64, flows, 1, MACS[0], MACS[1]);
+        let (sender, phase, flow) = (0, 1, 0);
+        template.frame(0, 0, &Stamp { run_id: 1, sender, phase, flow, sequence: 0, time_ns: 0 })
+    }
+
+    /// Gives some frames, then ends; takes all but every third.
+    struct Script {
+        number: u8,
+        frames: usize,
+        seen: u64,
+    }
+
+    impl Port for Script {
+        fn receive(&mut self, batch: &mut Batch) -> Result<usize, PortError> {
+            let count = self.frames.min(10);
+            self.frames -= count;
+            for place in batch.fill(count) {
+                place.receive(self.number, &frame()).expect("it fits");
+            }
+            Ok(count)
+        }
+        fn send(&mut self, batch: &mut Batch) -> Result<Sent, PortError> {
+            let own = batch.frames().iter().filter(|frame| frame.egress() == Some(self.number));
+            let mut result = Sent::default();
+            for _ in own {
+                self.seen += 1;
+                let taken = !self.seen.is_multiple_of(3);
+                *if taken { &mut result.sent } else { &mut result.lost } += 1;
+            }
+            Ok(result)
+        }
+        fn wait(&mut self, _: Duration) -> Result<(), PortError> {
+            Ok(())
+        }
+        fn missed(&mut self) -> u64 {
+            u64::from(self.number) * 5
+        }
+        fn is_at_end(&self) -> bool {
+            self.frames == 0
+        }
+    }
+
+    #[test]
+    fn what_a_port_has_no_room_for_is_not_forwarded() {
+        let (mut router, counters) = router();
+        let script =
+            |number, frames| -> Box<dyn Port> { Box::new(Script { number, frames, seen: 0 }) };
+        let mut ports = [script(0, 90), script(1, 0)];
+        let missed = [Missed::default(), Missed::default()];
+        forward(&mut router, &mut ports, &missed, &AtomicBool::new(false)).expect("ports");
+        let snapshot = counters.read();
+        assert_eq!((snapshot.get(Reason::Forwarded), snapshot.get(Reason::NoRoom)), (60, 30));
+        assert_eq!(snapshot.received(), 90);
+        assert_eq!((missed[0].get(), missed[1].get()), (0, 5));
+    }
+
+    #[test]
+    fn a_wire_is_followed_until_the_order_to_stop() {
+        let (mut router, counters) = router();
+        let circuit = Circuit::new(4).expect("memory");
+        let (mut feeder, mut drain) = (circuit.feeder(), circuit.drain());
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| forward_circuit(&mut router, &mut circuit.passage(), &stop));
+            let mut arrived = 0;
+            while arrived < 100 {
+                if let Some(frames) = feeder.slot() {
+                    frames[0].receive(0, &frame()).expect("it fits");
+                    frames[1].receive(0, &[0; 20]).expect("it fits");
+                    feeder.publish(2);
+                }
+                while let Some(frames) = drain.slot() {
+                    let egresses = [frames[0].egress(), frames[1].egress()];
+                    assert_eq!(egresses, [Some(1), None]);
+                    drain.release();
+                    arrived += 1;
+                }
+                thread::yield_now();
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        let snapshot = counters.read();
+        assert!(snapshot.get(Reason::Forwarded) >= 100);
+        assert_eq!(snapshot.received(), 2 * snapshot.get(Reason::Forwarded));
+    }
+
+    #[test]
+    fn own_frames_take_the_places_of_frames_that_go_nowhere() {
+        let mut frames = [Frame::new(), Frame::new(), Frame::new()];
+        frames[1].send_to(1);
+        let own = [1u8, 2, 3].map(|number| Frame::of(0, &[number]).expect("it fits"));
+        assert_eq!(put_in(&own, &mut frames), 1);
+        assert_eq!(
+            (frames[0].bytes(), frames[1].len(), frames[2].bytes()),
+            (&[1][..], 0, &[2][..])
+        );
     }
 }

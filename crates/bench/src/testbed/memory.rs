@@ -23,8 +23,9 @@ use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::record::{Calibration, ProfileRecord, RunRecord};
 use fwdlab_model::settings::{DutKind, Family, Settings};
 use fwdlab_model::warning::Warning;
+use fwdlab_packet::rss::{SYMMETRIC_KEY, Toeplitz, queue_of};
 use fwdlab_packet::template::FlowRange;
-use fwdlab_packet::{Phase, Template};
+use fwdlab_packet::{Phase, Stamp, Template};
 use fwdlab_port::circuit::traffic::{Traffic, TrafficConfig};
 use fwdlab_port::circuit::{Circuit, SLOTS};
 use fwdlab_port::{Receiver, affinity};
@@ -201,10 +202,16 @@ fn config(
     }
 }
 
-/// The wire of each flow, as a network card's receive-side scaling would have it.
+/// The wire of each flow, by number: as a network card's receive-side scaling has it.
 fn wires(template: &Template, queues: u16) -> Vec<u16> {
-    let flows = template.flows().count();
-    (0..flows).map(|flow| (flow % u32::from(queues.max(1))) as u16).collect()
+    let (toeplitz, flows) = (Toeplitz::new(&SYMMETRIC_KEY), template.flows());
+    let queue = |flow| {
+        let (source, destination) = (flow / flows.destinations, flow % flows.destinations);
+        let stamp = Stamp { run_id: 0, sender: 0, phase: 0, flow, sequence: 0, time_ns: 0 };
+        let hash = toeplitz.hash_frame(&template.frame(source, destination, &stamp));
+        hash.map_or(0, |hash| queue_of(hash, queues.into()) as u16)
+    };
+    (0..flows.count()).map(queue).collect()
 }
 
 fn facts_of(settings: &Settings, placement: &Placement) -> BTreeMap<String, String> {
@@ -324,5 +331,26 @@ impl trial::Traffic for MemoryTraffic {
 
     fn stolen_ns(&mut self) -> u64 {
         doubts::stolen_ns(&self.dut_cpus)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_wire_has_its_share_of_flows() {
+        let flows = FlowRange { sources: 20, destinations: 100 };
+        for family in [fwdlab_packet::Family::Inet, fwdlab_packet::Family::Inet6] {
+            let template = Template::new(family, 84, flows, 1, mac::SENDER, mac::INGRESS);
+            for queues in [1, 2, 4, 8] {
+                let wires = wires(&template, queues);
+                for queue in 0..queues {
+                    let share = wires.iter().filter(|&&wire| wire == queue).count();
+                    let fair = 2000 / usize::from(queues);
+                    assert!((fair / 2..=fair * 2).contains(&share), "{family:?} {queues}: {share}");
+                }
+            }
+        }
     }
 }

@@ -2,14 +2,21 @@
 //! interfaces and threads.
 
 mod interfaces;
+mod ports;
 mod tables;
 
 use crate::error::CliError;
 use fwdlab_model::router::{RouterSetup, RouterStats};
+use fwdlab_model::settings::{ForwardingPath, StateTable};
 use fwdlab_port::circuit::Circuit;
-use fwdlab_port::{PortError, affinity, clock};
-use fwdlab_router::path::{Class, Config, Counters, NoFirewall, Rate, Router};
+use fwdlab_port::{Port, PortError, affinity, clock};
+use fwdlab_router::firewall::{StateConfig, StateKind, Wall, text};
+use fwdlab_router::path::harvest::Pool;
+use fwdlab_router::path::{
+    Class, Config, ConfigError, Counters, NoFirewall, PathKind, Rate, Router, Tally,
+};
 use fwdlab_router::worker::{self, Engine, Missed};
+use interfaces::Named;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +28,11 @@ const WORKERS_MAX: u16 = 64;
 /// A router at work. Dropping it ends its threads.
 pub(crate) struct Running {
     counters: Arc<Counters>,
-    missed: Vec<(String, Arc<[Missed]>)>,
+    /// By worker, then by interface.
+    missed: Vec<Arc<[Missed]>>,
+    interfaces: Vec<String>,
+    wall: Option<Arc<Wall>>,
+    pool: Option<Arc<Pool>>,
     facts: Vec<(String, String)>,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Result<(), PortError>>>,
@@ -41,7 +52,15 @@ impl Running {
         }
         let tables = tables::build(setup)?;
         let interfaces = interfaces::read(setup)?;
+        let wall = wall(setup, &interfaces)?;
+        let pool = setup.entropy_harvest.then(|| Arc::new(Pool::new()));
         let config = Config {
+            path: match setup.path {
+                ForwardingPath::Full => PathKind::Full,
+                ForwardingPath::Fast => PathKind::Fast,
+            },
+            redirects: setup.icmp_redirect,
+            harvest: pool.clone(),
             neighbours: interfaces::neighbours(setup, &interfaces, &tables.next_hops)?,
             interfaces: interfaces.iter().map(|named| named.interface.clone()).collect(),
             errors: Rate { per_second: setup.icmp_errors_pps, ..Rate::default() },
@@ -51,20 +70,43 @@ impl Running {
         let mut running = Running {
             counters: counters.clone(),
             missed: Vec::new(),
+            interfaces: interfaces.into_iter().map(|named| named.name).collect(),
+            wall: wall.clone(),
+            pool,
             facts: tables.facts,
             stop: Arc::default(),
             threads: Vec::new(),
         };
-        let mut circuits = setup.circuits.iter();
-        for number in 0..usize::from(setup.workers) {
-            let Some(tally) = counters.tally(number) else { continue };
+        let engine = |tally: Tally| -> anyhow::Result<Box<dyn Engine>> {
             let (inet, inet6) = (tables.inet.clone(), tables.inet6.clone());
-            let router = Router::new(&config, inet, inet6, NoFirewall, tally);
-            let engine = Box::new(router.map_err(|error| mistake(error.to_string()))?);
-            let path = circuits.next().ok_or_else(|| {
-                mistake(format!("worker {number} has no wire: `circuits` has too few paths"))
-            })?;
-            running.along(Circuit::open(Path::new(path))?, engine, number, setup)?;
+            let refused = |error: ConfigError| mistake(error.to_string());
+            Ok(match &wall {
+                None => {
+                    let router = Router::new(&config, inet, inet6, NoFirewall, tally);
+                    Box::new(router.map_err(refused)?)
+                }
+                Some(wall) => {
+                    let router = Router::new(&config, inet, inet6, wall.filter(), tally);
+                    Box::new(router.map_err(refused)?)
+                }
+            })
+        };
+        let tallies = (0..usize::from(setup.workers)).filter_map(|number| counters.tally(number));
+        let engines: Vec<_> = tallies.map(engine).collect::<anyhow::Result<_>>()?;
+        if setup.circuits.is_empty() {
+            let ports = ports::open(setup)?;
+            running.facts.extend(ports.facts);
+            for (number, (engine, ports)) in engines.into_iter().zip(ports.workers).enumerate() {
+                running.between(ports, engine, number, setup)?;
+            }
+        } else {
+            if setup.circuits.len() != engines.len() {
+                let (wires, workers) = (setup.circuits.len(), engines.len());
+                return Err(mistake(format!("circuits: {wires} paths for {workers} workers")));
+            }
+            for (number, (engine, path)) in engines.into_iter().zip(&setup.circuits).enumerate() {
+                running.along(Circuit::open(Path::new(path))?, engine, number, setup)?;
+            }
         }
         Ok(running)
     }
@@ -77,6 +119,7 @@ impl Running {
         let tables = tables::build(setup)?;
         let interfaces = interfaces::read(setup)?;
         interfaces::neighbours(setup, &interfaces, &tables.next_hops)?;
+        wall(setup, &interfaces)?;
         let mut facts = vec![("workers".into(), setup.workers.to_string())];
         facts.extend(
             interfaces
@@ -101,6 +144,20 @@ impl Running {
             worker::forward_circuit(&mut *engine, &mut circuit.passage(), &stop);
             Ok(())
         })
+    }
+
+    /// Starts a worker between ports.
+    fn between(
+        &mut self,
+        mut ports: Vec<Box<dyn Port>>,
+        mut engine: Box<dyn Engine>,
+        number: usize,
+        setup: &RouterSetup,
+    ) -> anyhow::Result<()> {
+        let missed: Arc<[Missed]> = ports.iter().map(|_| Missed::default()).collect();
+        self.missed.push(missed.clone());
+        let stop = self.stop.clone();
+        self.spawn(number, setup, move || worker::forward(&mut *engine, &mut ports, &missed, &stop))
     }
 
     fn spawn(
@@ -131,10 +188,23 @@ impl Running {
     /// What the router has done so far.
     pub(crate) fn stats(&self) -> RouterStats {
         let snapshot = self.counters.read();
-        let missed = self
-            .missed
-            .iter()
-            .map(|(name, queues)| (name.clone(), queues.iter().map(Missed::get).sum()));
+        let missed = self.interfaces.iter().enumerate().filter_map(|(at, name)| {
+            let mut queues = self.missed.iter().filter_map(|worker| worker.get(at)).peekable();
+            queues.peek()?;
+            Some((name.clone(), queues.map(Missed::get).sum()))
+        });
+        let mut facts = self.facts.clone();
+        if let Some(wall) = &self.wall {
+            let stats = wall.stats();
+            facts.push(("states".into(), stats.states.to_string()));
+            facts.push(("states created".into(), stats.created.to_string()));
+            facts.push(("states expired".into(), stats.expired.to_string()));
+            facts.push(("packets with a state".into(), stats.matches.to_string()));
+            facts.push(("state memory bytes".into(), stats.memory_bytes.to_string()));
+        }
+        if let Some(pool) = &self.pool {
+            facts.push(("packets harvested".into(), pool.events().to_string()));
+        }
         RouterStats {
             at_ns: clock::monotonic_ns(),
             received: snapshot.received(),
@@ -143,7 +213,7 @@ impl Running {
             slow: snapshot.total(Class::Slow),
             counters: snapshot.iter().map(|(reason, n)| (reason.name().to_owned(), n)).collect(),
             missed: missed.collect(),
-            facts: self.facts.clone(),
+            facts,
         }
     }
 
@@ -171,6 +241,31 @@ impl Drop for Running {
             let _ = thread.join();
         }
     }
+}
+
+/// The firewall that all workers share, if there are rules.
+fn wall(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<Option<Arc<Wall>>> {
+    if setup.firewall.trim().is_empty() {
+        return Ok(None);
+    }
+    let port = |name: &str| {
+        let at = interfaces.iter().position(|named| named.name == name)?;
+        u8::try_from(at).ok()
+    };
+    let rules = text::read_with(&setup.firewall, &port);
+    let rules = rules.map_err(|error| mistake(format!("firewall: {error}")))?;
+    let config = StateConfig {
+        kind: match setup.state {
+            StateTable::None => StateKind::None,
+            StateTable::Global => StateKind::Global,
+            StateTable::Sharded => StateKind::Sharded,
+            StateTable::PerWorker => StateKind::PerWorker,
+        },
+        limit: setup.state_limit as usize,
+        ..StateConfig::default()
+    };
+    let wall = Wall::new(&rules, &config);
+    Ok(Some(wall.map_err(|error| mistake(format!("firewall: {error}")))?))
 }
 
 /// The user's mistake.

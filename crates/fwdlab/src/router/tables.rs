@@ -5,8 +5,8 @@ use anyhow::Context;
 use fwdlab_model::router::{RouterSetup, Synthesised};
 use fwdlab_model::settings::FibAlgorithm;
 use fwdlab_router::fib::{
-    Address, Auto, BSearch, Batch, Dir24_8, Fib, Multibit, NextHop, Poptrie, Prefix, Radix,
-    RadixLockless, V4, V6,
+    Address, Auto, BSearch, Batch, Dir24_8, Fib, Locked, Locking, Multibit, NextHop, Poptrie,
+    Prefix, Radix, RadixLockless, V4, V6,
 };
 use fwdlab_router::path::Lookup;
 use fwdlab_router::routes::synthesis::{ROUTES_MAX, Synthesis, synthesise};
@@ -56,13 +56,15 @@ fn table4(
         FibAlgorithm::Auto => {
             let auto = filled(Auto::new(), routes);
             facts.push(("fib inet".into(), format!("auto: {}", auto.algorithm())));
-            share(auto, "inet", facts)
+            share(auto, (setup, "inet"), facts)
         }
-        FibAlgorithm::Radix => share(filled(Radix::new(), routes), "inet", facts),
-        FibAlgorithm::RadixLockless => share(filled(RadixLockless::new(), routes), "inet", facts),
-        FibAlgorithm::BSearch => share(filled(BSearch::new(), routes), "inet", facts),
-        FibAlgorithm::Dir24_8 => share(filled(Dir24_8::new(), routes), "inet", facts),
-        FibAlgorithm::Poptrie => share(filled(Poptrie::new(), routes), "inet", facts),
+        FibAlgorithm::Radix => share(filled(Radix::new(), routes), (setup, "inet"), facts),
+        FibAlgorithm::RadixLockless => {
+            share(filled(RadixLockless::new(), routes), (setup, "inet"), facts)
+        }
+        FibAlgorithm::BSearch => share(filled(BSearch::new(), routes), (setup, "inet"), facts),
+        FibAlgorithm::Dir24_8 => share(filled(Dir24_8::new(), routes), (setup, "inet"), facts),
+        FibAlgorithm::Poptrie => share(filled(Poptrie::new(), routes), (setup, "inet"), facts),
     }
 }
 
@@ -75,13 +77,15 @@ fn table6(
         FibAlgorithm::Auto => {
             let auto = filled(Auto::new(), routes);
             facts.push(("fib inet6".into(), format!("auto: {}", auto.algorithm())));
-            share(auto, "inet6", facts)
+            share(auto, (setup, "inet6"), facts)
         }
-        FibAlgorithm::Radix => share(filled(Radix::new(), routes), "inet6", facts),
-        FibAlgorithm::RadixLockless => share(filled(RadixLockless::new(), routes), "inet6", facts),
-        FibAlgorithm::BSearch => share(filled(BSearch::new(), routes), "inet6", facts),
-        FibAlgorithm::Dir24_8 => share(filled(Multibit::new(), routes), "inet6", facts),
-        FibAlgorithm::Poptrie => share(filled(Poptrie::new(), routes), "inet6", facts),
+        FibAlgorithm::Radix => share(filled(Radix::new(), routes), (setup, "inet6"), facts),
+        FibAlgorithm::RadixLockless => {
+            share(filled(RadixLockless::new(), routes), (setup, "inet6"), facts)
+        }
+        FibAlgorithm::BSearch => share(filled(BSearch::new(), routes), (setup, "inet6"), facts),
+        FibAlgorithm::Dir24_8 => share(filled(Multibit::new(), routes), (setup, "inet6"), facts),
+        FibAlgorithm::Poptrie => share(filled(Poptrie::new(), routes), (setup, "inet6"), facts),
     }
 }
 
@@ -92,15 +96,21 @@ fn filled<A: Address, F: Fib<A>>(mut fib: F, routes: &Batch<A>) -> F {
 
 fn share<A: Address, F>(
     fib: F,
-    family: &str,
+    (setup, family): (&RouterSetup, &str),
     facts: &mut Vec<(String, String)>,
 ) -> Arc<dyn Lookup<A>>
 where
-    F: Fib<A> + Lookup<A> + 'static,
+    F: Fib<A> + Clone + 'static,
+    Locked<A, F>: Lookup<A>,
 {
+    let locking = match setup.locking {
+        fwdlab_model::settings::Locking::Global => Locking::Global,
+        fwdlab_model::settings::Locking::Rwlock => Locking::Rwlock,
+        fwdlab_model::settings::Locking::Lockless => Locking::Lockless,
+    };
     facts.push((format!("routes {family}"), fib.len().to_string()));
     facts.push((format!("fib {family} bytes"), fib.memory_bytes().to_string()));
-    Arc::new(fib)
+    Arc::new(Locked::new(fib, locking))
 }
 
 /// Adds routes, whose next hops get the numbers of those known already.

@@ -36,6 +36,12 @@ impl<A: Address> Radix<A> {
     }
 }
 
+impl<A: Address> Clone for Radix<A> {
+    fn clone(&self) -> Radix<A> {
+        Radix { tree: RwLock::new(self.read().clone()) }
+    }
+}
+
 impl<A: Address> Fib<A> for Radix<A> {
     #[inline]
     fn lookup(&self, address: A) -> Option<NextHop> {
@@ -68,7 +74,7 @@ impl<A: Address> Default for Radix<A> {
 
 /// The tree itself. Node 0 is its root, of length 0, and so nobody's child: as a
 /// child, 0 means none.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Tree<A> {
     nodes: Array<Node<A>>,
     free: Vec<u32>,

@@ -163,6 +163,12 @@ impl<W: Firewall> Router<W> {
         self.tally.add(Reason::NoRoom, packets);
     }
 
+    /// Counts frames of the router's own ([`Router::take_emitted`]) as lost: the port had
+    /// no room for them.
+    pub fn extra_lost(&mut self, frames: u64) {
+        self.tally.add(Reason::ExtraLost, frames);
+    }
+
     /// Makes what was counted visible to others.
     pub fn flush(&mut self) {
         self.tally.flush();
