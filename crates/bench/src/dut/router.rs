@@ -7,7 +7,7 @@
 use super::{EGRESS, INGRESS, linux::Findings, linux::mac, routes};
 use crate::error::BenchError;
 use crate::host::{Host, Running};
-use fwdlab_model::record::{Counter, Counts};
+use fwdlab_model::record::{Counter, Counts, DropPlace};
 use fwdlab_model::router::{
     InterfaceSetup, NeighbourSetup, PortKind, RouterSetup, RouterStats, Synthesised,
 };
@@ -223,6 +223,35 @@ pub fn compare(before: &RouterStats, after: &RouterStats, total: Counts) -> Vec<
     counters
 }
 
+/// Where packets were lost between two readings; the last place is the difference to
+/// what was lost in all.
+pub fn drops(
+    before: &RouterStats,
+    after: &RouterStats,
+    total: Counts,
+    receiver: u64,
+) -> Vec<DropPlace> {
+    let places = compare(before, after, total).into_iter().filter_map(|counter| {
+        // The slow path's answers are of packets counted already, as `slow_...`.
+        let beside = ["received", "forwarded", "answered", "limited", "silent"];
+        let own = ["fragments_sent", "redirects_sent", "redirects_limited", "extra_lost"];
+        let lost = !beside.contains(&&*counter.name) && !own.contains(&&*counter.name);
+        let packets = counter.delta() as i64;
+        (lost && packets > 0)
+            .then(|| DropPlace { place: format!("router: {}", counter.name), packets })
+    });
+    let mut drops: Vec<DropPlace> = places.collect();
+    if receiver > 0 {
+        drops.push(DropPlace { place: "receiver of the testbed".into(), packets: receiver as i64 });
+    }
+    let explained: i64 = drops.iter().map(|drop| drop.packets).sum();
+    drops.push(DropPlace {
+        place: "no counter tells".into(),
+        packets: total.lost().saturating_sub(explained),
+    });
+    drops
+}
+
 /// Records what the router says about itself.
 pub fn record_facts(stats: &RouterStats, findings: &mut Findings) {
     for (name, value) in &stats.facts {
@@ -276,6 +305,18 @@ mod tests {
                 ("forwarded", 90, Some(90)),
                 ("firewall", 10, None),
                 ("d0 missed", 10, None)
+            ]
+        );
+        let total = Counts { offered: 125, forwarded: 90 };
+        let drops = drops(&stats(100, 100, 0), &stats(200, 190, 10), total, 3);
+        let found: Vec<_> = drops.iter().map(|drop| (&drop.place[..], drop.packets)).collect();
+        assert_eq!(
+            found,
+            [
+                ("router: firewall", 10),
+                ("router: d0 missed", 10),
+                ("receiver of the testbed", 3),
+                ("no counter tells", 12)
             ]
         );
     }

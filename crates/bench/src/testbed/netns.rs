@@ -1,5 +1,6 @@
 //! Sender, DUT and receiver as network namespaces of this machine's kernel.
 
+mod device;
 mod profile;
 
 use super::doubts::{Pressure, doubts};
@@ -8,9 +9,9 @@ use super::traffic::{NetnsTraffic, open_receiver, open_sender};
 use super::wiring::Wiring;
 use super::{Choice, Paths, Testbed, rate};
 use crate::cpu::{self, Placement};
-use crate::dut::linux::{Findings, LinuxDut, mac};
+use crate::dut::linux::{Findings, mac};
 use crate::dut::scheduling::thread_polling;
-use crate::dut::{counters, linux, nft};
+use crate::dut::{linux, nft};
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost, NamespaceHost};
 use crate::journal::Journal;
@@ -18,15 +19,17 @@ use crate::probe::{self, Privilege, Receiving};
 use crate::profiler::RawProfile;
 use crate::trial::{self, Alternation, Clock, Moment, Observed, Order, SystemClock};
 use crate::{Observer, Task, calibrate};
+use device::Device;
 use fwdlab_model::plan::{Plan, Trial};
 use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::record::{Calibration, ProfileRecord, RunRecord};
-use fwdlab_model::settings::{Arrangement, Engine, Family, Firewall, Settings};
+use fwdlab_model::settings::{Arrangement, DutKind, Engine, Family, Firewall, Settings};
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::Template;
 use fwdlab_packet::template::FlowRange;
 use fwdlab_port::{SenderConfig, affinity, sender};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// Flows that are counted one by one; more would fill the DUT's caches with the
 /// receiver's counters.
@@ -39,6 +42,7 @@ const BATCH: u32 = 64;
 #[derive(Debug)]
 pub struct Netns {
     journal: Journal,
+    program: PathBuf,
     engine: Engine,
     receiving: Receiving,
     cpus: Vec<u16>,
@@ -71,7 +75,8 @@ impl Netns {
             );
         }
         let choice = Choice { kind: "netns", simulated: false, reasons };
-        Ok(Netns { journal, engine, receiving, cpus: affinity::allowed_cpus()?, choice })
+        let program = paths.program.clone();
+        Ok(Netns { journal, program, engine, receiving, cpus: affinity::allowed_cpus()?, choice })
     }
 
     /// Tries what the plan's variants need beyond sending: each firewall is loaded
@@ -80,7 +85,11 @@ impl Netns {
     /// # Errors
     /// [`BenchError::Environment`] that names what this machine lacks.
     pub fn check(&self, plan: &Plan) -> Result<(), BenchError> {
-        let settings = || plan.variants.iter().map(|variant| &variant.settings);
+        // The router needs nothing of the kernel's.
+        let settings = || {
+            let all = plan.variants.iter().map(|variant| &variant.settings);
+            all.filter(|settings| settings.dut.kind != DutKind::Router)
+        };
         if settings().any(|s| s.traffic.family == Family::Inet6) {
             linux::need_inet6(&LocalHost)?;
         }
@@ -202,9 +211,9 @@ impl Netns {
             .clone()
             .ok_or_else(|| BenchError::Refused("the testbed was wired without a DUT".into()))?;
         let host = NamespaceHost::new(&namespace, &placement.control)?;
-        let dut = LinuxDut::new(&host, &self.journal);
         observer.step("configuring the DUT");
-        dut.configure(settings, placement, &mut findings)?;
+        let (journal, program) = (&self.journal, &self.program);
+        let mut dut = Device::up(&host, journal, program, settings, placement, &mut findings)?;
         if task.run.variants.len() > 1 {
             self.verify_levels(&dut, task, &mut findings)?;
         }
@@ -213,7 +222,7 @@ impl Netns {
         observer.step("arming");
         let rate_pps = rate::of(&task, settings)?;
         let mut traffic = self.arm(&wiring, settings, placement, run_id, rate_pps)?;
-        let before = counters::read(&host)?;
+        let before = dut.read()?;
         watch.lap("arm");
 
         observer.step("traffic");
@@ -245,8 +254,7 @@ impl Netns {
         let observed = trial::run(&mut traffic, &SystemClock, order, observer)?;
         watch.skip(observed_ns(&plan.trial, &observed));
         watch.lap("stop and drain");
-        let after = counters::read(&host)?;
-        let counters = counters::compare(&before, &after, observed.total);
+        let counters = dut.read()?.since(&before, observed.total);
         let cpus = match cpu_times.as_slice() {
             [open, close] => cpu::difference(open, close, placement),
             _ => Vec::new(),
@@ -255,6 +263,7 @@ impl Netns {
 
         observer.step("taking down");
         drop(traffic);
+        dut.down()?;
         drop(host);
         wiring.down()?;
         self.journal.undo()?;
@@ -293,7 +302,7 @@ impl Netns {
     /// Tries every level once before traffic flows, and ends at the first one.
     fn verify_levels(
         &self,
-        dut: &LinuxDut<'_>,
+        dut: &Device<'_>,
         task: Task<'_>,
         findings: &mut Findings,
     ) -> Result<(), BenchError> {

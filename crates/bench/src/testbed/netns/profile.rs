@@ -1,10 +1,10 @@
 //! A profile run: as any run, with perf beside it. Never a measurement.
 
+use super::device::Device;
 use super::{Netns, now_text};
 use crate::cpu::Placement;
-use crate::dut::counters;
-use crate::dut::linux::{Findings, LinuxDut};
-use crate::dut::path::{self, Readings};
+use crate::dut::linux::Findings;
+use crate::dut::path::Readings;
 use crate::error::BenchError;
 use crate::host::NamespaceHost;
 use crate::profiler::{Census, Perf, Profiler, RawProfile};
@@ -14,7 +14,7 @@ use crate::trial::{self, Clock, Moment, Observed, Order, SystemClock};
 use crate::{Observer, Task};
 use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::record::ProfileRecord;
-use fwdlab_model::settings::{Arrangement, Firewall};
+use fwdlab_model::settings::{Arrangement, DutKind};
 use fwdlab_model::warning::Warning;
 
 impl Netns {
@@ -38,9 +38,9 @@ impl Netns {
             .clone()
             .ok_or_else(|| BenchError::Refused("the testbed was wired without a DUT".into()))?;
         let host = NamespaceHost::new(&namespace, &placement.control)?;
-        let dut = LinuxDut::new(&host, &self.journal);
         observer.step("configuring the DUT");
-        dut.configure(settings, placement, &mut findings)?;
+        let (journal, program) = (&self.journal, &self.program);
+        let mut dut = Device::up(&host, journal, program, settings, placement, &mut findings)?;
 
         observer.step("arming perf");
         let rate_pps = rate::of(&task, settings)?;
@@ -49,7 +49,7 @@ impl Netns {
         let clock = || SystemClock.now_ns();
         let file = self.journal.temporary("perf");
         let mut perf = Perf::prepare(&host, &clock, profile, &placement.dut, &file);
-        let before = counters::read(&host)?;
+        let before = dut.read()?;
 
         observer.step("traffic (profile)");
         let mut readings: Vec<Readings> = Vec::new();
@@ -79,10 +79,11 @@ impl Netns {
         observer.step("reading the samples");
         let raw = perf.finish();
         let observed = observed?;
-        let after = counters::read(&host)?;
+        let after = dut.read()?;
 
         observer.step("taking down");
         drop(traffic);
+        dut.down()?;
         drop(host);
         wiring.down()?;
         self.journal.undo()?;
@@ -93,11 +94,12 @@ impl Netns {
         }
         let mut remarks = raw.remarks.clone();
         remarks.extend(shared_cpus(placement));
-        remarks.extend(other_programs(Census::of(&raw.text), placement));
+        if settings.dut.kind != DutKind::Router {
+            remarks.extend(other_programs(Census::of(&raw.text), placement));
+        }
         remarks.extend(observed.warnings.iter().map(Warning::sentence));
         let mut facts = findings.facts;
         facts.extend(self.facts(settings, placement));
-        let has_firewall = settings.dut.firewall != Firewall::None;
         let record = ProfileRecord {
             variant,
             started_at,
@@ -112,12 +114,11 @@ impl Netns {
             sampled_to_ns: raw.sampled_to_ns,
             counters,
             total: observed.total,
-            drops: path::drops(
+            drops: after.drops_since(
                 &before,
-                &after,
                 observed.total,
                 dropped_by_receiver(&observed),
-                has_firewall,
+                &settings.dut.firewall,
             ),
             remarks,
             facts,
