@@ -144,11 +144,9 @@ impl XskPort {
         Ok(())
     }
 
-    /// Tells the kernel that there is memory to receive into, if it has to be told.
-    fn wake_receiver(&mut self) -> Result<(), PortError> {
-        if !self.fill.needs_wakeup() {
-            return Ok(());
-        }
+    /// Tells the kernel that there is memory to receive into; the socket's only way to
+    /// tell that its interface is gone.
+    fn wake_receiver(&self) -> Result<(), PortError> {
         match recv(&self.socket, &mut [0; 0], RecvFlags::DONTWAIT) {
             Ok(_)
             | Err(Errno::AGAIN | Errno::BUSY | Errno::NOBUFS | Errno::INTR | Errno::NETDOWN) => {
@@ -177,7 +175,9 @@ impl Port for XskPort {
         batch.fill(count);
         self.rx.release();
         self.fill.publish();
-        self.wake_receiver()?;
+        if self.fill.needs_wakeup() {
+            self.wake_receiver()?;
+        }
         if count == 0 {
             self.push_on()?;
         }
@@ -217,7 +217,8 @@ impl Port for XskPort {
         if !self.rx.is_empty() {
             return Ok(());
         }
-        wait_readable(&self.socket, self.index, timeout)
+        wait_readable(&self.socket, self.index, timeout)?;
+        self.wake_receiver()
     }
 
     /// Frames for which there was no memory or no place in the ring, and those that are
