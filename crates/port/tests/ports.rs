@@ -273,6 +273,20 @@ fn tags_survive_and_long_frames_are_counted() {
     }
 }
 
+#[test]
+fn what_is_no_frame_is_lost_alone() {
+    let _guard = ONE_AT_A_TIME.lock();
+    let Some(pair) = Pair::new() else { return };
+    let frames = [numbered(60, 1), vec![0; 13], numbered(60, 2), Vec::new(), numbered(60, 3)];
+    for kind in KINDS {
+        let mut read = pair.capture();
+        let mut ports = open(kind, &pair.sender, "g0", 1);
+        assert_eq!(send_all(&mut *ports[0], &frames), Sent { sent: 3, lost: 2 }, "{kind:?}");
+        let arrived: Vec<Vec<u8>> = std::iter::from_fn(&mut read).collect();
+        assert_eq!(arrived, [1, 2, 3].map(|number| numbered(60, number)), "{kind:?}");
+    }
+}
+
 /// Sends one frame out of g0, however long it is.
 fn send_raw(pair: &Pair, bytes: &[u8]) {
     let bytes = bytes.to_vec();

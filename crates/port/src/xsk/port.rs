@@ -23,6 +23,10 @@ use std::time::Duration;
 /// batch takes, and as much again.
 const KICKS: usize = 2 * BATCH / KICK;
 
+/// Bytes of an Ethernet header. The kernel skips the descriptor of an empty frame, and
+/// its memory would never come back.
+const HEADER_BYTES: usize = 14;
+
 /// A port on one queue.
 #[derive(Clone, Debug)]
 pub struct XskConfig {
@@ -185,12 +189,17 @@ impl Port for XskPort {
     }
 
     fn send(&mut self, batch: &mut Batch) -> Result<Sent, PortError> {
-        let (mut sent, number) = (Sent::default(), Some(self.number));
+        let (mut sent, mut full, number) = (Sent::default(), false, Some(self.number));
         self.outlet.reap();
         for frame in batch.frames().iter().filter(|frame| frame.egress() == number) {
-            if self.outlet.free.is_empty() && sent.lost == 0 {
+            if frame.len() < HEADER_BYTES {
+                sent.lost += 1;
+                continue;
+            }
+            if self.outlet.free.is_empty() && !full {
                 // Once a batch: who has no room now has none for the next frame either.
                 self.drive()?;
+                full = self.outlet.free.is_empty();
             }
             let Some(address) = self.outlet.free.pop() else {
                 sent.lost += 1;
