@@ -273,6 +273,20 @@ fn tags_survive_and_long_frames_are_counted() {
     }
 }
 
+#[test]
+fn what_is_no_frame_is_lost_alone() {
+    let _guard = ONE_AT_A_TIME.lock();
+    let Some(pair) = Pair::new() else { return };
+    let frames = [numbered(60, 1), vec![0; 13], numbered(60, 2), Vec::new(), numbered(60, 3)];
+    for kind in KINDS {
+        let mut read = pair.capture();
+        let mut ports = open(kind, &pair.sender, "g0", 1);
+        assert_eq!(send_all(&mut *ports[0], &frames), Sent { sent: 3, lost: 2 }, "{kind:?}");
+        let arrived: Vec<Vec<u8>> = std::iter::from_fn(&mut read).collect();
+        assert_eq!(arrived, [1, 2, 3].map(|number| numbered(60, number)), "{kind:?}");
+    }
+}
+
 /// Sends one frame out of g0, however long it is.
 fn send_raw(pair: &Pair, bytes: &[u8]) {
     let bytes = bytes.to_vec();
@@ -314,6 +328,35 @@ fn a_full_ring_is_counted_and_waiting_ends_in_time() {
         // Room again.
         send_all(&mut *left[0], &frames[..100]);
         assert!(drain(&mut *ports[0]) == frames[..100], "{kind:?}");
+    }
+}
+
+#[test]
+fn an_interface_that_is_down_loses_and_one_that_is_gone_is_an_error() {
+    let _guard = ONE_AT_A_TIME.lock();
+    let frames: Vec<Vec<u8>> = (0..3000).map(|n| numbered(60, n)).collect();
+    for kind in KINDS {
+        let Some(pair) = Pair::new() else { return };
+        let set = |what: &str| sh(&format!("ip -n {} link {what}", pair.sender.name()));
+        let mut ports = open(kind, &pair.sender, "g0", 1);
+        let port = &mut *ports[0];
+        let mut right = open(Kind::Packet, &pair.receiver, "r0", 1);
+        assert!(set("set g0 down"));
+        let sent = send_all(port, &frames);
+        // AF_XDP's memory holds 2048 frames until the interface is up again.
+        let held = if kind == Kind::Packet { 0 } else { 2048 };
+        assert_eq!(sent, Sent { sent: held, lost: 3000 - held }, "{kind:?}");
+        port.wait(Duration::from_millis(1)).expect("it may come back");
+        assert_eq!(port.receive(&mut Batch::new()).expect("it may come back"), 0);
+        assert!(set("set g0 up"));
+        for _ in 0..100 {
+            port.wait(Duration::from_millis(1)).expect("waiting");
+        }
+        assert!(drain(&mut *right[0]) == frames[..held as usize], "{kind:?}");
+        assert_eq!(send_all(port, &frames[..50]), Sent { sent: 50, lost: 0 }, "{kind:?}");
+        assert!(drain(&mut *right[0]) == frames[..50], "{kind:?}");
+        assert!(set("delete g0"));
+        assert!(port.wait(Duration::from_millis(1)).is_err(), "{kind:?}: the interface is gone");
     }
 }
 

@@ -23,6 +23,10 @@ use std::time::Duration;
 /// batch takes, and as much again.
 const KICKS: usize = 2 * BATCH / KICK;
 
+/// Bytes of an Ethernet header. The kernel skips the descriptor of an empty frame, and
+/// its memory would never come back.
+const HEADER_BYTES: usize = 14;
+
 /// A port on one queue.
 #[derive(Clone, Debug)]
 pub struct XskConfig {
@@ -144,11 +148,9 @@ impl XskPort {
         Ok(())
     }
 
-    /// Tells the kernel that there is memory to receive into, if it has to be told.
-    fn wake_receiver(&mut self) -> Result<(), PortError> {
-        if !self.fill.needs_wakeup() {
-            return Ok(());
-        }
+    /// Tells the kernel that there is memory to receive into; the socket's only way to
+    /// tell that its interface is gone.
+    fn wake_receiver(&self) -> Result<(), PortError> {
         match recv(&self.socket, &mut [0; 0], RecvFlags::DONTWAIT) {
             Ok(_)
             | Err(Errno::AGAIN | Errno::BUSY | Errno::NOBUFS | Errno::INTR | Errno::NETDOWN) => {
@@ -177,7 +179,9 @@ impl Port for XskPort {
         batch.fill(count);
         self.rx.release();
         self.fill.publish();
-        self.wake_receiver()?;
+        if self.fill.needs_wakeup() {
+            self.wake_receiver()?;
+        }
         if count == 0 {
             self.push_on()?;
         }
@@ -185,12 +189,17 @@ impl Port for XskPort {
     }
 
     fn send(&mut self, batch: &mut Batch) -> Result<Sent, PortError> {
-        let (mut sent, number) = (Sent::default(), Some(self.number));
+        let (mut sent, mut full, number) = (Sent::default(), false, Some(self.number));
         self.outlet.reap();
         for frame in batch.frames().iter().filter(|frame| frame.egress() == number) {
-            if self.outlet.free.is_empty() && sent.lost == 0 {
+            if frame.len() < HEADER_BYTES {
+                sent.lost += 1;
+                continue;
+            }
+            if self.outlet.free.is_empty() && !full {
                 // Once a batch: who has no room now has none for the next frame either.
                 self.drive()?;
+                full = self.outlet.free.is_empty();
             }
             let Some(address) = self.outlet.free.pop() else {
                 sent.lost += 1;
@@ -217,7 +226,8 @@ impl Port for XskPort {
         if !self.rx.is_empty() {
             return Ok(());
         }
-        wait_readable(&self.socket, self.index, timeout)
+        wait_readable(&self.socket, self.index, timeout)?;
+        self.wake_receiver()
     }
 
     /// Frames for which there was no memory or no place in the ring, and those that are

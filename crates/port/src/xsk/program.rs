@@ -32,7 +32,9 @@ impl XskProgram {
     /// on queues 0 to before `queues`. From then on the interface's frames go to ports or
     /// nowhere: a kernel that answered and forwarded beside the router would only do harm.
     ///
-    /// `mode` none tries the driver first, then the generic hook.
+    /// `mode` none tries the driver first, then the generic hook. On a veth, the program
+    /// in the driver makes it poll (NAPI), so that frames redirected into its peer arrive;
+    /// behind the generic hook GRO has to be on for that, and all frames may be of queue 0.
     ///
     /// # Errors
     /// When the kernel refuses program, map or hook: no right to load BPF, no such
