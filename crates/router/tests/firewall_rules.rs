@@ -96,7 +96,7 @@ fn standard_rulesets_are_those_of_other_devices() {
         "block in proto udp from any to any port 10000\n\
          block in proto udp from any to any port 10001\n"
     );
-    assert_eq!(text(Standard::Stateful), "pass all keep state\n");
+    assert_eq!(text(Standard::Stateful), "pass in all keep state\n");
     let many = Ruleset::standard(Standard::Rules(60_000));
     assert_eq!(many.rules.len(), 60_000);
     assert!(many.rules.iter().all(|rule| *rule.destination.ports[0].start() >= 10_000));
