@@ -24,7 +24,7 @@ mod tests {
 
     #[test]
     fn any_address_will_do() {
-        [0, 1, 4096, usize::MAX].map(prefetch);
+        [0, 1, 4096, usize::MAX].into_iter().for_each(prefetch);
         let lines = [[7u8; 64]; 4];
         prefetch(lines.as_ptr() as usize);
         assert_eq!(lines[0][0], 7);

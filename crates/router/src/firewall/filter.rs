@@ -1,9 +1,11 @@
 //! Rules and states at work: what a router's worker asks.
 
-use super::packet::Packet;
+use super::packet::{Packet, bit};
 use super::rule::{Action, Direction, RuleError, Ruleset};
 use super::rules::{Rules, Tables};
-use super::states::{Access, Answer, Connection, Kept, Own, Question, StateConfig, States, Work};
+use super::states::{
+    Access, Answer, Connection, Kept, Own, Question, StateConfig, States, Work, hash,
+};
 use super::stats::{Counts, FirewallStats, RuleStats, Totals};
 use crate::path;
 use fwdlab_port::frame::{BATCH, Frame};
@@ -41,7 +43,8 @@ pub struct Filter {
 #[derive(Debug)]
 struct Bench {
     packets: [Packet; BATCH],
-    questions: [Option<Question>; BATCH],
+    /// Of those that can belong to a state.
+    hashes: [u64; BATCH],
     /// Those of the two that are filled.
     read: u64,
     /// Packets that have a state.
@@ -79,7 +82,7 @@ impl Wall {
         self.workers.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&counts));
         let bench = Bench {
             packets: [Packet::EMPTY; BATCH],
-            questions: [None; BATCH],
+            hashes: [0; BATCH],
             read: 0,
             known: 0,
             full: 0,
@@ -164,10 +167,10 @@ impl Bench {
     #[inline(always)]
     fn read(&mut self, batch: &[Frame], among: u64, wall: &Wall) {
         for place in places(among) {
-            let packet = Packet::read(&batch[place]);
-            self.packets[place] = packet;
+            let packet = &mut self.packets[place];
+            packet.read(&batch[place]);
             if wall.keeps {
-                self.questions[place] = Question::about(&packet, &wall.states.seed);
+                self.hashes[place] = hash(packet, &wall.states.seed);
             }
         }
         self.read |= among;
@@ -220,19 +223,18 @@ impl<P: Fn(usize) -> u8> Work for Judge<'_, P> {
         let mut totals = Totals::default();
         if search {
             for place in places(among) {
-                if let Some(question) = &bench.questions[place] {
-                    states.prefetch(access, question);
-                }
+                let question = Question::new(&bench.packets[place], bench.hashes[place], now_ns);
+                states.prefetch(access, &question);
             }
         }
         let mut passed = 0;
         // In order: a packet may have the state that one before it in the batch made.
         for place in places(among) {
             let packet = &bench.packets[place];
-            let question = bench.questions[place].as_ref();
-            if search && let Some(question) = question {
+            let question = Question::new(packet, bench.hashes[place], now_ns);
+            if search && packet.is(bit::HAS_MARKS) {
                 totals.searches += 1;
-                match states.look(access, question, packet, now_ns) {
+                match states.look(access, &question) {
                     Answer::Known => {
                         totals.matches += 1;
                         bench.known |= 1 << place;
@@ -245,11 +247,8 @@ impl<P: Fn(usize) -> u8> Work for Judge<'_, P> {
             let decision = rules.decide(packet, port(place), &wall.tables);
             counts.rule(decision.rule, packet.bytes);
             let mut passes = decision.action == Action::Pass;
-            if decision.keep_state
-                && packet.opens
-                && let Some(question) = question
-            {
-                let kept = states.make(access, question, packet, now_ns);
+            if decision.keep_state && packet.is(bit::OPENS) {
+                let kept = states.make(access, &question);
                 totals.created += u64::from(kept == Kept::New);
                 if kept == Kept::Full {
                     totals.full += 1;

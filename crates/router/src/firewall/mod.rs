@@ -32,7 +32,6 @@ mod stats;
 pub mod text;
 
 pub use filter::{Filter, Wall};
-pub use packet::{Ends, Packet};
 pub use rule::{Action, Direction, End, Host, Net, Rule, RuleError, Ruleset, Standard, Table};
 pub use states::{Connection, Phase, StateConfig, StateKind, Timeouts};
 pub use stats::{FirewallStats, RuleStats};

@@ -5,7 +5,6 @@
 //! is cut off. Fragments are not put together.
 
 use crate::fib::{V4, V6};
-use fwdlab_packet::Family;
 use fwdlab_port::frame::{CAPACITY, Frame};
 
 /// Offset of the IP header in a frame.
@@ -35,170 +34,184 @@ pub(super) mod flag {
 
 /// Source and destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ends {
+pub(super) enum Ends {
     /// Of an IPv4 packet.
     Inet([V4; 2]),
     /// Of an IPv6 packet.
     Inet6([V6; 2]),
 }
 
+/// Bits of [`Packet::word`], from the lowest.
+pub(super) mod bit {
+    /// The router's port where the packet is judged; 0 until then.
+    pub(in super::super) const PORT: u32 = 0xff;
+    /// Protocol number.
+    pub(in super::super) const PROTOCOL: u32 = 0xff << 8;
+    /// IPv6.
+    pub(in super::super) const INET6: u32 = 1 << 16;
+    /// Of TCP or UDP, and the ports are known.
+    pub(in super::super) const HAS_PORTS: u32 = 1 << 17;
+    /// TCP: SYN without ACK.
+    pub(in super::super) const OPENS_TCP: u32 = 1 << 18;
+    /// It can belong to a state.
+    pub(in super::super) const HAS_MARKS: u32 = 1 << 19;
+    /// A state may begin with it: not with a reset or an ICMP answer.
+    pub(in super::super) const OPENS: u32 = 1 << 20;
+}
+
 /// A packet as it is judged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Packet {
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Packet {
     /// Source and destination.
-    pub ends: Ends,
-    /// The protocol after the last extension header.
-    pub protocol: u8,
+    pub(super) ends: Ends,
+    /// What is compared in one go: see [`bit`].
+    pub(super) word: u32,
     /// What tells flows between the same addresses apart: ports of source and
-    /// destination; twice the identifier of ICMP queries; 0 of other protocols.
-    /// `None` where that can't be known, so no state is possible.
-    pub marks: Option<[u16; 2]>,
-    /// Flags of TCP, otherwise 0.
-    pub flags: u8,
-    /// A state may begin with this packet: not with a reset or an ICMP answer.
-    pub opens: bool,
+    /// destination; twice the identifier of ICMP queries; 0 of others, or unknown.
+    pub(super) marks: [u16; 2],
     /// Bytes from the IP header on.
-    pub bytes: u16,
+    pub(super) bytes: u16,
+    /// The protocol after the last extension header.
+    pub(super) protocol: u8,
+    /// Flags of TCP, otherwise 0.
+    pub(super) flags: u8,
 }
 
 impl Packet {
     /// Nothing.
     pub(super) const EMPTY: Packet = Packet {
         ends: Ends::Inet([V4(0); 2]),
-        protocol: 0,
-        marks: None,
-        flags: 0,
-        opens: false,
+        word: 0,
+        marks: [0; 2],
         bytes: 0,
+        protocol: 0,
+        flags: 0,
     };
 
     /// Reads a frame whose IP header has been checked; of others it makes something
-    /// or other.
+    /// or other. In place: a packet that is put together elsewhere and then copied
+    /// waits for its own small writes.
     #[inline(always)]
-    pub fn read(frame: &Frame) -> Packet {
+    pub(super) fn read(&mut self, frame: &Frame) {
         let bytes = frame.buffer();
         if bytes[12..14] == [0x86, 0xdd] {
-            inet6(bytes, frame.len())
+            self.inet6(bytes, frame.len());
         } else {
-            inet(bytes, frame.len())
+            self.inet(bytes, frame.len());
         }
     }
 
-    /// The family.
+    /// True of these bits of the word.
     #[inline(always)]
-    pub fn family(&self) -> Family {
-        match self.ends {
-            Ends::Inet(_) => Family::Inet,
-            Ends::Inet6(_) => Family::Inet6,
+    pub(super) fn is(&self, bits: u32) -> bool {
+        self.word & bits != 0
+    }
+
+    #[inline(always)]
+    fn inet(&mut self, bytes: &[u8; CAPACITY], length: usize) {
+        let total = u16::from_be_bytes([bytes[16], bytes[17]]);
+        let address = |at: usize| {
+            V4(u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]))
+        };
+        self.ends = Ends::Inet([address(26), address(30)]);
+        self.bytes = total;
+        let header = usize::from(bytes[AT] & 15) * 4;
+        let later = u16::from_be_bytes([bytes[20], bytes[21]]) & 0x1fff != 0;
+        let end = if later { 0 } else { length.min(AT + usize::from(total)) };
+        self.transport(bytes, bytes[23], AT + header, end, 0);
+    }
+
+    #[inline(always)]
+    fn inet6(&mut self, bytes: &[u8; CAPACITY], length: usize) {
+        let total = u16::from_be_bytes([bytes[18], bytes[19]]).saturating_add(40);
+        let address = |at: usize| {
+            let mut address = [0; 16];
+            address.copy_from_slice(&bytes[at..at + 16]);
+            V6(u128::from_be_bytes(address))
+        };
+        self.ends = Ends::Inet6([address(22), address(38)]);
+        self.bytes = total;
+        let end = length.min(AT + usize::from(total));
+        let (protocol, at) = match bytes[20] {
+            protocol @ (protocol::TCP | protocol::UDP) => (protocol, AT + 40),
+            protocol => after_extensions(bytes, protocol, end),
+        };
+        self.transport(bytes, protocol, at, end, bit::INET6);
+    }
+
+    /// Reads on in the transport header at `at`, as far as `end`; where it isn't
+    /// whole there, or there is none, only the protocol is known.
+    #[inline(always)]
+    fn transport(
+        &mut self,
+        bytes: &[u8; CAPACITY],
+        protocol: u8,
+        at: usize,
+        end: usize,
+        family: u32,
+    ) {
+        let header = bytes.get(at..end);
+        let (mut word, mut marks, mut flags) = (0, [0; 2], 0);
+        match (protocol, header) {
+            (protocol::UDP, Some(&[a, b, c, d, ..])) => {
+                marks = [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])];
+                word = bit::HAS_PORTS | bit::HAS_MARKS | bit::OPENS;
+            }
+            (protocol::TCP, Some(&[a, b, c, d, _, _, _, _, _, _, _, _, _, tcp, ..])) => {
+                marks = [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])];
+                flags = tcp;
+                word = bit::HAS_PORTS | bit::HAS_MARKS;
+                word |= if tcp & flag::RST == 0 { bit::OPENS } else { 0 };
+                word |= if tcp & (flag::SYN | flag::ACK) == flag::SYN { bit::OPENS_TCP } else { 0 };
+            }
+            (protocol::UDP | protocol::TCP, _) => {}
+            (protocol::ICMP | protocol::ICMP6, header) => {
+                if let Some(&[kind, _, _, _, a, b, ..]) = header {
+                    (word, marks) = query(protocol, family, kind, [a, b]);
+                }
+            }
+            (_, None) => {}
+            (_, Some(_)) => word = bit::HAS_MARKS | bit::OPENS,
         }
-    }
-
-    /// Ports of source and destination, of TCP and UDP.
-    #[inline(always)]
-    pub fn ports(&self) -> Option<[u16; 2]> {
-        self.marks.filter(|_| matches!(self.protocol, protocol::TCP | protocol::UDP))
-    }
-
-    /// The first packet of a TCP connection: SYN without ACK.
-    #[inline(always)]
-    pub fn opens_tcp(&self) -> bool {
-        self.flags & (flag::SYN | flag::ACK) == flag::SYN
+        self.word = word | family | u32::from(protocol) << 8;
+        (self.marks, self.flags, self.protocol) = (marks, flags, protocol);
     }
 }
 
-#[inline(always)]
-fn inet(bytes: &[u8; CAPACITY], length: usize) -> Packet {
-    let total = u16::from_be_bytes([bytes[16], bytes[17]]);
-    let address = |at: usize| {
-        V4(u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]))
-    };
-    let later = u16::from_be_bytes([bytes[20], bytes[21]]) & 0x1fff != 0;
-    let packet = Packet {
-        ends: Ends::Inet([address(26), address(30)]),
-        protocol: bytes[23],
-        bytes: total,
-        ..Packet::EMPTY
-    };
-    if later {
-        return packet;
-    }
-    let header = usize::from(bytes[AT] & 15) * 4;
-    with_transport(packet, bytes, AT + header, length.min(AT + usize::from(total)))
-}
-
-#[inline(always)]
-fn inet6(bytes: &[u8; CAPACITY], length: usize) -> Packet {
-    let total = u16::from_be_bytes([bytes[18], bytes[19]]).saturating_add(40);
-    let address = |at: usize| {
-        let mut address = [0; 16];
-        address.copy_from_slice(&bytes[at..at + 16]);
-        V6(u128::from_be_bytes(address))
-    };
-    let ends = Ends::Inet6([address(22), address(38)]);
-    let packet = Packet { ends, protocol: bytes[20], bytes: total, ..Packet::EMPTY };
-    let end = length.min(AT + usize::from(total));
-    match packet.protocol {
-        protocol::TCP | protocol::UDP => with_transport(packet, bytes, AT + 40, end),
-        _ => after_extensions(packet, bytes, end),
-    }
-}
-
-/// Steps over extension headers (RFC 8200 section 4) and authentication (RFC 4302).
-fn after_extensions(mut packet: Packet, bytes: &[u8; CAPACITY], end: usize) -> Packet {
+/// Steps over extension headers (RFC 8200 section 4) and authentication (RFC 4302):
+/// the protocol, and where its header begins. That is beyond `end` where there is none.
+fn after_extensions(bytes: &[u8; CAPACITY], mut protocol: u8, end: usize) -> (u8, usize) {
     let mut at = AT + 40;
     for _ in 0..EXTENSIONS_MAX {
-        if !matches!(packet.protocol, 0 | 43 | 44 | 51 | 60) {
-            return with_transport(packet, bytes, at, end);
+        if !matches!(protocol, 0 | 43 | 44 | 51 | 60) {
+            return (protocol, at);
         }
-        let Some(header) = bytes[..end].get(at..at + 8) else { return packet };
+        let Some(header) = bytes[..end].get(at..at + 8) else { return (protocol, CAPACITY + 1) };
         let later = u16::from_be_bytes([header[2], header[3]]) & 0xfff8 != 0;
         let words = usize::from(header[1]);
-        let (was, next) = (packet.protocol, header[0]);
-        packet.protocol = next;
+        let was = protocol;
+        protocol = header[0];
         at += match was {
-            44 if later => return packet,
+            44 if later => return (protocol, CAPACITY + 1),
             44 => 8,
             51 => (words + 2) * 4,
             _ => (words + 1) * 8,
         };
     }
-    packet
+    (protocol, CAPACITY + 1)
 }
 
-/// Reads on in the transport header at `at`, as far as `end`.
-#[inline(always)]
-fn with_transport(mut packet: Packet, bytes: &[u8; CAPACITY], at: usize, end: usize) -> Packet {
-    let Some(header) = bytes.get(at..end) else { return packet };
-    match (packet.protocol, header) {
-        (protocol::UDP, &[a, b, c, d, ..]) => {
-            packet.marks = Some([u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])]);
-            packet.opens = true;
-        }
-        (protocol::TCP, &[a, b, c, d, _, _, _, _, _, _, _, _, _, flags, ..]) => {
-            packet.marks = Some([u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])]);
-            packet.flags = flags;
-            packet.opens = flags & flag::RST == 0;
-        }
-        (protocol::UDP | protocol::TCP, _) => {}
-        (protocol::ICMP, &[kind, _, _, _, a, b, ..]) if packet.family() == Family::Inet => {
-            // Echo, timestamp (RFC 792): request and reply.
-            query(&mut packet, matches!(kind, 8 | 13), matches!(kind, 0 | 14), [a, b]);
-        }
-        (protocol::ICMP6, &[kind, _, _, _, a, b, ..]) if packet.family() == Family::Inet6 => {
-            query(&mut packet, kind == 128, kind == 129, [a, b]);
-        }
-        (protocol::ICMP | protocol::ICMP6, _) => {}
-        _ => {
-            packet.marks = Some([0; 2]);
-            packet.opens = true;
-        }
-    }
-    packet
-}
-
-fn query(packet: &mut Packet, request: bool, reply: bool, identifier: [u8; 2]) {
-    if request || reply {
-        packet.marks = Some([u16::from_be_bytes(identifier); 2]);
-        packet.opens = request;
-    }
+/// Word and marks of ICMP: echo and timestamp (RFC 792), or echo (RFC 4443).
+fn query(protocol: u8, family: u32, kind: u8, identifier: [u8; 2]) -> (u32, [u16; 2]) {
+    let (request, reply) = match (protocol, family) {
+        (protocol::ICMP, 0) => (matches!(kind, 8 | 13), matches!(kind, 0 | 14)),
+        (protocol::ICMP6, bit::INET6) => (kind == 128, kind == 129),
+        _ => (false, false),
+    };
+    let word = match (request, reply) {
+        (true, _) => bit::HAS_MARKS | bit::OPENS,
+        (_, true) => bit::HAS_MARKS,
+        _ => return (0, [0; 2]),
+    };
+    (word, [u16::from_be_bytes(identifier); 2])
 }

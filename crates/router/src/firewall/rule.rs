@@ -165,7 +165,8 @@ impl Ruleset {
             Standard::Rules(count) => count,
             Standard::Stateful => {
                 let keep_state = true;
-                ruleset.rules.push(Rule { keep_state, ..Rule::new(Action::Pass) });
+                let direction = Some(Direction::In);
+                ruleset.rules.push(Rule { keep_state, direction, ..Rule::new(Action::Pass) });
                 return ruleset;
             }
         };

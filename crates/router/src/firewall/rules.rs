@@ -5,7 +5,7 @@
 //! opens) as one word under a mask, and ports as one range each; only rules
 //! whose heads fit and that say more look at their tails. Tables are forwarding tables.
 
-use super::packet::{Ends, Packet};
+use super::packet::{Ends, Packet, bit};
 use super::rule::{Action, Direction, End, Host, Net, Rule, RuleError, Ruleset};
 use crate::fib::{Address, BSearch, Fib, NextHop, Poptrie, Prefix, Rib, V4, V6};
 use fwdlab_packet::Family;
@@ -70,16 +70,6 @@ enum Set<A> {
     Many(Box<Poptrie<A>>),
 }
 
-/// Bits of a packet's word, from the lowest.
-mod bit {
-    /// The router's port.
-    pub(super) const PORT: u32 = 0xff;
-    pub(super) const PROTOCOL: u32 = 0xff << 8;
-    pub(super) const INET6: u32 = 1 << 16;
-    pub(super) const HAS_PORTS: u32 = 1 << 17;
-    pub(super) const OPENS_TCP: u32 = 1 << 18;
-}
-
 impl Rules {
     /// The rules that apply to `direction`.
     pub(super) fn of(ruleset: &Ruleset, direction: Direction) -> Result<Rules, RuleError> {
@@ -115,8 +105,7 @@ impl Rules {
     /// The first rule that matches a packet at this port of the router.
     #[inline(always)]
     pub(super) fn decide(&self, packet: &Packet, port: u8, tables: &Tables) -> Decision {
-        let word = word(packet, port);
-        let ports = packet.ports().unwrap_or_default();
+        let (word, ports) = (packet.word | u32::from(port), packet.marks);
         for (head, tail) in self.heads.iter().zip(&self.tails) {
             if head.fits(word, ports) && (tail.short || tail.fits(packet, ports, tables)) {
                 return tail.decision;
@@ -124,21 +113,6 @@ impl Rules {
         }
         unreachable!("the last rule matches")
     }
-}
-
-#[inline(always)]
-fn word(packet: &Packet, port: u8) -> u32 {
-    let mut word = u32::from(port) | u32::from(packet.protocol) << 8;
-    if packet.family() == Family::Inet6 {
-        word |= bit::INET6;
-    }
-    if packet.ports().is_some() {
-        word |= bit::HAS_PORTS;
-    }
-    if packet.opens_tcp() {
-        word |= bit::OPENS_TCP;
-    }
-    word
 }
 
 impl Head {

@@ -21,9 +21,12 @@ impl<A: Address> Key<A> {
     #[inline(always)]
     pub(in crate::firewall) fn of(ends: [A; 2], marks: [u16; 2], protocol: u8) -> (Key<A>, bool) {
         let turned = (ends[1], marks[1]) < (ends[0], marks[0]);
-        let (first, second) = (usize::from(turned), usize::from(!turned));
-        let ends = [ends[first], ends[second]];
-        (Key { ends, marks: [marks[first], marks[second]], protocol }, turned)
+        let key = if turned {
+            Key { ends: [ends[1], ends[0]], marks: [marks[1], marks[0]], protocol }
+        } else {
+            Key { ends, marks, protocol }
+        };
+        (key, turned)
     }
 
     /// Folded multiplications, as in wyhash (Wang Yi, public domain): two of IPv4,

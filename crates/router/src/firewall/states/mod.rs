@@ -18,9 +18,8 @@ pub use phase::{Phase, Timeouts};
 pub(super) use access::{Access, Own};
 pub(super) use key::Seed;
 pub(super) use phase::Limits;
-pub(super) use segment::Question;
+pub(super) use segment::{Question, hash};
 
-use super::packet::Packet;
 use super::rule::Action;
 use crate::fib::{Address, V4, V6};
 use access::{Global, Sharded};
@@ -240,13 +239,13 @@ impl States {
     }
 
     #[inline(always)]
-    fn segment(&self, question: &Question) -> usize {
+    fn segment(&self, question: &Question<'_>) -> usize {
         (question.hash >> 48) as usize & (self.segments - 1)
     }
 
     /// Asks for the memory that [`States::look`] will need.
     #[inline(always)]
-    pub(super) fn prefetch<X: Access>(&self, access: &X, question: &Question) {
+    pub(super) fn prefetch<X: Access>(&self, access: &X, question: &Question<'_>) {
         let place = access.place(self.segment(question), question.family());
         let at = question.hash as usize & place.slots.wrapping_sub(1);
         let (tag, entry) = match question.family() {
@@ -259,14 +258,8 @@ impl States {
 
     /// Adds a packet to its connection, if there is one.
     #[inline(always)]
-    pub(super) fn look<X: Access>(
-        &self,
-        access: &mut X,
-        question: &Question,
-        packet: &Packet,
-        now_ns: u64,
-    ) -> Answer {
-        let look = |segment: &mut Segment| segment.look(question, packet, now_ns, &self.limits);
+    pub(super) fn look<X: Access>(&self, access: &mut X, question: &Question<'_>) -> Answer {
+        let look = |segment: &mut Segment| segment.look(question, &self.limits);
         match access.with(self.segment(question), look) {
             Found::Known => Answer::Known,
             Found::Unknown => Answer::Unknown,
@@ -278,18 +271,12 @@ impl States {
     }
 
     /// Keeps state from this packet on.
-    pub(super) fn make<X: Access>(
-        &self,
-        access: &mut X,
-        question: &Question,
-        packet: &Packet,
-        now_ns: u64,
-    ) -> Kept {
+    pub(super) fn make<X: Access>(&self, access: &mut X, question: &Question<'_>) -> Kept {
         let more = |live: usize| (live < self.limit).then_some(live + 1);
         let room = || self.live.fetch_update(Relaxed, Relaxed, more).is_ok();
         let (at, family) = (self.segment(question), question.family());
         let made = access.with(at, |segment| {
-            let made = segment.make(question, packet, now_ns, &self.limits, room);
+            let made = segment.make(question, &self.limits, room);
             (made, segment.place(family))
         });
         match made {

@@ -1,7 +1,7 @@
 //! How far a connection has got, and how long it is remembered without packets.
 
 use crate::firewall::packet::protocol::{ICMP, ICMP6, TCP, UDP};
-use crate::firewall::packet::{Packet, flag};
+use crate::firewall::packet::{Packet, bit, flag};
 use std::time::Duration;
 
 /// How far a connection has got: coarse, and nothing of sequence numbers.
@@ -120,7 +120,7 @@ pub(super) type Finished = u8;
 pub(super) fn begin(packet: &Packet) -> (Phase, Finished) {
     match packet.protocol {
         TCP if packet.flags & flag::FIN != 0 => (Phase::Closing, 1),
-        TCP if packet.opens_tcp() => (Phase::First, 0),
+        TCP if packet.is(bit::OPENS_TCP) => (Phase::First, 0),
         TCP => (Phase::Established, 0),
         _ => (Phase::First, 0),
     }
@@ -162,7 +162,11 @@ mod tests {
     use super::*;
 
     fn phases(packets: &[(u8, bool)]) -> Vec<Phase> {
-        let packet = |flags| Packet { protocol: TCP, flags, ..Packet::EMPTY };
+        let packet = |flags| {
+            let opens = flags & (flag::SYN | flag::ACK) == flag::SYN;
+            let word = if opens { bit::OPENS_TCP } else { 0 };
+            Packet { protocol: TCP, flags, word, ..Packet::EMPTY }
+        };
         let mut state = begin(&packet(packets[0].0));
         let mut phases = vec![state.0];
         for &(flags, reply) in &packets[1..] {

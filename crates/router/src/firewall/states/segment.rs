@@ -5,7 +5,7 @@ use super::key::{Key, Seed};
 use super::phase::{Limits, Phase, begin, go_on};
 use super::table::{Entry, Place, Table};
 use crate::fib::{Address, V4, V6};
-use crate::firewall::packet::{Ends, Packet};
+use crate::firewall::packet::{Ends, Packet, bit};
 use fwdlab_packet::Family::{self, Inet, Inet6};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -16,20 +16,22 @@ pub(in crate::firewall) struct Segment {
     pub(super) inet6: Table<V6>,
 }
 
-/// The connection of a packet, to be looked up.
+/// What is looked up: the connection of a packet.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::firewall) struct Question {
-    pub(super) key: AnyKey,
+pub(in crate::firewall) struct Question<'a> {
+    pub(super) packet: &'a Packet,
+    /// By [`hash`].
     pub(super) hash: u64,
-    /// The packet's source comes second in the key.
-    pub(super) turned: bool,
+    pub(super) now_ns: u64,
 }
 
-/// A key of either family.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum AnyKey {
-    Inet(Key<V4>),
-    Inet6(Key<V6>),
+/// The hash of a packet's connection, the same in both directions.
+#[inline(always)]
+pub(in crate::firewall) fn hash(packet: &Packet, seed: &Seed) -> u64 {
+    match packet.ends {
+        Ends::Inet(ends) => Key::of(ends, packet.marks, packet.protocol).0.hash(seed),
+        Ends::Inet6(ends) => Key::of(ends, packet.marks, packet.protocol).0.hash(seed),
+    }
 }
 
 /// What was found.
@@ -54,28 +56,17 @@ pub(super) enum Made {
     Full,
 }
 
-impl Question {
-    /// About a packet that can belong to a connection.
+impl<'a> Question<'a> {
     #[inline(always)]
-    pub(in crate::firewall) fn about(packet: &Packet, seed: &Seed) -> Option<Question> {
-        let marks = packet.marks?;
-        Some(match packet.ends {
-            Ends::Inet(ends) => {
-                let (key, turned) = Key::of(ends, marks, packet.protocol);
-                Question { key: AnyKey::Inet(key), hash: key.hash(seed), turned }
-            }
-            Ends::Inet6(ends) => {
-                let (key, turned) = Key::of(ends, marks, packet.protocol);
-                Question { key: AnyKey::Inet6(key), hash: key.hash(seed), turned }
-            }
-        })
+    pub(in crate::firewall) fn new(packet: &'a Packet, hash: u64, now_ns: u64) -> Question<'a> {
+        Question { packet, hash, now_ns }
     }
 
     #[inline(always)]
     pub(super) fn family(&self) -> Family {
-        match self.key {
-            AnyKey::Inet(_) => Inet,
-            AnyKey::Inet6(_) => Inet6,
+        match self.packet.ends {
+            Ends::Inet(_) => Inet,
+            Ends::Inet6(_) => Inet6,
         }
     }
 }
@@ -87,41 +78,29 @@ impl Segment {
 
     /// Adds a packet to its connection, if there is one.
     #[inline(always)]
-    pub(super) fn look(
-        &mut self,
-        question: &Question,
-        packet: &Packet,
-        now_ns: u64,
-        limits: &Limits,
-    ) -> Found {
-        let Question { hash, turned, .. } = *question;
-        match &question.key {
-            AnyKey::Inet(key) => look(&mut self.inet, (key, hash, turned), packet, now_ns, limits),
-            AnyKey::Inet6(key) => {
-                look(&mut self.inet6, (key, hash, turned), packet, now_ns, limits)
-            }
+    pub(super) fn look(&mut self, question: &Question<'_>, limits: &Limits) -> Found {
+        match question.packet.ends {
+            Ends::Inet(ends) => look(&mut self.inet, ends, question, limits),
+            Ends::Inet6(ends) => look(&mut self.inet6, ends, question, limits),
         }
     }
 
     /// Makes a connection of its first packet, if `room` finds room.
     pub(super) fn make(
         &mut self,
-        question: &Question,
-        packet: &Packet,
-        now_ns: u64,
+        question: &Question<'_>,
         limits: &Limits,
         room: impl FnOnce() -> bool,
     ) -> Made {
-        if self.look(question, packet, now_ns, limits) == Found::Known {
+        if self.look(question, limits) == Found::Known {
             return Made::Known;
         }
         if !room() {
             return Made::Full;
         }
-        let Question { hash, turned, .. } = *question;
-        let grown = match &question.key {
-            AnyKey::Inet(key) => self.inet.insert(first(key, hash, turned, packet, now_ns)),
-            AnyKey::Inet6(key) => self.inet6.insert(first(key, hash, turned, packet, now_ns)),
+        let grown = match question.packet.ends {
+            Ends::Inet(ends) => self.inet.insert(first(ends, question)),
+            Ends::Inet6(ends) => self.inet6.insert(first(ends, question)),
         };
         Made::New { grown }
     }
@@ -159,14 +138,15 @@ impl Segment {
 #[inline(always)]
 fn look<A: Address>(
     table: &mut Table<A>,
-    (key, hash, turned): (&Key<A>, u64, bool),
-    packet: &Packet,
-    now_ns: u64,
+    ends: [A; 2],
+    question: &Question<'_>,
     limits: &Limits,
 ) -> Found {
-    let Some(at) = table.find(key, hash) else { return Found::Unknown };
+    let Question { packet, hash, now_ns } = *question;
+    let (key, turned) = Key::of(ends, packet.marks, packet.protocol);
+    let Some(at) = table.find(&key, hash) else { return Found::Unknown };
     let entry = table.entry(at);
-    let begins_anew = entry.phase == Phase::Closed && packet.opens_tcp();
+    let begins_anew = entry.phase == Phase::Closed && packet.is(bit::OPENS_TCP);
     if begins_anew || entry.is_over(now_ns, limits) {
         table.remove(at);
         return Found::Over;
@@ -179,14 +159,10 @@ fn look<A: Address>(
     Found::Known
 }
 
-fn first<A: Address>(
-    key: &Key<A>,
-    hash: u64,
-    turned: bool,
-    packet: &Packet,
-    now_ns: u64,
-) -> Entry<A> {
-    let mut entry = Entry::new(key, hash, turned, begin(packet));
+fn first<A: Address>(ends: [A; 2], question: &Question<'_>) -> Entry<A> {
+    let Question { packet, hash, now_ns } = *question;
+    let (key, turned) = Key::of(ends, packet.marks, packet.protocol);
+    let mut entry = Entry::new(&key, hash, turned, begin(packet));
     entry.last_ns = now_ns;
     entry.packets[0] = 1;
     entry.bytes[0] = packet.bytes.into();

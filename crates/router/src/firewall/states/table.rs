@@ -212,3 +212,54 @@ impl<A: Address> Table<A> {
     /// Bytes of one slot.
     pub(super) const SLOT: usize = size_of::<Entry<A>>() + size_of::<u16>();
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::phase::Timeouts;
+    use super::*;
+    use crate::fib::V4;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn key(number: u32) -> Key<V4> {
+        Key { ends: [V4(number), V4(0)], marks: [0; 2], protocol: 17 }
+    }
+
+    proptest! {
+        /// Hashes are few, so that entries stand in each other's places.
+        #[test]
+        fn a_table_holds_what_a_map_holds(steps in prop::collection::vec((0u32..24, 0u8..3), 1..200)) {
+            let (mut table, mut map) = (Table::<V4>::new(), BTreeMap::new());
+            let hash = |number: u32| u64::from(number % 5 * 3) | u64::from(number % 2) << 40;
+            let limits = Limits::of(&Timeouts::default());
+            for (at, (number, step)) in steps.into_iter().enumerate() {
+                let found = table.find(&key(number), hash(number));
+                prop_assert_eq!(found.is_some(), map.contains_key(&number));
+                match (step, found) {
+                    (0 | 1, None) => {
+                        let mut entry = Entry::new(&key(number), hash(number), false, (Phase::First, 0));
+                        entry.last_ns = u64::from(number) << 40;
+                        table.insert(entry);
+                        map.insert(number, ());
+                    }
+                    (2, Some(found)) => {
+                        table.remove(found);
+                        map.remove(&number);
+                    }
+                    _ => {}
+                }
+                if at % 50 == 49 {
+                    // Those below 12 are over. One that moves across the end is missed.
+                    let now_ns = (11 << 40) + 60_000_000_000;
+                    let removed = [0, 0].map(|from| table.sweep(from, usize::MAX, now_ns, &limits));
+                    let before = map.len();
+                    map.retain(|&number, ()| number >= 12);
+                    prop_assert_eq!(removed[0] + removed[1], before - map.len());
+                }
+                let held: std::collections::BTreeSet<u32> = table.iter().map(|entry| entry.ends[0].0).collect();
+                prop_assert!(held.iter().eq(map.keys()));
+                prop_assert_eq!(table.count, map.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! What a firewall costs the router: packets a second from memory to memory, one core,
+//! as in `path.rs`, with each kind of rules and states beside none at all, at 2000
+//! and at 1,000,000 flows. Frames of 64 bytes with FCS, IPv4, UDP, two routes; every
+//! flow has its state before the first round. The labs take turns, and each round is
+//! compared with that of the plain router beside it.
+
+use fwdlab_packet::template::{FlowRange, Template};
+use fwdlab_packet::{Family, FrameWriter, Phase};
+use fwdlab_port::affinity;
+use fwdlab_port::frame::{BATCH, Batch};
+use fwdlab_port::ring::{Consumer, Producer, ring};
+use fwdlab_router::fib::{Dir24_8, Fib, NextHop, Radix};
+use fwdlab_router::firewall::{Ruleset, Standard, StateConfig, StateKind, Wall};
+use fwdlab_router::path::{
+    Class, Config, Counters, Firewall, Interface, Neighbour, Neighbours, NoFirewall, Router,
+};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const ROUNDS: usize = 15;
+const ROUND: Duration = Duration::from_millis(100);
+const MACS: [[u8; 6]; 4] = [[2; 6], [4; 6], [6; 6], [8; 6]];
+
+fn main() {
+    let cpus = affinity::allowed_cpus().expect("CPUs");
+    affinity::pin_thread(&cpus[cpus.len() - 1..]).expect("a CPU that is allowed");
+    println!("million packets a second, and ratio to plain: medians (min to max)");
+    for (sources, destinations) in [(20, 100), (1000, 1000)] {
+        let flows = FlowRange { sources, destinations };
+        let frames = frames(flows);
+        let mut labs = labs();
+        for lab in &mut labs {
+            lab.run.whole(&frames);
+        }
+        for _ in 0..ROUNDS {
+            for lab in &mut labs {
+                lab.rates.push(lab.run.round(&frames));
+            }
+        }
+        println!("{} flows", flows.count());
+        let plain = labs[0].rates.clone();
+        for lab in &mut labs {
+            let mut ratios: Vec<f64> = lab.rates.iter().zip(&plain).map(|(a, b)| a / b).collect();
+            let [low, median, high] = spread(&mut lab.rates);
+            let [ratio_low, ratio, ratio_high] = spread(&mut ratios);
+            let rates = format!("{:.1} ({:.1} to {:.1})", median / 1e6, low / 1e6, high / 1e6);
+            let ratios = format!("{ratio:.2} ({ratio_low:.2} to {ratio_high:.2})");
+            let stats = lab.wall.as_ref().map(|wall| wall.stats()).unwrap_or_default();
+            let memory = stats.memory_bytes as f64 / (1 << 20) as f64;
+            let states = stats.states;
+            println!("  {:20} {rates:22} {ratios:22} {states} states, {memory:.1} MiB", lab.name);
+            lab.run.check();
+        }
+    }
+}
+
+fn spread(values: &mut [f64]) -> [f64; 3] {
+    values.sort_by(f64::total_cmp);
+    [values[0], values[values.len() / 2], values[values.len() - 1]]
+}
+
+struct Lab {
+    name: &'static str,
+    run: Box<dyn Run>,
+    wall: Option<Arc<Wall>>,
+    rates: Vec<f64>,
+}
+
+fn labs() -> Vec<Lab> {
+    use Standard::{Rules, Stateful, Stateless};
+    let plain = Path::boxed(NoFirewall);
+    let mut labs = vec![Lab { name: "plain", run: plain, wall: None, rates: Vec::new() }];
+    for (name, standard, kind) in [
+        ("none", Standard::None, StateKind::None),
+        ("stateless", Stateless, StateKind::None),
+        ("100 rules", Rules(100), StateKind::None),
+        ("stateful none", Stateful, StateKind::None),
+        ("stateful global", Stateful, StateKind::Global),
+        ("stateful sharded", Stateful, StateKind::Sharded),
+        ("stateful per_worker", Stateful, StateKind::PerWorker),
+    ] {
+        let config = StateConfig { kind, seed: Some(1), ..StateConfig::default() };
+        let wall = Wall::new(&Ruleset::standard(standard), &config).expect("sound rules");
+        let run = Path::boxed(wall.filter());
+        labs.push(Lab { name, run, wall: Some(wall), rates: Vec::new() });
+    }
+    labs
+}
+
+/// The frames of all flows, 60 bytes each.
+fn frames(flows: FlowRange) -> Vec<[u8; 60]> {
+    let template = Template::new(Family::Inet, 64, flows, 1, MACS[0], MACS[1]);
+    let mut writer = FrameWriter::new(template, 0);
+    let mut frame = vec![0; writer.frame_length()];
+    writer.prepare(&mut frame);
+    let frames = (0..flows.count()).map(|_| {
+        writer.write_next(&mut frame, Phase::Window, 0);
+        *frame.first_chunk().expect("64 bytes with FCS")
+    });
+    frames.collect()
+}
+
+/// Any lab's path.
+trait Run {
+    /// Every flow once.
+    fn whole(&mut self, frames: &[[u8; 60]]);
+    /// Packets a second.
+    fn round(&mut self, frames: &[[u8; 60]]) -> f64;
+    /// All was forwarded.
+    fn check(&self);
+}
+
+/// Generator, router and sink.
+struct Path<W> {
+    next: usize,
+    begin: Instant,
+    router: Router<W>,
+    counters: Arc<Counters>,
+    wires: [(Producer, Consumer); 2],
+    batches: [Batch; 3],
+}
+
+impl<W: Firewall + 'static> Path<W> {
+    fn boxed(firewall: W) -> Box<dyn Run> {
+        let interface = |mac| Interface { mac, mtu: 1500, addresses: Vec::new() };
+        let mut neighbours = Neighbours::new();
+        let mut inet = Dir24_8::new();
+        for (prefix, number, port, mac) in
+            [("198.19.0.0/16", 0, 1, MACS[3]), ("198.18.0.0/16", 1, 0, MACS[0])]
+        {
+            let next_hop = NextHop::new(number).expect("a number");
+            neighbours.set(next_hop, Neighbour { port, mac }).expect("a low number");
+            inet.insert(prefix.parse().expect("a prefix"), next_hop);
+        }
+        let interfaces = vec![interface(MACS[1]), interface(MACS[2])];
+        let config = Config { interfaces, neighbours, ..Config::default() };
+        let counters = Counters::new(1);
+        let tally = counters.tally(0).expect("a worker");
+        let inet6 = Arc::new(Radix::new());
+        let router = Router::new(&config, Arc::new(inet), inet6, firewall, tally);
+        let router = router.expect("a router");
+        let (wires, batches) = ([ring(2), ring(2)], [(); 3].map(|()| Batch::new()));
+        Box::new(Path { next: 0, begin: Instant::now(), router, counters, wires, batches })
+    }
+
+    /// One batch all the way; returns the frames that arrived.
+    fn step(&mut self, frames: &[[u8; 60]]) -> usize {
+        let [generated, routed, sunk] = &mut self.batches;
+        let [(into, from), (out, end)] = &mut self.wires;
+        for frame in generated.fill(BATCH) {
+            frame.receive(0, &frames[self.next]).expect("it fits");
+            self.next = (self.next + 1) % frames.len();
+        }
+        into.send(generated);
+        from.receive(routed);
+        let now_ns = self.begin.elapsed().as_nanos() as u64;
+        self.router.process(routed.frames_mut(), now_ns);
+        self.router.flush();
+        out.send(routed);
+        end.receive(sunk);
+        sunk.frames().iter().filter(|frame| frame.egress() == Some(1)).count()
+    }
+}
+
+impl<W: Firewall + 'static> Run for Path<W> {
+    fn whole(&mut self, frames: &[[u8; 60]]) {
+        for _ in 0..frames.len().div_ceil(BATCH) {
+            self.step(frames);
+        }
+    }
+
+    fn round(&mut self, frames: &[[u8; 60]]) -> f64 {
+        let begin = Instant::now();
+        let (mut sunk, mut elapsed) = (0, Duration::ZERO);
+        while elapsed < ROUND {
+            for _ in 0..256 {
+                sunk += self.step(frames);
+            }
+            elapsed = begin.elapsed();
+        }
+        sunk as f64 / elapsed.as_secs_f64()
+    }
+
+    fn check(&self) {
+        let snapshot = self.counters.read();
+        assert_eq!(snapshot.total(Class::Forwarded), snapshot.received(), "all is forwarded");
+    }
+}
