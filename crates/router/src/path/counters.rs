@@ -71,7 +71,7 @@ reasons! {
     Dropped Ipv6Source "ipv6_source" "Source that no packet on a wire may have (RFC 4291 2.5).",
     Dropped Ipv6Destination "ipv6_destination" "Destination that is never forwarded to.",
     Dropped Firewall "firewall" "The firewall blocked it.",
-    Dropped NeighbourUnknown "neighbour_unknown" "The next hop has no static entry.",
+    Dropped NeighbourUnknown "neighbour_unknown" "The next hop's MAC isn't known.",
     Dropped NoRoom "no_room" "The port that it was to go out at had no room.",
     Slow SlowLocal "slow_local" "To an address of the router.",
     Slow SlowNeighbour "slow_neighbour" "ARP or neighbour discovery.",
@@ -86,6 +86,7 @@ reasons! {
     Extra FragmentsSent "fragments_sent" "A fragment beyond the first of a packet, which is the one forwarded.",
     Extra RedirectsSent "redirects_sent" "A sender was told of a shorter way.",
     Extra RedirectsLimited "redirects_limited" "It wasn't, as too many messages had been sent.",
+    Extra NeighboursAsked "neighbours_asked" "A next hop was asked for its MAC.",
     Extra ExtraLost "extra_lost" "A frame of the router's own that found no room.",
 }
 
