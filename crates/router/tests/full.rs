@@ -4,9 +4,7 @@ mod support;
 
 use fwdlab_packet::Family;
 use fwdlab_router::fib::{Fib, Radix};
-use fwdlab_router::path::{
-    Config, Counters, Firewall, Frame, PathKind, Rate, Router, Snapshot,
-};
+use fwdlab_router::path::{Config, Counters, Firewall, Frame, PathKind, Rate, Router, Snapshot};
 use proptest::prelude::*;
 use std::sync::Arc;
 use support::*;
