@@ -64,7 +64,7 @@ reasons! {
     Dropped Ipv4Checksum "ipv4_checksum" "Header checksum is wrong.",
     Dropped Ipv4Source "ipv4_source" "Source that no packet on a wire may have (RFC 1812 5.3.7).",
     Dropped Ipv4Destination "ipv4_destination" "Destination that is never forwarded to.",
-    Dropped Ipv4Fragment "ipv4_fragment" "Too big for the next link, and its fragments found no room.",
+    Dropped Ipv4Fragment "ipv4_fragment" "Too big for the next link, and its fragments find no room, or have offsets too high.",
     Dropped Ipv6Truncated "ipv6_truncated" "Shorter than its IPv6 header.",
     Dropped Ipv6Version "ipv6_version" "Version is not 6.",
     Dropped Ipv6Length "ipv6_length" "Payload length beyond the frame.",
