@@ -3,8 +3,10 @@
 mod support;
 
 use fwdlab_packet::Family;
-use fwdlab_router::path::{Config, Frame, PathKind, Rate, Snapshot};
+use fwdlab_router::fib::{Fib, Radix};
+use fwdlab_router::path::{Config, Counters, Firewall, Frame, PathKind, Rate, Router, Snapshot};
 use proptest::prelude::*;
+use std::sync::Arc;
 use support::*;
 
 const GENEROUS: Rate = Rate { per_second: 0, burst: 100_000 };
@@ -134,6 +136,70 @@ fn fragments_without_room_cost_the_packet() {
         assert_eq!(seen, [("forwarded", 256), ("ipv4_fragment", 44), ("fragments_sent", 256)]);
         assert_eq!(batch.iter().filter(|frame| frame.egress().is_some()).count(), 256);
         assert_eq!(lab.emitted().len(), 256);
+    }
+}
+
+#[test]
+fn the_firewall_is_asked_once_each_way_on_both_paths() {
+    /// By what is at one place of each packet; counts how many it was asked about.
+    #[derive(Default)]
+    struct ByBytes {
+        asked: [u32; 2],
+        report: Option<std::sync::mpsc::Sender<[u32; 2]>>,
+    }
+    impl ByBytes {
+        fn judge(batch: &[Frame], among: u64, at: usize) -> u64 {
+            let blocked = |place: &usize| batch[*place].bytes()[at] == 0xee;
+            (0..batch.len()).filter(blocked).fold(among, |among, place| among & !(1 << place))
+        }
+    }
+    impl Firewall for ByBytes {
+        fn incoming(&mut self, batch: &[Frame], among: u64, _: u64) -> u64 {
+            self.asked[0] += among.count_ones();
+            ByBytes::judge(batch, among, 58)
+        }
+        fn outgoing(&mut self, batch: &[Frame], among: u64, _: u64) -> u64 {
+            let sent = |place: usize| among >> place & 1 == 0 || batch[place].egress() == Some(1);
+            assert!((0..batch.len()).all(sent), "all that is asked about goes out");
+            self.asked[1] += among.count_ones();
+            ByBytes::judge(batch, among, 59)
+        }
+    }
+    impl Drop for ByBytes {
+        fn drop(&mut self) {
+            self.report.take().map(|report| report.send(self.asked));
+        }
+    }
+    let options = with(udp(Family::Inet, 100), &[(14, &[0x46]), (34, &[1, 1, 1, 1])]);
+    let big = with(udp(Family::Inet, 1500), &[(20, &[0])]);
+    let kinds = [udp(Family::Inet, 100), options, big, udp(Family::Inet6, 100)];
+    let mut sent = Vec::new();
+    for kind in kinds {
+        for at in [57, 58, 59] {
+            sent.push(with(kind.clone(), &[(at, &[0xee])]));
+        }
+    }
+    for path in PathKind::ALL {
+        let counters = Counters::new(1);
+        let tally = counters.tally(0).expect("a worker");
+        let (mut inet, mut inet6) = (Radix::new(), Radix::new());
+        inet.insert("0.0.0.0/0".parse().expect("one"), hop(0));
+        inet6.insert("::/0".parse().expect("one"), hop(0));
+        let (report, asked) = std::sync::mpsc::channel();
+        let firewall = ByBytes { report: Some(report), ..ByBytes::default() };
+        let config = Config { path, ..config() };
+        let router = Router::new(&config, Arc::new(inet), Arc::new(inet6), firewall, tally);
+        let mut router = router.expect("a sound set-up");
+        let frames = sent.iter().map(|bytes| Frame::of(0, bytes).expect("it fits"));
+        let mut batch: Vec<Frame> = frames.collect();
+        router.process(&mut batch, 0);
+        router.flush();
+        let out = |(at, frame): (usize, &Frame)| frame.egress().is_some() == at.is_multiple_of(3);
+        assert!(batch.iter().enumerate().all(out), "{path}");
+        let seen: Vec<_> = counters.read().iter().map(|(r, n)| (r.name(), n)).collect();
+        assert_eq!(seen, [("forwarded", 4), ("firewall", 8), ("fragments_sent", 1)], "{path}");
+        drop(router);
+        assert_eq!(asked.recv(), Ok([12, 8]), "{path}");
     }
 }
 

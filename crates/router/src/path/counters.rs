@@ -64,7 +64,7 @@ reasons! {
     Dropped Ipv4Checksum "ipv4_checksum" "Header checksum is wrong.",
     Dropped Ipv4Source "ipv4_source" "Source that no packet on a wire may have (RFC 1812 5.3.7).",
     Dropped Ipv4Destination "ipv4_destination" "Destination that is never forwarded to.",
-    Dropped Ipv4Fragment "ipv4_fragment" "Too big for the next link, and its fragments found no room.",
+    Dropped Ipv4Fragment "ipv4_fragment" "Too big for the next link, and its fragments find no room, or have offsets too high.",
     Dropped Ipv6Truncated "ipv6_truncated" "Shorter than its IPv6 header.",
     Dropped Ipv6Version "ipv6_version" "Version is not 6.",
     Dropped Ipv6Length "ipv6_length" "Payload length beyond the frame.",
@@ -72,7 +72,7 @@ reasons! {
     Dropped Ipv6Destination "ipv6_destination" "Destination that is never forwarded to.",
     Dropped Firewall "firewall" "The firewall blocked it.",
     Dropped StateFull "state_full" "The firewall had no room for its state.",
-    Dropped NeighbourUnknown "neighbour_unknown" "The next hop has no static entry.",
+    Dropped NeighbourUnknown "neighbour_unknown" "The next hop's MAC isn't known.",
     Dropped NoRoom "no_room" "The port that it was to go out at had no room.",
     Slow SlowLocal "slow_local" "To an address of the router.",
     Slow SlowNeighbour "slow_neighbour" "ARP or neighbour discovery.",
@@ -87,6 +87,7 @@ reasons! {
     Extra FragmentsSent "fragments_sent" "A fragment beyond the first of a packet, which is the one forwarded.",
     Extra RedirectsSent "redirects_sent" "A sender was told of a shorter way.",
     Extra RedirectsLimited "redirects_limited" "It wasn't, as too many messages had been sent.",
+    Extra NeighboursAsked "neighbours_asked" "A next hop was asked for its MAC.",
     Extra ExtraLost "extra_lost" "A frame of the router's own that found no room.",
 }
 

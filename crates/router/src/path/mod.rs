@@ -28,8 +28,8 @@ mod slow;
 pub use config::{Config, ConfigError, PathKind, UnknownPath};
 pub use counters::{Class, Counters, Reason, Snapshot, Tally};
 pub use firewall::{Firewall, NoFirewall};
-pub use fwdlab_port::Frame;
 pub use fwdlab_port::frame::BATCH;
+pub use fwdlab_port::{Batch, Frame};
 pub use interface::Interface;
 pub use lookup::Lookup;
 pub use neighbours::{Gateway, Neighbour, Neighbours};
@@ -39,12 +39,13 @@ use crate::fib::{NextHop, V4, V6};
 use emitted::Emitted;
 use ethernet::Destination;
 use full::Full;
-use fwdlab_port::frame::{Batch, CAPACITY};
+use fwdlab_port::frame::CAPACITY;
 use harvest::Pool;
 use interface::Owners;
 use lookup::Lane;
 use neighbours::Link;
 use slow::Slow;
+use slow::learn::{self, Told};
 use std::sync::Arc;
 
 /// Ports that a router can have.
@@ -59,6 +60,9 @@ pub const MTU_MAX: u16 = (CAPACITY - ethernet::HEADER) as u16;
 pub struct Router<W = NoFirewall> {
     ports: Ports,
     links: Box<[Link]>,
+    neighbours: Neighbours,
+    /// How many changes of theirs are in `links`.
+    changes: u64,
     inet: Lane<V4>,
     inet6: Lane<V6>,
     firewall: W,
@@ -78,6 +82,8 @@ struct Exceptions {
     troubled: Vec<Trouble>,
     /// Places of those that go the full path from forwarding on.
     handed: Vec<u8>,
+    /// Next hops that packets couldn't go to.
+    unknown: Vec<NextHop>,
 }
 
 /// A packet for the slow path.
@@ -108,7 +114,10 @@ impl<W: Firewall> Router<W> {
         let macs = interfaces.iter().map(|interface| ethernet::number(interface.mac)).collect();
         Ok(Router {
             ports: Ports { macs, owners: Owners::of(interfaces) },
+            // In this order: what is learnt in between is found again.
+            changes: config.neighbours.changes(),
             links: config.neighbours.links(interfaces),
+            neighbours: config.neighbours.clone(),
             inet: Lane::new(inet),
             inet6: Lane::new(inet6),
             firewall,
@@ -116,7 +125,7 @@ impl<W: Firewall> Router<W> {
             kind: config.path,
             redirects: config.redirects,
             harvest: config.harvest.clone(),
-            full: Full::new(config),
+            full: Full::default(),
             slow: Slow::new(config.errors, config.answers),
             emitted: Emitted::default(),
             exceptions: Exceptions::new(),
@@ -129,6 +138,10 @@ impl<W: Firewall> Router<W> {
     ///
     /// `now_ns` is a time that never goes back, in nanoseconds from any beginning.
     pub fn process(&mut self, batch: &mut [Frame], now_ns: u64) {
+        if self.neighbours.changes() != self.changes {
+            self.changes = self.neighbours.changes();
+            self.neighbours.renew(&mut self.links, &self.interfaces);
+        }
         for batch in batch.chunks_mut(BATCH) {
             if let Some(pool) = &self.harvest {
                 batch.iter().for_each(|frame| pool.harvest(frame, now_ns));
@@ -142,13 +155,15 @@ impl<W: Firewall> Router<W> {
                 PathKind::Full => self.process_fully(batch, now_ns),
             }
             self.answer(batch, now_ns);
+            if !self.exceptions.unknown.is_empty() {
+                self.ask(now_ns);
+            }
         }
     }
 
-    /// Moves frames that the router sends beyond those it received, as fragments and
-    /// redirects, to
-    /// `work`, whose frames are lost, and returns how many. [`Frame::egress`] says where
-    /// each goes.
+    /// Moves frames that the router sends beyond those it received, as fragments,
+    /// redirects and questions for neighbours, to `work`, whose frames are lost, and
+    /// returns how many. [`Frame::egress`] says where each goes.
     ///
     /// To be called after [`Router::process`] until it returns 0: there is room for 256
     /// of them, and what finds none is counted, and not sent.
@@ -245,7 +260,26 @@ impl<W: Firewall> Router<W> {
             let frame = &mut batch[place];
             let port = usize::from(frame.ingress());
             let interface = &self.interfaces[port];
+            if self.neighbours.are_asked_for()
+                && matches!(reason, Reason::SlowNeighbour | Reason::SlowLocal)
+                && let Some(Told { address, mac, replaces }) = learn::told(frame, interface)
+            {
+                self.neighbours.learn(frame.ingress(), address, mac, replaces);
+            }
             let outcome = self.slow.handle(frame, reason, word, interface, now_ns);
+            self.tally.add(outcome, 1);
+        }
+    }
+
+    /// Asks for next hops whose MACs packets would have needed.
+    #[cold]
+    fn ask(&mut self, now_ns: u64) {
+        for next_hop in self.exceptions.unknown.drain(..) {
+            let Some(gateway) = self.neighbours.to_be_asked(next_hop, now_ns) else { continue };
+            let Some(interface) = self.interfaces.get(usize::from(gateway.port)) else { continue };
+            let Some(question) = learn::question(&gateway, interface) else { continue };
+            let sent = self.emitted.push(question);
+            let outcome = if sent { Reason::NeighboursAsked } else { Reason::ExtraLost };
             self.tally.add(outcome, 1);
         }
     }
@@ -253,7 +287,8 @@ impl<W: Firewall> Router<W> {
 
 impl Exceptions {
     fn new() -> Exceptions {
-        Exceptions { troubled: Vec::with_capacity(BATCH), handed: Vec::with_capacity(BATCH) }
+        let (troubled, handed) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
+        Exceptions { troubled, handed, unknown: Vec::new() }
     }
 
     /// Counts a packet that isn't forwarded, and keeps it in mind for the slow path.
@@ -278,6 +313,10 @@ impl Exceptions {
         match (reason, next_hop) {
             (_, None) => self.sort_out(tally, place, Reason::SlowNoRoute, [0; 4]),
             (Reason::Ipv4Fragment, _) => self.handed.push(place as u8),
+            (Reason::NeighbourUnknown, Some(next_hop)) => {
+                tally.add(reason, 1);
+                self.unknown.push(next_hop);
+            }
             (reason, _) => self.sort_out(tally, place, reason, mtu_word(link.mtu)),
         }
     }

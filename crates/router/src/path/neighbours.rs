@@ -1,4 +1,11 @@
-//! Next hops as the link knows them: static ARP and NDP entries.
+//! Next hops as the link knows them: entries of ARP and neighbour discovery, static or
+//! learnt.
+//!
+//! A next hop that has an address but no MAC is asked for it when packets are to go
+//! there. What is learnt lies in entries that all workers share and read without a lock;
+//! each has a table of its own for forwarding, renewed when something was learnt. Entries
+//! don't age: a MAC lasts until its owner tells of another. Packets aren't kept until
+//! the answer comes.
 //!
 //! There are no entries for single hosts of a connected link: a host that packets are
 //! to reach has a route of its own.
@@ -7,6 +14,7 @@ use super::interface::Interface;
 use crate::fib::NextHop;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Where packets to a next hop are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,10 +34,15 @@ pub struct Gateway {
     pub address: IpAddr,
 }
 
-/// Neighbours by the number of the next hop. Clones share their entries.
+/// Neighbours by the number of the next hop. Clones share their entries, and so what is
+/// learnt; they are to be complete before routers are made.
 #[derive(Clone, Debug, Default)]
 pub struct Neighbours {
     entries: Vec<Option<Arc<Entry>>>,
+    /// Numbers of those with an address.
+    gateways: Vec<NextHop>,
+    /// How often something was learnt.
+    changes: Arc<AtomicU64>,
 }
 
 /// What is known of a next hop.
@@ -37,7 +50,18 @@ pub struct Neighbours {
 pub(super) struct Entry {
     neighbour: Option<Neighbour>,
     pub(super) gateway: Option<Gateway>,
+    /// A MAC and [`LEARNT`], or 0.
+    learnt: AtomicU64,
+    /// When it was asked for, or [`NEVER`].
+    asked_ns: AtomicU64,
 }
+
+/// Beside a MAC: there is one.
+const LEARNT: u64 = 1 << 48;
+/// A time that is none.
+const NEVER: u64 = u64::MAX;
+/// A next hop is asked for no more often.
+const ASK_NS: u64 = 1_000_000_000;
 
 /// The highest number of a next hop that can have a neighbour.
 const NUMBER_MAX: u32 = (1 << 20) - 1;
@@ -56,18 +80,19 @@ impl Neighbours {
     /// Sets the neighbour of a next hop.
     pub fn set(&mut self, next_hop: NextHop, neighbour: Neighbour) -> Result<(), NumberTooHigh> {
         let gateway = self.gateway(next_hop).copied();
-        self.put(next_hop, Entry { neighbour: Some(neighbour), gateway })
+        self.put(next_hop, Entry::new(Some(neighbour), gateway))
     }
 
-    /// Sets the address of a next hop, which redirects tell. Without one, a next hop
-    /// stands for the hosts of its link, so they are told the destination itself.
+    /// Sets the address of a next hop. Without [`Neighbours::set`] its MAC is asked for
+    /// and learnt. Redirects tell of the address; of a next hop without one, which stands
+    /// for the hosts of its link, they tell the destination itself.
     pub fn set_gateway(
         &mut self,
         next_hop: NextHop,
         gateway: Gateway,
     ) -> Result<(), NumberTooHigh> {
         let neighbour = self.get(next_hop).copied();
-        self.put(next_hop, Entry { neighbour, gateway: Some(gateway) })
+        self.put(next_hop, Entry::new(neighbour, Some(gateway)))
     }
 
     fn put(&mut self, next_hop: NextHop, entry: Entry) -> Result<(), NumberTooHigh> {
@@ -77,6 +102,9 @@ impl Neighbours {
         let at = next_hop.number() as usize;
         if at >= self.entries.len() {
             self.entries.resize(at + 1, None);
+        }
+        if entry.gateway.is_some() && self.gateway(next_hop).is_none() {
+            self.gateways.push(next_hop);
         }
         self.entries[at] = Some(Arc::new(entry));
         Ok(())
@@ -91,6 +119,11 @@ impl Neighbours {
     /// The address that was set for a next hop.
     pub fn gateway(&self, next_hop: NextHop) -> Option<&Gateway> {
         self.entry(next_hop)?.gateway.as_ref()
+    }
+
+    /// The MAC that was learnt of a next hop.
+    pub fn learnt(&self, next_hop: NextHop) -> Option<[u8; 6]> {
+        self.entry(next_hop)?.mac()
     }
 
     /// All neighbours that were set.
@@ -114,21 +147,96 @@ impl Neighbours {
 
     /// What forwarding needs of each, in the same places.
     pub(super) fn links(&self, interfaces: &[Interface]) -> Box<[Link]> {
-        let link = |entry: &Option<Arc<Entry>>| {
-            let neighbour = entry.as_ref()?.neighbour?;
-            let interface = interfaces.get(usize::from(neighbour.port))?;
-            let mut macs = [0; 12];
-            macs[..6].copy_from_slice(&neighbour.mac);
-            macs[6..].copy_from_slice(&interface.mac);
-            Some(Link { macs, mtu: interface.mtu, port: neighbour.port })
-        };
+        let link = |entry: &Option<Arc<Entry>>| Some(entry.as_ref()?.link(interfaces));
         self.entries.iter().map(|entry| link(entry).unwrap_or(Link::UNKNOWN)).collect()
+    }
+
+    /// Brings into `links` what was learnt.
+    #[cold]
+    pub(super) fn renew(&self, links: &mut [Link], interfaces: &[Interface]) {
+        for &next_hop in &self.gateways {
+            if let Some(link) = links.get_mut(next_hop.number() as usize)
+                && let Some(entry) = self.entry(next_hop)
+            {
+                *link = entry.link(interfaces);
+            }
+        }
+    }
+
+    /// A number that grows when something is learnt.
+    #[inline(always)]
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    /// True when there is anything to learn.
+    pub(super) fn are_asked_for(&self) -> bool {
+        !self.gateways.is_empty()
+    }
+
+    /// Learns of a MAC, which replaces another if so told.
+    pub(super) fn learn(&self, port: u8, address: IpAddr, mac: [u8; 6], replaces: bool) {
+        if mac[0] & 1 != 0 || mac == [0; 6] {
+            return;
+        }
+        let told = Gateway { port, address };
+        let learnt = LEARNT | super::ethernet::number(mac);
+        let gateways = self.gateways.iter().filter_map(|&next_hop| self.entry(next_hop));
+        for entry in gateways.filter(|entry| entry.gateway == Some(told)) {
+            let before = entry.learnt.load(Ordering::Acquire);
+            if before != learnt && (before == 0 || replaces) {
+                entry.learnt.store(learnt, Ordering::Release);
+                self.changes.fetch_add(1, Ordering::Release);
+            }
+        }
+    }
+
+    /// Whom to ask for a next hop that has no MAC, if it is time to: it was never asked
+    /// for, or a second ago, by whatever worker.
+    pub(super) fn to_be_asked(&self, next_hop: NextHop, now_ns: u64) -> Option<Gateway> {
+        let entry = self.entry(next_hop)?;
+        let gateway = entry.gateway?;
+        if entry.neighbour.is_some() || entry.mac().is_some() {
+            return None;
+        }
+        let last = entry.asked_ns.load(Ordering::Relaxed);
+        if last != NEVER && now_ns < last.saturating_add(ASK_NS) {
+            return None;
+        }
+        let asked = &entry.asked_ns;
+        let first = asked.compare_exchange(last, now_ns, Ordering::Relaxed, Ordering::Relaxed);
+        first.is_ok().then_some(gateway)
     }
 
     /// A way to hold on to an entry.
     #[inline]
     pub(super) fn reference(&self, next_hop: NextHop) -> Option<Arc<Entry>> {
         self.entry(next_hop).cloned()
+    }
+}
+
+impl Entry {
+    fn new(neighbour: Option<Neighbour>, gateway: Option<Gateway>) -> Entry {
+        Entry { neighbour, gateway, learnt: AtomicU64::new(0), asked_ns: AtomicU64::new(NEVER) }
+    }
+
+    /// The MAC that was learnt.
+    fn mac(&self) -> Option<[u8; 6]> {
+        let learnt = self.learnt.load(Ordering::Acquire);
+        let [_, _, mac @ ..] = learnt.to_be_bytes();
+        (learnt & LEARNT != 0).then_some(mac)
+    }
+
+    fn link(&self, interfaces: &[Interface]) -> Link {
+        let learnt = || Some(Neighbour { port: self.gateway?.port, mac: self.mac()? });
+        let Some(neighbour) = self.neighbour.or_else(learnt) else { return Link::UNKNOWN };
+        let Some(interface) = interfaces.get(usize::from(neighbour.port)) else {
+            return Link::UNKNOWN;
+        };
+        let mut macs = [0; 12];
+        macs[..6].copy_from_slice(&neighbour.mac);
+        macs[6..].copy_from_slice(&interface.mac);
+        Link { macs, mtu: interface.mtu, port: neighbour.port }
     }
 }
 
@@ -179,5 +287,40 @@ mod tests {
         assert_eq!((neighbours.iter().count(), neighbours.ports().count()), (1, 3));
         let reference = neighbours.clone().reference(number(2)).expect("an entry");
         assert_eq!(Arc::strong_count(&reference), 2, "clones count the same references");
+    }
+
+    #[test]
+    fn what_is_learnt_is_shared_and_nobody_asks_twice_a_second() {
+        let [known, asked, other] = [0, 1, 2].map(|n| NextHop::new(n).expect("a number"));
+        let gateway = |last| Gateway { port: 0, address: [198, 18, 0, last].into() };
+        let mut neighbours = Neighbours::new();
+        let fixed = Neighbour { port: 0, mac: [2; 6] };
+        neighbours.set(known, fixed).expect("a low number");
+        neighbours.set_gateway(known, gateway(8)).expect("a low number");
+        neighbours.set_gateway(asked, gateway(9)).expect("a low number");
+        let clone = neighbours.clone();
+        const SECOND: u64 = 1_000_000_000;
+        assert_eq!(neighbours.to_be_asked(known, 0), None);
+        assert_eq!(neighbours.to_be_asked(other, 0), None);
+        assert_eq!(neighbours.to_be_asked(asked, 0), Some(gateway(9)));
+        assert_eq!(clone.to_be_asked(asked, SECOND - 1), None);
+        assert_eq!(clone.to_be_asked(asked, SECOND), Some(gateway(9)));
+        let before = clone.changes();
+        // Another port, another address, MACs that are none.
+        neighbours.learn(1, gateway(9).address, [4; 6], true);
+        neighbours.learn(0, gateway(7).address, [4; 6], true);
+        neighbours.learn(0, gateway(9).address, [5; 6], true);
+        neighbours.learn(0, gateway(9).address, [0; 6], true);
+        assert_eq!((clone.changes(), clone.learnt(asked)), (before, None));
+        neighbours.learn(0, gateway(9).address, [4; 6], false);
+        neighbours.learn(0, gateway(9).address, [6; 6], false);
+        assert_eq!(clone.learnt(asked), Some([4; 6]));
+        assert_eq!(clone.to_be_asked(asked, 9 * SECOND), None);
+        neighbours.learn(0, gateway(8).address, [6; 6], true);
+        let interface = Interface { mac: [8; 6], mtu: 1500, addresses: Vec::new() };
+        let mut links = [Link::UNKNOWN; 2];
+        clone.renew(&mut links, &[interface]);
+        assert_eq!(links[0].macs, [2, 2, 2, 2, 2, 2, 8, 8, 8, 8, 8, 8]);
+        assert_eq!(links[1].macs, [4, 4, 4, 4, 4, 4, 8, 8, 8, 8, 8, 8]);
     }
 }

@@ -77,8 +77,18 @@ impl Lab {
         bytes: &[u8],
         now: u64,
     ) -> (Option<(u8, Vec<u8>)>, Vec<&'static str>) {
+        self.send_from(0, bytes, now)
+    }
+
+    /// Likewise, in at another port.
+    pub fn send_from(
+        &mut self,
+        port: u8,
+        bytes: &[u8],
+        now: u64,
+    ) -> (Option<(u8, Vec<u8>)>, Vec<&'static str>) {
         let before = self.counters.read();
-        let mut batch = [Frame::of(0, bytes).expect("it fits")];
+        let mut batch = [Frame::of(port, bytes).expect("it fits")];
         self.router.process(&mut batch, now);
         self.router.flush();
         let after = self.counters.read();

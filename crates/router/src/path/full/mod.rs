@@ -25,8 +25,8 @@ mod redirect;
 use super::emitted::Emitted;
 use super::ethernet::{self, HEADER as ETHERNET, Protocol};
 use super::interface::Walk;
-use super::neighbours::{Entry, Link, Neighbours};
-use super::{Config, Firewall, Reason, Router, Tally, link, mtu_word};
+use super::neighbours::{Entry, Link};
+use super::{Firewall, Reason, Router, Tally, link, mtu_word};
 use super::{ipv4, ipv6};
 use crate::fib::{NextHop, V4};
 use fwdlab_port::frame::Frame;
@@ -37,21 +37,14 @@ use std::sync::Arc;
 /// Most bytes of a frame that are kept: the longest IPv4 header and eight bytes.
 const KEPT: usize = ETHERNET + 60 + 8;
 
-/// Queues, and what next hops are counted with.
+/// Queues of one worker.
+#[derive(Default)]
 pub(super) struct Full {
     /// Places in the batch, by protocol.
     inet: VecDeque<usize>,
     inet6: VecDeque<usize>,
     /// Places and ports, in the order of sending.
     output: VecDeque<(usize, u8)>,
-    neighbours: Neighbours,
-}
-
-impl Full {
-    pub(super) fn new(config: &Config) -> Full {
-        let [inet, inet6] = [(); 2].map(|()| VecDeque::new());
-        Full { inet, inet6, output: VecDeque::new(), neighbours: config.neighbours.clone() }
-    }
 }
 
 /// The beginning of a frame as it was before forwarding changed it.
@@ -212,8 +205,11 @@ impl<W: Firewall> Router<W> {
             return Err(plain(Reason::SlowNoRoute));
         };
         match *link(&self.links, next_hop) {
-            Link { mtu: 0, .. } => Err(plain(Reason::NeighbourUnknown)),
-            link => Ok((link, self.full.neighbours.reference(number))),
+            Link { mtu: 0, .. } => {
+                self.exceptions.unknown.push(number);
+                Err(plain(Reason::NeighbourUnknown))
+            }
+            link => Ok((link, self.neighbours.reference(number))),
         }
     }
 

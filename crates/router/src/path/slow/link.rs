@@ -1,6 +1,6 @@
 //! ARP (RFC 826) and neighbour discovery (RFC 4861): who has an own address?
 //!
-//! Only asked, never asking: neighbours are static.
+//! Only as they are asked: for asking see [`super::learn`].
 
 use super::super::ethernet::{self, HEADER as ETHERNET};
 use super::super::interface::Interface;
@@ -10,17 +10,17 @@ use crate::fib::{Address, V6};
 use fwdlab_port::frame::Frame;
 
 /// Offsets in a frame with an ARP packet.
-mod field {
-    pub(super) const OPERATION: usize = 20;
-    pub(super) const SENDER: usize = 22;
-    pub(super) const TARGET: usize = 32;
-    pub(super) const TARGET_ADDRESS: usize = 38;
+pub(super) mod field {
+    pub(in super::super) const OPERATION: usize = 20;
+    pub(in super::super) const SENDER: usize = 22;
+    pub(in super::super) const TARGET: usize = 32;
+    pub(in super::super) const TARGET_ADDRESS: usize = 38;
 }
 
 /// Offsets in a frame with a solicitation or an advertisement.
-const MESSAGE: usize = ETHERNET + ipv6::HEADER;
-const TARGET: usize = MESSAGE + 8;
-const OPTIONS: usize = TARGET + 16;
+pub(super) const MESSAGE: usize = ETHERNET + ipv6::HEADER;
+pub(super) const TARGET: usize = MESSAGE + 8;
+pub(super) const OPTIONS: usize = TARGET + 16;
 /// An advertisement's flags: from a router, asked for, replaces what was known.
 const ROUTER: u8 = 0x80;
 const SOLICITED: u8 = 0x40;
@@ -76,6 +76,7 @@ fn write_advertisement(frame: &mut Frame, interface: &Interface) -> usize {
     icmp::finish6(bytes, target, to, 255, OPTIONS + 8)
 }
 
-fn has<A: Address>(interface: &Interface, address: A) -> bool {
+/// True of an own address.
+pub(super) fn has<A: Address>(interface: &Interface, address: A) -> bool {
     interface.addresses.iter().any(|&(own, _)| A::from_ip(own) == Some(address))
 }

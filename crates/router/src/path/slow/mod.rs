@@ -7,6 +7,7 @@
 //! talk. Redirects, which are sent besides the packet, are written in [`super::full`].
 
 pub(super) mod icmp;
+pub(super) mod learn;
 mod limit;
 mod link;
 

@@ -1,0 +1,136 @@
+//! Asking for neighbours, and what they tell (RFC 826, RFC 4861 section 7.2).
+
+use super::super::ethernet::{self, HEADER as ETHERNET};
+use super::super::interface::Interface;
+use super::super::neighbours::Gateway;
+use super::super::{ipv4, ipv6};
+use super::link::{self, MESSAGE, OPTIONS, TARGET};
+use super::{end6, icmp};
+use crate::fib::{Address, V4, V6};
+use fwdlab_port::frame::Frame;
+use std::net::IpAddr;
+
+/// ICMPv6 type: neighbour advertisement, and its flag to replace what was known.
+const ADVERTISEMENT: u8 = 136;
+const OVERRIDE: u8 = 0x20;
+/// Options with the MAC of a message's sender, and of its target.
+const SOURCE_MAC: u8 = 1;
+const TARGET_MAC: u8 = 2;
+/// Solicited-node groups, ff02::1:ff00:0/104.
+const SOLICITED: u128 = 0xff02 << 112 | 0x0001_ff00_0000;
+
+/// What a neighbour tells of itself.
+#[derive(Debug, PartialEq, Eq)]
+pub(in super::super) struct Told {
+    pub(in super::super) address: IpAddr,
+    pub(in super::super) mac: [u8; 6],
+    /// It replaces what was known.
+    pub(in super::super) replaces: bool,
+}
+
+/// What there is to learn from a frame that came to the slow path: from answers, and
+/// from questions about an own address.
+pub(in super::super) fn told(frame: &Frame, interface: &Interface) -> Option<Told> {
+    match ethernet::ether_type(frame) {
+        ethernet::ARP => told_arp(frame, interface),
+        ethernet::IPV6 => told6(frame, interface),
+        _ => None,
+    }
+}
+
+fn told_arp(frame: &Frame, interface: &Interface) -> Option<Told> {
+    use link::field;
+    let bytes = frame.buffer();
+    let is_known = matches!(bytes[field::OPERATION..field::SENDER], [0, 1 | 2]);
+    let to = ipv4::address(bytes, field::TARGET_ADDRESS);
+    let address = ipv4::address(bytes, field::SENDER + 6);
+    let mac = *bytes[field::SENDER..].first_chunk()?;
+    let is_told = is_known && link::has(interface, to);
+    is_told.then(|| Told { address: address.to_ip(), mac, replaces: true })
+}
+
+fn told6(frame: &Frame, interface: &Interface) -> Option<Told> {
+    let bytes = frame.buffer();
+    let is_sound = icmp::is_sound6(frame)
+        && end6(frame) >= OPTIONS
+        && bytes[ipv6::field::HOP_LIMIT] == 255
+        && bytes[MESSAGE + 1] == 0;
+    if !is_sound {
+        return None;
+    }
+    let target = ipv6::address(bytes, TARGET);
+    let (address, option, replaces) = match bytes[MESSAGE] {
+        ADVERTISEMENT => (target, TARGET_MAC, bytes[MESSAGE + 4] & OVERRIDE != 0),
+        ipv6::SOLICITATION if link::has(interface, target) => {
+            (ipv6::address(bytes, ipv6::field::SOURCE), SOURCE_MAC, true)
+        }
+        _ => return None,
+    };
+    let mac = option_of(&bytes[OPTIONS..end6(frame)], option)?;
+    Some(Told { address: address.to_ip(), mac, replaces })
+}
+
+/// The MAC in the option of a kind.
+fn option_of(mut options: &[u8], kind: u8) -> Option<[u8; 6]> {
+    loop {
+        // Their lengths are in units of eight bytes.
+        let length = 8 * usize::from(*options.get(1)?);
+        if length == 0 || length > options.len() {
+            return None;
+        }
+        if options[0] == kind {
+            return options[2..length].first_chunk().copied();
+        }
+        options = &options[length..];
+    }
+}
+
+/// A question for a gateway's MAC, if the interface has an address to ask from.
+pub(in super::super) fn question(gateway: &Gateway, interface: &Interface) -> Option<Frame> {
+    let mut frame = Frame::of(gateway.port, &[0; ethernet::SMALLEST]).ok()?;
+    match (V4::from_ip(gateway.address), V6::from_ip(gateway.address)) {
+        (Some(target), _) => ask_arp(&mut frame, interface, target)?,
+        (_, Some(target)) => ask6(&mut frame, interface, target)?,
+        _ => return None,
+    }
+    frame.buffer_mut()[6..12].copy_from_slice(&interface.mac);
+    frame.send_to(gateway.port);
+    Some(frame)
+}
+
+fn ask_arp(frame: &mut Frame, interface: &Interface, target: V4) -> Option<()> {
+    use link::field;
+    let own = nearest(interface, target)?;
+    let bytes = frame.buffer_mut();
+    bytes[..6].fill(0xff);
+    bytes[12..14].copy_from_slice(&ethernet::ARP.to_be_bytes());
+    bytes[ETHERNET..field::SENDER].copy_from_slice(&[0, 1, 8, 0, 6, 4, 0, 1]);
+    bytes[field::SENDER..field::SENDER + 6].copy_from_slice(&interface.mac);
+    bytes[field::SENDER + 6..field::TARGET].copy_from_slice(&own.0.to_be_bytes());
+    bytes[field::TARGET_ADDRESS..ethernet::ARP_END].copy_from_slice(&target.0.to_be_bytes());
+    Some(())
+}
+
+fn ask6(frame: &mut Frame, interface: &Interface, target: V6) -> Option<()> {
+    let own = nearest(interface, target)?;
+    let [.., a, b, c] = target.0.to_be_bytes();
+    let group = V6(SOLICITED | target.0 & 0xff_ffff);
+    let bytes = frame.buffer_mut();
+    bytes[..6].copy_from_slice(&[0x33, 0x33, 0xff, a, b, c]);
+    bytes[12..14].copy_from_slice(&ethernet::IPV6.to_be_bytes());
+    bytes[MESSAGE..TARGET].copy_from_slice(&[ipv6::SOLICITATION, 0, 0, 0, 0, 0, 0, 0]);
+    bytes[TARGET..OPTIONS].copy_from_slice(&target.0.to_be_bytes());
+    bytes[OPTIONS..OPTIONS + 2].copy_from_slice(&[SOURCE_MAC, 1]);
+    bytes[OPTIONS + 2..OPTIONS + 8].copy_from_slice(&interface.mac);
+    let end = icmp::finish6(bytes, own, group, 255, OPTIONS + 8);
+    frame.set_len(end);
+    Some(())
+}
+
+/// The own address on the link that `target` is on, or the first.
+fn nearest<A: Address>(interface: &Interface, target: A) -> Option<A> {
+    let mut addresses = interface.addresses.iter();
+    let near = addresses
+        .find_map(|&(own, length)| A::from_ip(own).filter(|own| own.shares(target, length)));
+    near.or_else(|| interface.address())
+}
