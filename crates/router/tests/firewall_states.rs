@@ -196,6 +196,24 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 50, ..ProptestConfig::default() })]
+
+    /// Where rules treat both directions alike, states change no verdict.
+    #[test]
+    fn all_kinds_agree_and_every_packet_is_counted_once(steps in steps()) {
+        let rules = "block in proto icmp all\npass in all keep state";
+        let of_kind = |kind| {
+            let mut lab = Walled::new(rules, &states(kind));
+            let specs: Vec<Spec> = steps.iter().map(|(spec, _)| spec.clone()).collect();
+            let seen = lab.send_all(&specs, 0);
+            (seen, lab.counters.read())
+        };
+        let all = StateKind::ALL.map(of_kind);
+        prop_assert!(all.iter().all(|seen| *seen == all[0]), "{:?}", all);
+    }
+}
+
 /// Frames of this many flows, both families.
 fn flows(count: u16) -> Vec<Frame> {
     let flow = |number| match number % 2 {
