@@ -44,7 +44,11 @@ fn open(plan: &Plan) -> Option<Box<dyn Testbed>> {
         return None;
     }
     let state = std::env::temp_dir().join(format!("fwdlab-profile-test-{}", std::process::id()));
-    match testbed::open(plan, &Privilege::Root, &Paths { state, program: "fwdlab".into() }) {
+    match testbed::open(
+        plan,
+        &Privilege::Root,
+        &Paths { state, program: "fwdlab".into(), experiment: ".".into() },
+    ) {
         Ok(testbed) => Some(testbed),
         Err(error) => {
             skip(&error.to_string());

@@ -93,6 +93,11 @@ pub(crate) fn directory(plan: &Plan, out: Option<&Path>) -> PathBuf {
     out.map_or_else(|| Path::new("results").join(&plan.name), Path::to_path_buf)
 }
 
+/// The directory that an experiment's files lie in.
+pub(crate) fn beside(experiment: &Path) -> PathBuf {
+    experiment.parent().map_or_else(PathBuf::new, Path::to_path_buf)
+}
+
 /// A plan and the text that it was made from.
 pub(crate) struct Loaded {
     /// The plan.
@@ -113,7 +118,7 @@ pub(crate) fn load(path: &Path, overrides: &Overrides) -> Result<Loaded> {
             path.display()
         ))
     })?;
-    let directory = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
+    let directory = beside(path);
     let loader = |name: &str| read_beside(&directory, name);
     let name = path.to_string_lossy();
     let plan = fwdlab_model::load(&name, &text, &loader)?;

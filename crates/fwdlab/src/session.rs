@@ -13,17 +13,19 @@ use crate::state;
 use crate::terminal::{self, wrap};
 use anyhow::{Context, Result};
 use fwdlab_bench::probe::Privilege;
-use fwdlab_bench::testbed::{self, Choice};
+use fwdlab_bench::testbed::{self, Choice, Paths};
 use fwdlab_bench::{BenchError, Task, Testbed, environment};
 use fwdlab_model::settings::{Settings, TestbedKind};
 use fwdlab_model::{Calibration, Plan, PlannedRun};
 use fwdlab_results::store::{self, Invocation, Store};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What is carried out, and how much of it is told.
 pub(crate) struct Session<'a> {
     /// The plan.
     pub(crate) plan: &'a Plan,
+    /// The experiment file's directory: files that it names lie there.
+    pub(crate) directory: PathBuf,
     /// Measure what sender and receiver reach without a DUT, where it isn't known.
     pub(crate) calibrates: bool,
     /// Tell nothing but errors.
@@ -66,7 +68,7 @@ impl Session<'_> {
     ) -> Result<()> {
         let plan = self.plan;
         let stop = Stop::on_signals().context("listening to signals")?;
-        let mut testbed = open_testbed(plan)?;
+        let mut testbed = open_testbed(plan, &self.directory)?;
         self.say(&description(testbed.choice(), terminal::width_of_stderr()));
         store.begin_invocation(&invocation(testbed.choice()))?;
         let done = store.recorded_runs()?.len();
@@ -190,7 +192,7 @@ impl Session<'_> {
     }
 }
 
-fn open_testbed(plan: &Plan) -> Result<Box<dyn Testbed>> {
+fn open_testbed(plan: &Plan, directory: &Path) -> Result<Box<dyn Testbed>> {
     // A simulation needs no rights, no lock and no journal; nor do packets that
     // stay in memory.
     let (paths, privilege) = match plan.base.testbed.kind {
@@ -205,6 +207,7 @@ fn open_testbed(plan: &Plan) -> Result<Box<dyn Testbed>> {
         // The paths first: in a user namespace they can't be told any more.
         TestbedKind::Auto | TestbedKind::Netns => (state::paths()?, Privilege::obtain()),
     };
+    let paths = Paths { experiment: directory.to_owned(), ..paths };
     Ok(testbed::open(plan, &privilege, &paths)?)
 }
 

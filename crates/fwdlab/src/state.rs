@@ -16,12 +16,12 @@ use std::path::{Path, PathBuf};
 pub(crate) fn paths() -> anyhow::Result<Paths> {
     let user = rustix::process::geteuid();
     if user.is_root() {
-        return Ok(Paths { state: PathBuf::from("/run/fwdlab"), program: program()? });
+        return of_state(PathBuf::from("/run/fwdlab"));
     }
     let state = lasting_directory().join(format!("fwdlab-{}", user.as_raw()));
     make_private(&state, user.as_raw())
         .map_err(|why| CliError::Environment(format!("{}: {why}", state.display())))?;
-    Ok(Paths { state, program: program()? })
+    of_state(state)
 }
 
 /// For testbeds that keep nothing on the machine.
@@ -29,7 +29,11 @@ pub(crate) fn paths() -> anyhow::Result<Paths> {
 /// # Errors
 /// When this program can't be found any more.
 pub(crate) fn nowhere() -> anyhow::Result<Paths> {
-    Ok(Paths { state: PathBuf::new(), program: program()? })
+    of_state(PathBuf::new())
+}
+
+fn of_state(state: PathBuf) -> anyhow::Result<Paths> {
+    Ok(Paths { state, program: program()?, experiment: PathBuf::new() })
 }
 
 /// This program: it is started again as a router.

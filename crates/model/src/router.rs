@@ -48,7 +48,7 @@ pub struct RouterSetup {
     /// Interfaces, numbered from 0 in this order.
     #[serde(rename = "interface")]
     pub interfaces: Vec<InterfaceSetup>,
-    /// Static neighbours.
+    /// What is known of next hops.
     #[serde(rename = "neighbour")]
     pub neighbours: Vec<NeighbourSetup>,
 }
@@ -171,8 +171,10 @@ pub struct Faults {
 pub struct NeighbourSetup {
     /// Its address.
     pub address: String,
-    /// Its MAC.
-    pub mac: String,
+    /// Its MAC; asked for by ARP or neighbour discovery when it is left out, as for next
+    /// hops that aren't listed at all.
+    #[serde(default)]
+    pub mac: Option<String>,
     /// Name of the interface it is reached through; when it is left out, the one whose
     /// link's prefix has the address.
     #[serde(default)]

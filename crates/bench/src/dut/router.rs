@@ -99,8 +99,9 @@ pub enum Wires {
     Sockets,
 }
 
-/// The set-up of a router for a variant, bound to `cpus`.
-pub fn setup(settings: &Settings, cpus: &[u16], wires: &Wires) -> RouterSetup {
+/// The set-up of a router for a variant, bound to `cpus`. Files that the experiment
+/// names lie in the directory `files`.
+pub fn setup(settings: &Settings, cpus: &[u16], wires: &Wires, files: &Path) -> RouterSetup {
     let (dut, router) = (&settings.dut, &settings.dut.router);
     let family = packet_family(settings.traffic.family);
     // The first routes are those of a Linux DUT; what is beyond the traffic's own
@@ -122,7 +123,10 @@ pub fn setup(settings: &Settings, cpus: &[u16], wires: &Wires) -> RouterSetup {
         rss: false,
         routes: listed.iter().map(|route| format!("{} via {}", route.prefix, route.via)).collect(),
         synthesised: synthesised(family, dut.routes.saturating_sub(written)),
-        routes_file: router.routes_file.as_ref().map(|routes| routes.file.clone()),
+        routes_file: router
+            .routes_file
+            .as_ref()
+            .map(|routes| files.join(&routes.file).to_string_lossy().into_owned()),
         ..RouterSetup::default()
     };
     match wires {
@@ -151,7 +155,7 @@ pub fn setup(settings: &Settings, cpus: &[u16], wires: &Wires) -> RouterSetup {
         });
         setup.neighbours.extend(families.map(|family| NeighbourSetup {
             address: peer_address(family, side).to_owned(),
-            mac: mac::text(peer),
+            mac: Some(mac::text(peer)),
             interface: Some(name.into()),
         }));
     }
@@ -234,7 +238,13 @@ pub fn drops(
     let places = compare(before, after, total).into_iter().filter_map(|counter| {
         // The slow path's answers are of packets counted already, as `slow_...`.
         let beside = ["received", "forwarded", "answered", "limited", "silent"];
-        let own = ["fragments_sent", "redirects_sent", "redirects_limited", "extra_lost"];
+        let own = [
+            "fragments_sent",
+            "redirects_sent",
+            "redirects_limited",
+            "neighbours_asked",
+            "extra_lost",
+        ];
         let lost = !beside.contains(&&*counter.name) && !own.contains(&&*counter.name);
         let packets = counter.delta() as i64;
         (lost && packets > 0)
@@ -277,7 +287,7 @@ mod tests {
         settings.dut.routes = 1000;
         settings.dut.firewall = Firewall::Stateful;
         let paths = vec!["a".to_owned(), "b".to_owned(), "c".to_owned()];
-        let setup = setup(&settings, &[1, 2], &Wires::Memory(paths.clone()));
+        let setup = setup(&settings, &[1, 2], &Wires::Memory(paths.clone()), Path::new(""));
         assert_eq!((setup.workers, &setup.cpus[..], setup.rss), (3, &[1, 2][..], false));
         assert_eq!((setup.circuits, setup.routes.len()), (paths, 102));
         assert_eq!(setup.synthesised.map(|made| (made.inet, made.inet6)), Some((898, 0)));

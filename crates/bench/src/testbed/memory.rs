@@ -8,6 +8,7 @@
 
 use super::doubts::{self, Pressure, doubts};
 use super::netns::{now_text, observed_ns};
+use super::profiling::Subject;
 use super::stopwatch::Stopwatch;
 use super::{Choice, Paths, Testbed, rate};
 use crate::cpu::{self, Placement};
@@ -21,6 +22,7 @@ use crate::{Observer, Task, calibrate};
 use fwdlab_model::plan::{Plan, Trial};
 use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::record::{Calibration, ProfileRecord, RunRecord};
+use fwdlab_model::router::RouterStats;
 use fwdlab_model::settings::{DutKind, Family, Settings};
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::rss::{SYMMETRIC_KEY, Toeplitz, queue_of};
@@ -30,7 +32,6 @@ use fwdlab_port::circuit::traffic::{Traffic, TrafficConfig};
 use fwdlab_port::circuit::{Circuit, SLOTS};
 use fwdlab_port::{Receiver, affinity};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 /// Flows that are counted one by one.
 const COUNTED_FLOWS: u32 = 10_000;
@@ -38,7 +39,7 @@ const COUNTED_FLOWS: u32 = 10_000;
 /// The testbed.
 #[derive(Debug)]
 pub struct Memory {
-    program: PathBuf,
+    paths: Paths,
     cpus: Vec<u16>,
     choice: Choice,
 }
@@ -57,7 +58,7 @@ impl Memory {
         }
         Circuit::new(1)?;
         let choice = Choice { kind: "memory", simulated: false, reasons };
-        Ok(Memory { program: paths.program.clone(), cpus: affinity::allowed_cpus()?, choice })
+        Ok(Memory { paths: paths.clone(), cpus: affinity::allowed_cpus()?, choice })
     }
 
     fn place(&self, settings: &Settings) -> Placement {
@@ -78,13 +79,7 @@ impl Memory {
         let mut watch = Stopwatch::default();
         let mut findings = Findings::default();
 
-        observer.step("wires");
-        let circuits = circuits(settings)?;
-        let paths = circuits.iter().map(|circuit| circuit.path().display().to_string()).collect();
-        watch.lap("wires");
-        observer.step("configuring the DUT");
-        let setup = router::setup(settings, &placement.dut, &Wires::Memory(paths));
-        let (mut dut, before) = RouterDut::start(&LocalHost, &self.program, &setup)?;
+        let (circuits, mut dut, before) = self.up(settings, placement, observer)?;
         router::record_facts(&before, &mut findings);
 
         watch.lap("configure");
@@ -150,6 +145,50 @@ impl Memory {
             warnings,
             overhead_ns: watch.laps,
         })
+    }
+
+    fn execute_profile(
+        &self,
+        task: Task<'_>,
+        plan: &ProfilePlan,
+        placement: &Placement,
+        observer: &mut dyn Observer,
+    ) -> Result<(ProfileRecord, RawProfile), BenchError> {
+        let settings = &task.plan.variants[task.run.variants[0]].settings;
+        let run_id = task.plan.run_id(task.run.index);
+        let mut findings = Findings::default();
+        let (circuits, mut dut, before) = self.up(settings, placement, observer)?;
+        router::record_facts(&before, &mut findings);
+        observer.step("arming perf");
+        let rate_pps = rate::of(&task, settings)?;
+        let config = config(settings, placement, run_id, rate_pps, false);
+        let mut traffic = MemoryTraffic::new(config, &circuits, &placement.dut)?;
+        let file = std::env::temp_dir().join(format!("fwdlab-{}.perf", std::process::id()));
+        let subject = Subject { task, plan, host: &LocalHost, placement, file: &file };
+        let sampled = subject.sample(&mut traffic, rate_pps, observer)?;
+        let drops = router::drops(&before, &dut.stats()?, sampled.observed.total, 0);
+        drop(traffic);
+        dut.stop()?;
+        let mut facts = findings.facts;
+        facts.extend(facts_of(settings, placement));
+        Ok(subject.record(sampled, drops, facts, &|_| Vec::new()))
+    }
+
+    /// Wires, and a router along them with its first counters.
+    fn up(
+        &self,
+        settings: &Settings,
+        placement: &Placement,
+        observer: &mut dyn Observer,
+    ) -> Result<(Vec<Circuit>, RouterDut, RouterStats), BenchError> {
+        observer.step("wires");
+        let circuits = circuits(settings)?;
+        let paths = circuits.iter().map(|circuit| circuit.path().display().to_string()).collect();
+        observer.step("configuring the DUT");
+        let wires = Wires::Memory(paths);
+        let setup = router::setup(settings, &placement.dut, &wires, &self.paths.experiment);
+        let (dut, stats) = RouterDut::start(&LocalHost, &self.paths.program, &setup)?;
+        Ok((circuits, dut, stats))
     }
 
     /// Generator straight into sink.
@@ -270,11 +309,15 @@ impl Testbed for Memory {
 
     fn profile(
         &mut self,
-        _: Task<'_>,
-        _: &ProfilePlan,
-        _: &mut dyn Observer,
+        task: Task<'_>,
+        plan: &ProfilePlan,
+        observer: &mut dyn Observer,
     ) -> Result<(ProfileRecord, RawProfile), BenchError> {
-        Err(BenchError::Refused("profiles".into()))
+        let placement = self.place(&task.plan.variants[task.run.variants[0]].settings);
+        affinity::pin_thread(&placement.control)?;
+        let result = self.execute_profile(task, plan, &placement, observer);
+        affinity::pin_thread(&self.cpus)?;
+        result
     }
 
     fn calibration_key(&self, settings: &Settings) -> String {

@@ -77,6 +77,8 @@ pub struct Paths {
     pub state: PathBuf,
     /// The program that is started as a router: `PROGRAM route --control`.
     pub program: PathBuf,
+    /// The directory that files named in the experiment lie in.
+    pub experiment: PathBuf,
 }
 
 /// Opens the testbed that a plan asks for; `auto` takes the best that the

@@ -29,7 +29,6 @@ use fwdlab_packet::Template;
 use fwdlab_packet::template::FlowRange;
 use fwdlab_port::{SenderConfig, affinity, sender};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 /// Flows that are counted one by one; more would fill the DUT's caches with the
 /// receiver's counters.
@@ -42,7 +41,7 @@ const BATCH: u32 = 64;
 #[derive(Debug)]
 pub struct Netns {
     journal: Journal,
-    program: PathBuf,
+    paths: Paths,
     engine: Engine,
     receiving: Receiving,
     cpus: Vec<u16>,
@@ -75,8 +74,8 @@ impl Netns {
             );
         }
         let choice = Choice { kind: "netns", simulated: false, reasons };
-        let program = paths.program.clone();
-        Ok(Netns { journal, program, engine, receiving, cpus: affinity::allowed_cpus()?, choice })
+        let paths = paths.clone();
+        Ok(Netns { journal, paths, engine, receiving, cpus: affinity::allowed_cpus()?, choice })
     }
 
     /// Tries what the plan's variants need beyond sending: each firewall is loaded
@@ -212,8 +211,8 @@ impl Netns {
             .ok_or_else(|| BenchError::Refused("the testbed was wired without a DUT".into()))?;
         let host = NamespaceHost::new(&namespace, &placement.control)?;
         observer.step("configuring the DUT");
-        let (journal, program) = (&self.journal, &self.program);
-        let mut dut = Device::up(&host, journal, program, settings, placement, &mut findings)?;
+        let (journal, paths) = (&self.journal, &self.paths);
+        let mut dut = Device::up(&host, journal, paths, settings, placement, &mut findings)?;
         if task.run.variants.len() > 1 {
             self.verify_levels(&dut, task, &mut findings)?;
         }

@@ -1,8 +1,139 @@
-//! What every testbed's profile runs share: their phases, their parts.
+//! What every testbed's profile runs share: their phases, their parts, and the sampling
+//! beside real traffic.
 
+use super::netns::now_text;
+use crate::cpu::Placement;
+use crate::dut::path::Readings;
+use crate::error::BenchError;
+use crate::host::Host;
+use crate::profiler::{Perf, Profiler, RawProfile};
+use crate::trial::{self, Clock, Moment, Observed, Order, SystemClock, Traffic};
+use crate::{Observer, Task};
 use fwdlab_model::plan::Trial;
 use fwdlab_model::profile::ProfilePlan;
-use fwdlab_model::record::{ProfileWindow, Sample};
+use fwdlab_model::record::{DropPlace, ProfileCounter, ProfileRecord, ProfileWindow, Sample};
+use fwdlab_model::settings::Arrangement;
+use fwdlab_model::warning::Warning;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What is sampled, and where.
+#[derive(Clone, Copy)]
+pub(super) struct Subject<'a> {
+    /// The run.
+    pub(super) task: Task<'a>,
+    /// How.
+    pub(super) plan: &'a ProfilePlan,
+    /// Where perf runs.
+    pub(super) host: &'a dyn Host,
+    /// Whose CPUs.
+    pub(super) placement: &'a Placement,
+    /// Perf's own file.
+    pub(super) file: &'a Path,
+}
+
+/// What came of it.
+pub(super) struct Sampled {
+    pub(super) observed: Observed,
+    started_at: String,
+    raw: RawProfile,
+    window_ns: (u64, u64),
+    counters: Vec<ProfileCounter>,
+}
+
+impl Subject<'_> {
+    /// Runs a trial with perf beside it.
+    ///
+    /// # Errors
+    /// As [`trial::run`]; perf's troubles are remarks.
+    pub(super) fn sample(
+        &self,
+        traffic: &mut dyn Traffic,
+        rate_pps: Option<f64>,
+        observer: &mut dyn Observer,
+    ) -> Result<Sampled, BenchError> {
+        let started_at = now_text();
+        let (host, cpus) = (self.host, &self.placement.dut);
+        let clock = || SystemClock.now_ns();
+        let mut perf = Perf::prepare(host, &clock, self.plan, cpus, self.file);
+        observer.step("traffic (profile)");
+        let mut readings: Vec<Readings> = Vec::new();
+        let mut window_ns = (0, 0);
+        let mut at_window = |moment| match moment {
+            Moment::Opening => {
+                readings.push(Readings::take(host, cpus));
+                perf.start();
+            }
+            Moment::Open(now_ns) => window_ns.0 = now_ns,
+            Moment::Closed(now_ns) => {
+                window_ns.1 = now_ns;
+                perf.stop();
+                readings.push(Readings::take(host, cpus));
+            }
+        };
+        let trial = trial(&self.task.plan.trial, self.plan);
+        let order = Order {
+            trial: &trial,
+            rate_pps,
+            variant: self.task.run.variants[0],
+            alternation: None,
+            at_window: &mut at_window,
+        };
+        let observed = trial::run(traffic, &SystemClock, order, observer);
+        // Also of a run that failed or was interrupted: perf ends, its file goes.
+        observer.step("reading the samples");
+        let raw = perf.finish();
+        let mut counters = raw.counters.clone();
+        if let [open, close] = readings.as_slice() {
+            counters.extend(open.until(close));
+        }
+        Ok(Sampled { observed: observed?, started_at, raw, window_ns, counters })
+    }
+
+    /// The record of what was sampled.
+    pub(super) fn record(
+        &self,
+        sampled: Sampled,
+        drops: Vec<DropPlace>,
+        facts: BTreeMap<String, String>,
+        more_remarks: &dyn Fn(&RawProfile) -> Vec<String>,
+    ) -> (ProfileRecord, RawProfile) {
+        let Sampled { observed, started_at, raw, window_ns, counters } = sampled;
+        let mut remarks = raw.remarks.clone();
+        remarks.extend(shared_cpus(self.placement));
+        remarks.extend(more_remarks(&raw));
+        remarks.extend(observed.warnings.iter().map(Warning::sentence));
+        let record = ProfileRecord {
+            variant: self.task.run.variants[0],
+            started_at,
+            source: raw.source.clone(),
+            event: raw.event.clone(),
+            frequency_hz: self.plan.frequency_hz,
+            call_graph: raw.call_graph.clone(),
+            cpus: self.placement.dut.clone(),
+            window_ns,
+            windows: windows(&observed.samples, window_ns.0, self.plan),
+            sampled_from_ns: raw.sampled_from_ns,
+            sampled_to_ns: raw.sampled_to_ns,
+            counters,
+            total: observed.total,
+            drops,
+            remarks,
+            facts,
+        };
+        (record, raw)
+    }
+}
+
+/// What is to be known of samples of CPUs that do more than the DUT's work.
+fn shared_cpus(placement: &Placement) -> Option<String> {
+    let alone = placement.arrangement == Arrangement::Open;
+    (!alone).then(|| {
+        "the DUT has no CPUs of its own: the sender's work is among the samples: next step: \
+         arrangement = \"open\" on a machine with two CPUs or more"
+            .into()
+    })
+}
 
 /// The phases of a profile run: those of the plan, with the window of the profile,
 /// whose parts are whole numbers of slices.

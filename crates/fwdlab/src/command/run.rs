@@ -90,6 +90,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     if !missing.is_empty() || !profiles.is_empty() {
         let session = Session {
             plan: &plan,
+            directory: experiment::beside(&arguments.experiment),
             calibrates: !arguments.no_calibration,
             quiet: arguments.quiet,
             resume: arguments.command_line(),

@@ -122,6 +122,7 @@ impl Arguments {
         let (mut store, said) = session::open_store(out, self.fresh)?;
         let session = Session {
             plan,
+            directory: PathBuf::new(),
             calibrates: false,
             quiet: self.quiet,
             resume: self.command_line(),

@@ -3,7 +3,7 @@
 use super::mistake;
 use fwdlab_model::router::{InterfaceSetup, NeighbourSetup, PortKind, RouterSetup};
 use fwdlab_router::fib::{Address, V4, V6};
-use fwdlab_router::path::{Interface, Neighbour, Neighbours};
+use fwdlab_router::path::{Gateway, Interface, Neighbour, Neighbours};
 use fwdlab_router::routes::NextHops;
 use std::fs;
 use std::net::IpAddr;
@@ -78,7 +78,8 @@ fn parse_mac(text: &str) -> Result<[u8; 6], String> {
     mac.ok_or_else(|| format!("MAC `{text}`: write it as 02:00:00:00:00:01"))
 }
 
-/// Reads all neighbours.
+/// Reads all neighbours. Every next hop of a route that lies on a link can be asked for
+/// its MAC; one that is given is taken.
 ///
 /// # Errors
 /// The user's mistakes.
@@ -88,41 +89,50 @@ pub(super) fn neighbours(
     next_hops: &NextHops,
 ) -> anyhow::Result<Neighbours> {
     let mut all = Neighbours::new();
+    for &address in next_hops.addresses() {
+        let Some(next_hop) = next_hops.get(address) else { continue };
+        let Some(port) = link_of(address, interfaces) else { continue };
+        let set = all.set_gateway(next_hop, Gateway { port, address });
+        set.map_err(|error| mistake(format!("next hop {address}: {error}")))?;
+    }
     for written in &setup.neighbours {
         let fault = |what: String| mistake(format!("neighbour {}: {what}", written.address));
         let address: IpAddr =
             written.address.parse().map_err(|_| fault("this is no address".into()))?;
-        let neighbour = Neighbour {
-            port: port_of(written, address, interfaces).map_err(fault)?,
-            mac: parse_mac(&written.mac).map_err(fault)?,
-        };
+        let port = port_of(written, address, interfaces).map_err(fault)?;
+        let mac = written.mac.as_deref().map(parse_mac).transpose().map_err(fault)?;
         let Some(next_hop) = next_hops.get(address) else {
             continue; // no route leads there
         };
-        all.set(next_hop, neighbour).map_err(|error| fault(error.to_string()))?;
+        let set = all.set_gateway(next_hop, Gateway { port, address });
+        set.map_err(|error| fault(error.to_string()))?;
+        if let Some(mac) = mac {
+            let set = all.set(next_hop, Neighbour { port, mac });
+            set.map_err(|error| fault(error.to_string()))?;
+        }
     }
     Ok(all)
 }
 
+/// Number of the interface whose link has an address.
+fn link_of(address: IpAddr, interfaces: &[Named]) -> Option<u8> {
+    let near = |named: &Named| {
+        named.interface.addresses.iter().any(|&(own, length)| same_link(own, address, length))
+    };
+    interfaces.iter().position(near).and_then(|at| u8::try_from(at).ok())
+}
+
 /// Number of the interface that leads to a neighbour.
 fn port_of(written: &NeighbourSetup, address: IpAddr, interfaces: &[Named]) -> Result<u8, String> {
-    let port = match &written.interface {
+    match &written.interface {
         Some(name) => {
             let known = interfaces.iter().position(|other| other.name == *name);
-            known.ok_or_else(|| format!("there is no interface `{name}`"))?
+            let known = known.and_then(|at| u8::try_from(at).ok());
+            known.ok_or_else(|| format!("there is no interface `{name}`"))
         }
-        None => {
-            let near = interfaces.iter().position(|named| {
-                named
-                    .interface
-                    .addresses
-                    .iter()
-                    .any(|&(own, length)| same_link(own, address, length))
-            });
-            near.ok_or("no interface's link has this address; name its `interface`")?
-        }
-    };
-    u8::try_from(port).map_err(|_| "too many interfaces".into())
+        None => link_of(address, interfaces)
+            .ok_or_else(|| "no interface's link has this address; name its `interface`".into()),
+    }
 }
 
 /// True when both are addresses of a link whose prefix has this length.
@@ -147,7 +157,7 @@ mod tests {
         };
         let neighbour = |&(address, mac): &(&str, &str)| NeighbourSetup {
             address: address.into(),
-            mac: mac.into(),
+            mac: Some(mac.into()),
             interface: None,
         };
         RouterSetup {

@@ -214,6 +214,7 @@ pub(super) fn detections(scatter: f64, seconds_each: Option<f64>) -> Vec<Detecti
 mod tests {
     use super::*;
     use crate::session::{Session, open_store};
+    use std::path::PathBuf;
 
     #[test]
     fn identical_variants_are_the_same_and_rules_are_found() {
@@ -224,6 +225,7 @@ mod tests {
         let missing = store.missing_runs(&plan).unwrap();
         let session = Session {
             plan: &plan,
+            directory: PathBuf::new(),
             calibrates: false,
             quiet: true,
             resume: String::new(),

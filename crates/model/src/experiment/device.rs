@@ -37,7 +37,7 @@ static NEEDS: [Need; 5] = [
         help: "write kind = \"router\" in [dut], or beside it in the level",
     },
     Need {
-        keys: &["icmp_redirect", "offloads", "bind_queues", "napi", "rps", "sysctl"],
+        keys: &["offloads", "bind_queues", "napi", "rps", "sysctl"],
         met: |settings| !is_router(settings),
         otherwise: "is a setting of the Linux kernel, which does not forward here",
         help: "leave it out, or write kind = \"linux\" in [dut], or beside it in the level",

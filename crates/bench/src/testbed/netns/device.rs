@@ -10,10 +10,10 @@ use crate::dut::{EGRESS, INGRESS, scheduling};
 use crate::error::BenchError;
 use crate::host::Host;
 use crate::journal::Journal;
+use crate::testbed::Paths;
 use fwdlab_model::record::{Counter, Counts, DropPlace};
 use fwdlab_model::router::RouterStats;
 use fwdlab_model::settings::{DutKind, Firewall, Settings};
-use std::path::Path;
 
 /// A DUT that forwards.
 pub(super) enum Device<'a> {
@@ -33,7 +33,7 @@ impl<'a> Device<'a> {
     pub(super) fn up(
         host: &'a dyn Host,
         journal: &'a Journal,
-        program: &Path,
+        paths: &Paths,
         settings: &Settings,
         placement: &Placement,
         findings: &mut Findings,
@@ -41,8 +41,9 @@ impl<'a> Device<'a> {
         if settings.dut.kind == DutKind::Router {
             links(host)?;
             scheduling::apply(host, settings, placement, findings)?;
-            let setup = router::setup(settings, &placement.dut, &Wires::Sockets);
-            let (dut, stats) = RouterDut::start(host, program, &setup)?;
+            let (wires, files) = (Wires::Sockets, &paths.experiment);
+            let setup = router::setup(settings, &placement.dut, &wires, files);
+            let (dut, stats) = RouterDut::start(host, &paths.program, &setup)?;
             router::record_facts(&stats, findings);
             return Ok(Device::Router(dut));
         }

@@ -1,16 +1,16 @@
 //! A profile run: as any run, with perf beside it. Never a measurement.
 
+use super::Netns;
 use super::device::Device;
-use super::{Netns, now_text};
 use crate::cpu::Placement;
 use crate::dut::linux::Findings;
-use crate::dut::path::Readings;
 use crate::error::BenchError;
 use crate::host::NamespaceHost;
-use crate::profiler::{Census, Perf, Profiler, RawProfile};
+use crate::profiler::{Census, RawProfile};
+use crate::testbed::profiling::Subject;
+use crate::testbed::rate;
 use crate::testbed::wiring::Wiring;
-use crate::testbed::{profiling, rate};
-use crate::trial::{self, Clock, Moment, Observed, Order, SystemClock};
+use crate::trial::Observed;
 use crate::{Observer, Task};
 use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::record::ProfileRecord;
@@ -26,9 +26,7 @@ impl Netns {
         placement: &Placement,
         observer: &mut dyn Observer,
     ) -> Result<(ProfileRecord, RawProfile), BenchError> {
-        let variant = task.run.variants[0];
-        let settings = &task.plan.variants[variant].settings;
-        let started_at = now_text();
+        let settings = &task.plan.variants[task.run.variants[0]].settings;
         let mut findings = Findings::default();
 
         observer.step("namespaces");
@@ -39,102 +37,40 @@ impl Netns {
             .ok_or_else(|| BenchError::Refused("the testbed was wired without a DUT".into()))?;
         let host = NamespaceHost::new(&namespace, &placement.control)?;
         observer.step("configuring the DUT");
-        let (journal, program) = (&self.journal, &self.program);
-        let mut dut = Device::up(&host, journal, program, settings, placement, &mut findings)?;
+        let (journal, paths) = (&self.journal, &self.paths);
+        let mut dut = Device::up(&host, journal, paths, settings, placement, &mut findings)?;
 
         observer.step("arming perf");
         let rate_pps = rate::of(&task, settings)?;
         let run_id = task.plan.run_id(task.run.index);
         let mut traffic = self.arm(&wiring, settings, placement, run_id, rate_pps)?;
-        let clock = || SystemClock.now_ns();
         let file = self.journal.temporary("perf");
-        let mut perf = Perf::prepare(&host, &clock, profile, &placement.dut, &file);
+        let subject = Subject { task, plan: profile, host: &host, placement, file: &file };
         let before = dut.read()?;
-
-        observer.step("traffic (profile)");
-        let mut readings: Vec<Readings> = Vec::new();
-        let mut window_ns = (0, 0);
-        let mut at_window = |moment| match moment {
-            Moment::Opening => {
-                readings.push(Readings::take(&host, &placement.dut));
-                perf.start();
-            }
-            Moment::Open(now_ns) => window_ns.0 = now_ns,
-            Moment::Closed(now_ns) => {
-                window_ns.1 = now_ns;
-                perf.stop();
-                readings.push(Readings::take(&host, &placement.dut));
-            }
-        };
-        let trial = profiling::trial(&task.plan.trial, profile);
-        let order = Order {
-            trial: &trial,
-            rate_pps,
-            variant,
-            alternation: None,
-            at_window: &mut at_window,
-        };
-        let observed = trial::run(&mut traffic, &SystemClock, order, observer);
-        // Also of a run that failed or was interrupted: perf ends, its file goes.
-        observer.step("reading the samples");
-        let raw = perf.finish();
-        let observed = observed?;
-        let after = dut.read()?;
+        let sampled = subject.sample(&mut traffic, rate_pps, observer)?;
+        let drops = dut.read()?.drops_since(
+            &before,
+            sampled.observed.total,
+            dropped_by_receiver(&sampled.observed),
+            &settings.dut.firewall,
+        );
 
         observer.step("taking down");
         drop(traffic);
         dut.down()?;
+        let mut facts = findings.facts;
+        facts.extend(self.facts(settings, placement));
+        let remarks = |raw: &RawProfile| match settings.dut.kind {
+            // A program on the DUT's CPUs is the DUT.
+            DutKind::Router => Vec::new(),
+            _ => other_programs(Census::of(&raw.text), placement).into_iter().collect(),
+        };
+        let record = subject.record(sampled, drops, facts, &remarks);
         drop(host);
         wiring.down()?;
         self.journal.undo()?;
-
-        let mut counters = raw.counters.clone();
-        if let [open, close] = readings.as_slice() {
-            counters.extend(open.until(close));
-        }
-        let mut remarks = raw.remarks.clone();
-        remarks.extend(shared_cpus(placement));
-        if settings.dut.kind != DutKind::Router {
-            remarks.extend(other_programs(Census::of(&raw.text), placement));
-        }
-        remarks.extend(observed.warnings.iter().map(Warning::sentence));
-        let mut facts = findings.facts;
-        facts.extend(self.facts(settings, placement));
-        let record = ProfileRecord {
-            variant,
-            started_at,
-            source: raw.source.clone(),
-            event: raw.event.clone(),
-            frequency_hz: profile.frequency_hz,
-            call_graph: raw.call_graph.clone(),
-            cpus: placement.dut.clone(),
-            window_ns,
-            windows: profiling::windows(&observed.samples, window_ns.0, profile),
-            sampled_from_ns: raw.sampled_from_ns,
-            sampled_to_ns: raw.sampled_to_ns,
-            counters,
-            total: observed.total,
-            drops: after.drops_since(
-                &before,
-                observed.total,
-                dropped_by_receiver(&observed),
-                &settings.dut.firewall,
-            ),
-            remarks,
-            facts,
-        };
-        Ok((record, raw))
+        Ok(record)
     }
-}
-
-/// What is to be known of samples of CPUs that do more than the DUT's work.
-fn shared_cpus(placement: &Placement) -> Option<String> {
-    let alone = placement.arrangement == Arrangement::Open;
-    (!alone).then(|| {
-        "the DUT has no CPUs of its own: the sender's work is among the samples: next step: \
-         arrangement = \"open\" on a machine with two CPUs or more"
-            .into()
-    })
 }
 
 /// Share of the samples that may be in programs without a remark.

@@ -123,6 +123,7 @@ impl Arguments {
         }
         let session = Session {
             plan,
+            directory: experiment::beside(&self.experiment),
             calibrates: true,
             quiet: false,
             resume: self.overrides.command_line("plan", &self.experiment, self.out.as_deref())

@@ -177,13 +177,13 @@ fn routes(settings: &Settings) -> String {
 fn linux(contents: &Contents) -> Vec<String> {
     let by_kernel = |settings: &Settings| settings.dut.kind != DutKind::Router;
     if !contents.plan.variants.iter().any(|variant| by_kernel(&variant.settings)) {
-        return Vec::new();
+        return vec![varied(contents, "ICMP redirect: ", |s| enabled(s.dut.icmp_redirect))];
     }
     let mut lines = vec![
         varied_of(contents, by_kernel, "Receive and segmentation offloads: ", |s| {
             enabled(s.dut.offloads)
         }),
-        varied_of(contents, by_kernel, "ICMP redirect: ", |s| enabled(s.dut.icmp_redirect)),
+        varied(contents, "ICMP redirect: ", |s| enabled(s.dut.icmp_redirect)),
     ];
     lines.extend(sysctls(contents));
     lines
