@@ -11,6 +11,7 @@ mod planning;
 mod profile;
 mod refusals;
 mod resume;
+mod route;
 mod run;
 mod run_profile;
 mod stopping;

@@ -70,6 +70,49 @@ fn a_killed_laboratory_leaves_nothing_behind_and_loses_nothing() {
     assert_eq!(values_per_variant(&shown), [6, 6], "every run once");
 }
 
+const ROUTER: &str = "\
+version = 1
+title = \"The router on sockets\"
+[testbed]
+kind = \"netns\"
+[dut]
+kind = \"router\"
+[[factor]]
+name = \"port\"
+levels = [\"xsk\", \"packet\"]
+[[factor]]
+name = \"queues\"
+levels = [1, 2]
+[traffic]
+rate = \"20kpps\"
+flows = { sources = 5, destinations = 10 }
+[trial]
+warmup = \"100ms\"
+duration = \"300ms\"
+[design]
+blocks = 1
+";
+
+#[test]
+fn the_router_forwards_between_devices_of_the_kernel() {
+    let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
+    if !rustix::process::geteuid().is_root() {
+        assert!(!in_ci, "not root in CI");
+        eprintln!("SKIPPED: AF_XDP in namespaces needs root");
+        return;
+    }
+    let lab = Lab::new(ROUTER);
+    let arguments = ["run", "x.toml", "--no-calibration", "--json"];
+    let result = lab.fwdlab(&arguments).expect(0).json();
+    assert_eq!(values_per_variant(&result), [1, 1, 1, 1]);
+    for variant in result["variants"].as_array().expect("variants") {
+        let value = variant["values"][0].as_f64().expect("a rate");
+        assert!((5_000.0..22_000.0).contains(&value), "{result:#}");
+    }
+    let readme = std::fs::read_to_string(lab.path("results/x/README.md")).expect("a report");
+    assert!(!readme.contains("can't be trusted"), "{readme}");
+}
+
 const FIREWALL: &str = "\
 version = 1
 title = \"What a stateful firewall costs, and where\"
