@@ -6,7 +6,7 @@ use crate::terminal::{self, BAD, GOOD, HEADING, styled, wrap};
 use fwdlab_bench::journal::Journal;
 use fwdlab_bench::probe::{self, Privilege, Probe};
 use fwdlab_bench::testbed::{self, Choice};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// Find out what this machine can do by trying each thing, and what to install
@@ -37,25 +37,33 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     let probes = probe::everything(&privilege, journal.as_ref().map_err(|error| error.to_string()));
     // The testbed takes the lock for itself.
     drop(journal);
-    let any = fwdlab_model::load("any.toml", "version = 1", &|_| Ok(Vec::new()))?;
-    let testbed = testbed::open(&any, &privilege, &paths)?;
-    let choice = testbed.choice();
+    let choice_for = |experiment: &str| -> anyhow::Result<Choice> {
+        let any = fwdlab_model::load("any.toml", experiment, &|_| Ok(Vec::new()))?;
+        Ok(testbed::open(&any, &privilege, &paths)?.choice().clone())
+    };
+    let choice = &choice_for("version = 1")?;
+    let router = &choice_for("version = 1\n[dut]\nkind = \"router\"")?;
     if arguments.json {
         terminal::print_json(&json!({
             "probes": probes,
-            "testbed": {
-                "kind": choice.kind,
-                "simulated": choice.simulated,
-                "reasons": choice.reasons,
-            },
+            "testbed": json_of(choice),
+            "router_testbed": json_of(router),
         }))?;
     } else {
-        terminal::print(&text(&probes, choice, terminal::width()))?;
+        terminal::print(&text(&probes, choice, router, terminal::width()))?;
     }
     Ok(if choice.simulated { Exit::Environment } else { Exit::Done })
 }
 
-fn text(probes: &[Probe], choice: &Choice, width: usize) -> String {
+fn json_of(choice: &Choice) -> Value {
+    json!({
+        "kind": choice.kind,
+        "simulated": choice.simulated,
+        "reasons": choice.reasons,
+    })
+}
+
+fn text(probes: &[Probe], kernel: &Choice, router: &Choice, width: usize) -> String {
     let mut out = String::new();
     for probe in probes {
         let mark = if probe.works { styled("ok", GOOD) } else { styled("no", BAD) };
@@ -64,11 +72,15 @@ fn text(probes: &[Probe], choice: &Choice, width: usize) -> String {
             out += &wrap(&format!("    next step: {}", probe.next), width, "      ");
         }
     }
-    let _ = writeln!(out, "\n{}", styled("testbed = \"auto\" takes", HEADING));
-    out += &wrap(choice.kind, width, "");
-    for reason in &choice.reasons {
-        for line in reason.lines() {
-            out += &wrap(&format!("  {}", line.trim_start()), width, "    ");
+    let devices = [("the kernel", kernel), ("the router", router)];
+    for (device, choice) in devices {
+        let heading = format!("testbed = \"auto\" takes, for {device}");
+        let _ = writeln!(out, "\n{}", styled(&heading, HEADING));
+        out += &wrap(choice.kind, width, "");
+        for reason in &choice.reasons {
+            for line in reason.lines() {
+                out += &wrap(&format!("  {}", line.trim_start()), width, "    ");
+            }
         }
     }
     out
@@ -91,7 +103,12 @@ mod tests {
             simulated: true,
             reasons: vec!["no real packets on this machine: some reason of many words".into()],
         };
-        let text = text(&[probe(false, "apt-get install nftables"), probe(true, "")], &choice, 40);
+        let text = text(
+            &[probe(false, "apt-get install nftables"), probe(true, "")],
+            &choice,
+            &choice,
+            40,
+        );
         let plain = anstream::adapter::strip_str(&text).to_string();
         assert!(plain.contains("next step: apt-get install"), "{plain}");
         assert!(plain.lines().all(|line| line.chars().count() <= 40), "{plain}");

@@ -1,5 +1,7 @@
 //! What this machine can do, found out by trying each thing for real.
 
+mod router;
+
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
 use crate::journal::Journal;
@@ -160,20 +162,32 @@ const PROBE_PACKETS: u64 = 200;
 /// must not be taken for one that does not work.
 const PROBE_PATIENCE_NS: u64 = 500_000_000;
 
-/// Sends some packets at 100 kpps; the number that arrived, or why none did.
+/// Identity of a probe's packets: any will do.
+const PROBE_ID: u32 = 0x7072_6f62;
+
+/// Sends some packets to a receiver; the number that arrived, or why none did.
 fn attempt(wiring: &Wiring, engine: Engine, receiving: Receiving) -> Result<u64, String> {
+    let receiver =
+        open_receiver(receiving, &wiring.receiver, PROBE_ID, 0, &[]).map_err(|e| e.to_string())?;
+    let sent = send(wiring, engine)?;
+    clock::sleep_until(clock::monotonic_ns() + 10_000_000);
+    match receiver.received().total() {
+        0 => Err(format!("{sent} packets were sent, none arrived")),
+        received => Ok(received),
+    }
+}
+
+/// Sends some packets at 100 kpps; how many, at least one.
+fn send(wiring: &Wiring, engine: Engine) -> Result<u64, String> {
     let flows = FlowRange { sources: 4, destinations: 4 };
     let (source, destination) = (crate::dut::linux::mac::SENDER, crate::dut::linux::mac::RECEIVER);
-    let run_id = 0x7072_6f62; // any identity will do
     let cpus = affinity::allowed_cpus().map_err(|e| e.to_string())?;
-    let receiver =
-        open_receiver(receiving, &wiring.receiver, run_id, 0, &[]).map_err(|e| e.to_string())?;
     let config = SenderConfig {
         namespace: wiring.sender.clone(),
         interface: "g0".into(),
         cpu: cpus[0],
         number: 0,
-        template: Template::new(Family::Inet, 64, flows, run_id, source, destination),
+        template: Template::new(Family::Inet, 64, flows, PROBE_ID, source, destination),
         rate_pps: Some(100_000.0),
         timestamps: false,
         batch: 1,
@@ -184,13 +198,9 @@ fn attempt(wiring: &Wiring, engine: Engine, receiving: Receiving) -> Result<u64,
     while sender.sent().iter().sum::<u64>() < PROBE_PACKETS && clock::monotonic_ns() < deadline {
         clock::sleep_until(clock::monotonic_ns() + 1_000_000);
     }
-    let sent: u64 = sender.halt().map_err(|e| e.to_string())?.iter().sum();
-    clock::sleep_until(clock::monotonic_ns() + 10_000_000);
-    let received = receiver.received().total();
-    match (sent, received) {
-        (0, _) => Err("nothing was sent".into()),
-        (_, 0) => Err(format!("{sent} packets were sent, none arrived")),
-        _ => Ok(received),
+    match sender.halt().map_err(|e| e.to_string())?.iter().sum() {
+        0 => Err("nothing was sent".into()),
+        sent => Ok(sent),
     }
 }
 
@@ -240,6 +250,11 @@ pub fn everything(privilege: &Privilege, journal: Result<&Journal, String>) -> V
         if cpus >= 2 { Ok(format!("{cpus}")) } else { Err(format!("{cpus}")) },
         "the open arrangement (sender apart from the DUT) needs two; closed is used instead",
     );
+    add(
+        "router: packets in memory",
+        router::memory(),
+        "the kernel needs CONFIG_MEMFD_CREATE, and /proc must be mounted",
+    );
     let wiring = journal
         .and_then(|journal| Wiring::up(journal, 1, false).map_err(|error| error.to_string()));
     let wiring = match wiring {
@@ -264,6 +279,9 @@ pub fn everything(privilege: &Privilege, journal: Result<&Journal, String>) -> V
     add("sender: AF_XDP", packets(xsk), "the kernel needs CONFIG_XDP_SOCKETS");
     let packet = attempt(&wiring, Engine::Packet, Receiving::Packet);
     add("sender and receiver: AF_PACKET", packets(packet), "the kernel needs CONFIG_PACKET");
+    add("router: ports on AF_XDP", router::xsk(&wiring), hint);
+    let next = "the kernel needs CONFIG_PACKET; the testbed `memory` needs no ports";
+    add("router: ports on AF_PACKET", router::packet(&wiring), next);
     let firewall = LocalHost.run(
         &["ip", "netns", "exec", wiring.receiver.name(), "nft", "-f", "-"],
         "table inet probe {\n chain forward {\n type filter hook forward priority 0;\n ct state new accept\n }\n}\n",
