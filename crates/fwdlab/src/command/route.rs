@@ -59,8 +59,9 @@ pub(crate) struct Arguments {
     /// Build the router, say what it would be, and start nothing
     #[arg(long)]
     check: bool,
-    /// Be told the set-up (one line of JSON) and then `stats` or `stop` on standard
-    /// input; answer each with a line of JSON
+    /// Be told the set-up (one line of JSON) on standard input, then `stats`,
+    /// `route add PREFIX via NEXT-HOP`, `route delete PREFIX` or `stop`; answer each with
+    /// the counters as a line of JSON
     #[arg(long, conflicts_with_all = ["file", "stats", "seconds", "check"])]
     control: bool,
 }
@@ -148,8 +149,15 @@ fn controlled(stop: &Stop) -> Result<Exit> {
         match lines.recv_timeout(TICK) {
             Ok(line) if line == "stats" => show(true, &running.stats(), None)?,
             Ok(line) if line == "stop" => break,
+            Ok(line) if line.starts_with("route ") => {
+                let changed = running.change_route(&line["route ".len()..]);
+                changed.map_err(|what| CliError::Mistake(format!("told `{line}`: {what}")))?;
+                show(true, &running.stats(), None)?;
+            }
             Ok(line) => {
-                return Err(CliError::Mistake(format!("told `{line}`: say stats or stop")).into());
+                return Err(
+                    CliError::Mistake(format!("told `{line}`: say stats, route or stop")).into()
+                );
             }
             Err(RecvTimeoutError::Timeout) if running.has_ended() => break,
             Err(RecvTimeoutError::Timeout) => {}

@@ -10,10 +10,11 @@ use fwdlab_model::router::{RouterSetup, RouterStats};
 use fwdlab_model::settings::{ForwardingPath, StateTable};
 use fwdlab_port::circuit::Circuit;
 use fwdlab_port::{Port, PortError, affinity, clock};
+use fwdlab_router::fib::{V4, V6};
 use fwdlab_router::firewall::{StateConfig, StateKind, Wall, text};
 use fwdlab_router::path::harvest::Pool;
 use fwdlab_router::path::{
-    Class, Config, ConfigError, Counters, NoFirewall, PathKind, Rate, Router, Tally,
+    Class, Config, ConfigError, Counters, Lookup, NoFirewall, PathKind, Rate, Router, Tally,
 };
 use fwdlab_router::worker::{self, Engine, Missed};
 use interfaces::Named;
@@ -21,6 +22,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
+use tables::Tables;
 
 /// Most worker threads.
 const WORKERS_MAX: u16 = 64;
@@ -28,6 +30,7 @@ const WORKERS_MAX: u16 = 64;
 /// A router at work. Dropping it ends its threads.
 pub(crate) struct Running {
     counters: Arc<Counters>,
+    tables: Tables,
     /// By worker, then by interface.
     missed: Vec<Arc<[Missed]>>,
     interfaces: Vec<String>,
@@ -73,12 +76,14 @@ impl Running {
             interfaces: interfaces.into_iter().map(|named| named.name).collect(),
             wall: wall.clone(),
             pool,
-            facts: tables.facts,
+            facts: tables.facts.clone(),
+            tables,
             stop: Arc::default(),
             threads: Vec::new(),
         };
         let engine = |tally: Tally| -> anyhow::Result<Box<dyn Engine>> {
-            let (inet, inet6) = (tables.inet.clone(), tables.inet6.clone());
+            let inet: Arc<dyn Lookup<V4>> = running.tables.inet.clone();
+            let inet6: Arc<dyn Lookup<V6>> = running.tables.inet6.clone();
             let refused = |error: ConfigError| mistake(error.to_string());
             Ok(match &wall {
                 None => {
@@ -183,6 +188,14 @@ impl Running {
     /// True when no thread works any more.
     pub(crate) fn has_ended(&self) -> bool {
         self.threads.iter().all(JoinHandle::is_finished)
+    }
+
+    /// Changes a route while packets are forwarded, as [`Tables::change`].
+    ///
+    /// # Errors
+    /// What is wrong with the words.
+    pub(crate) fn change_route(&self, words: &str) -> Result<(), String> {
+        self.tables.change(words)
     }
 
     /// What the router has done so far.

