@@ -9,12 +9,14 @@
 
 pub mod address;
 pub mod checksum;
+pub mod prepared;
 pub mod rss;
 pub mod stamp;
 pub mod template;
 pub mod writer;
 
 pub use address::Family;
+pub use prepared::Prepared;
 pub use stamp::{Phase, Stamp};
 pub use template::Template;
 pub use writer::FrameWriter;

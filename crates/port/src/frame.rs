@@ -56,6 +56,15 @@ impl Frame {
         Ok(())
     }
 
+    /// Makes this buffer hold a frame of `length` bytes, those that are in it, which came
+    /// in at port `ingress` and goes nowhere yet.
+    #[inline(always)]
+    pub fn reset(&mut self, ingress: u8, length: usize) {
+        self.set_len(length);
+        self.ingress = ingress;
+        self.egress = NO_PORT;
+    }
+
     /// The frame's bytes from the destination MAC on.
     #[inline]
     pub fn bytes(&self) -> &[u8] {

@@ -7,6 +7,7 @@
 use crate::path::{Firewall, Router};
 use fwdlab_port::circuit::Passage;
 use fwdlab_port::frame::{Batch, Frame};
+use fwdlab_port::prefetch::prefetch;
 use fwdlab_port::{Port, PortError, clock};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -146,6 +147,8 @@ pub fn forward_circuit(engine: &mut dyn Engine, passage: &mut Passage, stop: &At
     while !stop.load(Ordering::Relaxed) {
         match passage.slot() {
             Some(frames) => {
+                // They lie in another CPU's caches: all are asked for at once.
+                frames.iter().for_each(|frame| prefetch(frame.bytes().as_ptr() as usize));
                 engine.process(frames, clock::monotonic_ns());
                 while engine.take_emitted(&mut own) > 0 {
                     let lost = put_in(own.frames(), frames);

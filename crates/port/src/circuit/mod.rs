@@ -62,6 +62,18 @@ impl Circuit {
         self.memory.path()
     }
 
+    /// Makes all buffers hold these bytes, before anything is sent.
+    pub fn prepare(&self, bytes: &[u8]) {
+        for at in 0..self.memory.slots() {
+            // Nobody has a slot yet.
+            let (_, frames) = self.memory.slot(at);
+            for frame in frames {
+                // A template is an Ethernet frame, which every buffer holds.
+                let _ = frame.receive(NEAR, bytes);
+            }
+        }
+    }
+
     /// The generator's end.
     pub fn feeder(&self) -> Feeder {
         Feeder(self.end(Index::Fed, Index::Drained, self.memory.slots()))

@@ -1,0 +1,159 @@
+//! Flows whose headers are written once and then copied, for senders that share a CPU
+//! with whoever counts.
+//!
+//! Of a packet only phase, sequence number and time change, and with them UDP's
+//! checksum, whose sum over the rest is kept.
+
+use crate::stamp::{self, Phase};
+use crate::template::Template;
+use crate::{Family, FrameWriter};
+
+/// Bytes kept of each flow's packets: a multiple of what processors copy at once, at
+/// least headers and stamp.
+const STRIDES: [usize; 2] = [64, 96];
+
+/// Headers and stamps of some flows.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    heads: Vec<u8>,
+    /// Sums over UDP and its pseudo header without what changes, folded.
+    sums: Vec<u32>,
+    stride: usize,
+    udp: usize,
+    stamp: usize,
+    length: usize,
+    sequence: u32,
+}
+
+impl Prepared {
+    /// Prepares flows, each given as source and destination index, of sender number
+    /// `sender` (0 to 15).
+    pub fn new(template: &Template, sender: u8, flows: &[(u32, u32)]) -> Prepared {
+        let mut writer = FrameWriter::new(template.clone(), sender);
+        let (udp, stamp) = (template.udp_offset(), template.stamp_offset());
+        let stride = match template.family() {
+            Family::Inet => STRIDES[0],
+            Family::Inet6 => STRIDES[1],
+        };
+        let mut frame = vec![0; writer.frame_length().max(stride)];
+        let mut heads = Vec::with_capacity(flows.len() * stride);
+        let mut sums = Vec::with_capacity(flows.len());
+        let length = writer.frame_length();
+        for &(source, destination) in flows {
+            writer.prepare(&mut frame[..length]);
+            writer.write_flow(&mut frame[..length], source, destination, Phase::WarmUp, 0);
+            // The number that the writer gave is not ours.
+            let sequence = [&frame[stamp + 10..stamp + 12], &frame[stamp + 12..stamp + 14]];
+            let sequence: u32 = sequence.iter().map(|word| word_of(word)).sum();
+            let whole = u32::from(!(word_of(&frame[udp + 6..udp + 8]) as u16));
+            // In ones' complement, taking away is adding the complement.
+            sums.push(fold(whole + u32::from(!(fold(sequence) as u16))));
+            heads.extend_from_slice(&frame[..stride]);
+        }
+        Prepared { heads, sums, stride, udp, stamp, length, sequence: 0 }
+    }
+
+    /// Number of flows.
+    pub fn len(&self) -> usize {
+        self.sums.len()
+    }
+
+    /// True when there are none.
+    pub fn is_empty(&self) -> bool {
+        self.sums.is_empty()
+    }
+
+    /// Length of every frame without FCS. A buffer must hold the template's bytes at
+    /// first, as those after the headers are not written again.
+    pub fn frame_length(&self) -> usize {
+        self.length
+    }
+
+    /// Writes the next packet of the flow at place `flow` of those that were prepared
+    /// into a buffer of at least 96 bytes; what is after the frame may change.
+    ///
+    /// # Panics
+    /// When there is no such flow, or the buffer is too short.
+    #[inline]
+    pub fn write(&mut self, flow: usize, buffer: &mut [u8], phase: Phase, time_ns: u32) {
+        let head = &self.heads[flow * self.stride..];
+        // Lengths that the compiler knows.
+        match self.stride {
+            64 => buffer[..64].copy_from_slice(&head[..64]),
+            _ => buffer[..96].copy_from_slice(&head[..96]),
+        }
+        let sequence = self.sequence;
+        self.sequence = sequence.wrapping_add(1);
+        let sum = self.sums[flow]
+            + ((phase as u32) << 8)
+            + (sequence >> 16)
+            + (sequence & 0xffff)
+            + (time_ns >> 16)
+            + (time_ns & 0xffff);
+        let check = match !(fold(sum) as u16) {
+            0 => 0xffff,
+            check => check,
+        };
+        buffer[self.udp + 6..self.udp + 8].copy_from_slice(&check.to_be_bytes());
+        let stamp = &mut buffer[self.stamp..self.stamp + stamp::BYTES];
+        stamp[6] |= phase as u8;
+        stamp[10..14].copy_from_slice(&sequence.to_be_bytes());
+        stamp[14..18].copy_from_slice(&time_ns.to_be_bytes());
+    }
+}
+
+fn word_of(bytes: &[u8]) -> u32 {
+    u32::from(bytes[0]) << 8 | u32::from(bytes[1])
+}
+
+/// The sum in 16 bits (RFC 1071).
+#[inline(always)]
+fn fold(sum: u32) -> u32 {
+    let sum = (sum >> 16) + (sum & 0xffff);
+    (sum >> 16) + (sum & 0xffff)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Stamp;
+    use crate::template::FlowRange;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_frame_equals_the_reference(
+            inet6: bool,
+            size in 84u16..300,
+            sender in 0u8..16,
+            first: u32,
+            phase in 0usize..3,
+            time_ns: u32,
+        ) {
+            let family = if inet6 { Family::Inet6 } else { Family::Inet };
+            let size = if inet6 { size } else { size - 20 };
+            let flows = FlowRange { sources: 3, destinations: 70 };
+            let template = Template::new(family, size, flows, 9, [2; 6], [4; 6]);
+            let some = [(0, 0), (2, 69), (1, 5)];
+            let mut prepared = Prepared::new(&template, sender, &some);
+            prepared.sequence = first;
+            let mut buffer = vec![0; 400];
+            buffer[..template.bytes().len()].copy_from_slice(template.bytes());
+            let phase = [Phase::WarmUp, Phase::Window, Phase::After][phase];
+            for n in 0..6 {
+                let (source, destination) = some[n % 3];
+                prepared.write(n % 3, &mut buffer, phase, time_ns);
+                let stamp = Stamp {
+                    run_id: 9,
+                    sender,
+                    phase: phase as u8,
+                    flow: source * 70 + destination,
+                    sequence: first.wrapping_add(n as u32),
+                    time_ns,
+                };
+                let frame = &buffer[..prepared.frame_length()];
+                prop_assert_eq!(frame, &template.frame(source, destination, &stamp)[..]);
+            }
+        }
+    }
+}
