@@ -84,7 +84,7 @@ fn store(path: &Path) -> Option<PathBuf> {
 /// the same CPUs is left out.
 fn read(stored: &StoredProfile) -> Profile {
     let windows: Vec<Stacks> = stored.windows.iter().map(|w| profile::unfold(w)).collect();
-    let filter = profile::of_kernel(&windows);
+    let filter = profile::of_dut(&windows);
     let (mut stacks, mut left_out, mut all) = (Stacks::default(), 0, 0);
     for split in windows.iter().map(|stacks| filter.split(stacks)) {
         for (frames, count) in split.work.iter().chain(split.idle.iter()) {

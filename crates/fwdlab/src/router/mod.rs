@@ -175,7 +175,7 @@ impl Running {
             0 => None,
             cpus => Some(setup.cpus[number % cpus]),
         };
-        let thread = thread::Builder::new().name(format!("worker{number}"));
+        let thread = thread::Builder::new().name(format!("router/{number}"));
         self.threads.push(thread.spawn(move || {
             if let Some(cpu) = cpu {
                 affinity::pin_thread(&[cpu])?;

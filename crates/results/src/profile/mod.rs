@@ -14,12 +14,12 @@
 
 pub mod compare;
 pub mod draw;
+mod dut;
 mod error;
 mod filter;
 mod flat;
 mod fold;
 pub mod functions;
-mod kernel;
 mod pattern;
 mod read;
 mod samples;
@@ -28,11 +28,11 @@ mod subsystems;
 mod summary;
 pub mod text;
 
+pub use dut::of_dut;
 pub use error::ProfileError;
 pub use filter::{Class, Filter, Split};
 pub use flat::{Edge, FlatFunction, FlatProfile};
 pub use fold::{fold, unfold};
-pub use kernel::of_kernel;
 pub use pattern::Pattern;
 pub use read::{Content, Format, Profile, Unknown, read};
 pub use samples::{Sample, Samples, Weight, Window};

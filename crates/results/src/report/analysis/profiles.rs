@@ -10,7 +10,7 @@ use crate::profile::compare::{Change, Changes, Grouping, Measured, compare};
 use crate::profile::draw::{Look, Side, difference, flame_graph};
 use crate::profile::functions::{By, of_stacks};
 use crate::profile::{
-    Filter, Profile, Split, Stacks, Subsystems, is_resolved, of_kernel, read, unfold,
+    Filter, Profile, Split, Stacks, Subsystems, is_resolved, of_dut, read, unfold,
 };
 use crate::report::names::safe;
 use crate::store::{Contents, DocumentKind, StoredProfile};
@@ -139,7 +139,7 @@ impl Source {
         let parse = |folded: &String| unfold(folded);
         let counts = profile.record.windows.iter().map(|window| window.forwarded as f64);
         let windows: Vec<Stacks> = profile.windows.iter().map(parse).collect();
-        let filter = of_kernel(&windows);
+        let filter = of_dut(&windows);
         let windows = windows.iter().map(|stacks| filter.split(stacks));
         Source {
             variant: profile.record.variant,
