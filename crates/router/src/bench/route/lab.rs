@@ -118,6 +118,19 @@ impl Lab {
         }
     }
 
+    /// As [`Lab::pass`] without the router: what generator, rings and sink cost. None of
+    /// the packets arrives.
+    pub fn pass_around(&mut self, batches: usize) {
+        for _ in 0..batches {
+            self.generate();
+            let [_, batch, _] = &mut self.batches;
+            let [(_, from), (to, _)] = &mut self.wires;
+            from.receive(batch);
+            to.send(batch);
+            self.sink();
+        }
+    }
+
     /// A packet of every flow, so that each has its state.
     pub fn all_flows(&mut self) {
         self.pass(self.traffic.flows().div_ceil(BATCH), clock::monotonic_ns);

@@ -27,6 +27,8 @@ pub struct Tables {
 }
 
 type Key = (usize, Algorithm, Locking);
+/// Tables of both families.
+pub(super) type Pair = (Arc<dyn Lookup<V4>>, Arc<dyn Lookup<V6>>);
 
 impl Tables {
     /// None yet; routes will be of this seed.
@@ -35,10 +37,7 @@ impl Tables {
     }
 
     /// The variant's tables of both families: that of the other is empty.
-    pub(super) fn of(
-        &mut self,
-        variant: &Variant,
-    ) -> Result<(Arc<dyn Lookup<V4>>, Arc<dyn Lookup<V6>>), RouteError> {
+    pub(super) fn of(&mut self, variant: &Variant) -> Result<Pair, RouteError> {
         let key = (variant.routes, variant.fib, variant.locking);
         let unknown = RouteError::Algorithm(variant.fib.name());
         match variant.family {
