@@ -1,6 +1,7 @@
 //! `fwdlab bench`: the laboratory measures itself.
 
 pub(crate) mod fib;
+pub(crate) mod route;
 
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -30,6 +31,8 @@ pub(crate) enum Command {
     Sender(Arguments),
     /// Measure the forwarding tables of the software router
     Fib(fib::Arguments),
+    /// Measure packets through the software router
+    Route(route::Arguments),
 }
 
 /// Measure what sender and receiver of this machine reach without a DUT: the

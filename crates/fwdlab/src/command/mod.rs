@@ -46,6 +46,7 @@ pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
         Command::Doctor(arguments) => doctor::execute(&arguments),
         Command::Bench(bench::Command::Sender(arguments)) => bench::execute(&arguments),
         Command::Bench(bench::Command::Fib(arguments)) => bench::fib::execute(&arguments),
+        Command::Bench(bench::Command::Route(arguments)) => bench::route::execute(&arguments),
         Command::Ministat(arguments) => ministat::execute(&arguments),
         Command::Completions(arguments) => completions::execute(&arguments),
         Command::Selftest(arguments) => selftest::execute(&arguments),

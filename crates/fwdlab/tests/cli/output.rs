@@ -147,6 +147,41 @@ fn tables_are_measured_and_their_figures_read_by_programs() {
 }
 
 #[test]
+fn the_router_is_measured_and_its_figures_read_by_programs() {
+    let lab = Lab::new("");
+    let small = ["--routes", "2", "--fib", "poptrie", "--seconds", "0.1", "--rounds", "2"];
+    let json: Vec<&str> = ["bench", "route", "--json", "--firewall", "none,stateful"]
+        .into_iter()
+        .chain(small)
+        .collect();
+    let found = lab.fwdlab(&json).expect(0).json();
+    let variants = found["variants"].as_array().expect("a list");
+    let states: Vec<_> = variants.iter().map(|variant| variant["state"].as_str()).collect();
+    assert_eq!(states, [None, Some("sharded")], "{found}");
+    for variant in variants {
+        for kind in ["whole", "router"] {
+            let rates = variant[kind]["rates_pps"].as_array().expect("rates");
+            assert_eq!(rates.len(), 2, "{variant}");
+            assert!(variant[kind]["median_pps"].as_f64().is_some_and(|rate| rate > 0.0));
+        }
+        assert!(variant["packets"].as_u64().is_some_and(|packets| packets >= 2000), "{variant}");
+    }
+    assert_eq!(variants[0]["router"]["median_ratio"], 1.0);
+    let text: Vec<&str> = ["bench", "route", "--path", "full"].into_iter().chain(small).collect();
+    let said = lab.fwdlab(&text).expect(0).stdout;
+    assert!(said.contains("inet, 2 routes, poptrie, full path"), "{said}");
+    assert!(said.contains("load average") && said.contains("router  median"), "{said}");
+    let wrong = [["--path", "slow"], ["--fib", "multibit"], ["--routes", "1"]];
+    for words in wrong.iter().chain(&[["--frame-size", "70000"]]) {
+        let arguments: Vec<&str> = ["bench", "route"].iter().chain(words).copied().collect();
+        lab.fwdlab(&arguments).expect(2);
+    }
+    let small = ["bench", "route", "--family", "inet6", "--frame-size", "64"];
+    let said = lab.fwdlab(&small).expect(2).stderr;
+    assert!(said.contains("--frame-size") && said.contains("84"), "{said}");
+}
+
+#[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
     let lab = Lab::new("");
     let mut command = lab.command(&["schema"]);
@@ -161,7 +196,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 #[test]
 fn every_command_has_help_with_an_example() {
     let lab = Lab::new("").with("COLUMNS", "40");
-    let commands: [&[&str]; 11] = [
+    let commands: [&[&str]; 12] = [
         &["run"],
         &["plan"],
         &["report"],
@@ -170,6 +205,7 @@ fn every_command_has_help_with_an_example() {
         &["doctor"],
         &["bench", "sender"],
         &["bench", "fib"],
+        &["bench", "route"],
         &["completions"],
         &["schema"],
         &["man"],

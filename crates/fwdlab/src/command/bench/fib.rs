@@ -50,7 +50,7 @@ pub(crate) struct Arguments {
 
 /// Address families.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Family {
+pub(super) enum Family {
     /// IPv4
     Inet,
     /// IPv6
@@ -60,7 +60,7 @@ enum Family {
 /// Algorithms of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
-enum Algorithm {
+pub(super) enum Algorithm {
     /// Radix tree under a lock
     Radix,
     /// Radix tree as a copy without a lock
@@ -78,6 +78,16 @@ enum Algorithm {
     Auto,
 }
 
+impl Family {
+    /// The same as packets have it.
+    pub(super) fn of_packets(self) -> fwdlab_packet::Family {
+        match self {
+            Family::Inet => fwdlab_packet::Family::Inet,
+            Family::Inet6 => fwdlab_packet::Family::Inet6,
+        }
+    }
+}
+
 fn routes(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(routes) if (1..=ROUTES_MAX).contains(&routes) => Ok(routes),
@@ -86,7 +96,8 @@ fn routes(text: &str) -> Result<usize, String> {
 }
 
 impl Algorithm {
-    fn measured(self) -> tables::Algorithm {
+    /// The same as the router calls it.
+    pub(super) fn measured(self) -> tables::Algorithm {
         match self {
             Algorithm::Radix => tables::Algorithm::Radix,
             Algorithm::RadixLockless => tables::Algorithm::RadixLockless,
@@ -125,10 +136,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
 
 fn question(arguments: &Arguments) -> Result<Question> {
     use fwdlab_packet::Family as Packet;
-    let family = arguments.family.map(|family| match family {
-        Family::Inet => Packet::Inet,
-        Family::Inet6 => Packet::Inet6,
-    });
+    let family = arguments.family.map(Family::of_packets);
     let tables: Vec<Table> = match arguments.routes {
         Some(routes) => [Packet::Inet, Packet::Inet6].map(|family| Table { family, routes }).into(),
         None => PUBLISHED_TABLES.into(),

@@ -1,0 +1,300 @@
+//! How many packets a second a router forwards from memory to memory, on one core.
+//!
+//! A generator writes headers into frames, a ring carries them to the router, another
+//! to a sink. Two figures are taken of each variant, in turns of their own:
+//!
+//! - the whole: all three take turns on the core, batch by batch, and all that they do
+//!   is in the figure;
+//! - the router alone: frames are prepared and sunk outside the timed part, which begins
+//!   where the router takes batches from the one ring and ends where it has put them
+//!   into the other. Two looks at the clock for each [`LOT`] of batches are in it.
+//!
+//! Variants take turns, round by round, every second round the other way about, so that
+//! what the machine does meanwhile meets all of them. Every flow has been seen, and has
+//! its state, before the first round. Every packet is counted: all that were generated
+//! must have been forwarded and arrived, or there is no figure.
+//!
+//! Few destinations are asked for, and their entries stay in the caches, however large
+//! the table: what lookups cost where they don't is [`super::fib()`]'s to say. Deliberately
+//! left out: ports, several cores, and what they cost each other.
+
+mod lab;
+mod tables;
+mod traffic;
+
+pub use lab::{LOT, Lab};
+pub use tables::Tables;
+pub use traffic::{FLOWS_MAX, Traffic};
+
+use super::Algorithm;
+use crate::fib::Locking;
+use crate::firewall::{RuleError, Standard, StateKind};
+use crate::path::{ConfigError, PathKind, Snapshot};
+use fwdlab_packet::Family;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What is measured.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// Routers; the first is what the others are compared with.
+    pub variants: Vec<Variant>,
+    /// Bytes of a frame with FCS; `None` is the smallest of the family.
+    pub frame_size: Option<u16>,
+    /// Flows, up to [`FLOWS_MAX`]; 0 counts as 1.
+    pub flows: u32,
+    /// Time for each variant, all rounds together, half of it for either figure. Building
+    /// tables, and preparing frames for the router alone, come on top.
+    pub time: Duration,
+    /// Rounds, one of each figure a variant; 0 counts as 1.
+    pub rounds: u32,
+    /// Of the routes.
+    pub seed: u64,
+}
+
+/// A router that is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Variant {
+    /// Address family of packets and routes.
+    pub family: Family,
+    /// Routes in the table, from 2 to [`crate::routes::synthesis::ROUTES_MAX`].
+    pub routes: usize,
+    /// Their algorithm, which must know the family.
+    pub fib: Algorithm,
+    /// Their lock.
+    pub locking: Locking,
+    /// The path through the router.
+    pub path: PathKind,
+    /// Rules; with [`Standard::None`] there is no firewall at all.
+    pub firewall: Standard,
+    /// Who holds the states of [`Standard::Stateful`].
+    pub states: StateKind,
+    /// Harvest entropy from every packet.
+    pub harvest: bool,
+}
+
+impl Variant {
+    /// The fast path with two routes in the fastest table of the family, and nothing
+    /// else.
+    pub fn plain(family: Family) -> Variant {
+        Variant {
+            family,
+            routes: 2,
+            fib: match family {
+                Family::Inet => Algorithm::Dir24_8,
+                Family::Inet6 => Algorithm::Multibit,
+            },
+            locking: Locking::Lockless,
+            path: PathKind::Fast,
+            firewall: Standard::None,
+            states: StateKind::Sharded,
+            harvest: false,
+        }
+    }
+
+    /// What the router must reach: two routes, a million, the full path, a rule without
+    /// state, and states.
+    pub fn acceptance(family: Family) -> [Variant; 5] {
+        let plain = Variant::plain(family);
+        [
+            plain,
+            Variant { routes: 1_000_000, ..plain },
+            Variant { path: PathKind::Full, ..plain },
+            Variant { firewall: Standard::Stateless, ..plain },
+            Variant { firewall: Standard::Stateful, ..plain },
+        ]
+    }
+
+    /// As it is called in tables: what isn't plain, and the routes.
+    pub fn name(&self) -> String {
+        let family = match self.family {
+            Family::Inet => "inet",
+            Family::Inet6 => "inet6",
+        };
+        let mut name = format!("{family}, {} routes, {}", self.routes, self.fib.name());
+        let plain = Variant::plain(self.family);
+        let mut add = |text: &str| name.extend([", ", text]);
+        if self.locking != plain.locking {
+            add(self.locking.name());
+        }
+        if self.path != plain.path {
+            add("full path");
+        }
+        match self.firewall {
+            Standard::None => {}
+            Standard::Stateful => add(&format!("stateful {}", self.states.name())),
+            Standard::Stateless => add("stateless"),
+            Standard::Rules(count) => add(&format!("{count} rules")),
+        }
+        if self.harvest {
+            add("harvest");
+        }
+        name
+    }
+}
+
+/// What one variant reached.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RouteFigure {
+    /// The router.
+    pub variant: Variant,
+    /// Packets a second with generator and sink, one figure for each round.
+    pub whole_per_second: Vec<f64>,
+    /// Packets a second of the router alone, likewise.
+    pub alone_per_second: Vec<f64>,
+    /// Packets that were forwarded and arrived, all there were.
+    pub packets: u64,
+}
+
+/// Ratios to the first variant's figures, round by round.
+pub fn ratios(rates: &[f64], first: &[f64]) -> Vec<f64> {
+    rates.iter().zip(first).map(|(rate, first)| rate / first).collect()
+}
+
+/// Why there is no figure.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum RouteError {
+    /// No room for the addresses and the stamp that packets carry.
+    #[error("frames of {size} bytes: this family's have {least} to {most}")]
+    FrameSize {
+        /// Asked for.
+        size: u16,
+        /// The smallest.
+        least: u16,
+        /// The largest.
+        most: u16,
+    },
+    /// An algorithm of the other family.
+    #[error("{0} is for the other family only")]
+    Algorithm(&'static str),
+    /// The router can't be set up so.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The rules can't be meant.
+    #[error(transparent)]
+    Rules(#[from] RuleError),
+    /// Packets were lost, or came out elsewhere.
+    #[error("{name}: of {generated} packets {arrived} arrived ({what})")]
+    Lost {
+        /// The variant's.
+        name: String,
+        /// Packets that went in.
+        generated: u64,
+        /// Packets that came out where they should.
+        arrived: u64,
+        /// The router's counters.
+        what: String,
+    },
+}
+
+impl RouteError {
+    fn lost(name: &str, generated: u64, arrived: u64, counted: &Snapshot) -> RouteError {
+        let counted = counted.iter().map(|(reason, n)| format!("{} {n}", reason.name()));
+        let what = counted.collect::<Vec<_>>().join(", ");
+        RouteError::Lost { name: name.to_owned(), generated, arrived, what }
+    }
+}
+
+/// Measures, on the CPU that the calling thread is on: pin it before.
+///
+/// # Errors
+/// When a variant can't be built, or doesn't forward every packet.
+pub fn route(question: &Question) -> Result<Vec<RouteFigure>, RouteError> {
+    let mut labs = labs(question)?;
+    let mut figures: Vec<RouteFigure> = question
+        .variants
+        .iter()
+        .map(|&variant| {
+            let (whole_per_second, alone_per_second) = (Vec::new(), Vec::new());
+            RouteFigure { variant, whole_per_second, alone_per_second, packets: 0 }
+        })
+        .collect();
+    let rounds = question.rounds.max(1);
+    let time = question.time / rounds / 2;
+    for round in 0..rounds {
+        let mut turn = |(lab, figure): (&mut Lab, &mut RouteFigure)| {
+            figure.whole_per_second.push(lab.whole(time));
+            figure.alone_per_second.push(lab.alone(time));
+        };
+        let pairs = labs.iter_mut().zip(&mut figures);
+        if round % 2 == 0 { pairs.for_each(&mut turn) } else { pairs.rev().for_each(&mut turn) }
+    }
+    for (lab, figure) in labs.iter_mut().zip(&mut figures) {
+        figure.packets = lab.check()?;
+    }
+    Ok(figures)
+}
+
+/// A lab for each variant, all flows seen.
+fn labs(question: &Question) -> Result<Vec<Lab>, RouteError> {
+    let mut tables = Tables::new(question.seed);
+    let mut traffics: Vec<Arc<Traffic>> = Vec::new();
+    let lab = |variant: &Variant| {
+        let known = traffics.iter().find(|traffic| traffic.family() == variant.family);
+        let traffic = match known {
+            Some(traffic) => Arc::clone(traffic),
+            None => {
+                let made = Traffic::new(variant.family, question.frame_size, question.flows)?;
+                traffics.push(Arc::new(made));
+                Arc::clone(&traffics[traffics.len() - 1])
+            }
+        };
+        let mut lab = Lab::new(variant, &mut tables, traffic)?;
+        lab.all_flows();
+        lab.check()?;
+        Ok(lab)
+    };
+    question.variants.iter().map(lab).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(variants: Vec<Variant>) -> Question {
+        let time = Duration::ZERO;
+        Question { variants, frame_size: None, flows: 300, time, rounds: 2, seed: 1 }
+    }
+
+    #[test]
+    fn every_kind_of_router_gives_figures_and_loses_nothing() {
+        let mut variants = Vec::new();
+        for family in [Family::Inet, Family::Inet6] {
+            let plain = Variant { routes: 50, ..Variant::plain(family) };
+            let fibs = Algorithm::ALL.into_iter().filter(|fib| fib.knows(family));
+            variants.extend(fibs.map(|fib| Variant { fib, ..plain }));
+            variants.extend(Locking::ALL.map(|locking| Variant { locking, ..plain }));
+            variants.push(Variant { path: PathKind::Full, harvest: true, ..plain });
+            variants.push(Variant { firewall: Standard::Rules(3), ..plain });
+            let stateful = Variant { firewall: Standard::Stateful, ..plain };
+            variants.extend(StateKind::ALL.map(|states| Variant { states, ..stateful }));
+        }
+        let figures = route(&question(variants.clone())).expect("figures");
+        assert!(figures.iter().map(|figure| figure.variant).eq(variants));
+        for figure in &figures {
+            let rates = figure.whole_per_second.iter().chain(&figure.alone_per_second);
+            assert_eq!(rates.filter(|&&rate| rate > 0.0).count(), 4, "{figure:?}");
+            assert!(figure.packets >= 300, "{figure:?}");
+        }
+        let names: std::collections::HashSet<_> =
+            figures.iter().map(|f| f.variant.name()).collect();
+        // Plain, and lockless, are what the fastest table is by itself.
+        assert_eq!(names.len(), figures.len() - 2);
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_told() {
+        let plain = Variant::plain(Family::Inet6);
+        let other = Variant { fib: Algorithm::Dir24_8, ..plain };
+        let error = route(&question(vec![other])).expect_err("no such table");
+        assert_eq!(error, RouteError::Algorithm("dir24_8"));
+        let small = Question { frame_size: Some(64), ..question(vec![plain]) };
+        let error = route(&small).expect_err("no room");
+        assert_eq!(error.to_string(), "frames of 64 bytes: this family's have 84 to 1518");
+    }
+
+    #[test]
+    fn ratios_are_taken_within_rounds() {
+        assert_eq!(ratios(&[2.0, 9.0], &[4.0, 3.0]), [0.5, 3.0]);
+    }
+}

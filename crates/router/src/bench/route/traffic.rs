@@ -1,0 +1,193 @@
+//! The packets that the generator writes.
+
+use super::RouteError;
+use fwdlab_packet::template::{FlowRange, TTL, Template};
+use fwdlab_packet::{Family, FrameWriter, Phase, checksum};
+use fwdlab_port::frame::Frame;
+
+/// The most flows.
+pub const FLOWS_MAX: u32 = 1_000_000;
+/// The largest frame of Ethernet, with FCS.
+const FRAME_MAX: u16 = 1518;
+/// Destination addresses; flows beyond that many have other sources.
+const DESTINATIONS: u32 = 100;
+/// From the destination MAC to the end of the stamp: what is written for each packet.
+/// What follows is 0 in all of them.
+const INET: usize = 60;
+const INET6: usize = 80;
+
+/// MACs of the sender, of the router's two ports, and of the receiver.
+pub(super) const MACS: [[u8; 6]; 4] = [[2; 6], [4; 6], [6; 6], [8; 6]];
+
+/// Headers of all flows, one packet each: UDP, from the sender's to the receiver's side.
+#[derive(Clone, Debug)]
+pub struct Traffic {
+    family: Family,
+    /// [`INET`] or [`INET6`] bytes for each flow.
+    headers: Vec<u8>,
+    /// Bytes of a frame without FCS.
+    length: usize,
+    expires: bool,
+}
+
+impl Traffic {
+    /// Packets of `flows` flows, from 1 to [`FLOWS_MAX`], in frames of `frame_size` bytes
+    /// with FCS; `None` is the smallest that there can be.
+    ///
+    /// # Errors
+    /// When frames can't have that size.
+    pub fn new(family: Family, frame_size: Option<u16>, flows: u32) -> Result<Traffic, RouteError> {
+        let (least, most) = (Template::smallest_frame(family), FRAME_MAX);
+        let size = frame_size.unwrap_or(least);
+        if !(least..=most).contains(&size) {
+            return Err(RouteError::FrameSize { size, least, most });
+        }
+        let flows = flows.clamp(1, FLOWS_MAX);
+        let range = FlowRange { sources: flows.div_ceil(DESTINATIONS), destinations: DESTINATIONS };
+        let mut writer =
+            FrameWriter::new(Template::new(family, size, range, 1, MACS[0], MACS[1]), 0);
+        let mut frame = vec![0; writer.frame_length()];
+        writer.prepare(&mut frame);
+        let header = header(family);
+        let mut headers = Vec::with_capacity(header * flows as usize);
+        for _ in 0..flows {
+            writer.write_next(&mut frame, Phase::Window, 0);
+            headers.extend(&frame[..header]);
+        }
+        Ok(Traffic { family, headers, length: frame.len(), expires: false })
+    }
+
+    /// The same packets at the end of their lives (TTL or hop limit 1): the router
+    /// answers each with an error message.
+    pub fn expiring(mut self) -> Traffic {
+        self.expires = true;
+        for packet in self.headers.chunks_mut(header(self.family)) {
+            match self.family {
+                Family::Inet => {
+                    debug_assert_eq!(packet[22], TTL);
+                    packet[22] = 1;
+                    packet[24..26].fill(0);
+                    let check = checksum::finish(checksum::add(0, &packet[14..34]));
+                    packet[24..26].copy_from_slice(&check);
+                }
+                Family::Inet6 => packet[21] = 1,
+            }
+        }
+        self
+    }
+
+    /// The same packets without UDP checksum, which IPv4 allows (RFC 768).
+    pub fn without_udp_checksum(mut self) -> Traffic {
+        let header = header(self.family);
+        self.headers.chunks_mut(header).for_each(|packet| packet[header - 20..][..2].fill(0));
+        self
+    }
+
+    /// Address family.
+    pub fn family(&self) -> Family {
+        self.family
+    }
+
+    /// Number of flows.
+    pub fn flows(&self) -> usize {
+        self.headers.len() / header(self.family)
+    }
+
+    /// Whether the packets end at the router.
+    pub fn expires(&self) -> bool {
+        self.expires
+    }
+
+    /// A whole frame of each flow, without FCS.
+    pub fn frames(&self) -> impl Iterator<Item = Vec<u8>> {
+        self.headers.chunks(header(self.family)).map(|packet| {
+            let mut frame = packet.to_vec();
+            frame.resize(self.length, 0);
+            frame
+        })
+    }
+
+    /// Makes these frames hold packets of the flows from number `next` on, and returns
+    /// the number of the flow after them.
+    #[inline]
+    pub(super) fn write(&self, frames: &mut [Frame], next: usize) -> usize {
+        match self.family {
+            Family::Inet => write::<INET>(&self.headers, self.length, frames, next),
+            Family::Inet6 => write::<INET6>(&self.headers, self.length, frames, next),
+        }
+    }
+}
+
+fn header(family: Family) -> usize {
+    match family {
+        Family::Inet => INET,
+        Family::Inet6 => INET6,
+    }
+}
+
+/// Buffers are 0 behind the header, and nobody writes there.
+fn write<const N: usize>(
+    headers: &[u8],
+    length: usize,
+    frames: &mut [Frame],
+    mut next: usize,
+) -> usize {
+    let (headers, _) = headers.as_chunks::<N>();
+    for frame in frames {
+        // Always fits: the largest frame of Ethernet does.
+        let _ = frame.receive(0, &headers[next]);
+        frame.set_len(length);
+        next += 1;
+        if next >= headers.len() {
+            next = 0;
+        }
+    }
+    next
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use etherparse::{NetSlice, SlicedPacket, TransportSlice};
+    use std::collections::HashSet;
+
+    #[test]
+    fn packets_are_whole_and_flows_are_distinct() {
+        for (family, size) in [(Family::Inet, 64), (Family::Inet6, 84), (Family::Inet6, 1518)] {
+            let traffic = Traffic::new(family, Some(size), 250).expect("a size");
+            let mut frames = vec![Frame::new(); 250];
+            assert_eq!(traffic.write(&mut frames, 1), 1);
+            let mut distinct = HashSet::new();
+            for (at, (frame, whole)) in frames.iter().zip(traffic.frames().skip(1)).enumerate() {
+                assert_eq!(frame.bytes(), whole, "{at}");
+                assert_eq!(whole.len(), usize::from(size) - 4);
+                let packet = SlicedPacket::from_ethernet(&whole).expect("etherparse reads it");
+                assert!(matches!(packet.transport, Some(TransportSlice::Udp(_))));
+                distinct.insert(whole.clone());
+            }
+            assert_eq!(distinct.len(), 249);
+        }
+    }
+
+    #[test]
+    fn variations_stay_valid_packets() {
+        for family in [Family::Inet, Family::Inet6] {
+            let traffic = Traffic::new(family, None, 3).expect("a size");
+            let traffic = traffic.expiring().without_udp_checksum();
+            for frame in traffic.frames() {
+                let packet = SlicedPacket::from_ethernet(&frame).expect("etherparse reads it");
+                match packet.net {
+                    Some(NetSlice::Ipv4(ip)) => {
+                        let header = ip.header().to_header();
+                        assert_eq!(header.time_to_live, 1);
+                        assert_eq!(header.header_checksum, header.calc_header_checksum());
+                    }
+                    Some(NetSlice::Ipv6(ip)) => assert_eq!(ip.header().hop_limit(), 1),
+                    _ => panic!("neither"),
+                }
+                let Some(TransportSlice::Udp(udp)) = packet.transport else { panic!("not UDP") };
+                assert_eq!(udp.checksum(), 0);
+            }
+        }
+    }
+}
