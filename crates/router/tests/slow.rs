@@ -74,6 +74,19 @@ fn errors_have_type_code_mtu_and_the_packet_that_they_are_about() {
 }
 
 #[test]
+fn link_local_senders_are_told_from_the_same_scope() {
+    let link_local = |last| [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last];
+    let beyond = with(udp(Family::Inet6, 84), &[(22, &link_local(7))]);
+    let answer = answer(&beyond);
+    assert_eq!((&answer[54..56], &answer[22..38]), (&[1, 2][..], &link_local(1)[..]));
+    assert_eq!(answer[38..54], link_local(7));
+    assert_eq!(lab().send(&beyond).1, ["slow_beyond_scope", "answered"]);
+    // Neither end is on the other's link.
+    let frame = with(beyond, &[(38, &link_local(9))]);
+    assert_eq!(lab().reason(&frame), "ipv6_destination");
+}
+
+#[test]
 fn a_time_exceeded_byte_by_byte() {
     #[rustfmt::skip]
     let sent = [
@@ -174,6 +187,7 @@ fn solicitations_are_answered_with_advertisements() {
     answer(&icmp6(NEAR, PEER, OWN, 255, &message(OWN)));
     let to_all = answer(&icmp6(mac, [0; 16], group, 255, &message(OWN)));
     assert_eq!((to_all[38], to_all[53], to_all[58]), (0xff, 1, 0xa0));
+    assert_eq!(to_all[..6], [0x33, 0x33, 0, 0, 0, 1]);
     // Somebody else's address, a packet from another link, a wrong checksum.
     silence(&icmp6(mac, PEER, group, 255, &message(PEER)));
     silence(&icmp6(mac, PEER, group, 254, &message(OWN)));
@@ -198,6 +212,8 @@ fn echoes_come_back_with_what_was_sent() {
     let message = [128, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7];
     let (header, rest) = icmp(&answer(&icmp6(NEAR, PEER, OWN, 9, &message)));
     assert_eq!((header[0], &header[4..], &rest[..]), (129, &message[4..8], &message[8..]));
+    let classed = with(icmp6(NEAR, PEER, OWN, 9, &message), &[(14, &[0x6b, 0x8f, 0xff, 0xff])]);
+    assert_eq!(answer(&classed)[14..18], [0x6b, 0x80, 0, 0]);
 }
 
 #[test]

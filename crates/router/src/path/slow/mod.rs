@@ -84,7 +84,7 @@ impl Slow {
 /// The answer that a packet deserves, if any.
 fn find(frame: &Frame, reason: Reason, word: [u8; 4], interface: &Interface) -> Option<Answer> {
     let is_inet = ethernet::ether_type(frame) == ethernet::IPV4;
-    // Types and codes of RFC 792, 1191 and 4443. Only IPv4 has options here.
+    // Types and codes of RFC 792, 1191 and 4443. Only IPv4 has options here, only IPv6 scopes.
     let error =
         |[kind4, code4]: [u8; 2], [kind6, code6]: [u8; 2]| match is_inet {
             true => icmp::deserves_error4(frame, interface)
@@ -96,6 +96,7 @@ fn find(frame: &Frame, reason: Reason, word: [u8; 4], interface: &Interface) -> 
         Reason::SlowExpired => error([11, 0], [3, 0]),
         Reason::SlowNoRoute => error([3, 0], [1, 0]),
         Reason::SlowTooBig => error([3, 4], [2, 0]),
+        Reason::SlowBeyondScope => error([0, 0], [1, 2]),
         Reason::SlowSourceRoute => error([3, 5], [0, 0]),
         Reason::SlowOptions => error([12, 0], [0, 0]),
         Reason::SlowNeighbour if ethernet::ether_type(frame) == ethernet::ARP => {
