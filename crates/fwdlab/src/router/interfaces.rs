@@ -3,7 +3,7 @@
 use super::mistake;
 use fwdlab_model::router::{InterfaceSetup, NeighbourSetup, PortKind, RouterSetup};
 use fwdlab_router::fib::{Address, V4, V6};
-use fwdlab_router::path::{Interface, Neighbour, Neighbours};
+use fwdlab_router::path::{Gateway, Interface, Neighbour, Neighbours};
 use fwdlab_router::routes::NextHops;
 use std::fs;
 use std::net::IpAddr;
@@ -78,7 +78,8 @@ fn parse_mac(text: &str) -> Result<[u8; 6], String> {
     mac.ok_or_else(|| format!("MAC `{text}`: write it as 02:00:00:00:00:01"))
 }
 
-/// Reads all neighbours.
+/// Reads all neighbours. Next hops without one on the link of an interface are asked for
+/// their MACs.
 ///
 /// # Errors
 /// The user's mistakes.
@@ -99,7 +100,20 @@ pub(super) fn neighbours(
         let Some(next_hop) = next_hops.get(address) else {
             continue; // no route leads there
         };
-        all.set(next_hop, neighbour).map_err(|error| fault(error.to_string()))?;
+        let gateway = Gateway { port: neighbour.port, address };
+        all.set(next_hop, neighbour)
+            .and_then(|()| all.set_gateway(next_hop, gateway))
+            .map_err(|error| fault(error.to_string()))?;
+    }
+    for &address in next_hops.addresses() {
+        if let Some(next_hop) = next_hops.get(address)
+            && all.gateway(next_hop).is_none()
+            && let Some(port) = nearest(address, interfaces)
+            && let Ok(port) = u8::try_from(port)
+        {
+            all.set_gateway(next_hop, Gateway { port, address })
+                .map_err(|error| mistake(format!("next hop {address}: {error}")))?;
+        }
     }
     Ok(all)
 }
@@ -111,18 +125,16 @@ fn port_of(written: &NeighbourSetup, address: IpAddr, interfaces: &[Named]) -> R
             let known = interfaces.iter().position(|other| other.name == *name);
             known.ok_or_else(|| format!("there is no interface `{name}`"))?
         }
-        None => {
-            let near = interfaces.iter().position(|named| {
-                named
-                    .interface
-                    .addresses
-                    .iter()
-                    .any(|&(own, length)| same_link(own, address, length))
-            });
-            near.ok_or("no interface's link has this address; name its `interface`")?
-        }
+        None => nearest(address, interfaces)
+            .ok_or("no interface's link has this address; name its `interface`")?,
     };
     u8::try_from(port).map_err(|_| "too many interfaces".into())
+}
+
+/// Number of the interface on whose link an address is.
+fn nearest(address: IpAddr, interfaces: &[Named]) -> Option<usize> {
+    let is_near = |&(own, length): &(IpAddr, u8)| same_link(own, address, length);
+    interfaces.iter().position(|named| named.interface.addresses.iter().any(is_near))
 }
 
 /// True when both are addresses of a link whose prefix has this length.
@@ -166,9 +178,16 @@ mod tests {
         let read = read(&setup).ok().expect("interfaces");
         assert_eq!((read[1].interface.mac, read[1].interface.mtu), ([2, 0, 0, 0, 0, 2], 1500));
         let mut next_hops = NextHops::default();
-        let hop = next_hops.number("2001:2::7".parse().expect("one")).expect("a number");
+        let hops = ["2001:2::7", "198.18.0.9", "198.51.100.9"]
+            .map(|hop| next_hops.number(hop.parse().expect("one")).expect("a number"));
         let neighbours = neighbours(&setup, &read, &next_hops).expect("neighbours");
-        assert_eq!(neighbours.get(hop).map(|found| found.port), Some(1));
+        assert_eq!(
+            hops.map(|hop| neighbours.get(hop).map(|found| found.port)),
+            [Some(1), None, None]
+        );
+        // Redirects tell of the first, the second is asked for its MAC, the third is nowhere.
+        let ports = hops.map(|hop| neighbours.gateway(hop).map(|found| found.port));
+        assert_eq!(ports, [Some(1), Some(0), None]);
     }
 
     #[test]
