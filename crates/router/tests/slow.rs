@@ -170,6 +170,7 @@ fn icmp6(mac: [u8; 6], from: [u8; 16], to: [u8; 16], limit: u8, message: &[u8]) 
 }
 
 const OWN: [u8; 16] = [0x20, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+const FAR_ADDRESS: [u8; 16] = [0x20, 1, 0, 2, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 const PEER: [u8; 16] = [0x20, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
 
 #[test]
@@ -196,6 +197,25 @@ fn solicitations_are_answered_with_advertisements() {
     silence(&corrupt);
 }
 
+/// An echo request to the far address, in a frame of this size with FCS.
+fn own_echo(family: Family, size: u16) -> Vec<u8> {
+    let mut frame = udp(family, size);
+    frame[..6].copy_from_slice(&FAR);
+    let message = if family == Family::Inet { 34 } else { 54 };
+    frame[message..message + 4].copy_from_slice(&[8, 0, 0, 0]);
+    let mut sum = 0;
+    if family == Family::Inet6 {
+        frame[20] = 58;
+        frame[message] = 128;
+        frame[38..54].copy_from_slice(&FAR_ADDRESS);
+        sum = checksum::add(checksum::add(0, &frame[22..54]), &[0, 58]);
+        sum = checksum::add(sum, &((frame.len() - message) as u32).to_be_bytes());
+    }
+    let sum = checksum::finish(checksum::add(sum, &frame[message..]));
+    frame[message + 2..message + 4].copy_from_slice(&sum);
+    with(frame, if family == Family::Inet { &[(23, &[1]), (30, &[198, 19, 0, 1])] } else { &[] })
+}
+
 #[test]
 fn echoes_come_back_with_what_was_sent() {
     let mut request = with(udp(Family::Inet, 64), &[(23, &[1]), (30, &[198, 18, 0, 1])]);
@@ -212,6 +232,14 @@ fn echoes_come_back_with_what_was_sent() {
     let message = [128, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7];
     let (header, rest) = icmp(&answer(&icmp6(NEAR, PEER, OWN, 9, &message)));
     assert_eq!((header[0], &header[4..], &rest[..]), (129, &message[4..8], &message[8..]));
+    // Longer than the far link's MTU: it carries no such echo.
+    for family in [Family::Inet, Family::Inet6] {
+        for (size, answer) in [(1298, "answered"), (1299, "silent")] {
+            let sent = own_echo(family, size);
+            let (_, names) = lab().send_from(1, &sent, 0);
+            assert_eq!(names, ["slow_local", answer], "{size}");
+        }
+    }
     let classed = with(icmp6(NEAR, PEER, OWN, 9, &message), &[(14, &[0x6b, 0x8f, 0xff, 0xff])]);
     assert_eq!(answer(&classed)[14..18], [0x6b, 0x80, 0, 0]);
 }

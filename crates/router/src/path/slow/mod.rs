@@ -104,12 +104,21 @@ fn find(frame: &Frame, reason: Reason, word: [u8; 4], interface: &Interface) -> 
         }
         Reason::SlowNeighbour => link::solicitation(frame, interface),
         Reason::SlowLocal if is_inet => {
-            icmp::is_echo4(frame).then_some(Answer::Reply(icmp::write_echo4))
+            let is_asked = icmp::is_echo4(frame) && fits(end4(frame), interface);
+            is_asked.then_some(Answer::Reply(icmp::write_echo4))
         }
-        Reason::SlowLocal if icmp::is_echo6(frame) => Some(Answer::Reply(icmp::write_echo6)),
+        Reason::SlowLocal if icmp::is_echo6(frame) => {
+            fits(end6(frame), interface).then_some(Answer::Reply(icmp::write_echo6))
+        }
         Reason::SlowLocal => link::solicitation(frame, interface),
         _ => None,
     }
+}
+
+/// True when the link carries a packet that ends there in its frame: some receive more
+/// than they may send, and answers are not cut.
+fn fits(end: usize, interface: &Interface) -> bool {
+    end <= ethernet::HEADER + usize::from(interface.mtu)
 }
 
 /// Sends the frame, now of `length` bytes, to where it came from.
