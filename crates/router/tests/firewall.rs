@@ -3,6 +3,7 @@
 mod support;
 
 use fwdlab_router::firewall::{Action, Phase, StateConfig, StateKind};
+use fwdlab_router::path::PathKind;
 use support::walled::*;
 
 const ME: (&str, u16) = ("198.18.0.5", 40_000);
@@ -182,6 +183,15 @@ fn a_full_table_blocks_new_connections_only_or_lets_them_pass_without() {
             assert_eq!(lab.wall.stats().expired, 2);
         }
     }
+}
+
+#[test]
+fn a_full_table_has_its_name_on_the_full_path_too() {
+    let config = StateConfig { limit: 1, ..states(StateKind::Global) };
+    let mut lab = Walled::along(PathKind::Full, OUTWARDS, &config);
+    assert_eq!(lab.send(&datagram((ME.0, 1), YOU), 0), "forwarded");
+    assert_eq!(lab.send(&datagram((ME.0, 2), YOU), 0), "state_full");
+    assert_eq!(lab.send(&datagram(YOU, (ME.0, 2)), 0), "firewall");
 }
 
 #[test]

@@ -94,7 +94,7 @@ fn every_fault_of_ipv6_has_its_name() {
         ("ipv6_length", set(18, &[0, 27])),
         ("ipv6_source", set(22, &[0; 16])),
         ("ipv6_source", set(22, &[0xff, 2])),
-        ("ipv6_source", set(22, &[0xfe, 0x80])),
+        ("ipv6_source", set(22, &[0x20, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1])),
         ("ipv6_destination", set(38, &[0xff, 0x0e])),
         ("ipv6_destination", set(38, &[0; 16])),
         ("ipv6_destination", set(38, &[0xfe, 0xbf])),

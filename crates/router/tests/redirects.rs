@@ -118,6 +118,15 @@ fn ipv6_senders_are_told_of_the_other_router() {
         let [(0, message)] = &lab.emitted()[..] else { panic!("one message") };
         assert_eq!(message[62..78], [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]);
         assert_eq!(message[78..94], far[38..54]);
+        // A next hop of its own for a host says no more than the link does.
+        let gateway = Gateway { port: 0, address: "2001:2::8".parse().expect("one") };
+        config.neighbours.set_gateway(hop(1), gateway).expect("a low number");
+        let mut lab = lab_of(&config);
+        assert_eq!(lab.send(&detour6(84)).1, ["forwarded", "redirects_sent"]);
+        assert_eq!(
+            lab.emitted()[0].1[62..94],
+            [0x20, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8].repeat(2)
+        );
     }
 }
 

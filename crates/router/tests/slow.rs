@@ -74,6 +74,19 @@ fn errors_have_type_code_mtu_and_the_packet_that_they_are_about() {
 }
 
 #[test]
+fn link_local_senders_are_told_from_the_same_scope() {
+    let link_local = |last| [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last];
+    let beyond = with(udp(Family::Inet6, 84), &[(22, &link_local(7))]);
+    let answer = answer(&beyond);
+    assert_eq!((&answer[54..56], &answer[22..38]), (&[1, 2][..], &link_local(1)[..]));
+    assert_eq!(answer[38..54], link_local(7));
+    assert_eq!(lab().send(&beyond).1, ["slow_beyond_scope", "answered"]);
+    // Neither end is on the other's link.
+    let frame = with(beyond, &[(38, &link_local(9))]);
+    assert_eq!(lab().reason(&frame), "ipv6_destination");
+}
+
+#[test]
 fn a_time_exceeded_byte_by_byte() {
     #[rustfmt::skip]
     let sent = [
@@ -157,6 +170,7 @@ fn icmp6(mac: [u8; 6], from: [u8; 16], to: [u8; 16], limit: u8, message: &[u8]) 
 }
 
 const OWN: [u8; 16] = [0x20, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+const FAR_ADDRESS: [u8; 16] = [0x20, 1, 0, 2, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 const PEER: [u8; 16] = [0x20, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
 
 #[test]
@@ -174,12 +188,32 @@ fn solicitations_are_answered_with_advertisements() {
     answer(&icmp6(NEAR, PEER, OWN, 255, &message(OWN)));
     let to_all = answer(&icmp6(mac, [0; 16], group, 255, &message(OWN)));
     assert_eq!((to_all[38], to_all[53], to_all[58]), (0xff, 1, 0xa0));
+    assert_eq!(to_all[..6], [0x33, 0x33, 0, 0, 0, 1]);
     // Somebody else's address, a packet from another link, a wrong checksum.
     silence(&icmp6(mac, PEER, group, 255, &message(PEER)));
     silence(&icmp6(mac, PEER, group, 254, &message(OWN)));
     let mut corrupt = icmp6(mac, PEER, group, 255, &message(OWN));
     corrupt[57] ^= 1;
     silence(&corrupt);
+}
+
+/// An echo request to the far address, in a frame of this size with FCS.
+fn own_echo(family: Family, size: u16) -> Vec<u8> {
+    let mut frame = udp(family, size);
+    frame[..6].copy_from_slice(&FAR);
+    let message = if family == Family::Inet { 34 } else { 54 };
+    frame[message..message + 4].copy_from_slice(&[8, 0, 0, 0]);
+    let mut sum = 0;
+    if family == Family::Inet6 {
+        frame[20] = 58;
+        frame[message] = 128;
+        frame[38..54].copy_from_slice(&FAR_ADDRESS);
+        sum = checksum::add(checksum::add(0, &frame[22..54]), &[0, 58]);
+        sum = checksum::add(sum, &((frame.len() - message) as u32).to_be_bytes());
+    }
+    let sum = checksum::finish(checksum::add(sum, &frame[message..]));
+    frame[message + 2..message + 4].copy_from_slice(&sum);
+    with(frame, if family == Family::Inet { &[(23, &[1]), (30, &[198, 19, 0, 1])] } else { &[] })
 }
 
 #[test]
@@ -198,6 +232,16 @@ fn echoes_come_back_with_what_was_sent() {
     let message = [128, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7];
     let (header, rest) = icmp(&answer(&icmp6(NEAR, PEER, OWN, 9, &message)));
     assert_eq!((header[0], &header[4..], &rest[..]), (129, &message[4..8], &message[8..]));
+    // Longer than the far link's MTU: it carries no such echo.
+    for family in [Family::Inet, Family::Inet6] {
+        for (size, answer) in [(1298, "answered"), (1299, "silent")] {
+            let sent = own_echo(family, size);
+            let (_, names) = lab().send_from(1, &sent, 0);
+            assert_eq!(names, ["slow_local", answer], "{size}");
+        }
+    }
+    let classed = with(icmp6(NEAR, PEER, OWN, 9, &message), &[(14, &[0x6b, 0x8f, 0xff, 0xff])]);
+    assert_eq!(answer(&classed)[14..18], [0x6b, 0x80, 0, 0]);
 }
 
 #[test]

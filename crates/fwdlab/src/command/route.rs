@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn faults_of_a_file_have_a_place() {
-        let error = toml_of("workers = 1\nfib = \"tree\"\n", "r.toml").err().expect("a fault");
+        let error = toml_of("workers = 1\nfib = \"tree\"\n", "r.toml").expect_err("a fault");
         let text = error.to_string();
         assert!(text.contains("r.toml") && text.contains("line 2"), "{text}");
     }

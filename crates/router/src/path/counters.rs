@@ -78,6 +78,7 @@ reasons! {
     Slow SlowNeighbour "slow_neighbour" "ARP or neighbour discovery.",
     Slow SlowExpired "slow_expired" "TTL or hop limit ends here.",
     Slow SlowNoRoute "slow_no_route" "No route to its destination.",
+    Slow SlowBeyondScope "slow_beyond_scope" "From a link-local address to one beyond the link (RFC 4007 section 9).",
     Slow SlowTooBig "slow_too_big" "Too big for the next link, and must not be cut.",
     Slow SlowSourceRoute "slow_source_route" "Its options say which way to go: that isn't done.",
     Slow SlowOptions "slow_options" "Its options can't be read.",

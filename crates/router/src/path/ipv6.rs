@@ -41,11 +41,11 @@ pub(super) fn check(frame: &Frame, owners: &impl Own) -> Result<V6, Reason> {
         return Err(Reason::SlowLocal);
     }
     // Both end on their link (RFC 4291 section 2.5.6).
-    if is_link_local(source) {
-        return Err(Reason::Ipv6Source);
-    }
     if is_martian(destination) || is_link_local(destination) {
         return Err(Reason::Ipv6Destination);
+    }
+    if is_link_local(source) {
+        return Err(Reason::SlowBeyondScope);
     }
     if bytes[field::HOP_LIMIT] <= 1 {
         return Err(Reason::SlowExpired);

@@ -3,7 +3,7 @@
 use super::{FAR, NEAR, SENDER, config, hop, with};
 use fwdlab_router::fib::{Auto, Fib, Prefix, V4, V6};
 use fwdlab_router::firewall::{Filter, StateConfig, Wall, text};
-use fwdlab_router::path::{Class, Counters, Frame, Router};
+use fwdlab_router::path::{Class, Config, Counters, Frame, PathKind, Router};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -117,6 +117,11 @@ pub struct Walled {
 
 impl Walled {
     pub fn new(rules: &str, states: &StateConfig) -> Walled {
+        Walled::along(PathKind::Fast, rules, states)
+    }
+
+    /// With packets that go this path.
+    pub fn along(path: PathKind, rules: &str, states: &StateConfig) -> Walled {
         let (mut inet, mut inet6) = (Auto::<V4>::new(), Auto::<V6>::new());
         for (prefix, number) in [("198.19.0.0/16", 0), ("198.18.0.0/16", 1)] {
             inet.insert(prefix.parse::<Prefix<V4>>().expect("a prefix"), hop(number));
@@ -127,7 +132,8 @@ impl Walled {
         let counters = Counters::new(1);
         let tally = counters.tally(0).expect("a worker");
         let wall = wall(rules, states);
-        let router = Router::new(&config(), Arc::new(inet), Arc::new(inet6), wall.filter(), tally);
+        let config = Config { path, ..config() };
+        let router = Router::new(&config, Arc::new(inet), Arc::new(inet6), wall.filter(), tally);
         Walled { router: router.expect("a sound set-up"), counters, wall }
     }
 

@@ -236,7 +236,14 @@ impl<W: Firewall> Router<W> {
     /// Asks the firewall about a packet that came in.
     fn filter(&mut self, frame: &Frame, now_ns: u64) -> Result<(), Refused> {
         let passed = self.firewall.incoming(slice::from_ref(frame), 1, now_ns);
-        if passed & 1 != 0 { Ok(()) } else { Err(plain(Reason::Firewall)) }
+        if passed & 1 != 0 { Ok(()) } else { Err(self.held_back()) }
+    }
+
+    /// Why the firewall held a packet back.
+    #[cold]
+    fn held_back(&mut self) -> Refused {
+        let is_full = self.firewall.take_full() > 0;
+        plain(if is_full { Reason::StateFull } else { Reason::Firewall })
     }
 
     /// Asks the firewall about a packet that goes out, before it is cut.
@@ -244,7 +251,7 @@ impl<W: Firewall> Router<W> {
         frame.send_to(port);
         let passed = self.firewall.outgoing(slice::from_ref(frame), 1, now_ns);
         frame.send_nowhere();
-        if passed & 1 != 0 { Ok(()) } else { Err(plain(Reason::Firewall)) }
+        if passed & 1 != 0 { Ok(()) } else { Err(self.held_back()) }
     }
 
     /// Counts a packet, and puts it in its port's queue.

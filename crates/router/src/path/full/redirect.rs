@@ -20,7 +20,8 @@ pub(super) enum Redirect {
 }
 
 /// The shorter way of a packet that goes out where it came in, as it came in. It is
-/// over `gateway`, or to the destination itself if there is none of its family.
+/// over `gateway`, or to the destination itself if that is the gateway, or there is none
+/// of its family.
 pub(super) fn find(
     frame: &Frame,
     interface: &Interface,
@@ -41,7 +42,8 @@ pub(super) fn find(
     // Routers redirect from, and to, link-local addresses.
     let mut addresses = interface.addresses.iter();
     let own = addresses.find_map(|&(own, _)| V6::from_ip(own).filter(is_link_local))?;
-    let (target, is_on_link) = match gateway.and_then(V6::from_ip) {
+    let gateway = gateway.and_then(V6::from_ip).filter(|gateway| *gateway != destination);
+    let (target, is_on_link) = match gateway {
         Some(target) => (target, is_link_local(&target) && share_link(interface, source, source)),
         None => (destination, share_link(interface, source, destination)),
     };

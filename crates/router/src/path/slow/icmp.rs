@@ -3,6 +3,7 @@
 use super::super::ethernet::HEADER as ETHERNET;
 use super::super::interface::Interface;
 use super::super::{ipv4, ipv6};
+use super::learn::nearest;
 use super::{end4, end6};
 use crate::fib::{V4, V6};
 use fwdlab_packet::checksum;
@@ -94,9 +95,10 @@ pub(super) fn write_error6(
     word: [u8; 4],
 ) -> usize {
     let quoted = (end6(frame) - ETHERNET).min(ERROR6_MAX - ipv6::HEADER - ICMP);
-    let own = interface.address::<V6>().unwrap_or_default();
+    let sender = ipv6::address(frame.buffer(), ipv6::field::SOURCE);
+    // Of the sender's scope, if there is one (RFC 6724 section 5, rule 2).
+    let own = nearest(interface, sender).unwrap_or_default();
     let bytes = frame.buffer_mut();
-    let sender = ipv6::address(bytes, ipv6::field::SOURCE);
     bytes.copy_within(ETHERNET..ETHERNET + quoted, AFTER6 + ICMP);
     bytes[AFTER6..AFTER6 + ICMP]
         .copy_from_slice(&[kind, code, 0, 0, word[0], word[1], word[2], word[3]]);
@@ -163,14 +165,18 @@ pub(super) fn is_echo6(frame: &Frame) -> bool {
     is_sound6(frame) && frame.buffer()[AFTER6..AFTER6 + 2] == [128, 0]
 }
 
-/// Writes the echo over its request.
+/// Writes the echo over its request, of the same traffic class, as IPv4 has its type of
+/// service (RFC 1812 section 4.3.2.5).
 pub(super) fn write_echo6(frame: &mut Frame, _: &Interface) -> usize {
     let end = end6(frame);
     let bytes = frame.buffer_mut();
     let own = ipv6::address(bytes, ipv6::field::DESTINATION);
     let sender = ipv6::address(bytes, ipv6::field::SOURCE);
     bytes[AFTER6] = 129;
-    finish6(bytes, own, sender, TTL, end)
+    let class = [bytes[ETHERNET], bytes[ETHERNET + 1] & 0xf0];
+    let end = finish6(bytes, own, sender, TTL, end);
+    bytes[ETHERNET..ETHERNET + 2].copy_from_slice(&class);
+    end
 }
 
 /// True when the IPv6 header is followed by an ICMPv6 message whose checksum holds.

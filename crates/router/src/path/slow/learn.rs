@@ -128,7 +128,7 @@ fn ask6(frame: &mut Frame, interface: &Interface, target: V6) -> Option<()> {
 }
 
 /// The own address on the link that `target` is on, or the first.
-fn nearest<A: Address>(interface: &Interface, target: A) -> Option<A> {
+pub(super) fn nearest<A: Address>(interface: &Interface, target: A) -> Option<A> {
     let mut addresses = interface.addresses.iter();
     let near = addresses
         .find_map(|&(own, length)| A::from_ip(own).filter(|own| own.shares(target, length)));

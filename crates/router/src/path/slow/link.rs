@@ -27,6 +27,8 @@ const SOLICITED: u8 = 0x40;
 const OVERRIDE: u8 = 0x20;
 /// All nodes of a link, ff02::1.
 const ALL_NODES: V6 = V6(0xff02 << 112 | 1);
+/// Its MAC (RFC 2464 section 7).
+const ALL_NODES_MAC: [u8; 6] = [0x33, 0x33, 0, 0, 0, 1];
 
 /// True of a request for an address that the interface has.
 pub(super) fn asks_arp(frame: &Frame, interface: &Interface) -> bool {
@@ -67,7 +69,11 @@ fn write_advertisement(frame: &mut Frame, interface: &Interface) -> usize {
     let target = ipv6::address(bytes, TARGET);
     // Who has no address yet is told with everybody (section 7.2.4).
     let (to, flags) = match asking {
-        V6(0) => (ALL_NODES, ROUTER | OVERRIDE),
+        V6(0) => {
+            // In the place of the sender's, which the frame goes back to.
+            bytes[6..12].copy_from_slice(&ALL_NODES_MAC);
+            (ALL_NODES, ROUTER | OVERRIDE)
+        }
         asking => (asking, ROUTER | SOLICITED | OVERRIDE),
     };
     bytes[MESSAGE..TARGET].copy_from_slice(&[136, 0, 0, 0, flags, 0, 0, 0]);

@@ -84,7 +84,7 @@ impl Slow {
 /// The answer that a packet deserves, if any.
 fn find(frame: &Frame, reason: Reason, word: [u8; 4], interface: &Interface) -> Option<Answer> {
     let is_inet = ethernet::ether_type(frame) == ethernet::IPV4;
-    // Types and codes of RFC 792, 1191 and 4443. Only IPv4 has options here.
+    // Types and codes of RFC 792, 1191 and 4443. Only IPv4 has options here, only IPv6 scopes.
     let error =
         |[kind4, code4]: [u8; 2], [kind6, code6]: [u8; 2]| match is_inet {
             true => icmp::deserves_error4(frame, interface)
@@ -96,6 +96,7 @@ fn find(frame: &Frame, reason: Reason, word: [u8; 4], interface: &Interface) -> 
         Reason::SlowExpired => error([11, 0], [3, 0]),
         Reason::SlowNoRoute => error([3, 0], [1, 0]),
         Reason::SlowTooBig => error([3, 4], [2, 0]),
+        Reason::SlowBeyondScope => error([0, 0], [1, 2]),
         Reason::SlowSourceRoute => error([3, 5], [0, 0]),
         Reason::SlowOptions => error([12, 0], [0, 0]),
         Reason::SlowNeighbour if ethernet::ether_type(frame) == ethernet::ARP => {
@@ -103,12 +104,21 @@ fn find(frame: &Frame, reason: Reason, word: [u8; 4], interface: &Interface) -> 
         }
         Reason::SlowNeighbour => link::solicitation(frame, interface),
         Reason::SlowLocal if is_inet => {
-            icmp::is_echo4(frame).then_some(Answer::Reply(icmp::write_echo4))
+            let is_asked = icmp::is_echo4(frame) && fits(end4(frame), interface);
+            is_asked.then_some(Answer::Reply(icmp::write_echo4))
         }
-        Reason::SlowLocal if icmp::is_echo6(frame) => Some(Answer::Reply(icmp::write_echo6)),
+        Reason::SlowLocal if icmp::is_echo6(frame) => {
+            fits(end6(frame), interface).then_some(Answer::Reply(icmp::write_echo6))
+        }
         Reason::SlowLocal => link::solicitation(frame, interface),
         _ => None,
     }
+}
+
+/// True when the link carries a packet that ends there in its frame: some receive more
+/// than they may send, and answers are not cut.
+fn fits(end: usize, interface: &Interface) -> bool {
+    end <= ethernet::HEADER + usize::from(interface.mtu)
 }
 
 /// Sends the frame, now of `length` bytes, to where it came from.

@@ -1,0 +1,97 @@
+//! The kernel as a forwarder: one frame in, and all that comes out.
+
+use crate::packets::{Mark, mark_of, marks};
+use crate::seen::{Seen, Side};
+use crate::setup::KERNEL;
+use fwdlab_port::packet_socket::{PacketConfig, PacketPort};
+use fwdlab_port::{Batch, NetNs, Port, affinity, clock};
+use std::process::Command;
+use std::time::Duration;
+
+/// A frame that is due comes within that time, on whatever machine.
+const PATIENCE_NS: u64 = 10_000_000_000;
+
+/// Two namespaces with the kernel's forwarding; dropping it takes them away.
+pub(crate) struct Kernel {
+    /// Declared before the namespaces, so that they are closed before these go.
+    near: PacketPort,
+    far: PacketPort,
+    _namespaces: Namespaces,
+}
+
+struct Namespaces([String; 2]);
+
+impl Drop for Namespaces {
+    fn drop(&mut self) {
+        for name in &self.0 {
+            sh(&format!("ip netns delete {name} 2>/dev/null"));
+        }
+    }
+}
+
+impl Kernel {
+    /// Sets the kernel up; none where it can't be.
+    pub(crate) fn new() -> Option<Kernel> {
+        let names = ["e", "d"].map(|role| format!("fwdkernel-{}-{role}", std::process::id()));
+        let script = format!("set -e\nE={} D={}\n{KERNEL}", names[0], names[1]);
+        let namespaces = Namespaces(names);
+        if !sh(&script) {
+            return None;
+        }
+        // Frames of one CPU stay in order: what was sent first has been forwarded first.
+        let cpus = affinity::allowed_cpus().expect("CPUs");
+        affinity::pin_thread(&cpus[..1]).expect("a CPU of its own");
+        let ends = NetNs::open(&namespaces.0[0]).expect("a namespace");
+        let open = |interface: &str, side| {
+            let (interface, number) = (interface.to_owned(), side as u8);
+            let config = PacketConfig { interface, number, fanout: None };
+            ends.run(move || PacketPort::open(&config)).expect("a port")
+        };
+        let (near, far) = (open("g0", Side::Near), open("r0", Side::Far));
+        Some(Kernel { near, far, _namespaces: namespaces })
+    }
+
+    /// Sends a frame in at the near side, and returns all that comes of it.
+    pub(crate) fn forward(&mut self, number: u32, frame: &[u8]) -> Vec<Seen> {
+        let mut batch = Batch::new();
+        let [to_near, to_far] = marks(number);
+        for (place, bytes) in batch.fill(3).iter_mut().zip([frame, &to_near, &to_far]) {
+            place.receive(9, bytes).expect("it fits");
+            place.send_to(Side::Near as u8);
+        }
+        let sent = self.near.send(&mut batch).expect("sending");
+        assert_eq!(sent.lost, 0, "frame {number} can't be sent");
+        let mut seen = Vec::new();
+        until_marked(&mut self.near, Side::Near, number, &mut seen);
+        until_marked(&mut self.far, Side::Far, number, &mut seen);
+        seen
+    }
+}
+
+/// Receives until the mark of a number comes.
+fn until_marked(port: &mut PacketPort, side: Side, number: u32, seen: &mut Vec<Seen>) {
+    let deadline = clock::monotonic_ns() + PATIENCE_NS;
+    let mut batch = Batch::new();
+    loop {
+        assert!(clock::monotonic_ns() < deadline, "the kernel lost a mark at the {side} side");
+        port.wait(Duration::from_millis(10)).expect("waiting");
+        port.receive(&mut batch).expect("receiving");
+        let frames = batch.frames().iter().map(|frame| frame.bytes());
+        for bytes in frames.filter(|bytes| !is_group_report(bytes)) {
+            match mark_of(bytes) {
+                Some(Mark(marked)) if marked == number => return,
+                Some(Mark(other)) => panic!("mark {other} while {number} was due"),
+                None => seen.push(Seen { side, bytes: bytes.to_vec() }),
+            }
+        }
+    }
+}
+
+/// True of what the kernel tells of its own groups, whenever it likes (MLDv2, RFC 3810).
+fn is_group_report(bytes: &[u8]) -> bool {
+    bytes.starts_with(&[0x33, 0x33, 0, 0, 0, 0x16])
+}
+
+fn sh(script: &str) -> bool {
+    Command::new("sh").args(["-c", script]).status().is_ok_and(|status| status.success())
+}

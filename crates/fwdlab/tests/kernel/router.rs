@@ -1,0 +1,84 @@
+//! `fwdlab route` as a forwarder: a file of frames in, two files out.
+
+use crate::packets::{filler, mark_of, marks};
+use crate::seen::{Seen, Side};
+use crate::setup::ROUTER;
+use fwdlab_model::router::RouterStats;
+use fwdlab_port::frame::BATCH;
+use fwdlab_port::pcap::{PcapPort, PcapWriter};
+use fwdlab_port::{Batch, Port};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Forwards frames along a path, and returns what comes of each.
+pub(crate) fn forward(path: &str, frames: &[&[u8]]) -> Vec<Vec<Seen>> {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let directory = directory.path();
+    write(&directory.join("sent.pcap"), frames);
+    fs::write(directory.join("router.toml"), ROUTER.replace("$PATH", path)).expect("a file");
+    let output = Command::new(env!("CARGO_BIN_EXE_fwdlab"))
+        .args(["route", "router.toml", "--json"])
+        .current_dir(directory)
+        .output()
+        .expect("the program starts");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    let stats: RouterStats = serde_json::from_slice(&output.stdout).expect("a line of JSON");
+    assert_eq!(stats.received, (frames.len() * BATCH) as u64, "{stats:?}");
+    assert_eq!(stats.received, stats.forwarded + stats.dropped + stats.slow, "{stats:?}");
+    assert!(stats.missed.iter().all(|(_, frames)| *frames == 0), "{stats:?}");
+    let limited = |name: &str| name.contains("limited") || name == "extra_lost";
+    assert!(!stats.counters.iter().any(|(name, _)| limited(name)), "{stats:?}");
+
+    let mut seen = vec![Vec::new(); frames.len()];
+    for (side, file) in [(Side::Near, "near.pcap"), (Side::Far, "far.pcap")] {
+        sort(read(&directory.join(file)), side, &mut seen);
+    }
+    seen
+}
+
+/// Writes the file that the router reads. Each frame has a batch of its own, as what is
+/// sent besides the frames of a batch comes behind them all; a mark to each side comes
+/// first and says whose all is that follows.
+fn write(path: &Path, frames: &[&[u8]]) {
+    let mut writer = PcapWriter::new(Vec::new()).expect("memory");
+    let mut time_ns = 0;
+    for (number, frame) in frames.iter().enumerate() {
+        let [to_near, to_far] = marks(number as u32);
+        let fillers = vec![filler(); BATCH - 3];
+        let first = [to_near, to_far, frame.to_vec()];
+        for bytes in first.iter().chain(&fillers) {
+            time_ns += 1000;
+            writer.write(time_ns, bytes).expect("memory");
+        }
+    }
+    fs::write(path, writer.into_inner()).expect("a file");
+}
+
+fn read(path: &Path) -> Vec<Vec<u8>> {
+    let mut port = PcapPort::open(Some(path), None, 0).expect("a file of frames");
+    let (mut batch, mut frames) = (Batch::new(), Vec::new());
+    while port.receive(&mut batch).expect("frames") > 0 {
+        frames.extend(batch.frames().iter().map(|frame| frame.bytes().to_vec()));
+    }
+    frames
+}
+
+/// Divides what came out at a side among the frames that it came of.
+fn sort(frames: Vec<Vec<u8>>, side: Side, seen: &mut [Vec<Seen>]) {
+    let mut due = 0;
+    for bytes in frames {
+        match mark_of(&bytes) {
+            Some(mark) => {
+                assert_eq!(mark.0, due, "marks are forwarded in their order");
+                due += 1;
+            }
+            None => {
+                assert!(due > 0, "a frame before the first mark");
+                seen[due as usize - 1].push(Seen { side, bytes });
+            }
+        }
+    }
+    assert_eq!(due as usize, seen.len(), "marks at the {side} side");
+}
