@@ -290,21 +290,12 @@ impl Testbed for Memory {
     ) -> Result<Calibration, BenchError> {
         let placement = self.place(settings);
         affinity::pin_thread(&placement.control)?;
-        let trial = calibrate::trial(&plan.trial);
-        let rounds = (0..calibrate::ROUNDS).map(|round| {
-            let run_id = plan.run_id(u32::MAX - round);
-            let observed = self.without_dut(settings, &placement, &trial, run_id, observer)?;
-            Ok(observed.window.forwarded as f64 * 1e9 / observed.window_ns as f64)
+        let key = self.calibration_key(settings);
+        let ceiling = calibrate::measure(plan, settings, key, &mut |trial, run_id| {
+            self.without_dut(settings, &placement, trial, run_id, observer)
         });
-        let rates_pps: Result<Vec<f64>, BenchError> = rounds.collect();
         affinity::pin_thread(&self.cpus)?;
-        Ok(Calibration {
-            testbed: self.calibration_key(settings),
-            family: settings.traffic.family.name().into(),
-            frame_size: settings.traffic.frame_size.0,
-            rates_pps: rates_pps?,
-            measured_at: now_text(),
-        })
+        ceiling
     }
 
     fn profile(
