@@ -3,8 +3,9 @@
 mod support;
 
 use fwdlab_router::firewall::{Action, Phase, StateConfig, StateKind};
-use fwdlab_router::path::PathKind;
+use fwdlab_router::path::{Frame, PathKind};
 use support::walled::*;
+use support::with;
 
 const ME: (&str, u16) = ("198.18.0.5", 40_000);
 const YOU: (&str, u16) = ("198.19.0.9", 80);
@@ -182,6 +183,29 @@ fn a_full_table_blocks_new_connections_only_or_lets_them_pass_without() {
             assert_eq!(lab.send(&from(4), 1000 * SECOND), "forwarded");
             assert_eq!(lab.wall.stats().expired, 2);
         }
+    }
+}
+
+/// Packets with options are handed over by the fast path: out of a batch, they are still
+/// the packets that came in, with their states.
+#[test]
+fn packets_with_options_are_judged_as_themselves() {
+    let rules =
+        "pass in proto udp from any to any port 53 keep state\nblock out on 1 proto udp all";
+    for path in PathKind::ALL {
+        let mut lab = Walled::along(path, rules, &states(StateKind::Global));
+        let plain = |port| datagram(ME, (YOU.0, port)).bytes();
+        let optional = |port| {
+            let mut frame = plain(port);
+            frame.splice(34..34, [1, 1, 1, 1]);
+            frame[17] += 4;
+            with(frame, &[(14, &[0x46])])
+        };
+        let frames = [plain(54), optional(53), plain(53), optional(54)];
+        let mut batch = frames.map(|bytes| Frame::of(0, &bytes).expect("it fits"));
+        lab.router.process(&mut batch, 0);
+        let egresses = batch.each_ref().map(Frame::egress);
+        assert_eq!(egresses, [None, Some(1), Some(1), None], "{path}");
     }
 }
 

@@ -144,8 +144,9 @@ impl path::Firewall for Filter {
     fn outgoing(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64 {
         let Filter { wall, own, bench, counts } = self;
         // What has a state has been let through on both sides.
+        // Not all packets that came in together go out together.
         let known = among & bench.known;
-        bench.known = 0;
+        bench.known &= !among;
         let asked = among & !known;
         if asked == 0 || wall.rules_out.is_empty() {
             return among;

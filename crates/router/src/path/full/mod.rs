@@ -108,10 +108,9 @@ impl<W: Firewall> Router<W> {
     fn forward_each_handed(&mut self, batch: &mut [Frame], now_ns: u64) {
         for at in 0..self.exceptions.handed.len() {
             let place = usize::from(self.exceptions.handed[at]);
-            let frame = &mut batch[place];
-            let outcome = match ethernet::ether_type(frame) {
-                ethernet::IPV4 => self.forward4(frame, now_ns),
-                _ => self.forward6(frame, now_ns),
+            let outcome = match ethernet::ether_type(&batch[place]) {
+                ethernet::IPV4 => self.forward4(batch, place, now_ns),
+                _ => self.forward6(batch, place, now_ns),
             };
             self.conclude(place, outcome);
         }
@@ -123,18 +122,20 @@ impl<W: Firewall> Router<W> {
     fn input4(&mut self, frame: &mut Frame, now_ns: u64) -> Result<u8, Refused> {
         ipv4::check(frame, &Walk(&self.ports.owners)).map_err(plain)?;
         self.filter(frame, now_ns)?;
-        self.forward4(frame, now_ns)
+        self.forward4(slice::from_mut(frame), 0, now_ns)
     }
 
     /// `ip6_input`.
     fn input6(&mut self, frame: &mut Frame, now_ns: u64) -> Result<u8, Refused> {
         ipv6::check(frame, &Walk(&self.ports.owners)).map_err(plain)?;
         self.filter(frame, now_ns)?;
-        self.forward6(frame, now_ns)
+        self.forward6(slice::from_mut(frame), 0, now_ns)
     }
 
-    /// `ip_forward` and `ip_output`; returns the port that the packet goes out at.
-    fn forward4(&mut self, frame: &mut Frame, now_ns: u64) -> Result<u8, Refused> {
+    /// `ip_forward` and `ip_output` of the packet at a place of the batch in which the
+    /// firewall has seen it come in; returns the port that it goes out at.
+    fn forward4(&mut self, batch: &mut [Frame], place: usize, now_ns: u64) -> Result<u8, Refused> {
+        let frame = &mut batch[place];
         let record = options::check(frame)?;
         let kept = Kept::of(frame);
         let destination = ipv4::address(frame.buffer(), ipv4::field::DESTINATION);
@@ -162,7 +163,8 @@ impl<W: Firewall> Router<W> {
         bytes[..12].copy_from_slice(&link.macs);
         let end = (ETHERNET + usize::from(total)).max(ethernet::SMALLEST);
         frame.set_len(frame.len().min(end));
-        self.leave(frame, link.port, now_ns)?;
+        self.leave(batch, place, link.port, now_ns)?;
+        let frame = &mut batch[place];
         if must_be_cut {
             cut(frame, &link, mtu, &mut self.emitted, &mut self.tally)?;
         }
@@ -172,8 +174,9 @@ impl<W: Firewall> Router<W> {
         Ok(link.port)
     }
 
-    /// `ip6_forward` and `nd6_output`.
-    fn forward6(&mut self, frame: &mut Frame, now_ns: u64) -> Result<u8, Refused> {
+    /// `ip6_forward` and `nd6_output`, likewise.
+    fn forward6(&mut self, batch: &mut [Frame], place: usize, now_ns: u64) -> Result<u8, Refused> {
+        let frame = &mut batch[place];
         let kept = Kept::of(frame);
         let destination = ipv6::address(frame.buffer(), ipv6::field::DESTINATION);
         let mut next_hop = [None];
@@ -191,7 +194,8 @@ impl<W: Firewall> Router<W> {
         }
         bytes[..12].copy_from_slice(&link.macs);
         frame.set_len(frame.len().min((ETHERNET + packet).max(ethernet::SMALLEST)));
-        self.leave(frame, link.port, now_ns)?;
+        self.leave(batch, place, link.port, now_ns)?;
+        let frame = &mut batch[place];
         if self.redirects && link.port == frame.ingress() {
             self.redirect(frame, &kept, &link, reference, now_ns);
         }
@@ -247,11 +251,17 @@ impl<W: Firewall> Router<W> {
     }
 
     /// Asks the firewall about a packet that goes out, before it is cut.
-    fn leave(&mut self, frame: &mut Frame, port: u8, now_ns: u64) -> Result<(), Refused> {
-        frame.send_to(port);
-        let passed = self.firewall.outgoing(slice::from_ref(frame), 1, now_ns);
-        frame.send_nowhere();
-        if passed & 1 != 0 { Ok(()) } else { Err(self.held_back()) }
+    fn leave(
+        &mut self,
+        batch: &mut [Frame],
+        place: usize,
+        port: u8,
+        now_ns: u64,
+    ) -> Result<(), Refused> {
+        batch[place].send_to(port);
+        let passed = self.firewall.outgoing(batch, 1 << place, now_ns);
+        batch[place].send_nowhere();
+        if passed >> place & 1 != 0 { Ok(()) } else { Err(self.held_back()) }
     }
 
     /// Counts a packet, and puts it in its port's queue.
