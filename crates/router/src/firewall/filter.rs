@@ -2,11 +2,12 @@
 
 use super::packet::{Packet, bit};
 use super::rule::{Action, Direction, RuleError, Ruleset};
-use super::rules::{Rules, Tables};
+use super::rules::{Decision, Rules, Tables};
 use super::states::{
-    Access, Answer, Connection, Kept, Own, Question, StateConfig, States, Work, hash,
+    Access, Answer, Connection, Inet, Inet6, Kept, Key, Of, Own, Question, StateConfig, States,
+    Work,
 };
-use super::stats::{Counts, FirewallStats, RuleStats, Totals};
+use super::stats::{Counts, FirewallStats, RuleStats, RuleTally, Totals};
 use crate::path;
 use fwdlab_port::frame::{BATCH, Frame};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,14 +40,17 @@ pub struct Filter {
     counts: Arc<Counts>,
 }
 
-/// The batch at hand.
+/// The batch at hand: of packets that can belong to a state, what is looked up.
 #[derive(Debug)]
 struct Bench {
     packets: [Packet; BATCH],
-    /// Of those that can belong to a state.
     hashes: [u64; BATCH],
-    /// Those of the two that are filled.
-    read: u64,
+    /// Of IPv4 packets.
+    inet: [Inet; BATCH],
+    /// Of IPv6 packets.
+    inet6: [Inet6; BATCH],
+    /// The source comes second in the key.
+    turned: [bool; BATCH],
     /// Packets that have a state.
     known: u64,
     /// Those that were blocked as there was no room.
@@ -83,7 +87,9 @@ impl Wall {
         let bench = Bench {
             packets: [Packet::EMPTY; BATCH],
             hashes: [0; BATCH],
-            read: 0,
+            inet: [Inet::EMPTY; BATCH],
+            inet6: [Inet6::EMPTY; BATCH],
+            turned: [false; BATCH],
             known: 0,
             full: 0,
             was_full: false,
@@ -130,31 +136,28 @@ impl Drop for Filter {
 impl path::Firewall for Filter {
     fn incoming(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64 {
         let Filter { wall, own, bench, counts } = self;
-        (bench.read, bench.known) = (0, 0);
+        bench.known = 0;
         if wall.rules_in.is_empty() && !wall.keeps {
             return among;
         }
-        bench.read(batch, among, wall);
-        let port = |place: usize| batch[place].ingress();
-        let rules = &wall.rules_in;
-        let judge = Judge { wall, rules, bench, counts, port, among, now_ns, search: true };
-        judge.run(own.as_mut())
+        let (rules, tally) = (&wall.rules_in, RuleTally::new(counts));
+        let port = Frame::ingress;
+        let judge = Judge { wall, rules, bench, counts, tally, batch, port, among, now_ns };
+        judge.run(Direction::In, own.as_mut())
     }
 
     fn outgoing(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64 {
         let Filter { wall, own, bench, counts } = self;
         // What has a state has been let through on both sides.
-        let known = among & bench.known;
-        bench.known = 0;
-        let asked = among & !known;
-        if asked == 0 || wall.rules_out.is_empty() {
-            return among;
+        let known = among & std::mem::take(&mut bench.known);
+        let among = among & !known;
+        if among == 0 || wall.rules_out.is_empty() {
+            return known | among;
         }
-        bench.read(batch, asked & !bench.read, wall);
-        let port = |place: usize| batch[place].egress().unwrap_or_default();
-        let rules = &wall.rules_out;
-        let judge = Judge { wall, rules, bench, counts, port, among: asked, now_ns, search: false };
-        known | judge.run(own.as_mut())
+        let (rules, tally) = (&wall.rules_out, RuleTally::new(counts));
+        let port = |frame: &Frame| frame.egress().unwrap_or_default();
+        let judge = Judge { wall, rules, bench, counts, tally, batch, port, among, now_ns };
+        known | judge.run(Direction::Out, own.as_mut())
     }
 
     fn take_full(&mut self) -> u64 {
@@ -163,17 +166,53 @@ impl path::Firewall for Filter {
 }
 
 impl Bench {
-    /// Reads packets, and hashes all before any is looked up.
+    /// Writes down what is looked up for a packet, and returns its hash.
     #[inline(always)]
-    fn read(&mut self, batch: &[Frame], among: u64, wall: &Wall) {
-        for place in places(among) {
-            let packet = &mut self.packets[place];
-            packet.read(&batch[place]);
-            if wall.keeps {
-                self.hashes[place] = hash(packet, &wall.states.seed);
-            }
+    fn note(&mut self, place: usize, frame: &Frame, packet: Packet, states: &States) -> u64 {
+        let hash;
+        (self.turned[place], hash) = if packet.is(bit::INET6) {
+            let (key, turned) = Inet6::of(frame.buffer(), &packet);
+            self.inet6[place] = key;
+            (turned, key.hash(&states.seed))
+        } else {
+            let (key, turned) = Inet::of(frame.buffer(), &packet);
+            self.inet[place] = key;
+            (turned, key.hash(&states.seed))
+        };
+        self.packets[place] = packet;
+        self.hashes[place] = hash;
+        hash
+    }
+
+    #[inline(always)]
+    fn question<const N: usize>(
+        &self,
+        keys: &[Key<N>; BATCH],
+        place: usize,
+        now_ns: u64,
+    ) -> Question<N> {
+        let (packet, key) = (self.packets[place], keys[place]);
+        let (turned, hash) = (self.turned[place], self.hashes[place]);
+        Question { packet, key, turned, hash, now_ns }
+    }
+
+    /// Adds a packet to its connection.
+    #[inline(always)]
+    fn look<X: Access>(&self, place: usize, states: &States, access: &mut X, now: u64) -> Answer {
+        if self.packets[place].is(bit::INET6) {
+            states.look(access, &self.question(&self.inet6, place, now))
+        } else {
+            states.look(access, &self.question(&self.inet, place, now))
         }
-        self.read |= among;
+    }
+
+    /// Keeps state from a packet on.
+    fn make<X: Access>(&self, place: usize, states: &States, access: &mut X, now: u64) -> Kept {
+        if self.packets[place].is(bit::INET6) {
+            states.make(access, &self.question(&self.inet6, place, now))
+        } else {
+            states.make(access, &self.question(&self.inet, place, now))
+        }
     }
 }
 
@@ -183,75 +222,127 @@ struct Judge<'a, P> {
     rules: &'a Rules,
     bench: &'a mut Bench,
     counts: &'a Counts,
+    tally: RuleTally<'a>,
+    batch: &'a [Frame],
     /// The router's port that counts for a packet.
     port: P,
     among: u64,
     now_ns: u64,
-    /// States are looked up.
-    search: bool,
 }
 
-impl<P: Fn(usize) -> u8> Judge<'_, P> {
-    fn run(self, own: Option<&mut Own>) -> u64 {
-        if self.wall.keeps {
-            let states = &self.wall.states;
-            states.with(own, self).unwrap_or_default()
+impl<P: Fn(&Frame) -> u8> Judge<'_, P> {
+    #[inline(always)]
+    fn run(self, direction: Direction, own: Option<&mut Own>) -> u64 {
+        let Judge { wall, .. } = self;
+        if wall.keeps {
+            let judge = WithStates { judge: self, direction, totals: Totals::default() };
+            wall.states.with(own, judge).unwrap_or_default()
         } else {
             self.by_rules_alone()
         }
     }
 
-    fn by_rules_alone(self) -> u64 {
-        let Judge { wall, rules, bench, counts, port, among, .. } = self;
+    #[inline(always)]
+    fn by_rules_alone(mut self) -> u64 {
         let mut passed = 0;
-        for place in places(among) {
-            let packet = &bench.packets[place];
-            let decision = rules.decide(packet, port(place), &wall.tables);
-            counts.rule(decision.rule, packet.bytes);
+        for place in places(self.among) {
+            let frame = &self.batch[place];
+            let decision = self.decide(frame, &Packet::read(frame));
             passed |= u64::from(decision.action == Action::Pass) << place;
         }
         passed
     }
+
+    #[inline(always)]
+    fn decide(&mut self, frame: &Frame, packet: &Packet) -> Decision {
+        let port = (self.port)(frame);
+        let decision = self.rules.decide(packet, frame, port, &self.wall.tables);
+        self.tally.count(decision.rule, packet.bytes());
+        decision
+    }
 }
 
-impl<P: Fn(usize) -> u8> Work for Judge<'_, P> {
+/// The same with states.
+struct WithStates<'a, P> {
+    judge: Judge<'a, P>,
+    direction: Direction,
+    totals: Totals,
+}
+
+impl<P: Fn(&Frame) -> u8> Work for WithStates<'_, P> {
     type Result = u64;
 
-    fn run<X: Access>(self, access: &mut X) -> u64 {
-        let Judge { wall, rules, bench, counts, port, among, now_ns, search } = self;
+    #[inline(always)]
+    fn run<X: Access>(mut self, access: &mut X) -> u64 {
+        // On the way out, what has a state isn't asked about.
+        let passed = match self.direction {
+            Direction::In => self.by_states(access),
+            Direction::Out => self.by_rules(self.judge.among, access),
+        };
+        let WithStates { judge: Judge { wall, bench, counts, among, now_ns, .. }, .. } = self;
+        let most = if bench.was_full { SWEPT_WHEN_FULL } else { SWEPT };
+        bench.was_full = self.totals.full > 0;
+        self.totals.expired += wall.states.sweep(access, now_ns, most);
+        counts.add(self.totals);
+        (passed | bench.known) & among
+    }
+}
+
+impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
+    #[inline(always)]
+    fn by_states<X: Access>(&mut self, access: &mut X) -> u64 {
+        let Judge { wall, ref mut bench, batch, among, now_ns, .. } = self.judge;
         let states = &wall.states;
-        let mut totals = Totals::default();
-        if search {
-            for place in places(among) {
-                let question = Question::new(&bench.packets[place], bench.hashes[place], now_ns);
-                states.prefetch(access, &question);
+        let mut asked = 0u64;
+        for place in places(among) {
+            let packet = Packet::read(&batch[place]);
+            if packet.is(bit::HAS_MARKS) {
+                asked |= 1 << place;
+                let hash = bench.note(place, &batch[place], packet, states);
+                if packet.is(bit::INET6) {
+                    states.prefetch::<{ Inet6::WORDS }, X>(access, hash);
+                } else {
+                    states.prefetch::<{ Inet::WORDS }, X>(access, hash);
+                }
             }
         }
-        let mut passed = 0;
+        let (mut known, mut passed) = (0u64, 0);
         // In order: a packet may have the state that one before it in the batch made.
         for place in places(among) {
-            let packet = &bench.packets[place];
-            let question = Question::new(packet, bench.hashes[place], now_ns);
-            if search && packet.is(bit::HAS_MARKS) {
-                totals.searches += 1;
-                match states.look(access, &question) {
+            if asked >> place & 1 != 0 {
+                match self.judge.bench.look(place, states, access, now_ns) {
                     Answer::Known => {
-                        totals.matches += 1;
-                        bench.known |= 1 << place;
+                        known |= 1 << place;
                         continue;
                     }
-                    Answer::Expired => totals.expired += 1,
+                    Answer::Expired => self.totals.expired += 1,
                     Answer::Unknown => {}
                 }
             }
-            let decision = rules.decide(packet, port(place), &wall.tables);
-            counts.rule(decision.rule, packet.bytes);
+            passed |= self.by_rules(1 << place, access);
+        }
+        self.totals.searches = u64::from(asked.count_ones());
+        self.totals.matches = u64::from(known.count_ones());
+        self.judge.bench.known |= known;
+        passed
+    }
+
+    /// What happens to packets without a state, which may have one afterwards.
+    #[inline(never)]
+    fn by_rules<X: Access>(&mut self, among: u64, access: &mut X) -> u64 {
+        let mut passed = 0;
+        for place in places(among) {
+            let frame = &self.judge.batch[place];
+            let packet = Packet::read(frame);
+            let decision = self.judge.decide(frame, &packet);
             let mut passes = decision.action == Action::Pass;
+            let Judge { wall, ref mut bench, now_ns, .. } = self.judge;
             if decision.keep_state && packet.is(bit::OPENS) {
-                let kept = states.make(access, &question);
-                totals.created += u64::from(kept == Kept::New);
+                bench.note(place, frame, packet, &wall.states);
+                let kept = bench.make(place, &wall.states, access, now_ns);
+                self.totals.created += u64::from(kept == Kept::New);
                 if kept == Kept::Full {
-                    totals.full += 1;
+                    self.totals.full += 1;
                     passes = wall.when_full == Action::Pass;
                     bench.full += u64::from(!passes);
                 } else {
@@ -260,11 +351,7 @@ impl<P: Fn(usize) -> u8> Work for Judge<'_, P> {
             }
             passed |= u64::from(passes) << place;
         }
-        let most = if bench.was_full { SWEPT_WHEN_FULL } else { SWEPT };
-        bench.was_full = totals.full > 0;
-        totals.expired += states.sweep(access, now_ns, most);
-        counts.add(totals);
-        (passed | bench.known) & among
+        passed
     }
 }
 

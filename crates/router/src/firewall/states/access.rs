@@ -7,7 +7,8 @@ use super::phase::Limits;
 use super::segment::{Hint, Segment};
 use super::table::Place;
 use fwdlab_packet::Family;
-use std::sync::{Mutex, PoisonError};
+use std::ops::{Deref, DerefMut};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Slots that are swept at once or not at all.
 const SWEEP_MIN: usize = 64;
@@ -17,8 +18,8 @@ pub(in crate::firewall) trait Access {
     /// Where a table probably is, without any lock.
     fn place(&self, segment: usize, family: Family) -> Place;
 
-    /// Does something with a segment.
-    fn with<R>(&mut self, segment: usize, work: impl FnOnce(&mut Segment) -> R) -> R;
+    /// A segment, for oneself alone while it is borrowed.
+    fn segment(&mut self, segment: usize) -> impl DerefMut<Target = Segment>;
 
     /// A table has moved.
     fn moved(&mut self, segment: usize, family: Family, place: Place);
@@ -64,6 +65,25 @@ pub(in crate::firewall) struct Own {
     sweep: Sweep,
 }
 
+/// One of the segments under one lock.
+struct One<'a>(MutexGuard<'a, Vec<Segment>>, usize);
+
+impl Deref for One<'_> {
+    type Target = Segment;
+
+    #[inline(always)]
+    fn deref(&self) -> &Segment {
+        &self.0[self.1]
+    }
+}
+
+impl DerefMut for One<'_> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Segment {
+        &mut self.0[self.1]
+    }
+}
+
 impl Global {
     pub(super) fn new(segments: usize) -> Global {
         let segments: Vec<Segment> = (0..segments).map(|_| Segment::new()).collect();
@@ -99,9 +119,8 @@ impl Access for &Global {
     }
 
     #[inline(always)]
-    fn with<R>(&mut self, segment: usize, work: impl FnOnce(&mut Segment) -> R) -> R {
-        let mut segments = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
-        work(&mut segments[segment])
+    fn segment(&mut self, segment: usize) -> impl DerefMut<Target = Segment> {
+        One(self.segments.lock().unwrap_or_else(PoisonError::into_inner), segment)
     }
 
     fn moved(&mut self, segment: usize, family: Family, place: Place) {
@@ -122,9 +141,9 @@ impl Access for &Sharded {
     }
 
     #[inline(always)]
-    fn with<R>(&mut self, segment: usize, work: impl FnOnce(&mut Segment) -> R) -> R {
+    fn segment(&mut self, segment: usize) -> impl DerefMut<Target = Segment> {
         let Shard(shard) = &self.shards[segment];
-        work(&mut shard.lock().unwrap_or_else(PoisonError::into_inner))
+        shard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn moved(&mut self, segment: usize, family: Family, place: Place) {
@@ -144,8 +163,8 @@ impl Access for Own {
     }
 
     #[inline(always)]
-    fn with<R>(&mut self, segment: usize, work: impl FnOnce(&mut Segment) -> R) -> R {
-        work(&mut self.segments[segment])
+    fn segment(&mut self, segment: usize) -> impl DerefMut<Target = Segment> {
+        &mut self.segments[segment]
     }
 
     fn moved(&mut self, _: usize, _: Family, _: Place) {}
@@ -194,11 +213,11 @@ impl Sweep {
         while left > 0 {
             let family = if self.inet6 { Family::Inet6 } else { Family::Inet };
             let slot = self.slot;
-            let (swept, ends) = access.with(self.segment, |segment| {
-                removed += segment.sweep(family, (slot, left), now_ns, limits);
-                let there = segment.slots(family).saturating_sub(slot);
-                (left.min(there), left >= there)
-            });
+            let mut segment = access.segment(self.segment);
+            removed += segment.sweep(family, (slot, left), now_ns, limits);
+            let there = segment.slots(family).saturating_sub(slot);
+            let (swept, ends) = (left.min(there), left >= there);
+            drop(segment);
             left -= swept;
             self.slot += swept;
             if ends {

@@ -16,16 +16,14 @@ mod table;
 pub use phase::{Phase, Timeouts};
 
 pub(super) use access::{Access, Own};
-pub(super) use key::Seed;
-pub(super) use phase::Limits;
-pub(super) use segment::{Question, hash};
+pub(super) use key::{Inet, Inet6, Key, Of};
+pub(super) use segment::Question;
 
 use super::rule::Action;
-use crate::fib::{Address, V4, V6};
 use access::{Global, Sharded};
-use fwdlab_packet::Family::{Inet, Inet6};
-use fwdlab_port::prefetch::prefetch;
-use segment::{Found, Made, Segment};
+use key::Seed;
+use phase::Limits;
+use segment::{Found, Made, Of as OfFamily, Segment};
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -239,28 +237,34 @@ impl States {
     }
 
     #[inline(always)]
-    fn segment(&self, question: &Question<'_>) -> usize {
-        (question.hash >> 48) as usize & (self.segments - 1)
+    fn segment(&self, hash: u64) -> usize {
+        (hash >> 48) as usize & (self.segments - 1)
     }
 
     /// Asks for the memory that [`States::look`] will need.
     #[inline(always)]
-    pub(super) fn prefetch<X: Access>(&self, access: &X, question: &Question<'_>) {
-        let place = access.place(self.segment(question), question.family());
-        let at = question.hash as usize & place.slots.wrapping_sub(1);
-        let (tag, entry) = match question.family() {
-            Inet => (at * size_of::<u16>(), at * size_of::<Entry<V4>>()),
-            Inet6 => (at * size_of::<u16>(), at * size_of::<Entry<V6>>()),
-        };
-        prefetch(place.tags.wrapping_add(tag));
-        prefetch(place.entries.wrapping_add(entry));
+    pub(super) fn prefetch<const N: usize, X: Access>(&self, access: &X, hash: u64)
+    where
+        Segment: OfFamily<N>,
+    {
+        access.place(self.segment(hash), Segment::FAMILY).prefetch::<N>(hash);
     }
 
     /// Adds a packet to its connection, if there is one.
     #[inline(always)]
-    pub(super) fn look<X: Access>(&self, access: &mut X, question: &Question<'_>) -> Answer {
-        let look = |segment: &mut Segment| segment.look(question, &self.limits);
-        match access.with(self.segment(question), look) {
+    pub(super) fn look<const N: usize, X: Access>(
+        &self,
+        access: &mut X,
+        question: &Question<N>,
+    ) -> Answer
+    where
+        Segment: OfFamily<N>,
+    {
+        let found = {
+            let mut segment = access.segment(self.segment(question.hash));
+            segment.table().look(question, &self.limits)
+        };
+        match found {
             Found::Known => Answer::Known,
             Found::Unknown => Answer::Unknown,
             Found::Over => {
@@ -271,14 +275,21 @@ impl States {
     }
 
     /// Keeps state from this packet on.
-    pub(super) fn make<X: Access>(&self, access: &mut X, question: &Question<'_>) -> Kept {
+    pub(super) fn make<const N: usize, X: Access>(
+        &self,
+        access: &mut X,
+        question: &Question<N>,
+    ) -> Kept
+    where
+        Segment: OfFamily<N>,
+    {
         let more = |live: usize| (live < self.limit).then_some(live + 1);
         let room = || self.live.fetch_update(Relaxed, Relaxed, more).is_ok();
-        let (at, family) = (self.segment(question), question.family());
-        let made = access.with(at, |segment| {
-            let made = segment.make(question, &self.limits, room);
-            (made, segment.place(family))
-        });
+        let (at, family) = (self.segment(question.hash), Segment::FAMILY);
+        let made = {
+            let mut segment = access.segment(at);
+            (segment.make(question, &self.limits, room), segment.place(family))
+        };
         match made {
             (Made::Known, _) => Kept::Known,
             (Made::Full, _) => Kept::Full,
@@ -302,7 +313,7 @@ impl States {
     /// Number of states, and the memory that they take.
     pub(super) fn size(&self) -> (u64, u64) {
         let [inet, inet6] = [0, 1].map(|family| self.slots[family].load(Relaxed));
-        let bytes = inet * Table::<V4>::SLOT + inet6 * Table::<V6>::SLOT;
+        let bytes = inet * Table::<2>::SLOT + inet6 * Table::<5>::SLOT;
         (self.live.load(Relaxed) as u64, bytes as u64)
     }
 
@@ -310,10 +321,9 @@ impl States {
     pub(super) fn list<X: Access>(&self, access: &mut X) -> Vec<Connection> {
         let mut list = Vec::new();
         for at in 0..self.segments {
-            access.with(at, |segment| {
-                list.extend(segment.inet.iter().map(Connection::of));
-                list.extend(segment.inet6.iter().map(Connection::of));
-            });
+            let segment = access.segment(at);
+            list.extend(segment.inet.iter().map(Connection::of));
+            list.extend(segment.inet6.iter().map(Connection::of));
         }
         list
     }
@@ -326,17 +336,17 @@ pub(super) trait Work {
 }
 
 impl Connection {
-    fn of<A: Address>(entry: &Entry<A>) -> Connection {
-        let key = entry.key();
+    fn of<const N: usize>(entry: &Entry<N>) -> Connection {
+        let (ends, marks) = entry.key.parts();
         let [first, second] = if entry.turned { [1, 0] } else { [0, 1] };
         Connection {
-            ends: [key.ends[first].to_ip(), key.ends[second].to_ip()],
-            marks: [key.marks[first], key.marks[second]],
-            protocol: key.protocol,
+            ends: [ends[first], ends[second]],
+            marks: [marks[first], marks[second]],
+            protocol: entry.key.protocol(),
             phase: entry.phase,
             last_ns: entry.last_ns,
-            packets: entry.packets,
-            bytes: entry.bytes,
+            packets: entry.traffic.map(|[packets, _]| packets),
+            bytes: entry.traffic.map(|[_, bytes]| bytes),
         }
     }
 }
