@@ -4,12 +4,12 @@ use super::packet::{Packet, bit};
 use super::rule::{Action, Direction, RuleError, Ruleset};
 use super::rules::{Decision, Rules, Tables};
 use super::states::{
-    Access, Answer, Connection, Inet, Inet6, Kept, Key, Of, Own, Question, StateConfig, States,
-    Work,
+    Access, Asked, Connection, Found, Kept, Key, Of, OfFamily, Own, Question, Segment, StateConfig,
+    States, Work,
 };
 use super::stats::{Counts, FirewallStats, RuleStats, RuleTally, Totals};
 use crate::path;
-use fwdlab_port::frame::{BATCH, Frame};
+use fwdlab_port::frame::Frame;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Slots of states that a batch looks through whether they are over.
@@ -40,17 +40,11 @@ pub struct Filter {
     counts: Arc<Counts>,
 }
 
-/// The batch at hand: of packets that can belong to a state, what is looked up.
+/// The batch at hand.
 #[derive(Debug)]
 struct Bench {
-    packets: [Packet; BATCH],
-    hashes: [u64; BATCH],
-    /// Of IPv4 packets.
-    inet: [Inet; BATCH],
-    /// Of IPv6 packets.
-    inet6: [Inet6; BATCH],
-    /// The source comes second in the key.
-    turned: [bool; BATCH],
+    inet: Asked<2>,
+    inet6: Asked<5>,
     /// Packets that have a state.
     known: u64,
     /// Those that were blocked as there was no room.
@@ -84,16 +78,8 @@ impl Wall {
     pub fn filter(self: &Arc<Wall>) -> Filter {
         let counts = Counts::new(self.rules);
         self.workers.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&counts));
-        let bench = Bench {
-            packets: [Packet::EMPTY; BATCH],
-            hashes: [0; BATCH],
-            inet: [Inet::EMPTY; BATCH],
-            inet6: [Inet6::EMPTY; BATCH],
-            turned: [false; BATCH],
-            known: 0,
-            full: 0,
-            was_full: false,
-        };
+        let (inet, inet6) = (Asked::new(), Asked::new());
+        let bench = Bench { inet, inet6, known: 0, full: 0, was_full: false };
         Filter { wall: Arc::clone(self), own: self.states.own(), bench, counts }
     }
 
@@ -165,57 +151,6 @@ impl path::Firewall for Filter {
     }
 }
 
-impl Bench {
-    /// Writes down what is looked up for a packet, and returns its hash.
-    #[inline(always)]
-    fn note(&mut self, place: usize, frame: &Frame, packet: Packet, states: &States) -> u64 {
-        let hash;
-        (self.turned[place], hash) = if packet.is(bit::INET6) {
-            let (key, turned) = Inet6::of(frame.buffer(), &packet);
-            self.inet6[place] = key;
-            (turned, key.hash(&states.seed))
-        } else {
-            let (key, turned) = Inet::of(frame.buffer(), &packet);
-            self.inet[place] = key;
-            (turned, key.hash(&states.seed))
-        };
-        self.packets[place] = packet;
-        self.hashes[place] = hash;
-        hash
-    }
-
-    #[inline(always)]
-    fn question<const N: usize>(
-        &self,
-        keys: &[Key<N>; BATCH],
-        place: usize,
-        now_ns: u64,
-    ) -> Question<N> {
-        let (packet, key) = (self.packets[place], keys[place]);
-        let (turned, hash) = (self.turned[place], self.hashes[place]);
-        Question { packet, key, turned, hash, now_ns }
-    }
-
-    /// Adds a packet to its connection.
-    #[inline(always)]
-    fn look<X: Access>(&self, place: usize, states: &States, access: &mut X, now: u64) -> Answer {
-        if self.packets[place].is(bit::INET6) {
-            states.look(access, &self.question(&self.inet6, place, now))
-        } else {
-            states.look(access, &self.question(&self.inet, place, now))
-        }
-    }
-
-    /// Keeps state from a packet on.
-    fn make<X: Access>(&self, place: usize, states: &States, access: &mut X, now: u64) -> Kept {
-        if self.packets[place].is(bit::INET6) {
-            states.make(access, &self.question(&self.inet6, place, now))
-        } else {
-            states.make(access, &self.question(&self.inet, place, now))
-        }
-    }
-}
-
 /// The judging of a batch in one direction.
 struct Judge<'a, P> {
     wall: &'a Wall,
@@ -235,7 +170,8 @@ impl<P: Fn(&Frame) -> u8> Judge<'_, P> {
     fn run(self, direction: Direction, own: Option<&mut Own>) -> u64 {
         let Judge { wall, .. } = self;
         if wall.keeps {
-            let judge = WithStates { judge: self, direction, totals: Totals::default() };
+            let judge =
+                WithStates { judge: self, direction, totals: Totals::default(), made: false };
             wall.states.with(own, judge).unwrap_or_default()
         } else {
             self.by_rules_alone()
@@ -267,6 +203,8 @@ struct WithStates<'a, P> {
     judge: Judge<'a, P>,
     direction: Direction,
     totals: Totals,
+    /// A state was made.
+    made: bool,
 }
 
 impl<P: Fn(&Frame) -> u8> Work for WithStates<'_, P> {
@@ -293,38 +231,39 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
     fn by_states<X: Access>(&mut self, access: &mut X) -> u64 {
         let Judge { wall, ref mut bench, batch, among, now_ns, .. } = self.judge;
         let states = &wall.states;
-        let mut asked = 0u64;
-        for place in places(among) {
-            let packet = Packet::read(&batch[place]);
-            if packet.is(bit::HAS_MARKS) {
-                asked |= 1 << place;
-                let hash = bench.note(place, &batch[place], packet, states);
-                if packet.is(bit::INET6) {
-                    states.prefetch::<{ Inet6::WORDS }, X>(access, hash);
-                } else {
-                    states.prefetch::<{ Inet::WORDS }, X>(access, hash);
+        // Stores to the bench could change it, for all that the compiler knows.
+        let seed = states.seed;
+        bench.inet.clear();
+        let (mut asked, mut any_inet6) = (0u64, false);
+        for (place, frame) in batch.iter().enumerate() {
+            if among >> place & 1 == 0 {
+                continue;
+            }
+            let packet = Packet::read(frame);
+            if !packet.is(bit::HAS_MARKS) {
+                continue;
+            }
+            asked |= 1 << place;
+            if packet.is(bit::INET6) {
+                if !any_inet6 {
+                    bench.inet6.clear();
+                    any_inet6 = true;
                 }
+                states.ask(access, &mut bench.inet6, place, Question::of(frame, packet, &seed));
+            } else {
+                states.ask(access, &mut bench.inet, place, Question::of(frame, packet, &seed));
             }
         }
-        let (mut known, mut passed) = (0u64, 0);
-        // In order: a packet may have the state that one before it in the batch made.
-        for place in places(among) {
-            if asked >> place & 1 != 0 {
-                match self.judge.bench.look(place, states, access, now_ns) {
-                    Answer::Known => {
-                        known |= 1 << place;
-                        continue;
-                    }
-                    Answer::Expired => self.totals.expired += 1,
-                    Answer::Unknown => {}
-                }
-            }
-            passed |= self.by_rules(1 << place, access);
+        let (mut known, mut over) = states.look_all(access, &bench.inet, now_ns);
+        if any_inet6 {
+            let inet6 = states.look_all(access, &bench.inet6, now_ns);
+            (known, over) = (known | inet6.0, over + inet6.1);
         }
+        bench.known = known;
         self.totals.searches = u64::from(asked.count_ones());
         self.totals.matches = u64::from(known.count_ones());
-        self.judge.bench.known |= known;
-        passed
+        self.totals.expired = over as u64;
+        if known == among { 0 } else { self.by_rules(among & !known, access) }
     }
 
     /// What happens to packets without a state, which may have one afterwards.
@@ -332,26 +271,61 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
     fn by_rules<X: Access>(&mut self, among: u64, access: &mut X) -> u64 {
         let mut passed = 0;
         for place in places(among) {
-            let frame = &self.judge.batch[place];
-            let packet = Packet::read(frame);
-            let decision = self.judge.decide(frame, &packet);
-            let mut passes = decision.action == Action::Pass;
-            let Judge { wall, ref mut bench, now_ns, .. } = self.judge;
-            if decision.keep_state && packet.is(bit::OPENS) {
-                bench.note(place, frame, packet, &wall.states);
-                let kept = bench.make(place, &wall.states, access, now_ns);
-                self.totals.created += u64::from(kept == Kept::New);
-                if kept == Kept::Full {
-                    self.totals.full += 1;
-                    passes = wall.when_full == Action::Pass;
-                    bench.full += u64::from(!passes);
-                } else {
-                    bench.known |= 1 << place;
-                }
-            }
+            let packet = Packet::read(&self.judge.batch[place]);
+            let passes = if packet.is(bit::INET6) {
+                self.by_rules_one::<5, X>(place, packet, access)
+            } else {
+                self.by_rules_one::<2, X>(place, packet, access)
+            };
             passed |= u64::from(passes) << place;
         }
         passed
+    }
+
+    fn by_rules_one<const N: usize, X: Access>(
+        &mut self,
+        place: usize,
+        packet: Packet,
+        access: &mut X,
+    ) -> bool
+    where
+        Key<N>: Of,
+        Segment: OfFamily<N>,
+    {
+        let frame = &self.judge.batch[place];
+        let Judge { wall, now_ns, .. } = self.judge;
+        let question = Question::<N>::of(frame, packet, &wall.states.seed);
+        // It may have the state that one before it in the batch made.
+        if self.made && self.direction == Direction::In && packet.is(bit::HAS_MARKS) {
+            match wall.states.look(access, &question, now_ns) {
+                Found::Known => {
+                    self.totals.matches += 1;
+                    self.judge.bench.known |= 1 << place;
+                    return true;
+                }
+                Found::Over => self.totals.expired += 1,
+                Found::Unknown => {}
+            }
+        }
+        let decision = self.judge.decide(frame, &packet);
+        let passes = decision.action == Action::Pass;
+        if !decision.keep_state || !packet.is(bit::OPENS) {
+            return passes;
+        }
+        let bench = &mut self.judge.bench;
+        match wall.states.make(access, &question, now_ns) {
+            Kept::Full => {
+                self.totals.full += 1;
+                let passes = wall.when_full == Action::Pass;
+                bench.full += u64::from(!passes);
+                return passes;
+            }
+            Kept::New => self.totals.created += 1,
+            Kept::Known => {}
+        }
+        self.made = true;
+        bench.known |= 1 << place;
+        passes
     }
 }
 

@@ -62,13 +62,10 @@ pub(super) struct Packet {
     /// ICMP queries; 0 of others, or unknown.
     pub(super) word: u64,
     /// Bytes from the IP header on, and above them flags of TCP, otherwise 0.
-    more: u32,
+    pub(super) more: u32,
 }
 
 impl Packet {
-    /// Nothing.
-    pub(super) const EMPTY: Packet = Packet { word: 0, more: 0 };
-
     /// A packet of these bits, marks, flags of TCP and bytes.
     #[inline(always)]
     pub(super) fn new(word: u32, marks: u32, flags: u8, bytes: u16) -> Packet {

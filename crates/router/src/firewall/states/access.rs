@@ -1,25 +1,37 @@
-//! Ways to a segment: through the lock of all, through its own, or through none.
+//! Ways to a segment: through the lock of all, through its group's, or through none.
 //!
 //! Locks are the standard library's. Poisoned ones are taken as they are: nothing
 //! that is done under them leaves a table half changed and goes on.
 
+use super::lists::LISTS;
 use super::phase::Limits;
 use super::segment::{Hint, Segment};
 use super::table::Place;
 use fwdlab_packet::Family;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 /// Slots that are swept at once or not at all.
 const SWEEP_MIN: usize = 64;
 
 /// A way to the segments.
 pub(in crate::firewall) trait Access {
+    /// Groups of segments that are guarded together: segment n is in group n modulo this.
+    const GROUPS: usize;
+    /// What guards a group is taken for each packet.
+    const EACH: bool;
+
     /// Where a table probably is, without any lock.
     fn place(&self, segment: usize, family: Family) -> Place;
 
-    /// A segment, for oneself alone while it is borrowed.
-    fn segment(&mut self, segment: usize) -> impl DerefMut<Target = Segment>;
+    /// A group of segments, for oneself alone while it is borrowed.
+    fn group(&mut self, group: usize) -> impl DerefMut<Target = Vec<Segment>>;
+
+    /// The same of a single segment.
+    #[inline(always)]
+    fn segment(&mut self, segment: usize) -> impl DerefMut<Target = Segment> {
+        One(self.group(segment % Self::GROUPS), segment / Self::GROUPS)
+    }
 
     /// A table has moved.
     fn moved(&mut self, segment: usize, family: Family, place: Place);
@@ -44,7 +56,7 @@ pub(super) struct Global {
     sweep: Mutex<Sweep>,
 }
 
-/// Each segment under a lock of its own, on cache lines of its own.
+/// Groups of segments, each under a lock of its own, on cache lines of its own.
 #[derive(Debug)]
 pub(super) struct Sharded {
     shards: Box<[Shard]>,
@@ -54,9 +66,7 @@ pub(super) struct Sharded {
 
 #[derive(Debug)]
 #[repr(align(64))]
-struct Shard(Mutex<Segment>);
-
-const _: () = assert!(size_of::<Shard>() == 128);
+struct Shard(Mutex<Vec<Segment>>);
 
 /// Segments of one worker.
 #[derive(Debug)]
@@ -65,10 +75,10 @@ pub(in crate::firewall) struct Own {
     sweep: Sweep,
 }
 
-/// One of the segments under one lock.
-struct One<'a>(MutexGuard<'a, Vec<Segment>>, usize);
+/// One segment of a group.
+struct One<G>(G, usize);
 
-impl Deref for One<'_> {
+impl<G: Deref<Target = Vec<Segment>>> Deref for One<G> {
     type Target = Segment;
 
     #[inline(always)]
@@ -77,7 +87,7 @@ impl Deref for One<'_> {
     }
 }
 
-impl DerefMut for One<'_> {
+impl<G: DerefMut<Target = Vec<Segment>>> DerefMut for One<G> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut Segment {
         &mut self.0[self.1]
@@ -96,7 +106,11 @@ impl Sharded {
     pub(super) fn new(segments: usize) -> Sharded {
         let segments: Vec<Segment> = (0..segments).map(|_| Segment::new()).collect();
         let hints = segments.iter().map(Hint::of).collect();
-        let shards = segments.into_iter().map(|segment| Shard(Mutex::new(segment))).collect();
+        let mut shards = [const { Vec::new() }; LISTS];
+        for (at, segment) in segments.into_iter().enumerate() {
+            shards[at % LISTS].push(segment);
+        }
+        let shards = shards.into_iter().map(|shard| Shard(Mutex::new(shard))).collect();
         Sharded { shards, hints, sweep: Mutex::default() }
     }
 }
@@ -113,14 +127,17 @@ impl Own {
 }
 
 impl Access for &Global {
+    const GROUPS: usize = 1;
+    const EACH: bool = true;
+
     #[inline(always)]
     fn place(&self, segment: usize, family: Family) -> Place {
         self.hints[segment].get(family)
     }
 
     #[inline(always)]
-    fn segment(&mut self, segment: usize) -> impl DerefMut<Target = Segment> {
-        One(self.segments.lock().unwrap_or_else(PoisonError::into_inner), segment)
+    fn group(&mut self, _: usize) -> impl DerefMut<Target = Vec<Segment>> {
+        self.segments.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn moved(&mut self, segment: usize, family: Family, place: Place) {
@@ -135,14 +152,17 @@ impl Access for &Global {
 }
 
 impl Access for &Sharded {
+    const GROUPS: usize = LISTS;
+    const EACH: bool = false;
+
     #[inline(always)]
     fn place(&self, segment: usize, family: Family) -> Place {
         self.hints[segment].get(family)
     }
 
     #[inline(always)]
-    fn segment(&mut self, segment: usize) -> impl DerefMut<Target = Segment> {
-        let Shard(shard) = &self.shards[segment];
+    fn group(&mut self, group: usize) -> impl DerefMut<Target = Vec<Segment>> {
+        let Shard(shard) = &self.shards[group];
         shard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -157,14 +177,17 @@ impl Access for &Sharded {
 }
 
 impl Access for Own {
+    const GROUPS: usize = 1;
+    const EACH: bool = false;
+
     #[inline(always)]
     fn place(&self, segment: usize, family: Family) -> Place {
         self.segments[segment].place(family)
     }
 
     #[inline(always)]
-    fn segment(&mut self, segment: usize) -> impl DerefMut<Target = Segment> {
-        &mut self.segments[segment]
+    fn group(&mut self, _: usize) -> impl DerefMut<Target = Vec<Segment>> {
+        &mut self.segments
     }
 
     fn moved(&mut self, _: usize, _: Family, _: Place) {}

@@ -9,6 +9,7 @@
 
 mod access;
 mod key;
+mod lists;
 mod phase;
 mod segment;
 mod table;
@@ -16,14 +17,16 @@ mod table;
 pub use phase::{Phase, Timeouts};
 
 pub(super) use access::{Access, Own};
-pub(super) use key::{Inet, Inet6, Key, Of};
-pub(super) use segment::Question;
+pub(super) use key::{Key, Of};
+pub(super) use segment::{Found, Of as OfFamily, Question, Segment};
 
 use super::rule::Action;
 use access::{Global, Sharded};
+use fwdlab_port::frame::BATCH;
 use key::Seed;
+use lists::Lists;
 use phase::Limits;
-use segment::{Found, Made, Of as OfFamily, Segment};
+use segment::Made;
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -43,7 +46,8 @@ pub enum StateKind {
     /// One lock guards all, and is **taken for each packet**, as kernels do who have
     /// one: what it costs is what one compares this kind for.
     Global,
-    /// Each segment has a lock, taken for each packet.
+    /// There are sixteen locks, each guards a sixteenth, and is taken once for all packets
+    /// of a batch that need it.
     Sharded,
     /// Each worker has its own and needs no lock. Right only where both directions
     /// of a connection reach the same worker (symmetric RSS): otherwise replies
@@ -149,15 +153,23 @@ enum Holder {
     PerWorker,
 }
 
-/// What a packet's question came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
-    /// It belongs to a connection.
-    Known,
-    /// It belongs to none.
-    Unknown,
-    /// It belonged to one that was over and is gone now.
-    Expired,
+/// What is looked up for a batch's packets of one family.
+#[derive(Debug)]
+pub(super) struct Asked<const N: usize> {
+    questions: [Question<N>; BATCH],
+    lists: Lists,
+}
+
+impl<const N: usize> Asked<N> {
+    /// Nothing.
+    pub(super) fn new() -> Asked<N> {
+        Asked { questions: [Question::EMPTY; BATCH], lists: Lists::new() }
+    }
+
+    /// Forgets all.
+    pub(super) fn clear(&mut self) {
+        self.lists.clear();
+    }
 }
 
 /// What came of keeping state.
@@ -241,37 +253,84 @@ impl States {
         (hash >> 48) as usize & (self.segments - 1)
     }
 
-    /// Asks for the memory that [`States::look`] will need.
+    /// Writes down what is looked up for a packet at a place of its batch, and asks for the
+    /// memory that [`States::look_all`] will need.
     #[inline(always)]
-    pub(super) fn prefetch<const N: usize, X: Access>(&self, access: &X, hash: u64)
+    pub(super) fn ask<const N: usize, X: Access>(
+        &self,
+        access: &X,
+        Asked { questions, lists }: &mut Asked<N>,
+        place: usize,
+        question: Question<N>,
+    ) where
+        Segment: OfFamily<N>,
+    {
+        let segment = self.segment(question.hash);
+        lists.push(segment % X::GROUPS, place);
+        access.place(segment, Segment::FAMILY).prefetch::<N>(question.hash);
+        questions[place % BATCH] = question;
+    }
+
+    /// Adds packets to their connections; returns those that have one, and how many
+    /// connections were over and are gone now. Packets of one connection are taken in
+    /// their order, others are not.
+    #[inline(always)]
+    pub(super) fn look_all<const N: usize, X: Access>(
+        &self,
+        access: &mut X,
+        Asked { questions, lists }: &Asked<N>,
+        now_ns: u64,
+    ) -> (u64, usize)
     where
         Segment: OfFamily<N>,
     {
-        access.place(self.segment(hash), Segment::FAMILY).prefetch::<N>(hash);
+        let (mut known, mut over) = (0, 0);
+        let mut note = |place: usize, found: Found| {
+            known |= u64::from(found == Found::Known) << place;
+            over += usize::from(found == Found::Over);
+        };
+        // Where the compiler can see that nothing changes them.
+        let (mask, limits) = (self.segments / X::GROUPS - 1, self.limits);
+        for group in (0..X::GROUPS).filter(|&group| !lists.is_empty(group)) {
+            if X::EACH {
+                for place in lists.iter(group) {
+                    let question = &questions[place % BATCH];
+                    let mut segments = access.group(group);
+                    let segment = &mut segments[within::<X>(question.hash, mask)];
+                    note(place, segment.table().look(question, now_ns, &limits));
+                }
+            } else {
+                let mut segments = access.group(group);
+                let segments = &mut segments[..];
+                for place in lists.iter(group) {
+                    let question = &questions[place % BATCH];
+                    let segment = &mut segments[within::<X>(question.hash, mask)];
+                    note(place, segment.table().look(question, now_ns, &limits));
+                }
+            }
+        }
+        if over > 0 {
+            self.live.fetch_sub(over, Relaxed);
+        }
+        (known, over)
     }
 
     /// Adds a packet to its connection, if there is one.
-    #[inline(always)]
     pub(super) fn look<const N: usize, X: Access>(
         &self,
         access: &mut X,
         question: &Question<N>,
-    ) -> Answer
+        now_ns: u64,
+    ) -> Found
     where
         Segment: OfFamily<N>,
     {
         let found = {
             let mut segment = access.segment(self.segment(question.hash));
-            segment.table().look(question, &self.limits)
+            segment.table().look(question, now_ns, &self.limits)
         };
-        match found {
-            Found::Known => Answer::Known,
-            Found::Unknown => Answer::Unknown,
-            Found::Over => {
-                self.live.fetch_sub(1, Relaxed);
-                Answer::Expired
-            }
-        }
+        self.live.fetch_sub(usize::from(found == Found::Over), Relaxed);
+        found
     }
 
     /// Keeps state from this packet on.
@@ -279,6 +338,7 @@ impl States {
         &self,
         access: &mut X,
         question: &Question<N>,
+        now_ns: u64,
     ) -> Kept
     where
         Segment: OfFamily<N>,
@@ -288,7 +348,7 @@ impl States {
         let (at, family) = (self.segment(question.hash), Segment::FAMILY);
         let made = {
             let mut segment = access.segment(at);
-            (segment.make(question, &self.limits, room), segment.place(family))
+            (segment.make(question, now_ns, &self.limits, room), segment.place(family))
         };
         match made {
             (Made::Known, _) => Kept::Known,
@@ -329,6 +389,12 @@ impl States {
     }
 }
 
+/// A segment's place in its group, of which there are one more than `mask`.
+#[inline(always)]
+fn within<X: Access>(hash: u64, mask: usize) -> usize {
+    (hash >> 48) as usize / X::GROUPS & mask
+}
+
 /// Something done with whatever access there is.
 pub(super) trait Work {
     type Result;
@@ -338,15 +404,14 @@ pub(super) trait Work {
 impl Connection {
     fn of<const N: usize>(entry: &Entry<N>) -> Connection {
         let (ends, marks) = entry.key.parts();
-        let [first, second] = if entry.turned { [1, 0] } else { [0, 1] };
         Connection {
-            ends: [ends[first], ends[second]],
-            marks: [marks[first], marks[second]],
+            ends,
+            marks,
             protocol: entry.key.protocol(),
             phase: entry.phase,
             last_ns: entry.last_ns,
-            packets: entry.traffic.map(|[packets, _]| packets),
-            bytes: entry.traffic.map(|[_, bytes]| bytes),
+            packets: entry.packets,
+            bytes: entry.bytes,
         }
     }
 }

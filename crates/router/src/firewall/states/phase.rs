@@ -76,7 +76,7 @@ impl Default for Timeouts {
 
 /// Timeouts in nanoseconds by kind of protocol and phase.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::firewall) struct Limits([[u64; 8]; 4]);
+pub(in crate::firewall) struct Limits([[i64; 8]; 4]);
 
 /// A kind of protocol: which timeouts are its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,13 +118,13 @@ impl Limits {
             [first, single, multiple, multiple, multiple, multiple, multiple, multiple]
         };
         let all = [tcp, without_tcp(udp), without_tcp([t.icmp; 3]), without_tcp(other)];
-        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let ns = |time: Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
         Limits(all.map(|times| times.map(ns)))
     }
 
     /// Nanoseconds without packets that end a connection.
     #[inline(always)]
-    pub(super) fn get(&self, sort: Sort, phase: Phase) -> u64 {
+    pub(super) fn get(&self, sort: Sort, phase: Phase) -> i64 {
         self.0[sort as usize][phase as usize]
     }
 }
@@ -142,21 +142,18 @@ pub(super) fn begin(packet: &Packet) -> (Phase, Finished) {
     }
 }
 
-/// What a further packet makes of it.
+/// What a further packet makes of it. Not of TCP.
 #[inline(always)]
-pub(super) fn go_on(
-    (phase, finished): (Phase, Finished),
-    packet: &Packet,
-    reply: bool,
-) -> (Phase, Finished) {
-    if packet.protocol() == TCP {
-        return tcp((phase, finished), packet.flags(), reply);
-    }
-    let phase = if reply || phase == Phase::Multiple { Phase::Multiple } else { Phase::Single };
-    (phase, 0)
+pub(super) fn go_on(phase: Phase, reply: bool) -> Phase {
+    if reply || phase == Phase::Multiple { Phase::Multiple } else { Phase::Single }
 }
 
-fn tcp((phase, mut finished): (Phase, Finished), flags: u8, reply: bool) -> (Phase, Finished) {
+/// What a further packet makes of it, of TCP.
+pub(super) fn tcp(
+    (phase, mut finished): (Phase, Finished),
+    flags: u8,
+    reply: bool,
+) -> (Phase, Finished) {
     if flags & flag::RST != 0 || phase == Phase::Closed {
         return (Phase::Closed, finished);
     }
@@ -186,7 +183,7 @@ mod tests {
         let mut state = begin(&packet(packets[0].0));
         let mut phases = vec![state.0];
         for &(flags, reply) in &packets[1..] {
-            state = go_on(state, &packet(flags), reply);
+            state = tcp(state, flags, reply);
             phases.push(state.0);
         }
         phases

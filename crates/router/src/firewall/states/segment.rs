@@ -1,11 +1,12 @@
 //! A part of all states: what one lock of sharded tables guards, and what grows at
 //! once.
 
-use super::key::Key;
-use super::phase::{Limits, Phase, begin, go_on};
+use super::key::{self, Key, Seed};
+use super::phase::{Limits, Phase, Sort, begin, go_on, tcp};
 use super::table::{Entry, Place, Table};
 use crate::firewall::packet::{Packet, bit};
 use fwdlab_packet::Family::{self, Inet, Inet6};
+use fwdlab_port::frame::Frame;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Connections of both families.
@@ -18,13 +19,32 @@ pub(in crate::firewall) struct Segment {
 /// What is looked up: the connection of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::firewall) struct Question<const N: usize> {
-    pub(in crate::firewall) packet: Packet,
     pub(in crate::firewall) key: Key<N>,
-    /// The packet's source comes second in the key.
-    pub(in crate::firewall) turned: bool,
     /// By [`Key::hash`].
     pub(in crate::firewall) hash: u64,
-    pub(in crate::firewall) now_ns: u64,
+    /// [`Packet::more`]; the other word is in the key.
+    pub(in crate::firewall) more: u32,
+}
+
+impl<const N: usize> Question<N> {
+    /// Nothing.
+    pub(in crate::firewall) const EMPTY: Question<N> =
+        Question { key: Key::EMPTY, hash: 0, more: 0 };
+
+    /// About a packet.
+    #[inline(always)]
+    pub(in crate::firewall) fn of(frame: &Frame, packet: Packet, seed: &Seed) -> Question<N>
+    where
+        Key<N>: key::Of,
+    {
+        let key: Key<N> = key::Of::of(frame.buffer(), &packet);
+        Question { hash: key.hash(seed), key, more: packet.more }
+    }
+
+    #[inline(always)]
+    fn packet(&self) -> Packet {
+        Packet { word: self.key.word(), more: self.more }
+    }
 }
 
 /// Something that is there once for each family, by the words of its key.
@@ -51,7 +71,7 @@ impl Of<5> for Segment {
 
 /// What was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(in crate::firewall) enum Found {
     /// The connection, to which the packet was added.
     Known,
     /// Nothing.
@@ -80,6 +100,7 @@ impl Segment {
     pub(super) fn make<const N: usize>(
         &mut self,
         question: &Question<N>,
+        now_ns: u64,
         limits: &Limits,
         room: impl FnOnce() -> bool,
     ) -> Made
@@ -87,14 +108,13 @@ impl Segment {
         Segment: Of<N>,
     {
         let table = self.table();
-        if table.look(question, limits) == Found::Known {
+        if table.look(question, now_ns, limits) == Found::Known {
             return Made::Known;
         }
         if !room() {
             return Made::Full;
         }
-        let grown = table.insert(first(question), question.hash);
-        Made::New { grown }
+        Made::New { grown: table.insert(first(question, now_ns), question.hash) }
     }
 
     pub(super) fn slots(&self, family: Family) -> usize {
@@ -130,30 +150,37 @@ impl Segment {
 impl<const N: usize> Table<N> {
     /// Adds a packet to its connection, if there is one.
     #[inline(always)]
-    pub(super) fn look(&mut self, question: &Question<N>, limits: &Limits) -> Found {
-        let Question { packet, key, turned, hash, now_ns } = *question;
-        let Some(at) = self.find(&key, hash) else { return Found::Unknown };
-        let entry = self.entry(at);
-        let begins_anew = entry.phase == Phase::Closed && packet.is(bit::OPENS_TCP);
-        if begins_anew || entry.is_over(now_ns, limits) {
+    pub(super) fn look(&mut self, question: &Question<N>, now_ns: u64, limits: &Limits) -> Found {
+        let Some((at, reply)) = self.find(&question.key, question.hash) else {
+            return Found::Unknown;
+        };
+        let (entry, packet) = (self.entry(at), question.packet());
+        if entry.is_over(now_ns, limits) {
             self.remove(at);
             return Found::Over;
         }
-        let reply = turned != entry.turned;
-        (entry.phase, entry.finished) = go_on((entry.phase, entry.finished), &packet, reply);
+        if entry.sort == Sort::Tcp {
+            if entry.phase == Phase::Closed && packet.is(bit::OPENS_TCP) {
+                self.remove(at);
+                return Found::Over;
+            }
+            let was = (entry.phase, entry.finished);
+            (entry.phase, entry.finished) = tcp(was, packet.flags(), reply);
+        } else {
+            entry.phase = go_on(entry.phase, reply);
+        }
         entry.last_ns = entry.last_ns.max(now_ns);
-        let [packets, bytes] = &mut entry.traffic[usize::from(reply)];
-        *packets += 1;
-        *bytes += u64::from(packet.bytes());
+        entry.packets[usize::from(reply)] += 1;
+        entry.bytes[usize::from(reply)] += u64::from(packet.bytes());
         Found::Known
     }
 }
 
-fn first<const N: usize>(question: &Question<N>) -> Entry<N> {
-    let Question { packet, key, turned, hash, now_ns } = *question;
-    let mut entry = Entry::new(&key, hash, turned, begin(&packet));
+fn first<const N: usize>(question: &Question<N>, now_ns: u64) -> Entry<N> {
+    let packet = question.packet();
+    let mut entry = Entry::new(&question.key, question.hash, begin(&packet));
     entry.last_ns = now_ns;
-    entry.traffic[0] = [1, packet.bytes().into()];
+    (entry.packets[0], entry.bytes[0]) = (1, packet.bytes().into());
     entry
 }
 

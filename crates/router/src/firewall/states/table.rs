@@ -23,17 +23,18 @@ const LANES: u64 = 0x0101_0101_0101_0101;
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Entry<const N: usize> {
+    /// Of its first packet.
     pub(super) key: Key<N>,
     pub(super) last_ns: u64,
-    /// Packets and bytes from who began, and from the other side.
-    pub(super) traffic: [[u64; 2]; 2],
+    /// From who began, and from the other side.
+    pub(super) packets: [u64; 2],
+    /// The same.
+    pub(super) bytes: [u64; 2],
     /// The lower half, of which tables are smaller.
     hash: u32,
     pub(super) phase: Phase,
     pub(super) finished: Finished,
-    /// Who began comes second in the key.
-    pub(super) turned: bool,
-    sort: Sort,
+    pub(super) sort: Sort,
 }
 
 const _: () = assert!(size_of::<Entry<2>>() == 64);
@@ -60,23 +61,19 @@ pub(in crate::firewall) struct Place {
 
 impl<const N: usize> Entry<N> {
     fn empty() -> Entry<N> {
-        Entry::new(&Key::EMPTY, 0, false, (Phase::First, 0))
+        Entry::new(&Key::EMPTY, 0, (Phase::First, 0))
     }
 
-    pub(super) fn new(
-        key: &Key<N>,
-        hash: u64,
-        turned: bool,
-        (phase, finished): (Phase, Finished),
-    ) -> Entry<N> {
+    pub(super) fn new(key: &Key<N>, hash: u64, (phase, finished): (Phase, Finished)) -> Entry<N> {
         let (sort, hash) = (Sort::of(key.protocol()), hash as u32);
-        let traffic = [[0; 2]; 2];
-        Entry { key: *key, last_ns: 0, traffic, hash, phase, finished, turned, sort }
+        let (packets, bytes) = ([0; 2], [0; 2]);
+        Entry { key: *key, last_ns: 0, packets, bytes, hash, phase, finished, sort }
     }
 
     #[inline(always)]
     pub(super) fn is_over(&self, now_ns: u64, limits: &Limits) -> bool {
-        now_ns.saturating_sub(self.last_ns) >= limits.get(self.sort, self.phase)
+        // Another worker's clock may be a little ahead.
+        now_ns.wrapping_sub(self.last_ns).cast_signed() >= limits.get(self.sort, self.phase)
     }
 }
 
@@ -113,19 +110,39 @@ impl<const N: usize> Table<N> {
         self.entries.len().wrapping_sub(1)
     }
 
-    /// The entry of a connection.
+    /// The entry of a connection, and whether the key is that of a reply.
     #[inline(always)]
-    pub(super) fn find(&self, key: &Key<N>, hash: u64) -> Option<usize> {
-        let wanted = u64::from(tag(hash)) * LANES;
+    pub(super) fn find(&self, key: &Key<N>, hash: u64) -> Option<(usize, bool)> {
         let mask = self.mask();
-        let mut at = hash as usize & mask;
+        let at = hash as u32 as usize & mask;
+        let alike = zeros(self.group(at)? ^ u64::from(tag(hash)) * LANES);
+        if alike != 0 {
+            let slot = (at + alike.trailing_zeros() as usize / 8) & mask;
+            let found = &self.entries.get(slot)?.key;
+            if found.is(key) {
+                return Some((slot, false));
+            }
+            if found.is(&key.turned()) {
+                return Some((slot, true));
+            }
+        }
+        self.search(key, hash)
+    }
+
+    /// The same of what isn't the first to look at; apart, as it is seldom asked.
+    #[inline(never)]
+    fn search(&self, key: &Key<N>, hash: u64) -> Option<(usize, bool)> {
+        let wanted = u64::from(tag(hash)) * LANES;
+        let (mask, turned) = (self.mask(), key.turned());
+        let mut at = hash as u32 as usize & mask;
         loop {
-            let group = u64::from_le_bytes(*self.tags.get(at..)?.first_chunk()?);
+            let group = self.group(at)?;
             let mut alike = zeros(group ^ wanted);
             while alike != 0 {
                 let slot = (at + alike.trailing_zeros() as usize / 8) & mask;
-                if self.entries.get(slot)?.key.is(key) {
-                    return Some(slot);
+                let found = &self.entries.get(slot)?.key;
+                if found.is(key) || found.is(&turned) {
+                    return Some((slot, !found.is(key)));
                 }
                 alike &= alike - 1;
             }
@@ -134,6 +151,12 @@ impl<const N: usize> Table<N> {
             }
             at = (at + GROUP) & mask;
         }
+    }
+
+    /// The tags from a slot on.
+    #[inline(always)]
+    fn group(&self, at: usize) -> Option<u64> {
+        Some(u64::from_le_bytes(*self.tags.get(at..at + GROUP)?.first_chunk()?))
     }
 
     #[inline(always)]
@@ -240,7 +263,7 @@ impl Place {
     /// Asks for the memory that [`Table::find`] will most probably need.
     #[inline(always)]
     pub(super) fn prefetch<const N: usize>(&self, hash: u64) {
-        let at = hash as usize & self.mask;
+        let at = hash as u32 as usize & self.mask;
         prefetch(self.tags.wrapping_add(at));
         prefetch(self.entries.wrapping_add(at * size_of::<Entry<N>>()));
     }
@@ -258,7 +281,7 @@ mod tests {
 
     fn key(number: u32) -> Inet {
         let word = u32::from(crate::firewall::packet::protocol::UDP) << 8;
-        Key::of(&[0; CAPACITY], &Packet::new(word, number, 0, 0)).0
+        Key::of(&[0; CAPACITY], &Packet::new(word, number, 0, 0))
     }
 
     proptest! {
@@ -273,13 +296,13 @@ mod tests {
                 prop_assert_eq!(found.is_some(), map.contains_key(&number));
                 match (step, found) {
                     (0 | 1, None) => {
-                        let mut entry = Entry::new(&key(number), hash(number), false, (Phase::First, 0));
+                        let mut entry = Entry::new(&key(number), hash(number), (Phase::First, 0));
                         entry.last_ns = u64::from(number) << 40;
                         table.insert(entry, hash(number));
                         map.insert(number, ());
                     }
                     (2, Some(found)) => {
-                        table.remove(found);
+                        table.remove(found.0);
                         map.remove(&number);
                     }
                     _ => {}
