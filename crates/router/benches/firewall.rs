@@ -3,6 +3,10 @@
 //! and at 1,000,000 flows. Frames of 64 bytes with FCS, IPv4, UDP, two routes; every
 //! flow has its state before the first round. The labs take turns, and each round is
 //! compared with that of the plain router beside it.
+//!
+//! With the name of a lab, sources and batches as arguments it only sends these batches
+//! between as many sources and destinations: for valgrind, which counts instructions and
+//! misses. What two numbers of batches differ by is free of all that comes before.
 
 use fwdlab_packet::template::{FlowRange, Template};
 use fwdlab_packet::{Family, FrameWriter, Phase};
@@ -22,6 +26,10 @@ const ROUND: Duration = Duration::from_millis(100);
 const MACS: [[u8; 6]; 4] = [[2; 6], [4; 6], [6; 6], [8; 6]];
 
 fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
+    if let [name, ends, batches] = &arguments[..] {
+        return count(name, ends.parse().expect("sources"), batches.parse().expect("batches"));
+    }
     let cpus = affinity::allowed_cpus().expect("CPUs");
     affinity::pin_thread(&cpus[cpus.len() - 1..]).expect("a CPU that is allowed");
     println!("million packets a second, and ratio to plain: medians (min to max)");
@@ -52,6 +60,16 @@ fn main() {
             lab.run.check();
         }
     }
+}
+
+/// Sends every flow once, then this many batches.
+fn count(name: &str, ends: u32, batches: usize) {
+    let frames = frames(FlowRange { sources: ends, destinations: ends });
+    let lab = labs().into_iter().find(|lab| lab.name == name);
+    let mut run = lab.expect("the name of a lab").run;
+    run.whole(&frames);
+    run.batches(&frames, batches);
+    run.check();
 }
 
 fn spread(values: &mut [f64]) -> [f64; 3] {
@@ -104,6 +122,8 @@ fn frames(flows: FlowRange) -> Vec<[u8; 60]> {
 trait Run {
     /// Every flow once.
     fn whole(&mut self, frames: &[[u8; 60]]);
+    /// This many batches; returns the frames that arrived.
+    fn batches(&mut self, frames: &[[u8; 60]], batches: usize) -> usize;
     /// Packets a second.
     fn round(&mut self, frames: &[[u8; 60]]) -> f64;
     /// All was forwarded.
@@ -164,18 +184,18 @@ impl<W: Firewall + 'static> Path<W> {
 
 impl<W: Firewall + 'static> Run for Path<W> {
     fn whole(&mut self, frames: &[[u8; 60]]) {
-        for _ in 0..frames.len().div_ceil(BATCH) {
-            self.step(frames);
-        }
+        self.batches(frames, frames.len().div_ceil(BATCH));
+    }
+
+    fn batches(&mut self, frames: &[[u8; 60]], batches: usize) -> usize {
+        (0..batches).map(|_| self.step(frames)).sum()
     }
 
     fn round(&mut self, frames: &[[u8; 60]]) -> f64 {
         let begin = Instant::now();
         let (mut sunk, mut elapsed) = (0, Duration::ZERO);
         while elapsed < ROUND {
-            for _ in 0..256 {
-                sunk += self.step(frames);
-            }
+            sunk += self.batches(frames, 256);
             elapsed = begin.elapsed();
         }
         sunk as f64 / elapsed.as_secs_f64()

@@ -2,13 +2,14 @@
 
 use super::packet::{Packet, bit};
 use super::rule::{Action, Direction, RuleError, Ruleset};
-use super::rules::{Rules, Tables};
+use super::rules::{Decision, Rules, Tables};
 use super::states::{
-    Access, Answer, Connection, Kept, Own, Question, StateConfig, States, Work, hash,
+    Access, Asked, Connection, Found, Kept, Key, Of, OfFamily, Own, Question, Segment, StateConfig,
+    States, Work,
 };
-use super::stats::{Counts, FirewallStats, RuleStats, Totals};
+use super::stats::{Counts, FirewallStats, RuleStats, RuleTally, Totals};
 use crate::path;
-use fwdlab_port::frame::{BATCH, Frame};
+use fwdlab_port::frame::Frame;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Slots of states that a batch looks through whether they are over.
@@ -42,11 +43,8 @@ pub struct Filter {
 /// The batch at hand.
 #[derive(Debug)]
 struct Bench {
-    packets: [Packet; BATCH],
-    /// Of those that can belong to a state.
-    hashes: [u64; BATCH],
-    /// Those of the two that are filled.
-    read: u64,
+    inet: Asked<2>,
+    inet6: Asked<5>,
     /// Packets that have a state.
     known: u64,
     /// Those that were blocked as there was no room.
@@ -80,14 +78,8 @@ impl Wall {
     pub fn filter(self: &Arc<Wall>) -> Filter {
         let counts = Counts::new(self.rules);
         self.workers.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&counts));
-        let bench = Bench {
-            packets: [Packet::EMPTY; BATCH],
-            hashes: [0; BATCH],
-            read: 0,
-            known: 0,
-            full: 0,
-            was_full: false,
-        };
+        let (inet, inet6) = (Asked::new(), Asked::new());
+        let bench = Bench { inet, inet6, known: 0, full: 0, was_full: false };
         Filter { wall: Arc::clone(self), own: self.states.own(), bench, counts }
     }
 
@@ -130,15 +122,14 @@ impl Drop for Filter {
 impl path::Firewall for Filter {
     fn incoming(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64 {
         let Filter { wall, own, bench, counts } = self;
-        (bench.read, bench.known) = (0, 0);
+        bench.known = 0;
         if wall.rules_in.is_empty() && !wall.keeps {
             return among;
         }
-        bench.read(batch, among, wall);
-        let port = |place: usize| batch[place].ingress();
-        let rules = &wall.rules_in;
-        let judge = Judge { wall, rules, bench, counts, port, among, now_ns, search: true };
-        judge.run(own.as_mut())
+        let (rules, tally) = (&wall.rules_in, RuleTally::new(counts));
+        let port = Frame::ingress;
+        let judge = Judge { wall, rules, bench, counts, tally, batch, port, among, now_ns };
+        judge.run(Direction::In, own.as_mut())
     }
 
     fn outgoing(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64 {
@@ -151,30 +142,14 @@ impl path::Firewall for Filter {
         if asked == 0 || wall.rules_out.is_empty() {
             return among;
         }
-        bench.read(batch, asked & !bench.read, wall);
-        let port = |place: usize| batch[place].egress().unwrap_or_default();
-        let rules = &wall.rules_out;
-        let judge = Judge { wall, rules, bench, counts, port, among: asked, now_ns, search: false };
-        known | judge.run(own.as_mut())
+        let (rules, tally) = (&wall.rules_out, RuleTally::new(counts));
+        let port = |frame: &Frame| frame.egress().unwrap_or_default();
+        let judge = Judge { wall, rules, bench, counts, tally, batch, port, among: asked, now_ns };
+        known | judge.run(Direction::Out, own.as_mut())
     }
 
     fn take_full(&mut self) -> u64 {
         std::mem::take(&mut self.bench.full)
-    }
-}
-
-impl Bench {
-    /// Reads packets, and hashes all before any is looked up.
-    #[inline(always)]
-    fn read(&mut self, batch: &[Frame], among: u64, wall: &Wall) {
-        for place in places(among) {
-            let packet = &mut self.packets[place];
-            packet.read(&batch[place]);
-            if wall.keeps {
-                self.hashes[place] = hash(packet, &wall.states.seed);
-            }
-        }
-        self.read |= among;
     }
 }
 
@@ -184,88 +159,175 @@ struct Judge<'a, P> {
     rules: &'a Rules,
     bench: &'a mut Bench,
     counts: &'a Counts,
+    tally: RuleTally<'a>,
+    batch: &'a [Frame],
     /// The router's port that counts for a packet.
     port: P,
     among: u64,
     now_ns: u64,
-    /// States are looked up.
-    search: bool,
 }
 
-impl<P: Fn(usize) -> u8> Judge<'_, P> {
-    fn run(self, own: Option<&mut Own>) -> u64 {
-        if self.wall.keeps {
-            let states = &self.wall.states;
-            states.with(own, self).unwrap_or_default()
+impl<P: Fn(&Frame) -> u8> Judge<'_, P> {
+    #[inline(always)]
+    fn run(self, direction: Direction, own: Option<&mut Own>) -> u64 {
+        let Judge { wall, .. } = self;
+        if wall.keeps {
+            let judge =
+                WithStates { judge: self, direction, totals: Totals::default(), made: false };
+            wall.states.with(own, judge).unwrap_or_default()
         } else {
             self.by_rules_alone()
         }
     }
 
-    fn by_rules_alone(self) -> u64 {
-        let Judge { wall, rules, bench, counts, port, among, .. } = self;
+    #[inline(always)]
+    fn by_rules_alone(mut self) -> u64 {
         let mut passed = 0;
-        for place in places(among) {
-            let packet = &bench.packets[place];
-            let decision = rules.decide(packet, port(place), &wall.tables);
-            counts.rule(decision.rule, packet.bytes);
+        for place in places(self.among) {
+            let frame = &self.batch[place];
+            let decision = self.decide(frame, &Packet::read(frame));
             passed |= u64::from(decision.action == Action::Pass) << place;
         }
         passed
     }
+
+    #[inline(always)]
+    fn decide(&mut self, frame: &Frame, packet: &Packet) -> Decision {
+        let port = (self.port)(frame);
+        let decision = self.rules.decide(packet, frame, port, &self.wall.tables);
+        self.tally.count(decision.rule, packet.bytes());
+        decision
+    }
 }
 
-impl<P: Fn(usize) -> u8> Work for Judge<'_, P> {
+/// The same with states.
+struct WithStates<'a, P> {
+    judge: Judge<'a, P>,
+    direction: Direction,
+    totals: Totals,
+    /// A state was made.
+    made: bool,
+}
+
+impl<P: Fn(&Frame) -> u8> Work for WithStates<'_, P> {
     type Result = u64;
 
-    fn run<X: Access>(self, access: &mut X) -> u64 {
-        let Judge { wall, rules, bench, counts, port, among, now_ns, search } = self;
+    #[inline(always)]
+    fn run<X: Access>(mut self, access: &mut X) -> u64 {
+        // On the way out, what has a state isn't asked about.
+        let passed = match self.direction {
+            Direction::In => self.by_states(access),
+            Direction::Out => self.by_rules(self.judge.among, access),
+        };
+        let WithStates { judge: Judge { wall, bench, counts, among, now_ns, .. }, .. } = self;
+        let most = if bench.was_full { SWEPT_WHEN_FULL } else { SWEPT };
+        bench.was_full = self.totals.full > 0;
+        self.totals.expired += wall.states.sweep(access, now_ns, most);
+        counts.add(self.totals);
+        (passed | bench.known) & among
+    }
+}
+
+impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
+    #[inline(always)]
+    fn by_states<X: Access>(&mut self, access: &mut X) -> u64 {
+        let Judge { wall, ref mut bench, batch, among, now_ns, .. } = self.judge;
         let states = &wall.states;
-        let mut totals = Totals::default();
-        if search {
-            for place in places(among) {
-                let question = Question::new(&bench.packets[place], bench.hashes[place], now_ns);
-                states.prefetch(access, &question);
+        // Stores to the bench could change it, for all that the compiler knows.
+        let seed = states.seed;
+        bench.inet.clear();
+        let (mut asked, mut any_inet6) = (0u64, false);
+        for (place, frame) in batch.iter().enumerate() {
+            if among >> place & 1 == 0 {
+                continue;
+            }
+            let packet = Packet::read(frame);
+            if !packet.is(bit::HAS_MARKS) {
+                continue;
+            }
+            asked |= 1 << place;
+            if packet.is(bit::INET6) {
+                if !any_inet6 {
+                    bench.inet6.clear();
+                    any_inet6 = true;
+                }
+                states.ask(access, &mut bench.inet6, place, Question::of(frame, packet, &seed));
+            } else {
+                states.ask(access, &mut bench.inet, place, Question::of(frame, packet, &seed));
             }
         }
+        let (mut known, mut over) = states.look_all(access, &bench.inet, now_ns);
+        if any_inet6 {
+            let inet6 = states.look_all(access, &bench.inet6, now_ns);
+            (known, over) = (known | inet6.0, over + inet6.1);
+        }
+        bench.known = known;
+        self.totals.searches = u64::from(asked.count_ones());
+        self.totals.matches = u64::from(known.count_ones());
+        self.totals.expired = over as u64;
+        if known == among { 0 } else { self.by_rules(among & !known, access) }
+    }
+
+    /// What happens to packets without a state, which may have one afterwards.
+    #[inline(never)]
+    fn by_rules<X: Access>(&mut self, among: u64, access: &mut X) -> u64 {
         let mut passed = 0;
-        // In order: a packet may have the state that one before it in the batch made.
         for place in places(among) {
-            let packet = &bench.packets[place];
-            let question = Question::new(packet, bench.hashes[place], now_ns);
-            if search && packet.is(bit::HAS_MARKS) {
-                totals.searches += 1;
-                match states.look(access, &question) {
-                    Answer::Known => {
-                        totals.matches += 1;
-                        bench.known |= 1 << place;
-                        continue;
-                    }
-                    Answer::Expired => totals.expired += 1,
-                    Answer::Unknown => {}
-                }
-            }
-            let decision = rules.decide(packet, port(place), &wall.tables);
-            counts.rule(decision.rule, packet.bytes);
-            let mut passes = decision.action == Action::Pass;
-            if decision.keep_state && packet.is(bit::OPENS) {
-                let kept = states.make(access, &question);
-                totals.created += u64::from(kept == Kept::New);
-                if kept == Kept::Full {
-                    totals.full += 1;
-                    passes = wall.when_full == Action::Pass;
-                    bench.full += u64::from(!passes);
-                } else {
-                    bench.known |= 1 << place;
-                }
-            }
+            let packet = Packet::read(&self.judge.batch[place]);
+            let passes = if packet.is(bit::INET6) {
+                self.by_rules_one::<5, X>(place, packet, access)
+            } else {
+                self.by_rules_one::<2, X>(place, packet, access)
+            };
             passed |= u64::from(passes) << place;
         }
-        let most = if bench.was_full { SWEPT_WHEN_FULL } else { SWEPT };
-        bench.was_full = totals.full > 0;
-        totals.expired += states.sweep(access, now_ns, most);
-        counts.add(totals);
-        (passed | bench.known) & among
+        passed
+    }
+
+    fn by_rules_one<const N: usize, X: Access>(
+        &mut self,
+        place: usize,
+        packet: Packet,
+        access: &mut X,
+    ) -> bool
+    where
+        Key<N>: Of,
+        Segment: OfFamily<N>,
+    {
+        let frame = &self.judge.batch[place];
+        let Judge { wall, now_ns, .. } = self.judge;
+        let question = Question::<N>::of(frame, packet, &wall.states.seed);
+        // It may have the state that one before it in the batch made.
+        if self.made && self.direction == Direction::In && packet.is(bit::HAS_MARKS) {
+            match wall.states.look(access, &question, now_ns) {
+                Found::Known => {
+                    self.totals.matches += 1;
+                    self.judge.bench.known |= 1 << place;
+                    return true;
+                }
+                Found::Over => self.totals.expired += 1,
+                Found::Unknown => {}
+            }
+        }
+        let decision = self.judge.decide(frame, &packet);
+        let passes = decision.action == Action::Pass;
+        if !decision.keep_state || !packet.is(bit::OPENS) {
+            return passes;
+        }
+        let bench = &mut self.judge.bench;
+        match wall.states.make(access, &question, now_ns) {
+            Kept::Full => {
+                self.totals.full += 1;
+                let passes = wall.when_full == Action::Pass;
+                bench.full += u64::from(!passes);
+                return passes;
+            }
+            Kept::New => self.totals.created += 1,
+            Kept::Known => {}
+        }
+        self.made = true;
+        bench.known |= 1 << place;
+        passes
     }
 }
 

@@ -4,7 +4,6 @@
 //! don't match them, and they belong to no state. The same holds where the header
 //! is cut off. Fragments are not put together.
 
-use crate::fib::{V4, V6};
 use fwdlab_port::frame::{CAPACITY, Frame};
 
 /// Offset of the IP header in a frame.
@@ -32,15 +31,6 @@ pub(super) mod flag {
     pub(in super::super) const ACK: u8 = 16;
 }
 
-/// Source and destination.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ends {
-    /// Of an IPv4 packet.
-    Inet([V4; 2]),
-    /// Of an IPv6 packet.
-    Inet6([V6; 2]),
-}
-
 /// Bits of [`Packet::word`], from the lowest.
 pub(super) mod bit {
     /// The router's port where the packet is judged; 0 until then.
@@ -57,125 +47,176 @@ pub(super) mod bit {
     pub(in super::super) const HAS_MARKS: u32 = 1 << 19;
     /// A state may begin with it: not with a reset or an ICMP answer.
     pub(in super::super) const OPENS: u32 = 1 << 20;
+    /// All that holds for UDP over IPv4.
+    pub(in super::super) const UDP: u32 =
+        (super::protocol::UDP as u32) << 8 | HAS_PORTS | HAS_MARKS | OPENS;
 }
 
-/// A packet as it is judged.
+/// A packet as it is judged: two words, so that it stays in registers. Its addresses stay
+/// in the frame, and whoever wants them reads them there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packet {
-    /// Source and destination.
-    pub(super) ends: Ends,
-    /// What is compared in one go: see [`bit`].
-    pub(super) word: u32,
-    /// What tells flows between the same addresses apart: ports of source and
-    /// destination; twice the identifier of ICMP queries; 0 of others, or unknown.
-    pub(super) marks: [u16; 2],
-    /// Bytes from the IP header on.
-    pub(super) bytes: u16,
-    /// The protocol after the last extension header.
-    pub(super) protocol: u8,
-    /// Flags of TCP, otherwise 0.
-    pub(super) flags: u8,
+    /// What is compared in one go: see [`bit`], and above it the marks, which tell flows
+    /// between the same addresses apart. They are as they lie in the packet, the
+    /// source's half lower: ports of source and destination; twice the identifier of
+    /// ICMP queries; 0 of others, or unknown.
+    pub(super) word: u64,
+    /// Bytes from the IP header on, and above them flags of TCP, otherwise 0.
+    pub(super) more: u32,
 }
 
 impl Packet {
-    /// Nothing.
-    pub(super) const EMPTY: Packet = Packet {
-        ends: Ends::Inet([V4(0); 2]),
-        word: 0,
-        marks: [0; 2],
-        bytes: 0,
-        protocol: 0,
-        flags: 0,
-    };
+    /// A packet of these bits, marks, flags of TCP and bytes.
+    #[inline(always)]
+    pub(super) fn new(word: u32, marks: u32, flags: u8, bytes: u16) -> Packet {
+        Packet {
+            word: u64::from(word) | u64::from(marks) << 32,
+            more: u32::from(bytes) | u32::from(flags) << 16,
+        }
+    }
 
     /// Reads a frame whose IP header has been checked; of others it makes something
-    /// or other. In place: a packet that is put together elsewhere and then copied
-    /// waits for its own small writes.
+    /// or other.
     #[inline(always)]
-    pub(super) fn read(&mut self, frame: &Frame) {
+    pub(super) fn read(frame: &Frame) -> Packet {
+        let bytes = frame.buffer();
+        let (first, second) = (word_at(bytes, 12), half_at(bytes, 20));
+        // Most are IPv4 without options, and no later fragments: one comparison.
+        let odd = ((first & 0xff_ffff) ^ 0x45_0008) | u64::from(second & 0xff1f);
+        let total = ((first >> 32) as u16).swap_bytes();
+        let protocol = (second >> 24) as u8;
+        if odd == 0 && protocol == protocol::UDP && total >= 24 {
+            return Packet::new(bit::UDP, half_at(bytes, 34), 0, total);
+        }
+        if odd == 0 && protocol == protocol::TCP && total >= 34 {
+            return Packet::new(tcp_word(bytes[47]), half_at(bytes, 34), bytes[47], total);
+        }
+        Packet::read_any(frame)
+    }
+
+    #[inline(never)]
+    fn read_any(frame: &Frame) -> Packet {
         let bytes = frame.buffer();
         if bytes[12..14] == [0x86, 0xdd] {
-            self.inet6(bytes, frame.len());
+            Packet::inet6(bytes, frame.len())
         } else {
-            self.inet(bytes, frame.len());
+            Packet::inet(bytes, frame.len())
         }
     }
 
     /// True of these bits of the word.
     #[inline(always)]
     pub(super) fn is(&self, bits: u32) -> bool {
-        self.word & bits != 0
+        self.word as u32 & bits != 0
     }
 
+    /// The protocol after the last extension header.
     #[inline(always)]
-    fn inet(&mut self, bytes: &[u8; CAPACITY], length: usize) {
+    pub(super) fn protocol(&self) -> u8 {
+        (self.word >> 8) as u8
+    }
+
+    /// As they lie in the packet.
+    #[inline(always)]
+    pub(super) fn marks(&self) -> u32 {
+        (self.word >> 32) as u32
+    }
+
+    /// Of TCP.
+    #[inline(always)]
+    pub(super) fn flags(&self) -> u8 {
+        (self.more >> 16) as u8
+    }
+
+    /// From the IP header on.
+    #[inline(always)]
+    pub(super) fn bytes(&self) -> u16 {
+        self.more as u16
+    }
+
+    fn inet(bytes: &[u8; CAPACITY], length: usize) -> Packet {
         let total = u16::from_be_bytes([bytes[16], bytes[17]]);
-        let address = |at: usize| {
-            V4(u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]))
-        };
-        self.ends = Ends::Inet([address(26), address(30)]);
-        self.bytes = total;
         let header = usize::from(bytes[AT] & 15) * 4;
         let later = u16::from_be_bytes([bytes[20], bytes[21]]) & 0x1fff != 0;
         let end = if later { 0 } else { length.min(AT + usize::from(total)) };
-        self.transport(bytes, bytes[23], AT + header, end, 0);
+        let (word, marks, flags) = transport(bytes, bytes[23], AT + header, end, 0);
+        Packet::new(word, marks, flags, total)
     }
 
-    #[inline(always)]
-    fn inet6(&mut self, bytes: &[u8; CAPACITY], length: usize) {
+    fn inet6(bytes: &[u8; CAPACITY], length: usize) -> Packet {
         let total = u16::from_be_bytes([bytes[18], bytes[19]]).saturating_add(40);
-        let address = |at: usize| {
-            let mut address = [0; 16];
-            address.copy_from_slice(&bytes[at..at + 16]);
-            V6(u128::from_be_bytes(address))
-        };
-        self.ends = Ends::Inet6([address(22), address(38)]);
-        self.bytes = total;
         let end = length.min(AT + usize::from(total));
         let (protocol, at) = match bytes[20] {
             protocol @ (protocol::TCP | protocol::UDP) => (protocol, AT + 40),
             protocol => after_extensions(bytes, protocol, end),
         };
-        self.transport(bytes, protocol, at, end, bit::INET6);
+        let (word, marks, flags) = transport(bytes, protocol, at, end, bit::INET6);
+        Packet::new(word, marks, flags, total)
     }
+}
 
-    /// Reads on in the transport header at `at`, as far as `end`; where it isn't
-    /// whole there, or there is none, only the protocol is known.
-    #[inline(always)]
-    fn transport(
-        &mut self,
-        bytes: &[u8; CAPACITY],
-        protocol: u8,
-        at: usize,
-        end: usize,
-        family: u32,
-    ) {
-        let header = bytes.get(at..end);
-        let (mut word, mut marks, mut flags) = (0, [0; 2], 0);
-        match (protocol, header) {
-            (protocol::UDP, Some(&[a, b, c, d, ..])) => {
-                marks = [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])];
-                word = bit::HAS_PORTS | bit::HAS_MARKS | bit::OPENS;
-            }
-            (protocol::TCP, Some(&[a, b, c, d, _, _, _, _, _, _, _, _, _, tcp, ..])) => {
-                marks = [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])];
-                flags = tcp;
-                word = bit::HAS_PORTS | bit::HAS_MARKS;
-                word |= if tcp & flag::RST == 0 { bit::OPENS } else { 0 };
-                word |= if tcp & (flag::SYN | flag::ACK) == flag::SYN { bit::OPENS_TCP } else { 0 };
-            }
-            (protocol::UDP | protocol::TCP, _) => {}
-            (protocol::ICMP | protocol::ICMP6, header) => {
-                if let Some(&[kind, _, _, _, a, b, ..]) = header {
-                    (word, marks) = query(protocol, family, kind, [a, b]);
-                }
-            }
-            (_, None) => {}
-            (_, Some(_)) => word = bit::HAS_MARKS | bit::OPENS,
+/// Source and destination of an IPv4 packet, the source in the lower half.
+#[inline(always)]
+pub(super) fn ends(bytes: &[u8; CAPACITY]) -> u64 {
+    word_at(bytes, 26)
+}
+
+/// Source and destination of an IPv6 packet, two words each.
+#[inline(always)]
+pub(super) fn ends6(bytes: &[u8; CAPACITY]) -> [u64; 4] {
+    [22, 30, 38, 46].map(|at| word_at(bytes, at))
+}
+
+/// Eight bytes as they lie: little endian, which costs nothing on most machines.
+#[inline(always)]
+fn word_at(bytes: &[u8; CAPACITY], at: usize) -> u64 {
+    bytes[at..].first_chunk().map_or(0, |&word| u64::from_le_bytes(word))
+}
+
+#[inline(always)]
+fn half_at(bytes: &[u8; CAPACITY], at: usize) -> u32 {
+    bytes[at..].first_chunk().map_or(0, |&half| u32::from_le_bytes(half))
+}
+
+#[inline(always)]
+fn tcp_word(flags: u8) -> u32 {
+    let opens = if flags & flag::RST == 0 { bit::OPENS } else { 0 };
+    let opens_tcp = flags & (flag::SYN | flag::ACK) == flag::SYN;
+    let opens_tcp = if opens_tcp { bit::OPENS_TCP } else { 0 };
+    u32::from(protocol::TCP) << 8 | bit::HAS_PORTS | bit::HAS_MARKS | opens | opens_tcp
+}
+
+/// Bits, marks and flags from the transport header at `at`, as far as `end`; where it
+/// isn't whole there, or there is none, only the protocol is known.
+fn transport(
+    bytes: &[u8; CAPACITY],
+    protocol: u8,
+    at: usize,
+    end: usize,
+    family: u32,
+) -> (u32, u32, u8) {
+    let header = bytes.get(at..end);
+    let (mut word, mut marks, mut flags) = (0, 0, 0);
+    match (protocol, header) {
+        (protocol::UDP, Some(&[a, b, c, d, ..])) => {
+            marks = u32::from_le_bytes([a, b, c, d]);
+            word = bit::UDP;
         }
-        self.word = word | family | u32::from(protocol) << 8;
-        (self.marks, self.flags, self.protocol) = (marks, flags, protocol);
+        (protocol::TCP, Some(&[a, b, c, d, _, _, _, _, _, _, _, _, _, tcp, ..])) => {
+            marks = u32::from_le_bytes([a, b, c, d]);
+            flags = tcp;
+            word = tcp_word(tcp);
+        }
+        (protocol::UDP | protocol::TCP, _) => {}
+        (protocol::ICMP | protocol::ICMP6, header) => {
+            if let Some(&[kind, _, _, _, a, b, ..]) = header {
+                (word, marks) = query(protocol, family, kind, [a, b]);
+            }
+        }
+        (_, None) => {}
+        (_, Some(_)) => word = bit::HAS_MARKS | bit::OPENS,
     }
+    (word | family | u32::from(protocol) << 8, marks, flags)
 }
 
 /// Steps over extension headers (RFC 8200 section 4) and authentication (RFC 4302):
@@ -202,7 +243,7 @@ fn after_extensions(bytes: &[u8; CAPACITY], mut protocol: u8, end: usize) -> (u8
 }
 
 /// Word and marks of ICMP: echo and timestamp (RFC 792), or echo (RFC 4443).
-fn query(protocol: u8, family: u32, kind: u8, identifier: [u8; 2]) -> (u32, [u16; 2]) {
+fn query(protocol: u8, family: u32, kind: u8, [a, b]: [u8; 2]) -> (u32, u32) {
     let (request, reply) = match (protocol, family) {
         (protocol::ICMP, 0) => (matches!(kind, 8 | 13), matches!(kind, 0 | 14)),
         (protocol::ICMP6, bit::INET6) => (kind == 128, kind == 129),
@@ -211,7 +252,7 @@ fn query(protocol: u8, family: u32, kind: u8, identifier: [u8; 2]) -> (u32, [u16
     let word = match (request, reply) {
         (true, _) => bit::HAS_MARKS | bit::OPENS,
         (_, true) => bit::HAS_MARKS,
-        _ => return (0, [0; 2]),
+        _ => return (0, 0),
     };
-    (word, [u16::from_be_bytes(identifier); 2])
+    (word, u32::from_le_bytes([a, b, a, b]))
 }

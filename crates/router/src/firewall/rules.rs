@@ -2,13 +2,16 @@
 //!
 //! A rule is a head of 16 bytes, four of which share a cache line, and a tail. The
 //! head compares what is small (family, protocol, port of the router, whether TCP
-//! opens) as one word under a mask, and ports as one range each; only rules
-//! whose heads fit and that say more look at their tails. Tables are forwarding tables.
+//! opens, and the bits that all its ports share) as one word under a mask; only rules
+//! whose heads fit and that say more look at their tails. There, prefixes of source and
+//! destination are compared together under a mask as well, and read only then from the
+//! frame. Tables are forwarding tables.
 
-use super::packet::{Ends, Packet, bit};
+use super::packet::{Packet, bit, ends, ends6};
 use super::rule::{Action, Direction, End, Host, Net, Rule, RuleError, Ruleset};
 use crate::fib::{Address, BSearch, Fib, NextHop, Poptrie, Prefix, Rib, V4, V6};
 use fwdlab_packet::Family;
+use fwdlab_port::frame::Frame;
 use std::ops::RangeInclusive;
 
 /// Prefixes up to which a table is searched rather than walked.
@@ -31,31 +34,40 @@ pub(super) struct Decision {
     pub(super) rule: u32,
 }
 
-/// What most packets fail at.
+/// What most packets fail at: [`Packet::word`], and above it the marks.
 #[derive(Clone, Copy, Debug)]
 struct Head {
-    mask: u32,
-    value: u32,
-    /// Lowest port and width of the range, of source and destination.
-    low: [u16; 2],
-    width: [u16; 2],
+    mask: u64,
+    value: u64,
 }
 
 #[derive(Debug)]
 struct Tail {
     decision: Decision,
-    /// The head says it all.
-    short: bool,
+    nets: Nets,
+    more: Option<Box<More>>,
+}
+
+/// Prefixes of both ends, of the family that the head asks for. They lie as in packets.
+#[derive(Debug)]
+enum Nets {
+    Any,
+    Inet { mask: u64, value: u64 },
+    Inet6 { mask: [u64; 4], value: [u64; 4] },
+}
+
+/// What can't be compared under masks.
+#[derive(Debug)]
+struct More {
     hosts: [Hosts; 2],
-    /// Where one range doesn't say it.
+    /// Empty where the head says it.
     ports: [Vec<RangeInclusive<u16>>; 2],
 }
 
 #[derive(Debug)]
 enum Hosts {
     Any,
-    Inet { prefix: Prefix<V4>, negated: bool },
-    Inet6 { prefix: Prefix<V6>, negated: bool },
+    Not(Net),
     Table { number: usize, negated: bool },
 }
 
@@ -85,10 +97,9 @@ impl Rules {
         }
         let rule = ruleset.rules.len() as u32;
         let decision = Decision { action: policy, keep_state: false, rule };
-        let hosts = [const { Hosts::Any }; 2];
         // What no rule matches meets a last one that always does.
-        heads.push(Head { mask: 0, value: 0, low: [0; 2], width: [u16::MAX; 2] });
-        tails.push(Tail { decision, short: true, hosts, ports: [const { Vec::new() }; 2] });
+        heads.push(Head { mask: 0, value: 0 });
+        tails.push(Tail { decision, nets: Nets::Any, more: None });
         Ok(Rules { heads, tails, policy })
     }
 
@@ -104,10 +115,16 @@ impl Rules {
 
     /// The first rule that matches a packet at this port of the router.
     #[inline(always)]
-    pub(super) fn decide(&self, packet: &Packet, port: u8, tables: &Tables) -> Decision {
-        let (word, ports) = (packet.word | u32::from(port), packet.marks);
+    pub(super) fn decide(
+        &self,
+        packet: &Packet,
+        frame: &Frame,
+        port: u8,
+        tables: &Tables,
+    ) -> Decision {
+        let word = packet.word | u64::from(port);
         for (head, tail) in self.heads.iter().zip(&self.tails) {
-            if head.fits(word, ports) && (tail.short || tail.fits(packet, ports, tables)) {
+            if (word ^ head.value) & head.mask == 0 && tail.fits(packet, frame, tables) {
                 return tail.decision;
             }
         }
@@ -116,26 +133,58 @@ impl Rules {
 }
 
 impl Head {
-    #[inline(always)]
-    fn fits(&self, word: u32, ports: [u16; 2]) -> bool {
-        let within = |end: usize| ports[end].wrapping_sub(self.low[end]) <= self.width[end];
-        ((word ^ self.value) & self.mask == 0) & within(0) & within(1)
+    /// Asks for this as well.
+    fn demand(&mut self, mask: u32, value: u32) {
+        self.mask |= u64::from(mask);
+        self.value |= u64::from(value);
+    }
+
+    /// Asks for the bits that all ports between these share, in the source's or the
+    /// destination's place.
+    fn demand_ports(&mut self, end: usize, low: u16, high: u16) {
+        let mask = shared(low, high);
+        let place =
+            |port: u16| u64::from(u16::from_le_bytes(port.to_be_bytes())) << (32 + 16 * end);
+        self.mask |= place(mask);
+        self.value |= place(low & mask);
     }
 }
 
+/// The bits that all numbers between these share.
+fn shared(low: u16, high: u16) -> u16 {
+    !u16::MAX.checked_shr((low ^ high).leading_zeros()).unwrap_or(0)
+}
+
 impl Tail {
-    fn fits(&self, packet: &Packet, ports: [u16; 2], tables: &Tables) -> bool {
+    #[inline(always)]
+    fn fits(&self, packet: &Packet, frame: &Frame, tables: &Tables) -> bool {
+        let nets = match &self.nets {
+            Nets::Any => true,
+            Nets::Inet { mask, value } => (ends(frame.buffer()) ^ value) & mask == 0,
+            Nets::Inet6 { mask, value } => {
+                let ends = ends6(frame.buffer());
+                (0..4).fold(0, |sum, at| sum | (ends[at] ^ value[at]) & mask[at]) == 0
+            }
+        };
+        nets && self.more.as_ref().is_none_or(|more| more.fits(packet, frame, tables))
+    }
+}
+
+impl More {
+    fn fits(&self, packet: &Packet, frame: &Frame, tables: &Tables) -> bool {
         let listed = |end: usize| {
             let list = &self.ports[end];
-            list.is_empty() || list.iter().any(|range| range.contains(&ports[end]))
+            let port = ((packet.marks() >> (16 * end)) as u16).swap_bytes();
+            list.is_empty() || list.iter().any(|range| range.contains(&port))
         };
-        let hosts = match packet.ends {
-            Ends::Inet(ends) => {
-                [0, 1].iter().all(|&end| self.hosts[end].hold_inet(ends[end], tables))
-            }
-            Ends::Inet6(ends) => {
-                [0, 1].iter().all(|&end| self.hosts[end].hold_inet6(ends[end], tables))
-            }
+        let hosts = if packet.is(bit::INET6) {
+            let [a, b, c, d] = ends6(frame.buffer()).map(|word| u128::from(word.swap_bytes()));
+            let ends = [V6(a << 64 | b), V6(c << 64 | d)];
+            [0, 1].iter().all(|&end| self.hosts[end].hold_inet6(ends[end], tables))
+        } else {
+            let ends = ends(frame.buffer()).swap_bytes();
+            let ends = [V4((ends >> 32) as u32), V4(ends as u32)];
+            [0, 1].iter().all(|&end| self.hosts[end].hold_inet(ends[end], tables))
         };
         hosts && listed(0) && listed(1)
     }
@@ -145,8 +194,8 @@ impl Hosts {
     fn hold_inet(&self, address: V4, tables: &Tables) -> bool {
         match *self {
             Hosts::Any => true,
-            Hosts::Inet { prefix, negated } => prefix.contains(address) != negated,
-            Hosts::Inet6 { .. } => false,
+            Hosts::Not(Net::Inet(prefix)) => !prefix.contains(address),
+            Hosts::Not(Net::Inet6(_)) => false,
             Hosts::Table { number, negated } => tables.0[number].0.holds(address) != negated,
         }
     }
@@ -154,58 +203,91 @@ impl Hosts {
     fn hold_inet6(&self, address: V6, tables: &Tables) -> bool {
         match *self {
             Hosts::Any => true,
-            Hosts::Inet { .. } => false,
-            Hosts::Inet6 { prefix, negated } => prefix.contains(address) != negated,
+            Hosts::Not(Net::Inet(_)) => false,
+            Hosts::Not(Net::Inet6(prefix)) => !prefix.contains(address),
             Hosts::Table { number, negated } => tables.0[number].1.holds(address) != negated,
         }
     }
 }
 
 fn compiled(rule: &Rule, number: u32, ruleset: &Ruleset) -> Result<(Head, Tail), RuleError> {
-    let mut head = Head { mask: 0, value: 0, low: [0; 2], width: [u16::MAX; 2] };
-    let mut demand = |mask: u32, value: u32| {
-        head.mask |= mask;
-        head.value |= value;
-    };
+    let mut head = Head { mask: 0, value: 0 };
     if let Some(port) = rule.port {
-        demand(bit::PORT, port.into());
+        head.demand(bit::PORT, port.into());
     }
     if let Some(protocol) = rule.protocol {
-        demand(bit::PROTOCOL, u32::from(protocol) << 8);
+        head.demand(bit::PROTOCOL, u32::from(protocol) << 8);
     }
     if let Some(family) = rule.only_family()? {
-        demand(bit::INET6, if family == Family::Inet6 { bit::INET6 } else { 0 });
+        head.demand(bit::INET6, if family == Family::Inet6 { bit::INET6 } else { 0 });
     }
     if rule.opening {
-        demand(bit::OPENS_TCP, bit::OPENS_TCP);
+        head.demand(bit::OPENS_TCP, bit::OPENS_TCP);
     }
     let ends = [&rule.source, &rule.destination];
-    if ends.iter().any(|end| !end.ports.is_empty()) {
-        demand(bit::HAS_PORTS, bit::HAS_PORTS);
-    }
+    let mut ports = [const { Vec::new() }; 2];
     for (at, end) in ends.iter().enumerate() {
-        let lowest = end.ports.iter().map(|range| *range.start()).min().unwrap_or(0);
-        let highest = end.ports.iter().map(|range| *range.end()).max().unwrap_or(u16::MAX);
-        (head.low[at], head.width[at]) = (lowest, highest - lowest);
+        let lowest = end.ports.iter().map(|range| *range.start()).min();
+        let highest = end.ports.iter().map(|range| *range.end()).max();
+        if let (Some(low), Some(high)) = (lowest, highest) {
+            head.demand(bit::HAS_PORTS, bit::HAS_PORTS);
+            head.demand_ports(at, low, high);
+            let all = end.ports.len() == 1 && high - low == !shared(low, high);
+            ports[at] = if all { Vec::new() } else { end.ports.clone() };
+        }
     }
-    let list = |end: &End| if end.ports.len() > 1 { end.ports.clone() } else { Vec::new() };
-    let ports = ends.map(list);
     let hosts = [hosts(ends[0], ruleset)?, hosts(ends[1], ruleset)?];
-    let short =
-        ports.iter().all(Vec::is_empty) && hosts.iter().all(|hosts| matches!(hosts, Hosts::Any));
+    let said = ports.iter().all(Vec::is_empty) && hosts.iter().all(|h| matches!(h, Hosts::Any));
+    let more = (!said).then(|| Box::new(More { hosts, ports }));
     let decision = Decision { action: rule.action, keep_state: rule.keep_state, rule: number };
-    Ok((head, Tail { decision, short, hosts, ports }))
+    Ok((head, Tail { decision, nets: Nets::of(ends), more }))
 }
 
+impl Nets {
+    /// Of both ends' prefixes as far as they have any.
+    fn of(ends: [&End; 2]) -> Nets {
+        let (mut inet, mut inet6) = ([(0, 0); 2], [(0, 0); 2]);
+        let (mut any_inet, mut any_inet6) = (false, false);
+        for (at, end) in ends.iter().enumerate() {
+            match end.host {
+                Host::Net { negated: false, net: Net::Inet(prefix) } => {
+                    inet[at] = (mask(prefix) as u32, prefix.address().0);
+                    any_inet = true;
+                }
+                Host::Net { negated: false, net: Net::Inet6(prefix) } => {
+                    inet6[at] = (mask(prefix), prefix.address().0);
+                    any_inet6 = true;
+                }
+                _ => {}
+            }
+        }
+        let word = |[a, b]: [u32; 2]| u64::from(a.swap_bytes()) | u64::from(b.swap_bytes()) << 32;
+        let words =
+            |[a, b]: [u128; 2]| [a >> 64, a, b >> 64, b].map(|half| (half as u64).swap_bytes());
+        match (any_inet, any_inet6) {
+            (true, _) => {
+                Nets::Inet { mask: word(inet.map(|m| m.0)), value: word(inet.map(|m| m.1)) }
+            }
+            (_, true) => {
+                Nets::Inet6 { mask: words(inet6.map(|m| m.0)), value: words(inet6.map(|m| m.1)) }
+            }
+            _ => Nets::Any,
+        }
+    }
+}
+
+/// The bits that a prefix says, in the lowest places.
+fn mask<A: Address>(prefix: Prefix<A>) -> u128 {
+    let open = u32::from(A::BITS - prefix.length());
+    let all = u128::MAX >> (128 - u32::from(A::BITS));
+    all & u128::MAX.checked_shl(open).unwrap_or(0)
+}
+
+/// What is left to look at when prefixes have been compared.
 fn hosts(end: &End, ruleset: &Ruleset) -> Result<Hosts, RuleError> {
     Ok(match &end.host {
-        Host::Any => Hosts::Any,
-        Host::Net { negated, net: Net::Inet(prefix) } => {
-            Hosts::Inet { prefix: *prefix, negated: *negated }
-        }
-        Host::Net { negated, net: Net::Inet6(prefix) } => {
-            Hosts::Inet6 { prefix: *prefix, negated: *negated }
-        }
+        Host::Any | Host::Net { negated: false, .. } => Hosts::Any,
+        Host::Net { negated: true, net } => Hosts::Not(*net),
         Host::Table { negated, name } => {
             let number = ruleset.tables.iter().position(|table| table.name == *name);
             let number = number.ok_or_else(|| RuleError::Table(name.clone()))?;

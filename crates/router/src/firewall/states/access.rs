@@ -1,12 +1,14 @@
-//! Ways to a segment: through the lock of all, through its own, or through none.
+//! Ways to a segment: through the lock of all, through its group's, or through none.
 //!
 //! Locks are the standard library's. Poisoned ones are taken as they are: nothing
 //! that is done under them leaves a table half changed and goes on.
 
+use super::lists::LISTS;
 use super::phase::Limits;
 use super::segment::{Hint, Segment};
 use super::table::Place;
 use fwdlab_packet::Family;
+use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
 
 /// Slots that are swept at once or not at all.
@@ -14,11 +16,22 @@ const SWEEP_MIN: usize = 64;
 
 /// A way to the segments.
 pub(in crate::firewall) trait Access {
+    /// Groups of segments that are guarded together: segment n is in group n modulo this.
+    const GROUPS: usize;
+    /// What guards a group is taken for each packet.
+    const EACH: bool;
+
     /// Where a table probably is, without any lock.
     fn place(&self, segment: usize, family: Family) -> Place;
 
-    /// Does something with a segment.
-    fn with<R>(&mut self, segment: usize, work: impl FnOnce(&mut Segment) -> R) -> R;
+    /// A group of segments, for oneself alone while it is borrowed.
+    fn group(&mut self, group: usize) -> impl DerefMut<Target = Vec<Segment>>;
+
+    /// The same of a single segment.
+    #[inline(always)]
+    fn segment(&mut self, segment: usize) -> impl DerefMut<Target = Segment> {
+        One(self.group(segment % Self::GROUPS), segment / Self::GROUPS)
+    }
 
     /// A table has moved.
     fn moved(&mut self, segment: usize, family: Family, place: Place);
@@ -43,7 +56,7 @@ pub(super) struct Global {
     sweep: Mutex<Sweep>,
 }
 
-/// Each segment under a lock of its own, on cache lines of its own.
+/// Groups of segments, each under a lock of its own, on cache lines of its own.
 #[derive(Debug)]
 pub(super) struct Sharded {
     shards: Box<[Shard]>,
@@ -53,15 +66,32 @@ pub(super) struct Sharded {
 
 #[derive(Debug)]
 #[repr(align(64))]
-struct Shard(Mutex<Segment>);
-
-const _: () = assert!(size_of::<Shard>() == 128);
+struct Shard(Mutex<Vec<Segment>>);
 
 /// Segments of one worker.
 #[derive(Debug)]
 pub(in crate::firewall) struct Own {
     segments: Vec<Segment>,
     sweep: Sweep,
+}
+
+/// One segment of a group.
+struct One<G>(G, usize);
+
+impl<G: Deref<Target = Vec<Segment>>> Deref for One<G> {
+    type Target = Segment;
+
+    #[inline(always)]
+    fn deref(&self) -> &Segment {
+        &self.0[self.1]
+    }
+}
+
+impl<G: DerefMut<Target = Vec<Segment>>> DerefMut for One<G> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Segment {
+        &mut self.0[self.1]
+    }
 }
 
 impl Global {
@@ -76,7 +106,11 @@ impl Sharded {
     pub(super) fn new(segments: usize) -> Sharded {
         let segments: Vec<Segment> = (0..segments).map(|_| Segment::new()).collect();
         let hints = segments.iter().map(Hint::of).collect();
-        let shards = segments.into_iter().map(|segment| Shard(Mutex::new(segment))).collect();
+        let mut shards = [const { Vec::new() }; LISTS];
+        for (at, segment) in segments.into_iter().enumerate() {
+            shards[at % LISTS].push(segment);
+        }
+        let shards = shards.into_iter().map(|shard| Shard(Mutex::new(shard))).collect();
         Sharded { shards, hints, sweep: Mutex::default() }
     }
 }
@@ -93,15 +127,17 @@ impl Own {
 }
 
 impl Access for &Global {
+    const GROUPS: usize = 1;
+    const EACH: bool = true;
+
     #[inline(always)]
     fn place(&self, segment: usize, family: Family) -> Place {
         self.hints[segment].get(family)
     }
 
     #[inline(always)]
-    fn with<R>(&mut self, segment: usize, work: impl FnOnce(&mut Segment) -> R) -> R {
-        let mut segments = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
-        work(&mut segments[segment])
+    fn group(&mut self, _: usize) -> impl DerefMut<Target = Vec<Segment>> {
+        self.segments.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn moved(&mut self, segment: usize, family: Family, place: Place) {
@@ -116,15 +152,18 @@ impl Access for &Global {
 }
 
 impl Access for &Sharded {
+    const GROUPS: usize = LISTS;
+    const EACH: bool = false;
+
     #[inline(always)]
     fn place(&self, segment: usize, family: Family) -> Place {
         self.hints[segment].get(family)
     }
 
     #[inline(always)]
-    fn with<R>(&mut self, segment: usize, work: impl FnOnce(&mut Segment) -> R) -> R {
-        let Shard(shard) = &self.shards[segment];
-        work(&mut shard.lock().unwrap_or_else(PoisonError::into_inner))
+    fn group(&mut self, group: usize) -> impl DerefMut<Target = Vec<Segment>> {
+        let Shard(shard) = &self.shards[group];
+        shard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn moved(&mut self, segment: usize, family: Family, place: Place) {
@@ -138,14 +177,17 @@ impl Access for &Sharded {
 }
 
 impl Access for Own {
+    const GROUPS: usize = 1;
+    const EACH: bool = false;
+
     #[inline(always)]
     fn place(&self, segment: usize, family: Family) -> Place {
         self.segments[segment].place(family)
     }
 
     #[inline(always)]
-    fn with<R>(&mut self, segment: usize, work: impl FnOnce(&mut Segment) -> R) -> R {
-        work(&mut self.segments[segment])
+    fn group(&mut self, _: usize) -> impl DerefMut<Target = Vec<Segment>> {
+        &mut self.segments
     }
 
     fn moved(&mut self, _: usize, _: Family, _: Place) {}
@@ -194,11 +236,11 @@ impl Sweep {
         while left > 0 {
             let family = if self.inet6 { Family::Inet6 } else { Family::Inet };
             let slot = self.slot;
-            let (swept, ends) = access.with(self.segment, |segment| {
-                removed += segment.sweep(family, (slot, left), now_ns, limits);
-                let there = segment.slots(family).saturating_sub(slot);
-                (left.min(there), left >= there)
-            });
+            let mut segment = access.segment(self.segment);
+            removed += segment.sweep(family, (slot, left), now_ns, limits);
+            let there = segment.slots(family).saturating_sub(slot);
+            let (swept, ends) = (left.min(there), left >= there);
+            drop(segment);
             left -= swept;
             self.slot += swept;
             if ends {

@@ -9,6 +9,7 @@
 
 mod access;
 mod key;
+mod lists;
 mod phase;
 mod segment;
 mod table;
@@ -16,16 +17,16 @@ mod table;
 pub use phase::{Phase, Timeouts};
 
 pub(super) use access::{Access, Own};
-pub(super) use key::Seed;
-pub(super) use phase::Limits;
-pub(super) use segment::{Question, hash};
+pub(super) use key::{Key, Of};
+pub(super) use segment::{Found, Of as OfFamily, Question, Segment};
 
 use super::rule::Action;
-use crate::fib::{Address, V4, V6};
 use access::{Global, Sharded};
-use fwdlab_packet::Family::{Inet, Inet6};
-use fwdlab_port::prefetch::prefetch;
-use segment::{Found, Made, Segment};
+use fwdlab_port::frame::BATCH;
+use key::Seed;
+use lists::Lists;
+use phase::Limits;
+use segment::Made;
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -45,7 +46,8 @@ pub enum StateKind {
     /// One lock guards all, and is **taken for each packet**, as kernels do who have
     /// one: what it costs is what one compares this kind for.
     Global,
-    /// Each segment has a lock, taken for each packet.
+    /// There are sixteen locks, each guards a sixteenth, and is taken once for all packets
+    /// of a batch that need it.
     Sharded,
     /// Each worker has its own and needs no lock. Right only where both directions
     /// of a connection reach the same worker (symmetric RSS): otherwise replies
@@ -151,15 +153,23 @@ enum Holder {
     PerWorker,
 }
 
-/// What a packet's question came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
-    /// It belongs to a connection.
-    Known,
-    /// It belongs to none.
-    Unknown,
-    /// It belonged to one that was over and is gone now.
-    Expired,
+/// What is looked up for a batch's packets of one family.
+#[derive(Debug)]
+pub(super) struct Asked<const N: usize> {
+    questions: [Question<N>; BATCH],
+    lists: Lists,
+}
+
+impl<const N: usize> Asked<N> {
+    /// Nothing.
+    pub(super) fn new() -> Asked<N> {
+        Asked { questions: [Question::EMPTY; BATCH], lists: Lists::new() }
+    }
+
+    /// Forgets all.
+    pub(super) fn clear(&mut self) {
+        self.lists.clear();
+    }
 }
 
 /// What came of keeping state.
@@ -239,46 +249,107 @@ impl States {
     }
 
     #[inline(always)]
-    fn segment(&self, question: &Question<'_>) -> usize {
-        (question.hash >> 48) as usize & (self.segments - 1)
+    fn segment(&self, hash: u64) -> usize {
+        (hash >> 48) as usize & (self.segments - 1)
     }
 
-    /// Asks for the memory that [`States::look`] will need.
+    /// Writes down what is looked up for a packet at a place of its batch, and asks for the
+    /// memory that [`States::look_all`] will need.
     #[inline(always)]
-    pub(super) fn prefetch<X: Access>(&self, access: &X, question: &Question<'_>) {
-        let place = access.place(self.segment(question), question.family());
-        let at = question.hash as usize & place.slots.wrapping_sub(1);
-        let (tag, entry) = match question.family() {
-            Inet => (at * size_of::<u16>(), at * size_of::<Entry<V4>>()),
-            Inet6 => (at * size_of::<u16>(), at * size_of::<Entry<V6>>()),
+    pub(super) fn ask<const N: usize, X: Access>(
+        &self,
+        access: &X,
+        Asked { questions, lists }: &mut Asked<N>,
+        place: usize,
+        question: Question<N>,
+    ) where
+        Segment: OfFamily<N>,
+    {
+        let segment = self.segment(question.hash);
+        lists.push(segment % X::GROUPS, place);
+        access.place(segment, Segment::FAMILY).prefetch::<N>(question.hash);
+        questions[place % BATCH] = question;
+    }
+
+    /// Adds packets to their connections; returns those that have one, and how many
+    /// connections were over and are gone now. Packets of one connection are taken in
+    /// their order, others are not.
+    #[inline(always)]
+    pub(super) fn look_all<const N: usize, X: Access>(
+        &self,
+        access: &mut X,
+        Asked { questions, lists }: &Asked<N>,
+        now_ns: u64,
+    ) -> (u64, usize)
+    where
+        Segment: OfFamily<N>,
+    {
+        let (mut known, mut over) = (0, 0);
+        let mut note = |place: usize, found: Found| {
+            known |= u64::from(found == Found::Known) << place;
+            over += usize::from(found == Found::Over);
         };
-        prefetch(place.tags.wrapping_add(tag));
-        prefetch(place.entries.wrapping_add(entry));
+        // Where the compiler can see that nothing changes them.
+        let (mask, limits) = (self.segments / X::GROUPS - 1, self.limits);
+        for group in (0..X::GROUPS).filter(|&group| !lists.is_empty(group)) {
+            if X::EACH {
+                for place in lists.iter(group) {
+                    let question = &questions[place % BATCH];
+                    let mut segments = access.group(group);
+                    let segment = &mut segments[within::<X>(question.hash, mask)];
+                    note(place, segment.table().look(question, now_ns, &limits));
+                }
+            } else {
+                let mut segments = access.group(group);
+                let segments = &mut segments[..];
+                for place in lists.iter(group) {
+                    let question = &questions[place % BATCH];
+                    let segment = &mut segments[within::<X>(question.hash, mask)];
+                    note(place, segment.table().look(question, now_ns, &limits));
+                }
+            }
+        }
+        if over > 0 {
+            self.live.fetch_sub(over, Relaxed);
+        }
+        (known, over)
     }
 
     /// Adds a packet to its connection, if there is one.
-    #[inline(always)]
-    pub(super) fn look<X: Access>(&self, access: &mut X, question: &Question<'_>) -> Answer {
-        let look = |segment: &mut Segment| segment.look(question, &self.limits);
-        match access.with(self.segment(question), look) {
-            Found::Known => Answer::Known,
-            Found::Unknown => Answer::Unknown,
-            Found::Over => {
-                self.live.fetch_sub(1, Relaxed);
-                Answer::Expired
-            }
-        }
+    pub(super) fn look<const N: usize, X: Access>(
+        &self,
+        access: &mut X,
+        question: &Question<N>,
+        now_ns: u64,
+    ) -> Found
+    where
+        Segment: OfFamily<N>,
+    {
+        let found = {
+            let mut segment = access.segment(self.segment(question.hash));
+            segment.table().look(question, now_ns, &self.limits)
+        };
+        self.live.fetch_sub(usize::from(found == Found::Over), Relaxed);
+        found
     }
 
     /// Keeps state from this packet on.
-    pub(super) fn make<X: Access>(&self, access: &mut X, question: &Question<'_>) -> Kept {
+    pub(super) fn make<const N: usize, X: Access>(
+        &self,
+        access: &mut X,
+        question: &Question<N>,
+        now_ns: u64,
+    ) -> Kept
+    where
+        Segment: OfFamily<N>,
+    {
         let more = |live: usize| (live < self.limit).then_some(live + 1);
         let room = || self.live.fetch_update(Relaxed, Relaxed, more).is_ok();
-        let (at, family) = (self.segment(question), question.family());
-        let made = access.with(at, |segment| {
-            let made = segment.make(question, &self.limits, room);
-            (made, segment.place(family))
-        });
+        let (at, family) = (self.segment(question.hash), Segment::FAMILY);
+        let made = {
+            let mut segment = access.segment(at);
+            (segment.make(question, now_ns, &self.limits, room), segment.place(family))
+        };
         match made {
             (Made::Known, _) => Kept::Known,
             (Made::Full, _) => Kept::Full,
@@ -302,7 +373,7 @@ impl States {
     /// Number of states, and the memory that they take.
     pub(super) fn size(&self) -> (u64, u64) {
         let [inet, inet6] = [0, 1].map(|family| self.slots[family].load(Relaxed));
-        let bytes = inet * Table::<V4>::SLOT + inet6 * Table::<V6>::SLOT;
+        let bytes = inet * Table::<2>::SLOT + inet6 * Table::<5>::SLOT;
         (self.live.load(Relaxed) as u64, bytes as u64)
     }
 
@@ -310,13 +381,18 @@ impl States {
     pub(super) fn list<X: Access>(&self, access: &mut X) -> Vec<Connection> {
         let mut list = Vec::new();
         for at in 0..self.segments {
-            access.with(at, |segment| {
-                list.extend(segment.inet.iter().map(Connection::of));
-                list.extend(segment.inet6.iter().map(Connection::of));
-            });
+            let segment = access.segment(at);
+            list.extend(segment.inet.iter().map(Connection::of));
+            list.extend(segment.inet6.iter().map(Connection::of));
         }
         list
     }
+}
+
+/// A segment's place in its group, of which there are one more than `mask`.
+#[inline(always)]
+fn within<X: Access>(hash: u64, mask: usize) -> usize {
+    (hash >> 48) as usize / X::GROUPS & mask
 }
 
 /// Something done with whatever access there is.
@@ -326,13 +402,12 @@ pub(super) trait Work {
 }
 
 impl Connection {
-    fn of<A: Address>(entry: &Entry<A>) -> Connection {
-        let key = entry.key();
-        let [first, second] = if entry.turned { [1, 0] } else { [0, 1] };
+    fn of<const N: usize>(entry: &Entry<N>) -> Connection {
+        let (ends, marks) = entry.key.parts();
         Connection {
-            ends: [key.ends[first].to_ip(), key.ends[second].to_ip()],
-            marks: [key.marks[first], key.marks[second]],
-            protocol: key.protocol,
+            ends,
+            marks,
+            protocol: entry.key.protocol(),
             phase: entry.phase,
             last_ns: entry.last_ns,
             packets: entry.packets,

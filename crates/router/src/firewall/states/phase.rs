@@ -74,9 +74,30 @@ impl Default for Timeouts {
     }
 }
 
-/// Timeouts in nanoseconds by protocol and phase.
+/// Timeouts in nanoseconds by kind of protocol and phase.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::firewall) struct Limits([[u64; 7]; 4]);
+pub(in crate::firewall) struct Limits([[i64; 8]; 4]);
+
+/// A kind of protocol: which timeouts are its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Sort {
+    Tcp,
+    Udp,
+    Icmp,
+    Other,
+}
+
+impl Sort {
+    pub(super) fn of(protocol: u8) -> Sort {
+        match protocol {
+            TCP => Sort::Tcp,
+            UDP => Sort::Udp,
+            ICMP | ICMP6 => Sort::Icmp,
+            _ => Sort::Other,
+        }
+    }
+}
 
 impl Limits {
     pub(in crate::firewall) fn of(timeouts: &Timeouts) -> Limits {
@@ -91,25 +112,20 @@ impl Limits {
             t.tcp_established,
             t.tcp_closing,
             t.tcp_closed,
+            t.tcp_closed,
         ];
         let without_tcp = |[first, single, multiple]: [Duration; 3]| {
-            [first, single, multiple, multiple, multiple, multiple, multiple]
+            [first, single, multiple, multiple, multiple, multiple, multiple, multiple]
         };
         let all = [tcp, without_tcp(udp), without_tcp([t.icmp; 3]), without_tcp(other)];
-        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let ns = |time: Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
         Limits(all.map(|times| times.map(ns)))
     }
 
     /// Nanoseconds without packets that end a connection.
     #[inline(always)]
-    pub(super) fn get(&self, protocol: u8, phase: Phase) -> u64 {
-        let of_protocol = match protocol {
-            TCP => &self.0[0],
-            UDP => &self.0[1],
-            ICMP | ICMP6 => &self.0[2],
-            _ => &self.0[3],
-        };
-        of_protocol[phase as usize]
+    pub(super) fn get(&self, sort: Sort, phase: Phase) -> i64 {
+        self.0[sort as usize][phase as usize]
     }
 }
 
@@ -118,29 +134,26 @@ pub(super) type Finished = u8;
 
 /// The phase that a connection begins in.
 pub(super) fn begin(packet: &Packet) -> (Phase, Finished) {
-    match packet.protocol {
-        TCP if packet.flags & flag::FIN != 0 => (Phase::Closing, 1),
+    match packet.protocol() {
+        TCP if packet.flags() & flag::FIN != 0 => (Phase::Closing, 1),
         TCP if packet.is(bit::OPENS_TCP) => (Phase::First, 0),
         TCP => (Phase::Established, 0),
         _ => (Phase::First, 0),
     }
 }
 
-/// What a further packet makes of it.
+/// What a further packet makes of it. Not of TCP.
 #[inline(always)]
-pub(super) fn go_on(
-    (phase, finished): (Phase, Finished),
-    packet: &Packet,
-    reply: bool,
-) -> (Phase, Finished) {
-    if packet.protocol == TCP {
-        return tcp((phase, finished), packet.flags, reply);
-    }
-    let phase = if reply || phase == Phase::Multiple { Phase::Multiple } else { Phase::Single };
-    (phase, 0)
+pub(super) fn go_on(phase: Phase, reply: bool) -> Phase {
+    if reply || phase == Phase::Multiple { Phase::Multiple } else { Phase::Single }
 }
 
-fn tcp((phase, mut finished): (Phase, Finished), flags: u8, reply: bool) -> (Phase, Finished) {
+/// What a further packet makes of it, of TCP.
+pub(super) fn tcp(
+    (phase, mut finished): (Phase, Finished),
+    flags: u8,
+    reply: bool,
+) -> (Phase, Finished) {
     if flags & flag::RST != 0 || phase == Phase::Closed {
         return (Phase::Closed, finished);
     }
@@ -164,13 +177,13 @@ mod tests {
     fn phases(packets: &[(u8, bool)]) -> Vec<Phase> {
         let packet = |flags| {
             let opens = flags & (flag::SYN | flag::ACK) == flag::SYN;
-            let word = if opens { bit::OPENS_TCP } else { 0 };
-            Packet { protocol: TCP, flags, word, ..Packet::EMPTY }
+            let word = u32::from(TCP) << 8 | if opens { bit::OPENS_TCP } else { 0 };
+            Packet::new(word, 0, flags, 0)
         };
         let mut state = begin(&packet(packets[0].0));
         let mut phases = vec![state.0];
         for &(flags, reply) in &packets[1..] {
-            state = go_on(state, &packet(flags), reply);
+            state = tcp(state, flags, reply);
             phases.push(state.0);
         }
         phases
@@ -193,7 +206,7 @@ mod tests {
     #[test]
     fn timeouts_go_by_protocol_and_phase() {
         let limits = Limits::of(&Timeouts::default());
-        let seconds = |protocol, phase| limits.get(protocol, phase) / 1_000_000_000;
+        let seconds = |protocol, phase| limits.get(Sort::of(protocol), phase) / 1_000_000_000;
         assert_eq!(seconds(TCP, Phase::Opening), 30);
         assert_eq!(seconds(TCP, Phase::Established), 86_400);
         assert_eq!(seconds(UDP, Phase::Single), 30);

@@ -1,42 +1,77 @@
 //! A part of all states: what one lock of sharded tables guards, and what grows at
 //! once.
 
-use super::key::{Key, Seed};
-use super::phase::{Limits, Phase, begin, go_on};
+use super::key::{self, Key, Seed};
+use super::phase::{Limits, Phase, Sort, begin, go_on, tcp};
 use super::table::{Entry, Place, Table};
-use crate::fib::{Address, V4, V6};
-use crate::firewall::packet::{Ends, Packet, bit};
+use crate::firewall::packet::{Packet, bit};
 use fwdlab_packet::Family::{self, Inet, Inet6};
+use fwdlab_port::frame::Frame;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Connections of both families.
 #[derive(Debug)]
 pub(in crate::firewall) struct Segment {
-    pub(super) inet: Table<V4>,
-    pub(super) inet6: Table<V6>,
+    pub(super) inet: Table<2>,
+    pub(super) inet6: Table<5>,
 }
 
 /// What is looked up: the connection of a packet.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::firewall) struct Question<'a> {
-    pub(super) packet: &'a Packet,
-    /// By [`hash`].
-    pub(super) hash: u64,
-    pub(super) now_ns: u64,
+pub(in crate::firewall) struct Question<const N: usize> {
+    pub(in crate::firewall) key: Key<N>,
+    /// By [`Key::hash`].
+    pub(in crate::firewall) hash: u64,
+    /// [`Packet::more`]; the other word is in the key.
+    pub(in crate::firewall) more: u32,
 }
 
-/// The hash of a packet's connection, the same in both directions.
-#[inline(always)]
-pub(in crate::firewall) fn hash(packet: &Packet, seed: &Seed) -> u64 {
-    match packet.ends {
-        Ends::Inet(ends) => Key::of(ends, packet.marks, packet.protocol).0.hash(seed),
-        Ends::Inet6(ends) => Key::of(ends, packet.marks, packet.protocol).0.hash(seed),
+impl<const N: usize> Question<N> {
+    /// Nothing.
+    pub(in crate::firewall) const EMPTY: Question<N> =
+        Question { key: Key::EMPTY, hash: 0, more: 0 };
+
+    /// About a packet.
+    #[inline(always)]
+    pub(in crate::firewall) fn of(frame: &Frame, packet: Packet, seed: &Seed) -> Question<N>
+    where
+        Key<N>: key::Of,
+    {
+        let key: Key<N> = key::Of::of(frame.buffer(), &packet);
+        Question { hash: key.hash(seed), key, more: packet.more }
+    }
+
+    #[inline(always)]
+    fn packet(&self) -> Packet {
+        Packet { word: self.key.word(), more: self.more }
+    }
+}
+
+/// Something that is there once for each family, by the words of its key.
+pub(in crate::firewall) trait Of<const N: usize> {
+    const FAMILY: Family;
+    fn table(&mut self) -> &mut Table<N>;
+}
+
+impl Of<2> for Segment {
+    const FAMILY: Family = Inet;
+    #[inline(always)]
+    fn table(&mut self) -> &mut Table<2> {
+        &mut self.inet
+    }
+}
+
+impl Of<5> for Segment {
+    const FAMILY: Family = Inet6;
+    #[inline(always)]
+    fn table(&mut self) -> &mut Table<5> {
+        &mut self.inet6
     }
 }
 
 /// What was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(in crate::firewall) enum Found {
     /// The connection, to which the packet was added.
     Known,
     /// Nothing.
@@ -56,53 +91,30 @@ pub(super) enum Made {
     Full,
 }
 
-impl<'a> Question<'a> {
-    #[inline(always)]
-    pub(in crate::firewall) fn new(packet: &'a Packet, hash: u64, now_ns: u64) -> Question<'a> {
-        Question { packet, hash, now_ns }
-    }
-
-    #[inline(always)]
-    pub(super) fn family(&self) -> Family {
-        match self.packet.ends {
-            Ends::Inet(_) => Inet,
-            Ends::Inet6(_) => Inet6,
-        }
-    }
-}
-
 impl Segment {
     pub(super) fn new() -> Segment {
         Segment { inet: Table::new(), inet6: Table::new() }
     }
 
-    /// Adds a packet to its connection, if there is one.
-    #[inline(always)]
-    pub(super) fn look(&mut self, question: &Question<'_>, limits: &Limits) -> Found {
-        match question.packet.ends {
-            Ends::Inet(ends) => look(&mut self.inet, ends, question, limits),
-            Ends::Inet6(ends) => look(&mut self.inet6, ends, question, limits),
-        }
-    }
-
     /// Makes a connection of its first packet, if `room` finds room.
-    pub(super) fn make(
+    pub(super) fn make<const N: usize>(
         &mut self,
-        question: &Question<'_>,
+        question: &Question<N>,
+        now_ns: u64,
         limits: &Limits,
         room: impl FnOnce() -> bool,
-    ) -> Made {
-        if self.look(question, limits) == Found::Known {
+    ) -> Made
+    where
+        Segment: Of<N>,
+    {
+        let table = self.table();
+        if table.look(question, now_ns, limits) == Found::Known {
             return Made::Known;
         }
         if !room() {
             return Made::Full;
         }
-        let grown = match question.packet.ends {
-            Ends::Inet(ends) => self.inet.insert(first(ends, question)),
-            Ends::Inet6(ends) => self.inet6.insert(first(ends, question)),
-        };
-        Made::New { grown }
+        Made::New { grown: table.insert(first(question, now_ns), question.hash) }
     }
 
     pub(super) fn slots(&self, family: Family) -> usize {
@@ -135,37 +147,40 @@ impl Segment {
     }
 }
 
-#[inline(always)]
-fn look<A: Address>(
-    table: &mut Table<A>,
-    ends: [A; 2],
-    question: &Question<'_>,
-    limits: &Limits,
-) -> Found {
-    let Question { packet, hash, now_ns } = *question;
-    let (key, turned) = Key::of(ends, packet.marks, packet.protocol);
-    let Some(at) = table.find(&key, hash) else { return Found::Unknown };
-    let entry = table.entry(at);
-    let begins_anew = entry.phase == Phase::Closed && packet.is(bit::OPENS_TCP);
-    if begins_anew || entry.is_over(now_ns, limits) {
-        table.remove(at);
-        return Found::Over;
+impl<const N: usize> Table<N> {
+    /// Adds a packet to its connection, if there is one.
+    #[inline(always)]
+    pub(super) fn look(&mut self, question: &Question<N>, now_ns: u64, limits: &Limits) -> Found {
+        let Some((at, reply)) = self.find(&question.key, question.hash) else {
+            return Found::Unknown;
+        };
+        let (entry, packet) = (self.entry(at), question.packet());
+        if entry.is_over(now_ns, limits) {
+            self.remove(at);
+            return Found::Over;
+        }
+        if entry.sort == Sort::Tcp {
+            if entry.phase == Phase::Closed && packet.is(bit::OPENS_TCP) {
+                self.remove(at);
+                return Found::Over;
+            }
+            let was = (entry.phase, entry.finished);
+            (entry.phase, entry.finished) = tcp(was, packet.flags(), reply);
+        } else {
+            entry.phase = go_on(entry.phase, reply);
+        }
+        entry.last_ns = entry.last_ns.max(now_ns);
+        entry.packets[usize::from(reply)] += 1;
+        entry.bytes[usize::from(reply)] += u64::from(packet.bytes());
+        Found::Known
     }
-    let reply = turned != entry.turned;
-    (entry.phase, entry.finished) = go_on((entry.phase, entry.finished), packet, reply);
-    entry.last_ns = entry.last_ns.max(now_ns);
-    entry.packets[usize::from(reply)] += 1;
-    entry.bytes[usize::from(reply)] += u64::from(packet.bytes);
-    Found::Known
 }
 
-fn first<A: Address>(ends: [A; 2], question: &Question<'_>) -> Entry<A> {
-    let Question { packet, hash, now_ns } = *question;
-    let (key, turned) = Key::of(ends, packet.marks, packet.protocol);
-    let mut entry = Entry::new(&key, hash, turned, begin(packet));
+fn first<const N: usize>(question: &Question<N>, now_ns: u64) -> Entry<N> {
+    let packet = question.packet();
+    let mut entry = Entry::new(&question.key, question.hash, begin(&packet));
     entry.last_ns = now_ns;
-    entry.packets[0] = 1;
-    entry.bytes[0] = packet.bytes.into();
+    (entry.packets[0], entry.bytes[0]) = (1, packet.bytes().into());
     entry
 }
 
@@ -185,16 +200,12 @@ impl Hint {
 
     #[inline(always)]
     pub(super) fn get(&self, family: Family) -> Place {
-        let [tags, entries, slots] = &self.0[family as usize];
-        Place {
-            tags: tags.load(Relaxed),
-            entries: entries.load(Relaxed),
-            slots: slots.load(Relaxed),
-        }
+        let [tags, entries, mask] = &self.0[family as usize];
+        Place { tags: tags.load(Relaxed), entries: entries.load(Relaxed), mask: mask.load(Relaxed) }
     }
 
     pub(super) fn set(&self, family: Family, place: Place) {
-        let new = [place.tags, place.entries, place.slots];
+        let new = [place.tags, place.entries, place.mask];
         for (old, new) in self.0[family as usize].iter().zip(new) {
             old.store(new, Relaxed);
         }

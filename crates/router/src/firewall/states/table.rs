@@ -1,45 +1,52 @@
 //! A hash table of connections of one family, in one piece.
 //!
-//! Open addressing. Sixteen bits of each connection's hash lie together in an array
-//! of their own, which small caches hold; an entry is looked at where they agree,
-//! so a lookup fetches one line of entries: all of an IPv4 entry, and of an IPv6 entry
-//! the key, with its counters on the next. What is removed leaves no grave: entries
-//! behind it move up.
+//! Open addressing. Eight bits of each connection's hash lie together in an array
+//! of their own, which small caches hold, and eight of them are compared at once: in an
+//! order that can't be predicted, loops cost more than what is in them. An entry is
+//! looked at where they agree, so a lookup fetches one line of entries: all of an IPv4
+//! entry, and of an IPv6 entry the key, with its counters on the next. What is removed
+//! leaves no grave: entries behind it move up.
 
 use super::key::Key;
-use super::phase::{Finished, Limits, Phase};
-use crate::fib::Address;
+use super::phase::{Finished, Limits, Phase, Sort};
+use fwdlab_port::memory::{move_to_huge_pages, prefer_huge_pages};
+use fwdlab_port::prefetch::prefetch;
 
-/// Entries that a table begins with: a power of two.
+/// Entries that a table begins with: a power of two, and not fewer than a group.
 const SMALLEST: usize = 8;
+/// Tags that are compared at once.
+const GROUP: usize = 8;
+/// A byte in each lane.
+const LANES: u64 = 0x0101_0101_0101_0101;
 
 /// A connection.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
-pub(super) struct Entry<A> {
-    ends: [A; 2],
-    marks: [u16; 2],
-    protocol: u8,
+pub(super) struct Entry<const N: usize> {
+    /// Of its first packet.
+    pub(super) key: Key<N>,
+    pub(super) last_ns: u64,
+    /// From who began, and from the other side.
+    pub(super) packets: [u64; 2],
+    /// The same.
+    pub(super) bytes: [u64; 2],
+    /// The lower half, of which tables are smaller.
+    hash: u32,
     pub(super) phase: Phase,
     pub(super) finished: Finished,
-    /// Who began comes second in the key.
-    pub(super) turned: bool,
-    pub(super) last_ns: u64,
-    pub(super) hash: u64,
-    /// Packets and bytes from who began, and from the other side.
-    pub(super) packets: [u64; 2],
-    pub(super) bytes: [u64; 2],
+    pub(super) sort: Sort,
 }
 
-const _: () = assert!(size_of::<Entry<crate::fib::V4>>() == 64);
-const _: () = assert!(size_of::<Entry<crate::fib::V6>>() == 128);
+const _: () = assert!(size_of::<Entry<2>>() == 64);
+const _: () = assert!(size_of::<Entry<5>>() == 128);
 
 /// Connections of one family.
 #[derive(Debug)]
-pub(super) struct Table<A> {
-    /// 0 where there is no entry.
-    tags: Box<[u16]>,
-    entries: Box<[Entry<A>]>,
+pub(in crate::firewall) struct Table<const N: usize> {
+    /// 0 where there is no entry. The first ones are repeated behind the last, so that
+    /// every group lies in one piece.
+    tags: Box<[u8]>,
+    entries: Box<[Entry<N>]>,
     count: usize,
 }
 
@@ -48,129 +55,167 @@ pub(super) struct Table<A> {
 pub(in crate::firewall) struct Place {
     pub(super) tags: usize,
     pub(super) entries: usize,
-    pub(super) slots: usize,
+    /// Slots less one.
+    pub(super) mask: usize,
 }
 
-impl<A: Address> Entry<A> {
-    const EMPTY: Phase = Phase::First;
-
-    fn empty() -> Entry<A> {
-        let key = Key { ends: [A::default(); 2], marks: [0; 2], protocol: 0 };
-        Entry::new(&key, 0, false, (Entry::<A>::EMPTY, 0))
+impl<const N: usize> Entry<N> {
+    fn empty() -> Entry<N> {
+        Entry::new(&Key::EMPTY, 0, (Phase::First, 0))
     }
 
-    pub(super) fn new(
-        key: &Key<A>,
-        hash: u64,
-        turned: bool,
-        (phase, finished): (Phase, Finished),
-    ) -> Entry<A> {
-        let Key { ends, marks, protocol } = *key;
+    pub(super) fn new(key: &Key<N>, hash: u64, (phase, finished): (Phase, Finished)) -> Entry<N> {
+        let (sort, hash) = (Sort::of(key.protocol()), hash as u32);
         let (packets, bytes) = ([0; 2], [0; 2]);
-        Entry { ends, marks, protocol, phase, finished, turned, last_ns: 0, hash, packets, bytes }
-    }
-
-    pub(super) fn key(&self) -> Key<A> {
-        Key { ends: self.ends, marks: self.marks, protocol: self.protocol }
-    }
-
-    #[inline(always)]
-    fn is(&self, key: &Key<A>) -> bool {
-        // Not one by one: their order can't be predicted.
-        (self.ends[0] == key.ends[0])
-            & (self.ends[1] == key.ends[1])
-            & (self.marks == key.marks)
-            & (self.protocol == key.protocol)
+        Entry { key: *key, last_ns: 0, packets, bytes, hash, phase, finished, sort }
     }
 
     #[inline(always)]
     pub(super) fn is_over(&self, now_ns: u64, limits: &Limits) -> bool {
-        now_ns.saturating_sub(self.last_ns) >= limits.get(self.protocol, self.phase)
+        // Another worker's clock may be a little ahead.
+        now_ns.wrapping_sub(self.last_ns).cast_signed() >= limits.get(self.sort, self.phase)
     }
 }
 
+/// None of the bits that say where an entry is. Never 0, nor next to it: see [`zeros`].
 #[inline(always)]
-fn tag(hash: u64) -> u16 {
-    (hash >> 32) as u16 | 1
+fn tag(hash: u64) -> u8 {
+    (hash >> 40) as u8 | 0x80
 }
 
-impl<A: Address> Table<A> {
-    pub(super) fn new() -> Table<A> {
+/// The highest bit of each lane that is 0, and maybe of some above the first of these
+/// that are 1.
+#[inline(always)]
+fn zeros(lanes: u64) -> u64 {
+    lanes.wrapping_sub(LANES) & !lanes & LANES << 7
+}
+
+impl<const N: usize> Table<N> {
+    pub(super) fn new() -> Table<N> {
         Table::with_slots(SMALLEST)
     }
 
-    fn with_slots(slots: usize) -> Table<A> {
-        let tags = vec![0; slots].into_boxed_slice();
-        Table { tags, entries: vec![Entry::empty(); slots].into_boxed_slice(), count: 0 }
+    fn with_slots(slots: usize) -> Table<N> {
+        let mut entries = Vec::with_capacity(slots);
+        prefer_huge_pages(entries.spare_capacity_mut());
+        entries.resize(slots, Entry::empty());
+        // Those that are smaller than huge pages, but many beside each other.
+        move_to_huge_pages(&entries);
+        let tags = vec![0; slots + GROUP].into_boxed_slice();
+        Table { tags, entries: entries.into_boxed_slice(), count: 0 }
     }
 
-    /// The entry of a connection.
     #[inline(always)]
-    pub(super) fn find(&mut self, key: &Key<A>, hash: u64) -> Option<usize> {
-        let wanted = tag(hash);
-        let mask = self.tags.len() - 1;
-        let mut at = hash as usize & mask;
-        loop {
-            let found = self.tags[at];
-            if found == wanted && self.entries[at].is(key) {
-                return Some(at);
+    fn mask(&self) -> usize {
+        self.entries.len().wrapping_sub(1)
+    }
+
+    /// The entry of a connection, and whether the key is that of a reply.
+    #[inline(always)]
+    pub(super) fn find(&self, key: &Key<N>, hash: u64) -> Option<(usize, bool)> {
+        let mask = self.mask();
+        let at = hash as u32 as usize & mask;
+        let alike = zeros(self.group(at)? ^ u64::from(tag(hash)) * LANES);
+        if alike != 0 {
+            let slot = (at + alike.trailing_zeros() as usize / 8) & mask;
+            let found = &self.entries.get(slot)?.key;
+            if found.is(key) {
+                return Some((slot, false));
             }
-            if found == 0 {
+            if found.is(&key.turned()) {
+                return Some((slot, true));
+            }
+        }
+        self.search(key, hash)
+    }
+
+    /// The same of what isn't the first to look at; apart, as it is seldom asked.
+    #[inline(never)]
+    fn search(&self, key: &Key<N>, hash: u64) -> Option<(usize, bool)> {
+        let wanted = u64::from(tag(hash)) * LANES;
+        let (mask, turned) = (self.mask(), key.turned());
+        let mut at = hash as u32 as usize & mask;
+        loop {
+            let group = self.group(at)?;
+            let mut alike = zeros(group ^ wanted);
+            while alike != 0 {
+                let slot = (at + alike.trailing_zeros() as usize / 8) & mask;
+                let found = &self.entries.get(slot)?.key;
+                if found.is(key) || found.is(&turned) {
+                    return Some((slot, !found.is(key)));
+                }
+                alike &= alike - 1;
+            }
+            if zeros(group) != 0 {
                 return None;
             }
-            at = (at + 1) & mask;
+            at = (at + GROUP) & mask;
         }
     }
 
+    /// The tags from a slot on.
     #[inline(always)]
-    pub(super) fn entry(&mut self, at: usize) -> &mut Entry<A> {
+    fn group(&self, at: usize) -> Option<u64> {
+        Some(u64::from_le_bytes(*self.tags.get(at..at + GROUP)?.first_chunk()?))
+    }
+
+    #[inline(always)]
+    pub(super) fn entry(&mut self, at: usize) -> &mut Entry<N> {
         &mut self.entries[at]
     }
 
     /// Adds a connection that isn't there. Returns by how many slots the table grew.
-    pub(super) fn insert(&mut self, entry: Entry<A>) -> usize {
+    pub(super) fn insert(&mut self, entry: Entry<N>, hash: u64) -> usize {
         let mut grown = 0;
-        // Two thirds full: a search that finds nothing looks at five tags.
-        if self.count * 3 >= self.tags.len() * 2 {
-            grown = self.tags.len();
+        // Two thirds full: most are found in the first group.
+        if self.count * 3 >= self.slots() * 2 {
+            grown = self.slots();
             let mut larger = Table::with_slots(grown * 2);
             for (tag, entry) in self.tags.iter().zip(&self.entries) {
                 if *tag != 0 {
-                    larger.put(*entry);
+                    larger.put(*entry, *tag);
                 }
             }
             *self = larger;
         }
-        self.put(entry);
+        self.put(entry, tag(hash));
         grown
     }
 
-    fn put(&mut self, entry: Entry<A>) {
-        let mask = self.tags.len() - 1;
+    fn put(&mut self, entry: Entry<N>, tag: u8) {
+        let mask = self.mask();
         let mut at = entry.hash as usize & mask;
         while self.tags[at] != 0 {
             at = (at + 1) & mask;
         }
-        self.tags[at] = tag(entry.hash);
+        self.set_tag(at, tag);
         self.entries[at] = entry;
         self.count += 1;
     }
 
+    fn set_tag(&mut self, at: usize, tag: u8) {
+        self.tags[at] = tag;
+        if at < GROUP {
+            let slots = self.slots();
+            self.tags[slots + at] = tag;
+        }
+    }
+
     /// Takes an entry out; another may be in its place afterwards.
     pub(super) fn remove(&mut self, at: usize) {
-        let mask = self.tags.len() - 1;
+        let mask = self.mask();
         let (mut hole, mut next) = (at, (at + 1) & mask);
         while self.tags[next] != 0 {
             let home = self.entries[next].hash as usize & mask;
             // It may move up as long as it doesn't pass its home.
             if next.wrapping_sub(home) & mask >= next.wrapping_sub(hole) & mask {
-                self.tags[hole] = self.tags[next];
+                self.set_tag(hole, self.tags[next]);
                 self.entries[hole] = self.entries[next];
                 hole = next;
             }
             next = (next + 1) & mask;
         }
-        self.tags[hole] = 0;
+        self.set_tag(hole, 0);
         self.count -= 1;
     }
 
@@ -183,7 +228,7 @@ impl<A: Address> Table<A> {
         limits: &Limits,
     ) -> usize {
         let mut removed = 0;
-        let end = self.tags.len().min(from.saturating_add(slots));
+        let end = self.slots().min(from.saturating_add(slots));
         let mut at = from;
         while at < end {
             if self.tags[at] != 0 && self.entries[at].is_over(now_ns, limits) {
@@ -197,39 +242,53 @@ impl<A: Address> Table<A> {
     }
 
     pub(super) fn slots(&self) -> usize {
-        self.tags.len()
+        self.entries.len()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry<A>> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry<N>> {
         self.tags.iter().zip(&self.entries).filter_map(|(tag, entry)| (*tag != 0).then_some(entry))
     }
 
+    #[inline(always)]
     pub(super) fn place(&self) -> Place {
         let (tags, entries) = (self.tags.as_ptr() as usize, self.entries.as_ptr() as usize);
-        Place { tags, entries, slots: self.tags.len() }
+        Place { tags, entries, mask: self.mask() }
     }
 
     /// Bytes of one slot.
-    pub(super) const SLOT: usize = size_of::<Entry<A>>() + size_of::<u16>();
+    pub(super) const SLOT: usize = size_of::<Entry<N>>() + size_of::<u8>();
+}
+
+impl Place {
+    /// Asks for the memory that [`Table::find`] will most probably need.
+    #[inline(always)]
+    pub(super) fn prefetch<const N: usize>(&self, hash: u64) {
+        let at = hash as u32 as usize & self.mask;
+        prefetch(self.tags.wrapping_add(at));
+        prefetch(self.entries.wrapping_add(at * size_of::<Entry<N>>()));
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::phase::Timeouts;
     use super::*;
-    use crate::fib::V4;
+    use crate::firewall::packet::Packet;
+    use crate::firewall::states::key::{Inet, Of};
+    use fwdlab_port::frame::CAPACITY;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    fn key(number: u32) -> Key<V4> {
-        Key { ends: [V4(number), V4(0)], marks: [0; 2], protocol: 17 }
+    fn key(number: u32) -> Inet {
+        let word = u32::from(crate::firewall::packet::protocol::UDP) << 8;
+        Key::of(&[0; CAPACITY], &Packet::new(word, number, 0, 0))
     }
 
     proptest! {
         /// Hashes are few, so that entries stand in each other's places.
         #[test]
         fn a_table_holds_what_a_map_holds(steps in prop::collection::vec((0u32..24, 0u8..3), 1..200)) {
-            let (mut table, mut map) = (Table::<V4>::new(), BTreeMap::new());
+            let (mut table, mut map) = (Table::<2>::new(), BTreeMap::new());
             let hash = |number: u32| u64::from(number % 5 * 3) | u64::from(number % 2) << 40;
             let limits = Limits::of(&Timeouts::default());
             for (at, (number, step)) in steps.into_iter().enumerate() {
@@ -237,13 +296,13 @@ mod tests {
                 prop_assert_eq!(found.is_some(), map.contains_key(&number));
                 match (step, found) {
                     (0 | 1, None) => {
-                        let mut entry = Entry::new(&key(number), hash(number), false, (Phase::First, 0));
+                        let mut entry = Entry::new(&key(number), hash(number), (Phase::First, 0));
                         entry.last_ns = u64::from(number) << 40;
-                        table.insert(entry);
+                        table.insert(entry, hash(number));
                         map.insert(number, ());
                     }
                     (2, Some(found)) => {
-                        table.remove(found);
+                        table.remove(found.0);
                         map.remove(&number);
                     }
                     _ => {}
@@ -256,7 +315,7 @@ mod tests {
                     map.retain(|&number, ()| number >= 12);
                     prop_assert_eq!(removed[0] + removed[1], before - map.len());
                 }
-                let held: std::collections::BTreeSet<u32> = table.iter().map(|entry| entry.ends[0].0).collect();
+                let held: std::collections::BTreeSet<u32> = table.iter().map(|entry| (entry.last_ns >> 40) as u32).collect();
                 prop_assert!(held.iter().eq(map.keys()));
                 prop_assert_eq!(table.count, map.len());
             }
