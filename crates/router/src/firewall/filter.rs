@@ -236,16 +236,16 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
         // Stores to the bench could change it, for all that the compiler knows.
         let seed = states.seed;
         bench.inet.clear();
-        let (mut asked, mut any_inet6) = (0u64, false);
+        let (mut without, mut any_inet6) = (0u64, false);
         for (place, frame) in batch.iter().enumerate() {
             if among >> place & 1 == 0 {
                 continue;
             }
             let packet = Packet::read(frame);
             if !packet.is(bit::HAS_MARKS) {
+                without |= 1 << place;
                 continue;
             }
-            asked |= 1 << place;
             if packet.is(bit::INET6) {
                 if !any_inet6 {
                     bench.inet6.clear();
@@ -262,7 +262,7 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
             (known, over) = (known | inet6.0, over + inet6.1);
         }
         bench.known = known;
-        self.totals.searches = u64::from(asked.count_ones());
+        self.totals.searches = u64::from((among & !without).count_ones());
         self.totals.matches = u64::from(known.count_ones());
         self.totals.expired = over as u64;
         if known == among { 0 } else { self.by_rules(among & !known, access) }

@@ -34,7 +34,7 @@ use std::time::Duration;
 use table::{Entry, Table};
 
 /// Connections for each of which there is a segment.
-const PER_SEGMENT: usize = 1 << 13;
+const PER_SEGMENT: usize = 1 << 14;
 /// Fewest and most segments.
 const SEGMENTS: std::ops::RangeInclusive<usize> = 64..=1 << 16;
 
@@ -285,9 +285,10 @@ impl States {
         Segment: OfFamily<N>,
     {
         let (mut known, mut over) = (0, 0);
-        let mut note = |place: usize, found: Found| {
-            known |= u64::from(found == Found::Known) << place;
-            over += usize::from(found == Found::Over);
+        let mut note = |place: usize, found: Found| match found {
+            Found::Known => known |= 1 << place,
+            Found::Unknown => {}
+            Found::Over => over += 1,
         };
         // Where the compiler can see that nothing changes them.
         let (mask, limits) = (self.segments / X::GROUPS - 1, self.limits);
@@ -392,7 +393,7 @@ impl States {
 /// A segment's place in its group, of which there are one more than `mask`.
 #[inline(always)]
 fn within<X: Access>(hash: u64, mask: usize) -> usize {
-    (hash >> 48) as usize / X::GROUPS & mask
+    ((hash >> 48) as usize / X::GROUPS) & mask
 }
 
 /// Something done with whatever access there is.

@@ -148,7 +148,8 @@ pub(super) fn go_on(phase: Phase, reply: bool) -> Phase {
     if reply || phase == Phase::Multiple { Phase::Multiple } else { Phase::Single }
 }
 
-/// What a further packet makes of it, of TCP.
+/// What a further packet makes of it, of TCP. Apart, so that others needn't carry it.
+#[inline(never)]
 pub(super) fn tcp(
     (phase, mut finished): (Phase, Finished),
     flags: u8,

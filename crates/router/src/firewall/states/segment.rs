@@ -151,28 +151,49 @@ impl<const N: usize> Table<N> {
     /// Adds a packet to its connection, if there is one.
     #[inline(always)]
     pub(super) fn look(&mut self, question: &Question<N>, now_ns: u64, limits: &Limits) -> Found {
+        let (packet, hash) = (question.packet(), question.hash);
+        if let Some((entry, reply)) = self.first(&question.key, hash)
+            && entry.go_on(packet, reply, now_ns, limits)
+        {
+            return Found::Known;
+        }
+        self.search(question, now_ns, limits)
+    }
+
+    /// The same of a packet for which the first look was not enough.
+    #[inline(never)]
+    fn search(&mut self, question: &Question<N>, now_ns: u64, limits: &Limits) -> Found {
         let Some((at, reply)) = self.find(&question.key, question.hash) else {
             return Found::Unknown;
         };
-        let (entry, packet) = (self.entry(at), question.packet());
-        if entry.is_over(now_ns, limits) {
-            self.remove(at);
-            return Found::Over;
+        if self.entry(at).go_on(question.packet(), reply, now_ns, limits) {
+            return Found::Known;
         }
-        if entry.sort == Sort::Tcp {
-            if entry.phase == Phase::Closed && packet.is(bit::OPENS_TCP) {
-                self.remove(at);
-                return Found::Over;
+        self.remove(at);
+        Found::Over
+    }
+}
+
+impl<const N: usize> Entry<N> {
+    /// Adds a packet, or is over and has not changed.
+    #[inline(always)]
+    fn go_on(&mut self, packet: Packet, reply: bool, now_ns: u64, limits: &Limits) -> bool {
+        if self.is_over(now_ns, limits) {
+            return false;
+        }
+        if self.sort == Sort::Tcp {
+            if self.phase == Phase::Closed && packet.is(bit::OPENS_TCP) {
+                return false;
             }
-            let was = (entry.phase, entry.finished);
-            (entry.phase, entry.finished) = tcp(was, packet.flags(), reply);
+            let was = (self.phase, self.finished);
+            (self.phase, self.finished) = tcp(was, packet.flags(), reply);
         } else {
-            entry.phase = go_on(entry.phase, reply);
+            self.phase = go_on(self.phase, reply);
         }
-        entry.last_ns = entry.last_ns.max(now_ns);
-        entry.packets[usize::from(reply)] += 1;
-        entry.bytes[usize::from(reply)] += u64::from(packet.bytes());
-        Found::Known
+        self.last_ns = self.last_ns.max(now_ns);
+        self.packets[usize::from(reply)] += 1;
+        self.bytes[usize::from(reply)] += u64::from(packet.bytes());
+        true
     }
 }
 

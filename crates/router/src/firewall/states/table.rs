@@ -110,28 +110,22 @@ impl<const N: usize> Table<N> {
         self.entries.len().wrapping_sub(1)
     }
 
-    /// The entry of a connection, and whether the key is that of a reply.
+    /// The entry that is the first to look at, if it is this connection's: mostly it is.
+    /// The second is whether the key is that of a reply.
     #[inline(always)]
-    pub(super) fn find(&self, key: &Key<N>, hash: u64) -> Option<(usize, bool)> {
+    pub(super) fn first(&mut self, key: &Key<N>, hash: u64) -> Option<(&mut Entry<N>, bool)> {
         let mask = self.mask();
         let at = hash as u32 as usize & mask;
-        let alike = zeros(self.group(at)? ^ u64::from(tag(hash)) * LANES);
-        if alike != 0 {
-            let slot = (at + alike.trailing_zeros() as usize / 8) & mask;
-            let found = &self.entries.get(slot)?.key;
-            if found.is(key) {
-                return Some((slot, false));
-            }
-            if found.is(&key.turned()) {
-                return Some((slot, true));
-            }
-        }
-        self.search(key, hash)
+        let alike = zeros(self.group(at)? ^ (u64::from(tag(hash)) * LANES));
+        // Where none is, the slot is any.
+        let slot = (at + alike.trailing_zeros() as usize / 8) & mask;
+        let entry = self.entries.get_mut(slot)?;
+        let reply = !entry.key.is(key);
+        (alike != 0 && (!reply || entry.key.is(&key.turned()))).then_some((entry, reply))
     }
 
-    /// The same of what isn't the first to look at; apart, as it is seldom asked.
-    #[inline(never)]
-    fn search(&self, key: &Key<N>, hash: u64) -> Option<(usize, bool)> {
+    /// The slot of a connection, and whether the key is that of a reply.
+    pub(super) fn find(&self, key: &Key<N>, hash: u64) -> Option<(usize, bool)> {
         let wanted = u64::from(tag(hash)) * LANES;
         let (mask, turned) = (self.mask(), key.turned());
         let mut at = hash as u32 as usize & mask;
