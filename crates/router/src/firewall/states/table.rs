@@ -263,7 +263,7 @@ impl Place {
         prefetch(self.tags.wrapping_add(at));
         let entry = self.entries.wrapping_add(at * size_of::<Entry<N>>());
         prefetch(entry);
-        // A third is one further or more, and what no cache holds is worth asking for.
+        // About a quarter are further on, mostly by one, and what no cache holds is worth asking for.
         if self.mask >= FAR {
             prefetch(entry.wrapping_add(size_of::<Entry<N>>()));
         }
