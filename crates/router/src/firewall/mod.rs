@@ -21,7 +21,8 @@
 //! synproxy.
 //!
 //! Batches are judged whole: first all packets are read and hashed and the memory of
-//! their states is asked for, then each is judged.
+//! their states is asked for, then states are looked up lock by lock, and last rules are
+//! asked, in order, about packets without one.
 
 mod filter;
 mod packet;

@@ -2,7 +2,7 @@
 //!
 //! All kinds are the same tables, in segments of some thousand connections each, and
 //! differ in their locks only. A segment grows by itself, so a table of millions
-//! never stops for longer than one of them takes to be copied (some 0.1 ms), and it
+//! never stops for longer than one of them takes to be copied (some 0.3 ms), and it
 //! never shrinks. What is over is removed little by little: all slots are looked at
 //! once in [`StateConfig::interval`]. Before that it counts towards the limit, but no
 //! packet belongs to it any more.

@@ -14,6 +14,8 @@ use fwdlab_port::prefetch::prefetch;
 
 /// Entries that a table begins with: a power of two, and not fewer than a group.
 const SMALLEST: usize = 8;
+/// Slots from which on caches don't hold the tables.
+const FAR: usize = 1 << 12;
 /// Tags that are compared at once.
 const GROUP: usize = 8;
 /// A byte in each lane.
@@ -259,7 +261,12 @@ impl Place {
     pub(super) fn prefetch<const N: usize>(&self, hash: u64) {
         let at = hash as u32 as usize & self.mask;
         prefetch(self.tags.wrapping_add(at));
-        prefetch(self.entries.wrapping_add(at * size_of::<Entry<N>>()));
+        let entry = self.entries.wrapping_add(at * size_of::<Entry<N>>());
+        prefetch(entry);
+        // About a quarter are further on, mostly by one, and what no cache holds is worth asking for.
+        if self.mask >= FAR {
+            prefetch(entry.wrapping_add(size_of::<Entry<N>>()));
+        }
     }
 }
 
