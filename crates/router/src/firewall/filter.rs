@@ -216,6 +216,8 @@ impl<P: Fn(&Frame) -> u8> Work for WithStates<'_, P> {
     fn run<X: Access>(mut self, access: &mut X) -> u64 {
         // On the way out, what has a state isn't asked about.
         let passed = match self.direction {
+            // The full path asks about each packet by itself.
+            Direction::In if self.judge.among.is_power_of_two() => self.by_state_of_one(access),
             Direction::In => self.by_states(access),
             Direction::Out => self.by_rules(self.judge.among, access),
         };
@@ -266,6 +268,27 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
         self.totals.matches = u64::from(known.count_ones());
         self.totals.expired = over as u64;
         if known == among { 0 } else { self.by_rules(among & !known, access) }
+    }
+
+    /// As [`WithStates::by_states`] about one packet: there is nothing to put in order.
+    #[inline(never)]
+    fn by_state_of_one<X: Access>(&mut self, access: &mut X) -> u64 {
+        let Judge { wall, ref mut bench, batch, among, now_ns, .. } = self.judge;
+        let (states, frame) = (&wall.states, &batch[among.trailing_zeros() as usize]);
+        let packet = Packet::read(frame);
+        let found = if !packet.is(bit::HAS_MARKS) {
+            Found::Unknown
+        } else if packet.is(bit::INET6) {
+            states.look(access, &Question::<5>::of(frame, packet, &states.seed), now_ns)
+        } else {
+            states.look(access, &Question::<2>::of(frame, packet, &states.seed), now_ns)
+        };
+        let known = if matches!(found, Found::Known) { among } else { 0 };
+        bench.known = known;
+        self.totals.searches = u64::from(packet.is(bit::HAS_MARKS));
+        self.totals.matches = u64::from(known != 0);
+        self.totals.expired = u64::from(matches!(found, Found::Over));
+        if known == among { 0 } else { self.by_rules(among, access) }
     }
 
     /// What happens to packets without a state, which may have one afterwards.
