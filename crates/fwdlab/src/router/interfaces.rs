@@ -12,6 +12,7 @@ use std::net::IpAddr;
 const MTU: u16 = 1500;
 
 /// An interface and how it is called.
+#[derive(Debug)]
 pub(super) struct Named {
     pub(super) name: String,
     pub(super) interface: Interface,
@@ -173,7 +174,7 @@ mod tests {
         let interfaces =
             [("a", "02:00:00:00:00:01", "198.18.0.1/24"), ("b", "2-0-0-0-0-2", "2001:2::1/64")];
         let setup = setup(&interfaces, &[("2001:2::7", "02:00:00:00:00:09")]);
-        let read = read(&setup).ok().expect("interfaces");
+        let read = read(&setup).expect("interfaces");
         assert_eq!((read[1].interface.mac, read[1].interface.mtu), ([2, 0, 0, 0, 0, 2], 1500));
         let mut next_hops = NextHops::default();
         let hop = next_hops.number("2001:2::7".parse().expect("one")).expect("a number");
