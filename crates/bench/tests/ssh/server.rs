@@ -49,7 +49,8 @@ impl Server {
         let config = format!(
             "{more}\nListenAddress 127.0.0.1:{port}\nHostKey {at}/host\nPidFile none\n\
              AuthorizedKeysFile {at}/user.pub\nStrictModes no\nUsePAM no\nPermitRootLogin yes\n\
-             KbdInteractiveAuthentication no\nLogLevel VERBOSE\n"
+             KbdInteractiveAuthentication no\nLogLevel VERBOSE\n\
+             SetEnv HOME={at}\n"
         );
         fs::write(directory.join("sshd_config"), config).expect("a configuration");
         let log = fs::File::create(directory.join("sshd.log")).expect("a log");
@@ -164,6 +165,14 @@ pub(crate) fn naming(word: &str) -> usize {
         String::from_utf8_lossy(&line).contains(word)
     };
     processes().iter().filter(|pid| names(pid)).count()
+}
+
+/// True when a sleep of so long has begun.
+pub(crate) fn sleeps(time: &str) -> bool {
+    let line = format!("sleep\0{time}\0");
+    processes().iter().any(|pid| {
+        fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|found| found == line.as_bytes())
+    })
 }
 
 fn processes() -> Vec<u32> {
