@@ -159,12 +159,12 @@ pub(crate) fn long_time() -> String {
 }
 
 /// Processes that have this among their arguments.
-pub(crate) fn naming(word: &str) -> usize {
+pub(crate) fn naming(word: &str) -> Vec<u32> {
     let names = |pid: &u32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         String::from_utf8_lossy(&line).contains(word)
     };
-    processes().iter().filter(|pid| names(pid)).count()
+    processes().into_iter().filter(names).collect()
 }
 
 /// True when a sleep of so long has begun.

@@ -9,6 +9,7 @@ use crate::error::BenchError;
 use crate::host::SshSettings;
 use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
@@ -79,9 +80,11 @@ impl Master {
     /// Opens the connection unless it is open.
     pub(super) fn ensure(&self) -> Result<(), BenchError> {
         let _one_at_a_time = self.opening.lock();
-        if self.socket().exists() {
+        if UnixStream::connect(self.socket()).is_ok() {
             return Ok(());
         }
+        // A master that was killed leaves its socket.
+        let _ = fs::remove_file(self.socket());
         let host = self.destination.as_str();
         let failed = |why: &str| trouble::connection(host, None, why);
         let (log, errors) = (self.log(), self.directory.join("errors"));
