@@ -4,7 +4,7 @@
 //! itself before the first command, so that what is wrong with the connection is
 //! told apart from what is wrong with a command, and again when it is gone.
 
-use super::trouble;
+use super::trouble::{self, During};
 use crate::error::BenchError;
 use crate::host::SshSettings;
 use std::fs::{self, DirBuilder, File};
@@ -86,7 +86,7 @@ impl Master {
         // A master that was killed leaves its socket.
         let _ = fs::remove_file(self.socket());
         let host = self.destination.as_str();
-        let failed = |why: &str| trouble::connection(host, None, why);
+        let failed = |why: &str| trouble::connection(host, During::Opening, why, "");
         let (log, errors) = (self.log(), self.directory.join("errors"));
         let _ = fs::remove_file(&log);
         let stderr = File::create(&errors).map_err(|error| failed(&error.to_string()))?;

@@ -2,11 +2,11 @@
 
 use super::master::{self, GRACE, Master};
 use super::remote::{self, GUARD, MARK, Verdict};
-use super::trouble;
+use super::trouble::{self, During};
 use crate::error::BenchError;
 use crate::host::{Ended, Running, program, quote};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -27,6 +27,8 @@ pub(super) struct Session {
     host: String,
     command: String,
     child: Child,
+    /// How `ssh` ended.
+    status: Option<ExitStatus>,
     errors: Collected,
 }
 
@@ -57,7 +59,7 @@ impl Session {
             (Some(input), Some(output), Some(errors)) => {
                 let errors = Collected::start(errors);
                 let host = host.to_owned();
-                Ok((Session { host, command, child, errors }, input, output))
+                Ok((Session { host, command, child, status: None, errors }, input, output))
             }
             _ => Err(failed("its pipes are missing".into())),
         }
@@ -65,11 +67,11 @@ impl Session {
 
     /// Waits for its end; false when it went on and was killed.
     pub(super) fn wait(&mut self, deadline: Instant) -> bool {
-        let ended = master::wait(&mut self.child, deadline).is_some();
-        if !ended {
+        self.status = master::wait(&mut self.child, deadline);
+        if self.status.is_none() {
             master::end(&mut self.child);
         }
-        ended
+        self.status.is_some()
     }
 
     /// What it wrote to standard error, and how it ended.
@@ -104,8 +106,12 @@ impl Session {
                 Err(self.failed(format!("its input did not arrive as a whole{lines}")))
             }
             None => {
-                let text = format!("{said}\n{}", master.said());
-                Err(trouble::connection(&self.host, Some(&self.command), &text))
+                // Where it can't be known, the connection is the likelier cause.
+                let during = match self.status.and_then(|status| status.code()) {
+                    None | Some(255) => During::Command(&self.command),
+                    Some(_) => During::Other(&self.command),
+                };
+                Err(trouble::connection(&self.host, during, &master.said(), said))
             }
         }
     }

@@ -15,7 +15,7 @@ type Cause = (&'static [&'static str], &'static str, &'static str);
 /// The first that fits counts.
 const CAUSES: &[Cause] = &[
     (
-        &["REMOTE HOST IDENTIFICATION HAS CHANGED", "host key for", "differs from the key"],
+        &["REMOTE HOST IDENTIFICATION HAS CHANGED"],
         "its host key is not the one that is known",
         "find out why: if the machine was set up anew, remove the old key \
          (`ssh-keygen -R HOST`), compare the new one and accept it (`ssh HOST`)",
@@ -64,22 +64,37 @@ const CAUSES: &[Cause] = &[
     ),
 ];
 
-/// The error for a connection that did not come about or did not last. `during` is
-/// the command that it was for, if any; `text` what `ssh` said.
-pub(super) fn connection(host: &str, during: Option<&str>, text: &str) -> BenchError {
-    let cause = CAUSES.iter().find(|(texts, ..)| texts.iter().any(|t| text.contains(t)));
-    let (cause, next) = match cause {
-        Some((_, cause, next)) => (*cause, *next),
-        None if during.is_some() => {
-            ("it did not carry the command out", "try it by hand: `ssh HOST true`")
-        }
-        None => ("no connection", "try it by hand: `ssh HOST true`"),
+/// What the connection was needed for when it failed.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum During<'a> {
+    /// For itself.
+    Opening,
+    /// For this command, and `ssh` says that it failed.
+    Command(&'a str),
+    /// For this command, and `ssh` ended as if it had carried out another.
+    Other(&'a str),
+}
+
+/// The error for a connection that did not come about or did not last. `log` is what `ssh` said of the connection;
+/// `said` may hold words of the program too, so it counts where `log` says nothing.
+pub(super) fn connection(host: &str, during: During<'_>, log: &str, said: &str) -> BenchError {
+    let cause_in =
+        |text: &str| CAUSES.iter().find(|(texts, ..)| texts.iter().any(|t| text.contains(t)));
+    let cause = cause_in(log).or_else(|| cause_in(said));
+    let (cause, next) = match (cause, during) {
+        (Some((_, cause, next)), _) => (*cause, *next),
+        (None, During::Opening) => ("no connection", "try it by hand: `ssh HOST true`"),
+        (None, During::Command(_)) => ("the connection broke", "check that it is up (`ssh HOST`)"),
+        (None, During::Other(_)) => (
+            "it did not carry the command out",
+            "let the account have a login shell and no forced command (`ssh HOST true`)",
+        ),
     };
     let mut what = format!("{host}: {cause}");
-    if let Some(command) = during {
+    if let During::Command(command) | During::Other(command) = during {
         what.push_str(&format!(" (during `{command}`)"));
     }
-    let lines = last_lines(text);
+    let lines = last_lines(&format!("{said}\n{log}"));
     if !lines.is_empty() {
         what.push_str(&format!(": {lines}"));
     }
@@ -134,15 +149,21 @@ mod tests {
             ("Connection closed by 10.0.0.1 port 22", "closed the connection", "log"),
             ("This account is not available.", "no connection", "ssh bsd7 true"),
         ] {
-            let BenchError::Environment { what, next: step } = connection("bsd7", None, text)
+            let BenchError::Environment { what, next: step } =
+                connection("bsd7", During::Opening, text, "")
             else {
                 panic!("{text}");
             };
             assert!(what.starts_with("bsd7: ") && what.contains(cause), "{what}");
             assert!(step.contains(next), "{step}");
         }
-        let error = connection("bsd7", Some("uname -s"), "gone").to_string();
+        let error = connection("bsd7", During::Other("uname -s"), "", "gone").to_string();
         assert!(error.contains("during `uname -s`") && error.contains(": gone\n"), "{error}");
+        // What a program said of its own connections is not the cause of ours.
+        let log = "Timeout, server bsd7 not responding.";
+        let error = connection("bsd7", During::Command("curl x"), log, "curl: Connection refused")
+            .to_string();
+        assert!(error.starts_with("bsd7: it does not answer (during `curl x`)"), "{error}");
     }
 
     #[test]
