@@ -90,6 +90,11 @@ fn files_travel_both_ways_byte_for_byte() {
     host.send_file(&local, remote).expect("sent");
     assert_eq!(fs::read(remote).expect("there"), b"");
 
+    // What is in the way is named.
+    let directory = server.directory.join("directory");
+    fs::create_dir_all(directory.join("directory.part")).expect("a directory");
+    let error = host.send_file(&local, directory.join("directory").to_str().expect("text"));
+    assert!(failing(error).contains("directory.part"));
     let missing = server.directory.join("no/such/file");
     let error = host.send_file(&local, missing.to_str().expect("text")).expect_err("no directory");
     assert!(error.to_string().contains("on dut failed"), "{error}");

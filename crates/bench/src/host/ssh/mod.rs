@@ -67,7 +67,7 @@ const PUT: &str = r#"[ -e "$1" ] || { echo "No such file or directory" >&2; exit
 exec dd of="$1" bs=65536 conv=notrunc"#;
 
 /// Writes a new file beside the old one, then takes its place.
-const SEND: &str = r#"cat >"$1.part" && mv -f "$1.part" "$1""#;
+const SEND: &str = r#"cat >"$1.part" && mv -f "$1.part" "$1" || { rm -f "$1.part"; exit 1; }"#;
 
 /// Another machine. Dropping it closes its connection, and with it ends the
 /// programs that run over it.
