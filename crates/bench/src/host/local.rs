@@ -1,0 +1,72 @@
+//! This machine.
+
+use super::program::{self, Program};
+use super::{Host, Running};
+use crate::error::BenchError;
+use std::fs;
+use std::io::Write;
+use std::process::Stdio;
+
+/// This machine, as the program sees it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LocalHost;
+
+impl Host for LocalHost {
+    fn name(&self) -> &str {
+        "this machine"
+    }
+    fn run(&self, argv: &[&str], stdin: &str) -> Result<String, BenchError> {
+        run_here(self.name(), argv, stdin)
+    }
+    fn spawn(&self, argv: &[&str]) -> Result<Box<dyn Running>, BenchError> {
+        Ok(Box::new(Program::start(self.name(), argv)?))
+    }
+    fn put(&self, path: &str, text: &str) -> Result<(), BenchError> {
+        put_here(self.name(), path, text)
+    }
+    fn get(&self, path: &str) -> Result<String, BenchError> {
+        get_here(self.name(), path)
+    }
+}
+
+pub(super) fn run_here(host: &str, argv: &[&str], stdin: &str) -> Result<String, BenchError> {
+    let failed =
+        |why: String| BenchError::Program { command: argv.join(" "), host: host.to_owned(), why };
+    let stdio = if stdin.is_empty() { Stdio::null() } else { Stdio::piped() };
+    let mut child = program::start(argv, stdio).map_err(failed)?;
+    // A long input goes in on a thread of its own, so that neither side waits
+    // for the other's full pipe. A program that stops reading says why itself.
+    let writer = child.stdin.take().map(|mut pipe| {
+        let text = stdin.to_owned();
+        std::thread::spawn(move || {
+            let _ = pipe.write_all(text.as_bytes());
+        })
+    });
+    let output = child.wait_with_output().map_err(|e| failed(e.to_string()))?;
+    if let Some(writer) = writer {
+        let _ = writer.join();
+    }
+    if !output.status.success() {
+        let words = String::from_utf8_lossy(&output.stderr);
+        let words = words.trim().lines().take(5).collect::<Vec<_>>().join("; ");
+        return Err(failed(if words.is_empty() { output.status.to_string() } else { words }));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+pub(super) fn put_here(host: &str, path: &str, text: &str) -> Result<(), BenchError> {
+    // No O_CREAT: a name that the kernel does not offer is an error, not a file.
+    fs::OpenOptions::new()
+        .write(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|source| BenchError::File { path: path.into(), host: host.into(), source })
+}
+
+pub(super) fn get_here(host: &str, path: &str) -> Result<String, BenchError> {
+    fs::read_to_string(path).map(|text| text.trim().to_owned()).map_err(|source| BenchError::File {
+        path: path.into(),
+        host: host.into(),
+        source,
+    })
+}

@@ -1,0 +1,52 @@
+//! A place where programs run and files lie.
+//!
+//! Commands are argument vectors, never strings glued for a shell; what a login
+//! shell on another machine must read is quoted by one function, [`quote()`].
+
+mod facts;
+mod fake;
+mod local;
+mod namespace;
+mod program;
+mod quote;
+mod ssh;
+
+pub use facts::{Facts, facts};
+pub use fake::FakeHost;
+pub use local::LocalHost;
+pub use namespace::NamespaceHost;
+pub use program::{Ended, FakeProgram, Program, Running};
+pub use quote::{QuoteError, quote};
+pub use ssh::{SshHost, SshSettings};
+
+use crate::error::BenchError;
+
+/// A machine or namespace, as far as a laboratory needs it.
+pub trait Host {
+    /// Name for messages.
+    fn name(&self) -> &str;
+
+    /// Runs a program to its end with `stdin` as its input; returns its output.
+    ///
+    /// # Errors
+    /// When it is missing, or ends with another status than 0.
+    fn run(&self, argv: &[&str], stdin: &str) -> Result<String, BenchError>;
+
+    /// Starts a program that is talked to while it runs.
+    ///
+    /// # Errors
+    /// When it is missing.
+    fn spawn(&self, argv: &[&str]) -> Result<Box<dyn Running>, BenchError>;
+
+    /// Writes a file that exists (a sysctl, an attribute in sysfs).
+    ///
+    /// # Errors
+    /// When it is missing or refuses the value.
+    fn put(&self, path: &str, text: &str) -> Result<(), BenchError>;
+
+    /// Reads a file; surrounding white space is removed.
+    ///
+    /// # Errors
+    /// When it is missing or unreadable.
+    fn get(&self, path: &str) -> Result<String, BenchError>;
+}

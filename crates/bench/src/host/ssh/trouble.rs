@@ -1,0 +1,177 @@
+//! What `ssh` says when it fails, and what to do about it.
+//!
+//! It has one exit status (255) for everything, and a text for each cause; the
+//! texts are those of OpenSSH 7 to 10, which run without translations.
+
+use crate::error::BenchError;
+
+/// Lines of output that an error quotes.
+const LAST_LINES: usize = 5;
+
+/// One cause: what its text contains, what it is called, and the next step, where
+/// `HOST` stands for the destination.
+type Cause = (&'static [&'static str], &'static str, &'static str);
+
+/// The first that fits counts.
+const CAUSES: &[Cause] = &[
+    (
+        &["REMOTE HOST IDENTIFICATION HAS CHANGED"],
+        "its host key is not the one that is known",
+        "find out why: if the machine was set up anew, remove the old key \
+         (`ssh-keygen -R HOST`), compare the new one and accept it (`ssh HOST`)",
+    ),
+    (
+        &["Host key verification failed", "host key is known for"],
+        "its host key is unknown",
+        "compare and accept it once (`ssh HOST`), or add what `ssh-keyscan HOST` says \
+         to ~/.ssh/known_hosts",
+    ),
+    (
+        &["Permission denied (", "Too many authentication failures", "not allowed at this time"],
+        "it does not let us in without a password",
+        "put a public key into its ~/.ssh/authorized_keys (`ssh-copy-id HOST`), or load the \
+         key into an agent (`ssh-add`)",
+    ),
+    (
+        &["Could not resolve hostname"],
+        "its name is unknown",
+        "check the name, or give it a HostName in ~/.ssh/config",
+    ),
+    (
+        &["Connection refused"],
+        "it refuses connections",
+        "start sshd there, or check the port (`ssh HOST`)",
+    ),
+    (
+        &["No route to host", "Network is unreachable", "Host is down"],
+        "it can't be reached",
+        "check cable, address and routes",
+    ),
+    (
+        &["not responding", "timed out", "Timeout,"],
+        "it does not answer",
+        "check that it is up (`ssh HOST`) and not too busy to answer",
+    ),
+    (
+        &["Bad owner or permissions", "Bad configuration option", "Can't open user config file"],
+        "ssh does not accept its configuration",
+        "correct the file that ssh names (`ssh HOST true`)",
+    ),
+    (
+        &["Connection reset", "Connection closed", "closed by remote host", "Broken pipe"],
+        "it closed the connection",
+        "look into the log of its sshd",
+    ),
+];
+
+/// What the connection was needed for when it failed.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum During<'a> {
+    /// For itself.
+    Opening,
+    /// For this command, and `ssh` says that it failed.
+    Command(&'a str),
+    /// For this command, and `ssh` ended as if it had carried out another.
+    Other(&'a str),
+}
+
+/// The error for a connection that did not come about or did not last. `log` is what `ssh` said of the connection;
+/// `said` may hold words of the program too, so it counts where `log` says nothing.
+pub(super) fn connection(host: &str, during: During<'_>, log: &str, said: &str) -> BenchError {
+    let cause_in =
+        |text: &str| CAUSES.iter().find(|(texts, ..)| texts.iter().any(|t| text.contains(t)));
+    let cause = cause_in(log).or_else(|| cause_in(said));
+    let (cause, next) = match (cause, during) {
+        (Some((_, cause, next)), _) => (*cause, *next),
+        (None, During::Opening) => ("no connection", "try it by hand: `ssh HOST true`"),
+        (None, During::Command(_)) => ("the connection broke", "check that it is up (`ssh HOST`)"),
+        (None, During::Other(_)) => (
+            "it did not carry the command out",
+            "let the account have a login shell and no forced command (`ssh HOST true`)",
+        ),
+    };
+    let mut what = format!("{host}: {cause}");
+    if let During::Command(command) | During::Other(command) = during {
+        what.push_str(&format!(" (during `{command}`)"));
+    }
+    let lines = last_lines(&format!("{said}\n{log}"));
+    if !lines.is_empty() {
+        what.push_str(&format!(": {lines}"));
+    }
+    BenchError::environment(what, next.replace("HOST", host))
+}
+
+/// The last lines of a text in one.
+pub(super) fn last_lines(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !is_frame(line));
+    let lines: Vec<&str> = lines.collect();
+    lines[lines.len().saturating_sub(LAST_LINES)..].join("; ")
+}
+
+/// The rows of `@` around a warning.
+fn is_frame(line: &str) -> bool {
+    line.bytes().all(|byte| byte == b'@')
+}
+
+/// A command as messages name it.
+pub(super) fn shortened(argv: &[&str]) -> String {
+    const LONGEST: usize = 160;
+    let command = argv.join(" ").replace(|c: char| c.is_control(), " ");
+    match command.char_indices().nth(LONGEST) {
+        Some((cut, _)) => format!("{}...", &command[..cut]),
+        None => command,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cause_has_its_name_and_next_step() {
+        for (text, cause, next) in [
+            ("ssh: connect to host b port 22: Connection refused", "refuses", "start sshd there"),
+            ("ssh: connect to host b port 22: No route to host", "can't be reached", "cable"),
+            ("ssh: connect to host b port 22: Connection timed out", "does not answer", "is up"),
+            ("Timeout, server b not responding.", "does not answer", "`ssh bsd7`"),
+            ("ssh: Could not resolve hostname b: Unknown", "name is unknown", "HostName"),
+            ("root@b: Permission denied (publickey).", "without a password", "ssh-copy-id bsd7"),
+            (
+                "No ED25519 host key is known for b\nHost key verification failed.",
+                "unknown",
+                "ssh-keyscan bsd7",
+            ),
+            (
+                "@@@\nREMOTE HOST IDENTIFICATION HAS CHANGED!\nHost key verification failed.",
+                "not the one",
+                "ssh-keygen -R bsd7",
+            ),
+            ("Connection closed by 10.0.0.1 port 22", "closed the connection", "log"),
+            ("This account is not available.", "no connection", "ssh bsd7 true"),
+        ] {
+            let BenchError::Environment { what, next: step } =
+                connection("bsd7", During::Opening, text, "")
+            else {
+                panic!("{text}");
+            };
+            assert!(what.starts_with("bsd7: ") && what.contains(cause), "{what}");
+            assert!(step.contains(next), "{step}");
+        }
+        let error = connection("bsd7", During::Other("uname -s"), "", "gone").to_string();
+        assert!(error.contains("during `uname -s`") && error.contains(": gone\n"), "{error}");
+        // What a program said of its own connections is not the cause of ours.
+        let log = "Timeout, server bsd7 not responding.";
+        let error = connection("bsd7", During::Command("curl x"), log, "curl: Connection refused")
+            .to_string();
+        assert!(error.starts_with("bsd7: it does not answer (during `curl x`)"), "{error}");
+    }
+
+    #[test]
+    fn texts_and_commands_are_shortened() {
+        assert_eq!(last_lines("1\n\n@@@@\n2\r\n3\n4\n5\n6\n"), "2; 3; 4; 5; 6");
+        assert_eq!(last_lines(" \n"), "");
+        assert_eq!(shortened(&["a", "b\nc"]), "a b c");
+        let long = "é".repeat(400);
+        assert_eq!(shortened(&["x", &long]).chars().count(), 163);
+    }
+}

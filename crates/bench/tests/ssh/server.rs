@@ -1,0 +1,185 @@
+//! An OpenSSH server of a test: its own keys, port and files, ended with it.
+
+use fwdlab_bench::host::{SshHost, SshSettings};
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// Longest that anything here should take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) struct Server {
+    pub(crate) directory: PathBuf,
+    pub(crate) port: u16,
+    child: Child,
+}
+
+impl Server {
+    /// Starts one with `more` lines of configuration; none where there is no sshd.
+    pub(crate) fn start(more: &str) -> Option<Server> {
+        let program = ["/usr/sbin/sshd", "/usr/bin/sshd", "/usr/local/sbin/sshd"];
+        let Some(program) = program.into_iter().find(|path| Path::new(path).exists()) else {
+            let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
+            assert!(!in_ci, "no sshd in CI");
+            eprintln!("SKIPPED: no ssh here: sshd is not installed");
+            return None;
+        };
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("fwdlab-sshd-{}-{number}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(&directory).expect("a directory");
+        // What the service's own unit makes before it starts.
+        let _ = fs::create_dir("/run/sshd");
+        for key in ["host", "other", "user"] {
+            let file = directory.join(key);
+            let made = Command::new("ssh-keygen")
+                .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+                .arg(file)
+                .status();
+            assert!(made.is_ok_and(|status| status.success()), "ssh-keygen");
+        }
+        let port = free_port();
+        let at = directory.display();
+        let config = format!(
+            "{more}\nListenAddress 127.0.0.1:{port}\nHostKey {at}/host\nPidFile none\n\
+             AuthorizedKeysFile {at}/user.pub\nStrictModes no\nUsePAM no\nPermitRootLogin yes\n\
+             KbdInteractiveAuthentication no\nLogLevel VERBOSE\n\
+             SetEnv HOME={at}\n"
+        );
+        fs::write(directory.join("sshd_config"), config).expect("a configuration");
+        let log = fs::File::create(directory.join("sshd.log")).expect("a log");
+        let child = Command::new(program)
+            .args(["-D", "-e", "-f"])
+            .arg(directory.join("sshd_config"))
+            .stdin(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .expect("sshd");
+        let server = Server { directory, port, child };
+        server.knows_hosts("host");
+        let up = || TcpStream::connect(("127.0.0.1", port)).is_ok();
+        assert!(until(PATIENCE, up), "sshd is not up: {}", server.log());
+        Some(server)
+    }
+
+    /// Writes the client's files; `key` is the host key that it knows, if any.
+    pub(crate) fn knows_hosts(&self, key: &str) {
+        let at = self.directory.display();
+        let public = fs::read_to_string(self.directory.join(format!("{key}.pub")));
+        let known = public.map(|public| format!("[127.0.0.1]:{} {public}", self.port));
+        fs::write(self.directory.join("known"), known.unwrap_or_default()).expect("known hosts");
+        let config = format!(
+            "Host dut\n HostName 127.0.0.1\n Port {}\n IdentityFile {at}/user\n\
+             IdentitiesOnly yes\n IdentityAgent none\n UserKnownHostsFile {at}/known\n\
+             GlobalKnownHostsFile /dev/null\n",
+            self.port
+        );
+        fs::write(self.directory.join("config"), config).expect("a configuration");
+    }
+
+    pub(crate) fn settings(&self) -> SshSettings {
+        SshSettings { config: Some(self.directory.join("config")), ..SshSettings::default() }
+    }
+
+    pub(crate) fn host(&self) -> SshHost {
+        SshHost::connect("dut", self.settings())
+            .unwrap_or_else(|error| panic!("{error}\n{}", self.log()))
+    }
+
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.directory.join("sshd.log")).unwrap_or_default()
+    }
+
+    /// Connections that were let in.
+    pub(crate) fn logins(&self) -> usize {
+        self.log().matches("Accepted publickey").count()
+    }
+
+    /// Its processes, one a connection at least, without the one that listens.
+    pub(crate) fn children(&self) -> Vec<u32> {
+        let mut found = vec![self.child.id()];
+        let mut next = 0;
+        while let Some(parent) = found.get(next).copied() {
+            let of_parent = processes().into_iter().filter(|&pid| {
+                let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+                let after = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+                after.split(' ').nth(1) == Some(parent.to_string().as_str())
+                    && comm(pid).starts_with("sshd")
+            });
+            found.extend(of_parent);
+            next += 1;
+        }
+        found.split_off(1)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        for pid in self.children() {
+            signal("KILL", pid);
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// A port of loopback that nobody listens on.
+pub(crate) fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("its number").port()
+}
+
+pub(crate) fn signal(name: &str, pid: u32) {
+    let _ = Command::new("kill").args([format!("-{name}"), pid.to_string()]).status();
+}
+
+/// Waits until it is so; false when it never is.
+pub(crate) fn until(patience: Duration, is_so: impl Fn() -> bool) -> bool {
+    let deadline = Instant::now() + patience;
+    while Instant::now() < deadline {
+        if is_so() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    is_so()
+}
+
+/// A number of seconds that no other process sleeps: both sides are this machine,
+/// so whatever names it is the program, its guard or the `ssh` that asked for it.
+pub(crate) fn long_time() -> String {
+    format!("8640{}.{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Processes that have this among their arguments.
+pub(crate) fn naming(word: &str) -> Vec<u32> {
+    let names = |pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(word)
+    };
+    processes().into_iter().filter(names).collect()
+}
+
+/// True when a sleep of so long has begun.
+pub(crate) fn sleeps(time: &str) -> bool {
+    let line = format!("sleep\0{time}\0");
+    processes().iter().any(|pid| {
+        fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|found| found == line.as_bytes())
+    })
+}
+
+fn processes() -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+fn comm(pid: u32) -> String {
+    fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default()
+}
