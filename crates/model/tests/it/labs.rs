@@ -141,3 +141,21 @@ proptest! {
         }
     }
 }
+
+/// The example of the document is right, and drawn there as it is drawn here.
+#[test]
+fn the_document_shows_what_is_drawn() {
+    let path = here("../../docs/LABS.md");
+    let document = fs::read_to_string(&path).expect("the document exists");
+    let block = |language: &str| {
+        let start =
+            document.find(&format!("```{language}\n")).expect("a block") + language.len() + 4;
+        (start, start + document[start..].find("```").expect("its end"))
+    };
+    let (from, to) = block("toml");
+    let lab =
+        Lab::parse("lab.toml", &document[from..to]).unwrap_or_else(|faults| panic!("{faults}"));
+    let (from, to) = block("text");
+    let drawn = format!("{}{}{}", &document[..from], lab.draw(), &document[to..]);
+    golden(&path, &drawn);
+}
