@@ -15,13 +15,21 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     /// Draw the hosts, their interfaces and the cables between them
+    ///
+    /// No host is asked: this is what the file says.
     Show(Show),
     /// Ask each host whether it is as the file says
+    ///
+    /// All are asked at the same time: system and CPUs, the programs that a host's roles
+    /// need, each interface with MAC, link and MTU, and how far its clock is from this
+    /// machine's. Nothing is changed.
+    ///
+    /// Not checked yet: where the cables really lead, and how much sender and receiver
+    /// can do. Both need packets to be sent.
     Check(Check),
 }
 
-/// Draw the hosts of a laboratory, their interfaces and addresses, and the cables between
-/// them. No host is asked: this is what the file says.
+/// What to draw.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -36,12 +44,7 @@ pub(crate) struct Show {
     json: bool,
 }
 
-/// Ask each host of a laboratory, all at the same time, whether it is as the file says:
-/// reachable, its system and CPUs, the programs that its roles need, each interface with
-/// MAC, link and MTU, and how far its clock is from this machine's. Nothing is changed.
-///
-/// Not checked yet: where the cables really lead, and how much sender and receiver can do.
-/// Both need packets to be sent.
+/// What to check.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Exits with 0 when all is fine, with 3 when something is missing, with 2 when the
@@ -90,12 +93,17 @@ fn checked(arguments: &Check) -> Result<Exit> {
     let lab = load(&arguments.file)?;
     let folder = arguments.file.parent().unwrap_or(Path::new(""));
     let reports = check(&lab, &ssh_settings(&lab, folder));
-    let fine = reports.iter().all(HostReport::is_fine);
+    let exit = exit_of(&reports);
+    let fine = exit == Exit::Done;
     match arguments.json {
         true => terminal::print_json(&json!({ "lab": lab.name, "fine": fine, "hosts": reports }))?,
         false => terminal::print(&text(&reports, terminal::width()))?,
     }
-    Ok(if fine { Exit::Done } else { Exit::Environment })
+    Ok(exit)
+}
+
+fn exit_of(reports: &[HostReport]) -> Exit {
+    if reports.iter().all(HostReport::is_fine) { Exit::Done } else { Exit::Environment }
 }
 
 fn text(reports: &[HostReport], width: usize) -> String {
@@ -143,5 +151,6 @@ mod tests {
              the ceiling of sender and receiver.\n"
         );
         assert!(text(&reports[..1], 80).contains("All hosts are as"));
+        assert_eq!((exit_of(&reports), exit_of(&reports[..1])), (Exit::Environment, Exit::Done));
     }
 }

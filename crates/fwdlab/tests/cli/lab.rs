@@ -114,4 +114,6 @@ fn faults_of_the_file_are_all_told() {
     let missing = lab.fwdlab(&["lab", "show", "nothing.toml"]).expect(2);
     assert!(missing.stderr.contains("nothing.toml"), "{}", missing.stderr);
     lab.fwdlab(&["lab"]).expect(2);
+    let help = lab.fwdlab(&["lab", "check", "--help"]).expect(0);
+    assert!(help.stdout.contains("Not checked yet"), "{}", help.stdout);
 }

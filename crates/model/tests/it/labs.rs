@@ -98,6 +98,8 @@ fn each_single_fault_is_found_alone() {
         ("198.18.0.2/24", "198.18.7.2/24", "in different networks", "same prefix"),
         ("[[cable]]", "[[wire]]", "unknown key `wire`", "did you mean `cable`?"),
         ("version = 1", "version = \"1\"", "the integer 1", ""),
+        ("b = \"dut:cxl0\"\nswitch", "b = \"dut:cxl0\"\nswich", "unknown key `swich`", "`switch`?"),
+        ("side = \"receiver\"", "", "which side is `vcxl1` on?", "side = \"sender\" or"),
     ] {
         assert!(right.contains(from), "{from}");
         let text = right.replacen(from, to, 1);

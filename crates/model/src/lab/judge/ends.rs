@@ -191,7 +191,7 @@ fn missing(written: &Written, joined: &[Joined], faults: &mut Vec<Diagnostic>) {
                     Diagnostic::new(host.name.span(), message)
                         .help("write it as [[host.interface]] below the host"),
                 );
-            } else if wanted && host.is(Role::Dut) || bare.len() == of_side().count() {
+            } else if wanted && (host.is(Role::Dut) || bare.len() == of_side().count()) {
                 faults.extend(bare.iter().map(|interface| {
                     let message = format!("`{name}:{}` has no cable", interface.name.get_ref());
                     Diagnostic::new(interface.name.span(), message).help(format!(
