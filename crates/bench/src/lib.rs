@@ -15,6 +15,7 @@ pub mod environment;
 pub mod error;
 pub mod host;
 pub mod journal;
+pub mod lab;
 pub mod probe;
 pub mod profiler;
 pub mod testbed;

@@ -1,8 +1,8 @@
 //! The command line as a whole; each command's own arguments stand with it.
 
 use crate::command::{
-    bench, compare, completions, doctor, flamegraph, history, import, man, ministat, plan, profile,
-    report, route, run, schema, selftest, show,
+    bench, compare, completions, doctor, flamegraph, history, import, lab, man, ministat, plan,
+    profile, report, route, run, schema, selftest, show,
 };
 use crate::exit;
 use crate::terminal::Color;
@@ -73,6 +73,9 @@ pub(crate) enum Command {
     Flamegraph(flamegraph::Arguments),
     /// Forward packets: the software router
     Route(route::Arguments),
+    /// Draw and check a laboratory of several machines
+    #[command(subcommand)]
+    Lab(lab::Command),
     /// Find out what this machine can do, and what to install
     Doctor(doctor::Arguments),
     /// Measure the laboratory itself

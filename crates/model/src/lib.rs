@@ -4,13 +4,14 @@
 //! place of every value), [`experiment`] what it means. [`plan`] lists the runs
 //! in their order. [`profile`] says how one of
 //! them looks inside the DUT. [`record`] and [`warning`] are what a run leaves. [`log`] reads what
-//! other traffic generators printed.
+//! other traffic generators printed, [`lab`] the file that describes several machines.
 //!
 //! This crate does no I/O, reads no clock and knows no operating system: a plan
 //! is a function of the file's text and the seed, nothing else.
 
 pub mod diagnostic;
 pub mod experiment;
+pub mod lab;
 pub mod log;
 pub mod plan;
 pub mod profile;
@@ -25,6 +26,7 @@ pub mod warning;
 
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use experiment::Experiment;
+pub use lab::Lab;
 pub use plan::{Plan, PlannedRun, Variant, load};
 pub use profile::ProfilePlan;
 pub use record::{Calibration, ProfileRecord, RunRecord};

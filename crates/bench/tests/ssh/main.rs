@@ -2,6 +2,7 @@
 //! loopback. What is asserted of programs there is that they are gone when they
 //! should be, whoever went first.
 
+mod lab;
 mod server;
 
 use fwdlab_bench::BenchError;

@@ -66,11 +66,7 @@ fn json_of(choice: &Choice) -> Value {
 fn text(probes: &[Probe], kernel: &Choice, router: &Choice, width: usize) -> String {
     let mut out = String::new();
     for probe in probes {
-        let mark = if probe.works { styled("ok", GOOD) } else { styled("no", BAD) };
-        out += &wrap(&format!("{mark}  {}: {}", probe.name, probe.detail), width, "    ");
-        if !probe.next.is_empty() {
-            out += &wrap(&format!("    next step: {}", probe.next), width, "      ");
-        }
+        out += &line(probe, width);
     }
     let devices = [("the kernel", kernel), ("the router", router)];
     for (device, choice) in devices {
@@ -82,6 +78,16 @@ fn text(probes: &[Probe], kernel: &Choice, router: &Choice, width: usize) -> Str
                 out += &wrap(&format!("  {}", line.trim_start()), width, "    ");
             }
         }
+    }
+    out
+}
+
+/// What was tried, and the next step where it does not work.
+pub(super) fn line(probe: &Probe, width: usize) -> String {
+    let mark = if probe.works { styled("ok", GOOD) } else { styled("no", BAD) };
+    let mut out = wrap(&format!("{mark}  {}: {}", probe.name, probe.detail), width, "    ");
+    if !probe.next.is_empty() {
+        out += &wrap(&format!("    next step: {}", probe.next), width, "      ");
     }
     out
 }

@@ -7,6 +7,7 @@ pub(crate) mod doctor;
 pub(crate) mod flamegraph;
 pub(crate) mod history;
 pub(crate) mod import;
+pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod ministat;
 pub(crate) mod plan;
@@ -43,6 +44,7 @@ pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
         Command::Profile(arguments) => profile::execute(&arguments),
         Command::Flamegraph(arguments) => flamegraph::execute(&arguments),
         Command::Route(arguments) => route::execute(&arguments),
+        Command::Lab(command) => lab::execute(&command),
         Command::Doctor(arguments) => doctor::execute(&arguments),
         Command::Bench(bench::Command::Sender(arguments)) => bench::execute(&arguments),
         Command::Bench(bench::Command::Fib(arguments)) => bench::fib::execute(&arguments),

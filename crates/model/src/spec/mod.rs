@@ -18,15 +18,18 @@ mod value;
 
 pub use factor::{FactorSpec, LevelSpec};
 pub use profile::ProfileSpec;
+pub(crate) use quantity::duration_ns;
 pub use setting::Setting;
+pub(crate) use syntax::merge;
 pub use value::format_ns;
+pub(crate) use value::{Node, found};
 
 use crate::diagnostic::Diagnostic;
 use crate::plan::{Adjust, Figure, Stop};
 use crate::settings::{SimSettings, TestbedKind};
 use section::Section;
 use toml::Spanned;
-use value::{Node, Reader, scalar_text};
+use value::{Reader, scalar_text};
 
 /// Reads a file that the experiment names, by its path relative to the
 /// experiment file. Its content is bytes, since a dump of routes is no text; the
@@ -129,7 +132,7 @@ pub fn parse(text: &str, loader: &Loader) -> (Option<Spec>, Vec<Diagnostic>) {
     let (root, errors) = toml::de::DeTable::parse_recoverable(text);
     let mut reader = Reader { loader, faults: Vec::new() };
     let spec = reader.spec(root.get_ref());
-    let faults = syntax::merge(text, &errors, reader.faults);
+    let faults = merge(text, &errors, reader.faults);
     (errors.is_empty().then_some(spec), faults)
 }
 
@@ -216,7 +219,7 @@ impl Reader<'_> {
                 }
                 _ => self.faults.push(
                     Diagnostic::new(value.span(), "an effect must be a number above 0, up to 1000")
-                        .label(format!("this is {}", value::found(value)))
+                        .label(format!("this is {}", found(value)))
                         .help("0.8 leaves 80 % of the capacity"),
                 ),
             }
@@ -327,7 +330,7 @@ impl Reader<'_> {
                 )),
                 None => self.faults.push(
                     Diagnostic::new(value.span(), "a baseline names one level of a factor")
-                        .label(format!("this is {}", value::found(value)))
+                        .label(format!("this is {}", found(value)))
                         .help("write the level's value or its label, e.g. { queues = 1 }"),
                 ),
             }

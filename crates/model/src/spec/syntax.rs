@@ -8,7 +8,7 @@ use crate::diagnostic::Diagnostic;
 use std::ops::Range;
 
 /// The syntax faults and those of `faults` that don't merely follow from them.
-pub(super) fn merge(
+pub(crate) fn merge(
     text: &str,
     errors: &[toml::de::Error],
     faults: Vec<Diagnostic>,

@@ -16,7 +16,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 /// A value of the file with its place.
-pub(super) type Node<'i> = Spanned<DeValue<'i>>;
+pub(crate) type Node<'i> = Spanned<DeValue<'i>>;
 
 /// Reads values and collects faults.
 pub(super) struct Reader<'a> {
@@ -353,7 +353,7 @@ pub(super) fn scalar_text(node: &Node) -> Option<String> {
 }
 
 /// What stands there, in words.
-pub(super) fn found(node: &Node) -> String {
+pub(crate) fn found(node: &Node) -> String {
     match node.get_ref() {
         DeValue::String(text) if text.chars().count() <= 30 => format!("the text \"{text}\""),
         DeValue::String(_) => "text".to_owned(),

@@ -4,6 +4,7 @@ mod faults;
 mod files;
 mod hash;
 mod keys;
+mod labs;
 mod plans;
 mod profile;
 

@@ -1,0 +1,92 @@
+//! How far a host's clock is from this machine's.
+
+use super::{bad, failed, good};
+use crate::host::Host;
+use crate::probe::Probe;
+use jiff::Timestamp;
+
+/// Difference, in seconds, from which records of two hosts can't be put side by side.
+const LIMIT: f64 = 1.0;
+
+/// Bounds of a difference in seconds, host less this machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Difference {
+    low: f64,
+    high: f64,
+}
+
+impl Difference {
+    /// From whole seconds that a host told between two moments here, all since 1970. It
+    /// told them within the second that begins with them.
+    fn new(told: f64, before: f64, after: f64) -> Difference {
+        Difference { low: told - after, high: told + 1.0 - before }
+    }
+
+    /// False when it is surely beyond the limit.
+    fn is_small(self) -> bool {
+        self.low <= LIMIT && self.high >= -LIMIT
+    }
+}
+
+/// Asks a host for its time.
+pub(super) fn probe(host: &dyn Host) -> Probe {
+    let before = now();
+    let told = match host.run(&["date", "+%s"], "") {
+        Ok(told) => told,
+        Err(error) => return failed("clock", error),
+    };
+    let after = now();
+    let Ok(seconds) = told.trim().parse::<u32>() else {
+        return bad(
+            "clock",
+            format!("`{}` is no time", told.trim()),
+            "see what `date +%s` says there",
+        );
+    };
+    let difference = Difference::new(f64::from(seconds), before, after);
+    let Difference { low, high } = difference;
+    let detail = format!(
+        "{low:+.1} to {high:+.1} s from this machine's, told within {:.2} s",
+        after - before
+    );
+    match difference.is_small() {
+        true => good("clock", detail),
+        false => bad("clock", detail, "set the clocks by NTP (chronyd, ntpd) on both machines"),
+    }
+}
+
+fn now() -> f64 {
+    Timestamp::now().as_duration().as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::FakeHost;
+
+    #[test]
+    fn differences_are_bounded_by_the_round_trip_and_the_second() {
+        let difference = Difference::new(1000.0, 1000.2, 1000.5);
+        assert!((difference.low + 0.5).abs() < 1e-9 && (difference.high - 0.8).abs() < 1e-9);
+        assert!(difference.is_small());
+        assert!(Difference::new(1002.0, 1000.9, 1001.0).is_small());
+        assert!(!Difference::new(1003.0, 1000.9, 1001.0).is_small());
+        assert!(!Difference::new(997.0, 1000.0, 1000.1).is_small());
+        // A slow answer proves nothing.
+        assert!(Difference::new(997.0, 990.0, 1000.1).is_small());
+    }
+
+    #[test]
+    fn a_host_that_lives_in_another_time_is_told() {
+        let says = |text: &str| {
+            let mut host = FakeHost::default();
+            host.outputs.insert("date +%s".into(), text.into());
+            probe(&host)
+        };
+        let here = format!("{}\n", Timestamp::now().as_second());
+        assert!(says(&here).works);
+        let other = says("86400\n");
+        assert!(!other.works && other.next.contains("NTP"), "{other:?}");
+        assert!(says("noon\n").detail.contains("`noon` is no time"));
+    }
+}

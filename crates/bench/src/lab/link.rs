@@ -1,0 +1,124 @@
+//! What a system says of an interface: sysfs on Linux, ifconfig(8) on FreeBSD.
+
+use crate::error::BenchError;
+use crate::host::Host;
+use fwdlab_model::lab::System;
+
+/// The command that lists a system's interfaces.
+pub(super) fn listing(system: System) -> &'static str {
+    match system {
+        System::Linux => "ip -br link",
+        System::FreeBsd => "ifconfig -l",
+    }
+}
+
+/// An interface as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Link {
+    /// MAC in lower case.
+    pub(super) mac: Option<String>,
+    /// It is switched on and has a signal.
+    pub(super) up: bool,
+    /// That, in words.
+    pub(super) state: String,
+    /// Largest packet, bytes.
+    pub(super) mtu: Option<u32>,
+}
+
+/// Asks for an interface.
+///
+/// # Errors
+/// When there is none of this name.
+pub(super) fn link(host: &dyn Host, system: System, name: &str) -> Result<Link, BenchError> {
+    match system {
+        System::Linux => linux(host, name),
+        System::FreeBsd => host.run(&["ifconfig", name], "").map(|text| freebsd(&text)),
+    }
+}
+
+fn linux(host: &dyn Host, name: &str) -> Result<Link, BenchError> {
+    let get = |file: &str| host.get(&format!("/sys/class/net/{name}/{file}"));
+    let mac = get("address")?;
+    // It can't be read while the interface is switched off.
+    let (up, state) = match get("carrier").as_deref() {
+        Ok("1") => (true, "up"),
+        Ok(_) => (false, "no signal"),
+        Err(_) => (false, "switched off"),
+    };
+    let mtu = get("mtu")?.parse().ok();
+    Ok(Link { mac: Some(mac.to_lowercase()), up, state: state.into(), mtu })
+}
+
+/// What `ifconfig NAME` prints. Interfaces without a medium (lo0) have no status.
+fn freebsd(text: &str) -> Link {
+    let after = |word: &str| {
+        let mut words = text.split_whitespace().skip_while(|&other| other != word);
+        words.nth(1).map(str::to_owned)
+    };
+    let flags = text.split_once('<').and_then(|(_, rest)| rest.split_once('>'));
+    let has = |flag| flags.is_some_and(|(flags, _)| flags.split(',').any(|other| other == flag));
+    let status = text.lines().find_map(|line| line.trim().strip_prefix("status: "));
+    let (up, state) = match (has("UP") && has("RUNNING"), status) {
+        (false, _) => (false, "switched off"),
+        (true, None | Some("active")) => (true, "up"),
+        (true, Some(status)) => (false, status),
+    };
+    let mtu = after("mtu").and_then(|mtu| mtu.parse().ok());
+    Link { mac: after("ether").map(|mac| mac.to_lowercase()), up, state: state.into(), mtu }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::{FakeHost, LocalHost};
+
+    const CXL0: &str = "\
+cxl0: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mtu 1500
+\toptions=6ec07bb<RXCSUM,TXCSUM,VLAN_MTU,VLAN_HWTAGGING,JUMBO_MTU,VLAN_HWCSUM,TSO4>
+\tether 00:07:43:2E:e4:70
+\tinet 198.18.0.10 netmask 0xffffff00 broadcast 198.18.0.255
+\tmedia: Ethernet autoselect (40Gbase-CR4 <full-duplex,rxpause,txpause>)
+\tstatus: active
+\tnd6 options=29<PERFORMNUD,IFDISABLED,AUTO_LINKLOCAL>
+";
+
+    #[test]
+    fn ifconfig_is_understood() {
+        let mac = Some("00:07:43:2e:e4:70".to_owned());
+        let link = Link { mac, up: true, state: "up".into(), mtu: Some(1500) };
+        assert_eq!(freebsd(CXL0), link);
+        let unplugged = freebsd(&CXL0.replace("status: active", "status: no carrier"));
+        assert_eq!((unplugged.up, unplugged.state.as_str()), (false, "no carrier"));
+        let off = freebsd(&CXL0.replace("<UP,", "<"));
+        assert_eq!((off.up, off.state.as_str()), (false, "switched off"));
+        let lo0 = freebsd("lo0: flags=8049<UP,LOOPBACK,RUNNING,MULTICAST> metric 0 mtu 16384\n");
+        assert_eq!((lo0.up, lo0.mac, lo0.mtu), (true, None, Some(16384)));
+        assert!(!freebsd("").up);
+    }
+
+    #[test]
+    fn sysfs_is_understood() {
+        let host = FakeHost::default();
+        let set = |file: &str, text: &str| {
+            let path = format!("/sys/class/net/eth1/{file}");
+            host.files.lock().expect("files").insert(path, text.into());
+        };
+        assert!(link(&host, System::Linux, "eth1").is_err());
+        set("address", "02:00:00:00:00:0A");
+        set("mtu", "9000");
+        let seen = || link(&host, System::Linux, "eth1").expect("a link");
+        assert_eq!((seen().up, seen().state.as_str()), (false, "switched off"));
+        set("carrier", "0");
+        assert_eq!((seen().up, seen().state.as_str()), (false, "no signal"));
+        set("carrier", "1");
+        let (mac, state) = (Some("02:00:00:00:00:0a".into()), "up".into());
+        assert_eq!(seen(), Link { mac, up: true, state, mtu: Some(9000) });
+    }
+
+    #[test]
+    fn this_machine_has_a_loopback() {
+        let lo = link(&LocalHost, System::Linux, "lo").expect("lo");
+        assert_eq!(lo.mac.as_deref(), Some("00:00:00:00:00:00"));
+        assert!(link(&LocalHost, System::Linux, "no-such-one").is_err());
+    }
+}

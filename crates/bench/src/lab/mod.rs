@@ -1,0 +1,280 @@
+//! Whether the hosts of a laboratory are as its file says.
+//!
+//! Each host is asked by itself, all at the same time; nothing is changed anywhere. Left
+//! out: where the cables really lead, and how much sender and receiver can do. Both need
+//! packets to be sent.
+
+mod clock;
+mod link;
+
+use crate::error::BenchError;
+use crate::host::{Facts, Host, LocalHost, SshHost, SshSettings, facts};
+use crate::probe::Probe;
+use fwdlab_model::Lab;
+use fwdlab_model::lab::{LabHost, LabInterface, Role, System};
+use link::link;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Bytes that an interface must carry: test frames of up to 1518 bytes hold as many.
+const MTU_MIN: u32 = 1500;
+
+/// What was found of one host.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct HostReport {
+    /// Name in the lab's file.
+    pub host: String,
+    /// What was looked at, in order. One probe only where the host can't be reached.
+    pub probes: Vec<Probe>,
+}
+
+impl HostReport {
+    /// True when everything works.
+    pub fn is_fine(&self) -> bool {
+        self.probes.iter().all(|probe| probe.works)
+    }
+}
+
+/// How the lab's hosts are reached: what its file says over the defaults. `folder` is the
+/// file's, for the configuration that it names.
+pub fn ssh_settings(lab: &Lab, folder: &Path) -> SshSettings {
+    let (ssh, default) = (&lab.ssh, SshSettings::default());
+    let time = |ns: Option<u64>, default| ns.map_or(default, Duration::from_nanos);
+    SshSettings {
+        config: ssh.config.as_ref().map(|config| folder.join(config)),
+        connect: time(ssh.connect_ns, default.connect),
+        alive: time(ssh.alive_ns, default.alive),
+        deadline: time(ssh.deadline_ns, default.deadline),
+        alive_count: default.alive_count,
+    }
+}
+
+/// Asks every host; reports stand in the order of the file.
+pub fn check(lab: &Lab, settings: &SshSettings) -> Vec<HostReport> {
+    std::thread::scope(|scope| {
+        let asked: Vec<_> = lab
+            .hosts
+            .iter()
+            .map(|described| scope.spawn(|| report(described, settings.clone())))
+            .collect();
+        let joined = asked.into_iter().map(|thread| thread.join());
+        joined
+            .map(|report| report.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    })
+}
+
+fn report(described: &LabHost, settings: SshSettings) -> HostReport {
+    let begin = Instant::now();
+    let mut probes = Vec::new();
+    match &described.ssh {
+        None => {
+            probes.push(good("reach", "this machine"));
+            probes.extend(ask(&LocalHost, described));
+        }
+        Some(destination) => match SshHost::connect(destination, settings) {
+            Ok(host) => {
+                let seconds = begin.elapsed().as_secs_f64();
+                probes.push(good("reach", format!("ssh {destination} in {seconds:.1} s")));
+                probes.extend(ask(&host, described));
+                probes.push(clock::probe(&host));
+            }
+            Err(error) => probes.push(failed("reach", error)),
+        },
+    }
+    let commands = [("console", &described.console), ("power_cycle", &described.power_cycle)];
+    probes
+        .extend(commands.into_iter().filter_map(|(name, argv)| own_command(name, argv.as_ref()?)));
+    HostReport { host: described.name.clone(), probes }
+}
+
+/// What a host that is reached says of itself.
+fn ask(host: &dyn Host, described: &LabHost) -> Vec<Probe> {
+    let found = match facts(host) {
+        Ok(facts) => facts,
+        Err(error) => return vec![failed("system", error)],
+    };
+    let Some(system) = System::ALL.into_iter().find(|system| system.uname() == found.system) else {
+        let next = "use Linux or FreeBSD there";
+        return vec![bad("system", format!("{} is not known here", found.system), next)];
+    };
+    let mut probes = vec![system_probe(&found, system, described)];
+    if !described.cpus.is_empty() {
+        probes.push(cpus(host, &found, system, described));
+    }
+    probes.extend(programs(host, system, described));
+    for interface in &described.interfaces {
+        probes.extend(interface_probes(host, system, interface));
+    }
+    probes
+}
+
+fn system_probe(found: &Facts, system: System, described: &LabHost) -> Probe {
+    let Facts { system: name, release, machine, cpus } = found;
+    let noun = if *cpus == 1 { "CPU" } else { "CPUs" };
+    let detail = format!("{name} {release}, {machine}, {cpus} {noun}");
+    match described.system {
+        Some(wanted) if wanted != system => {
+            let next = format!("write system = \"{}\", or boot {}", system.name(), wanted.uname());
+            bad("system", detail, next)
+        }
+        _ => good("system", detail),
+    }
+}
+
+/// The CPUs for traffic are there and online.
+fn cpus(host: &dyn Host, found: &Facts, system: System, described: &LabHost) -> Probe {
+    let online = match system {
+        System::Linux => match host.get("/sys/devices/system/cpu/online") {
+            Ok(list) => list,
+            Err(error) => return failed("cpus", error),
+        },
+        System::FreeBsd => format!("0-{}", found.cpus.saturating_sub(1)),
+    };
+    let is_online = |cpu: u16| {
+        online.split(',').any(|range| {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let bounds = first.parse::<u16>().ok().zip(last.parse::<u16>().ok());
+            bounds.is_some_and(|(first, last)| (first..=last).contains(&cpu))
+        })
+    };
+    match described.cpus.iter().find(|&&cpu| !is_online(cpu)) {
+        None => good("cpus", format!("online: {online}")),
+        Some(cpu) => bad(
+            "cpus",
+            format!("CPU {cpu} is not online: {online}"),
+            "change `cpus` in the file, or switch the CPU on",
+        ),
+    }
+}
+
+/// Says which of its arguments are programs that can be run.
+const FIND: &str =
+    r#"for program; do command -v "$program" >/dev/null 2>&1 && echo "$program"; done; true"#;
+
+fn installed(host: &dyn Host, programs: &[&str]) -> Result<Vec<String>, BenchError> {
+    let said = host.run(&[&["/bin/sh", "-c", FIND, "find"], programs].concat(), "")?;
+    Ok(said.lines().map(str::to_owned).collect())
+}
+
+/// Programs that fwdlab runs, with Debian's package of each; FreeBSD has its own in the
+/// base system.
+fn needed(system: System, described: &LabHost) -> Vec<(&'static str, &'static str)> {
+    match (system, described.is(Role::Dut)) {
+        (System::Linux, true) => {
+            vec![("ip", "iproute2"), ("ethtool", "ethtool"), ("nft", "nftables")]
+        }
+        (System::Linux, false) => vec![("ip", "iproute2"), ("ethtool", "ethtool")],
+        (System::FreeBsd, _) => vec![("ifconfig", ""), ("netstat", ""), ("sysctl", "")],
+    }
+}
+
+/// Programs that send and count.
+const GENERATORS: [&str; 2] = ["fwdlab", "pkt-gen"];
+
+fn programs(host: &dyn Host, system: System, described: &LabHost) -> Vec<Probe> {
+    let needed = needed(system, described);
+    let names: Vec<&str> = needed.iter().map(|(name, _)| *name).chain(GENERATORS).collect();
+    let found = match installed(host, &names) {
+        Ok(found) => found,
+        Err(error) => return vec![failed("programs", error)],
+    };
+    let has = |name: &str| found.iter().any(|found| found == name);
+    let mut probes: Vec<Probe> = needed
+        .into_iter()
+        .map(|(name, package)| match (has(name), package) {
+            (true, _) => good(format!("program {name}"), "installed"),
+            (false, "") => {
+                let next = "add its folder (/sbin, /usr/sbin or /usr/bin) to PATH there";
+                bad(format!("program {name}"), "not found", next)
+            }
+            (false, package) => {
+                let next = format!(
+                    "apt-get install {package} there, or add its folder (/usr/sbin) to PATH there"
+                );
+                bad(format!("program {name}"), "not found", next)
+            }
+        })
+        .collect();
+    if described.is(Role::Sender) || described.is(Role::Receiver) {
+        let mut there: Vec<&str> = GENERATORS.into_iter().filter(|name| has(name)).collect();
+        if described.ssh.is_none() && !there.contains(&"fwdlab") {
+            there.insert(0, "fwdlab (this program)");
+        }
+        probes.push(match there.is_empty() {
+            false => good("generator", there.join(", ")),
+            true => bad(
+                "generator",
+                format!("none of {} found", GENERATORS.join(", ")),
+                "put fwdlab or pkt-gen into a folder of PATH there",
+            ),
+        });
+    }
+    probes
+}
+
+/// A command that this machine runs for the host.
+fn own_command(name: &str, argv: &[String]) -> Option<Probe> {
+    let program = argv.first()?;
+    Some(match installed(&LocalHost, &[program]) {
+        Ok(found) if !found.is_empty() => good(name, format!("{program} is installed here")),
+        Ok(_) => bad(name, format!("{program} is missing here"), format!("install {program} here")),
+        Err(error) => failed(name, error),
+    })
+}
+
+fn interface_probes(host: &dyn Host, system: System, interface: &LabInterface) -> Vec<Probe> {
+    let named = |what: &str| format!("{what} {}", interface.name);
+    let link = match link(host, system, &interface.name) {
+        Ok(link) => link,
+        Err(error) => {
+            let mut probe = failed(named("interface"), error);
+            probe.next = format!("check its name: `{}` lists them", link::listing(system));
+            return vec![probe];
+        }
+    };
+    let there = link.mac.as_deref().unwrap_or("without MAC");
+    let mac = match &interface.mac {
+        Some(mac) if link.mac.as_deref() != Some(mac.to_string().as_str()) => bad(
+            named("interface"),
+            format!("its MAC is {there}, in the file {mac}"),
+            "correct the file, or see whether names of interfaces have changed places",
+        ),
+        _ => good(named("interface"), there),
+    };
+    let state = match link.up {
+        true => good(named("link"), &link.state),
+        false => bad(
+            named("link"),
+            &link.state,
+            "switch the interface on, and check the cable and its far end",
+        ),
+    };
+    let mtu = match link.mtu {
+        Some(mtu) if mtu >= MTU_MIN => good(named("MTU"), mtu.to_string()),
+        Some(mtu) => {
+            let next = format!("set it to {MTU_MIN} or more: longer frames would be lost");
+            bad(named("MTU"), mtu.to_string(), next)
+        }
+        None => bad(named("MTU"), "not told", "look at the interface on the host"),
+    };
+    vec![mac, state, mtu]
+}
+
+fn good(name: impl Into<String>, detail: impl Into<String>) -> Probe {
+    Probe { name: name.into(), works: true, detail: detail.into(), next: String::new() }
+}
+
+fn bad(name: impl Into<String>, detail: impl Into<String>, next: impl Into<String>) -> Probe {
+    Probe { name: name.into(), works: false, detail: detail.into(), next: next.into() }
+}
+
+fn failed(name: impl Into<String>, error: BenchError) -> Probe {
+    match error {
+        BenchError::Environment { what, next } => bad(name, what, next),
+        other => bad(name, other.to_string(), "see what the host says to this command itself"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

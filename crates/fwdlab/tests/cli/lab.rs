@@ -1,0 +1,119 @@
+//! `fwdlab lab`: laboratories of several machines, for which this one stands in.
+
+use crate::support::Lab;
+
+/// Two hosts that are both this machine, on its loopback.
+const LOOPBACK: &str = r#"
+version = 1
+name = "loopback"
+
+[[host]]
+name = "generator"
+roles = ["sender", "receiver"]
+[[host.interface]]
+name = "lo"
+side = "sender"
+addresses = ["198.18.0.2/24"]
+[[host.interface]]
+name = "lo1"
+side = "receiver"
+
+[[host]]
+name = "router"
+roles = ["dut"]
+[[host.interface]]
+name = "lo"
+side = "sender"
+addresses = ["198.18.0.1/24"]
+[[host.interface]]
+name = "lo1"
+side = "receiver"
+
+[[cable]]
+a = "generator:lo"
+b = "router:lo"
+[[cable]]
+a = "generator:lo1"
+b = "router:lo1"
+"#;
+
+fn lab(text: &str) -> Lab {
+    let lab = Lab::new("");
+    lab.write("lab.toml", text);
+    lab
+}
+
+#[test]
+fn a_lab_is_drawn_and_is_json() {
+    let lab = lab(LOOPBACK);
+    let drawn = lab.fwdlab(&["lab", "show", "lab.toml"]).expect(0).stdout;
+    for line in [
+        "┌─ generator ─────────────────────┐          ┌─ router ────────────────────────┐",
+        "│ lo                              │═════════▶│ lo                              │",
+        "│   198.18.0.2/24                 │          │   198.18.0.1/24                 │",
+        "│ lo1                             │◀═════════│ lo1                             │",
+    ] {
+        assert!(drawn.contains(line), "{line} in\n{drawn}");
+    }
+    let json = lab.fwdlab(&["lab", "show", "lab.toml", "--json"]).expect(0).json();
+    assert_eq!(json["name"], "loopback");
+    assert_eq!(json["hosts"][0]["roles"][1], "receiver");
+    assert_eq!(json["hosts"][1]["interfaces"][0]["addresses"][0], "198.18.0.1/24");
+    assert_eq!(json["cables"][1]["dut"]["interface"], "lo1");
+}
+
+#[test]
+fn this_machine_is_checked_and_what_is_missing_has_a_next_step() {
+    let lab = lab(LOOPBACK);
+    // There is no second loopback.
+    let ended = lab.fwdlab(&["lab", "check", "lab.toml"]).expect(3);
+    for line in [
+        "generator\nok  reach: this machine\nok  system: Linux ",
+        "ok  interface lo: 00:00:00:00:00:00",
+        "ok  link lo: up",
+        "ok  generator: fwdlab",
+        "no  interface lo1: ",
+        "next step: check its name: `ip -br link` lists them",
+        "Not checked yet: where the cables lead",
+    ] {
+        assert!(ended.stdout.contains(line), "{line} in\n{}", ended.stdout);
+    }
+    let json = lab.fwdlab(&["lab", "check", "lab.toml", "--json"]).expect(3).json();
+    assert_eq!((&json["fine"], &json["hosts"][1]["host"]), (&false.into(), &"router".into()));
+    let probes = json["hosts"][1]["probes"].as_array().expect("probes");
+    let wrong: Vec<_> = probes
+        .iter()
+        .filter(|probe| probe["works"] == false)
+        .filter_map(|probe| probe["name"].as_str())
+        .filter(|name| !name.starts_with("program "))
+        .collect();
+    assert_eq!(wrong, ["interface lo1"], "{json:#}");
+}
+
+#[test]
+fn a_system_that_is_another_is_told() {
+    let lab =
+        lab(&LOOPBACK.replace("name = \"router\"\n", "name = \"router\"\nsystem = \"freebsd\"\n"));
+    let ended = lab.fwdlab(&["lab", "check", "lab.toml"]).expect(3);
+    assert!(ended.stdout.contains("no  system: Linux "), "{}", ended.stdout);
+    assert!(ended.stdout.contains("or boot FreeBSD"), "{}", ended.stdout);
+}
+
+#[test]
+fn faults_of_the_file_are_all_told() {
+    let wrong = LOOPBACK.replace("router:lo\"", "roter:lo\"").replace("198.18.0.1", "8.8.8.8");
+    let lab = lab(&wrong);
+    for command in ["show", "check"] {
+        let ended = lab.fwdlab(&["lab", command, "lab.toml"]).expect(2);
+        for said in
+            ["did you mean `router`?", "8.8.8.8/24 is not for benchmarks", "2 faults in lab.toml"]
+        {
+            assert!(ended.stderr.contains(said), "{said} in\n{}", ended.stderr);
+        }
+    }
+    let missing = lab.fwdlab(&["lab", "show", "nothing.toml"]).expect(2);
+    assert!(missing.stderr.contains("nothing.toml"), "{}", missing.stderr);
+    lab.fwdlab(&["lab"]).expect(2);
+    let help = lab.fwdlab(&["lab", "check", "--help"]).expect(0);
+    assert!(help.stdout.contains("Not checked yet"), "{}", help.stdout);
+}

@@ -1,0 +1,226 @@
+//! A laboratory of several machines: `lab.toml`.
+//!
+//! The file says which hosts there are, what each is for, how it is reached, and which
+//! cable joins which interfaces. It is read twice, as an experiment is: what was written,
+//! value by value with its place, and then what it means. Every fault is found at once.
+//!
+//! Left out on purpose: what is tested (that is the experiment's), and whether the
+//! machines are as the file says, for which they must be asked.
+
+mod address;
+mod draw;
+mod judge;
+mod reader;
+mod written;
+
+pub use address::{AddressError, InterfaceAddress, Mac};
+
+use crate::diagnostic::Diagnostics;
+use serde::Serialize;
+use std::fmt;
+
+/// A laboratory that may be relied upon: one DUT with cables on both sides, one or two
+/// senders, one receiver.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Lab {
+    /// Name.
+    pub name: String,
+    /// How hosts are reached.
+    pub ssh: SshSetup,
+    /// Hosts in the order of the file, two to four.
+    pub hosts: Vec<LabHost>,
+    /// Cables in the order of the file.
+    pub cables: Vec<Cable>,
+}
+
+/// How hosts are reached, where the file says it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SshSetup {
+    /// Configuration file of `ssh`, relative to the lab's file, instead of the user's own.
+    pub config: Option<String>,
+    /// Time to connect, nanoseconds; whole seconds.
+    pub connect_ns: Option<u64>,
+    /// Silence after which a host is asked whether it lives, nanoseconds; whole seconds.
+    pub alive_ns: Option<u64>,
+    /// Time that a command may take, nanoseconds.
+    pub deadline_ns: Option<u64>,
+}
+
+/// One machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LabHost {
+    /// Name in this file.
+    pub name: String,
+    /// What it is for.
+    pub roles: Vec<Role>,
+    /// Destination for `ssh`; none: this machine.
+    pub ssh: Option<String>,
+    /// Operating system; none: to be found out.
+    pub system: Option<System>,
+    /// CPUs for traffic; none: to be chosen.
+    pub cpus: Vec<u16>,
+    /// Command that shows its console.
+    pub console: Option<Vec<String>>,
+    /// Command that switches it off and on.
+    pub power_cycle: Option<Vec<String>>,
+    /// Interfaces for traffic.
+    pub interfaces: Vec<LabInterface>,
+}
+
+impl LabHost {
+    /// True when it has this role.
+    pub fn is(&self, role: Role) -> bool {
+        self.roles.contains(&role)
+    }
+}
+
+/// What a host is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Sends traffic.
+    Sender,
+    /// Counts what arrives.
+    Receiver,
+    /// Is tested: forwards.
+    Dut,
+}
+
+impl Role {
+    /// All of them.
+    pub const ALL: [Role; 3] = [Role::Sender, Role::Receiver, Role::Dut];
+
+    /// The name used in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Sender => "sender",
+            Role::Receiver => "receiver",
+            Role::Dut => "dut",
+        }
+    }
+}
+
+/// Operating system of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum System {
+    /// Linux.
+    Linux,
+    /// FreeBSD.
+    FreeBsd,
+}
+
+impl System {
+    /// All of them.
+    pub const ALL: [System; 2] = [System::Linux, System::FreeBsd];
+
+    /// The name used in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            System::Linux => "linux",
+            System::FreeBsd => "freebsd",
+        }
+    }
+
+    /// The name that uname(1) prints.
+    pub fn uname(self) -> &'static str {
+        match self {
+            System::Linux => "Linux",
+            System::FreeBsd => "FreeBSD",
+        }
+    }
+}
+
+/// Which traffic an interface sees: that of the senders, or that to the receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// A sender's, or the DUT's towards the senders.
+    Sender,
+    /// The receiver's, or the DUT's towards the receiver.
+    Receiver,
+}
+
+impl Side {
+    /// Both.
+    pub const ALL: [Side; 2] = [Side::Sender, Side::Receiver];
+
+    /// The name used in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Side::Sender => "sender",
+            Side::Receiver => "receiver",
+        }
+    }
+
+    /// The role of hosts at the far end of a DUT's interface of this side.
+    pub fn role(self) -> Role {
+        match self {
+            Side::Sender => Role::Sender,
+            Side::Receiver => Role::Receiver,
+        }
+    }
+}
+
+/// One interface.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LabInterface {
+    /// Name on its host.
+    pub name: String,
+    /// MAC, when the file says it.
+    pub mac: Option<Mac>,
+    /// Addresses with the lengths of their prefixes.
+    pub addresses: Vec<InterfaceAddress>,
+    /// Which traffic it sees.
+    pub side: Side,
+}
+
+/// One end of a cable: names that are found among the hosts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct End {
+    /// Host.
+    pub host: String,
+    /// Its interface.
+    pub interface: String,
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.interface)
+    }
+}
+
+/// A cable between the DUT and another host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Cable {
+    /// At the DUT.
+    pub dut: End,
+    /// At the sender or receiver.
+    pub far: End,
+    /// Name of a switch between the ends.
+    pub switch: Option<String>,
+}
+
+impl Lab {
+    /// Reads and judges a lab's file. `path` is what the user called it.
+    ///
+    /// # Errors
+    /// Every fault of the file at once.
+    pub fn parse(path: &str, text: &str) -> Result<Lab, Diagnostics> {
+        let (written, mut faults) = written::read(text);
+        let lab = written.map(|written| {
+            let (lab, more) = judge::judge(&written);
+            faults.extend(more);
+            lab
+        });
+        match lab {
+            Some(lab) if faults.is_empty() => Ok(lab),
+            _ => Err(Diagnostics::new(path, text, faults)),
+        }
+    }
+
+    /// The host of this name.
+    pub fn host(&self, name: &str) -> Option<&LabHost> {
+        self.hosts.iter().find(|host| host.name == name)
+    }
+}
