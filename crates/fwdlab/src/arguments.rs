@@ -72,6 +72,11 @@ pub(crate) enum Command {
     /// Draw where CPU time goes
     Flamegraph(flamegraph::Arguments),
     /// Forward packets: the software router
+    ///
+    /// Between interfaces, files or rings in memory, until Ctrl-C. The set-up is a TOML
+    /// file: workers, forwarding table, firewall, interfaces, routes, neighbours. Every
+    /// packet that comes in is counted as forwarded, dropped for a reason that has a name,
+    /// or handed to the slow path.
     Route(route::Arguments),
     /// Draw and check a laboratory of several machines
     #[command(subcommand)]

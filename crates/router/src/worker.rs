@@ -202,7 +202,8 @@ mod tests {
         inet.insert("0.0.0.0/0".parse().expect("a prefix"), hop);
         let mut neighbours = Neighbours::new();
         neighbours.set(hop, Neighbour { port: 1, mac: MACS[3] }).expect("a low number");
-        let interface = |mac| Interface { mac, mtu: 1500, addresses: Vec::new() };
+        let address = ("192.0.2.1".parse().expect("an address"), 24);
+        let interface = |mac| Interface { mac, mtu: 1500, addresses: vec![address] };
         let interfaces = vec![interface(MACS[1]), interface(MACS[2])];
         let config = Config { interfaces, neighbours, ..Config::default() };
         let counters = Counters::new(1);
@@ -267,6 +268,27 @@ mod tests {
         assert_eq!((snapshot.get(Reason::Forwarded), snapshot.get(Reason::NoRoom)), (60, 30));
         assert_eq!(snapshot.received(), 90);
         assert_eq!((missed[0].get(), missed[1].get()), (0, 5));
+    }
+
+    #[test]
+    fn an_answer_that_finds_no_room_takes_no_packet_with_it() {
+        let (mut router, counters) = router();
+        let mut expired = frame();
+        // A TTL of 1 in place of 64, and the checksum that goes with it.
+        let sum = u32::from(u16::from_be_bytes([expired[24], expired[25]])) + (63 << 8);
+        expired[22] = 1;
+        expired[24..26].copy_from_slice(&(((sum >> 16) + (sum & 0xffff)) as u16).to_be_bytes());
+        let mut batch =
+            [Frame::of(0, &frame()).expect("it fits"), Frame::of(0, &expired).expect("it fits")];
+        router.process(&mut batch, 0);
+        Engine::no_room(&mut router, 2);
+        Engine::flush(&mut router);
+        let snapshot = counters.read();
+        assert_eq!(snapshot.received(), 2);
+        let counted = [Reason::Forwarded, Reason::NoRoom, Reason::SlowExpired, Reason::ExtraLost];
+        let counted = counted.map(|reason| snapshot.get(reason));
+        let answered = snapshot.get(Reason::Answered);
+        assert_eq!((counted, answered), ([0, 1, 1, 1], 1));
     }
 
     #[test]

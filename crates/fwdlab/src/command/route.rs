@@ -18,11 +18,7 @@ use std::time::{Duration, Instant};
 /// Time between two looks at whether the router has ended.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Forward packets between interfaces, files or rings in memory, until Ctrl-C.
-///
-/// The set-up is a TOML file: workers, forwarding table, firewall, interfaces, routes,
-/// neighbours. Every packet that comes in is counted as forwarded, dropped for a reason
-/// that has a name, or handed to the slow path.
+/// What `fwdlab route` is told.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

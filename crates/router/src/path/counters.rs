@@ -144,11 +144,14 @@ impl Tally {
         self.pending[reason as usize] += packets;
     }
 
-    /// Counts `packets` less, which were added since the last flush.
+    /// Counts `packets` less, as far as so many were added since the last flush; returns
+    /// how many were.
     #[inline(always)]
-    pub fn take_back(&mut self, reason: Reason, packets: u64) {
+    pub fn take_back(&mut self, reason: Reason, packets: u64) -> u64 {
         let pending = &mut self.pending[reason as usize];
-        *pending = pending.saturating_sub(packets);
+        let taken = packets.min(*pending);
+        *pending -= taken;
+        taken
     }
 
     /// Makes what was counted visible.

@@ -172,10 +172,14 @@ impl<W: Firewall> Router<W> {
         self.emitted.take(work)
     }
 
-    /// Counts packets that were forwarded as lost: the port had no room for them.
-    pub fn no_room(&mut self, packets: u64) {
-        self.tally.take_back(Reason::Forwarded, packets);
+    /// Counts frames of a batch as lost: the port had no room for them. They are forwarded
+    /// packets or answers. A port doesn't tell which, so they count as packets as far as
+    /// any were forwarded since the last flush, and the others as the router's own frames:
+    /// an answered packet has been counted and stays so.
+    pub fn no_room(&mut self, frames: u64) {
+        let packets = self.tally.take_back(Reason::Forwarded, frames);
         self.tally.add(Reason::NoRoom, packets);
+        self.tally.add(Reason::ExtraLost, frames - packets);
     }
 
     /// Counts frames of the router's own ([`Router::take_emitted`]) as lost: the port had
