@@ -13,6 +13,7 @@ pub mod cpu;
 pub mod dut;
 pub mod environment;
 pub mod error;
+pub mod generator;
 pub mod host;
 pub mod journal;
 pub mod lab;

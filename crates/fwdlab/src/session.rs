@@ -205,7 +205,9 @@ fn open_testbed(plan: &Plan, directory: &Path) -> Result<Box<dyn Testbed>> {
             Privilege::None { why: "not asked for, since the packets stay in memory".into() },
         ),
         // The paths first: in a user namespace they can't be told any more.
-        TestbedKind::Auto | TestbedKind::Netns => (state::paths()?, Privilege::obtain()),
+        TestbedKind::Auto | TestbedKind::Netns | TestbedKind::Ssh => {
+            (state::paths()?, Privilege::obtain())
+        }
     };
     let paths = Paths { experiment: directory.to_owned(), ..paths };
     Ok(testbed::open(plan, &privilege, &paths)?)

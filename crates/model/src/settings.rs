@@ -3,8 +3,10 @@
 //! The base comes from `[testbed]`, `[dut]`, `[traffic]`; a factor's level lays
 //! its own values over it. Nothing here is optional that has a default.
 
+mod laboratory;
 mod router;
 
+pub use laboratory::*;
 pub use router::*;
 
 use crate::units::FrameSize;
@@ -33,6 +35,7 @@ impl Default for Settings {
                 arrangement: Arrangement::Open,
                 senders: 1,
                 engine: Engine::Auto,
+                lab: None,
                 sim: SimSettings::default(),
             },
             dut: DutSettings {
@@ -47,6 +50,7 @@ impl Default for Settings {
                 rps: String::new(),
                 sysctl: BTreeMap::new(),
                 router: RouterSettings::default(),
+                remote: RemoteSettings::default(),
             },
             traffic: TrafficSettings {
                 family: Family::Inet,
@@ -54,6 +58,7 @@ impl Default for Settings {
                 flows: Flows { sources: 20, destinations: 100 },
                 rate: Rate::Max,
                 timestamps: false,
+                generator: GeneratorKind::Fwdlab,
             },
         }
     }
@@ -70,6 +75,8 @@ pub enum TestbedKind {
     /// fwdlab's own router between a generator and a sink that share memory
     /// with it: packets, but no kernel that forwards them, and no privileges.
     Memory,
+    /// Hosts of a laboratory, reached over ssh.
+    Ssh,
     /// A simulated device of known capacity.
     Sim,
     /// Somebody's laboratory, whose logs were imported.
@@ -135,6 +142,10 @@ pub struct TestbedSettings {
     pub senders: u16,
     /// Sending mechanism.
     pub engine: Engine,
+    /// File that describes the laboratory, as written in the experiment (`ssh` only). What
+    /// stands in it is no part of a plan: the same plan runs in any laboratory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lab: Option<String>,
     /// Parameters of the simulated device (used by `sim` only).
     pub sim: SimSettings,
 }
@@ -209,7 +220,7 @@ impl Default for SimSettings {
 pub enum DutKind {
     /// The Linux kernel's own forwarding.
     Linux,
-    /// The FreeBSD kernel's own forwarding; in imported runs.
+    /// The FreeBSD kernel's own forwarding; in laboratories and imported runs.
     Freebsd,
     /// fwdlab's own software router, a process of this machine.
     Router,
@@ -311,6 +322,9 @@ pub struct DutSettings {
     /// What only fwdlab's own router has. The defaults add nothing to a plan's hash.
     #[serde(default, skip_serializing_if = "RouterSettings::is_default")]
     pub router: RouterSettings,
+    /// What only the DUT of a laboratory has. The defaults add nothing to a plan's hash.
+    #[serde(default, skip_serializing_if = "RemoteSettings::is_default")]
+    pub remote: RemoteSettings,
 }
 
 /// Address family.
@@ -403,4 +417,7 @@ pub struct TrafficSettings {
     pub rate: Rate,
     /// Write the sending time into every packet.
     pub timestamps: bool,
+    /// What makes and counts the traffic. The default adds nothing to a plan's hash.
+    #[serde(default, skip_serializing_if = "GeneratorKind::is_default")]
+    pub generator: GeneratorKind,
 }

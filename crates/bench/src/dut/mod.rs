@@ -4,6 +4,7 @@ pub mod counters;
 pub mod linux;
 pub mod nft;
 pub mod path;
+pub mod remote;
 pub mod router;
 pub mod routes;
 pub mod scheduling;

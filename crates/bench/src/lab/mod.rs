@@ -6,6 +6,7 @@
 
 mod clock;
 mod link;
+pub mod links;
 
 use crate::error::BenchError;
 use crate::host::{Facts, Host, LocalHost, SshHost, SshSettings, facts};

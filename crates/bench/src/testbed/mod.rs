@@ -100,6 +100,9 @@ pub fn open(
             let reasons = vec!["packets in memory, as the experiment asks".to_owned()];
             Ok(Box::new(memory::Memory::open(plan, paths, reasons)?))
         }
+        TestbedKind::Ssh => Err(BenchError::Refused(
+            "experiments don't run in laboratories yet; `fwdlab lab check` asks their hosts".into(),
+        )),
         TestbedKind::Archive => Err(BenchError::Refused(
             "imported runs were measured in somebody's laboratory and can't be repeated here"
                 .to_owned(),

@@ -9,8 +9,8 @@
 use fwdlab_model::plan::{Adjust, Change, Compare, Design, Factor, Figure, Level, Trial};
 use fwdlab_model::record::{Counter, Counts, CpuTime, Environment, Sample, TrialRecord};
 use fwdlab_model::settings::{
-    Arrangement, DutKind, DutSettings, Engine, Family, Firewall, Flows, Napi, Rate, RouterSettings,
-    SimSettings, TestbedKind, TestbedSettings, TrafficSettings,
+    Arrangement, DutKind, DutSettings, Engine, Family, Firewall, Flows, GeneratorKind, Napi, Rate,
+    RemoteSettings, RouterSettings, SimSettings, TestbedKind, TestbedSettings, TrafficSettings,
 };
 use fwdlab_model::units::FrameSize;
 use fwdlab_model::{Calibration, Plan, PlannedRun, RunRecord, Settings, Variant, Warning};
@@ -46,6 +46,7 @@ pub(crate) fn base(kind: TestbedKind) -> Settings {
             arrangement: Arrangement::Open,
             senders: 1,
             engine: Engine::Auto,
+            lab: None,
             sim: SimSettings {
                 capacity_pps: 1e6,
                 noise: 0.01,
@@ -72,6 +73,7 @@ pub(crate) fn base(kind: TestbedKind) -> Settings {
             rps: String::new(),
             sysctl: BTreeMap::from([("net.ipv4.ip_early_demux".to_owned(), "0".to_owned())]),
             router: RouterSettings::default(),
+            remote: RemoteSettings::default(),
         },
         traffic: TrafficSettings {
             family: Family::Inet,
@@ -79,6 +81,7 @@ pub(crate) fn base(kind: TestbedKind) -> Settings {
             flows: Flows { sources: 20, destinations: 100 },
             rate: Rate::Max,
             timestamps: false,
+            generator: GeneratorKind::Fwdlab,
         },
     }
 }

@@ -46,6 +46,10 @@ fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
         TestbedKind::Netns => "netns".to_owned(),
         TestbedKind::Memory => "memory: no kernel forwards the packets".to_owned(),
         TestbedKind::Sim => "sim: no packet is real".to_owned(),
+        TestbedKind::Ssh => match &testbed.lab {
+            Some(lab) => format!("ssh, laboratory {lab}"),
+            None => "ssh".to_owned(),
+        },
         TestbedKind::Archive => "archive: imported logs".to_owned(),
     };
     let estimate = plan.estimate(overhead_guess_ns(plan));

@@ -114,6 +114,7 @@ fn same_device(contents: &Contents, plan: &Plan, stored: &str) -> Result<(), Unu
         }
         TestbedKind::Netns => stored == "netns",
         TestbedKind::Memory => stored == "memory",
+        TestbedKind::Ssh => stored == "ssh",
         TestbedKind::Sim => stored == "sim",
         TestbedKind::Archive => stored == "archive",
     };
@@ -122,6 +123,7 @@ fn same_device(contents: &Contents, plan: &Plan, stored: &str) -> Result<(), Unu
             TestbedKind::Auto => "auto",
             TestbedKind::Netns => "netns",
             TestbedKind::Memory => "memory",
+            TestbedKind::Ssh => "ssh",
             TestbedKind::Sim => "sim",
             TestbedKind::Archive => "archive",
         };
