@@ -4,7 +4,8 @@
 //! flow has its state before the first round. The labs take turns, and each round is
 //! compared with that of the plain router beside it.
 //!
-//! With the name of a lab, sources and batches as arguments it only sends these batches
+//! With names of labs as arguments, only these take turns, for longer. With the name of one, a
+//! number of sources and one of batches, it only sends these batches
 //! between as many sources and destinations: for valgrind, which counts instructions and
 //! misses. What two numbers of batches differ by is free of all that comes before.
 
@@ -27,8 +28,10 @@ const MACS: [[u8; 6]; 4] = [[2; 6], [4; 6], [6; 6], [8; 6]];
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
-    if let [name, ends, batches] = &arguments[..] {
-        return count(name, ends.parse().expect("sources"), batches.parse().expect("batches"));
+    if let [name, ends, batches] = &arguments[..]
+        && let (Ok(ends), Ok(batches)) = (ends.parse(), batches.parse())
+    {
+        return count(name, ends, batches);
     }
     let cpus = affinity::allowed_cpus().expect("CPUs");
     affinity::pin_thread(&cpus[cpus.len() - 1..]).expect("a CPU that is allowed");
@@ -37,10 +40,12 @@ fn main() {
         let flows = FlowRange { sources, destinations };
         let frames = frames(flows);
         let mut labs = labs();
+        let all = labs.len();
+        labs.retain(|lab| arguments.is_empty() || arguments.iter().any(|name| name == lab.name));
         for lab in &mut labs {
             lab.run.whole(&frames);
         }
-        for _ in 0..ROUNDS {
+        for _ in 0..ROUNDS * all / labs.len().max(1) {
             for lab in &mut labs {
                 lab.rates.push(lab.run.round(&frames));
             }

@@ -112,13 +112,19 @@ impl Oracle {
     }
 }
 
-/// Packets between few ends, in either direction, and seconds before each.
-fn steps() -> impl Strategy<Value = Vec<(Spec, u64)>> {
+/// Packets between few ends, in either direction, each with the nanoseconds before it and
+/// the number of times that it is sent in one batch. Some come again soon.
+fn steps() -> impl Strategy<Value = Vec<(Spec, u64, usize)>> {
     let flags = prop_oneof![
         3 => Just(SYN), 3 => Just(SYN | ACK), 6 => Just(ACK), 2 => Just(FIN | ACK), 1 => Just(RST)
     ];
-    let wait =
-        prop_oneof![6 => Just(0u64), 3 => 1u64..25, 1 => 25u64..1000, 1 => 80_000u64..90_000];
+    let wait = prop_oneof![
+        4 => Just(0u64),
+        3 => (1u64..25).prop_map(|seconds| seconds * SECOND),
+        4 => 1_000_000u64..40_000_000,
+        1 => (25u64..1000).prop_map(|seconds| seconds * SECOND),
+        1 => (80_000u64..90_000).prop_map(|seconds| seconds * SECOND),
+    ];
     let packet = (0u8..4, any::<bool>(), 0u16..4, any::<bool>(), flags, 0u8..6);
     let packet = packet.prop_map(|(kind, inet6, number, reply, flags, swap)| {
         let me = if inet6 { ("2001:2::5", number) } else { ("198.18.0.5", number) };
@@ -134,11 +140,20 @@ fn steps() -> impl Strategy<Value = Vec<(Spec, u64)>> {
         spec.port ^= u8::from(swap == 0);
         spec
     });
-    prop::collection::vec((packet, wait), 1..120)
+    // As often as a worker asks the states about flows that it knows.
+    let again = prop::collection::vec((0u64..15_000_000, 2usize..5), 0..4);
+    let step = (packet, wait, 1usize..3, again).prop_map(|(spec, wait_ns, copies, again)| {
+        let again = again.into_iter().map(|(wait_ns, copies)| (spec.clone(), wait_ns, copies));
+        std::iter::once((spec.clone(), wait_ns, copies)).chain(again).collect::<Vec<_>>()
+    });
+    prop::collection::vec(step, 1..60).prop_map(|steps| steps.concat())
 }
 
-fn judge(filter: &mut Filter, spec: &Spec, now_ns: u64) -> bool {
-    filter.incoming(&[spec.frame()], 1, now_ns) & 1 == 1
+/// The verdict about each of the copies of a packet in one batch.
+fn judge(filter: &mut Filter, spec: &Spec, copies: usize, now_ns: u64) -> Vec<bool> {
+    let batch = vec![spec.frame(); copies];
+    let passed = filter.incoming(&batch, (1 << copies) - 1, now_ns);
+    (0..copies).map(|copy| passed >> copy & 1 == 1).collect()
 }
 
 fn states(kind: StateKind) -> StateConfig {
@@ -151,25 +166,29 @@ proptest! {
     /// Once with a limit and everything removed as soon as it is over, once without
     /// and nothing removed before it is met again.
     #[test]
-    fn states_are_as_a_map_has_them(steps in steps(), limited in any::<bool>()) {
+    fn states_are_as_a_map_has_them(
+        steps in steps(),
+        limited in any::<bool>(),
+        flow_cache in any::<bool>(),
+    ) {
         let limit = if limited { 4 } else { 1 << 20 };
         let interval = if limited { Duration::from_nanos(1) } else { Duration::MAX };
         for kind in HOLDERS {
             let mut oracle = Oracle { limit, ..Oracle::default() };
-            let config = StateConfig { limit, interval, ..states(kind) };
+            let config = StateConfig { limit, interval, flow_cache, ..states(kind) };
             let wall = wall(OUTWARDS, &config);
             let mut filter = wall.filter();
             let mut now_ns = 5;
-            for (number, (spec, wait)) in steps.iter().enumerate() {
-                now_ns += wait * SECOND;
+            for (number, (spec, wait_ns, copies)) in steps.iter().enumerate() {
+                now_ns += wait_ns;
                 if limited {
                     for later_ns in 0..4 {
                         filter.incoming(&[], 0, now_ns + later_ns);
                     }
                     now_ns += 3;
                 }
-                let expected = oracle.judge(spec, now_ns);
-                let judged = judge(&mut filter, spec, now_ns);
+                let judged = judge(&mut filter, spec, *copies, now_ns);
+                let expected: Vec<bool> = judged.iter().map(|_| oracle.judge(spec, now_ns)).collect();
                 prop_assert_eq!(judged, expected, "packet {} {:?}, {:?}", number, spec, kind);
                 let stats = wall.stats();
                 prop_assert_eq!((stats.created, stats.full), (oracle.created, oracle.full));
@@ -205,7 +224,7 @@ proptest! {
         let rules = "block in proto icmp all\npass in all keep state";
         let of_kind = |kind| {
             let mut lab = Walled::new(rules, &states(kind));
-            let specs: Vec<Spec> = steps.iter().map(|(spec, _)| spec.clone()).collect();
+            let specs: Vec<Spec> = steps.iter().map(|(spec, ..)| spec.clone()).collect();
             let seen = lab.send_all(&specs, 0);
             (seen, lab.counters.read())
         };
@@ -294,9 +313,11 @@ fn two_workers_share_states_but_not_where_each_has_its_own() {
         assert_eq!((stats.created, stats.states, stats.searches), (expected, expected, sent));
         // Two may meet one new flow at once: one makes the state, the rules pass both.
         assert_eq!(stats.matches + stats.rules[0].packets, sent);
+        // Each tells what only its cache of flows knows.
+        let of_other = filters[1].connections();
         let mut connections = filters[0].connections();
         if kind == StateKind::PerWorker {
-            connections.extend(filters[1].connections());
+            connections.extend(of_other);
         }
         let packets: u64 = connections.iter().map(|connection| connection.packets[0]).sum();
         assert_eq!((connections.len() as u64, packets), (expected, sent), "{kind:?}");

@@ -1,11 +1,12 @@
 //! Rules and states at work: what a router's worker asks.
 
 use super::packet::{Packet, bit};
+use super::places;
 use super::rule::{Action, Direction, RuleError, Ruleset};
 use super::rules::{Decision, Rules, Tables};
 use super::states::{
-    Access, Asked, Connection, Found, Kept, Key, Of, OfFamily, Own, Question, Segment, StateConfig,
-    States, Work,
+    Access, Asked, Connection, Flows, Found, Kept, Key, Looked, Of, OfFamily, Own, Question,
+    Segment, StateConfig, States, Work,
 };
 use super::stats::{Counts, FirewallStats, RuleStats, RuleTally, Totals};
 use crate::path;
@@ -36,6 +37,7 @@ pub struct Wall {
 pub struct Filter {
     wall: Arc<Wall>,
     own: Option<Own>,
+    flows: Option<Flows>,
     bench: Bench,
     counts: Arc<Counts>,
 }
@@ -80,7 +82,8 @@ impl Wall {
         self.workers.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&counts));
         let (inet, inet6) = (Asked::new(), Asked::new());
         let bench = Bench { inet, inet6, known: 0, full: 0, was_full: false };
-        Filter { wall: Arc::clone(self), own: self.states.own(), bench, counts }
+        let flows = self.keeps.then(|| self.states.flows()).flatten();
+        Filter { wall: Arc::clone(self), own: self.states.own(), flows, bench, counts }
     }
 
     /// Counters of all workers that there have been. They may go on meanwhile.
@@ -97,7 +100,8 @@ impl Wall {
 
 impl Filter {
     /// The connections that have a state, in no order: of all workers, or where each
-    /// has its own, of this one.
+    /// has its own, of this one. Of packets that other workers' caches let through, those
+    /// of the last moments (20 ms) may be missing.
     pub fn connections(&mut self) -> Vec<Connection> {
         struct List<'a>(&'a States);
         impl Work for List<'_> {
@@ -106,13 +110,31 @@ impl Filter {
                 self.0.list(access)
             }
         }
+        self.tell_flows();
         let states = &self.wall.states;
         states.with(self.own.as_mut(), List(states)).unwrap_or_default()
+    }
+
+    /// Tells the states what only the cache of flows knows.
+    fn tell_flows(&mut self) {
+        struct Tell<'a>(&'a States, &'a mut Flows);
+        impl Work for Tell<'_> {
+            type Result = ();
+            fn run<X: Access>(self, access: &mut X) {
+                let Tell(states, flows) = self;
+                flows.tell(states, access);
+            }
+        }
+        let states = &self.wall.states;
+        if let Some(flows) = &mut self.flows {
+            let _ = states.with(self.own.as_mut(), Tell(states, flows));
+        }
     }
 }
 
 impl Drop for Filter {
     fn drop(&mut self) {
+        self.tell_flows();
         if let Some(own) = &self.own {
             self.wall.states.give_up(own);
         }
@@ -121,7 +143,7 @@ impl Drop for Filter {
 
 impl path::Firewall for Filter {
     fn incoming(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64 {
-        let Filter { wall, own, bench, counts } = self;
+        let Filter { wall, own, flows, bench, counts } = self;
         bench.known = 0;
         if wall.rules_in.is_empty() && !wall.keeps {
             return among;
@@ -129,11 +151,11 @@ impl path::Firewall for Filter {
         let (rules, tally) = (&wall.rules_in, RuleTally::new(counts));
         let port = Frame::ingress;
         let judge = Judge { wall, rules, bench, counts, tally, batch, port, among, now_ns };
-        judge.run(Direction::In, own.as_mut())
+        judge.run(Direction::In, own.as_mut(), flows.as_mut())
     }
 
     fn outgoing(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64 {
-        let Filter { wall, own, bench, counts } = self;
+        let Filter { wall, own, flows, bench, counts } = self;
         // What has a state has been let through on both sides.
         // Not all packets that came in together go out together.
         let known = among & bench.known;
@@ -145,7 +167,7 @@ impl path::Firewall for Filter {
         let (rules, tally) = (&wall.rules_out, RuleTally::new(counts));
         let port = |frame: &Frame| frame.egress().unwrap_or_default();
         let judge = Judge { wall, rules, bench, counts, tally, batch, port, among: asked, now_ns };
-        known | judge.run(Direction::Out, own.as_mut())
+        known | judge.run(Direction::Out, own.as_mut(), flows.as_mut())
     }
 
     fn take_full(&mut self) -> u64 {
@@ -169,11 +191,11 @@ struct Judge<'a, P> {
 
 impl<P: Fn(&Frame) -> u8> Judge<'_, P> {
     #[inline(always)]
-    fn run(self, direction: Direction, own: Option<&mut Own>) -> u64 {
+    fn run(self, direction: Direction, own: Option<&mut Own>, flows: Option<&mut Flows>) -> u64 {
         let Judge { wall, .. } = self;
         if wall.keeps {
-            let judge =
-                WithStates { judge: self, direction, totals: Totals::default(), made: false };
+            let (totals, made) = (Totals::default(), false);
+            let judge = WithStates { judge: self, direction, flows, totals, made };
             wall.states.with(own, judge).unwrap_or_default()
         } else {
             self.by_rules_alone()
@@ -204,6 +226,7 @@ impl<P: Fn(&Frame) -> u8> Judge<'_, P> {
 struct WithStates<'a, P> {
     judge: Judge<'a, P>,
     direction: Direction,
+    flows: Option<&'a mut Flows>,
     totals: Totals,
     /// A state was made.
     made: bool,
@@ -231,41 +254,72 @@ impl<P: Fn(&Frame) -> u8> Work for WithStates<'_, P> {
 }
 
 impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
+    /// By the cache of flows, and by states what it doesn't hold.
     #[inline(always)]
     fn by_states<X: Access>(&mut self, access: &mut X) -> u64 {
-        let Judge { wall, ref mut bench, batch, among, now_ns, .. } = self.judge;
+        let Judge { wall, batch, among, now_ns, .. } = self.judge;
+        let mut cached = 0u64;
+        let mut remembers = false;
+        if let Some(flows) = &mut self.flows {
+            let packets = among.count_ones();
+            flows.visit(&wall.states, access, now_ns);
+            remembers = flows.is_awake(packets);
+            if remembers {
+                cached = flows.take(batch, among, now_ns);
+                flows.found(cached.count_ones());
+                flows.tell_forgotten(&wall.states, access, now_ns);
+            }
+        }
+        self.judge.bench.known = cached;
+        self.totals.searches = u64::from(cached.count_ones());
+        self.totals.matches = self.totals.searches;
+        if cached == among { 0 } else { self.by_states_alone(among & !cached, remembers, access) }
+    }
+
+    #[inline(always)]
+    fn by_states_alone<X: Access>(&mut self, among: u64, remembers: bool, access: &mut X) -> u64 {
+        let Judge { wall, ref mut bench, batch, now_ns, .. } = self.judge;
         let states = &wall.states;
         // Stores to the bench could change it, for all that the compiler knows.
         let seed = states.seed;
         bench.inet.clear();
-        let (mut without, mut any_inet6) = (0u64, false);
-        for (place, frame) in batch.iter().enumerate() {
-            if among >> place & 1 == 0 {
-                continue;
-            }
+        let (mut without, mut inet6) = (0u64, 0u64);
+        for place in places(among) {
+            let frame = &batch[place];
             let packet = Packet::read(frame);
             if !packet.is(bit::HAS_MARKS) {
                 without |= 1 << place;
                 continue;
             }
             if packet.is(bit::INET6) {
-                if !any_inet6 {
+                if inet6 == 0 {
                     bench.inet6.clear();
-                    any_inet6 = true;
                 }
+                inet6 |= 1 << place;
                 states.ask(access, &mut bench.inet6, place, Question::of(frame, packet, &seed));
             } else {
                 states.ask(access, &mut bench.inet, place, Question::of(frame, packet, &seed));
             }
         }
-        let (mut known, mut over) = states.look_all(access, &bench.inet, now_ns);
-        if any_inet6 {
-            let inet6 = states.look_all(access, &bench.inet6, now_ns);
-            (known, over) = (known | inet6.0, over + inet6.1);
+        let mut looked = states.look_all(access, &bench.inet, now_ns);
+        if inet6 != 0 {
+            let Looked { known, steady, over } = states.look_all(access, &bench.inet6, now_ns);
+            looked.known |= known;
+            looked.steady |= steady;
+            looked.over += over;
         }
-        bench.known = known;
-        self.totals.searches = u64::from((among & !without).count_ones());
-        self.totals.matches = u64::from(known.count_ones());
+        let Looked { known, steady, over } = looked;
+        if let Some(flows) = self.flows.as_mut().filter(|_| remembers) {
+            for place in places(steady & !inet6) {
+                flows.inet.remember(bench.inet.question(place), now_ns);
+            }
+            for place in places(steady & inet6) {
+                flows.inet6.remember(bench.inet6.question(place), now_ns);
+            }
+        }
+        bench.known |= known;
+        self.totals.searches += u64::from((among & !without).count_ones());
+        self.totals.matches += u64::from(known.count_ones());
         self.totals.expired = over as u64;
         if known == among { 0 } else { self.by_rules(among & !known, access) }
     }
@@ -276,6 +330,13 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
         let Judge { wall, ref mut bench, batch, among, now_ns, .. } = self.judge;
         let (states, frame) = (&wall.states, &batch[among.trailing_zeros() as usize]);
         let packet = Packet::read(frame);
+        if let Some(flows) = &mut self.flows {
+            flows.visit(states, access, now_ns);
+            if packet.may_change_phase() {
+                flows.take(batch, among, now_ns);
+                flows.tell_forgotten(states, access, now_ns);
+            }
+        }
         let found = if !packet.is(bit::HAS_MARKS) {
             Found::Unknown
         } else if packet.is(bit::INET6) {
@@ -283,7 +344,7 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
         } else {
             states.look(access, &Question::<2>::of(frame, packet, &states.seed), now_ns)
         };
-        let known = if matches!(found, Found::Known) { among } else { 0 };
+        let known = if matches!(found, Found::Known | Found::Steady) { among } else { 0 };
         bench.known = known;
         self.totals.searches = u64::from(packet.is(bit::HAS_MARKS));
         self.totals.matches = u64::from(known != 0);
@@ -323,7 +384,7 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
         // It may have the state that one before it in the batch made.
         if self.made && self.direction == Direction::In && packet.is(bit::HAS_MARKS) {
             match wall.states.look(access, &question, now_ns) {
-                Found::Known => {
+                Found::Known | Found::Steady => {
                     self.totals.matches += 1;
                     self.judge.bench.known |= 1 << place;
                     return true;
@@ -352,17 +413,4 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
         bench.known |= 1 << place;
         passes
     }
-}
-
-/// The places in a set, in order.
-#[inline(always)]
-fn places(mut set: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        if set == 0 {
-            return None;
-        }
-        let place = set.trailing_zeros() as usize;
-        set &= set - 1;
-        Some(place)
-    })
 }

@@ -36,3 +36,16 @@ pub use filter::{Filter, Wall};
 pub use rule::{Action, Direction, End, Host, Net, Rule, RuleError, Ruleset, Standard, Table};
 pub use states::{Connection, Phase, StateConfig, StateKind, Timeouts};
 pub use stats::{FirewallStats, RuleStats};
+
+/// The places in a set, in order.
+#[inline(always)]
+fn places(mut set: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        if set == 0 {
+            return None;
+        }
+        let place = set.trailing_zeros() as usize;
+        set &= set - 1;
+        Some(place)
+    })
+}

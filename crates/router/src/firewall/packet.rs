@@ -80,18 +80,35 @@ impl Packet {
     #[inline(always)]
     pub(super) fn read(frame: &Frame) -> Packet {
         let bytes = frame.buffer();
+        match Packet::quick(bytes) {
+            Some((protocol::UDP, marks, more)) => {
+                Packet { word: u64::from(bit::UDP) | u64::from(marks) << 32, more }
+            }
+            Some((_, marks, more)) => {
+                let word = tcp_word((more >> 16) as u8);
+                Packet { word: u64::from(word) | u64::from(marks) << 32, more }
+            }
+            None => Packet::read_any(frame),
+        }
+    }
+
+    /// Protocol, marks and [`Packet::more`] of UDP and TCP over IPv4 without options, and
+    /// no later fragment: that is what most packets are.
+    #[inline(always)]
+    pub(super) fn quick(bytes: &[u8; CAPACITY]) -> Option<(u8, u32, u32)> {
         let (first, second) = (word_at(bytes, 12), half_at(bytes, 20));
-        // Most are IPv4 without options, and no later fragments: one comparison.
+        // One comparison for all.
         let odd = ((first & 0xff_ffff) ^ 0x45_0008) | u64::from(second & 0xff1f);
         let total = ((first >> 32) as u16).swap_bytes();
         let protocol = (second >> 24) as u8;
         if odd == 0 && protocol == protocol::UDP && total >= 24 {
-            return Packet::new(bit::UDP, half_at(bytes, 34), 0, total);
+            return Some((protocol::UDP, half_at(bytes, 34), u32::from(total)));
         }
         if odd == 0 && protocol == protocol::TCP && total >= 34 {
-            return Packet::new(tcp_word(bytes[47]), half_at(bytes, 34), bytes[47], total);
+            let more = u32::from(total) | u32::from(bytes[47]) << 16;
+            return Some((protocol::TCP, half_at(bytes, 34), more));
         }
-        Packet::read_any(frame)
+        None
     }
 
     #[inline(never)]
@@ -128,6 +145,12 @@ impl Packet {
         (self.more >> 16) as u8
     }
 
+    /// TCP with SYN, FIN or RST.
+    #[inline(always)]
+    pub(super) fn may_change_phase(&self) -> bool {
+        may_change_phase(self.more)
+    }
+
     /// From the IP header on.
     #[inline(always)]
     pub(super) fn bytes(&self) -> u16 {
@@ -153,6 +176,12 @@ impl Packet {
         let (word, marks, flags) = transport(bytes, protocol, at, end, bit::INET6);
         Packet::new(word, marks, flags, total)
     }
+}
+
+/// [`Packet::more`] of TCP with SYN, FIN or RST.
+#[inline(always)]
+pub(super) fn may_change_phase(more: u32) -> bool {
+    more >> 16 & u32::from(flag::SYN | flag::FIN | flag::RST) != 0
 }
 
 /// Source and destination of an IPv4 packet, the source in the lower half.

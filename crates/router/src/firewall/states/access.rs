@@ -221,7 +221,11 @@ impl Sweep {
     ) -> usize {
         let last_ns = self.last_ns.unwrap_or(now_ns);
         let elapsed_ns = now_ns.saturating_sub(last_ns);
-        let due = u128::from(elapsed_ns) * slots as u128 / u128::from(interval_ns);
+        // A division of 128 bits is a long one.
+        let due = match elapsed_ns.checked_mul(slots as u64) {
+            Some(product) => u128::from(product / interval_ns),
+            None => u128::from(elapsed_ns) * slots as u128 / u128::from(interval_ns),
+        };
         // What is too little to count stays for the next time.
         if due > 0 || self.last_ns.is_none() {
             self.last_ns = Some(now_ns.max(last_ns));

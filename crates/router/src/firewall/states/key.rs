@@ -48,6 +48,31 @@ impl<const N: usize> Key<N> {
     /// No packet's.
     pub(in crate::firewall) const EMPTY: Key<N> = Key([0; N]);
 
+    /// That of no packet: bits that don't count are 1.
+    pub(super) const NONE: Key<N> = Key([!COUNTS; N]);
+
+    /// Only what counts.
+    #[inline(always)]
+    pub(super) fn counting(&self) -> Key<N> {
+        let mut key = *self;
+        key.0[N - 1] &= COUNTS;
+        key
+    }
+
+    /// Bits in which any two words differ; those that don't count are compared, too.
+    #[inline(always)]
+    pub(super) fn unlike(&self, other: &Key<N>) -> u64 {
+        (0..N).fold(0, |sum, at| sum | (self.0[at] ^ other.0[at]))
+    }
+
+    /// A quick hash of one direction: the upper bits are the good ones.
+    #[inline(always)]
+    pub(super) fn spread(&self, multiplier: u64) -> u64 {
+        self.0
+            .iter()
+            .fold(0, |sum: u64, word| (sum.rotate_left(23) ^ word).wrapping_mul(multiplier))
+    }
+
     /// [`Packet::word`]
     #[inline(always)]
     pub(super) fn word(&self) -> u64 {
@@ -116,6 +141,14 @@ impl<const N: usize> Key<N> {
     }
 }
 
+/// [`Key::counting`] and [`Packet::more`] of what most packets are, or none.
+#[inline(always)]
+pub(super) fn quick(bytes: &[u8; CAPACITY]) -> Option<(Inet, u32)> {
+    let (protocol, marks, more) = Packet::quick(bytes)?;
+    let word = u64::from(protocol) << 8 | u64::from(marks) << 32;
+    Some((Key([ends(bytes), word]), more))
+}
+
 /// The two halves of the product.
 #[inline(always)]
 fn fold(a: u64, b: u64) -> u64 {
@@ -124,6 +157,11 @@ fn fold(a: u64, b: u64) -> u64 {
 }
 
 impl Seed {
+    /// An odd number for [`Key::spread`].
+    pub(super) fn multiplier(&self) -> u64 {
+        self.0[1] | 1
+    }
+
     /// Of a number, or of the operating system's random ones.
     pub(in crate::firewall) fn of(number: Option<u64>) -> Seed {
         let number = number.unwrap_or_else(|| RandomState::new().hash_one(0));

@@ -8,6 +8,7 @@
 //! packet belongs to it any more.
 
 mod access;
+mod flows;
 mod key;
 mod lists;
 mod phase;
@@ -17,11 +18,13 @@ mod table;
 pub use phase::{Phase, Timeouts};
 
 pub(super) use access::{Access, Own};
+pub(super) use flows::Flows;
 pub(super) use key::{Key, Of};
 pub(super) use segment::{Found, Of as OfFamily, Question, Segment};
 
 use super::rule::Action;
 use access::{Global, Sharded};
+use flows::Credit;
 use fwdlab_port::frame::BATCH;
 use key::Seed;
 use lists::Lists;
@@ -69,6 +72,9 @@ pub struct StateConfig {
     pub timeouts: Timeouts,
     /// Time in which each is looked at once whether it is over.
     pub interval: Duration,
+    /// Each worker remembers flows that it has just let through, and asks their states
+    /// again some hundred times a second only. Never where there is one lock for all.
+    pub flow_cache: bool,
     /// Of the hash; `None` is one that nobody can guess.
     pub seed: Option<u64>,
 }
@@ -82,6 +88,7 @@ impl Default for StateConfig {
             when_full: Action::Block,
             timeouts: Timeouts::default(),
             interval: Duration::from_secs(10),
+            flow_cache: true,
             seed: None,
         }
     }
@@ -138,6 +145,7 @@ pub(super) struct States {
     limits: Limits,
     limit: usize,
     interval_ns: u64,
+    flow_cache: bool,
     segments: usize,
     live: AtomicUsize,
     /// Of either family, in all segments.
@@ -172,6 +180,25 @@ impl<const N: usize> Asked<N> {
     }
 }
 
+impl<const N: usize> Asked<N> {
+    /// What was asked for the packet at this place.
+    #[inline(always)]
+    pub(super) fn question(&self, place: usize) -> &Question<N> {
+        &self.questions[place % BATCH]
+    }
+}
+
+/// What was found for a batch. A set of packets is a word, as everywhere.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Looked {
+    /// Packets that have a connection.
+    pub(super) known: u64,
+    /// Those whose connection is steady: [`Found::Steady`].
+    pub(super) steady: u64,
+    /// Connections that were over and are gone now.
+    pub(super) over: usize,
+}
+
 /// What came of keeping state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kept {
@@ -192,6 +219,7 @@ impl States {
             limits: Limits::of(&config.timeouts),
             limit: config.limit,
             interval_ns: u64::try_from(config.interval.as_nanos()).unwrap_or(u64::MAX).max(1),
+            flow_cache: config.flow_cache,
             segments,
             live: AtomicUsize::new(0),
             slots: [const { AtomicUsize::new(0) }; 2],
@@ -220,6 +248,12 @@ impl States {
         for slots in &self.slots {
             slots.fetch_add(Segment::new().inet.slots() * self.segments, Relaxed);
         }
+    }
+
+    /// A worker's cache of flows, where each has one.
+    pub(super) fn flows(&self) -> Option<Flows> {
+        let cached = matches!(self.holder, Holder::Sharded(_) | Holder::PerWorker);
+        (cached && self.flow_cache).then(|| Flows::new(&self.limits, &self.seed))
     }
 
     /// Forgets what a worker that ends had.
@@ -271,24 +305,24 @@ impl States {
         questions[place % BATCH] = question;
     }
 
-    /// Adds packets to their connections; returns those that have one, and how many
-    /// connections were over and are gone now. Packets of one connection are taken in
-    /// their order, others are not.
+    /// Adds packets to their connections. Packets of one connection are taken in their
+    /// order, others are not.
     #[inline(always)]
     pub(super) fn look_all<const N: usize, X: Access>(
         &self,
         access: &mut X,
         Asked { questions, lists }: &Asked<N>,
         now_ns: u64,
-    ) -> (u64, usize)
+    ) -> Looked
     where
         Segment: OfFamily<N>,
     {
-        let (mut known, mut over) = (0, 0);
+        let mut looked = Looked::default();
         let mut note = |place: usize, found: Found| match found {
-            Found::Known => known |= 1 << place,
+            Found::Steady => looked.steady |= 1 << place,
+            Found::Known => looked.known |= 1 << place,
             Found::Unknown => {}
-            Found::Over => over += 1,
+            Found::Over => looked.over += 1,
         };
         // Where the compiler can see that nothing changes them.
         let (mask, limits) = (self.segments / X::GROUPS - 1, self.limits);
@@ -310,10 +344,28 @@ impl States {
                 }
             }
         }
-        if over > 0 {
-            self.live.fetch_sub(over, Relaxed);
+        looked.known |= looked.steady;
+        if looked.over > 0 {
+            self.live.fetch_sub(looked.over, Relaxed);
         }
-        (known, over)
+        looked
+    }
+
+    /// Adds packets that were let through by a cache of flows. True when the flow may stay
+    /// there.
+    fn credit<const N: usize, X: Access>(
+        &self,
+        access: &mut X,
+        key: &Key<N>,
+        credit: Credit,
+        now_ns: u64,
+    ) -> bool
+    where
+        Segment: OfFamily<N>,
+    {
+        let hash = key.hash(&self.seed);
+        let mut segment = access.segment(self.segment(hash));
+        segment.table().credit(key, hash, credit, now_ns, &self.limits)
     }
 
     /// Adds a packet to its connection, if there is one.

@@ -122,6 +122,11 @@ impl Limits {
         Limits(all.map(|times| times.map(ns)))
     }
 
+    /// The shortest of all, in nanoseconds.
+    pub(super) fn shortest(&self) -> u64 {
+        self.0.iter().flatten().map(|&ns| ns.max(0).cast_unsigned()).min().unwrap_or(0)
+    }
+
     /// Nanoseconds without packets that end a connection.
     #[inline(always)]
     pub(super) fn get(&self, sort: Sort, phase: Phase) -> i64 {

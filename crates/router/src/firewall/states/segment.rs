@@ -1,6 +1,7 @@
 //! A part of all states: what one lock of sharded tables guards, and what grows at
 //! once.
 
+use super::flows::Credit;
 use super::key::{self, Key, Seed};
 use super::phase::{Limits, Phase, Sort, begin, go_on, tcp};
 use super::table::{Entry, Place, Table};
@@ -74,6 +75,9 @@ impl Of<5> for Segment {
 pub(in crate::firewall) enum Found {
     /// The connection, to which the packet was added.
     Known,
+    /// The same, and further packets of this direction without SYN, FIN and RST leave its
+    /// phase alone.
+    Steady,
     /// Nothing.
     Unknown,
     /// A connection that was over and has been removed.
@@ -108,7 +112,7 @@ impl Segment {
         Segment: Of<N>,
     {
         let table = self.table();
-        if table.look(question, now_ns, limits) == Found::Known {
+        if matches!(table.look(question, now_ns, limits), Found::Known | Found::Steady) {
             return Made::Known;
         }
         if !room() {
@@ -153,9 +157,9 @@ impl<const N: usize> Table<N> {
     pub(super) fn look(&mut self, question: &Question<N>, now_ns: u64, limits: &Limits) -> Found {
         let (packet, hash) = (question.packet(), question.hash);
         if let Some((entry, reply)) = self.first(&question.key, hash)
-            && entry.go_on(packet, reply, now_ns, limits)
+            && let Some(found) = entry.go_on(packet, reply, now_ns, limits)
         {
-            return Found::Known;
+            return found;
         }
         self.search(question, now_ns, limits)
     }
@@ -166,34 +170,70 @@ impl<const N: usize> Table<N> {
         let Some((at, reply)) = self.find(&question.key, question.hash) else {
             return Found::Unknown;
         };
-        if self.entry(at).go_on(question.packet(), reply, now_ns, limits) {
-            return Found::Known;
+        if let Some(found) = self.entry(at).go_on(question.packet(), reply, now_ns, limits) {
+            return found;
         }
         self.remove(at);
         Found::Over
     }
+
+    /// Adds packets that were let through without asking here, in the time when the
+    /// connection was steady. True when it still is.
+    pub(super) fn credit(
+        &mut self,
+        key: &Key<N>,
+        hash: u64,
+        credit: Credit,
+        now_ns: u64,
+        limits: &Limits,
+    ) -> bool {
+        let Some((at, reply)) = self.find(key, hash) else { return false };
+        let entry = self.entry(at);
+        entry.last_ns = entry.last_ns.max(credit.last_ns);
+        entry.packets[usize::from(reply)] += credit.packets;
+        entry.bytes[usize::from(reply)] += credit.bytes;
+        entry.is_steady() && !entry.is_over(now_ns, limits)
+    }
 }
 
 impl<const N: usize> Entry<N> {
-    /// Adds a packet, or is over and has not changed.
+    /// Adds a packet; none when it is over and has not changed.
     #[inline(always)]
-    fn go_on(&mut self, packet: Packet, reply: bool, now_ns: u64, limits: &Limits) -> bool {
+    fn go_on(
+        &mut self,
+        packet: Packet,
+        reply: bool,
+        now_ns: u64,
+        limits: &Limits,
+    ) -> Option<Found> {
         if self.is_over(now_ns, limits) {
-            return false;
+            return None;
         }
+        let mut found = Found::Steady;
         if self.sort == Sort::Tcp {
             if self.phase == Phase::Closed && packet.is(bit::OPENS_TCP) {
-                return false;
+                return None;
             }
             let was = (self.phase, self.finished);
             (self.phase, self.finished) = tcp(was, packet.flags(), reply);
+            if !self.is_steady() || packet.may_change_phase() {
+                found = Found::Known;
+            }
         } else {
             self.phase = go_on(self.phase, reply);
         }
         self.last_ns = self.last_ns.max(now_ns);
         self.packets[usize::from(reply)] += 1;
         self.bytes[usize::from(reply)] += u64::from(packet.bytes());
-        true
+        Some(found)
+    }
+
+    /// See [`Found::Steady`]. What is not TCP is when it has had more than one packet.
+    fn is_steady(&self) -> bool {
+        match self.sort {
+            Sort::Tcp => self.phase == Phase::Established && self.finished == 0,
+            _ => self.phase != Phase::First,
+        }
     }
 }
 
