@@ -15,6 +15,7 @@ use crate::dut::{linux, nft};
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost, NamespaceHost};
 use crate::journal::Journal;
+use crate::lab::links::Links;
 use crate::probe::{self, Privilege, Receiving};
 use crate::profiler::RawProfile;
 use crate::trial::{self, Alternation, Clock, Moment, Observed, Order, SystemClock};
@@ -211,8 +212,9 @@ impl Netns {
             .ok_or_else(|| BenchError::Refused("the testbed was wired without a DUT".into()))?;
         let host = NamespaceHost::new(&namespace, &placement.control)?;
         observer.step("configuring the DUT");
-        let (journal, paths) = (&self.journal, &self.paths);
-        let mut dut = Device::up(&host, journal, paths, settings, placement, &mut findings)?;
+        let (journal, paths, links) = (&self.journal, &self.paths, Links::of_namespaces());
+        let mut dut =
+            Device::up(&host, journal, &links, paths, settings, placement, &mut findings)?;
         if task.run.variants.len() > 1 {
             self.verify_levels(&dut, task, &mut findings)?;
         }

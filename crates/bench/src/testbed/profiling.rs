@@ -6,6 +6,7 @@ use crate::cpu::Placement;
 use crate::dut::path::Readings;
 use crate::error::BenchError;
 use crate::host::Host;
+use crate::lab::links::Links;
 use crate::profiler::{Perf, Profiler, RawProfile};
 use crate::trial::{self, Clock, Moment, Observed, Order, SystemClock, Traffic};
 use crate::{Observer, Task};
@@ -26,6 +27,8 @@ pub(super) struct Subject<'a> {
     pub(super) plan: &'a ProfilePlan,
     /// Where perf runs.
     pub(super) host: &'a dyn Host,
+    /// What is beside the DUT.
+    pub(super) links: &'a Links,
     /// Whose CPUs.
     pub(super) placement: &'a Placement,
     /// Perf's own file.
@@ -61,14 +64,14 @@ impl Subject<'_> {
         let mut window_ns = (0, 0);
         let mut at_window = |moment| match moment {
             Moment::Opening => {
-                readings.push(Readings::take(host, cpus));
+                readings.push(Readings::take(host, self.links, cpus));
                 perf.start();
             }
             Moment::Open(now_ns) => window_ns.0 = now_ns,
             Moment::Closed(now_ns) => {
                 window_ns.1 = now_ns;
                 perf.stop();
-                readings.push(Readings::take(host, cpus));
+                readings.push(Readings::take(host, self.links, cpus));
             }
         };
         let trial = trial(&self.task.plan.trial, self.plan);
