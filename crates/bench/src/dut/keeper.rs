@@ -26,6 +26,13 @@ pub trait Keeper {
     /// # Errors
     /// When it does not exist.
     fn get(&self, host: &dyn Host, path: &str) -> Result<String, BenchError>;
+
+    /// What ip(8) is told of each route, so that it is found again: asked for before
+    /// routes are added.
+    ///
+    /// # Errors
+    /// When it can't be noted.
+    fn mark_routes(&self, host: &dyn Host) -> Result<&'static str, BenchError>;
 }
 
 /// A DUT in a namespace of this machine.
@@ -42,5 +49,9 @@ impl Keeper for Journal {
 
     fn get(&self, host: &dyn Host, path: &str) -> Result<String, BenchError> {
         host.get(path).or_else(|_| LocalHost.get(path))
+    }
+
+    fn mark_routes(&self, _: &dyn Host) -> Result<&'static str, BenchError> {
+        Ok("") // they vanish with the namespace
     }
 }

@@ -268,7 +268,9 @@ impl<'a> LinuxDut<'a> {
     ) -> Result<(), BenchError> {
         let family = packet_family(settings.traffic.family);
         let count = settings.dut.routes;
-        let text = routes::batch(family, count, settings.traffic.flows.destinations, self.links);
+        let destinations = settings.traffic.flows.destinations;
+        let wanted = routes::prefixes(family, count, destinations, self.links);
+        let text = routes::batch(&wanted, self.keeper.mark_routes(self.host)?);
         self.host.run(&["ip", "-batch", "-"], &text)?;
         let found = match family {
             fwdlab_packet::Family::Inet => {

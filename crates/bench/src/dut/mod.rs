@@ -3,6 +3,7 @@
 pub mod counters;
 pub mod keeper;
 pub mod linux;
+pub mod linux_remote;
 pub mod nft;
 pub mod path;
 pub mod remote;

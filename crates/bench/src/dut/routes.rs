@@ -54,11 +54,11 @@ fn next_hop(family: Family, side: Side, link: &Link) -> String {
     of_family.next().map_or_else(|| peer_address(family, side).to_owned(), ToString::to_string)
 }
 
-/// Text that adds [`prefixes`].
-pub fn batch(family: Family, count: u32, destinations: u32, links: &Links) -> String {
+/// Text that adds routes, each with `more` words for ip(8).
+pub fn batch(routes: &[Route], more: &str) -> String {
     let mut text = String::new();
-    for Route { prefix, via, interface } in prefixes(family, count, destinations, links) {
-        let _ = writeln!(text, "route add {prefix} via {via} dev {interface}");
+    for Route { prefix, via, interface } in routes {
+        let _ = writeln!(text, "route add {prefix} via {via} dev {interface}{more}");
     }
     text
 }
@@ -86,7 +86,7 @@ mod tests {
         let links = Links::of_namespaces();
         for family in [Family::Inet, Family::Inet6] {
             for count in [2, 50, 1000, 200_000] {
-                let text = batch(family, count, 100, &links);
+                let text = batch(&prefixes(family, count, 100, &links), "");
                 let distinct: HashSet<&str> =
                     text.lines().map(|l| l.split(" via ").next().unwrap_or(l)).collect();
                 assert_eq!(distinct.len(), count as usize);
