@@ -20,6 +20,7 @@ pub use quote::{QuoteError, quote};
 pub use ssh::{SshHost, SshSettings};
 
 use crate::error::BenchError;
+use std::path::Path;
 
 /// A machine or namespace, as far as a laboratory needs it.
 pub trait Host {
@@ -49,4 +50,10 @@ pub trait Host {
     /// # Errors
     /// When it is missing or unreadable.
     fn get(&self, path: &str) -> Result<String, BenchError>;
+
+    /// Copies a file of this machine there, whole or not at all. The folder must exist.
+    ///
+    /// # Errors
+    /// When it can't be read here or written there.
+    fn send_file(&self, from: &Path, to: &str) -> Result<(), BenchError>;
 }

@@ -165,7 +165,7 @@ impl Netns {
             Template::new(family, traffic.frame_size.0, flows, run_id, mac::SENDER, next_hop);
         let counted = if flows.count() <= COUNTED_FLOWS { flows.count() } else { 0 };
         let receiver =
-            open_receiver(self.receiving, &wiring.receiver, run_id, counted, &placement.dut)?;
+            open_receiver(self.receiving, &wiring.receiver, "r0", run_id, counted, &placement.dut)?;
         let senders = placement
             .senders
             .iter()

@@ -234,6 +234,10 @@ impl Host for SshHost {
         written.map_err(|error| self.of_file(path, error))
     }
 
+    fn send_file(&self, from: &Path, to: &str) -> Result<(), BenchError> {
+        SshHost::send_file(self, from, to)
+    }
+
     fn get(&self, path: &str) -> Result<String, BenchError> {
         let bytes = self.output_of(&["cat", &operand(path)], "");
         let bytes = bytes.map_err(|error| self.of_file(path, error))?;
