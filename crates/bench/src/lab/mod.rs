@@ -12,7 +12,7 @@ use crate::error::BenchError;
 use crate::host::{Facts, Host, LocalHost, SshHost, SshSettings, facts};
 use crate::probe::Probe;
 use fwdlab_model::Lab;
-use fwdlab_model::lab::{LabHost, LabInterface, Role, System};
+use fwdlab_model::lab::{LabHost, LabInterface, Mac, Role, System};
 use link::link;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -48,6 +48,20 @@ pub fn ssh_settings(lab: &Lab, folder: &Path) -> SshSettings {
         deadline: time(ssh.deadline_ns, default.deadline),
         alive_count: default.alive_count,
     }
+}
+
+/// The MAC of an interface as its host says it.
+///
+/// # Errors
+/// When there is no such interface, or it has none.
+pub fn mac_of(host: &dyn Host, system: System, interface: &str) -> Result<[u8; 6], BenchError> {
+    let found = link(host, system, interface)?.mac.and_then(|mac| mac.parse::<Mac>().ok());
+    found.map(|mac| mac.0).ok_or_else(|| {
+        BenchError::environment(
+            format!("{interface} on {} has no MAC", host.name()),
+            "name an Ethernet interface in the lab's file",
+        )
+    })
 }
 
 /// Asks every host; reports stand in the order of the file.

@@ -166,8 +166,15 @@ impl Memory {
         let mut traffic = MemoryTraffic::new(config, &circuits, &placement.dut)?;
         let file = std::env::temp_dir().join(format!("fwdlab-{}.perf", std::process::id()));
         let links = Links::of_namespaces();
-        let subject =
-            Subject { task, plan, host: &LocalHost, links: &links, placement, file: &file };
+        let subject = Subject {
+            task,
+            plan,
+            host: &LocalHost,
+            links: &links,
+            placement,
+            file: &file,
+            ahead_ns: 0,
+        };
         let sampled = subject.sample(&mut traffic, rate_pps, observer)?;
         let drops = router::drops(&before, &dut.stats()?, sampled.observed.total, 0);
         drop(traffic);

@@ -33,6 +33,8 @@ pub(super) struct Subject<'a> {
     pub(super) placement: &'a Placement,
     /// Perf's own file.
     pub(super) file: &'a Path,
+    /// How far that machine's CLOCK_MONOTONIC is ahead of this one's, nanoseconds.
+    pub(super) ahead_ns: i64,
 }
 
 /// What came of it.
@@ -57,7 +59,8 @@ impl Subject<'_> {
     ) -> Result<Sampled, BenchError> {
         let started_at = now_text();
         let (host, cpus) = (self.host, &self.placement.dut);
-        let clock = || SystemClock.now_ns();
+        let theirs = |ours: u64| ours.saturating_add_signed(self.ahead_ns);
+        let clock = || theirs(SystemClock.now_ns());
         let mut perf = Perf::prepare(host, &clock, self.plan, cpus, self.file);
         observer.step("traffic (profile)");
         let mut readings: Vec<Readings> = Vec::new();
@@ -67,9 +70,9 @@ impl Subject<'_> {
                 readings.push(Readings::take(host, self.links, cpus));
                 perf.start();
             }
-            Moment::Open(now_ns) => window_ns.0 = now_ns,
+            Moment::Open(now_ns) => window_ns.0 = theirs(now_ns),
             Moment::Closed(now_ns) => {
-                window_ns.1 = now_ns;
+                window_ns.1 = theirs(now_ns);
                 perf.stop();
                 readings.push(Readings::take(host, self.links, cpus));
             }

@@ -47,8 +47,15 @@ impl Netns {
         let run_id = task.plan.run_id(task.run.index);
         let mut traffic = self.arm(&wiring, settings, placement, run_id, rate_pps)?;
         let file = self.journal.temporary("perf");
-        let subject =
-            Subject { task, plan: profile, host: &host, links: &links, placement, file: &file };
+        let subject = Subject {
+            task,
+            plan: profile,
+            host: &host,
+            links: &links,
+            placement,
+            file: &file,
+            ahead_ns: 0,
+        };
         let before = dut.read()?;
         let sampled = subject.sample(&mut traffic, rate_pps, observer)?;
         let drops = dut.read()?.drops_since(
