@@ -155,17 +155,19 @@ impl<'a> LinuxDut<'a> {
     }
 
     pub(super) fn forwarding(&self, settings: &Settings) -> Result<(), BenchError> {
-        let plain = ["ip_forward", "conf.all.rp_filter", "conf.default.rp_filter"];
-        let values = ["1", "0", "0"];
+        // The interfaces' own values first: one of `default` is handed on to those that
+        // have none, and what it was before could not be told any more.
         let mut wanted: Vec<(String, &str)> =
-            plain.iter().map(|name| format!("net.ipv4.{name}")).zip(values).collect();
-        wanted.extend(self.of_both("ipv4", "rp_filter").map(|name| (name, "0")));
+            self.of_both("ipv4", "rp_filter").map(|name| (name, "0")).into();
+        let plain = [("conf.default.rp_filter", "0"), ("conf.all.rp_filter", "0")];
+        let plain = plain.into_iter().chain([("ip_forward", "1")]);
+        wanted.extend(plain.map(|(name, value)| (format!("net.ipv4.{name}"), value)));
         self.put_all(&wanted)?;
         self.redirects(settings)?;
         if self.has_inet6() {
-            let mut wanted = vec![("net.ipv6.conf.all.forwarding".to_owned(), "1")];
-            wanted.extend(self.of_both("ipv6", "accept_dad").map(|name| (name, "0")));
-            wanted.extend(self.of_both("ipv6", "addr_gen_mode").map(|name| (name, "1")));
+            let of_both = |key, value| self.of_both("ipv6", key).map(|name| (name, value));
+            let mut wanted: Vec<(String, &str)> = of_both("accept_dad", "0").into();
+            wanted.push(("net.ipv6.conf.all.forwarding".to_owned(), "1"));
             self.put_all(&wanted)
         } else if settings.traffic.family == Family::Inet6 {
             need_inet6(self.host)
@@ -176,8 +178,8 @@ impl<'a> LinuxDut<'a> {
 
     fn redirects(&self, settings: &Settings) -> Result<(), BenchError> {
         let value = if settings.dut.icmp_redirect { "1" } else { "0" };
-        let names = ["all", "default"].map(|of| format!("net.ipv4.conf.{of}.send_redirects"));
-        let names = names.into_iter().chain(self.of_both("ipv4", "send_redirects"));
+        let names = ["default", "all"].map(|of| format!("net.ipv4.conf.{of}.send_redirects"));
+        let names = self.of_both("ipv4", "send_redirects").into_iter().chain(names);
         self.put_all(&names.map(|name| (name, value)).collect::<Vec<_>>())
     }
 
@@ -239,6 +241,10 @@ impl<'a> LinuxDut<'a> {
         let mut text = String::new();
         for link in self.links.both() {
             let interface = &link.interface;
+            // The kernel shall not speak of its own accord.
+            if has_inet6 {
+                let _ = writeln!(text, "link set {interface} addrgenmode none");
+            }
             let _ = writeln!(text, "link set {interface} up");
             for (address, length) in &link.addresses {
                 let nodad = match address {

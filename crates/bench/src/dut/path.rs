@@ -83,9 +83,10 @@ pub fn drops(
     let (input, no_route) = (both("InDiscards"), both("InNoRoutes") + both("OutNoRoutes"));
     let output = both("OutDiscards");
     let (sent, unsent) = (interface(egress, "tx_packets"), interface(egress, "tx_dropped"));
-    // The kernel does not count what a rule drops. What the IP layer took in and
-    // neither refused nor handed on was dropped in between: by the firewall, if any.
-    let taken = both("InReceives");
+    // The kernel does not count what a rule drops. What the IP layer took in, not for
+    // itself, and neither refused nor handed on was dropped in between: by the firewall,
+    // if any.
+    let taken = both("InReceives") - both("InDelivers");
     let between = (taken - errors - input - no_route - output - sent - unsent).max(0);
     let places = [
         (format!("receive ring of {ingress} full"), interface(ingress, "rx_dropped")),

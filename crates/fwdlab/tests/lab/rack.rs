@@ -124,12 +124,32 @@ b = "dut:out0"
         run(&["ip", "netns", "exec", &self.namespace(host), "sh", "-c", script])
     }
 
+    /// Runs sh where a host's sshd runs: with its `/run`, too.
+    pub(crate) fn inside(&self, host: &str, script: &str) -> String {
+        let all = self.processes(host);
+        let listener = all.iter().find(|(_, line)| is_listener(line)).expect("an sshd");
+        run(&["nsenter", "-t", &listener.0.to_string(), "-m", "-n", "sh", "-c", script])
+    }
+
+    /// Asserts that the DUT is as it was, line by line.
+    #[track_caller]
+    pub(crate) fn expect_state_of_the_dut(&self, before: &str) {
+        let after = self.state_of_the_dut();
+        let more = |these: &str, those: &str| {
+            let known: Vec<&str> = those.lines().collect();
+            let lines = these.lines().filter(|line| !known.contains(line));
+            lines.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let (gone, new) = (more(before, &after), more(&after, before));
+        assert!(gone.is_empty() && new.is_empty(), "gone: {gone:#?}\nnew: {new:#?}");
+    }
+
     /// Everything of the DUT that an experiment may change.
     pub(crate) fn state_of_the_dut(&self) -> String {
         self.on(
             "dut",
-            "ip -o link | sed 's/^[0-9]*: //; s/ state .*//'; ip -o addr show dev in0
-             ip -o addr show dev out0; ip route; ip -6 route show table all
+            "ip -o link | sed 's/^[0-9]*: //; s/ qdisc .*//'; ip -o addr show dev in0
+             ip -o addr show dev out0; ip route; ip -6 route show table all | grep -v adm0
              ip neigh show nud permanent; nft list ruleset
              sysctl -a 2>/dev/null | grep -E '^net[.]ipv[46][.](conf|ip_forward)'
              ethtool -k in0; ethtool -k out0; ethtool -l in0",

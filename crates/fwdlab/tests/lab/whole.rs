@@ -42,9 +42,10 @@ fn an_experiment_runs_over_ssh_and_leaves_the_dut_as_it_was() {
     assert!(rack.path("results/x/README.md").exists());
     let report = std::fs::read_to_string(rack.path("results/x/README.md")).expect("a report");
     assert!(!report.contains("can't be trusted"), "{report}");
-    assert_eq!(rack.state_of_the_dut(), before);
+    rack.expect_state_of_the_dut(&before);
     assert!(!report.contains("packets arrived of"), "{report}");
     for host in crate::rack::HOSTS {
-        assert_eq!(rack.on(host, "ls -d /run/fwdlab* /tmp/fwdlab-lab* 2>/dev/null || :"), "");
+        let left = rack.inside(host, "ls -A /run");
+        assert!(!left.contains("fwdlab"), "{host}: {left}");
     }
 }

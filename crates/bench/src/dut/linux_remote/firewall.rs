@@ -68,8 +68,8 @@ impl Loaded {
         }
         for (family, _, restore, save) in IPTABLES {
             if !self.iptables {
-                let copy = format!("/run/fwdlab/{save}");
-                let keep = format!("mkdir -p /run/fwdlab && {save} -t filter >{copy}");
+                let copy = format!("/run/fwdlab-dut/{save}");
+                let keep = format!("mkdir -p /run/fwdlab-dut && {save} -t filter >{copy}");
                 host.run(&["/bin/sh", "-c", &keep], "")
                     .map_err(|e| of_program(e, save, "iptables"))?;
                 Undo.note(host, &[format!("{restore} <{copy}")])?;
@@ -105,9 +105,12 @@ impl Loaded {
             }
             return Ok(());
         }
-        let Ok(json) = host.run(&["nft", "-j", "list", "ruleset"], "") else {
-            findings.facts.insert("firewall".into(), "none (nft is not installed)".into());
-            return Ok(());
+        let json = match host.run(&["nft", "-j", "list", "ruleset"], "") {
+            Err(BenchError::Program { why, .. }) if why.contains("not installed") => {
+                findings.facts.insert("firewall".into(), "none (nft is not installed)".into());
+                return Ok(());
+            }
+            other => other?,
         };
         let (ours, hooks) = census(&json, &self.tables).unwrap_or((0, 0));
         told("firewall rules", wanted, ours, findings);

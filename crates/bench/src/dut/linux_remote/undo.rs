@@ -14,30 +14,30 @@ use crate::host::Host;
 pub(super) const PROTOCOL: &str = "198";
 
 /// Notes lines, then runs what follows.
-const NOTE: &str = r#"mkdir -p /run/fwdlab || exit 1
-for line; do printf '%s\n' "$line" >>/run/fwdlab/undo || exit 1; done"#;
+const NOTE: &str = r#"mkdir -p /run/fwdlab-dut || exit 1
+for line; do printf '%s\n' "$line" >>/run/fwdlab-dut/undo || exit 1; done"#;
 
 /// Writes settings, pairs of path and value, each after its old value is noted.
-const SET: &str = r#"mkdir -p /run/fwdlab || exit 1
+const SET: &str = r#"mkdir -p /run/fwdlab-dut || exit 1
 while [ $# -gt 1 ]; do
 path=$1 value=$2; shift 2
 [ -e "$path" ] || { echo "$path: No such file or directory" >&2; exit 1; }
 old=$(cat "$path") || exit 1
 [ "$old" = "$value" ] && continue
-printf 'set %s %s\n' "$path" "$old" >>/run/fwdlab/undo || exit 1
+printf 'set %s %s\n' "$path" "$old" >>/run/fwdlab-dut/undo || exit 1
 printf '%s\n' "$value" >"$path" || { echo "$path: it refuses '$value'" >&2; exit 1; }
 done"#;
 
 /// Undoes every line, the last one first, and says what could not be undone.
-const UNDO: &str = r#"[ -e /run/fwdlab/undo ] || exit 0
-sed -n '1!G;h;$p' /run/fwdlab/undo | { failed=0
+const UNDO: &str = r#"[ -e /run/fwdlab-dut/undo ] || exit 0
+sed -n '1!G;h;$p' /run/fwdlab-dut/undo | { failed=0
 while IFS= read -r line; do rest=${line#* }
 case $line in
 set*) path=${rest%% *}
 [ ! -e "$path" ] || printf '%s\n' "${rest#* }" >"$path" || failed=1;;
 run*) /bin/sh -c "$rest" </dev/null || { echo "failed: $rest" >&2; failed=1; };;
 esac; done; exit $failed; }
-status=$?; rm -rf /run/fwdlab; exit $status"#;
+status=$?; rm -rf /run/fwdlab-dut; exit $status"#;
 
 /// The list on the DUT.
 #[derive(Clone, Copy, Debug, Default)]
@@ -104,9 +104,9 @@ mod tests {
     use crate::host::LocalHost;
     use std::fs;
 
-    /// The lines themselves, with another folder than `/run/fwdlab`.
+    /// The lines themselves, with another folder than `/run/fwdlab-dut`.
     fn run(folder: &str, text: &str, arguments: &[&str]) -> Result<(), BenchError> {
-        script(&LocalHost, &text.replace("/run/fwdlab", folder), arguments.iter().copied())
+        script(&LocalHost, &text.replace("/run/fwdlab-dut", folder), arguments.iter().copied())
     }
 
     #[test]
