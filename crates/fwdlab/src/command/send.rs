@@ -285,7 +285,9 @@ mod tests {
             assert!(rate(text).is_err(), "{text}");
         }
         assert_eq!(flows("20x100"), Ok(FlowRange { sources: 20, destinations: 100 }));
-        assert!(["20", "0x1", "1x0", "x", "1x1x1", "9999x9999"].iter().all(|text| flows(text).is_err()));
+        assert!(
+            ["20", "0x1", "1x0", "x", "1x1x1", "9999x9999"].iter().all(|text| flows(text).is_err())
+        );
         assert!(seconds("0.5").is_ok() && seconds("0").is_err() && seconds("1e400").is_err());
     }
 
