@@ -64,17 +64,28 @@ impl Burst {
         Ok(Burst { agent, facts })
     }
 
-    /// Sends until so many packets were sent or so much time is over.
+    /// Sends until so many packets were sent, if a number is given, or so much time is
+    /// over.
     ///
     /// # Errors
     /// What the agent meets.
-    pub(crate) fn fire(mut self, packets: u64, at_most: Duration) -> Result<Fired, BenchError> {
+    pub(crate) fn fire(
+        mut self,
+        packets: Option<u64>,
+        at_most: Duration,
+    ) -> Result<Fired, BenchError> {
         let begun = self.ask(&Order::Start)?;
-        let deadline = Instant::now() + at_most;
-        let mut sent = begun;
-        while total(&sent) < packets && Instant::now() < deadline {
-            std::thread::sleep(TICK.min(deadline.saturating_duration_since(Instant::now())));
-            sent = self.ask(&Order::Report { flows: false })?;
+        match packets {
+            // Questions would only disturb it.
+            None => std::thread::sleep(at_most),
+            Some(packets) => {
+                let deadline = Instant::now() + at_most;
+                while total(&self.ask(&Order::Report { flows: false })?) < packets
+                    && Instant::now() < deadline
+                {
+                    std::thread::sleep(TICK);
+                }
+            }
         }
         let ended = self.ask(&Order::Stop)?;
         self.agent.end()?;
@@ -90,4 +101,29 @@ impl Burst {
 
 fn total(sent: &Sent) -> u64 {
     sent.packets.iter().sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::fakes::{Shared, Threads};
+    use std::sync::PoisonError;
+
+    #[test]
+    fn a_burst_ends_with_its_packets_or_its_time() {
+        let wire = Shared::default();
+        let host = Threads { name: "near", wire: wire.clone() };
+        let fire = |packets, at_most| {
+            let (program, interface) = ("fwdlab".into(), "g0".into());
+            let end = End { host: &host, program, interface, mac: [2; 6], cpus: vec![] };
+            let burst = Burst::ready(&end, [2; 6], 1, Engine::Auto, None).expect("ready");
+            assert_eq!(burst.facts["sender"], "fake");
+            burst.fire(packets, Duration::from_millis(at_most)).expect("fired")
+        };
+        // Ten packets a question: one at the start, four reports, one at the end.
+        assert_eq!(fire(Some(50), 60_000).packets, 60);
+        let timed = fire(None, 30);
+        assert!(timed.packets == 20 && (0.029..30.0).contains(&timed.seconds), "{timed:?}");
+        assert_eq!(wire.lock().unwrap_or_else(PoisonError::into_inner).sending, 0);
+    }
 }

@@ -78,7 +78,7 @@ fn attempt(
     // Every driver carries AF_PACKET out; few packets need nothing faster.
     let burst = Burst::ready(&far.end, to, run_id, Engine::Packet, Some(PPS))?;
     let before = counter::read(dut.host, dut.system, dut.interfaces)?;
-    let sent = burst.fire(FRAMES, SENDING)?.packets;
+    let sent = burst.fire(Some(FRAMES), SENDING)?.packets;
     let enough = |received: &Received| received.get(&dut.interface).is_some_and(|&n| n >= sent);
     Ok((sent, counter::since(dut.host, dut.system, &before, enough)?))
 }

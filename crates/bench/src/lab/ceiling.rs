@@ -75,10 +75,14 @@ struct Reached {
 
 fn attempt(far: &FarEnd<'_>, dut: &DutEnd<'_>, run_id: u32) -> Result<Reached, BenchError> {
     let burst = Burst::ready(&far.end, dut.mac, run_id, Engine::Auto, None)?;
-    let engine = burst.facts.get("sender").cloned().unwrap_or_default();
+    let fact = |name: &str| burst.facts.get(name).cloned();
+    let mut engine = fact("sender").unwrap_or_default();
+    if let Some(why) = fact("sender falls back") {
+        engine += &format!(" because of {why}");
+    }
     let own = std::slice::from_ref(&dut.interface);
     let before = counter::read(dut.host, dut.system, own)?;
-    let fired = burst.fire(u64::MAX, SENDING)?;
+    let fired = burst.fire(None, SENDING)?;
     let count = |received: &counter::Received| received.get(&dut.interface).copied().unwrap_or(0);
     let received =
         counter::since(dut.host, dut.system, &before, |received| count(received) >= fired.packets)?;

@@ -211,9 +211,12 @@ fn programs(host: &dyn Host, system: System, described: &LabHost) -> Vec<Probe> 
         if described.ssh.is_none() && !there.contains(&"fwdlab") {
             there.insert(0, "fwdlab (this program)");
         }
-        probes.push(match there.is_empty() {
-            false => good("generator", there.join(", ")),
-            true => bad(
+        probes.push(match (there.is_empty(), system) {
+            (false, _) => good("generator", there.join(", ")),
+            (true, System::Linux) => {
+                good("generator", "none installed; fwdlab is copied there when it is needed")
+            }
+            (true, System::FreeBsd) => bad(
                 "generator",
                 format!("none of {} found", GENERATORS.join(", ")),
                 "put fwdlab or pkt-gen into a folder of PATH there",

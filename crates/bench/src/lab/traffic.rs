@@ -7,8 +7,8 @@
 
 use super::cable::{self, CableReport};
 use super::ceiling::{self, CeilingReport};
-use super::link::link;
 use super::failed;
+use super::link::link;
 use crate::agent::{self, End, Own};
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost, SshHost, SshSettings, facts};
