@@ -78,7 +78,7 @@ fn attempt(far: &FarEnd<'_>, dut: &DutEnd<'_>, run_id: u32) -> Result<Reached, B
     let fact = |name: &str| burst.facts.get(name).cloned();
     let mut engine = fact("sender").unwrap_or_default();
     if let Some(why) = fact("sender falls back") {
-        engine += &format!(" because of {why}");
+        engine += &format!("; tried in vain: {why}");
     }
     let own = std::slice::from_ref(&dut.interface);
     let before = counter::read(dut.host, dut.system, own)?;
