@@ -114,10 +114,10 @@ mod tests {
         let mut host = FakeHost::default();
         let ours = system(&LocalHost).expect("uname");
         host.outputs.insert("uname -sm".into(), ours);
-        host.outputs.insert("/bin/sh -c".into(), "/root\n".into());
+        host.outputs.insert("/bin/sh -c".into(), "/h\n".into());
         host.failures.insert("fwdlab --version".into(), "fwdlab is not installed".into());
         host.outputs.insert(
-            "/root/.cache/fwdlab/fwdlab-0.1.0-73212c1 --version".into(),
+            "/h/.cache/fwdlab/fwdlab-0.1.0-73212c1 --version".into(),
             format!("fwdlab {VERSION}\n"),
         );
         host
@@ -152,10 +152,10 @@ mod tests {
     fn it_is_copied_once() {
         let mut host = bare();
         let path = program(&host, own(), None).expect("copied");
-        assert_eq!(path, "/root/.cache/fwdlab/fwdlab-0.1.0-73212c1");
+        assert_eq!(path, "/h/.cache/fwdlab/fwdlab-0.1.0-73212c1");
         let said = commands(&host);
         for command in [
-            "mkdir -p /root/.cache/fwdlab".to_owned(),
+            "mkdir -p /h/.cache/fwdlab".to_owned(),
             format!("send-file {path}"),
             format!("chmod 755 {path}"),
         ] {
@@ -178,7 +178,7 @@ mod tests {
         assert!(!commands(&host).iter().any(|c| c.starts_with("send-file")));
 
         let mut host = bare();
-        let path = "/root/.cache/fwdlab/fwdlab-0.1.0-73212c1";
+        let path = "/h/.cache/fwdlab/fwdlab-0.1.0-73212c1";
         let why = "/lib/libc.so.6: version `GLIBC_2.39' not found";
         host.failures.insert(format!("{path} --version"), why.into());
         let error = program(&host, own(), None).expect_err("another library").to_string();

@@ -12,6 +12,7 @@
 //! Left out: clocks are not set by each other. Packets say their phase, so counts need
 //! no common time; the window's length is the senders' own.
 
+mod burst;
 mod conversation;
 mod deploy;
 #[cfg(test)]
@@ -24,5 +25,6 @@ pub mod serve_receive;
 pub mod serve_send;
 mod traffic;
 
+pub(crate) use burst::Burst;
 pub use deploy::{Own, program};
 pub use traffic::{AgentLoad, AgentTraffic, End};

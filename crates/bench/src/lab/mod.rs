@@ -1,12 +1,21 @@
 //! Whether the hosts of a laboratory are as its file says.
 //!
-//! Each host is asked by itself, all at the same time; nothing is changed anywhere. Left
-//! out: where the cables really lead, and how much sender and receiver can do. Both need
-//! packets to be sent.
+//! Each host is asked by itself, all at the same time; nothing is changed anywhere. Where
+//! the cables lead, and how much the senders can do, needs packets to be sent:
+//! [`traffic()`]. Left out: how much the receiver can count, and the cables' direction
+//! away from the DUT, which would have to send.
 
+mod cable;
+mod ceiling;
 mod clock;
+mod counter;
 mod link;
 pub mod links;
+mod traffic;
+
+pub use cable::CableReport;
+pub use ceiling::CeilingReport;
+pub use traffic::{TrafficReport, traffic};
 
 use crate::error::BenchError;
 use crate::host::{Facts, Host, LocalHost, SshHost, SshSettings, facts};
@@ -216,9 +225,12 @@ fn programs(host: &dyn Host, system: System, described: &LabHost) -> Vec<Probe> 
         if described.ssh.is_none() && !there.contains(&"fwdlab") {
             there.insert(0, "fwdlab (this program)");
         }
-        probes.push(match there.is_empty() {
-            false => good("generator", there.join(", ")),
-            true => bad(
+        probes.push(match (there.is_empty(), system) {
+            (false, _) => good("generator", there.join(", ")),
+            (true, System::Linux) => {
+                good("generator", "none installed; fwdlab is copied there when it is needed")
+            }
+            (true, System::FreeBsd) => bad(
                 "generator",
                 format!("none of {} found", GENERATORS.join(", ")),
                 "put fwdlab or pkt-gen into a folder of PATH there",
