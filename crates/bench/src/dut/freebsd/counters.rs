@@ -254,3 +254,88 @@ pub fn cpu_times(text: &str) -> Option<Vec<CpuTicks>> {
         cpus.iter().map(ticks).collect()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dut::freebsd::archive_tests::hp;
+
+    #[test]
+    fn an_interface_is_read_with_and_without_an_address() {
+        // As netstat(1) of FreeBSD 14 prints it.
+        let text = "Name    Mtu Network       Address              Ipkts Ierrs Idrop     Ibytes    Opkts Oerrs     Obytes  Coll  Drop\n\
+            cxl0   1500 <Link#1>      00:07:43:2e:e4:70  1000     1    20      60000      900     2      54000     0     3\n\
+            cxl0      - 198.18.0.0/24 198.18.0.10           5     -     -        300        5     -        300     -     -\n";
+        let bare = text.replace("00:07:43:2e:e4:70", "").replace("cxl0 ", "cxl0*");
+        for text in [text, &bare] {
+            let found: Reading = interface_counters("cxl0", text).into_iter().collect();
+            let expected = [
+                ("cxl0 rx_dropped".to_owned(), 20),
+                ("cxl0 rx_errors".to_owned(), 1),
+                ("cxl0 rx_packets".to_owned(), 1000),
+                ("cxl0 tx_dropped".to_owned(), 3),
+                ("cxl0 tx_errors".to_owned(), 2),
+                ("cxl0 tx_packets".to_owned(), 900),
+            ];
+            assert_eq!(found, Reading::from(expected), "{text}");
+        }
+        assert_eq!(interface_counters("cxl1", text), []);
+        assert_eq!(interface_counters("cxl0", "netstat: nonsense"), []);
+    }
+
+    #[test]
+    fn statistics_read_alike_from_json_and_from_sentences() {
+        // Field names and sentences are those of netstat's ip_stats() in FreeBSD 14.
+        let json = r#"{"statistics": {"ip": {"received-packets": 1000, "dropped-bad-checksum": 2,
+            "dropped-bad-version": 3, "forwarded-packets": 900, "packets-cannot-forward": 4,
+            "discard-no-route": "5", "discard-no-mbufs": 6, "dropped-unknown-protocol": 0}}}"#;
+        let text = "ip:\n\t1000 total packets received\n\t2 bad header checksums\n\t3 with incorrect version number\n\t0 packets for unknown/unsupported protocol\n\t900 packets forwarded (900 packets fast forwarded)\n\t4 packets not forwardable\n\t6 output packets dropped due to no bufs, etc.\n\t5 output packets discarded due to no route\n";
+        let found = json_counters("ip", json);
+        assert_eq!(found, text_counters("ip", text));
+        let found: Reading = found.into_iter().collect();
+        assert_eq!((found["ip InHdrErrors"], found["ip OutNoRoutes"]), (5, 5));
+        assert_eq!((found["ip ForwDatagrams"], found["ip NotForwardable"]), (900, 4));
+        let one = text_counters("ip6", "ip6:\n\t1 total packet received\n\t1 packet forwarded\n");
+        assert_eq!(one.len(), 2);
+        assert_eq!(json_counters("ip", "{}"), []);
+        assert_eq!(json_counters("ip", "netstat: illegal option"), []);
+    }
+
+    #[test]
+    fn what_must_agree_is_expected_and_places_sum_to_what_was_lost() {
+        let before = Reading::from([("cxl0 rx_dropped".into(), 7), ("cxl0 rx_packets".into(), 0)]);
+        let mut before = before;
+        before.insert("cxl1 tx_packets".into(), 0);
+        let after = Reading::from([
+            ("cxl0 rx_packets".into(), 940),
+            ("cxl0 rx_dropped".into(), 67),
+            ("cxl1 tx_packets".into(), 700),
+            ("cxl1 tx_dropped".into(), 30),
+            ("ip InReceives".into(), 935),
+            ("ip OutNoRoutes".into(), 5),
+        ]);
+        let total = Counts { offered: 1000, forwarded: 690 };
+        let counters = compare(&before, &after, total, &hp());
+        let sum = counters.iter().find(|counter| counter.name.contains('+')).expect("the sum");
+        assert_eq!((sum.delta(), sum.expected), (1000, Some(1000)));
+        let sent = counters.iter().find(|c| c.name == "cxl1 tx_packets").expect("sent");
+        assert_eq!(sent.expected, Some(690));
+        let found = drops(&before, &after, total, 10, true, &hp());
+        assert_eq!(found.iter().map(|drop| drop.packets).sum::<i64>(), total.lost());
+        let firewall = found.iter().find(|drop| drop.place == "firewall").expect("between");
+        assert_eq!(firewall.packets, 935 - 5 - 700 - 30);
+        assert_eq!(found.last().map(|drop| drop.packets), Some(310 - 60 - 5 - 200 - 30 - 10));
+        let without = drops(&before, &after, total, 10, false, &hp());
+        assert!(without.iter().all(|drop| drop.place != "firewall"));
+    }
+
+    #[test]
+    fn times_are_five_numbers_a_cpu() {
+        let found = cpu_times("116 0 85 4 30896 205 0 103 6 30787\n").expect("two CPUs");
+        assert_eq!(found.len(), 2);
+        assert_eq!((found[1].user, found[1].interrupt, found[1].idle), (205, 6, 30787));
+        for wrong in ["", "1 2 3 4", "1 2 3 4 x", "1 2 3 4 5 6"] {
+            assert_eq!(cpu_times(wrong), None, "{wrong}");
+        }
+    }
+}
