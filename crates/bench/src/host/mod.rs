@@ -33,6 +33,20 @@ pub trait Host {
     /// When it is missing, or ends with another status than 0.
     fn run(&self, argv: &[&str], stdin: &str) -> Result<String, BenchError>;
 
+    /// Runs a program to its end with a file of this machine as its input; returns its
+    /// output. A host that has no better way reads the file as text.
+    ///
+    /// # Errors
+    /// As [`Host::run`], and when the file can't be read.
+    fn feed(&self, argv: &[&str], file: &Path) -> Result<String, BenchError> {
+        let text = std::fs::read_to_string(file).map_err(|source| BenchError::File {
+            path: file.display().to_string(),
+            host: "this machine".into(),
+            source,
+        })?;
+        self.run(argv, &text)
+    }
+
     /// Starts a program that is talked to while it runs.
     ///
     /// # Errors
