@@ -98,6 +98,10 @@ impl Scripted {
 }
 
 impl Host for Scripted {
+    fn send_file(&self, _: &std::path::Path, to: &str) -> Result<(), BenchError> {
+        Err(BenchError::Refused(format!("{to} is not sent by this test")))
+    }
+
     fn name(&self) -> &str {
         "scripted"
     }

@@ -66,6 +66,10 @@ fn file_error(path: &str, kind: io::ErrorKind) -> BenchError {
 }
 
 impl Host for Kernel {
+    fn send_file(&self, _: &std::path::Path, to: &str) -> Result<(), BenchError> {
+        Err(BenchError::Refused(format!("{to} is not sent by this test")))
+    }
+
     fn name(&self) -> &str {
         "kernel"
     }

@@ -213,7 +213,7 @@ pub fn routes(
             }
             continue;
         };
-        let all = table::prefixes(family, count, settings.traffic.flows.destinations);
+        let all = table::prefixes(family, count, settings.traffic.flows.destinations, links);
         for (index, route) in all.iter().enumerate() {
             let gateway = if index == 0 { sender.gateway } else { receiver.gateway };
             wanted.extend(prefix(&route.prefix).map(|prefix| (prefix, gateway)));

@@ -417,6 +417,10 @@ fn vmstat() -> String {
 }
 
 impl Host for ScriptedHost {
+    fn send_file(&self, _: &std::path::Path, to: &str) -> Result<(), BenchError> {
+        Err(BenchError::Refused(format!("{to} is not sent by this test")))
+    }
+
     fn name(&self) -> &str {
         "dut"
     }

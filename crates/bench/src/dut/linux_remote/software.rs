@@ -144,52 +144,15 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Words of a command as a shell divides them: quotes and backslashes count, nothing is
-/// expanded.
-///
-/// # Errors
-/// When a quote is not closed, or there is no word.
-fn words(text: &str) -> Result<Vec<String>, BenchError> {
-    let (mut words, mut word) = (Vec::new(), None::<String>);
-    let mut quote = None;
-    let mut letters = text.chars();
-    while let Some(letter) = letters.next() {
-        match (letter, quote) {
-            ('\\', None | Some('"')) => {
-                word.get_or_insert_default().push(letters.next().unwrap_or('\\'));
-            }
-            (_, Some(open)) if letter == open => quote = None,
-            ('\'' | '"', None) => {
-                quote = Some(letter);
-                word.get_or_insert_default();
-            }
-            (_, None) if letter.is_whitespace() => words.extend(word.take()),
-            _ => word.get_or_insert_default().push(letter),
-        }
-    }
-    words.extend(word);
-    match (quote, words.is_empty()) {
-        (None, false) => Ok(words),
-        (Some(_), _) => Err(BenchError::Refused(format!("a quote is not closed: {text}"))),
-        (None, true) => Err(BenchError::Refused("a command has no words".into())),
-    }
+fn words(command: &str) -> Result<Vec<String>, BenchError> {
+    fwdlab_model::words::split(command)
+        .map_err(|why| BenchError::Refused(format!("`{command}`: {why}")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::host::FakeHost;
-
-    #[test]
-    fn commands_are_divided_as_a_shell_does() {
-        let of = |text: &str| words(text).expect("words");
-        assert_eq!(of("a  b"), ["a", "b"]);
-        assert_eq!(
-            of(r#"sh -c 'a "b" $c' "d\"e" f\ g ''"#),
-            ["sh", "-c", r#"a "b" $c"#, r#"d"e"#, "f g", ""]
-        );
-        assert!(words("a 'b").is_err() && words("  ").is_err());
-    }
 
     #[test]
     fn a_revision_that_runs_is_not_installed_again() {

@@ -19,6 +19,7 @@ mod traffic;
 
 use super::{Choice, Paths, Testbed};
 use crate::cpu::Placement;
+use crate::dut::freebsd::FreebsdDut;
 use crate::dut::linux_remote::LinuxRemote;
 use crate::error::BenchError;
 use crate::host::Host;
@@ -78,11 +79,7 @@ impl Ssh {
                 placement.clone(),
                 paths.experiment.clone(),
             )),
-            System::FreeBsd => {
-                return Err(BenchError::Refused(
-                    "a FreeBSD machine can't be the DUT of a laboratory yet".into(),
-                ));
-            }
+            System::FreeBsd => Dut::Freebsd(FreebsdDut::new(links.clone())),
         };
         let locks = Locks::take(&rack, held(&plan.trial))?;
         let choice = Choice { kind: "ssh", simulated: false, reasons: reasons(&rack, &links) };

@@ -10,7 +10,8 @@ use fwdlab_model::settings::GeneratorKind;
 use std::path::Path;
 use std::time::Duration;
 
-/// How many times a command's deadline a host may take to boot.
+/// How many times a command's deadline a host may take to boot, where the file does not
+/// say how long.
 const BOOT: u32 = 5;
 
 /// All of them.
@@ -47,6 +48,19 @@ impl Reached {
         }
     }
 
+    /// True when everything succeeds that the file wants before the host counts as up.
+    ///
+    /// # Errors
+    /// The first command that fails.
+    pub(super) fn is_online(&self) -> Result<(), BenchError> {
+        for command in &self.described.online {
+            let words = fwdlab_model::words::split(command)
+                .map_err(|why| BenchError::Refused(format!("online = `{command}`: {why}")))?;
+            self.host().run(&words.iter().map(String::as_str).collect::<Vec<_>>(), "")?;
+        }
+        Ok(())
+    }
+
     /// Forgets the connection, which may be dead without knowing it: the next command
     /// opens another.
     pub(super) fn reconnect(&self) {
@@ -72,7 +86,9 @@ impl Rack {
         let lab = Lab::parse(&name, &text)
             .map_err(|faults| BenchError::Refused(faults.to_string().trim_end().to_owned()))?;
         let settings = ssh_settings(&lab, file.parent().unwrap_or(Path::new("")));
-        let patience = settings.deadline * BOOT;
+        let dut = lab.hosts.iter().find(|host| host.is(Role::Dut));
+        let written = dut.and_then(|dut| dut.reboot_timeout_ns).map(Duration::from_nanos);
+        let patience = written.unwrap_or(settings.deadline * BOOT);
         let hosts = lab.hosts.iter().map(|described| reach(described, &settings));
         let mut hosts = hosts.collect::<Result<Vec<Reached>, BenchError>>()?;
         if generator == GeneratorKind::Fwdlab {

@@ -70,7 +70,10 @@ fn answers(
     loop {
         reached.reconnect();
         let why = match mark(reached.host()) {
-            Ok(now) if before != Some(now.as_str()) => return Ok(None),
+            Ok(now) if before != Some(now.as_str()) => match reached.is_online() {
+                Ok(()) => return Ok(None),
+                Err(error) => error.to_string(),
+            },
             Ok(_) => "it answers, but has not booted".to_owned(),
             Err(error) => error.to_string(),
         };

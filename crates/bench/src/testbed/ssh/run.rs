@@ -18,6 +18,7 @@ use crate::{Observer, Task};
 use fwdlab_model::plan::Trial;
 use fwdlab_model::record::{Counter, Counts, RunRecord};
 use fwdlab_model::settings::{Reboot, Settings};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -109,16 +110,17 @@ impl Ssh {
 
         observer.step("traffic");
         let mut in_force = first;
+        let dut = RefCell::new(dut);
         let mut switch = |next: usize| {
             let (from, to) = (&plan.variants[in_force].settings, &plan.variants[next].settings);
             in_force = next;
-            dut.switch(host, from, to)
+            dut.borrow_mut().switch(host, from, to)
         };
         let mut cpu_times = Vec::new();
         let mut read_cpus = |moment| {
             // Before the window opens: the answer takes a round trip.
             if !matches!(moment, Moment::Open(_)) {
-                cpu_times.push(cpu::times(&host.get("/proc/stat").unwrap_or_default()));
+                cpu_times.push(dut.borrow().cpu_times(host));
             }
         };
         let order = Order {
@@ -136,8 +138,8 @@ impl Ssh {
         let observed = trial::run(armed.as_traffic(), &SystemClock, order, observer)?;
         watch.skip(observed_ns(&plan.trial, &observed));
         watch.lap("stop and drain");
-        drop(armed);
-        let (after, counters) = settled(dut, host, &before, observed.total)?;
+        let (dut, ended) = (dut.into_inner(), armed.end()?);
+        let (after, mut counters) = settled(dut, host, &before, observed.total)?;
         let cpus = match cpu_times.as_slice() {
             [open, close] => cpu::difference(open, close, &self.placement),
             _ => Vec::new(),
@@ -149,8 +151,13 @@ impl Ssh {
         }
         watch.lap("read");
 
+        counters.extend(ended.counters);
         let mut warnings = observed.warnings.clone();
         warnings.extend(findings.warnings);
+        findings.facts.extend(ended.facts);
+        for (number, remark) in (1..).zip(ended.remarks) {
+            findings.facts.insert(format!("generator's remark {number}"), remark);
+        }
         warnings.extend(doubts(
             &observed,
             settings,
