@@ -41,6 +41,7 @@ impl Rack {
             eprintln!("SKIPPED: no laboratory of namespaces here: {why}");
             return None;
         }
+        clean_up_after_the_dead();
         let alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let directory = tempfile::tempdir().expect("a directory");
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -180,13 +181,39 @@ b = "dut:out0"
         named.collect()
     }
 
+    /// Processes of connections to a host.
+    pub(crate) fn connections(&self, host: &str) -> Vec<u32> {
+        let all = self.processes(host).into_iter();
+        let is_one = |line: &str| line.starts_with("sshd") && !is_listener(line);
+        all.filter(|(_, line)| is_one(line)).map(|(pid, _)| pid).collect()
+    }
+
     /// Kills the connections to a host; its sshd goes on listening.
     pub(crate) fn cut(&self, host: &str) -> usize {
-        let all = self.processes(host);
-        let of_connections = all.iter().filter(|(_, line)| {
-            line.starts_with("sshd-session") || (line.starts_with("sshd: ") && !is_listener(line))
-        });
-        of_connections.map(|(pid, _)| signal("KILL", *pid)).count()
+        self.connections(host).into_iter().map(|pid| signal("KILL", pid)).count()
+    }
+
+    /// Ends everything on a host.
+    pub(crate) fn switch_off(&self, host: &str) {
+        let listener = |(pid, line): &(u32, String)| is_listener(line).then_some(*pid);
+        self.processes(host).iter().filter_map(listener).for_each(|pid| signal("KILL", pid));
+        self.cut(host);
+        assert!(until(PATIENCE, || self.processes(host).is_empty()), "{host} goes on");
+    }
+
+    /// How often the DUT went down, and its power was switched.
+    pub(crate) fn boots(&self) -> String {
+        fs::read_to_string(self.path("boots")).unwrap_or_default()
+    }
+
+    /// A file's whole path.
+    pub(crate) fn at(&self, name: &str) -> String {
+        text(&self.path(name))
+    }
+
+    pub(crate) fn write_program(&self, name: &str, script: &str) {
+        self.write(name, script);
+        run(&["chmod", "755", &self.at(name)]);
     }
 
     pub(crate) fn log(&self, host: &str) -> String {
@@ -346,6 +373,10 @@ pub(crate) struct Started {
 }
 
 impl Started {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// What it has said so far.
     pub(crate) fn said(&self) -> String {
         fs::read_to_string(&self.err).unwrap_or_default()
@@ -400,6 +431,21 @@ fn possible() -> Result<(), String> {
     let output = Command::new("sh").args(["-c", &probe]).output().map_err(|e| e.to_string())?;
     let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     if output.status.success() { Ok(()) } else { Err(said) }
+}
+
+/// Ends hosts of tests that were killed.
+fn clean_up_after_the_dead() {
+    for entry in fs::read_dir("/run/netns").into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let pid = name.strip_prefix("fwdlab-").and_then(|rest| rest.split('-').next());
+        let is_host = HOSTS.iter().any(|host| name.ends_with(host));
+        if is_host && pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+            let output = Command::new("ip").args(["netns", "pids", &name]).output().expect("ip");
+            let pids = String::from_utf8_lossy(&output.stdout).into_owned();
+            pids.split_whitespace().flat_map(str::parse).for_each(|pid| signal("KILL", pid));
+            let _ = Command::new("ip").args(["netns", "delete", &name]).status();
+        }
+    }
 }
 
 /// Field 22 of `/proc/self/stat` (proc(5)).
