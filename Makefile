@@ -3,6 +3,9 @@
 # make seeds  import the archive's experiments in SEEDS and report them; the
 #             reports lie below results/archive
 # make test   everything that must hold before a change is merged
+# make lab-test
+#             experiments in laboratories of several hosts, for which namespaces of
+#             this machine stand in, each with an sshd; `make test` has it, too
 
 PROGRAMS = cargo cc ip nft ethtool perf
 TARGET = $${CARGO_TARGET_DIR:-target}
@@ -12,7 +15,7 @@ export PATH := $(PATH):/usr/sbin:/sbin
 # Experiments of the netbenches archive, each with its raw logs.
 SEEDS ?= ../shared/archive
 
-.PHONY: demo seeds test deps
+.PHONY: demo seeds test lab-test deps
 
 # Measures anew each time. The store of the time before is kept as
 # results/demo/run.sqlite.1, older ones are not.
@@ -35,6 +38,10 @@ test: deps
 	cargo build --workspace --locked
 	cargo test --workspace --locked
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+
+lab-test: deps
+	cargo test --locked -p fwdlab-bench --test ssh
+	cargo test --locked -p fwdlab --test lab
 
 deps:
 	@scripts/deps.sh $(PROGRAMS)

@@ -36,6 +36,14 @@ pub enum BenchError {
         /// The system's answer.
         source: std::io::Error,
     },
+    /// A variant can't be measured now; others can.
+    #[error("variant {variant} is given up for now: {why}")]
+    GivenUp {
+        /// Its index in the plan.
+        variant: usize,
+        /// What happened, twice.
+        why: String,
+    },
     /// Sockets, BPF, namespaces.
     #[error(transparent)]
     Port(#[from] PortError),

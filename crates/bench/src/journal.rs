@@ -168,12 +168,13 @@ fn owner_before_last_dash(text: &str) -> Option<&str> {
 
 /// This process as `PID-START`; the start time (in clock ticks since boot)
 /// tells it from a later process with the same number.
-fn identity() -> String {
+pub(crate) fn identity() -> String {
     let pid = std::process::id();
     format!("{pid}-{}", start_time(pid).unwrap_or(0))
 }
 
-fn is_alive(owner: &str) -> bool {
+/// True while the process `PID-START` lives.
+pub(crate) fn is_alive(owner: &str) -> bool {
     owner
         .split_once('-')
         .and_then(|(pid, start)| Some((pid.parse().ok()?, start.parse::<u64>().ok()?)))

@@ -8,6 +8,7 @@
 //! read and write files), [`trial::Traffic`] and [`trial::Clock`] (send, count,
 //! wait), [`Testbed`] as a whole.
 
+pub mod agent;
 pub mod calibrate;
 pub mod cpu;
 pub mod dut;

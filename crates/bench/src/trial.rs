@@ -33,6 +33,18 @@ pub trait Traffic {
     fn flows_seen(&mut self) -> Option<u32>;
     /// Time stolen from the DUT's CPUs since boot, nanoseconds.
     fn stolen_ns(&mut self) -> u64;
+    /// Length of the window by the senders' own clocks, nanoseconds: asked for after
+    /// [`Traffic::stop`]. None when the trial's clock is theirs.
+    fn window_ns(&mut self) -> Option<u64> {
+        None
+    }
+    /// Ends everything, after the last reading.
+    ///
+    /// # Errors
+    /// What was met since [`Traffic::stop`], where a snapshot could not say it.
+    fn finish(&mut self) -> Result<(), BenchError> {
+        Ok(())
+    }
 }
 
 /// Counters of both ends at one moment.
@@ -202,6 +214,9 @@ pub fn run(
     stopped?;
     let drain_ns = drain(traffic, clock, order.trial.drain_ns);
     let last = traffic.snapshot();
+    let flows_seen = traffic.flows_seen();
+    traffic.finish()?;
+    let window_ns = traffic.window_ns().unwrap_or(window_ns);
     let jump_ns = clock.wall_ns() - clock.now_ns() as i64 - wall_before;
 
     let phase = Phase::Window as usize;
@@ -247,7 +262,7 @@ pub fn run(
         total,
         foreign: last.foreign,
         unstamped: last.unstamped,
-        flows_seen: traffic.flows_seen(),
+        flows_seen,
         drain_ns,
         samples,
         warnings,

@@ -2,7 +2,7 @@
 
 use crate::command::{
     bench, compare, completions, doctor, flamegraph, history, import, lab, man, ministat, plan,
-    profile, report, route, run, schema, selftest, show,
+    profile, receive, report, route, run, schema, selftest, send, show,
 };
 use crate::exit;
 use crate::terminal::Color;
@@ -78,6 +78,18 @@ pub(crate) enum Command {
     /// packet that comes in is counted as forwarded, dropped for a reason that has a name,
     /// or handed to the slow path.
     Route(route::Arguments),
+    /// Send traffic through an interface
+    ///
+    /// UDP over IPv4 or IPv6 between the benchmark's own addresses (198.18.0.0/15,
+    /// 2001:2::/48), each packet with run, flow and number. `fwdlab receive` counts it at
+    /// the far end. Needs root, or CAP_NET_RAW for AF_PACKET.
+    Send(send::Arguments),
+    /// Count the traffic that arrives at an interface
+    ///
+    /// All packets of the interface end here while the XDP program is attached: use an
+    /// interface that nothing else needs. It is not promiscuous: packets must go to its
+    /// MAC.
+    Receive(receive::Arguments),
     /// Draw and check a laboratory of several machines
     #[command(subcommand)]
     Lab(lab::Command),

@@ -126,6 +126,7 @@ fn of_bench(error: &BenchError) -> Exit {
         BenchError::Refused(_) => Exit::Mistake,
         BenchError::Interrupted => Exit::Interrupted,
         BenchError::Environment { .. }
+        | BenchError::GivenUp { .. }
         | BenchError::Program { .. }
         | BenchError::File { .. }
         | BenchError::Port(_) => Exit::Environment,

@@ -8,8 +8,9 @@ use fwdlab_model::plan::Stop;
 use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_model::{Diagnostics, Plan, plan, spec};
-use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// What the command line says instead of the file. It is part of the plan, and
 /// so of its hash.
@@ -140,7 +141,32 @@ pub(crate) fn profile(path: &Path, text: &str, wanted: bool) -> Option<ProfilePl
 
 fn read_beside(directory: &Path, name: &str) -> std::result::Result<Vec<u8>, String> {
     let file = directory.join(name);
-    fs::read(&file).map_err(|error| format!("can't read {}: {error}", file.display()))
+    let read = if name.ends_with('/') { files_below(&file) } else { fs::read(&file) };
+    read.map_err(|error| format!("can't read {}: {error}", file.display()))
+}
+
+/// Deepest directory of an overlay: a link that leads back up must end somewhere.
+const DEPTH_MAX: usize = 16;
+
+/// The files below a directory as [`spec::Loader`] wants them: each path from there,
+/// ended with a zero byte, in the order of their names.
+fn files_below(top: &Path) -> io::Result<Vec<u8>> {
+    let mut found = Vec::new();
+    let mut open = vec![(top.to_path_buf(), 0)];
+    while let Some((directory, depth)) = open.pop() {
+        for entry in fs::read_dir(&directory)? {
+            let path = entry?.path();
+            if !path.is_dir() {
+                found.push(path.strip_prefix(top).unwrap_or(&path).to_path_buf());
+            } else if depth < DEPTH_MAX {
+                open.push((path, depth + 1));
+            } else {
+                return Err(io::Error::other("directories are too deep"));
+            }
+        }
+    }
+    found.sort();
+    Ok(found.into_iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect())
 }
 
 /// The plan with other values than a faultless file's; none without overrides.
@@ -224,7 +250,7 @@ mod tests {
     fn a_testbed_that_lacks_the_device_is_refused() {
         let overrides = Overrides { testbed: Some(Testbed::Memory), ..Overrides::default() };
         let refused = plan_with(TWO, &overrides).unwrap_err().to_string();
-        assert!(refused.contains("no Linux kernel forwards packets in memory"), "{refused}");
+        assert!(refused.contains("no kernel forwards packets in memory"), "{refused}");
         let router = format!("{TWO}[dut]\nkind = \"router\"\n");
         let got = plan_with(&router, &overrides).unwrap();
         assert_eq!(got.base.testbed.kind, TestbedKind::Memory);

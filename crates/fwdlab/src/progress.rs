@@ -134,6 +134,12 @@ impl<'a> Progress<'a> {
         }
     }
 
+    /// A run could not be had, and its variant is not tried again in this sitting.
+    pub(crate) fn gave_up(&mut self, why: &str) {
+        let label = &self.state.label;
+        self.above(&format!("{label} is given up for now, the others go on: {why}"));
+    }
+
     /// A profile could not be had.
     pub(crate) fn failed_profile(&mut self, why: &str) {
         self.end();

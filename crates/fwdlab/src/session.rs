@@ -36,6 +36,15 @@ pub(crate) struct Session<'a> {
     pub(crate) profiles: Vec<usize>,
 }
 
+/// A variant that could not be measured in this sitting; it is tried again in the next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GivenUp {
+    /// Its index in the plan.
+    pub(crate) variant: usize,
+    /// What happened.
+    pub(crate) why: String,
+}
+
 /// Opens the store in the directory `out`, which is made when there is none.
 /// With `fresh` an old one is set aside; what was said about it is returned.
 ///
@@ -55,7 +64,8 @@ pub(crate) fn open_store(out: &Path, fresh: bool) -> Result<(Store, Option<Strin
 impl Session<'_> {
     /// Opens the testbed and carries out `runs` (indices into the plan, in its
     /// order), then the profiles. Before each block `is_decided` is asked whether it
-    /// is needed.
+    /// is needed. Returns the variants that were given up: their runs are still
+    /// lacking, the others' are stored.
     ///
     /// # Errors
     /// Whatever the testbed lacks or meets, a store that can't be written, an
@@ -65,7 +75,7 @@ impl Session<'_> {
         store: &mut Store,
         runs: &[u32],
         is_decided: &dyn Fn(&Store) -> Result<bool>,
-    ) -> Result<()> {
+    ) -> Result<Vec<GivenUp>> {
         let plan = self.plan;
         let stop = Stop::on_signals().context("listening to signals")?;
         let mut testbed = open_testbed(plan, &self.directory)?;
@@ -74,9 +84,13 @@ impl Session<'_> {
         let done = store.recorded_runs()?.len();
         let guess_ns = plan.estimate(overhead_guess_ns(plan)).run_ns;
         let mut progress = Progress::new(plan, &stop, done, guess_ns, self.quiet);
+        let mut given_up = Vec::new();
         let result = self
             .calibrate(store, testbed.as_mut(), &mut progress)
-            .and_then(|()| self.carry_out(store, runs, testbed.as_mut(), &mut progress, is_decided))
+            .and_then(|()| {
+                let testbed = testbed.as_mut();
+                self.carry_out(store, runs, testbed, &mut progress, is_decided, &mut given_up)
+            })
             .and_then(|()| self.profile(store, testbed.as_mut(), &mut progress));
         progress.end();
         match result {
@@ -91,7 +105,7 @@ impl Session<'_> {
                 );
                 Err(CliError::Interrupted(what).into())
             }
-            other => other,
+            other => other.map(|()| given_up),
         }
     }
 
@@ -130,6 +144,7 @@ impl Session<'_> {
         testbed: &mut dyn Testbed,
         progress: &mut Progress<'_>,
         is_decided: &dyn Fn(&Store) -> Result<bool>,
+        given_up: &mut Vec<GivenUp>,
     ) -> Result<()> {
         let plan = self.plan;
         let calibrations = store.calibrations()?;
@@ -143,10 +158,19 @@ impl Session<'_> {
             }
             block = Some(run.block);
             let ceiling_pps = ceiling(&calibrations, testbed, self.settings_of(run));
+            if given_up.iter().any(|given_up| given_up.variant == run.variants[0]) {
+                continue;
+            }
             progress.begin_run(run);
-            let record = testbed
-                .run(Task { plan, run, ceiling_pps }, progress)
-                .with_context(|| format!("run {} of {}", run.index + 1, plan.runs.len()))?;
+            let record = match testbed.run(Task { plan, run, ceiling_pps }, progress) {
+                Err(BenchError::GivenUp { variant, why }) => {
+                    progress.gave_up(&why);
+                    given_up.push(GivenUp { variant, why });
+                    continue;
+                }
+                other => other
+                    .with_context(|| format!("run {} of {}", run.index + 1, plan.runs.len()))?,
+            };
             store.insert_run(&record)?;
             progress.finish_run(&record);
         }

@@ -23,6 +23,7 @@ pub mod spec;
 pub mod suggest;
 pub mod units;
 pub mod warning;
+pub mod words;
 
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use experiment::Experiment;

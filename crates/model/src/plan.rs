@@ -6,7 +6,7 @@ mod build;
 mod describe;
 mod order;
 
-pub use build::{INET6_FRAME_MIN, load, plan};
+pub use build::{INET6_FRAME_BARE, INET6_FRAME_MIN, load, plan};
 pub use describe::{Difference, Estimate};
 
 use crate::profile::ProfilePlan;
@@ -38,7 +38,8 @@ pub struct Plan {
     pub base: Settings,
     /// Remarks of the planner, e.g. a frame size that had to be raised.
     pub notes: Vec<String>,
-    /// SHA-256 of all of the above as JSON, first 16 hexadecimal digits.
+    /// SHA-256 of all of the above as JSON without the laboratory's file, first 16
+    /// hexadecimal digits.
     pub hash: String,
     /// How each variant is profiled after the runs, if at all. Not stored and no
     /// part of the hash: a profile touches no number, so that one asked for later

@@ -116,6 +116,15 @@ fn of_kind(kind: Kind) -> Value {
         Kind::Number { min, max } => json!({ "type": "number", "minimum": min, "maximum": max }),
         Kind::Boolean => json!({ "type": "boolean" }),
         Kind::Text | Kind::File => json!({ "type": "string", "minLength": 1 }),
+        Kind::Directory => json!({ "anyOf": [
+            { "type": "string", "minLength": 1 },
+            { "type": "array", "items": { "type": "string", "minLength": 1 }, "minItems": 1 },
+        ]}),
+        Kind::Command => json!({ "type": "string", "pattern": "[^ \\t\\n]" }),
+        Kind::Commands => {
+            json!({ "type": "array", "items": { "type": "string", "pattern": "[^ \\t\\n]" } })
+        }
+        Kind::Words => json!({ "type": "array", "items": { "type": "string" } }),
         Kind::Word { words, .. } => json!({ "enum": words }),
         Kind::Duration { .. } => {
             json!({ "type": "string", "pattern": r"^ *[0-9._]+ *(ns|us|µs|ms|s|min) *$" })
@@ -144,6 +153,10 @@ fn of_kind(kind: Kind) -> Value {
             "pattern": "^([0-9a-fA-F]{1,8}(,[0-9a-fA-F]{1,8})*)?$",
         }),
         Kind::Sysctls => json!({ "type": "object" }),
+        Kind::Variables { .. } => json!({
+            "type": "object",
+            "additionalProperties": { "type": ["string", "integer"] },
+        }),
         Kind::Effects => json!({
             "type": "object",
             "additionalProperties": { "type": "number", "exclusiveMinimum": 0, "maximum": 1000 },
@@ -161,11 +174,12 @@ fn factors() -> Value {
     let mut factor = object(&keys::FACTOR);
     let mut level = object(&keys::LEVEL);
     for key in keys::settings() {
-        // A level is one frame size; a list of them is a factor of its own.
+        // A level is one frame size or directory; a list of them is a factor of its own.
         let value = match key.kind {
             Kind::FrameSize => {
                 json!({ "type": "integer", "minimum": FRAME_MIN.0, "maximum": FRAME_MAX.0 })
             }
+            Kind::Directory => json!({ "type": "string", "minLength": 1 }),
             _ => of_kind(key.kind),
         };
         insert(&mut level, key.name, value);
@@ -176,11 +190,12 @@ fn factors() -> Value {
     json!({ "type": "array", "description": keys::FACTOR.doc, "items": factor })
 }
 
-/// A level is a value, an address range of `flows`, or a bundle.
+/// A level is a value, an address range of `flows`, a bundle, or a list of words.
 fn insert_items(factor: &mut Value, bundle: Value) {
     factor["properties"]["levels"]["items"] = json!({ "anyOf": [
         { "type": ["string", "number", "boolean"] },
         object(&keys::FLOWS),
         bundle,
+        { "type": "array", "items": { "type": "string" } },
     ]});
 }

@@ -59,6 +59,8 @@ impl Default for Settings {
                 rate: Rate::Max,
                 timestamps: false,
                 generator: GeneratorKind::Fwdlab,
+                generator_server: String::new(),
+                generator_options: Vec::new(),
             },
         }
     }
@@ -420,4 +422,12 @@ pub struct TrafficSettings {
     /// What makes and counts the traffic. The default adds nothing to a plan's hash.
     #[serde(default, skip_serializing_if = "GeneratorKind::is_default")]
     pub generator: GeneratorKind,
+    /// Where a generator that is a server listens: `host:port` or an URL; empty: on the
+    /// sending host, at its usual port. The default adds nothing to a plan's hash.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub generator_server: String,
+    /// More arguments of the generator's command line, as they are. The default adds
+    /// nothing to a plan's hash.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub generator_options: Vec<String>,
 }

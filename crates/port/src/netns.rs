@@ -10,12 +10,16 @@ use rustix::mount::{
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 use std::fs::File;
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 /// Where `ip netns` keeps its names.
 pub const NAMED: &str = "/run/netns";
+
+/// The calling thread's own.
+const OWN: &str = "/proc/thread-self/ns/net";
 
 /// A handle on a network namespace; keeps it alive.
 #[derive(Clone, Debug)]
@@ -36,18 +40,39 @@ impl NetNs {
         Ok(NetNs { name: name.into(), file: Arc::new(file) })
     }
 
+    /// The namespace that the calling thread is in.
+    ///
+    /// # Errors
+    /// Where `/proc` is not mounted.
+    pub fn current() -> Result<NetNs, PortError> {
+        let file = File::open(OWN)
+            .map_err(|e| PortError::system(format!("opening this thread's namespace {OWN}"), e))?;
+        Ok(NetNs { name: "the current one".into(), file: Arc::new(file) })
+    }
+
     /// Name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Moves the calling thread into the namespace.
+    /// Moves the calling thread into the namespace, unless it is there already.
     ///
     /// # Errors
     /// Without CAP_SYS_ADMIN over the namespace.
     pub fn enter(&self) -> Result<(), PortError> {
+        if self.is_here() {
+            return Ok(()); // entering takes rights that staying does not
+        }
         move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network))
             .map_err(|e| PortError::system(format!("entering namespace {}", self.name), e))
+    }
+
+    /// True when the calling thread is in it.
+    fn is_here(&self) -> bool {
+        let (Ok(own), Ok(this)) = (std::fs::metadata(OWN), self.file.metadata()) else {
+            return false;
+        };
+        (own.dev(), own.ino()) == (this.dev(), this.ino())
     }
 
     /// Moves the calling thread into the namespace and gives it a `/sys` that
@@ -108,5 +133,22 @@ impl NetNs {
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_current_namespace_is_here_and_needs_no_rights_to_stay_in() {
+        let here = NetNs::current().expect("/proc");
+        assert!(here.is_here());
+        here.enter().expect("already there");
+        let interfaces = here.run(|| {
+            std::fs::read_to_string("/proc/thread-self/net/dev")
+                .map_err(|e| PortError::system("reading interfaces", e))
+        });
+        assert!(interfaces.expect("a list").contains("lo:"));
     }
 }

@@ -1,35 +1,38 @@
 //! What a Linux DUT counts itself, read before and after a trial.
 
-use super::{EGRESS, INGRESS};
 use crate::error::BenchError;
-use crate::host::{Host, LocalHost};
+use crate::host::Host;
+use crate::lab::links::Links;
 use fwdlab_model::record::{Counter, Counts};
 use std::collections::BTreeMap;
 
 /// Counters by name, as one reading gives them.
 pub type Reading = BTreeMap<String, u64>;
 
-/// Reads the counters of the namespace `host` and, for the backlog, of the machine.
+/// Reads the counters of both interfaces, of the IP layer and, for the backlog, of the
+/// whole machine.
 ///
 /// # Errors
 /// When `/proc` can't be read.
-pub fn read(host: &dyn Host) -> Result<Reading, BenchError> {
+pub fn read(host: &dyn Host, links: &Links) -> Result<Reading, BenchError> {
     // Not /proc/net: that is the namespace of the process's first thread.
-    let mut all = interface_counters(&host.get("/proc/thread-self/net/dev")?);
+    let names = links.both().map(|link| link.interface.as_str());
+    let mut all = interface_counters(&host.get("/proc/thread-self/net/dev")?, names);
     all.extend(snmp_counters(&host.get("/proc/thread-self/net/snmp")?));
     if let Ok(text) = host.get("/proc/thread-self/net/snmp6") {
         all.extend(snmp6_counters(&text));
     }
-    all.extend(softnet_counters(&LocalHost.get("/proc/net/softnet_stat")?));
+    all.extend(softnet_counters(&host.get("/proc/thread-self/net/softnet_stat")?));
     Ok(all.into_iter().collect())
 }
 
 /// The readings before and after a trial, with what they must say by our own
-/// count of its packets: d0 has received or dropped what was offered, d1 has sent
-/// what arrived.
-pub fn compare(before: &Reading, after: &Reading, total: Counts) -> Vec<Counter> {
-    let received = format!("{INGRESS} rx_packets + rx_dropped");
-    let sent = format!("{EGRESS} tx_packets");
+/// count of its packets: one side has received or dropped what was offered, the other
+/// has sent what arrived.
+pub fn compare(before: &Reading, after: &Reading, total: Counts, links: &Links) -> Vec<Counter> {
+    let (ingress, egress) = (&links.ingress.interface, &links.egress.interface);
+    let received = format!("{ingress} rx_packets + rx_dropped");
+    let sent = format!("{egress} tx_packets");
     let expected = |name: &str| match name {
         _ if name == received => Some(total.offered),
         _ if name == sent => Some(total.forwarded),
@@ -43,7 +46,7 @@ pub fn compare(before: &Reading, after: &Reading, total: Counts) -> Vec<Counter>
         })
         .collect();
     let sum = |reading: &Reading| {
-        let value = |column: &str| reading.get(&format!("{INGRESS} {column}")).copied();
+        let value = |column: &str| reading.get(&format!("{ingress} {column}")).copied();
         Some(value("rx_packets")? + value("rx_dropped")?)
     };
     if let (Some(before), Some(after)) = (sum(before), sum(after)) {
@@ -53,10 +56,10 @@ pub fn compare(before: &Reading, after: &Reading, total: Counts) -> Vec<Counter>
     counters
 }
 
-fn interface_counters(text: &str) -> Vec<(String, u64)> {
+fn interface_counters(text: &str, wanted: [&str; 2]) -> Vec<(String, u64)> {
     let mut all = Vec::new();
     for (name, values) in text.lines().filter_map(|line| line.trim().split_once(':')) {
-        if ![INGRESS, EGRESS].contains(&name) {
+        if !wanted.contains(&name) {
             continue;
         }
         let values: Vec<u64> = values.split_whitespace().map_while(|v| v.parse().ok()).collect();
@@ -78,6 +81,7 @@ fn snmp_counters(text: &str) -> Vec<(String, u64)> {
         "InAddrErrors",
         "InUnknownProtos",
         "InDiscards",
+        "InDelivers",
         "ForwDatagrams",
         "OutDiscards",
         "OutNoRoutes",
@@ -97,6 +101,7 @@ fn snmp6_counters(text: &str) -> Vec<(String, u64)> {
         "Ip6InAddrErrors",
         "Ip6InUnknownProtos",
         "Ip6InDiscards",
+        "Ip6InDelivers",
         "Ip6InNoRoutes",
         "Ip6OutForwDatagrams",
         "Ip6OutDiscards",
@@ -129,7 +134,7 @@ mod tests {
     fn counters_are_read_from_proc() {
         let dev =
             "Inter-|   Receive\n face |bytes\n    d0: 600 10 0 3 0 0 0 0 1200 20 0 4 0 0 0 0\n";
-        let counters = interface_counters(dev);
+        let counters = interface_counters(dev, ["d0", "d1"]);
         assert_eq!(counters[0], ("d0 rx_packets".into(), 10));
         assert_eq!(counters[3], ("d0 tx_dropped".into(), 4));
         let snmp = "Ip: Forwarding InReceives ForwDatagrams\nIp: 1 100 90\nIcmp: X\n";
@@ -143,7 +148,12 @@ mod tests {
     fn what_must_agree_is_expected() {
         let before = Reading::from([("d0 rx_packets".into(), 5), ("d0 rx_dropped".into(), 1)]);
         let after = Reading::from([("d0 rx_packets".into(), 45), ("d0 rx_dropped".into(), 61)]);
-        let counters = compare(&before, &after, Counts { offered: 100, forwarded: 40 });
+        let counters = compare(
+            &before,
+            &after,
+            Counts { offered: 100, forwarded: 40 },
+            &Links::of_namespaces(),
+        );
         let sum = counters.iter().find(|c| c.name.contains('+')).expect("the sum");
         assert_eq!((sum.delta(), sum.expected), (100, Some(100)));
     }

@@ -1,16 +1,17 @@
 //! A Linux kernel's own forwarding.
 
-use super::{EGRESS, INGRESS, nft, routes, scheduling};
+use super::keeper::Keeper;
+use super::{nft, routes, scheduling};
 use crate::cpu::Placement;
 use crate::error::BenchError;
-use crate::host::{Host, LocalHost};
-use crate::journal::Journal;
+use crate::host::Host;
+use crate::lab::links::Links;
 use fwdlab_model::settings::{Family, Firewall, Settings};
 use fwdlab_model::warning::Warning;
-use fwdlab_packet::address::{Side, dut_address, peer_address};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::net::IpAddr;
 
 /// MAC addresses of the testbed's interfaces, locally administered.
 pub mod mac {
@@ -29,10 +30,11 @@ pub mod mac {
     }
 }
 
-/// The DUT: its namespace, and the machine for settings that no namespace has.
+/// The DUT, and who puts back what is changed of it.
 pub struct LinuxDut<'a> {
     host: &'a dyn Host,
-    journal: &'a Journal,
+    keeper: &'a dyn Keeper,
+    links: &'a Links,
     /// Values that sysctls had before the first change, to switch back to.
     found: RefCell<BTreeMap<String, String>>,
 }
@@ -61,10 +63,9 @@ impl Findings {
 }
 
 impl<'a> LinuxDut<'a> {
-    /// A DUT in the namespace `host`; settings that no namespace has of its own
-    /// are changed through `journal`.
-    pub fn new(host: &'a dyn Host, journal: &'a Journal) -> LinuxDut<'a> {
-        LinuxDut { host, journal, found: RefCell::default() }
+    /// The DUT `host` between `links`; what outlives a run is changed through `keeper`.
+    pub fn new(host: &'a dyn Host, keeper: &'a dyn Keeper, links: &'a Links) -> LinuxDut<'a> {
+        LinuxDut { host, keeper, links, found: RefCell::default() }
     }
 
     /// Sets up interfaces, addresses, routes, neighbours, queues, firewall and
@@ -79,9 +80,9 @@ impl<'a> LinuxDut<'a> {
         findings: &mut Findings,
     ) -> Result<(), BenchError> {
         self.forwarding(settings)?;
-        self.links()?;
+        self.addresses()?;
         self.offloads(settings, findings)?;
-        scheduling::apply(self.host, settings, placement, findings)?;
+        scheduling::apply(self.host, self.links, settings, placement, findings)?;
         self.routes(settings, findings)?;
         self.firewall(&settings.dut.firewall, settings, findings)?;
         self.sysctls(&settings.dut.sysctl, findings)?;
@@ -102,7 +103,7 @@ impl<'a> LinuxDut<'a> {
             self.redirects(to)?;
         }
         if from.dut.rps != to.dut.rps {
-            scheduling::steer(self.host, to.dut.queues, &to.dut.rps)?;
+            self.steer(to)?;
         }
         for (name, value) in &to.dut.sysctl {
             if from.dut.sysctl.get(name) != Some(value) {
@@ -138,31 +139,36 @@ impl<'a> LinuxDut<'a> {
         self.verify_sysctls(&to.dut.sysctl, findings)
     }
 
-    fn put_all(&self, settings: &[(&str, &str)]) -> Result<(), BenchError> {
-        settings.iter().try_for_each(|(name, value)| self.host.put(&sysctl_path(name), value))
+    fn put_all(&self, settings: &[(String, &str)]) -> Result<(), BenchError> {
+        let paths = settings.iter().map(|(name, value)| (sysctl_path(name), (*value).to_owned()));
+        self.keeper.put(self.host, &paths.collect::<Vec<_>>())
+    }
+
+    /// The same setting of both interfaces.
+    fn of_both(&self, family: &str, key: &str) -> [String; 2] {
+        // With slashes: names of interfaces may hold dots.
+        self.links.both().map(|link| format!("net/{family}/conf/{}/{key}", link.interface))
     }
 
     fn has_inet6(&self) -> bool {
         self.host.get("/proc/sys/net/ipv6/conf/all/forwarding").is_ok()
     }
 
-    fn forwarding(&self, settings: &Settings) -> Result<(), BenchError> {
-        self.put_all(&[
-            ("net.ipv4.ip_forward", "1"),
-            ("net.ipv4.conf.all.rp_filter", "0"),
-            ("net.ipv4.conf.default.rp_filter", "0"),
-            ("net.ipv4.conf.d0.rp_filter", "0"),
-            ("net.ipv4.conf.d1.rp_filter", "0"),
-        ])?;
+    pub(super) fn forwarding(&self, settings: &Settings) -> Result<(), BenchError> {
+        // The interfaces' own values first: one of `default` is handed on to those that
+        // have none, and what it was before could not be told any more.
+        let mut wanted: Vec<(String, &str)> =
+            self.of_both("ipv4", "rp_filter").map(|name| (name, "0")).into();
+        let plain = [("conf.default.rp_filter", "0"), ("conf.all.rp_filter", "0")];
+        let plain = plain.into_iter().chain([("ip_forward", "1")]);
+        wanted.extend(plain.map(|(name, value)| (format!("net.ipv4.{name}"), value)));
+        self.put_all(&wanted)?;
         self.redirects(settings)?;
         if self.has_inet6() {
-            self.put_all(&[
-                ("net.ipv6.conf.all.forwarding", "1"),
-                ("net.ipv6.conf.d0.accept_dad", "0"),
-                ("net.ipv6.conf.d1.accept_dad", "0"),
-                ("net.ipv6.conf.d0.addr_gen_mode", "1"),
-                ("net.ipv6.conf.d1.addr_gen_mode", "1"),
-            ])
+            let of_both = |key, value| self.of_both("ipv6", key).map(|name| (name, value));
+            let mut wanted: Vec<(String, &str)> = of_both("accept_dad", "0").into();
+            wanted.push(("net.ipv6.conf.all.forwarding".to_owned(), "1"));
+            self.put_all(&wanted)
         } else if settings.traffic.family == Family::Inet6 {
             need_inet6(self.host)
         } else {
@@ -172,17 +178,22 @@ impl<'a> LinuxDut<'a> {
 
     fn redirects(&self, settings: &Settings) -> Result<(), BenchError> {
         let value = if settings.dut.icmp_redirect { "1" } else { "0" };
-        self.put_all(&[
-            ("net.ipv4.conf.all.send_redirects", value),
-            ("net.ipv4.conf.default.send_redirects", value),
-            ("net.ipv4.conf.d0.send_redirects", value),
-            ("net.ipv4.conf.d1.send_redirects", value),
-        ])
+        let names = ["default", "all"].map(|of| format!("net.ipv4.conf.{of}.send_redirects"));
+        let names = self.of_both("ipv4", "send_redirects").into_iter().chain(names);
+        self.put_all(&names.map(|name| (name, value)).collect::<Vec<_>>())
+    }
+
+    /// Sets receive packet steering of the side that packets come from.
+    pub(super) fn steer(&self, settings: &Settings) -> Result<(), BenchError> {
+        let dut = &settings.dut;
+        let wanted = scheduling::steering(&self.links.ingress.interface, dut.queues, &dut.rps);
+        self.keeper.put(self.host, &wanted)
     }
 
     fn offloads(&self, settings: &Settings, findings: &mut Findings) -> Result<(), BenchError> {
         let state = if settings.dut.offloads { "on" } else { "off" };
-        for interface in [INGRESS, EGRESS] {
+        for link in self.links.both() {
+            let interface = link.interface.as_str();
             // GRO stays on in any case: it is what makes veth poll (NAPI) at all,
             // without it live frames vanish; and it must be switched on while the
             // link is up, or the kernel does not mark the peer as a target of
@@ -207,7 +218,8 @@ impl<'a> LinuxDut<'a> {
                 "",
             )?;
         }
-        let features = self.host.run(&["ethtool", "-k", INGRESS], "")?;
+        let ingress = &self.links.ingress.interface;
+        let features = self.host.run(&["ethtool", "-k", ingress], "")?;
         for (feature, wanted) in [
             ("generic-receive-offload", "on"),
             ("tcp-segmentation-offload", state),
@@ -219,38 +231,52 @@ impl<'a> LinuxDut<'a> {
                 _ => "",
             };
             let state = feature_state(&features, feature);
-            findings.expect(&format!("d0 {feature}{remark}"), wanted, state);
+            findings.expect(&format!("{ingress} {feature}{remark}"), wanted, state);
         }
         Ok(())
     }
 
-    fn links(&self) -> Result<(), BenchError> {
+    fn addresses(&self) -> Result<(), BenchError> {
+        let has_inet6 = self.has_inet6();
         let mut text = String::new();
-        let mut families = vec![fwdlab_packet::Family::Inet];
-        if self.has_inet6() {
-            families.push(fwdlab_packet::Family::Inet6);
-        }
-        let sides = [(Side::Sender, INGRESS, mac::SENDER), (Side::Receiver, EGRESS, mac::RECEIVER)];
-        for (side, interface, peer) in sides {
+        for link in self.links.both() {
+            let interface = &link.interface;
+            // The kernel shall not speak of its own accord.
+            if has_inet6 {
+                let _ = writeln!(text, "link set {interface} addrgenmode none");
+            }
             let _ = writeln!(text, "link set {interface} up");
-            for &family in &families {
-                let (address, neighbour) = (dut_address(family, side), peer_address(family, side));
-                let nodad = if family == fwdlab_packet::Family::Inet6 { " nodad" } else { "" };
-                let _ = writeln!(text, "addr add {address} dev {interface}{nodad}");
-                let _ = writeln!(
-                    text,
-                    "neigh replace {neighbour} lladdr {} dev {interface} nud permanent",
-                    mac::text(peer)
-                );
+            for (address, length) in &link.addresses {
+                let nodad = match address {
+                    IpAddr::V6(_) if !has_inet6 => continue,
+                    IpAddr::V6(_) => " nodad",
+                    IpAddr::V4(_) => "",
+                };
+                let _ = writeln!(text, "addr add {address}/{length} dev {interface}{nodad}");
+            }
+            for peer in &link.peers {
+                let mac = mac::text(peer.mac);
+                for address in peer.addresses.iter().filter(|a| a.is_ipv4() || has_inet6) {
+                    let _ = writeln!(
+                        text,
+                        "neigh replace {address} lladdr {mac} dev {interface} nud permanent"
+                    );
+                }
             }
         }
         self.host.run(&["ip", "-batch", "-"], &text).map(drop)
     }
 
-    fn routes(&self, settings: &Settings, findings: &mut Findings) -> Result<(), BenchError> {
+    pub(super) fn routes(
+        &self,
+        settings: &Settings,
+        findings: &mut Findings,
+    ) -> Result<(), BenchError> {
         let family = packet_family(settings.traffic.family);
         let count = settings.dut.routes;
-        let text = routes::batch(family, count, settings.traffic.flows.destinations);
+        let destinations = settings.traffic.flows.destinations;
+        let wanted = routes::prefixes(family, count, destinations, self.links);
+        let text = routes::batch(&wanted, self.keeper.mark_routes(self.host)?);
         self.host.run(&["ip", "-batch", "-"], &text)?;
         let found = match family {
             fwdlab_packet::Family::Inet => {
@@ -323,23 +349,23 @@ impl<'a> LinuxDut<'a> {
     }
 
     /// Raises the machine's limit of connections when the flows need it.
-    fn room_for_states(
+    pub(super) fn room_for_states(
         &self,
         settings: &Settings,
         findings: &mut Findings,
     ) -> Result<(), BenchError> {
         const PATH: &str = "/proc/sys/net/netfilter/nf_conntrack_max";
         let needed = u64::from(settings.traffic.flows.count()) * 5 / 4 + 1024;
-        let limit: u64 = LocalHost.get(PATH)?.parse().unwrap_or(0);
+        let limit: u64 = self.keeper.get(self.host, PATH)?.parse().unwrap_or(0);
         if limit < needed {
-            self.journal.change(PATH, &needed.to_string())?;
+            self.keeper.change(self.host, PATH, &needed.to_string())?;
         }
-        let found = LocalHost.get(PATH)?;
+        let found = self.keeper.get(self.host, PATH)?;
         findings.facts.insert("sysctl net.netfilter.nf_conntrack_max".into(), found);
         Ok(())
     }
 
-    fn sysctls(
+    pub(super) fn sysctls(
         &self,
         wanted: &BTreeMap<String, String>,
         findings: &mut Findings,
@@ -348,48 +374,36 @@ impl<'a> LinuxDut<'a> {
         self.verify_sysctls(wanted, findings)
     }
 
-    fn verify_sysctls(
+    pub(super) fn verify_sysctls(
         &self,
         wanted: &BTreeMap<String, String>,
         findings: &mut Findings,
     ) -> Result<(), BenchError> {
         for (name, value) in wanted {
             let path = sysctl_path(name);
-            let found = self.host.get(&path).or_else(|_| LocalHost.get(&path))?;
+            let found = self.keeper.get(self.host, &path)?;
             let found = found.split_whitespace().collect::<Vec<_>>().join(" ");
             findings.expect(&format!("sysctl {name}"), value, &found);
         }
         Ok(())
     }
 
-    /// Sets a sysctl in the namespace; one that only the machine has goes through
-    /// the journal, to be put back.
     fn set_sysctl(&self, name: &str, value: &str) -> Result<(), BenchError> {
         let path = sysctl_path(name);
-        let remember = |old: &str| {
-            self.found.borrow_mut().entry(name.to_owned()).or_insert_with(|| old.to_owned());
-        };
-        // Only `net` has values per namespace; all else is the machine's.
-        if path.starts_with("/proc/sys/net/")
-            && let Ok(old) = self.host.get(&path)
-        {
-            remember(&old);
-            if self.host.put(&path, value).is_ok() {
-                return Ok(());
-            }
-        }
-        let old = LocalHost.get(&path).map_err(|_| {
-            BenchError::Refused(format!(
+        let old = self.keeper.get(self.host, &path).map_err(|error| match error {
+            BenchError::File { .. } => BenchError::Refused(format!(
                 "sysctl {name}: this kernel has none of that name (`sysctl -a` lists them)"
-            ))
+            )),
+            other => other,
         })?;
-        remember(&old);
-        self.journal.change(&path, value)
+        self.found.borrow_mut().entry(name.to_owned()).or_insert(old);
+        self.keeper.change(self.host, &path, value)
     }
 
     fn queues(&self, settings: &Settings, findings: &mut Findings) {
         let has = |queue: u16| {
-            self.host.get(&format!("/sys/class/net/{INGRESS}/queues/rx-{queue}/rps_cpus")).is_ok()
+            let ingress = &self.links.ingress.interface;
+            self.host.get(&format!("/sys/class/net/{ingress}/queues/rx-{queue}/rps_cpus")).is_ok()
         };
         let found = (0..=settings.dut.queues).take_while(|&queue| has(queue)).count();
         findings.expect("queues", &settings.dut.queues.to_string(), &found.to_string());
@@ -409,7 +423,7 @@ pub fn need_inet6(host: &dyn Host) -> Result<(), BenchError> {
     })
 }
 
-fn packet_family(family: Family) -> fwdlab_packet::Family {
+pub(crate) fn packet_family(family: Family) -> fwdlab_packet::Family {
     match family {
         Family::Inet => fwdlab_packet::Family::Inet,
         Family::Inet6 => fwdlab_packet::Family::Inet6,
@@ -418,13 +432,13 @@ fn packet_family(family: Family) -> fwdlab_packet::Family {
 
 /// `/proc/sys` path of a sysctl. Dots separate, as sysctl(8) has it; a name that
 /// contains slashes is taken as a path (for interface names with dots).
-fn sysctl_path(name: &str) -> String {
+pub(super) fn sysctl_path(name: &str) -> String {
     let path = if name.contains('/') { name.to_owned() } else { name.replace('.', "/") };
     format!("/proc/sys/{path}")
 }
 
 /// `on` or `off` of a feature in the output of `ethtool -k`.
-fn feature_state<'a>(features: &'a str, feature: &str) -> &'a str {
+pub(super) fn feature_state<'a>(features: &'a str, feature: &str) -> &'a str {
     features
         .lines()
         .filter_map(|line| line.trim().split_once(':'))

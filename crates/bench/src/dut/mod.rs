@@ -1,7 +1,10 @@
 //! Devices under test. A DUT touches its machine only through a [`crate::host::Host`].
 
 pub mod counters;
+pub mod freebsd;
+pub mod keeper;
 pub mod linux;
+pub mod linux_remote;
 pub mod nft;
 pub mod path;
 pub mod remote;

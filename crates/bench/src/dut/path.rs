@@ -2,9 +2,9 @@
 //! profile, and over its whole run to find where packets were lost.
 
 use super::counters::{self, Reading};
-use super::{EGRESS, INGRESS};
 use crate::error::BenchError;
-use crate::host::{Host, LocalHost};
+use crate::host::Host;
+use crate::lab::links::Links;
 use fwdlab_model::record::{Counts, DropPlace, ProfileCounter};
 
 /// One reading, and what could not be read (name and reason).
@@ -15,21 +15,21 @@ pub struct Readings {
 }
 
 impl Readings {
-    /// Reads everything of the namespace `host`; softirqs and backlogs of `cpus`.
+    /// Reads everything of `host`; softirqs and backlogs of `cpus`.
     /// What is missing is noted.
-    pub fn take(host: &dyn Host, cpus: &[u16]) -> Readings {
+    pub fn take(host: &dyn Host, links: &Links, cpus: &[u16]) -> Readings {
         let mut readings = Readings::default();
         let backlogs = |text: &str| softnet_counters(text, cpus);
-        let drops = counters::read(host).map(|mut reading| {
+        let drops = counters::read(host, links).map(|mut reading| {
             reading.retain(|name, _| !name.starts_with("softnet"));
             reading.into_iter().collect()
         });
         readings.add("interfaces", drops);
-        let of_cpus = LocalHost.get("/proc/softirqs").map(|text| softirqs(&text, cpus));
+        let of_cpus = host.get("/proc/softirqs").map(|text| softirqs(&text, cpus));
         readings.add("softirqs", of_cpus);
-        let softnet = LocalHost.get("/proc/net/softnet_stat").map(|text| backlogs(&text));
+        let softnet = host.get("/proc/thread-self/net/softnet_stat").map(|text| backlogs(&text));
         readings.add("softnet", softnet);
-        for interface in [INGRESS, EGRESS] {
+        for interface in links.both().map(|link| link.interface.as_str()) {
             let queues = host.run(&["ethtool", "-S", interface], "");
             let queues = queues.map(|text| queue_counters(interface, &text));
             readings.add(&format!("{interface} queues"), queues);
@@ -70,7 +70,9 @@ pub fn drops(
     total: Counts,
     receiver: u64,
     has_firewall: bool,
+    links: &Links,
 ) -> Vec<DropPlace> {
+    let (ingress, egress) = (links.ingress.interface.as_str(), links.egress.interface.as_str());
     let delta = |name: &str| {
         let value = |reading: &Reading| reading.get(name).copied().unwrap_or(0);
         value(after).saturating_sub(value(before)) as i64
@@ -80,20 +82,21 @@ pub fn drops(
     let errors = both("InHdrErrors") + both("InAddrErrors") + both("InUnknownProtos");
     let (input, no_route) = (both("InDiscards"), both("InNoRoutes") + both("OutNoRoutes"));
     let output = both("OutDiscards");
-    let (sent, unsent) = (interface(EGRESS, "tx_packets"), interface(EGRESS, "tx_dropped"));
-    // The kernel does not count what a rule drops. What the IP layer took in and
-    // neither refused nor handed on was dropped in between: by the firewall, if any.
-    let taken = both("InReceives");
+    let (sent, unsent) = (interface(egress, "tx_packets"), interface(egress, "tx_dropped"));
+    // The kernel does not count what a rule drops. What the IP layer took in, not for
+    // itself, and neither refused nor handed on was dropped in between: by the firewall,
+    // if any.
+    let taken = both("InReceives") - both("InDelivers");
     let between = (taken - errors - input - no_route - output - sent - unsent).max(0);
     let places = [
-        (format!("receive ring of {INGRESS} full"), interface(INGRESS, "rx_dropped")),
+        (format!("receive ring of {ingress} full"), interface(ingress, "rx_dropped")),
         ("backlog of a CPU full (softnet)".to_owned(), delta("softnet dropped")),
         ("IP input: bad header, address or protocol".to_owned(), errors),
         ("IP input: discarded".to_owned(), input),
         ("no route".to_owned(), no_route),
         ("firewall".to_owned(), if has_firewall { between } else { 0 }),
         ("IP output: discarded".to_owned(), output),
-        (format!("output of {EGRESS}: queue or ring of the peer full"), unsent),
+        (format!("output of {egress}: queue or ring of the peer full"), unsent),
         ("receiver of the testbed".to_owned(), receiver as i64),
     ];
     let mut drops: Vec<DropPlace> = places
@@ -246,7 +249,7 @@ mod tests {
         ]);
         let total = Counts { offered: 1000, forwarded: 690 };
         let found = |has_firewall| {
-            let drops = drops(&before, &after, total, 10, has_firewall);
+            let drops = drops(&before, &after, total, 10, has_firewall, &Links::of_namespaces());
             let sum: i64 = drops.iter().map(|drop| drop.packets).sum();
             assert_eq!(sum, total.lost());
             let pairs = drops.into_iter().map(|drop| (drop.place, drop.packets));

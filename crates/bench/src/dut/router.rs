@@ -7,6 +7,7 @@
 use super::{EGRESS, INGRESS, linux::Findings, linux::mac, routes};
 use crate::error::BenchError;
 use crate::host::{Host, Running};
+use crate::lab::links::Links;
 use fwdlab_model::record::{Counter, Counts, DropPlace};
 use fwdlab_model::router::{
     InterfaceSetup, NeighbourSetup, PortKind, RouterSetup, RouterStats, Synthesised,
@@ -108,7 +109,7 @@ pub fn setup(settings: &Settings, cpus: &[u16], wires: &Wires, files: &Path) -> 
     // destinations has the Internet's prefix lengths.
     let destinations = settings.traffic.flows.destinations;
     let written = dut.routes.clamp(2, destinations + 2);
-    let listed = routes::prefixes(family, written, destinations);
+    let listed = routes::prefixes(family, written, destinations, &Links::of_namespaces());
     let mut setup = RouterSetup {
         workers: dut.queues,
         cpus: cpus.to_vec(),

@@ -4,6 +4,7 @@
 //! own destinations, so that lookups really meet them; what is left fills the
 //! table with /24 (IPv4) or /48 (IPv6) prefixes that no packet asks for.
 
+use crate::lab::links::{Link, Links};
 use fwdlab_packet::address::{Family, Side, flow_address, peer_address, routed_prefix};
 use std::fmt::Write;
 
@@ -13,20 +14,21 @@ pub struct Route {
     /// Prefix with its length.
     pub prefix: String,
     /// Next hop.
-    pub via: &'static str,
+    pub via: String,
     /// Interface that leads there.
-    pub interface: &'static str,
+    pub interface: String,
 }
 
 /// `count` routes (at least the two) of one family; `destinations` is the number of
 /// destination addresses of the traffic.
-pub fn prefixes(family: Family, count: u32, destinations: u32) -> Vec<Route> {
-    let sides = [(Side::Sender, super::INGRESS), (Side::Receiver, super::EGRESS)];
-    let first = sides.map(|(side, interface)| Route {
-        prefix: routed_prefix(family, side).to_owned(),
-        via: peer_address(family, side),
-        interface,
-    });
+pub fn prefixes(family: Family, count: u32, destinations: u32, links: &Links) -> Vec<Route> {
+    let sides = [(Side::Sender, &links.ingress), (Side::Receiver, &links.egress)];
+    let route = |prefix: String, side, link: &Link| Route {
+        prefix,
+        via: next_hop(family, side, link),
+        interface: link.interface.clone(),
+    };
+    let first = sides.map(|(side, link)| route(routed_prefix(family, side).to_owned(), side, link));
     let further = (0..count.saturating_sub(2)).map(|n| {
         let prefix = match (n < destinations, family) {
             (true, Family::Inet) => format!("{}/32", flow_address(family, Side::Receiver, n)),
@@ -40,16 +42,23 @@ pub fn prefixes(family: Family, count: u32, destinations: u32) -> Vec<Route> {
                 format!("fd00:{:x}:{:x}::/48", number >> 16, number & 0xffff)
             }
         };
-        Route { prefix, via: peer_address(family, Side::Receiver), interface: super::EGRESS }
+        route(prefix, Side::Receiver, &links.egress)
     });
     first.into_iter().chain(further).collect()
 }
 
-/// Text that adds [`prefixes`].
-pub fn batch(family: Family, count: u32, destinations: u32) -> String {
+/// The first peer of a side; the plan's address where it has none.
+fn next_hop(family: Family, side: Side, link: &Link) -> String {
+    let addresses = link.peers.iter().flat_map(|peer| &peer.addresses);
+    let mut of_family = addresses.filter(|a| a.is_ipv4() == (family == Family::Inet));
+    of_family.next().map_or_else(|| peer_address(family, side).to_owned(), ToString::to_string)
+}
+
+/// Text that adds routes, each with `more` words for ip(8).
+pub fn batch(routes: &[Route], more: &str) -> String {
     let mut text = String::new();
-    for Route { prefix, via, interface } in prefixes(family, count, destinations) {
-        let _ = writeln!(text, "route add {prefix} via {via} dev {interface}");
+    for Route { prefix, via, interface } in routes {
+        let _ = writeln!(text, "route add {prefix} via {via} dev {interface}{more}");
     }
     text
 }
@@ -74,9 +83,10 @@ mod tests {
 
     #[test]
     fn as_many_distinct_routes_as_asked_for() {
+        let links = Links::of_namespaces();
         for family in [Family::Inet, Family::Inet6] {
             for count in [2, 50, 1000, 200_000] {
-                let text = batch(family, count, 100);
+                let text = batch(&prefixes(family, count, 100, &links), "");
                 let distinct: HashSet<&str> =
                     text.lines().map(|l| l.split(" via ").next().unwrap_or(l)).collect();
                 assert_eq!(distinct.len(), count as usize);

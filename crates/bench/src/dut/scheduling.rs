@@ -1,10 +1,10 @@
 //! Which CPU does the DUT's receive work, and which queue belongs to which CPU.
 
 use super::linux::Findings;
-use super::{EGRESS, INGRESS};
 use crate::cpu::Placement;
 use crate::error::BenchError;
 use crate::host::Host;
+use crate::lab::links::Links;
 use fwdlab_model::settings::{Arrangement, Napi, Settings};
 use fwdlab_model::warning::Warning;
 
@@ -15,33 +15,37 @@ use fwdlab_model::warning::Warning;
 /// can get and says so.
 pub fn apply(
     host: &dyn Host,
+    links: &Links,
     settings: &Settings,
     placement: &Placement,
     findings: &mut Findings,
 ) -> Result<(), BenchError> {
+    let ingress = links.ingress.interface.as_str();
     let threaded = match settings.dut.napi {
         Napi::Threaded => true,
         Napi::Softirq => false,
         Napi::Auto => placement.arrangement == Arrangement::Open,
     };
     let polling = if threaded {
-        match thread_polling(host, INGRESS, &placement.dut) {
+        match thread_polling(host, ingress, &placement.dut) {
             Ok(threads) => format!("{threads} threads on CPUs {:?}", placement.dut),
             Err(error) if settings.dut.napi == Napi::Threaded => return Err(error),
-            Err(error) => fall_back(host, settings, placement, &error, findings),
+            Err(error) => fall_back(host, ingress, settings, placement, &error, findings),
         }
     } else {
         "softirq".to_owned()
     };
-    findings.facts.insert("d0 polling".into(), polling);
+    findings.facts.insert(format!("{ingress} polling"), polling);
     if !settings.dut.rps.is_empty() {
-        steer(host, settings.dut.queues, &settings.dut.rps)?;
-        let found = host.get(&format!("/sys/class/net/{INGRESS}/queues/rx-0/rps_cpus"))?;
+        steer(host, ingress, settings.dut.queues, &settings.dut.rps)?;
+        let found = host.get(&format!("/sys/class/net/{ingress}/queues/rx-0/rps_cpus"))?;
         findings.expect("rps", short_mask(&settings.dut.rps), short_mask(&found));
     }
     // A device of one queue has no map to write: there is nothing to bind.
     if settings.dut.bind_queues && settings.dut.queues > 1 {
-        bind_queues(host, settings.dut.queues, &placement.dut, findings)?;
+        let wanted = queue_maps(&links.egress.interface, settings.dut.queues, &placement.dut);
+        wanted.iter().try_for_each(|(path, mask)| host.put(path, mask))?;
+        verify_queue_maps(host, &wanted, findings)?;
     }
     Ok(())
 }
@@ -50,13 +54,14 @@ pub fn apply(
 /// allowed; else threads that the scheduler places; else the sender's softirq.
 fn fall_back(
     host: &dyn Host,
+    ingress: &str,
     settings: &Settings,
     placement: &Placement,
     error: &BenchError,
     findings: &mut Findings,
 ) -> String {
-    let threaded = format!("/sys/class/net/{INGRESS}/threaded");
-    let used = if steer(host, settings.dut.queues, &cpu_mask(&placement.dut)).is_ok() {
+    let threaded = format!("/sys/class/net/{ingress}/threaded");
+    let used = if steer(host, ingress, settings.dut.queues, &cpu_mask(&placement.dut)).is_ok() {
         let _ = host.put(&threaded, "0");
         format!("receive packet steering to CPUs {:?}", placement.dut)
     } else if host.get(&threaded).is_ok_and(|value| value == "1") {
@@ -90,41 +95,50 @@ pub fn thread_polling(host: &dyn Host, interface: &str, cpus: &[u16]) -> Result<
     Ok(threads.len())
 }
 
-/// Sets receive packet steering of all queues; an empty mask is none.
-///
-/// # Errors
-/// When the kernel refuses, as it does in a user namespace.
-pub fn steer(host: &dyn Host, queues: u16, mask: &str) -> Result<(), BenchError> {
-    let mask = if mask.is_empty() { "0" } else { mask };
-    (0..queues).try_for_each(|queue| {
-        host.put(&format!("/sys/class/net/{INGRESS}/queues/rx-{queue}/rps_cpus"), mask)
-    })
+fn steer(host: &dyn Host, ingress: &str, queues: u16, mask: &str) -> Result<(), BenchError> {
+    let wanted = steering(ingress, queues, mask);
+    wanted.iter().try_for_each(|(path, mask)| host.put(path, mask))
 }
 
-/// Outgoing queue i belongs to the i-th CPU of the DUT, round and round (XPS).
-fn bind_queues(
+/// Receive packet steering of all queues, path and mask; an empty mask is none.
+pub(super) fn steering(ingress: &str, queues: u16, mask: &str) -> Vec<(String, String)> {
+    let mask = if mask.is_empty() { "0" } else { mask };
+    let path = |queue| format!("/sys/class/net/{ingress}/queues/rx-{queue}/rps_cpus");
+    (0..queues).map(|queue| (path(queue), mask.to_owned())).collect()
+}
+
+/// Outgoing queue i belongs to the i-th CPU of the DUT, round and round (XPS): path and
+/// mask of each.
+pub(super) fn queue_maps(egress: &str, queues: u16, cpus: &[u16]) -> Vec<(String, String)> {
+    let path = |queue| format!("/sys/class/net/{egress}/queues/tx-{queue}/xps_cpus");
+    let pairs = (0..queues).zip(cpus.iter().cycle());
+    pairs.map(|(queue, &cpu)| (path(queue), cpu_mask(&[cpu]))).collect()
+}
+
+/// Reads [`queue_maps`] back.
+///
+/// # Errors
+/// When one can't be read.
+pub(super) fn verify_queue_maps(
     host: &dyn Host,
-    queues: u16,
-    cpus: &[u16],
+    wanted: &[(String, String)],
     findings: &mut Findings,
 ) -> Result<(), BenchError> {
-    for (queue, &cpu) in (0..queues).zip(cpus.iter().cycle()) {
-        let mask = cpu_mask(&[cpu]);
-        let path = format!("/sys/class/net/{EGRESS}/queues/tx-{queue}/xps_cpus");
-        host.put(&path, &mask)?;
-        let found = host.get(&path)?;
-        findings.expect(&format!("d1 tx-{queue} xps_cpus"), &mask, short_mask(&found));
+    for (path, mask) in wanted {
+        let found = host.get(path)?;
+        let name = path.trim_start_matches("/sys/class/net/").replace("/queues/", " ");
+        findings.expect(&name.replace('/', " "), mask, short_mask(&found));
     }
     Ok(())
 }
 
 /// A CPU mask as sysfs takes it; only the CPUs below 64 are used here.
-fn cpu_mask(cpus: &[u16]) -> String {
+pub(super) fn cpu_mask(cpus: &[u16]) -> String {
     format!("{:x}", cpus.iter().filter(|&&cpu| cpu < 64).fold(0u64, |mask, cpu| mask | 1 << cpu))
 }
 
 /// A mask as sysfs prints it, without leading zeros.
-fn short_mask(mask: &str) -> &str {
+pub(super) fn short_mask(mask: &str) -> &str {
     match mask.trim_start_matches(['0', ',']) {
         "" => "0",
         short => short,
@@ -165,7 +179,9 @@ mod tests {
             }
         }
         let mut findings = Findings::default();
-        bind_queues(&host, 3, &[0, 1], &mut findings).expect("bound");
+        let wanted = queue_maps("d1", 3, &[0, 1]);
+        wanted.iter().for_each(|(path, mask)| host.put(path, mask).expect("bound"));
+        verify_queue_maps(&host, &wanted, &mut findings).expect("read back");
         assert_eq!(findings.facts["d1 tx-2 xps_cpus"], "1");
         assert_eq!(findings.facts["d1 tx-1 xps_cpus"], "2");
         assert!(findings.warnings.is_empty());

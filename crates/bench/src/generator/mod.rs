@@ -4,12 +4,35 @@
 //! the window's edges is what belongs to the window. Packets that are under way then are
 //! in neither count or in both: [`Capabilities::edges`] says so.
 
+mod account;
+mod interface;
+mod otg;
+mod pkt_gen;
+mod pktgen;
+mod talk;
+mod testpmd;
+mod traffic;
+mod trex;
+mod variety;
+
+pub use interface::{InterfaceCounter, InterfaceReading};
+pub use otg::Otg;
+pub use pkt_gen::PktGen;
+pub use pktgen::Pktgen;
+pub use testpmd::Testpmd;
+pub use traffic::CountedTraffic;
+pub use trex::Trex;
+pub use variety::Variety;
+
 use crate::error::BenchError;
+use crate::host::Host;
 use fwdlab_model::record::Counter;
+use fwdlab_model::settings::GeneratorKind;
 use fwdlab_packet::template::FlowRange;
 use fwdlab_packet::{Family, Template};
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::fmt;
+use std::time::{Duration, Instant};
 
 /// What is to be sent, and from where to where.
 #[derive(Clone, Debug)]
@@ -82,6 +105,84 @@ pub struct Outcome {
     pub remarks: Vec<String>,
 }
 
+/// Where a generator sends and where it receives.
+#[derive(Clone)]
+pub struct Ends<'a> {
+    /// Host that sends.
+    pub sender: &'a dyn Host,
+    /// Its interface (of testpmd also a PCI address, of a server its port's name).
+    pub sender_interface: String,
+    /// CPUs that send; none for the generator's own choice.
+    pub sender_cpus: Vec<u16>,
+    /// Host that receives.
+    pub receiver: &'a dyn Host,
+    /// Its interface.
+    pub receiver_interface: String,
+    /// CPUs that receive.
+    pub receiver_cpus: Vec<u16>,
+    /// Where a server listens: `host:port` of TRex, the URL of an OTG server.
+    pub server: Option<String>,
+    /// Further words for the generator: what they mean is told by its own type.
+    pub options: Vec<String>,
+}
+
+impl fmt::Debug for Ends<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let end = |host: &dyn Host, interface: &str| format!("{interface} on {}", host.name());
+        f.debug_struct("Ends")
+            .field("sender", &end(self.sender, &self.sender_interface))
+            .field("receiver", &end(self.receiver, &self.receiver_interface))
+            .field("server", &self.server)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The generator of a kind; nothing is started yet.
+///
+/// # Errors
+/// For fwdlab's own senders, which are no [`Generator`], and for a server that is not
+/// named.
+pub fn open<'a>(
+    kind: GeneratorKind,
+    ends: Ends<'a>,
+) -> Result<Box<dyn Generator + 'a>, BenchError> {
+    Ok(match kind {
+        GeneratorKind::PktGen => Box::new(PktGen::new(ends)),
+        GeneratorKind::Pktgen => Box::new(Pktgen::new(ends)),
+        GeneratorKind::Trex => Box::new(Trex::new(ends)?),
+        GeneratorKind::Testpmd => Box::new(Testpmd::new(ends)),
+        GeneratorKind::Otg => Box::new(Otg::new(ends)?),
+        GeneratorKind::Fwdlab => {
+            let why = "fwdlab's own senders count each packet's phase themselves: they are \
+                       opened by their testbed";
+            return Err(BenchError::Refused(why.into()));
+        }
+    })
+}
+
+/// Six bytes as `02:00:00:00:00:01`.
+pub(crate) fn mac(bytes: [u8; 6]) -> String {
+    bytes.map(|byte| format!("{byte:02x}")).join(":")
+}
+
+/// Counters of a server that refreshes them now and then: reads until they change, which
+/// they do after `longest` or never.
+fn until_changed(
+    longest: Duration,
+    mut read: impl FnMut() -> Result<Counted, BenchError>,
+) -> Result<Counted, BenchError> {
+    let (first, begin) = (read()?, Instant::now());
+    loop {
+        let now = read()?;
+        let has_changed = (now.sent, now.received) != (first.sent, first.received);
+        if has_changed || begin.elapsed() >= longest {
+            return Ok(now);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// A traffic generator, its sender and its receiver.
 pub trait Generator {
     /// Name as in experiment files.
@@ -107,6 +208,16 @@ pub trait Generator {
     /// # Errors
     /// When one end has died, with its last lines.
     fn counted(&mut self) -> Result<Counted, BenchError>;
+
+    /// Counters that are all younger than this call: of a generator that reports now
+    /// and then it waits for both ends' next report, so that two such calls enclose a
+    /// whole number of reports.
+    ///
+    /// # Errors
+    /// As [`Generator::counted`].
+    fn fresh(&mut self) -> Result<Counted, BenchError> {
+        self.counted()
+    }
 
     /// Ends sending; the receiver goes on.
     ///

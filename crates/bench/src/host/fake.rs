@@ -3,6 +3,7 @@
 use super::{FakeProgram, Host, Running};
 use crate::error::BenchError;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Mutex;
 
 /// A host of files in memory that remembers what was run, for tests.
@@ -54,6 +55,10 @@ impl Host for FakeHost {
     fn get(&self, path: &str) -> Result<String, BenchError> {
         let found = self.files.lock().ok().and_then(|files| files.get(path).cloned());
         found.ok_or_else(|| missing(self.name(), path))
+    }
+
+    fn send_file(&self, from: &Path, to: &str) -> Result<(), BenchError> {
+        self.run(&["send-file", to], &from.to_string_lossy()).map(drop)
     }
 }
 

@@ -5,6 +5,7 @@ use super::{Host, Running};
 use crate::error::BenchError;
 use std::fs;
 use std::io::Write;
+use std::path::Path;
 use std::process::Stdio;
 
 /// This machine, as the program sees it.
@@ -26,6 +27,9 @@ impl Host for LocalHost {
     }
     fn get(&self, path: &str) -> Result<String, BenchError> {
         get_here(self.name(), path)
+    }
+    fn send_file(&self, from: &Path, to: &str) -> Result<(), BenchError> {
+        copy_here(self.name(), from, to)
     }
 }
 
@@ -69,4 +73,35 @@ pub(super) fn get_here(host: &str, path: &str) -> Result<String, BenchError> {
         host: host.into(),
         source,
     })
+}
+
+/// Copies beside the old file, then takes its place: a program that runs can't be
+/// written to.
+pub(super) fn copy_here(host: &str, from: &Path, to: &str) -> Result<(), BenchError> {
+    let part = format!("{to}.part");
+    let copied = fs::copy(from, &part).and_then(|_| fs::rename(&part, to));
+    copied.map_err(|source| {
+        let _ = fs::remove_file(&part);
+        let path = format!("{} to {to}", from.display());
+        BenchError::File { path, host: host.into(), source }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_copied_whole_or_not_at_all() {
+        let directory = std::env::temp_dir().join(format!("fwdlab-copy-{}", std::process::id()));
+        fs::create_dir_all(&directory).expect("a directory");
+        let (from, to) = (directory.join("from"), directory.join("to"));
+        fs::write(&from, "text").expect("a file");
+        LocalHost.send_file(&from, &to.to_string_lossy()).expect("copied");
+        assert_eq!(fs::read_to_string(&to).expect("the copy"), "text");
+        let missing = directory.join("no-folder/to");
+        let error = LocalHost.send_file(&from, &missing.to_string_lossy()).expect_err("no folder");
+        assert!(error.to_string().contains("no-folder/to on this machine"), "{error}");
+        let _ = fs::remove_dir_all(&directory);
+    }
 }

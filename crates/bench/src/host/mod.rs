@@ -20,6 +20,7 @@ pub use quote::{QuoteError, quote};
 pub use ssh::{SshHost, SshSettings};
 
 use crate::error::BenchError;
+use std::path::Path;
 
 /// A machine or namespace, as far as a laboratory needs it.
 pub trait Host {
@@ -31,6 +32,20 @@ pub trait Host {
     /// # Errors
     /// When it is missing, or ends with another status than 0.
     fn run(&self, argv: &[&str], stdin: &str) -> Result<String, BenchError>;
+
+    /// Runs a program to its end with a file of this machine as its input; returns its
+    /// output. A host that has no better way reads the file as text.
+    ///
+    /// # Errors
+    /// As [`Host::run`], and when the file can't be read.
+    fn feed(&self, argv: &[&str], file: &Path) -> Result<String, BenchError> {
+        let text = std::fs::read_to_string(file).map_err(|source| BenchError::File {
+            path: file.display().to_string(),
+            host: "this machine".into(),
+            source,
+        })?;
+        self.run(argv, &text)
+    }
 
     /// Starts a program that is talked to while it runs.
     ///
@@ -49,4 +64,10 @@ pub trait Host {
     /// # Errors
     /// When it is missing or unreadable.
     fn get(&self, path: &str) -> Result<String, BenchError>;
+
+    /// Copies a file of this machine there, whole or not at all. The folder must exist.
+    ///
+    /// # Errors
+    /// When it can't be read here or written there.
+    fn send_file(&self, from: &Path, to: &str) -> Result<(), BenchError>;
 }

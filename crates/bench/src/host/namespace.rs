@@ -1,9 +1,10 @@
 //! A network namespace of this machine.
 
-use super::local::{get_here, put_here, run_here};
+use super::local::{copy_here, get_here, put_here, run_here};
 use super::{Host, Program, Running};
 use crate::error::BenchError;
 use fwdlab_port::NetNs;
+use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
@@ -94,6 +95,11 @@ impl Host for NamespaceHost {
     fn get(&self, path: &str) -> Result<String, BenchError> {
         let (name, path) = (self.name.clone(), path.to_owned());
         self.within(move || get_here(&name, &path))
+    }
+
+    fn send_file(&self, from: &Path, to: &str) -> Result<(), BenchError> {
+        // Files have no namespaces of the network.
+        copy_here(&self.name, from, to)
     }
 }
 

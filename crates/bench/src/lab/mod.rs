@@ -1,18 +1,27 @@
 //! Whether the hosts of a laboratory are as its file says.
 //!
-//! Each host is asked by itself, all at the same time; nothing is changed anywhere. Left
-//! out: where the cables really lead, and how much sender and receiver can do. Both need
-//! packets to be sent.
+//! Each host is asked by itself, all at the same time; nothing is changed anywhere. Where
+//! the cables lead, and how much the senders can do, needs packets to be sent:
+//! [`traffic()`]. Left out: how much the receiver can count, and the cables' direction
+//! away from the DUT, which would have to send.
 
+mod cable;
+mod ceiling;
 mod clock;
+mod counter;
 mod link;
 pub mod links;
+mod traffic;
+
+pub use cable::CableReport;
+pub use ceiling::CeilingReport;
+pub use traffic::{TrafficReport, traffic};
 
 use crate::error::BenchError;
 use crate::host::{Facts, Host, LocalHost, SshHost, SshSettings, facts};
 use crate::probe::Probe;
 use fwdlab_model::Lab;
-use fwdlab_model::lab::{LabHost, LabInterface, Role, System};
+use fwdlab_model::lab::{LabHost, LabInterface, Mac, Role, System};
 use link::link;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -48,6 +57,20 @@ pub fn ssh_settings(lab: &Lab, folder: &Path) -> SshSettings {
         deadline: time(ssh.deadline_ns, default.deadline),
         alive_count: default.alive_count,
     }
+}
+
+/// The MAC of an interface as its host says it.
+///
+/// # Errors
+/// When there is no such interface, or it has none.
+pub fn mac_of(host: &dyn Host, system: System, interface: &str) -> Result<[u8; 6], BenchError> {
+    let found = link(host, system, interface)?.mac.and_then(|mac| mac.parse::<Mac>().ok());
+    found.map(|mac| mac.0).ok_or_else(|| {
+        BenchError::environment(
+            format!("{interface} on {} has no MAC", host.name()),
+            "name an Ethernet interface in the lab's file",
+        )
+    })
 }
 
 /// Asks every host; reports stand in the order of the file.
@@ -202,9 +225,12 @@ fn programs(host: &dyn Host, system: System, described: &LabHost) -> Vec<Probe> 
         if described.ssh.is_none() && !there.contains(&"fwdlab") {
             there.insert(0, "fwdlab (this program)");
         }
-        probes.push(match there.is_empty() {
-            false => good("generator", there.join(", ")),
-            true => bad(
+        probes.push(match (there.is_empty(), system) {
+            (false, _) => good("generator", there.join(", ")),
+            (true, System::Linux) => {
+                good("generator", "none installed; fwdlab is copied there when it is needed")
+            }
+            (true, System::FreeBsd) => bad(
                 "generator",
                 format!("none of {} found", GENERATORS.join(", ")),
                 "put fwdlab or pkt-gen into a folder of PATH there",

@@ -85,7 +85,13 @@ fn cpus_may_have_holes_between_them() {
 
 #[test]
 fn settings_of_the_file_go_over_the_defaults() {
-    let mut lab = Lab { name: "t".into(), ssh: Default::default(), hosts: vec![], cables: vec![] };
+    let mut lab = Lab {
+        name: "t".into(),
+        ssh: Default::default(),
+        notify: Default::default(),
+        hosts: vec![],
+        cables: vec![],
+    };
     let default = SshSettings::default();
     let same = ssh_settings(&lab, Path::new("x"));
     assert_eq!((same.config, same.connect), (None, default.connect));

@@ -167,8 +167,8 @@ const PROBE_ID: u32 = 0x7072_6f62;
 
 /// Sends some packets to a receiver; the number that arrived, or why none did.
 fn attempt(wiring: &Wiring, engine: Engine, receiving: Receiving) -> Result<u64, String> {
-    let receiver =
-        open_receiver(receiving, &wiring.receiver, PROBE_ID, 0, &[]).map_err(|e| e.to_string())?;
+    let receiver = open_receiver(receiving, &wiring.receiver, "r0", PROBE_ID, 0, &[])
+        .map_err(|e| e.to_string())?;
     let sent = send(wiring, engine)?;
     clock::sleep_until(clock::monotonic_ns() + 10_000_000);
     match receiver.received().total() {

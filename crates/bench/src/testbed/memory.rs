@@ -16,6 +16,7 @@ use crate::dut::linux::{Findings, mac};
 use crate::dut::router::{self, RouterDut, Wires};
 use crate::error::BenchError;
 use crate::host::LocalHost;
+use crate::lab::links::Links;
 use crate::profiler::RawProfile;
 use crate::trial::{self, Moment, Observed, Order, Snapshot, SystemClock};
 use crate::{Observer, Task, calibrate};
@@ -164,7 +165,16 @@ impl Memory {
         let config = config(settings, placement, run_id, rate_pps, false);
         let mut traffic = MemoryTraffic::new(config, &circuits, &placement.dut)?;
         let file = std::env::temp_dir().join(format!("fwdlab-{}.perf", std::process::id()));
-        let subject = Subject { task, plan, host: &LocalHost, placement, file: &file };
+        let links = Links::of_namespaces();
+        let subject = Subject {
+            task,
+            plan,
+            host: &LocalHost,
+            links: &links,
+            placement,
+            file: &file,
+            ahead_ns: 0,
+        };
         let sampled = subject.sample(&mut traffic, rate_pps, observer)?;
         let drops = router::drops(&before, &dut.stats()?, sampled.observed.total, 0);
         drop(traffic);

@@ -6,6 +6,7 @@ pub mod netns;
 mod profiling;
 mod rate;
 pub mod sim;
+pub mod ssh;
 mod stopwatch;
 pub(crate) mod traffic;
 pub mod wiring;
@@ -62,7 +63,7 @@ pub trait Testbed {
 /// Which testbed was chosen, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// `netns`, `memory` or `sim`.
+    /// `netns`, `memory`, `ssh` or `sim`.
     pub kind: &'static str,
     /// True when no packet is real.
     pub simulated: bool,
@@ -100,9 +101,7 @@ pub fn open(
             let reasons = vec!["packets in memory, as the experiment asks".to_owned()];
             Ok(Box::new(memory::Memory::open(plan, paths, reasons)?))
         }
-        TestbedKind::Ssh => Err(BenchError::Refused(
-            "experiments don't run in laboratories yet; `fwdlab lab check` asks their hosts".into(),
-        )),
+        TestbedKind::Ssh => Ok(Box::new(ssh::Ssh::open(plan, paths)?)),
         TestbedKind::Archive => Err(BenchError::Refused(
             "imported runs were measured in somebody's laboratory and can't be repeated here"
                 .to_owned(),

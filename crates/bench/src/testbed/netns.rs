@@ -15,6 +15,7 @@ use crate::dut::{linux, nft};
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost, NamespaceHost};
 use crate::journal::Journal;
+use crate::lab::links::Links;
 use crate::probe::{self, Privilege, Receiving};
 use crate::profiler::RawProfile;
 use crate::trial::{self, Alternation, Clock, Moment, Observed, Order, SystemClock};
@@ -164,7 +165,7 @@ impl Netns {
             Template::new(family, traffic.frame_size.0, flows, run_id, mac::SENDER, next_hop);
         let counted = if flows.count() <= COUNTED_FLOWS { flows.count() } else { 0 };
         let receiver =
-            open_receiver(self.receiving, &wiring.receiver, run_id, counted, &placement.dut)?;
+            open_receiver(self.receiving, &wiring.receiver, "r0", run_id, counted, &placement.dut)?;
         let senders = placement
             .senders
             .iter()
@@ -211,8 +212,9 @@ impl Netns {
             .ok_or_else(|| BenchError::Refused("the testbed was wired without a DUT".into()))?;
         let host = NamespaceHost::new(&namespace, &placement.control)?;
         observer.step("configuring the DUT");
-        let (journal, paths) = (&self.journal, &self.paths);
-        let mut dut = Device::up(&host, journal, paths, settings, placement, &mut findings)?;
+        let (journal, paths, links) = (&self.journal, &self.paths, Links::of_namespaces());
+        let mut dut =
+            Device::up(&host, journal, &links, paths, settings, placement, &mut findings)?;
         if task.run.variants.len() > 1 {
             self.verify_levels(&dut, task, &mut findings)?;
         }

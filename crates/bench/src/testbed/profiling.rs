@@ -6,6 +6,7 @@ use crate::cpu::Placement;
 use crate::dut::path::Readings;
 use crate::error::BenchError;
 use crate::host::Host;
+use crate::lab::links::Links;
 use crate::profiler::{Perf, Profiler, RawProfile};
 use crate::trial::{self, Clock, Moment, Observed, Order, SystemClock, Traffic};
 use crate::{Observer, Task};
@@ -26,10 +27,14 @@ pub(super) struct Subject<'a> {
     pub(super) plan: &'a ProfilePlan,
     /// Where perf runs.
     pub(super) host: &'a dyn Host,
+    /// What is beside the DUT.
+    pub(super) links: &'a Links,
     /// Whose CPUs.
     pub(super) placement: &'a Placement,
     /// Perf's own file.
     pub(super) file: &'a Path,
+    /// How far that machine's CLOCK_MONOTONIC is ahead of this one's, nanoseconds.
+    pub(super) ahead_ns: i64,
 }
 
 /// What came of it.
@@ -54,21 +59,22 @@ impl Subject<'_> {
     ) -> Result<Sampled, BenchError> {
         let started_at = now_text();
         let (host, cpus) = (self.host, &self.placement.dut);
-        let clock = || SystemClock.now_ns();
+        let theirs = |ours: u64| ours.saturating_add_signed(self.ahead_ns);
+        let clock = || theirs(SystemClock.now_ns());
         let mut perf = Perf::prepare(host, &clock, self.plan, cpus, self.file);
         observer.step("traffic (profile)");
         let mut readings: Vec<Readings> = Vec::new();
         let mut window_ns = (0, 0);
         let mut at_window = |moment| match moment {
             Moment::Opening => {
-                readings.push(Readings::take(host, cpus));
+                readings.push(Readings::take(host, self.links, cpus));
                 perf.start();
             }
-            Moment::Open(now_ns) => window_ns.0 = now_ns,
+            Moment::Open(now_ns) => window_ns.0 = theirs(now_ns),
             Moment::Closed(now_ns) => {
-                window_ns.1 = now_ns;
+                window_ns.1 = theirs(now_ns);
                 perf.stop();
-                readings.push(Readings::take(host, cpus));
+                readings.push(Readings::take(host, self.links, cpus));
             }
         };
         let trial = trial(&self.task.plan.trial, self.plan);

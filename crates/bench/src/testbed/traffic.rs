@@ -17,6 +17,7 @@ use fwdlab_port::{NetNs, Receiver, Sender, SenderConfig, xsk};
 pub(crate) fn open_receiver(
     receiving: Receiving,
     namespace: &NetNs,
+    interface: &str,
     run_id: u32,
     flows: u32,
     cpus: &[u16],
@@ -25,10 +26,10 @@ pub(crate) fn open_receiver(
         Receiving::Xdp => XdpMode::Driver,
         Receiving::XdpGeneric => XdpMode::Generic,
         Receiving::Packet => {
-            return Ok(Box::new(PacketReceiver::new(namespace, "r0", run_id, flows, cpus)?));
+            return Ok(Box::new(PacketReceiver::new(namespace, interface, run_id, flows, cpus)?));
         }
     };
-    Ok(Box::new(XdpReceiver::new(namespace, "r0", run_id, flows, mode)?))
+    Ok(Box::new(XdpReceiver::new(namespace, interface, run_id, flows, mode)?))
 }
 
 /// Opens a sending thread of the kind found by probing.

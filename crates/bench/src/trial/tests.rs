@@ -203,6 +203,51 @@ fn a_jump_of_the_wall_clock_is_noticed() {
 }
 
 #[test]
+fn the_window_is_as_long_as_the_senders_say_and_what_came_up_late_is_an_error() {
+    struct Remote(Fake, bool);
+    impl Traffic for Remote {
+        fn start(&mut self) -> Result<(), BenchError> {
+            self.0.start()
+        }
+        fn set_phase(&mut self, phase: Phase) {
+            self.0.set_phase(phase);
+        }
+        fn snapshot(&mut self) -> Snapshot {
+            self.0.snapshot()
+        }
+        fn stop(&mut self) -> Result<(), BenchError> {
+            self.0.stop()
+        }
+        fn flows_seen(&mut self) -> Option<u32> {
+            None
+        }
+        fn stolen_ns(&mut self) -> u64 {
+            0
+        }
+        fn window_ns(&mut self) -> Option<u64> {
+            Some(601 * MS)
+        }
+        fn finish(&mut self) -> Result<(), BenchError> {
+            match self.1 {
+                true => Ok(()),
+                false => Err(BenchError::Refused("the receiver has died".into())),
+            }
+        }
+    }
+    let clock = FakeClock::default();
+    let trial = phases();
+    let tried = |lives| {
+        let mut traffic = Remote(Fake::new(&clock, 400), lives);
+        let mut nothing = |_| {};
+        let order = Order { rate_pps: Some(1e6), ..order(&trial, &mut nothing) };
+        run(&mut traffic, &clock, order, &mut Unobserved)
+    };
+    let seen = tried(true).expect("a trial");
+    assert_eq!((seen.window_ns, seen.intended), (601 * MS, Some(601_000)));
+    assert!(tried(false).expect_err("an error").to_string().contains("has died"));
+}
+
+#[test]
 fn a_rate_that_falls_is_not_steady() {
     struct Falling(Fake);
     impl Traffic for Falling {

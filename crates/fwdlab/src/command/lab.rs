@@ -1,11 +1,14 @@
 //! `fwdlab lab`: laboratories of several machines.
 
 use super::doctor;
+use crate::arguments::VERSION;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::state;
 use crate::terminal::{self, HEADING, styled};
 use anyhow::Result;
-use fwdlab_bench::lab::{HostReport, check, ssh_settings};
+use fwdlab_bench::agent::Own;
+use fwdlab_bench::lab::{HostReport, TrafficReport, check, ssh_settings, traffic};
 use fwdlab_model::Lab;
 use serde_json::json;
 use std::fs;
@@ -24,8 +27,13 @@ pub(crate) enum Command {
     /// need, each interface with MAC, link and MTU, and how far its clock is from this
     /// machine's. Nothing is changed.
     ///
-    /// Not checked yet: where the cables really lead, and how much sender and receiver
-    /// can do. Both need packets to be sent.
+    /// With --traffic, packets are sent: along each cable from its far end, to see by the
+    /// DUT's own counters that it leads where the file says, and from each sender as many
+    /// as possible for two seconds, counted by the DUT: its ceiling. Senders and receiver
+    /// get a copy of this program in ~/.cache/fwdlab where they don't have it.
+    ///
+    /// Not checked: the cables' direction away from the DUT (nothing is sent there), and
+    /// how much the receiver can count.
     Check(Check),
 }
 
@@ -52,11 +60,15 @@ file has faults.
 
 Examples:
   fwdlab lab check lab.toml
+  fwdlab lab check lab.toml --traffic
   fwdlab lab check lab.toml --json | jq '.hosts[].probes[] | select(.works | not)'")]
 pub(crate) struct Check {
     /// The lab's file
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// Send packets, too: where do the cables lead, how much can the senders do?
+    #[arg(long)]
+    traffic: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -92,35 +104,62 @@ fn show(arguments: &Show) -> Result<Exit> {
 fn checked(arguments: &Check) -> Result<Exit> {
     let lab = load(&arguments.file)?;
     let folder = arguments.file.parent().unwrap_or(Path::new(""));
-    let reports = check(&lab, &ssh_settings(&lab, folder));
-    let exit = exit_of(&reports);
-    let fine = exit == Exit::Done;
+    let settings = ssh_settings(&lab, folder);
+    let reports = check(&lab, &settings);
+    let sent = match arguments.traffic {
+        true => {
+            let program = state::nowhere()?.program;
+            Some(traffic(&lab, &settings, Own { program: &program, version: VERSION }))
+        }
+        false => None,
+    };
+    let exit = exit_of(&reports, sent.as_ref());
     match arguments.json {
-        true => terminal::print_json(&json!({ "lab": lab.name, "fine": fine, "hosts": reports }))?,
-        false => terminal::print(&text(&reports, terminal::width()))?,
+        true => {
+            let fine = exit == Exit::Done;
+            let mut json = json!({ "lab": lab.name, "fine": fine, "hosts": reports });
+            if let Some(sent) = &sent {
+                json["traffic"] = serde_json::to_value(sent)?;
+            }
+            terminal::print_json(&json)?;
+        }
+        false => terminal::print(&text(&reports, sent.as_ref(), terminal::width()))?,
     }
     Ok(exit)
 }
 
-fn exit_of(reports: &[HostReport]) -> Exit {
-    if reports.iter().all(HostReport::is_fine) { Exit::Done } else { Exit::Environment }
+fn exit_of(reports: &[HostReport], sent: Option<&TrafficReport>) -> Exit {
+    let fine = reports.iter().all(HostReport::is_fine) && sent.is_none_or(TrafficReport::is_fine);
+    if fine { Exit::Done } else { Exit::Environment }
 }
 
-fn text(reports: &[HostReport], width: usize) -> String {
+fn text(reports: &[HostReport], sent: Option<&TrafficReport>, width: usize) -> String {
     let mut out = String::new();
     for report in reports {
         out += &format!("{}\n", styled(&report.host, HEADING));
         out.extend(report.probes.iter().map(|probe| doctor::line(probe, width)));
         out.push('\n');
     }
-    let wrong = reports.iter().flat_map(|report| &report.probes).filter(|probe| !probe.works);
-    let summary = match wrong.count() {
-        0 => "All hosts are as the file says.".to_owned(),
+    if let Some(sent) = sent {
+        out += &format!("{}\n", styled("traffic", HEADING));
+        out.extend(sent.probes().map(|probe| doctor::line(probe, width)));
+        out.push('\n');
+    }
+    let probes = reports.iter().flat_map(|report| &report.probes);
+    let wrong = probes.chain(sent.into_iter().flat_map(TrafficReport::probes));
+    let summary = match wrong.filter(|probe| !probe.works).count() {
+        0 => "All is as the file says.".to_owned(),
         1 => "One thing is not as the file says.".to_owned(),
         wrong => format!("{wrong} things are not as the file says."),
     };
-    let unchecked =
-        "Not checked yet: where the cables lead, and the ceiling of sender and receiver.";
+    let unchecked = match sent {
+        None => {
+            "Not checked without --traffic: where the cables lead, and the ceiling of the senders."
+        }
+        Some(_) => {
+            "Not checked: the cables' direction away from the DUT, and the ceiling of the receiver."
+        }
+    };
     out + &terminal::wrap(&format!("{summary} {unchecked}"), width, "")
 }
 
@@ -142,15 +181,22 @@ mod tests {
             report("near", vec![probe(true, "")]),
             report("far", vec![probe(false, "check the cable")]),
         ];
-        let shown = anstream::adapter::strip_str(&text(&reports, 80)).to_string();
+        let shown = anstream::adapter::strip_str(&text(&reports, None, 80)).to_string();
         assert_eq!(
             shown,
             "near\nok  link eth1: no signal\n\n\
              far\nno  link eth1: no signal\n    next step: check the cable\n\n\
-             One thing is not as the file says. Not checked yet: where the cables lead, and\n\
-             the ceiling of sender and receiver.\n"
+             One thing is not as the file says. Not checked without --traffic: where the\n\
+             cables lead, and the ceiling of the senders.\n"
         );
-        assert!(text(&reports[..1], 80).contains("All hosts are as"));
-        assert_eq!((exit_of(&reports), exit_of(&reports[..1])), (Exit::Environment, Exit::Done));
+        assert!(text(&reports[..1], None, 80).contains("All is as"));
+        let exits = [&reports[..], &reports[..1]].map(|reports| exit_of(reports, None));
+        assert_eq!(exits, [Exit::Environment, Exit::Done]);
+        let cable = probe(false, "change the cables");
+        let sent = TrafficReport { obstacles: vec![cable], ..TrafficReport::default() };
+        let shown = text(&reports[..1], Some(&sent), 80);
+        assert!(shown.contains("traffic") && shown.contains("change the cables"), "{shown}");
+        assert!(shown.contains("One thing") && shown.contains("direction away"), "{shown}");
+        assert_eq!(exit_of(&reports[..1], Some(&sent)), Exit::Environment);
     }
 }

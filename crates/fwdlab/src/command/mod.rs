@@ -12,11 +12,13 @@ pub(crate) mod man;
 pub(crate) mod ministat;
 pub(crate) mod plan;
 pub(crate) mod profile;
+pub(crate) mod receive;
 pub(crate) mod report;
 pub(crate) mod route;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod selftest;
+pub(crate) mod send;
 pub(crate) mod show;
 mod stored_profile;
 mod stores;
@@ -44,6 +46,8 @@ pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
         Command::Profile(arguments) => profile::execute(&arguments),
         Command::Flamegraph(arguments) => flamegraph::execute(&arguments),
         Command::Route(arguments) => route::execute(&arguments),
+        Command::Send(arguments) => send::execute(&arguments),
+        Command::Receive(arguments) => receive::execute(&arguments),
         Command::Lab(command) => lab::execute(&command),
         Command::Doctor(arguments) => doctor::execute(&arguments),
         Command::Bench(bench::Command::Sender(arguments)) => bench::execute(&arguments),

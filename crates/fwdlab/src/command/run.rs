@@ -6,7 +6,7 @@ use super::store_at;
 use crate::exit::Exit;
 use crate::experiment::{self, Loaded, Overrides};
 use crate::profiling;
-use crate::session::{self, Session};
+use crate::session::{self, GivenUp, Session};
 use crate::terminal::{self, duration};
 use crate::verdict::{self, FailOn};
 use anyhow::Result;
@@ -87,6 +87,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
         Some(stopping) if stopping.done => Vec::new(),
         _ => missing,
     };
+    let mut given_up = Vec::new();
     if !missing.is_empty() || !profiles.is_empty() {
         let session = Session {
             plan: &plan,
@@ -96,7 +97,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
             resume: arguments.command_line(),
             profiles,
         };
-        session.measure(&mut store, &missing, &is_decided)?;
+        given_up = session.measure(&mut store, &missing, &is_decided)?;
     }
     let analysis = if arguments.no_report {
         Analysis::of_store(&store)?
@@ -104,7 +105,16 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
         report::write(&store, &out)?
     };
     show(arguments, &analysis, &out)?;
-    Ok(exit(&analysis, arguments.fail_on))
+    let exit = exit(&analysis, arguments.fail_on);
+    if given_up.is_empty() {
+        return Ok(exit);
+    }
+    for GivenUp { variant, why } in &given_up {
+        terminal::warn(&format!("{} was given up: {why}", plan.variants[*variant].label));
+    }
+    terminal::note(&format!("what is left is tried again by\n  {}", arguments.command_line()));
+    // Figures that can't be trusted weigh more than figures that lack.
+    Ok(if exit == Exit::Untrustworthy { exit } else { Exit::Environment })
 }
 
 /// True when the plan's stopping rule needs no more runs.

@@ -1,6 +1,7 @@
 //! `fwdlab lab`: laboratories of several machines, for which this one stands in.
 
 use crate::support::Lab;
+use fwdlab_bench::host::{Host, LocalHost};
 
 /// Two hosts that are both this machine, on its loopback.
 const LOOPBACK: &str = r#"
@@ -74,7 +75,7 @@ fn this_machine_is_checked_and_what_is_missing_has_a_next_step() {
         "ok  generator: fwdlab",
         "no  interface lo1: ",
         "next step: check its name: `ip -br link` lists them",
-        "Not checked yet: where the cables lead",
+        "Not checked without --traffic: where the",
     ] {
         assert!(ended.stdout.contains(line), "{line} in\n{}", ended.stdout);
     }
@@ -115,5 +116,99 @@ fn faults_of_the_file_are_all_told() {
     assert!(missing.stderr.contains("nothing.toml"), "{}", missing.stderr);
     lab.fwdlab(&["lab"]).expect(2);
     let help = lab.fwdlab(&["lab", "check", "--help"]).expect(0);
-    assert!(help.stdout.contains("Not checked yet"), "{}", help.stdout);
+    assert!(help.stdout.contains("Not checked: the cables' direction"), "{}", help.stdout);
+}
+
+/// Both ends of two cables in one namespace: `g0` to `d0`, `r0` to `d1`.
+const WIRED: &str = r#"
+version = 1
+name = "wired"
+
+[[host]]
+name = "generator"
+roles = ["sender", "receiver"]
+[[host.interface]]
+name = "g0"
+side = "sender"
+[[host.interface]]
+name = "r0"
+side = "receiver"
+
+[[host]]
+name = "router"
+roles = ["dut"]
+[[host.interface]]
+name = "d0"
+side = "sender"
+[[host.interface]]
+name = "d1"
+side = "receiver"
+
+[[cable]]
+a = "generator:g0"
+b = "router:d0"
+[[cable]]
+a = "generator:r0"
+b = "router:d1"
+"#;
+
+#[test]
+fn packets_show_where_cables_lead_and_what_a_sender_can_do() {
+    let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
+    let namespace = format!("lab-{}", std::process::id());
+    let ip = |text: &str| LocalHost.run(&["ip", "-batch", "-"], text);
+    let mut made = format!("netns add {namespace}\n");
+    for (a, b) in [("g0", "d0"), ("r0", "d1")] {
+        made +=
+            &format!("link add {a} netns {namespace} type veth peer name {b} netns {namespace}\n");
+    }
+    if let Err(error) = ip(&made) {
+        assert!(!in_ci, "no namespaces in CI: {error}");
+        eprintln!("SKIPPED: no namespaces here: {error}");
+        return;
+    }
+    for name in ["g0", "d0", "r0", "d1"] {
+        let up = format!("link set {name} addrgenmode none\nlink set {name} up\n");
+        LocalHost.run(&["ip", "-n", &namespace, "-batch", "-"], &up).expect("a link");
+    }
+    let lab = lab(WIRED);
+    let swapped = WIRED.replace("d0", "dX").replace("d1", "d0").replace("dX", "d1");
+    lab.write("swapped.toml", &swapped);
+    let checked = |arguments: &str| {
+        let mut command = std::process::Command::new("ip");
+        command.args(["netns", "exec", &namespace, env!("CARGO_BIN_EXE_fwdlab")]);
+        command.args(arguments.split(' ')).current_dir(lab.path(""));
+        command.output().expect("fwdlab")
+    };
+    let right = checked("lab check lab.toml --traffic --json");
+    let wrong = checked("lab check swapped.toml --traffic");
+    let _ = ip(&format!("netns delete {namespace}\n"));
+
+    let json: serde_json::Value = serde_json::from_slice(&right.stdout).expect("JSON");
+    let traffic = &json["traffic"];
+    assert_eq!(traffic["obstacles"], serde_json::json!([]), "{traffic:#}");
+    for (cable, interface, other) in [(0, "d0", "d1"), (1, "d1", "d0")] {
+        let cable = &traffic["cables"][cable];
+        assert_eq!(cable["works"], true, "{cable:#}");
+        assert!(cable["sent"].as_u64() >= Some(10), "{cable:#}");
+        assert!(cable["arrived"][interface].as_u64() >= cable["sent"].as_u64(), "{cable:#}");
+        assert!(cable["arrived"][other].as_u64() < Some(100), "{cable:#}");
+    }
+    let ceilings = traffic["ceilings"].as_array().expect("a list");
+    assert_eq!(ceilings.len(), 1, "receivers don't send: {traffic:#}");
+    let rate = |name: &str| ceilings[0][name].as_f64().expect("a rate");
+    assert!(rate("arrived_pps") > 10.0 && rate("sent_pps") > 10.0, "{traffic:#}");
+    assert!(rate("seconds") >= 1.9 && ceilings[0]["to"] == "router:d0", "{traffic:#}");
+
+    let said = String::from_utf8_lossy(&wrong.stdout);
+    assert_eq!(wrong.status.code(), Some(3), "{said}");
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [
+        "no cable generator:g0 to router:d1: 0 of ",
+        "at d0 instead",
+        "correct the cables",
+        " ceiling of generator:g0: ",
+    ] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
 }

@@ -15,5 +15,6 @@ mod resume;
 mod route;
 mod run;
 mod run_profile;
+mod send;
 mod stopping;
 mod support;

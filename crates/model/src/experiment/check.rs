@@ -3,7 +3,7 @@
 use super::{Experiment, RUNS_MAX, VARIANTS_MAX};
 use crate::diagnostic::Diagnostic;
 use crate::plan::Trial;
-use crate::settings::{Arrangement, DutKind, Settings};
+use crate::settings::{Arrangement, DutKind, Settings, TestbedKind};
 use crate::spec::keys;
 use crate::spec::{FactorSpec, Setting, Spec, format_ns};
 use std::collections::BTreeMap;
@@ -140,6 +140,14 @@ pub(super) fn alternation(spec: &Spec, experiment: &Experiment, faults: &mut Vec
         faults.push(
             Diagnostic::new(alternate.span(), "the router can't alternate")
                 .label("nothing of it can be switched while traffic flows")
+                .help("remove `alternate` to measure each level in runs of its own"),
+        );
+        return;
+    }
+    if experiment.base.testbed.kind == TestbedKind::Ssh {
+        faults.push(
+            Diagnostic::new(alternate.span(), "the DUT of a laboratory can't alternate")
+                .label("over ssh, nobody knows to the millisecond when it was switched")
                 .help("remove `alternate` to measure each level in runs of its own"),
         );
         return;

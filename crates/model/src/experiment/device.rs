@@ -1,9 +1,14 @@
 //! Which settings go with which device and testbed. A setting without effect is a
 //! fault, not a trifle: as a factor it would compare a device with itself.
+//!
+//! A simulated device may stand for any other: an experiment for a laboratory can be
+//! rehearsed with it.
 
 use super::{Experiment, VARIANTS_MAX};
 use crate::diagnostic::Diagnostic;
-use crate::settings::{DutKind, Firewall, Settings, TestbedKind};
+use crate::settings::{
+    DutKind, Firewall, FirewallProgram, GeneratorKind, Reboot, Revision, Settings, TestbedKind,
+};
 use crate::spec::{Setting, Spec};
 use std::ops::Range;
 use toml::Spanned;
@@ -20,7 +25,7 @@ struct Need {
     help: &'static str,
 }
 
-static NEEDS: [Need; 5] = [
+static NEEDS: [Need; 18] = [
     Need {
         keys: &[
             "fib",
@@ -37,10 +42,121 @@ static NEEDS: [Need; 5] = [
         help: "write kind = \"router\" in [dut], or beside it in the level",
     },
     Need {
-        keys: &["offloads", "bind_queues", "napi", "rps", "sysctl"],
-        met: |settings| !is_router(settings),
+        keys: &["bind_queues", "napi", "rps"],
+        met: |settings| settings.dut.kind == DutKind::Linux,
         otherwise: "is a setting of the Linux kernel, which does not forward here",
         help: "leave it out, or write kind = \"linux\" in [dut], or beside it in the level",
+    },
+    Need {
+        keys: &["offloads", "sysctl"],
+        met: |settings| !is_router(settings),
+        otherwise: "is a setting of a kernel, and none forwards here",
+        help: "leave it out, or write kind = \"linux\" in [dut], or beside it in the level",
+    },
+    Need {
+        keys: &["loader", "rc", "harvest_mask"],
+        met: is_freebsd,
+        otherwise: "is a setting of FreeBSD",
+        help: "write kind = \"freebsd\" in [dut], or beside it in the level",
+    },
+    Need {
+        keys: &[
+            "firewall_program",
+            "bind_interrupts",
+            "overlay",
+            "reboot",
+            "install",
+            "image",
+            "upgrade",
+            "verify",
+            "expect",
+        ],
+        met: |settings| has_hosts(settings) && !is_router(settings),
+        otherwise: "is a setting of a laboratory's DUT",
+        help: "write kind = \"ssh\" and lab = \"lab.toml\" in [testbed]",
+    },
+    Need {
+        keys: &["generator", "generator_server", "generator_options"],
+        met: |settings| {
+            has_hosts(settings)
+                || (is_ours(settings)
+                    && settings.traffic.generator_server.is_empty()
+                    && settings.traffic.generator_options.is_empty())
+        },
+        otherwise: "is a setting of a laboratory: elsewhere fwdlab itself sends and counts",
+        help: "write kind = \"ssh\" and lab = \"lab.toml\" in [testbed]",
+    },
+    Need {
+        keys: &["firewall_program"],
+        met: |settings| match settings.dut.remote.firewall_program {
+            FirewallProgram::Auto => true,
+            FirewallProgram::Nft | FirewallProgram::Iptables => !is_freebsd(settings),
+            FirewallProgram::Ipfw | FirewallProgram::Pf | FirewallProgram::Ipf => {
+                is_freebsd(settings)
+            }
+        },
+        otherwise: "names a program that the DUT's system does not have",
+        help: "Linux has \"nft\" and \"iptables\", FreeBSD \"ipfw\", \"pf\" and \"ipf\"",
+    },
+    Need {
+        keys: &["firewall_program"],
+        met: |settings| {
+            settings.dut.remote.firewall_program == FirewallProgram::Auto
+                || settings.dut.firewall != Firewall::None
+        },
+        otherwise: "has no effect without a firewall",
+        help: "write e.g. firewall = \"stateful\" in [dut], or beside it in the level",
+    },
+    Need {
+        keys: &["loader", "install", "image"],
+        met: |settings| settings.dut.remote.reboot != Reboot::Never,
+        otherwise: "takes effect after a reboot only, and `reboot` is \"never\"",
+        help: "write reboot = \"needed\" in [dut], or leave it out",
+    },
+    Need {
+        keys: &["image"],
+        met: |settings| revision(settings).is_none_or(|revision| !revision.upgrade.is_empty()),
+        otherwise: "has no effect without `upgrade`, the command that reads it",
+        help: "write upgrade = \"...\" beside it",
+    },
+    Need {
+        keys: &["upgrade"],
+        met: |settings| revision(settings).is_none_or(|revision| revision.image.is_some()),
+        otherwise: "has no effect without `image`, which it reads",
+        help: "write image = \"...\" beside it; commands that need none stand in `install`",
+    },
+    Need {
+        keys: &["expect"],
+        met: |settings| revision(settings).is_none_or(|revision| !revision.verify.is_empty()),
+        otherwise: "has no effect without `verify`, whose output is searched for it",
+        help: "write e.g. verify = \"uname -v\" in [dut], or beside it",
+    },
+    Need {
+        keys: &["engine", "timestamps"],
+        met: is_ours,
+        otherwise: "is a setting of fwdlab's own sender, which does not send here",
+        help: "leave it out, or remove `generator` from [traffic]",
+    },
+    Need {
+        keys: &["generator_server"],
+        met: |settings| {
+            settings.traffic.generator_server.is_empty()
+                || matches!(settings.traffic.generator, GeneratorKind::Trex | GeneratorKind::Otg)
+        },
+        otherwise: "has no effect: this generator is no server",
+        help: "leave it out, or write generator = \"trex\" or \"otg\" in [traffic]",
+    },
+    Need {
+        keys: &["generator_options"],
+        met: |settings| {
+            settings.traffic.generator_options.is_empty()
+                || matches!(
+                    settings.traffic.generator,
+                    GeneratorKind::PktGen | GeneratorKind::Testpmd | GeneratorKind::Trex
+                )
+        },
+        otherwise: "has no effect: this generator has no command line of its own",
+        help: "leave it out, or write e.g. generator = \"pkt-gen\" in [traffic]",
     },
     Need {
         keys: &["state", "state_limit"],
@@ -68,6 +184,24 @@ static NEEDS: [Need; 5] = [
 
 fn is_router(settings: &Settings) -> bool {
     settings.dut.kind == DutKind::Router
+}
+
+fn is_freebsd(settings: &Settings) -> bool {
+    settings.dut.kind == DutKind::Freebsd
+}
+
+/// True for a laboratory, and for a simulated device that stands for one.
+fn has_hosts(settings: &Settings) -> bool {
+    matches!(settings.testbed.kind, TestbedKind::Ssh | TestbedKind::Sim)
+}
+
+/// True when fwdlab sends and counts.
+fn is_ours(settings: &Settings) -> bool {
+    settings.traffic.generator == GeneratorKind::Fwdlab
+}
+
+fn revision(settings: &Settings) -> Option<&Revision> {
+    settings.dut.remote.revision.as_ref()
 }
 
 /// Every setting has an effect, and the testbed has the device.
@@ -139,32 +273,47 @@ fn without_effect(setting: &Spanned<Setting>, need: &Need) -> Diagnostic {
     Diagnostic::new(setting.span(), message).help(need.help)
 }
 
-/// No variant wants a kernel to forward what never leaves memory.
+/// No variant wants a device that its testbed does not have.
 fn devices(spec: &Spec, variants: &[Variant], faults: &mut Vec<Diagnostic>) {
-    let Some(testbed) = spec.kind.as_ref().filter(|kind| *kind.get_ref() == TestbedKind::Memory)
-    else {
-        return;
-    };
     let is_kind = |setting: &&Spanned<Setting>| setting.get_ref().key() == "kind";
+    let testbed = spec.kind.as_ref().map(Spanned::span);
     let mut told: Vec<Range<usize>> = Vec::new();
-    for variant in variants.iter().filter(|variant| !is_router(&variant.settings)) {
+    for variant in variants {
+        let Some((message, help)) = lacking(&variant.settings) else { continue };
         let laid = spec
             .factors
             .iter()
             .zip(&variant.levels)
             .flat_map(|(factor, &level)| &factor.levels[level].settings);
-        let written = laid.chain(&spec.settings).find(is_kind);
-        let place = written.map_or(testbed.span(), Spanned::span);
+        let written = laid.chain(&spec.settings).find(is_kind).map(Spanned::span);
+        let place = written.or(testbed.clone()).unwrap_or(0..0);
         if told.contains(&place) {
             continue;
         }
-        let message = "no Linux kernel forwards packets in memory";
-        let mut fault = Diagnostic::new(place.clone(), message)
-            .help("write kind = \"router\" in [dut], or kind = \"netns\" in [testbed]");
-        if place != testbed.span() {
-            fault = fault.context(testbed.span(), "the testbed");
+        let mut fault = Diagnostic::new(place.clone(), message).help(help);
+        if let Some(testbed) = testbed.clone().filter(|testbed| *testbed != place) {
+            fault = fault.context(testbed, "the testbed");
         }
         faults.push(fault);
         told.push(place);
+    }
+}
+
+/// What is wrong with the device on its testbed, if anything, and what to do.
+fn lacking(settings: &Settings) -> Option<(&'static str, &'static str)> {
+    match (settings.testbed.kind, settings.dut.kind) {
+        (TestbedKind::Memory, DutKind::Linux | DutKind::Freebsd) => Some((
+            "no kernel forwards packets in memory",
+            "write kind = \"router\" in [dut], or kind = \"netns\" in [testbed]",
+        )),
+        (TestbedKind::Auto | TestbedKind::Netns, DutKind::Freebsd) => Some((
+            "this machine's kernel is not FreeBSD's",
+            "write kind = \"ssh\" and lab = \"lab.toml\" in [testbed]: a host with FreeBSD",
+        )),
+        (TestbedKind::Ssh, DutKind::Router) => Some((
+            "the router is a process of this machine, not of a laboratory's DUT",
+            "write kind = \"linux\" or kind = \"freebsd\" in [dut]",
+        )),
+        _ => None,
     }
 }

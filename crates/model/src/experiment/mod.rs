@@ -6,6 +6,7 @@
 mod check;
 mod compare;
 mod device;
+mod laboratory;
 mod stopping;
 
 use crate::diagnostic::Diagnostic;
@@ -78,6 +79,7 @@ impl Experiment {
         stopping::judge(spec, &experiment, &mut faults);
         check::effects(spec, &experiment, &mut faults);
         check::variants(spec, &experiment, &mut faults);
+        laboratory::judge(spec, &mut faults);
         device::judge(spec, &experiment, &mut faults);
         (experiment, faults)
     }
@@ -116,6 +118,7 @@ fn base_of(spec: &Spec) -> Settings {
         setting.get_ref().apply(&mut base);
     }
     base.testbed.kind = value_or(&spec.kind, base.testbed.kind);
+    base.testbed.lab = spec.lab.as_ref().map(|lab| lab.get_ref().clone());
     base.testbed.sim = spec.sim.clone();
     base.testbed.sim.effect =
         spec.effects.iter().map(|(name, factor)| (name.get_ref().clone(), *factor)).collect();

@@ -23,7 +23,8 @@ pub(super) fn judge(written: &Written) -> (Lab, Vec<Diagnostic>) {
     let hosts = written.hosts.iter().map(|host| host_of(host, &mut faults)).collect();
     let cables = cables(written, &mut faults);
     let name = written.name.clone().unwrap_or_default();
-    (Lab { name, ssh: written.ssh.clone(), hosts, cables }, faults)
+    let (ssh, notify) = (written.ssh.clone(), written.notify.clone());
+    (Lab { name, ssh, notify, hosts, cables }, faults)
 }
 
 fn host_of(host: &Host, faults: &mut Vec<Diagnostic>) -> LabHost {
@@ -50,6 +51,8 @@ fn host_of(host: &Host, faults: &mut Vec<Diagnostic>) -> LabHost {
         cpus: host.cpus.clone(),
         console: host.console.clone(),
         power_cycle: host.power_cycle.clone(),
+        reboot_timeout_ns: host.reboot_timeout_ns,
+        online: host.online.clone(),
         interfaces: interfaces.collect(),
     }
 }

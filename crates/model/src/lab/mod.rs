@@ -10,10 +10,12 @@
 mod address;
 mod draw;
 mod judge;
+mod keys;
 mod reader;
 mod written;
 
 pub use address::{AddressError, InterfaceAddress, Mac};
+pub use keys::schema;
 
 use crate::diagnostic::Diagnostics;
 use serde::Serialize;
@@ -27,6 +29,8 @@ pub struct Lab {
     pub name: String,
     /// How hosts are reached.
     pub ssh: SshSetup,
+    /// Who is told when an experiment ended.
+    pub notify: Notify,
     /// Hosts in the order of the file, two to four.
     pub hosts: Vec<LabHost>,
     /// Cables in the order of the file.
@@ -46,6 +50,16 @@ pub struct SshSetup {
     pub deadline_ns: Option<u64>,
 }
 
+/// Who is told when an experiment ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Notify {
+    /// Program of this machine with its arguments; it gets the summary on its standard
+    /// input. `{title}`, `{outcome}` and `{report}` are replaced in each argument.
+    pub command: Option<Vec<String>>,
+    /// Address that gets the summary as JSON.
+    pub url: Option<String>,
+}
+
 /// One machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LabHost {
@@ -63,6 +77,11 @@ pub struct LabHost {
     pub console: Option<Vec<String>>,
     /// Command that switches it off and on.
     pub power_cycle: Option<Vec<String>>,
+    /// Longest time that a reboot may take, nanoseconds.
+    pub reboot_timeout_ns: Option<u64>,
+    /// Commands on the host, as [`crate::words::split`] reads them, that must succeed
+    /// before it counts as up.
+    pub online: Vec<String>,
     /// Interfaces for traffic.
     pub interfaces: Vec<LabInterface>,
 }

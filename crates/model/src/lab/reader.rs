@@ -1,9 +1,11 @@
 //! Reading tables and values of a lab's file: each gives the value with its place, or
 //! notes a fault.
 
+use super::keys;
 use crate::diagnostic::Diagnostic;
 use crate::spec::{Node, duration_ns, found};
 use crate::suggest::nearest;
+use crate::words;
 use std::ops::Range;
 use std::str::FromStr;
 use toml::Spanned;
@@ -44,9 +46,9 @@ impl Reader {
     pub(super) fn section<'a, 'i>(
         &mut self,
         table: &'a DeTable<'i>,
-        place: &'static str,
-        known: &[&str],
+        keys: &'static keys::Section,
     ) -> Section<'a, 'i> {
+        let (place, known) = (keys.place, &keys.names());
         for (name, _) in table {
             let (word, span) = (name.get_ref().as_ref(), name.span());
             if !known.contains(&word) {
@@ -227,6 +229,17 @@ impl Reader {
         let words: Option<Vec<String>> =
             words.iter().map(|word| word.get_ref().as_str().map(str::to_owned)).collect();
         words.or_else(|| self.wrong(name, expected, node))
+    }
+
+    /// A command in one line.
+    pub(super) fn command_line(&mut self, name: &str, node: &Node) -> Option<String> {
+        let text = self.text(name, node)?.into_inner();
+        match words::split(&text) {
+            Ok(_) => Some(text),
+            Err(why) => self.fault(
+                Diagnostic::new(node.span(), format!("`{name}` must be commands")).label(why),
+            ),
+        }
     }
 
     /// Number of a CPU.

@@ -1,7 +1,7 @@
 //! What was written: a lab's file, value by value with its place.
 
 use super::reader::{Reader, Section};
-use super::{InterfaceAddress, Mac, Role, Side, SshSetup, System};
+use super::{InterfaceAddress, Mac, Notify, Role, Side, SshSetup, System, keys};
 use crate::diagnostic::Diagnostic;
 use crate::spec;
 use std::ops::Range;
@@ -13,6 +13,7 @@ use toml::de::DeTable;
 pub(super) struct Written {
     pub(super) name: Option<String>,
     pub(super) ssh: SshSetup,
+    pub(super) notify: Notify,
     pub(super) allow_addresses: bool,
     pub(super) hosts: Vec<Host>,
     pub(super) cables: Vec<Cable>,
@@ -32,6 +33,8 @@ pub(super) struct Host {
     pub(super) cpus: Vec<u16>,
     pub(super) console: Option<Vec<String>>,
     pub(super) power_cycle: Option<Vec<String>>,
+    pub(super) reboot_timeout_ns: Option<u64>,
+    pub(super) online: Vec<String>,
     pub(super) interfaces: Vec<Interface>,
 }
 
@@ -69,8 +72,7 @@ pub(super) fn read(text: &str) -> (Option<Written>, Vec<Diagnostic>) {
 
 impl Reader {
     fn lab(&mut self, root: &DeTable) -> Written {
-        let known = ["version", "name", "allow_addresses", "ssh", "host", "cable"];
-        let top = self.section(root, "at the top of the file", &known);
+        let top = self.section(root, &keys::TOP);
         match top.get("version") {
             None => self.faults.push(
                 Diagnostic::new(0..0, "the version of the format is missing")
@@ -87,6 +89,7 @@ impl Reader {
                 .required(top, &(0..0), "name", "\"rack\"", Reader::name)
                 .map(Spanned::into_inner),
             ssh: self.ssh(top),
+            notify: self.notify(top),
             allow_addresses: self
                 .optional(top, "allow_addresses", Reader::boolean)
                 .unwrap_or(false),
@@ -119,7 +122,7 @@ impl Reader {
             );
             return SshSetup::default();
         };
-        let ssh = self.section(table, "in [ssh]", &["config", "connect", "alive", "deadline"]);
+        let ssh = self.section(table, &keys::SSH);
         let mut seconds = |name, whole| {
             self.optional(ssh, name, |reader, name, node| {
                 reader.duration(name, node, SECOND, whole)
@@ -133,15 +136,38 @@ impl Reader {
         }
     }
 
+    fn notify(&mut self, top: Section) -> Notify {
+        let Some(node) = top.get("notify") else { return Notify::default() };
+        let Some(table) = node.get_ref().as_table() else {
+            self.faults.push(
+                Diagnostic::new(node.span(), "`notify` must be a table")
+                    .help("write [notify] and its keys below"),
+            );
+            return Notify::default();
+        };
+        let notify = self.section(table, &keys::NOTIFY);
+        let url = self.optional(notify, "url", Reader::text);
+        if let Some(url) = &url
+            && !["http://", "https://"].iter().any(|scheme| url.get_ref().starts_with(scheme))
+        {
+            self.faults.push(
+                Diagnostic::new(url.span(), "`url` must be an address of the web")
+                    .help("write url = \"https://...\""),
+            );
+        }
+        Notify {
+            command: self.optional(notify, "command", Reader::command),
+            url: url.map(Spanned::into_inner),
+        }
+    }
+
     fn host(
         &mut self,
         span: &Range<usize>,
         table: &DeTable,
         incomplete: &mut bool,
     ) -> Option<Host> {
-        let known =
-            ["name", "roles", "ssh", "system", "cpus", "console", "power_cycle", "interface"];
-        let host = self.section(table, "in [[host]]", &known);
+        let host = self.section(table, &keys::HOST);
         let name = self.required(host, span, "name", "\"dut\"", Reader::name);
         let roles = self.required(host, span, "roles", "[\"dut\"]", |reader, name, node| {
             reader.list(name, node, |reader, name, node| {
@@ -157,6 +183,14 @@ impl Reader {
             .unwrap_or_default();
         let console = self.optional(host, "console", Reader::command);
         let power_cycle = self.optional(host, "power_cycle", Reader::command);
+        let reboot_timeout_ns = self.optional(host, "reboot_timeout", |reader, name, node| {
+            reader.duration(name, node, SECOND, false)
+        });
+        let online = self
+            .optional(host, "online", |reader, name, node| {
+                reader.list(name, node, Reader::command_line)
+            })
+            .unwrap_or_default();
         let mut interfaces = Vec::new();
         for (span, table) in self.tables(host, "interface", "[[host.interface]]") {
             match self.interface(&span, table) {
@@ -165,12 +199,22 @@ impl Reader {
             }
         }
         let system = system.map(Spanned::into_inner);
-        Some(Host { name: name?, roles, ssh, system, cpus, console, power_cycle, interfaces })
+        Some(Host {
+            name: name?,
+            roles,
+            ssh,
+            system,
+            cpus,
+            console,
+            power_cycle,
+            reboot_timeout_ns,
+            online,
+            interfaces,
+        })
     }
 
     fn interface(&mut self, span: &Range<usize>, table: &DeTable) -> Option<Interface> {
-        let known = ["name", "mac", "addresses", "side"];
-        let interface = self.section(table, "in [[host.interface]]", &known);
+        let interface = self.section(table, &keys::INTERFACE);
         let name = self.required(interface, span, "name", "\"eth1\"", Reader::name);
         let mac = self.optional(interface, "mac", Reader::parsed);
         let addresses = self
@@ -186,7 +230,7 @@ impl Reader {
     }
 
     fn cable(&mut self, span: &Range<usize>, table: &DeTable) -> Option<Cable> {
-        let cable = self.section(table, "in [[cable]]", &["a", "b", "switch"]);
+        let cable = self.section(table, &keys::CABLE);
         let a = self.required(cable, span, "a", "\"sender:eth1\"", Reader::text);
         let b = self.required(cable, span, "b", "\"dut:eth1\"", Reader::text);
         let switch = self.optional(cable, "switch", Reader::name).map(Spanned::into_inner);

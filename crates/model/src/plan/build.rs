@@ -4,7 +4,7 @@ use super::order::Order;
 use super::{Factor, Plan, PlannedRun, Variant};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::experiment::Experiment;
-use crate::settings::{Family, Settings};
+use crate::settings::{Family, GeneratorKind, Settings};
 use crate::spec::{self, Loader};
 use crate::units::FrameSize;
 use sha2::{Digest, Sha256};
@@ -13,6 +13,9 @@ use sha2::{Digest, Sha256};
 /// 14, IPv6 40, UDP 8), 18 of stamp, 4 of FCS. An inet frame of 64 bytes has 42
 /// of headers and carries the same 18.
 pub const INET6_FRAME_MIN: FrameSize = FrameSize(84);
+
+/// Smallest inet6 frame of a generator that writes no stamp: 62 bytes of headers, 4 of FCS.
+pub const INET6_FRAME_BARE: FrameSize = FrameSize(66);
 
 /// Reads, judges and plans an experiment file. `path` is what the user called
 /// it; `loader` reads the files that it names (rulesets), relative to it.
@@ -82,20 +85,24 @@ fn label_of<'a>(factors: impl Iterator<Item = &'a Factor>, levels: &[usize]) -> 
     if labels.is_empty() { "all".to_owned() } else { labels.join(", ") }
 }
 
-/// Raises an inet6 frame that could not carry the stamp, and notes it once.
+/// Raises an inet6 frame that could not carry headers and stamp, and notes it once.
 fn raise_frame(settings: &mut Settings, notes: &mut Vec<String>) {
     let traffic = &mut settings.traffic;
-    if traffic.family != Family::Inet6 || traffic.frame_size >= INET6_FRAME_MIN {
+    let (smallest, why) = match traffic.generator {
+        GeneratorKind::Fwdlab => (
+            INET6_FRAME_MIN,
+            "the smallest that carry the stamp (62 bytes of headers, 18 of stamp, 4 of FCS); inet frames of 64 bytes carry the same 18",
+        ),
+        _ => (INET6_FRAME_BARE, "the smallest that there are (62 bytes of headers, 4 of FCS)"),
+    };
+    if traffic.family != Family::Inet6 || traffic.frame_size >= smallest {
         return;
     }
-    let note = format!(
-        "inet6: frames of {} raised to {}, the smallest that carry the stamp (62 bytes of headers, 18 of stamp, 4 of FCS); inet frames of 64 bytes carry the same 18",
-        traffic.frame_size, INET6_FRAME_MIN
-    );
+    let note = format!("inet6: frames of {} raised to {smallest}, {why}", traffic.frame_size);
     if !notes.contains(&note) {
         notes.push(note);
     }
-    traffic.frame_size = INET6_FRAME_MIN;
+    traffic.frame_size = smallest;
 }
 
 fn runs_of(experiment: &Experiment, variants: usize) -> Vec<PlannedRun> {
@@ -123,7 +130,16 @@ fn mirrored(mut cycle: Vec<usize>) -> Vec<usize> {
 }
 
 /// SHA-256 over the plan as JSON with an empty hash, first 16 hexadecimal digits.
+///
+/// Which laboratory it runs in is left out: the same plan may run in any, and its file
+/// lies wherever the user keeps it. Each run records the name of the one it ran in.
 fn hash_of(plan: &Plan) -> String {
+    if plan.base.testbed.lab.is_some() {
+        let mut anywhere = plan.clone();
+        let variants = anywhere.variants.iter_mut().map(|variant| &mut variant.settings);
+        variants.chain([&mut anywhere.base]).for_each(|settings| settings.testbed.lab = None);
+        return hash_of(&anywhere);
+    }
     // A plan is strings, integers and finite numbers under string keys: its
     // serialisation can't fail. Should it ever, the hash of nothing would show.
     let json = serde_json::to_vec(plan).unwrap_or_default();

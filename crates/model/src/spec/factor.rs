@@ -5,6 +5,7 @@ use super::setting::Setting;
 use super::value::{Node, Reader, found, is_sysctl_name, plain_number, scalar_text};
 use super::{Spec, keys::setting};
 use crate::diagnostic::Diagnostic;
+use crate::settings::Overlay;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::DeTable;
@@ -184,6 +185,11 @@ impl Reader<'_> {
             Some(Setting::Flows(flows)) => {
                 (flows.count().to_string(), Some(f64::from(flows.count())))
             }
+            // The last directory of the path: its own name.
+            Some(Setting::Overlay(Overlay { directory, .. })) => {
+                (directory.rsplit('/').next().unwrap_or_default().to_owned(), None)
+            }
+            Some(setting) if node.get_ref().is_array() => (setting.value(), None),
             _ => (scalar_text(node).unwrap_or_default(), plain_number(node)),
         };
         let label = if label.is_empty() { "off".to_owned() } else { label };
@@ -222,8 +228,8 @@ impl Reader<'_> {
         Some(LevelSpec { label: label?, number: None, settings, span: node.span() })
     }
 
-    /// `frame_size = [64, 128]` of `[traffic]`: a factor in short.
-    pub(super) fn frame_sizes(&mut self, key: &Key, node: &Node) -> FactorSpec {
+    /// `frame_size = [64, 128]` of `[traffic]`, or `overlay` of `[dut]`: a factor in short.
+    pub(super) fn sweep(&mut self, key: &Key, node: &Node) -> FactorSpec {
         let list = node.get_ref().as_array().into_iter().flatten();
         let mut levels = Vec::new();
         let mut incomplete = false;
@@ -235,7 +241,7 @@ impl Reader<'_> {
         }
         if levels.is_empty() && !incomplete {
             self.faults.push(
-                Diagnostic::new(node.span(), "`frame_size` needs at least one size")
+                Diagnostic::new(node.span(), format!("`{}` needs at least one value", key.name))
                     .label("this list is empty"),
             );
             incomplete = true;

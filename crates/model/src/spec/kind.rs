@@ -35,6 +35,14 @@ pub enum Kind {
     Text,
     /// Path of a file, relative to the experiment file.
     File,
+    /// Path of a directory, relative to the experiment file, or a list of them.
+    Directory,
+    /// A command with its arguments, in one line.
+    Command,
+    /// List of commands.
+    Commands,
+    /// List of words.
+    Words,
     /// One of a few words.
     Word {
         /// The words.
@@ -63,6 +71,11 @@ pub enum Kind {
     Mask,
     /// Table of sysctls.
     Sysctls,
+    /// Table of names and values, each a line of a configuration file.
+    Variables {
+        /// A table for messages.
+        example: &'static str,
+    },
     /// Table of `setting=label` and ratios.
     Effects,
     /// Levels of a factor.
@@ -84,6 +97,14 @@ impl Kind {
             Kind::Boolean => "true or false".to_owned(),
             Kind::Text => "one line of text".to_owned(),
             Kind::File => "the path of a file, relative to this one".to_owned(),
+            Kind::Directory => {
+                "the path of a directory, relative to this one, or a list of them".to_owned()
+            }
+            Kind::Command => "a command with its arguments, such as \"uname -v\"".to_owned(),
+            Kind::Commands => {
+                "a list of commands with their arguments, such as [\"uname -v\"]".to_owned()
+            }
+            Kind::Words => "a list of words".to_owned(),
             Kind::Word { words: [word], .. } => format!("\"{word}\""),
             Kind::Word { words, .. } => {
                 let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
@@ -106,6 +127,7 @@ impl Kind {
             }
             Kind::Mask => "a hexadecimal CPU mask such as \"3\", or \"\" for off".to_owned(),
             Kind::Sysctls => "a table such as { \"net.ipv4.ip_early_demux\" = 0 }".to_owned(),
+            Kind::Variables { example } => format!("a table such as {example}"),
             Kind::Effects => "a table such as { \"firewall=stateful\" = 0.8 }".to_owned(),
             Kind::Levels => "a list of values or of tables with a label".to_owned(),
             Kind::Baseline => {

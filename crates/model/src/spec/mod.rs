@@ -7,6 +7,7 @@
 
 mod factor;
 mod file;
+mod host;
 pub mod keys;
 pub mod kind;
 mod profile;
@@ -34,6 +35,9 @@ use value::{Reader, scalar_text};
 /// Reads a file that the experiment names, by its path relative to the
 /// experiment file. Its content is bytes, since a dump of routes is no text; the
 /// error is a sentence for the user.
+///
+/// A path that ends with `/` is a directory: asked for are the files below it, at any
+/// depth. The answer is the path of each, relative to the directory, ended with a zero byte.
 pub type Loader<'a> = dyn Fn(&str) -> Result<Vec<u8>, String> + 'a;
 
 /// An experiment file as written; `None` where the file says nothing.
@@ -43,6 +47,8 @@ pub struct Spec {
     pub title: Option<String>,
     /// `testbed.kind`.
     pub kind: Option<Spanned<TestbedKind>>,
+    /// `testbed.lab`.
+    pub lab: Option<Spanned<String>>,
     /// True when a value of `[testbed]` or `[dut]` could not be read: what goes
     /// together there isn't judged.
     pub device_faulty: bool,
@@ -52,7 +58,7 @@ pub struct Spec {
     pub sim: SimSettings,
     /// `testbed.sim.effect`: `setting=label` and the factor.
     pub effects: Vec<(Spanned<String>, f64)>,
-    /// The factors in the order of the file; a list of frame sizes comes last.
+    /// The factors in the order of the file; lists of overlays and frame sizes come last.
     pub factors: Vec<FactorSpec>,
     /// `[trial]`.
     pub trial: TrialSpec,
@@ -68,10 +74,20 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Asks for another kind of testbed than the file does.
+    /// Asks for another kind of testbed than the file does. Only hosts have a laboratory.
     pub fn set_testbed(&mut self, kind: TestbedKind) {
         let place = self.kind.as_ref().map_or(0..0, Spanned::span);
         self.kind = Some(Spanned::new(place, kind));
+        if kind != TestbedKind::Ssh {
+            self.lab = None;
+        }
+    }
+
+    /// Asks for another laboratory than the file does.
+    pub fn set_lab(&mut self, lab: &str) {
+        self.set_testbed(TestbedKind::Ssh);
+        let place = self.lab.as_ref().map_or(0..0, Spanned::span);
+        self.lab = Some(Spanned::new(place, lab.to_owned()));
     }
 }
 
@@ -157,9 +173,11 @@ impl Reader<'_> {
         let faults = self.faults.len();
         self.testbed(root, &mut spec);
         let dut = self.table(root, &keys::DUT);
+        let overlays = dut.get("overlay").filter(|(_, node)| node.get_ref().is_array());
         self.settings_of(&dut, &mut spec.settings);
         spec.device_faulty = self.faults.len() > faults;
         self.factors(root, &mut spec);
+        spec.factors.extend(overlays.map(|(key, node)| self.sweep(key, node)));
         self.traffic(root, &mut spec);
         self.trial(root, &mut spec.trial);
         self.design(root, &mut spec.design);
@@ -171,6 +189,7 @@ impl Reader<'_> {
     fn testbed(&mut self, root: &toml::de::DeTable, spec: &mut Spec) {
         let testbed = self.table(root, &keys::TESTBED);
         spec.kind = testbed.read_spanned("kind", |key, node| self.word(key, node));
+        spec.lab = testbed.read_spanned("lab", |key, node| self.text(key, node));
         self.settings_of(&testbed, &mut spec.settings);
 
         let sim = match testbed.table {
@@ -234,21 +253,21 @@ impl Reader<'_> {
         if let Some((key, node)) = traffic.get("frame_size")
             && node.get_ref().is_array()
         {
-            spec.factors.push(self.frame_sizes(key, node));
+            spec.factors.push(self.sweep(key, node));
         }
         self.settings_of(&traffic, &mut spec.settings);
     }
 
     fn settings_of(&mut self, section: &Section, out: &mut Vec<Spanned<Setting>>) {
         for (key, node) in section.present() {
-            let sweep = key.name == "frame_size" && node.get_ref().is_array();
+            let sweep = matches!(key.name, "frame_size" | "overlay") && node.get_ref().is_array();
             if key.vary != keys::Vary::Never && !sweep {
                 self.setting(key, node, out);
             }
         }
     }
 
-    /// Reads one setting; a table of sysctls is as many settings as it has entries.
+    /// Reads one setting; a table of names is as many settings as it has entries.
     fn setting(&mut self, key: &keys::Key, node: &Node, out: &mut Vec<Spanned<Setting>>) {
         let setting = match key.name {
             "arrangement" => self.word(key, node).map(Setting::Arrangement),
@@ -271,11 +290,35 @@ impl Reader<'_> {
             "entropy_harvest" => self.boolean(key, node).map(Setting::EntropyHarvest),
             "port" => self.word(key, node).map(Setting::Port),
             "routes_file" => self.routes_file(key, node).map(Setting::RoutesFile),
+            "firewall_program" => self.word(key, node).map(Setting::FirewallProgram),
+            "harvest_mask" => self.integer(key, node).map(Setting::HarvestMask),
+            "bind_interrupts" => self.boolean(key, node).map(Setting::BindInterrupts),
+            "overlay" => self.overlay(key, node).map(Setting::Overlay),
+            "reboot" => self.word(key, node).map(Setting::Reboot),
+            "install" => self.commands(key, node).map(Setting::Install),
+            "image" => self.text(key, node).map(Setting::Image),
+            "upgrade" => self.command(key, node).map(Setting::Upgrade),
+            "verify" => self.command(key, node).map(Setting::Verify),
+            "expect" => self.text(key, node).map(Setting::Expect),
             "family" => self.word(key, node).map(Setting::Family),
             "frame_size" => self.frame_size(key, node).map(Setting::FrameSize),
             "flows" => self.flows(key, node).map(Setting::Flows),
             "rate" => self.rate(key, node).map(Setting::Rate),
             "timestamps" => self.boolean(key, node).map(Setting::Timestamps),
+            "generator" => self.word(key, node).map(Setting::Generator),
+            "generator_server" => self.text(key, node).map(Setting::GeneratorServer),
+            "generator_options" => self.words(key, node).map(Setting::GeneratorOptions),
+            "loader" | "rc" => {
+                let is_loader = key.name == "loader";
+                for (span, name, value) in self.variables(key, node) {
+                    let setting = match is_loader {
+                        true => Setting::Loader { name, value },
+                        false => Setting::Rc { name, value },
+                    };
+                    out.push(Spanned::new(span, setting));
+                }
+                None
+            }
             _ => {
                 for (span, name, value) in self.sysctls(key, node) {
                     out.push(Spanned::new(span, Setting::Sysctl { name, value }));

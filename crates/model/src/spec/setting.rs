@@ -4,6 +4,7 @@
 use super::keys::{self, Vary};
 use crate::settings::*;
 use crate::units::FrameSize;
+use crate::words;
 
 /// One setting with its value.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,6 +56,40 @@ pub enum Setting {
     Port(RouterPort),
     /// `routes_file`.
     RoutesFile(RoutesFile),
+    /// `firewall_program`.
+    FirewallProgram(FirewallProgram),
+    /// One entry of `loader`.
+    Loader {
+        /// Name in loader.conf.
+        name: String,
+        /// Value.
+        value: String,
+    },
+    /// One entry of `rc`.
+    Rc {
+        /// Name in rc.conf.
+        name: String,
+        /// Value.
+        value: String,
+    },
+    /// `harvest_mask`.
+    HarvestMask(u32),
+    /// `bind_interrupts`.
+    BindInterrupts(bool),
+    /// `overlay`.
+    Overlay(Overlay),
+    /// `reboot`.
+    Reboot(Reboot),
+    /// `install`.
+    Install(Vec<String>),
+    /// `image`.
+    Image(String),
+    /// `upgrade`.
+    Upgrade(String),
+    /// `verify`.
+    Verify(String),
+    /// `expect`.
+    Expect(String),
     /// `family`.
     Family(Family),
     /// `frame_size`.
@@ -65,6 +100,12 @@ pub enum Setting {
     Rate(Rate),
     /// `timestamps`.
     Timestamps(bool),
+    /// `generator`.
+    Generator(GeneratorKind),
+    /// `generator_server`.
+    GeneratorServer(String),
+    /// `generator_options`.
+    GeneratorOptions(Vec<String>),
 }
 
 impl Setting {
@@ -92,19 +133,36 @@ impl Setting {
             Setting::EntropyHarvest(_) => "entropy_harvest",
             Setting::Port(_) => "port",
             Setting::RoutesFile(_) => "routes_file",
+            Setting::FirewallProgram(_) => "firewall_program",
+            Setting::Loader { .. } => "loader",
+            Setting::Rc { .. } => "rc",
+            Setting::HarvestMask(_) => "harvest_mask",
+            Setting::BindInterrupts(_) => "bind_interrupts",
+            Setting::Overlay(_) => "overlay",
+            Setting::Reboot(_) => "reboot",
+            Setting::Install(_) => "install",
+            Setting::Image(_) => "image",
+            Setting::Upgrade(_) => "upgrade",
+            Setting::Verify(_) => "verify",
+            Setting::Expect(_) => "expect",
             Setting::Family(_) => "family",
             Setting::FrameSize(_) => "frame_size",
             Setting::Flows(_) => "flows",
             Setting::Rate(_) => "rate",
             Setting::Timestamps(_) => "timestamps",
+            Setting::Generator(_) => "generator",
+            Setting::GeneratorServer(_) => "generator_server",
+            Setting::GeneratorOptions(_) => "generator_options",
         }
     }
 
-    /// Its name: the key, and for a sysctl its own name too, since two of them
-    /// are two settings.
+    /// Its name: the key, and for an entry of a table its own name too, since two of
+    /// them are two settings.
     pub fn name(&self) -> String {
         match self {
-            Setting::Sysctl { name, .. } => format!("sysctl {name}"),
+            Setting::Sysctl { name, .. }
+            | Setting::Loader { name, .. }
+            | Setting::Rc { name, .. } => format!("{} {name}", self.key()),
             _ => self.key().to_owned(),
         }
     }
@@ -125,13 +183,28 @@ impl Setting {
             | Setting::Timestamps(v) => v.to_string(),
             Setting::Napi(v) => v.name().to_owned(),
             Setting::Rps(v) => v.clone(),
-            Setting::Sysctl { value, .. } => value.clone(),
+            Setting::Sysctl { value, .. }
+            | Setting::Loader { value, .. }
+            | Setting::Rc { value, .. } => value.clone(),
             Setting::Fib(v) => v.name().to_owned(),
             Setting::Locking(v) => v.name().to_owned(),
             Setting::Path(v) => v.name().to_owned(),
             Setting::State(v) => v.name().to_owned(),
             Setting::Port(v) => v.name().to_owned(),
             Setting::RoutesFile(v) => v.file.clone(),
+            Setting::FirewallProgram(v) => v.name().to_owned(),
+            Setting::HarvestMask(v) => v.to_string(),
+            Setting::BindInterrupts(v) => v.to_string(),
+            Setting::Overlay(v) => v.directory.clone(),
+            Setting::Reboot(v) => v.name().to_owned(),
+            Setting::Install(v) => v.join("; "),
+            Setting::Image(v)
+            | Setting::Upgrade(v)
+            | Setting::Verify(v)
+            | Setting::Expect(v)
+            | Setting::GeneratorServer(v) => v.clone(),
+            Setting::Generator(v) => v.name().to_owned(),
+            Setting::GeneratorOptions(v) => words::join(v),
             Setting::Family(v) => v.name().to_owned(),
             Setting::FrameSize(v) => v.0.to_string(),
             Setting::Flows(v) => v.to_string(),
@@ -171,17 +244,44 @@ impl Setting {
             Setting::EntropyHarvest(v) => dut.router.entropy_harvest = *v,
             Setting::Port(v) => dut.router.port = *v,
             Setting::RoutesFile(v) => dut.router.routes_file = Some(v.clone()),
+            Setting::FirewallProgram(v) => dut.remote.firewall_program = *v,
+            Setting::Loader { name, value } => {
+                dut.remote.loader.insert(name.clone(), value.clone());
+            }
+            Setting::Rc { name, value } => {
+                dut.remote.rc.insert(name.clone(), value.clone());
+            }
+            Setting::HarvestMask(v) => dut.remote.harvest_mask = Some(*v),
+            Setting::BindInterrupts(v) => dut.remote.bind_interrupts = *v,
+            Setting::Overlay(v) => dut.remote.overlay = Some(v.clone()),
+            Setting::Reboot(v) => dut.remote.reboot = *v,
+            Setting::Install(v) => revise(dut, |revision| revision.install = v.clone()),
+            Setting::Image(v) => revise(dut, |revision| revision.image = Some(v.clone())),
+            Setting::Upgrade(v) => revise(dut, |revision| revision.upgrade = v.clone()),
+            Setting::Verify(v) => revise(dut, |revision| revision.verify = v.clone()),
+            Setting::Expect(v) => revise(dut, |revision| revision.expect = v.clone()),
             Setting::Family(v) => traffic.family = *v,
             Setting::FrameSize(v) => traffic.frame_size = *v,
             Setting::Flows(v) => traffic.flows = *v,
             Setting::Rate(v) => traffic.rate = *v,
             Setting::Timestamps(v) => traffic.timestamps = *v,
+            Setting::Generator(v) => traffic.generator = *v,
+            Setting::GeneratorServer(v) => traffic.generator_server = v.clone(),
+            Setting::GeneratorOptions(v) => traffic.generator_options = v.clone(),
         }
     }
 }
 
+/// Changes the revision; one that says nothing is none.
+fn revise(dut: &mut DutSettings, change: impl FnOnce(&mut Revision)) {
+    let mut revision = dut.remote.revision.take().unwrap_or_default();
+    change(&mut revision);
+    dut.remote.revision = (revision != Revision::default()).then_some(revision);
+}
+
 impl Settings {
-    /// Every setting with its value, in the order of the documentation.
+    /// Every setting with its value, in the order of the documentation. What a
+    /// laboratory's DUT has is left out where nothing is said of it.
     pub fn all(&self) -> Vec<Setting> {
         let Settings { testbed, dut, traffic } = self;
         let mut all = vec![
@@ -214,23 +314,70 @@ impl Settings {
             Setting::Port(dut.router.port),
         ]);
         all.extend(dut.router.routes_file.iter().cloned().map(Setting::RoutesFile));
+        all.extend(of_remote(&dut.remote));
         all.extend([
             Setting::Family(traffic.family),
             Setting::FrameSize(traffic.frame_size),
             Setting::Flows(traffic.flows),
             Setting::Rate(traffic.rate),
             Setting::Timestamps(traffic.timestamps),
+            Setting::Generator(traffic.generator),
         ]);
+        let (server, options) = (&traffic.generator_server, &traffic.generator_options);
+        all.extend((!server.is_empty()).then(|| Setting::GeneratorServer(server.clone())));
+        all.extend((!options.is_empty()).then(|| Setting::GeneratorOptions(options.clone())));
         all
     }
+}
+
+fn of_remote(remote: &RemoteSettings) -> Vec<Setting> {
+    let entry = |(name, value): (&String, &String)| (name.clone(), value.clone());
+    let mut all = vec![Setting::FirewallProgram(remote.firewall_program)];
+    let loader = remote.loader.iter().map(entry);
+    all.extend(loader.map(|(name, value)| Setting::Loader { name, value }));
+    let rc = remote.rc.iter().map(entry);
+    all.extend(rc.map(|(name, value)| Setting::Rc { name, value }));
+    all.extend(remote.harvest_mask.map(Setting::HarvestMask));
+    all.push(Setting::BindInterrupts(remote.bind_interrupts));
+    all.extend(remote.overlay.clone().map(Setting::Overlay));
+    all.push(Setting::Reboot(remote.reboot));
+    let Some(revision) = &remote.revision else { return all };
+    let Revision { install, image, upgrade, verify, expect } = revision;
+    all.extend((!install.is_empty()).then(|| Setting::Install(install.clone())));
+    all.extend(image.clone().map(Setting::Image));
+    let texts: [(&String, fn(String) -> Setting); 3] =
+        [(upgrade, Setting::Upgrade), (verify, Setting::Verify), (expect, Setting::Expect)];
+    let written = texts.into_iter().filter(|(text, _)| !text.is_empty());
+    all.extend(written.map(|(text, of)| of(text.clone())));
+    all
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     fn routes_file() -> RoutesFile {
         RoutesFile { file: "routes.txt".to_owned(), digest: "0123".to_owned() }
+    }
+
+    fn remote() -> RemoteSettings {
+        RemoteSettings {
+            firewall_program: FirewallProgram::Ipfw,
+            loader: BTreeMap::from([("a.b".to_owned(), "1".to_owned())]),
+            rc: BTreeMap::from([("c".to_owned(), "YES".to_owned())]),
+            harvest_mask: Some(351),
+            bind_interrupts: true,
+            overlay: Some(Overlay { directory: "configs/1".to_owned(), files: BTreeMap::new() }),
+            revision: Some(Revision {
+                install: vec!["make install".to_owned()],
+                image: Some("image.xz".to_owned()),
+                upgrade: "upgrade".to_owned(),
+                verify: "uname -v".to_owned(),
+                expect: "r287478".to_owned(),
+            }),
+            reboot: Reboot::Always,
+        }
     }
 
     #[test]
@@ -238,6 +385,9 @@ mod tests {
         let mut settings = Settings::default();
         settings.dut.sysctl.insert("net.ipv4.ip_early_demux".to_owned(), "0".to_owned());
         settings.dut.router.routes_file = Some(routes_file());
+        settings.dut.remote = remote();
+        settings.traffic.generator_server = "localhost".to_owned();
+        settings.traffic.generator_options = vec!["-p".to_owned()];
         let written: Vec<&str> = keys::settings().map(|key| key.name).collect();
         let existing: Vec<&str> = settings.all().iter().map(Setting::key).collect();
         assert_eq!(written, existing);
@@ -260,6 +410,10 @@ mod tests {
             port: RouterPort::Packet,
             routes_file: Some(routes_file()),
         };
+        settings.dut.remote = remote();
+        settings.traffic.generator = GeneratorKind::Trex;
+        settings.traffic.generator_server = "localhost".to_owned();
+        settings.traffic.generator_options = vec!["-p".to_owned(), "a b".to_owned()];
         settings.traffic.family = Family::Inet6;
         settings.testbed.arrangement = Arrangement::Closed;
         let mut copy = Settings::default();

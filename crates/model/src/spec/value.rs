@@ -38,7 +38,7 @@ impl Reader<'_> {
     }
 
     /// Notes why a text of the right type is no right value.
-    fn refused<T>(&mut self, key: &Key, node: &Node, why: String) -> Option<T> {
+    pub(super) fn refused<T>(&mut self, key: &Key, node: &Node, why: String) -> Option<T> {
         let message = format!("`{}` must be {}", key.name, key.kind.expected());
         self.fault(Diagnostic::new(node.span(), message).label(why))
     }

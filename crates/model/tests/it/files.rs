@@ -35,6 +35,9 @@ fn every_experiment_can_be_planned() {
         "flows",
         "frame-sizes",
         "hundred-rules",
+        "lab-freebsd-firewalls-revision",
+        "lab-freebsd-queues",
+        "lab-linux-queues",
         "nft-rule-alternate",
         "queues",
         "router-and-linux",
@@ -57,6 +60,29 @@ fn every_experiment_can_be_planned() {
         assert!(compared > 0, "{name} compares nothing");
         // Half a second of overhead for each run: nothing here takes an hour.
         assert!(plan.estimate(500_000_000).total_ns < 3_600_000_000_000, "{name}");
+    }
+}
+
+/// The files beside the experiments are laboratories, and those that they name exist.
+#[test]
+fn every_laboratory_can_be_read() {
+    let folder = here("../../experiments");
+    let mut read = Vec::new();
+    for entry in fs::read_dir(folder.join("labs")).expect("the folder exists") {
+        let path = entry.expect("an entry").path();
+        let text = fs::read_to_string(&path).expect("the file can be read");
+        let lab = fwdlab_model::Lab::parse(&path.display().to_string(), &text)
+            .unwrap_or_else(|faults| panic!("{faults}"));
+        assert_eq!((lab.hosts.len(), lab.cables.len()), (3, 2), "{}", lab.name);
+        read.push(path.canonicalize().expect("a path"));
+    }
+    let plans = experiments();
+    let named: Vec<&String> =
+        plans.values().filter_map(|plan| plan.base.testbed.lab.as_ref()).collect();
+    assert_eq!(named.len(), 3);
+    for lab in named {
+        let path = folder.join(lab).canonicalize().expect("the file exists");
+        assert!(read.contains(&path), "{lab}");
     }
 }
 

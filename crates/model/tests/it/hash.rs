@@ -13,7 +13,7 @@ fn every_key_changes_the_hash() {
             // The one factor, and its baseline that is the default, are not new.
             let is_new =
                 !matches!((section.path, key.name), ("factor", "name") | ("compare", "baseline"));
-            let is_hashed = section.path != "profile" && key.name != "version";
+            let is_hashed = section.path != "profile" && !matches!(key.name, "version" | "lab");
             if key.example.is_empty() || !is_hashed || !is_new {
                 continue;
             }
@@ -122,6 +122,27 @@ fn what_is_in_a_file_of_routes_changes_the_hash_and_stays_out_of_the_plan() {
     assert_eq!(file.file, "rib.mrt");
     // printf '\377\001' | sha256sum
     assert_eq!(file.digest, "437cb43a30226e639b33d84533cfc3ddd970a40055b9c8c0bf7e3795cf184eb6");
+}
+
+/// The same plan runs in any laboratory, and a store goes on when its file was moved.
+#[test]
+fn the_file_of_a_laboratory_does_not_change_the_hash() {
+    let of = |lab: &str| {
+        plan(&format!(
+            "version = 1\n[testbed]\nkind = \"ssh\"\nlab = \"{lab}\"\n[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n"
+        ))
+    };
+    let (here, there) = (of("lab.toml"), of("../labs/rack.toml"));
+    assert_eq!(here.base.testbed.lab.as_deref(), Some("lab.toml"));
+    assert_eq!(here.hash, there.hash);
+    assert!(here.is_intact() && there.is_intact());
+    let json = serde_json::to_string(&there).expect("a plan is JSON");
+    let back: fwdlab_model::Plan = serde_json::from_str(&json).expect("and is read back");
+    assert!(back == there && back.is_intact());
+    let netns = plan(
+        "version = 1\n[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n[testbed]\nkind = \"netns\"\n",
+    );
+    assert_ne!(here.hash, netns.hash);
 }
 
 /// A profile asked for later finds the store of the same experiment.

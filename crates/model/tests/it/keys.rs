@@ -9,12 +9,42 @@ use fwdlab_model::spec::keys::{self, Key, SECTIONS, Section, Vary};
 use serde_json::Value;
 
 /// What must stand before a key of `[dut]`, or a level of it, to have an effect.
-fn device_of(key: &Key) -> &'static str {
+fn device_of(key: &Key, value: &str) -> &'static str {
     match key.name {
+        "firewall_program" if ["\"nft\"", "\"iptables\""].contains(&value) => {
+            "firewall = \"stateful\"\n"
+        }
+        "firewall_program" => "kind = \"freebsd\"\nfirewall = \"stateful\"\n",
+        "loader" | "rc" | "harvest_mask" => "kind = \"freebsd\"\n",
+        "image" => "upgrade = \"cat\"\n",
+        "upgrade" => "image = \"image.xz\"\n",
+        "expect" => "verify = \"uname -a\"\n",
         "state" | "state_limit" => "kind = \"router\"\nfirewall = \"stateful\"\n",
         "fib" | "locking" | "path" | "entropy_harvest" | "port" | "routes_file" => {
             "kind = \"router\"\n"
         }
+        _ => "",
+    }
+}
+
+/// The testbed of a laboratory where a key has no effect elsewhere.
+fn testbed_of(key: &Key, value: &str) -> &'static str {
+    match key.name {
+        "firewall_program" | "loader" | "rc" | "harvest_mask" | "bind_interrupts" | "overlay"
+        | "reboot" | "install" | "image" | "upgrade" | "verify" | "expect" | "generator"
+        | "generator_server" | "generator_options" => {
+            "[testbed]\nkind = \"ssh\"\nlab = \"lab.toml\"\n"
+        }
+        "kind" if value == "\"freebsd\"" => "[testbed]\nkind = \"ssh\"\nlab = \"lab.toml\"\n",
+        _ => "",
+    }
+}
+
+/// What must stand before a key of `[traffic]` to have an effect.
+fn generator_of(key: &Key) -> &'static str {
+    match key.name {
+        "generator_server" => "generator = \"trex\"\n",
+        "generator_options" => "generator = \"pkt-gen\"\n",
         _ => "",
     }
 }
@@ -34,10 +64,14 @@ pub(super) fn writing(section: &Section, key: &Key, value: &str) -> String {
         ("testbed", "senders") => {
             format!("version = 1\n[testbed]\narrangement = \"closed\"\n{line}")
         }
+        ("testbed", "kind") if value == "\"ssh\"" => {
+            format!("version = 1\n[testbed]\n{line}lab = \"lab.toml\"\n")
+        }
+        ("testbed", "lab") => format!("version = 1\n[testbed]\nkind = \"ssh\"\n{line}"),
         ("testbed", "kind") if value == "\"memory\"" => {
             format!("version = 1\n[testbed]\n{line}[dut]\nkind = \"router\"\n")
         }
-        ("dut", _) => format!("version = 1\n[dut]\n{}{line}", device_of(key)),
+        ("dut" | "traffic", _) => silent(section, key, value) + &line,
         ("design", "alternate") => format!(
             "version = 1\n[design]\n{line}[[factor]]\nname = \"firewall\"\nlevels = [\"none\", \"stateful\"]\n"
         ),
@@ -45,6 +79,15 @@ pub(super) fn writing(section: &Section, key: &Key, value: &str) -> String {
         ("design", "max_blocks") => format!("{factor}[design]\nstop = \"planned\"\n{line}"),
         ("compare", "baseline") => format!("{factor}[compare]\n{line}"),
         (path, _) => format!("version = 1\n[{path}]\n{line}"),
+    }
+}
+
+/// The same file without that key, for those of `[dut]` and `[traffic]`.
+fn silent(section: &Section, key: &Key, value: &str) -> String {
+    let (testbed, device) = (testbed_of(key, value), device_of(key, value));
+    match section.path {
+        "dut" => format!("version = 1\n{testbed}[dut]\n{device}"),
+        _ => format!("version = 1\n{testbed}[traffic]\n{}", generator_of(key)),
     }
 }
 
@@ -62,7 +105,7 @@ fn every_example_is_accepted_and_every_default_says_nothing_new() {
             let written = plan(&writing(section, key, key.default));
             let silent = match section.path {
                 "profile" => plan("version = 1\n[profile]\n"),
-                "dut" => plan(&format!("version = 1\n[dut]\n{}", device_of(key))),
+                "dut" | "traffic" => plan(&silent(section, key, key.default)),
                 _ => plan("version = 1\n"),
             };
             assert_eq!(written, silent, "default of {} {}", key.name, section.place());
@@ -81,11 +124,18 @@ fn every_key_has_a_meaning_and_an_example_unless_there_is_one_value_only() {
 #[test]
 fn every_setting_can_be_a_level_by_itself_and_in_a_bundle() {
     for key in keys::settings() {
+        let testbed = match testbed_of(key, key.example) {
+            "" => "[testbed]\narrangement = \"closed\"\n",
+            laboratory => laboratory,
+        };
+        let device = device_of(key, key.example);
+        let head = format!(
+            "version = 1\n{testbed}[traffic]\n{}[dut]\n{device}[[factor]]\n",
+            generator_of(key)
+        );
         let bundle = format!(
-            "version = 1\n[testbed]\narrangement = \"closed\"\n[dut]\n{}[[factor]]\nname = \"x\"\nlevels = [{{ label = \"a\" }}, {{ label = \"b\", {} = {} }}]\n",
-            device_of(key),
-            key.name,
-            key.example
+            "{head}name = \"x\"\nlevels = [{{ label = \"a\" }}, {{ label = \"b\", {} = {} }}]\n",
+            key.name, key.example
         );
         let plan_ = if key.name == "arrangement" {
             plan(&bundle.replace("arrangement = \"closed\"\n", ""))
@@ -96,13 +146,8 @@ fn every_setting_can_be_a_level_by_itself_and_in_a_bundle() {
         assert_eq!(plan_.factors[0].levels[1].changes.len(), 1, "{}", key.name);
         assert_eq!(plan_.factors[0].levels[1].changes[0].live, key.vary == Vary::Live);
 
-        if key.name != "sysctl" {
-            let single = format!(
-                "version = 1\n[testbed]\narrangement = \"closed\"\n[dut]\n{}[[factor]]\nname = \"{}\"\nlevels = [{}]\n",
-                device_of(key),
-                key.name,
-                key.example
-            );
+        if !matches!(key.name, "sysctl" | "loader" | "rc") {
+            let single = format!("{head}name = \"{}\"\nlevels = [{}]\n", key.name, key.example);
             assert_eq!(plan(&single).factors[0].levels.len(), 1, "{}", key.name);
         }
     }

@@ -4,6 +4,7 @@ mod faults;
 mod files;
 mod hash;
 mod keys;
+mod laboratory;
 mod labs;
 mod plans;
 mod profile;
@@ -11,14 +12,27 @@ mod profile;
 use fwdlab_model::{Diagnostics, Plan};
 use std::path::{Path, PathBuf};
 
-/// A loader that knows one ruleset, one table of subsystems and two files of
-/// routes, of which one is no text.
+/// A loader that knows one ruleset, one table of subsystems, two files of routes, of
+/// which one is no text, and some directories.
 fn loader(path: &str) -> Result<Vec<u8>, String> {
     match path {
         "subsystems.txt" => Ok("nf_* firewall\n".into()),
         "edge.nft" => Ok("table inet filter { }\n".into()),
         "routes.txt" => Ok("default via 198.19.0.1\n".into()),
         "rib.mrt" => Ok(vec![0xff, 0, 13]),
+        // A path that ends with a slash asks for what is below it.
+        "configs/base/" | "configs/other/" => Ok("boot/loader.conf\0etc/rc.conf\0".into()),
+        "configs/base/etc/rc.conf" => Ok("harvest_mask=\"351\"\n".into()),
+        "configs/other/etc/rc.conf" => Ok("harvest_mask=\"511\"\n".into()),
+        "configs/base/boot/loader.conf" | "configs/other/boot/loader.conf" => {
+            Ok("hw.em.rxd=\"4096\"\n".into())
+        }
+        "configs/root/" => Ok("README\0".into()),
+        "configs/binary/" => Ok("boot/kernel/if_em.ko\0".into()),
+        "configs/binary/boot/kernel/if_em.ko" => Ok(vec![0x7f, 0x45, 0x4c, 0x46, 0xff]),
+        "configs/huge/" => Ok("etc/huge\0".into()),
+        "configs/huge/etc/huge" => Ok(vec![b'x'; 300_000]),
+        "configs/empty/" => Ok(Vec::new()),
         _ => Err("no such file".to_owned()),
     }
 }

@@ -223,6 +223,15 @@ impl Host for SshHost {
         Ok(String::from_utf8_lossy(&self.output_of(argv, stdin)?).into_owned())
     }
 
+    fn feed(&self, argv: &[&str], file: &Path) -> Result<String, BenchError> {
+        let input = File::open(file).map_err(|source| here(file, source))?;
+        let size = input.metadata().map_err(|source| here(file, source))?.len();
+        let output = Shared::default();
+        self.carry(argv, size, input.take(size), output.clone(), self.time_for(size))?;
+        let bytes = output.0.lock().map(|mut bytes| std::mem::take(&mut *bytes));
+        Ok(String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned())
+    }
+
     fn spawn(&self, argv: &[&str]) -> Result<Box<dyn Running>, BenchError> {
         let (name, patience) = (self.name(), self.settings.deadline);
         Ok(Box::new(RemoteProgram::start(&self.master, name, argv, patience)?))
@@ -232,6 +241,10 @@ impl Host for SshHost {
         let argv = ["/bin/sh", "-c", PUT, "put", &operand(path)];
         let written = self.output_of(&argv, text).map(|_| ());
         written.map_err(|error| self.of_file(path, error))
+    }
+
+    fn send_file(&self, from: &Path, to: &str) -> Result<(), BenchError> {
+        SshHost::send_file(self, from, to)
     }
 
     fn get(&self, path: &str) -> Result<String, BenchError> {

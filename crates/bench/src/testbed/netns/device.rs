@@ -10,6 +10,7 @@ use crate::dut::{EGRESS, INGRESS, scheduling};
 use crate::error::BenchError;
 use crate::host::Host;
 use crate::journal::Journal;
+use crate::lab::links::Links;
 use crate::testbed::Paths;
 use fwdlab_model::record::{Counter, Counts, DropPlace};
 use fwdlab_model::router::RouterStats;
@@ -33,6 +34,7 @@ impl<'a> Device<'a> {
     pub(super) fn up(
         host: &'a dyn Host,
         journal: &'a Journal,
+        wires: &'a Links,
         paths: &Paths,
         settings: &Settings,
         placement: &Placement,
@@ -40,14 +42,14 @@ impl<'a> Device<'a> {
     ) -> Result<Device<'a>, BenchError> {
         if settings.dut.kind == DutKind::Router {
             links(host)?;
-            scheduling::apply(host, settings, placement, findings)?;
-            let (wires, files) = (Wires::Sockets, &paths.experiment);
-            let setup = router::setup(settings, &placement.dut, &wires, files);
+            scheduling::apply(host, wires, settings, placement, findings)?;
+            let (ports, files) = (Wires::Sockets, &paths.experiment);
+            let setup = router::setup(settings, &placement.dut, &ports, files);
             let (dut, stats) = RouterDut::start(host, &paths.program, &setup)?;
             router::record_facts(&stats, findings);
             return Ok(Device::Router(dut));
         }
-        let dut = LinuxDut::new(host, journal);
+        let dut = LinuxDut::new(host, journal, wires);
         dut.configure(settings, placement, findings)?;
         Ok(Device::Linux(dut, host))
     }
@@ -55,7 +57,9 @@ impl<'a> Device<'a> {
     /// Its counters as they are now.
     pub(super) fn read(&mut self) -> Result<Reading, BenchError> {
         Ok(match self {
-            Device::Linux(_, host) => Reading::Linux(counters::read(*host)?),
+            Device::Linux(_, host) => {
+                Reading::Linux(counters::read(*host, &Links::of_namespaces())?)
+            }
             Device::Router(dut) => Reading::Router(dut.stats()?),
         })
     }
@@ -98,7 +102,7 @@ impl Reading {
     pub(super) fn since(&self, before: &Reading, total: Counts) -> Vec<Counter> {
         match (before, self) {
             (Reading::Linux(before), Reading::Linux(after)) => {
-                counters::compare(before, after, total)
+                counters::compare(before, after, total, &Links::of_namespaces())
             }
             (Reading::Router(before), Reading::Router(after)) => {
                 router::compare(before, after, total)
@@ -117,7 +121,8 @@ impl Reading {
     ) -> Vec<DropPlace> {
         match (before, self) {
             (Reading::Linux(before), Reading::Linux(after)) => {
-                path::drops(before, after, total, receiver, *firewall != Firewall::None)
+                let links = Links::of_namespaces();
+                path::drops(before, after, total, receiver, *firewall != Firewall::None, &links)
             }
             (Reading::Router(before), Reading::Router(after)) => {
                 router::drops(before, after, total, receiver)

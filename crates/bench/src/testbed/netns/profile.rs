@@ -6,6 +6,7 @@ use crate::cpu::Placement;
 use crate::dut::linux::Findings;
 use crate::error::BenchError;
 use crate::host::NamespaceHost;
+use crate::lab::links::Links;
 use crate::profiler::{Census, RawProfile};
 use crate::testbed::profiling::Subject;
 use crate::testbed::rate;
@@ -37,15 +38,24 @@ impl Netns {
             .ok_or_else(|| BenchError::Refused("the testbed was wired without a DUT".into()))?;
         let host = NamespaceHost::new(&namespace, &placement.control)?;
         observer.step("configuring the DUT");
-        let (journal, paths) = (&self.journal, &self.paths);
-        let mut dut = Device::up(&host, journal, paths, settings, placement, &mut findings)?;
+        let (journal, paths, links) = (&self.journal, &self.paths, Links::of_namespaces());
+        let mut dut =
+            Device::up(&host, journal, &links, paths, settings, placement, &mut findings)?;
 
         observer.step("arming perf");
         let rate_pps = rate::of(&task, settings)?;
         let run_id = task.plan.run_id(task.run.index);
         let mut traffic = self.arm(&wiring, settings, placement, run_id, rate_pps)?;
         let file = self.journal.temporary("perf");
-        let subject = Subject { task, plan: profile, host: &host, placement, file: &file };
+        let subject = Subject {
+            task,
+            plan: profile,
+            host: &host,
+            links: &links,
+            placement,
+            file: &file,
+            ahead_ns: 0,
+        };
         let before = dut.read()?;
         let sampled = subject.sample(&mut traffic, rate_pps, observer)?;
         let drops = dut.read()?.drops_since(

@@ -5,8 +5,9 @@ use crate::profiling;
 use crate::terminal::{HEADING, duration, styled, wrap};
 use fwdlab_model::Plan;
 use fwdlab_model::plan::Adjust;
-use fwdlab_model::settings::{DutKind, Firewall, Settings, TestbedKind};
+use fwdlab_model::settings::{DutKind, Firewall, GeneratorKind, Settings, TestbedKind};
 use fwdlab_model::spec::Setting;
+use fwdlab_model::words;
 
 /// Plans of more runs are folded.
 const RUNS_SHOWN: usize = 60;
@@ -79,16 +80,20 @@ fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
         ),
         ("runs", runs),
     ];
-    rows.splice(2..2, device(plan).map(|device| ("device", device)));
+    let hosts = generator(plan).map(|generator| ("traffic", generator));
+    rows.splice(2..2, device(plan).map(|device| ("device", device)).into_iter().chain(hosts));
     if plan.profile.is_some() {
         rows.push(("then", profiling::extent(plan, plan.variants.len())));
     }
     rows
 }
 
-/// What forwards where it is not the kernel alone, and what the router is set to in
-/// the base; what levels change stands with them.
+/// What forwards where it is not the kernel alone, and what the router or the DUT of a
+/// laboratory is set to in the base; what levels change stands with them.
 fn device(plan: &Plan) -> Option<String> {
+    if plan.base.testbed.kind == TestbedKind::Ssh {
+        return Some(host(&plan.base));
+    }
     let is_router = |settings: &Settings| settings.dut.kind == DutKind::Router;
     let routers = plan.variants.iter().filter(|variant| is_router(&variant.settings)).count();
     if routers == 0 {
@@ -113,6 +118,57 @@ fn device(plan: &Plan) -> Option<String> {
         true => format!("fwdlab's own router: {settings}"),
         false => format!("the Linux kernel, and fwdlab's own router: {settings}"),
     })
+}
+
+/// What forwards on a host, and what only hosts have where it is not the default.
+fn host(base: &Settings) -> String {
+    let kernel = match base.dut.kind {
+        DutKind::Freebsd => "the FreeBSD kernel",
+        _ => "the Linux kernel",
+    };
+    let default = Settings::default().all();
+    let said: Vec<String> = base
+        .all()
+        .iter()
+        .filter(|setting| !default.contains(setting) && is_of_hosts(setting))
+        .map(|setting| format!("{} {}", setting.name(), setting.value()))
+        .collect();
+    let said = if said.is_empty() { String::new() } else { format!(": {}", said.join(", ")) };
+    format!("{kernel}{said}")
+}
+
+fn is_of_hosts(setting: &Setting) -> bool {
+    matches!(
+        setting,
+        Setting::FirewallProgram(_)
+            | Setting::Loader { .. }
+            | Setting::Rc { .. }
+            | Setting::HarvestMask(_)
+            | Setting::BindInterrupts(_)
+            | Setting::Overlay(_)
+            | Setting::Reboot(_)
+            | Setting::Install(_)
+            | Setting::Image(_)
+            | Setting::Upgrade(_)
+            | Setting::Verify(_)
+            | Setting::Expect(_)
+    )
+}
+
+/// What makes the traffic where it is not fwdlab.
+fn generator(plan: &Plan) -> Option<String> {
+    let traffic = &plan.base.traffic;
+    if traffic.generator == GeneratorKind::Fwdlab {
+        return None;
+    }
+    let mut text = traffic.generator.name().to_owned();
+    if !traffic.generator_server.is_empty() {
+        text += &format!(" at {}", traffic.generator_server);
+    }
+    if !traffic.generator_options.is_empty() {
+        text += &format!(" with {}", words::join(&traffic.generator_options));
+    }
+    Some(text)
 }
 
 fn design_of(plan: &Plan) -> String {

@@ -1,5 +1,5 @@
-//! The device under test: what every kind of it has, what only the Linux kernel
-//! and what only fwdlab's own router has. Which of them go together is decided
+//! The device under test: what every kind of it has, what only the Linux kernel,
+//! what only fwdlab's own router, and what only the DUT of a laboratory has. Which of them go together is decided
 //! in [`crate::experiment`].
 
 use super::{Kind, Section, integer, key, words};
@@ -12,9 +12,9 @@ pub const DUT: Section = Section {
     keys: &[
         key(
             "kind",
-            Kind::Word { words: &["linux", "router"], absent: &["freebsd", "command"] },
+            Kind::Word { words: &["linux", "router", "freebsd"], absent: &["command"] },
             "\"linux\"",
-            "`linux`: the forwarding of the Linux kernel; `router`: fwdlab's own software router, a process that forwards in place of the kernel.",
+            "`linux`: the forwarding of the Linux kernel; `router`: fwdlab's own software router, a process that forwards in place of the kernel; `freebsd`: the forwarding of the FreeBSD kernel, in laboratories.",
         )
         .example("\"router\"")
         .restart(),
@@ -31,7 +31,7 @@ pub const DUT: Section = Section {
             "firewall",
             Kind::Firewall,
             "\"none\"",
-            "`none`; `stateless`: the traffic's prefixes are accepted, all else dropped, no state is kept; `stateful`: connection tracking; `rules:N`: N rules that do not match, then accept; or the path of a ruleset, relative to the experiment file: as `nft` reads it for the Linux kernel, as the router reads it for the router.",
+            "`none`; `stateless`: the traffic's prefixes are accepted, all else dropped, no state is kept; `stateful`: connection tracking; `rules:N`: N rules that do not match, then accept; or the path of a ruleset, relative to the experiment file: as the program that makes the firewall reads it (`nft`, `pf`, ...), or as the router reads it for the router.",
         )
         .example("\"stateful\"")
         .live(),
@@ -152,6 +152,103 @@ pub const DUT: Section = Section {
             "Router: routes from a file in place of `routes`: lines `prefix via next-hop`, or an MRT dump of a BGP table (RFC 6396). The plan keeps a digest of its content.",
         )
         .example("\"routes.txt\"")
+        .restart(),
+        key(
+            "firewall_program",
+            words(&["auto", "nft", "iptables", "ipfw", "pf", "ipf"]),
+            "\"auto\"",
+            "Laboratory: which program makes the firewall. Linux: `nft`, `iptables`; FreeBSD: `ipfw`, `pf`, `ipf`; `auto`: `nft` and `pf`.",
+        )
+        .example("\"ipfw\"")
+        .restart(),
+        key(
+            "loader",
+            Kind::Variables { example: "{ \"hw.cxgbe.nrxq10g\" = 4 }" },
+            "{}",
+            "FreeBSD: lines of loader.conf by their names; the DUT is rebooted for them. A level's are laid over these one by one.",
+        )
+        .example("{ \"hw.cxgbe.nrxq10g\" = 4 }")
+        .restart(),
+        key(
+            "rc",
+            Kind::Variables { example: "{ powerd_enable = \"YES\" }" },
+            "{}",
+            "FreeBSD: lines of rc.conf by their names. A level's are laid over these one by one.",
+        )
+        .example("{ powerd_enable = \"YES\" }")
+        .restart(),
+        key(
+            "harvest_mask",
+            integer(0, u32::MAX as i64),
+            "",
+            "FreeBSD: which sources of entropy are harvested (`kern.random.harvest.mask`); without it: as the DUT is found.",
+        )
+        .unit("bit mask")
+        .example("351")
+        .restart(),
+        key(
+            "bind_interrupts",
+            Kind::Boolean,
+            "false",
+            "Laboratory: bind the interrupts of queue n of the DUT's interfaces to a CPU of its own.",
+        )
+        .example("true")
+        .restart(),
+        key(
+            "overlay",
+            Kind::Directory,
+            "",
+            "Laboratory: a directory whose text files are laid over the DUT's: its `etc/rc.conf` becomes the DUT's /etc/rc.conf. A list of directories is a factor `overlay`. The plan keeps the files.",
+        )
+        .example("\"configs/base\"")
+        .restart(),
+        key(
+            "reboot",
+            words(&["needed", "always", "never"]),
+            "\"needed\"",
+            "Laboratory: when the DUT is rebooted. `needed`: before a run whose variant needs it; `always`: before every run, so that each starts from the same state; `never`.",
+        )
+        .example("\"always\"")
+        .restart(),
+        key(
+            "install",
+            Kind::Commands,
+            "[]",
+            "Laboratory: commands that install a revision on the DUT, which is rebooted after them.",
+        )
+        .example("[\"pkg upgrade -y router\"]")
+        .restart(),
+        key(
+            "image",
+            Kind::File,
+            "",
+            "Laboratory: an image of this machine that `upgrade` reads on the DUT, before `install`; one that ends with .xz, .gz or .zst is unpacked on the way. The plan keeps its name, not its content.",
+        )
+        .example("\"images/r287478.img.xz\"")
+        .restart(),
+        key(
+            "upgrade",
+            Kind::Command,
+            "",
+            "Laboratory: the command on the DUT that reads `image` from its standard input.",
+        )
+        .example("\"sh /etc/upgrade\"")
+        .restart(),
+        key(
+            "verify",
+            Kind::Command,
+            "",
+            "Laboratory: the command on the DUT whose output names the revision that runs; it is recorded with each run.",
+        )
+        .example("\"uname -v\"")
+        .restart(),
+        key(
+            "expect",
+            Kind::Text,
+            "",
+            "Laboratory: text that the output of `verify` must contain; otherwise nothing is measured.",
+        )
+        .example("\"r287478\"")
         .restart(),
     ],
 };

@@ -21,11 +21,18 @@ pub const TESTBED: Section = Section {
     keys: &[
         key(
             "kind",
-            Kind::Word { words: &["auto", "netns", "memory", "sim"], absent: &["ssh", "vm"] },
+            Kind::Word { words: &["auto", "netns", "memory", "ssh", "sim"], absent: &["vm"] },
             "\"auto\"",
-            "`netns`: network namespaces of this machine joined by veth pairs; `memory`: packets in memory that the router's process shares with a generator and a sink, without privileges and without a kernel that forwards; `sim`: a simulated device; `auto`: `netns` where this machine permits it, else `sim`.",
+            "`netns`: network namespaces of this machine joined by veth pairs; `memory`: packets in memory that the router's process shares with a generator and a sink, without privileges and without a kernel that forwards; `ssh`: the hosts of a laboratory; `sim`: a simulated device; `auto`: `netns` where this machine permits it, else `sim`.",
         )
         .example("\"netns\""),
+        key(
+            "lab",
+            Kind::File,
+            "",
+            "With `ssh`: the file that describes the laboratory. What stands in it is no part of the plan: the same plan runs in any laboratory.",
+        )
+        .example("\"lab.toml\""),
         key(
             "arrangement",
             words(&["open", "closed"]),
@@ -176,7 +183,7 @@ pub const TRAFFIC: Section = Section {
             "frame_size",
             Kind::FrameSize,
             "64",
-            "Frame from destination MAC through FCS; a list is a factor `frame_size`. inet6 needs 84: smaller ones are raised, and the plan says so.",
+            "Frame from destination MAC through FCS; a list is a factor `frame_size`. inet6 needs 84 (66 from other generators, which write no stamp): smaller ones are raised, and the plan says so.",
         )
         .unit("bytes")
         .example("128")
@@ -206,6 +213,30 @@ pub const TRAFFIC: Section = Section {
             "Write the sending time into every packet; costs the sender a part of its rate.",
         )
         .example("true")
+        .restart(),
+        key(
+            "generator",
+            words(&["fwdlab", "pkt-gen", "pktgen", "trex", "testpmd", "otg"]),
+            "\"fwdlab\"",
+            "Laboratory: what makes and counts the traffic. `fwdlab`: its own senders and receiver; `pkt-gen`: netmap's; `pktgen`: the Linux kernel's, fwdlab receives; `trex`: a TRex server; `testpmd`: DPDK's; `otg`: a server of the Open Traffic Generator API.",
+        )
+        .example("\"pkt-gen\"")
+        .restart(),
+        key(
+            "generator_server",
+            Kind::Text,
+            "",
+            "Laboratory: where a generator that is a server listens (`trex`, `otg`); without it: on the sending host.",
+        )
+        .example("\"trex.example.org:4501\"")
+        .restart(),
+        key(
+            "generator_options",
+            Kind::Words,
+            "[]",
+            "Laboratory: more arguments of the generator's command line, as they are (`pkt-gen`, `testpmd`, `trex`).",
+        )
+        .example("[\"-p\", \"4\"]")
         .restart(),
     ],
 };

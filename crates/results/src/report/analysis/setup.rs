@@ -3,6 +3,7 @@
 //! A setting that varies shows all its values, whatever the factor is called
 //! that varies it.
 
+mod laboratory;
 mod router;
 
 use super::Testbed;
@@ -21,7 +22,7 @@ pub(super) fn lines(contents: &Contents, testbed: &Testbed) -> Vec<String> {
     }
     let mut lines = vec![testbed_line(testbed)];
     lines.extend(machine(contents));
-    if !["sim", "memory"].contains(&testbed.kind.as_str()) {
+    if !["sim", "memory", "ssh"].contains(&testbed.kind.as_str()) {
         lines.push(varied(contents, "CPU arrangement: ", |s| arrangement(s.testbed.arrangement)));
     }
     lines.extend(facts(contents));
@@ -29,6 +30,7 @@ pub(super) fn lines(contents: &Contents, testbed: &Testbed) -> Vec<String> {
     lines.push(varied(contents, "Address family: ", |s| s.traffic.family.name().to_owned()));
     lines.push(varied(contents, "Frame size with FCS: ", |s| s.traffic.frame_size.to_string()));
     lines.push(load(contents));
+    lines.extend(laboratory::generator(contents));
     lines.extend(router::device(contents));
     lines.push(varied(contents, "Queues of each interface of the device under test: ", |s| {
         s.dut.queues.to_string()
@@ -36,6 +38,7 @@ pub(super) fn lines(contents: &Contents, testbed: &Testbed) -> Vec<String> {
     lines.push(varied(contents, "Static routes: ", routes));
     lines.push(varied(contents, "Firewall: ", |s| s.dut.firewall.to_string()));
     lines.extend(router::lines(contents));
+    lines.extend(laboratory::lines(contents));
     lines.extend(linux(contents));
     lines.push(design(contents));
     lines
@@ -71,6 +74,7 @@ fn testbed_line(testbed: &Testbed) -> String {
             "Testbed: packets in memory of this machine, between a generator, the router and a \
              sink; no kernel forwarded them"
         }
+        "ssh" => "Testbed: hosts of a laboratory, reached over ssh",
         "sim" => "Testbed: simulated device",
         "none" => return "Testbed: none was used yet".to_owned(),
         other => return format!("Testbed: {other}"),
@@ -263,6 +267,7 @@ mod tests {
         for (kind, word) in [
             (TestbedKind::Netns, "namespaces"),
             (TestbedKind::Memory, "no kernel forwarded them"),
+            (TestbedKind::Ssh, "hosts of a laboratory"),
             (TestbedKind::Sim, "simulated"),
         ] {
             let name = format!("{kind:?}").to_lowercase();

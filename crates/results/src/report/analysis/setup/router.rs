@@ -8,7 +8,9 @@ use fwdlab_model::settings::{DutKind, Firewall, TestbedKind};
 
 /// What forwards, when it is not the kernel alone.
 pub(super) fn device(contents: &Contents) -> Option<String> {
-    is_any(contents, is_router).then(|| {
+    let is_named =
+        |s: &Settings| s.dut.kind != DutKind::Linux || s.testbed.kind == TestbedKind::Ssh;
+    is_any(contents, is_named).then(|| {
         varied(contents, "Device under test: ", |s| {
             match s.dut.kind {
                 DutKind::Router => "fwdlab's own software router",
@@ -38,7 +40,7 @@ pub(super) fn lines(contents: &Contents) -> Vec<String> {
     lines
 }
 
-fn is_any(contents: &Contents, has: impl Fn(&Settings) -> bool) -> bool {
+pub(super) fn is_any(contents: &Contents, has: impl Fn(&Settings) -> bool) -> bool {
     contents.plan.variants.iter().any(|variant| has(&variant.settings))
 }
 

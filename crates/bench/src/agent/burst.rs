@@ -1,0 +1,129 @@
+//! A few packets, or as many as possible, from one agent for a short time.
+
+use super::conversation::Conversation;
+use super::protocol::{Order, SendOrder, Sent};
+use super::traffic::End;
+use crate::error::BenchError;
+use fwdlab_model::settings::{Engine, Family};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// Longest life of an agent that sends a burst.
+const AT_MOST: Duration = Duration::from_secs(60);
+/// Time between two questions how much was sent.
+const TICK: Duration = Duration::from_millis(10);
+
+/// An agent that is ready to send a burst of the smallest IPv4 frames.
+pub(crate) struct Burst {
+    agent: Conversation,
+    /// What it uses, by name.
+    pub(crate) facts: BTreeMap<String, String>,
+}
+
+/// What a burst was.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Fired {
+    /// Packets sent.
+    pub(crate) packets: u64,
+    /// Seconds that it took, by the sender's clock.
+    pub(crate) seconds: f64,
+}
+
+impl Burst {
+    /// Bytes of a frame with FCS.
+    pub(crate) const FRAME: u16 = 64;
+
+    /// Starts the agent; its frames go to `to`.
+    ///
+    /// # Errors
+    /// When it can't be started or has no way to send.
+    pub(crate) fn ready(
+        end: &End<'_>,
+        to: [u8; 6],
+        run_id: u32,
+        engine: Engine,
+        rate_pps: Option<f64>,
+    ) -> Result<Burst, BenchError> {
+        let order = Order::Send(SendOrder {
+            interface: end.interface.clone(),
+            source_mac: end.mac,
+            next_hop_mac: to,
+            family: Family::Inet,
+            frame_size: Burst::FRAME,
+            sources: 16,
+            destinations: 16,
+            run_id,
+            first_number: 0,
+            rate_pps,
+            timestamps: false,
+            engine,
+            cpus: end.cpus.clone(),
+            at_most_ns: AT_MOST.as_nanos() as u64,
+        });
+        let (agent, facts) = Conversation::begin(end.host, &end.program, "send", &order)?;
+        Ok(Burst { agent, facts })
+    }
+
+    /// Sends until so many packets were sent, if a number is given, or so much time is
+    /// over.
+    ///
+    /// # Errors
+    /// What the agent meets.
+    pub(crate) fn fire(
+        mut self,
+        packets: Option<u64>,
+        at_most: Duration,
+    ) -> Result<Fired, BenchError> {
+        let begun = self.ask(&Order::Start)?;
+        match packets {
+            // Questions would only disturb it.
+            None => std::thread::sleep(at_most),
+            Some(packets) => {
+                let deadline = Instant::now() + at_most;
+                while total(&self.ask(&Order::Report { flows: false })?) < packets
+                    && Instant::now() < deadline
+                {
+                    std::thread::sleep(TICK);
+                }
+            }
+        }
+        let ended = self.ask(&Order::Stop)?;
+        self.agent.end()?;
+        let seconds = ended.at_ns.saturating_sub(begun.at_ns) as f64 / 1e9;
+        Ok(Fired { packets: total(&ended), seconds })
+    }
+
+    fn ask(&mut self, order: &Order) -> Result<Sent, BenchError> {
+        self.agent.tell(order)?;
+        self.agent.sent()
+    }
+}
+
+fn total(sent: &Sent) -> u64 {
+    sent.packets.iter().sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::fakes::{Shared, Threads};
+    use std::sync::PoisonError;
+
+    #[test]
+    fn a_burst_ends_with_its_packets_or_its_time() {
+        let wire = Shared::default();
+        let host = Threads { name: "near", wire: wire.clone() };
+        let fire = |packets, at_most| {
+            let (program, interface) = ("fwdlab".into(), "g0".into());
+            let end = End { host: &host, program, interface, mac: [2; 6], cpus: vec![] };
+            let burst = Burst::ready(&end, [2; 6], 1, Engine::Auto, None).expect("ready");
+            assert_eq!(burst.facts["sender"], "fake");
+            burst.fire(packets, Duration::from_millis(at_most)).expect("fired")
+        };
+        // Ten packets a question: one at the start, four reports, one at the end.
+        assert_eq!(fire(Some(50), 60_000).packets, 60);
+        let timed = fire(None, 30);
+        assert!(timed.packets == 20 && (0.029..30.0).contains(&timed.seconds), "{timed:?}");
+        assert_eq!(wire.lock().unwrap_or_else(PoisonError::into_inner).sending, 0);
+    }
+}

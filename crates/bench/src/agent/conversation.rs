@@ -1,0 +1,136 @@
+//! One agent, as its controller talks to it.
+
+use super::protocol::{Answer, Hello, Order, Received, Sent};
+use crate::error::BenchError;
+use crate::host::{Host, Running};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Time until an agent that was started says hello.
+const HELLO: Duration = Duration::from_secs(20);
+/// Time to open senders or a receiver, some of whose drivers restart the link.
+const READY: Duration = Duration::from_secs(45);
+/// Time for any other answer.
+const ANSWER: Duration = Duration::from_secs(10);
+/// Time to die.
+const END: Duration = Duration::from_millis(500);
+/// Lines of standard error that an error quotes.
+const LAST_LINES: usize = 5;
+
+/// An agent that runs. Dropping it ends it.
+pub(super) struct Conversation {
+    program: Box<dyn Running>,
+    host: String,
+    command: String,
+}
+
+impl Conversation {
+    /// Starts `program` with `command` (`send` or `receive`) on the host and gives it
+    /// its first order; returns what it says about itself when it is ready.
+    pub(super) fn begin(
+        host: &dyn Host,
+        program: &str,
+        command: &str,
+        order: &Order,
+    ) -> Result<(Conversation, BTreeMap<String, String>), BenchError> {
+        let argv = [program, command, "--control"];
+        let program = host.spawn(&argv)?;
+        let (host, command) = (host.name().to_owned(), argv.join(" "));
+        let mut conversation = Conversation { program, host, command };
+        conversation.write(&Hello::own())?;
+        let hello: Hello = conversation.read(HELLO)?;
+        hello.check(&format!("the agent on {}", conversation.host))?;
+        conversation.tell(order)?;
+        match conversation.hear(READY)? {
+            Answer::Ready { facts } => Ok((conversation, facts)),
+            other => Err(conversation.failed(&format!("it says {other:?} instead of ready"))),
+        }
+    }
+
+    /// Name of its host.
+    pub(super) fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Gives an order; its answer must be heard before the next one.
+    pub(super) fn tell(&mut self, order: &Order) -> Result<(), BenchError> {
+        self.write(order)
+    }
+
+    /// The answer of an agent that sends.
+    pub(super) fn sent(&mut self) -> Result<Sent, BenchError> {
+        match self.hear(ANSWER)? {
+            Answer::Sent(sent) => Ok(sent),
+            other => Err(self.failed(&format!("it says {other:?} instead of what it has sent"))),
+        }
+    }
+
+    /// The answer of an agent that receives.
+    pub(super) fn received(&mut self) -> Result<Received, BenchError> {
+        match self.hear(ANSWER)? {
+            Answer::Received(received) => Ok(received),
+            other => {
+                Err(self.failed(&format!("it says {other:?} instead of what it has received")))
+            }
+        }
+    }
+
+    /// Waits for the end of an agent that was told to stop.
+    pub(super) fn end(mut self) -> Result<(), BenchError> {
+        let ended = self.program.wait(ANSWER);
+        match ended.well {
+            true => Ok(()),
+            false => {
+                Err(self.error("it stopped, but did not end well", &ended.status, &ended.errors))
+            }
+        }
+    }
+
+    fn write<T: Serialize>(&mut self, what: &T) -> Result<(), BenchError> {
+        let line = serde_json::to_string(what)
+            .map_err(|error| BenchError::Refused(format!("an order for an agent: {error}")))?;
+        // Who has ended reads nothing: what it said last counts, not that.
+        let _ = self.program.tell(&line);
+        Ok(())
+    }
+
+    fn hear(&mut self, patience: Duration) -> Result<Answer, BenchError> {
+        match self.read(patience)? {
+            Answer::Failed { what, next } => {
+                let what = format!("{}: {what} (`{}`)", self.host, self.command);
+                Err(match next.as_str() {
+                    "" => BenchError::Refused(what),
+                    next => BenchError::environment(what, next),
+                })
+            }
+            answer => Ok(answer),
+        }
+    }
+
+    fn read<T: DeserializeOwned>(&mut self, patience: Duration) -> Result<T, BenchError> {
+        let Some(line) = self.program.hear(patience) else {
+            return Err(self.failed(&format!("no answer within {} s", patience.as_secs())));
+        };
+        serde_json::from_str(&line)
+            .map_err(|error| self.failed(&format!("it says `{line}`, which is no answer: {error}")))
+    }
+
+    /// Ends the agent; an error with its last words.
+    fn failed(&mut self, why: &str) -> BenchError {
+        let ended = self.program.wait(END);
+        self.error(why, &ended.status, &ended.errors)
+    }
+
+    fn error(&self, why: &str, status: &str, errors: &str) -> BenchError {
+        let lines: Vec<&str> = errors.lines().filter(|line| !line.trim().is_empty()).collect();
+        let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("; ");
+        let words = [why, status, &last].into_iter().filter(|words| !words.is_empty());
+        BenchError::Program {
+            command: self.command.clone(),
+            host: self.host.clone(),
+            why: words.collect::<Vec<_>>().join("; "),
+        }
+    }
+}

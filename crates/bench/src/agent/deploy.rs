@@ -1,0 +1,187 @@
+//! This program on another host.
+
+use crate::error::BenchError;
+use crate::host::{Host, LocalHost};
+use std::path::Path;
+
+/// The program that is to run everywhere: this one.
+#[derive(Clone, Copy, Debug)]
+pub struct Own<'a> {
+    /// Its file on this machine.
+    pub program: &'a Path,
+    /// Its version as `--version` says it, without the name: `0.1.0 (73212c1)`.
+    pub version: &'a str,
+}
+
+/// Sees to it that `host` has this program, and returns its path there: where this
+/// machine has it, in a folder of `PATH`, or as a copy in `folder` (without one
+/// `~/.cache/fwdlab`), which is made when it is missing or another.
+///
+/// # Errors
+/// When it can't be copied, or does not run there: both systems are named.
+pub fn program(host: &dyn Host, own: Own<'_>, folder: Option<&str>) -> Result<String, BenchError> {
+    let here = own.program.to_string_lossy();
+    let sum = LocalHost.run(&["cksum", &here], "")?;
+    let same = |path: &str| {
+        let there = host.run(&["cksum", path], "");
+        there.is_ok_and(|there| numbers(&there) == numbers(&sum))
+    };
+    if same(&here) {
+        return Ok(here.into_owned());
+    }
+    // A revision that is not committed says nothing about a program.
+    if !own.version.contains("dirty") && version(host, "fwdlab").as_deref() == Ok(own.version) {
+        return Ok("fwdlab".into());
+    }
+    let folder = match folder {
+        Some(folder) => folder.to_owned(),
+        None => {
+            let home = host.run(&["/bin/sh", "-c", r#"cd && pwd"#], "")?;
+            format!("{}/.cache/fwdlab", home.trim().trim_end_matches('/'))
+        }
+    };
+    let path = format!("{folder}/{}", file_name(own.version));
+    if !same(&path) {
+        let (theirs, ours) = (system(host)?, system(&LocalHost)?);
+        if theirs != ours {
+            return Err(wrong_system(host, &theirs, &ours, "it is not copied there"));
+        }
+        host.run(&["mkdir", "-p", &folder], "")?;
+        host.send_file(own.program, &path)?;
+        host.run(&["chmod", "755", &path], "")?;
+    }
+    match version(host, &path) {
+        Ok(said) if said == own.version => Ok(path),
+        Ok(said) => Err(BenchError::environment(
+            format!("{path} on {} is fwdlab {said}, not {}", host.name(), own.version),
+            "remove it there",
+        )),
+        Err(why) => Err(wrong_system(host, &system(host)?, &system(&LocalHost)?, &why)),
+    }
+}
+
+fn wrong_system(host: &dyn Host, theirs: &str, ours: &str, why: &str) -> BenchError {
+    BenchError::environment(
+        format!(
+            "this fwdlab does not run on {}: it was built on {ours}, and that is {theirs}: {why}",
+            host.name()
+        ),
+        "build one that needs no library (`cargo build --release --target \
+         x86_64-unknown-linux-musl`, or the target of its machine), and put it into a folder of \
+         PATH there",
+    )
+}
+
+/// System and machine, `Linux x86_64`.
+fn system(host: &dyn Host) -> Result<String, BenchError> {
+    host.run(&["uname", "-sm"], "").map(|text| text.trim().to_owned())
+}
+
+/// What `PROGRAM --version` says after its name, or why it does not.
+fn version(host: &dyn Host, program: &str) -> Result<String, String> {
+    let said = host.run(&[program, "--version"], "").map_err(|error| error.to_string())?;
+    let said = said.trim();
+    Ok(said.strip_prefix("fwdlab ").unwrap_or(said).to_owned())
+}
+
+/// Checksum and size that cksum(1) prints before the name.
+fn numbers(text: &str) -> Option<(&str, &str)> {
+    let mut words = text.split_whitespace();
+    words.next().zip(words.next())
+}
+
+/// `fwdlab-0.1.0-73212c1` of `0.1.0 (73212c1)`.
+fn file_name(version: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || ".-_".contains(c) { c } else { ' ' };
+    let words: String = version.chars().map(plain).collect();
+    format!("fwdlab-{}", words.split_whitespace().collect::<Vec<_>>().join("-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::FakeHost;
+
+    const VERSION: &str = "0.1.0 (73212c1)";
+
+    /// Any file that is here will do.
+    fn own() -> Own<'static> {
+        Own { program: Path::new("/bin/sh"), version: VERSION }
+    }
+
+    /// A machine of this kind without fwdlab.
+    fn bare() -> FakeHost {
+        let mut host = FakeHost::default();
+        let ours = system(&LocalHost).expect("uname");
+        host.outputs.insert("uname -sm".into(), ours);
+        host.outputs.insert("/bin/sh -c".into(), "/h\n".into());
+        host.failures.insert("fwdlab --version".into(), "fwdlab is not installed".into());
+        host.outputs.insert(
+            "/h/.cache/fwdlab/fwdlab-0.1.0-73212c1 --version".into(),
+            format!("fwdlab {VERSION}\n"),
+        );
+        host
+    }
+
+    fn commands(host: &FakeHost) -> Vec<String> {
+        let commands = host.commands.lock().expect("commands");
+        commands.iter().map(|(words, _)| words.join(" ")).collect()
+    }
+
+    #[test]
+    fn the_same_file_is_used_where_it_is() {
+        let here = std::env::current_exe().expect("this test");
+        let own = Own { program: &here, version: "any" };
+        assert_eq!(program(&LocalHost, own, None).expect("here"), here.to_string_lossy());
+    }
+
+    #[test]
+    fn what_is_installed_is_used_unless_it_can_not_be_told_apart() {
+        let mut host = bare();
+        host.failures.clear();
+        host.outputs.insert("fwdlab --version".into(), format!("fwdlab {VERSION}\n"));
+        assert_eq!(program(&host, own(), None).expect("installed"), "fwdlab");
+        let dirty = Own { version: "0.1.0 (73212c1-dirty)", ..own() };
+        let path = "/x/fwdlab-0.1.0-73212c1-dirty";
+        let said = format!("fwdlab {}\n", dirty.version);
+        host.outputs.insert(format!("{path} --version"), said);
+        assert_eq!(program(&host, dirty, Some("/x")).expect("copied"), path);
+    }
+
+    #[test]
+    fn it_is_copied_once() {
+        let mut host = bare();
+        let path = program(&host, own(), None).expect("copied");
+        assert_eq!(path, "/h/.cache/fwdlab/fwdlab-0.1.0-73212c1");
+        let said = commands(&host);
+        for command in [
+            "mkdir -p /h/.cache/fwdlab".to_owned(),
+            format!("send-file {path}"),
+            format!("chmod 755 {path}"),
+        ] {
+            assert!(said.contains(&command), "{command} in {said:?}");
+        }
+        let sum = LocalHost.run(&["cksum", "/bin/sh"], "").expect("cksum");
+        host.outputs.insert(format!("cksum {path}"), sum);
+        host.commands.lock().expect("commands").clear();
+        assert_eq!(program(&host, own(), None).expect("there"), path);
+        assert!(!commands(&host).iter().any(|c| c.starts_with("send-file")));
+    }
+
+    #[test]
+    fn other_machines_are_told_with_both_names() {
+        let mut host = bare();
+        host.outputs.insert("uname -sm".into(), "FreeBSD amd64\n".into());
+        let error = program(&host, own(), None).expect_err("another system").to_string();
+        assert!(error.contains("FreeBSD amd64") && error.contains("Linux"), "{error}");
+        assert!(error.contains("musl"), "{error}");
+        assert!(!commands(&host).iter().any(|c| c.starts_with("send-file")));
+
+        let mut host = bare();
+        let path = "/h/.cache/fwdlab/fwdlab-0.1.0-73212c1";
+        let why = "/lib/libc.so.6: version `GLIBC_2.39' not found";
+        host.failures.insert(format!("{path} --version"), why.into());
+        let error = program(&host, own(), None).expect_err("another library").to_string();
+        assert!(error.contains("GLIBC_2.39") && error.contains("musl"), "{error}");
+    }
+}

@@ -1,0 +1,44 @@
+//! Lines that may not come.
+
+use std::io::{BufRead, BufReader, Read};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// Lines of an input, read by a thread of their own.
+#[derive(Debug)]
+pub(super) struct Lines(Receiver<String>);
+
+/// What was heard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// A line, without its end.
+    Line(String),
+    /// Nothing for that long.
+    Nothing,
+    /// The end: nothing will come any more.
+    End,
+}
+
+impl Lines {
+    /// Begins to read. The thread ends with the input.
+    pub(super) fn of(input: impl Read + Send + 'static) -> Lines {
+        let (said, lines) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(input).lines().map_while(Result::ok) {
+                if said.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Lines(lines)
+    }
+
+    /// The next line.
+    pub(super) fn next(&self, patience: Duration) -> Heard {
+        match self.0.recv_timeout(patience) {
+            Ok(line) => Heard::Line(line),
+            Err(RecvTimeoutError::Timeout) => Heard::Nothing,
+            Err(RecvTimeoutError::Disconnected) => Heard::End,
+        }
+    }
+}

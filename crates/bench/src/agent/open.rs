@@ -1,0 +1,301 @@
+//! Senders and receivers on interfaces that exist, in the namespace that the process is
+//! in.
+//!
+//! Nothing of the interface is changed but what ends with the process: an XDP program of
+//! the receiver, sockets. The receiver is not promiscuous: frames must go to its MAC.
+
+use super::protocol::{ReceiveOrder, SendOrder};
+use super::{serve_receive, serve_send};
+use crate::error::BenchError;
+use crate::host::{Host, LocalHost};
+use crate::probe::{Receiving, engine_name};
+use crate::testbed::traffic::{open_receiver, open_sender};
+use fwdlab_model::settings::{Engine, Family};
+use fwdlab_packet::Template;
+use fwdlab_packet::template::FlowRange;
+use fwdlab_port::{NetNs, Sender, SenderConfig, affinity, clock, sender};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Frames handed over at once at the maximum rate, as in the testbed of namespaces.
+const BATCH: u32 = 64;
+/// Sending threads that a stamp can tell apart.
+const SENDERS_MAX: usize = 16;
+/// Flows that a stamp can tell apart.
+const FLOWS_MAX: u64 = 1 << 24;
+/// Identity of the packets by which a mechanism is tried.
+const TRIAL_ID: u32 = 0x7472_7900;
+/// Packets by which a mechanism is tried, and their rate.
+const TRIAL_PACKETS: u64 = 200;
+const TRIAL_PPS: f64 = 100_000.0;
+/// Time to send them: a sender on a busy machine starts late.
+const TRIAL_SENDING: Duration = Duration::from_secs(2);
+/// Time until an interface has counted them: some drivers ask their card once in two
+/// seconds.
+const TRIAL_COUNTING: Duration = Duration::from_millis(2500);
+/// Time that a link may take to come back when a driver has resized its rings for XDP.
+const LINK: Duration = Duration::from_secs(15);
+
+/// Family as packets know it.
+pub fn family(family: Family) -> fwdlab_packet::Family {
+    match family {
+        Family::Inet => fwdlab_packet::Family::Inet,
+        Family::Inet6 => fwdlab_packet::Family::Inet6,
+    }
+}
+
+/// Opens the senders of an order; they wait to be started. With [`Engine::Auto`] a few
+/// packets are sent to the interface's own MAC, which nobody takes, to see which
+/// mechanism its driver carries out.
+///
+/// # Errors
+/// When the order can't be, the interface is missing, or no mechanism works.
+pub fn senders(order: &SendOrder) -> Result<serve_send::Opened, BenchError> {
+    check(order)?;
+    let namespace = NetNs::current()?;
+    let allowed = affinity::allowed_cpus()?;
+    let cpus = match order.cpus.as_slice() {
+        // The last one: interrupts prefer the first.
+        [] => allowed.iter().rev().take(1).copied().collect(),
+        cpus => cpus.to_vec(),
+    };
+    if let Some(cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+        return Err(BenchError::Refused(format!("no CPU {cpu} here: there are {allowed:?}")));
+    }
+    // Whoever answers the controller leaves the senders alone where there is room.
+    let others: Vec<u16> = allowed.iter().filter(|cpu| !cpus.contains(cpu)).copied().collect();
+    if !others.is_empty() {
+        affinity::pin_thread(&others)?;
+    }
+    let flows = FlowRange { sources: order.sources, destinations: order.destinations };
+    let template = |run_id, to| {
+        let family = family(order.family);
+        Template::new(family, order.frame_size, flows, run_id, order.source_mac, to)
+    };
+    let config = |number: usize, template, rate_pps| SenderConfig {
+        namespace: namespace.clone(),
+        interface: order.interface.clone(),
+        cpu: cpus[number],
+        number: order.first_number + number as u8,
+        template,
+        rate_pps,
+        timestamps: order.timestamps,
+        batch: BATCH,
+    };
+    let mut facts = BTreeMap::new();
+    let engine = match order.engine {
+        Engine::Auto => {
+            let trial = config(0, template(TRIAL_ID, order.source_mac), Some(TRIAL_PPS));
+            let (engine, failures) = find(&trial)?;
+            if !failures.is_empty() {
+                facts.insert("sender falls back".into(), failures.join("; "));
+            }
+            engine
+        }
+        named => named,
+    };
+    let rate = sender::share_of_rate(order.rate_pps, cpus.len());
+    let template = template(order.run_id, order.next_hop_mac);
+    let senders: Result<Vec<Box<dyn Sender>>, BenchError> = (0..cpus.len())
+        .map(|number| open_sender(engine, &config(number, template.clone(), rate)))
+        .collect();
+    facts.insert("sender".into(), engine_name(engine).into());
+    facts.insert("sender CPUs".into(), format!("{cpus:?}"));
+    Ok((senders?, facts))
+}
+
+/// An order that can be, or why not.
+fn check(order: &SendOrder) -> Result<(), BenchError> {
+    let refused = |why: String| Err(BenchError::Refused(why));
+    let smallest = Template::smallest_frame(family(order.family));
+    if order.frame_size < smallest {
+        let (size, family) = (order.frame_size, order.family.name());
+        return refused(format!(
+            "no frame of {size} bytes: of {family} the smallest has {smallest}"
+        ));
+    }
+    let flows = u64::from(order.sources) * u64::from(order.destinations);
+    if flows == 0 || flows > FLOWS_MAX {
+        return refused(format!("{flows} flows: there are 1 to {FLOWS_MAX}"));
+    }
+    let most = fwdlab_packet::address::MAX_ADDRESSES;
+    if order.sources.max(order.destinations) > most {
+        return refused(format!("at most {most} sources and {most} destinations"));
+    }
+    if usize::from(order.first_number) + order.cpus.len().max(1) > SENDERS_MAX {
+        return refused(format!("more than {SENDERS_MAX} sending threads"));
+    }
+    if order.rate_pps.is_some_and(|rate| !(rate > 0.0 && rate.is_finite())) {
+        return refused("a rate must be above 0".into());
+    }
+    interface_is_here(&order.interface)
+}
+
+/// The fastest mechanism that gets packets onto the link, and what is wrong with those
+/// that are faster.
+fn find(trial: &SenderConfig) -> Result<(Engine, Vec<String>), BenchError> {
+    let mut failures = Vec::new();
+    for engine in [Engine::Xdp, Engine::Xsk, Engine::Packet] {
+        match attempt(engine, trial) {
+            Ok(()) => return Ok((engine, failures)),
+            Err(why) => failures.push(format!("{}: {why}", engine_name(engine))),
+        }
+    }
+    Err(BenchError::environment(
+        format!("no way to send works on {}: {}", trial.interface, failures.join("; ")),
+        "run as root; see `fwdlab doctor`",
+    ))
+}
+
+/// Sends some packets, and waits until the interface says that it has.
+fn attempt(engine: Engine, trial: &SenderConfig) -> Result<(), String> {
+    let counted = || counter(&trial.interface, "tx_packets");
+    let before = counted();
+    let sender = open_sender(engine, trial).map_err(|error| error.to_string())?;
+    sender.start();
+    wait_until(TRIAL_SENDING, || sender.sent().iter().sum::<u64>() >= TRIAL_PACKETS);
+    let sent: u64 = sender.halt().map_err(|error| error.to_string())?.iter().sum();
+    if sent == 0 {
+        return Err("nothing was sent".into());
+    }
+    // An interface without counters can't contradict.
+    let Some(before) = before else { return Ok(()) };
+    let left = || counted().unwrap_or(before).saturating_sub(before);
+    match wait_until(TRIAL_COUNTING, || left() >= sent / 2) {
+        true => Ok(()),
+        false => Err(format!("{sent} packets were sent, {} left {}", left(), trial.interface)),
+    }
+}
+
+/// Opens the receiver of an order; it counts when this returns, on a link that is up.
+///
+/// # Errors
+/// When the interface is missing, or no mechanism works.
+pub fn receiver(order: &ReceiveOrder) -> Result<serve_receive::Opened, BenchError> {
+    interface_is_here(&order.interface)?;
+    let namespace = NetNs::current()?;
+    let candidates: &[Receiving] = match order.engine {
+        Engine::Packet => &[Receiving::Packet],
+        _ => &[Receiving::Xdp, Receiving::XdpGeneric, Receiving::Packet],
+    };
+    let mut failures = Vec::new();
+    for &receiving in candidates {
+        let ReceiveOrder { interface, run_id, flows, cpus, .. } = order;
+        match open_receiver(receiving, &namespace, interface, *run_id, *flows, cpus) {
+            Ok(receiver) => {
+                wait_for_link(interface)?;
+                return Ok((receiver, facts(receiving, &failures)));
+            }
+            Err(error) => failures.push(format!("{}: {error}", receiving.name())),
+        }
+    }
+    Err(BenchError::environment(
+        format!("no way to receive works on {}: {}", order.interface, failures.join("; ")),
+        "run as root, and see whether another XDP program is attached (`ip link`)",
+    ))
+}
+
+fn facts(receiving: Receiving, failures: &[String]) -> BTreeMap<String, String> {
+    let mut facts = BTreeMap::from([("receiver".to_owned(), receiving.name().to_owned())]);
+    if !failures.is_empty() {
+        facts.insert("receiver falls back".into(), failures.join("; "));
+    }
+    facts
+}
+
+/// Some drivers take the link down when a program is attached.
+fn wait_for_link(interface: &str) -> Result<(), BenchError> {
+    let carrier = format!("/sys/class/net/{interface}/carrier");
+    match wait_until(LINK, || LocalHost.get(&carrier).is_ok_and(|carrier| carrier == "1")) {
+        true => Ok(()),
+        false => Err(BenchError::environment(
+            format!("{interface} has no link {} s after the receiver opened", LINK.as_secs()),
+            format!("switch it on (`ip link set {interface} up`), and check cable and far end"),
+        )),
+    }
+}
+
+fn interface_is_here(interface: &str) -> Result<(), BenchError> {
+    mac_of(interface).map(drop)
+}
+
+/// MAC of an interface of this machine.
+///
+/// # Errors
+/// [`BenchError::Environment`] when there is none of this name, or it has none.
+pub fn mac_of(interface: &str) -> Result<[u8; 6], BenchError> {
+    let missing = || {
+        BenchError::environment(
+            format!("there is no Ethernet interface `{interface}` here"),
+            "`ip -br link` lists them",
+        )
+    };
+    if interface.contains('/') {
+        return Err(missing());
+    }
+    let text = LocalHost.get(&format!("/sys/class/net/{interface}/address"));
+    let text = text.map_err(|_| missing())?;
+    let text: fwdlab_model::lab::Mac = text.parse().map_err(|_| missing())?;
+    Ok(text.0)
+}
+
+/// A counter of an interface of this machine, where it has it.
+fn counter(interface: &str, name: &str) -> Option<u64> {
+    let path = format!("/sys/class/net/{interface}/statistics/{name}");
+    LocalHost.get(&path).ok()?.parse().ok()
+}
+
+/// Asks every millisecond until it is so, or the time is over; whether it is.
+fn wait_until(patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
+    let deadline = clock::monotonic_ns() + patience.as_nanos() as u64;
+    loop {
+        let now = clock::monotonic_ns();
+        if is_so() {
+            return true;
+        }
+        if now >= deadline {
+            return false;
+        }
+        clock::sleep_until(now + 1_000_000);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order() -> SendOrder {
+        SendOrder {
+            interface: "lo".into(),
+            source_mac: [2, 0, 0, 0, 0, 1],
+            next_hop_mac: [2, 0, 0, 0, 0, 2],
+            family: Family::Inet6,
+            frame_size: 84,
+            sources: 10,
+            destinations: 10,
+            run_id: 1,
+            first_number: 0,
+            rate_pps: None,
+            timestamps: false,
+            engine: Engine::Packet,
+            cpus: vec![],
+            at_most_ns: 1,
+        }
+    }
+
+    #[test]
+    fn orders_that_can_not_be_are_refused_before_anything_is_opened() {
+        let why = |order: SendOrder| check(&order).expect_err("refused").to_string();
+        assert!(why(SendOrder { frame_size: 64, ..order() }).contains("the smallest has 84"));
+        assert!(why(SendOrder { sources: 0, ..order() }).contains("0 flows"));
+        assert!(why(SendOrder { sources: 5000, destinations: 5000, ..order() }).contains("flows"));
+        assert!(why(SendOrder { sources: 65_025, ..order() }).contains("65024 sources"));
+        assert!(why(SendOrder { first_number: 15, cpus: vec![0, 1], ..order() }).contains("16"));
+        assert!(why(SendOrder { rate_pps: Some(f64::NAN), ..order() }).contains("rate"));
+        for name in ["no-such-one", "../lo", "lo"] {
+            // The loopback's MAC is none.
+            let error = why(SendOrder { interface: name.into(), ..order() });
+            assert!(error.contains(name) && error.contains("ip -br link"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! What a controller and its agents say to each other: lines of JSON.
+//!
+//! Both begin with a [`Hello`]. Then the controller gives orders, the first of them
+//! [`Order::Send`] or [`Order::Receive`], and the agent answers each with one line.
+
+use crate::error::BenchError;
+use fwdlab_model::settings::{Engine, Family};
+use fwdlab_packet::stamp::PHASES;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Version of these lines.
+pub const PROTOCOL: u32 = 1;
+/// Version of the program.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The first line of both sides.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// Version of the program.
+    pub fwdlab: String,
+    /// Version of the protocol.
+    pub protocol: u32,
+}
+
+impl Hello {
+    /// This program's.
+    pub fn own() -> Hello {
+        Hello { fwdlab: VERSION.into(), protocol: PROTOCOL }
+    }
+
+    /// An error unless `whoever` speaks as this program does.
+    ///
+    /// # Errors
+    /// [`BenchError::Environment`] with both versions.
+    pub fn check(&self, whoever: &str) -> Result<(), BenchError> {
+        if *self == Hello::own() {
+            return Ok(());
+        }
+        let Hello { fwdlab, protocol } = self;
+        Err(BenchError::environment(
+            format!(
+                "{whoever} is fwdlab {fwdlab} with protocol {protocol}, this is fwdlab {VERSION} \
+                 with protocol {PROTOCOL}"
+            ),
+            "let the same fwdlab run on both machines",
+        ))
+    }
+}
+
+/// What an agent is to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "order", rename_all = "lowercase")]
+pub enum Order {
+    /// Open senders, and wait. Answered by [`Answer::Ready`].
+    Send(SendOrder),
+    /// Open a receiver, and count from now on. Answered by [`Answer::Ready`].
+    Receive(ReceiveOrder),
+    /// Begin to send.
+    Start,
+    /// Packets sent from now on are of this phase; the answer's time is that of the
+    /// change.
+    Phase {
+        /// 0 to 2, see [`fwdlab_packet::Phase`].
+        phase: u8,
+    },
+    /// Say the counters.
+    Report {
+        /// With the number of flows.
+        #[serde(default)]
+        flows: bool,
+    },
+    /// Stop, say the final counters, end.
+    Stop,
+}
+
+/// What is to be sent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SendOrder {
+    /// Interface.
+    pub interface: String,
+    /// MAC that frames are from.
+    pub source_mac: [u8; 6],
+    /// MAC that frames go to.
+    pub next_hop_mac: [u8; 6],
+    /// Address family.
+    pub family: Family,
+    /// Bytes of a frame with FCS.
+    pub frame_size: u16,
+    /// Number of source addresses.
+    pub sources: u32,
+    /// Number of destination addresses.
+    pub destinations: u32,
+    /// Identity of the run.
+    pub run_id: u32,
+    /// Number of the first sending thread among all that send.
+    pub first_number: u8,
+    /// Packets per second of this agent; none for as fast as possible.
+    pub rate_pps: Option<f64>,
+    /// Write the sending time into every packet.
+    pub timestamps: bool,
+    /// Mechanism.
+    pub engine: Engine,
+    /// CPU of each sending thread; none: one thread on a CPU that the agent chooses.
+    pub cpus: Vec<u16>,
+    /// Time after which the agent ends by itself, nanoseconds.
+    pub at_most_ns: u64,
+}
+
+/// What is to be counted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReceiveOrder {
+    /// Interface.
+    pub interface: String,
+    /// Identity of the run.
+    pub run_id: u32,
+    /// Number of flows to tell apart, 0 for none.
+    pub flows: u32,
+    /// Mechanism: `packet`, or any other for XDP where it works and AF_PACKET elsewhere.
+    pub engine: Engine,
+    /// CPUs of the receiving thread, where there is one; none: any.
+    pub cpus: Vec<u16>,
+    /// Time after which the agent ends by itself, nanoseconds.
+    pub at_most_ns: u64,
+}
+
+/// What an agent says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "lowercase")]
+pub enum Answer {
+    /// All is open.
+    Ready {
+        /// What is used, by name.
+        facts: BTreeMap<String, String>,
+    },
+    /// A sender's counters.
+    Sent(Sent),
+    /// A receiver's counters.
+    Received(Received),
+    /// The agent ends because of this.
+    Failed {
+        /// What is wrong.
+        what: String,
+        /// What to do about it; may be empty.
+        next: String,
+    },
+}
+
+/// A sender's counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sent {
+    /// When, nanoseconds of the agent's monotonic clock.
+    pub at_ns: u64,
+    /// Packets sent, by phase.
+    pub packets: [u64; PHASES],
+    /// Packets given up because the sender was late.
+    pub missed: u64,
+}
+
+/// A receiver's counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Received {
+    /// When, nanoseconds of the agent's monotonic clock.
+    pub at_ns: u64,
+    /// Packets of this run, by the phase they were sent in.
+    pub packets: [u64; PHASES],
+    /// Bytes of this run's packets, without FCS.
+    pub bytes: u64,
+    /// Packets of other runs.
+    pub foreign: u64,
+    /// Packets without stamp.
+    pub unstamped: u64,
+    /// Packets that the receiver had no room for.
+    pub dropped: u64,
+    /// Distinct flows, when asked for and counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flows: Option<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_version_is_refused_with_both_named() {
+        Hello::own().check("the agent").expect("the same");
+        for other in [
+            Hello { protocol: PROTOCOL + 1, ..Hello::own() },
+            Hello { fwdlab: "9.9.9".into(), ..Hello::own() },
+        ] {
+            let error = other.check("the agent on far").expect_err("another").to_string();
+            assert!(error.starts_with("the agent on far is fwdlab "), "{error}");
+            assert!(error.contains(VERSION) && error.contains("next step: "), "{error}");
+        }
+    }
+
+    #[test]
+    fn orders_and_answers_are_lines_of_json() {
+        let phase = Order::Phase { phase: 1 };
+        let line = serde_json::to_string(&phase).expect("JSON");
+        assert_eq!(line, r#"{"order":"phase","phase":1}"#);
+        let report: Order = serde_json::from_str(r#"{"order":"report"}"#).expect("an order");
+        assert_eq!(report, Order::Report { flows: false });
+        let sent = Answer::Sent(Sent { at_ns: u64::MAX, packets: [1, 2, 3, 0], missed: 4 });
+        let line = serde_json::to_string(&sent).expect("JSON");
+        assert_eq!(serde_json::from_str::<Answer>(&line).expect("an answer"), sent);
+        assert!(!line.contains('\n'));
+    }
+}

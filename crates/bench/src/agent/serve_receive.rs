@@ -1,0 +1,67 @@
+//! The receiving agent's side of the conversation.
+
+use super::protocol::{Answer, Order, ReceiveOrder, Received};
+use super::serve::{Agent, Begun, misplaced, serve as converse};
+use crate::error::BenchError;
+use fwdlab_port::{Receiver, clock};
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::time::Duration;
+
+/// A receiver that counts, and what is worth knowing of it.
+pub type Opened = (Box<dyn Receiver>, BTreeMap<String, String>);
+
+/// Serves one controller, as [`super::serve_send::serve`] does. `open` makes the
+/// receiver: [`super::open::receiver`], or a test's.
+///
+/// # Errors
+/// What receiver and orders meet, and time that is over. A controller that is gone is no
+/// error.
+pub fn serve(
+    input: impl Read + Send + 'static,
+    output: &mut dyn Write,
+    stopped: &dyn Fn() -> bool,
+    open: impl FnOnce(&ReceiveOrder) -> Result<Opened, BenchError>,
+) -> Result<(), BenchError> {
+    converse(input, output, stopped, |order| {
+        let Order::Receive(order) = order else { return Err(misplaced(&order)) };
+        let (receiver, facts) = open(&order)?;
+        let at_most = Duration::from_nanos(order.at_most_ns);
+        Ok(Begun { agent: Receiving { receiver: Some(receiver) }, facts, at_most })
+    })
+}
+
+/// Counters of a receiver as they are now.
+pub fn count(receiver: &dyn Receiver, flows: bool) -> Received {
+    let counted = receiver.received();
+    Received {
+        at_ns: clock::monotonic_ns(),
+        packets: counted.packets,
+        bytes: counted.bytes,
+        foreign: counted.foreign,
+        unstamped: counted.unstamped,
+        dropped: receiver.dropped(),
+        flows: if flows { receiver.flows_seen() } else { None },
+    }
+}
+
+struct Receiving {
+    /// None once it was stopped.
+    receiver: Option<Box<dyn Receiver>>,
+}
+
+impl Agent for Receiving {
+    fn obey(&mut self, order: Order) -> Result<Answer, BenchError> {
+        let (flows, last) = match order {
+            Order::Report { flows } => (flows, false),
+            Order::Stop => (true, true),
+            other => return Err(misplaced(&other)),
+        };
+        let Some(receiver) = &self.receiver else { return Err(misplaced(&order)) };
+        let received = count(receiver.as_ref(), flows);
+        if last {
+            self.receiver = None; // off the interface before the answer says so
+        }
+        Ok(Answer::Received(received))
+    }
+}

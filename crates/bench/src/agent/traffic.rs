@@ -1,0 +1,356 @@
+//! Agents on one or two senders and a receiver, as the traffic of a trial.
+
+use super::conversation::Conversation;
+use super::protocol::{Order, ReceiveOrder, Received, SendOrder, Sent};
+use crate::error::BenchError;
+use crate::host::Host;
+use crate::trial::{Snapshot, Traffic};
+use fwdlab_model::settings::Engine;
+use fwdlab_packet::stamp::PHASES;
+use fwdlab_packet::template::FlowRange;
+use fwdlab_packet::{Family, Phase};
+use fwdlab_port::clock;
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+/// Flows that are counted one by one; more would fill the receiver's caches.
+const COUNTED_FLOWS: u32 = 10_000;
+/// Time beyond [`AgentLoad::at_most`] after which agents end by themselves.
+const LEFT_ALONE: Duration = Duration::from_secs(5);
+/// Most that two clocks may differ about the window: a millisecond, and a thousandth of
+/// its length. Oscillators differ by less than a tenth of that.
+const SLACK_NS: u64 = 1_000_000;
+
+/// A host that sends or receives.
+pub struct End<'a> {
+    /// How it is reached.
+    pub host: &'a dyn Host,
+    /// fwdlab's path there, see [`super::program()`].
+    pub program: String,
+    /// Interface.
+    pub interface: String,
+    /// Its MAC.
+    pub mac: [u8; 6],
+    /// CPUs for traffic; none: the agent chooses one.
+    pub cpus: Vec<u16>,
+}
+
+/// What is to be sent.
+#[derive(Clone, Debug)]
+pub struct AgentLoad {
+    /// Address family.
+    pub family: Family,
+    /// Bytes of a frame with FCS.
+    pub frame_size: u16,
+    /// Sources and destinations.
+    pub flows: FlowRange,
+    /// Identity of the run.
+    pub run_id: u32,
+    /// Packets per second of all senders together; none for as fast as possible.
+    pub rate_pps: Option<f64>,
+    /// Write the sending time into every packet.
+    pub timestamps: bool,
+    /// Mechanism that sends.
+    pub engine: Engine,
+    /// Longest time that the traffic may take, from arming on: agents whose controller
+    /// has died end soon after it.
+    pub at_most: Duration,
+}
+
+/// When a phase began: nanoseconds of this machine's clock before and after, and of the
+/// sender's.
+#[derive(Clone, Copy, Debug)]
+struct Edge {
+    before_ns: u64,
+    after_ns: u64,
+    theirs_ns: u64,
+}
+
+struct SendingAgent {
+    agent: Conversation,
+    last: Sent,
+    opened: Option<Edge>,
+    closed: Option<Edge>,
+    /// True when it was told to stop.
+    stopped: bool,
+}
+
+/// Agents that send and receive. Dropping it ends them.
+///
+/// Counters are asked for when they are needed: a snapshot costs the slowest agent's
+/// round trip. What can't be said by a snapshot is said by the next call that can fail.
+pub struct AgentTraffic<'a> {
+    senders: Vec<SendingAgent>,
+    receiver: Option<Conversation>,
+    /// Other packets that the receiver had counted before anything was started.
+    idle: Received,
+    last: Received,
+    flows: Option<u32>,
+    facts: BTreeMap<String, String>,
+    trouble: Option<BenchError>,
+    hosts: PhantomData<&'a dyn Host>,
+}
+
+impl<'a> AgentTraffic<'a> {
+    /// Starts the agents and waits until all are ready, the receiver first. Each sender
+    /// comes with the MAC that its frames go to.
+    ///
+    /// # Errors
+    /// When an agent can't be started, is of another version, or is not ready in time:
+    /// host, command and its last words are named.
+    pub fn arm(
+        senders: &[(End<'a>, [u8; 6])],
+        receiver: &End<'a>,
+        load: &AgentLoad,
+    ) -> Result<AgentTraffic<'a>, BenchError> {
+        let at_most_ns = (load.at_most + LEFT_ALONE).as_nanos() as u64;
+        let counted = load.flows.count();
+        let order = Order::Receive(ReceiveOrder {
+            interface: receiver.interface.clone(),
+            run_id: load.run_id,
+            flows: if counted <= COUNTED_FLOWS { counted } else { 0 },
+            engine: Engine::Auto,
+            cpus: receiver.cpus.clone(),
+            at_most_ns,
+        });
+        let (mut receiving, mut facts) =
+            Conversation::begin(receiver.host, &receiver.program, "receive", &order)?;
+        let threads: usize = senders.iter().map(|(end, _)| end.cpus.len().max(1)).sum();
+        let mut first_number = 0;
+        let mut armed = Vec::new();
+        for (end, next_hop_mac) in senders {
+            let own = end.cpus.len().max(1);
+            let share = own as f64 / threads as f64;
+            let order = Order::Send(SendOrder {
+                interface: end.interface.clone(),
+                source_mac: end.mac,
+                next_hop_mac: *next_hop_mac,
+                family: match load.family {
+                    Family::Inet => fwdlab_model::settings::Family::Inet,
+                    Family::Inet6 => fwdlab_model::settings::Family::Inet6,
+                },
+                frame_size: load.frame_size,
+                sources: load.flows.sources,
+                destinations: load.flows.destinations,
+                run_id: load.run_id,
+                first_number: u8::try_from(first_number).unwrap_or(u8::MAX),
+                rate_pps: load.rate_pps.map(|rate| rate * share),
+                timestamps: load.timestamps,
+                engine: load.engine,
+                cpus: end.cpus.clone(),
+                at_most_ns,
+            });
+            first_number += own;
+            let (agent, more) = Conversation::begin(end.host, &end.program, "send", &order)?;
+            for (name, value) in more {
+                // Two senders may use different means.
+                let name =
+                    if senders.len() > 1 { format!("{name} on {}", agent.host()) } else { name };
+                facts.insert(name, value);
+            }
+            let last = Sent::default();
+            armed.push(SendingAgent { agent, last, opened: None, closed: None, stopped: false });
+        }
+        receiving.tell(&Order::Report { flows: false })?;
+        let idle = receiving.received()?;
+        Ok(AgentTraffic {
+            senders: armed,
+            receiver: Some(receiving),
+            idle,
+            last: idle,
+            flows: None,
+            facts,
+            trouble: None,
+            hosts: PhantomData,
+        })
+    }
+
+    /// What is used, by name: mechanisms, CPUs.
+    pub fn facts(&self) -> BTreeMap<String, String> {
+        self.facts.clone()
+    }
+
+    /// Length of the window by the senders' own clocks, nanoseconds, their mean; none
+    /// before it has closed.
+    pub fn window_ns(&self) -> Option<u64> {
+        let lengths: Option<Vec<u64>> = self.senders.iter().map(SendingAgent::window_ns).collect();
+        let lengths = lengths.filter(|lengths| !lengths.is_empty())?;
+        Some(lengths.iter().sum::<u64>() / lengths.len() as u64)
+    }
+
+    /// Gives the order to all senders at once and hears their counters.
+    fn all_senders(&mut self, order: &Order) -> Result<(), BenchError> {
+        for sender in &mut self.senders {
+            sender.agent.tell(order)?;
+        }
+        for sender in &mut self.senders {
+            sender.last = sender.agent.sent()?;
+        }
+        Ok(())
+    }
+
+    fn begin_phase(&mut self, phase: Phase) -> Result<(), BenchError> {
+        let before_ns = clock::monotonic_ns();
+        self.all_senders(&Order::Phase { phase: phase as u8 })?;
+        let after_ns = clock::monotonic_ns();
+        for sender in &mut self.senders {
+            let edge = Edge { before_ns, after_ns, theirs_ns: sender.last.at_ns };
+            match phase {
+                Phase::WarmUp => {}
+                Phase::Window => sender.opened = Some(edge),
+                Phase::After => sender.closed = sender.closed.or(Some(edge)),
+            }
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, flows: bool) -> Result<(), BenchError> {
+        let order = Order::Report { flows };
+        for sender in self.senders.iter_mut().filter(|sender| !sender.stopped) {
+            sender.agent.tell(&order)?;
+        }
+        if let Some(receiver) = &mut self.receiver {
+            receiver.tell(&order)?;
+        }
+        for sender in self.senders.iter_mut().filter(|sender| !sender.stopped) {
+            sender.last = sender.agent.sent()?;
+        }
+        if let Some(receiver) = &mut self.receiver {
+            self.last = receiver.received()?;
+            self.flows = self.last.flows.or(self.flows);
+        }
+        Ok(())
+    }
+
+    /// Keeps the first trouble for a call that can say it; nobody is asked after it.
+    fn note(&mut self, work: impl FnOnce(&mut Self) -> Result<(), BenchError>) {
+        if self.trouble.is_none() {
+            self.trouble = work(self).err();
+        }
+    }
+
+    /// Says what was kept.
+    fn told(&mut self) -> Result<(), BenchError> {
+        self.trouble.take().map_or(Ok(()), Err)
+    }
+}
+
+impl SendingAgent {
+    fn window_ns(&self) -> Option<u64> {
+        let (opened, closed) = (self.opened?, self.closed?);
+        closed.theirs_ns.checked_sub(opened.theirs_ns)
+    }
+
+    /// An error when this machine's clock and the sender's can't both be right about the
+    /// window.
+    fn check_clock(&self) -> Result<(), BenchError> {
+        let (Some(opened), Some(closed)) = (self.opened, self.closed) else { return Ok(()) };
+        let least = closed.before_ns.saturating_sub(opened.after_ns);
+        let most = closed.after_ns.saturating_sub(opened.before_ns);
+        let slack = SLACK_NS + most / 1000;
+        let theirs = self.window_ns();
+        if theirs.is_some_and(|ns| (least.saturating_sub(slack)..=most + slack).contains(&ns)) {
+            return Ok(());
+        }
+        let theirs =
+            theirs.map_or("less than nothing".into(), |ns| format!("{:.4} s", seconds(ns)));
+        Err(BenchError::environment(
+            format!(
+                "the window took {theirs} by the clock of {}, but {:.4} to {:.4} s by this \
+                 machine's: one of them jumps",
+                self.agent.host(),
+                seconds(least),
+                seconds(most)
+            ),
+            "see which clock source each uses (on Linux \
+             /sys/devices/system/clocksource/clocksource0/current_clocksource), and don't \
+             suspend virtual machines that measure",
+        ))
+    }
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+impl Traffic for AgentTraffic<'_> {
+    fn start(&mut self) -> Result<(), BenchError> {
+        self.told()?;
+        self.all_senders(&Order::Start)
+    }
+
+    fn set_phase(&mut self, phase: Phase) {
+        // The trial says it again before it stops.
+        let closed = self.senders.iter().all(|sender| sender.closed.is_some() || sender.stopped);
+        if phase != Phase::After || !closed {
+            self.note(|traffic| traffic.begin_phase(phase));
+        }
+    }
+
+    fn snapshot(&mut self) -> Snapshot {
+        self.note(|traffic| traffic.ask(false));
+        let mut sent = [0; PHASES];
+        for sender in &self.senders {
+            for (sum, packets) in sent.iter_mut().zip(sender.last.packets) {
+                *sum += packets;
+            }
+        }
+        Snapshot {
+            sent,
+            received: self.last.packets,
+            foreign: self.last.foreign.saturating_sub(self.idle.foreign),
+            unstamped: self.last.unstamped.saturating_sub(self.idle.unstamped),
+            receiver_dropped: self.last.dropped.saturating_sub(self.idle.dropped),
+        }
+    }
+
+    fn stop(&mut self) -> Result<(), BenchError> {
+        // Senders are stopped whatever was met before.
+        let (mut stopped, before) = (Ok(()), self.trouble.is_some());
+        for sender in &mut self.senders {
+            let _ = sender.agent.tell(&Order::Stop);
+        }
+        for sender in &mut self.senders {
+            sender.stopped = true;
+            // One that is out of step is not waited for: dropping it ends it.
+            if before {
+                continue;
+            }
+            match sender.agent.sent() {
+                Ok(last) => sender.last = last,
+                Err(error) => stopped = stopped.and(Err(error)),
+            }
+        }
+        self.told()?;
+        stopped?;
+        self.senders.iter().try_for_each(SendingAgent::check_clock)?;
+        self.ask(false)
+    }
+
+    fn flows_seen(&mut self) -> Option<u32> {
+        self.note(|traffic| traffic.ask(true));
+        self.flows
+    }
+
+    fn stolen_ns(&mut self) -> u64 {
+        0 // the DUT is another machine's
+    }
+
+    fn window_ns(&mut self) -> Option<u64> {
+        AgentTraffic::window_ns(self)
+    }
+
+    fn finish(&mut self) -> Result<(), BenchError> {
+        self.told()?;
+        if let Some(mut receiver) = self.receiver.take() {
+            receiver.tell(&Order::Stop)?;
+            self.last = receiver.received()?;
+            receiver.end()?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,341 @@
+//! What a FreeBSD kernel counts, under the names that a Linux DUT's counters have.
+//!
+//! | name | from |
+//! |---|---|
+//! | `IF rx_packets`, `IF rx_errors`, `IF rx_dropped` | `netstat -I IF -bdnW`: Ipkts, Ierrs, Idrop |
+//! | `IF tx_packets`, `IF tx_errors`, `IF tx_dropped` | Opkts, Oerrs, Drop |
+//! | `ip InReceives` ... | `netstat -s -p ip`, see [`NAMES`]; `ip6` likewise |
+//! | `irq NAME` | `vmstat -ai` |
+//!
+//! netstat speaks JSON since FreeBSD 11 (libxo); before, and where a field is missing, its
+//! sentences are read, which have not changed since 4.4BSD.
+
+use super::interrupts;
+use crate::dut::counters::Reading;
+use crate::error::BenchError;
+use crate::host::Host;
+use crate::lab::links::Links;
+use fwdlab_model::record::{Counter, Counts, DropPlace};
+use serde_json::Value;
+
+/// Our name, netstat's names in JSON, and what its sentences say after the number. Several
+/// of one name are added.
+pub const NAMES: &[(&str, &[&str], &str)] = &[
+    ("InReceives", &["received-packets"], "total packet"),
+    ("InHdrErrors", &["dropped-bad-checksum"], "bad header checksum"),
+    ("InHdrErrors", &["dropped-below-minimum-size"], "with size smaller than minimum"),
+    ("InHdrErrors", &["dropped-short-packets"], "with data size < data length"),
+    ("InHdrErrors", &["dropped-too-long"], "with ip length > max ip packet size"),
+    ("InHdrErrors", &["dropped-short-header-length"], "with header length < data size"),
+    ("InHdrErrors", &["dropped-short-data"], "with data length < header length"),
+    ("InHdrErrors", &["dropped-bad-options"], "with bad options"),
+    ("InHdrErrors", &["dropped-bad-version"], "with incorrect version number"),
+    ("InAddrErrors", &["discard-bad-address"], "datagram with bad address in header"),
+    ("InUnknownProtos", &["dropped-unknown-protocol"], "packet for unknown"),
+    ("ForwDatagrams", &["forwarded-packets"], "packet forwarded"),
+    (
+        "NotForwardable",
+        &["packets-cannot-forward", "packets-not-forwardable"],
+        "packet not forwardable",
+    ),
+    ("OutDiscards", &["discard-no-mbufs"], "output packet dropped due to no bufs"),
+    ("OutNoRoutes", &["discard-no-route"], "output packet discarded due to no route"),
+];
+
+/// Reads everything of both interfaces.
+///
+/// # Errors
+/// When netstat fails.
+pub fn read(host: &dyn Host, links: &Links) -> Result<Reading, BenchError> {
+    let mut all = Reading::new();
+    for link in links.both() {
+        let name = link.interface.as_str();
+        let text = host.run(&["netstat", "-I", name, "-bdnW"], "")?;
+        let found = interface_counters(name, &text);
+        if found.is_empty() {
+            return Err(BenchError::Program {
+                command: format!("netstat -I {name} -bdnW"),
+                host: host.name().into(),
+                why: format!("no line of {name}'s link: {}", text.trim()),
+            });
+        }
+        all.extend(found);
+    }
+    for protocol in ["ip", "ip6"] {
+        let json = host.run(&["netstat", "--libxo", "json", "-s", "-p", protocol], "");
+        let found = json.ok().map(|text| json_counters(protocol, &text)).unwrap_or_default();
+        if !found.is_empty() {
+            all.extend(found);
+            continue;
+        }
+        // A kernel without IPv6 has no such statistics.
+        match host.run(&["netstat", "-s", "-p", protocol], "") {
+            Ok(text) => all.extend(text_counters(protocol, &text)),
+            Err(error) if protocol == "ip" => return Err(error),
+            Err(_) => {}
+        }
+    }
+    if let Ok(text) = host.run(&["vmstat", "-ai"], "") {
+        let totals = interrupts::parse(&text);
+        all.extend(totals.into_iter().map(|(_, name, total)| (format!("irq {name}"), total)));
+    }
+    Ok(all)
+}
+
+/// The line of the interface's link of `netstat -I IF -bdnW`. Columns are counted from the
+/// right: an interface without an address has one fewer.
+pub fn interface_counters(interface: &str, text: &str) -> Vec<(String, u64)> {
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    let Some(header) = rows.iter().find(|row| row.first() == Some(&"Name")) else {
+        return Vec::new();
+    };
+    let is_link = |row: &&Vec<&str>| {
+        let name = row.first().map_or("", |name| name.trim_end_matches('*'));
+        name == interface && row.get(2).is_some_and(|network| network.starts_with("<Link"))
+    };
+    let Some(row) = rows.iter().find(is_link) else { return Vec::new() };
+    let columns = [
+        ("rx_packets", "Ipkts"),
+        ("rx_errors", "Ierrs"),
+        ("rx_dropped", "Idrop"),
+        ("tx_packets", "Opkts"),
+        ("tx_errors", "Oerrs"),
+        ("tx_dropped", "Drop"),
+    ];
+    let value = |column: &str| {
+        let from_right = header.len() - header.iter().position(|name| *name == column)?;
+        row.get(row.len().checked_sub(from_right)?)?.parse().ok()
+    };
+    let named = columns
+        .iter()
+        .filter_map(|(name, column)| Some((format!("{interface} {name}"), value(column)?)));
+    named.collect()
+}
+
+/// Statistics of a protocol as netstat's JSON has them.
+pub fn json_counters(protocol: &str, text: &str) -> Vec<(String, u64)> {
+    let Ok(json) = serde_json::from_str::<Value>(text) else { return Vec::new() };
+    let Some(fields) = json.get("statistics").and_then(|all| all.get(protocol)) else {
+        return Vec::new();
+    };
+    sums(protocol, |(_, fields_of, _)| {
+        let field = fields_of.iter().find_map(|name| fields.get(name))?;
+        // libxo writes numbers; some releases quote them.
+        field.as_u64().or_else(|| field.as_str()?.parse().ok())
+    })
+}
+
+/// The same from netstat's sentences: `123 packets forwarded (120 packets fast forwarded)`.
+pub fn text_counters(protocol: &str, text: &str) -> Vec<(String, u64)> {
+    let singular = |sentence: &str| {
+        ["packets", "datagrams", "checksums"]
+            .iter()
+            .fold(sentence.to_owned(), |text, word| text.replace(word, &word[..word.len() - 1]))
+    };
+    let lines: Vec<(u64, String)> = text
+        .lines()
+        .filter_map(|line| line.trim().split_once(' '))
+        .filter_map(|(number, rest)| Some((number.parse().ok()?, singular(rest))))
+        .collect();
+    sums(protocol, |(_, _, sentence)| {
+        let line = lines.iter().find(|(_, rest)| rest.starts_with(sentence))?;
+        Some(line.0)
+    })
+}
+
+type Name = (&'static str, &'static [&'static str], &'static str);
+
+fn sums(protocol: &str, value: impl Fn(&Name) -> Option<u64>) -> Vec<(String, u64)> {
+    let mut all = Reading::new();
+    for name in NAMES {
+        if let Some(value) = value(name) {
+            *all.entry(format!("{protocol} {}", name.0)).or_default() += value;
+        }
+    }
+    all.into_iter().collect()
+}
+
+/// The readings before and after a trial, with what they must say by our own count.
+pub fn compare(before: &Reading, after: &Reading, total: Counts, links: &Links) -> Vec<Counter> {
+    let (ingress, egress) = (&links.ingress.interface, &links.egress.interface);
+    let received = format!("{ingress} rx_packets + rx_dropped");
+    let sent = format!("{egress} tx_packets");
+    let expected = |name: &str| (name == sent).then_some(total.forwarded);
+    let counted = after.iter().filter_map(|(name, &after)| {
+        let before = *before.get(name)?;
+        Some(Counter { name: name.clone(), before, after, expected: expected(name) })
+    });
+    let mut counters: Vec<Counter> = counted.collect();
+    let sum = |reading: &Reading| {
+        let value = |column: &str| reading.get(&format!("{ingress} {column}")).copied();
+        Some(value("rx_packets")? + value("rx_dropped").unwrap_or(0))
+    };
+    if let (Some(before), Some(after)) = (sum(before), sum(after)) {
+        counters.push(Counter { name: received, before, after, expected: Some(total.offered) });
+    }
+    counters.retain(|counter| counter.delta() > 0 || counter.expected.is_some());
+    counters
+}
+
+/// Where the packets of a run were lost, along their path. The last place is the rest.
+pub fn drops(
+    before: &Reading,
+    after: &Reading,
+    total: Counts,
+    receiver: u64,
+    has_firewall: bool,
+    links: &Links,
+) -> Vec<DropPlace> {
+    let delta = |name: &str| {
+        let value = |reading: &Reading| reading.get(name).copied().unwrap_or(0);
+        value(after).saturating_sub(value(before)) as i64
+    };
+    let both = |name: &str| delta(&format!("ip {name}")) + delta(&format!("ip6 {name}"));
+    let (ingress, egress) = (&links.ingress.interface, &links.egress.interface);
+    let of = |name: &str, column: &str| delta(&format!("{name} {column}"));
+    let errors = both("InHdrErrors") + both("InAddrErrors") + both("InUnknownProtos");
+    let (refused, no_route) = (both("NotForwardable"), both("OutNoRoutes"));
+    let (output, sent) = (both("OutDiscards"), of(egress, "tx_packets"));
+    let unsent = of(egress, "tx_dropped") + of(egress, "tx_errors");
+    // What the IP layer took in and neither refused nor handed on was dropped in between.
+    let taken = both("InReceives");
+    let between = (taken - errors - refused - no_route - output - sent - unsent).max(0);
+    let places = [
+        (format!("receive queues of {ingress} full"), of(ingress, "rx_dropped")),
+        (format!("errors at {ingress}"), of(ingress, "rx_errors")),
+        ("IP input: bad header, address or protocol".to_owned(), errors),
+        ("IP input: not forwardable".to_owned(), refused),
+        ("no route".to_owned(), no_route),
+        ("firewall".to_owned(), if has_firewall { between } else { 0 }),
+        ("IP output: no buffers".to_owned(), output),
+        (format!("output of {egress}: queue full"), unsent),
+        ("receiver of the testbed".to_owned(), receiver as i64),
+    ];
+    let mut drops: Vec<DropPlace> = places
+        .into_iter()
+        .filter(|(_, packets)| *packets > 0)
+        .map(|(place, packets)| DropPlace { place, packets })
+        .collect();
+    let explained: i64 = drops.iter().map(|drop| drop.packets).sum();
+    let packets = total.lost().saturating_sub(explained);
+    drops.push(DropPlace { place: "no counter tells".into(), packets });
+    drops
+}
+
+/// Time of one CPU, in ticks of the statistics clock (`kern.clockrate`, stathz).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTicks {
+    /// Programs.
+    pub user: u64,
+    /// Programs of low priority.
+    pub nice: u64,
+    /// The kernel.
+    pub system: u64,
+    /// Interrupts: a router's work.
+    pub interrupt: u64,
+    /// Nothing.
+    pub idle: u64,
+}
+
+/// The time of each CPU in their order, from `sysctl -n kern.cp_times`; none when it is not
+/// five numbers a CPU.
+pub fn cpu_times(text: &str) -> Option<Vec<CpuTicks>> {
+    let words = text.split_whitespace().map(str::parse);
+    let numbers: Vec<u64> = words.collect::<Result<_, _>>().ok()?;
+    let (cpus, rest) = numbers.as_chunks::<5>();
+    (rest.is_empty() && !cpus.is_empty()).then(|| {
+        let ticks = |&[user, nice, system, interrupt, idle]: &[u64; 5]| CpuTicks {
+            user,
+            nice,
+            system,
+            interrupt,
+            idle,
+        };
+        cpus.iter().map(ticks).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dut::freebsd::archive_tests::hp;
+
+    #[test]
+    fn an_interface_is_read_with_and_without_an_address() {
+        // As netstat(1) of FreeBSD 14 prints it.
+        let text = "Name    Mtu Network       Address              Ipkts Ierrs Idrop     Ibytes    Opkts Oerrs     Obytes  Coll  Drop\n\
+            cxl0   1500 <Link#1>      00:07:43:2e:e4:70  1000     1    20      60000      900     2      54000     0     3\n\
+            cxl0      - 198.18.0.0/24 198.18.0.10           5     -     -        300        5     -        300     -     -\n";
+        let bare = text.replace("00:07:43:2e:e4:70", "").replace("cxl0 ", "cxl0*");
+        for text in [text, &bare] {
+            let found: Reading = interface_counters("cxl0", text).into_iter().collect();
+            let expected = [
+                ("cxl0 rx_dropped".to_owned(), 20),
+                ("cxl0 rx_errors".to_owned(), 1),
+                ("cxl0 rx_packets".to_owned(), 1000),
+                ("cxl0 tx_dropped".to_owned(), 3),
+                ("cxl0 tx_errors".to_owned(), 2),
+                ("cxl0 tx_packets".to_owned(), 900),
+            ];
+            assert_eq!(found, Reading::from(expected), "{text}");
+        }
+        assert_eq!(interface_counters("cxl1", text), []);
+        assert_eq!(interface_counters("cxl0", "netstat: nonsense"), []);
+    }
+
+    #[test]
+    fn statistics_read_alike_from_json_and_from_sentences() {
+        // Field names and sentences are those of netstat's ip_stats() in FreeBSD 14.
+        let json = r#"{"statistics": {"ip": {"received-packets": 1000, "dropped-bad-checksum": 2,
+            "dropped-bad-version": 3, "forwarded-packets": 900, "packets-cannot-forward": 4,
+            "discard-no-route": "5", "discard-no-mbufs": 6, "dropped-unknown-protocol": 0}}}"#;
+        let text = "ip:\n\t1000 total packets received\n\t2 bad header checksums\n\t3 with incorrect version number\n\t0 packets for unknown/unsupported protocol\n\t900 packets forwarded (900 packets fast forwarded)\n\t4 packets not forwardable\n\t6 output packets dropped due to no bufs, etc.\n\t5 output packets discarded due to no route\n";
+        let found = json_counters("ip", json);
+        assert_eq!(found, text_counters("ip", text));
+        let found: Reading = found.into_iter().collect();
+        assert_eq!((found["ip InHdrErrors"], found["ip OutNoRoutes"]), (5, 5));
+        assert_eq!((found["ip ForwDatagrams"], found["ip NotForwardable"]), (900, 4));
+        let one = text_counters("ip6", "ip6:\n\t1 total packet received\n\t1 packet forwarded\n");
+        assert_eq!(one.len(), 2);
+        assert_eq!(json_counters("ip", "{}"), []);
+        assert_eq!(json_counters("ip", "netstat: illegal option"), []);
+    }
+
+    #[test]
+    fn what_must_agree_is_expected_and_places_sum_to_what_was_lost() {
+        let before = Reading::from([("cxl0 rx_dropped".into(), 7), ("cxl0 rx_packets".into(), 0)]);
+        let mut before = before;
+        before.insert("cxl1 tx_packets".into(), 0);
+        let after = Reading::from([
+            ("cxl0 rx_packets".into(), 940),
+            ("cxl0 rx_dropped".into(), 67),
+            ("cxl1 tx_packets".into(), 700),
+            ("cxl1 tx_dropped".into(), 30),
+            ("ip InReceives".into(), 935),
+            ("ip OutNoRoutes".into(), 5),
+        ]);
+        let total = Counts { offered: 1000, forwarded: 690 };
+        let counters = compare(&before, &after, total, &hp());
+        let sum = counters.iter().find(|counter| counter.name.contains('+')).expect("the sum");
+        assert_eq!((sum.delta(), sum.expected), (1000, Some(1000)));
+        let sent = counters.iter().find(|c| c.name == "cxl1 tx_packets").expect("sent");
+        assert_eq!(sent.expected, Some(690));
+        let found = drops(&before, &after, total, 10, true, &hp());
+        assert_eq!(found.iter().map(|drop| drop.packets).sum::<i64>(), total.lost());
+        let firewall = found.iter().find(|drop| drop.place == "firewall").expect("between");
+        assert_eq!(firewall.packets, 935 - 5 - 700 - 30);
+        assert_eq!(found.last().map(|drop| drop.packets), Some(310 - 60 - 5 - 200 - 30 - 10));
+        let without = drops(&before, &after, total, 10, false, &hp());
+        assert!(without.iter().all(|drop| drop.place != "firewall"));
+    }
+
+    #[test]
+    fn times_are_five_numbers_a_cpu() {
+        let found = cpu_times("116 0 85 4 30896 205 0 103 6 30787\n").expect("two CPUs");
+        assert_eq!(found.len(), 2);
+        assert_eq!((found[1].user, found[1].interrupt, found[1].idle), (205, 6, 30787));
+        for wrong in ["", "1 2 3 4", "1 2 3 4 x", "1 2 3 4 5 6"] {
+            assert_eq!(cpu_times(wrong), None, "{wrong}");
+        }
+    }
+}

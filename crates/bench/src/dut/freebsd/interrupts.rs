@@ -1,0 +1,159 @@
+//! Interrupts of the queues of the DUT's interfaces, and the CPUs that serve them.
+//!
+//! Their names are the drivers' own: `irq284: t5nex0:0a3` is queue 3 of port 0 of a Chelsio
+//! adapter, `irq264: ix0:rxq1` queue 1 of an interface made with iflib(4), `irq276: igb1:que
+//! 3` of one before it. Left out: drivers that name theirs otherwise; they are refused.
+
+use super::memory::Memory;
+use super::queues::driver;
+use crate::dut::linux::Findings;
+use crate::error::BenchError;
+use crate::host::Host;
+use crate::lab::links::Links;
+
+/// What is noted of the interrupts that are bound.
+const NOTE: &str = "interrupts";
+
+/// An interrupt of a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interrupt {
+    /// Number.
+    pub irq: u32,
+    /// Queue.
+    pub queue: u16,
+}
+
+/// Numbers, names and totals of `vmstat -ai`.
+pub fn parse(text: &str) -> Vec<(u32, String, u64)> {
+    let line = |line: &str| {
+        let (irq, rest) = line.trim().strip_prefix("irq")?.split_once(':')?;
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        let (name, numbers) = words.split_at(words.len().checked_sub(2)?);
+        let total = numbers.first()?.parse().ok()?;
+        Some((irq.parse().ok()?, name.join(" "), total))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+/// The interrupts of an interface's queues, in the order of queues.
+///
+/// # Errors
+/// When they can't be listed, or none has a name that is known.
+pub fn of(host: &dyn Host, interface: &str) -> Result<Vec<Interrupt>, BenchError> {
+    let all = parse(&host.run(&["vmstat", "-ai"], "")?);
+    let (name, unit) = driver(interface);
+    let oid = |last: &str| host.run(&["sysctl", "-n", &format!("dev.{name}.{unit}.{last}")], "");
+    let queue: Box<dyn Fn(&str) -> Option<u16>> = match name {
+        "cxgbe" | "cxl" | "cc" => {
+            let parent = oid("%parent")?.trim().to_owned();
+            let location = oid("%location").unwrap_or_default();
+            let port = location.split_whitespace().find_map(|word| word.strip_prefix("port="));
+            let port = port.unwrap_or(unit).to_owned();
+            Box::new(move |name| {
+                chelsio_queue(name.strip_prefix(&parent)?.strip_prefix(':')?, &port)
+            })
+        }
+        _ => {
+            let parent = format!("{name}{unit}:");
+            Box::new(move |name| plain_queue(name.strip_prefix(&parent)?))
+        }
+    };
+    let mut found: Vec<Interrupt> = all
+        .iter()
+        .filter_map(|(irq, name, _)| Some(Interrupt { irq: *irq, queue: queue(name)? }))
+        .collect();
+    found.sort_by_key(|interrupt| interrupt.queue);
+    if found.is_empty() {
+        return Err(BenchError::Refused(format!(
+            "bind_interrupts: no interrupt in the output of `vmstat -ai` on {} is known as one of \
+             {interface}'s queues\n  next step: leave it out, or bind them by a command of the \
+             revision's `install` (cpuset -l CPU -x IRQ)",
+            host.name()
+        )));
+    }
+    Ok(found)
+}
+
+/// `0a3` (port, virtual interface, queue, in hexadecimal) or, up to FreeBSD 10, `0.3`.
+fn chelsio_queue(text: &str, port: &str) -> Option<u16> {
+    let rest = text.strip_prefix(port)?;
+    match rest.strip_prefix('a') {
+        Some(queue) => u16::from_str_radix(queue, 16).ok(),
+        None => rest.strip_prefix('.')?.parse().ok(),
+    }
+}
+
+/// `rxq3`, `rxq3:txq3`, `q3`, `que 3`, `queue 3`.
+fn plain_queue(text: &str) -> Option<u16> {
+    let rest = ["rxq", "queue", "que", "q"].iter().find_map(|word| text.strip_prefix(word))?;
+    let rest = rest.trim_start();
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    rest[..end].parse().ok()
+}
+
+/// Binds queue n of both interfaces to CPU n, or lets all CPUs serve what was bound before.
+///
+/// # Errors
+/// When they are not found, or a CPU is refused.
+pub fn apply(
+    host: &dyn Host,
+    memory: &Memory,
+    links: &Links,
+    bind: bool,
+    findings: &mut Findings,
+) -> Result<(), BenchError> {
+    let cpus: u16 = host.run(&["sysctl", "-n", "hw.ncpu"], "")?.trim().parse().unwrap_or(1).max(1);
+    if !bind {
+        // The numbers are of a boot that may be over: those that are gone are left.
+        if let Some(bound) = memory.note(NOTE)? {
+            let all = format!("0-{}", cpus - 1);
+            for irq in bound.split_whitespace() {
+                let _ = host.run(&["cpuset", "-l", &all, "-x", irq], "");
+            }
+            memory.forget(NOTE)?;
+        }
+        return Ok(());
+    }
+    let mut bound = Vec::new();
+    for link in links.both() {
+        for Interrupt { irq, queue } in of(host, &link.interface)? {
+            bound.push((
+                link.interface.as_str(),
+                irq.to_string(),
+                queue,
+                (queue % cpus).to_string(),
+            ));
+        }
+    }
+    let numbers: Vec<&str> = bound.iter().map(|(_, irq, ..)| irq.as_str()).collect();
+    memory.set_note(NOTE, &numbers.join(" "))?;
+    for (interface, irq, queue, cpu) in &bound {
+        host.run(&["cpuset", "-l", cpu, "-x", irq], "")?;
+        let answer = host.run(&["cpuset", "-g", "-x", irq], "")?;
+        // `irq 284 mask: 3`
+        let found = answer.rsplit_once(':').map_or("", |(_, mask)| mask.trim());
+        findings.expect(&format!("{interface} queue {queue} (irq {irq}) CPU"), cpu, found);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As `vmstat -i` printed it on a router with adapters of Intel and Chelsio.
+    const VMSTAT: &str = "interrupt                          total       rate\nirq276: igb1:que 3                  1246          1\nirq281: igb1:link                      2          0\nirq283: t5nex0:evt                     4          0\nirq284: t5nex0:0a0                608689        474\nirq285: t5nex0:0a1                281882        219\nirq292: t5nex0:1a0                     5          0\ncpu0:timer                        100000        100\nTotal                             900000        700\n";
+
+    #[test]
+    fn queues_are_found_by_name() {
+        let all = parse(VMSTAT);
+        assert_eq!(all.len(), 6);
+        assert_eq!(all[0], (276, "igb1:que 3".into(), 1246));
+        assert_eq!(chelsio_queue("0a1f", "0"), Some(31));
+        assert_eq!(chelsio_queue("1a0", "0"), None);
+        assert_eq!(chelsio_queue("0.3", "0"), Some(3));
+        assert_eq!(plain_queue("que 3"), Some(3));
+        assert_eq!(plain_queue("rxq12:txq12"), Some(12));
+        assert_eq!(plain_queue("link"), None);
+    }
+}

@@ -1,0 +1,296 @@
+//! A FreeBSD kernel's own forwarding, on a machine of a laboratory.
+//!
+//! [`plan`] says what must stand in which file, [`memory`] writes it with everything that
+//! was there before kept on the DUT, [`apply`], [`firewall`] and [`interrupts`] put in force
+//! what needs no reboot and read it back, [`counters`] reads what the kernel counts.
+//! [`FreebsdDut::prepare`] is asked again after each reboot, until nothing is left to do.
+//!
+//! Left out: other users than root, interfaces that are made by software (VLANs, bridges,
+//! tunnels: an overlay's rc.conf makes them), routing daemons.
+
+pub mod apply;
+pub mod counters;
+pub mod firewall;
+pub mod interrupts;
+pub mod memory;
+pub mod plan;
+pub mod queues;
+pub mod rc;
+pub mod revision;
+pub mod system;
+pub mod words;
+
+#[cfg(test)]
+mod archive_tests;
+#[cfg(test)]
+mod scripted;
+#[cfg(test)]
+mod tests;
+
+use super::counters::Reading;
+use super::linux::Findings;
+use super::remote::{Prepared, RemoteDut};
+use crate::error::BenchError;
+use crate::host::Host;
+use crate::lab::links::Links;
+use fwdlab_model::record::{Counter, Counts, DropPlace};
+use fwdlab_model::settings::{Firewall, Settings};
+use fwdlab_model::warning::Warning;
+use memory::Memory;
+use plan::{LOADER, Plan, RC};
+use rc::{Document, Format};
+use std::collections::{BTreeMap, BTreeSet};
+use system::System;
+
+pub use counters::{CpuTicks, cpu_times};
+
+/// Note of the boot that the notes below `boot/` are of.
+const BOOT: &str = "boot-second";
+/// Read after [`RC`]: what it sets wins.
+const RC_LOCAL: &str = "/etc/rc.conf.local";
+
+/// A FreeBSD machine as DUT. What must survive us is kept on it.
+#[derive(Clone, Debug)]
+pub struct FreebsdDut {
+    links: Links,
+}
+
+impl FreebsdDut {
+    /// The DUT between these links.
+    pub fn new(links: Links) -> FreebsdDut {
+        FreebsdDut { links }
+    }
+
+    /// Brings all files to what the settings ask for, and says what of them the running
+    /// system has not read.
+    fn files(
+        &self,
+        memory: &Memory,
+        system: &System,
+        plan: &Plan,
+    ) -> Result<Vec<String>, BenchError> {
+        self.check_rc_local(memory, plan)?;
+        let mut standing = BTreeMap::new();
+        let wanted = plan.files(|path| {
+            let now = memory.read(path)?;
+            let original = memory.original(path, now.as_deref())?;
+            standing.insert(path.to_owned(), (now, original.clone()));
+            Ok(original)
+        })?;
+        let remembered = memory.files()?;
+        let boot = memory.note(BOOT)?.unwrap_or_default();
+        if !system.boot.is(&boot) {
+            memory.forget("boot")?;
+            memory.set_note(BOOT, &system.boot.0)?;
+        }
+        let paths: BTreeSet<&String> = wanted.keys().chain(remembered.keys()).collect();
+        let (mut reasons, mut changed) = (Vec::new(), false);
+        for path in paths {
+            let (now, original) = match standing.remove(path) {
+                Some(both) => both,
+                None => {
+                    let now = memory.read(path)?;
+                    let original = memory.original(path, now.as_deref())?;
+                    (now, original)
+                }
+            };
+            // What the running system has read is what stood there when it was first seen.
+            let note = format!("boot{path}");
+            let read = match memory.note(&note)? {
+                Some(read) => read,
+                None => {
+                    let read = plan::at_boot(path, now.as_deref(), &self.links);
+                    memory.set_note(&note, &read)?;
+                    read
+                }
+            };
+            let target = wanted.get(path).cloned().or(original.clone());
+            if target != now || (!wanted.contains_key(path) && remembered.contains_key(path)) {
+                changed = true;
+                match wanted.get(path) {
+                    Some(text) => memory.take(path, now.as_deref(), original.as_deref(), text)?,
+                    None => memory.give_back(path)?,
+                }
+            }
+            let loaded_later = plan.rules.as_ref().is_some_and(|(rules, _)| rules == path)
+                || is_rules(path) && !plan.governs(path);
+            let after = plan::at_boot(path, target.as_deref(), &self.links);
+            if after != read && !loaded_later {
+                reasons.push(reason(path, &read, &after));
+            }
+        }
+        if changed {
+            memory.persist()?;
+        }
+        Ok(reasons)
+    }
+
+    /// A later file that sets what we set would undo it silently.
+    fn check_rc_local(&self, memory: &Memory, plan: &Plan) -> Result<(), BenchError> {
+        if plan.governs(RC) || plan.governs(RC_LOCAL) {
+            return Ok(());
+        }
+        let text = memory.read(RC_LOCAL)?.unwrap_or_default();
+        let document = Document::parse(Format::Rc, &text);
+        let ours = |name: &str| plan.rc.contains_key(name) || plan.lists.contains_key(name);
+        match document.assignments().find(|(name, _)| ours(name)) {
+            Some((name, _)) => Err(BenchError::Refused(format!(
+                "{RC_LOCAL} on the DUT sets {name}, which fwdlab sets in {RC}; the later file \
+                 would win\n  next step: remove the line there"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn read_back_queues(
+        &self,
+        host: &dyn Host,
+        plan: &Plan,
+        settings: &Settings,
+        findings: &mut Findings,
+    ) {
+        for link in self.links.both() {
+            let (name, wanted) = (&link.interface, settings.dut.queues.to_string());
+            let setting = format!("{name} queues");
+            match queues::found(host, name) {
+                Some(found) => findings.expect(&setting, &wanted, &found),
+                None if plan.loader.is_empty() || settings.dut.queues == 1 => {
+                    findings.facts.insert(setting, "not told by the driver".into());
+                }
+                None => findings.warnings.push(Warning::NotVerified {
+                    setting,
+                    wanted,
+                    found: "not told by the driver".into(),
+                }),
+            }
+        }
+    }
+}
+
+/// A firewall's rules are loaded without a reboot.
+fn is_rules(path: &str) -> bool {
+    firewall::Program::ALL.iter().any(|program| program.path() == path)
+}
+
+/// What differs between what was read at boot and what stands there now.
+fn reason(path: &str, read: &str, now: &str) -> String {
+    let lines = |text: &str| -> BTreeMap<String, String> {
+        let pairs = text.lines().filter_map(|line| line.split_once('='));
+        pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    };
+    if Format::of(path).is_none() {
+        return format!("{path} is another");
+    }
+    let (old, new) = (lines(read), lines(now));
+    let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    let differing = names.into_iter().filter(|name| old.get(*name) != new.get(*name));
+    let text = |value: Option<&String>| value.map_or("unset", String::as_str).to_owned();
+    let changes: Vec<String> = differing
+        .map(|name| format!("{name} {} -> {}", text(old.get(name)), text(new.get(name))))
+        .collect();
+    format!("{path}: {}", changes.join(", "))
+}
+
+impl RemoteDut for FreebsdDut {
+    fn prepare(&mut self, host: &dyn Host, settings: &Settings) -> Result<Prepared, BenchError> {
+        let system = System::ask(host)?;
+        let plan = Plan::new(settings, &self.links, &system)?;
+        let memory = Memory::new(host, &system);
+        if let Some(revision) = &settings.dut.remote.revision
+            && let Some(why) = revision::prepare(host, &memory, &system, revision)?
+        {
+            return Ok(Prepared::Reboot(vec![why]));
+        }
+        let reasons = self.files(&memory, &system, &plan)?;
+        Ok(if reasons.is_empty() { Prepared::Ready } else { Prepared::Reboot(reasons) })
+    }
+
+    fn reboot(&mut self, host: &dyn Host) -> Result<(), BenchError> {
+        // Who can't be reached has not been told.
+        host.run(&["true"], "")?;
+        match host.run(&["shutdown", "-r", "now"], "") {
+            // The connection went with it.
+            Err(BenchError::Environment { .. }) => Ok(()),
+            other => other.map(drop),
+        }
+    }
+
+    fn configure(
+        &mut self,
+        host: &dyn Host,
+        settings: &Settings,
+        findings: &mut Findings,
+    ) -> Result<(), BenchError> {
+        let system = System::ask(host)?;
+        let plan = Plan::new(settings, &self.links, &system)?;
+        let memory = Memory::new(host, &system);
+        let kernel = host.run(&["uname", "-v"], "")?;
+        findings.facts.insert("kernel".into(), kernel.trim().to_owned());
+        if let Some(revision) = &settings.dut.remote.revision {
+            revision::read_back(host, revision, findings)?;
+        }
+        apply::interfaces(host, &plan, &self.links, settings, findings)?;
+        apply::routes(host, &plan, &self.links, settings, findings)?;
+        apply::neighbours(host, &plan, &self.links, findings)?;
+        // An overlay's rc.conf may bring a firewall that no word of the experiment names.
+        if plan.governs(RC) && settings.dut.firewall == Firewall::None {
+            findings.facts.insert("firewall".into(), format!("as the overlay's {RC} says"));
+        } else {
+            firewall::apply(host, settings, findings)?;
+        }
+        apply::sysctls(host, &memory, &plan, findings)?;
+        let bind = settings.dut.bind_queues || settings.dut.remote.bind_interrupts;
+        interrupts::apply(host, &memory, &self.links, bind, findings)?;
+        self.read_back_queues(host, &plan, settings, findings);
+        if plan.governs(LOADER) {
+            findings.facts.insert("loader".into(), format!("the overlay's {LOADER}"));
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, host: &dyn Host) -> Result<Reading, BenchError> {
+        counters::read(host, &self.links)
+    }
+
+    fn compare(&self, before: &Reading, after: &Reading, total: Counts) -> Vec<Counter> {
+        counters::compare(before, after, total, &self.links)
+    }
+
+    fn drops(
+        &self,
+        before: &Reading,
+        after: &Reading,
+        total: Counts,
+        receiver: u64,
+        settings: &Settings,
+    ) -> Vec<DropPlace> {
+        let has_firewall =
+            settings.dut.firewall != Firewall::None || settings.dut.remote.overlay.is_some();
+        counters::drops(before, after, total, receiver, has_firewall, &self.links)
+    }
+
+    fn undo(&mut self, host: &dyn Host) -> Result<(), BenchError> {
+        let system = System::ask(host)?;
+        let memory = Memory::new(host, &system);
+        // Each is tried, whatever became of the others; the first error is told.
+        let mut first = None;
+        let mut note = |result: Result<(), BenchError>| {
+            if let Err(error) = result {
+                first.get_or_insert(error);
+            }
+        };
+        let files = memory.files()?;
+        for path in files.keys() {
+            note(memory.give_back(path));
+        }
+        if !files.is_empty() {
+            note(memory.persist());
+        }
+        for (name, value) in memory.sysctls()? {
+            let set = host.run(&["sysctl", &format!("{name}={value}")], "");
+            note(set.and_then(|_| memory.forget_sysctl(&name)));
+        }
+        note(interrupts::apply(host, &memory, &self.links, false, &mut Findings::default()));
+        first.map_or(Ok(()), Err)
+    }
+}

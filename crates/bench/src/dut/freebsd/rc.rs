@@ -1,0 +1,378 @@
+//! rc.conf(5), loader.conf(5) and sysctl.conf(5) as text that is read and changed without
+//! being run.
+//!
+//! What is not understood is kept as it is. Of several assignments of a name the last
+//! counts. Left out: what a shell would make of variables and commands within values
+//! (they are read as written), and assignments within compound commands (whether they
+//! happen is not known; a value that is set comes after them).
+
+use std::fmt::Write;
+
+/// Whose rules of quoting hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// rc.conf(5): assignments of sh(1).
+    Rc,
+    /// loader.conf(5): names have dots, values are quoted.
+    Loader,
+    /// sysctl.conf(5): `name=value` to the end of the line or a comment.
+    Sysctl,
+}
+
+impl Format {
+    /// The format of a file by its path; none for other files.
+    pub fn of(path: &str) -> Option<Format> {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let is = |base: &str| {
+            name.strip_prefix(base).is_some_and(|r| r.is_empty() || r.starts_with('.'))
+        };
+        match name {
+            _ if is("rc.conf") || path.contains("/rc.conf.d/") => Some(Format::Rc),
+            _ if is("loader.conf") || path.contains("/loader.conf.d/") => Some(Format::Loader),
+            _ if is("sysctl.conf") => Some(Format::Sysctl),
+            _ => None,
+        }
+    }
+
+    /// True when this can be a name in such a file.
+    pub fn is_name(self, name: &str) -> bool {
+        let more: &[char] = if self == Format::Rc { &[] } else { &['.', '-', '%'] };
+        let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || more.contains(&c);
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(is_of_name)
+    }
+
+    /// True when a file of this format can hold this value, and it reads back.
+    pub fn is_value(self, value: &str) -> bool {
+        match self {
+            Format::Rc => !value.contains(['\0', '\r']),
+            Format::Loader => !value.contains(char::is_control),
+            Format::Sysctl => {
+                !value.is_empty()
+                    && value.trim() == value
+                    && !value.contains(['#', '"'])
+                    && !value.contains(char::is_control)
+            }
+        }
+    }
+
+    fn line(self, name: &str, value: &str) -> String {
+        let mut line = format!("{name}=");
+        if self == Format::Sysctl {
+            line.push_str(value);
+            return line;
+        }
+        let special: &[char] = match self {
+            Format::Rc => &['"', '\\', '$', '`'],
+            _ => &['"', '\\'],
+        };
+        line.push('"');
+        for character in value.chars() {
+            if special.contains(&character) {
+                line.push('\\');
+            }
+            line.push(character);
+        }
+        line.push('"');
+        line
+    }
+}
+
+/// A file of one of these formats.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    format: Format,
+    pieces: Vec<Piece>,
+}
+
+/// A statement with the line's end that follows it, or what stands between.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Piece {
+    text: String,
+    /// The name that it sets, the value, and what follows it (a comment).
+    assigned: Option<(String, String, String)>,
+}
+
+impl Document {
+    /// Reads a file's text.
+    pub fn parse(format: Format, text: &str) -> Document {
+        let (mut pieces, mut rest, mut depth) = (Vec::new(), text, 0_usize);
+        while !rest.is_empty() {
+            let found = if depth == 0 { assignment(format, rest) } else { None };
+            let (length, assigned) = match found {
+                Some((length, assigned)) => (length, Some(assigned)),
+                None => (rest.find('\n').map_or(rest.len(), |at| at + 1), None),
+            };
+            let (piece, after) = rest.split_at(length);
+            if format == Format::Rc && assigned.is_none() {
+                depth = deeper(depth, piece);
+            }
+            pieces.push(Piece { text: piece.to_owned(), assigned });
+            rest = after;
+        }
+        Document { format, pieces }
+    }
+
+    /// The value of a name, as written but for quotes; none when nothing sets it.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.assignments().filter(|(known, _)| *known == name).last().map(|(_, value)| value)
+    }
+
+    /// Names and values in the order of the file, also those that are overridden.
+    pub fn assignments(&self) -> impl Iterator<Item = (&str, &str)> {
+        let assigned = self.pieces.iter().filter_map(|piece| piece.assigned.as_ref());
+        assigned.map(|(name, value, _)| (name.as_str(), value.as_str()))
+    }
+
+    /// Sets a name in place of its last assignment, or at the end. Name and value must be
+    /// such as [`Format::is_name`] and [`Format::is_value`] permit.
+    pub fn set(&mut self, name: &str, value: &str) {
+        let is_it = |piece: &Piece| piece.assigned.as_ref().is_some_and(|(n, ..)| n == name);
+        let last = self.pieces.iter().rposition(is_it);
+        if last.is_some() && self.get(name) == Some(value) {
+            return;
+        }
+        let mut text = self.format.line(name, value);
+        let mut assigned = (name.to_owned(), value.to_owned(), String::new());
+        match last {
+            Some(at) => {
+                let old = self.pieces[at].assigned.take();
+                assigned.2 = old.map(|(_, _, after)| after).unwrap_or_default();
+                let _ = write!(text, "{}", assigned.2);
+                self.pieces[at] = Piece { text, assigned: Some(assigned) };
+            }
+            None => {
+                if let Some(piece) = self.pieces.last_mut().filter(|p| !p.text.ends_with('\n')) {
+                    piece.text.push('\n');
+                    if let Some((_, _, after)) = &mut piece.assigned {
+                        after.push('\n');
+                    }
+                }
+                assigned.2 = "\n".into();
+                text.push('\n');
+                self.pieces.push(Piece { text, assigned: Some(assigned) });
+            }
+        }
+    }
+
+    /// The file's text.
+    pub fn text(&self) -> String {
+        self.pieces.iter().map(|piece| piece.text.as_str()).collect()
+    }
+}
+
+/// Depth of compound commands after a line.
+fn deeper(depth: usize, line: &str) -> usize {
+    let line = line.trim();
+    let first = line.split(|c: char| c.is_whitespace() || c == ';').next().unwrap_or_default();
+    let ends = |word: &str| line.split(|c: char| c.is_whitespace() || c == ';').any(|w| w == word);
+    match first {
+        "if" if !ends("fi") => depth + 1,
+        "case" if !ends("esac") => depth + 1,
+        "for" | "while" | "until" if !ends("done") => depth + 1,
+        "fi" | "esac" | "done" | "}" => depth.saturating_sub(1),
+        _ if !line.starts_with('#') && line.ends_with('{') => depth + 1,
+        _ => depth,
+    }
+}
+
+type Assigned = (String, String, String);
+
+/// The assignment that `text` begins with, and its length with the end of its line.
+fn assignment(format: Format, text: &str) -> Option<(usize, Assigned)> {
+    let start = text.len() - text.trim_start_matches([' ', '\t']).len();
+    let equals =
+        start + text[start..].find(['=', '\n']).filter(|at| text[start + at..].starts_with('='))?;
+    let blanks: &[char] = if format == Format::Rc { &[] } else { &[' ', '\t'] };
+    let name = text[start..equals].trim_end_matches(blanks);
+    if !format.is_name(name) {
+        return None;
+    }
+    let value_start = equals + 1;
+    let (value, end) = match format {
+        Format::Sysctl => plain_value(text, value_start),
+        Format::Rc | Format::Loader => quoted_value(format, text, value_start)?,
+    };
+    // What else the line holds must be nothing, or a comment.
+    let line_end = text[end..].find('\n').map_or(text.len(), |at| end + at + 1);
+    let after = &text[end..line_end];
+    let remark = after.trim();
+    let alone = remark.is_empty() || (remark.starts_with('#') && !after.starts_with('#'));
+    alone.then(|| (line_end, (name.to_owned(), value, after.to_owned())))
+}
+
+/// A value without quotes up to a comment or the end of the line.
+fn plain_value(text: &str, start: usize) -> (String, usize) {
+    let line_end = text[start..].find('\n').map_or(text.len(), |at| start + at);
+    let line = &text[start..line_end];
+    let written = line.find('#').map_or(line, |at| &line[..at]).trim_end();
+    let value = written.trim();
+    let bare = value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value);
+    (bare.to_owned(), start + written.len())
+}
+
+/// A value as sh(1) joins it from quoted and plain parts, and where it ends; none when
+/// a quote is not closed, or when the loader would not take it.
+fn quoted_value(format: Format, text: &str, start: usize) -> Option<(String, usize)> {
+    let blanks = text[start..].len() - text[start..].trim_start_matches([' ', '\t']).len();
+    let start = if format == Format::Loader { start + blanks } else { start };
+    let (mut value, mut quote) = (String::new(), None);
+    let mut characters = text[start..].char_indices().peekable();
+    while let Some(&(at, character)) = characters.peek() {
+        match (character, quote) {
+            (' ' | '\t' | '\n' | ';', None) => return Some((value, start + at)),
+            ('\n', Some(_)) if format == Format::Loader => return None,
+            ('(' | ')' | '&' | '|' | '<' | '>', None) if format == Format::Rc => return None,
+            ('"' | '\'', None) => quote = Some(character),
+            (_, Some(closing)) if character == closing => quote = None,
+            ('\\', None | Some('"')) => {
+                characters.next();
+                let (_, escaped) = *characters.peek()?;
+                match escaped {
+                    '\n' => {}
+                    '$' | '`' | '"' | '\\' => value.push(escaped),
+                    _ if quote.is_none() => value.push(escaped),
+                    _ => value.extend(['\\', escaped]),
+                }
+            }
+            _ => value.push(character),
+        }
+        characters.next();
+    }
+    quote.is_none().then_some((value, text.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+    fn pairs(format: Format, text: &str) -> Vec<(String, String)> {
+        let document = Document::parse(format, text);
+        document.assignments().map(|(n, v)| (n.to_owned(), v.to_owned())).collect()
+    }
+
+    fn check(format: Format, text: &str, expected: &[(&str, &str)]) {
+        let expected: Vec<_> =
+            expected.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
+        assert_eq!(pairs(format, text), expected, "{text}");
+    }
+
+    #[test]
+    fn files_are_read_as_their_programs_read_them() {
+        check(Format::Rc, "a=\"x y\" # why\n#b=1\nc='$d'\n", &[("a", "x y"), ("c", "$d")]);
+        check(
+            Format::Rc,
+            "a=pre\"mid dle\"post\nb=\"one\ntwo\"\n",
+            &[("a", "premid dlepost"), ("b", "one\ntwo")],
+        );
+        check(Format::Rc, "if true; then\na=1\nfi\nb=2\n", &[("b", "2")]);
+        check(Format::Rc, "f() {\na=1\n}\nb=2\nc=$(date)\nd=1 cmd\n", &[("b", "2")]);
+        check(Format::Rc, "a=x#y\nb=\"open\n", &[("a", "x#y")]);
+        check(
+            Format::Loader,
+            "hw.usb.no_pf=\"1\"\t# Disable\nb_load=YES\nkern.x = \"2\"\n",
+            &[("hw.usb.no_pf", "1"), ("b_load", "YES"), ("kern.x", "2")],
+        );
+        check(
+            Format::Sysctl,
+            "net.inet.ip.redirect = 0 # none\nkern.x=a b\n\n# a=b\n",
+            &[("net.inet.ip.redirect", "0"), ("kern.x", "a b")],
+        );
+    }
+
+    #[test]
+    fn what_is_set_takes_the_place_of_the_last_and_the_rest_stays() {
+        let text = "# head\na=\"1\"\nb=2 # two\na=3 # last\nif x; then\na=4\nfi";
+        let mut document = Document::parse(Format::Rc, text);
+        document.set("a", "$5 `x`");
+        document.set("b", "2");
+        document.set("new", "\"q\"");
+        let expected = "# head\na=\"1\"\nb=2 # two\na=\"\\$5 \\`x\\`\" # last\nif x; then\na=4\nfi\nnew=\"\\\"q\\\"\"\n";
+        assert_eq!(document.text(), expected);
+        assert_eq!(document.get("a"), Some("$5 `x`"));
+    }
+
+    fn runner(cases: u32) -> TestRunner {
+        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
+        TestRunner::new_with_rng(Config { cases, ..Config::default() }, rng)
+    }
+
+    #[test]
+    fn any_text_is_kept_to_the_byte() {
+        let text = "[ -~\\t\\n]{0,60}|([a-c]{1,2}=[\"'a-z0-9 $#\\\\]{0,6}[\"']?[ #\\n]{0,3}){0,6}";
+        let case = (text, 0..3_usize);
+        runner(4000)
+            .run(&case, |(text, format)| {
+                let format = [Format::Rc, Format::Loader, Format::Sysctl][format];
+                prop_assert_eq!(Document::parse(format, &text).text(), text);
+                Ok(())
+            })
+            .expect("kept");
+    }
+
+    #[test]
+    fn what_is_set_reads_back_and_nothing_else_changes() {
+        let names = ["aa", "bb", "cc", "dd"];
+        let case = (
+            prop::collection::vec((0..4_usize, "[ -~]{0,12}"), 0..6),
+            (0..4_usize, "[ -~]{0,12}"),
+            0..3_usize,
+        );
+        runner(2000)
+            .run(&case, |(first, (name, value), format)| {
+                let format = [Format::Rc, Format::Loader, Format::Sysctl][format];
+                let mut document = Document::parse(format, "# head\n");
+                for (name, value) in first.iter().filter(|(_, value)| format.is_value(value)) {
+                    document.set(names[*name], value);
+                }
+                prop_assume!(format.is_value(&value));
+                let before: Vec<_> =
+                    names.iter().map(|n| document.get(n).map(str::to_owned)).collect();
+                document.set(names[name], &value);
+                let again = Document::parse(format, &document.text());
+                for (index, other) in names.iter().enumerate() {
+                    let expected =
+                        if index == name { Some(&value) } else { before[index].as_ref() };
+                    prop_assert_eq!(again.get(other), expected.map(String::as_str));
+                }
+                Ok(())
+            })
+            .expect("reads back");
+    }
+
+    /// The oracle is this machine's sh(1).
+    #[test]
+    fn a_shell_reads_the_values_that_were_set() {
+        let mut runner = runner(1);
+        let values = prop::collection::vec("[ -~\\n]{0,12}", 60);
+        runner
+            .run(&values, |values| {
+                let mut document = Document::parse(Format::Rc, "");
+                for (index, value) in values.iter().enumerate() {
+                    document.set(&format!("v{index}"), value);
+                }
+                let mut script = document.text();
+                for index in 0..values.len() {
+                    let _ = writeln!(script, "printf '%s\\001' \"$v{index}\"");
+                }
+                let output = std::process::Command::new("sh").args(["-c", &script]).output();
+                let output = String::from_utf8(output.expect("sh").stdout).expect("text");
+                let found: Vec<&str> = output.split('\u{1}').collect();
+                prop_assert_eq!(&found[..values.len()], &values[..]);
+                Ok(())
+            })
+            .expect("sh agrees");
+    }
+
+    #[test]
+    fn names_by_format() {
+        assert!(Format::Rc.is_name("ifconfig_cxl0") && !Format::Rc.is_name("hw.x"));
+        assert!(Format::Loader.is_name("hw.cxgbe.nrxq10g") && !Format::Loader.is_name("a;b"));
+        assert!(!Format::Rc.is_name("") && !Format::Rc.is_name("1a") && !Format::Rc.is_name("a b"));
+        assert_eq!(Format::of("/boot/loader.conf.local"), Some(Format::Loader));
+        assert_eq!(Format::of("/etc/rc.conf"), Some(Format::Rc));
+        assert_eq!(Format::of("/etc/pf.conf"), None);
+    }
+}

@@ -1,0 +1,197 @@
+//! The revision of the system that runs: how it gets there, and how one sees that it does.
+//!
+//! An image is unpacked on this machine and fed to the DUT's own upgrade program, as
+//! nanobsd's are. After either way of installing the DUT boots before anything else is
+//! written: files of `/boot` would go to the system that is being left.
+
+use super::memory::Memory;
+use super::system::System;
+use super::words;
+use crate::dut::linux::Findings;
+use crate::error::BenchError;
+use crate::host::Host;
+use fwdlab_model::settings::Revision;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Note of what was installed last.
+const NOTE: &str = "revision";
+/// Note of the boot that it was installed in.
+const BOOT: &str = "revision-boot";
+
+/// Installs what is not there yet; returns why a reboot is needed, if one is.
+///
+/// # Errors
+/// When installing fails, or what runs after it and a reboot is not what was expected.
+pub fn prepare(
+    host: &dyn Host,
+    memory: &Memory,
+    system: &System,
+    revision: &Revision,
+) -> Result<Option<String>, BenchError> {
+    let commands = commands(revision)?;
+    let said = match verify(host, revision) {
+        // The revision may be what brings the command.
+        Err(BenchError::Program { why, .. }) => Err(why),
+        other => Ok(other?.unwrap_or_default()),
+    };
+    if let Ok(said) = &said
+        && !revision.expect.is_empty()
+        && said.contains(&revision.expect)
+    {
+        return Ok(None);
+    }
+    let wanted = describe(revision);
+    if memory.note(NOTE)?.as_deref() == Some(&wanted) {
+        let boot = memory.note(BOOT)?.unwrap_or_default();
+        if system.boot.is(&boot) {
+            return Ok(Some("the revision was installed and does not run yet".into()));
+        }
+        if revision.expect.is_empty() {
+            return Ok(None);
+        }
+        let said = said.unwrap_or_else(|why| why);
+        return Err(BenchError::environment(
+            format!(
+                "{}: after the revision was installed and the DUT rebooted, `{}` says `{}`, not `{}`",
+                host.name(),
+                revision.verify,
+                said.trim(),
+                revision.expect
+            ),
+            format!(
+                "look whether it was installed where the DUT boots from; `rm {}` there makes \
+                 fwdlab install it again",
+                memory.path(NOTE)
+            ),
+        ));
+    }
+    if let Some(image) = &revision.image {
+        let upgrade = split(&revision.upgrade, "upgrade")?;
+        feed(host, &upgrade, Path::new(image))?;
+    }
+    for command in &commands {
+        host.run(&refs(command), "")?;
+    }
+    memory.set_note(BOOT, &system.boot.0)?;
+    memory.set_note(NOTE, &wanted)?;
+    Ok(Some("the revision was installed".into()))
+}
+
+/// What runs, by the user's command.
+///
+/// # Errors
+/// When the command fails.
+pub fn read_back(
+    host: &dyn Host,
+    revision: &Revision,
+    findings: &mut Findings,
+) -> Result<(), BenchError> {
+    let Some(said) = verify(host, revision)? else { return Ok(()) };
+    let said = said.trim().to_owned();
+    if revision.expect.is_empty() || said.contains(&revision.expect) {
+        findings.facts.insert("revision".into(), said);
+    } else {
+        findings.expect("revision", &revision.expect, &said);
+    }
+    Ok(())
+}
+
+/// The output of `verify`; none when there is no such command.
+fn verify(host: &dyn Host, revision: &Revision) -> Result<Option<String>, BenchError> {
+    if revision.verify.trim().is_empty() {
+        return Ok(None);
+    }
+    let command = split(&revision.verify, "verify")?;
+    host.run(&refs(&command), "").map(Some)
+}
+
+fn commands(revision: &Revision) -> Result<Vec<Vec<String>>, BenchError> {
+    if revision.image.is_some() && revision.upgrade.trim().is_empty() {
+        return Err(BenchError::Refused(
+            "revision.image: no `upgrade` says what reads it on the DUT (nanobsd's is \
+             `upgrade`)"
+                .into(),
+        ));
+    }
+    revision.install.iter().map(|command| split(command, "install")).collect()
+}
+
+fn split(command: &str, key: &str) -> Result<Vec<String>, BenchError> {
+    words::split(command).map_err(|why| BenchError::Refused(format!("revision.{key}: {why}")))
+}
+
+fn refs(command: &[String]) -> Vec<&str> {
+    command.iter().map(String::as_str).collect()
+}
+
+/// All of it as text, to see whether it is the one that was installed.
+fn describe(revision: &Revision) -> String {
+    let image = revision.image.as_deref().unwrap_or_default();
+    let lines = revision.install.iter().map(String::as_str);
+    let all = [image, &revision.upgrade, &revision.expect].into_iter().chain(lines);
+    all.map(|line| format!("{line}\n")).collect()
+}
+
+/// The program that unpacks a file, by its name.
+fn unpacker(image: &Path) -> Option<&'static str> {
+    match image.extension()?.to_str()? {
+        "xz" => Some("xz"),
+        "gz" => Some("gzip"),
+        "zst" => Some("zstd"),
+        _ => None,
+    }
+}
+
+/// Feeds an image to a program of the DUT, unpacked.
+fn feed(host: &dyn Host, upgrade: &[String], image: &Path) -> Result<(), BenchError> {
+    let here = |path: &Path, source| BenchError::File {
+        path: path.display().to_string(),
+        host: "this machine".into(),
+        source,
+    };
+    let Some(program) = unpacker(image) else {
+        std::fs::File::open(image).map_err(|source| here(image, source))?;
+        return host.feed(&refs(upgrade), image).map(drop);
+    };
+    // Its length must be known before it is sent, hence a file.
+    let part = Unpacked::new();
+    let output = std::fs::File::create(&part.0).map_err(|source| here(&part.0, source))?;
+    let failed = |why: String| BenchError::Program {
+        command: format!("{program} -dc {}", image.display()),
+        host: "this machine".into(),
+        why,
+    };
+    let done = Command::new(program)
+        .arg("-dc")
+        .arg("--")
+        .arg(image)
+        .stdin(Stdio::null())
+        .stdout(output)
+        .stderr(Stdio::piped())
+        .output()
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => failed(format!("{program} is not installed")),
+            _ => failed(error.to_string()),
+        })?;
+    if !done.status.success() {
+        return Err(failed(String::from_utf8_lossy(&done.stderr).trim().to_owned()));
+    }
+    host.feed(&refs(upgrade), &part.0).map(drop)
+}
+
+/// A file of this machine that is removed with its owner.
+struct Unpacked(PathBuf);
+
+impl Unpacked {
+    fn new() -> Unpacked {
+        let name = format!("fwdlab-image-{}", std::process::id());
+        Unpacked(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for Unpacked {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}

@@ -1,0 +1,452 @@
+//! A FreeBSD machine in memory, for tests: a tree of files, sysctls, interfaces, a routing
+//! table, neighbours and firewalls that commands change and show.
+//!
+//! Its answers are written after the manual pages ifconfig(8), netstat(1), arp(8), ndp(8),
+//! pfctl(8), ipfw(8), ipf(8), vmstat(8) and the programs' sources; what `uname -v` says is
+//! the archive's.
+
+use super::rc::{Document, Format};
+use crate::error::BenchError;
+use crate::host::{Host, Running};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::sync::{Mutex, MutexGuard};
+
+/// What changes on the machine.
+#[derive(Clone, Debug, Default)]
+pub(super) struct State {
+    pub(super) files: BTreeMap<String, String>,
+    pub(super) directories: BTreeSet<String>,
+    pub(super) sysctls: BTreeMap<String, String>,
+    pub(super) options: BTreeMap<String, BTreeSet<String>>,
+    pub(super) addresses: BTreeMap<String, Vec<String>>,
+    pub(super) routes: BTreeMap<String, String>,
+    pub(super) neighbours: BTreeMap<String, String>,
+    pub(super) modules: BTreeSet<String>,
+    pub(super) running: BTreeMap<&'static str, usize>,
+    pub(super) masks: BTreeMap<String, String>,
+    pub(super) commands: Vec<Vec<String>>,
+    pub(super) stdin: Vec<String>,
+    pub(super) booted: u64,
+    /// What fails, by the beginning of the command line, and with which words.
+    pub(super) failures: Vec<(String, String)>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct ScriptedHost {
+    pub(super) state: Mutex<State>,
+    /// Sysctls that a boot begins with.
+    pub(super) defaults: BTreeMap<String, String>,
+    /// MACs by interface.
+    pub(super) interfaces: BTreeMap<String, String>,
+    /// The output of `uname -v`.
+    pub(super) kernel: String,
+}
+
+impl ScriptedHost {
+    pub(super) fn new(release: u32, interfaces: &[(&str, &str)]) -> ScriptedHost {
+        let mut host = ScriptedHost { kernel: "FreeBSD 14.1-RELEASE".into(), ..Default::default() };
+        for (name, value) in [
+            ("kern.osreldate", release.to_string().as_str()),
+            ("hw.ncpu", "8"),
+            ("net.inet.ip.forwarding", "0"),
+            ("net.inet6.ip6.forwarding", "0"),
+            ("net.inet.ip.redirect", "1"),
+            ("net.inet6.ip6.redirect", "1"),
+            ("net.inet.icmp.drop_redirect", "0"),
+            ("kern.random.harvest.mask", "511"),
+        ] {
+            host.defaults.insert(name.into(), value.into());
+        }
+        for (name, mac) in interfaces {
+            host.interfaces.insert(name.to_string(), mac.to_string());
+        }
+        host.boot();
+        host
+    }
+
+    pub(super) fn now(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no test panics with it")
+    }
+
+    /// Everything but files is as after a boot.
+    pub(super) fn boot(&self) {
+        let mut state = self.now();
+        let (files, booted) = (std::mem::take(&mut state.files), state.booted.max(1_700_000_000));
+        let commands = std::mem::take(&mut state.commands);
+        *state = State { files, commands, booted: booted + 300, ..State::default() };
+        state.sysctls = self.defaults.clone();
+        let loader = state.files.get("/boot/loader.conf.local").cloned().unwrap_or_default();
+        let loader = Document::parse(Format::Loader, &loader);
+        let queues = |names: [&str; 2]| {
+            names.iter().find_map(|name| loader.get(&format!("hw.cxgbe.{name}"))).unwrap_or("8")
+        };
+        for name in self.interfaces.keys() {
+            let on = ["RXCSUM", "TXCSUM", "TSO4", "TSO6", "LRO", "VLAN_HWTSO"];
+            state.options.insert(name.clone(), on.map(String::from).into());
+            let unit = &name[3..];
+            if name.starts_with("cxl") {
+                let parts = [
+                    ("nrxq", queues(["nrxq10g", "nrxq"])),
+                    ("ntxq", queues(["ntxq10g", "ntxq"])),
+                    ("%parent", "t5nex0"),
+                    ("%location", &format!("port={unit}")),
+                ];
+                for (last, value) in parts {
+                    state.sysctls.insert(format!("dev.cxl.{unit}.{last}"), value.to_owned());
+                }
+            }
+            if name.starts_with("mce") {
+                let oid = format!("dev.mce.{unit}.conf.channels");
+                let value = loader.get(&oid).unwrap_or("16").to_owned();
+                state.sysctls.insert(oid, value);
+            }
+        }
+    }
+
+    pub(super) fn file(&self, path: &str) -> Option<String> {
+        self.now().files.get(path).cloned()
+    }
+
+    pub(super) fn write(&self, path: &str, text: &str) {
+        self.now().files.insert(path.into(), text.into());
+    }
+
+    /// Files that are not our own memory.
+    pub(super) fn visible(&self) -> BTreeMap<String, String> {
+        let files = self.now().files.clone();
+        files.into_iter().filter(|(path, _)| !path.starts_with("/var/db/fwdlab/")).collect()
+    }
+
+    pub(super) fn fail(&self, command: &str, why: &str) {
+        self.now().failures.push((command.into(), why.into()));
+    }
+
+    pub(super) fn forget_commands(&self) {
+        self.now().commands.clear();
+    }
+
+    /// Command lines that begin so.
+    pub(super) fn ran(&self, beginning: &str) -> Vec<String> {
+        let lines: Vec<String> = self.now().commands.iter().map(|words| words.join(" ")).collect();
+        lines.into_iter().filter(|line| line.starts_with(beginning)).collect()
+    }
+}
+
+type Answer = Result<String, String>;
+
+fn no_file(program: &str, path: &str) -> Answer {
+    Err(format!("{program}: {path}: No such file or directory"))
+}
+
+impl State {
+    fn answer(&mut self, host: &ScriptedHost, argv: &[&str], stdin: &str) -> Answer {
+        match argv {
+            ["true"] | ["upgrade"] | ["pkg", ..] | ["mount" | "config", ..] => Ok(String::new()),
+            ["uname", "-s"] => Ok("FreeBSD\n".into()),
+            ["uname", "-v"] => Ok(format!("{}\n", host.kernel)),
+            ["id", "-u"] => Ok("0\n".into()),
+            ["test", _, path] => {
+                let there = self.files.contains_key(*path) || self.directories.contains(*path);
+                if there { Ok(String::new()) } else { Err("exit status: 1".into()) }
+            }
+            ["cat" | "mkdir" | "cp" | "tee" | "mv" | "rm", ..] => self.files(argv, stdin),
+            ["sysctl", rest @ ..] => self.sysctl(rest),
+            ["ifconfig", rest @ ..] => self.ifconfig(host, rest),
+            ["netstat", rest @ ..] => self.netstat(rest),
+            ["xargs", "-L", "1", "route", ..] => self.route(stdin),
+            ["arp" | "ndp", "-an"] => Ok(self.neighbours(argv[0] == "ndp")),
+            ["arp", "-S", address, mac] | ["ndp", "-s", address, mac] => {
+                self.neighbours.insert(address.to_string(), mac.to_string());
+                Ok(String::new())
+            }
+            ["vmstat", "-ai"] => Ok(vmstat()),
+            ["cpuset", "-l", cpu, "-x", irq] => {
+                self.masks.insert(irq.to_string(), cpu.to_string());
+                Ok(String::new())
+            }
+            ["cpuset", "-g", "-x", irq] => {
+                let mask = self.masks.get(*irq).map_or("0, 1, 2, 3, 4, 5, 6, 7", String::as_str);
+                Ok(format!("irq {irq} mask: {mask}\n"))
+            }
+            ["shutdown", "-r", "now"] | ["kenv", _] => Ok(String::new()),
+            ["kldstat" | "kldload" | "pfctl" | "ipfw" | "ipf" | "ipfstat" | "/bin/sh", ..] => {
+                self.firewall(argv)
+            }
+            _ => Err(format!("{}: not found", argv[0])),
+        }
+    }
+
+    fn files(&mut self, argv: &[&str], stdin: &str) -> Answer {
+        match argv {
+            ["cat", path] => match self.files.get(*path) {
+                Some(text) => Ok(text.clone()),
+                None => no_file("cat", path),
+            },
+            ["mkdir", "-p", path] => {
+                self.directories.insert(path.to_string());
+                Ok(String::new())
+            }
+            ["cp", "-p", from, to] => match self.files.get(*from).cloned() {
+                Some(text) => {
+                    self.files.insert(to.to_string(), text);
+                    Ok(String::new())
+                }
+                None => no_file("cp", from),
+            },
+            ["tee", path] => {
+                self.files.insert(path.to_string(), stdin.to_owned());
+                Ok(stdin.to_owned())
+            }
+            ["mv", "-f", from, to] => match self.files.remove(*from) {
+                Some(text) => {
+                    self.files.insert(to.to_string(), text);
+                    Ok(String::new())
+                }
+                None => no_file("mv", from),
+            },
+            ["rm", _, path] => {
+                let below = format!("{path}/");
+                self.files.retain(|known, _| known != path && !known.starts_with(&below));
+                Ok(String::new())
+            }
+            _ => Err(format!("usage: {}", argv[0])),
+        }
+    }
+
+    fn sysctl(&mut self, argv: &[&str]) -> Answer {
+        let unknown = |name: &str| Err(format!("sysctl: unknown oid '{name}'"));
+        match argv {
+            ["-n", "kern.boottime"] => {
+                Ok(format!("{{ sec = {}, usec = 837885 }} Sun Sep 20 10:37:31 2026\n", self.booted))
+            }
+            ["-n", name] => match self.sysctls.get(*name) {
+                Some(value) => Ok(format!("{value}\n")),
+                None => unknown(name),
+            },
+            ["-N", prefix] => {
+                let names = self.sysctls.keys().filter(|name| name.starts_with(prefix));
+                Ok(names.map(|name| format!("{name}\n")).collect())
+            }
+            pairs => {
+                for (name, value) in pairs.iter().filter_map(|pair| pair.split_once('=')) {
+                    match self.sysctls.get_mut(name) {
+                        Some(old) => *old = value.to_owned(),
+                        None => return unknown(name),
+                    }
+                }
+                Ok(String::new())
+            }
+        }
+    }
+
+    fn ifconfig(&mut self, host: &ScriptedHost, argv: &[&str]) -> Answer {
+        let name = argv.last().filter(|_| argv[0] == "-m").unwrap_or(&argv[0]).to_string();
+        let Some(mac) = host.interfaces.get(&name) else {
+            return Err(format!("ifconfig: interface {name} does not exist"));
+        };
+        let options = self.options.entry(name.clone()).or_default();
+        match argv {
+            ["-m", _] => {
+                let all: Vec<&str> = options.iter().map(String::as_str).collect();
+                let mut text = format!(
+                    "{name}: flags=8843<UP,BROADCAST,RUNNING> metric 0 mtu 1500\n\toptions=1<{}>\n\
+                     \tcapabilities=1<RXCSUM,TXCSUM,TSO4,TSO6,LRO,VLAN_HWTSO>\n\tether {mac}\n",
+                    all.join(",")
+                );
+                for line in self.addresses.get(&name).into_iter().flatten() {
+                    let _ = writeln!(text, "\t{line}");
+                }
+                text.push_str("\tstatus: active\n");
+                Ok(text)
+            }
+            [_, "inet", address, "alias"] => {
+                let (address, length) = address.split_once('/').ok_or("no prefix")?;
+                let length: u32 = length.parse().map_err(|_| "no length")?;
+                let mask = u32::MAX << (32 - length);
+                let line = format!("inet {address} netmask {mask:#x} broadcast 0.0.0.0");
+                self.addresses.entry(name).or_default().push(line);
+                Ok(String::new())
+            }
+            [_, "inet6", address, "prefixlen", length, "alias"] => {
+                let line = format!("inet6 {address} prefixlen {length}");
+                self.addresses.entry(name).or_default().push(line);
+                Ok(String::new())
+            }
+            [_, "inet6", "-ifdisabled"] => Ok(String::new()),
+            [_, switches @ ..] => {
+                for switch in switches.iter().filter(|switch| **switch != "up") {
+                    let flag = switch.trim_start_matches('-').to_uppercase();
+                    let flag = flag.replace("VLANHWTSO", "VLAN_HWTSO");
+                    if switch.starts_with('-') {
+                        options.remove(&flag);
+                    } else {
+                        options.insert(flag);
+                    }
+                }
+                Ok(String::new())
+            }
+            [] => Err("usage: ifconfig".into()),
+        }
+    }
+
+    fn netstat(&self, argv: &[&str]) -> Answer {
+        match argv {
+            ["-rnW"] => {
+                let row = |(to, by): (&String, &String)| format!("{to} {by} UGS 1 cxl0\n");
+                let rows: String = self.routes.iter().map(row).collect();
+                Ok(format!("Routing tables\n\nInternet:\nDestination Gateway Flags\n{rows}"))
+            }
+            ["-I", name, "-bdnW"] => Ok(format!(
+                "Name    Mtu Network       Address              Ipkts Ierrs Idrop     Ibytes    Opkts Oerrs     Obytes  Coll  Drop\n\
+                 {name}   1500 <Link#1>      00:07:43:2e:e4:70     1000     1    20      60000      900     2      54000     0     3\n"
+            )),
+            ["--libxo", ..] => Err("netstat: illegal option -- -".into()),
+            ["-s", "-p", name] => Ok(format!(
+                "{name}:\n\t1000 total packets received\n\t900 packets forwarded (900 packets fast forwarded)\n"
+            )),
+            _ => Err("usage: netstat".into()),
+        }
+    }
+
+    fn route(&mut self, lines: &str) -> Answer {
+        for line in lines.lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let (verb, prefix, gateway) = match words[..] {
+                [verb, "-net", prefix] => (verb, prefix.to_owned(), None),
+                [verb, "-net", prefix, gateway] => (verb, prefix.to_owned(), Some(gateway)),
+                [verb, "-inet6", net, "-prefixlen", length] => {
+                    (verb, format!("{net}/{length}"), None)
+                }
+                [verb, "-inet6", net, "-prefixlen", length, gateway] => {
+                    (verb, format!("{net}/{length}"), Some(gateway))
+                }
+                _ => return Err(format!("route: bad keyword: {line}")),
+            };
+            match (verb, gateway) {
+                ("add", Some(gateway)) if !self.routes.contains_key(&prefix) => {
+                    self.routes.insert(prefix, gateway.to_owned());
+                }
+                ("delete", None) if self.routes.remove(&prefix).is_some() => {}
+                _ => return Err(format!("route: {line}: not in table, or there already")),
+            }
+        }
+        Ok(String::new())
+    }
+
+    fn neighbours(&self, inet6: bool) -> String {
+        let of_family =
+            self.neighbours.iter().filter(|(address, _)| address.contains(':') == inet6);
+        let line = |(address, mac): (&String, &String)| match inet6 {
+            true => format!("{address}  {mac}  cxl0 permanent R\n"),
+            false => format!("? ({address}) at {mac} on cxl0 permanent [ethernet]\n"),
+        };
+        of_family.map(line).collect()
+    }
+
+    fn firewall(&mut self, argv: &[&str]) -> Answer {
+        let path = argv.last().unwrap_or(&"").to_string();
+        let text = self.files.get(&path).cloned().unwrap_or_default();
+        let lines = |words: &[&str]| {
+            let is_rule = |line: &&str| words.iter().any(|word| line.starts_with(word));
+            text.lines().filter(is_rule).count()
+        };
+        let rules =
+            |count: usize| -> String { (0..count).map(|n| format!("rule {n}\n")).collect() };
+        let of = |state: &State, name| state.running.get(name).copied();
+        match argv {
+            ["kldstat", "-q", "-m", name] => match self.modules.contains(*name) {
+                true => return Ok(String::new()),
+                false => return Err("exit status: 1".into()),
+            },
+            ["kldload", "-n", name] => {
+                let (module, oids): (&str, &[&str]) = match *name {
+                    "ipfw" => (
+                        "ipfw",
+                        &[
+                            "net.inet.ip.fw.enable",
+                            "net.inet6.ip6.fw.enable",
+                            "net.inet.ip.fw.dyn_max",
+                        ],
+                    ),
+                    "ipl" => ("ipfilter", &["net.inet.ipf.fr_running"]),
+                    other => (other, &[]),
+                };
+                self.modules.insert(module.to_owned());
+                for oid in oids {
+                    self.sysctls.insert(oid.to_string(), "0".into());
+                }
+            }
+            ["pfctl", "-s", "info"] => {
+                let status = if of(self, "pf on").is_some() { "Enabled" } else { "Disabled" };
+                return Ok(format!("Status: {status} for 0 days 00:00:10\n"));
+            }
+            ["pfctl", "-f", _] => drop(self.running.insert("pf", lines(&["pass", "block"]))),
+            ["pfctl", "-e"] => drop(self.running.insert("pf on", 1)),
+            ["pfctl", "-d"] => drop(self.running.remove("pf on")),
+            ["pfctl", "-s", "rules"] => return Ok(rules(of(self, "pf").unwrap_or(0))),
+            ["/bin/sh", _] => drop(self.running.insert("ipfw", lines(&["${fwcmd} add"]))),
+            ["ipfw", "list"] => {
+                let last = "65535 deny ip from any to any\n";
+                return Ok(rules(of(self, "ipfw").unwrap_or(0)) + last);
+            }
+            ["ipf", "-E"] => {
+                drop(self.sysctls.insert("net.inet.ipf.fr_running".into(), "1".into()))
+            }
+            ["ipf", "-D"] => {
+                drop(self.sysctls.insert("net.inet.ipf.fr_running".into(), "0".into()))
+            }
+            ["ipf", "-Fa", "-f", _] => drop(self.running.insert("ipf", lines(&["pass", "block"]))),
+            ["ipfstat", "-io"] => return Ok(rules(of(self, "ipf").unwrap_or(0))),
+            _ => return Err(format!("usage: {}", argv[0])),
+        }
+        Ok(String::new())
+    }
+}
+
+/// Two ports with eight queues each.
+fn vmstat() -> String {
+    let mut text = String::from("interrupt                          total       rate\n");
+    for (index, port) in [0, 1].into_iter().enumerate() {
+        for queue in 0..8 {
+            let irq = 284 + index * 10 + queue;
+            let _ = writeln!(text, "irq{irq}: t5nex0:{port}a{queue:x}        608689        474");
+        }
+    }
+    text
+}
+
+impl Host for ScriptedHost {
+    fn send_file(&self, _: &std::path::Path, to: &str) -> Result<(), BenchError> {
+        Err(BenchError::Refused(format!("{to} is not sent by this test")))
+    }
+
+    fn name(&self) -> &str {
+        "dut"
+    }
+
+    fn run(&self, argv: &[&str], stdin: &str) -> Result<String, BenchError> {
+        let mut state = self.now();
+        let command = argv.join(" ");
+        state.commands.push(argv.iter().map(|word| word.to_string()).collect());
+        state.stdin.push(stdin.to_owned());
+        let failure = state.failures.iter().find(|(beginning, _)| command.starts_with(beginning));
+        let answer = match failure {
+            Some((_, why)) => Err(why.clone()),
+            None => state.answer(self, argv, stdin),
+        };
+        answer.map_err(|why| BenchError::Program { command, host: "dut".into(), why })
+    }
+
+    fn spawn(&self, argv: &[&str]) -> Result<Box<dyn Running>, BenchError> {
+        Err(BenchError::Refused(format!("nothing is spawned: {argv:?}")))
+    }
+
+    fn put(&self, path: &str, _text: &str) -> Result<(), BenchError> {
+        Err(BenchError::Refused(format!("nothing is put: {path}")))
+    }
+
+    fn get(&self, path: &str) -> Result<String, BenchError> {
+        Err(BenchError::Refused(format!("nothing is got: {path}")))
+    }
+}

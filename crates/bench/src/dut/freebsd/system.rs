@@ -1,0 +1,133 @@
+//! What a FreeBSD machine says of itself before anything is changed on it.
+
+use crate::error::BenchError;
+use crate::host::Host;
+
+/// Where stock FreeBSD keeps what must survive us.
+const HOME: &str = "/var/db/fwdlab";
+/// The same on nanobsd, whose `/var` is memory.
+const NANOBSD_HOME: &str = "/data/fwdlab";
+
+/// A FreeBSD machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct System {
+    /// `kern.osreldate`: 1002000 is 10.2-RELEASE.
+    pub release: u32,
+    /// What is different after a reboot.
+    pub boot: Boot,
+    /// True for nanobsd(8): `/` is read-only, `/etc` is memory that is saved on demand.
+    pub nanobsd: bool,
+    /// Directory of what must survive us.
+    pub home: &'static str,
+}
+
+/// What tells one boot from another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Boot(pub String);
+
+impl Boot {
+    /// True when both are the same boot. A clock that is set moves the time of the boot a
+    /// little: ten seconds are less than any machine takes to boot.
+    pub fn is(&self, other: &str) -> bool {
+        let seconds = |text: &str| text.parse::<i64>().ok();
+        match (seconds(&self.0), seconds(other)) {
+            (Some(one), Some(other)) => (one - other).abs() <= 10,
+            _ => self.0 == other,
+        }
+    }
+}
+
+impl System {
+    /// Asks the host.
+    ///
+    /// # Errors
+    /// When it is no FreeBSD, or we are not root there.
+    pub fn ask(host: &dyn Host) -> Result<System, BenchError> {
+        let answer = |argv: &[&str]| host.run(argv, "").map(|text| text.trim().to_owned());
+        let name = host.name();
+        let system = answer(&["uname", "-s"])?;
+        if system != "FreeBSD" {
+            return Err(BenchError::environment(
+                format!("{name} runs {system}, but dut.kind is \"freebsd\""),
+                "write dut.kind = \"linux\", or name the right host in the laboratory's file",
+            ));
+        }
+        let user = answer(&["id", "-u"])?;
+        if user != "0" {
+            return Err(BenchError::environment(
+                format!("{name} lets us in as user {user}; a DUT is configured by root only"),
+                "write ssh = \"root@...\" in the laboratory's file, with PermitRootLogin \
+                 prohibit-password in the DUT's /etc/ssh/sshd_config; sudo and doas are not used",
+            ));
+        }
+        let release = answer(&["sysctl", "-n", "kern.osreldate"])?;
+        let number = release.parse().map_err(|_| BenchError::Program {
+            command: "sysctl -n kern.osreldate".into(),
+            host: name.into(),
+            why: format!("`{release}` is no release"),
+        })?;
+        let boot = answer(&["sysctl", "-n", "kern.boottime"])?;
+        let nanobsd = host.run(&["test", "-e", "/etc/nanobsd.conf"], "").is_ok();
+        if nanobsd {
+            host.run(&["test", "-d", "/data"], "").map_err(|_| {
+                BenchError::environment(
+                    format!("{name} is a nanobsd without /data: nothing on it survives a reboot"),
+                    "give its image a partition that is mounted on /data",
+                )
+            })?;
+        }
+        Ok(System {
+            release: number,
+            boot: Boot(boot_second(&boot)),
+            nanobsd,
+            home: if nanobsd { NANOBSD_HOME } else { HOME },
+        })
+    }
+}
+
+/// The second of `{ sec = 1789900651, usec = 837885 } Sun Sep 20 10:37:31 2026`; the whole
+/// text when it is written otherwise.
+fn boot_second(text: &str) -> String {
+    let second = text.split_once("sec = ").and_then(|(_, rest)| rest.split([',', ' ']).next());
+    second.unwrap_or(text).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::FakeHost;
+
+    fn host(system: &str, user: &str) -> FakeHost {
+        let mut host = FakeHost::default();
+        for (command, output) in [
+            ("uname -s", system),
+            ("id -u", user),
+            // One output for both: the fake host knows the first two words only.
+            ("sysctl -n", "1400097"),
+        ] {
+            host.outputs.insert(command.into(), format!("{output}\n"));
+        }
+        host.failures.insert("test -e".into(), "exit status: 1".into());
+        host
+    }
+
+    #[test]
+    fn only_root_of_a_freebsd_is_served() {
+        let system = System::ask(&host("FreeBSD", "0")).expect("a system");
+        assert_eq!((system.release, system.home), (1_400_097, HOME));
+        let error = System::ask(&host("Linux", "0")).expect_err("Linux").to_string();
+        assert!(error.contains("fake runs Linux"), "{error}");
+        let error = System::ask(&host("FreeBSD", "1001")).expect_err("no root").to_string();
+        assert!(
+            error.contains("fake lets us in as user 1001") && error.contains("PermitRootLogin")
+        );
+    }
+
+    #[test]
+    fn boots_are_told_apart_by_their_second() {
+        let text = "{ sec = 1789900651, usec = 837885 } Sun Sep 20 10:37:31 2026";
+        let boot = Boot(boot_second(text));
+        assert_eq!(boot.0, "1789900651");
+        assert!(boot.is("1789900652") && !boot.is("1789900690") && !boot.is(""));
+    }
+}

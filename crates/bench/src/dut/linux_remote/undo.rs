@@ -1,0 +1,143 @@
+//! What was changed of a Linux DUT and how it is put back, kept on the DUT itself.
+//!
+//! Each line of a file in `/run` undoes one change, and is written before the change is
+//! made: whoever comes next puts everything back, whatever became of this process, its
+//! machine and the network between. `/run` is empty after a boot, and so is the list of
+//! what a boot has undone by itself.
+
+use crate::dut::keeper::Keeper;
+use crate::error::BenchError;
+use crate::host::Host;
+
+/// Protocol number of our routes (ip-route(8)): they are found again by it. Any number
+/// that /etc/iproute2/rt_protos does not name will do.
+pub(super) const PROTOCOL: &str = "198";
+
+/// Notes lines, then runs what follows.
+const NOTE: &str = r#"mkdir -p /run/fwdlab-dut || exit 1
+for line; do printf '%s\n' "$line" >>/run/fwdlab-dut/undo || exit 1; done"#;
+
+/// Writes settings, pairs of path and value, each after its old value is noted.
+const SET: &str = r#"mkdir -p /run/fwdlab-dut || exit 1
+while [ $# -gt 1 ]; do
+path=$1 value=$2; shift 2
+[ -e "$path" ] || { echo "$path: No such file or directory" >&2; exit 1; }
+old=$(cat "$path") || exit 1
+[ "$old" = "$value" ] && continue
+printf 'set %s %s\n' "$path" "$old" >>/run/fwdlab-dut/undo || exit 1
+printf '%s\n' "$value" >"$path" || { echo "$path: it refuses '$value'" >&2; exit 1; }
+done"#;
+
+/// Undoes every line, the last one first, and says what could not be undone.
+const UNDO: &str = r#"[ -e /run/fwdlab-dut/undo ] || exit 0
+sed -n '1!G;h;$p' /run/fwdlab-dut/undo | { failed=0
+while IFS= read -r line; do rest=${line#* }
+case $line in
+set*) path=${rest%% *}
+[ ! -e "$path" ] || printf '%s\n' "${rest#* }" >"$path" || failed=1;;
+run*) /bin/sh -c "$rest" </dev/null || { echo "failed: $rest" >&2; failed=1; };;
+esac; done; exit $failed; }
+status=$?; rm -rf /run/fwdlab-dut; exit $status"#;
+
+/// The list on the DUT.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Undo;
+
+impl Undo {
+    /// Notes commands that undo what is done next.
+    ///
+    /// # Errors
+    /// When the list can't be written: nothing may be changed then.
+    pub(super) fn note(self, host: &dyn Host, commands: &[String]) -> Result<(), BenchError> {
+        if commands.is_empty() {
+            return Ok(());
+        }
+        let lines: Vec<String> = commands.iter().map(|command| format!("run {command}")).collect();
+        script(host, NOTE, lines.iter().map(String::as_str))
+    }
+
+    /// Puts everything back; nothing when nothing was changed.
+    ///
+    /// # Errors
+    /// When something can't be put back; the rest is.
+    pub(super) fn undo(self, host: &dyn Host) -> Result<(), BenchError> {
+        script(host, UNDO, [].into_iter())
+    }
+}
+
+impl Keeper for Undo {
+    fn put(&self, host: &dyn Host, settings: &[(String, String)]) -> Result<(), BenchError> {
+        if settings.is_empty() {
+            return Ok(());
+        }
+        script(host, SET, settings.iter().flat_map(|(path, value)| [path.as_str(), value]))
+    }
+
+    fn change(&self, host: &dyn Host, path: &str, value: &str) -> Result<(), BenchError> {
+        self.put(host, &[(path.to_owned(), value.to_owned())])
+    }
+
+    fn get(&self, host: &dyn Host, path: &str) -> Result<String, BenchError> {
+        host.get(path)
+    }
+
+    fn mark_routes(&self, host: &dyn Host) -> Result<&'static str, BenchError> {
+        let flush = |family| format!("ip {family} route flush proto {PROTOCOL} 2>/dev/null || :");
+        self.note(host, &[flush("-4"), flush("-6")])?;
+        Ok(" proto 198")
+    }
+}
+
+/// Runs a few lines of sh with arguments.
+pub(super) fn script<'a>(
+    host: &dyn Host,
+    text: &'a str,
+    arguments: impl Iterator<Item = &'a str>,
+) -> Result<(), BenchError> {
+    let argv: Vec<&str> = ["/bin/sh", "-c", text, "fwdlab"].into_iter().chain(arguments).collect();
+    host.run(&argv, "").map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::LocalHost;
+    use std::fs;
+
+    /// The lines themselves, with another folder than `/run/fwdlab-dut`.
+    fn run(folder: &str, text: &str, arguments: &[&str]) -> Result<(), BenchError> {
+        script(&LocalHost, &text.replace("/run/fwdlab-dut", folder), arguments.iter().copied())
+    }
+
+    #[test]
+    fn what_was_changed_comes_back_in_reverse_order() {
+        let base = std::env::temp_dir().join(format!("fwdlab-undo-{}", std::process::id()));
+        fs::create_dir_all(&base).expect("a directory");
+        let path = |name: &str| base.join(name).display().to_string();
+        let (folder, a, b) = (path("list"), path("a"), path("b"));
+        fs::write(&a, "1 2\t3\n").expect("a");
+        fs::write(&b, "same\n").expect("b");
+        // Nothing to undo, twice.
+        run(&folder, UNDO, &[]).expect("nothing");
+        run(&folder, SET, &[&a, "new", &b, "same", &a, "newer"]).expect("set");
+        assert_eq!(fs::read_to_string(&a).expect("a"), "newer\n");
+        let list = fs::read_to_string(path("list/undo")).expect("the list");
+        assert_eq!(list, format!("set {a} 1 2\t3\nset {a} new\n"), "what is as wanted is left");
+        let note = format!("run cp {a} {b}");
+        run(&folder, NOTE, &[&note]).expect("noted");
+        run(&folder, UNDO, &[]).expect("undone");
+        assert_eq!(fs::read_to_string(&a).expect("a"), "1 2\t3\n");
+        assert_eq!(fs::read_to_string(&b).expect("b"), "newer\n", "noted last, undone first");
+        assert!(!base.join("list").exists());
+        // One that fails keeps the others from nothing.
+        run(&folder, SET, &[&a, "x"]).expect("set");
+        run(&folder, NOTE, &["run false"]).expect("noted");
+        let error = run(&folder, UNDO, &[]).expect_err("told").to_string();
+        assert!(error.contains("failed: false"), "{error}");
+        assert_eq!(fs::read_to_string(&a).expect("a"), "1 2\t3\n");
+        let missing = path("missing");
+        let error = run(&folder, SET, &[&missing, "x"]).expect_err("told").to_string();
+        assert!(error.contains("No such file"), "{error}");
+        fs::remove_dir_all(&base).expect("clean");
+    }
+}

@@ -1,0 +1,135 @@
+//! What one pkt-gen has reported so far, line by line.
+
+use fwdlab_model::log::{GeneratorLog, Total};
+use std::time::Duration;
+
+/// Errors that are kept.
+const KEPT: usize = 5;
+
+/// Figures of one end.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    /// Packets of all intervals.
+    pub(super) packets: u64,
+    /// Intervals heard.
+    pub(super) reports: u32,
+    /// Length of all intervals with packets.
+    pub(super) busy: Duration,
+    /// The totals at its end.
+    pub(super) total: Option<Total>,
+    /// It said that it is ready.
+    pub(super) is_ready: bool,
+    /// Some figure had a unit, so was rounded.
+    pub(super) is_rounded: bool,
+    /// Line of the source that reports: tells versions apart.
+    pub(super) version: Option<u32>,
+    /// What goes where, in its own words.
+    pub(super) flows: Option<String>,
+    /// Its complaints.
+    pub(super) errors: Vec<String>,
+}
+
+impl Tally {
+    /// Reads a line of its output.
+    pub(super) fn read(&mut self, line: &str) {
+        // Said before packets come: netmap's own words of two generations.
+        let ready = ["Ready...", "waiting for initial packets", "reading from "];
+        self.is_ready |= ready.iter().any(|words| line.contains(words));
+        let Ok(log) = GeneratorLog::parse(line.as_bytes()) else { return };
+        for interval in &log.intervals {
+            self.packets = self.packets.saturating_add(interval.packets);
+            self.reports = self.reports.saturating_add(1);
+            self.is_rounded |= !interval.exact;
+            self.version = self.version.or(Some(interval.version));
+            if interval.packets > 0 {
+                let length = Duration::from_micros(interval.duration_us);
+                self.busy = self.busy.saturating_add(length);
+            }
+        }
+        self.total = self.total.take().or(log.total);
+        self.flows = self.flows.take().or(log.flows_line);
+        let room = KEPT.saturating_sub(self.errors.len());
+        self.errors.extend(log.errors.into_iter().take(room).map(|line| line.text));
+    }
+
+    /// Packets: the totals once there are any, else what the intervals add up to.
+    pub(super) fn count(&self) -> u64 {
+        // A thread that broke off leaves a total of nothing behind its reports.
+        self.total.as_ref().map_or(self.packets, |total| total.packets.max(self.packets))
+    }
+
+    /// How long it says that packets went; none where it can't be.
+    pub(super) fn time(&self) -> Option<Duration> {
+        let seconds = self.total.as_ref().and_then(|total| total.seconds);
+        seconds.and_then(|s| Duration::try_from_secs_f64(s).ok())
+    }
+
+    /// What is worth telling of one end.
+    pub(super) fn remarks(&self, end: &str) -> Vec<String> {
+        let mut remarks: Vec<String> =
+            self.errors.iter().map(|line| format!("the {end} complained: {line}")).collect();
+        if self.total.is_none() {
+            let reports = self.reports;
+            remarks.push(format!(
+                "the {end} left no totals (it was killed): its packets are those of {reports} \
+                 reports; what came after the last one is missing"
+            ));
+        }
+        if self.is_rounded {
+            remarks.push(format!("the {end} printed figures with units: they are rounded"));
+        }
+        remarks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const REPORT: &str = "834.397523 main_thread [2786] 1000 pps (100 pkts 480000 bps in 100000 \
+                          usec) 3.10 avg_batch 99999 min_space";
+
+    #[test]
+    fn totals_take_the_place_of_reports() {
+        let mut tally = Tally::default();
+        tally.read("833.395992 start_threads [2847] Ready...");
+        tally.read(REPORT);
+        tally.read(REPORT);
+        assert!(tally.is_ready && tally.count() == 200 && tally.version == Some(2786));
+        assert_eq!(tally.busy, Duration::from_millis(200));
+        assert!(tally.remarks("sender")[0].contains("left no totals"));
+        tally.read("Sent 230 packets 13800 bytes 9 events 60 bytes each in 0.23 seconds.");
+        assert_eq!((tally.count(), tally.time()), (230, Some(Duration::from_millis(230))));
+        assert!(tally.remarks("sender").is_empty());
+        let mut nothing = Tally::default();
+        nothing.read("Sent nothing.");
+        assert_eq!(
+            (nothing.count(), nothing.time(), nothing.remarks("sender").len()),
+            (0, None, 0)
+        );
+    }
+
+    #[test]
+    fn complaints_are_kept() {
+        let mut tally = Tally::default();
+        for _ in 0..9 {
+            tally.read("578.882170 main_thread [2541] ouch, thread 0 exited with error");
+        }
+        tally.read("Received 20 packets 1240 bytes 9 events 62 bytes each in -15.05 seconds.");
+        assert_eq!((tally.errors.len(), tally.time()), (KEPT, None));
+        assert!(tally.remarks("receiver")[0].contains("ouch, thread 0"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_survived(
+            line in "(main_thread|Sent|Received|pps|[ \\[\\]().0-9a-zA-Z\u{0}\u{fe}-])*"
+        ) {
+            let mut tally = Tally::default();
+            tally.read(&line);
+            tally.read(REPORT);
+            prop_assert!(tally.count() >= 100);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What the files of `/proc/net/pktgen` say (Linux, `Documentation/networking/pktgen.rst`).
+
+use std::time::Duration;
+
+/// A device's file, read while it sends or afterwards.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Device {
+    /// `pkts-sofar`.
+    pub(super) sent: u64,
+    /// `errors`: attempts that the driver refused; most are tried again.
+    pub(super) errors: u64,
+    /// Time from `started` to `stopped`; none before it has stopped.
+    pub(super) time: Option<Duration>,
+    /// The text behind `Result:`.
+    pub(super) result: String,
+}
+
+impl Device {
+    pub(super) fn parse(text: &str) -> Device {
+        let mut device = Device::default();
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let value = |name: &str| -> Option<u64> {
+            let at = words.iter().position(|word| *word == name)?;
+            // Times are printed with their unit.
+            words.get(at + 1)?.trim_end_matches("us").parse().ok()
+        };
+        device.sent = value("pkts-sofar:").unwrap_or(0);
+        device.errors = value("errors:").unwrap_or(0);
+        if let (Some(started), Some(stopped)) = (value("started:"), value("stopped:"))
+            && stopped > started
+        {
+            device.time = Some(Duration::from_micros(stopped - started));
+        }
+        device.result = result(text);
+        device
+    }
+
+    /// Figures of its last run: `OK: T(cA+dB) usec, N (60byte,0frags)`.
+    pub(super) fn last_run(&self) -> Option<(Duration, u64)> {
+        let (time, rest) = self.result.strip_prefix("OK: ")?.split_once('(')?;
+        let (_, rest) = rest.split_once("usec, ")?;
+        let packets = rest.split_whitespace().next()?.parse().ok()?;
+        Some((Duration::from_micros(time.trim().parse().ok()?), packets))
+    }
+}
+
+/// The text behind `Result:`, without line feeds.
+pub(super) fn result(text: &str) -> String {
+    let result = text.rsplit_once("Result:").map_or("", |(_, result)| result);
+    result.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// As Linux 6.12 prints it.
+    const SENT: &str = "\
+Params: count 0  min_pkt_size: 60  max_pkt_size: 60
+     frags: 0  delay: 10000  clone_skb: 0  ifname: eth4@0
+     flows: 0 flowlen: 0
+     queue_map_min: 0  queue_map_max: 0
+     dst_min: 198.19.1.0  dst_max: 198.19.1.9
+     src_min: 198.18.1.0  src_max: 198.18.1.0
+     src_mac: 02:00:00:00:00:01 dst_mac: 02:00:00:00:00:02
+     udp_src_min: 49184  udp_src_max: 49184  udp_dst_min: 7  udp_dst_max: 7
+     src_mac_count: 0  dst_mac_count: 0
+     Flags: QUEUE_MAP_CPU
+Current:
+     pkts-sofar: 1000010  errors: 3
+     started: 17265318us  stopped: 27265818us idle: 9876us
+     seq_num: 1000011  cur_dst_mac_offset: 0  cur_src_mac_offset: 0
+     cur_saddr: 198.18.1.0  cur_daddr: 198.19.1.1
+     cur_udp_dst: 7  cur_udp_src: 49184
+     cur_queue_map: 0
+     flows: 0
+Result: OK: 10000500(c9990624+d9876) usec, 1000010 (60byte,0frags)
+  99996pps 47Mb/sec (47998080bps) errors: 3
+";
+
+    #[test]
+    fn a_device_tells_its_packets_and_its_time() {
+        let device = Device::parse(SENT);
+        assert_eq!((device.sent, device.errors), (1_000_010, 3));
+        assert_eq!(device.time, Some(Duration::from_micros(10_000_500)));
+        assert_eq!(device.last_run(), Some((Duration::from_micros(10_000_500), 1_000_010)));
+        let busy = SENT.replace("stopped: 27265818us", "stopped: 0us");
+        assert_eq!(Device::parse(&busy).time, None);
+        let idle = Device::parse("Current:\n\nResult: OK: pkt_size=60\n");
+        assert_eq!((idle.result.as_str(), idle.last_run()), ("OK: pkt_size=60", None));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_survived(text in "(pkts-sofar:|started:|stopped:|Result:|OK: |usec, |[ (0-9a-z\n])*") {
+            let _ = Device::parse(&text).last_run();
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! The little of ZeroMQ that a client of one server needs: a REQ socket over TCP.
+//!
+//! ZMTP 3.0 (RFC 23/ZMTP): greeting, mechanism NULL, READY, then messages of frames. A
+//! request is an empty delimiter frame and a body (RFC 28/REQREP), and so is its answer.
+//! Every wait has an end. Left out: other mechanisms and socket types, reconnecting.
+
+use std::io::{Error, ErrorKind, Read, Result, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::{Duration, Instant};
+
+/// Bytes of the greeting.
+pub(super) const GREETING: usize = 64;
+/// More than any answer of a generator has.
+const LARGEST: u64 = 64 << 20;
+
+const MORE: u8 = 1;
+const LONG: u8 = 2;
+const COMMAND: u8 = 4;
+
+/// A connected REQ socket.
+#[derive(Debug)]
+pub(super) struct Requester {
+    stream: TcpStream,
+    timeout: Duration,
+}
+
+impl Requester {
+    /// Connects to `host:port` and shakes hands; no step takes longer than `timeout`.
+    ///
+    /// # Errors
+    /// When nobody listens there, or somebody who speaks no ZMTP 3.
+    pub(super) fn connect(server: &str, timeout: Duration) -> Result<Requester> {
+        let mut last = Error::new(ErrorKind::NotFound, "the name has no address");
+        for address in server.to_socket_addrs()? {
+            match TcpStream::connect_timeout(&address, timeout) {
+                Ok(stream) => {
+                    stream.set_nodelay(true)?;
+                    stream.set_write_timeout(Some(timeout))?;
+                    let mut requester = Requester { stream, timeout };
+                    requester.shake_hands()?;
+                    return Ok(requester);
+                }
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    /// Sends a request and waits for its answer.
+    ///
+    /// # Errors
+    /// When the answer is late or none; the connection is of no use then.
+    pub(super) fn ask(&mut self, body: &[u8]) -> Result<Vec<u8>> {
+        let mut bytes = vec![MORE, 0];
+        put_frame(&mut bytes, 0, body);
+        self.stream.write_all(&bytes)?;
+        let deadline = Instant::now() + self.timeout;
+        let mut answer = Vec::new();
+        let mut is_body = false;
+        loop {
+            let (flags, frame) = self.frame(deadline)?;
+            if flags & COMMAND != 0 {
+                continue; // heartbeats (RFC 37) want an answer only from those who ask for them
+            }
+            if is_body {
+                answer.extend_from_slice(&frame);
+            }
+            is_body |= frame.is_empty();
+            if flags & MORE == 0 {
+                return if is_body {
+                    Ok(answer)
+                } else {
+                    Err(invalid("an answer without delimiter"))
+                };
+            }
+        }
+    }
+
+    fn shake_hands(&mut self) -> Result<()> {
+        self.stream.write_all(&greeting())?;
+        let deadline = Instant::now() + self.timeout;
+        let mut theirs = [0; GREETING];
+        self.read(&mut theirs, deadline)?;
+        if theirs[0] != 0xff || theirs[9] & 1 == 0 {
+            return Err(invalid("what listens there does not speak ZeroMQ"));
+        }
+        if theirs[10] < 3 {
+            return Err(invalid("its ZeroMQ is older than 4.0"));
+        }
+        if &theirs[12..17] != b"NULL\0" {
+            return Err(invalid("its ZeroMQ wants another security mechanism than NULL"));
+        }
+        let mut ready = b"\x05READY".to_vec();
+        put_property(&mut ready, "Socket-Type", b"REQ");
+        put_property(&mut ready, "Identity", b"");
+        let mut bytes = Vec::new();
+        put_frame(&mut bytes, COMMAND, &ready);
+        self.stream.write_all(&bytes)?;
+        let (flags, command) = self.frame(deadline)?;
+        match flags & COMMAND != 0 && command.starts_with(b"\x05READY") {
+            true => Ok(()),
+            false => Err(invalid(&format!("it refused: {}", String::from_utf8_lossy(&command)))),
+        }
+    }
+
+    /// Flags and body of the next frame.
+    fn frame(&mut self, deadline: Instant) -> Result<(u8, Vec<u8>)> {
+        let mut flags = [0];
+        self.read(&mut flags, deadline)?;
+        let flags = flags[0];
+        let length = if flags & LONG == 0 {
+            let mut length = [0];
+            self.read(&mut length, deadline)?;
+            u64::from(length[0])
+        } else {
+            let mut length = [0; 8];
+            self.read(&mut length, deadline)?;
+            u64::from_be_bytes(length)
+        };
+        if length > LARGEST {
+            return Err(invalid(&format!("a frame of {length} bytes")));
+        }
+        let mut body = vec![0; length as usize];
+        self.read(&mut body, deadline)?;
+        Ok((flags, body))
+    }
+
+    /// Fills the buffer before the deadline, however slowly it comes.
+    fn read(&mut self, mut buffer: &mut [u8], deadline: Instant) -> Result<()> {
+        while !buffer.is_empty() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let late = || Error::new(ErrorKind::TimedOut, "no answer in time");
+            if left.is_zero() {
+                return Err(late());
+            }
+            self.stream.set_read_timeout(Some(left))?;
+            match self.stream.read(buffer) {
+                Ok(0) => {
+                    let why = "it closed the connection";
+                    return Err(Error::new(ErrorKind::UnexpectedEof, why));
+                }
+                Ok(count) => buffer = &mut buffer[count..],
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(late()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Signature, version 3.0, mechanism NULL, not as a server.
+pub(super) fn greeting() -> [u8; GREETING] {
+    let mut bytes = [0; GREETING];
+    (bytes[0], bytes[9]) = (0xff, 0x7f);
+    bytes[10] = 3;
+    bytes[12..16].copy_from_slice(b"NULL");
+    bytes
+}
+
+fn put_frame(bytes: &mut Vec<u8>, flags: u8, body: &[u8]) {
+    match u8::try_from(body.len()) {
+        Ok(length) => bytes.extend([flags, length]),
+        Err(_) => {
+            bytes.push(flags | LONG);
+            bytes.extend((body.len() as u64).to_be_bytes());
+        }
+    }
+    bytes.extend_from_slice(body);
+}
+
+fn put_property(bytes: &mut Vec<u8>, name: &str, value: &[u8]) {
+    bytes.push(name.len() as u8);
+    bytes.extend_from_slice(name.as_bytes());
+    bytes.extend((value.len() as u32).to_be_bytes());
+    bytes.extend_from_slice(value);
+}
+
+fn invalid(why: &str) -> Error {
+    Error::new(ErrorKind::InvalidData, why.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::thread::spawn;
+
+    const SHORT: Duration = Duration::from_millis(200);
+
+    /// A server that says `bytes` whatever it hears, and then keeps its peace.
+    fn server_saying(bytes: Vec<u8>) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a client");
+            let _ = stream.write_all(&bytes);
+            let _ = stream.read_to_end(&mut Vec::new());
+        });
+        address
+    }
+
+    fn hello() -> Vec<u8> {
+        let mut bytes = greeting().to_vec();
+        put_frame(&mut bytes, COMMAND, b"\x05READY\x0bSocket-Type\0\0\0\x03REP");
+        bytes
+    }
+
+    #[test]
+    fn answers_come_in_short_and_long_frames_between_commands() {
+        let mut bytes = hello();
+        put_frame(&mut bytes, COMMAND, b"\x04PING\0\0");
+        bytes.extend([MORE, 0]);
+        put_frame(&mut bytes, MORE, b"left ");
+        put_frame(&mut bytes, 0, &[b'x'; 300]);
+        let mut requester = Requester::connect(&server_saying(bytes), SHORT).expect("connected");
+        let answer = requester.ask(&[b'y'; 300]).expect("an answer");
+        assert_eq!((&answer[..5], answer.len()), (&b"left "[..], 305));
+        let error = requester.ask(b"again").expect_err("silence");
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn who_speaks_otherwise_is_told_apart() {
+        let with = |at: usize, byte: u8| {
+            let mut bytes = hello();
+            bytes[at] = byte;
+            let connected = Requester::connect(&server_saying(bytes), SHORT);
+            connected.expect_err("refused").to_string()
+        };
+        assert!(with(0, b'H').contains("does not speak ZeroMQ"));
+        assert!(with(10, 2).contains("older than 4.0"));
+        assert!(with(12, b'P').contains("another security mechanism"));
+        assert!(with(GREETING, 0).contains("it refused"));
+        let silent = Requester::connect(&server_saying(Vec::new()), SHORT).expect_err("late");
+        assert_eq!(silent.kind(), ErrorKind::TimedOut);
+        let mut huge = hello();
+        huge.extend([LONG, 0xff, 0, 0, 0, 0, 0, 0, 0]);
+        let mut requester = Requester::connect(&server_saying(huge), SHORT).expect("connected");
+        assert!(requester.ask(b"x").expect_err("too much").to_string().contains("a frame of"));
+    }
+}

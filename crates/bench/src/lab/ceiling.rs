@@ -1,0 +1,92 @@
+//! How many packets a second a sender brings onto its cable, as the DUT counts them.
+
+use super::counter;
+use super::failed;
+use super::good;
+use super::traffic::{DutEnd, FarEnd};
+use crate::agent::Burst;
+use crate::error::BenchError;
+use crate::probe::Probe;
+use fwdlab_model::settings::Engine;
+use fwdlab_model::units::format_pps;
+use serde::Serialize;
+use std::time::Duration;
+
+/// Time to send.
+const SENDING: Duration = Duration::from_secs(2);
+
+/// What one sender reached.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CeilingReport {
+    /// `host:interface` that sent.
+    pub from: String,
+    /// `host:interface` of the DUT that counted.
+    pub to: String,
+    /// Bytes of a frame with FCS.
+    pub frame_size: u16,
+    /// Seconds, by the sender's clock.
+    pub seconds: Option<f64>,
+    /// Packets a second that were sent.
+    pub sent_pps: Option<f64>,
+    /// Packets a second that came in at the DUT: the ceiling.
+    pub arrived_pps: Option<f64>,
+    /// The verdict.
+    #[serde(flatten)]
+    pub probe: Probe,
+}
+
+/// Sends as fast as possible for two seconds.
+pub(super) fn measure(far: &FarEnd<'_>, dut: &DutEnd<'_>, run_id: u32) -> CeilingReport {
+    let name = format!("ceiling of {}", far.name);
+    let mut report = CeilingReport {
+        from: far.name.clone(),
+        to: dut.name.clone(),
+        frame_size: Burst::FRAME,
+        seconds: None,
+        sent_pps: None,
+        arrived_pps: None,
+        probe: good(&name, ""),
+    };
+    match attempt(far, dut, run_id) {
+        Err(error) => report.probe = failed(&name, error),
+        Ok(Reached { sent, arrived, seconds, engine }) => {
+            let pps = |packets: u64| packets as f64 / seconds;
+            report.seconds = Some(seconds);
+            report.sent_pps = Some(pps(sent));
+            report.arrived_pps = Some(pps(arrived));
+            report.probe.detail = format!(
+                "{} sent, {} came in at {} ({}-byte IPv4 frames, {seconds:.1} s, {engine})",
+                format_pps(pps(sent)),
+                format_pps(pps(arrived)),
+                dut.name,
+                Burst::FRAME
+            );
+        }
+    }
+    report
+}
+
+struct Reached {
+    sent: u64,
+    arrived: u64,
+    seconds: f64,
+    engine: String,
+}
+
+fn attempt(far: &FarEnd<'_>, dut: &DutEnd<'_>, run_id: u32) -> Result<Reached, BenchError> {
+    let burst = Burst::ready(&far.end, dut.mac, run_id, Engine::Auto, None)?;
+    let fact = |name: &str| burst.facts.get(name).cloned();
+    let mut engine = fact("sender").unwrap_or_default();
+    if let Some(why) = fact("sender falls back") {
+        engine += &format!("; tried in vain: {why}");
+    }
+    let own = std::slice::from_ref(&dut.interface);
+    let before = counter::read(dut.host, dut.system, own)?;
+    let fired = burst.fire(None, SENDING)?;
+    let count = |received: &counter::Received| received.get(&dut.interface).copied().unwrap_or(0);
+    let received =
+        counter::since(dut.host, dut.system, &before, |received| count(received) >= fired.packets)?;
+    // Before a card has counted anything there is a time, but no rate.
+    let seconds = fired.seconds.max(1e-9);
+    Ok(Reached { sent: fired.packets, arrived: count(&received), seconds, engine })
+}

@@ -1,0 +1,160 @@
+//! The hosts of a laboratory, reached.
+
+use crate::agent::{self, Own};
+use crate::error::BenchError;
+use crate::host::{Host, LocalHost, SshHost, SshSettings, facts};
+use crate::lab::ssh_settings;
+use fwdlab_model::Lab;
+use fwdlab_model::lab::{LabHost, Role, System};
+use fwdlab_model::settings::GeneratorKind;
+use std::path::Path;
+use std::time::Duration;
+
+/// How many times a command's deadline a host may take to boot, where the file does not
+/// say how long.
+const BOOT: u32 = 5;
+
+/// All of them.
+pub(super) struct Rack {
+    /// Its file.
+    pub(super) lab: Lab,
+    /// Time in which a host that was rebooted must be back.
+    pub(super) patience: Duration,
+    hosts: Vec<Reached>,
+}
+
+/// One host.
+pub(super) struct Reached {
+    /// What the file says of it.
+    pub(super) described: LabHost,
+    /// What it is.
+    pub(super) system: System,
+    /// Its release, e.g. `6.12.0`.
+    pub(super) release: String,
+    /// CPUs that it has.
+    pub(super) cpus: u32,
+    /// fwdlab's path there; empty where it is not needed.
+    pub(super) program: String,
+    /// None: this machine.
+    ssh: Option<SshHost>,
+}
+
+impl Reached {
+    /// The host itself.
+    pub(super) fn host(&self) -> &dyn Host {
+        match &self.ssh {
+            Some(ssh) => ssh,
+            None => &LocalHost,
+        }
+    }
+
+    /// True when everything succeeds that the file wants before the host counts as up.
+    ///
+    /// # Errors
+    /// The first command that fails.
+    pub(super) fn is_online(&self) -> Result<(), BenchError> {
+        for command in &self.described.online {
+            let words = fwdlab_model::words::split(command)
+                .map_err(|why| BenchError::Refused(format!("online = `{command}`: {why}")))?;
+            self.host().run(&words.iter().map(String::as_str).collect::<Vec<_>>(), "")?;
+        }
+        Ok(())
+    }
+
+    /// Forgets the connection, which may be dead without knowing it: the next command
+    /// opens another.
+    pub(super) fn reconnect(&self) {
+        if let Some(ssh) = &self.ssh {
+            ssh.close();
+        }
+    }
+}
+
+impl Rack {
+    /// Reads the lab's file and connects to every host.
+    ///
+    /// # Errors
+    /// When the file has faults, or a host can't be reached or lacks what it needs.
+    pub(super) fn open(
+        file: &Path,
+        program: &Path,
+        generator: GeneratorKind,
+    ) -> Result<Rack, BenchError> {
+        let name = file.display().to_string();
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| BenchError::Refused(format!("can't read the lab {name}: {error}")))?;
+        let lab = Lab::parse(&name, &text)
+            .map_err(|faults| BenchError::Refused(faults.to_string().trim_end().to_owned()))?;
+        let settings = ssh_settings(&lab, file.parent().unwrap_or(Path::new("")));
+        let dut = lab.hosts.iter().find(|host| host.is(Role::Dut));
+        let written = dut.and_then(|dut| dut.reboot_timeout_ns).map(Duration::from_nanos);
+        let patience = written.unwrap_or(settings.deadline * BOOT);
+        let hosts = lab.hosts.iter().map(|described| reach(described, &settings));
+        let mut hosts = hosts.collect::<Result<Vec<Reached>, BenchError>>()?;
+        if generator == GeneratorKind::Fwdlab {
+            let version = LocalHost.run(&[&program.to_string_lossy(), "--version"], "")?;
+            let version = version.trim().trim_start_matches("fwdlab ").to_owned();
+            for reached in hosts.iter_mut().filter(|host| !host.described.is(Role::Dut)) {
+                let own = Own { program, version: &version };
+                reached.program = agent::program(reached.host(), own, None)?;
+            }
+        }
+        Ok(Rack { lab, patience, hosts })
+    }
+
+    /// The DUT's host.
+    ///
+    /// # Errors
+    /// None for a lab that was judged.
+    pub(super) fn dut(&self) -> Result<&Reached, BenchError> {
+        let found = self.hosts.iter().find(|host| host.described.is(Role::Dut));
+        found.ok_or_else(|| BenchError::Refused("the laboratory has no DUT".into()))
+    }
+
+    /// The host of a name.
+    ///
+    /// # Errors
+    /// None for a lab that was judged.
+    pub(super) fn named(&self, name: &str) -> Result<&Reached, BenchError> {
+        let found = self.hosts.iter().find(|host| host.described.name == name);
+        found.ok_or_else(|| BenchError::Refused(format!("the laboratory has no host {name}")))
+    }
+
+    /// All hosts, in the order of the file.
+    pub(super) fn all(&self) -> &[Reached] {
+        &self.hosts
+    }
+}
+
+fn reach(described: &LabHost, settings: &SshSettings) -> Result<Reached, BenchError> {
+    let ssh = match &described.ssh {
+        Some(destination) => Some(SshHost::connect(destination, settings.clone())?),
+        None => None,
+    };
+    let host: &dyn Host = match &ssh {
+        Some(ssh) => ssh,
+        None => &LocalHost,
+    };
+    let found = facts(host)?;
+    let system = System::ALL.into_iter().find(|system| system.uname() == found.system);
+    let system = system.ok_or_else(|| {
+        BenchError::environment(
+            format!("{}: {} is not known here", described.name, found.system),
+            "use Linux or FreeBSD there",
+        )
+    })?;
+    if described.system.is_some_and(|wanted| wanted != system) {
+        return Err(BenchError::environment(
+            format!("{} runs {}, the lab's file says otherwise", described.name, found.system),
+            format!("write system = \"{}\", or boot the other one", system.name()),
+        ));
+    }
+    Ok(Reached {
+        described: described.clone(),
+        system,
+        release: found.release,
+        cpus: found.cpus,
+        program: String::new(),
+        ssh,
+    })
+}

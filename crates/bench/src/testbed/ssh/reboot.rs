@@ -1,0 +1,111 @@
+//! A DUT that goes away and comes back: on our word, by itself, or by its power switch.
+
+use super::rack::{Rack, Reached};
+use crate::Observer;
+use crate::error::BenchError;
+use crate::host::{Host, LocalHost};
+use std::time::{Duration, Instant};
+
+/// Pause between two attempts to reach a host that boots.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// What differs between two boots: Linux's random number of this boot, FreeBSD's time of
+/// boot.
+const MARK: &str = "cat /proc/sys/kernel/random/boot_id 2>/dev/null || sysctl -n kern.boottime";
+
+/// Which boot a host is in.
+///
+/// # Errors
+/// When it doesn't answer.
+pub(super) fn mark(host: &dyn Host) -> Result<String, BenchError> {
+    host.run(&["/bin/sh", "-c", MARK], "").map(|text| text.trim().to_owned())
+}
+
+/// Waits for the DUT to be back in another boot than `before` (in any, when that is none).
+/// One that does not come back in time is switched off and on, once.
+///
+/// # Errors
+/// When it stays away, or the observer cancels.
+pub(super) fn wait(
+    rack: &Rack,
+    before: Option<&str>,
+    observer: &mut dyn Observer,
+) -> Result<(), BenchError> {
+    let dut = rack.dut()?;
+    let late = match answers(dut, before, rack.patience, observer)? {
+        None => return Ok(()),
+        Some(late) => late,
+    };
+    let (name, seconds) = (&dut.described.name, rack.patience.as_secs());
+    let Some(argv) = &dut.described.power_cycle else {
+        return Err(BenchError::environment(
+            format!("{name} did not come back within {seconds} s: {late}"),
+            format!(
+                "look at its console, or give the lab's file a `power_cycle` command for {name}"
+            ),
+        ));
+    };
+    observer.step(&format!("switching {name} off and on"));
+    LocalHost.run(&argv.iter().map(String::as_str).collect::<Vec<_>>(), "")?;
+    match answers(dut, before, rack.patience, observer)? {
+        None => Ok(()),
+        Some(late) => Err(BenchError::environment(
+            format!(
+                "{name} did not come back within {seconds} s, not even after `{}`: {late}",
+                argv.join(" ")
+            ),
+            "look at its console",
+        )),
+    }
+}
+
+/// Waits for an answer; the last reason when there is none in time.
+fn answers(
+    reached: &Reached,
+    before: Option<&str>,
+    patience: Duration,
+    observer: &mut dyn Observer,
+) -> Result<Option<String>, BenchError> {
+    let deadline = Instant::now() + patience;
+    loop {
+        reached.reconnect();
+        let why = match mark(reached.host()) {
+            Ok(now) if before != Some(now.as_str()) => match reached.is_online() {
+                Ok(()) => return Ok(None),
+                Err(error) => error.to_string(),
+            },
+            Ok(_) => "it answers, but has not booted".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        if observer.cancelled() {
+            return Err(BenchError::Interrupted);
+        }
+        if Instant::now() >= deadline {
+            return Ok(Some(why));
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// After something went wrong: waits until every host answers again, the DUT as
+/// [`wait`] does; true when the DUT has booted since `before`.
+///
+/// # Errors
+/// When one stays away.
+pub(super) fn recover(
+    rack: &Rack,
+    before: &str,
+    observer: &mut dyn Observer,
+) -> Result<bool, BenchError> {
+    wait(rack, None, observer)?;
+    let dut = rack.dut()?;
+    for other in rack.all().iter().filter(|host| !std::ptr::eq(*host, dut)) {
+        if let Some(why) = answers(other, None, rack.patience, observer)? {
+            return Err(BenchError::environment(
+                format!("{} does not answer any more: {why}", other.described.name),
+                "see that it is up: it sends or counts, nothing can be measured without it",
+            ));
+        }
+    }
+    Ok(mark(dut.host())? != before)
+}

@@ -1,0 +1,132 @@
+//! `fwdlab receive`: the receiver by itself, by hand or as an agent.
+
+use super::send::{every_second, flows, say, seconds, spoken};
+use crate::exit::Exit;
+use crate::signal::Stop;
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use fwdlab_bench::agent::protocol::{ReceiveOrder, Received};
+use fwdlab_bench::agent::{open, serve_receive};
+use fwdlab_model::settings;
+use fwdlab_model::units::format_pps;
+use fwdlab_packet::template::FlowRange;
+use serde_json::json;
+use std::io;
+use std::time::Duration;
+
+/// What `fwdlab receive` is told.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  fwdlab receive --interface eth2
+  fwdlab receive --interface eth2 --run-id 7 --flows 20x100 --seconds 10
+  fwdlab receive --interface eth2 --engine packet --json")]
+pub(crate) struct Arguments {
+    /// Interface to receive from
+    #[arg(long, value_name = "NAME", required_unless_present = "control")]
+    interface: Option<String>,
+    /// Identity of the run whose packets count; others are counted apart
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    run_id: u32,
+    /// Sources and destinations as they are sent, to count the flows that arrive
+    #[arg(long, value_name = "SxD", value_parser = flows)]
+    flows: Option<FlowRange>,
+    /// End after so many seconds [default: at Ctrl-C]
+    #[arg(long, value_name = "N", value_parser = seconds)]
+    seconds: Option<Duration>,
+    /// CPUs of the receiving thread, where the mechanism has one [default: any]
+    #[arg(long, value_name = "CPU,...", value_delimiter = ',')]
+    cpus: Vec<u16>,
+    /// Mechanism that receives
+    #[arg(long, value_enum, default_value_t = Engine::Auto)]
+    engine: Engine,
+    /// Write lines of JSON
+    #[arg(long)]
+    json: bool,
+    /// Be an agent: take orders as lines of JSON from standard input, and answer each
+    /// with a line. Ends when the input does, or at the time that the order gives
+    #[arg(long, conflicts_with_all = ["interface", "flows", "seconds", "json"])]
+    control: bool,
+}
+
+/// Receiving mechanisms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Engine {
+    /// An XDP program where it works, else an AF_PACKET ring
+    Auto,
+    /// AF_PACKET ring: other programs still see the packets
+    Packet,
+}
+
+/// Receives.
+///
+/// # Errors
+/// What the environment lacks.
+pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
+    let stop = Stop::on_signals().context("listening for signals")?;
+    let Some(interface) = &arguments.interface else {
+        let output = &mut io::stdout().lock();
+        serve_receive::serve(io::stdin(), output, &|| stop.requested(), open::receiver)?;
+        return Ok(Exit::Done);
+    };
+    let (receiver, facts) = open::receiver(&ReceiveOrder {
+        interface: interface.clone(),
+        run_id: arguments.run_id,
+        flows: arguments.flows.map_or(0, FlowRange::count),
+        engine: match arguments.engine {
+            Engine::Auto => settings::Engine::Auto,
+            Engine::Packet => settings::Engine::Packet,
+        },
+        cpus: arguments.cpus.clone(),
+        at_most_ns: u64::MAX,
+    })?;
+    say(arguments.json, &json!({ "facts": facts }), &format!("{}\n", spoken(&facts)))?;
+    let took = every_second(arguments.seconds, &stop, &mut |at, took| {
+        let received = serve_receive::count(receiver.as_ref(), false);
+        let (packets, pps) = took.since(received.packets.iter().sum());
+        let others = received.foreign + received.unstamped;
+        let line = json!({ "seconds": at, "packets": packets, "pps": pps, "others": others });
+        let text = format!("{at:6.1} s  received {}, others so far {others}\n", format_pps(pps));
+        say(arguments.json, &line, &text)
+    })?;
+    let received = serve_receive::count(receiver.as_ref(), true);
+    drop(receiver);
+    let seconds = took.as_secs_f64();
+    let mut line = serde_json::to_value(received)?;
+    line["total"] = true.into();
+    line["seconds"] = seconds.into();
+    say(arguments.json, &line, &text(&received, seconds))?;
+    Ok(Exit::Done)
+}
+
+/// The totals, for people.
+fn text(received: &Received, seconds: f64) -> String {
+    let packets: u64 = received.packets.iter().sum();
+    let mut text = format!("received {packets} packets of the run in {seconds:.2} s\n");
+    for (name, count) in [
+        ("flows", received.flows.map(u64::from)),
+        ("of other runs", Some(received.foreign).filter(|&count| count > 0)),
+        ("without stamp", Some(received.unstamped).filter(|&count| count > 0)),
+        ("lost by the receiver itself", Some(received.dropped).filter(|&count| count > 0)),
+    ] {
+        if let Some(count) = count {
+            text += &format!("{name}: {count}\n");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_name_what_is_not_as_it_should_be() {
+        let received = Received { packets: [1, 2, 3, 0], flows: Some(4), ..Received::default() };
+        let good = "received 6 packets of the run in 1.50 s\nflows: 4\n";
+        assert_eq!(text(&received, 1.5), good);
+        let bad = Received { foreign: 9, dropped: 8, ..received };
+        let named = "of other runs: 9\nlost by the receiver itself: 8\n";
+        assert_eq!(text(&bad, 1.5), format!("{good}{named}"));
+    }
+}

@@ -1,0 +1,201 @@
+//! What goes wrong in a laboratory, made to go wrong: what is repeated, what is given up,
+//! what is told, and that nothing finished is lost. Each program must end in time.
+
+use crate::rack::{PATIENCE, Rack, Started, signal, until};
+use crate::whole::{FIREWALL, values};
+use std::time::Duration;
+
+/// One variant in as many short runs.
+fn plain(blocks: u32) -> String {
+    format!(
+        r#"
+version = 1
+title = "Nothing but runs"
+[testbed]
+kind = "ssh"
+lab = "lab.toml"
+[[factor]]
+name = "firewall"
+levels = ["none"]
+[traffic]
+rate = "5kpps"
+flows = {{ sources = 2, destinations = 2 }}
+[trial]
+warmup = "100ms"
+duration = "400ms"
+drain = "300ms"
+[design]
+blocks = {blocks}
+"#
+    )
+}
+
+const RUN: [&str; 3] = ["run", "x.toml", "--no-calibration"];
+
+/// Runs that the program says it has stored.
+fn stored(program: &Started) -> usize {
+    program.said().lines().filter(|line| line.contains("pps")).count()
+}
+
+#[track_caller]
+fn expect_values(rack: &Rack, wanted: &[usize]) {
+    let shown = rack.fwdlab(&["show", "results/x", "--json"]).expect(0);
+    assert_eq!(values(&shown.stdout), wanted);
+}
+
+#[test]
+fn a_connection_that_dies_in_any_phase_costs_a_repetition_and_no_run() {
+    let Some(rack) = Rack::build() else { return };
+    rack.write("x.toml", &plain(6));
+    let before = rack.state_of_the_dut();
+    let program = rack.start(&RUN);
+    // Ever later in a run, and each host in turn: while the DUT is prepared and
+    // configured, while the first packets flow, while agents start, in the window.
+    let mut cuts = 0;
+    for run in 0..6 {
+        let begun = || stored(&program) >= run as usize && !rack.connections("dut").is_empty();
+        assert!(until(PATIENCE, begun), "{}", program.said());
+        std::thread::sleep(Duration::from_millis(200 + 500 * run));
+        cuts += usize::from(rack.cut(["dut", "sender", "receiver"][run as usize % 3]) > 0);
+    }
+    program.end().expect(0);
+    assert!(cuts >= 4, "only {cuts} connections were there to be cut");
+    expect_values(&rack, &[6]);
+    rack.expect_state_of_the_dut(&before);
+}
+
+#[test]
+fn a_dut_that_boots_in_the_middle_costs_a_repetition() {
+    let Some(rack) = Rack::build() else { return };
+    rack.write("x.toml", &plain(3));
+    let program = rack.start(&RUN);
+    assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.said());
+    rack.inside("dut", "reboot");
+    program.end().expect(0);
+    assert_eq!(rack.boots(), "down\n");
+    expect_values(&rack, &[3]);
+}
+
+#[test]
+fn a_dut_that_stays_away_is_switched_off_and_on() {
+    let Some(rack) = Rack::build() else { return };
+    let power = format!("power_cycle = [\"{}\"]\nreboot_timeout = \"3s\"", rack.at("power_cycle"));
+    rack.write("lab.toml", &rack.lab(&power));
+    rack.write("x.toml", &plain(3));
+    let program = rack.start(&RUN);
+    assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.said());
+    rack.write("stays-down", "");
+    rack.inside("dut", "reboot");
+    program.end().expect(0);
+    assert_eq!(rack.boots(), "down\npower\ndown\n");
+    expect_values(&rack, &[3]);
+}
+
+#[test]
+fn a_dut_that_nothing_brings_back_ends_the_sitting_and_the_next_one_goes_on() {
+    let Some(rack) = Rack::build() else { return };
+    rack.write("lab.toml", &rack.lab("reboot_timeout = \"3s\""));
+    rack.write("x.toml", &plain(3));
+    let program = rack.start(&RUN);
+    assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.said());
+    rack.write("stays-down", "");
+    rack.inside("dut", "reboot");
+    let ended = program.end().expect(3);
+    assert!(ended.stderr.contains("dut did not come back within 3 s"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("power_cycle"), "{}", ended.stderr);
+    std::fs::remove_file(rack.path("stays-down")).expect("a file");
+    rack.boot("dut");
+    rack.fwdlab(&RUN).expect(0);
+    expect_values(&rack, &[3]);
+}
+
+#[test]
+fn a_variant_that_fails_twice_is_given_up_and_the_others_go_on() {
+    let Some(rack) = Rack::build() else { return };
+    let text = FIREWALL.replace("\"stateful\"]", "\"wrong.nft\"]");
+    rack.write("x.toml", &text);
+    rack.write("wrong.nft", "table inet x {\n  chain f {\n    nonsense\n  }\n}\n");
+    let before = rack.state_of_the_dut();
+    let ended = rack.fwdlab(&RUN).expect(3);
+    for word in ["nft -f - on dut failed", "exit status 1", "nonsense", "given up", "fwdlab run"] {
+        assert!(ended.stderr.contains(word), "no `{word}` in {}", ended.stderr);
+    }
+    assert!(rack.path("results/x/README.md").exists());
+    expect_values(&rack, &[2, 0]);
+    rack.expect_state_of_the_dut(&before);
+    // It is tried again, and nothing else is.
+    rack.inside("dut", &format!("printf '#!/bin/sh\\nexec true\\n' >{}", rack.at("bin/x")));
+    let again = rack.fwdlab(&RUN).expect(3);
+    assert!(again.stderr.contains("2 of 4 runs are stored already"), "{}", again.stderr);
+}
+
+#[test]
+fn a_command_that_hangs_is_ended_there_and_named() {
+    let Some(rack) = Rack::build() else { return };
+    rack.write("x.toml", FIREWALL);
+    let hanging = "#!/bin/sh\ncase $1 in -f) sleep 86431; esac\nexec /usr/sbin/nft \"$@\"\n";
+    rack.write_program("bin/nft", hanging);
+    let ended = rack.fwdlab(&RUN).expect(3);
+    assert!(ended.stderr.contains("nft -f - on dut failed: killed after 4 s"), "{}", ended.stderr);
+    expect_values(&rack, &[2, 0]);
+    let sleeps = || rack.processes("dut").iter().any(|(_, line)| line.contains("86431"));
+    assert!(until(PATIENCE, || !sleeps()), "it goes on");
+}
+
+#[test]
+fn a_password_prompt_and_a_wrong_host_key_are_refused_at_once() {
+    let Some(rack) = Rack::build() else { return };
+    rack.write("x.toml", &plain(1));
+    rack.knows("other");
+    let ended = rack.fwdlab(&RUN).expect(3);
+    assert!(ended.stderr.contains("host key is not the one that is known"), "{}", ended.stderr);
+    rack.knows("host");
+    let more = "PubkeyAuthentication no\nPasswordAuthentication yes";
+    rack.write("dut.conf", &rack.sshd("dut", more));
+    rack.switch_off("dut");
+    rack.boot("dut");
+    let ended = rack.fwdlab(&RUN).expect(3);
+    for word in
+        ["dut: it does not let us in without a password", "Permission denied", "ssh-copy-id"]
+    {
+        assert!(ended.stderr.contains(word), "no `{word}` in {}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_full_disk_of_the_dut_is_told_and_nothing_is_changed_there() {
+    let Some(rack) = Rack::build() else { return };
+    rack.write("x.toml", &plain(1));
+    let before = rack.state_of_the_dut();
+    rack.inside("dut", "dd if=/dev/zero of=/run/full bs=4096 2>/dev/null || :");
+    let ended = rack.fwdlab(&RUN).expect(3);
+    assert!(ended.stderr.contains(" on dut failed"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("No space left on device"), "{}", ended.stderr);
+    rack.expect_state_of_the_dut(&before);
+    rack.inside("dut", "rm /run/full");
+    rack.fwdlab(&RUN).expect(0);
+    expect_values(&rack, &[1]);
+}
+
+#[test]
+fn a_killed_controller_leaves_a_dut_that_the_next_one_puts_back() {
+    let Some(rack) = Rack::build() else { return };
+    rack.write("x.toml", &plain(4));
+    let before = rack.state_of_the_dut();
+    let program = rack.start(&RUN);
+    assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.said());
+    // Meanwhile the hosts are not another's.
+    let other = rack.command(&["run", "x.toml", "--no-calibration", "--out", "other"]).output();
+    let other = String::from_utf8_lossy(&other.expect("the program").stderr).into_owned();
+    assert!(other.contains("another fwdlab") && other.contains("measures with sender"), "{other}");
+    let pid = program.pid();
+    signal("KILL", pid);
+    assert_eq!(program.end().code, None);
+    rack.fwdlab(&RUN).expect(0);
+    expect_values(&rack, &[4]);
+    rack.expect_state_of_the_dut(&before);
+    for host in crate::rack::HOSTS {
+        let gone = || !rack.processes(host).iter().any(|(_, line)| line.contains("--control"));
+        assert!(until(PATIENCE, gone), "agents live on {host}");
+    }
+}

@@ -1,0 +1,6 @@
+//! Experiments in a laboratory of several hosts, for which namespaces of this machine
+//! stand in, each with an sshd. Rates are not tested: one kernel plays all parts.
+
+mod faults;
+mod rack;
+mod whole;

@@ -1,0 +1,221 @@
+//! Values that only the hosts of a laboratory have: lines of configuration files,
+//! commands, directories of files.
+
+use super::keys::Key;
+use super::value::{Node, Reader, found};
+use crate::diagnostic::Diagnostic;
+use crate::settings::Overlay;
+use crate::words;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use toml::de::DeValue;
+
+/// Largest file of an overlay, in bytes: what is larger is no configuration.
+const OVERLAY_FILE_MAX: usize = 256 * 1024;
+/// Largest overlay, in bytes, since each variant of the plan holds its own.
+const OVERLAY_MAX: usize = 1024 * 1024;
+
+impl Reader<'_> {
+    /// Entries of a table whose names and values become lines of a configuration file.
+    /// Unquoted dotted names, which TOML reads as nested tables, mean the same as quoted ones.
+    pub(super) fn variables(
+        &mut self,
+        key: &Key,
+        node: &Node,
+    ) -> Vec<(Range<usize>, String, String)> {
+        let mut out = Vec::new();
+        match node.get_ref().as_table() {
+            Some(_) => self.variables_below("", key, node, &mut out),
+            None => {
+                let _: Option<()> = self.wrong(key, node);
+            }
+        }
+        out
+    }
+
+    fn variables_below(
+        &mut self,
+        prefix: &str,
+        key: &Key,
+        node: &Node,
+        out: &mut Vec<(Range<usize>, String, String)>,
+    ) {
+        for (name, value) in node.get_ref().as_table().into_iter().flatten() {
+            let dotted = match prefix {
+                "" => name.get_ref().to_string(),
+                _ => format!("{prefix}.{}", name.get_ref()),
+            };
+            if value.get_ref().is_table() {
+                self.variables_below(&dotted, key, value, out);
+            } else if !is_variable(key.name, &dotted) {
+                let file = format!("{}.conf", key.name);
+                self.faults.push(
+                    Diagnostic::new(name.span(), format!("`{dotted}` is no name in {file}"))
+                        .help("names have letters, digits and `_`; those of loader.conf dots too"),
+                );
+            } else if let Some(text) = self.variable(&dotted, value) {
+                out.push((name.span().start..value.span().end, dotted, text));
+            }
+        }
+    }
+
+    /// Value of a line: an integer, or text that stands between double quotes.
+    fn variable(&mut self, name: &str, node: &Node) -> Option<String> {
+        let label = match node.get_ref() {
+            DeValue::Integer(integer) => {
+                match i64::from_str_radix(integer.as_str(), integer.radix()) {
+                    Ok(value) => return Some(value.to_string()),
+                    Err(_) => "this does not fit into 64 bits".to_owned(),
+                }
+            }
+            DeValue::String(text) if !text.chars().any(|c| c.is_control() || c == '"') => {
+                return Some(text.to_string());
+            }
+            DeValue::Boolean(value) => {
+                format!("write \"{}\"", if *value { "YES" } else { "NO" })
+            }
+            _ => format!("this is {}", found(node)),
+        };
+        let message = format!("`{name}` must be an integer, or text of one line without `\"`");
+        self.fault(Diagnostic::new(node.span(), message).label(label))
+    }
+
+    /// A command in one line. It stays as it was written; whoever runs it takes it
+    /// apart with [`words::split`], which has accepted it here.
+    pub(super) fn command(&mut self, key: &Key, node: &Node) -> Option<String> {
+        let Some(text) = node.get_ref().as_str() else { return self.wrong(key, node) };
+        match words::split(text) {
+            Ok(_) if text.contains('\0') => self.refused(key, node, "a zero byte".to_owned()),
+            Ok(_) => Some(text.to_owned()),
+            Err(why) => self.refused(key, node, why),
+        }
+    }
+
+    /// A list of commands.
+    pub(super) fn commands(&mut self, key: &Key, node: &Node) -> Option<Vec<String>> {
+        let Some(list) = node.get_ref().as_array() else { return self.wrong(key, node) };
+        let read: Vec<Option<String>> = list.iter().map(|node| self.command(key, node)).collect();
+        read.into_iter().collect()
+    }
+
+    /// A list of words.
+    pub(super) fn words(&mut self, key: &Key, node: &Node) -> Option<Vec<String>> {
+        let Some(list) = node.get_ref().as_array() else { return self.wrong(key, node) };
+        let mut words = Vec::new();
+        for node in list {
+            match node.get_ref().as_str() {
+                Some(word) if !word.chars().any(char::is_control) => words.push(word.to_owned()),
+                _ => return self.wrong(key, node),
+            }
+        }
+        Some(words)
+    }
+
+    /// A directory with the text of its files.
+    pub(super) fn overlay(&mut self, key: &Key, node: &Node) -> Option<Overlay> {
+        let directory = self.text(key, node)?.trim_end_matches('/').to_owned();
+        match self.files_below(&directory) {
+            Ok(files) => Some(Overlay { directory, files }),
+            Err((file, why)) => {
+                let message = match file {
+                    None => format!("the directory `{directory}` can't be laid over the DUT's"),
+                    Some(file) => format!("`{file}` of `{directory}` can't be laid over the DUT's"),
+                };
+                self.fault(Diagnostic::new(node.span(), message).label(why).help(
+                    "a directory, relative to the experiment file, with text files below \
+                         boot/, etc/, usr/local/etc/",
+                ))
+            }
+        }
+    }
+
+    /// Path and text of each file, or the first one that is not right, and why.
+    fn files_below(
+        &self,
+        directory: &str,
+    ) -> Result<BTreeMap<String, String>, (Option<String>, String)> {
+        let listing = (self.loader)(&format!("{directory}/")).map_err(|why| (None, why))?;
+        let listing = String::from_utf8(listing)
+            .map_err(|_| (None, "a name of a file is no text in UTF-8".to_owned()))?;
+        let (mut files, mut total) = (BTreeMap::new(), 0);
+        for path in listing.split_terminator('\0') {
+            let failed = |why: String| (Some(path.to_owned()), why);
+            if !is_path(path) {
+                return Err(failed("it is not below a directory of the DUT".to_owned()));
+            }
+            let content = (self.loader)(&format!("{directory}/{path}")).map_err(failed)?;
+            total += content.len();
+            if content.len() > OVERLAY_FILE_MAX {
+                let why = format!("it is larger than {} KiB", OVERLAY_FILE_MAX / 1024);
+                return Err(failed(why));
+            }
+            let text = String::from_utf8(content)
+                .ok()
+                .filter(|text| !text.contains('\0'))
+                .ok_or_else(|| failed("it is no text in UTF-8".to_owned()))?;
+            files.insert(path.to_owned(), text);
+        }
+        match files.len() {
+            0 => Err((None, "there is no file in it".to_owned())),
+            _ if total > OVERLAY_MAX => {
+                Err((None, format!("its files are larger than {} KiB", OVERLAY_MAX / 1024)))
+            }
+            _ => Ok(files),
+        }
+    }
+}
+
+/// True for the path of a file that lies at least one directory below the DUT's root.
+fn is_path(path: &str) -> bool {
+    let part = |part: &str| {
+        !matches!(part, "" | "." | "..") && !part.chars().any(|c| c.is_control() || c == '\\')
+    };
+    path.contains('/') && path.split('/').all(part)
+}
+
+/// True for a name of rc.conf, which sh must be able to assign to, or of loader.conf.
+fn is_variable(key: &str, name: &str) -> bool {
+    let dots: &[u8] = if key == "loader" { b"_.-" } else { b"_" };
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || dots.contains(&byte);
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.bytes().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_stay_below_the_root() {
+        for (path, expected) in [
+            ("etc/rc.conf", true),
+            ("usr/local/etc/x/y.conf", true),
+            ("README", false),
+            ("/etc/rc.conf", false),
+            ("etc/../../x", false),
+            ("etc//x", false),
+            ("etc/", false),
+            ("etc/a\nb", false),
+        ] {
+            assert_eq!(is_path(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn names_are_those_of_their_file() {
+        for (name, loader, rc) in [
+            ("hw.cxgbe.nrxq10g", true, false),
+            ("if_cxgbe_load", true, true),
+            ("ifconfig_cxl0", true, true),
+            ("4k", false, false),
+            ("a b", false, false),
+            ("a=b", false, false),
+            ("", false, false),
+        ] {
+            assert_eq!(
+                (is_variable("loader", name), is_variable("rc", name)),
+                (loader, rc),
+                "{name}"
+            );
+        }
+    }
+}
