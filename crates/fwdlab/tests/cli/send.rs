@@ -17,10 +17,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_fwdlab");
-const NEAR: [u8; 6] = [2, 0, 0, 0, 0, 1];
-const FAR: [u8; 6] = [2, 0, 0, 0, 0, 2];
-const MS: u64 = 1_000_000;
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_fwdlab");
+pub(crate) const NEAR: [u8; 6] = [2, 0, 0, 0, 0, 1];
+pub(crate) const FAR: [u8; 6] = [2, 0, 0, 0, 0, 2];
+pub(crate) const MS: u64 = 1_000_000;
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
@@ -28,14 +28,14 @@ static COUNT: AtomicU32 = AtomicU32::new(0);
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Two namespaces and a cable from `g0` in one to `r0` in the other.
-struct Wired {
-    near: String,
-    far: String,
+pub(crate) struct Wired {
+    pub(crate) near: String,
+    pub(crate) far: String,
     _turn: MutexGuard<'static, ()>,
 }
 
 impl Wired {
-    fn new() -> Option<Wired> {
+    pub(crate) fn new() -> Option<Wired> {
         let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
         if !rustix::process::geteuid().is_root() {
             assert!(!in_ci, "not root in CI");
@@ -77,7 +77,7 @@ impl Wired {
     }
 
     /// What `ip link` says of the receiver's interface.
-    fn receiver(&self) -> String {
+    pub(crate) fn receiver(&self) -> String {
         LocalHost.run(&["ip", "-n", &self.far, "-d", "link", "show", "r0"], "").expect("ip link")
     }
 
@@ -96,13 +96,13 @@ impl Drop for Wired {
     }
 }
 
-fn end<'a>(host: &'a dyn Host, interface: &str, mac: [u8; 6]) -> End<'a> {
+pub(crate) fn end<'a>(host: &'a dyn Host, interface: &str, mac: [u8; 6]) -> End<'a> {
     let own = Own { program: Path::new(PROGRAM), version: "any" };
     let program = program(host, own, None).expect("the same machine");
     End { host, program, interface: interface.into(), mac, cpus: vec![] }
 }
 
-fn load(family: Family, engine: Engine) -> AgentLoad {
+pub(crate) fn load(family: Family, engine: Engine) -> AgentLoad {
     AgentLoad {
         family,
         frame_size: 100,
@@ -115,7 +115,7 @@ fn load(family: Family, engine: Engine) -> AgentLoad {
     }
 }
 
-fn trial(duration_ns: u64) -> Trial {
+pub(crate) fn trial(duration_ns: u64) -> Trial {
     let (warmup_ns, drain_ns) = (50 * MS, 500 * MS);
     Trial { warmup_ns, duration_ns, drain_ns, interval_ns: 100 * MS, slice_ns: 20 * MS }
 }
