@@ -30,6 +30,7 @@ pub struct Otg<'a> {
     server: Server,
     timeout: Duration,
     has_begun: bool,
+    has_metrics: bool,
     is_sending: bool,
     account: Account,
     outcome: Outcome,
@@ -52,6 +53,7 @@ impl<'a> Otg<'a> {
             server,
             timeout: TIMEOUT,
             has_begun: false,
+            has_metrics: false,
             is_sending: false,
             account: Account::open(None, Duration::ZERO),
             outcome: Outcome::default(),
@@ -140,6 +142,7 @@ impl Generator for Otg<'_> {
             return Ok(Counted::default());
         }
         let flow = self.flow()?.unwrap_or(Value::Null);
+        self.has_metrics |= flow.get("frames_tx").is_some();
         let sent = number(&flow, "frames_tx");
         self.account.saw(sent);
         Ok(Counted {
@@ -169,6 +172,11 @@ impl Generator for Otg<'_> {
         self.stop()?;
         let counted = self.counted()?;
         let mut outcome = std::mem::take(&mut self.outcome);
+        if !self.has_metrics {
+            outcome
+                .remarks
+                .push("the server told nothing of the flow: no frame was counted".into());
+        }
         for (port, name, expected) in
             [(SENDER, "frames_tx", counted.sent), (RECEIVER, "frames_rx", counted.received)]
         {
