@@ -21,7 +21,8 @@ use std::time::{Duration, Instant};
 
 /// Longest time for one answer.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Longest time between two changes of a counter that is refreshed now and then.
+/// Longest time between two changes of a counter that is refreshed now and then: taken
+/// to be enough, the API does not say.
 const UPDATE_MS: u32 = 1000;
 
 /// A flow between two ports of a server.
