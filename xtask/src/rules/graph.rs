@@ -31,6 +31,9 @@ const KEEPERS: &[(&str, &[&str])] = &[
     ("resvg", &["results"]),
     ("inferno", &["results"]),
     ("minijinja", &["results"]),
+    // Servers of other traffic generators.
+    ("ureq", &["bench"]),
+    ("flate2", &["bench"]),
     // The command line.
     ("clap", &["fwdlab"]),
     ("anyhow", &["fwdlab"]),

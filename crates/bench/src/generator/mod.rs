@@ -167,7 +167,7 @@ pub(crate) fn mac(bytes: [u8; 6]) -> String {
 }
 
 /// Counters of a server that refreshes them now and then: reads until they change, which
-/// they do after `longest` or never.
+/// they should within `longest`.
 fn until_changed(
     longest: Duration,
     mut read: impl FnMut() -> Result<Counted, BenchError>,

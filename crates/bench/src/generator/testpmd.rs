@@ -1,7 +1,8 @@
 //! DPDK's testpmd as a sender (forward mode `txonly`), at its prompt.
 //!
 //! It sends as fast as it can and keeps no rate, sends IPv4 only, and its flows are not
-//! the load's: with `--txonly-multi-flow` it varies the source address itself. It
+//! the load's: with `--txonly-multi-flow` it makes source addresses of the destination's
+//! (DPDK 22.11: 198.19.1.1, 198.19.3.1, ..., 128 of them for each sending CPU). It
 //! receives nothing here: arrivals are counted at the receiver's interface. Its rates
 //! (`Tx-pps`) are not used: the first one after each clearing is of no time at all.
 //! Source: the testpmd application user guide of DPDK.
@@ -119,8 +120,8 @@ impl Generator for Testpmd<'_> {
         facts.insert("testpmd command".into(), words.join(" "));
         facts.insert("received".into(), "at the interface: every packet counts".into());
         if load.flows.count() > 1 {
-            let told = "it varies the source address itself (--txonly-multi-flow); the \
-                        destination does not vary";
+            let told = "it makes source addresses of the destination's (--txonly-multi-flow), \
+                        up to 256 for each CPU; the destination does not vary";
             facts.insert("testpmd flows".into(), told.into());
             self.outcome.remarks.push(format!(
                 "testpmd can't send the {} flows that were asked for: {told}",

@@ -13,6 +13,9 @@ use crate::trial::{Snapshot, Traffic};
 use fwdlab_packet::Phase;
 use fwdlab_packet::stamp::PHASES;
 
+/// Reports that are waited for until two agree.
+const SETTLING: u32 = 5;
+
 /// A generator as a trial drives it.
 ///
 /// `snapshot` can't fail: the first error of a generator is kept and told by `stop`;
@@ -66,6 +69,19 @@ impl<'a> CountedTraffic<'a> {
         self.last
     }
 
+    /// Counters when the sender has ended. Reports lag behind: two of them must agree, or
+    /// what was sent after the window would look like its drain.
+    fn settled(&mut self) -> Counted {
+        let mut counted = self.read(true);
+        for _ in 0..if self.is_reporting() { SETTLING } else { 0 } {
+            let before = std::mem::replace(&mut counted, self.read(true));
+            if counted == before {
+                break;
+            }
+        }
+        counted
+    }
+
     fn is_reporting(&self) -> bool {
         matches!(self.generator.capabilities().edges, Edges::Reported(_))
     }
@@ -100,7 +116,7 @@ impl Traffic for CountedTraffic<'_> {
 
     fn stop(&mut self) -> Result<(), BenchError> {
         let stopped = self.generator.stop();
-        let counted = self.read(true);
+        let counted = self.settled();
         if let Some(ledger) = &mut self.ledger {
             ledger.idle = Some(counted);
         }
@@ -174,6 +190,76 @@ impl Ledger {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// Counts ten packets a reading, dies after some, and reports late: only the third
+    /// reading after its end is final.
+    struct Mortal {
+        readings: u64,
+        dies_at: u64,
+        ended_at: Option<u64>,
+    }
+
+    impl Generator for Mortal {
+        fn name(&self) -> &'static str {
+            "mortal"
+        }
+        fn capabilities(&self) -> Capabilities {
+            Capabilities { paced: false, inet6: true, edges: Edges::Reported(1) }
+        }
+        fn prepare(&mut self, _load: &Load) -> Result<(), BenchError> {
+            Ok(())
+        }
+        fn start(&mut self) -> Result<(), BenchError> {
+            Ok(())
+        }
+        fn counted(&mut self) -> Result<Counted, BenchError> {
+            self.readings += 1;
+            let last = self.ended_at.map_or(u64::MAX, |ended| ended + 2);
+            match self.readings >= self.dies_at {
+                true => Err(BenchError::Refused(format!("died at {}", self.readings))),
+                false => Ok(counted(10 * self.readings.min(last), 10 * self.readings.min(last))),
+            }
+        }
+        fn stop(&mut self) -> Result<(), BenchError> {
+            self.ended_at = Some(self.readings);
+            Ok(())
+        }
+        fn finish(&mut self) -> Result<Outcome, BenchError> {
+            Ok(Outcome::default())
+        }
+    }
+
+    fn traffic(dies_at: u64) -> CountedTraffic<'static> {
+        let generator = Box::new(Mortal { readings: 0, dies_at, ended_at: None });
+        CountedTraffic { generator, ledger: None, last: Counted::default(), failed: None }
+    }
+
+    #[test]
+    fn a_death_is_kept_and_told_at_the_stop() {
+        let mut mortal = traffic(4);
+        assert_eq!(mortal.snapshot(), Snapshot::default());
+        mortal.start().expect("alive");
+        mortal.set_phase(Phase::Window);
+        let alive = mortal.snapshot();
+        assert_eq!((alive.sent, alive.received), ([10, 10, 0, 0], [10, 10, 0, 0]));
+        assert_eq!(mortal.snapshot(), alive, "the last counters stand");
+        mortal.set_phase(Phase::After);
+        let error = mortal.stop().expect_err("dead").to_string();
+        assert_eq!(error, "died at 4");
+    }
+
+    #[test]
+    fn late_reports_are_not_the_drain() {
+        let mut traffic = traffic(u64::MAX);
+        traffic.start().expect("started");
+        traffic.set_phase(Phase::Window);
+        traffic.set_phase(Phase::After);
+        traffic.set_phase(Phase::After);
+        traffic.stop().expect("stopped");
+        let end = traffic.snapshot();
+        assert_eq!((end.sent, end.received), ([10, 10, 20, 0], [10, 10, 20, 0]));
+        assert!(traffic.finish().is_ok());
+    }
 
     fn counted(sent: u64, received: u64) -> Counted {
         Counted { sent, received, ..Counted::default() }

@@ -91,7 +91,7 @@ fn a_trial_has_totals_facts_and_the_window_s_packets() {
     let load = load(Family::Inet, 20, 100, None);
     let (observed, outcome) = trial(generator(both), &load, WINDOW).expect("a trial");
     let counted = outcome.counted;
-    assert!(counted.sent >= 800 && counted.sent % 100 == 0, "{counted:?}");
+    assert!(counted.sent >= 300 && counted.sent % 100 == 0, "{counted:?}");
     assert_eq!((counted.received, counted.unsent), (counted.sent / 2, 0));
     // The totals are the interrupted programs' own.
     assert_eq!(
@@ -99,8 +99,8 @@ fn a_trial_has_totals_facts_and_the_window_s_packets() {
         (counted.sent, counted.received)
     );
     let window = observed.window;
-    assert!((500..=1000).contains(&window.offered) && window.offered % 100 == 0, "{window:?}");
-    assert!(window.forwarded.abs_diff(window.offered / 2) <= 100, "{window:?}");
+    assert!((200..=1500).contains(&window.offered) && window.offered % 100 == 0, "{window:?}");
+    assert!(window.forwarded.abs_diff(window.offered / 2) <= 200, "{window:?}");
     assert_eq!(
         outcome.facts["pkt-gen sender"],
         "pkt-gen -N -f tx -i ix0 -w 2 -T 100 -n 0 -4 -l 80 \
@@ -174,7 +174,7 @@ fn without_totals_the_reports_count_and_nothing_is_a_total_too() {
     let receiver = pkt_gen(Habits::default(), &wire);
     let load = load(Family::Inet, 1, 1, None);
     let (_, outcome) = trial(generator(ends(&killed, &receiver)), &load, WINDOW).expect("a trial");
-    assert!(outcome.counted.sent >= 800, "{:?}", outcome.counted);
+    assert!(outcome.counted.sent >= 300, "{:?}", outcome.counted);
     let remarks = &outcome.remarks;
     assert!(remarks.iter().any(|r| r.contains("the sender left no totals")), "{remarks:?}");
 

@@ -56,7 +56,13 @@ impl Server {
             host: self.url.clone(),
             why,
         };
-        let mut answer = answer.map_err(|error| failed(error.to_string()))?;
+        let mut answer = answer.map_err(|error| match error.to_string() {
+            why if why.contains("certificate") => BenchError::environment(
+                format!("{} is not trusted: {why}", self.url),
+                "give it a certificate of a known authority, or the generator the option insecure",
+            ),
+            why => failed(why),
+        })?;
         let text = answer.body_mut().read_to_string().map_err(|error| failed(error.to_string()))?;
         if !answer.status().is_success() {
             return Err(failed(format!("{}: {}", answer.status(), complaint(&text))));

@@ -19,6 +19,7 @@ use super::{Capabilities, Counted, Edges, Ends, Generator, Load, Outcome};
 use crate::error::BenchError;
 use crate::host::Host;
 use command::REPORT_MS;
+use fwdlab_packet::Family;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use tally::Tally;
@@ -93,6 +94,11 @@ impl<'a> PktGen<'a> {
             self.facts.insert("pkt-gen sha256".into(), hash.to_owned());
         }
         self.facts.insert("pkt-gen flows".into(), variety.told(load.flows));
+        let recomputes = self.ends.options.iter().any(|option| option == "-U");
+        if recomputes && load.family == Family::Inet6 {
+            let remark = "with -U, pkt-gen's own source doubts its UDP checksums of IPv6";
+            self.remarks.push(remark.into());
+        }
         if variety.flows(load.flows) < Variety::Product.flows(load.flows) {
             self.remarks.push(format!(
                 "this build of pkt-gen makes {}: choose numbers of sources and destinations \

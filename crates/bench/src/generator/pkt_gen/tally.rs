@@ -132,4 +132,38 @@ mod tests {
             prop_assert!(tally.count() >= 100);
         }
     }
+
+    /// Real logs, line by line, come to what the whole log says.
+    #[test]
+    fn logs_of_ten_years_are_tallied() {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/archive");
+        let Ok(sets) = std::fs::read_dir(root) else {
+            let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
+            assert!(!in_ci, "{root} is missing");
+            return eprintln!("SKIPPED: {root} is missing");
+        };
+        let mut directories: Vec<_> = sets.flatten().map(|entry| entry.path()).collect();
+        let mut logs = 0;
+        while let Some(directory) = directories.pop() {
+            for path in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
+                let path = path.path();
+                if path.is_dir() {
+                    directories.push(path);
+                    continue;
+                }
+                let is_log = path.extension().is_some_and(|e| e == "sender" || e == "receiver");
+                let Some(bytes) = std::fs::read(&path).ok().filter(|_| is_log) else { continue };
+                let Ok(log) = GeneratorLog::parse(&bytes) else { continue };
+                let mut tally = Tally::default();
+                String::from_utf8_lossy(&bytes).lines().for_each(|line| tally.read(line));
+                let sum: u64 = log.intervals.iter().map(|interval| interval.packets).sum();
+                assert_eq!((tally.packets, tally.reports as usize), (sum, log.intervals.len()));
+                let total = log.total.map(|total| total.packets);
+                assert_eq!(tally.total.as_ref().map(|total| total.packets), total, "{path:?}");
+                assert!(tally.is_ready || log.intervals.is_empty(), "{path:?}");
+                logs += 1;
+            }
+        }
+        assert!(logs > 100, "{logs} logs in {root}");
+    }
 }

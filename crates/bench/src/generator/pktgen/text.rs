@@ -55,7 +55,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// As Linux 6.12 prints it.
+    /// In the form of `Documentation/networking/pktgen.rst`, with figures that agree.
     const SENT: &str = "\
 Params: count 0  min_pkt_size: 60  max_pkt_size: 60
      frags: 0  delay: 10000  clone_skb: 0  ifname: eth4@0

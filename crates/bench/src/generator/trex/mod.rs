@@ -24,7 +24,8 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const USER: &str = "fwdlab";
 /// The only profile.
 const PROFILE: &str = "_";
-/// The server refreshes its counters now and then; not later than after this time.
+/// The server refreshes its counters now and then, how often it does not say: a second
+/// is taken to be enough.
 const UPDATE_MS: u32 = 1000;
 
 /// A server, one port that sends and one that receives.

@@ -1,6 +1,7 @@
 //! The stream that sends a load: packet, rate, and the field engine's program.
 //!
-//! Source: TRex stateless RPC, `add_stream`.
+//! Source: TRex stateless RPC, `add_stream`, as the server's `trex_stl_rpc_cmds.cpp` reads
+//! it.
 
 use crate::generator::Load;
 use crate::generator::variety::Variety;

@@ -2,7 +2,7 @@
 //!
 //! ZMTP 3.0 (RFC 23/ZMTP): greeting, mechanism NULL, READY, then messages of frames. A
 //! request is an empty delimiter frame and a body (RFC 28/REQREP), and so is its answer.
-//! Every wait has an end. Left out: other mechanisms and socket types, reconnecting.
+//! Every wait has an end. Checked against libzmq (pyzmq 27.3.0). Left out: other mechanisms and socket types, reconnecting.
 
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -183,6 +183,7 @@ fn invalid(why: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use std::net::TcpListener;
     use std::thread::spawn;
 
@@ -238,5 +239,20 @@ mod tests {
         huge.extend([LONG, 0xff, 0, 0, 0, 0, 0, 0, 0]);
         let mut requester = Requester::connect(&server_saying(huge), SHORT).expect("connected");
         assert!(requester.ask(b"x").expect_err("too much").to_string().contains("a frame of"));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+            let wait = Duration::from_millis(5);
+            let after_greeting = [&greeting()[..], &bytes].concat();
+            let after_ready = [hello(), bytes].concat();
+            let _ = Requester::connect(&server_saying(after_greeting), wait);
+            // A busy machine may be late even with its greeting.
+            if let Ok(mut requester) = Requester::connect(&server_saying(after_ready), wait) {
+                let _ = requester.ask(b"x");
+            }
+        }
     }
 }
