@@ -209,7 +209,8 @@ impl<'a> Memory<'a> {
             return Ok(());
         }
         let saved = self.host.run(&["config", "save"], "");
-        saved.or_else(|_| self.host.run(&["/root/save_cfg"], "")).map(drop)
+        let own_script = ["/bin/sh", "-c", "exec \"$HOME/save_cfg\""];
+        saved.or_else(|_| self.host.run(&own_script, "")).map(drop)
     }
 
     /// Remembers a sysctl's value unless an older one is remembered.
