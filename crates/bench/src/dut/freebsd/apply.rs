@@ -349,8 +349,7 @@ pub fn sysctls(
     }
     for (name, old) in memory.sysctls()? {
         if !wanted.contains_key(&name) {
-            set(&name, &old)?;
-            memory.forget_sysctl(&name)?;
+            put_back(host, memory, &name, &old)?;
         }
     }
     for (name, value) in &wanted {
@@ -365,6 +364,19 @@ pub fn sysctls(
         findings.expect(&format!("sysctl {name}"), value, &read(name)?);
     }
     Ok(())
+}
+
+/// Sets a sysctl to what it was. One that is not there any more, for a module is not, needs
+/// nothing.
+///
+/// # Errors
+/// When it is refused.
+pub fn put_back(host: &dyn Host, memory: &Memory, name: &str, old: &str) -> Result<(), BenchError> {
+    match host.run(&["sysctl", &format!("{name}={old}")], "") {
+        Err(BenchError::Program { why, .. }) if why.contains("unknown oid") => {}
+        other => drop(other?),
+    }
+    memory.forget_sysctl(name)
 }
 
 /// A harvest mask as far as it can be chosen.
