@@ -144,7 +144,8 @@ impl<'a> Memory<'a> {
         text: &str,
     ) -> Result<(), BenchError> {
         let mut files = self.files()?;
-        if !files.contains_key(path) || now == original {
+        // Equal means that what stands there is not ours: the first time, or again.
+        if now == original {
             if now.is_some() {
                 let kept = self.path(&format!("originals{path}"));
                 let directory = kept.rsplit_once('/').map_or(self.home, |(d, _)| d);

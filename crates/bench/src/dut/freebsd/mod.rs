@@ -23,6 +23,8 @@ pub mod words;
 #[cfg(test)]
 mod archive_tests;
 #[cfg(test)]
+mod parser_tests;
+#[cfg(test)]
 mod scripted;
 #[cfg(test)]
 mod tests;

@@ -26,6 +26,14 @@ fn queues(queues: u16) -> Settings {
     settings
 }
 
+/// One reboot must do.
+fn boot_into(host: &ScriptedHost, settings: &Settings) {
+    if dut().prepare(host, settings).expect("prepared") != Prepared::Ready {
+        host.boot();
+    }
+    assert_eq!(dut().prepare(host, settings).expect("prepared"), Prepared::Ready);
+}
+
 fn refused(host: &ScriptedHost, settings: &Settings) -> String {
     dut().prepare(host, settings).expect_err("refused").to_string()
 }
@@ -229,9 +237,7 @@ fn what_the_machine_refuses_is_told_with_host_command_and_words() {
         if change == "firewall" {
             settings.dut.firewall = Firewall::Stateful;
         }
-        while dut().prepare(&host, &settings).expect("prepared") != Prepared::Ready {
-            host.boot();
-        }
+        boot_into(&host, &settings);
         host.fail(command, why);
         let error = dut().configure(&host, &settings, &mut Findings::default());
         let error = error.expect_err("refused").to_string();
@@ -247,9 +253,7 @@ fn a_sysctl_that_does_not_exist_is_named() {
     let host = machine();
     let mut settings = queues(8);
     settings.dut.sysctl.insert("net.inet.ip.fastforwarding".into(), "1".into());
-    while dut().prepare(&host, &settings).expect("prepared") != Prepared::Ready {
-        host.boot();
-    }
+    boot_into(&host, &settings);
     let error = dut().configure(&host, &settings, &mut Findings::default());
     let error = error.expect_err("unknown").to_string();
     assert!(error.contains("unknown oid 'net.inet.ip.fastforwarding'"), "{error}");
