@@ -3,6 +3,7 @@
 //! should be, whoever went first.
 
 mod lab;
+mod memory;
 mod server;
 
 use fwdlab_bench::BenchError;
@@ -87,6 +88,9 @@ fn files_travel_both_ways_byte_for_byte() {
     let back = server.directory.join("back");
     host.fetch_file(remote, &back).expect("fetched");
     assert!(fs::read(&back).expect("here") == bytes, "fetched bytes differ");
+    let fed = format!("of={remote}.fed");
+    host.feed(&["dd", &fed], &local).expect("fed");
+    assert!(fs::read(format!("{remote}.fed")).expect("there") == bytes, "fed bytes differ");
     fs::write(&local, "").expect("an empty file");
     host.send_file(&local, remote).expect("sent");
     assert_eq!(fs::read(remote).expect("there"), b"");

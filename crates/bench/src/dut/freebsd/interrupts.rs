@@ -43,20 +43,18 @@ pub fn of(host: &dyn Host, interface: &str) -> Result<Vec<Interrupt>, BenchError
     let all = parse(&host.run(&["vmstat", "-ai"], "")?);
     let (name, unit) = driver(interface);
     let oid = |last: &str| host.run(&["sysctl", "-n", &format!("dev.{name}.{unit}.{last}")], "");
-    let queue: Box<dyn Fn(&str) -> Option<u16>> = match name {
+    // Chelsio's are the adapter's, with the port in their names.
+    let (parent, port) = match name {
         "cxgbe" | "cxl" | "cc" => {
-            let parent = oid("%parent")?.trim().to_owned();
             let location = oid("%location").unwrap_or_default();
             let port = location.split_whitespace().find_map(|word| word.strip_prefix("port="));
-            let port = port.unwrap_or(unit).to_owned();
-            Box::new(move |name| {
-                chelsio_queue(name.strip_prefix(&parent)?.strip_prefix(':')?, &port)
-            })
+            (oid("%parent")?.trim().to_owned(), Some(port.unwrap_or(unit).to_owned()))
         }
-        _ => {
-            let parent = format!("{name}{unit}:");
-            Box::new(move |name| plain_queue(name.strip_prefix(&parent)?))
-        }
+        _ => (format!("{name}{unit}"), None),
+    };
+    let queue = |name: &str| {
+        let rest = name.strip_prefix(&parent)?.strip_prefix(':')?;
+        port.as_ref().map_or_else(|| plain_queue(rest), |port| chelsio_queue(rest, port))
     };
     let mut found: Vec<Interrupt> = all
         .iter()

@@ -144,7 +144,8 @@ impl<'a> Memory<'a> {
         text: &str,
     ) -> Result<(), BenchError> {
         let mut files = self.files()?;
-        if !files.contains_key(path) || now == original {
+        // Equal means that what stands there is not ours: the first time, or again.
+        if now == original {
             if now.is_some() {
                 let kept = self.path(&format!("originals{path}"));
                 let directory = kept.rsplit_once('/').map_or(self.home, |(d, _)| d);
@@ -209,7 +210,8 @@ impl<'a> Memory<'a> {
             return Ok(());
         }
         let saved = self.host.run(&["config", "save"], "");
-        saved.or_else(|_| self.host.run(&["/root/save_cfg"], "")).map(drop)
+        let own_script = ["/bin/sh", "-c", "exec \"$HOME/save_cfg\""];
+        saved.or_else(|_| self.host.run(&own_script, "")).map(drop)
     }
 
     /// Remembers a sysctl's value unless an older one is remembered.
@@ -247,5 +249,56 @@ impl<'a> Memory<'a> {
     fn set_sysctls(&self, sysctls: &BTreeMap<String, String>) -> Result<(), BenchError> {
         let lines = sysctls.iter().map(|(name, value)| format!("{name}={value}\n"));
         self.set_note("sysctls", &lines.collect::<String>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::system::Boot;
+    use super::*;
+    use crate::host::LocalHost;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// With this machine's own programs, which take the same words as FreeBSD's.
+    #[test]
+    fn files_are_taken_and_given_back_with_their_modes() {
+        let root = std::env::temp_dir().join(format!("fwdlab-memory-{}", std::process::id()));
+        let home: &'static str = root.join("home").display().to_string().leak();
+        let directory = root.join("etc");
+        std::fs::create_dir_all(&directory).expect("a directory");
+        let path = |name: &str| directory.join(name).display().to_string();
+        let (kept, new) = (path("it's kept"), path("sub/new"));
+        let text = "a=1\n\u{e9} \\ $x 'q'\n\n";
+        std::fs::write(&kept, text).expect("written");
+        let mode = std::fs::Permissions::from_mode(0o640);
+        std::fs::set_permissions(&kept, mode).expect("a mode");
+        let boot = Boot("1".into());
+        let system = System { release: 1_400_097, boot, nanobsd: false, home };
+        let memory = Memory::new(&LocalHost, &system);
+        let read = |path: &str| memory.read(path).expect("read");
+        let take = |path: &str, text: &str| {
+            let now = read(path);
+            let original = memory.original(path, now.as_deref()).expect("original");
+            memory.take(path, now.as_deref(), original.as_deref(), text).expect("taken");
+        };
+        for round in ["one\n", "two"] {
+            take(&kept, round);
+            take(&new, round);
+            assert_eq!((read(&kept).as_deref(), read(&new).as_deref()), (Some(round), Some(round)));
+            let original = memory.original(&kept, Some(round)).expect("original");
+            assert_eq!(original.as_deref(), Some(text));
+            assert_eq!(memory.original(&new, Some(round)).expect("original"), None);
+        }
+        assert_eq!(memory.files().expect("files").len(), 2);
+        for path in [&kept, &new, &kept] {
+            memory.give_back(path).expect("given back");
+        }
+        assert_eq!((read(&kept).as_deref(), read(&new)), (Some(text), None));
+        let mode = std::fs::metadata(&kept).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o640);
+        assert_eq!(memory.files().expect("files").len(), 0);
+        let error = memory.write("/proc/nothing", "x").expect_err("no such place").to_string();
+        assert!(error.contains("/proc/nothing.fwdlab") && error.contains("tee"), "{error}");
+        let _ = std::fs::remove_dir_all(&root);
     }
 }

@@ -23,6 +23,8 @@ pub mod words;
 #[cfg(test)]
 mod archive_tests;
 #[cfg(test)]
+mod parser_tests;
+#[cfg(test)]
 mod scripted;
 #[cfg(test)]
 mod tests;
@@ -188,7 +190,10 @@ fn reason(path: &str, read: &str, now: &str) -> String {
     let changes: Vec<String> = differing
         .map(|name| format!("{name} {} -> {}", text(old.get(name)), text(new.get(name))))
         .collect();
-    format!("{path}: {}", changes.join(", "))
+    match changes.is_empty() {
+        true => format!("{path} is another"),
+        false => format!("{path}: {}", changes.join(", ")),
+    }
 }
 
 impl RemoteDut for FreebsdDut {
@@ -287,8 +292,7 @@ impl RemoteDut for FreebsdDut {
             note(memory.persist());
         }
         for (name, value) in memory.sysctls()? {
-            let set = host.run(&["sysctl", &format!("{name}={value}")], "");
-            note(set.and_then(|_| memory.forget_sysctl(&name)));
+            note(apply::put_back(host, &memory, &name, &value));
         }
         note(interrupts::apply(host, &memory, &self.links, false, &mut Findings::default()));
         first.map_or(Ok(()), Err)

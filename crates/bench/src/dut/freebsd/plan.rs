@@ -10,7 +10,7 @@ use super::system::System;
 use crate::dut::linux::mac;
 use crate::error::BenchError;
 use crate::lab::links::{Link, Links, Peer};
-use fwdlab_model::settings::Settings;
+use fwdlab_model::settings::{Napi, Settings};
 use fwdlab_packet::address::{Family, Side, routed_prefix};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -258,6 +258,12 @@ fn refuse(settings: &Settings) -> Result<(), BenchError> {
                 .into(),
         ));
     }
+    if settings.dut.napi != Napi::Auto {
+        return Err(BenchError::Refused(format!(
+            "napi = \"{}\": only Linux has NAPI\n  next step: leave it out",
+            settings.dut.napi.name()
+        )));
+    }
     for (name, value) in &settings.dut.sysctl {
         check(Format::Sysctl, "sysctl", name, value)?;
     }
@@ -394,8 +400,8 @@ pub fn is_runtime(name: &str, links: &Links) -> bool {
     WHOLE.contains(&name) || of_firewall() || links.both().iter().any(of_link) || of_peer()
 }
 
-/// What of a file counts at boot: its lines that set something and that are not also put in
-/// force without a reboot; of other files all. None for a file that is not there.
+/// What of a file counts at boot: its lines but for comments and what is also put in force
+/// without a reboot; of other files all. Nothing for a file that is not there.
 pub fn at_boot(path: &str, text: Option<&str>, links: &Links) -> String {
     let Some(text) = text else { return String::new() };
     let Some(format) = Format::of(path) else { return format!("present\n{text}") };
@@ -406,5 +412,6 @@ pub fn at_boot(path: &str, text: Option<&str>, links: &Links) -> String {
             all.insert(name, value.split_whitespace().collect::<Vec<_>>().join(" "));
         }
     }
-    all.iter().map(|(name, value)| format!("{name}={value}\n")).collect()
+    let lines = all.iter().map(|(name, value)| format!("{name}={value}\n"));
+    lines.chain(document.other_lines().map(|line| format!("{line}\n"))).collect()
 }

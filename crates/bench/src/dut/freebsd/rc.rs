@@ -124,6 +124,13 @@ impl Document {
         assigned.map(|(name, value, _)| (name.as_str(), value.as_str()))
     }
 
+    /// The lines that say something and assign nothing that is understood.
+    pub fn other_lines(&self) -> impl Iterator<Item = &str> {
+        let others = self.pieces.iter().filter(|piece| piece.assigned.is_none());
+        let lines = others.map(|piece| piece.text.trim());
+        lines.filter(|line| !line.is_empty() && !line.starts_with('#'))
+    }
+
     /// Sets a name in place of its last assignment, or at the end. Name and value must be
     /// such as [`Format::is_name`] and [`Format::is_value`] permit.
     pub fn set(&mut self, name: &str, value: &str) {
@@ -292,6 +299,7 @@ mod tests {
         let expected = "# head\na=\"1\"\nb=2 # two\na=\"\\$5 \\`x\\`\" # last\nif x; then\na=4\nfi\nnew=\"\\\"q\\\"\"\n";
         assert_eq!(document.text(), expected);
         assert_eq!(document.get("a"), Some("$5 `x`"));
+        assert_eq!(document.other_lines().collect::<Vec<_>>(), ["if x; then", "a=4", "fi"]);
     }
 
     fn runner(cases: u32) -> TestRunner {

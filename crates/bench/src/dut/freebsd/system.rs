@@ -66,7 +66,9 @@ impl System {
             host: name.into(),
             why: format!("`{release}` is no release"),
         })?;
-        let boot = answer(&["sysctl", "-n", "kern.boottime"])?;
+        // Since FreeBSD 13; before, a clock that is set moves what tells boots apart.
+        let boot = answer(&["sysctl", "-n", "kern.boot_id"]);
+        let boot = boot.or_else(|_| answer(&["sysctl", "-n", "kern.boottime"]))?;
         let nanobsd = host.run(&["test", "-e", "/etc/nanobsd.conf"], "").is_ok();
         if nanobsd {
             host.run(&["test", "-d", "/data"], "").map_err(|_| {

@@ -3,7 +3,7 @@
 use super::archive_tests::{bring_up, hp};
 use super::scripted::ScriptedHost;
 use super::*;
-use fwdlab_model::settings::{FirewallProgram, Overlay, Revision};
+use fwdlab_model::settings::{FirewallProgram, Flows, Napi, Overlay, Revision};
 use std::process::Command;
 
 const INTERFACES: [(&str, &str); 2] =
@@ -24,6 +24,14 @@ fn queues(queues: u16) -> Settings {
     let mut settings = Settings::default();
     settings.dut.queues = queues;
     settings
+}
+
+/// One reboot must do.
+fn boot_into(host: &ScriptedHost, settings: &Settings) {
+    if dut().prepare(host, settings).expect("prepared") != Prepared::Ready {
+        host.boot();
+    }
+    assert_eq!(dut().prepare(host, settings).expect("prepared"), Prepared::Ready);
 }
 
 fn refused(host: &ScriptedHost, settings: &Settings) -> String {
@@ -164,6 +172,39 @@ fn a_variant_leaves_nothing_to_the_next() {
 }
 
 #[test]
+fn a_sysctl_that_went_with_its_module_needs_nothing() {
+    let host = machine();
+    let mut settings = queues(8);
+    settings.dut.firewall = Firewall::Stateful;
+    settings.dut.remote.firewall_program = FirewallProgram::Ipfw;
+    settings.traffic.flows = Flows { sources: 1000, destinations: 100 };
+    let findings = bring_up(&mut dut(), &host, &settings);
+    assert_eq!(findings.facts["sysctl net.inet.ip.fw.dyn_max"], "126024");
+    host.boot();
+    bring_up(&mut dut(), &host, &queues(8));
+    assert!(host.ran("sysctl net.inet.ip.fw.dyn_max=0").len() == 1);
+    dut().undo(&host).expect("undone");
+}
+
+#[test]
+fn lines_that_are_not_understood_count_at_boot_too() {
+    let host = machine();
+    let text = "if true; then\nx=1\nfi\n";
+    let mut settings = queues(8);
+    let files = |text: &str| BTreeMap::from([("etc/rc.conf".to_owned(), text.to_owned())]);
+    let directory = String::from("configs/a");
+    let overlay = |text| Some(Overlay { directory: directory.clone(), files: files(text) });
+    settings.dut.remote.overlay = overlay(text);
+    bring_up(&mut dut(), &host, &settings);
+    settings.dut.remote.overlay = overlay("if true; then\nx=2\nfi\n");
+    let prepared = dut().prepare(&host, &settings).expect("prepared");
+    assert_eq!(prepared, Prepared::Reboot(vec!["/etc/rc.conf: x 1 -> 2".into()]));
+    host.boot();
+    settings.dut.remote.overlay = overlay("# why\nif true; then\nx=2\nfi\n");
+    assert_eq!(dut().prepare(&host, &settings).expect("prepared"), Prepared::Ready);
+}
+
+#[test]
 fn what_the_machine_refuses_is_told_with_host_command_and_words() {
     let read_only = "tee: /boot/loader.conf.local.fwdlab: Read-only file system";
     let full = "/: write failed, filesystem is full";
@@ -196,9 +237,7 @@ fn what_the_machine_refuses_is_told_with_host_command_and_words() {
         if change == "firewall" {
             settings.dut.firewall = Firewall::Stateful;
         }
-        while dut().prepare(&host, &settings).expect("prepared") != Prepared::Ready {
-            host.boot();
-        }
+        boot_into(&host, &settings);
         host.fail(command, why);
         let error = dut().configure(&host, &settings, &mut Findings::default());
         let error = error.expect_err("refused").to_string();
@@ -214,9 +253,7 @@ fn a_sysctl_that_does_not_exist_is_named() {
     let host = machine();
     let mut settings = queues(8);
     settings.dut.sysctl.insert("net.inet.ip.fastforwarding".into(), "1".into());
-    while dut().prepare(&host, &settings).expect("prepared") != Prepared::Ready {
-        host.boot();
-    }
+    boot_into(&host, &settings);
     let error = dut().configure(&host, &settings, &mut Findings::default());
     let error = error.expect_err("unknown").to_string();
     assert!(error.contains("unknown oid 'net.inet.ip.fastforwarding'"), "{error}");
@@ -226,7 +263,8 @@ fn a_sysctl_that_does_not_exist_is_named() {
 #[test]
 fn what_has_no_meaning_is_refused_before_anything_is_written() {
     type Change = fn(&mut Settings);
-    let cases: [(Change, &str); 8] = [
+    let cases: [(Change, &str); 9] = [
+        (|s| s.dut.napi = Napi::Threaded, "napi"),
         (|s| s.dut.rps = "f".into(), "rps"),
         (
             |s| drop(s.dut.remote.rc.insert("gateway_enable".into(), "NO".into())),
