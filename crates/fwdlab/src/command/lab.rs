@@ -1,6 +1,6 @@
 //! `fwdlab lab`: laboratories of several machines.
 
-use super::doctor;
+use super::{doctor, schema};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::terminal::{self, HEADING, styled};
@@ -27,6 +27,8 @@ pub(crate) enum Command {
     /// Not checked yet: where the cables really lead, and how much sender and receiver
     /// can do. Both need packets to be sent.
     Check(Check),
+    /// Print the JSON Schema of a lab's file
+    Schema(schema::OfLab),
 }
 
 /// What to draw.
@@ -70,6 +72,7 @@ pub(crate) fn execute(command: &Command) -> Result<Exit> {
     match command {
         Command::Show(arguments) => show(arguments),
         Command::Check(arguments) => checked(arguments),
+        Command::Schema(_) => schema::of_lab(),
     }
 }
 
