@@ -117,3 +117,10 @@ fn faults_of_the_file_are_all_told() {
     let help = lab.fwdlab(&["lab", "check", "--help"]).expect(0);
     assert!(help.stdout.contains("Not checked yet"), "{}", help.stdout);
 }
+
+#[test]
+fn the_schema_is_that_of_the_reader() {
+    let schema = lab("").fwdlab(&["lab", "schema"]).expect(0).json();
+    assert_eq!(schema["title"], "fwdlab laboratory");
+    assert!(schema["properties"]["host"]["items"]["properties"]["reboot_timeout"].is_object());
+}

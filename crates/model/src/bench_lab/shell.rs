@@ -52,6 +52,12 @@ struct Word {
 }
 
 impl Reader<'_> {
+    /// Notes a fault; gives `None`, so that callers can end with it.
+    fn fault<T>(&mut self, fault: Diagnostic) -> Option<T> {
+        self.faults.push(fault);
+        None
+    }
+
     fn rest(&self) -> &str {
         &self.text[self.at..]
     }
@@ -88,8 +94,7 @@ impl Reader<'_> {
         if self.peek() == Some('#') {
             return self.comment();
         }
-        if let Err(fault) = self.assignment(start).and_then(|()| self.end_of_line()) {
-            self.faults.push(fault);
+        if self.assignment(start).and_then(|()| self.end_of_line()).is_none() {
             let rest = self.rest().find('\n').map_or(self.text.len(), |end| self.at + end + 1);
             self.at = rest;
         }
@@ -106,33 +111,33 @@ impl Reader<'_> {
         self.at += length;
     }
 
-    fn end_of_line(&mut self) -> Result<(), Diagnostic> {
+    fn end_of_line(&mut self) -> Option<()> {
         self.blanks();
         match self.peek() {
-            None | Some('\n' | '#') => Ok(()),
+            None | Some('\n' | '#') => Some(()),
             Some(_) => {
                 let end = self.rest().find('\n').map_or(self.text.len(), |end| self.at + end);
                 let fault = Diagnostic::new(self.at..end, "something stands behind the assignment");
-                Err(fault.help("nothing is executed: only assignments are read"))
+                self.fault(fault.help("nothing is executed: only assignments are read"))
             }
         }
     }
 
-    fn assignment(&mut self, start: usize) -> Result<(), Diagnostic> {
+    fn assignment(&mut self, start: usize) -> Option<()> {
         let line = 1 + self.text[..start].matches('\n').count();
         let is_default = [": ", ":\t"].iter().any(|colon| self.eat(colon));
         self.blanks();
         if is_default && !self.eat("${") {
-            return Err(self.no_assignment(start));
+            return self.no_assignment(start);
         }
         let name = self.name();
         let (operator, end) = if is_default { (":=", Some('}')) } else { ("=", None) };
         if name.is_empty() || !self.eat(operator) {
-            return Err(self.no_assignment(start));
+            return self.no_assignment(start);
         }
         let Word { value, refers_to } = self.word(end)?;
         if is_default && !self.eat("}") {
-            return Err(Diagnostic::new(start..self.at, "a ${ that is never closed"));
+            return self.fault(Diagnostic::new(start..self.at, "a ${ that is never closed"));
         }
         let variables = &mut self.script.variables;
         match variables.iter_mut().find(|variable| variable.name == name) {
@@ -141,14 +146,14 @@ impl Reader<'_> {
             Some(old) => *old = Variable { name, value, line, refers_to },
             None => variables.push(Variable { name, value, line, refers_to }),
         }
-        Ok(())
+        Some(())
     }
 
-    fn no_assignment(&self, start: usize) -> Diagnostic {
+    fn no_assignment(&mut self, start: usize) -> Option<()> {
         let end = self.text[start..].find('\n').map_or(self.text.len(), |end| start + end);
-        Diagnostic::new(start..end, "this line is no assignment").help(
+        self.fault(Diagnostic::new(start..end, "this line is no assignment").help(
             "read are NAME=\"value\", `: ${NAME:=\"value\"}` and comments; nothing is executed",
-        )
+        ))
     }
 
     fn name(&mut self) -> String {
@@ -164,7 +169,7 @@ impl Reader<'_> {
     }
 
     /// A word up to a blank, the end of the line, or `end`.
-    fn word(&mut self, end: Option<char>) -> Result<Word, Diagnostic> {
+    fn word(&mut self, end: Option<char>) -> Option<Word> {
         let mut word = Word::default();
         while let Some(c) = self.peek().filter(|&c| Some(c) != end && !c.is_ascii_whitespace()) {
             let start = self.at;
@@ -173,7 +178,8 @@ impl Reader<'_> {
                 '\'' => {
                     self.next();
                     let Some(length) = self.rest().find('\'') else {
-                        return Err(Diagnostic::new(start..start + 1, "a ' that is never closed"));
+                        return self
+                            .fault(Diagnostic::new(start..start + 1, "a ' that is never closed"));
                     };
                     word.value += &self.rest()[..length];
                     self.at += length + 1;
@@ -187,8 +193,10 @@ impl Reader<'_> {
                 }
                 '$' => self.reference(&mut word)?,
                 '`' | ';' | '&' | '|' | '<' | '>' | '(' | ')' | '*' | '?' | '[' | '~' => {
-                    return Err(Diagnostic::new(start..start + 1, format!("`{c}` needs a shell"))
-                        .help("nothing is executed: write the value itself, in quotes"));
+                    return self.fault(
+                        Diagnostic::new(start..start + 1, format!("`{c}` needs a shell"))
+                            .help("nothing is executed: write the value itself, in quotes"),
+                    );
                 }
                 c => {
                     word.value.push(c);
@@ -197,10 +205,10 @@ impl Reader<'_> {
             }
             self.not_too_long(&word, start)?;
         }
-        Ok(word)
+        Some(word)
     }
 
-    fn double_quoted(&mut self, word: &mut Word) -> Result<(), Diagnostic> {
+    fn double_quoted(&mut self, word: &mut Word) -> Option<()> {
         let open = self.at;
         self.next();
         while let Some(c) = self.peek() {
@@ -208,12 +216,14 @@ impl Reader<'_> {
             match c {
                 '"' => {
                     self.next();
-                    return Ok(());
+                    return Some(());
                 }
                 '$' => self.reference(word)?,
                 '`' => {
-                    return Err(Diagnostic::new(start..start + 1, "`` ` `` needs a shell")
-                        .help("nothing is executed: write the value itself"));
+                    return self.fault(
+                        Diagnostic::new(start..start + 1, "`` ` `` needs a shell")
+                            .help("nothing is executed: write the value itself"),
+                    );
                 }
                 '\\' => {
                     self.next();
@@ -231,43 +241,45 @@ impl Reader<'_> {
             }
             self.not_too_long(word, start)?;
         }
-        Err(Diagnostic::new(open..open + 1, "a \" that is never closed"))
+        self.fault(Diagnostic::new(open..open + 1, "a \" that is never closed"))
     }
 
     /// `${NAME}` or `$NAME` of a variable that is set above.
-    fn reference(&mut self, word: &mut Word) -> Result<(), Diagnostic> {
+    fn reference(&mut self, word: &mut Word) -> Option<()> {
         let start = self.at;
         self.next();
         let braced = self.eat("{");
         let name = self.name();
         if name.is_empty() || (braced && !self.eat("}")) {
             let fault = Diagnostic::new(start..self.at, "only ${NAME} and $NAME can be read here");
-            return Err(fault.help("nothing is executed: write the value itself"));
+            return self.fault(fault.help("nothing is executed: write the value itself"));
         }
         match self.script.variables.iter().find(|variable| variable.name == name) {
             Some(variable) => {
                 word.value += &variable.value;
                 word.refers_to.insert(name);
-                Ok(())
+                Some(())
             }
             None => {
                 let names: Vec<&str> =
                     self.script.variables.iter().map(|variable| variable.name.as_str()).collect();
-                Err(Diagnostic::new(start..self.at, format!("`{name}` is not set above")).suggest(
-                    &name,
-                    &names,
-                    "set above",
-                ))
+                self.fault(
+                    Diagnostic::new(start..self.at, format!("`{name}` is not set above")).suggest(
+                        &name,
+                        &names,
+                        "set above",
+                    ),
+                )
             }
         }
     }
 
-    fn not_too_long(&self, word: &Word, start: usize) -> Result<(), Diagnostic> {
+    fn not_too_long(&mut self, word: &Word, start: usize) -> Option<()> {
         if word.value.len() <= VALUE_MAX {
-            return Ok(());
+            return Some(());
         }
         let message = format!("a value of more than {} KiB", VALUE_MAX / 1024);
-        Err(Diagnostic::new(start..self.at, message))
+        self.fault(Diagnostic::new(start..self.at, message))
     }
 }
 

@@ -33,8 +33,8 @@ pub(super) struct Traffic {
 
 /// Reads the senders' commands.
 pub(super) fn of(source: &mut Source, rack: &Rack) -> Traffic {
-    let mut traffic = Traffic::default();
-    traffic.is_inet6 = source.get("AF") == Some("6");
+    let is_inet6 = source.get("AF") == Some("6");
+    let mut traffic = Traffic { is_inet6, ..Traffic::default() };
     let names = ["SENDER_START_CMD", "SENDER_2_START_CMD", "RECEIVER_START_CMD"];
     let written: Vec<&Variable> = names.iter().filter_map(|name| source.variable(name)).collect();
     for variable in &written {
