@@ -1,8 +1,8 @@
 //! The command line as a whole; each command's own arguments stand with it.
 
 use crate::command::{
-    bench, compare, completions, doctor, flamegraph, history, import, lab, man, ministat, plan,
-    profile, receive, report, route, run, schema, selftest, send, show,
+    bench, compare, completions, doctor, flamegraph, history, import, import_lab, lab, man,
+    ministat, plan, profile, receive, report, route, run, schema, selftest, send, show,
 };
 use crate::exit;
 use crate::terminal::Color;
@@ -67,6 +67,8 @@ pub(crate) enum Command {
     History(history::Arguments),
     /// Read what the FreeBSD netbenches harness left into stores
     Import(import::Arguments),
+    /// Make a laboratory of a configuration of bench-lab.sh
+    ImportLab(import_lab::Arguments),
     /// Show which functions CPU time goes to
     Profile(profile::Arguments),
     /// Draw where CPU time goes

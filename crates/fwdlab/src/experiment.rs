@@ -19,6 +19,10 @@ pub(crate) struct Overrides {
     /// Testbed, instead of the file's
     #[arg(long, value_name = "KIND")]
     pub(crate) testbed: Option<Testbed>,
+    /// A laboratory's file, instead of the experiment's testbed. No part of the hash: the
+    /// same plan runs in any laboratory
+    #[arg(long, value_name = "FILE", conflicts_with = "testbed")]
+    pub(crate) lab: Option<PathBuf>,
     /// Number of blocks, instead of the file's; the most of them (max_blocks) where
     /// the file has a rule that ends early (stop)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -72,10 +76,11 @@ impl Overrides {
         out: Option<&Path>,
     ) -> String {
         let mut line = format!("fwdlab {command} {}", quoted(&experiment.to_string_lossy()));
-        let Overrides { testbed, blocks, seed } = self;
+        let Overrides { testbed, lab, blocks, seed } = self;
         let options = [
             ("--out", out.map(|out| quoted(&out.to_string_lossy()))),
             ("--testbed", testbed.map(|testbed| testbed.name().to_owned())),
+            ("--lab", lab.as_ref().map(|lab| quoted(&lab.to_string_lossy()))),
             ("--blocks", blocks.map(|blocks| blocks.to_string())),
             ("--seed", seed.map(|seed| seed.to_string())),
         ];
@@ -183,6 +188,11 @@ fn overridden(
     if let Some(testbed) = overrides.testbed {
         spec.set_testbed(testbed.kind());
     }
+    if let Some(lab) = &overrides.lab {
+        // What an experiment names lies beside it; what the user names, where the user is.
+        let lab = std::path::absolute(lab).unwrap_or_else(|_| lab.clone());
+        spec.set_lab(&lab.to_string_lossy());
+    }
     let (mut experiment, faults) = Experiment::new(path, &spec);
     // The file has none; but another testbed may lack what it asks for.
     if !faults.is_empty() {
@@ -238,7 +248,8 @@ mod tests {
 
     #[test]
     fn overriding_is_as_if_the_file_said_so() {
-        let overrides = Overrides { testbed: Some(Testbed::Sim), blocks: Some(3), seed: Some(9) };
+        let overrides =
+            Overrides { testbed: Some(Testbed::Sim), lab: None, blocks: Some(3), seed: Some(9) };
         let got = plan_with(TWO, &overrides).unwrap();
         let written = format!("{TWO}[testbed]\nkind = \"sim\"\n[design]\nblocks = 3\nseed = 9\n");
         assert_eq!(got, plan_with(&written, &Overrides::default()).unwrap());
@@ -254,6 +265,48 @@ mod tests {
         let router = format!("{TWO}[dut]\nkind = \"router\"\n");
         let got = plan_with(&router, &overrides).unwrap();
         assert_eq!(got.base.testbed.kind, TestbedKind::Memory);
+    }
+
+    #[test]
+    fn an_experiment_goes_into_any_laboratory_and_out_of_it() {
+        let lab = Overrides { lab: Some("/racks/b.toml".into()), ..Overrides::default() };
+        let ssh = format!("{TWO}[testbed]\nkind = \"ssh\"\nlab = \"a.toml\"\n");
+        let (here, there) =
+            (plan_with(&ssh, &Overrides::default()).unwrap(), plan_with(&ssh, &lab));
+        let there = there.unwrap();
+        assert_eq!(there.base.testbed.lab.as_deref(), Some("/racks/b.toml"));
+        assert_eq!(here.hash, there.hash);
+        assert_eq!(plan_with(TWO, &lab).unwrap().base.testbed.kind, TestbedKind::Ssh);
+        let freebsd = format!("{ssh}[dut]\nkind = \"freebsd\"\n");
+        let sim = Overrides { testbed: Some(Testbed::Sim), ..Overrides::default() };
+        let rehearsed = plan_with(&freebsd, &sim).unwrap();
+        assert_eq!(rehearsed.base.testbed.lab, None);
+        let netns = Overrides { testbed: Some(Testbed::Netns), ..Overrides::default() };
+        assert!(plan_with(&freebsd, &netns).unwrap_err().to_string().contains("FreeBSD"));
+    }
+
+    #[test]
+    fn an_overlay_is_read_from_its_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = directory.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("configs/a/etc/rc.conf", "one\n");
+        write("configs/a/boot/loader.conf.local", "two\n");
+        write(
+            "x.toml",
+            &format!(
+                "{TWO}[testbed]\nkind = \"ssh\"\nlab = \"lab.toml\"\n[dut]\nkind = \"freebsd\"\n\
+                 overlay = \"configs/a\"\n"
+            ),
+        );
+        let loaded = load(&directory.path().join("x.toml"), &Overrides::default()).unwrap();
+        let overlay = loaded.plan.base.dut.remote.overlay.unwrap();
+        let files: Vec<(&str, &str)> =
+            overlay.files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        assert_eq!(files, [("boot/loader.conf.local", "two\n"), ("etc/rc.conf", "one\n")]);
     }
 
     #[test]

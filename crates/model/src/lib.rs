@@ -4,11 +4,13 @@
 //! place of every value), [`experiment`] what it means. [`plan`] lists the runs
 //! in their order. [`profile`] says how one of
 //! them looks inside the DUT. [`record`] and [`warning`] are what a run leaves. [`log`] reads what
-//! other traffic generators printed, [`lab`] the file that describes several machines.
+//! other traffic generators printed, [`lab`] the file that describes several machines, and
+//! [`bench_lab`] makes one of the configuration of another harness.
 //!
 //! This crate does no I/O, reads no clock and knows no operating system: a plan
 //! is a function of the file's text and the seed, nothing else.
 
+pub mod bench_lab;
 pub mod diagnostic;
 pub mod experiment;
 pub mod lab;

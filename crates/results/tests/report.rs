@@ -2,7 +2,10 @@
 
 mod support;
 
-use fwdlab_model::settings::{DutKind, FibAlgorithm, TestbedKind};
+use fwdlab_model::settings::{
+    DutKind, FibAlgorithm, Firewall, FirewallProgram, GeneratorKind, Reboot, Revision, Settings,
+    TestbedKind,
+};
 use fwdlab_model::units::FrameSize;
 use fwdlab_model::{Plan, Warning};
 use fwdlab_results::report::analysis::{ComparedFigure, Outcome};
@@ -276,6 +279,45 @@ fn the_routers_settings_are_listed_and_the_kernels_are_not() {
         "Receive and segmentation offloads: disabled\n",
     ] {
         assert!(listed.contains(line), "{line} is not in\n{listed}");
+    }
+}
+
+#[test]
+fn what_hosts_were_set_to_is_listed() {
+    let mut plan = plan(TestbedKind::Ssh, vec![firewall()], vec![Some(0)], 3);
+    for (index, variant) in plan.variants.iter_mut().enumerate() {
+        let Settings { testbed, dut, traffic } = &mut variant.settings;
+        testbed.kind = TestbedKind::Ssh;
+        dut.kind = DutKind::Freebsd;
+        traffic.generator = GeneratorKind::PktGen;
+        traffic.generator_options = vec!["-w".into(), "4".into()];
+        dut.firewall = Firewall::Stateful;
+        dut.remote.firewall_program = FirewallProgram::Ipfw;
+        dut.remote.reboot = Reboot::Always;
+        dut.remote.harvest_mask = (index == 1).then_some(351);
+        dut.remote.loader.insert("hw.cxgbe.nrxq10g".into(), "4".into());
+        dut.remote.revision = Some(Revision {
+            install: vec!["make installkernel".into()],
+            verify: "uname -v".into(),
+            expect: format!("r28747{}", index + 7),
+            ..Revision::default()
+        });
+    }
+    let listed = Analysis::of_store(&full_store(&plan.sealed())).unwrap().setup.join("\n");
+    for line in [
+        "Testbed: hosts of a laboratory, reached over ssh\n",
+        "Traffic generator: pkt-gen with `-w 4`\n",
+        "Device under test: the FreeBSD kernel\n",
+        "Revision of the device under test: installed by `make installkernel`, `uname -v` says r287477",
+        "Mask of harvested entropy: as found",
+        "Reboot of the device: before every run\n",
+        "Program of the firewall: ipfw\n",
+        "loader.conf hw.cxgbe.nrxq10g = 4\n",
+    ] {
+        assert!(listed.contains(line), "{line} is not in\n{listed}");
+    }
+    for word in ["CPU arrangement", "rc.conf", "Files laid over", "Interrupts bound"] {
+        assert!(!listed.contains(word), "{word} is in\n{listed}");
     }
 }
 

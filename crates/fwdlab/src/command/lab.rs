@@ -1,6 +1,6 @@
 //! `fwdlab lab`: laboratories of several machines.
 
-use super::doctor;
+use super::{doctor, schema};
 use crate::arguments::VERSION;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -35,6 +35,8 @@ pub(crate) enum Command {
     /// Not checked: the cables' direction away from the DUT (nothing is sent there), and
     /// how much the receiver can count.
     Check(Check),
+    /// Print the JSON Schema of a lab's file
+    Schema(schema::OfLab),
 }
 
 /// What to draw.
@@ -82,6 +84,7 @@ pub(crate) fn execute(command: &Command) -> Result<Exit> {
     match command {
         Command::Show(arguments) => show(arguments),
         Command::Check(arguments) => checked(arguments),
+        Command::Schema(_) => schema::of_lab(),
     }
 }
 

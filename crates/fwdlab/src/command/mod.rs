@@ -7,6 +7,7 @@ pub(crate) mod doctor;
 pub(crate) mod flamegraph;
 pub(crate) mod history;
 pub(crate) mod import;
+pub(crate) mod import_lab;
 pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod ministat;
@@ -43,6 +44,7 @@ pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
         Command::Compare(arguments) => compare::execute(&arguments),
         Command::History(arguments) => history::execute(&arguments),
         Command::Import(arguments) => import::execute(&arguments),
+        Command::ImportLab(arguments) => import_lab::execute(&arguments),
         Command::Profile(arguments) => profile::execute(&arguments),
         Command::Flamegraph(arguments) => flamegraph::execute(&arguments),
         Command::Route(arguments) => route::execute(&arguments),

@@ -3,8 +3,9 @@
 
 use super::plan::overhead_guess_ns;
 use super::store_at;
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 use crate::experiment::{self, Loaded, Overrides};
+use crate::notify::{self, Message, Outcome};
 use crate::profiling;
 use crate::session::{self, GivenUp, Session};
 use crate::terminal::{self, duration};
@@ -27,7 +28,8 @@ Examples:
   fwdlab run experiments/demo.toml --testbed sim --out /tmp/demo
   fwdlab run experiments/demo.toml --blocks 20 --fresh
   fwdlab run experiments/firewalls.toml --profile
-  fwdlab run experiments/aa.toml --quiet --fail-on worse")]
+  fwdlab run experiments/aa.toml --quiet --fail-on worse
+  fwdlab run experiments/aa.toml --notify-command 'mail -s \"fwdlab: {title} {outcome}\" root'")]
 pub(crate) struct Arguments {
     /// The experiment file
     #[arg(value_name = "EXPERIMENT.toml")]
@@ -62,6 +64,10 @@ pub(crate) struct Arguments {
     /// Print the results as JSON (as `show --json`)
     #[arg(long)]
     json: bool,
+    /// Run this program at the end, with the summary on its standard input; {title},
+    /// {outcome} and {report} stand for title, `finished` or `failed`, and the report's file
+    #[arg(long, value_name = "COMMAND")]
+    notify_command: Option<String>,
 }
 
 /// Carries it out.
@@ -70,19 +76,41 @@ pub(crate) struct Arguments {
 /// Faults of the file, a store that belongs to another plan, whatever the
 /// testbed lacks or meets, an interruption.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
-    let Loaded { mut plan, text } = experiment::load(&arguments.experiment, &arguments.overrides)?;
+    let mut loaded = experiment::load(&arguments.experiment, &arguments.overrides)?;
     if let Some(wanted) = arguments.wants_profiles() {
-        plan.profile = experiment::profile(&arguments.experiment, &text, wanted);
+        loaded.plan.profile = experiment::profile(&arguments.experiment, &loaded.text, wanted);
     }
-    let out = experiment::directory(&plan, arguments.out.as_deref());
-    let (mut store, said) = session::open_store(&out, arguments.fresh)?;
+    let beside = experiment::beside(&arguments.experiment);
+    let command = arguments.notify_command.as_deref();
+    let recipients = notify::recipients(&loaded.plan, &beside, command)?;
+    let out = experiment::directory(&loaded.plan, arguments.out.as_deref());
+    let result = carry_out(arguments, &loaded, &out);
+    let (outcome, summary) = match &result {
+        Ok((_, summary)) => (Outcome::Finished, summary.clone()),
+        // Who stopped it knows.
+        Err(error) if exit::of(error) == Exit::Interrupted => return result.map(|(exit, _)| exit),
+        Err(error) => (Outcome::Failed, format!("{error:#}\n")),
+    };
+    let report = if arguments.no_report { out } else { out.join("README.md") };
+    let title = &loaded.plan.title;
+    notify::tell(&recipients, &Message { title, outcome, report: &report, summary: &summary });
+    result.map(|(exit, _)| exit)
+}
+
+/// Measures and reports; gives the results in short beside the exit code.
+fn carry_out(
+    arguments: &Arguments,
+    Loaded { plan, text }: &Loaded,
+    out: &Path,
+) -> Result<(Exit, String)> {
+    let (mut store, said) = session::open_store(out, arguments.fresh)?;
     said.into_iter().for_each(|said| arguments.say(&said));
-    store.adopt_plan(&plan, &text)?;
-    let missing = store.missing_runs(&plan)?;
+    store.adopt_plan(plan, text)?;
+    let missing = store.missing_runs(plan)?;
     let stopping = Analysis::stopping_of(&store)?;
-    let profiles = profiling::missing(&plan, &store, arguments.fresh)?;
-    arguments.say(&introduction(&plan, missing.len(), stopping.as_ref()));
-    arguments.say_unless_empty(&profiling::announcement(&plan, profiles.len()));
+    let profiles = profiling::missing(plan, &store, arguments.fresh)?;
+    arguments.say(&introduction(plan, missing.len(), stopping.as_ref()));
+    arguments.say_unless_empty(&profiling::announcement(plan, profiles.len()));
     let missing = match stopping {
         Some(stopping) if stopping.done => Vec::new(),
         _ => missing,
@@ -90,7 +118,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let mut given_up = Vec::new();
     if !missing.is_empty() || !profiles.is_empty() {
         let session = Session {
-            plan: &plan,
+            plan,
             directory: experiment::beside(&arguments.experiment),
             calibrates: !arguments.no_calibration,
             quiet: arguments.quiet,
@@ -99,22 +127,23 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
         };
         given_up = session.measure(&mut store, &missing, &is_decided)?;
     }
-    let analysis = if arguments.no_report {
-        Analysis::of_store(&store)?
-    } else {
-        report::write(&store, &out)?
-    };
-    show(arguments, &analysis, &out)?;
-    let exit = exit(&analysis, arguments.fail_on);
+    let analysis =
+        if arguments.no_report { Analysis::of_store(&store)? } else { report::write(&store, out)? };
+    show(arguments, &analysis, out)?;
+    let mut summary =
+        anstream::adapter::strip_str(&report::summary_text(&analysis, 80)).to_string();
+    let exit = exit_of(&analysis, arguments.fail_on);
     if given_up.is_empty() {
-        return Ok(exit);
+        return Ok((exit, summary));
     }
     for GivenUp { variant, why } in &given_up {
-        terminal::warn(&format!("{} was given up: {why}", plan.variants[*variant].label));
+        let remark = format!("{} was given up: {why}", plan.variants[*variant].label);
+        terminal::warn(&remark);
+        summary.push_str(&format!("{remark}\n"));
     }
     terminal::note(&format!("what is left is tried again by\n  {}", arguments.command_line()));
     // Figures that can't be trusted weigh more than figures that lack.
-    Ok(if exit == Exit::Untrustworthy { exit } else { Exit::Environment })
+    Ok((if exit == Exit::Untrustworthy { exit } else { Exit::Environment }, summary))
 }
 
 /// True when the plan's stopping rule needs no more runs.
@@ -161,7 +190,7 @@ fn show(arguments: &Arguments, analysis: &Analysis, out: &Path) -> Result<()> {
     Ok(())
 }
 
-fn exit(analysis: &Analysis, fail_on: Option<FailOn>) -> Exit {
+fn exit_of(analysis: &Analysis, fail_on: Option<FailOn>) -> Exit {
     if analysis.warnings.iter().any(|group| group.fatal) {
         terminal::warn("some of these figures can't be trusted: see the warnings above");
         return Exit::Untrustworthy;

@@ -212,3 +212,10 @@ fn packets_show_where_cables_lead_and_what_a_sender_can_do() {
         assert!(said.contains(part), "{part} in {said}");
     }
 }
+
+#[test]
+fn the_schema_is_that_of_the_reader() {
+    let schema = lab("").fwdlab(&["lab", "schema"]).expect(0).json();
+    assert_eq!(schema["title"], "fwdlab laboratory");
+    assert!(schema["properties"]["host"]["items"]["properties"]["reboot_timeout"].is_object());
+}

@@ -4,6 +4,7 @@ mod compare;
 mod coverage;
 mod history;
 mod import;
+mod import_lab;
 mod lab;
 mod ministat;
 mod netns;

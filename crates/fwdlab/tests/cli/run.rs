@@ -133,3 +133,30 @@ fn figures_that_cannot_be_trusted_exit_with_4() {
     assert!(run.stdout.contains("NOT TO BE TRUSTED"), "{}", run.stdout);
     assert!(lab.path("results/x/README.md").exists(), "the report is written nevertheless");
 }
+
+#[test]
+fn somebody_is_told_how_it_ended() {
+    let lab = Lab::new(INSTANT);
+    let got = lab.path("got");
+    let command = format!(
+        "sh -c 'echo \"$1|$2\" > \"$0\"; cat >> \"$0\"' '{}' '{{title}} {{outcome}}' {{report}}",
+        got.display()
+    );
+    lab.fwdlab(&["run", "x.toml", "--notify-command", &command]).expect(0);
+    let told = std::fs::read_to_string(&got).expect("told");
+    assert!(told.starts_with("A simulated firewall finished|results/x/README.md\n"), "{told}");
+    assert!(told.contains("stateful against none"), "{told}");
+
+    // That nobody can be told is a remark and changes nothing.
+    let failed = lab.fwdlab(&["run", "x.toml", "--notify-command", "/no/such/program {title}"]);
+    assert!(failed.expect(0).stderr.contains("nobody was told by `/no/such/program"));
+    let words = lab.fwdlab(&["run", "x.toml", "--notify-command", "a 'b"]).expect(2).stderr;
+    assert!(words.contains("--notify-command: a ' that is never closed"), "{words}");
+
+    // Another plan in the same place.
+    lab.write("y.toml", &INSTANT.replace("blocks = 4", "blocks = 5"));
+    let arguments = ["run", "y.toml", "--out", "results/x", "--notify-command", &command];
+    assert_ne!(lab.fwdlab(&arguments).code, Some(0));
+    let told = std::fs::read_to_string(&got).expect("told");
+    assert!(told.starts_with("A simulated firewall failed|"), "{told}");
+}

@@ -84,7 +84,7 @@ impl Command {
 
     /// Options and their values in order; letters may stand together, values be
     /// joined to theirs.
-    fn options(&self) -> impl Iterator<Item = (u8, &str)> {
+    pub(crate) fn options(&self) -> impl Iterator<Item = (u8, &str)> {
         let start = self.words.iter().position(|word| word.starts_with('-'));
         let mut words = self.words[start.unwrap_or(self.words.len())..].iter();
         let mut cluster = "";

@@ -345,10 +345,10 @@ fn of_remote(remote: &RemoteSettings) -> Vec<Setting> {
     let Revision { install, image, upgrade, verify, expect } = revision;
     all.extend((!install.is_empty()).then(|| Setting::Install(install.clone())));
     all.extend(image.clone().map(Setting::Image));
-    let texts: [(&String, fn(String) -> Setting); 3] =
-        [(upgrade, Setting::Upgrade), (verify, Setting::Verify), (expect, Setting::Expect)];
-    let written = texts.into_iter().filter(|(text, _)| !text.is_empty());
-    all.extend(written.map(|(text, of)| of(text.clone())));
+    let written = |text: &String| (!text.is_empty()).then(|| text.clone());
+    all.extend(written(upgrade).map(Setting::Upgrade));
+    all.extend(written(verify).map(Setting::Verify));
+    all.extend(written(expect).map(Setting::Expect));
     all
 }
 

@@ -1,5 +1,6 @@
 //! Tests of the crate from outside: files in, plans or faults out.
 
+mod bench_lab;
 mod faults;
 mod files;
 mod hash;
