@@ -82,6 +82,8 @@ pub(crate) fn base(kind: TestbedKind) -> Settings {
             rate: Rate::Max,
             timestamps: false,
             generator: GeneratorKind::Fwdlab,
+            generator_server: String::new(),
+            generator_options: Vec::new(),
         },
     }
 }
