@@ -23,6 +23,8 @@ fn what_is_written_is_drawn_and_planned_and_never_overwritten() {
     let lab = Lab::new("");
     lab.write("bench-lab.config", CONFIG);
     for name in ["2", "10", "1"] {
+        let folder = lab.path(&format!("rack/configs/{name}/etc"));
+        std::fs::create_dir_all(folder).expect("a folder");
         lab.write(&format!("rack/configs/{name}/etc/rc.conf"), "sshd_enable=\"YES\"\n");
     }
     let arguments =

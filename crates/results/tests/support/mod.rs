@@ -368,6 +368,7 @@ pub(crate) fn invocation(kind: TestbedKind) -> Invocation {
         testbed: match kind {
             TestbedKind::Sim => "sim",
             TestbedKind::Memory => "memory",
+            TestbedKind::Ssh => "ssh",
             _ => "netns",
         }
         .into(),
