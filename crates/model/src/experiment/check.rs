@@ -3,7 +3,7 @@
 use super::{Experiment, RUNS_MAX, VARIANTS_MAX};
 use crate::diagnostic::Diagnostic;
 use crate::plan::Trial;
-use crate::settings::{Arrangement, DutKind, Settings, TestbedKind};
+use crate::settings::{Arrangement, DutKind, Settings};
 use crate::spec::keys;
 use crate::spec::{FactorSpec, Setting, Spec, format_ns};
 use std::collections::BTreeMap;
@@ -144,10 +144,10 @@ pub(super) fn alternation(spec: &Spec, experiment: &Experiment, faults: &mut Vec
         );
         return;
     }
-    if experiment.base.testbed.kind == TestbedKind::Ssh {
+    if experiment.base.dut.kind == DutKind::Freebsd {
         faults.push(
-            Diagnostic::new(alternate.span(), "the DUT of a laboratory can't alternate")
-                .label("over ssh, nobody knows to the millisecond when it was switched")
+            Diagnostic::new(alternate.span(), "a FreeBSD DUT can't alternate")
+                .label("nothing of it is switched while traffic flows")
                 .help("remove `alternate` to measure each level in runs of its own"),
         );
         return;

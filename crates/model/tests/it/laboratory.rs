@@ -130,7 +130,7 @@ fn each_fault_says_what_to_do() {
         (format!("{LAB}[dut]\nkind = \"router\""), "process of this machine", "freebsd"),
         (format!("{LAB}[dut]\nloader = {{ a = 1 }}"), "setting of FreeBSD", "freebsd"),
         (format!("{LAB}arrangement = \"closed\""), "share no CPUs", "leave `arrangement` out"),
-        (format!("{LAB}[design]\nalternate = \"250ms\""), "can't alternate", "runs of its own"),
+        (freebsd("\n[design]\nalternate = \"250ms\""), "can't alternate", "runs of its own"),
         (
             format!("{LAB}[dut]\nfirewall = \"stateful\"\nfirewall_program = \"pf\""),
             "does not have",
