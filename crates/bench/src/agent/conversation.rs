@@ -6,7 +6,7 @@ use crate::host::{Host, Running};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Time until an agent that was started says hello.
 const HELLO: Duration = Duration::from_secs(20);
@@ -110,8 +110,12 @@ impl Conversation {
     }
 
     fn read<T: DeserializeOwned>(&mut self, patience: Duration) -> Result<T, BenchError> {
+        let begin = Instant::now();
         let Some(line) = self.program.hear(patience) else {
-            return Err(self.failed(&format!("no answer within {} s", patience.as_secs())));
+            return Err(match begin.elapsed() < patience {
+                true => self.failed("it ended before it answered"),
+                false => self.failed(&format!("no answer within {patience:?}")),
+            });
         };
         serde_json::from_str(&line)
             .map_err(|error| self.failed(&format!("it says `{line}`, which is no answer: {error}")))
@@ -132,5 +136,43 @@ impl Conversation {
             host: self.host.clone(),
             why: words.collect::<Vec<_>>().join("; "),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Ended;
+
+    /// Lives and says nothing.
+    struct Mute;
+
+    impl Running for Mute {
+        fn tell(&mut self, _: &str) -> Result<(), BenchError> {
+            Ok(())
+        }
+        fn hear(&mut self, patience: Duration) -> Option<String> {
+            std::thread::sleep(patience);
+            None
+        }
+        fn interrupt(&mut self) {}
+        fn wait(&mut self, _: Duration) -> Ended {
+            let (status, errors) = ("it was killed".into(), "loading the BPF sender\n".into());
+            Ended { well: false, status, errors }
+        }
+    }
+
+    #[test]
+    fn an_agent_that_is_silent_is_named_with_its_last_words() {
+        let (host, command) = ("far".into(), "fwdlab send --control".into());
+        let mut mute = Conversation { program: Box::new(Mute), host, command };
+        let error = mute.hear(Duration::from_millis(20)).expect_err("silence").to_string();
+        assert_eq!(
+            error,
+            "fwdlab send --control on far failed: no answer within 20ms; it was killed; loading \
+             the BPF sender"
+        );
+        let error = mute.end().expect_err("no good end").to_string();
+        assert!(error.contains("did not end well"), "{error}");
     }
 }

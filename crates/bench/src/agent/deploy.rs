@@ -66,9 +66,9 @@ fn wrong_system(host: &dyn Host, theirs: &str, ours: &str, why: &str) -> BenchEr
             "this fwdlab does not run on {}: it was built on {ours}, and that is {theirs}: {why}",
             host.name()
         ),
-        "build one that needs no library (`cargo build --release --target \
-         x86_64-unknown-linux-musl`, or the target of its machine), and put it into a folder of \
-         PATH there",
+        "build the same revision there (`cargo build --release`), or here without libraries for \
+         its machine (a musl target: `--target x86_64-unknown-linux-musl`), and put it into a \
+         folder of PATH there",
     )
 }
 

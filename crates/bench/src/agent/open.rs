@@ -67,6 +67,7 @@ pub fn senders(order: &SendOrder) -> Result<serve_send::Opened, BenchError> {
     if !others.is_empty() {
         affinity::pin_thread(&others)?;
     }
+    wait_for_link(&order.interface)?;
     let flows = FlowRange { sources: order.sources, destinations: order.destinations };
     let template = |run_id, to| {
         let family = family(order.family);
@@ -203,13 +204,14 @@ fn facts(receiving: Receiving, failures: &[String]) -> BTreeMap<String, String> 
     facts
 }
 
-/// Some drivers take the link down when a program is attached.
+/// Some drivers take the link down for a while when a program is attached, here or at
+/// the far end.
 fn wait_for_link(interface: &str) -> Result<(), BenchError> {
     let carrier = format!("/sys/class/net/{interface}/carrier");
     match wait_until(LINK, || LocalHost.get(&carrier).is_ok_and(|carrier| carrier == "1")) {
         true => Ok(()),
         false => Err(BenchError::environment(
-            format!("{interface} has no link {} s after the receiver opened", LINK.as_secs()),
+            format!("{interface} has had no link for {} s", LINK.as_secs()),
             format!("switch it on (`ip link set {interface} up`), and check cable and far end"),
         )),
     }

@@ -16,5 +16,6 @@ mod route;
 mod run;
 mod run_profile;
 mod send;
+mod send_ssh;
 mod stopping;
 mod support;

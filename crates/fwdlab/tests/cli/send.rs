@@ -17,10 +17,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_fwdlab");
-const NEAR: [u8; 6] = [2, 0, 0, 0, 0, 1];
-const FAR: [u8; 6] = [2, 0, 0, 0, 0, 2];
-const MS: u64 = 1_000_000;
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_fwdlab");
+pub(crate) const NEAR: [u8; 6] = [2, 0, 0, 0, 0, 1];
+pub(crate) const FAR: [u8; 6] = [2, 0, 0, 0, 0, 2];
+pub(crate) const MS: u64 = 1_000_000;
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
@@ -28,14 +28,14 @@ static COUNT: AtomicU32 = AtomicU32::new(0);
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Two namespaces and a cable from `g0` in one to `r0` in the other.
-struct Wired {
-    near: String,
-    far: String,
+pub(crate) struct Wired {
+    pub(crate) near: String,
+    pub(crate) far: String,
     _turn: MutexGuard<'static, ()>,
 }
 
 impl Wired {
-    fn new() -> Option<Wired> {
+    pub(crate) fn new() -> Option<Wired> {
         let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
         if !rustix::process::geteuid().is_root() {
             assert!(!in_ci, "not root in CI");
@@ -77,7 +77,7 @@ impl Wired {
     }
 
     /// What `ip link` says of the receiver's interface.
-    fn receiver(&self) -> String {
+    pub(crate) fn receiver(&self) -> String {
         LocalHost.run(&["ip", "-n", &self.far, "-d", "link", "show", "r0"], "").expect("ip link")
     }
 
@@ -96,13 +96,13 @@ impl Drop for Wired {
     }
 }
 
-fn end<'a>(host: &'a dyn Host, interface: &str, mac: [u8; 6]) -> End<'a> {
+pub(crate) fn end<'a>(host: &'a dyn Host, interface: &str, mac: [u8; 6]) -> End<'a> {
     let own = Own { program: Path::new(PROGRAM), version: "any" };
     let program = program(host, own, None).expect("the same machine");
     End { host, program, interface: interface.into(), mac, cpus: vec![] }
 }
 
-fn load(family: Family, engine: Engine) -> AgentLoad {
+pub(crate) fn load(family: Family, engine: Engine) -> AgentLoad {
     AgentLoad {
         family,
         frame_size: 100,
@@ -115,6 +115,11 @@ fn load(family: Family, engine: Engine) -> AgentLoad {
     }
 }
 
+pub(crate) fn trial(duration_ns: u64) -> Trial {
+    let (warmup_ns, drain_ns) = (50 * MS, 500 * MS);
+    Trial { warmup_ns, duration_ns, drain_ns, interval_ns: 100 * MS, slice_ns: 20 * MS }
+}
+
 /// One trial of a given number of senders through the veth pair.
 fn observe(wired: &Wired, senders: usize, load: &AgentLoad) -> trial::Observed {
     let (near, far) = (wired.host(&wired.near), wired.host(&wired.far));
@@ -122,13 +127,7 @@ fn observe(wired: &Wired, senders: usize, load: &AgentLoad) -> trial::Observed {
     let receiver = end(&far, "r0", FAR);
     let mut traffic = AgentTraffic::arm(&senders, &receiver, load).expect("armed");
     assert!(traffic.facts().contains_key("receiver"), "{:?}", traffic.facts());
-    let trial = Trial {
-        warmup_ns: 50 * MS,
-        duration_ns: 800 * MS,
-        drain_ns: 500 * MS,
-        interval_ns: 100 * MS,
-        slice_ns: 20 * MS,
-    };
+    let trial = trial(800 * MS);
     let order = trial::Order {
         trial: &trial,
         rate_pps: load.rate_pps,
@@ -167,6 +166,43 @@ fn two_senders_share_a_rate_and_auto_finds_an_engine() {
     let seconds = seen.window_ns as f64 / 1e9;
     assert!(seen.window.offered as f64 <= 2000.0 * seconds * 1.02 + 4.0, "{seen:?}");
     assert_eq!(seen.foreign, 0, "packets by which engines were tried are not counted");
+}
+
+#[test]
+fn an_agent_killed_in_the_window_is_an_error_that_names_it() {
+    let Some(wired) = Wired::new() else { return };
+    let (near, far) = (wired.host(&wired.near), wired.host(&wired.far));
+    for (namespace, command) in [(&wired.near, "send"), (&wired.far, "receive")] {
+        let senders = [(end(&near, "g0", NEAR), FAR)];
+        let load = load(Family::Inet, Engine::Packet);
+        let mut traffic = AgentTraffic::arm(&senders, &end(&far, "r0", FAR), &load).expect("armed");
+        let mut kill = |moment| {
+            if matches!(moment, trial::Moment::Open(_)) {
+                let pids = LocalHost.run(&["ip", "netns", "pids", namespace], "").expect("pids");
+                let pids: Vec<&str> = pids.split_whitespace().collect();
+                assert_eq!(pids.len(), 1, "the agent's");
+                LocalHost.run(&["kill", "-KILL", pids[0]], "").expect("killed");
+            }
+        };
+        let trial = trial(200 * MS);
+        let at_window: &mut dyn FnMut(trial::Moment) = &mut kill;
+        let order = trial::Order {
+            trial: &trial,
+            rate_pps: None,
+            variant: 0,
+            alternation: None,
+            at_window,
+        };
+        let begin = Instant::now();
+        let error = trial::run(&mut traffic, &SystemClock, order, &mut Unobserved);
+        let error = error.expect_err("it is dead").to_string();
+        for said in [&format!("{command} --control on {namespace} failed"), "signal: 9"] {
+            assert!(error.contains(said), "{said} in {error}");
+        }
+        assert!(begin.elapsed() < PATIENCE, "{:?}", begin.elapsed());
+        drop(traffic);
+        assert!(!wired.receiver().contains("xdp"), "{}", wired.receiver());
+    }
 }
 
 #[test]

@@ -113,7 +113,10 @@ fn a_receiver_that_is_never_ready_is_named_with_its_last_words() {
     let hello = serde_json::to_string(&crate::agent::protocol::Hello::own()).expect("JSON");
     let far = Script::saying([hello]).ending("exit status: 3", "1\n2\n\n3\n4\n5\n6: no BPF\n");
     let error = failure(arm(&[], &far));
-    assert!(error.starts_with("/x/fwdlab receive --control on far failed: no answer"), "{error}");
+    assert!(
+        error.starts_with("/x/fwdlab receive --control on far failed: it ended before"),
+        "{error}"
+    );
     assert!(error.ends_with("exit status: 3; 2; 3; 4; 5; 6: no BPF"), "{error}");
     // One that can't be found says nothing at all.
     let none = Script::default().ending("exit status: 127", "not found");
