@@ -331,7 +331,7 @@ b = "dut:out0"
         )
     }
 
-    /// `reboot` as the DUT has it, and `power_cycle` for it: what it has in memory is
+    /// `reboot` as the DUT has it (it stays until its work has left its session), and `power_cycle` for it: what it has in memory is
     /// lost; it stays down where a file says so.
     fn commands_of_the_dut(&self) {
         let at = self.directory.path().display();
@@ -351,7 +351,7 @@ b = "dut:out0"
         );
         self.write(
             "bin/reboot",
-            &format!("#!/bin/sh\nsetsid sh {at}/down.sh >{at}/down.log 2>&1 &\n"),
+            &format!("#!/bin/sh\nsetsid sh {at}/down.sh >{at}/down.log 2>&1 &\nsleep 1\n"),
         );
         self.write(
             "power_cycle",
