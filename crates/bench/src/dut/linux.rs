@@ -1,5 +1,7 @@
 //! A Linux kernel's own forwarding.
 
+pub use super::findings::Findings;
+
 use super::keeper::Keeper;
 use super::{nft, routes, scheduling};
 use crate::cpu::Placement;
@@ -7,7 +9,6 @@ use crate::error::BenchError;
 use crate::host::Host;
 use crate::lab::links::Links;
 use fwdlab_model::settings::{Family, Firewall, Settings};
-use fwdlab_model::warning::Warning;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -37,29 +38,6 @@ pub struct LinuxDut<'a> {
     links: &'a Links,
     /// Values that sysctls had before the first change, to switch back to.
     found: RefCell<BTreeMap<String, String>>,
-}
-
-/// What configuring found out.
-#[derive(Debug, Default)]
-pub struct Findings {
-    /// Settings as they read back.
-    pub facts: BTreeMap<String, String>,
-    /// Doubts.
-    pub warnings: Vec<Warning>,
-}
-
-impl Findings {
-    /// Records a setting as found, and doubts it when it is not as wanted.
-    pub fn expect(&mut self, setting: &str, wanted: &str, found: &str) {
-        self.facts.insert(setting.to_owned(), found.to_owned());
-        if wanted != found {
-            self.warnings.push(Warning::NotVerified {
-                setting: setting.to_owned(),
-                wanted: wanted.to_owned(),
-                found: found.to_owned(),
-            });
-        }
-    }
 }
 
 impl<'a> LinuxDut<'a> {

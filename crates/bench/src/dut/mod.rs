@@ -1,6 +1,7 @@
 //! Devices under test. A DUT touches its machine only through a [`crate::host::Host`].
 
 pub mod counters;
+pub mod findings;
 pub mod freebsd;
 pub mod keeper;
 pub mod linux;

@@ -28,7 +28,8 @@ pub trait Testbed {
     /// Builds what a variant needs, sends, counts, takes everything down again.
     ///
     /// # Errors
-    /// When something fails or the observer cancels; nothing is left behind.
+    /// When something fails or the observer cancels; nothing is left behind. After
+    /// [`BenchError::GivenUp`] runs of other variants are worth trying.
     fn run(&mut self, task: Task<'_>, observer: &mut dyn Observer)
     -> Result<RunRecord, BenchError>;
 

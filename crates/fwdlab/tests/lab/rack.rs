@@ -35,14 +35,14 @@ pub(crate) struct Ended {
 impl Rack {
     /// Builds one; none where this machine does not permit it, which fails in CI.
     pub(crate) fn build() -> Option<Rack> {
+        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        clean_up_after_the_dead();
         if let Err(why) = possible() {
             let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
             assert!(!in_ci, "no laboratory in CI: {why}");
             eprintln!("SKIPPED: no laboratory of namespaces here: {why}");
             return None;
         }
-        clean_up_after_the_dead();
-        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let directory = tempfile::tempdir().expect("a directory");
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         // As fwdlab names its own: what a killed test leaves is removed by the next one.
@@ -55,11 +55,14 @@ impl Rack {
         }
         rack.knows("host");
         rack.write("lab.toml", &rack.lab(""));
+        rack.commands_of_the_dut();
         for host in HOSTS {
             rack.write(&format!("{host}.conf"), &rack.sshd(host, ""));
             rack.write(&format!("{host}.boot"), &rack.boot_script(host));
+            for folder in ["srv", "lib"] {
+                fs::create_dir(rack.path(&format!("{host}.{folder}"))).expect("a directory");
+            }
         }
-        rack.commands_of_the_dut();
         HOSTS.iter().for_each(|host| rack.boot(host));
         Some(rack)
     }
@@ -201,6 +204,11 @@ b = "dut:out0"
         assert!(until(PATIENCE, || self.processes(host).is_empty()), "{host} goes on");
     }
 
+    /// Reboots the DUT behind everybody's back.
+    pub(crate) fn reboot(&self) {
+        self.inside("dut", &self.at("bin/reboot"));
+    }
+
     /// How often the DUT went down, and its power was switched.
     pub(crate) fn boots(&self) -> String {
         fs::read_to_string(self.path("boots")).unwrap_or_default()
@@ -308,18 +316,22 @@ b = "dut:out0"
     }
 
     /// What a host does when it is switched on: a `/run` and an identity of this boot of
-    /// its own, then sshd.
+    /// its own, disks (`/srv`, `/var/lib`) that outlive it, then sshd.
+    /// No `reboot` there may be this machine's.
     fn boot_script(&self, host: &str) -> String {
         let at = self.directory.path().display();
         format!(
             "mount -t tmpfs -o size=1m tmpfs /run && mkdir /run/sshd || exit 1\n\
              cat /proc/sys/kernel/random/uuid >{at}/{host}.boot_id\n\
+             mount --bind {at}/{host}.srv /srv && mount --bind {at}/{host}.lib /var/lib || exit 1\n\
              mount --bind {at}/{host}.boot_id /proc/sys/kernel/random/boot_id || exit 1\n\
+             for name in reboot systemctl; do real=$(command -v \"$name\") || continue\n\
+             mount --bind {at}/bin/reboot \"$(readlink -f \"$real\")\" || exit 1; done\n\
              exec /usr/sbin/sshd -D -e -f {at}/{host}.conf 2>>{at}/{host}.log\n"
         )
     }
 
-    /// `reboot` as the DUT has it, and `power_cycle` for it: what it has in memory is
+    /// `reboot` as the DUT has it (it stays until its work has left its session), and `power_cycle` for it: what it has in memory is
     /// lost; it stays down where a file says so.
     fn commands_of_the_dut(&self) {
         let at = self.directory.path().display();
@@ -339,7 +351,7 @@ b = "dut:out0"
         );
         self.write(
             "bin/reboot",
-            &format!("#!/bin/sh\nsetsid sh {at}/down.sh >{at}/down.log 2>&1 &\n"),
+            &format!("#!/bin/sh\nsetsid sh {at}/down.sh >{at}/down.log 2>&1 &\nsleep 1\n"),
         );
         self.write(
             "power_cycle",

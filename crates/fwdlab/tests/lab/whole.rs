@@ -49,3 +49,59 @@ fn an_experiment_runs_over_ssh_and_leaves_the_dut_as_it_was() {
         assert!(!left.contains("fwdlab"), "{host}: {left}");
     }
 }
+
+#[test]
+fn a_revision_and_an_overlay_are_brought_there_booted_into_and_verified() {
+    let Some(rack) = Rack::build() else { return };
+    std::fs::create_dir_all(rack.path("overlay/srv")).expect("a directory");
+    rack.write("overlay/srv/setting", "of the experiment\n");
+    rack.write("dut.srv/setting", "of the machine\n");
+    rack.write(
+        "x.toml",
+        r#"
+version = 1
+title = "Two revisions"
+[testbed]
+kind = "ssh"
+lab = "lab.toml"
+[dut]
+overlay = "overlay"
+verify = "cat /srv/revision"
+[[factor]]
+name = "revision"
+levels = [
+  { label = "old", install = ["sh -c 'echo r1 >/srv/revision'"], expect = "r1" },
+  { label = "new", install = ["sh -c 'echo r2 >/srv/revision'"], expect = "r2" },
+]
+[traffic]
+rate = "5kpps"
+flows = { sources = 2, destinations = 2 }
+[trial]
+warmup = "100ms"
+duration = "300ms"
+[design]
+blocks = 2
+"#,
+    );
+    let ended = rack.fwdlab(&["run", "x.toml", "--json", "--no-calibration"]).expect(0);
+    assert_eq!(values(&ended.stdout), [2, 2]);
+    let boots = rack.boots().lines().count();
+    assert!((2..=4).contains(&boots), "{boots} boots for two revisions in four runs");
+    let setting = std::fs::read_to_string(rack.path("dut.srv/setting")).expect("a file");
+    assert_eq!(setting, "of the machine\n", "the overlay is lifted at the end");
+    let revision = std::fs::read_to_string(rack.path("dut.srv/revision")).expect("a file");
+    assert!(["r1\n", "r2\n"].contains(&revision.as_str()), "revisions stay: {revision}");
+}
+
+#[test]
+fn the_ceiling_is_what_the_duts_interface_counts() {
+    let Some(rack) = Rack::build() else { return };
+    let text = FIREWALL.replace("\"20kpps\"", "\"1%\"");
+    let text = text.replace("[traffic]", "[traffic]\nfamily = \"inet6\"\nframe_size = 84");
+    rack.write("x.toml", &text.replace("blocks = 2", "blocks = 1"));
+    let before = rack.state_of_the_dut();
+    let ended = rack.fwdlab(&["run", "x.toml", "--json"]).expect(0);
+    assert!(ended.stderr.contains("ceiling"), "{}", ended.stderr);
+    assert_eq!(values(&ended.stdout), [1, 1]);
+    rack.expect_state_of_the_dut(&before);
+}

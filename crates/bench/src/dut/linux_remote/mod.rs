@@ -92,6 +92,7 @@ impl RemoteDut for LinuxRemote {
         if let Some(revision) = &remote.revision {
             reasons.extend(software::install(host, revision, &self.experiment)?);
         }
+        let reasons = undo::reboot_for(host, &reasons)?;
         Ok(if reasons.is_empty() { Prepared::Ready } else { Prepared::Reboot(reasons) })
     }
 
@@ -151,7 +152,10 @@ impl RemoteDut for LinuxRemote {
     fn undo(&mut self, host: &dyn Host) -> Result<(), BenchError> {
         let undone = Undo.undo(host);
         self.loaded = Loaded::default();
-        software::lay(host, None)?;
+        let lifted = software::lay(host, None)?;
+        if !lifted.is_empty() {
+            undo::reboot_for(host, &lifted)?;
+        }
         undone
     }
 }

@@ -13,9 +13,9 @@ use crate::host::Host;
 /// that /etc/iproute2/rt_protos does not name will do.
 pub(super) const PROTOCOL: &str = "198";
 
-/// Notes lines, then runs what follows.
+/// Notes lines. By cat, which says why they can't be written; shells don't.
 const NOTE: &str = r#"mkdir -p /run/fwdlab-dut || exit 1
-for line; do printf '%s\n' "$line" >>/run/fwdlab-dut/undo || exit 1; done"#;
+for line; do printf '%s\n' "$line"; done | cat >>/run/fwdlab-dut/undo"#;
 
 /// Writes settings, pairs of path and value, each after its old value is noted.
 const SET: &str = r#"mkdir -p /run/fwdlab-dut || exit 1
@@ -24,7 +24,7 @@ path=$1 value=$2; shift 2
 [ -e "$path" ] || { echo "$path: No such file or directory" >&2; exit 1; }
 old=$(cat "$path") || exit 1
 [ "$old" = "$value" ] && continue
-printf 'set %s %s\n' "$path" "$old" >>/run/fwdlab-dut/undo || exit 1
+printf 'set %s %s\n' "$path" "$old" | cat >>/run/fwdlab-dut/undo || exit 1
 printf '%s\n' "$value" >"$path" || { echo "$path: it refuses '$value'" >&2; exit 1; }
 done"#;
 
@@ -86,6 +86,22 @@ impl Keeper for Undo {
         self.note(host, &[flush("-4"), flush("-6")])?;
         Ok(" proto 198")
     }
+}
+
+/// Notes why the DUT must be rebooted, and gives all reasons since the last boot: one that
+/// was missed, because the reboot failed or somebody was killed, is still due.
+///
+/// # Errors
+/// When they can't be written or read.
+pub(super) fn reboot_for(host: &dyn Host, reasons: &[String]) -> Result<Vec<String>, BenchError> {
+    const ADD: &str = r#"file=/run/fwdlab-reboot
+[ $# -eq 0 ] || for line; do printf '%s\n' "$line"; done | cat >>"$file" || exit 1
+[ ! -e "$file" ] || cat "$file""#;
+    let lines = reasons.iter().map(|reason| reason.replace('\n', " "));
+    let lines: Vec<String> = lines.collect();
+    let argv = ["/bin/sh", "-c", ADD, "fwdlab"].into_iter();
+    let argv: Vec<&str> = argv.chain(lines.iter().map(String::as_str)).collect();
+    Ok(host.run(&argv, "")?.lines().map(str::to_owned).collect())
 }
 
 /// Runs a few lines of sh with arguments.

@@ -1,0 +1,27 @@
+//! What configuring a DUT finds out.
+
+use fwdlab_model::warning::Warning;
+use std::collections::BTreeMap;
+
+/// What configuring found out.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// Settings as they read back.
+    pub facts: BTreeMap<String, String>,
+    /// Doubts.
+    pub warnings: Vec<Warning>,
+}
+
+impl Findings {
+    /// Records a setting as found, and doubts it when it is not as wanted.
+    pub fn expect(&mut self, setting: &str, wanted: &str, found: &str) {
+        self.facts.insert(setting.to_owned(), found.to_owned());
+        if wanted != found {
+            self.warnings.push(Warning::NotVerified {
+                setting: setting.to_owned(),
+                wanted: wanted.to_owned(),
+                found: found.to_owned(),
+            });
+        }
+    }
+}
