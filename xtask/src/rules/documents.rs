@@ -87,6 +87,7 @@ pub(super) fn commands(house: &House) -> Vec<Finding> {
                     COMMANDS.iter().any(|(arguments, ..)| arguments[0] == chore)
                 }
                 [program, command, ..] if program.rsplit('/').next() == Some("fwdlab") => {
+                    let command = command.replace('-', "_");
                     !command.starts_with(|c: char| c.is_ascii_lowercase())
                         || house.has(&format!("crates/fwdlab/src/command/{command}.rs"))
                         || house.has(&format!("crates/fwdlab/src/command/{command}"))

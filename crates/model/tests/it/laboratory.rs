@@ -16,7 +16,7 @@ fn every_setting_reaches_the_plan() {
          bind_interrupts = true\noverlay = \"configs/base/\"\nreboot = \"always\"\n\
          loader = { \"hw.cxgbe.nrxq10g\" = 4, hw.cxgbe.ntxq10g = \"4\" }\n\
          rc = { powerd_enable = \"YES\" }\nsysctl = { \"net.inet.ip.fastforwarding\" = 1 }\n\
-         image = \"image.xz\"\nupgrade = \"sh /root/upgrade\"\ninstall = [\"pkg install -y x\"]\n\
+         image = \"image.xz\"\nupgrade = \"sh /data/upgrade\"\ninstall = [\"pkg install -y x\"]\n\
          verify = \"uname -v\"\nexpect = \"r287478\"\n[traffic]\ngenerator = \"pkt-gen\"\n\
          generator_options = [\"-w\", \"4\"]",
     ));
@@ -37,7 +37,7 @@ fn every_setting_reaches_the_plan() {
     let revision = Revision {
         install: vec!["pkg install -y x".into()],
         image: Some("image.xz".into()),
-        upgrade: "sh /root/upgrade".into(),
+        upgrade: "sh /data/upgrade".into(),
         verify: "uname -v".into(),
         expect: "r287478".into(),
     };
