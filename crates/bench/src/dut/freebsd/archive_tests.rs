@@ -302,7 +302,7 @@ fn every_variant_of_the_archive_becomes_what_its_tree_says() {
         for (name, files) in variants(&archive.join(experiment.directory)) {
             let (host, settings) =
                 (host(&experiment, &files), settings(&experiment, &name, &files));
-            let mut dut = FreebsdDut::new(experiment.links.clone());
+            let mut dut = FreebsdDut::new(experiment.links.clone(), PathBuf::new());
             let findings = bring_up(&mut dut, &host, &settings);
             let mut found = Vec::new();
             let ours = map(LOADER, &host.file(LOADER).expect("tunables"));
@@ -349,7 +349,7 @@ fn a_tree_laid_over_the_dut_stands_there_to_the_byte_until_it_is_taken_away() {
         let mut trees = variants(&archive.join(experiment.directory));
         let host = host(&experiment, &trees[0].1);
         let before = host.visible();
-        let mut dut = FreebsdDut::new(experiment.links.clone());
+        let mut dut = FreebsdDut::new(experiment.links.clone(), PathBuf::new());
         for (name, files) in &mut trees {
             let mut settings = Settings::default();
             settings.dut.remote.overlay = Some(Overlay {

@@ -9,23 +9,21 @@
 //! tunnels: an overlay's rc.conf makes them), routing daemons.
 
 pub mod apply;
+#[cfg(test)]
+mod archive_tests;
 pub mod counters;
 pub mod firewall;
 pub mod interrupts;
 pub mod memory;
+#[cfg(test)]
+mod parser_tests;
 pub mod plan;
 pub mod queues;
 pub mod rc;
 pub mod revision;
-pub mod system;
-pub mod words;
-
-#[cfg(test)]
-mod archive_tests;
-#[cfg(test)]
-mod parser_tests;
 #[cfg(test)]
 mod scripted;
+pub mod system;
 #[cfg(test)]
 mod tests;
 
@@ -42,6 +40,7 @@ use memory::Memory;
 use plan::{LOADER, Plan, RC};
 use rc::{Document, Format};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use system::System;
 
 pub use counters::{CpuTicks, cpu_times};
@@ -55,12 +54,14 @@ const RC_LOCAL: &str = "/etc/rc.conf.local";
 #[derive(Clone, Debug)]
 pub struct FreebsdDut {
     links: Links,
+    experiment: PathBuf,
 }
 
 impl FreebsdDut {
-    /// The DUT between these links.
-    pub fn new(links: Links) -> FreebsdDut {
-        FreebsdDut { links }
+    /// The DUT between these links. Images that an experiment names lie in the directory
+    /// `experiment`.
+    pub fn new(links: Links, experiment: PathBuf) -> FreebsdDut {
+        FreebsdDut { links, experiment }
     }
 
     /// Brings all files to what the settings ask for, and says what of them the running
@@ -202,7 +203,8 @@ impl RemoteDut for FreebsdDut {
         let plan = Plan::new(settings, &self.links, &system)?;
         let memory = Memory::new(host, &system);
         if let Some(revision) = &settings.dut.remote.revision
-            && let Some(why) = revision::prepare(host, &memory, &system, revision)?
+            && let Some(why) =
+                revision::prepare(host, &memory, &system, revision, &self.experiment)?
         {
             return Ok(Prepared::Reboot(vec![why]));
         }

@@ -6,11 +6,11 @@
 
 use super::memory::Memory;
 use super::system::System;
-use super::words;
 use crate::dut::linux::Findings;
 use crate::error::BenchError;
 use crate::host::Host;
 use fwdlab_model::settings::Revision;
+use fwdlab_model::words;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -28,6 +28,7 @@ pub fn prepare(
     memory: &Memory,
     system: &System,
     revision: &Revision,
+    experiment: &Path,
 ) -> Result<Option<String>, BenchError> {
     let commands = commands(revision)?;
     let said = match verify(host, revision) {
@@ -68,7 +69,7 @@ pub fn prepare(
     }
     if let Some(image) = &revision.image {
         let upgrade = split(&revision.upgrade, "upgrade")?;
-        feed(host, &upgrade, Path::new(image))?;
+        feed(host, &upgrade, &experiment.join(image))?;
     }
     for command in &commands {
         host.run(&refs(command), "")?;

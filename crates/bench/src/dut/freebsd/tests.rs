@@ -17,7 +17,7 @@ fn machine() -> ScriptedHost {
 }
 
 fn dut() -> FreebsdDut {
-    FreebsdDut::new(hp())
+    FreebsdDut::new(hp(), PathBuf::new())
 }
 
 fn queues(queues: u16) -> Settings {
@@ -395,7 +395,7 @@ fn a_doubt_is_told_where_something_reads_back_otherwise() {
     let host = machine();
     let mut other = hp();
     other.egress.mac = [0, 7, 0x43, 1, 2, 3];
-    let mut dut = FreebsdDut::new(other);
+    let mut dut = FreebsdDut::new(other, PathBuf::new());
     let mut settings = queues(8);
     settings.dut.remote.overlay = overlay("boot/loader.conf.local");
     settings.dut.queues = 2;

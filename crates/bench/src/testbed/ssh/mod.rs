@@ -79,7 +79,9 @@ impl Ssh {
                 placement.clone(),
                 paths.experiment.clone(),
             )),
-            System::FreeBsd => Dut::Freebsd(FreebsdDut::new(links.clone())),
+            System::FreeBsd => {
+                Dut::Freebsd(FreebsdDut::new(links.clone(), paths.experiment.clone()))
+            }
         };
         let locks = Locks::take(&rack, held(&plan.trial))?;
         let choice = Choice { kind: "ssh", simulated: false, reasons: reasons(&rack, &links) };

@@ -28,6 +28,8 @@ const TRICKLE_PPS: f64 = 1000.0;
 const TRICKLE: u64 = 10;
 /// Time that they are given: links come up, bridges learn.
 const TRICKLE_PATIENCE: Duration = Duration::from_secs(20);
+/// Boots that a variant may need: into a revision, and with its files.
+const BOOTS_MAX: u32 = 2;
 /// Some drivers fetch their counters from the card every second or two.
 const SETTLING: Duration = Duration::from_millis(2500);
 
@@ -193,28 +195,41 @@ impl Ssh {
         observer.step("preparing the DUT");
         let reached = self.rack.dut()?;
         self.rack.all().iter().try_for_each(|host| self.locks.hold(host, held(trial)))?;
-        let host = reached.host();
-        let prepared = self.dut.remote().prepare(host, settings)?;
-        watch.lap("prepare");
-        let reasons = match (prepared, settings.dut.remote.reboot) {
-            (Prepared::Ready, Reboot::Needed | Reboot::Never) => return Ok(()),
-            (Prepared::Ready, Reboot::Always) => vec!["before every run".to_owned()],
-            (Prepared::Reboot(reasons), Reboot::Never) => {
-                return Err(BenchError::Refused(format!(
-                    "reboot = \"never\", but a variant needs one: {}",
-                    reasons.join("; ")
-                )));
+        let mut boots = 0;
+        loop {
+            // A new connection after each boot.
+            let host = reached.host();
+            let prepared = self.dut.remote().prepare(host, settings)?;
+            watch.lap("prepare");
+            let reasons = match (prepared, settings.dut.remote.reboot) {
+                (Prepared::Ready, Reboot::Always) if boots == 0 => {
+                    vec!["before every run".to_owned()]
+                }
+                (Prepared::Ready, _) => return Ok(()),
+                (Prepared::Reboot(reasons), Reboot::Never) => {
+                    return Err(BenchError::Refused(format!(
+                        "reboot = \"never\", but a variant needs one: {}",
+                        reasons.join("; ")
+                    )));
+                }
+                (Prepared::Reboot(reasons), _) => reasons,
+            };
+            let (name, reasons) = (&reached.described.name, reasons.join("; "));
+            if boots == BOOTS_MAX {
+                return Err(BenchError::environment(
+                    format!("{name} has booted {boots} times and needs it again: {reasons}"),
+                    "see that it boots from where its files were changed",
+                ));
             }
-            (Prepared::Reboot(reasons), _) => reasons,
-        };
-        observer.step(&format!("rebooting {}: {}", reached.described.name, reasons.join("; ")));
-        let before = reboot::mark(host)?;
-        self.dut.remote().reboot(host)?;
-        reboot::wait(&self.rack, Some(&before), observer)?;
-        // The lock went with the boot.
-        self.locks.hold(reached, held(trial))?;
-        watch.lap("reboot");
-        Ok(())
+            observer.step(&format!("rebooting {name}: {reasons}"));
+            let before = reboot::mark(host)?;
+            self.dut.remote().reboot(host)?;
+            reboot::wait(&self.rack, Some(&before), observer)?;
+            // The lock went with the boot.
+            self.locks.hold(reached, held(trial))?;
+            watch.lap("reboot");
+            boots += 1;
+        }
     }
 
     /// Sends a few packets until some come through: a DUT that answers does not forward
