@@ -116,7 +116,7 @@ pub const DUT: Section = Section {
             "state",
             words(&["none", "global", "sharded", "per_worker"]),
             "\"sharded\"",
-            "Router: where its stateful firewall keeps states. `none`: nowhere, the rules judge every packet; `global`: one table, one lock; `sharded`: one table in parts with a lock each; `per_worker`: a table for each worker, no locks.",
+            "Router: where its stateful firewall keeps states. `none`: nowhere, the rules judge every packet; `global`: one table, one lock; `sharded`: one table in parts with a lock each; `per_worker`: a table for each worker, no locks. Except with `global`, each worker has a cache of flows before the table.",
         )
         .example("\"per_worker\"")
         .restart(),
