@@ -20,6 +20,9 @@ use std::path::PathBuf;
 /// Time around the traffic of a run on a testbed of namespaces, nanoseconds:
 /// making, configuring, reading and taking down took 0.2 to 0.5 s by trial.
 pub(crate) const RUN_OVERHEAD_NS: u64 = 300_000_000;
+/// The same in a laboratory of several machines, a guess: many commands over ssh, first
+/// packets, and counters that cards update late.
+const LAB_OVERHEAD_NS: u64 = 5_000_000_000;
 
 /// Blocks of a pilot.
 const PILOT_BLOCKS: u32 = 2;
@@ -84,7 +87,11 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
 
 /// Time around the traffic of a run, as long as none was measured.
 pub(crate) fn overhead_guess_ns(plan: &Plan) -> u64 {
-    if plan.base.testbed.kind == TestbedKind::Sim { 0 } else { RUN_OVERHEAD_NS }
+    match plan.base.testbed.kind {
+        TestbedKind::Sim => 0,
+        TestbedKind::Ssh => LAB_OVERHEAD_NS,
+        _ => RUN_OVERHEAD_NS,
+    }
 }
 
 /// The plan itself, with `estimate` and `outlook` added.

@@ -5,7 +5,7 @@ use crate::profiling;
 use crate::terminal::{HEADING, duration, styled, wrap};
 use fwdlab_model::Plan;
 use fwdlab_model::plan::Adjust;
-use fwdlab_model::settings::{DutKind, Firewall, GeneratorKind, Settings, TestbedKind};
+use fwdlab_model::settings::{DutKind, Firewall, GeneratorKind, Rate, Settings, TestbedKind};
 use fwdlab_model::spec::Setting;
 use fwdlab_model::words;
 
@@ -58,10 +58,11 @@ fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
     let runs = match estimate.run_ns {
         0 => format!("{most}{}", estimate.runs),
         run_ns => format!(
-            "{most}{}, about {} each, {} in all",
+            "{most}{}, about {} each, {} in all{}",
             estimate.runs,
             duration(run_ns),
-            duration(estimate.total_ns)
+            duration(estimate.total_ns),
+            if testbed.kind == TestbedKind::Ssh { ", reboots not counted" } else { "" }
         ),
     };
     let mut rows = vec![
@@ -80,8 +81,8 @@ fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
         ),
         ("runs", runs),
     ];
-    let hosts = generator(plan).map(|generator| ("traffic", generator));
-    rows.splice(2..2, device(plan).map(|device| ("device", device)).into_iter().chain(hosts));
+    let traffic = [("traffic", traffic(plan))];
+    rows.splice(2..2, device(plan).map(|device| ("device", device)).into_iter().chain(traffic));
     if plan.profile.is_some() {
         rows.push(("then", profiling::extent(plan, plan.variants.len())));
     }
@@ -155,20 +156,26 @@ fn is_of_hosts(setting: &Setting) -> bool {
     )
 }
 
-/// What makes the traffic where it is not fwdlab.
-fn generator(plan: &Plan) -> Option<String> {
+/// What is sent in the base, and by what where it is not fwdlab.
+fn traffic(plan: &Plan) -> String {
     let traffic = &plan.base.traffic;
+    let (flows, family, size) = (traffic.flows, traffic.family.name(), traffic.frame_size.0);
+    let rate = match traffic.rate {
+        Rate::Max => "as fast as possible".to_owned(),
+        rate => format!("at {rate}"),
+    };
+    let mut text = format!("{family}, flows {flows}, frames of {size} bytes, {rate}");
     if traffic.generator == GeneratorKind::Fwdlab {
-        return None;
+        return text;
     }
-    let mut text = traffic.generator.name().to_owned();
+    text += &format!(", by {}", traffic.generator.name());
     if !traffic.generator_server.is_empty() {
         text += &format!(" at {}", traffic.generator_server);
     }
     if !traffic.generator_options.is_empty() {
         text += &format!(" with {}", words::join(&traffic.generator_options));
     }
-    Some(text)
+    text
 }
 
 fn design_of(plan: &Plan) -> String {
