@@ -99,16 +99,22 @@ pub fn drops(
         (format!("output of {egress}: queue or ring of the peer full"), unsent),
         ("receiver of the testbed".to_owned(), receiver as i64),
     ];
+    told(places, total)
+}
+
+/// The places where packets were lost, and last how many no place explains.
+pub(super) fn told(
+    places: impl IntoIterator<Item = (String, i64)>,
+    total: Counts,
+) -> Vec<DropPlace> {
     let mut drops: Vec<DropPlace> = places
         .into_iter()
         .filter(|(_, packets)| *packets > 0)
         .map(|(place, packets)| DropPlace { place, packets })
         .collect();
     let explained: i64 = drops.iter().map(|drop| drop.packets).sum();
-    drops.push(DropPlace {
-        place: "no counter tells".into(),
-        packets: total.lost().saturating_sub(explained),
-    });
+    let packets = total.lost().saturating_sub(explained);
+    drops.push(DropPlace { place: "no counter tells".into(), packets });
     drops
 }
 

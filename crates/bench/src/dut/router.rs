@@ -5,6 +5,7 @@
 //! that packets take.
 
 use super::{EGRESS, INGRESS, linux::Findings, linux::mac, routes};
+use super::path::told;
 use crate::error::BenchError;
 use crate::host::{Host, Running};
 use crate::lab::links::Links;
@@ -248,19 +249,10 @@ pub fn drops(
         ];
         let lost = !beside.contains(&&*counter.name) && !own.contains(&&*counter.name);
         let packets = counter.delta() as i64;
-        (lost && packets > 0)
-            .then(|| DropPlace { place: format!("router: {}", counter.name), packets })
+        lost.then(|| (format!("router: {}", counter.name), packets))
     });
-    let mut drops: Vec<DropPlace> = places.collect();
-    if receiver > 0 {
-        drops.push(DropPlace { place: "receiver of the testbed".into(), packets: receiver as i64 });
-    }
-    let explained: i64 = drops.iter().map(|drop| drop.packets).sum();
-    drops.push(DropPlace {
-        place: "no counter tells".into(),
-        packets: total.lost().saturating_sub(explained),
-    });
-    drops
+    let receiver = ("receiver of the testbed".to_owned(), receiver as i64);
+    told(places.chain([receiver]), total)
 }
 
 /// Records what the router says about itself.

@@ -12,6 +12,7 @@
 
 use super::interrupts;
 use crate::dut::counters::Reading;
+use crate::dut::path::told;
 use crate::error::BenchError;
 use crate::host::Host;
 use crate::lab::links::Links;
@@ -211,15 +212,7 @@ pub fn drops(
         (format!("output of {egress}: queue full"), unsent),
         ("receiver of the testbed".to_owned(), receiver as i64),
     ];
-    let mut drops: Vec<DropPlace> = places
-        .into_iter()
-        .filter(|(_, packets)| *packets > 0)
-        .map(|(place, packets)| DropPlace { place, packets })
-        .collect();
-    let explained: i64 = drops.iter().map(|drop| drop.packets).sum();
-    let packets = total.lost().saturating_sub(explained);
-    drops.push(DropPlace { place: "no counter tells".into(), packets });
-    drops
+    told(places, total)
 }
 
 /// Time of one CPU, in ticks of the statistics clock (`kern.clockrate`, stathz).
