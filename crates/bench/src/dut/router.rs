@@ -4,8 +4,8 @@
 //! that whoever measures it shares nothing with it but pipes, and the wires or sockets
 //! that packets take.
 
-use super::{EGRESS, INGRESS, linux::Findings, linux::mac, routes};
 use super::path::told;
+use super::{EGRESS, INGRESS, linux::Findings, linux::mac, routes};
 use crate::error::BenchError;
 use crate::host::{Host, Running};
 use crate::lab::links::Links;
