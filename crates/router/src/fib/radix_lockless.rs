@@ -3,7 +3,8 @@
 //! Any change makes a new copy from all routes. As nothing is ever inserted, the tree
 //! can be pressed together: one node for all levels that are full enough (the first
 //! decides on up to 20 bits, by the number of routes), none for bits that all routes
-//! below share. See [`super::level_compressed`].
+//! below share (`level_compressed`). Nilsson, Karlsson, "IP-Address Lookup Using
+//! LC-Tries", IEEE JSAC 17 (6), 1999.
 
 use super::level_compressed::{Cell, Cells, Way};
 use super::{Address, Batch, Fib, NextHop, Prefix, Rib};

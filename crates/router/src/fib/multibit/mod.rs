@@ -8,10 +8,10 @@
 //! in Lampson, Srinivasan, Varghese, "IP Lookups Using Multiway and Multicolumn
 //! Search", IEEE/ACM ToN 7 (3), 1999.
 //!
-//! Three reads, of which the second is often in vain: a branch around it would be
-//! mispredicted, and then nothing is read ahead for the lookups to come. A /48 needs
-//! no more; only where many routes lie close together, or are longer than 64 bits, or
-//! next hops have high numbers, there are further tables.
+//! Nearly all lookups end after two further tables at most. Those are read whether
+//! needed or not: a branch around them would be mispredicted, and then nothing is read
+//! ahead for the lookups to come. Routes longer than 64 bits and next hops of high
+//! numbers find no room on a line and get further tables.
 
 mod build;
 
