@@ -9,7 +9,7 @@ use crate::fib::rib::Route;
 /// One of so many cells of a node has a route of its own, at least. IPv4 routes lie so
 /// evenly that lines take the rest; those of IPv6 would need more steps.
 fn fill<A: Address>() -> usize {
-    if A::BITS > HALF { 16 } else { 2 }
+    if A::BITS > HALF { 6 } else { 2 }
 }
 
 /// Where a cell stands.
