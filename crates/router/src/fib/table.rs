@@ -72,11 +72,6 @@ impl<T: Clone> Array<T> {
         Array(Vec::new())
     }
 
-    /// Nothing yet, and room for `capacity`.
-    pub(crate) fn with_capacity(capacity: usize) -> Array<T> {
-        Array(Vec::with_capacity(capacity))
-    }
-
     /// Appends one.
     pub(crate) fn push(&mut self, value: T) {
         self.0.push(value);

@@ -1,14 +1,13 @@
-//! Making nodes, and keeping the places of those that are gone.
+//! Making nodes, and giving back those that are gone.
 
 use super::{DEEPER, Node, Poptrie, ROOT_BITS, STRIDE, below, slot};
 use crate::fib::expansion;
+use crate::fib::pool::Pool;
 use crate::fib::rib::Route;
-use crate::fib::table::Array;
 use crate::fib::{Address, Prefix};
-use std::ops::Index;
 
 /// Slots of a node.
-const SLOTS: usize = 1 << STRIDE;
+pub(super) const SLOTS: usize = 1 << STRIDE;
 
 impl<A: Address> Poptrie<A> {
     /// Compiles again what lies within `prefix`, of at most 18 bits.
@@ -87,83 +86,10 @@ impl Below<'_> {
     }
 }
 
-/// An array of which runs of up to 64 places are taken and given back.
-#[derive(Clone, Debug)]
-pub(super) struct Pool<T> {
-    places: Array<T>,
-    /// Places of free runs, by their length.
-    free: Vec<Vec<u32>>,
-}
-
-impl<T: Copy + Default> Pool<T> {
-    pub(super) fn new() -> Pool<T> {
-        Pool { places: Array::new(), free: vec![Vec::new(); SLOTS + 1] }
-    }
-
-    /// The place of a run; it holds what it held before.
-    fn allocate(&mut self, length: usize) -> u32 {
-        if length == 0 {
-            return 0;
-        }
-        if let Some(place) = self.free[length].pop() {
-            return place;
-        }
-        // A longer run is divided before the array grows.
-        let longer = (length + 1..=SLOTS).find_map(|long| Some((long, self.free[long].pop()?)));
-        if let Some((long, place)) = longer {
-            self.free[long - length].push(place + length as u32);
-            return place;
-        }
-        let place = self.places.len();
-        self.places.extend(length, T::default());
-        place as u32
-    }
-
-    fn write(&mut self, place: u32, values: &[T]) {
-        let place = place as usize;
-        self.places[place..place + values.len()].copy_from_slice(values);
-    }
-
-    fn release(&mut self, place: u32, length: usize) {
-        if length > 0 {
-            self.free[length].push(place);
-        }
-    }
-
-    /// As [`Array::settle`].
-    pub(super) fn settle(&self) {
-        self.places.settle();
-    }
-
-    pub(super) fn memory_bytes(&self) -> usize {
-        let free: usize = self.free.iter().map(Vec::capacity).sum();
-        self.places.memory_bytes() + free * size_of::<u32>()
-    }
-}
-
-impl<T> Index<u32> for Pool<T> {
-    type Output = T;
-
-    #[inline(always)]
-    fn index(&self, place: u32) -> &T {
-        &self.places[place as usize]
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fib::{Batch, Fib, NextHop, V4};
-
-    #[test]
-    fn what_is_given_back_is_used_again() {
-        let mut pool: Pool<u32> = Pool::new();
-        let run = pool.allocate(10);
-        pool.release(run, 10);
-        assert_eq!(pool.allocate(4), run, "divided");
-        assert_eq!(pool.allocate(6), run + 4, "the rest of it");
-        assert_eq!(pool.allocate(1), run + 10, "nothing free: the array grows");
-    }
 
     #[test]
     fn a_table_that_changes_back_and_forth_does_not_grow() {
@@ -175,11 +101,11 @@ mod tests {
             routes.iter().map(|&(prefix, _)| crate::fib::Change::Remove(prefix)).collect();
         fib.apply(&routes.iter().copied().collect());
         fib.apply(&gone);
-        let places = (fib.nodes.places.len(), fib.leaves.places.len());
+        let places = (fib.nodes.len(), fib.leaves.len());
         for _ in 0..3 {
             fib.apply(&routes.iter().copied().collect());
             fib.apply(&gone);
         }
-        assert_eq!(places, (fib.nodes.places.len(), fib.leaves.places.len()));
+        assert_eq!(places, (fib.nodes.len(), fib.leaves.len()));
     }
 }

@@ -15,9 +15,10 @@
 mod build;
 
 use super::expansion::{below, dirty};
+use super::pool::Pool;
 use super::table::{DEEPER, Root};
 use super::{Address, Batch, Fib, NextHop, Prefix, Rib};
-use build::Pool;
+use build::SLOTS;
 use fwdlab_port::popcount::with_popcount;
 
 /// Bits that the first table decides on. 18 and then steps of 6: the frequent /24
@@ -57,7 +58,7 @@ pub struct Poptrie<A> {
 impl<A: Address> Poptrie<A> {
     /// An empty table.
     pub fn new() -> Poptrie<A> {
-        let (nodes, leaves) = (Pool::new(), Pool::new());
+        let (nodes, leaves) = (Pool::new(SLOTS), Pool::new(SLOTS));
         Poptrie { rib: Rib::new(), root: Root::new(), nodes, leaves }
     }
 

@@ -1,0 +1,159 @@
+//! A few ranges of addresses and their next hops, on one line of the CPU's caches.
+
+use super::Address;
+use super::rib::Route;
+
+/// Ranges on a line.
+pub(crate) const RANGES: usize = 8;
+/// The longest prefix that a range may begin or end with.
+const LENGTH_MAX: u8 = 64;
+
+/// Ranges in order, the rest of the line filled up so that it is never found. A range
+/// is 48 bits of its first address, bits 16 to 63, then its next hop, packed: all
+/// addresses that lead to a line have the bits before in common.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(crate) struct Line([u64; RANGES]);
+
+impl Default for Line {
+    fn default() -> Line {
+        Line([0; RANGES])
+    }
+}
+
+impl Line {
+    /// The line of up to [`RANGES`] ranges.
+    pub(crate) fn of(ranges: &[Range]) -> Line {
+        let mut line = [u64::MAX; RANGES];
+        for (entry, range) in line.iter_mut().zip(ranges) {
+            *entry = range.first << 16 | u64::from(range.raw);
+        }
+        Line(line)
+    }
+
+    /// The next hop, packed, of the address whose first bits are `high`. The first
+    /// range is taken to begin no later.
+    #[inline(always)]
+    pub(crate) fn find(&self, high: u64) -> u32 {
+        // Nothing in use comes after the ones, with which a line is filled up.
+        let wanted = high << 16 | 0xfffe;
+        let mut at = 0;
+        for half in [4, 2, 1] {
+            at += half * usize::from(self.0[(at + half) % RANGES] <= wanted);
+        }
+        self.0[at % RANGES] as u32 & 0xffff
+    }
+}
+
+/// Addresses with one next hop, from the first on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Range {
+    /// The first 64 bits of the first address.
+    pub(crate) first: u64,
+    /// The next hop, packed.
+    pub(crate) raw: u16,
+}
+
+/// The first 64 bits of an address; one that is shorter ends with zeros.
+#[inline(always)]
+pub(crate) fn high<A: Address>(address: A) -> u64 {
+    (address.to_bits() << (128 - A::BITS) >> 64) as u64
+}
+
+/// [`high`] of an address, and the highest number that shares its first bits.
+pub(crate) fn bounds<A: Address>(address: A, length: u8) -> (u64, u64) {
+    let first = high(address);
+    (first, first | u64::MAX.checked_shr(length.into()).unwrap_or(0))
+}
+
+/// The ranges from the address that begins with `first` to the one that begins with
+/// `last`: `routes`, in order and all within, and between them `inherited`. None if a
+/// line can't hold such ranges, however few they are.
+pub(crate) fn ranges<A: Address>(
+    (first, last): (u64, u64),
+    inherited: u32,
+    routes: &[Route<A>],
+) -> Option<Vec<Range>> {
+    // The highest number is that of a line's filling.
+    let small = |raw: u32| u16::try_from(raw).ok().filter(|&raw| raw < u16::MAX);
+    let inherited = small(inherited)?;
+    let mut ranges = vec![Range { first, raw: inherited }];
+    let mut begin = |first, raw| {
+        // What begins at the same address is narrower, and hides what was there.
+        ranges.pop_if(|range| range.first == first);
+        if ranges.last().is_none_or(|before| before.raw != raw) {
+            ranges.push(Range { first, raw });
+        }
+    };
+    // Last address and next hop of the routes around the present place.
+    let mut open: Vec<(u64, u16)> = Vec::new();
+    for route in routes.iter().map(Some).chain([None]) {
+        while let Some((end, _)) =
+            open.pop_if(|&mut (end, _)| route.is_none_or(|route| high(route.address) > end))
+        {
+            if end < last {
+                begin(end + 1, open.last().map_or(inherited, |&(_, raw)| raw));
+            }
+        }
+        if let Some(route) = route {
+            let raw = small(route.raw).filter(|_| route.length <= LENGTH_MAX)?;
+            let (first, last) = bounds(route.address, route.length);
+            begin(first, raw);
+            open.push((last, raw));
+        }
+    }
+    Some(ranges)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fib::{Prefix, V6};
+
+    fn route(text: &str, raw: u32) -> Route<V6> {
+        let prefix: Prefix<V6> = text.parse().expect("a prefix");
+        Route { address: prefix.address(), length: prefix.length(), raw }
+    }
+
+    const ALL: (u64, u64) = (0x2001_0d00 << 32, 0x2001_0dff_ffff_ffff);
+
+    #[test]
+    fn ranges_end_where_routes_do_and_equal_neighbours_are_one() {
+        let routes = [
+            route("2001:d00::/32", 2),
+            route("2001:d00::/48", 3),
+            route("2001:d01::/32", 2),
+            route("2001:dff::/32", 4),
+        ];
+        let ranges = ranges(ALL, 1, &routes).expect("a line can hold them");
+        let found: Vec<(u64, u16)> = ranges.iter().map(|it| (it.first >> 16, it.raw)).collect();
+        let expected = [
+            (0x2001_0d00_0000, 3),
+            (0x2001_0d00_0001, 2),
+            (0x2001_0d02_0000, 1),
+            (0x2001_0dff_0000, 4),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_line_finds_the_last_range_that_begins_no_later() {
+        for count in 1..=RANGES as u64 {
+            let range = |n: u64| Range { first: ALL.0 + (n << 16), raw: n as u16 + 1 };
+            let line = Line::of(&(0..count).map(range).collect::<Vec<_>>());
+            for n in 0..count {
+                assert_eq!(line.find(ALL.0 + (n << 16)), n as u32 + 1);
+                assert_eq!(line.find(ALL.0 + (n << 16) + 0xffff), n as u32 + 1);
+            }
+            assert_eq!(line.find(u64::MAX), count as u32, "the filling is never found");
+        }
+    }
+
+    #[test]
+    fn what_a_line_cannot_hold_is_told() {
+        assert_eq!(ranges(ALL, 1, &[route("2001:d00::/65", 2)]), None);
+        assert_eq!(ranges(ALL, 1, &[route("2001:d00::/64", 0xffff)]), None);
+        assert_eq!(ranges::<V6>(ALL, 0xffff, &[]), None);
+        assert!(ranges(ALL, 0xfffe, &[route("2001:d00::/64", 0xfffe)]).is_some());
+    }
+}

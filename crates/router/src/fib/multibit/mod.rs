@@ -1,0 +1,209 @@
+//! A multi-bit trie for IPv6: 24 bits at once, then as many as are needed, then a
+//! search within one line of the CPU's caches.
+//!
+//! Srinivasan, Varghese, "Fast Address Lookups Using Controlled Prefix Expansion",
+//! ACM TOCS 17 (1), 1999, with steps of variable width. Where few routes are left,
+//! tables of further bits would be nearly empty, and each lookup would wait for a
+//! line of its own; so the next hops of up to eight ranges of addresses share one, as
+//! in Lampson, Srinivasan, Varghese, "IP Lookups Using Multiway and Multicolumn
+//! Search", IEEE/ACM ToN 7 (3), 1999.
+//!
+//! Nearly all lookups end after two further tables at most. Those are read whether
+//! needed or not: a branch around them would be mispredicted, and then nothing is read
+//! ahead for the lookups to come. Routes longer than 64 bits and next hops of high
+//! numbers find no room on a line and get further tables.
+
+mod build;
+
+use super::expansion::dirty;
+use super::line::{Line, high};
+use super::pool::Pool;
+use super::table::{DEEPER, Root};
+use super::{Address, Batch, Fib, NextHop, Prefix, Rib, V6};
+use fwdlab_port::popcount::with_popcount;
+use std::hint::select_unpredictable;
+
+/// Bits that the first table decides on.
+const ROOT_BITS: u8 = 24;
+/// Fewest and most bits that a further table decides on.
+const STRIDES: std::ops::RangeInclusive<u8> = 3..=12;
+/// Tables below the first that every lookup reads, needed or not.
+const STEPS: usize = 2;
+/// Addresses that go down the trie beside each other.
+const LANES: usize = 16;
+
+/// A first table of 64 MB, further tables, and lines.
+#[derive(Clone, Debug)]
+pub struct Multibit {
+    rib: Rib<V6>,
+    root: Root<{ 1 << ROOT_BITS }>,
+    /// Entries of all further tables. The first table is nobody's.
+    entries: Pool<u32>,
+    /// The first line is nobody's.
+    lines: Pool<Line>,
+}
+
+/// Set, with [`DEEPER`], in an entry that leads to a table, not to a line. Below it
+/// are four bits for the table's bits, and 26 for a place in steps of [`UNIT`].
+const TABLE: u32 = DEEPER | 1 << 30;
+/// Entries of the smallest table: all tables begin at multiples of it.
+const UNIT: u32 = 1 << *STRIDES.start();
+
+/// True when `entry` leads to a table.
+#[inline(always)]
+fn is_table(entry: u32) -> bool {
+    entry >= TABLE
+}
+
+/// Bits that the table of `entry` decides on.
+#[inline(always)]
+fn stride(entry: u32) -> u8 {
+    (entry >> 26) as u8 % 16
+}
+
+/// Where the table of `entry` begins.
+#[inline(always)]
+fn place(entry: u32) -> u32 {
+    entry % (1 << 26) * UNIT
+}
+
+/// An address on its way down: an entry, and the first bits not yet decided on.
+#[derive(Clone, Copy)]
+struct Way {
+    entry: u32,
+    rest: u64,
+}
+
+impl Multibit {
+    /// An empty table.
+    pub fn new() -> Multibit {
+        let (mut entries, mut lines) = (Pool::new(1 << STRIDES.end()), Pool::new(1));
+        entries.allocate(UNIT as usize);
+        lines.allocate(1);
+        Multibit { rib: Rib::new(), root: Root::new(), entries, lines }
+    }
+
+    /// The table of these routes.
+    pub fn of(rib: Rib<V6>) -> Multibit {
+        let mut fib = Multibit { rib, ..Multibit::new() };
+        fib.compile(Prefix::all());
+        fib.entries.settle();
+        fib.lines.settle();
+        fib
+    }
+
+    /// The way below the first table.
+    #[inline(always)]
+    fn way(&self, address: V6) -> Way {
+        Way { entry: self.root[slot(address)], rest: high(address) << ROOT_BITS }
+    }
+
+    /// A table further down; what leads to no table stays as it is.
+    #[inline(always)]
+    fn step(&self, Way { entry, rest }: Way) -> Way {
+        let stride = stride(entry);
+        let at = place(entry) + (rest >> 1 >> (63 - stride)) as u32;
+        // The first table is nobody's: read in vain.
+        let next = self.entries[select_unpredictable(is_table(entry), at, 0)];
+        let entry = select_unpredictable(is_table(entry), next, entry);
+        Way { entry, rest: rest << stride }
+    }
+
+    /// The entry below all tables.
+    #[inline(always)]
+    fn last(&self, Way { entry, .. }: Way, address: V6) -> u32 {
+        if is_table(entry) { self.tables(address) } else { entry }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn tables(&self, address: V6) -> u32 {
+        let (mut entry, mut at) = (self.root[slot(address)], ROOT_BITS);
+        while is_table(entry) {
+            let stride = stride(entry);
+            entry = self.entries[place(entry) + address.slice(at, stride) as u32];
+            at += stride;
+        }
+        entry
+    }
+
+    /// The next hop of an entry that leads to no table.
+    #[inline(always)]
+    fn next_hop(&self, entry: u32, high: u64) -> Option<NextHop> {
+        let on_line = entry >= DEEPER;
+        let line = &self.lines[select_unpredictable(on_line, entry & !DEEPER, 0)];
+        NextHop::unpack(select_unpredictable(on_line, line.find(high), entry))
+    }
+}
+
+#[inline(always)]
+fn slot(address: V6) -> usize {
+    (high(address) >> (64 - ROOT_BITS)) as usize
+}
+
+impl Fib<V6> for Multibit {
+    #[inline]
+    fn lookup(&self, address: V6) -> Option<NextHop> {
+        let mut way = self.way(address);
+        for _ in 0..STEPS {
+            way = self.step(way);
+        }
+        self.next_hop(self.last(way, address), high(address))
+    }
+
+    fn lookup_batch(&self, addresses: &[V6], next_hops: &mut [Option<NextHop>]) {
+        assert_eq!(addresses.len(), next_hops.len(), "one next hop for each address");
+        with_popcount(
+            #[inline(always)]
+            || {
+                let (addresses, addresses_rest) = addresses.as_chunks::<LANES>();
+                let (next_hops, next_hops_rest) = next_hops.as_chunks_mut::<LANES>();
+                for (addresses, next_hops) in addresses.iter().zip(next_hops) {
+                    // Written out as loops: whatever hands arrays on copies them.
+                    let mut ways = [Way { entry: 0, rest: 0 }; LANES];
+                    for (way, &address) in ways.iter_mut().zip(addresses) {
+                        *way = self.way(address);
+                    }
+                    for _ in 0..STEPS {
+                        for way in &mut ways {
+                            *way = self.step(*way);
+                        }
+                    }
+                    for lane in 0..LANES {
+                        let entry = self.last(ways[lane], addresses[lane]);
+                        next_hops[lane] = self.next_hop(entry, high(addresses[lane]));
+                    }
+                }
+                for (address, next_hop) in addresses_rest.iter().zip(next_hops_rest) {
+                    *next_hop = self.lookup(*address);
+                }
+            },
+        );
+    }
+
+    fn apply(&mut self, batch: &Batch<V6>) {
+        self.rib.apply(batch);
+        for prefix in dirty(batch, ROOT_BITS) {
+            self.compile(prefix);
+        }
+    }
+
+    fn get(&self, prefix: Prefix<V6>) -> Option<NextHop> {
+        self.rib.get(prefix)
+    }
+
+    fn len(&self) -> usize {
+        self.rib.len()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let below = self.entries.memory_bytes() + self.lines.memory_bytes();
+        size_of_val(&*self.root) + below + self.rib.memory_bytes()
+    }
+}
+
+impl Default for Multibit {
+    fn default() -> Multibit {
+        Multibit::new()
+    }
+}
