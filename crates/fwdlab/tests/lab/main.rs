@@ -2,5 +2,8 @@
 //! stand in, each with an sshd. Rates are not tested: one kernel plays all parts.
 
 mod faults;
+mod generators;
+mod linux;
+mod program;
 mod rack;
 mod whole;

@@ -28,6 +28,8 @@ const TRICKLE_PPS: f64 = 1000.0;
 const TRICKLE: u64 = 10;
 /// Time that they are given: links come up, bridges learn.
 const TRICKLE_PATIENCE: Duration = Duration::from_secs(20);
+/// Reboots for one run: a revision and what it reads at boot are two.
+const MOST_BOOTS: u32 = 3;
 /// Some drivers fetch their counters from the card every second or two.
 const SETTLING: Duration = Duration::from_millis(2500);
 
@@ -194,26 +196,41 @@ impl Ssh {
         let reached = self.rack.dut()?;
         self.rack.all().iter().try_for_each(|host| self.locks.hold(host, held(trial)))?;
         let host = reached.host();
-        let prepared = self.dut.remote().prepare(host, settings)?;
-        watch.lap("prepare");
-        let reasons = match (prepared, settings.dut.remote.reboot) {
-            (Prepared::Ready, Reboot::Needed | Reboot::Never) => return Ok(()),
-            (Prepared::Ready, Reboot::Always) => vec!["before every run".to_owned()],
-            (Prepared::Reboot(reasons), Reboot::Never) => {
-                return Err(BenchError::Refused(format!(
-                    "reboot = \"never\", but a variant needs one: {}",
-                    reasons.join("; ")
-                )));
-            }
-            (Prepared::Reboot(reasons), _) => reasons,
-        };
-        observer.step(&format!("rebooting {}: {}", reached.described.name, reasons.join("; ")));
-        let before = reboot::mark(host)?;
-        self.dut.remote().reboot(host)?;
-        reboot::wait(&self.rack, Some(&before), observer)?;
-        // The lock went with the boot.
-        self.locks.hold(reached, held(trial))?;
-        watch.lap("reboot");
+        let mut always = settings.dut.remote.reboot == Reboot::Always;
+        for boots in 0.. {
+            let prepared = self.dut.remote().prepare(host, settings)?;
+            watch.lap("prepare");
+            let reasons = match (prepared, settings.dut.remote.reboot) {
+                (Prepared::Ready, _) if always => "before every run".to_owned(),
+                (Prepared::Ready, _) => return Ok(()),
+                (Prepared::Reboot(reasons), Reboot::Never) => {
+                    return Err(BenchError::Refused(format!(
+                        "reboot = \"never\", but a variant needs one: {}",
+                        reasons.join("; ")
+                    )));
+                }
+                (Prepared::Reboot(reasons), _) if boots == MOST_BOOTS => {
+                    return Err(BenchError::environment(
+                        format!(
+                            "{} was rebooted {boots} times and still has to be: {}",
+                            host.name(),
+                            reasons.join("; ")
+                        ),
+                        "see whether something there undoes what is written",
+                    ));
+                }
+                (Prepared::Reboot(reasons), _) => reasons.join("; "),
+            };
+            always = false;
+            observer.step(&format!("rebooting {}: {reasons}", reached.described.name));
+            let before = reboot::mark(host)?;
+            self.dut.remote().reboot(host)?;
+            reboot::wait(&self.rack, Some(&before), observer)?;
+            // The lock went with the boot.
+            self.locks.hold(reached, held(trial))?;
+            watch.lap("reboot");
+            // A revision that has come may have to be given its files now.
+        }
         Ok(())
     }
 
@@ -227,7 +244,8 @@ impl Ssh {
     ) -> Result<(), BenchError> {
         // An identity that no run has.
         let run_id = task.plan.run_id(task.run.index | 1 << 30);
-        let rate_pps = Some(TRICKLE_PPS);
+        // testpmd keeps no rate.
+        let rate_pps = settings.traffic.generator.keeps_rate().then_some(TRICKLE_PPS);
         let wanted = Wanted { settings, run_id, rate_pps, trial: &task.plan.trial };
         let mut armed = traffic::arm(&self.rack, &self.links, &wanted)?;
         let host = self.rack.dut()?.host();
@@ -243,7 +261,8 @@ impl Ssh {
                 traffic.stop()?;
                 // What is under way must not be counted by the trial.
                 std::thread::sleep(Duration::from_millis(50));
-                return traffic.finish();
+                traffic.finish()?;
+                return armed.end().map(drop);
             }
             if observer.cancelled() {
                 return Err(BenchError::Interrupted);
