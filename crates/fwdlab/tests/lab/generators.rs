@@ -42,10 +42,9 @@ fn measured(rack: &Rack, traffic: &str) -> Vec<RunRecord> {
     assert_eq!(runs.len(), 2, "{}", ended.stderr);
     for run in &runs {
         let (total, window) = (run.trial.total, run.trial.window);
-        assert!(window.offered > 100 && window.offered < total.offered, "{total:?} {window:?}");
+        assert!(total.forwarded > 100 && window.offered <= total.offered, "{total:?} {window:?}");
         // One kernel plays all parts, and the DUT says a word on its links now and then.
-        assert!(total.lost() > -50, "{total:?}");
-        assert!(window.forwarded > 100 && window.forwarded <= window.offered + 50, "{window:?}");
+        assert!(total.lost() > -50 && window.lost() > -50, "{total:?} {window:?}");
     }
     runs
 }

@@ -52,8 +52,8 @@ fn expect_rules(rack: &Rack, wanted: &[Option<&str>]) {
     let runs = rack.runs();
     assert_eq!(runs.len(), wanted.len());
     for run in &runs {
-        let window = run.trial.window;
-        assert!(window.forwarded > 100 && window.lost() < 100, "{window:?}");
+        let total = run.trial.total;
+        assert!(total.forwarded > 100 && total.lost() < 100, "{total:?}");
         for name in ["iptables rules", "ip6tables rules"] {
             let found = run.facts.get(name).map(String::as_str);
             assert_eq!(found, wanted[run.variants[0]], "{:?}", run.facts);

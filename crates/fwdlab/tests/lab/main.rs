@@ -2,6 +2,8 @@
 //! stand in, each with an sshd. Rates are not tested: one kernel plays all parts.
 
 mod faults;
+mod freebsd;
+mod freebsd_host;
 mod generators;
 mod linux;
 mod program;
