@@ -16,8 +16,8 @@ use tempfile::TempDir;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
-/// Two laboratories on two CPUs would measure each other.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+/// Two laboratories at a time: most of it is waiting. More would starve each other.
+static SEATS: [Mutex<()>; 2] = [const { Mutex::new(()) }; 2];
 
 /// The hosts, as the lab's file calls them.
 pub(crate) const HOSTS: [&str; 3] = ["sender", "dut", "receiver"];
@@ -25,26 +25,28 @@ pub(crate) const HOSTS: [&str; 3] = ["sender", "dut", "receiver"];
 pub(crate) struct Rack {
     directory: TempDir,
     prefix: String,
-    _alone: MutexGuard<'static, ()>,
+    number: u32,
+    _seat: MutexGuard<'static, ()>,
 }
 
 impl Rack {
     /// Builds one; none where this machine does not permit it, which fails in CI.
     pub(crate) fn build() -> Option<Rack> {
-        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let seat = SEATS[number as usize % SEATS.len()].lock();
+        let seat = seat.unwrap_or_else(|poisoned| poisoned.into_inner());
         clean_up_after_the_dead();
-        if let Err(why) = possible() {
+        if let Err(why) = possible(number) {
             let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
             assert!(!in_ci, "no laboratory in CI: {why}");
             eprintln!("SKIPPED: no laboratory of namespaces here: {why}");
             return None;
         }
         let directory = tempfile::tempdir().expect("a directory");
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
         // As fwdlab names its own: what a killed test leaves is removed by the next one.
         let prefix = format!("fwdlab-{}-{}-{number}", std::process::id(), start_time());
-        let rack = Rack { directory, prefix, _alone: alone };
-        rack.wire(number);
+        let rack = Rack { directory, prefix, number, _seat: seat };
+        rack.wire();
         for key in ["host", "other", "user"] {
             let file = rack.path(key);
             run(&["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", &text(&file)]);
@@ -250,7 +252,7 @@ b = "dut:out0"
         let public = fs::read_to_string(self.path(&format!("{key}.pub"))).expect("a key");
         let (mut known, mut config) = (String::new(), String::new());
         for (number, host) in HOSTS.iter().enumerate() {
-            let address = self.address(number);
+            let [address, _] = self.addresses(number);
             known += &format!("{address} {public}");
             config += &format!("Host {host}\n HostName {address}\n");
         }
@@ -296,12 +298,14 @@ b = "dut:out0"
         Started { child: command.spawn().expect("the program"), out, err }
     }
 
-    fn address(&self, number: usize) -> String {
-        format!("172.30.{}.{}", std::process::id() % 256, 4 * number + 2)
+    /// Of a host, of ours at the other end of its cable, in a network of four.
+    fn addresses(&self, host: usize) -> [String; 2] {
+        let first = 4 * (HOSTS.len() * self.number as usize + host) % 256;
+        [2, 1].map(|last| format!("172.30.{}.{}", std::process::id() % 256, first + last))
     }
 
     /// Namespaces, the cables of the experiment, and one to each host for ssh.
-    fn wire(&self, number: u32) {
+    fn wire(&self) {
         let [sender, dut, receiver] = HOSTS.map(|host| self.namespace(host));
         for namespace in [&sender, &dut, &receiver] {
             run(&["ip", "netns", "add", namespace]);
@@ -316,16 +320,15 @@ b = "dut:out0"
         run(&["ip", "-n", &sender, "link", "set", "gen0", "up"]);
         run(&["ip", "-n", &receiver, "link", "set", "cnt0", "up"]);
         for (index, namespace) in [&sender, &dut, &receiver].into_iter().enumerate() {
-            let ours = format!("fl{}x{number}{index}", std::process::id());
-            let theirs = self.address(index);
-            let own = format!("172.30.{}.{}/30", std::process::id() % 256, 4 * index + 1);
+            let ours = format!("fl{}x{}{index}", std::process::id(), self.number);
+            let [theirs, own] = self.addresses(index).map(|address| format!("{address}/30"));
             run(&[
                 "ip", "link", "add", &ours, "type", "veth", "peer", "name", "adm0", "netns",
                 namespace,
             ]);
             run(&["ip", "addr", "add", &own, "dev", &ours]);
             run(&["ip", "link", "set", &ours, "up"]);
-            run(&["ip", "-n", namespace, "addr", "add", &format!("{theirs}/30"), "dev", "adm0"]);
+            run(&["ip", "-n", namespace, "addr", "add", &theirs, "dev", "adm0"]);
             run(&["ip", "-n", namespace, "link", "set", "adm0", "up"]);
         }
     }
@@ -402,14 +405,14 @@ fn is_listener(line: &str) -> bool {
 }
 
 /// Whether namespaces, mounts in them and an sshd can be had here.
-fn possible() -> Result<(), String> {
+fn possible(number: u32) -> Result<(), String> {
     if !rustix::process::geteuid().is_root() {
         return Err("it needs root".into());
     }
     if !Path::new("/usr/sbin/sshd").exists() {
         return Err("sshd is not installed".into());
     }
-    let name = format!("fwdlab-{}-{}-probe", std::process::id(), start_time());
+    let name = format!("fwdlab-{}-{}-{number}probe", std::process::id(), start_time());
     let probe = format!(
         "ip netns add {name} && ip netns exec {name} mount -t tmpfs tmpfs /run; status=$?
          ip netns delete {name}; exit $status"
