@@ -79,6 +79,22 @@ pub enum Edges {
     Reported(u32),
 }
 
+impl Edges {
+    /// What the window's counts are worth, for the reader of a report.
+    pub fn told(self) -> String {
+        match self {
+            Edges::Exact => "exact: each packet says its phase".to_owned(),
+            Edges::Read => "counters are read there: packets that are under way may be counted on \
+                            either side"
+                .to_owned(),
+            Edges::Reported(ms) => format!(
+                "counters are those of reports, {ms} ms apart: packets that are under way may be \
+                 counted on either side"
+            ),
+        }
+    }
+}
+
 /// Counters of both ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {

@@ -1,7 +1,8 @@
 //! What goes wrong in a laboratory, made to go wrong: what is repeated, what is given up,
 //! what is told, and that nothing finished is lost. Each program must end in time.
 
-use crate::rack::{PATIENCE, Rack, Started, signal, until};
+use crate::program::{Started, signal, until};
+use crate::rack::{PATIENCE, Rack};
 use crate::whole::{FIREWALL, values};
 use std::time::Duration;
 
@@ -133,7 +134,7 @@ fn a_command_that_hangs_is_ended_there_and_named() {
     let Some(rack) = Rack::build() else { return };
     rack.write("x.toml", FIREWALL);
     let hanging = "#!/bin/sh\ncase $1 in -f) sleep 86431; esac\nexec /usr/sbin/nft \"$@\"\n";
-    rack.write_program("bin/nft", hanging);
+    rack.write_program("dut.bin/nft", hanging);
     let ended = rack.fwdlab(&RUN).expect(3);
     assert!(ended.stderr.contains("nft -f - on dut failed: killed after 4 s"), "{}", ended.stderr);
     expect_values(&rack, &[2, 0]);

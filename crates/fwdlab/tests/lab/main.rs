@@ -1,6 +1,12 @@
 //! Experiments in a laboratory of several hosts, for which namespaces of this machine
 //! stand in, each with an sshd. Rates are not tested: one kernel plays all parts.
 
+mod check;
 mod faults;
+mod freebsd;
+mod freebsd_host;
+mod generators;
+mod linux;
+mod program;
 mod rack;
 mod whole;

@@ -1,20 +1,23 @@
 //! A laboratory of three hosts that are network namespaces of this machine, each with an
 //! sshd of its own. What belongs to a test goes with it, also when it fails.
 
+use crate::program::{Ended, Started, run, signal, until};
+use fwdlab_model::RunRecord;
+use fwdlab_results::store::Store;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// Longest that anything here should take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
-/// Two laboratories on two CPUs would measure each other.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+/// Two laboratories at a time: most of it is waiting. More would starve each other.
+static SEATS: [Mutex<()>; 2] = [const { Mutex::new(()) }; 2];
 
 /// The hosts, as the lab's file calls them.
 pub(crate) const HOSTS: [&str; 3] = ["sender", "dut", "receiver"];
@@ -22,47 +25,42 @@ pub(crate) const HOSTS: [&str; 3] = ["sender", "dut", "receiver"];
 pub(crate) struct Rack {
     directory: TempDir,
     prefix: String,
-    _alone: MutexGuard<'static, ()>,
-}
-
-/// What the program left.
-pub(crate) struct Ended {
-    pub(crate) code: Option<i32>,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
+    number: u32,
+    _seat: MutexGuard<'static, ()>,
 }
 
 impl Rack {
     /// Builds one; none where this machine does not permit it, which fails in CI.
     pub(crate) fn build() -> Option<Rack> {
-        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let seat = SEATS[number as usize % SEATS.len()].lock();
+        let seat = seat.unwrap_or_else(|poisoned| poisoned.into_inner());
         clean_up_after_the_dead();
-        if let Err(why) = possible() {
+        if let Err(why) = possible(number) {
             let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
             assert!(!in_ci, "no laboratory in CI: {why}");
             eprintln!("SKIPPED: no laboratory of namespaces here: {why}");
             return None;
         }
         let directory = tempfile::tempdir().expect("a directory");
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
         // As fwdlab names its own: what a killed test leaves is removed by the next one.
         let prefix = format!("fwdlab-{}-{}-{number}", std::process::id(), start_time());
-        let rack = Rack { directory, prefix, _alone: alone };
-        rack.wire(number);
+        let rack = Rack { directory, prefix, number, _seat: seat };
+        rack.wire();
         for key in ["host", "other", "user"] {
             let file = rack.path(key);
             run(&["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", &text(&file)]);
         }
         rack.knows("host");
         rack.write("lab.toml", &rack.lab(""));
-        rack.commands_of_the_dut();
         for host in HOSTS {
             rack.write(&format!("{host}.conf"), &rack.sshd(host, ""));
-            rack.write(&format!("{host}.boot"), &rack.boot_script(host));
-            for folder in ["srv", "lib"] {
+            rack.write(&format!("{host}.boot"), &rack.boot_script(host, ""));
+            for folder in ["bin", "srv", "lib"] {
                 fs::create_dir(rack.path(&format!("{host}.{folder}"))).expect("a directory");
             }
         }
+        rack.commands_of_the_dut();
         HOSTS.iter().for_each(|host| rack.boot(host));
         Some(rack)
     }
@@ -130,9 +128,16 @@ b = "dut:out0"
 
     /// Runs sh where a host's sshd runs: with its `/run`, too.
     pub(crate) fn inside(&self, host: &str, script: &str) -> String {
+        let argv = self.within(host, script);
+        run(&argv.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    /// The command that does it.
+    fn within(&self, host: &str, script: &str) -> Vec<String> {
         let all = self.processes(host);
         let listener = all.iter().find(|(_, line)| is_listener(line)).expect("an sshd");
-        run(&["nsenter", "-t", &listener.0.to_string(), "-m", "-n", "sh", "-c", script])
+        let pid = listener.0.to_string();
+        ["nsenter", "-t", &pid, "-m", "-n", "sh", "-c", script].map(str::to_owned).to_vec()
     }
 
     /// Asserts that the DUT is as it was, line by line.
@@ -206,12 +211,25 @@ b = "dut:out0"
 
     /// Reboots the DUT behind everybody's back.
     pub(crate) fn reboot(&self) {
-        self.inside("dut", &self.at("bin/reboot"));
+        let argv = self.within("dut", &self.at("dut.bin/reboot"));
+        // It dies with everything else there.
+        let _ = Command::new(&argv[0]).args(&argv[1..]).output();
     }
 
     /// How often the DUT went down, and its power was switched.
     pub(crate) fn boots(&self) -> String {
         fs::read_to_string(self.path("boots")).unwrap_or_default()
+    }
+
+    /// Runs that are stored.
+    pub(crate) fn runs(&self) -> Vec<RunRecord> {
+        let store = Store::open_read_only(&self.path("results/x/run.sqlite"));
+        store.expect("a store").runs().expect("runs")
+    }
+
+    /// The experiment's report.
+    pub(crate) fn report(&self) -> String {
+        fs::read_to_string(self.path("results/x/README.md")).expect("a report")
     }
 
     /// A file's whole path.
@@ -234,7 +252,7 @@ b = "dut:out0"
         let public = fs::read_to_string(self.path(&format!("{key}.pub"))).expect("a key");
         let (mut known, mut config) = (String::new(), String::new());
         for (number, host) in HOSTS.iter().enumerate() {
-            let address = self.address(number);
+            let [address, _] = self.addresses(number);
             known += &format!("{address} {public}");
             config += &format!("Host {host}\n HostName {address}\n");
         }
@@ -251,11 +269,10 @@ b = "dut:out0"
     pub(crate) fn sshd(&self, host: &str, more: &str) -> String {
         let at = self.directory.path().display();
         let path = std::env::var("PATH").unwrap_or_default();
-        let own = if host == "dut" { format!("{at}/bin:") } else { String::new() };
         format!(
             "{more}\nHostKey {at}/host\nPidFile none\nAuthorizedKeysFile {at}/user.pub\n\
              StrictModes no\nUsePAM no\nPermitRootLogin yes\nKbdInteractiveAuthentication no\n\
-             SetEnv HOME={at} PATH={own}{path}:/usr/sbin:/sbin\n"
+             SetEnv HOME={at} PATH={at}/{host}.bin:{path}:/usr/sbin:/sbin\n"
         )
     }
 
@@ -281,12 +298,14 @@ b = "dut:out0"
         Started { child: command.spawn().expect("the program"), out, err }
     }
 
-    fn address(&self, number: usize) -> String {
-        format!("172.30.{}.{}", std::process::id() % 256, 4 * number + 2)
+    /// Of a host, of ours at the other end of its cable, in a network of four.
+    fn addresses(&self, host: usize) -> [String; 2] {
+        let first = 4 * (HOSTS.len() * self.number as usize + host) % 256;
+        [2, 1].map(|last| format!("172.30.{}.{}", std::process::id() % 256, first + last))
     }
 
     /// Namespaces, the cables of the experiment, and one to each host for ssh.
-    fn wire(&self, number: u32) {
+    fn wire(&self) {
         let [sender, dut, receiver] = HOSTS.map(|host| self.namespace(host));
         for namespace in [&sender, &dut, &receiver] {
             run(&["ip", "netns", "add", namespace]);
@@ -301,24 +320,23 @@ b = "dut:out0"
         run(&["ip", "-n", &sender, "link", "set", "gen0", "up"]);
         run(&["ip", "-n", &receiver, "link", "set", "cnt0", "up"]);
         for (index, namespace) in [&sender, &dut, &receiver].into_iter().enumerate() {
-            let ours = format!("fl{}x{number}{index}", std::process::id());
-            let theirs = self.address(index);
-            let own = format!("172.30.{}.{}/30", std::process::id() % 256, 4 * index + 1);
+            let ours = format!("fl{}x{}{index}", std::process::id(), self.number);
+            let [theirs, own] = self.addresses(index).map(|address| format!("{address}/30"));
             run(&[
                 "ip", "link", "add", &ours, "type", "veth", "peer", "name", "adm0", "netns",
                 namespace,
             ]);
             run(&["ip", "addr", "add", &own, "dev", &ours]);
             run(&["ip", "link", "set", &ours, "up"]);
-            run(&["ip", "-n", namespace, "addr", "add", &format!("{theirs}/30"), "dev", "adm0"]);
+            run(&["ip", "-n", namespace, "addr", "add", &theirs, "dev", "adm0"]);
             run(&["ip", "-n", namespace, "link", "set", "adm0", "up"]);
         }
     }
 
     /// What a host does when it is switched on: a `/run` and an identity of this boot of
-    /// its own, disks (`/srv`, `/var/lib`) that outlive it, then sshd.
+    /// its own, disks (`/srv`, `/var/lib`) that outlive it, more lines, then sshd.
     /// No `reboot` there may be this machine's.
-    fn boot_script(&self, host: &str) -> String {
+    pub(crate) fn boot_script(&self, host: &str, more: &str) -> String {
         let at = self.directory.path().display();
         format!(
             "mount -t tmpfs -o size=1m tmpfs /run && mkdir /run/sshd || exit 1\n\
@@ -326,16 +344,16 @@ b = "dut:out0"
              mount --bind {at}/{host}.srv /srv && mount --bind {at}/{host}.lib /var/lib || exit 1\n\
              mount --bind {at}/{host}.boot_id /proc/sys/kernel/random/boot_id || exit 1\n\
              for name in reboot systemctl; do real=$(command -v \"$name\") || continue\n\
-             mount --bind {at}/bin/reboot \"$(readlink -f \"$real\")\" || exit 1; done\n\
+             mount --bind {at}/dut.bin/reboot \"$(readlink -f \"$real\")\" || exit 1; done\n{more}\
              exec /usr/sbin/sshd -D -e -f {at}/{host}.conf 2>>{at}/{host}.log\n"
         )
     }
 
-    /// `reboot` as the DUT has it (it stays until its work has left its session), and `power_cycle` for it: what it has in memory is
-    /// lost; it stays down where a file says so.
+    /// `reboot` as the DUT has it (it stays until its work has left its session), and
+    /// `power_cycle` for it: what it has in memory is lost; it stays down where a file says
+    /// so.
     fn commands_of_the_dut(&self) {
         let at = self.directory.path().display();
-        fs::create_dir(self.path("bin")).expect("a directory");
         let down = format!(
             "own=$(readlink /proc/self/ns/net)\n\
              for ns in /proc/[0-9]*/ns/net; do pid=${{ns#/proc/}}; pid=${{pid%%/*}}\n\
@@ -350,7 +368,7 @@ b = "dut:out0"
             &format!("{down}[ -e {at}/stays-down ] && exit 0\nsleep 1\nexec sh {at}/dut.boot\n"),
         );
         self.write(
-            "bin/reboot",
+            "dut.bin/reboot",
             &format!("#!/bin/sh\nsetsid sh {at}/down.sh >{at}/down.log 2>&1 &\nsleep 1\n"),
         );
         self.write(
@@ -361,7 +379,12 @@ b = "dut:out0"
                 self.namespace("dut")
             ),
         );
-        run(&["chmod", "755", &text(&self.path("bin/reboot")), &text(&self.path("power_cycle"))]);
+        run(&[
+            "chmod",
+            "755",
+            &text(&self.path("dut.bin/reboot")),
+            &text(&self.path("power_cycle")),
+        ]);
     }
 }
 
@@ -377,65 +400,19 @@ impl Drop for Rack {
     }
 }
 
-/// A program that runs.
-pub(crate) struct Started {
-    child: Child,
-    out: PathBuf,
-    err: PathBuf,
-}
-
-impl Started {
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// What it has said so far.
-    pub(crate) fn said(&self) -> String {
-        fs::read_to_string(&self.err).unwrap_or_default()
-    }
-
-    /// Waits for its end; one that does not come is a failure.
-    pub(crate) fn end(mut self) -> Ended {
-        let deadline = Instant::now() + PATIENCE;
-        let code = loop {
-            match self.child.try_wait().expect("a child") {
-                Some(status) => break status.code(),
-                None if Instant::now() > deadline => {
-                    let _ = self.child.kill();
-                    let _ = self.child.wait();
-                    panic!("it does not end; it said:\n{}", self.said());
-                }
-                None => std::thread::sleep(Duration::from_millis(10)),
-            }
-        };
-        let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
-        Ended { code, stdout: read(&self.out), stderr: read(&self.err) }
-    }
-}
-
-impl Ended {
-    /// Asserts the exit code, and shows what was said when it is another.
-    #[track_caller]
-    pub(crate) fn expect(self, code: i32) -> Ended {
-        let Ended { stdout, stderr, .. } = &self;
-        assert_eq!(self.code, Some(code), "stdout:\n{stdout}\nstderr:\n{stderr}");
-        self
-    }
-}
-
 fn is_listener(line: &str) -> bool {
     line.contains("[listener]")
 }
 
 /// Whether namespaces, mounts in them and an sshd can be had here.
-fn possible() -> Result<(), String> {
+fn possible(number: u32) -> Result<(), String> {
     if !rustix::process::geteuid().is_root() {
         return Err("it needs root".into());
     }
     if !Path::new("/usr/sbin/sshd").exists() {
         return Err("sshd is not installed".into());
     }
-    let name = format!("fwdlab-{}-{}-probe", std::process::id(), start_time());
+    let name = format!("fwdlab-{}-{}-{number}probe", std::process::id(), start_time());
     let probe = format!(
         "ip netns add {name} && ip netns exec {name} mount -t tmpfs tmpfs /run; status=$?
          ip netns delete {name}; exit $status"
@@ -465,29 +442,6 @@ fn start_time() -> String {
     let stat = fs::read_to_string("/proc/self/stat").expect("proc");
     let after = stat.rsplit_once(") ").expect("a name").1;
     after.split(' ').nth(19).expect("22 fields").to_owned()
-}
-
-pub(crate) fn run(argv: &[&str]) -> String {
-    let output: Output = Command::new(argv[0]).args(&argv[1..]).output().expect("a program");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{argv:?}: {said}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-pub(crate) fn signal(name: &str, pid: u32) {
-    let _ = Command::new("kill").args([format!("-{name}"), pid.to_string()]).output();
-}
-
-/// Waits until it is so; false when it never is.
-pub(crate) fn until(patience: Duration, is_so: impl Fn() -> bool) -> bool {
-    let deadline = Instant::now() + patience;
-    while Instant::now() < deadline {
-        if is_so() {
-            return true;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    is_so()
 }
 
 fn text(path: &Path) -> String {

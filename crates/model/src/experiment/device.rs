@@ -150,12 +150,9 @@ static NEEDS: [Need; 18] = [
         keys: &["generator_options"],
         met: |settings| {
             settings.traffic.generator_options.is_empty()
-                || matches!(
-                    settings.traffic.generator,
-                    GeneratorKind::PktGen | GeneratorKind::Testpmd | GeneratorKind::Trex
-                )
+                || settings.traffic.generator != GeneratorKind::Fwdlab
         },
-        otherwise: "has no effect: this generator has no command line of its own",
+        otherwise: "has no effect on fwdlab's own sender",
         help: "leave it out, or write e.g. generator = \"pkt-gen\" in [traffic]",
     },
     Need {

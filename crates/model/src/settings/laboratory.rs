@@ -168,6 +168,11 @@ impl GeneratorKind {
         }
     }
 
+    /// False for one that can only send as fast as possible.
+    pub fn keeps_rate(self) -> bool {
+        self != GeneratorKind::Testpmd
+    }
+
     /// True for the default, which adds nothing to a plan's hash.
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()

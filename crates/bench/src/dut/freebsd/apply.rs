@@ -118,7 +118,7 @@ pub fn interfaces(
         }
         let on: Vec<&str> =
             OFFLOADS.into_iter().filter(|flag| found.options.contains(*flag)).collect();
-        if settings.dut.offloads {
+        if settings.dut.offloads || plan.governs(RC) {
             findings.facts.insert(format!("{name} offloads"), on.join(" "));
         } else {
             let on = if on.is_empty() { "off".to_owned() } else { on.join(" ") };

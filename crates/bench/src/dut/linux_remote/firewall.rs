@@ -69,10 +69,23 @@ impl Loaded {
         for (family, _, restore, save) in IPTABLES {
             if !self.iptables {
                 let copy = format!("/run/fwdlab-dut/{save}");
-                let keep = format!("mkdir -p /run/fwdlab-dut && {save} -t filter >{copy}");
+                // On nftables, a table that was not there must not stay: packets would meet
+                // its chains, although they are empty.
+                let keep = format!(
+                    "mkdir -p /run/fwdlab-dut && {save} >{copy} || exit\n\
+                     grep -q '^[*]filter' {copy} || : >{copy}.none\n\
+                     {save} -t filter >{copy}"
+                );
                 host.run(&["/bin/sh", "-c", &keep], "")
                     .map_err(|e| of_program(e, save, "iptables"))?;
-                Undo.note(host, &[format!("{restore} <{copy}")])?;
+                let table = if family == Family::Inet { "ip filter" } else { "ip6 filter" };
+                Undo.note(
+                    host,
+                    &[format!(
+                        "{restore} <{copy} && \
+                         {{ [ ! -e {copy}.none ] || nft delete table {table} 2>/dev/null || :; }}"
+                    )],
+                )?;
             }
             let text = iptables_text(firewall, family);
             host.run(&[restore, "--noflush"], &text)

@@ -109,7 +109,7 @@ impl Ssh {
         let mut armed = traffic::arm(&self.rack, &self.links, &wanted)?;
         let before = self.dut.remote().read(host)?;
         let mut observed = run::trial(&mut armed, trial, observer)?;
-        drop(armed);
+        armed.end()?;
         let counters = run::settled(&mut self.dut, host, &before, observed.total)?.1;
         // What the senders believe to have sent, as far as the DUT's interface saw it.
         let seen = counters.iter().find(|counter| counter.expected == Some(observed.total.offered));

@@ -60,7 +60,7 @@ impl Ssh {
         let drops = self.dut.remote().drops(&before, &after, total, receiver, settings);
         let mut facts = findings.facts;
         facts.extend(armed.facts());
-        drop(armed);
+        armed.end()?;
         facts.extend(self.facts(settings));
         Ok(subject.record(sampled, drops, facts, &|_| Vec::new()))
     }

@@ -28,8 +28,8 @@ const TRICKLE_PPS: f64 = 1000.0;
 const TRICKLE: u64 = 10;
 /// Time that they are given: links come up, bridges learn.
 const TRICKLE_PATIENCE: Duration = Duration::from_secs(20);
-/// Boots that a variant may need: into a revision, and with its files.
-const BOOTS_MAX: u32 = 2;
+/// Boots that a variant may need: into a revision, with its files, and one to spare.
+const BOOTS_MAX: u32 = 3;
 /// Some drivers fetch their counters from the card every second or two.
 const SETTLING: Duration = Duration::from_millis(2500);
 

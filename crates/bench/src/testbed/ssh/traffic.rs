@@ -71,7 +71,10 @@ impl Armed<'_> {
     pub(super) fn facts(&self) -> BTreeMap<String, String> {
         match self {
             Armed::Agents(agents) => agents.facts(),
-            Armed::Counted(..) => BTreeMap::new(),
+            Armed::Counted(_, counted) => {
+                let edges = counted.capabilities().edges.told();
+                BTreeMap::from([("window's edges".to_owned(), edges)])
+            }
         }
     }
 

@@ -1,0 +1,148 @@
+//! Traffic of others' generators, through the whole program.
+
+use crate::program::run;
+use crate::rack::Rack;
+use fwdlab_model::RunRecord;
+
+/// An experiment with one variant and another generator.
+fn experiment(traffic: &str) -> String {
+    format!(
+        r#"
+version = 1
+title = "Traffic of another's"
+[testbed]
+kind = "ssh"
+lab = "lab.toml"
+[[factor]]
+name = "firewall"
+levels = ["none"]
+[traffic]
+{traffic}
+[trial]
+warmup = "200ms"
+duration = "600ms"
+drain = "1s"
+[design]
+blocks = 2
+"#
+    )
+}
+
+/// Measures, and gives the runs after what holds for every such generator.
+fn measured(rack: &Rack, traffic: &str) -> Vec<RunRecord> {
+    rack.write("x.toml", &experiment(traffic));
+    // Neighbour discovery of the hosts' own would be counted at the interfaces.
+    for (host, interface) in [("sender", "gen0"), ("receiver", "cnt0")] {
+        rack.on(host, &format!("sysctl -qw net.ipv6.conf.{interface}.disable_ipv6=1"));
+    }
+    let before = rack.state_of_the_dut();
+    let ended = rack.fwdlab(&["run", "x.toml", "--no-calibration"]).expect(0);
+    rack.expect_state_of_the_dut(&before);
+    let runs = rack.runs();
+    assert_eq!(runs.len(), 2, "{}", ended.stderr);
+    for run in &runs {
+        let (total, window) = (run.trial.total, run.trial.window);
+        assert!(total.forwarded > 100 && window.offered <= total.offered, "{total:?} {window:?}");
+        // One kernel plays all parts, and the DUT says a word on its links now and then.
+        assert!(total.lost() > -50 && window.lost() > -50, "{total:?} {window:?}");
+    }
+    runs
+}
+
+#[test]
+fn dpdk_s_testpmd_sends_and_interfaces_count() {
+    let missing = std::process::Command::new("dpdk-testpmd").arg("--help").output().is_err();
+    if missing {
+        let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
+        assert!(!in_ci, "no dpdk-testpmd in CI");
+        eprintln!("SKIPPED: dpdk-testpmd is not installed");
+        return;
+    }
+    let Some(rack) = Rack::build() else { return };
+    let runs = measured(
+        &rack,
+        r#"generator = "testpmd"
+rate = "max"
+flows = { sources = 1, destinations = 1 }
+generator_options = ["--no-huge", "-m", "256", "--no-pci", "--no-shconf", "--", "--total-num-mbufs=4096"]"#,
+    );
+    for run in &runs {
+        let facts = &run.facts;
+        assert_eq!(facts["generator"], "testpmd");
+        assert!(facts["window's edges"].starts_with("counters are read there"), "{facts:?}");
+        assert_eq!(facts["testpmd received"], "at the interface: every packet counts");
+        let command = &facts["testpmd testpmd command"];
+        assert!(command.contains("--vdev=net_af_packet0,iface=gen0"), "{command}");
+        // The sender's interface counts what testpmd says that it sent.
+        let witness = run.trial.counters.iter().find(|counter| counter.name.contains("gen0"));
+        let witness = witness.expect("a witness");
+        assert_eq!(Some(witness.delta()), witness.expected, "{witness:?}");
+    }
+    let report = rack.report();
+    assert!(report.contains("testpmd"), "{report}");
+    let left = run(&[
+        "sh",
+        "-c",
+        "ip netns pids \"$1\" | xargs -r ps -o args= -p",
+        "sh",
+        &rack.namespace("sender"),
+    ]);
+    assert!(!left.contains("testpmd"), "it goes on: {left}");
+}
+
+/// A pkt-gen whose packets are fwdlab's, and whose counts are the interface's own.
+const PKT_GEN: &str = r#"#!/bin/sh
+for word; do
+    case $last in -f) function=$word;; -i) interface=$word;; -D) to=$word;; -R) rate=$word;; esac
+    [ "$word" = -h ] && { echo "pkt-gen: illegal option -- U" >&2; exit 1; }
+    last=$word
+done
+case $function in tx) verb=Sent ;; rx) verb=Received ;; esac
+counter=/sys/class/net/$interface/statistics/${function}_packets
+read -r first <$counter
+before=$first reports=0
+report() {
+    read -r now <$counter
+    reports=$((reports + 1))
+    echo "126.000003 main_thread [2781] 1 pps ($((now - before)) pkts 64000 bps in 100000 usec) 1.00 avg_batch 99999 min_space" >&2
+    before=$now
+}
+end() {
+    [ $function = tx ] && kill $sends && wait $sends
+    read -r now <$counter
+    echo "$verb $((now - first)) packets $(((now - first) * 60)) bytes $reports events 60 bytes each in $((reports / 10)).$((reports % 10))0 seconds."
+    echo "Speed: 1 pps Bandwidth: 2 bps (raw 2 bps). Average batch: 1.00 pkts"
+    exit 0
+}
+trap end INT
+[ $function = tx ] && { PROGRAM send --interface "$interface" --to "$to" --run-id 7 --rate "${rate}pps" --seconds 60 --engine packet >/dev/null & sends=$!; }
+echo "125.000002 start_threads [2849] Ready..." >&2
+while :; do
+    sleep 0.1
+    report
+done
+"#;
+
+#[test]
+fn pkt_gen_s_reports_and_totals_are_what_the_interfaces_saw() {
+    let Some(rack) = Rack::build() else { return };
+    let script = PKT_GEN.replace("PROGRAM", env!("CARGO_BIN_EXE_fwdlab"));
+    for host in ["sender", "receiver"] {
+        rack.write_program(&format!("{host}.bin/pkt-gen"), &script);
+    }
+    let runs = measured(&rack, "generator = \"pkt-gen\"\nrate = \"2kpps\"");
+    for run in &runs {
+        let facts = &run.facts;
+        assert_eq!(facts["generator"], "pkt-gen");
+        assert!(facts["window's edges"].contains("100 ms"), "{facts:?}");
+        assert!(facts["pkt-gen pkt-gen sender"].contains("-f tx -i gen0"), "{facts:?}");
+        let total = run.trial.total;
+        assert!(total.lost().abs() <= 50, "{total:?}");
+        for name in ["gen0", "cnt0"] {
+            let found = run.trial.counters.iter().find(|counter| counter.name.contains(name));
+            let counter = found.expect("a witness");
+            let expected = counter.expected.expect("what it should be");
+            assert!(counter.delta().abs_diff(expected) <= 50, "{counter:?}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! A Linux DUT: iptables, alternation, profiles.
+
+use crate::program::run;
+use crate::rack::Rack;
+use crate::whole::{FIREWALL, values};
+use fwdlab_results::store::Store;
+use std::collections::BTreeMap;
+
+/// What iptables-save says, without packet counts and dates.
+fn rules(rack: &Rack) -> String {
+    rack.on(
+        "dut",
+        "for save in iptables-save ip6tables-save; do $save | sed '/^#/d; s/ *\\[.*//'; done",
+    )
+}
+
+#[test]
+fn iptables_is_loaded_read_back_and_restored() {
+    let missing = std::process::Command::new("iptables").arg("-V").output().is_err();
+    if missing {
+        let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
+        assert!(!in_ci, "no iptables in CI");
+        eprintln!("SKIPPED: iptables is not installed");
+        return;
+    }
+    let Some(rack) = Rack::build() else { return };
+    // A machine without rules, and one with an administrator's.
+    assert_eq!(rules(&rack), "");
+    rack.write("x.toml", &with_iptables("\"none\", \"stateless\", \"stateful\""));
+    expect_rules(&rack, &[None, Some("1"), Some("3")]);
+    let own = "iptables -N own && iptables -A own -j RETURN && ip6tables -P OUTPUT ACCEPT
+               iptables -A FORWARD -s 192.0.2.1 -j own && iptables -P FORWARD DROP";
+    rack.on("dut", own);
+    rack.write("x.toml", &with_iptables("\"stateless\""));
+    expect_rules(&rack, &[Some("1")]);
+}
+
+fn with_iptables(levels: &str) -> String {
+    let text =
+        FIREWALL.replace("\"none\", \"stateful\"", levels).replace("blocks = 2", "blocks = 1");
+    let text = text.split("[compare]").next().expect("a part").to_owned();
+    let lab = "lab = \"lab.toml\"";
+    text.replace(lab, &format!("{lab}\n[dut]\nfirewall_program = \"iptables\""))
+}
+
+/// Measures; each variant must have had as many rules, and none may stay.
+fn expect_rules(rack: &Rack, wanted: &[Option<&str>]) {
+    let (before, state) = (rules(rack), rack.state_of_the_dut());
+    rack.fwdlab(&["run", "x.toml", "--no-calibration", "--fresh"]).expect(0);
+    assert_eq!(rules(rack), before);
+    rack.expect_state_of_the_dut(&state);
+    let runs = rack.runs();
+    assert_eq!(runs.len(), wanted.len());
+    for run in &runs {
+        let total = run.trial.total;
+        assert!(total.forwarded > 100 && total.lost() < 100, "{total:?}");
+        for name in ["iptables rules", "ip6tables rules"] {
+            let found = run.facts.get(name).map(String::as_str);
+            assert_eq!(found, wanted[run.variants[0]], "{:?}", run.facts);
+        }
+    }
+}
+
+#[test]
+fn variants_alternate_under_one_stream_of_traffic() {
+    let Some(rack) = Rack::build() else { return };
+    let text = FIREWALL.replace("\"stateful\"", "\"stateless\"");
+    let text = text.replace("blocks = 2", "blocks = 1\nalternate = \"1s\"\nsettle = \"600ms\"");
+    rack.write("x.toml", &text.replace("duration = \"400ms\"", "duration = \"8s\""));
+    let before = rack.state_of_the_dut();
+    let ended = rack.fwdlab(&["run", "x.toml", "--no-calibration"]).expect(0);
+    rack.expect_state_of_the_dut(&before);
+    let runs = rack.runs();
+    assert_eq!(runs.len(), 1, "{}", ended.stderr);
+    assert_eq!(runs[0].variants, [0, 1, 1, 0]);
+    // Each slice belongs to one variant, and they take turns as A B B A.
+    let valid = || runs[0].trial.samples.iter().filter(|sample| sample.valid);
+    let slices: BTreeMap<u32, usize> = valid().map(|s| (s.slice, s.variant)).collect();
+    assert!(valid().all(|sample| slices[&sample.slice] == sample.variant));
+    let order: Vec<usize> = slices.values().copied().collect();
+    assert_eq!(order, [0, 1, 1, 0, 0, 1, 1, 0], "of {slices:?}");
+    assert!(valid().all(|sample| sample.forwarded > 0));
+    let report = rack.report();
+    assert!(report.contains("switched live within streams"), "{report}");
+}
+
+#[test]
+fn a_profile_comes_from_the_dut_or_its_absence_is_remarked() {
+    let Some(rack) = Rack::build() else { return };
+    rack.write("x.toml", &FIREWALL.replace("blocks = 2", "blocks = 1"));
+    let before = rack.state_of_the_dut();
+    let ended =
+        rack.fwdlab(&["run", "x.toml", "--json", "--no-calibration", "--profile"]).expect(0);
+    rack.expect_state_of_the_dut(&before);
+    assert_eq!(values(&ended.stdout), [1, 1]);
+    let store = Store::open_read_only(&rack.path("results/x/run.sqlite")).expect("a store");
+    let profiles = store.profiles().expect("profiles");
+    eprintln!("{} {}", profiles.len(), ended.stderr);
+    let left = run(&["sh", "-c", "ls /var/tmp/fwdlab-perf.data* 2>/dev/null || :"]);
+    assert_eq!(left, "", "perf's file stays");
+}

@@ -1,0 +1,83 @@
+//! Programs that a test starts: fwdlab itself, and helpers.
+
+use crate::rack::PATIENCE;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output};
+use std::time::{Duration, Instant};
+
+/// What the program left.
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// A program that runs.
+pub(crate) struct Started {
+    pub(crate) child: Child,
+    pub(crate) out: PathBuf,
+    pub(crate) err: PathBuf,
+}
+
+impl Started {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it has said so far.
+    pub(crate) fn said(&self) -> String {
+        fs::read_to_string(&self.err).unwrap_or_default()
+    }
+
+    /// Waits for its end; one that does not come is a failure.
+    pub(crate) fn end(mut self) -> Ended {
+        let deadline = Instant::now() + PATIENCE;
+        let code = loop {
+            match self.child.try_wait().expect("a child") {
+                Some(status) => break status.code(),
+                None if Instant::now() > deadline => {
+                    let _ = self.child.kill();
+                    let _ = self.child.wait();
+                    panic!("it does not end; it said:\n{}", self.said());
+                }
+                None => std::thread::sleep(Duration::from_millis(10)),
+            }
+        };
+        let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
+        Ended { code, stdout: read(&self.out), stderr: read(&self.err) }
+    }
+}
+
+impl Ended {
+    /// Asserts the exit code, and shows what was said when it is another.
+    #[track_caller]
+    pub(crate) fn expect(self, code: i32) -> Ended {
+        let Ended { stdout, stderr, .. } = &self;
+        assert_eq!(self.code, Some(code), "stdout:\n{stdout}\nstderr:\n{stderr}");
+        self
+    }
+}
+
+pub(crate) fn run(argv: &[&str]) -> String {
+    let output: Output = Command::new(argv[0]).args(&argv[1..]).output().expect("a program");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{argv:?}: {said}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+pub(crate) fn signal(name: &str, pid: u32) {
+    let _ = Command::new("kill").args([format!("-{name}"), pid.to_string()]).output();
+}
+
+/// Waits until it is so; false when it never is.
+pub(crate) fn until(patience: Duration, is_so: impl Fn() -> bool) -> bool {
+    let deadline = Instant::now() + patience;
+    while Instant::now() < deadline {
+        if is_so() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    is_so()
+}
