@@ -1,5 +1,6 @@
 //! How many packets a second a sender brings onto its cable, as the DUT counts them.
 
+use super::bad;
 use super::counter;
 use super::failed;
 use super::good;
@@ -54,13 +55,18 @@ pub(super) fn measure(far: &FarEnd<'_>, dut: &DutEnd<'_>, run_id: u32) -> Ceilin
             report.seconds = Some(seconds);
             report.sent_pps = Some(pps(sent));
             report.arrived_pps = Some(pps(arrived));
-            report.probe.detail = format!(
+            let detail = format!(
                 "{} sent, {} came in at {} ({}-byte IPv4 frames, {seconds:.1} s, {engine})",
                 format_pps(pps(sent)),
                 format_pps(pps(arrived)),
                 dut.name,
                 Burst::FRAME
             );
+            // What the card had no room for is a finding; that nothing comes is a fault.
+            report.probe = match arrived < sent / 100 {
+                false => good(&name, detail),
+                true => bad(&name, detail, "see above where the cable leads"),
+            };
         }
     }
     report

@@ -13,9 +13,9 @@ fn checked(rack: &Rack, code: i32) -> Value {
 fn wrong(report: &Value) -> Vec<String> {
     let hosts = report["hosts"].as_array().expect("hosts").iter();
     let probes = hosts.flat_map(|host| host["probes"].as_array().expect("probes"));
-    let sent = ["cables", "ceilings"].into_iter().flat_map(|kind| {
-        report["traffic"][kind].as_array().expect("reports").iter().map(|one| &one["probe"])
-    });
+    let sent = ["cables", "ceilings"]
+        .into_iter()
+        .flat_map(|kind| report["traffic"][kind].as_array().expect("reports").iter());
     let bad = probes.chain(sent).filter(|probe| probe["works"] == false);
     bad.map(|probe| format!("{}: {}", probe["name"], probe["detail"])).collect()
 }
@@ -35,11 +35,16 @@ fn cables_and_ceilings_are_found_by_packets_and_a_wrong_clock_is_told() {
     let lab = rack.lab("").replace("in0", "@").replace("out0", "in0").replace("@", "out0");
     rack.write("lab.toml", &lab);
     rack.write_program("receiver.bin/date", "#!/bin/sh\necho $(($(/bin/date +%s) + 7200))\n");
-    let wrong = wrong(&checked(&rack, 3));
-    let clock = wrong.iter().filter(|line| line.contains("clock") && line.contains("7200"));
+    let report = checked(&rack, 3);
+    let wrong = wrong(&report);
+    let clock = wrong.iter().filter(|line| line.contains("clock") && line.contains("+7"));
     assert_eq!(clock.count(), 1, "{wrong:?}");
-    for (cable, leads) in [("sender:gen0", "in0"), ("receiver:cnt0", "out0")] {
-        let found = wrong.iter().find(|line| line.contains(cable));
-        assert!(found.is_some_and(|line| line.contains(leads)), "{wrong:?}");
+    for said in [
+        ("cable sender:gen0 to dut:out0", "at in0 instead"),
+        ("cable receiver:cnt0 to dut:in0", "at out0 instead"),
+        ("ceiling of sender:gen0", "sent"),
+    ] {
+        let found = wrong.iter().find(|line| line.contains(said.0));
+        assert!(found.is_some_and(|line| line.contains(said.1)), "{wrong:?}");
     }
 }

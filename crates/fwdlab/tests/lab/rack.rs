@@ -13,7 +13,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// Longest that anything here should take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 /// Two laboratories at a time: most of it is waiting. More would starve each other.

@@ -166,8 +166,8 @@ fn each_fault_says_what_to_do() {
             "trex",
         ),
         (
-            format!("{LAB}[traffic]\ngenerator = \"otg\"\ngenerator_options = [\"-x\"]"),
-            "no command line",
+            format!("{LAB}[traffic]\ngenerator_options = [\"-x\"]"),
+            "no effect on fwdlab's own sender",
             "pkt-gen",
         ),
         (format!("{LAB}[traffic]\ngenerator_options = \"-x\""), "a list of words", "the text"),

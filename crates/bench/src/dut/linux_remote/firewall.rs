@@ -15,6 +15,16 @@ const IPTABLES: [(Family, &str, &str, &str); 2] = [
     (Family::Inet6, "ip6tables", "ip6tables-restore", "ip6tables-save"),
 ];
 
+/// Keeps what `$1` (iptables-save or ip6tables-save) says of the filter table, and beside it
+/// what takes away again what loading and restoring will add to nftables' family `$2`: each
+/// hook that is not there now. Packets would meet it, although it is empty.
+const KEEP: &str = r#"mkdir -p /run/fwdlab-dut || exit 1
+for chain in INPUT FORWARD OUTPUT; do
+nft list chain "$2" filter "$chain" >/dev/null 2>&1 || echo "nft delete chain $2 filter $chain"
+done >"/run/fwdlab-dut/$1.new"
+nft list table "$2" filter >/dev/null 2>&1 || echo "nft delete table $2 filter" >>"/run/fwdlab-dut/$1.new"
+"$1" -t filter >"/run/fwdlab-dut/$1""#;
+
 /// What is loaded, for whoever loads the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Loaded {
@@ -68,24 +78,12 @@ impl Loaded {
         }
         for (family, _, restore, save) in IPTABLES {
             if !self.iptables {
-                let copy = format!("/run/fwdlab-dut/{save}");
-                // On nftables, a table that was not there must not stay: packets would meet
-                // its chains, although they are empty.
-                let keep = format!(
-                    "mkdir -p /run/fwdlab-dut && {save} >{copy} || exit\n\
-                     grep -q '^[*]filter' {copy} || : >{copy}.none\n\
-                     {save} -t filter >{copy}"
-                );
-                host.run(&["/bin/sh", "-c", &keep], "")
+                let ip = if family == Family::Inet { "ip" } else { "ip6" };
+                host.run(&["/bin/sh", "-c", KEEP, "keep", save, ip], "")
                     .map_err(|e| of_program(e, save, "iptables"))?;
-                let table = if family == Family::Inet { "ip filter" } else { "ip6 filter" };
-                Undo.note(
-                    host,
-                    &[format!(
-                        "{restore} <{copy} && \
-                         {{ [ ! -e {copy}.none ] || nft delete table {table} 2>/dev/null || :; }}"
-                    )],
-                )?;
+                let copy = format!("/run/fwdlab-dut/{save}");
+                let undo = format!("{restore} <{copy} && {{ sh {copy}.new 2>/dev/null || :; }}");
+                Undo.note(host, &[undo])?;
             }
             let text = iptables_text(firewall, family);
             host.run(&[restore, "--noflush"], &text)
