@@ -18,8 +18,52 @@ const SYSCTLS: &[&str] = &[
     "kernel/unprivileged_bpf_disabled",
 ];
 
-/// Reads them.
+/// What a FreeBSD machine is asked for, by section: name and sysctl.
+const FREEBSD: &[(&str, &str, &str)] = &[
+    ("cpu", "model", "hw.model"),
+    ("cpu", "count", "hw.ncpu"),
+    ("cpu", "MHz", "hw.clockrate"),
+    ("cpu", "hypervisor", "kern.vm_guest"),
+    ("kernel", "release", "kern.osrelease"),
+    ("kernel", "version", "kern.version"),
+    ("kernel", "configuration", "kern.ident"),
+    ("kernel", "clock source", "kern.timecounter.hardware"),
+    ("mitigations", "meltdown (PTI)", "vm.pmap.pti"),
+    ("mitigations", "spectre_v2 (IBRS)", "hw.ibrs_active"),
+    ("mitigations", "mds", "hw.mds_disable_state"),
+    ("sysctl", "net.isr.dispatch", "net.isr.dispatch"),
+    ("sysctl", "net.isr.maxthreads", "net.isr.maxthreads"),
+    ("sysctl", "net.isr.bindthreads", "net.isr.bindthreads"),
+    ("sysctl", "kern.random.harvest.mask", "kern.random.harvest.mask"),
+];
+
+/// Reads those of this machine. `version` is fwdlab's.
 pub fn capture(version: &str) -> Environment {
+    of_linux(&LocalHost, version)
+}
+
+/// Reads those of a FreeBSD host.
+pub fn of_freebsd(host: &dyn Host, version: &str) -> Environment {
+    // Names that a release does not have are passed over (sysctl(8), -i).
+    let mut argv = vec!["sysctl", "-i"];
+    argv.extend(FREEBSD.iter().map(|(_, _, name)| *name));
+    let said = host.run(&argv, "").unwrap_or_default();
+    let mut sections: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+    for (section, key, name) in FREEBSD {
+        let value = said.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        let value = value.filter(|value| !["", "none"].contains(&value.trim()));
+        if let Some(value) = value {
+            let section = sections.entry((*section).to_owned()).or_default();
+            section.insert((*key).to_owned(), value.trim().to_owned());
+        }
+    }
+    let tools = BTreeMap::from([("fwdlab".to_owned(), version.to_owned())]);
+    sections.insert("tools".into(), tools);
+    Environment(sections)
+}
+
+/// Reads those of a Linux host.
+pub fn of_linux(host: &dyn Host, version: &str) -> Environment {
     let mut sections = BTreeMap::new();
     let mut section = |name: &str, pairs: Vec<(String, Option<String>)>| {
         let found: BTreeMap<String, String> =
@@ -28,7 +72,7 @@ pub fn capture(version: &str) -> Environment {
             sections.insert(name.to_owned(), found);
         }
     };
-    let file = |path: &str| LocalHost.get(path).ok().filter(|text| !text.is_empty());
+    let file = |path: &str| host.get(path).ok().filter(|text| !text.is_empty());
     let cpuinfo = file("/proc/cpuinfo").unwrap_or_default();
     let cpu = |key: &str| {
         let line = cpuinfo.lines().find(|line| line.split(':').next().map(str::trim) == Some(key));
@@ -61,14 +105,14 @@ pub fn capture(version: &str) -> Environment {
             ),
         ],
     );
-    section("mitigations", mitigations());
+    section("mitigations", mitigations(host));
     let sysctls = SYSCTLS
         .iter()
         .map(|name| (name.replace('/', "."), file(&format!("/proc/sys/{name}"))))
         .collect();
     section("sysctl", sysctls);
     let first_line = |argv: &[&str]| {
-        let text = LocalHost.run(argv, "").ok()?;
+        let text = host.run(argv, "").ok()?;
         Some(text.lines().next()?.trim().to_owned())
     };
     section(
@@ -93,14 +137,46 @@ pub fn capture(version: &str) -> Environment {
     Environment(sections)
 }
 
-fn mitigations() -> Vec<(String, Option<String>)> {
-    let directory = "/sys/devices/system/cpu/vulnerabilities";
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+fn mitigations(host: &dyn Host) -> Vec<(String, Option<String>)> {
+    let said = host.run(&["grep", "-r", ".", "/sys/devices/system/cpu/vulnerabilities"], "");
+    let said = said.unwrap_or_default();
+    let entries = said.lines().filter_map(|line| {
+        let (path, text) = line.split_once(':')?;
+        Some((path.rsplit('/').next()?.to_owned(), text.trim().to_owned()))
+    });
     entries
-        .filter_map(|entry| {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let text = LocalHost.get(&format!("{directory}/{name}")).ok()?;
-            (text != "Not affected").then_some((name, Some(text)))
-        })
+        .filter(|(_, text)| text != "Not affected")
+        .map(|(name, text)| (name, Some(text)))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::FakeHost;
+
+    #[test]
+    fn what_a_machine_says_of_itself_is_kept_by_section() {
+        let Environment(here) = capture("fwdlab 1");
+        assert_eq!(here["tools"]["fwdlab"], "fwdlab 1");
+        assert!(here["cpu"]["count"].parse::<u32>().is_ok_and(|count| count > 0), "{here:?}");
+        assert!(here["kernel"]["release"].contains('.'), "{here:?}");
+    }
+
+    #[test]
+    fn a_freebsd_machine_is_asked_once_and_gaps_are_left_out() {
+        let mut host = FakeHost::default();
+        host.outputs.insert(
+            "sysctl -i".into(),
+            "hw.model: Intel(R) Xeon(R) CPU E5-2650 v4 @ 2.20GHz\nhw.ncpu: 12\n\
+             kern.vm_guest: none\nkern.osrelease: 13.0-CURRENT\n\
+             kern.version: FreeBSD 13.0-CURRENT #1 r367600\n    root@builder:/usr/obj\n"
+                .into(),
+        );
+        let Environment(sections) = of_freebsd(&host, "1");
+        assert_eq!(sections["cpu"]["model"], "Intel(R) Xeon(R) CPU E5-2650 v4 @ 2.20GHz");
+        assert_eq!(sections["cpu"].len(), 2);
+        assert_eq!(sections["kernel"]["release"], "13.0-CURRENT");
+        assert!(!sections.contains_key("mitigations"));
+    }
 }

@@ -14,7 +14,7 @@ use crate::terminal::{self, wrap};
 use anyhow::{Context, Result};
 use fwdlab_bench::probe::Privilege;
 use fwdlab_bench::testbed::{self, Choice, Paths};
-use fwdlab_bench::{BenchError, Task, Testbed, environment};
+use fwdlab_bench::{BenchError, Task, Testbed};
 use fwdlab_model::settings::{Settings, TestbedKind};
 use fwdlab_model::{Calibration, Plan, PlannedRun};
 use fwdlab_results::store::{self, Invocation, Store};
@@ -80,7 +80,7 @@ impl Session<'_> {
         let stop = Stop::on_signals().context("listening to signals")?;
         let mut testbed = open_testbed(plan, &self.directory)?;
         self.say(&description(testbed.choice(), terminal::width_of_stderr()));
-        store.begin_invocation(&invocation(testbed.choice()))?;
+        store.begin_invocation(&invocation(&*testbed))?;
         let done = store.recorded_runs()?.len();
         let guess_ns = plan.estimate(overhead_guess_ns(plan)).run_ns;
         let mut progress = Progress::new(plan, &stop, done, guess_ns, self.quiet);
@@ -242,10 +242,11 @@ pub(crate) fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
 }
 
-fn invocation(choice: &Choice) -> Invocation {
+fn invocation(testbed: &dyn Testbed) -> Invocation {
+    let choice = testbed.choice();
     Invocation {
         started_at: now(),
-        environment: environment::capture(VERSION),
+        environment: testbed.environment(VERSION),
         fwdlab_version: VERSION.to_owned(),
         testbed: choice.kind.to_owned(),
         testbed_reason: choice.reasons.join("; "),

@@ -13,10 +13,10 @@ pub mod wiring;
 
 use crate::probe::Privilege;
 use crate::profiler::RawProfile;
-use crate::{BenchError, Observer, Task};
+use crate::{BenchError, Observer, Task, environment};
 use fwdlab_model::plan::Plan;
 use fwdlab_model::profile::ProfilePlan;
-use fwdlab_model::record::{Calibration, ProfileRecord, RunRecord};
+use fwdlab_model::record::{Calibration, Environment, ProfileRecord, RunRecord};
 use fwdlab_model::settings::{DutKind, Settings, TestbedKind};
 use std::path::PathBuf;
 
@@ -56,6 +56,12 @@ pub trait Testbed {
         plan: &ProfilePlan,
         observer: &mut dyn Observer,
     ) -> Result<(ProfileRecord, RawProfile), BenchError>;
+
+    /// The surroundings of what is measured: those of the machine that forwards. `version`
+    /// is fwdlab's.
+    fn environment(&self, version: &str) -> Environment {
+        environment::capture(version)
+    }
 
     /// What a ceiling measured here for these settings holds for.
     fn calibration_key(&self, settings: &Settings) -> String;

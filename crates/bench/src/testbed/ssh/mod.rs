@@ -26,12 +26,12 @@ use crate::host::Host;
 use crate::lab::links::Links;
 use crate::profiler::RawProfile;
 use crate::trial::Observed;
-use crate::{Observer, Task, calibrate};
+use crate::{Observer, Task, calibrate, environment};
 use dut::Dut;
 use fwdlab_model::lab::System;
 use fwdlab_model::plan::{Plan, Trial};
 use fwdlab_model::profile::ProfilePlan;
-use fwdlab_model::record::{Calibration, ProfileRecord, RunRecord};
+use fwdlab_model::record::{Calibration, Environment, ProfileRecord, RunRecord};
 use fwdlab_model::settings::{Arrangement, DutKind, FirewallProgram, Settings};
 use lock::Locks;
 use rack::Rack;
@@ -168,6 +168,23 @@ impl Testbed for Ssh {
         observer: &mut dyn Observer,
     ) -> Result<(ProfileRecord, RawProfile), BenchError> {
         self.execute_profile(task, plan, observer)
+    }
+
+    /// The DUT's, and a few lines about this machine, which controls.
+    fn environment(&self, version: &str) -> Environment {
+        let Environment(controller) = environment::capture(version);
+        let Ok(dut) = self.rack.dut() else { return Environment(controller) };
+        let Environment(mut sections) = match dut.system {
+            System::Linux => environment::of_linux(dut.host(), version),
+            System::FreeBsd => environment::of_freebsd(dut.host(), version),
+        };
+        let of = |section: &str, key: &str| {
+            let value = controller.get(section).and_then(|section| section.get(key)).cloned();
+            value.map(|value| (key.to_owned(), value))
+        };
+        let kept = [of("cpu", "model"), of("kernel", "release"), of("system", "os")];
+        sections.insert("controller".into(), kept.into_iter().flatten().collect());
+        Environment(sections)
     }
 
     fn calibration_key(&self, settings: &Settings) -> String {

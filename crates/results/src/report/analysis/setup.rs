@@ -95,14 +95,16 @@ fn machine(contents: &Contents) -> Vec<String> {
     };
     let environment = &stored.invocation.environment;
     let mut lines = Vec::new();
+    // Of several machines, that of the device under test.
+    let of = if stored.invocation.testbed == "ssh" { "DUT, " } else { "" };
     if let Some(model) = value(environment, "cpu", "model") {
         let count = value(environment, "cpu", "count")
             .map(|count| format!(", {count} CPUs"))
             .unwrap_or_default();
-        lines.push(format!("CPU: {model}{count}"));
+        lines.push(format!("{of}CPU: {model}{count}"));
     }
     if let Some(release) = value(environment, "kernel", "release") {
-        lines.push(format!("Kernel: {release}"));
+        lines.push(format!("{of}Kernel: {release}"));
     }
     lines
 }
