@@ -432,7 +432,7 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
         Key<N>: Of,
         Segment: OfFamily<N>,
     {
-        // Without the call, packets that open connections don't pay for others' errors.
+        // Packets that open connections don't pay for the call.
         if packet.is(bit::HAS_MARKS) {
             return false;
         }

@@ -242,7 +242,9 @@ pub(super) fn contents6(bytes: &[u8; CAPACITY], length: usize) -> (u8, usize, us
 }
 
 /// Bits, marks and flags from the transport header at `at`, as far as `end`; where it
-/// isn't whole there, or there is none, only the protocol is known.
+/// isn't whole there, or there is none, only the protocol is known. Inlined, as a call costs
+/// each IPv6 packet some thirty instructions.
+#[inline(always)]
 pub(super) fn transport(
     bytes: &[u8; CAPACITY],
     protocol: u8,
