@@ -75,9 +75,31 @@ impl Oracle {
         });
     }
 
+    /// True of an error to who sent a packet of a connection: it changes nothing.
+    fn is_related(&self, spec: &Spec) -> bool {
+        let quote = &spec.payload[8..];
+        let (protocol, ends, rest) = if spec.protocol == 1 {
+            let end =
+                |at: usize| IpAddr::from(*quote[at..].first_chunk::<4>().expect("four bytes"));
+            (quote[9], [end(12), end(16)], &quote[20..])
+        } else {
+            let end = |at: usize| IpAddr::from(*quote[at..].first_chunk::<16>().expect("sixteen"));
+            (quote[6], [end(8), end(24)], &quote[40..])
+        };
+        let word = |at: usize| u16::from_be_bytes([rest[at], rest[at + 1]]);
+        let is_query = matches!(protocol, 1 | 58);
+        let marks = if is_query { [word(4); 2] } else { [word(0), word(2)] };
+        let mut sides = [(ends[0], marks[0]), (ends[1], marks[1])];
+        sides.sort();
+        ends[0] == spec.ends[1] && self.connections.contains_key(&(protocol, sides))
+    }
+
     /// True when the packet passes.
     fn judge(&mut self, spec: &Spec, now_ns: u64) -> bool {
         self.forget(now_ns);
+        if spec.is_error() {
+            return self.is_related(spec) || spec.port == 0;
+        }
         let word = |at: usize| u16::from_be_bytes([spec.payload[at], spec.payload[at + 1]]);
         let query = matches!(spec.protocol, 1 | 58);
         let marks = if query { [word(4); 2] } else { [word(0), word(2)] };
@@ -125,7 +147,7 @@ fn steps() -> impl Strategy<Value = Vec<(Spec, u64, usize)>> {
         1 => (25u64..1000).prop_map(|seconds| seconds * SECOND),
         1 => (80_000u64..90_000).prop_map(|seconds| seconds * SECOND),
     ];
-    let packet = (0u8..4, any::<bool>(), 0u16..4, any::<bool>(), flags, 0u8..6);
+    let packet = (0u8..5, any::<bool>(), 0u16..4, any::<bool>(), flags, 0u8..6);
     let packet = packet.prop_map(|(kind, inet6, number, reply, flags, swap)| {
         let me = if inet6 { ("2001:2::5", number) } else { ("198.18.0.5", number) };
         let you = if inet6 { ("2001:2:0:8000::9", 2) } else { ("198.19.0.9", 2) };
@@ -134,6 +156,16 @@ fn steps() -> impl Strategy<Value = Vec<(Spec, u64, usize)>> {
         let mut spec = match kind {
             0 => datagram(from, to),
             1 => icmp(from.0, to.0, types[usize::from(reply)], number),
+            2 => {
+                let quoted = match flags {
+                    SYN => icmp(to.0, from.0, types[usize::from(!reply)], number),
+                    ACK => tcp(to, from, flags),
+                    _ => datagram(to, from),
+                };
+                // Sometimes to who never sent it.
+                let to = if flags == RST { from } else { to };
+                error(from.0, to.0, if inet6 { 1 } else { 3 }, &quoted.quote()[..])
+            }
             _ => tcp(from, to, flags),
         };
         // Sometimes from the other side.
@@ -218,13 +250,14 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 50, ..ProptestConfig::default() })]
 
-    /// Where rules treat both directions alike, states change no verdict.
+    /// Where rules treat both directions alike, states change no verdict, but about errors.
     #[test]
     fn all_kinds_agree_and_every_packet_is_counted_once(steps in steps()) {
         let rules = "block in proto icmp all\npass in all keep state";
         let of_kind = |kind| {
             let mut lab = Walled::new(rules, &states(kind));
-            let specs: Vec<Spec> = steps.iter().map(|(spec, ..)| spec.clone()).collect();
+            let specs = steps.iter().map(|(spec, ..)| spec.clone());
+            let specs: Vec<Spec> = specs.filter(|spec| !spec.is_error()).collect();
             let seen = lab.send_all(&specs, 0);
             (seen, lab.counters.read())
         };

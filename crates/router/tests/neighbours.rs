@@ -136,3 +136,59 @@ fn a_solicitation_is_sent_and_the_advertisement_learnt() {
         assert_eq!(told(&mut lab, &discovery(135, 0, PEER, 1, SENDER)), Some(OTHER));
     }
 }
+
+#[test]
+fn an_old_neighbour_is_asked_again_and_forgotten_when_it_is_silent() {
+    for config in configs("198.19.0.9") {
+        let [mut lab, mut second] = [lab_of(&config), lab_of(&config)];
+        let packet = udp(Family::Inet, 64);
+        lab.send_from(1, &arp(1, [0xff; 6], [198, 19, 0, 1]), SECOND);
+        assert_eq!(lab.send_at(&packet, 1200 * SECOND).1, ["forwarded"]);
+        assert_eq!(lab.emitted(), []);
+        // Packets go on to the old MAC while it is asked for, by one worker.
+        let (out, names) = lab.send_at(&packet, 1201 * SECOND);
+        assert_eq!(
+            (&out.expect("it is sent").1[..6], names),
+            (&OTHER[..], vec!["forwarded", "neighbours_asked"])
+        );
+        let [(1, question)] = &lab.emitted()[..] else { panic!("one question") };
+        assert_eq!(
+            question[..22],
+            [&[0xff; 6][..], &FAR, &[8, 6, 0, 1, 8, 0, 6, 4, 0, 1]].concat()
+        );
+        assert_eq!(second.send_at(&packet, 1201 * SECOND).1, ["forwarded"]);
+        // The answer has the same MAC: for twenty minutes nobody asks.
+        lab.send_from(1, &arp(2, FAR, [198, 19, 0, 1]), 1201 * SECOND);
+        assert_eq!(lab.send_at(&packet, 2400 * SECOND).1, ["forwarded"]);
+        assert_eq!(second.send_at(&packet, 2400 * SECOND).1, ["forwarded"]);
+        for at in 2401..2404 {
+            assert_eq!(lab.send_at(&packet, at * SECOND).1, ["forwarded", "neighbours_asked"]);
+            assert_eq!(lab.send_at(&packet, at * SECOND + SECOND / 2).1, ["forwarded"]);
+            assert_eq!(second.send_at(&packet, at * SECOND + SECOND / 2).1, ["forwarded"]);
+        }
+        // Three questions without answer: no worker knows it any more.
+        assert_eq!(lab.send_at(&packet, 2404 * SECOND).1, ["neighbour_unknown"]);
+        assert_eq!(second.send_at(&packet, 2404 * SECOND).1, ["neighbour_unknown"]);
+        assert_eq!(config.neighbours.learnt(hop(0)), None);
+        let (_, names) = second.send_at(&packet, 2405 * SECOND);
+        assert_eq!(names, ["neighbour_unknown", "neighbours_asked"]);
+        lab.send_from(1, &arp(2, FAR, [198, 19, 0, 1]), 2405 * SECOND);
+        assert_eq!(second.send_at(&packet, 2406 * SECOND).1, ["forwarded"]);
+    }
+}
+
+#[test]
+fn neighbours_that_were_set_never_age() {
+    for path in PathKind::ALL {
+        let mut config = Config { path, ..config() };
+        let gateway = Gateway { port: 1, address: "198.19.0.9".parse().expect("one") };
+        config.neighbours.set_gateway(hop(0), gateway).expect("a low number");
+        let mut lab = lab_of(&config);
+        for year in 0..3 {
+            let (out, names) = lab.send_at(&udp(Family::Inet, 64), year * 31_536_000 * SECOND);
+            assert_eq!(names, ["forwarded"]);
+            assert_eq!(out.expect("it is sent").1[..6], RECEIVER);
+        }
+        assert_eq!(lab.emitted(), []);
+    }
+}

@@ -99,7 +99,7 @@ fn a_time_exceeded_byte_by_byte() {
     #[rustfmt::skip]
     let expected = [
         2, 0, 0, 0, 0, 0x10, 2, 0, 0, 0, 0, 1, 8, 0,
-        0x45, 0xc0, 0, 56, 0, 0, 0, 0, 64, 1, 0xec, 0xde, 198, 18, 0, 1, 198, 18, 1, 1,
+        0x45, 0xc0, 0, 56, 0, 0, 0x40, 0, 64, 1, 0xac, 0xde, 198, 18, 0, 1, 198, 18, 1, 1,
         11, 0, 0x34, 0xd0, 0, 0, 0, 0,
     ];
     assert_eq!(answer[..42], expected);

@@ -7,7 +7,8 @@
 //! | what | kernel | router | why either may |
 //! |---|---|---|---|
 //! | padding up to 60 bytes | a veth needs none | as received, or zeros | it is no part of the packet (RFC 894) |
-//! | identification of the forwarder's own ICMP messages | its own count | 0 in errors, the request's in echoes | nothing of 576 bytes is cut in practice (RFC 791 section 3.1; RFC 6864 section 4.3 would have them differ); checksums are verified instead |
+//! | identification of the forwarder's own ICMP messages | its own count | 0 in errors, the request's in echoes | RFC 6864 section 4.1: of what must not be cut it means nothing; section 4.3 would have those of echoes differ. Checksums are verified instead |
+//! | "don't fragment" in the forwarder's own IPv4 errors | not set | set | RFC 6864 section 4.1, likewise: 576 bytes are not cut in practice (RFC 791 section 3.1) |
 //! | order of what comes of one frame | redirect, packet | packet, redirect or fragments | none is prescribed |
 //! | reports of its own groups | MLDv2 | none | it is a member of none that is routed (RFC 3810) |
 //!

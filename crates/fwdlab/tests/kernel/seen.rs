@@ -116,7 +116,10 @@ impl Seen {
             fields.push(("identification", of(at::ID, at::FLAGS)));
             fields.push(("header checksum", of(at::CHECKSUM, at::SOURCE)));
         }
-        fields.push(("flags", vec![bytes[at::FLAGS] >> 5]));
+        // Errors may be cut or not; echoes aren't errors.
+        let is_error = own_icmp && bytes.get(header).is_some_and(|&kind| kind != 0);
+        let flags = bytes[at::FLAGS] >> 5;
+        fields.push(("flags", vec![if is_error { flags & !2 } else { flags }]));
         fields.push(("offset", vec![bytes[at::FLAGS] & 0x1f, bytes[at::FLAGS + 1]]));
         fields.push(("ttl", of(at::TTL, at::PROTOCOL)));
         fields.push(("protocol", of(at::PROTOCOL, at::CHECKSUM)));

@@ -2,6 +2,7 @@
 
 use super::packet::{Packet, bit};
 use super::places;
+use super::quoted::Quoted;
 use super::rule::{Action, Direction, RuleError, Ruleset};
 use super::rules::{Decision, Rules, Tables};
 use super::states::{
@@ -393,6 +394,10 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
                 Found::Unknown => {}
             }
         }
+        if self.direction == Direction::In && self.is_related::<N, X>(frame, packet, access) {
+            self.judge.bench.known |= 1 << place;
+            return true;
+        }
         let decision = self.judge.decide(frame, &packet);
         let passes = decision.action == Action::Pass;
         if !decision.keep_state || !packet.is(bit::OPENS) {
@@ -412,5 +417,31 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
         self.made = true;
         bench.known |= 1 << place;
         passes
+    }
+
+    /// True of an error about a packet of a connection that has a state. The state stays
+    /// as it is, its time, too.
+    #[inline(always)]
+    fn is_related<const N: usize, X: Access>(
+        &mut self,
+        frame: &Frame,
+        packet: Packet,
+        access: &mut X,
+    ) -> bool
+    where
+        Key<N>: Of,
+        Segment: OfFamily<N>,
+    {
+        // Packets that open connections don't pay for the call.
+        if packet.is(bit::HAS_MARKS) {
+            return false;
+        }
+        let Some(Quoted { frame, packet }) = Quoted::of(frame, packet) else { return false };
+        let Judge { wall, now_ns, .. } = self.judge;
+        let question = Question::<N>::of(&frame, packet, &wall.states.seed);
+        let holds = wall.states.holds(access, &question, now_ns);
+        self.totals.searches += 1;
+        self.totals.matches += u64::from(holds);
+        holds
     }
 }

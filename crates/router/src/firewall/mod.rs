@@ -16,9 +16,14 @@
 //! other than queries, and later fragments; a TCP connection found under way counts
 //! as established, as in Linux (`flags S/SA` forbids that).
 //!
-//! Deliberately left out: sequence numbers, fragments put together, translation,
-//! ICMP errors as part of the connections that they are about, logging, and
-//! synproxy.
+//! ICMP and ICMPv6 errors belong to the connection whose packet they quote (RFC 792, RFC
+//! 4443, RFC 5508): from either side and on both, they pass while it has a state, and are
+//! counted among its matches. Of the state they change nothing, neither phase nor time nor
+//! counters: whoever can make up an error could keep it alive otherwise, and pf refreshes
+//! nothing either. Errors that quote anything else are judged by rules.
+//!
+//! Deliberately left out: sequence numbers, fragments put together, translation, logging,
+//! and synproxy.
 //!
 //! Batches are judged whole: first all packets are read and hashed and the memory of
 //! their states is asked for, then states are looked up lock by lock, and last rules are
@@ -26,6 +31,7 @@
 
 mod filter;
 mod packet;
+mod quoted;
 mod rule;
 mod rules;
 mod states;

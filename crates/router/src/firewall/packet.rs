@@ -7,7 +7,7 @@
 use fwdlab_port::frame::{CAPACITY, Frame};
 
 /// Offset of the IP header in a frame.
-const AT: usize = 14;
+pub(super) const AT: usize = 14;
 /// Extension headers of IPv6 that are stepped over.
 const EXTENSIONS_MAX: usize = 8;
 
@@ -158,23 +158,15 @@ impl Packet {
     }
 
     fn inet(bytes: &[u8; CAPACITY], length: usize) -> Packet {
-        let total = u16::from_be_bytes([bytes[16], bytes[17]]);
-        let header = usize::from(bytes[AT] & 15) * 4;
-        let later = u16::from_be_bytes([bytes[20], bytes[21]]) & 0x1fff != 0;
-        let end = if later { 0 } else { length.min(AT + usize::from(total)) };
-        let (word, marks, flags) = transport(bytes, bytes[23], AT + header, end, 0);
-        Packet::new(word, marks, flags, total)
+        let (protocol, at, end) = contents(bytes, length);
+        let (word, marks, flags) = transport(bytes, protocol, at, end, 0);
+        Packet::new(word, marks, flags, total(bytes))
     }
 
     fn inet6(bytes: &[u8; CAPACITY], length: usize) -> Packet {
-        let total = u16::from_be_bytes([bytes[18], bytes[19]]).saturating_add(40);
-        let end = length.min(AT + usize::from(total));
-        let (protocol, at) = match bytes[20] {
-            protocol @ (protocol::TCP | protocol::UDP) => (protocol, AT + 40),
-            protocol => after_extensions(bytes, protocol, end),
-        };
+        let (protocol, at, end) = contents6(bytes, length);
         let (word, marks, flags) = transport(bytes, protocol, at, end, bit::INET6);
-        Packet::new(word, marks, flags, total)
+        Packet::new(word, marks, flags, total6(bytes))
     }
 }
 
@@ -215,9 +207,45 @@ fn tcp_word(flags: u8) -> u32 {
     u32::from(protocol::TCP) << 8 | bit::HAS_PORTS | bit::HAS_MARKS | opens | opens_tcp
 }
 
+/// Bytes of an IPv4 packet.
+#[inline(always)]
+fn total(bytes: &[u8; CAPACITY]) -> u16 {
+    u16::from_be_bytes([bytes[16], bytes[17]])
+}
+
+/// Bytes of an IPv6 packet.
+#[inline(always)]
+fn total6(bytes: &[u8; CAPACITY]) -> u16 {
+    u16::from_be_bytes([bytes[18], bytes[19]]).saturating_add(40)
+}
+
+/// What an IPv4 packet carries, in a frame of `length` bytes: the protocol, where its
+/// header begins, and where the packet ends. That is before the beginning where there is
+/// no such header.
+#[inline(always)]
+pub(super) fn contents(bytes: &[u8; CAPACITY], length: usize) -> (u8, usize, usize) {
+    let header = usize::from(bytes[AT] & 15) * 4;
+    let later = u16::from_be_bytes([bytes[20], bytes[21]]) & 0x1fff != 0;
+    let end = if later { 0 } else { length.min(AT + usize::from(total(bytes))) };
+    (bytes[23], AT + header, end)
+}
+
+/// Likewise of an IPv6 packet, behind its extension headers.
+#[inline(always)]
+pub(super) fn contents6(bytes: &[u8; CAPACITY], length: usize) -> (u8, usize, usize) {
+    let end = length.min(AT + usize::from(total6(bytes)));
+    let (protocol, at) = match bytes[20] {
+        protocol @ (protocol::TCP | protocol::UDP) => (protocol, AT + 40),
+        protocol => after_extensions(bytes, protocol, end),
+    };
+    (protocol, at, end)
+}
+
 /// Bits, marks and flags from the transport header at `at`, as far as `end`; where it
-/// isn't whole there, or there is none, only the protocol is known.
-fn transport(
+/// isn't whole there, or there is none, only the protocol is known. Inlined, as a call costs
+/// each IPv6 packet some thirty instructions.
+#[inline(always)]
+pub(super) fn transport(
     bytes: &[u8; CAPACITY],
     protocol: u8,
     at: usize,

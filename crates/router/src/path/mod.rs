@@ -63,6 +63,8 @@ pub struct Router<W = NoFirewall> {
     neighbours: Neighbours,
     /// How many changes of theirs are in `links`.
     changes: u64,
+    /// When they are looked at next, whether any has grown old.
+    next_age_ns: u64,
     inet: Lane<V4>,
     inet6: Lane<V6>,
     firewall: W,
@@ -118,6 +120,7 @@ impl<W: Firewall> Router<W> {
             changes: config.neighbours.changes(),
             links: config.neighbours.links(interfaces),
             neighbours: config.neighbours.clone(),
+            next_age_ns: if config.neighbours.are_asked_for() { 0 } else { u64::MAX },
             inet: Lane::new(inet),
             inet6: Lane::new(inet6),
             firewall,
@@ -138,6 +141,9 @@ impl<W: Firewall> Router<W> {
     ///
     /// `now_ns` is a time that never goes back, in nanoseconds from any beginning.
     pub fn process(&mut self, batch: &mut [Frame], now_ns: u64) {
+        if now_ns >= self.next_age_ns {
+            self.ask_again(now_ns);
+        }
         if self.neighbours.changes() != self.changes {
             self.changes = self.neighbours.changes();
             self.neighbours.renew(&mut self.links, &self.interfaces);
@@ -268,7 +274,8 @@ impl<W: Firewall> Router<W> {
                 && matches!(reason, Reason::SlowNeighbour | Reason::SlowLocal)
                 && let Some(Told { address, mac, replaces }) = learn::told(frame, interface)
             {
-                self.neighbours.learn(frame.ingress(), address, mac, replaces);
+                let told = Gateway { port: frame.ingress(), address };
+                self.neighbours.learn(told, mac, replaces, now_ns);
             }
             let outcome = self.slow.handle(frame, reason, word, interface, now_ns);
             self.tally.add(outcome, 1);
@@ -279,13 +286,28 @@ impl<W: Firewall> Router<W> {
     #[cold]
     fn ask(&mut self, now_ns: u64) {
         for next_hop in self.exceptions.unknown.drain(..) {
-            let Some(gateway) = self.neighbours.to_be_asked(next_hop, now_ns) else { continue };
-            let Some(interface) = self.interfaces.get(usize::from(gateway.port)) else { continue };
-            let Some(question) = learn::question(&gateway, interface) else { continue };
-            let sent = self.emitted.push(question);
-            let outcome = if sent { Reason::NeighboursAsked } else { Reason::ExtraLost };
-            self.tally.add(outcome, 1);
+            if let Some(gateway) = self.neighbours.to_be_asked(next_hop, now_ns) {
+                question(&gateway, &self.interfaces, &mut self.emitted, &mut self.tally);
+            }
         }
+    }
+
+    /// Asks for next hops whose MACs were learnt long ago.
+    #[cold]
+    fn ask_again(&mut self, now_ns: u64) {
+        self.next_age_ns = now_ns.saturating_add(neighbours::ASK_NS);
+        for gateway in self.neighbours.age(now_ns) {
+            question(&gateway, &self.interfaces, &mut self.emitted, &mut self.tally);
+        }
+    }
+}
+
+/// Sends a question for a gateway's MAC, if there is an address to ask from.
+fn question(gateway: &Gateway, interfaces: &[Interface], emitted: &mut Emitted, tally: &mut Tally) {
+    let interface = interfaces.get(usize::from(gateway.port));
+    if let Some(question) = interface.and_then(|interface| learn::question(gateway, interface)) {
+        let sent = emitted.push(question);
+        tally.add(if sent { Reason::NeighboursAsked } else { Reason::ExtraLost }, 1);
     }
 }
 

@@ -3,9 +3,15 @@
 //!
 //! A next hop that has an address but no MAC is asked for it when packets are to go
 //! there. What is learnt lies in entries that all workers share and read without a lock;
-//! each has a table of its own for forwarding, renewed when something was learnt. Entries
-//! don't age: a MAC lasts until its owner tells of another. Packets aren't kept until
-//! the answer comes.
+//! each has a table of its own for forwarding, renewed when something was learnt or
+//! forgotten. Packets aren't kept until the answer comes.
+//!
+//! What was learnt ages (RFC 1122 section 2.3.2.1), as seen when frames come in: a neighbour
+//! that hasn't told of its MAC for twenty minutes is asked again, whether packets go there
+//! or not; they go on meanwhile. After three questions without answer, a second each, it is
+//! forgotten. That is the same for ARP and neighbour discovery: reachability by the half
+//! minute (RFC 4861 section 7.3) and questions to the neighbour alone are left out. What was
+//! set never ages.
 //!
 //! There are no entries for single hosts of a connected link: a host that packets are
 //! to reach has a route of its own.
@@ -41,7 +47,7 @@ pub struct Neighbours {
     entries: Vec<Option<Arc<Entry>>>,
     /// Numbers of those with an address.
     gateways: Vec<NextHop>,
-    /// How often something was learnt.
+    /// How often something was learnt or forgotten.
     changes: Arc<AtomicU64>,
 }
 
@@ -52,8 +58,12 @@ pub(super) struct Entry {
     pub(super) gateway: Option<Gateway>,
     /// A MAC and [`LEARNT`], or 0.
     learnt: AtomicU64,
+    /// When that was last told, even if it was known.
+    told_ns: AtomicU64,
     /// When it was asked for, or [`NEVER`].
     asked_ns: AtomicU64,
+    /// Questions since it grew old.
+    unanswered: AtomicU64,
 }
 
 /// Beside a MAC: there is one.
@@ -61,7 +71,12 @@ const LEARNT: u64 = 1 << 48;
 /// A time that is none.
 const NEVER: u64 = u64::MAX;
 /// A next hop is asked for no more often.
-const ASK_NS: u64 = 1_000_000_000;
+pub(super) const ASK_NS: u64 = 1_000_000_000;
+/// Time after which a MAC is asked for again: FreeBSD's `net.link.ether.inet.max_age`.
+const AGE_NS: u64 = 1200 * 1_000_000_000;
+/// Questions without answer after which an old MAC is forgotten: as many as RFC 4861
+/// section 10 has (MAX_UNICAST_SOLICIT).
+const QUESTIONS_MAX: u64 = 3;
 
 /// The highest number of a next hop that can have a neighbour.
 const NUMBER_MAX: u32 = (1 << 20) - 1;
@@ -163,7 +178,7 @@ impl Neighbours {
         }
     }
 
-    /// A number that grows when something is learnt.
+    /// A number that grows when something is learnt or forgotten.
     #[inline(always)]
     pub(super) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
@@ -174,21 +189,50 @@ impl Neighbours {
         !self.gateways.is_empty()
     }
 
-    /// Learns of a MAC, which replaces another if so told.
-    pub(super) fn learn(&self, port: u8, address: IpAddr, mac: [u8; 6], replaces: bool) {
+    /// Learns of a MAC, which replaces another if so told. One that is known already
+    /// is young again.
+    pub(super) fn learn(&self, told: Gateway, mac: [u8; 6], replaces: bool, now_ns: u64) {
         if mac[0] & 1 != 0 || mac == [0; 6] {
             return;
         }
-        let told = Gateway { port, address };
         let learnt = LEARNT | super::ethernet::number(mac);
         let gateways = self.gateways.iter().filter_map(|&next_hop| self.entry(next_hop));
         for entry in gateways.filter(|entry| entry.gateway == Some(told)) {
             let before = entry.learnt.load(Ordering::Acquire);
-            if before != learnt && (before == 0 || replaces) {
+            if before != learnt && before != 0 && !replaces {
+                continue;
+            }
+            entry.told_ns.store(now_ns, Ordering::Relaxed);
+            entry.unanswered.store(0, Ordering::Relaxed);
+            if before != learnt {
                 entry.learnt.store(learnt, Ordering::Release);
                 self.changes.fetch_add(1, Ordering::Release);
             }
         }
+    }
+
+    /// Whom to ask again as what was learnt has grown old, each once a second, by whatever
+    /// worker. Forgets those that don't answer.
+    pub(super) fn age(&self, now_ns: u64) -> impl Iterator<Item = Gateway> {
+        self.gateways.iter().filter_map(move |&next_hop| {
+            let entry = self.entry(next_hop)?;
+            let learnt = entry.learnt.load(Ordering::Acquire);
+            // Another worker's clock may be a little ahead.
+            let age_ns = now_ns.saturating_sub(entry.told_ns.load(Ordering::Relaxed));
+            if entry.neighbour.is_some() || learnt == 0 || age_ns < AGE_NS || !entry.is_time(now_ns)
+            {
+                return None;
+            }
+            if entry.unanswered.fetch_add(1, Ordering::Relaxed) < QUESTIONS_MAX {
+                return entry.gateway;
+            }
+            // Unless another MAC was learnt meanwhile.
+            let (exchanged, failed) = (Ordering::AcqRel, Ordering::Relaxed);
+            if entry.learnt.compare_exchange(learnt, 0, exchanged, failed).is_ok() {
+                self.changes.fetch_add(1, Ordering::Release);
+            }
+            None
+        })
     }
 
     /// Whom to ask for a next hop that has no MAC, if it is time to: it was never asked
@@ -199,13 +243,7 @@ impl Neighbours {
         if entry.neighbour.is_some() || entry.mac().is_some() {
             return None;
         }
-        let last = entry.asked_ns.load(Ordering::Relaxed);
-        if last != NEVER && now_ns < last.saturating_add(ASK_NS) {
-            return None;
-        }
-        let asked = &entry.asked_ns;
-        let first = asked.compare_exchange(last, now_ns, Ordering::Relaxed, Ordering::Relaxed);
-        first.is_ok().then_some(gateway)
+        entry.is_time(now_ns).then_some(gateway)
     }
 
     /// A way to hold on to an entry.
@@ -217,7 +255,19 @@ impl Neighbours {
 
 impl Entry {
     fn new(neighbour: Option<Neighbour>, gateway: Option<Gateway>) -> Entry {
-        Entry { neighbour, gateway, learnt: AtomicU64::new(0), asked_ns: AtomicU64::new(NEVER) }
+        let [learnt, told_ns, unanswered] = [const { AtomicU64::new(0) }; 3];
+        let asked_ns = AtomicU64::new(NEVER);
+        Entry { neighbour, gateway, learnt, told_ns, asked_ns, unanswered }
+    }
+
+    /// True once a second: there is a question to be asked, which no other worker has.
+    fn is_time(&self, now_ns: u64) -> bool {
+        let last = self.asked_ns.load(Ordering::Relaxed);
+        if last != NEVER && now_ns < last.saturating_add(ASK_NS) {
+            return false;
+        }
+        let asked = &self.asked_ns;
+        asked.compare_exchange(last, now_ns, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     /// The MAC that was learnt.
@@ -307,20 +357,63 @@ mod tests {
         assert_eq!(clone.to_be_asked(asked, SECOND), Some(gateway(9)));
         let before = clone.changes();
         // Another port, another address, MACs that are none.
-        neighbours.learn(1, gateway(9).address, [4; 6], true);
-        neighbours.learn(0, gateway(7).address, [4; 6], true);
-        neighbours.learn(0, gateway(9).address, [5; 6], true);
-        neighbours.learn(0, gateway(9).address, [0; 6], true);
+        neighbours.learn(Gateway { port: 1, ..gateway(9) }, [4; 6], true, 0);
+        neighbours.learn(gateway(7), [4; 6], true, 0);
+        neighbours.learn(gateway(9), [5; 6], true, 0);
+        neighbours.learn(gateway(9), [0; 6], true, 0);
         assert_eq!((clone.changes(), clone.learnt(asked)), (before, None));
-        neighbours.learn(0, gateway(9).address, [4; 6], false);
-        neighbours.learn(0, gateway(9).address, [6; 6], false);
+        neighbours.learn(gateway(9), [4; 6], false, 0);
+        neighbours.learn(gateway(9), [6; 6], false, 0);
         assert_eq!(clone.learnt(asked), Some([4; 6]));
         assert_eq!(clone.to_be_asked(asked, 9 * SECOND), None);
-        neighbours.learn(0, gateway(8).address, [6; 6], true);
+        neighbours.learn(gateway(8), [6; 6], true, 0);
         let interface = Interface { mac: [8; 6], mtu: 1500, addresses: Vec::new() };
         let mut links = [Link::UNKNOWN; 2];
         clone.renew(&mut links, &[interface]);
         assert_eq!(links[0].macs, [2, 2, 2, 2, 2, 2, 8, 8, 8, 8, 8, 8]);
         assert_eq!(links[1].macs, [4, 4, 4, 4, 4, 4, 8, 8, 8, 8, 8, 8]);
+    }
+
+    #[test]
+    fn what_is_old_is_asked_for_and_forgotten_only_without_answer() {
+        const SECOND: u64 = 1_000_000_000;
+        let [known, learnt, silent] = [0, 1, 2].map(|n| NextHop::new(n).expect("a number"));
+        let gateway = |last| Gateway { port: 0, address: [198, 18, 0, last].into() };
+        let mut neighbours = Neighbours::new();
+        neighbours.set(known, Neighbour { port: 0, mac: [2; 6] }).expect("a low number");
+        for (next_hop, last) in [(known, 8), (learnt, 9), (silent, 10)] {
+            neighbours.set_gateway(next_hop, gateway(last)).expect("a low number");
+        }
+        let other = neighbours.clone();
+        let asked = |of: &Neighbours, second| of.age(second * SECOND).collect::<Vec<_>>();
+        for last in 8..=10 {
+            neighbours.learn(gateway(last), [4; 6], true, 5 * SECOND);
+        }
+        // Told again without need, and of another MAC that isn't believed.
+        neighbours.learn(gateway(10), [4; 6], false, 15 * SECOND);
+        neighbours.learn(gateway(9), [6; 6], false, 15 * SECOND);
+        let changes = neighbours.changes();
+        assert_eq!(asked(&neighbours, 0), [], "a clock behind");
+        assert_eq!(asked(&neighbours, 1204), []);
+        assert_eq!(asked(&neighbours, 1205), [gateway(9)]);
+        assert_eq!(asked(&other, 1205), [], "each second once");
+        assert_eq!(asked(&other, 1206), [gateway(9)]);
+        neighbours.learn(gateway(9), [4; 6], true, 1206 * SECOND);
+        // However long nobody looked: all questions come first.
+        let late = 1_000_000;
+        for second in late..late + QUESTIONS_MAX {
+            assert_eq!(asked(&other, second), [gateway(9), gateway(10)]);
+            assert_eq!((other.learnt(silent), other.changes()), (Some([4; 6]), changes));
+        }
+        neighbours.learn(gateway(9), [6; 6], true, (late + 3) * SECOND - 1);
+        assert_eq!(asked(&neighbours, late + 3), []);
+        assert_eq!((other.learnt(learnt), other.learnt(silent)), (Some([6; 6]), None));
+        assert_eq!(other.learnt(known), Some([4; 6]), "set, so never asked");
+        assert_eq!(other.changes(), changes + 2);
+        assert_eq!(other.to_be_asked(silent, (late + 3) * SECOND), None, "a second after the last");
+        assert_eq!(other.to_be_asked(silent, (late + 4) * SECOND), Some(gateway(10)));
+        neighbours.learn(gateway(10), [8; 6], false, (late + 4) * SECOND);
+        assert_eq!(asked(&other, late + 4 + 1199), [gateway(9)]);
+        assert_eq!(asked(&other, late + 4 + 1200), [gateway(9), gateway(10)]);
     }
 }

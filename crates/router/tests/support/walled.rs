@@ -58,7 +58,25 @@ pub fn icmp(source: &str, destination: &str, kind: u8, identifier: u16) -> Spec 
     packet
 }
 
+/// An error of ICMP or ICMPv6 that quotes these bytes.
+pub fn error(source: &str, destination: &str, kind: u8, quote: &[u8]) -> Spec {
+    let mut packet = icmp(source, destination, kind, 0);
+    packet.payload[4..].fill(0);
+    packet.payload.extend(quote);
+    packet
+}
+
 impl Spec {
+    /// Destination unreachable.
+    pub fn is_error(&self) -> bool {
+        matches!((self.protocol, self.payload[0]), (1, 3) | (58, 1))
+    }
+
+    /// As errors quote it, whole.
+    pub fn quote(&self) -> Vec<u8> {
+        self.bytes()[14..].to_vec()
+    }
+
     /// The Ethernet frame, to the router's port.
     pub fn bytes(&self) -> Vec<u8> {
         let mut frame = if self.port == 0 { NEAR.to_vec() } else { FAR.to_vec() };

@@ -12,6 +12,7 @@ mod flows;
 mod key;
 mod lists;
 mod phase;
+mod reading;
 mod segment;
 mod table;
 
@@ -34,7 +35,6 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
-use table::{Entry, Table};
 
 /// Connections for each of which there is a segment.
 const PER_SEGMENT: usize = 1 << 14;
@@ -422,24 +422,6 @@ impl States {
         self.live.fetch_sub(removed, Relaxed);
         removed as u64
     }
-
-    /// Number of states, and the memory that they take.
-    pub(super) fn size(&self) -> (u64, u64) {
-        let [inet, inet6] = [0, 1].map(|family| self.slots[family].load(Relaxed));
-        let bytes = inet * Table::<2>::SLOT + inet6 * Table::<5>::SLOT;
-        (self.live.load(Relaxed) as u64, bytes as u64)
-    }
-
-    /// All of them, in no order.
-    pub(super) fn list<X: Access>(&self, access: &mut X) -> Vec<Connection> {
-        let mut list = Vec::new();
-        for at in 0..self.segments {
-            let segment = access.segment(at);
-            list.extend(segment.inet.iter().map(Connection::of));
-            list.extend(segment.inet6.iter().map(Connection::of));
-        }
-        list
-    }
 }
 
 /// A segment's place in its group, of which there are one more than `mask`.
@@ -452,19 +434,4 @@ fn within<X: Access>(hash: u64, mask: usize) -> usize {
 pub(super) trait Work {
     type Result;
     fn run<X: Access>(self, access: &mut X) -> Self::Result;
-}
-
-impl Connection {
-    fn of<const N: usize>(entry: &Entry<N>) -> Connection {
-        let (ends, marks) = entry.key.parts();
-        Connection {
-            ends,
-            marks,
-            protocol: entry.key.protocol(),
-            phase: entry.phase,
-            last_ns: entry.last_ns,
-            packets: entry.packets,
-            bytes: entry.bytes,
-        }
-    }
 }

@@ -81,7 +81,9 @@ pub(in super::super) fn write_error4(
         .copy_from_slice(&[kind, code, 0, 0, word[0], word[1], word[2], word[3]]);
     // Precedence of internetwork control (RFC 1812 section 4.3.2.5).
     bytes[ETHERNET..ETHERNET + 2].copy_from_slice(&[0x45, 0xc0]);
-    bytes[ipv4::field::FLAGS - 2..ipv4::field::TTL].fill(0);
+    // Not to be cut, so it needs no identification (RFC 6864 section 4.1): every link of
+    // today carries 576 bytes.
+    bytes[ipv4::field::FLAGS - 2..ipv4::field::TTL].copy_from_slice(&[0, 0, 0x40, 0]);
     bytes[ipv4::field::PROTOCOL] = PROTOCOL_ICMP;
     finish4(bytes, own, sender, icmp, end)
 }

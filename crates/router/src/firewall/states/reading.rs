@@ -1,0 +1,58 @@
+//! What is read of states without changing any.
+
+use super::segment::{Of, Question, Segment};
+use super::table::{Entry, Table};
+use super::{Access, Connection, States};
+use std::sync::atomic::Ordering::Relaxed;
+
+impl States {
+    /// True when there is the connection, and it is not over. It is not asked for on
+    /// behalf of a packet of its own, so nothing of it changes, its time neither.
+    pub(in crate::firewall) fn holds<const N: usize, X: Access>(
+        &self,
+        access: &mut X,
+        question: &Question<N>,
+        now_ns: u64,
+    ) -> bool
+    where
+        Segment: Of<N>,
+    {
+        let mut segment = access.segment(self.segment(question.hash));
+        let table = segment.table();
+        let found = table.find(&question.key, question.hash);
+        found.is_some_and(|(at, _)| !table.entry(at).is_over(now_ns, &self.limits))
+    }
+
+    /// Number of states, and the memory that they take.
+    pub(in crate::firewall) fn size(&self) -> (u64, u64) {
+        let [inet, inet6] = [0, 1].map(|family| self.slots[family].load(Relaxed));
+        let bytes = inet * Table::<2>::SLOT + inet6 * Table::<5>::SLOT;
+        (self.live.load(Relaxed) as u64, bytes as u64)
+    }
+
+    /// All of them, in no order.
+    pub(in crate::firewall) fn list<X: Access>(&self, access: &mut X) -> Vec<Connection> {
+        let mut list = Vec::new();
+        for at in 0..self.segments {
+            let segment = access.segment(at);
+            list.extend(segment.inet.iter().map(Connection::of));
+            list.extend(segment.inet6.iter().map(Connection::of));
+        }
+        list
+    }
+}
+
+impl Connection {
+    fn of<const N: usize>(entry: &Entry<N>) -> Connection {
+        let (ends, marks) = entry.key.parts();
+        Connection {
+            ends,
+            marks,
+            protocol: entry.key.protocol(),
+            phase: entry.phase,
+            last_ns: entry.last_ns,
+            packets: entry.packets,
+            bytes: entry.bytes,
+        }
+    }
+}
