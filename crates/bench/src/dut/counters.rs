@@ -47,7 +47,7 @@ pub fn compare(before: &Reading, after: &Reading, total: Counts, links: &Links) 
         .collect();
     let sum = |reading: &Reading| {
         let value = |column: &str| reading.get(&format!("{ingress} {column}")).copied();
-        Some(value("rx_packets")? + value("rx_dropped")?)
+        Some(value("rx_packets")?.saturating_add(value("rx_dropped")?))
     };
     if let (Some(before), Some(after)) = (sum(before), sum(after)) {
         counters.push(Counter { expected: expected(&received), name: received, before, after });
@@ -56,7 +56,8 @@ pub fn compare(before: &Reading, after: &Reading, total: Counts, links: &Links) 
     counters
 }
 
-fn interface_counters(text: &str, wanted: [&str; 2]) -> Vec<(String, u64)> {
+/// Packets and drops of two interfaces in `/proc/net/dev` (proc_pid_net(5)).
+pub fn interface_counters(text: &str, wanted: [&str; 2]) -> Vec<(String, u64)> {
     let mut all = Vec::new();
     for (name, values) in text.lines().filter_map(|line| line.trim().split_once(':')) {
         if !wanted.contains(&name) {
@@ -72,7 +73,7 @@ fn interface_counters(text: &str, wanted: [&str; 2]) -> Vec<(String, u64)> {
 }
 
 /// `Ip:` lines of `/proc/net/snmp`: names in one, values in the next.
-fn snmp_counters(text: &str) -> Vec<(String, u64)> {
+pub fn snmp_counters(text: &str) -> Vec<(String, u64)> {
     let mut lines = text.lines().filter(|line| line.starts_with("Ip:"));
     let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return Vec::new() };
     let wanted = [
@@ -94,7 +95,8 @@ fn snmp_counters(text: &str) -> Vec<(String, u64)> {
         .collect()
 }
 
-fn snmp6_counters(text: &str) -> Vec<(String, u64)> {
+/// Lines of `/proc/net/snmp6`: a name and a value each.
+pub fn snmp6_counters(text: &str) -> Vec<(String, u64)> {
     let wanted = [
         "Ip6InReceives",
         "Ip6InHdrErrors",
@@ -118,11 +120,11 @@ fn snmp6_counters(text: &str) -> Vec<(String, u64)> {
 
 /// Packets that no CPU's backlog had room for, and polls cut short (first three
 /// columns of `/proc/net/softnet_stat`, summed over CPUs).
-fn softnet_counters(text: &str) -> Vec<(String, u64)> {
+pub fn softnet_counters(text: &str) -> Vec<(String, u64)> {
     let column = |line: &str, at| {
         line.split_whitespace().nth(at).and_then(|w| u64::from_str_radix(w, 16).ok()).unwrap_or(0)
     };
-    let sum = |at| text.lines().map(|line| column(line, at)).sum();
+    let sum = |at| text.lines().map(|line| column(line, at)).fold(0, u64::saturating_add);
     vec![("softnet dropped".into(), sum(1)), ("softnet time_squeeze".into(), sum(2))]
 }
 
