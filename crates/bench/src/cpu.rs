@@ -143,5 +143,7 @@ mod tests {
         assert_eq!(times.len(), 1);
         assert_eq!(times[0].stolen_ns, 80_000_000);
         assert_eq!(times[0].softirq_ns, 130_000_000);
+        let full = super::times("cpu0 18446744073709551615 1 18446744073709551615\n");
+        assert_eq!((full[0].user_ns, full[0].system_ns), (u64::MAX, u64::MAX));
     }
 }

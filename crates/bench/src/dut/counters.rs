@@ -147,6 +147,17 @@ mod tests {
     }
 
     #[test]
+    fn a_sum_that_has_no_number_is_the_largest() {
+        let softnet = softnet_counters("0 ffffffffffffffff 1\n0 1 2\n");
+        assert_eq!((softnet[0].1, softnet[1].1), (u64::MAX, 3));
+        let full = [("d0 rx_packets".to_owned(), u64::MAX), ("d0 rx_dropped".to_owned(), 1)];
+        let (links, total) = (Links::of_namespaces(), Counts { offered: 1, forwarded: 1 });
+        let counters = compare(&Reading::from(full.clone()), &Reading::from(full), total, &links);
+        let sum = counters.iter().find(|c| c.name.contains('+')).expect("the sum");
+        assert_eq!((sum.after, sum.delta()), (u64::MAX, 0));
+    }
+
+    #[test]
     fn what_must_agree_is_expected() {
         let before = Reading::from([("d0 rx_packets".into(), 5), ("d0 rx_dropped".into(), 1)]);
         let after = Reading::from([("d0 rx_packets".into(), 45), ("d0 rx_dropped".into(), 61)]);

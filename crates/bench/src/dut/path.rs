@@ -254,6 +254,22 @@ mod tests {
     }
 
     #[test]
+    fn numbers_that_can_t_be_true_bring_nothing_down() {
+        let names = ["ip InReceives", "ip InDelivers", "ip OutDiscards", "ip6 OutDiscards"];
+        let after: Reading = names.map(|name| (name.to_owned(), u64::MAX)).into();
+        let total = Counts { offered: 1 << 63, forwarded: 1 };
+        let links = Links::of_namespaces();
+        let found = drops(&Reading::new(), &after, total, u64::MAX, true, &links);
+        assert!(found.iter().any(|drop| drop.packets == 1 << 57), "{found:?}");
+        let row = "0 ffffffffffffffff 0\n".repeat(2);
+        assert_eq!(softnet_counters(&row, &[0, 1])[1].1, u64::MAX);
+        let table = "found drop\n1 ffffffffffffffff\n1 2\n";
+        assert_eq!(conntrack_counters(table)[0].1, u64::MAX);
+        let table = format!("CPU0 CPU1\nNET_RX: {} 1\n", u64::MAX);
+        assert_eq!(softirqs(&table, &[0, 1])[0].1, u64::MAX);
+    }
+
+    #[test]
     fn places_and_the_rest_sum_to_what_was_lost() {
         let before = Reading::from([("d0 rx_dropped".into(), 7)]);
         let after = Reading::from([

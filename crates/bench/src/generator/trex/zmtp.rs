@@ -273,6 +273,21 @@ mod tests {
         assert!(requester.ask(b"x").expect_err("too much").to_string().contains("a frame of"));
     }
 
+    #[test]
+    fn an_answer_has_a_size_however_many_frames_it_is_made_of() {
+        let half = vec![0_u8; LARGEST as usize / 2 + 1];
+        let mut frames = vec![MORE, 0];
+        put_frame(&mut frames, MORE, &half);
+        put_frame(&mut frames, 0, &half);
+        let error = read_answer(&mut frames.as_slice()).expect_err("too large").to_string();
+        assert_eq!(error, format!("a frame of {} bytes", half.len()));
+        let mut short = [&[LONG][..], &LARGEST.to_be_bytes(), b"x"].concat();
+        let error = read_answer(&mut short.as_slice()).expect_err("cut short").to_string();
+        assert_eq!(error, "it closed the connection");
+        short.truncate(3);
+        assert!(read_answer(&mut short.as_slice()).is_err());
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
