@@ -81,14 +81,14 @@ fn parse_line(line: &str) -> Option<CpuTime> {
     let mut words = line.split_ascii_whitespace();
     let cpu = words.next()?.strip_prefix("cpu")?.parse().ok()?;
     let fields: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
-    let field = |index: usize| fields.get(index).copied().unwrap_or(0) * TICK_NS;
+    let field = |index: usize| fields.get(index).copied().unwrap_or(0).saturating_mul(TICK_NS);
     Some(CpuTime {
         cpu,
         role: String::new(),
-        user_ns: field(0) + field(1),
+        user_ns: field(0).saturating_add(field(1)),
         system_ns: field(2),
-        softirq_ns: field(5) + field(6),
-        idle_ns: field(3) + field(4),
+        softirq_ns: field(5).saturating_add(field(6)),
+        idle_ns: field(3).saturating_add(field(4)),
         stolen_ns: field(7),
     })
 }
@@ -143,5 +143,7 @@ mod tests {
         assert_eq!(times.len(), 1);
         assert_eq!(times[0].stolen_ns, 80_000_000);
         assert_eq!(times[0].softirq_ns, 130_000_000);
+        let full = super::times("cpu0 18446744073709551615 1 18446744073709551615\n");
+        assert_eq!((full[0].user_ns, full[0].system_ns), (u64::MAX, u64::MAX));
     }
 }

@@ -64,10 +64,10 @@ pub struct Snapshot {
 
 impl Snapshot {
     fn sent_total(&self) -> u64 {
-        self.sent.iter().sum()
+        self.sent.iter().copied().fold(0, u64::saturating_add)
     }
     fn received_total(&self) -> u64 {
-        self.received.iter().sum()
+        self.received.iter().copied().fold(0, u64::saturating_add)
     }
 }
 

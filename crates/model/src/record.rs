@@ -44,7 +44,7 @@ impl Counts {
     /// Offered minus forwarded; negative only when the count is broken, and
     /// then a warning says so.
     pub fn lost(self) -> i64 {
-        self.offered as i64 - self.forwarded as i64
+        (self.offered as i64).saturating_sub(self.forwarded as i64)
     }
     /// Lost over offered; 0 when nothing was offered.
     pub fn loss_ratio(self) -> f64 {

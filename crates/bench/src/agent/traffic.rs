@@ -176,7 +176,8 @@ impl<'a> AgentTraffic<'a> {
     pub fn window_ns(&self) -> Option<u64> {
         let lengths: Option<Vec<u64>> = self.senders.iter().map(SendingAgent::window_ns).collect();
         let lengths = lengths.filter(|lengths| !lengths.is_empty())?;
-        Some(lengths.iter().sum::<u64>() / lengths.len() as u64)
+        let sum = lengths.iter().copied().fold(0, u64::saturating_add);
+        Some(sum / lengths.len() as u64)
     }
 
     /// Gives the order to all senders at once and hears their counters.
@@ -290,10 +291,10 @@ impl Traffic for AgentTraffic<'_> {
 
     fn snapshot(&mut self) -> Snapshot {
         self.note(|traffic| traffic.ask(false));
-        let mut sent = [0; PHASES];
+        let mut sent = [0_u64; PHASES];
         for sender in &self.senders {
             for (sum, packets) in sent.iter_mut().zip(sender.last.packets) {
-                *sum += packets;
+                *sum = sum.saturating_add(packets);
             }
         }
         Snapshot {

@@ -47,7 +47,7 @@ pub fn compare(before: &Reading, after: &Reading, total: Counts, links: &Links) 
         .collect();
     let sum = |reading: &Reading| {
         let value = |column: &str| reading.get(&format!("{ingress} {column}")).copied();
-        Some(value("rx_packets")? + value("rx_dropped")?)
+        Some(value("rx_packets")?.saturating_add(value("rx_dropped")?))
     };
     if let (Some(before), Some(after)) = (sum(before), sum(after)) {
         counters.push(Counter { expected: expected(&received), name: received, before, after });
@@ -56,7 +56,8 @@ pub fn compare(before: &Reading, after: &Reading, total: Counts, links: &Links) 
     counters
 }
 
-fn interface_counters(text: &str, wanted: [&str; 2]) -> Vec<(String, u64)> {
+/// Packets and drops of two interfaces in `/proc/net/dev` (proc_pid_net(5)).
+pub fn interface_counters(text: &str, wanted: [&str; 2]) -> Vec<(String, u64)> {
     let mut all = Vec::new();
     for (name, values) in text.lines().filter_map(|line| line.trim().split_once(':')) {
         if !wanted.contains(&name) {
@@ -72,7 +73,7 @@ fn interface_counters(text: &str, wanted: [&str; 2]) -> Vec<(String, u64)> {
 }
 
 /// `Ip:` lines of `/proc/net/snmp`: names in one, values in the next.
-fn snmp_counters(text: &str) -> Vec<(String, u64)> {
+pub fn snmp_counters(text: &str) -> Vec<(String, u64)> {
     let mut lines = text.lines().filter(|line| line.starts_with("Ip:"));
     let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return Vec::new() };
     let wanted = [
@@ -94,7 +95,8 @@ fn snmp_counters(text: &str) -> Vec<(String, u64)> {
         .collect()
 }
 
-fn snmp6_counters(text: &str) -> Vec<(String, u64)> {
+/// Lines of `/proc/net/snmp6`: a name and a value each.
+pub fn snmp6_counters(text: &str) -> Vec<(String, u64)> {
     let wanted = [
         "Ip6InReceives",
         "Ip6InHdrErrors",
@@ -118,11 +120,11 @@ fn snmp6_counters(text: &str) -> Vec<(String, u64)> {
 
 /// Packets that no CPU's backlog had room for, and polls cut short (first three
 /// columns of `/proc/net/softnet_stat`, summed over CPUs).
-fn softnet_counters(text: &str) -> Vec<(String, u64)> {
+pub fn softnet_counters(text: &str) -> Vec<(String, u64)> {
     let column = |line: &str, at| {
         line.split_whitespace().nth(at).and_then(|w| u64::from_str_radix(w, 16).ok()).unwrap_or(0)
     };
-    let sum = |at| text.lines().map(|line| column(line, at)).sum();
+    let sum = |at| text.lines().map(|line| column(line, at)).fold(0, u64::saturating_add);
     vec![("softnet dropped".into(), sum(1)), ("softnet time_squeeze".into(), sum(2))]
 }
 
@@ -142,6 +144,17 @@ mod tests {
         assert_eq!(snmp_counters(snmp), expected);
         let softnet = softnet_counters("0000000a 00000001 00000002\n0000000a 0000000f 00000000\n");
         assert_eq!(softnet[0].1, 16);
+    }
+
+    #[test]
+    fn a_sum_that_has_no_number_is_the_largest() {
+        let softnet = softnet_counters("0 ffffffffffffffff 1\n0 1 2\n");
+        assert_eq!((softnet[0].1, softnet[1].1), (u64::MAX, 3));
+        let full = [("d0 rx_packets".to_owned(), u64::MAX), ("d0 rx_dropped".to_owned(), 1)];
+        let (links, total) = (Links::of_namespaces(), Counts { offered: 1, forwarded: 1 });
+        let counters = compare(&Reading::from(full.clone()), &Reading::from(full), total, &links);
+        let sum = counters.iter().find(|c| c.name.contains('+')).expect("the sum");
+        assert_eq!((sum.after, sum.delta()), (u64::MAX, 0));
     }
 
     #[test]

@@ -415,8 +415,8 @@ pub(super) fn sysctl_path(name: &str) -> String {
     format!("/proc/sys/{path}")
 }
 
-/// `on` or `off` of a feature in the output of `ethtool -k`.
-pub(super) fn feature_state<'a>(features: &'a str, feature: &str) -> &'a str {
+/// `on` or `off` of a feature in the output of `ethtool -k`; `absent` where it has no line.
+pub fn feature_state<'a>(features: &'a str, feature: &str) -> &'a str {
     features
         .lines()
         .filter_map(|line| line.trim().split_once(':'))

@@ -73,10 +73,7 @@ pub fn drops(
     links: &Links,
 ) -> Vec<DropPlace> {
     let (ingress, egress) = (links.ingress.interface.as_str(), links.egress.interface.as_str());
-    let delta = |name: &str| {
-        let value = |reading: &Reading| reading.get(name).copied().unwrap_or(0);
-        value(after).saturating_sub(value(before)) as i64
-    };
+    let delta = |name: &str| risen(before, after, name);
     let both = |name: &str| delta(&format!("ip {name}")) + delta(&format!("ip6 {name}"));
     let interface = |name: &str, column: &str| delta(&format!("{name} {column}"));
     let errors = both("InHdrErrors") + both("InAddrErrors") + both("InUnknownProtos");
@@ -97,9 +94,20 @@ pub fn drops(
         ("firewall".to_owned(), if has_firewall { between } else { 0 }),
         ("IP output: discarded".to_owned(), output),
         (format!("output of {egress}: queue or ring of the peer full"), unsent),
-        ("receiver of the testbed".to_owned(), receiver as i64),
+        ("receiver of the testbed".to_owned(), believed(receiver)),
     ];
     told(places, total)
+}
+
+/// How far a counter has risen, as far as it is believed.
+pub(super) fn risen(before: &Reading, after: &Reading, name: &str) -> i64 {
+    let value = |reading: &Reading| reading.get(name).copied().unwrap_or(0);
+    believed(value(after).saturating_sub(value(before)))
+}
+
+/// No run has more packets, and a few dozen such numbers have a sum.
+pub(super) fn believed(packets: u64) -> i64 {
+    packets.min(1 << 56) as i64
 }
 
 /// The places where packets were lost, and last how many no place explains.
@@ -119,7 +127,7 @@ pub(super) fn told(
 }
 
 /// NET_RX and NET_TX of `/proc/softirqs`, summed over `cpus` (proc(5)).
-fn softirqs(text: &str, cpus: &[u16]) -> Vec<(String, u64)> {
+pub fn softirqs(text: &str, cpus: &[u16]) -> Vec<(String, u64)> {
     let mut lines = text.lines();
     let header: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();
     let columns: Vec<usize> = cpus
@@ -130,7 +138,8 @@ fn softirqs(text: &str, cpus: &[u16]) -> Vec<(String, u64)> {
     rows.filter(|(name, _)| ["NET_RX", "NET_TX"].contains(&name.trim()))
         .map(|(name, values)| {
             let values: Vec<u64> = values.split_whitespace().flat_map(str::parse).collect();
-            let sum = columns.iter().filter_map(|&column| values.get(column)).sum();
+            let wanted = columns.iter().filter_map(|&column| values.get(column).copied());
+            let sum = wanted.fold(0, u64::saturating_add);
             (format!("softirq {}", name.trim()), sum)
         })
         .collect()
@@ -139,14 +148,15 @@ fn softirqs(text: &str, cpus: &[u16]) -> Vec<(String, u64)> {
 /// The first three columns of `/proc/net/softnet_stat`, hexadecimal, of `cpus`. The
 /// kernel writes the CPU's number into column 13 (softnet_seq_show in
 /// net/core/net-procfs.c); before Linux 5.14 the lines are the CPUs in order.
-fn softnet_counters(text: &str, cpus: &[u16]) -> Vec<(String, u64)> {
+pub fn softnet_counters(text: &str, cpus: &[u16]) -> Vec<(String, u64)> {
     let mut sums = [0; 3];
     for (number, line) in text.lines().enumerate() {
         let columns: Vec<u64> =
             line.split_whitespace().flat_map(|word| u64::from_str_radix(word, 16)).collect();
         let cpu = columns.get(12).copied().unwrap_or(number as u64);
         if cpus.iter().any(|wanted| u64::from(*wanted) == cpu) {
-            sums.iter_mut().zip(&columns).for_each(|(sum, value)| *sum += value);
+            let pairs = sums.iter_mut().zip(&columns);
+            pairs.for_each(|(sum, value): (&mut u64, _)| *sum = sum.saturating_add(*value));
         }
     }
     let names = ["softnet processed", "softnet dropped", "softnet time_squeeze"];
@@ -154,7 +164,7 @@ fn softnet_counters(text: &str, cpus: &[u16]) -> Vec<(String, u64)> {
 }
 
 /// What `ethtool -S` tells of lost packets, queue by queue.
-fn queue_counters(interface: &str, text: &str) -> Vec<(String, u64)> {
+pub fn queue_counters(interface: &str, text: &str) -> Vec<(String, u64)> {
     text.lines()
         .filter_map(|line| line.trim().split_once(": "))
         .filter(|(name, _)| ["drop", "err", "full"].iter().any(|word| name.contains(word)))
@@ -166,7 +176,7 @@ fn queue_counters(interface: &str, text: &str) -> Vec<(String, u64)> {
 
 /// Columns of `/proc/net/stat/nf_conntrack` that tell of lost packets, summed over
 /// CPUs; the first line names the columns, the others are hexadecimal.
-fn conntrack_counters(text: &str) -> Vec<(String, u64)> {
+pub fn conntrack_counters(text: &str) -> Vec<(String, u64)> {
     let mut lines = text.lines();
     let header: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();
     let rows: Vec<Vec<&str>> = lines.map(|line| line.split_whitespace().collect()).collect();
@@ -175,13 +185,14 @@ fn conntrack_counters(text: &str) -> Vec<(String, u64)> {
     columns
         .map(|(column, name)| {
             let value = |row: &Vec<&str>| u64::from_str_radix(row.get(column)?, 16).ok();
-            (format!("conntrack {name}"), rows.iter().filter_map(value).sum())
+            let sum = rows.iter().filter_map(value).fold(0, u64::saturating_add);
+            (format!("conntrack {name}"), sum)
         })
         .collect()
 }
 
 /// Named counters as `nft list counters` prints them.
-fn nft_counters(text: &str) -> Vec<(String, u64)> {
+pub fn nft_counters(text: &str) -> Vec<(String, u64)> {
     let mut name = None;
     let mut all = Vec::new();
     for line in text.lines().map(str::trim) {
@@ -240,6 +251,22 @@ mod tests {
         assert_eq!(counters.len(), 2, "{counters:?}");
         assert_eq!(counters[0], ProfileCounter::counted("a", 4));
         assert_eq!(counters[1], ProfileCounter::absent("conntrack", "no such file"));
+    }
+
+    #[test]
+    fn numbers_that_can_t_be_true_bring_nothing_down() {
+        let names = ["ip InReceives", "ip InDelivers", "ip OutDiscards", "ip6 OutDiscards"];
+        let after: Reading = names.map(|name| (name.to_owned(), u64::MAX)).into();
+        let total = Counts { offered: 1 << 63, forwarded: 1 };
+        let links = Links::of_namespaces();
+        let found = drops(&Reading::new(), &after, total, u64::MAX, true, &links);
+        assert!(found.iter().any(|drop| drop.packets == 1 << 57), "{found:?}");
+        let row = "0 ffffffffffffffff 0\n".repeat(2);
+        assert_eq!(softnet_counters(&row, &[0, 1])[1].1, u64::MAX);
+        let table = "found drop\n1 ffffffffffffffff\n1 2\n";
+        assert_eq!(conntrack_counters(table)[0].1, u64::MAX);
+        let table = format!("CPU0 CPU1\nNET_RX: {} 1\n", u64::MAX);
+        assert_eq!(softirqs(&table, &[0, 1])[0].1, u64::MAX);
     }
 
     #[test]

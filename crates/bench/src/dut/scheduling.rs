@@ -138,7 +138,7 @@ pub(super) fn cpu_mask(cpus: &[u16]) -> String {
 }
 
 /// A mask as sysfs prints it, without leading zeros.
-pub(super) fn short_mask(mask: &str) -> &str {
+pub fn short_mask(mask: &str) -> &str {
     match mask.trim_start_matches(['0', ',']) {
         "" => "0",
         short => short,

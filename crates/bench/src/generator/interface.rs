@@ -71,7 +71,8 @@ impl<'a> InterfaceCounter<'a> {
     }
 }
 
-fn parse_sysfs(text: &str) -> Option<InterfaceReading> {
+/// The files of [`InterfaceReading`], one number each.
+pub fn parse_sysfs(text: &str) -> Option<InterfaceReading> {
     let values: Vec<u64> =
         text.split_whitespace().map(|word| word.parse().ok()).collect::<Option<_>>()?;
     let &[received, dropped, missed, sent, tx_dropped, tx_errors] = values.as_slice() else {
@@ -89,7 +90,7 @@ fn parse_sysfs(text: &str) -> Option<InterfaceReading> {
 
 /// The link's row of `netstat -I IF -b -n`. A column is found by its heading counted from
 /// the right: interfaces without a MAC leave the address empty.
-fn parse_netstat(text: &str) -> Option<InterfaceReading> {
+pub fn parse_netstat(text: &str) -> Option<InterfaceReading> {
     let mut lines = text.lines();
     let heading: Vec<&str> = lines.next()?.split_whitespace().collect();
     let link = lines.find(|line| line.contains("<Link#"))?;

@@ -5,14 +5,14 @@
 //! in neither count or in both: [`Capabilities::edges`] says so.
 
 mod account;
-mod interface;
-mod otg;
-mod pkt_gen;
-mod pktgen;
+pub mod interface;
+pub mod otg;
+pub mod pkt_gen;
+pub mod pktgen;
 mod talk;
-mod testpmd;
+pub mod testpmd;
 mod traffic;
-mod trex;
+pub mod trex;
 mod variety;
 
 pub use interface::{InterfaceCounter, InterfaceReading};

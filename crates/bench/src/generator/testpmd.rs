@@ -41,11 +41,13 @@ pub struct Testpmd<'a> {
 
 /// Counters of all ports, as `show port stats all` and `stop` print them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct PortStats {
-    sent: u64,
+pub struct PortStats {
+    /// Packets sent.
+    pub sent: u64,
     /// Packets that a port's queue had no room for; printed by `stop` only.
-    dropped: u64,
-    errors: u64,
+    pub dropped: u64,
+    /// Packets that a port failed to send.
+    pub errors: u64,
 }
 
 impl<'a> Testpmd<'a> {
@@ -287,7 +289,7 @@ fn is_pci(name: &str) -> bool {
 }
 
 /// Adds the line's counters: `TX-packets: 2112  TX-errors: 0  TX-bytes: 126720`.
-fn read_stats(line: &str, stats: &mut PortStats) {
+pub fn read_stats(line: &str, stats: &mut PortStats) {
     let mut words = line.split_whitespace();
     while let Some(word) = words.next() {
         let field = match word {

@@ -153,21 +153,25 @@ impl Ledger {
     }
 
     fn snapshot(&self, now: Counted) -> Snapshot {
+        // A counter that was reset in between makes any sum.
+        let add = u64::saturating_add;
         let mut sent = [0; PHASES];
         let mut received = [0; PHASES];
         let idle = self.idle.unwrap_or(now);
         let ends = self.begun.iter().skip(1).map(|(_, counted)| *counted).chain([idle]);
         for ((phase, begin), end) in self.begun.iter().zip(ends) {
-            sent[*phase as usize] += end.sent.saturating_sub(begin.sent);
-            received[*phase as usize] += end.received.saturating_sub(begin.received);
+            let at = *phase as usize;
+            sent[at] = add(sent[at], end.sent.saturating_sub(begin.sent));
+            received[at] = add(received[at], end.received.saturating_sub(begin.received));
         }
-        sent[self.phase() as usize] += now.sent.saturating_sub(idle.sent);
+        let at = self.phase() as usize;
+        sent[at] = add(sent[at], now.sent.saturating_sub(idle.sent));
 
         let drained = now.received.saturating_sub(idle.received);
         let window = Phase::Window as usize;
         let missed = sent[window].saturating_sub(received[window]).min(drained);
         received[window] += missed;
-        received[self.phase() as usize] += drained - missed;
+        received[at] = add(received[at], drained - missed);
 
         let [first, middle, last] =
             [Phase::WarmUp, Phase::Window, Phase::After].map(|p| p as usize);

@@ -14,7 +14,7 @@ use crate::lab::links::{Link, Links};
 use fwdlab_model::settings::Settings;
 use fwdlab_packet::address::Family;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Routes that one command adds or removes: each is a process there.
 const ROUTES_AT_ONCE: usize = 2000;
@@ -60,14 +60,16 @@ impl Interface {
                     let mask = value_of("netmask").and_then(|m| m.strip_prefix("0x"));
                     let mask = mask.and_then(|mask| u32::from_str_radix(mask, 16).ok());
                     let address = address.split('/').next().and_then(|a| a.parse().ok());
+                    let address = address.map(|address: Ipv4Addr| address.into());
                     if let (Some(address), Some(mask)) = (address, mask) {
                         found.addresses.push((address, mask.count_ones() as u8));
                     }
                 }
                 ["inet6", address, ..] => {
                     let length = value_of("prefixlen").and_then(|length| length.parse().ok());
-                    if let (Ok(address), Some(length)) = (address.parse(), length) {
-                        found.addresses.push((address, length));
+                    let address = address.parse::<Ipv6Addr>();
+                    if let (Ok(address), Some(length @ 0..=128)) = (address, length) {
+                        found.addresses.push((address.into(), length));
                     }
                 }
                 _ if line.starts_with("options=") => found.options = flags(line),
@@ -169,8 +171,8 @@ fn set_interface(
     Ok(())
 }
 
-/// A destination of the routing table.
-type Prefix = (IpAddr, u8);
+/// A destination of the routing table: address and length of its prefix.
+pub type Prefix = (IpAddr, u8);
 
 fn prefix(text: &str) -> Option<Prefix> {
     let (address, length) = match text.split_once('/') {
@@ -179,11 +181,11 @@ fn prefix(text: &str) -> Option<Prefix> {
     };
     let address: IpAddr = address.parse().ok()?;
     let whole = if address.is_ipv4() { 32 } else { 128 };
-    Some((address, length.unwrap_or(whole)))
+    Some((address, length.unwrap_or(whole))).filter(|(_, length)| *length <= whole)
 }
 
 /// Destinations with next hops of `netstat -rnW`; those of links are left out.
-fn routing_table(text: &str) -> BTreeMap<Prefix, IpAddr> {
+pub fn routing_table(text: &str) -> BTreeMap<Prefix, IpAddr> {
     let rows = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     rows.filter_map(|row| Some((prefix(row.first()?)?, row.get(1)?.parse().ok()?))).collect()
 }
@@ -306,7 +308,7 @@ pub fn neighbours(
 
 /// Permanent entries of `arp -an` (`? (198.18.0.2) at 00:07:43:2f:fe:b1 on cxl0 permanent`)
 /// and `ndp -an` (`2001:2::2 00:07:43:2f:fe:b1 cxl0 permanent`).
-fn permanent(text: &str) -> BTreeMap<IpAddr, [u8; 6]> {
+pub fn permanent(text: &str) -> BTreeMap<IpAddr, [u8; 6]> {
     let entry = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
         if !words.contains(&"permanent") {

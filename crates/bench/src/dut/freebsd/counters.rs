@@ -12,7 +12,7 @@
 
 use super::interrupts;
 use crate::dut::counters::Reading;
-use crate::dut::path::told;
+use crate::dut::path::{believed, risen, told};
 use crate::error::BenchError;
 use crate::host::Host;
 use crate::lab::links::Links;
@@ -150,7 +150,8 @@ fn sums(protocol: &str, value: impl Fn(&Name) -> Option<u64>) -> Vec<(String, u6
     let mut all = Reading::new();
     for name in NAMES {
         if let Some(value) = value(name) {
-            *all.entry(format!("{protocol} {}", name.0)).or_default() += value;
+            let sum = all.entry(format!("{protocol} {}", name.0)).or_default();
+            *sum = sum.saturating_add(value);
         }
     }
     all.into_iter().collect()
@@ -169,7 +170,7 @@ pub fn compare(before: &Reading, after: &Reading, total: Counts, links: &Links) 
     let mut counters: Vec<Counter> = counted.collect();
     let sum = |reading: &Reading| {
         let value = |column: &str| reading.get(&format!("{ingress} {column}")).copied();
-        Some(value("rx_packets")? + value("rx_dropped").unwrap_or(0))
+        Some(value("rx_packets")?.saturating_add(value("rx_dropped").unwrap_or(0)))
     };
     if let (Some(before), Some(after)) = (sum(before), sum(after)) {
         counters.push(Counter { name: received, before, after, expected: Some(total.offered) });
@@ -187,10 +188,7 @@ pub fn drops(
     has_firewall: bool,
     links: &Links,
 ) -> Vec<DropPlace> {
-    let delta = |name: &str| {
-        let value = |reading: &Reading| reading.get(name).copied().unwrap_or(0);
-        value(after).saturating_sub(value(before)) as i64
-    };
+    let delta = |name: &str| risen(before, after, name);
     let both = |name: &str| delta(&format!("ip {name}")) + delta(&format!("ip6 {name}"));
     let (ingress, egress) = (&links.ingress.interface, &links.egress.interface);
     let of = |name: &str, column: &str| delta(&format!("{name} {column}"));
@@ -210,7 +208,7 @@ pub fn drops(
         ("firewall".to_owned(), if has_firewall { between } else { 0 }),
         ("IP output: no buffers".to_owned(), output),
         (format!("output of {egress}: queue full"), unsent),
-        ("receiver of the testbed".to_owned(), receiver as i64),
+        ("receiver of the testbed".to_owned(), believed(receiver)),
     ];
     told(places, total)
 }

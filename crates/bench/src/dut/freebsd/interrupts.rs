@@ -73,7 +73,7 @@ pub fn of(host: &dyn Host, interface: &str) -> Result<Vec<Interrupt>, BenchError
 }
 
 /// `0a3` (port, virtual interface, queue, in hexadecimal) or, up to FreeBSD 10, `0.3`.
-fn chelsio_queue(text: &str, port: &str) -> Option<u16> {
+pub fn chelsio_queue(text: &str, port: &str) -> Option<u16> {
     let rest = text.strip_prefix(port)?;
     match rest.strip_prefix('a') {
         Some(queue) => u16::from_str_radix(queue, 16).ok(),
@@ -82,7 +82,7 @@ fn chelsio_queue(text: &str, port: &str) -> Option<u16> {
 }
 
 /// `rxq3`, `rxq3:txq3`, `q3`, `que 3`, `queue 3`.
-fn plain_queue(text: &str) -> Option<u16> {
+pub fn plain_queue(text: &str) -> Option<u16> {
     let rest = ["rxq", "queue", "que", "q"].iter().find_map(|word| text.strip_prefix(word))?;
     let rest = rest.trim_start();
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());

@@ -1,7 +1,8 @@
 //! Parsers of FreeBSD's outputs against texts that are made from known values, and against
 //! nonsense, which must not bring them down.
 
-use super::apply::Interface;
+use super::apply::{self, Interface};
+use super::system::Boot;
 use super::{counters, interrupts, plan, queues, rc};
 use crate::dut::counters::Reading;
 use crate::dut::freebsd::archive_tests::hp;
@@ -36,6 +37,20 @@ fn nonsense_brings_no_parser_down() {
             Ok(())
         })
         .expect("no panic");
+}
+
+#[test]
+fn what_can_t_be_true_is_left_out_or_the_largest() {
+    let addresses = "inet ::1 netmask 0xffffff00\ninet6 198.18.0.1 prefixlen 24\n\
+                     inet6 2001:2::1 prefixlen 129\n";
+    assert_eq!(Interface::parse(addresses).addresses, []);
+    let table = "198.18.0.0/33 198.18.0.2\n198.19.0.0/16 198.19.0.2\n2001:2::/129 2001:2::2\n";
+    assert_eq!(apply::routing_table(table).len(), 1);
+    let json = r#"{"statistics":{"ip":{"dropped-bad-checksum":18446744073709551615,
+        "dropped-bad-version":1}}}"#;
+    assert_eq!(counters::json_counters("ip", json), [("ip InHdrErrors".to_owned(), u64::MAX)]);
+    let first = Boot(i64::MIN.to_string());
+    assert!(first.is(&first.0) && !first.is("1") && !first.is(&i64::MAX.to_string()));
 }
 
 #[test]

@@ -96,7 +96,7 @@ pub fn found(host: &dyn Host, interface: &str) -> Option<String> {
 
 /// Receive queues that sysctls are named after: `dev.ix.0.iflib.rxq03.cpu` (iflib(4)),
 /// `dev.igb.0.queue3.rx_packets` (before).
-fn counted(names: &str) -> usize {
+pub fn counted(names: &str) -> usize {
     let number = |part: &str| {
         let number = part.strip_prefix("rxq").or_else(|| part.strip_prefix("queue"))?;
         number.parse::<u16>().ok()

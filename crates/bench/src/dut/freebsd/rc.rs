@@ -99,12 +99,9 @@ impl Document {
         let (mut pieces, mut rest, mut depth) = (Vec::new(), text, 0_usize);
         while !rest.is_empty() {
             let found = if depth == 0 { assignment(format, rest) } else { None };
-            let (length, assigned) = match found {
-                Some((length, assigned)) => (length, Some(assigned)),
-                None => (rest.find('\n').map_or(rest.len(), |at| at + 1), None),
-            };
+            let (length, assigned) = found.unwrap_or_else(|| (line_end(rest, 0), None));
             let (piece, after) = rest.split_at(length);
-            if format == Format::Rc && assigned.is_none() {
+            if format == Format::Rc && assigned.is_none() && length == line_end(rest, 0) {
                 depth = deeper(depth, piece);
             }
             pieces.push(Piece { text: piece.to_owned(), assigned });
@@ -185,8 +182,15 @@ fn deeper(depth: usize, line: &str) -> usize {
 
 type Assigned = (String, String, String);
 
-/// The assignment that `text` begins with, and its length with the end of its line.
-fn assignment(format: Format, text: &str) -> Option<(usize, Assigned)> {
+/// Where the line that `at` is in ends, with its line feed.
+fn line_end(text: &str, at: usize) -> usize {
+    text[at..].find('\n').map_or(text.len(), |length| at + length + 1)
+}
+
+/// The assignment that `text` begins with, and its length with the end of its line. One
+/// that is not understood is as long as it was read: what lies between its quotes is no
+/// statement of its own.
+fn assignment(format: Format, text: &str) -> Option<(usize, Option<Assigned>)> {
     let start = text.len() - text.trim_start_matches([' ', '\t']).len();
     let equals =
         start + text[start..].find(['=', '\n']).filter(|at| text[start + at..].starts_with('='))?;
@@ -198,14 +202,17 @@ fn assignment(format: Format, text: &str) -> Option<(usize, Assigned)> {
     let value_start = equals + 1;
     let (value, end) = match format {
         Format::Sysctl => plain_value(text, value_start),
-        Format::Rc | Format::Loader => quoted_value(format, text, value_start)?,
+        Format::Rc | Format::Loader => match quoted_value(format, text, value_start) {
+            Ok(both) => both,
+            Err(at) => return Some((line_end(text, at), None)),
+        },
     };
     // What else the line holds must be nothing, or a comment.
-    let line_end = text[end..].find('\n').map_or(text.len(), |at| end + at + 1);
+    let line_end = line_end(text, end);
     let after = &text[end..line_end];
     let remark = after.trim();
     let alone = remark.is_empty() || (remark.starts_with('#') && !after.starts_with('#'));
-    alone.then(|| (line_end, (name.to_owned(), value, after.to_owned())))
+    Some((line_end, alone.then(|| (name.to_owned(), value, after.to_owned()))))
 }
 
 /// A value without quotes up to a comment or the end of the line.
@@ -218,23 +225,25 @@ fn plain_value(text: &str, start: usize) -> (String, usize) {
     (bare.to_owned(), start + written.len())
 }
 
-/// A value as sh(1) joins it from quoted and plain parts, and where it ends; none when
-/// a quote is not closed, or when the loader would not take it.
-fn quoted_value(format: Format, text: &str, start: usize) -> Option<(String, usize)> {
+/// A value as sh(1) joins it from quoted and plain parts, and where it ends; only where
+/// reading ended when a quote is not closed, or when the loader would not take it.
+fn quoted_value(format: Format, text: &str, start: usize) -> Result<(String, usize), usize> {
     let blanks = text[start..].len() - text[start..].trim_start_matches([' ', '\t']).len();
     let start = if format == Format::Loader { start + blanks } else { start };
     let (mut value, mut quote) = (String::new(), None);
     let mut characters = text[start..].char_indices().peekable();
     while let Some(&(at, character)) = characters.peek() {
         match (character, quote) {
-            (' ' | '\t' | '\n' | ';', None) => return Some((value, start + at)),
-            ('\n', Some(_)) if format == Format::Loader => return None,
-            ('(' | ')' | '&' | '|' | '<' | '>', None) if format == Format::Rc => return None,
+            (' ' | '\t' | '\n' | ';', None) => return Ok((value, start + at)),
+            ('\n', Some(_)) if format == Format::Loader => return Err(start + at),
+            ('(' | ')' | '&' | '|' | '<' | '>', None) if format == Format::Rc => {
+                return Err(start + at);
+            }
             ('"' | '\'', None) => quote = Some(character),
             (_, Some(closing)) if character == closing => quote = None,
             ('\\', None | Some('"')) => {
                 characters.next();
-                let (_, escaped) = *characters.peek()?;
+                let Some(&(_, escaped)) = characters.peek() else { return Err(text.len()) };
                 match escaped {
                     '\n' => {}
                     '$' | '`' | '"' | '\\' => value.push(escaped),
@@ -246,7 +255,7 @@ fn quoted_value(format: Format, text: &str, start: usize) -> Option<(String, usi
         }
         characters.next();
     }
-    quote.is_none().then_some((value, text.len()))
+    if quote.is_none() { Ok((value, text.len())) } else { Err(text.len()) }
 }
 
 #[cfg(test)]
@@ -300,6 +309,23 @@ mod tests {
         assert_eq!(document.text(), expected);
         assert_eq!(document.get("a"), Some("$5 `x`"));
         assert_eq!(document.other_lines().collect::<Vec<_>>(), ["if x; then", "a=4", "fi"]);
+    }
+
+    #[test]
+    fn what_lies_between_quotes_is_no_statement() {
+        check(Format::Rc, "a=\"\nb=1\n\" run\nc=2\n", &[("c", "2")]);
+        check(Format::Rc, "a=1\nb='\nc=2\n", &[("a", "1")]);
+        check(Format::Rc, "a='\nf() {\n' run\nc=2\n", &[("c", "2")]);
+    }
+
+    /// Each of these lines leaves a quote open that no other one closes: a reader that
+    /// begins anew with every line takes a thousand times as long.
+    #[test]
+    fn open_quotes_are_read_once() {
+        let text = "a='\"\\'\"\n".repeat(64 * 1024);
+        let begin = std::time::Instant::now();
+        assert_eq!(pairs(Format::Rc, &text), []);
+        assert!(begin.elapsed().as_secs() < 5, "{:?}", begin.elapsed());
     }
 
     fn runner(cases: u32) -> TestRunner {

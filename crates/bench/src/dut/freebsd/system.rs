@@ -31,7 +31,7 @@ impl Boot {
     pub fn is(&self, other: &str) -> bool {
         let seconds = |text: &str| text.parse::<i64>().ok();
         match (seconds(&self.0), seconds(other)) {
-            (Some(one), Some(other)) => (one - other).abs() <= 10,
+            (Some(one), Some(other)) => one.abs_diff(other) <= 10,
             _ => self.0 == other,
         }
     }
@@ -89,7 +89,7 @@ impl System {
 
 /// The second of `{ sec = 1789900651, usec = 837885 } Sun Sep 20 10:37:31 2026`; the whole
 /// text when it is written otherwise.
-fn boot_second(text: &str) -> String {
+pub fn boot_second(text: &str) -> String {
     let second = text.split_once("sec = ").and_then(|(_, rest)| rest.split([',', ' ']).next());
     second.unwrap_or(text).to_owned()
 }

@@ -87,14 +87,18 @@ fn queues_in_sysfs(host: &dyn Host, interface: &str) -> Result<String, BenchErro
 
 /// What `ethtool -l` shows as current.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Channels {
-    rx: u16,
-    tx: u16,
-    combined: u16,
+pub struct Channels {
+    /// Queues that receive only.
+    pub rx: u16,
+    /// Queues that send only.
+    pub tx: u16,
+    /// Queues of both directions.
+    pub combined: u16,
 }
 
 impl Channels {
-    fn current(text: &str) -> Channels {
+    /// Reads the second half of the output; what is not applicable is 0.
+    pub fn current(text: &str) -> Channels {
         let current = text.split("Current hardware settings:").nth(1).unwrap_or("");
         let value = |name: &str| {
             let line = current.lines().find_map(|line| line.trim().strip_prefix(name));
@@ -103,8 +107,9 @@ impl Channels {
         Channels { rx: value("RX"), tx: value("TX"), combined: value("Combined") }
     }
 
-    fn pairs(self) -> u16 {
-        self.combined + self.rx.min(self.tx)
+    /// How many queues of both directions there are.
+    pub fn pairs(self) -> u16 {
+        self.combined.saturating_add(self.rx.min(self.tx))
     }
 
     fn with(self, pairs: u16) -> Channels {
@@ -154,7 +159,7 @@ fn addresses(host: &dyn Host, links: &Links) -> Result<(), BenchError> {
 }
 
 /// IFF_UP is the lowest bit of an interface's flags (netdevice(7)).
-fn is_up(flags: &str) -> bool {
+pub fn is_up(flags: &str) -> bool {
     u32::from_str_radix(flags.trim_start_matches("0x"), 16).is_ok_and(|flags| flags & 1 == 1)
 }
 
@@ -292,7 +297,7 @@ fn interrupts(
 
 /// Numbers of the interrupts of an interface's queues in `/proc/interrupts`: those that
 /// are named after the interface, else all of its device's but those for control.
-fn queue_interrupts(text: &str, interface: &str, of_device: &str) -> Vec<u32> {
+pub fn queue_interrupts(text: &str, interface: &str, of_device: &str) -> Vec<u32> {
     let lines = text.lines().filter_map(|line| {
         let (number, rest) = line.split_once(':')?;
         Some((number.trim().parse::<u32>().ok()?, rest.split_whitespace().last()?))

@@ -9,7 +9,7 @@
 //! forwarded packets would meet is told.
 
 mod firewall;
-mod interfaces;
+pub mod interfaces;
 mod software;
 mod undo;
 

@@ -75,7 +75,7 @@ impl Server {
 }
 
 /// The words of an error `{code, kind, errors}`, or the text as it stands.
-pub(super) fn complaint(text: &str) -> String {
+pub fn complaint(text: &str) -> String {
     let Ok(error) = serde_json::from_str::<Value>(text) else {
         return text.chars().take(200).collect();
     };

@@ -7,7 +7,7 @@
 //! `options` may say `insecure`: any certificate will do.
 
 mod config;
-mod http;
+pub mod http;
 
 use super::account::Account;
 use super::variety::Variety;
@@ -208,8 +208,8 @@ impl Drop for Otg<'_> {
     }
 }
 
-/// A 64-bit number: text or number.
-fn number(metric: &Value, name: &str) -> u64 {
+/// A 64-bit number by its name: text or number. 0 when it is missing.
+pub fn number(metric: &Value, name: &str) -> u64 {
     let value = &metric[name];
     let text = || value.as_str().and_then(|text| text.trim().parse().ok());
     value.as_u64().or_else(text).or_else(|| value.as_f64().map(|v| v as u64)).unwrap_or(0)

@@ -9,7 +9,7 @@
 //! checksums) or `-w 4`.
 
 mod command;
-mod tally;
+pub mod tally;
 
 use super::account::Account;
 use super::interface::Witness;

@@ -8,30 +8,30 @@ const KEPT: usize = 5;
 
 /// Figures of one end.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub struct Tally {
     /// Packets of all intervals.
-    pub(super) packets: u64,
+    pub packets: u64,
     /// Intervals heard.
-    pub(super) reports: u32,
+    pub reports: u32,
     /// Length of all intervals with packets.
-    pub(super) busy: Duration,
+    pub busy: Duration,
     /// The totals at its end.
-    pub(super) total: Option<Total>,
+    pub total: Option<Total>,
     /// It said that it is ready.
-    pub(super) is_ready: bool,
+    pub is_ready: bool,
     /// Some figure had a unit, so was rounded.
-    pub(super) is_rounded: bool,
+    pub is_rounded: bool,
     /// Line of the source that reports: tells versions apart.
-    pub(super) version: Option<u32>,
+    pub version: Option<u32>,
     /// What goes where, in its own words.
-    pub(super) flows: Option<String>,
+    pub flows: Option<String>,
     /// Its complaints.
-    pub(super) errors: Vec<String>,
+    pub errors: Vec<String>,
 }
 
 impl Tally {
     /// Reads a line of its output.
-    pub(super) fn read(&mut self, line: &str) {
+    pub fn read(&mut self, line: &str) {
         // Said before packets come: netmap's own words of two generations.
         let ready = ["Ready...", "waiting for initial packets", "reading from "];
         self.is_ready |= ready.iter().any(|words| line.contains(words));
@@ -53,19 +53,19 @@ impl Tally {
     }
 
     /// Packets: the totals once there are any, else what the intervals add up to.
-    pub(super) fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         // A thread that broke off leaves a total of nothing behind its reports.
         self.total.as_ref().map_or(self.packets, |total| total.packets.max(self.packets))
     }
 
     /// How long it says that packets went; none where it can't be.
-    pub(super) fn time(&self) -> Option<Duration> {
+    pub fn time(&self) -> Option<Duration> {
         let seconds = self.total.as_ref().and_then(|total| total.seconds);
         seconds.and_then(|s| Duration::try_from_secs_f64(s).ok())
     }
 
     /// What is worth telling of one end.
-    pub(super) fn remarks(&self, end: &str) -> Vec<String> {
+    pub fn remarks(&self, end: &str) -> Vec<String> {
         let mut remarks: Vec<String> =
             self.errors.iter().map(|line| format!("the {end} complained: {line}")).collect();
         if self.total.is_none() {

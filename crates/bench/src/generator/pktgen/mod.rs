@@ -7,7 +7,7 @@
 //! word, e.g. `"clone_skb 100"` or `"burst 32"`.
 
 mod commands;
-mod text;
+pub mod text;
 
 use super::account::Account;
 use super::interface::{InterfaceCounter, InterfaceReading, Witness};
@@ -193,7 +193,7 @@ impl Generator for Pktgen<'_> {
 
     fn counted(&mut self) -> Result<Counted, BenchError> {
         let devices = if self.is_configured { self.devices()? } else { Vec::new() };
-        let sent = devices.iter().map(|device| device.sent).sum();
+        let sent = devices.iter().map(|device| device.sent).fold(0, u64::saturating_add);
         self.account.saw(sent);
         let now = self.received()?;
         let before = &self.before;

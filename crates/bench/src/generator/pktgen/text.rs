@@ -4,19 +4,20 @@ use std::time::Duration;
 
 /// A device's file, read while it sends or afterwards.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Device {
+pub struct Device {
     /// `pkts-sofar`.
-    pub(super) sent: u64,
+    pub sent: u64,
     /// `errors`: attempts that the driver refused; most are tried again.
-    pub(super) errors: u64,
+    pub errors: u64,
     /// Time from `started` to `stopped`; none before it has stopped.
-    pub(super) time: Option<Duration>,
+    pub time: Option<Duration>,
     /// The text behind `Result:`.
-    pub(super) result: String,
+    pub result: String,
 }
 
 impl Device {
-    pub(super) fn parse(text: &str) -> Device {
+    /// Reads the file of a device. What is missing is 0.
+    pub fn parse(text: &str) -> Device {
         let mut device = Device::default();
         let words: Vec<&str> = text.split_whitespace().collect();
         let value = |name: &str| -> Option<u64> {
@@ -36,7 +37,7 @@ impl Device {
     }
 
     /// Figures of its last run: `OK: T(cA+dB) usec, N (60byte,0frags)`.
-    pub(super) fn last_run(&self) -> Option<(Duration, u64)> {
+    pub fn last_run(&self) -> Option<(Duration, u64)> {
         let (time, rest) = self.result.strip_prefix("OK: ")?.split_once('(')?;
         let (_, rest) = rest.split_once("usec, ")?;
         let packets = rest.split_whitespace().next()?.parse().ok()?;
@@ -45,7 +46,7 @@ impl Device {
 }
 
 /// The text behind `Result:`, without line feeds.
-pub(super) fn result(text: &str) -> String {
+pub fn result(text: &str) -> String {
     let result = text.rsplit_once("Result:").map_or("", |(_, result)| result);
     result.split_whitespace().collect::<Vec<_>>().join(" ")
 }

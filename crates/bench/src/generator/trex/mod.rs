@@ -6,9 +6,9 @@
 //! from whoever has it. Traffic ends by itself after the load's longest time.
 //! Source: TRex stateless RPC; the traps are those of its issues 442 and 1212.
 
-mod rpc;
+pub mod rpc;
 mod stream;
-mod zmtp;
+pub mod zmtp;
 
 use super::account::Account;
 use super::{Capabilities, Counted, Edges, Ends, Generator, Load, Outcome, mac, until_changed};
@@ -273,15 +273,20 @@ impl Drop for Trex<'_> {
     }
 }
 
-/// A counter; large ones may come as floating-point numbers or text.
-fn number(stats: &Value, name: &str) -> u64 {
+/// A counter by its name; large ones may come as floating-point numbers or text. 0 when it
+/// is missing.
+pub fn number(stats: &Value, name: &str) -> u64 {
     let value = &stats[name];
     let text = || value.as_str().and_then(|text| text.parse().ok());
     value.as_u64().or_else(|| value.as_f64().map(|number| number as u64)).or_else(text).unwrap_or(0)
 }
 
-/// The port with this number, or with this MAC or PCI address wherever it says so.
-fn find(system: &Value, name: &str, server: &str) -> Result<u64, BenchError> {
+/// The port with this number, or with this MAC or PCI address wherever it says so, in an
+/// answer to `get_system_info`.
+///
+/// # Errors
+/// With the ports that there are.
+pub fn find(system: &Value, name: &str, server: &str) -> Result<u64, BenchError> {
     let nothing = Vec::new();
     let ports = system["ports"].as_array().unwrap_or(&nothing);
     let is_it = |port: &&Value| {

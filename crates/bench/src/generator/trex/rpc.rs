@@ -119,7 +119,7 @@ impl Rpc {
 }
 
 /// The ticket of work in progress, wherever this generation of servers puts it.
-fn ticket(error: &Value) -> Option<Value> {
+pub fn ticket(error: &Value) -> Option<Value> {
     let places = [&error["ticket_id"], &error["data"]["ticket_id"], &error["specific_err"]];
     places.into_iter().find_map(|place| match place {
         Value::Number(_) => Some(place.clone()),
@@ -132,7 +132,10 @@ fn ticket(error: &Value) -> Option<Value> {
 }
 
 /// Undoes the compression of an answer that has any.
-fn unpacked(bytes: &[u8]) -> Result<Vec<u8>, String> {
+///
+/// # Errors
+/// When it is damaged, or not as long as it says.
+pub fn unpacked(bytes: &[u8]) -> Result<Vec<u8>, String> {
     let Some(rest) = bytes.strip_prefix(&MAGIC) else { return Ok(bytes.to_vec()) };
     let (length, data) = rest.split_first_chunk::<4>().ok_or("a compressed answer cut short")?;
     let length = u64::from(u32::from_be_bytes(*length));

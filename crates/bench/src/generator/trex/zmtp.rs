@@ -54,99 +54,131 @@ impl Requester {
         let mut bytes = vec![MORE, 0];
         put_frame(&mut bytes, 0, body);
         self.stream.write_all(&bytes)?;
-        let deadline = Instant::now() + self.timeout;
-        let mut answer = Vec::new();
-        let mut is_body = false;
-        loop {
-            let (flags, frame) = self.frame(deadline)?;
-            if flags & COMMAND != 0 {
-                continue; // heartbeats (RFC 37) want an answer only from those who ask for them
-            }
-            if is_body {
-                answer.extend_from_slice(&frame);
-            }
-            is_body |= frame.is_empty();
-            if flags & MORE == 0 {
-                return if is_body {
-                    Ok(answer)
-                } else {
-                    Err(invalid("an answer without delimiter"))
-                };
-            }
-        }
+        read_answer(&mut self.until(Instant::now() + self.timeout))
     }
 
     fn shake_hands(&mut self) -> Result<()> {
         self.stream.write_all(&greeting())?;
         let deadline = Instant::now() + self.timeout;
-        let mut theirs = [0; GREETING];
-        self.read(&mut theirs, deadline)?;
-        if theirs[0] != 0xff || theirs[9] & 1 == 0 {
-            return Err(invalid("what listens there does not speak ZeroMQ"));
-        }
-        if theirs[10] < 3 {
-            return Err(invalid("its ZeroMQ is older than 4.0"));
-        }
-        if &theirs[12..17] != b"NULL\0" {
-            return Err(invalid("its ZeroMQ wants another security mechanism than NULL"));
-        }
+        read_greeting(&mut self.until(deadline))?;
         let mut ready = b"\x05READY".to_vec();
         put_property(&mut ready, "Socket-Type", b"REQ");
         put_property(&mut ready, "Identity", b"");
         let mut bytes = Vec::new();
         put_frame(&mut bytes, COMMAND, &ready);
         self.stream.write_all(&bytes)?;
-        let (flags, command) = self.frame(deadline)?;
-        match flags & COMMAND != 0 && command.starts_with(b"\x05READY") {
-            true => Ok(()),
-            false => Err(invalid(&format!("it refused: {}", String::from_utf8_lossy(&command)))),
-        }
+        read_ready(&mut self.until(deadline))
     }
 
-    /// Flags and body of the next frame.
-    fn frame(&mut self, deadline: Instant) -> Result<(u8, Vec<u8>)> {
-        let mut flags = [0];
-        self.read(&mut flags, deadline)?;
-        let flags = flags[0];
-        let length = if flags & LONG == 0 {
-            let mut length = [0];
-            self.read(&mut length, deadline)?;
-            u64::from(length[0])
-        } else {
-            let mut length = [0; 8];
-            self.read(&mut length, deadline)?;
-            u64::from_be_bytes(length)
-        };
-        if length > LARGEST {
-            return Err(invalid(&format!("a frame of {length} bytes")));
-        }
-        let mut body = vec![0; length as usize];
-        self.read(&mut body, deadline)?;
-        Ok((flags, body))
+    /// What comes before the deadline, however slowly.
+    fn until(&self, deadline: Instant) -> Until<'_> {
+        Until { stream: &self.stream, deadline }
     }
+}
 
-    /// Fills the buffer before the deadline, however slowly it comes.
-    fn read(&mut self, mut buffer: &mut [u8], deadline: Instant) -> Result<()> {
-        while !buffer.is_empty() {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let late = || Error::new(ErrorKind::TimedOut, "no answer in time");
-            if left.is_zero() {
-                return Err(late());
-            }
-            self.stream.set_read_timeout(Some(left))?;
-            match self.stream.read(buffer) {
-                Ok(0) => {
-                    let why = "it closed the connection";
-                    return Err(Error::new(ErrorKind::UnexpectedEof, why));
-                }
-                Ok(count) => buffer = &mut buffer[count..],
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(late()),
-                Err(error) => return Err(error),
-            }
+/// A stream that is read up to a moment.
+struct Until<'a> {
+    stream: &'a TcpStream,
+    deadline: Instant,
+}
+
+impl Read for Until<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        let late = || Error::new(ErrorKind::TimedOut, "no answer in time");
+        if left.is_zero() {
+            return Err(late());
         }
-        Ok(())
+        self.stream.set_read_timeout(Some(left))?;
+        let mut stream = self.stream;
+        match stream.read(buffer) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Err(late()),
+            other => other,
+        }
     }
+}
+
+/// Reads the other side's greeting.
+///
+/// # Errors
+/// When it speaks no ZMTP 3, or wants another mechanism than NULL.
+pub fn read_greeting(input: &mut impl Read) -> Result<()> {
+    let theirs: [u8; GREETING] = bytes(input)?;
+    if theirs[0] != 0xff || theirs[9] & 1 == 0 {
+        return Err(invalid("what listens there does not speak ZeroMQ"));
+    }
+    if theirs[10] < 3 {
+        return Err(invalid("its ZeroMQ is older than 4.0"));
+    }
+    if &theirs[12..17] != b"NULL\0" {
+        return Err(invalid("its ZeroMQ wants another security mechanism than NULL"));
+    }
+    Ok(())
+}
+
+/// Reads the command by which the other side is ready.
+///
+/// # Errors
+/// When it says something else.
+pub fn read_ready(input: &mut impl Read) -> Result<()> {
+    let (flags, command) = frame(input, LARGEST)?;
+    match flags & COMMAND != 0 && command.starts_with(b"\x05READY") {
+        true => Ok(()),
+        false => Err(invalid(&format!("it refused: {}", String::from_utf8_lossy(&command)))),
+    }
+}
+
+/// Reads the frames of an answer, and returns those behind the delimiter as one.
+///
+/// # Errors
+/// When it ends too early, has no delimiter, or is larger than any answer.
+pub fn read_answer(input: &mut impl Read) -> Result<Vec<u8>> {
+    let (mut answer, mut is_body) = (Vec::new(), false);
+    loop {
+        let (flags, frame) = frame(input, LARGEST - answer.len() as u64)?;
+        if flags & COMMAND != 0 {
+            continue; // heartbeats (RFC 37) want an answer only from those who ask for them
+        }
+        if is_body {
+            answer.extend_from_slice(&frame);
+        }
+        is_body |= frame.is_empty();
+        match flags & MORE == 0 {
+            false => {}
+            true if is_body => return Ok(answer),
+            true => return Err(invalid("an answer without delimiter")),
+        }
+    }
+}
+
+/// Flags and body of the next frame, of `longest` bytes at most.
+fn frame(input: &mut impl Read, longest: u64) -> Result<(u8, Vec<u8>)> {
+    let [flags] = bytes(input)?;
+    let length = match flags & LONG {
+        0 => u64::from(bytes::<1>(input)?[0]),
+        _ => u64::from_be_bytes(bytes(input)?),
+    };
+    if length > longest {
+        return Err(invalid(&format!("a frame of {length} bytes")));
+    }
+    let mut body = Vec::new();
+    // Memory is taken as bytes come: a length alone costs none.
+    match input.take(length).read_to_end(&mut body)? as u64 == length {
+        true => Ok((flags, body)),
+        false => Err(closed()),
+    }
+}
+
+fn bytes<const N: usize>(input: &mut impl Read) -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    match input.read_exact(&mut bytes) {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err(closed()),
+        other => other.map(|()| bytes),
+    }
+}
+
+fn closed() -> Error {
+    Error::new(ErrorKind::UnexpectedEof, "it closed the connection")
 }
 
 /// Signature, version 3.0, mechanism NULL, not as a server.
@@ -239,6 +271,21 @@ mod tests {
         huge.extend([LONG, 0xff, 0, 0, 0, 0, 0, 0, 0]);
         let mut requester = Requester::connect(&server_saying(huge), SHORT).expect("connected");
         assert!(requester.ask(b"x").expect_err("too much").to_string().contains("a frame of"));
+    }
+
+    #[test]
+    fn an_answer_has_a_size_however_many_frames_it_is_made_of() {
+        let half = vec![0_u8; LARGEST as usize / 2 + 1];
+        let mut frames = vec![MORE, 0];
+        put_frame(&mut frames, MORE, &half);
+        put_frame(&mut frames, 0, &half);
+        let error = read_answer(&mut frames.as_slice()).expect_err("too large").to_string();
+        assert_eq!(error, format!("a frame of {} bytes", half.len()));
+        let mut short = [&[LONG][..], &LARGEST.to_be_bytes(), b"x"].concat();
+        let error = read_answer(&mut short.as_slice()).expect_err("cut short").to_string();
+        assert_eq!(error, "it closed the connection");
+        short.truncate(3);
+        assert!(read_answer(&mut short.as_slice()).is_err());
     }
 
     proptest! {

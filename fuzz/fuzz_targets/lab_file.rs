@@ -1,0 +1,35 @@
+//! No text makes the reader of lab.toml panic; what it accepts is the same laboratory
+//! each time and fits together, and what it refuses is shown with its line.
+
+#![no_main]
+
+use fwdlab_model::Lab;
+use fwdlab_model::lab::Role;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| match Lab::parse("lab.toml", text) {
+    Ok(lab) => {
+        assert_eq!(Lab::parse("lab.toml", text).as_ref(), Ok(&lab));
+        fits(&lab);
+    }
+    Err(faults) => {
+        let shown = faults.to_string();
+        assert!(shown.contains("lab.toml:") || text.trim().is_empty(), "{shown}");
+    }
+});
+
+/// What the documentation of [`Lab`] promises.
+fn fits(lab: &Lab) {
+    let hosts = |role| lab.hosts.iter().filter(move |host| host.is(role)).count();
+    assert_eq!((hosts(Role::Dut), hosts(Role::Receiver)), (1, 1));
+    assert!((1..=2).contains(&hosts(Role::Sender)));
+    for cable in &lab.cables {
+        for end in [&cable.dut, &cable.far] {
+            let host = lab.host(&end.host).expect("a host of this file");
+            assert!(host.interfaces.iter().any(|interface| interface.name == end.interface));
+        }
+        assert!(lab.host(&cable.dut.host).is_some_and(|host| host.is(Role::Dut)));
+    }
+    let commands = lab.hosts.iter().flat_map(|host| &host.online);
+    commands.for_each(|command| assert!(fwdlab_model::words::split(command).is_ok()));
+}

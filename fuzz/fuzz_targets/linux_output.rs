@@ -1,0 +1,46 @@
+//! No text makes the readers of Linux's files and tools panic; no sum goes round.
+
+#![no_main]
+
+use fwdlab_bench::cpu;
+use fwdlab_bench::dut::counters::{self, Reading};
+use fwdlab_bench::dut::linux::feature_state;
+use fwdlab_bench::dut::linux_remote::interfaces::{Channels, is_up, queue_interrupts};
+use fwdlab_bench::dut::{freebsd, nft, path, scheduling};
+use fwdlab_bench::lab::links::Links;
+use fwdlab_model::record::Counts;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    let lines = text.lines().count();
+    let mut all = counters::interface_counters(text, ["d0", "d1"]);
+    all.extend(counters::snmp_counters(text));
+    all.extend(counters::snmp6_counters(text));
+    all.extend(counters::softnet_counters(text));
+    places(all.into_iter().collect());
+    let sums = counters::softnet_counters(text);
+    let of_cpus = path::softnet_counters(text, &[0, 1]);
+    assert!((sums.len(), of_cpus.len()) == (2, 3));
+    let _ = (path::softirqs(text, &[0, 1]), path::conntrack_counters(text));
+    assert!(path::queue_counters("d0", text).len() <= lines);
+    assert!(path::nft_counters(text).len() <= lines);
+    assert!(cpu::times(text).len() <= lines);
+    let numbers = queue_interrupts(text, "enp1s0", text);
+    assert!(numbers.len() <= lines);
+    let _ = (Channels::current(text).pairs(), nft::count(text), is_up(text));
+    assert!(!feature_state(text, "rx-gro-list").is_empty());
+    assert!(!scheduling::short_mask(text).is_empty());
+});
+
+/// Counters that rose from nothing, or fell: what was lost and where.
+fn places(reading: Reading) {
+    let (links, nothing) = (Links::of_namespaces(), Reading::new());
+    let offered = reading.values().copied().max().unwrap_or(0);
+    let total = Counts { offered, forwarded: 0 };
+    for (before, after) in [(&nothing, &reading), (&reading, &reading)] {
+        let _ = counters::compare(before, after, total, &links);
+        let _ = path::drops(before, after, total, offered, true, &links);
+        let _ = freebsd::counters::compare(before, after, total, &links);
+        let _ = freebsd::counters::drops(before, after, total, offered, true, &links);
+    }
+}
