@@ -31,14 +31,10 @@ fn file(format: Format, text: &str) {
         assert!(format.is_name(name));
     }
     // A quote or a compound command that does not end takes in what follows it.
-    let is_whole = |text: &str| {
-        let more = format!("{text}\nlast=\"1\"\n");
-        Document::parse(format, &more).get("last") == Some("1")
-            && Document::parse(format, text).assignments().eq(Document::parse(format, &more)
-                .assignments()
-                .filter(|(name, _)| *name != "last"))
-    };
-    if !format.is_value(value) || !is_whole(text) {
+    let more = Document::parse(format, &format!("{text}\nlast=\"1\"\n"));
+    let others = more.assignments().filter(|(name, _)| *name != "last");
+    let is_whole = more.get("last") == Some("1") && others.eq(document.assignments());
+    if !format.is_value(value) || !is_whole {
         return;
     }
     for name in ["a", "new"] {

@@ -91,21 +91,39 @@ impl Diagnostics {
     }
 
     fn render_one(&self, fault: &Diagnostic, renderer: &Renderer) -> String {
-        let mut primary = AnnotationKind::Primary.span(self.clamp(&fault.span));
+        let lines = self.lines(fault);
+        let within = |span: &Range<usize>| {
+            let span = self.clamp(span);
+            span.start - lines.start..span.end - lines.start
+        };
+        let mut primary = AnnotationKind::Primary.span(within(&fault.span));
         if !fault.label.is_empty() {
             primary = primary.label(fault.label.as_str());
         }
-        let mut snippet =
-            Snippet::source(self.text.as_str()).path(self.path.as_str()).annotation(primary);
+        let before = self.text[..lines.start].bytes().filter(|&byte| byte == b'\n').count();
+        let mut snippet = Snippet::source(&self.text[lines.clone()])
+            .line_start(before + 1)
+            .path(self.path.as_str())
+            .annotation(primary);
         if let Some((span, label)) = &fault.context {
             snippet = snippet
-                .annotation(AnnotationKind::Context.span(self.clamp(span)).label(label.as_str()));
+                .annotation(AnnotationKind::Context.span(within(span)).label(label.as_str()));
         }
         let mut group = Level::ERROR.primary_title(fault.message.as_str()).element(snippet);
         if let Some(help) = &fault.help {
             group = group.element(Level::HELP.message(help.as_str()));
         }
         renderer.render(&[group])
+    }
+
+    /// The lines that a fault points to, and those between. The renderer looks at all that
+    /// it is given, and of a long file with many faults that would be too much.
+    fn lines(&self, fault: &Diagnostic) -> Range<usize> {
+        let other = fault.context.as_ref().map_or(&fault.span, |(span, _)| span);
+        let (one, other) = (self.clamp(&fault.span), self.clamp(other));
+        let (start, end) = (one.start.min(other.start), one.end.max(other.end));
+        let start = self.text[..start].rfind('\n').map_or(0, |at| at + 1);
+        start..self.text[end..].find('\n').map_or(self.text.len(), |at| end + at + 1)
     }
 
     /// The renderer slices the text: a span outside it, or within a character, would panic.
@@ -146,6 +164,17 @@ mod tests {
                 .render(true)
                 .contains("empty")
         );
+    }
+
+    /// Looking at the whole file for each fault took eight seconds for one like this.
+    #[test]
+    fn a_long_file_with_many_faults_is_shown_in_time_and_with_its_lines() {
+        let text = "[[host]]\nname = \"a\"\n".repeat(3000);
+        let faults = crate::Lab::parse("lab.toml", &text).expect_err("faults");
+        let begin = std::time::Instant::now();
+        let shown = faults.to_string();
+        assert!(begin.elapsed().as_secs() < 5, "{:?}", begin.elapsed());
+        assert!(faults.list.len() > 3000 && shown.contains("--> lab.toml:5999:1"));
     }
 
     #[test]
