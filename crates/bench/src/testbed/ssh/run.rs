@@ -242,7 +242,8 @@ impl Ssh {
     ) -> Result<(), BenchError> {
         // An identity that no run has.
         let run_id = task.plan.run_id(task.run.index | 1 << 30);
-        let rate_pps = Some(TRICKLE_PPS);
+        // testpmd keeps no rate.
+        let rate_pps = settings.traffic.generator.keeps_rate().then_some(TRICKLE_PPS);
         let wanted = Wanted { settings, run_id, rate_pps, trial: &task.plan.trial };
         let mut armed = traffic::arm(&self.rack, &self.links, &wanted)?;
         let host = self.rack.dut()?.host();
@@ -258,7 +259,8 @@ impl Ssh {
                 traffic.stop()?;
                 // What is under way must not be counted by the trial.
                 std::thread::sleep(Duration::from_millis(50));
-                return traffic.finish();
+                traffic.finish()?;
+                return armed.end().map(drop);
             }
             if observer.cancelled() {
                 return Err(BenchError::Interrupted);
