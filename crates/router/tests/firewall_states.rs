@@ -266,6 +266,28 @@ proptest! {
     }
 }
 
+/// Neither has ports or an identifier to tell them apart: an echo whose identifier is 0,
+/// whose flow the cache holds, and an error between the same ends.
+#[test]
+fn the_cache_takes_no_error_for_a_query() {
+    for (me, you, types) in
+        [("198.18.0.5", "198.19.0.9", [8, 3]), ("2001:2::5", "2001:2:0:8000::9", [128, 1])]
+    {
+        let wall = wall(OUTWARDS, &states(StateKind::Sharded));
+        let mut filter = wall.filter();
+        let [query, error] = types.map(|kind| icmp(me, you, kind, 0));
+        for now_ns in 0..4 {
+            assert_eq!(judge(&mut filter, &query, 3, now_ns), [true; 3]);
+        }
+        let error = Spec { port: 1, ..error };
+        assert_eq!(judge(&mut filter, &error, 3, 5), [false; 3], "{me}");
+        // What is not among the packets is not counted either.
+        let batch = vec![query.frame(); 4];
+        assert_eq!(filter.incoming(&batch, 0b0110, 6), 0b0110);
+        assert_eq!(filter.connections()[0].packets, [14, 0]);
+    }
+}
+
 /// Frames of this many flows, both families.
 fn flows(count: u16) -> Vec<Frame> {
     let flow = |number| match number % 2 {

@@ -197,7 +197,7 @@ impl Flows {
         let Flows { inet, inet6, .. } = self;
         // Where the compiler can see that nothing changes them.
         let (places_of_inet, places_of_inet6) = (inet.pairing, inet6.pairing);
-        let mut of_inet6 = 0u64;
+        let (mut of_inet6, mut without) = (0u64, 0u64);
         // Of those that are not among them, something or other is asked for, and not taken.
         for (place, (frame, asked)) in batch.iter().zip(&mut inet.asked).enumerate() {
             if let Some((key, more)) = key::quick(frame.buffer()) {
@@ -205,7 +205,10 @@ impl Flows {
                 continue;
             }
             let packet = Packet::read(frame);
-            if packet.is(bit::INET6) {
+            if !packet.is(bit::HAS_MARKS) {
+                // An ICMP error would look like a query with the identifier 0.
+                without |= 1 << place;
+            } else if packet.is(bit::INET6) {
                 of_inet6 |= 1 << place;
                 let key: Key<5> = Of::of(frame.buffer(), &packet);
                 inet6.asked[place] = places_of_inet6.ask(key.counting(), packet.more);
@@ -214,8 +217,8 @@ impl Flows {
                 *asked = places_of_inet.ask(key.counting(), packet.more);
             }
         }
-        let taken = inet.take(among & !of_inet6, now_ns);
-        if of_inet6 == 0 { taken } else { taken | inet6.take(of_inet6, now_ns) }
+        let taken = inet.take(among & !of_inet6 & !without, now_ns);
+        if of_inet6 == 0 { taken } else { taken | inet6.take(among & of_inet6, now_ns) }
     }
 }
 
