@@ -25,7 +25,9 @@ fuzz_target!(|text: &str| {
         let result = serve_send::serve(Cursor::new(input.clone()), &mut output, &|| false, open);
         judge(&output, lines, result.is_err());
         let mut output = Vec::new();
-        let open = |_: &ReceiveOrder| Ok((Box::new(Nothing) as Box<dyn Receiver>, BTreeMap::new()));
+        let open = |_: &ReceiveOrder| {
+            Ok((Box::new(Nothing) as Box<dyn Receiver>, BTreeMap::new(), Default::default()))
+        };
         let result = serve_receive::serve(Cursor::new(input), &mut output, &|| false, open);
         judge(&output, lines, result.is_err());
     }
@@ -85,7 +87,7 @@ impl Receiver for Nothing {
     fn received(&self) -> Received {
         Received::default()
     }
-    fn flows_seen(&self) -> Option<u32> {
+    fn flows(&self) -> Option<fwdlab_packet::arrivals::FlowSummary> {
         None
     }
     fn dropped(&self) -> u64 {

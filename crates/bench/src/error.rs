@@ -36,6 +36,21 @@ pub enum BenchError {
         /// The system's answer.
         source: std::io::Error,
     },
+    /// Something that was changed could not be put back; the rest was.
+    #[error(
+        "not put back on {host}: {why}\n  next step: set it by hand{instead}; {journal} on \
+         {host} keeps what was there before, and every start tries again"
+    )]
+    NotPutBack {
+        /// Host.
+        host: String,
+        /// What, and what the system answered.
+        why: String,
+        /// What else helps, with what introduces it; or nothing.
+        instead: &'static str,
+        /// File or directory that keeps what was there before.
+        journal: String,
+    },
     /// A variant can't be measured now; others can.
     #[error("variant {variant} is given up for now: {why}")]
     GivenUp {

@@ -3,7 +3,9 @@
 //! Namespaces and everything in them vanish with their names. Settings of the
 //! whole machine (a sysctl that no namespace has of its own) do not: their old
 //! values go to a journal file first. Whoever comes next undoes the journals and
-//! removes the namespaces of processes that are gone, however they ended.
+//! removes the namespaces of processes that are gone, however they ended. A value that
+//! can't be put back stays in its journal, the others are put back all the same; it is told
+//! at each start, and keeps none from starting.
 
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
@@ -23,6 +25,7 @@ const TEMPORARY: &str = "temporary-";
 pub struct Journal {
     directory: PathBuf,
     identity: String,
+    left: Vec<String>,
     _lock: File,
 }
 
@@ -66,10 +69,16 @@ impl Journal {
             }
         }
         fs::write(directory.join("lock"), format!("{}\n", std::process::id())).map_err(at)?;
-        let journal =
-            Journal { directory: directory.to_owned(), identity: identity(), _lock: lock };
-        journal.clean_up_after_the_dead()?;
+        let (directory, left) = (directory.to_owned(), Vec::new());
+        let mut journal = Journal { directory, identity: identity(), left, _lock: lock };
+        journal.clean_up_after_the_dead();
         Ok(journal)
+    }
+
+    /// What processes that are gone have left and nobody could put back: each with where it
+    /// stands and the next step.
+    pub fn left(&self) -> &[String] {
+        &self.left
     }
 
     /// Name of this process's namespace for a role; unique on this machine.
@@ -99,7 +108,7 @@ impl Journal {
     /// Puts back everything that [`Journal::change`] changed, newest first.
     ///
     /// # Errors
-    /// When a value can't be restored; the journal is kept then.
+    /// When a value can't be restored: the others are, and the journal is kept with it.
     pub fn undo(&self) -> Result<(), BenchError> {
         undo_file(&self.file())
     }
@@ -114,13 +123,14 @@ impl Journal {
         self.directory.join(format!("journal-{}", self.identity))
     }
 
-    fn clean_up_after_the_dead(&self) -> Result<(), BenchError> {
+    fn clean_up_after_the_dead(&mut self) {
+        let mut left = Vec::new();
         for entry in fs::read_dir(&self.directory).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             if let Some(owner) = name.strip_prefix("journal-")
                 && (owner == self.identity || !is_alive(owner))
             {
-                undo_file(&entry.path())?;
+                left.extend(undo_file(&entry.path()).err());
             }
             if let Some(owner) = name.strip_prefix(TEMPORARY).and_then(owner_before_last_dash)
                 && (owner == self.identity || !is_alive(owner))
@@ -133,10 +143,10 @@ impl Journal {
             if let Some(owner) = owner_of(&name)
                 && (owner == self.identity || !is_alive(owner))
             {
-                LocalHost.run(&["ip", "netns", "delete", &name], "")?;
+                left.extend(LocalHost.run(&["ip", "netns", "delete", &name], "").err());
             }
         }
-        Ok(())
+        self.left = left.iter().map(ToString::to_string).collect();
     }
 }
 
@@ -147,13 +157,36 @@ impl Drop for Journal {
     }
 }
 
+/// Puts back every line, the last one first; those that are refused stay in the file, in
+/// their order. A setting that is not there any more needs nothing.
 fn undo_file(file: &Path) -> Result<(), BenchError> {
     let Ok(text) = fs::read_to_string(file) else { return Ok(()) };
-    for (path, old) in text.lines().rev().filter_map(|line| line.split_once('\t')) {
-        LocalHost.put(path, old)?;
+    let (mut kept, mut refusals) = (Vec::new(), Vec::new());
+    for line in text.lines().rev() {
+        let Some((path, old)) = line.split_once('\t') else { continue };
+        if !Path::new(path).exists() {
+            continue;
+        }
+        if let Err(error) = LocalHost.put(path, old) {
+            kept.push(line);
+            refusals.push(format!("{path} is not `{old}` again: {error}"));
+        }
     }
-    let _ = fs::remove_file(file);
-    Ok(())
+    if kept.is_empty() {
+        let _ = fs::remove_file(file);
+        return Ok(());
+    }
+    kept.reverse();
+    // Whole or not at all: what stands there is known nowhere else.
+    let part = file.with_extension("part");
+    let written = fs::write(&part, kept.join("\n") + "\n").and_then(|()| fs::rename(&part, file));
+    let _ = written.inspect_err(|_| drop(fs::remove_file(&part)));
+    Err(BenchError::NotPutBack {
+        host: LocalHost.name().to_owned(),
+        why: refusals.join("; "),
+        instead: ", or boot the machine, and remove the file",
+        journal: file.display().to_string(),
+    })
 }
 
 /// `PID-START` of a namespace's name.
@@ -226,6 +259,44 @@ mod tests {
         // Each line is written over the one before: the oldest value comes last.
         assert!(fs::read_to_string(&setting).expect("read").starts_with("old"));
         assert!(!directory.join("journal-4194305-77").exists());
+        drop(journal);
+        fs::remove_dir_all(&directory).expect("clean");
+    }
+
+    #[test]
+    fn what_cannot_be_put_back_keeps_nothing_else_and_nobody_from_starting() {
+        let directory = std::env::temp_dir().join(format!("fwdlab-stuck-{}", std::process::id()));
+        fs::create_dir_all(&directory).expect("directory");
+        let path = |name: &str| directory.join(name);
+        for name in ["first", "last"] {
+            fs::write(path(name), "?").expect("write");
+        }
+        // A directory is there and can't be written, not even by root.
+        fs::create_dir_all(path("stuck")).expect("directory");
+        let line = |name: &str, old: &str| format!("{}\t{old}\n", path(name).display());
+        let stuck = line("stuck", "1") + &line("stuck", "2");
+        let lines = line("first", "a") + &stuck + &line("gone", "x") + &line("last", "b");
+        let of_the_dead = path("journal-4194305-78");
+        fs::write(&of_the_dead, lines).expect("write");
+        for _ in 0..2 {
+            let journal = Journal::open(&directory).expect("a start");
+            for (name, old) in [("first", "a"), ("last", "b")] {
+                // Written over, as files of the kernel are.
+                assert!(fs::read_to_string(path(name)).expect("read").starts_with(old));
+            }
+            assert_eq!(fs::read_to_string(&of_the_dead).expect("kept"), stuck);
+            let [told] = journal.left() else { panic!("{:?}", journal.left()) };
+            let (setting, file) = (path("stuck"), of_the_dead.display().to_string());
+            for word in [&*setting.to_string_lossy(), &*file, "next step", "`1`", "`2`"] {
+                assert!(told.contains(word), "{told}");
+            }
+        }
+        // It can be written again.
+        fs::remove_dir(path("stuck")).expect("removed");
+        fs::write(path("stuck"), "3").expect("write");
+        let journal = Journal::open(&directory).expect("a start");
+        assert!(journal.left().is_empty() && !of_the_dead.exists());
+        assert!(fs::read_to_string(path("stuck")).expect("read").starts_with('1'), "the oldest");
         drop(journal);
         fs::remove_dir_all(&directory).expect("clean");
     }

@@ -9,6 +9,7 @@
 //! wait), [`Testbed`] as a whole.
 
 pub mod agent;
+mod arrivals;
 pub mod calibrate;
 pub mod cpu;
 pub mod dut;
@@ -20,6 +21,7 @@ pub mod journal;
 pub mod lab;
 pub mod probe;
 pub mod profiler;
+pub mod schedstat;
 pub mod testbed;
 pub mod trial;
 

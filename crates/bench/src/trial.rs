@@ -5,10 +5,20 @@
 //! `offered = forwarded + lost` holds to the packet. The state machine knows
 //! neither sockets nor clocks; it drives a [`Traffic`] by a [`Clock`].
 
+mod drain;
+mod opening;
+mod plain;
+mod steadiness;
+
+pub use drain::Drained;
+pub use opening::{WAIT_LIMIT_NS, longest_ns};
+pub use plain::plain;
+
+use self::steadiness::unsteady;
 use crate::error::BenchError;
 use crate::{Live, Observer};
 use fwdlab_model::plan::Trial;
-use fwdlab_model::record::{Counter, Counts, CpuTime, Sample, TrialRecord};
+use fwdlab_model::record::{Arrivals, Counter, Counts, CpuTime, Opening, Sample, TrialRecord};
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::Phase;
 use fwdlab_packet::stamp::PHASES;
@@ -31,8 +41,12 @@ pub trait Traffic {
     fn stop(&mut self) -> Result<(), BenchError>;
     /// Distinct flows that arrived; none when they are not counted.
     fn flows_seen(&mut self) -> Option<u32>;
-    /// Time stolen from the DUT's CPUs since boot, nanoseconds.
-    fn stolen_ns(&mut self) -> u64;
+    /// How packets arrived: asked for after the drain.
+    fn arrivals(&mut self) -> Arrivals {
+        Arrivals::default()
+    }
+    /// What was given to the device and what was taken from it so far.
+    fn evidence(&mut self) -> Evidence;
     /// Length of the window by the senders' own clocks, nanoseconds: asked for after
     /// [`Traffic::stop`]. None when the trial's clock is theirs.
     fn window_ns(&mut self) -> Option<u64> {
@@ -52,23 +66,77 @@ pub trait Traffic {
 pub struct Snapshot {
     /// Packets sent, by phase.
     pub sent: [u64; PHASES],
-    /// Packets of this run that arrived, by the phase they were sent in.
+    /// Packets of this run that arrived intact, each once, by the phase they were sent in.
     pub received: [u64; PHASES],
+    /// Packets of this run that arrived damaged.
+    pub damaged: u64,
     /// Packets of other runs that arrived.
     pub foreign: u64,
     /// Packets without stamp that arrived.
     pub unstamped: u64,
+    /// Frames that are no traffic of the benchmark's (neighbour discovery ...).
+    pub other_frames: u64,
     /// Packets that the receiver itself had no room for.
     pub receiver_dropped: u64,
 }
 
 impl Snapshot {
+    /// Packets that arrived and are none of this run's.
+    pub fn others(&self) -> u64 {
+        self.foreign.saturating_add(self.unstamped).saturating_add(self.other_frames)
+    }
     fn sent_total(&self) -> u64 {
         self.sent.iter().copied().fold(0, u64::saturating_add)
     }
     fn received_total(&self) -> u64 {
         self.received.iter().copied().fold(0, u64::saturating_add)
     }
+}
+
+/// What a trial asks of the DUT itself. Answers cost time: it is asked before the window
+/// and after it, never in it.
+pub trait Account {
+    /// Packets of this trial that the DUT says it has dropped so far; none where it does
+    /// not tell all of them.
+    fn dropped(&mut self) -> Option<u64> {
+        None
+    }
+    /// States that it holds now; none where it keeps none, or doesn't tell.
+    fn states(&mut self) -> Option<u64> {
+        None
+    }
+}
+
+/// A DUT that is not asked, or none at all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unasked;
+
+impl Account for Unasked {}
+
+/// What must have passed before the window opens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Awaited {
+    /// Flows of the traffic; 0: none are waited for.
+    pub flows: u32,
+    /// Senders that each go through all flows.
+    pub senders: u32,
+    /// True when the DUT must hold a state for each.
+    pub states: bool,
+}
+
+/// CPU time so far, nanoseconds since some beginning; what the kernel doesn't tell is
+/// none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Evidence {
+    /// Stolen from the DUT's CPUs by the hypervisor, summed over them.
+    pub stolen_ns: u64,
+    /// Given to the device's threads, summed over them.
+    pub ran_ns: Option<u64>,
+    /// That a thread of the device was ready to run and waited, while no other thread
+    /// of the device ran on its CPU; summed over CPUs.
+    pub waited_ns: Option<u64>,
+    /// That the sender's threads were ready to run and had no CPU, steal included.
+    pub sender_waited_ns: Option<u64>,
 }
 
 /// A clock that can also wait.
@@ -106,8 +174,10 @@ pub struct Alternation<'a> {
     pub slice_ns: u64,
     /// Time after each switch that does not count, nanoseconds.
     pub settle_ns: u64,
-    /// Variants of one cycle (A B B A).
-    pub cycle: &'a [usize],
+    /// Slices of one cycle.
+    pub length: u32,
+    /// The variants of a cycle, by its number from 0 (A B B A, or B A A B).
+    pub cycle: &'a dyn Fn(u32) -> Vec<usize>,
     /// How to switch.
     pub switch: Switch<'a>,
 }
@@ -124,6 +194,10 @@ pub struct Order<'a> {
     pub alternation: Option<Alternation<'a>>,
     /// Called at the window's moments: for readings that belong to it exactly.
     pub at_window: &'a mut dyn FnMut(Moment),
+    /// What the warm-up waits for beyond its planned time.
+    pub awaited: Awaited,
+    /// The DUT, to be asked before and after the window.
+    pub account: &'a mut dyn Account,
 }
 
 /// A moment of the window, with the time by the trial's clock in nanoseconds.
@@ -154,8 +228,14 @@ pub struct Observed {
     pub unstamped: u64,
     /// Flows seen.
     pub flows_seen: Option<u32>,
+    /// How packets arrived.
+    pub arrivals: Arrivals,
     /// Time that the last packets took.
     pub drain_ns: u64,
+    /// Packets that the receiver itself had no room for.
+    pub receiver_dropped: u64,
+    /// What was there when the window opened, and what was left in the end.
+    pub opening: Opening,
     /// Raw samples.
     pub samples: Vec<Sample>,
     /// Doubts.
@@ -163,6 +243,29 @@ pub struct Observed {
 }
 
 impl Observed {
+    /// Packets that arrived and are none of this run's.
+    pub fn others(&self) -> u64 {
+        let of_the_benchmark = self.foreign.saturating_add(self.unstamped);
+        of_the_benchmark.saturating_add(self.arrivals.others)
+    }
+
+    /// The trial's packets as the DUT's own interfaces must have counted them: beside
+    /// those that were forwarded, what left it damaged or again, what the receiver had no
+    /// room for, and `others` that arrived since its counters were read first.
+    pub fn at_the_dut(&self, others: u64) -> Counts {
+        let passed = self.passed();
+        let forwarded = passed.forwarded + self.receiver_dropped + others;
+        Counts { offered: passed.offered, forwarded }
+    }
+
+    /// Packets of the whole trial that were sent, and those that left the device, damaged
+    /// or again.
+    pub fn passed(&self) -> Counts {
+        let Arrivals { damaged, duplicates, .. } = self.arrivals;
+        let others = damaged.saturating_add(duplicates);
+        Counts { forwarded: self.total.forwarded.saturating_add(others), ..self.total }
+    }
+
     /// The record of the trial, with what others read of DUT and machine.
     pub fn into_record(self, counters: Vec<Counter>, cpus: Vec<CpuTime>) -> TrialRecord {
         TrialRecord {
@@ -174,15 +277,16 @@ impl Observed {
             unstamped: self.unstamped,
             flows_seen: self.flows_seen,
             drain_ns: self.drain_ns,
+            opening: self.opening,
             samples: self.samples,
             counters,
             cpus,
+            arrivals: self.arrivals,
+            ..TrialRecord::default()
         }
     }
 }
 
-/// Packets count as drained when none arrived for this long.
-const QUIET_NS: u64 = 10_000_000;
 /// A wall clock that went this far from the monotonic one has jumped.
 const JUMP_NS: i64 = 50_000_000;
 
@@ -210,11 +314,14 @@ pub fn run(
     let measured = measure(traffic, clock, &mut order, observer);
     traffic.set_phase(Phase::After);
     let stopped = traffic.stop();
-    let (window_ns, samples) = measured?;
+    let (window_ns, samples, mut opening) = measured?;
     stopped?;
-    let drain_ns = drain(traffic, clock, order.trial.drain_ns);
+    let drained = drain::wait(traffic, clock, order.account, order.trial.drain_ns);
+    let drain_ns = drained.last_ns;
+    (opening.drained, opening.unaccounted) = (Some(drained.end), drained.unaccounted);
     let last = traffic.snapshot();
     let flows_seen = traffic.flows_seen();
+    let arrivals = traffic.arrivals();
     traffic.finish()?;
     let window_ns = traffic.window_ns().unwrap_or(window_ns);
     let jump_ns = clock.wall_ns() - clock.now_ns() as i64 - wall_before;
@@ -241,12 +348,12 @@ pub fn run(
     if last.foreign > 0 {
         warnings.push(Warning::Foreign { packets: last.foreign });
     }
+    warnings.extend(crate::arrivals::doubts(&arrivals, total.forwarded, last.unstamped));
     if last.receiver_dropped > 0 {
         warnings.push(Warning::ReceiverDropped { packets: last.receiver_dropped });
     }
-    if drain_ns >= order.trial.drain_ns && order.trial.drain_ns > 0 {
-        warnings.push(Warning::NotDrained { drain_ns });
-    }
+    warnings.extend(drained.doubt(order.trial.drain_ns));
+    warnings.extend(opening::doubt(&opening));
     if jump_ns.abs() > JUMP_NS {
         warnings.push(Warning::ClockJump { jump_ns });
     }
@@ -263,19 +370,23 @@ pub fn run(
         foreign: last.foreign,
         unstamped: last.unstamped,
         flows_seen,
+        arrivals,
         drain_ns,
+        receiver_dropped: last.receiver_dropped,
+        opening,
         samples,
         warnings,
     })
 }
 
-/// Warm-up and window; returns the window's length and its samples.
+/// Warm-up and window; returns the window's length, its samples, and what was there when
+/// it opened.
 fn measure(
     traffic: &mut dyn Traffic,
     clock: &dyn Clock,
     order: &mut Order<'_>,
     observer: &mut dyn Observer,
-) -> Result<(u64, Vec<Sample>), BenchError> {
+) -> Result<(u64, Vec<Sample>, Opening), BenchError> {
     let trial = *order.trial;
     let begin = clock.now_ns();
     let total_ns = trial.warmup_ns + trial.duration_ns;
@@ -305,6 +416,15 @@ fn measure(
             return Err(BenchError::Interrupted);
         }
     }
+    let mut waiting = opening::Waiting::new(begin, open, order.awaited);
+    while !waiting.is_over(now, traffic, order.account) {
+        now = clock.sleep_until(now + trial.interval_ns);
+        show(now, traffic.snapshot(), variant, observer);
+        if observer.cancelled() {
+            return Err(BenchError::Interrupted);
+        }
+    }
+    let mut opening = waiting.into_opening(clock.now_ns());
 
     (order.at_window)(Moment::Opening);
     traffic.set_phase(Phase::Window);
@@ -313,14 +433,15 @@ fn measure(
     let close = start + trial.duration_ns;
     let mut samples = Vec::with_capacity((trial.duration_ns / trial.slice_ns.max(1)) as usize + 1);
     let (mut slice, mut settled) = (0, start);
-    let mut last = (start, traffic.snapshot(), traffic.stolen_ns());
+    let mut last = (start, traffic.snapshot(), traffic.evidence());
     let mut deadline = start;
     while last.0 < close {
         if let Some(alternation) = &mut order.alternation {
             let wanted = ((last.0 - start) / alternation.slice_ns.max(1)) as u32;
-            let next = alternation.cycle[wanted as usize % alternation.cycle.len()];
             if wanted != slice {
                 slice = wanted;
+                let length = alternation.length.max(1);
+                let next = (alternation.cycle)(wanted / length)[(wanted % length) as usize];
                 if next != variant {
                     (alternation.switch)(next)?;
                     variant = next;
@@ -333,19 +454,23 @@ fn measure(
         }
         deadline = (deadline + trial.slice_ns).max(last.0 + trial.slice_ns / 2).min(close);
         let now = clock.sleep_until(deadline);
-        let (snapshot, stolen) = (traffic.snapshot(), traffic.stolen_ns());
+        let (snapshot, evidence) = (traffic.snapshot(), traffic.evidence());
+        let since = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
         samples.push(Sample {
             at_ns: last.0 - start,
             duration_ns: now - last.0,
             offered: snapshot.sent_total().saturating_sub(last.1.sent_total()),
             forwarded: snapshot.received_total().saturating_sub(last.1.received_total()),
-            stolen_ns: stolen.saturating_sub(last.2),
+            stolen_ns: evidence.stolen_ns.saturating_sub(last.2.stolen_ns),
+            ran_ns: since(evidence.ran_ns, last.2.ran_ns),
+            waited_ns: since(evidence.waited_ns, last.2.waited_ns),
+            sender_waited_ns: since(evidence.sender_waited_ns, last.2.sender_waited_ns),
             variant,
             slice,
             valid: last.0 >= settled,
         });
         show(now, snapshot, variant, observer);
-        last = (now, snapshot, stolen);
+        last = (now, snapshot, evidence);
         if observer.cancelled() {
             return Err(BenchError::Interrupted);
         }
@@ -354,57 +479,8 @@ fn measure(
     let end = clock.now_ns();
     let window_ns = end - start;
     (order.at_window)(Moment::Closed(end));
-    Ok((window_ns, samples))
-}
-
-/// Waits until no packet arrives any more; returns how long packets came, or the
-/// whole limit when they came to its end.
-fn drain(traffic: &mut dyn Traffic, clock: &dyn Clock, limit_ns: u64) -> u64 {
-    let start = clock.now_ns();
-    let mut last = (start, traffic.snapshot().received_total());
-    loop {
-        let now = clock.sleep_until(clock.now_ns() + 1_000_000);
-        let received = traffic.snapshot().received_total();
-        if received != last.1 {
-            last = (now, received);
-        }
-        if now - last.0 >= QUIET_NS {
-            return last.0 - start;
-        }
-        if now - start >= limit_ns {
-            return limit_ns;
-        }
-    }
-}
-
-/// Ratio of the median rate of the last third of the window to the first's, when
-/// it is off by more than 10 % and by more than four times the samples' own
-/// scatter (the standard error of a median, from the median absolute deviation).
-/// Both conditions: shared machines scatter by several percent without a trend.
-fn unsteady(samples: &[Sample]) -> Option<f64> {
-    let rate = |s: &Sample| s.forwarded as f64 / s.duration_ns.max(1) as f64;
-    let third = samples.len() / 3;
-    if third < 3 {
-        return None;
-    }
-    let part = |range: &[Sample]| -> (f64, f64) {
-        let rates: Vec<f64> = range.iter().map(rate).collect();
-        let middle = median(rates.clone());
-        let spread = 1.4826 * median(rates.iter().map(|r| (r - middle).abs()).collect());
-        (middle, 1.2533 * spread / (range.len() as f64).sqrt())
-    };
-    let (first, first_error) = part(&samples[..third]);
-    let (last, last_error) = part(&samples[samples.len() - third..]);
-    if first <= 0.0 {
-        return (last > 0.0).then_some(f64::MAX);
-    }
-    let error = first_error.hypot(last_error);
-    ((last - first).abs() > (0.1 * first).max(4.0 * error)).then_some(last / first)
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
+    opening.states_closing = opening.states.and_then(|_| order.account.states());
+    Ok((window_ns, samples, opening))
 }
 
 #[cfg(test)]

@@ -129,6 +129,7 @@ fn of_bench(error: &BenchError) -> Exit {
         | BenchError::GivenUp { .. }
         | BenchError::Program { .. }
         | BenchError::File { .. }
+        | BenchError::NotPutBack { .. }
         | BenchError::Port(_) => Exit::Environment,
     }
 }

@@ -10,25 +10,42 @@ use fwdlab_bench::profiler::RawProfile;
 use fwdlab_model::record::ProfileRecord;
 use fwdlab_model::{Plan, PlannedRun};
 use fwdlab_results::profile;
-use fwdlab_results::store::Store;
+use fwdlab_results::store::{ASKED, Store};
 
-/// Fact of a profile that says how it was asked for, as JSON.
-const ASKED: &str = "asked";
+/// How often a profile run is taken again at most, because its rate lies outside of the
+/// measured runs' range.
+pub(crate) const REPETITIONS: u16 = 2;
 
-/// The variants that the plan wants profiled and that have no such profile yet; with
-/// `fresh` all of them.
+/// One profile run that is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// Index of the variant.
+    pub(crate) variant: usize,
+    /// Which of its profile runs, from 0.
+    pub(crate) start: u16,
+}
+
+/// The profile runs that the plan wants and the store lacks, start by start so that the
+/// variants take turns; with `fresh` all of them.
 ///
 /// # Errors
 /// When the store can't be read.
-pub(crate) fn missing(plan: &Plan, store: &Store, fresh: bool) -> Result<Vec<usize>> {
+pub(crate) fn missing(plan: &Plan, store: &Store, fresh: bool) -> Result<Vec<Wanted>> {
     let Some(asked) = &plan.profile else { return Ok(Vec::new()) };
+    let starts = asked.starts;
     let asked = serde_json::to_string(asked)?;
     let stored = store.profiles()?;
-    let is_there = |variant: usize| {
-        let mut own = stored.iter().filter(|profile| profile.record.variant == variant);
-        own.any(|profile| profile.record.facts.get(ASKED) == Some(&asked))
+    let is_there = |wanted: &Wanted| {
+        let mut records = stored.iter().map(|profile| &profile.record);
+        records.any(|record| {
+            (record.variant, record.start) == (wanted.variant, wanted.start)
+                && record.facts.get(ASKED) == Some(&asked)
+        })
     };
-    Ok((0..plan.variants.len()).filter(|&variant| fresh || !is_there(variant)).collect())
+    let variants = 0..plan.variants.len();
+    let all = (0..starts)
+        .flat_map(|start| variants.clone().map(move |variant| Wanted { variant, start }));
+    Ok(all.filter(|wanted| fresh || !is_there(wanted)).collect())
 }
 
 /// Says how many profiles follow the runs, and how long they take; empty for none.
@@ -48,15 +65,25 @@ pub(crate) fn extent(plan: &Plan, profiles: usize) -> String {
     format!("{what}, about {time}")
 }
 
-/// The run that profiles a variant: behind all runs of the plan, so that its packets
-/// carry an identity of their own.
-pub(crate) fn run_of(plan: &Plan, variant: usize) -> PlannedRun {
-    let index = plan.runs.len().saturating_add(variant);
+/// The run that profiles a variant, taken for the `repetition`th time: behind all runs of
+/// the plan, so that its packets carry an identity of their own.
+pub(crate) fn run_of(plan: &Plan, wanted: Wanted, repetition: u16) -> PlannedRun {
+    let Wanted { variant, start } = wanted;
+    let starts = plan.profile.as_ref().map_or(1, |asked| usize::from(asked.starts));
+    let turn = usize::from(repetition) * starts + usize::from(start);
+    let index = plan.runs.len() + turn * plan.variants.len() + variant;
     PlannedRun {
         index: u32::try_from(index).unwrap_or(u32::MAX),
         block: plan.design.blocks,
         variants: vec![variant],
     }
+}
+
+/// What is to be said of a profile run that ran otherwise than the measured ones; none
+/// when it ran as they did, or there are too few of them.
+pub(crate) fn disagreement(record: &ProfileRecord, rates_pps: &[f64]) -> Option<String> {
+    let found = profile::agreement(record, rates_pps).filter(|found| !found.holds())?;
+    Some(format!("the profile run {}", found.sentence()))
 }
 
 /// Keeps a profile in the store: its samples folded, by window.
@@ -95,23 +122,70 @@ mod tests {
         let plan = load("[profile]\n");
         let mut store = Store::open(&directory.path().join("run.sqlite")).unwrap();
         let lacks = |plan: &Plan, store: &Store, fresh| missing(plan, store, fresh).unwrap();
-        assert_eq!(lacks(&load(""), &store, false), Vec::<usize>::new());
-        assert_eq!(lacks(&plan, &store, false), [0, 1]);
+        let first = |variants: &[usize]| -> Vec<Wanted> {
+            variants.iter().map(|&variant| Wanted { variant, start: 0 }).collect()
+        };
+        assert_eq!(lacks(&load(""), &store, false), []);
+        assert_eq!(lacks(&plan, &store, false), first(&[0, 1]));
         let record = ProfileRecord { variant: 1, ..ProfileRecord::default() };
         let raw = RawProfile { text: "samples".into(), ..RawProfile::default() };
         store_profile(&mut store, &plan, &record, &raw).unwrap();
-        assert_eq!(lacks(&plan, &store, false), [0]);
-        assert_eq!(lacks(&plan, &store, true), [0, 1]);
-        assert_eq!(lacks(&load("[profile]\nwindows = 9\n"), &store, false), [0, 1]);
+        assert_eq!(lacks(&plan, &store, false), first(&[0]));
+        assert_eq!(lacks(&plan, &store, true), first(&[0, 1]));
+        assert_eq!(lacks(&load("[profile]\nwindows = 9\n"), &store, false), first(&[0, 1]));
         // Text that holds no samples is kept as a remark.
         let [kept] = store.profiles().unwrap().try_into().unwrap();
         assert!(kept.record.remarks[0].contains("can't be read"), "{:?}", kept.record.remarks);
     }
 
     #[test]
-    fn the_run_of_a_profile_is_none_of_the_plan() {
-        let plan = fwdlab_model::load("x.toml", "version = 1", &|_| Ok(Vec::new())).unwrap();
-        let run = run_of(&plan, 0);
-        assert!(plan.runs.iter().all(|other| plan.run_id(other.index) != plan.run_id(run.index)));
+    fn several_starts_are_kept_beside_each_other_and_take_turns() {
+        let directory = tempfile::tempdir().unwrap();
+        let load = |starts: u16| {
+            let text = format!(
+                "version = 1\n[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n[profile]\n\
+                 starts = {starts}\n"
+            );
+            fwdlab_model::load("x.toml", &text, &|_| Ok(Vec::new())).unwrap()
+        };
+        let plan = load(2);
+        let mut store = Store::open(&directory.path().join("run.sqlite")).unwrap();
+        let all = missing(&plan, &store, false).unwrap();
+        let turns: Vec<_> = all.iter().map(|wanted| (wanted.start, wanted.variant)).collect();
+        assert_eq!(turns, [(0, 0), (0, 1), (1, 0), (1, 1)]);
+        let raw = RawProfile::default();
+        for Wanted { variant, start } in all {
+            let record = ProfileRecord { variant, start, ..ProfileRecord::default() };
+            store_profile(&mut store, &plan, &record, &raw).unwrap();
+        }
+        assert_eq!(missing(&plan, &store, false).unwrap(), []);
+        let kept = |store: &Store| -> Vec<_> {
+            let stored = store.profiles().unwrap();
+            stored.iter().map(|p| (p.record.variant, p.record.start)).collect()
+        };
+        assert_eq!(kept(&store), [(0, 0), (0, 1), (1, 0), (1, 1)]);
+        // Asked for in another way: what is there of the variant is of no use any more.
+        let record = ProfileRecord { variant: 1, start: 2, ..ProfileRecord::default() };
+        store_profile(&mut store, &load(3), &record, &raw).unwrap();
+        assert_eq!(kept(&store), [(0, 0), (0, 1), (1, 2)]);
+    }
+
+    #[test]
+    fn the_runs_of_profiles_are_none_of_the_plan_and_each_has_an_identity() {
+        let text = "version = 1\n[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n[profile]\n\
+                    starts = 3\n";
+        let plan = fwdlab_model::load("x.toml", text, &|_| Ok(Vec::new())).unwrap();
+        let mut indexes: Vec<u32> = plan.runs.iter().map(|run| run.index).collect();
+        for repetition in 0..=REPETITIONS {
+            for start in 0..3 {
+                for variant in 0..2 {
+                    indexes.push(run_of(&plan, Wanted { variant, start }, repetition).index);
+                }
+            }
+        }
+        let mut ids: Vec<u32> = indexes.iter().map(|&index| plan.run_id(index)).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), indexes.len());
     }
 }

@@ -134,6 +134,12 @@ impl<'a> Progress<'a> {
         }
     }
 
+    /// A profile ran otherwise than the measured runs, and is taken again.
+    pub(crate) fn repeats_profile(&mut self, why: &str) {
+        let label = &self.state.label;
+        self.above(&format!("profile  {label}  {why}: it is taken again"));
+    }
+
     /// A run could not be had, and its variant is not tried again in this sitting.
     pub(crate) fn gave_up(&mut self, why: &str) {
         let label = &self.state.label;
@@ -319,7 +325,7 @@ mod tests {
 
     #[test]
     fn an_alternation_names_each_level_once() {
-        let text = "version = 1\n[[factor]]\nname = \"firewall\"\nlevels = [\"rules:0\", \"rules:1\"]\n[trial]\nduration = \"2s\"\n[design]\nalternate = \"250ms\"\n";
+        let text = "version = 1\n[[factor]]\nname = \"firewall\"\nlevels = [\"rules:0\", \"rules:1\"]\n[trial]\nduration = \"2s\"\n[design]\nalternate = \"170ms\"\n";
         let plan = fwdlab_model::load("x.toml", text, &|_| Ok(Vec::new())).unwrap();
         let label = label(&plan, &plan.runs[0]);
         assert!(["rules:0 > rules:1", "rules:1 > rules:0"].contains(&label.as_str()), "{label}");

@@ -6,7 +6,7 @@
 use crate::arguments::VERSION;
 use crate::command::{STORE, plan::overhead_guess_ns};
 use crate::error::CliError;
-use crate::profiling;
+use crate::profiling::{self, REPETITIONS, Wanted};
 use crate::progress::Progress;
 use crate::signal::Stop;
 use crate::state;
@@ -15,8 +15,10 @@ use anyhow::{Context, Result};
 use fwdlab_bench::probe::Privilege;
 use fwdlab_bench::testbed::{self, Choice, Paths};
 use fwdlab_bench::{BenchError, Task, Testbed};
+use fwdlab_model::record::ProfileRecord;
 use fwdlab_model::settings::{Settings, TestbedKind};
 use fwdlab_model::{Calibration, Plan, PlannedRun};
+use fwdlab_results::profile;
 use fwdlab_results::store::{self, Invocation, Store};
 use std::path::{Path, PathBuf};
 
@@ -32,8 +34,8 @@ pub(crate) struct Session<'a> {
     pub(crate) quiet: bool,
     /// The command that goes on after an interruption.
     pub(crate) resume: String,
-    /// Variants to profile when the runs are done.
-    pub(crate) profiles: Vec<usize>,
+    /// Profile runs to be taken when the runs are done.
+    pub(crate) profiles: Vec<Wanted>,
 }
 
 /// A variant that could not be measured in this sitting; it is tried again in the next.
@@ -177,7 +179,9 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Profiles the variants. What fails is told, and leaves the runs as they are.
+    /// Profiles the variants. What fails is told, and leaves the runs as they are. A run
+    /// whose rate lies outside of the measured runs' is taken again, and kept with a
+    /// remark when it stays there.
     fn profile(
         &self,
         store: &mut Store,
@@ -187,18 +191,42 @@ impl Session<'_> {
         let plan = self.plan;
         let Some(asked) = &plan.profile else { return Ok(()) };
         let calibrations = store.calibrations()?;
-        for &variant in &self.profiles {
-            let run = profiling::run_of(plan, variant);
-            let ceiling_pps = ceiling(&calibrations, testbed, self.settings_of(&run));
-            progress.begin_profile(variant);
-            let task = Task { plan, run: &run, ceiling_pps };
-            match testbed.profile(task, asked, progress) {
-                Ok((record, raw)) => {
-                    profiling::store_profile(store, plan, &record, &raw)?;
-                    progress.finish_profile(&record);
+        let measured = match self.profiles.is_empty() {
+            true => Vec::new(),
+            false => store.contents()?.runs,
+        };
+        for &wanted in &self.profiles {
+            let rates_pps = profile::measured_rates(&measured, wanted.variant);
+            for repeated in 0..=REPETITIONS {
+                let run = profiling::run_of(plan, wanted, repeated);
+                let ceiling_pps = ceiling(&calibrations, testbed, self.settings_of(&run));
+                progress.begin_profile(wanted.variant);
+                let task = Task { plan, run: &run, ceiling_pps };
+                let (mut record, raw) = match testbed.profile(task, asked, progress) {
+                    Ok((record, raw)) => {
+                        (ProfileRecord { start: wanted.start, repeated, ..record }, raw)
+                    }
+                    Err(BenchError::Interrupted) => return Err(BenchError::Interrupted.into()),
+                    Err(error) => {
+                        progress.failed_profile(&error.to_string());
+                        break;
+                    }
+                };
+                match profiling::disagreement(&record, &rates_pps) {
+                    Some(why) if repeated < REPETITIONS => progress.repeats_profile(&why),
+                    why => {
+                        record.remarks.extend(why.map(|why| {
+                            format!(
+                                "{why}, and so did those before it, {} in all: no difference by \
+                                 function is claimed",
+                                repeated + 1
+                            )
+                        }));
+                        profiling::store_profile(store, plan, &record, &raw)?;
+                        progress.finish_profile(&record);
+                        break;
+                    }
                 }
-                Err(BenchError::Interrupted) => return Err(BenchError::Interrupted.into()),
-                Err(error) => progress.failed_profile(&error.to_string()),
             }
         }
         Ok(())

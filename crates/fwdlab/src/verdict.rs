@@ -1,6 +1,7 @@
 //! What in a result makes the program fail.
 
 use crate::exit::Exit;
+use crate::terminal;
 use clap::ValueEnum;
 use fwdlab_results::report::Analysis;
 use fwdlab_results::report::analysis::Outcome;
@@ -22,13 +23,26 @@ pub(crate) fn exit(analysis: &Analysis, fail_on: Option<FailOn>) -> Exit {
     exit_of(analysis.comparisons.iter().map(|compared| &compared.outcome), fail_on)
 }
 
-/// The same for outcomes from wherever.
+/// The same for outcomes from wherever; 4 when one of them rests on runs that say nothing
+/// of the device.
 pub(crate) fn exit_of<'a>(
-    mut outcomes: impl Iterator<Item = &'a Outcome>,
+    outcomes: impl Iterator<Item = &'a Outcome>,
     fail_on: Option<FailOn>,
 ) -> Exit {
+    let outcomes: Vec<&Outcome> = outcomes.collect();
+    let is_doubtful = |outcome: &&Outcome| match outcome {
+        Outcome::Compared(answer) => answer.comparison.doubtful.is_some(),
+        Outcome::Unanswerable { .. } => false,
+    };
+    if outcomes.iter().any(is_doubtful) {
+        terminal::warn(
+            "most runs of some comparison were disturbed or limited by the generator: no verdict; \
+             measure again on a quieter machine, or with fewer other programs",
+        );
+        return Exit::Untrustworthy;
+    }
     let Some(fail_on) = fail_on else { return Exit::Done };
-    let fails = outcomes.any(|outcome| match outcome {
+    let fails = outcomes.into_iter().any(|outcome| match outcome {
         Outcome::Compared(answer) => is_failure(fail_on, answer.verdict, answer.within_margin),
         Outcome::Unanswerable { .. } => fail_on == FailOn::NotEquivalent,
     });

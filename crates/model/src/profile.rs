@@ -1,4 +1,4 @@
-//! `[profile]`: where the CPU's time goes, found out in one extra run per variant.
+//! `[profile]`: where the CPU's time goes, found out in extra runs of each variant.
 //!
 //! Such a run is never a measurement: what is asked for here touches no number of
 //! the experiment, and so is no part of its hash.
@@ -12,6 +12,10 @@ pub struct ProfilePlan {
     pub duration_ns: u64,
     /// Equal parts of the window, from whose differences intervals are made.
     pub windows: u16,
+    /// Profile runs of each variant: starts of the device, from whose differences
+    /// intervals are made where there are two or more.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub starts: u16,
     /// Samples of each CPU in a second.
     pub frequency_hz: u32,
     /// What triggers a sample.
@@ -29,6 +33,7 @@ impl Default for ProfilePlan {
         ProfilePlan {
             duration_ns: 5_000_000_000,
             windows: 5,
+            starts: 1,
             frequency_hz: 1999,
             event: Event::Auto,
             call_graph: CallGraph::Auto,
@@ -36,6 +41,16 @@ impl Default for ProfilePlan {
             subsystems: None,
         }
     }
+}
+
+fn one() -> u16 {
+    1
+}
+
+// What was asked of profiles in stores from before there were several starts reads as
+// it is written today.
+fn is_one(starts: &u16) -> bool {
+    *starts == 1
 }
 
 /// A file that says which function belongs to which subsystem.

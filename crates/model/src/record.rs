@@ -1,7 +1,14 @@
 //! What a run leaves: raw observations, never a summary.
 
+mod arrivals;
+mod device;
+mod opening;
 mod profile;
+pub mod queues;
 
+pub use arrivals::{Arrivals, Checked, FlowArrivals, WorstFlow};
+pub use device::{DeviceTime, ReceiverPlace};
+pub use opening::{DrainEnd, Opening};
 pub use profile::{DropPlace, ProfileCounter, ProfileRecord, ProfileWindow};
 
 use crate::warning::Warning;
@@ -36,13 +43,13 @@ pub struct RunRecord {
 pub struct Counts {
     /// Packets that measurably left the sender.
     pub offered: u64,
-    /// Packets of this run that arrived at the receiver.
+    /// Packets of this run that arrived at the receiver intact, each once.
     pub forwarded: u64,
 }
 
 impl Counts {
-    /// Offered minus forwarded; negative only when the count is broken, and
-    /// then a warning says so.
+    /// Offered minus forwarded, so with what arrived damaged; negative only when the count
+    /// is broken, and then a warning says so.
     pub fn lost(self) -> i64 {
         (self.offered as i64).saturating_sub(self.forwarded as i64)
     }
@@ -66,7 +73,8 @@ pub struct TrialRecord {
     pub total: Counts,
     /// Packets at the receiver that carry another run's identity.
     pub foreign: u64,
-    /// Packets at the receiver that carry no stamp (neighbour discovery ...).
+    /// UDP packets between the benchmark's addresses that carry no stamp. What is no
+    /// benchmark traffic at all is [`Arrivals::others`].
     pub unstamped: u64,
     /// Flows seen at the receiver, of those sent; none when not counted.
     pub flows_seen: Option<u32>,
@@ -78,10 +86,19 @@ pub struct TrialRecord {
     pub counters: Vec<Counter>,
     /// CPU time during the window.
     pub cpus: Vec<CpuTime>,
+    /// What arrived otherwise than it was sent.
+    #[serde(default)]
+    pub arrivals: Arrivals,
+    /// Whose work took the CPU time of the device.
+    #[serde(default)]
+    pub device: DeviceTime,
+    /// What was there when the window opened, and what was left in the end.
+    #[serde(default)]
+    pub opening: Opening,
 }
 
 /// One raw sample of the window.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// Start, in nanoseconds after the opening of the window.
     pub at_ns: u64,
@@ -94,6 +111,18 @@ pub struct Sample {
     /// Time stolen by the hypervisor from the DUT's CPUs, in nanoseconds (the
     /// kernel's resolution is 10 ms).
     pub stolen_ns: u64,
+    /// Time that the device's threads ran on a CPU, nanoseconds, summed over threads
+    /// (`/proc/PID/schedstat`); none where the kernel doesn't tell.
+    #[serde(default)]
+    pub ran_ns: Option<u64>,
+    /// Time that a thread of the device was ready to run while its CPU did somebody
+    /// else's work, nanoseconds, summed over CPUs; none where the kernel doesn't tell.
+    #[serde(default)]
+    pub waited_ns: Option<u64>,
+    /// Time that the sender's threads were ready to run and had no CPU, steal of their
+    /// CPUs included, nanoseconds; none where the kernel doesn't tell.
+    #[serde(default)]
+    pub sender_waited_ns: Option<u64>,
     /// Variant in force (alternation; else the run's own).
     pub variant: usize,
     /// Number of the slice of an alternation, from 0; 0 otherwise.
@@ -128,7 +157,7 @@ impl Counter {
 pub struct CpuTime {
     /// CPU number.
     pub cpu: u16,
-    /// Role: `sender`, `dut`, `sender+dut` or `other`.
+    /// Role: `sender`, `dut`, `sender+dut`, `receiver` or `other`.
     pub role: String,
     /// User and nice.
     pub user_ns: u64,

@@ -145,11 +145,13 @@ pub struct InterfaceSetup {
     pub capture: Option<String>,
     /// Write a line about each packet to this file.
     pub trace: Option<String>,
-    /// Spoil packets on purpose.
+    /// Spoil packets that come in, on purpose.
     pub faults: Option<Faults>,
+    /// Spoil packets that go out, on purpose.
+    pub sent_faults: Option<Faults>,
 }
 
-/// Probabilities, each for every packet that comes in.
+/// Probabilities, each for every packet.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Faults {
@@ -161,6 +163,11 @@ pub struct Faults {
     pub corruption: f64,
     /// It comes after the next one.
     pub reordering: f64,
+    /// A way to spoil a packet: `ttl`, `ip-checksum`, `udp-checksum`, `destination-mac`,
+    /// `source-address`, ..., or `flip` for any one bit. Everything else of it stays right.
+    pub damage: String,
+    /// It is spoilt in that way.
+    pub damaging: f64,
     /// Of the random numbers.
     pub seed: u64,
 }
@@ -199,6 +206,8 @@ pub struct RouterStats {
     pub counters: Vec<(String, u64)>,
     /// Packets that the ports lost before they were received, by interface.
     pub missed: Vec<(String, u64)>,
+    /// Packets that came in to each worker; those of the slow path are among them.
+    pub workers: Vec<u64>,
     /// Facts about the router as it runs: what was chosen, memory, states.
     pub facts: Vec<(String, String)>,
 }

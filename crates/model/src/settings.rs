@@ -25,6 +25,13 @@ pub struct Settings {
     pub traffic: TrafficSettings,
 }
 
+impl Settings {
+    /// True when packets are offered at a rate, and not as fast as the sender can.
+    pub fn is_paced(&self) -> bool {
+        self.traffic.rate != Rate::Max
+    }
+}
+
 impl Default for Settings {
     /// What holds when a file says nothing; the tables of keys write the same
     /// values for readers, and a test compares them.
@@ -89,11 +96,12 @@ pub enum TestbedKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arrangement {
-    /// Sender on CPUs of its own, DUT and receiver on others: the DUT is
-    /// overloaded and drops, as in a rack.
+    /// Sender on CPUs of its own, DUT and receiver on others, as in a rack: a DUT that is
+    /// slower than the sender drops.
     Open,
     /// Each sending CPU generates, forwards and counts its own packets, run to
-    /// completion: nothing is dropped, the rate is 1 / (cost of all three).
+    /// completion: the rate is 1 / (cost of all three). Nothing is dropped as long as no
+    /// two CPUs share a queue.
     Closed,
 }
 

@@ -2,6 +2,7 @@
 //! travels with the number into the store and is shown wherever the number is.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A doubt with its evidence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -105,6 +106,70 @@ pub enum Warning {
         /// What.
         what: String,
     },
+    /// The testbed's receiver took CPU time of the device.
+    ReceiverOnDevice {
+        /// Share of the device's CPU time that was the receiver's, 0 to 1; none where it
+        /// can't be told apart.
+        share: Option<f64>,
+    },
+    /// Queues of the DUT had no packet, where others of the same interface had some.
+    IdleQueues {
+        /// Interface.
+        interface: String,
+        /// `receive` or `transmit`.
+        direction: String,
+        /// The queues without a packet, from 0.
+        idle: Vec<u16>,
+        /// Queues in all.
+        queues: u16,
+    },
+    /// The window opened before every flow was there.
+    OpenedEarly {
+        /// How many were there.
+        there: u64,
+        /// Flows of the traffic.
+        flows: u64,
+        /// What "there" means, e.g. `flows had been received`.
+        what: String,
+        /// Length of the warm-up, nanoseconds.
+        warmup_ns: u64,
+    },
+    /// When the drain had lasted as long as it may, packets were neither received nor
+    /// counted as dropped by the DUT: they count as lost.
+    Unaccounted {
+        /// How many.
+        packets: i64,
+        /// Length of the drain in nanoseconds.
+        drain_ns: u64,
+    },
+    /// Packets arrived otherwise than a router may leave them. They count as lost.
+    Damaged {
+        /// How many.
+        packets: u64,
+        /// Packets that arrived intact.
+        intact: u64,
+        /// The damaged ones by what is wrong with them.
+        faults: BTreeMap<String, u64>,
+    },
+    /// Packets arrived more than once; each counts once.
+    Duplicated {
+        /// How many too many.
+        packets: u64,
+        /// Packets that arrived, each counted once.
+        arrived: u64,
+    },
+    /// Packets arrived after later ones of the same flow.
+    Reordered {
+        /// How many.
+        packets: u64,
+        /// Packets that arrived.
+        arrived: u64,
+    },
+    /// UDP packets between the benchmark's addresses arrived that fwdlab did not send.
+    Unstamped {
+        /// How many.
+        packets: u64,
+    },
 }
 
 impl Warning {
@@ -122,6 +187,11 @@ impl Warning {
                 format_pps(*forwarded_pps),
                 format_pps(*ceiling_pps)
             ),
+            Warning::NotSteady { ratio } if ratio.is_infinite() => {
+                "no steady state: nothing was forwarded in the first third of the window, and \
+                 packets were in the last"
+                    .to_owned()
+            }
             Warning::NotSteady { ratio } => format!(
                 "no steady state: the last third of the window ran at {:.1} % of the first",
                 100.0 * ratio
@@ -158,11 +228,68 @@ impl Warning {
             Warning::FlowsMissing { seen, sent } => format!("{seen} of {sent} flows arrived"),
             Warning::Log { file, line: Some(line), what } => format!("{file}:{line}: {what}"),
             Warning::Log { file, line: None, what } => format!("{file}: {what}"),
+            Warning::ReceiverOnDevice { share: Some(share) } => format!(
+                "receiver and frame pool took {:.0} % of the DUT's CPU: effects on the rate are \
+                 smaller than those on the device",
+                100.0 * share
+            ),
+            Warning::ReceiverOnDevice { share: None } => {
+                "receiver and frame pool share the DUT's CPU, how much of it can't be told: effects \
+                 on the rate are smaller than those on the device"
+                    .to_owned()
+            }
+            Warning::IdleQueues { interface, direction, idle, queues } => {
+                let named: Vec<String> = idle.iter().map(u16::to_string).collect();
+                format!(
+                    "{} of {queues} {direction} queues of {interface} had no packet: {}",
+                    idle.len(),
+                    named.join(", ")
+                )
+            }
+            Warning::OpenedEarly { there, flows, what, warmup_ns } => format!(
+                "when the window opened after {:.1} s of warm-up, {there} of {flows} {what}",
+                *warmup_ns as f64 / 1e9
+            ),
+            Warning::Unaccounted { packets, drain_ns } => format!(
+                "{packets} packets were neither received nor counted as dropped by the device at \
+                 the end of the drain of {:.1} s: they count as lost",
+                *drain_ns as f64 / 1e9
+            ),
+            Warning::Damaged { packets, intact, faults } => format!(
+                "{packets} packets arrived damaged ({}), {intact} intact: only these count as \
+                 forwarded",
+                faults_in_words(faults)
+            ),
+            Warning::Duplicated { packets, arrived } => format!(
+                "{packets} packets arrived again after {arrived} had arrived: each counts once"
+            ),
+            Warning::Reordered { packets, arrived } => format!(
+                "{packets} of {arrived} packets arrived after a later one of their flow ({:.3} %)",
+                100.0 * *packets as f64 / (*arrived).max(1) as f64
+            ),
+            Warning::Unstamped { packets } => format!(
+                "{packets} UDP packets between the benchmark's addresses reached the receiver \
+                 without a stamp: somebody else sends there"
+            ),
         }
     }
 
-    /// True when the number itself can't be trusted (exit code 4).
+    /// True when the number itself can't be trusted (exit code 4). Damage is a finding
+    /// about the device, and the figure leaves it out; where most of what arrived is
+    /// damaged, the figure stands for the rest and for nothing else.
     pub fn is_fatal(&self) -> bool {
-        matches!(self, Warning::NotConserved { .. } | Warning::NotVerified { .. })
+        match self {
+            Warning::NotConserved { .. } | Warning::NotVerified { .. } => true,
+            Warning::Damaged { packets, intact, .. } => packets > intact,
+            _ => false,
+        }
     }
+}
+
+/// What was wrong with packets, the most frequent first: `12 x ttl, 1 x payload`.
+pub fn faults_in_words(faults: &BTreeMap<String, u64>) -> String {
+    let mut all: Vec<(&String, &u64)> = faults.iter().collect();
+    all.sort_by_key(|(_, packets)| std::cmp::Reverse(**packets));
+    let words = all.iter().map(|(fault, packets)| format!("{packets} x {fault}"));
+    words.collect::<Vec<_>>().join(", ")
 }

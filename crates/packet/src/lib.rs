@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
+pub mod arrivals;
 pub mod checksum;
 pub mod prepared;
 pub mod rss;
@@ -19,4 +20,4 @@ pub use address::Family;
 pub use prepared::Prepared;
 pub use stamp::{Phase, Stamp};
 pub use template::Template;
-pub use writer::FrameWriter;
+pub use writer::{FrameWriter, Turns};

@@ -69,6 +69,12 @@ impl Prepared {
         self.length
     }
 
+    /// Lets a sequence number pass of which no packet is written: it was sent, and lost.
+    #[inline]
+    pub fn skip(&mut self) {
+        self.sequence = self.sequence.wrapping_add(1);
+    }
+
     /// Writes the next packet of the flow at place `flow` of those that were prepared
     /// into a buffer of at least 96 bytes; what is after the frame may change.
     ///

@@ -9,6 +9,8 @@
 //! VLAN tags, tunnels and IPv6 extension headers are left out: the first make a frame
 //! one without IP, the others one without ports.
 
+use crate::stamp::Stamp;
+use crate::template::Template;
 use std::net::IpAddr;
 
 /// Bytes of a key.
@@ -156,6 +158,19 @@ fn window(key: &[u8; KEY], at: usize) -> u32 {
 #[inline]
 pub fn queue_of(hash: u32, queues: usize) -> usize {
     hash as usize % ENTRIES % queues.max(1)
+}
+
+/// The queue of each flow of a template, by its number, as a network card with the
+/// symmetric key spreads them over `queues`.
+pub fn queues_of_flows(template: &Template, queues: u16) -> Vec<u16> {
+    let (toeplitz, flows) = (Toeplitz::new(&SYMMETRIC_KEY), template.flows());
+    let queue = |flow| {
+        let (source, destination) = (flow / flows.destinations, flow % flows.destinations);
+        let stamp = Stamp { run_id: 0, sender: 0, phase: 0, flow, sequence: 0, time_ns: 0 };
+        let hash = toeplitz.hash_frame(&template.frame(source, destination, &stamp));
+        hash.map_or(0, |hash| queue_of(hash, queues.into()) as u16)
+    };
+    (0..flows.count()).map(queue).collect()
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ pub enum Phase {
 }
 
 /// A stamp's meaning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
     /// Identity of the run.
     pub run_id: u32,

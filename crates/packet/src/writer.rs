@@ -4,6 +4,23 @@ use crate::address::{Family, Side, flow_base};
 use crate::checksum;
 use crate::stamp::{Phase, Stamp};
 use crate::template::{Sums, Template};
+use std::sync::Arc;
+
+/// The queue of each flow, and the queues whose flows are a sender's own.
+#[derive(Clone, Debug)]
+pub struct Turns {
+    /// Queue of each flow, by its number.
+    pub queues: Arc<[u16]>,
+    /// The queues whose flows are sent, ascending; at least one flow must have one of them.
+    pub own: Vec<u16>,
+}
+
+impl Turns {
+    /// True when there is a flow to be sent.
+    pub fn has_flows(&self) -> bool {
+        self.queues.iter().any(|queue| self.own.binary_search(queue).is_ok())
+    }
+}
 
 /// Goes through all flows of a template, round and round, destinations first.
 #[derive(Clone, Debug)]
@@ -14,13 +31,39 @@ pub struct FrameWriter {
     source: u32,
     destination: u32,
     sequence: u32,
+    turns: Option<Turns>,
 }
 
 impl FrameWriter {
     /// A writer for sender number `sender` (0 to 15).
     pub fn new(template: Template, sender: u8) -> FrameWriter {
         let sums = template.sums();
-        FrameWriter { template, sums, sender, source: 0, destination: 0, sequence: 0 }
+        let turns = None;
+        FrameWriter { template, sums, sender, source: 0, destination: 0, sequence: 0, turns }
+    }
+
+    /// The same for the flows of some queues only; `turns` must have flows.
+    pub fn with_turns(mut self, turns: Turns) -> FrameWriter {
+        self.turns = turns.has_flows().then_some(turns);
+        self
+    }
+
+    /// Goes on to the next flow that is the sender's own and returns its queue. A flow that
+    /// is passed over takes its number of the sequence with it: flow and sequence belong
+    /// together as if all were sent.
+    #[inline]
+    pub fn next_queue(&mut self) -> u16 {
+        let destinations = self.template.flows().destinations;
+        loop {
+            let Some(turns) = &self.turns else { return 0 };
+            let flow = self.source * destinations + self.destination;
+            let queue = turns.queues.get(flow as usize).copied().unwrap_or(0);
+            if turns.own.binary_search(&queue).is_ok() {
+                return queue;
+            }
+            self.sequence = self.sequence.wrapping_add(1);
+            self.advance();
+        }
     }
 
     /// Length of every frame without FCS.
@@ -85,6 +128,20 @@ impl FrameWriter {
         self.sequence = self.sequence.wrapping_add(1);
     }
 
+    /// Takes back the last `packets` of [`FrameWriter::write_next`], which nobody sent: the
+    /// next ones are theirs again.
+    pub fn take_back(&mut self, packets: u32) {
+        for _ in 0..packets {
+            self.sequence = self.sequence.wrapping_sub(1);
+            let flows = self.template.flows();
+            if self.destination == 0 {
+                self.destination = flows.destinations;
+                self.source = if self.source == 0 { flows.sources } else { self.source } - 1;
+            }
+            self.destination -= 1;
+        }
+    }
+
     fn advance(&mut self) {
         let flows = self.template.flows();
         self.destination += 1;
@@ -102,6 +159,46 @@ impl FrameWriter {
 mod tests {
     use super::*;
     use crate::template::FlowRange;
+
+    #[test]
+    fn only_flows_of_the_own_queues_are_sent_and_their_sequence_stays() {
+        let flows = FlowRange { sources: 3, destinations: 4 };
+        let template = Template::new(Family::Inet, 64, flows, 9, [2; 6], [4; 6]);
+        let queues: Arc<[u16]> = (0..12).map(|flow| flow % 3).collect();
+        let turns = Turns { queues, own: vec![0, 2] };
+        let mut writer = FrameWriter::new(template, 2).with_turns(turns);
+        let mut frame = vec![0; writer.frame_length()];
+        writer.prepare(&mut frame);
+        let mut sent = Vec::new();
+        for _ in 0..10 {
+            let queue = writer.next_queue();
+            writer.write_next(&mut frame, Phase::Window, 0);
+            let stamp = Stamp::parse_frame(&frame).expect("a stamp");
+            assert_eq!(stamp.flow, stamp.sequence % 12);
+            assert_eq!(queue as u32, stamp.flow % 3);
+            sent.push(stamp.sequence);
+        }
+        assert_eq!(sent, [0, 2, 3, 5, 6, 8, 9, 11, 12, 14]);
+    }
+
+    #[test]
+    fn what_was_taken_back_is_written_again() {
+        let flows = FlowRange { sources: 3, destinations: 4 };
+        let template = Template::new(Family::Inet, 64, flows, 9, [2; 6], [4; 6]);
+        let mut writer = FrameWriter::new(template, 2);
+        let mut next = || -> Vec<Vec<u8>> {
+            let mut all = Vec::new();
+            for _ in 0..17 {
+                let mut frame = vec![0; writer.frame_length()];
+                writer.prepare(&mut frame);
+                writer.write_next(&mut frame, Phase::Window, 7);
+                all.push(frame);
+            }
+            writer.take_back(17);
+            all
+        };
+        assert_eq!(next(), next());
+    }
 
     #[test]
     fn every_frame_equals_the_reference_and_every_flow_comes_in_turn() {

@@ -35,7 +35,13 @@ fn main() {
             ip netns exec ${{end%/*}} ethtool -K ${{end#*/}} gro on; done"
     ));
     let [g, d, r] = [g, d, r].map(|name| NetNs::open(name).expect("a namespace"));
-    let sink = XdpReceiver::new(&r, "r0", 1, 0, XdpMode::Driver).expect("a sink");
+    let sink = XdpReceiver::new(
+        &r,
+        "r0",
+        &fwdlab_port::Watch::Stamps { run_id: 1, flows: 0 },
+        XdpMode::Driver,
+    )
+    .expect("a sink");
     for (label, kind) in [
         ("AF_XDP, program in the driver", Kind::Xsk(XdpMode::Driver)),
         ("AF_XDP, generic program", Kind::Xsk(XdpMode::Generic)),
@@ -105,6 +111,8 @@ fn forward_for_a_second(g: &NetNs, d: &NetNs, sink: &XdpReceiver, kind: Kind) ->
         number: 0,
         template,
         rate_pps: None,
+        burst: 64,
+        spread: None,
         timestamps: false,
         batch: 64,
     });

@@ -37,7 +37,13 @@ fn main() {
 
 fn compare(g: &str, r: &str) {
     let (sender, receiver) = (NetNs::open(g).expect("ns"), NetNs::open(r).expect("ns"));
-    let sink = XdpReceiver::new(&receiver, "r0", 1, 0, XdpMode::Driver).expect("sink");
+    let sink = XdpReceiver::new(
+        &receiver,
+        "r0",
+        &fwdlab_port::Watch::Stamps { run_id: 1, flows: 0 },
+        XdpMode::Driver,
+    )
+    .expect("sink");
     let kinds: [(&str, Engine, Family, bool); 5] = [
         ("XDP live frames, inet, 64 bytes", Engine::Xdp, Family::Inet, false),
         ("XDP live frames, inet6, 84 bytes", Engine::Xdp, Family::Inet6, false),
@@ -93,6 +99,8 @@ fn one_of_ours(
         number: 0,
         template: Template::new(family, size, flows, 1, [2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]),
         rate_pps: None,
+        burst: 64,
+        spread: None,
         timestamps,
         batch: 64,
     };
@@ -116,7 +124,7 @@ fn one_of_the_peer(g: &str, sink: &XdpReceiver) -> f64 {
         .stdout(Stdio::null())
         .spawn()
         .expect("xdp-trafficgen (apt-get install xdp-tools)");
-    let rate = rate(|| sink.received().unstamped);
+    let rate = rate(|| sink.received().unstamped + sink.received().others);
     sh(&format!("kill -INT {}", peer.id()));
     peer.wait().expect("the peer ends");
     rate

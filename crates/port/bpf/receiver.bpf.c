@@ -1,83 +1,179 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Counts and drops. A packet counts for this run only if it carries this run's
- * identity; anything else is counted apart. Frames with VLAN tags, options or
- * extension headers are none of ours and count as unstamped.
+ * Counts and drops. A packet counts when it arrived intact, once: the same rules as in
+ * packet::arrivals, which says why, and with which this program is compared by a test.
+ *
+ * The way of an intact packet is short: its constant words are compared, two sums tell
+ * that the rest is right, and nothing divides. Why another packet is not intact is found
+ * out in blame().
  */
-#include <linux/bpf.h>
-#include <linux/types.h>
-#include <bpf/bpf_endian.h>
-#include <bpf/bpf_helpers.h>
-#include "stamp.h"
+#include "blame.h"
+#include "follow.h"
+#include "receiver.h"
 
-/* Set before loading. */
-const volatile __u32 RUN_ID = 0;
-const volatile __u32 FLOWS = 0; /* 0: no per-flow counts */
+/* What of a frame changes from packet to packet. */
+struct changing {
+	__u32 source; /* last 32 bits, as in memory */
+	__u32 destination;
+	__u32 tag;
+	__u32 sequence;
+	__u32 time;
+};
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); /* one per possible CPU, set before loading */
-	__type(key, __u32);
-	__type(value, struct receiver_state);
-} receiver SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); /* FLOWS x possible CPUs, set before loading */
-	__type(key, __u32);
-	__type(value, __u64);
-} flows SEC(".maps");
-
-SEC("xdp")
-int receive_packet(struct xdp_md *ctx)
+/* Reads headers and stamp of a frame that is long enough; returns 0 when all words that
+ * are the same in every packet, and the checksums, are right. */
+static __always_inline int read_headers(void *data, struct changing *c)
 {
-	void *data = (void *)(long)ctx->data;
-	void *end = (void *)(long)ctx->data_end;
-	__u32 cpu = bpf_get_smp_processor_id(), tag, key;
-	struct receiver_state *state;
-	__u16 *stamp, type;
-	__u32 run;
+	__u64 *w = data, wrong, sum;
+	__u32 check;
 
-	state = bpf_map_lookup_elem(&receiver, &cpu);
-	if (!state)
-		return XDP_ABORTED;
-	if (data + 42 + STAMP_BYTES > end)
-		goto unstamped;
-	type = *(__u16 *)(data + 12);
-	if (type == bpf_htons(0x0800)) {
-		if (*(__u8 *)(data + 14) != 0x45 || *(__u8 *)(data + 23) != 17)
-			goto unstamped;
-		stamp = data + 42;
-	} else if (type == bpf_htons(0x86dd)) {
-		if (data + 62 + STAMP_BYTES > end || *(__u8 *)(data + 20) != 17)
-			goto unstamped;
-		stamp = data + 62;
+	wrong = ((w[0] ^ WORDS[0]) & MASKS[0]) | ((w[1] ^ WORDS[1]) & MASKS[1]) |
+		((w[2] ^ WORDS[2]) & MASKS[2]) | ((w[4] ^ WORDS[4]) & MASKS[4]) |
+		((w[5] ^ WORDS[5]) & MASKS[5]);
+	if (FAMILY == FAMILY_INET) {
+		__u64 w3 = w[3], w6 = w[6];
+
+		c->source = w3 >> 16;
+		c->destination = (__u32)(w3 >> 48) | (__u32)w[4] << 16;
+		c->tag = w6;
+		c->sequence = w6 >> 32;
+		c->time = *(__u32 *)(data + 56);
+		check = w[5] & 0xffff;
+		sum = (__u64)IP_SUM + ((w[2] >> 16) & 0xffff) + (w3 & 0xffff);
+		if (fold(sum + c->source + c->destination) != 0xffff)
+			return 1;
 	} else {
-		goto unstamped;
+		wrong |= ((w[3] ^ WORDS[3]) & MASKS[3]) | ((w[6] ^ WORDS[6]) & MASKS[6]) |
+			 ((w[7] ^ WORDS[7]) & MASKS[7]) | ((w[8] ^ WORDS[8]) & MASKS[8]);
+		c->source = w[4] >> 16;
+		c->destination = w[6] >> 16;
+		c->tag = w[8] >> 32;
+		c->sequence = w[9];
+		c->time = w[9] >> 32;
+		check = (w[7] >> 32) & 0xffff;
 	}
-	if (stamp[0] != bpf_htons(STAMP_MAGIC))
-		goto unstamped;
-	run = stamp[1] | ((__u32)stamp[2] << 16);
-	if (run != bpf_htonl(RUN_ID)) {
+	if (wrong || !check)
+		return 1;
+	sum = (__u64)UDP_SUM + c->source + c->destination + c->tag + c->sequence + c->time + check;
+	return fold(sum) != 0xffff;
+}
+
+/* Counts by the stamp alone, where nothing else is known of the packets. */
+static __always_inline int count_by_stamp(void *data, void *end, struct receiver_state *state)
+{
+	struct entry *entry;
+	__u16 *stamp;
+	__u32 tag, key;
+
+	if (is_stamped(data, end, FAMILY_INET))
+		stamp = data + 42;
+	else if (is_stamped(data, end, FAMILY_INET6))
+		stamp = data + 62;
+	else
+		goto other;
+	if ((void *)stamp + STAMP_BYTES > end)
+		goto other;
+	if ((stamp[1] | ((__u32)stamp[2] << 16)) != bpf_htonl(RUN_ID)) {
 		state->foreign++;
 		return XDP_DROP;
 	}
 	tag = bpf_ntohl(stamp[3] | ((__u32)stamp[4] << 16));
 	state->packets[(tag >> 24) & (PHASES - 1)]++;
 	state->bytes += end - data;
-	if (FLOWS) {
-		__u64 *count;
-
-		key = cpu * FLOWS + (tag & 0xffffff);
-		count = bpf_map_lookup_elem(&flows, &key);
-		if (count)
-			++*count;
+	if (FOLLOWED && (tag & 0xffffff) < FLOWS) {
+		key = (tag & 0xffffff) << SHARES;
+		entry = bpf_map_lookup_elem(&flows, &key);
+		if (entry)
+			entry->count++;
 	}
 	return XDP_DROP;
-unstamped:
-	state->unstamped++;
+other:
+	if (is_benchmark_udp(data, end))
+		state->unstamped++;
+	else
+		state->others++;
+	return XDP_DROP;
+}
+
+SEC("xdp")
+int receive_packet(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data;
+	void *end = (void *)(long)ctx->data_end;
+	__u32 cpu = bpf_get_smp_processor_id(), sender, flow, phase, source, destination;
+	__u32 headers = FAMILY == FAMILY_INET ? 60 : 80, scan = 0, fault;
+	struct receiver_state *state;
+	struct changing c = {};
+
+	state = bpf_map_lookup_elem(&receiver, &cpu);
+	if (!state)
+		return XDP_ABORTED;
+	if (!CHECKED)
+		return count_by_stamp(data, end, state);
+
+	if (LENGTH > headers) {
+		scan = state->in_full < FIRST_IN_FULL || !(state->taken & (PAYLOAD_SAMPLE - 1));
+		state->in_full += scan;
+	} else {
+		state->in_full++;
+	}
+	if (end - data != LENGTH || data + 60 > end)
+		goto wrong;
+	if (FAMILY == FAMILY_INET6 && data + 80 > end)
+		goto wrong;
+	if (read_headers(data, &c))
+		goto wrong;
+	c.tag = bpf_ntohl(c.tag);
+	source = bpf_ntohl(c.source) - SOURCE_BASE;
+	destination = bpf_ntohl(c.destination) - DESTINATION_BASE;
+	flow = c.tag & 0xffffff;
+	phase = (c.tag >> 24) & 0xf;
+	sender = c.tag >> 28;
+	if (source >= SOURCES || destination >= DESTINATIONS ||
+	    flow != source * DESTINATIONS + destination || sender >= SENDERS || phase > 2)
+		goto wrong;
+	if (scan && is_payload_altered(ctx))
+		goto wrong;
+
+	state->phase = phase;
+	state->taken++;
+	switch (follow(&state->walks[sender & (SENDERS_MAX - 1)], sender, flow,
+		       bpf_ntohl(c.sequence), bpf_ntohl(c.time))) {
+	case LATE:
+		state->reordered[phase & (PHASES - 1)]++;
+		break;
+	case AGAIN:
+		state->duplicates[phase & (PHASES - 1)]++;
+		return XDP_DROP;
+	case WRONG_SEQUENCE:
+		fault = FAULT_SEQUENCE;
+		goto damaged;
+	case WRONG_TIME:
+		fault = FAULT_TIME;
+		goto damaged;
+	default:
+		break;
+	}
+	state->packets[phase & (PHASES - 1)]++;
+	state->bytes += LENGTH;
+	return XDP_DROP;
+
+wrong:
+	fault = blame(ctx, scan);
+	phase = fault >> PHASE_SHIFT ? (fault >> PHASE_SHIFT) - 1 : state->phase;
+	fault &= (1 << PHASE_SHIFT) - 1;
+	if (fault >= FOREIGN) {
+		if (fault == FOREIGN)
+			state->foreign++;
+		else if (fault == UNSTAMPED)
+			state->unstamped++;
+		else
+			state->others++;
+		return XDP_DROP;
+	}
+damaged:
+	state->damaged[phase & (PHASES - 1)]++;
+	state->faults[fault & 15]++;
 	return XDP_DROP;
 }
 

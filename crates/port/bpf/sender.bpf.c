@@ -25,16 +25,13 @@ const volatile __u32 SOURCE_BASE = 0;      /* host order: last 32 bits of the fi
 const volatile __u32 DESTINATION_BASE = 0;
 const volatile __u32 STAMP_TIME = 0;
 const volatile __u32 PACED = 0;
+const volatile __u32 BURST = 1; /* paced: most packets in one go, at least 1 */
 /* Sums of the 16-bit words that are the same in every packet (RFC 1071), see
  * packet::Template. */
 const volatile __u32 IP_SUM = 0;
 const volatile __u32 UDP_SUM = 0;
 /* The frame's first 64 bytes as in memory, addresses, checksums and stamp zero. */
 const volatile __u64 HEADER[10] = {};
-
-/* How late a packet may be sent before it is given up: bursts after a stall
- * stay below this many nanoseconds' worth of packets. */
-#define LATE_Q (200000ULL << 16)
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -100,9 +97,12 @@ int send_packet(struct xdp_md *ctx)
 		if (now_q < state->next_q)
 			return XDP_DROP;
 		state->next_q += state->interval_q;
-		if (now_q - state->next_q < (1ULL << 63) && now_q - state->next_q > LATE_Q &&
-		    state->interval_q) {
-			__u64 skip = (now_q - state->next_q) / state->interval_q;
+		/* What is due beyond a burst is given up: after a stall no ring on
+		 * the way gets more at once than it holds. */
+		if (now_q >= state->next_q && state->interval_q &&
+		    now_q - state->next_q >= (BURST - 1ULL) * state->interval_q) {
+			__u64 due = (now_q - state->next_q) / state->interval_q + 1;
+			__u64 skip = due + 1 - BURST;
 
 			state->missed += skip;
 			state->next_q += skip * state->interval_q;

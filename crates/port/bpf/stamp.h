@@ -17,6 +17,7 @@
 #define STAMP_MAGIC 0xf1ab
 #define STAMP_BYTES 18
 #define PHASES 4
+#define SENDERS_MAX 16
 #define FAMILY_INET 4
 #define FAMILY_INET6 6
 
@@ -35,13 +36,60 @@ struct sender_state {
 	__u64 sent[PHASES];
 };
 
-/* One per CPU of the receiver; two cache lines so that CPUs do not share one. */
+/* What can be wrong with a packet: packet::arrivals::Fault, in the same order. */
+enum fault {
+	FAULT_LENGTH,
+	FAULT_DESTINATION_MAC,
+	FAULT_SOURCE_MAC,
+	FAULT_IP_HEADER,
+	FAULT_IP_LENGTH,
+	FAULT_TTL,
+	FAULT_SOURCE_ADDRESS,
+	FAULT_DESTINATION_ADDRESS,
+	FAULT_UDP_HEADER,
+	FAULT_STAMP,
+	FAULT_SEQUENCE,
+	FAULT_TIME,
+	FAULT_PAYLOAD,
+	FAULT_IP_CHECKSUM,
+	FAULT_UDP_CHECKSUM,
+	FAULTS,
+};
+
+/* Where a sender is, as one CPU of the receiver knows it: packet::arrivals::Order. */
+struct walk {
+	__u64 base;     /* sequence number at which the newest round of the flows began */
+	__u32 round;    /* that round */
+	__u32 sequence; /* of the last packet */
+	__u32 time;     /* of the last packet */
+	__u32 seen;     /* when it came, by the receiver's clock */
+	__u64 suspect;  /* a round's beginning that nothing has confirmed */
+	__u64 began;
+};
+
+/* One per CPU of the receiver; whole cache lines so that CPUs do not share one. */
 struct receiver_state {
-	__u64 packets[PHASES]; /* of this run, by the phase they were sent in */
-	__u64 bytes;           /* of this run, without FCS */
-	__u64 foreign;         /* stamped by another run */
-	__u64 unstamped;       /* anything else */
-	__u64 pad[9];
+	__u64 packets[PHASES]; /* of this run, intact and for the first time, by phase */
+	__u64 bytes;           /* of these, without FCS */
+	__u64 in_full;         /* packets whose payload was looked at from end to end */
+	__u64 taken;           /* intact packets, whether they came before or not */
+	__u64 phase;           /* of the last intact packet */
+	__u64 foreign;         /* of another run */
+	__u64 unstamped;       /* UDP between the benchmark's addresses without a stamp */
+	__u64 others;          /* anything else */
+	__u64 damaged[PHASES];
+	__u64 duplicates[PHASES];
+	__u64 reordered[PHASES];
+	__u64 faults[FAULTS + 1];
+	__u64 pad[1];
+	struct walk walks[SENDERS_MAX];
+};
+
+/* What is kept of a flow's packets from one sender: packet::arrivals::order::Entry. */
+struct entry {
+	__u64 window; /* which of the 64 rounds up to the newest arrived; lowest bit: newest */
+	__u32 next;   /* the newest round and one */
+	__u32 count;  /* packets that arrived, duplicates not counted */
 };
 
 #endif

@@ -36,6 +36,32 @@ pub fn pin_task(task: u32, cpus: &[u16]) -> Result<(), PortError> {
     pin(Pid::from_raw(task as i32), cpus)
 }
 
+/// Id of the calling thread, by which the kernel knows it.
+pub fn this_task() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
+}
+
+/// Lets a task (a kernel thread, for instance) run before all ordinary ones on its CPU
+/// whenever it has something to do (`SCHED_FIFO`, the lowest of its priorities).
+///
+/// # Errors
+/// Without CAP_SYS_NICE, or when the task is gone.
+pub fn put_first(task: u32) -> Result<(), PortError> {
+    // SAFETY: an all-zero parameter is a valid one; the kernel reads it and keeps nothing.
+    let result = unsafe {
+        let mut parameter: libc::sched_param = std::mem::zeroed();
+        parameter.sched_priority = 1;
+        libc::sched_setscheduler(task as libc::pid_t, libc::SCHED_FIFO, &parameter)
+    };
+    match result {
+        0 => Ok(()),
+        _ => Err(PortError::system(
+            format!("giving task {task} a real-time priority"),
+            std::io::Error::last_os_error(),
+        )),
+    }
+}
+
 fn pin(task: Option<Pid>, cpus: &[u16]) -> Result<(), PortError> {
     let mut set = CpuSet::new();
     for &cpu in cpus {

@@ -30,7 +30,7 @@ pub mod xsk;
 pub use frame::{Batch, Frame};
 pub use netns::NetNs;
 pub use port::Port;
-pub use sender::{Received, Receiver, Sender, SenderConfig};
+pub use sender::{Received, Receiver, Sender, SenderConfig, Watch};
 pub use user_sender::UserSender;
 
 use std::io;

@@ -1,8 +1,12 @@
 //! What every way of sending and receiving has in common.
 
+pub use crate::pacing::burst;
+
 use crate::PortError;
 use crate::netns::NetNs;
-use fwdlab_packet::{Phase, Template, stamp::PHASES};
+pub use fwdlab_packet::arrivals::Received;
+use fwdlab_packet::arrivals::{Arrivals, Expected, FlowSummary, Routes};
+use fwdlab_packet::{Phase, Template, Turns, stamp::PHASES};
 
 /// One sending thread.
 #[derive(Clone, Debug)]
@@ -19,8 +23,13 @@ pub struct SenderConfig {
     pub template: Template,
     /// Packets per second; none for as fast as possible.
     pub rate_pps: Option<f64>,
+    /// With a rate: most packets that are sent in one go after a delay, see [`burst`].
+    pub burst: u32,
     /// Write the sending time into every packet.
     pub timestamps: bool,
+    /// Transmit queues that the flows are spread over; none: queue 0, or whichever the
+    /// kernel takes. AF_XDP only.
+    pub spread: Option<Turns>,
     /// Packets handed over at once at the maximum rate, 1 to 256.
     pub batch: u32,
 }
@@ -33,6 +42,11 @@ pub trait Sender: Send {
     fn sent(&self) -> [u64; PHASES];
     /// Packets given up because the sender was late (paced sending only).
     fn missed(&self) -> u64;
+    /// Id of the sending thread, by which the kernel tells what it was given of a CPU;
+    /// none where no thread of this program sends.
+    fn task(&self) -> Option<u32> {
+        None
+    }
     /// Begins sending. The threads exist and wait before.
     fn start(&self);
     /// Stops sending, waits until the thread has ended; returns the final count
@@ -43,23 +57,35 @@ pub trait Sender: Send {
     fn halt(self: Box<Self>) -> Result<[u64; PHASES], PortError>;
 }
 
-/// Counters of a receiver.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Received {
-    /// Packets of this run by the phase they were sent in.
-    pub packets: [u64; PHASES],
-    /// Bytes of this run's packets, without FCS.
-    pub bytes: u64,
-    /// Packets with another run's stamp.
-    pub foreign: u64,
-    /// Packets without stamp.
-    pub unstamped: u64,
+/// What a receiver holds packets against.
+#[derive(Clone, Debug)]
+pub enum Watch {
+    /// The stamp alone, where nothing else is known of the packets.
+    Stamps {
+        /// Run whose packets count.
+        run_id: u32,
+        /// Flows to tell apart, 0 for none.
+        flows: u32,
+    },
+    /// All of a packet.
+    Packets(Box<Expected>),
 }
 
-impl Received {
-    /// Packets of this run in all phases.
-    pub fn total(&self) -> u64 {
-        self.packets.iter().sum()
+impl Watch {
+    /// The counting of a receiver in user space.
+    pub fn arrivals(&self) -> Arrivals {
+        match self {
+            Watch::Stamps { run_id, flows } => Arrivals::by_stamp(*run_id, *flows),
+            Watch::Packets(expected) => {
+                let flows = expected.template.flows().count();
+                Arrivals::new(expected, Routes::Everywhere { flows, senders: expected.senders })
+            }
+        }
+    }
+
+    /// True when packets carry their sending time: then it matters when they come.
+    pub fn has_times(&self) -> bool {
+        matches!(self, Watch::Packets(expected) if expected.timestamps)
     }
 }
 
@@ -67,8 +93,8 @@ impl Received {
 pub trait Receiver: Send {
     /// Counters so far.
     fn received(&self) -> Received;
-    /// Number of distinct flows seen; none when they are not counted.
-    fn flows_seen(&self) -> Option<u32>;
+    /// What arrived of each flow; none when flows are not followed.
+    fn flows(&self) -> Option<FlowSummary>;
     /// Packets that the receiver itself lost, as far as it knows.
     fn dropped(&self) -> u64;
 }

@@ -3,7 +3,7 @@
 
 use crate::pacing::Pacer;
 use crate::sender::{Sender, SenderConfig};
-use crate::{PortError, clock};
+use crate::{PortError, affinity, clock};
 use fwdlab_packet::{FrameWriter, Phase, stamp::PHASES};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -14,13 +14,33 @@ pub(crate) trait Transmit {
     /// Most frames in one call of [`Transmit::transmit`].
     fn capacity(&self) -> usize;
 
-    /// Hands over `count` frames: `fill` is called for each with its buffer.
-    /// Returns how many the kernel took; the others are written again.
-    fn transmit(
-        &mut self,
-        count: usize,
-        fill: &mut dyn FnMut(&mut [u8]),
-    ) -> Result<usize, PortError>;
+    /// Hands over the next `count` of `frames`. Returns how many the kernel took; the
+    /// others' numbers of the sequence are lost.
+    fn transmit(&mut self, count: usize, frames: &mut Frames<'_>) -> Result<usize, PortError>;
+}
+
+/// The frames to be sent, in their order.
+pub(crate) struct Frames<'a> {
+    writer: &'a mut FrameWriter,
+    phase: Phase,
+    time_ns: u32,
+    /// So many were written.
+    written: usize,
+}
+
+impl Frames<'_> {
+    /// The queue that the next one is for.
+    #[inline]
+    pub(crate) fn queue(&mut self) -> u16 {
+        self.writer.next_queue()
+    }
+
+    /// Writes the next one into a buffer that was prepared.
+    #[inline]
+    pub(crate) fn write(&mut self, frame: &mut [u8]) {
+        self.writer.write_next(frame, self.phase, self.time_ns);
+        self.written += 1;
+    }
 }
 
 #[derive(Debug, Default)]
@@ -39,6 +59,7 @@ const STOP: u8 = 2;
 #[derive(Debug)]
 pub struct UserSender {
     shared: Arc<Shared>,
+    task: u32,
     thread: Option<JoinHandle<Result<(), PortError>>>,
 }
 
@@ -52,7 +73,10 @@ impl UserSender {
         let (theirs, config) = (shared.clone(), config.clone());
         let (ready, opened) = std::sync::mpsc::sync_channel(1);
         let thread = config.namespace.clone().spawn("sender", &[config.cpu], move || {
-            let writer = FrameWriter::new(config.template.clone(), config.number);
+            let mut writer = FrameWriter::new(config.template.clone(), config.number);
+            if let Some(turns) = &config.spread {
+                writer = writer.with_turns(turns.clone());
+            }
             let mut transmit = match open(&config, &writer) {
                 Ok(transmit) => transmit,
                 Err(error) => {
@@ -60,15 +84,18 @@ impl UserSender {
                     return Err(error);
                 }
             };
-            let _ = ready.send(());
+            let _ = ready.send(affinity::this_task());
             while theirs.order.load(Ordering::Acquire) == WAIT {
                 std::thread::park();
             }
             send_until_stopped(&mut transmit, writer, &config, &theirs)
         })?;
-        let mut sender = UserSender { shared, thread: Some(thread) };
+        let mut sender = UserSender { shared, task: 0, thread: Some(thread) };
         match opened.recv() {
-            Ok(()) => Ok(sender),
+            Ok(task) => {
+                sender.task = task;
+                Ok(sender)
+            }
             Err(_) => Err(sender.join().err().unwrap_or(PortError::System {
                 what: "opening a socket to send".into(),
                 source: std::io::Error::other("the sending thread ended"),
@@ -98,7 +125,8 @@ fn send_until_stopped(
     config: &SenderConfig,
     shared: &Shared,
 ) -> Result<(), PortError> {
-    let mut pacer = config.rate_pps.map(|rate| Pacer::new(rate, clock::monotonic_ns()));
+    let mut pacer =
+        config.rate_pps.map(|rate| Pacer::new(rate, clock::monotonic_ns(), config.burst));
     let capacity = transmit.capacity();
     while shared.order.load(Ordering::Relaxed) == GO {
         let count = match &mut pacer {
@@ -117,9 +145,12 @@ fn send_until_stopped(
             _ => (2, Phase::After),
         };
         let time = if config.timestamps { clock::monotonic_ns() as u32 } else { 0 };
-        // Frames that the kernel does not take are lost numbers in the sequence,
-        // not packets: only what it took counts as sent.
-        let taken = transmit.transmit(count, &mut |frame| writer.write_next(frame, phase, time))?;
+        // What the kernel does not take is written again with the same numbers: a number
+        // that is missing in a sequence is a packet that was lost.
+        let mut frames = Frames { writer: &mut writer, phase, time_ns: time, written: 0 };
+        let taken = transmit.transmit(count, &mut frames)?;
+        let refused = frames.written.saturating_sub(taken);
+        writer.take_back(refused as u32);
         // One writer: a plain load and store keep the hot loop free of locked
         // instructions.
         let sent = &shared.sent[number];
@@ -143,6 +174,10 @@ impl Sender for UserSender {
 
     fn missed(&self) -> u64 {
         self.shared.missed.load(Ordering::Relaxed)
+    }
+
+    fn task(&self) -> Option<u32> {
+        Some(self.task)
     }
 
     fn start(&self) {

@@ -6,7 +6,7 @@ use common::{Pair, wait_for_packets};
 use fwdlab_packet::template::FlowRange;
 use fwdlab_packet::{Family, Phase, Stamp, Template};
 use fwdlab_port::xdp::{XdpMode, XdpReceiver, XdpSender};
-use fwdlab_port::{PortError, Receiver, Sender, SenderConfig, clock, packet_socket, xsk};
+use fwdlab_port::{PortError, Receiver, Sender, SenderConfig, Watch, clock, packet_socket, xsk};
 use std::collections::HashSet;
 use std::sync::Mutex;
 
@@ -40,6 +40,8 @@ fn config(pair: &Pair, template: Template, rate_pps: Option<f64>) -> SenderConfi
         number: 3,
         template,
         rate_pps,
+        burst: 64,
+        spread: None,
         timestamps: true,
         batch: 64,
     }
@@ -95,14 +97,15 @@ fn receivers_count_what_was_sent_and_tell_runs_apart() {
     let Some(pair) = Pair::new() else { return };
     let flows = FlowRange { sources: 20, destinations: 100 };
     let template = |run_id| Template::new(Family::Inet, 64, flows, run_id, SOURCE, DESTINATION);
+    let watch = Watch::Stamps { run_id: RUN_ID, flows: 2000 };
     for packet_ring in [false, true] {
         let receiver: Box<dyn Receiver> = match packet_ring {
             false => Box::new(
-                XdpReceiver::new(&pair.receiver, "r0", RUN_ID, 2000, XdpMode::Driver)
+                XdpReceiver::new(&pair.receiver, "r0", &watch, XdpMode::Driver)
                     .expect("XDP receiver"),
             ),
             true => Box::new(
-                packet_socket::PacketReceiver::new(&pair.receiver, "r0", RUN_ID, 2000, &[])
+                packet_socket::PacketReceiver::new(&pair.receiver, "r0", &watch, &[])
                     .expect("packet receiver"),
             ),
         };
@@ -123,7 +126,10 @@ fn receivers_count_what_was_sent_and_tell_runs_apart() {
         assert_eq!(received.foreign, sent[1].iter().sum::<u64>(), "packet ring: {packet_ring}");
         assert_eq!(received.bytes, 60 * received.total());
         // In turn, so a busy machine that sent fewer packets sent fewer flows.
-        assert_eq!(receiver.flows_seen(), Some(received.total().min(2000) as u32));
+        assert_eq!(
+            receiver.flows().map(|flows| flows.seen),
+            Some(received.total().min(2000) as u32)
+        );
     }
 }
 
@@ -133,7 +139,12 @@ fn a_paced_sender_never_exceeds_its_rate() {
     let Some(pair) = Pair::new() else { return };
     let flows = FlowRange { sources: 1, destinations: 1 };
     let template = Template::new(Family::Inet, 64, flows, RUN_ID, SOURCE, DESTINATION);
-    let receiver = XdpReceiver::new(&pair.receiver, "r0", RUN_ID, 0, XdpMode::Driver);
+    let receiver = XdpReceiver::new(
+        &pair.receiver,
+        "r0",
+        &Watch::Stamps { run_id: RUN_ID, flows: 0 },
+        XdpMode::Driver,
+    );
     let _receiver = receiver.expect("receiver");
     for engine in [Engine::Xdp, Engine::Xsk, Engine::Packet] {
         for rate in [1_000.0, 100_000.0] {

@@ -133,6 +133,8 @@ fn ports_receive_what_senders_send() {
                 number: 3,
                 template: template.clone(),
                 rate_pps: Some(5_000.0),
+                burst: 64,
+                spread: None,
                 timestamps: true,
                 batch: 64,
             };

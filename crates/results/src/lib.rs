@@ -10,6 +10,7 @@ pub mod archive;
 pub mod compare;
 pub mod figure;
 pub mod history;
+pub mod label;
 pub mod profile;
 pub mod report;
 pub mod stats;

@@ -173,7 +173,7 @@ fn lines_are_blocks_where_that_is_said() {
 fn a_store_is_compared_as_its_report_does() {
     let files = Files::new();
     for (name, plan) in [
-        ("p90", netns_plan(8)),
+        ("netns", netns_plan(8)),
         ("mean", plan(TestbedKind::Sim, vec![firewall()], vec![Some(0)], 8)),
         ("streams", alternation_plan(TestbedKind::Netns, 4)),
     ] {
@@ -210,11 +210,14 @@ fn single_variants_of_one_store_share_its_blocks() {
     assert!(numbers(&results).iter().all(|c| c.blocks == 8 && c.family == 2), "{results:?}");
     assert_eq!(results.notes, [""; 0]);
     let whole = files.answer(&["s"]);
-    let same = |c: &Comparison| (c.ratio, c.low, c.high, c.p);
+    // The same effect; its interval is that of two comparisons, not of four.
+    let same = |c: &Comparison| (c.ratio, c.equivalence_low > c.low, c.n_a, c.n_b);
     let of_store = numbers(&whole).into_iter().zip(&whole.comparisons);
     let of_store: Vec<_> =
         of_store.filter(|(_, compared)| compared.label == "stateful, inet").collect();
     assert_eq!(same(&of_store[0].0), same(&numbers(&results)[0]));
+    let joint = |c: &Comparison| c.joint_confidence;
+    assert_eq!((joint(&of_store[0].0), joint(&numbers(&results)[0])), (98.75, 97.5));
 }
 
 #[test]

@@ -106,6 +106,9 @@ fn reports_hold_the_published_blocks_to_the_byte() {
         for group in &assembled.import.about.groups {
             let base = group.published.as_deref().unwrap();
             let ours = std::fs::read_to_string(out.join(base)).unwrap();
+            // Below what says where they come from.
+            let (label, ours) = ours.split_once('\n').unwrap();
+            assert!(label.starts_with("# fwdlab ") && label.contains("testbed: archive"));
             assert_eq!(ours.trim_end(), published_list(name, base).trim_end(), "{name}, {base}");
         }
     }

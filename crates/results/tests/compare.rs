@@ -1,6 +1,7 @@
 //! Comparisons against known values, their symmetries, and how often they err.
 
 use fwdlab_results::stats::alternation::{Slice, compare_alternation, slices_of};
+use fwdlab_results::stats::taken::Roles;
 use fwdlab_results::stats::{
     Adjustment, BlockedRun, Comparison, Criteria, Layout, Method, Scope, Unanswerable, Verdict,
     adjust_family, compare_blocked, compare_unblocked,
@@ -111,14 +112,14 @@ fn a_line_always_says_what_could_have_been_found() {
     assert_eq!(
         found.to_string(),
         "-1.82 % [-2.18 %, -1.46 %] at 95 %, p < 0.0001, n = 6 + 6 runs in 6 blocks, \
-         MDE 0.59 % at 90 % power, blocked t on log rates, across starts: worse"
+         MDE 0.59 % (0.43 to 1.04 %) at 90 % power, blocked t on log rates, across starts: worse"
     );
     // scipy 1.17.1: ttest_ind(log(a[:3]), log(a), equal_var=False).
     let other = compare_unblocked(&A, &A[..3], Criteria::default()).unwrap();
     assert_eq!(
         other.to_string(),
         "+0.21 % [-1.25 %, +1.70 %] at 95 %, p = 0.709, n = 6 + 3 runs without blocks, \
-         MDE 2.36 % at 90 % power, Welch's t on log rates, across starts: equivalent within 2.0 %"
+         MDE 2.36 % (1.69 to 4.62 %) at 90 % power, Welch's t on log rates, across starts: equivalent within 2.0 %"
     );
     found.margin = 0.05;
     let mut family = [found, other];
@@ -326,8 +327,8 @@ fn stream(noise: &mut Noise, cycles: u32, log_effect: f64, phi: f64) -> Vec<Slic
             wander = phi * wander + 0.01 * (1.0 - phi * phi).sqrt() * noise.normal();
             let stolen = if noise.uniform() < 0.1 { 0.2 } else { 0.0 };
             let level = wander + log_effect * variant as f64 + 0.0005 * f64::from(number) - stolen;
-            let rates_pps = (0..20).map(|_| 2e6 * (level + 0.01 * noise.normal()).exp()).collect();
-            Slice { number, variant, rates_pps }
+            let pps = 2e6 * (level + 0.01 / 20f64.sqrt() * noise.normal()).exp();
+            Slice { number, variant, pps, capacity_pps: 1.02 * pps }
         })
         .collect()
 }
@@ -369,8 +370,8 @@ fn alternation_needs_no_particular_number_of_variants() {
             let variant = [0, 1, 2, 2, 1, 0][number as usize % 6];
             let drift = 0.01 * f64::from(number);
             let level = drift + [0.0, 0.1, -0.1][variant];
-            let rates_pps = (0..10).map(|_| 1e6 * (level + 0.001 * noise.normal()).exp()).collect();
-            Slice { number, variant, rates_pps }
+            let pps = 1e6 * (level + 0.001 * noise.normal()).exp();
+            Slice { number, variant, pps, capacity_pps: pps }
         })
         .collect();
     let found = |candidate| -> Comparison {
@@ -404,26 +405,28 @@ fn slices_without_samples_leave_their_partner_out() {
 fn slices_come_from_valid_samples() {
     use fwdlab_model::record::Sample;
     let sample = |slice, variant, forwarded, valid| Sample {
-        at_ns: 0,
         duration_ns: 10_000_000,
-        offered: 0,
         forwarded,
-        stolen_ns: 0,
         variant,
         slice,
         valid,
+        ..Sample::default()
     };
-    let slices = slices_of(&[
+    let samples = [
         sample(0, 1, 20_000, true),
         sample(0, 1, 10_000, true),
         sample(1, 0, 1, false),
         sample(1, 0, 30_000, true),
-    ]);
-    assert_eq!(
-        slices,
-        [
-            Slice { number: 0, variant: 1, rates_pps: vec![2e6, 1e6] },
-            Slice { number: 1, variant: 0, rates_pps: vec![3e6] },
-        ]
-    );
+    ];
+    let roles = Roles::of(&[]);
+    let slice = |number, variant, pps, capacity_pps| Slice { number, variant, pps, capacity_pps };
+    let whole = [slice(0, 1, 1.5e6, 1.75e6), slice(1, 0, 3e6, 3e6)];
+    assert_eq!(slices_of(&samples, roles, None), whole);
+    // Half of the second slice was stolen: what it forwarded, it did in the other half.
+    let stolen = Sample { stolen_ns: 5_000_000, ..samples[3] };
+    let slices = slices_of(&[samples[0], samples[1], stolen], roles, None);
+    assert_eq!(slices, [whole[0].clone(), slice(1, 0, 6e6, 3e6)]);
+    // At a paced rate the sender's own haste is no part of the figure.
+    let paced = Sample { offered: 40_000, ..samples[3] };
+    assert_eq!(slices_of(&[paced], roles, Some(2e6)), [slice(1, 0, 1.5e6, 3e6)]);
 }

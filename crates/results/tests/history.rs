@@ -282,6 +282,38 @@ fn small_changes_are_counted_and_one_odd_point_is_no_level() {
     assert!((last.apart[0].ratio - 0.85).abs() < 0.02);
 }
 
+/// Six kernels without a change, that scatter a little and a lot.
+#[test]
+fn no_change_comes_with_what_would_have_been_found() {
+    let of = |spread: f64| {
+        let mut collector = Collector::new();
+        let rates: Vec<(String, f64)> = [0.3, -0.9, 0.5, -0.2, 0.8, -0.4, 0.1, -0.7, 0.6, -0.1]
+            .iter()
+            .enumerate()
+            .map(|(i, by): (usize, &f64)| (format!("6.{i}.0"), 1e6 * (1.0 + spread * by)))
+            .collect();
+        let rates: Vec<(&str, f64)> = rates.iter().map(|(name, rate)| (&**name, *rate)).collect();
+        of_kernels(&mut collector, "hardware", TestbedKind::Netns, &rates);
+        collector.finish()
+    };
+    let detection = |history: &History| match history.series[0].detection {
+        Detection::Done { detectable, can_tell, .. } => (detectable, can_tell),
+        other => panic!("{other:?}"),
+    };
+    let (quiet, loud) = (of(0.005), of(0.3));
+    let ((small, tells), (large, cannot)) = (detection(&quiet), detection(&loud));
+    assert!(tells && !cannot && small < 0.1 && large > 0.1, "{small} {large}");
+    assert_eq!((quiet.counts.cant_tell, loud.counts.cant_tell), (0, 1));
+    let said = shown(&quiet, 500);
+    assert!(
+        said.contains("no change: ") && said.contains("halfway would have been found"),
+        "{said}"
+    );
+    let said = shown(&loud, 500);
+    assert!(said.contains("can't tell: ") && !said.contains("no change: "), "{said}");
+    assert!(said.contains("could have been missed") && said.contains("scatter too widely to tell"));
+}
+
 #[test]
 fn a_change_within_one_revision_is_not_the_revisions() {
     let mut collector = Collector::new();
@@ -312,8 +344,11 @@ fn what_forwarded_nothing_is_said() {
 #[test]
 fn stores_without_figures_are_named() {
     let mut collector = Collector::new();
-    // The figure of a namespace testbed is made of samples, and there are none.
-    of_kernels(&mut collector, "netns", TestbedKind::Netns, &[("6.1", 1e6)]);
+    // A capacity is made of samples, and there are none.
+    let mut plan = plan(TestbedKind::Netns, Vec::new(), Vec::new(), 5);
+    plan.compare.figure = fwdlab_model::plan::Figure::P90;
+    let contents = store(&plan, "netns", "2026-01-01T00:00:00Z", machine("6.1"), &|_| 1e6);
+    collector.add(Path::new("netns/6.1/run.sqlite"), &contents);
     let mut contents = with_factor("Atom", 0.0);
     contents.run_invocations.clear();
     collector.add(Path::new("unfinished/run.sqlite"), &contents);
@@ -336,7 +371,7 @@ fn titles_choose_series() {
     collector.keep_titles_with("QUEUES = 4");
     assert_eq!(collector.finish().counts.series, 1);
     let empty = Collector::new().finish();
-    assert_eq!(shown(&empty, 80), "0 stores; 0 series; no changes\n");
+    assert_eq!(shown(&empty, 80), "0 stores; 0 series; no changes found\n");
 }
 
 #[test]

@@ -4,6 +4,8 @@
 mod support;
 
 use fwdlab_model::plan::{Change, Factor, Level};
+use fwdlab_model::record::Counter;
+use fwdlab_model::record::queues::{Direction, counter_name};
 use fwdlab_model::settings::{Family, TestbedKind};
 use fwdlab_model::units::FrameSize;
 use fwdlab_model::{Plan, RunRecord, Warning};
@@ -281,4 +283,51 @@ fn chart(runs: &[ScaledRun], law: &Scalability) -> Chart {
         ceiling_pps: None,
         footnote: Some("Medians of the runs with the slowest and the fastest.".into()),
     }
+}
+
+/// Packets of so many receive queues, the first `used` of which had some.
+fn received(queues: u16, used: u16) -> Vec<Counter> {
+    let counter = |queue| Counter {
+        name: counter_name("d0", Direction::Receive, queue),
+        before: 0,
+        after: if queue < used { 1000 } else { 0 },
+        expected: None,
+    };
+    (0..queues).map(counter).collect()
+}
+
+#[test]
+fn queues_that_share_cpus_or_are_idle_are_no_points_of_the_law() {
+    let levels = [1, 2, 3, 4, 5, 6, 7, 8];
+    let queues = |plan: &Plan, run: &RunRecord| plan.variants[run.variants[0]].settings.dut.queues;
+    // Eight queues on two CPUs: nothing is fitted, and the reason is said.
+    let store = sweep(&levels, false, |_, run| run.trial.cpus.truncate(3));
+    let analysis = Analysis::of(&store.contents().unwrap());
+    let ScalingOutcome::Unanswerable { reason } = &analysis.scaling[0].series[0].outcome else {
+        panic!("a law of eight queues on two CPUs");
+    };
+    assert!(reason.contains("3, 4, 5, 6, 7 and 8 queues shared 2 CPUs"), "{reason}");
+    assert_eq!(analysis.factors[0].shown, "queues");
+    // Packets at the first two receive queues only: a sweep of something else.
+    let store = sweep(&levels, false, |plan, run| {
+        let queues = queues(plan, run);
+        run.trial.counters.extend(received(queues, queues.min(2)));
+    });
+    let analysis = Analysis::of(&store.contents().unwrap());
+    let ScalingOutcome::Unanswerable { reason } = &analysis.scaling[0].series[0].outcome else {
+        panic!("a law of queues that were idle");
+    };
+    assert!(reason.contains("8 queues were not all received at"), "{reason}");
+    assert!(analysis.factors[0].shown.contains("transmit queues"), "{:?}", analysis.factors[0]);
+    let last = analysis.queues.iter().find(|row| row.label == "8").expect("eight queues");
+    assert_eq!((last.queues, last.used), (8, 2));
+    assert_eq!(last.shares[..3], [0.5, 0.5, 0.0]);
+    // All of them: the law, and the shares.
+    let store = sweep(&levels, false, |plan, run| {
+        let queues = queues(plan, run);
+        run.trial.counters.extend(received(queues, queues));
+    });
+    let analysis = Analysis::of(&store.contents().unwrap());
+    fitted(&analysis.scaling[0].series[0]);
+    assert!(analysis.queues.iter().all(|row| row.used == row.queues), "{:?}", analysis.queues);
 }

@@ -70,7 +70,7 @@ impl Conversation {
     /// The answer of an agent that receives.
     pub(super) fn received(&mut self) -> Result<Received, BenchError> {
         match self.hear(ANSWER)? {
-            Answer::Received(received) => Ok(received),
+            Answer::Received(received) => Ok(*received),
             other => {
                 Err(self.failed(&format!("it says {other:?} instead of what it has received")))
             }

@@ -1,11 +1,13 @@
 //! Agents without a network: those of this program on threads of a test, and those that
 //! say what a script says.
 
-use super::protocol::{Answer, Hello, Received, Sent};
+use super::protocol::{Answer, Hello, Sent};
 use super::{serve_receive, serve_send};
 use crate::error::BenchError;
 use crate::host::{Ended, Host, Running};
+use fwdlab_model::record::Checked;
 use fwdlab_packet::Phase;
+use fwdlab_packet::arrivals::FlowSummary;
 use fwdlab_packet::stamp::PHASES;
 use fwdlab_port::sender::Received as Counted;
 use fwdlab_port::{PortError, Receiver, Sender};
@@ -86,10 +88,10 @@ struct FakeReceiver(Shared);
 impl Receiver for FakeReceiver {
     fn received(&self) -> Counted {
         let (packets, foreign) = with(&self.0, |wire| (wire.packets, wire.foreign));
-        Counted { packets, bytes: 60, foreign, unstamped: 7 }
+        Counted { packets, bytes: 60, foreign, unstamped: 7, ..Counted::default() }
     }
-    fn flows_seen(&self) -> Option<u32> {
-        Some(16)
+    fn flows(&self) -> Option<FlowSummary> {
+        Some(FlowSummary { flows: 16, sent: 16, seen: 16, ..FlowSummary::default() })
     }
     fn dropped(&self) -> u64 {
         0
@@ -124,7 +126,8 @@ impl Host for Threads {
                 Ok((vec![Box::new(FakeSender::new(&wire)) as Box<dyn Sender>], facts("sender")))
             }),
             false => serve_receive::serve(theirs, &mut says, &|| false, |_| {
-                Ok((Box::new(FakeReceiver(wire.clone())) as Box<dyn Receiver>, facts("receiver")))
+                let receiver: Box<dyn Receiver> = Box::new(FakeReceiver(wire.clone()));
+                Ok((receiver, facts("receiver"), Checked::Stamp))
             }),
         });
         let (said, lines) = mpsc::channel();
@@ -241,5 +244,5 @@ pub(super) fn sent_at(at_ns: u64) -> Answer {
 
 /// A receiver's answer with nothing in it.
 pub(super) fn nothing_received() -> Answer {
-    Answer::Received(Received::default())
+    Answer::Received(Box::default())
 }

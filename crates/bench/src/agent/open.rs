@@ -6,14 +6,16 @@
 
 use super::protocol::{ReceiveOrder, SendOrder};
 use super::{serve_receive, serve_send};
+use crate::arrivals;
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
 use crate::probe::{Receiving, engine_name};
 use crate::testbed::traffic::{open_receiver, open_sender};
 use fwdlab_model::settings::{Engine, Family};
 use fwdlab_packet::Template;
+use fwdlab_packet::arrivals::Expected;
 use fwdlab_packet::template::FlowRange;
-use fwdlab_port::{NetNs, Sender, SenderConfig, affinity, clock, sender};
+use fwdlab_port::{NetNs, Sender, SenderConfig, Watch, affinity, clock, sender};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -80,7 +82,9 @@ pub fn senders(order: &SendOrder) -> Result<serve_send::Opened, BenchError> {
         number: order.first_number + number as u8,
         template,
         rate_pps,
+        burst: sender::burst(cpus.len()),
         timestamps: order.timestamps,
+        spread: None,
         batch: BATCH,
     };
     let mut facts = BTreeMap::new();
@@ -108,21 +112,7 @@ pub fn senders(order: &SendOrder) -> Result<serve_send::Opened, BenchError> {
 /// An order that can be, or why not.
 fn check(order: &SendOrder) -> Result<(), BenchError> {
     let refused = |why: String| Err(BenchError::Refused(why));
-    let smallest = Template::smallest_frame(family(order.family));
-    if order.frame_size < smallest {
-        let (size, family) = (order.frame_size, order.family.name());
-        return refused(format!(
-            "no frame of {size} bytes: of {family} the smallest has {smallest}"
-        ));
-    }
-    let flows = u64::from(order.sources) * u64::from(order.destinations);
-    if flows == 0 || flows > FLOWS_MAX {
-        return refused(format!("{flows} flows: there are 1 to {FLOWS_MAX}"));
-    }
-    let most = fwdlab_packet::address::MAX_ADDRESSES;
-    if order.sources.max(order.destinations) > most {
-        return refused(format!("at most {most} sources and {most} destinations"));
-    }
+    check_packets(family(order.family), order.frame_size, order.sources, order.destinations)?;
     if usize::from(order.first_number) + order.cpus.len().max(1) > SENDERS_MAX {
         return refused(format!("more than {SENDERS_MAX} sending threads"));
     }
@@ -130,6 +120,36 @@ fn check(order: &SendOrder) -> Result<(), BenchError> {
         return refused("a rate must be above 0".into());
     }
     interface_is_here(&order.interface)
+}
+
+/// Frames and flows that can be, or why not.
+fn check_packets(
+    family: fwdlab_packet::Family,
+    size: u16,
+    sources: u32,
+    destinations: u32,
+) -> Result<(), BenchError> {
+    let refused = |why: String| Err(BenchError::Refused(why));
+    let smallest = Template::smallest_frame(family);
+    if size < smallest {
+        let family = match family {
+            fwdlab_packet::Family::Inet => Family::Inet,
+            fwdlab_packet::Family::Inet6 => Family::Inet6,
+        };
+        return refused(format!(
+            "no frame of {size} bytes: of {} the smallest has {smallest}",
+            family.name()
+        ));
+    }
+    let flows = u64::from(sources) * u64::from(destinations);
+    if flows == 0 || flows > FLOWS_MAX {
+        return refused(format!("{flows} flows: there are 1 to {FLOWS_MAX}"));
+    }
+    let most = fwdlab_packet::address::MAX_ADDRESSES;
+    if sources.max(destinations) > most {
+        return refused(format!("at most {most} sources and {most} destinations"));
+    }
+    Ok(())
 }
 
 /// The fastest mechanism that gets packets onto the link, and what is wrong with those
@@ -175,17 +195,18 @@ fn attempt(engine: Engine, trial: &SenderConfig) -> Result<(), String> {
 pub fn receiver(order: &ReceiveOrder) -> Result<serve_receive::Opened, BenchError> {
     interface_is_here(&order.interface)?;
     let namespace = NetNs::current()?;
+    let watch = watch(order)?;
     let candidates: &[Receiving] = match order.engine {
         Engine::Packet => &[Receiving::Packet],
         _ => &[Receiving::Xdp, Receiving::XdpGeneric, Receiving::Packet],
     };
     let mut failures = Vec::new();
     for &receiving in candidates {
-        let ReceiveOrder { interface, run_id, flows, cpus, .. } = order;
-        match open_receiver(receiving, &namespace, interface, *run_id, *flows, cpus) {
+        let ReceiveOrder { interface, cpus, .. } = order;
+        match open_receiver(receiving, &namespace, interface, &watch, cpus) {
             Ok(receiver) => {
                 wait_for_link(interface)?;
-                return Ok((receiver, facts(receiving, &failures)));
+                return Ok((receiver, facts(receiving, &failures), arrivals::checked(&watch)));
             }
             Err(error) => failures.push(format!("{}: {error}", receiving.name())),
         }
@@ -194,6 +215,32 @@ pub fn receiver(order: &ReceiveOrder) -> Result<serve_receive::Opened, BenchErro
         format!("no way to receive works on {}: {}", order.interface, failures.join("; ")),
         "run as root, and see whether another XDP program is attached (`ip link`)",
     ))
+}
+
+/// What the order says of the packets.
+fn watch(order: &ReceiveOrder) -> Result<Watch, BenchError> {
+    let Some(expected) = &order.expected else {
+        return Ok(Watch::Stamps { run_id: order.run_id, flows: order.flows });
+    };
+    let family = family(expected.family);
+    check_packets(family, expected.frame_size, expected.sources, expected.destinations)?;
+    if !(1..=SENDERS_MAX).contains(&usize::from(expected.senders)) {
+        let senders = expected.senders;
+        return Err(BenchError::Refused(format!(
+            "{senders} sending threads: there are 1 to {SENDERS_MAX}"
+        )));
+    }
+    let flows = FlowRange { sources: expected.sources, destinations: expected.destinations };
+    Ok(Watch::Packets(Box::new(Expected {
+        // Its MACs are the sender's.
+        template: Template::new(family, expected.frame_size, flows, order.run_id, [0; 6], [0; 6]),
+        destination_mac: Some(expected.destination_mac),
+        source_mac: expected.source_mac,
+        hops: expected.hops,
+        senders: expected.senders,
+        timestamps: expected.timestamps,
+        same_clock: false,
+    })))
 }
 
 fn facts(receiving: Receiving, failures: &[String]) -> BTreeMap<String, String> {

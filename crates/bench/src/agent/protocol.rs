@@ -4,6 +4,7 @@
 //! [`Order::Send`] or [`Order::Receive`], and the agent answers each with one line.
 
 use crate::error::BenchError;
+use fwdlab_model::record::Arrivals;
 use fwdlab_model::settings::{Engine, Family};
 use fwdlab_packet::stamp::PHASES;
 use serde::{Deserialize, Serialize};
@@ -114,14 +115,41 @@ pub struct ReceiveOrder {
     pub interface: String,
     /// Identity of the run.
     pub run_id: u32,
-    /// Number of flows to tell apart, 0 for none.
+    /// Number of flows to tell apart where packets are known by their stamp alone, 0 for
+    /// none.
     pub flows: u32,
+    /// What packets must be like; none: they are known by their stamp alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<ExpectedPackets>,
     /// Mechanism: `packet`, or any other for XDP where it works and AF_PACKET elsewhere.
     pub engine: Engine,
     /// CPUs of the receiving thread, where there is one; none: any.
     pub cpus: Vec<u16>,
     /// Time after which the agent ends by itself, nanoseconds.
     pub at_most_ns: u64,
+}
+
+/// How packets must arrive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExpectedPackets {
+    /// Address family.
+    pub family: Family,
+    /// Bytes of a frame with FCS.
+    pub frame_size: u16,
+    /// Number of source addresses.
+    pub sources: u32,
+    /// Number of destination addresses.
+    pub destinations: u32,
+    /// MAC that frames go to.
+    pub destination_mac: [u8; 6],
+    /// MAC that frames come from; none: any.
+    pub source_mac: Option<[u8; 6]>,
+    /// Routers on the way.
+    pub hops: u8,
+    /// Sending threads of all senders, 1 to 16.
+    pub senders: u8,
+    /// The sending time is in every packet.
+    pub timestamps: bool,
 }
 
 /// What an agent says.
@@ -136,7 +164,7 @@ pub enum Answer {
     /// A sender's counters.
     Sent(Sent),
     /// A receiver's counters.
-    Received(Received),
+    Received(Box<Received>),
     /// The agent ends because of this.
     Failed {
         /// What is wrong.
@@ -158,11 +186,11 @@ pub struct Sent {
 }
 
 /// A receiver's counters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Received {
     /// When, nanoseconds of the agent's monotonic clock.
     pub at_ns: u64,
-    /// Packets of this run, by the phase they were sent in.
+    /// Packets of this run that arrived intact, each once, by the phase they were sent in.
     pub packets: [u64; PHASES],
     /// Bytes of this run's packets, without FCS.
     pub bytes: u64,
@@ -170,11 +198,20 @@ pub struct Received {
     pub foreign: u64,
     /// Packets without stamp.
     pub unstamped: u64,
+    /// Frames that are no traffic of the benchmark's.
+    #[serde(default)]
+    pub others: u64,
     /// Packets that the receiver had no room for.
     pub dropped: u64,
     /// Distinct flows, when asked for and counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flows: Option<u32>,
+    /// Packets of this run that arrived damaged.
+    #[serde(default)]
+    pub damaged: u64,
+    /// How packets arrived, when flows were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrivals>,
 }
 
 #[cfg(test)]
@@ -205,5 +242,15 @@ mod tests {
         let line = serde_json::to_string(&sent).expect("JSON");
         assert_eq!(serde_json::from_str::<Answer>(&line).expect("an answer"), sent);
         assert!(!line.contains('\n'));
+    }
+
+    #[test]
+    fn what_older_lines_lack_is_nothing() {
+        let line = r#"{"order":"receive","interface":"r0","run_id":7,"flows":16,"engine":"auto","cpus":[],"at_most_ns":9}"#;
+        let Ok(Order::Receive(order)) = serde_json::from_str(line) else { panic!("an order") };
+        assert_eq!((order.expected, order.flows), (None, 16));
+        let line = r#"{"answer":"received","at_ns":1,"packets":[1,2,3,0],"bytes":60,"foreign":0,"unstamped":0,"dropped":0,"flows":5}"#;
+        let Ok(Answer::Received(said)) = serde_json::from_str(line) else { panic!("an answer") };
+        assert_eq!((said.flows, said.damaged, said.arrivals), (Some(5), 0, None));
     }
 }

@@ -2,14 +2,16 @@
 
 use super::protocol::{Answer, Order, ReceiveOrder, Received};
 use super::serve::{Agent, Begun, misplaced, serve as converse};
+use crate::arrivals;
 use crate::error::BenchError;
+use fwdlab_model::record::Checked;
 use fwdlab_port::{Receiver, clock};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::time::Duration;
 
-/// A receiver that counts, and what is worth knowing of it.
-pub type Opened = (Box<dyn Receiver>, BTreeMap<String, String>);
+/// A receiver that counts, what is worth knowing of it, and how it looks at packets.
+pub type Opened = (Box<dyn Receiver>, BTreeMap<String, String>, Checked);
 
 /// Serves one controller, as [`super::serve_send::serve`] does. `open` makes the
 /// receiver: [`super::open::receiver`], or a test's.
@@ -25,29 +27,34 @@ pub fn serve(
 ) -> Result<(), BenchError> {
     converse(input, output, stopped, |order| {
         let Order::Receive(order) = order else { return Err(misplaced(&order)) };
-        let (receiver, facts) = open(&order)?;
+        let (receiver, facts, checked) = open(&order)?;
         let at_most = Duration::from_nanos(order.at_most_ns);
-        Ok(Begun { agent: Receiving { receiver: Some(receiver) }, facts, at_most })
+        Ok(Begun { agent: Receiving { receiver: Some(receiver), checked }, facts, at_most })
     })
 }
 
-/// Counters of a receiver as they are now.
-pub fn count(receiver: &dyn Receiver, flows: bool) -> Received {
+/// Counters of a receiver as they are now; with `flows`, also how packets arrived.
+pub fn count(receiver: &dyn Receiver, checked: Checked, flows: bool) -> Received {
     let counted = receiver.received();
+    let arrivals = flows.then(|| arrivals::found(receiver, checked));
     Received {
         at_ns: clock::monotonic_ns(),
         packets: counted.packets,
         bytes: counted.bytes,
         foreign: counted.foreign,
         unstamped: counted.unstamped,
+        others: counted.others,
         dropped: receiver.dropped(),
-        flows: if flows { receiver.flows_seen() } else { None },
+        flows: arrivals.as_ref().and_then(|found| found.flows).map(|flows| flows.seen),
+        damaged: counted.faults.iter().sum(),
+        arrivals,
     }
 }
 
 struct Receiving {
     /// None once it was stopped.
     receiver: Option<Box<dyn Receiver>>,
+    checked: Checked,
 }
 
 impl Agent for Receiving {
@@ -58,10 +65,10 @@ impl Agent for Receiving {
             other => return Err(misplaced(&other)),
         };
         let Some(receiver) = &self.receiver else { return Err(misplaced(&order)) };
-        let received = count(receiver.as_ref(), flows);
+        let received = count(receiver.as_ref(), self.checked, flows);
         if last {
             self.receiver = None; // off the interface before the answer says so
         }
-        Ok(Answer::Received(received))
+        Ok(Answer::Received(Box::new(received)))
     }
 }

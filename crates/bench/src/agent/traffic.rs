@@ -1,10 +1,11 @@
 //! Agents on one or two senders and a receiver, as the traffic of a trial.
 
 use super::conversation::Conversation;
-use super::protocol::{Order, ReceiveOrder, Received, SendOrder, Sent};
+use super::protocol::{ExpectedPackets, Order, ReceiveOrder, Received, SendOrder, Sent};
 use crate::error::BenchError;
 use crate::host::Host;
-use crate::trial::{Snapshot, Traffic};
+use crate::trial::{Evidence, Snapshot, Traffic};
+use fwdlab_model::record::Arrivals;
 use fwdlab_model::settings::Engine;
 use fwdlab_packet::stamp::PHASES;
 use fwdlab_packet::template::FlowRange;
@@ -14,8 +15,6 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-/// Flows that are counted one by one; more would fill the receiver's caches.
-const COUNTED_FLOWS: u32 = 10_000;
 /// Time beyond [`AgentLoad::at_most`] after which agents end by themselves.
 const LEFT_ALONE: Duration = Duration::from_secs(5);
 /// Most that two clocks may differ about the window: a millisecond, and a thousandth of
@@ -53,6 +52,10 @@ pub struct AgentLoad {
     pub timestamps: bool,
     /// Mechanism that sends.
     pub engine: Engine,
+    /// Routers on the way.
+    pub hops: u8,
+    /// The MAC that frames come from when they arrive; none: any.
+    pub last_mac: Option<[u8; 6]>,
     /// Longest time that the traffic may take, from arming on: agents whose controller
     /// has died end soon after it.
     pub at_most: Duration,
@@ -87,6 +90,7 @@ pub struct AgentTraffic<'a> {
     idle: Received,
     last: Received,
     flows: Option<u32>,
+    arrivals: Arrivals,
     facts: BTreeMap<String, String>,
     trouble: Option<BenchError>,
     hosts: PhantomData<&'a dyn Host>,
@@ -105,18 +109,32 @@ impl<'a> AgentTraffic<'a> {
         load: &AgentLoad,
     ) -> Result<AgentTraffic<'a>, BenchError> {
         let at_most_ns = (load.at_most + LEFT_ALONE).as_nanos() as u64;
-        let counted = load.flows.count();
+        let threads: usize = senders.iter().map(|(end, _)| end.cpus.len().max(1)).sum();
+        let family = match load.family {
+            Family::Inet => fwdlab_model::settings::Family::Inet,
+            Family::Inet6 => fwdlab_model::settings::Family::Inet6,
+        };
         let order = Order::Receive(ReceiveOrder {
             interface: receiver.interface.clone(),
             run_id: load.run_id,
-            flows: if counted <= COUNTED_FLOWS { counted } else { 0 },
+            flows: 0,
+            expected: Some(ExpectedPackets {
+                family,
+                frame_size: load.frame_size,
+                sources: load.flows.sources,
+                destinations: load.flows.destinations,
+                destination_mac: receiver.mac,
+                source_mac: load.last_mac,
+                hops: load.hops,
+                senders: u8::try_from(threads.max(1)).unwrap_or(u8::MAX),
+                timestamps: load.timestamps,
+            }),
             engine: Engine::Auto,
             cpus: receiver.cpus.clone(),
             at_most_ns,
         });
         let (mut receiving, mut facts) =
             Conversation::begin(receiver.host, &receiver.program, "receive", &order)?;
-        let threads: usize = senders.iter().map(|(end, _)| end.cpus.len().max(1)).sum();
         let mut first_number = 0;
         let mut armed = Vec::new();
         for (end, next_hop_mac) in senders {
@@ -126,10 +144,7 @@ impl<'a> AgentTraffic<'a> {
                 interface: end.interface.clone(),
                 source_mac: end.mac,
                 next_hop_mac: *next_hop_mac,
-                family: match load.family {
-                    Family::Inet => fwdlab_model::settings::Family::Inet,
-                    Family::Inet6 => fwdlab_model::settings::Family::Inet6,
-                },
+                family,
                 frame_size: load.frame_size,
                 sources: load.flows.sources,
                 destinations: load.flows.destinations,
@@ -157,9 +172,10 @@ impl<'a> AgentTraffic<'a> {
         Ok(AgentTraffic {
             senders: armed,
             receiver: Some(receiving),
+            last: idle.clone(),
             idle,
-            last: idle,
             flows: None,
+            arrivals: Arrivals::default(),
             facts,
             trouble: None,
             hosts: PhantomData,
@@ -220,6 +236,9 @@ impl<'a> AgentTraffic<'a> {
         if let Some(receiver) = &mut self.receiver {
             self.last = receiver.received()?;
             self.flows = self.last.flows.or(self.flows);
+            if let Some(arrivals) = self.last.arrivals.take() {
+                self.arrivals = arrivals;
+            }
         }
         Ok(())
     }
@@ -300,8 +319,10 @@ impl Traffic for AgentTraffic<'_> {
         Snapshot {
             sent,
             received: self.last.packets,
+            damaged: self.last.damaged,
             foreign: self.last.foreign.saturating_sub(self.idle.foreign),
             unstamped: self.last.unstamped.saturating_sub(self.idle.unstamped),
+            other_frames: self.last.others.saturating_sub(self.idle.others),
             receiver_dropped: self.last.dropped.saturating_sub(self.idle.dropped),
         }
     }
@@ -334,8 +355,14 @@ impl Traffic for AgentTraffic<'_> {
         self.flows
     }
 
-    fn stolen_ns(&mut self) -> u64 {
-        0 // the DUT is another machine's
+    fn arrivals(&mut self) -> Arrivals {
+        self.note(|traffic| traffic.ask(true));
+        self.arrivals.clone()
+    }
+
+    fn evidence(&mut self) -> Evidence {
+        // The DUT is another machine, whose own reading covers the window.
+        Evidence::default()
     }
 
     fn window_ns(&mut self) -> Option<u64> {

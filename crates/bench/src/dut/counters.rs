@@ -3,7 +3,7 @@
 use crate::error::BenchError;
 use crate::host::Host;
 use crate::lab::links::Links;
-use fwdlab_model::record::{Counter, Counts};
+use fwdlab_model::record::{Counter, Counts, queues};
 use std::collections::BTreeMap;
 
 /// Counters by name, as one reading gives them.
@@ -52,8 +52,17 @@ pub fn compare(before: &Reading, after: &Reading, total: Counts, links: &Links) 
     if let (Some(before), Some(after)) = (sum(before), sum(after)) {
         counters.push(Counter { expected: expected(&received), name: received, before, after });
     }
-    counters.retain(|counter| counter.delta() > 0 || counter.expected.is_some());
+    counters.retain(|counter| {
+        let is_queue = queues::parse_name(&counter.name).is_some();
+        counter.delta() > 0 || counter.expected.is_some() || is_queue
+    });
     counters
+}
+
+/// Connections that the kernel tracks in the host's namespace; none where it tracks none.
+pub fn states(host: &dyn Host) -> Option<u64> {
+    let text = host.get("/proc/sys/net/netfilter/nf_conntrack_count").ok()?;
+    text.trim().parse().ok()
 }
 
 /// Packets and drops of two interfaces in `/proc/net/dev` (proc_pid_net(5)).
@@ -86,6 +95,8 @@ pub fn snmp_counters(text: &str) -> Vec<(String, u64)> {
         "ForwDatagrams",
         "OutDiscards",
         "OutNoRoutes",
+        "OutRequests",
+        "OutTransmits",
     ];
     names
         .split_whitespace()
@@ -108,6 +119,8 @@ pub fn snmp6_counters(text: &str) -> Vec<(String, u64)> {
         "Ip6OutForwDatagrams",
         "Ip6OutDiscards",
         "Ip6OutNoRoutes",
+        "Ip6OutRequests",
+        "Ip6OutTransmits",
     ];
     text.lines()
         .filter_map(|line| line.split_once(char::is_whitespace))

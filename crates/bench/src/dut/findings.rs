@@ -1,7 +1,17 @@
 //! What configuring a DUT finds out.
 
+use crate::error::BenchError;
 use fwdlab_model::warning::Warning;
 use std::collections::BTreeMap;
+
+/// A doubt about what a variant has left: the next one may meet another machine.
+pub fn not_put_back(error: BenchError) -> Warning {
+    Warning::NotVerified {
+        setting: "what was changed before".into(),
+        wanted: "put back".into(),
+        found: error.to_string().replace('\n', ";"),
+    }
+}
 
 /// What configuring found out.
 #[derive(Debug, Default)]

@@ -47,7 +47,8 @@ impl<'a> LinuxDut<'a> {
     }
 
     /// Sets up interfaces, addresses, routes, neighbours, queues, firewall and
-    /// sysctls, and reads everything back.
+    /// sysctls, and reads everything back. Returns the kernel threads that poll for it, as
+    /// [`scheduling::apply`].
     ///
     /// # Errors
     /// When a setting does not exist here or is refused.
@@ -56,16 +57,16 @@ impl<'a> LinuxDut<'a> {
         settings: &Settings,
         placement: &Placement,
         findings: &mut Findings,
-    ) -> Result<(), BenchError> {
+    ) -> Result<Vec<u32>, BenchError> {
         self.forwarding(settings)?;
         self.addresses()?;
         self.offloads(settings, findings)?;
-        scheduling::apply(self.host, self.links, settings, placement, findings)?;
+        let threads = scheduling::apply(self.host, self.links, settings, placement, findings)?;
         self.routes(settings, findings)?;
         self.firewall(&settings.dut.firewall, settings, findings)?;
         self.sysctls(&settings.dut.sysctl, findings)?;
         self.queues(settings, findings);
-        Ok(())
+        Ok(threads)
     }
 
     /// Switches from one variant to another while traffic flows. Only what
@@ -254,6 +255,7 @@ impl<'a> LinuxDut<'a> {
         let count = settings.dut.routes;
         let destinations = settings.traffic.flows.destinations;
         let wanted = routes::prefixes(family, count, destinations, self.links);
+        routes::keep_ways(&wanted, self.links)?;
         let text = routes::batch(&wanted, self.keeper.mark_routes(self.host)?);
         self.host.run(&["ip", "-batch", "-"], &text)?;
         let found = match family {

@@ -8,6 +8,7 @@ pub mod linux;
 pub mod linux_remote;
 pub mod nft;
 pub mod path;
+pub mod queues;
 pub mod remote;
 pub mod router;
 pub mod routes;

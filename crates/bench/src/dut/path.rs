@@ -82,11 +82,17 @@ pub fn drops(
     let (sent, unsent) = (interface(egress, "tx_packets"), interface(egress, "tx_dropped"));
     // The kernel does not count what a rule drops. What the IP layer took in, not for
     // itself, and neither refused nor handed on was dropped in between: by the firewall,
-    // if any.
+    // if any. What it handed on it counts itself since Linux 6.6 (OutTransmits); before,
+    // what still waits in a queue of the interface is taken for dropped.
     let taken = both("InReceives") - both("InDelivers");
-    let between = (taken - errors - input - no_route - output - sent - unsent).max(0);
+    let counts = ["ip OutTransmits", "ip6 OutTransmits"];
+    let handed_on = match counts.iter().any(|name| after.contains_key(*name)) {
+        true => both("OutTransmits") - both("OutRequests"),
+        false => sent + unsent,
+    };
+    let between = (taken - errors - input - no_route - output - handed_on).max(0);
     let places = [
-        (format!("receive ring of {ingress} full"), interface(ingress, "rx_dropped")),
+        (ring(ingress), interface(ingress, "rx_dropped")),
         ("backlog of a CPU full (softnet)".to_owned(), delta("softnet dropped")),
         ("IP input: bad header, address or protocol".to_owned(), errors),
         ("IP input: discarded".to_owned(), input),
@@ -99,8 +105,24 @@ pub fn drops(
     told(places, total)
 }
 
+/// The place of a ring that was full.
+pub fn ring(interface: &str) -> String {
+    format!("receive ring of {interface} full")
+}
+
+/// The same drops with one more place before them, whose packets are taken off the rest.
+pub fn with_place(mut drops: Vec<DropPlace>, place: String, packets: i64) -> Vec<DropPlace> {
+    if let Some(rest) = drops.last_mut()
+        && packets > 0
+    {
+        rest.packets = rest.packets.saturating_sub(packets);
+        drops.insert(0, DropPlace { place, packets });
+    }
+    drops
+}
+
 /// How far a counter has risen, as far as it is believed.
-pub(super) fn risen(before: &Reading, after: &Reading, name: &str) -> i64 {
+pub fn risen(before: &Reading, after: &Reading, name: &str) -> i64 {
     let value = |reading: &Reading| reading.get(name).copied().unwrap_or(0);
     believed(value(after).saturating_sub(value(before)))
 }

@@ -70,6 +70,7 @@ pub trait RemoteDut {
     /// safe when nothing was changed.
     ///
     /// # Errors
-    /// When something can't be put back; the rest is.
+    /// [`BenchError::NotPutBack`] when something can't be put back: the rest is, and what it
+    /// was stays remembered. Others when the DUT can't be asked.
     fn undo(&mut self, host: &dyn Host) -> Result<(), BenchError>;
 }

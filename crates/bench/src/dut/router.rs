@@ -6,9 +6,11 @@
 
 use super::path::told;
 use super::{EGRESS, INGRESS, linux::Findings, linux::mac, routes};
+use crate::dut::routes::Route;
 use crate::error::BenchError;
 use crate::host::{Host, Running};
 use crate::lab::links::Links;
+use fwdlab_model::record::queues::{Direction, counter_name, parse_name};
 use fwdlab_model::record::{Counter, Counts, DropPlace};
 use fwdlab_model::router::{
     InterfaceSetup, NeighbourSetup, PortKind, RouterSetup, RouterStats, Synthesised,
@@ -60,6 +62,11 @@ impl RouterDut {
         // As above.
         let _ = self.program.tell("stats");
         self.hear(ANSWER)
+    }
+
+    /// Ids of its workers' threads.
+    pub fn workers(&self) -> Vec<u32> {
+        self.program.threads("router/")
     }
 
     /// Ends it, and returns its last counters.
@@ -123,7 +130,12 @@ pub fn setup(settings: &Settings, cpus: &[u16], wires: &Wires, files: &Path) -> 
         entropy_harvest: router.entropy_harvest,
         icmp_redirect: dut.icmp_redirect,
         rss: false,
-        routes: listed.iter().map(|route| format!("{} via {}", route.prefix, route.via)).collect(),
+        routes: listed
+            .iter()
+            .map(|Route { prefix: (address, length), via, .. }| {
+                format!("{address}/{length} via {via}")
+            })
+            .collect(),
         synthesised: synthesised(family, dut.routes.saturating_sub(written)),
         routes_file: router
             .routes_file
@@ -226,6 +238,13 @@ pub fn compare(before: &RouterStats, after: &RouterStats, total: Counts) -> Vec<
         expected: None,
     }));
     counters.retain(|counter| counter.delta() > 0 || counter.expected.is_some());
+    let workers = after.workers.iter().enumerate().map(|(worker, &packets)| Counter {
+        name: counter_name("worker", Direction::Receive, worker as u16),
+        before: before.workers.get(worker).copied().unwrap_or(0),
+        after: packets,
+        expected: None,
+    });
+    counters.extend(workers);
     counters
 }
 
@@ -237,7 +256,9 @@ pub fn drops(
     total: Counts,
     receiver: u64,
 ) -> Vec<DropPlace> {
-    let places = compare(before, after, total).into_iter().filter_map(|counter| {
+    let counters = compare(before, after, total).into_iter();
+    let counters = counters.filter(|counter| parse_name(&counter.name).is_none());
+    let places = counters.filter_map(|counter| {
         // The slow path's answers are of packets counted already, as `slow_...`.
         let beside = ["received", "forwarded", "answered", "limited", "silent"];
         let own = [
@@ -253,6 +274,12 @@ pub fn drops(
     });
     let receiver = ("receiver of the testbed".to_owned(), receiver as i64);
     told(places.chain([receiver]), total)
+}
+
+/// States that the router's firewall holds, if it has one.
+pub fn states(stats: &RouterStats) -> Option<u64> {
+    let (_, states) = stats.facts.iter().find(|(name, _)| name == "states")?;
+    states.parse().ok()
 }
 
 /// Records what the router says about itself.

@@ -2,17 +2,36 @@
 //!
 //! The first two lead to both sides. Further ones are host routes of the traffic's
 //! own destinations, so that lookups really meet them; what is left fills the
-//! table with /24 (IPv4) or /48 (IPv6) prefixes that no packet asks for.
+//! table with prefixes that no packet asks for: /30 within 10.192.0.0/10 (IPv4), /80
+//! within 2001:2:0:c000::/56 (IPv6). A kernel's table gets no route that lies elsewhere:
+//! one that does may lead a machine's answers away from whoever administers it.
+//!
+//! Left out: the software router's own table, which no other program's packets meet.
 
+use crate::error::BenchError;
 use crate::lab::links::{Link, Links};
+use crate::lab::ways::overlaps;
 use fwdlab_packet::address::{Family, Side, flow_address, peer_address, routed_prefix};
 use std::fmt::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Where IPv4 routes that fill the table lie.
+pub const FILLED_INET: (Ipv4Addr, u8) = (Ipv4Addr::new(10, 192, 0, 0), 10);
+/// Where IPv6 routes that fill the table lie: in the benchmark's own prefix, where it has
+/// neither links nor flows.
+pub const FILLED_INET6: (Ipv6Addr, u8) = (Ipv6Addr::new(0x2001, 2, 0, 0xc000, 0, 0, 0, 0), 56);
+/// Length of each of the former.
+const FILLER_INET: u8 = 30;
+/// Length of each of the latter.
+const FILLER_INET6: u8 = 80;
+/// The most that fill a table: all /30 of the part.
+pub const FILLERS_MAX: u32 = 1 << (FILLER_INET - FILLED_INET.1);
 
 /// A static route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// Prefix with its length.
-    pub prefix: String,
+    /// First address of the prefix, with its length.
+    pub prefix: (IpAddr, u8),
     /// Next hop.
     pub via: String,
     /// Interface that leads there.
@@ -20,31 +39,88 @@ pub struct Route {
 }
 
 /// `count` routes (at least the two) of one family; `destinations` is the number of
-/// destination addresses of the traffic.
+/// destination addresses of the traffic. Never more than [`FILLERS_MAX`] that fill.
 pub fn prefixes(family: Family, count: u32, destinations: u32, links: &Links) -> Vec<Route> {
     let sides = [(Side::Sender, &links.ingress), (Side::Receiver, &links.egress)];
-    let route = |prefix: String, side, link: &Link| Route {
+    let (length, whole) = match family {
+        Family::Inet => (FILLER_INET, 32),
+        Family::Inet6 => (FILLER_INET6, 128),
+    };
+    let route = |prefix, side, link: &Link| Route {
         prefix,
         via: next_hop(family, side, link),
         interface: link.interface.clone(),
     };
-    let first = sides.map(|(side, link)| route(routed_prefix(family, side).to_owned(), side, link));
-    let further = (0..count.saturating_sub(2)).map(|n| {
-        let prefix = match (n < destinations, family) {
-            (true, Family::Inet) => format!("{}/32", flow_address(family, Side::Receiver, n)),
-            (true, Family::Inet6) => format!("{}/128", flow_address(family, Side::Receiver, n)),
-            (false, Family::Inet) => {
-                let network = std::net::Ipv4Addr::from((10 << 24) + ((n - destinations) << 8));
-                format!("{network}/24")
-            }
-            (false, Family::Inet6) => {
-                let number = n - destinations;
-                format!("fd00:{:x}:{:x}::/48", number >> 16, number & 0xffff)
-            }
+    let first = sides.map(|(side, link)| {
+        let prefix = crate::lab::links::prefix(routed_prefix(family, side));
+        prefix.map(|prefix| route(prefix, side, link))
+    });
+    let further = count.saturating_sub(2).min(destinations.saturating_add(FILLERS_MAX));
+    let further = (0..further).map(|n| {
+        let prefix = match n.checked_sub(destinations) {
+            None => (flow_address(family, Side::Receiver, n), whole),
+            Some(n) => (filler(family, n), length),
         };
         route(prefix, Side::Receiver, &links.egress)
     });
-    first.into_iter().chain(further).collect()
+    first.into_iter().flatten().chain(further).collect()
+}
+
+/// Address of prefix `n` of those that fill the table.
+fn filler(family: Family, n: u32) -> IpAddr {
+    match family {
+        Family::Inet => Ipv4Addr::from(FILLED_INET.0.to_bits() + (n << (32 - FILLER_INET))).into(),
+        Family::Inet6 => {
+            Ipv6Addr::from(FILLED_INET6.0.to_bits() + (u128::from(n) << (128 - FILLER_INET6)))
+                .into()
+        }
+    }
+}
+
+/// An error if one of the routes takes packets that whoever administers the laboratory
+/// waits for.
+///
+/// # Errors
+/// The route, whose address it covers, and what to do.
+pub fn keep_ways(routes: &[Route], links: &Links) -> Result<(), BenchError> {
+    for way in &links.ways {
+        let Some(route) = routes.iter().find(|route| way.is_lost_by(route.prefix)) else {
+            continue;
+        };
+        let (address, length) = route.prefix;
+        let is_filler = overlaps(route.prefix, (FILLED_INET.0.into(), FILLED_INET.1))
+            || overlaps(route.prefix, (FILLED_INET6.0.into(), FILLED_INET6.1));
+        let (more, next) = match is_filler {
+            true => (
+                format!(", one of the {} that fill the table,", routes.len()),
+                "take fewer routes, or administer",
+            ),
+            false => (String::new(), "administer"),
+        };
+        return Err(BenchError::Refused(format!(
+            "the route to {address}/{length}{more} would lead what the DUT sends to {way} into \
+             the test's receiver or sender\n  next step: {next} the laboratory by a network \
+             outside of 198.18.0.0/15, {}/{} and 2001:2::/48",
+            FILLED_INET.0, FILLED_INET.1
+        )));
+    }
+    Ok(())
+}
+
+/// [`keep_ways`] for every route that a variant's DUT gets: those of its traffic's family,
+/// and both of the other one.
+///
+/// # Errors
+/// As there.
+pub fn keep_ways_of(
+    settings: &fwdlab_model::settings::Settings,
+    links: &Links,
+) -> Result<(), BenchError> {
+    let own = super::linux::packet_family(settings.traffic.family);
+    [Family::Inet, Family::Inet6].into_iter().try_for_each(|family| {
+        let count = if family == own { settings.dut.routes } else { 2 };
+        keep_ways(&prefixes(family, count, settings.traffic.flows.destinations, links), links)
+    })
 }
 
 /// The first peer of a side; the plan's address where it has none.
@@ -57,8 +133,8 @@ fn next_hop(family: Family, side: Side, link: &Link) -> String {
 /// Text that adds routes, each with `more` words for ip(8).
 pub fn batch(routes: &[Route], more: &str) -> String {
     let mut text = String::new();
-    for Route { prefix, via, interface } in routes {
-        let _ = writeln!(text, "route add {prefix} via {via} dev {interface}{more}");
+    for Route { prefix: (address, length), via, interface } in routes {
+        let _ = writeln!(text, "route add {address}/{length} via {via} dev {interface}{more}");
     }
     text
 }
@@ -79,19 +155,116 @@ pub fn count_inet6(rt6_stats: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::ways::Way;
+    use fwdlab_packet::address::MAX_ADDRESSES;
+    use proptest::prelude::*;
+    use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
     use std::collections::HashSet;
 
-    #[test]
-    fn as_many_distinct_routes_as_asked_for() {
+    /// The most that the key `routes` takes.
+    const ROUTES_MAX: u32 = FILLERS_MAX;
+
+    /// Everything that a kernel's table may get a route to.
+    fn allowed() -> [(IpAddr, u8); 3] {
+        ["198.18.0.0/15", "10.192.0.0/10", "2001:2::/48"]
+            .map(|text| crate::lab::links::prefix(text).expect("a prefix"))
+    }
+
+    fn check(family: Family, count: u32, destinations: u32) {
         let links = Links::of_namespaces();
-        for family in [Family::Inet, Family::Inet6] {
-            for count in [2, 50, 1000, 200_000] {
-                let text = batch(&prefixes(family, count, 100, &links), "");
-                let distinct: HashSet<&str> =
-                    text.lines().map(|l| l.split(" via ").next().unwrap_or(l)).collect();
-                assert_eq!(distinct.len(), count as usize);
+        let routes = prefixes(family, count, destinations, &links);
+        assert_eq!(routes.len(), count as usize);
+        let distinct: HashSet<(IpAddr, u8)> = routes.iter().map(|route| route.prefix).collect();
+        assert_eq!(distinct.len(), routes.len(), "{family:?}, {count}");
+        for route in &routes {
+            let (address, length) = route.prefix;
+            let inside =
+                allowed().into_iter().any(|part| overlaps(route.prefix, part) && length >= part.1);
+            assert!(inside, "{address}/{length} of {count}");
+        }
+        // Of an address of the traffic only its own route, and that to its side, know.
+        let fillers = &routes[(2 + destinations as usize).min(routes.len())..];
+        let (first, last) = (fillers.first(), fillers.last());
+        for n in [0, destinations / 2, destinations - 1] {
+            for side in [Side::Sender, Side::Receiver] {
+                let flow = flow_address(family, side, n);
+                let whole = if flow.is_ipv4() { 32 } else { 128 };
+                let part = match family {
+                    Family::Inet => (FILLED_INET.0.into(), FILLED_INET.1),
+                    Family::Inet6 => (FILLED_INET6.0.into(), FILLED_INET6.1),
+                };
+                assert!(!overlaps((flow, whole), part), "{flow}");
+                for filler in [first, last].into_iter().flatten() {
+                    assert!(overlaps(filler.prefix, part) && filler.prefix.1 >= part.1);
+                    assert!(!overlaps(filler.prefix, (flow, whole)));
+                }
             }
         }
+        for link in links.both() {
+            for &(address, length) in &link.addresses {
+                let whole = if address.is_ipv4() { 32 } else { 128 };
+                for filler in fillers.iter().take(1000) {
+                    assert!(!overlaps(filler.prefix, (address, whole)), "{address}/{length}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn routes_that_fill_a_table_lie_where_they_harm_nobody() {
+        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
+        let mut runner = TestRunner::new_with_rng(Config { cases: 8, ..Config::default() }, rng);
+        let counts = prop_oneof![2_u32..5000, 2_u32..200_000];
+        runner
+            .run(&(counts, 1_u32..=MAX_ADDRESSES, any::<bool>()), |(count, destinations, inet)| {
+                check(if inet { Family::Inet } else { Family::Inet6 }, count, destinations);
+                Ok(())
+            })
+            .expect("harmless");
+        for family in [Family::Inet, Family::Inet6] {
+            check(family, ROUTES_MAX, 1);
+            check(family, 1_000_000, 2000);
+        }
+    }
+
+    /// More routes than have a place are a fault of the file, by the key's own range.
+    #[test]
+    fn an_experiment_can_ask_for_no_more_routes_than_have_a_place() {
+        let text = |count: u32| format!("version = 1\n[dut]\nroutes = {count}\n");
+        let load = |count| {
+            fwdlab_model::load("e.toml", &text(count), &|_| Ok(Vec::new()))
+                .map_err(|f| f.to_string())
+        };
+        load(ROUTES_MAX).expect("a plan");
+        let error = load(ROUTES_MAX + 1).expect_err("too many");
+        assert!(error.contains("routes") && error.contains(&ROUTES_MAX.to_string()), "{error}");
+    }
+
+    #[test]
+    fn a_route_over_who_administers_is_refused() {
+        let mut links = Links::of_namespaces();
+        let way = |text: &str, whose: &str| Way {
+            network: crate::lab::links::prefix(text).expect("a prefix"),
+            whose: whose.to_owned(),
+        };
+        let refused = |links: &Links, routes: u32, destinations: u32| {
+            let found = prefixes(Family::Inet, routes, destinations, links);
+            keep_ways(&found, links).err().map(|error| error.to_string())
+        };
+        links.ways = vec![way("10.200.0.9/32", "the controller")];
+        assert_eq!(refused(&links, 1000, 10), None, "so few do not reach that far");
+        let error = refused(&links, 1_000_000, 10).expect("refused");
+        for word in ["10.200.0.8/30", "the controller", "10.200.0.9", "fewer routes"] {
+            assert!(error.contains(word), "{error}");
+        }
+        links.ways = vec![way("198.19.9.9/32", "sender")];
+        assert!(refused(&links, 2, 10).expect("refused").contains("198.19.0.0/16"));
+        // A network of the DUT's own: what is longer takes addresses from it; what is
+        // shorter does not, the longest prefix wins.
+        links.ways = vec![way("10.192.1.0/24", "the DUT")];
+        assert!(refused(&links, 1000, 10).expect("refused").contains("10.192.1.0/30"));
+        links.ways = vec![way("198.18.7.0/24", "the DUT"), way("192.0.2.0/24", "the DUT")];
+        assert_eq!(refused(&links, 1_000_000, 10), None);
     }
 
     #[test]

@@ -5,10 +5,13 @@ use crate::cpu::Placement;
 use crate::error::BenchError;
 use crate::host::Host;
 use crate::lab::links::Links;
+use crate::schedstat;
 use fwdlab_model::settings::{Arrangement, Napi, Settings};
 use fwdlab_model::warning::Warning;
 
-/// Places polling, steering and queues as the settings say, and reads back.
+/// Places polling, steering and queues as the settings say, and reads back. Returns the
+/// kernel threads (their ids) that poll for the DUT on CPUs given to them; none where
+/// softirqs do, or where threads run wherever the scheduler puts them.
 ///
 /// # Errors
 /// When a placement that was named can't be had; `napi = "auto"` takes what it
@@ -19,8 +22,9 @@ pub fn apply(
     settings: &Settings,
     placement: &Placement,
     findings: &mut Findings,
-) -> Result<(), BenchError> {
+) -> Result<Vec<u32>, BenchError> {
     let ingress = links.ingress.interface.as_str();
+    let mut bound = Vec::new();
     let threaded = match settings.dut.napi {
         Napi::Threaded => true,
         Napi::Softirq => false,
@@ -28,7 +32,10 @@ pub fn apply(
     };
     let polling = if threaded {
         match thread_polling(host, ingress, &placement.dut) {
-            Ok(threads) => format!("{threads} threads on CPUs {:?}", placement.dut),
+            Ok(threads) => {
+                bound = threads;
+                format!("{} threads on CPUs {:?}", bound.len(), placement.dut)
+            }
             Err(error) if settings.dut.napi == Napi::Threaded => return Err(error),
             Err(error) => fall_back(host, ingress, settings, placement, &error, findings),
         }
@@ -47,7 +54,7 @@ pub fn apply(
         wanted.iter().try_for_each(|(path, mask)| host.put(path, mask))?;
         verify_queue_maps(host, &wanted, findings)?;
     }
-    Ok(())
+    Ok(bound)
 }
 
 /// Without the right to bind kernel threads: steering moves the work, if that is
@@ -74,15 +81,19 @@ fn fall_back(
     used
 }
 
-/// Makes an interface poll in kernel threads and binds them; returns their number.
+/// Makes an interface poll in kernel threads and binds them; returns their ids.
 ///
 /// # Errors
 /// Without the right to place kernel threads.
-pub fn thread_polling(host: &dyn Host, interface: &str, cpus: &[u16]) -> Result<usize, BenchError> {
+pub fn thread_polling(
+    host: &dyn Host,
+    interface: &str,
+    cpus: &[u16],
+) -> Result<Vec<u32>, BenchError> {
     // Kernel threads are visible machine-wide and the interface's name is the
     // same in every testbed: the journal's lock makes sure that there is one only.
     host.put(&format!("/sys/class/net/{interface}/threaded"), "1")?;
-    let threads = napi_threads(interface);
+    let threads = schedstat::tasks("/proc", &format!("napi/{interface}-"));
     if threads.is_empty() {
         return Err(BenchError::environment(
             format!("the NAPI threads of {interface} do not show in /proc"),
@@ -92,7 +103,7 @@ pub fn thread_polling(host: &dyn Host, interface: &str, cpus: &[u16]) -> Result<
     for &thread in &threads {
         fwdlab_port::affinity::pin_task(thread, cpus)?;
     }
-    Ok(threads.len())
+    Ok(threads)
 }
 
 fn steer(host: &dyn Host, ingress: &str, queues: u16, mask: &str) -> Result<(), BenchError> {
@@ -143,19 +154,6 @@ pub fn short_mask(mask: &str) -> &str {
         "" => "0",
         short => short,
     }
-}
-
-/// Kernel threads that poll an interface.
-fn napi_threads(interface: &str) -> Vec<u32> {
-    let wanted = format!("napi/{interface}-");
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
-        .filter(|pid| {
-            std::fs::read_to_string(format!("/proc/{pid}/comm"))
-                .is_ok_and(|comm| comm.starts_with(&wanted))
-        })
-        .collect()
 }
 
 #[cfg(test)]

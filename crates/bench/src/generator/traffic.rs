@@ -9,7 +9,7 @@
 
 use super::{Capabilities, Counted, Edges, Generator, Load, Outcome};
 use crate::error::BenchError;
-use crate::trial::{Snapshot, Traffic};
+use crate::trial::{Evidence, Snapshot, Traffic};
 use fwdlab_packet::Phase;
 use fwdlab_packet::stamp::PHASES;
 
@@ -130,8 +130,8 @@ impl Traffic for CountedTraffic<'_> {
         None
     }
 
-    fn stolen_ns(&mut self) -> u64 {
-        0
+    fn evidence(&mut self) -> Evidence {
+        Evidence::default()
     }
 }
 
@@ -186,7 +186,7 @@ impl Ledger {
         }
         let before = self.begun.first().map_or(0, |(_, counted)| counted.receiver_dropped);
         let receiver_dropped = now.receiver_dropped.saturating_sub(before);
-        Snapshot { sent, received, foreign: 0, unstamped: 0, receiver_dropped }
+        Snapshot { sent, received, receiver_dropped, ..Snapshot::default() }
     }
 }
 

@@ -24,6 +24,12 @@ pub trait Running {
 
     /// Waits for its end; kills it when that takes longer than `patience`.
     fn wait(&mut self, patience: Duration) -> Ended;
+
+    /// Its threads of this name that run now, by the id that this machine's kernel knows
+    /// them by; none of a program on another machine.
+    fn threads(&self, _name: &str) -> Vec<u32> {
+        Vec::new()
+    }
 }
 
 /// How a program ended.
@@ -146,6 +152,10 @@ impl Running for Program {
             None => format!("it did not end within {} s and was killed", patience.as_secs()),
         };
         Ended { well, status, errors }
+    }
+
+    fn threads(&self, name: &str) -> Vec<u32> {
+        crate::schedstat::tasks(&format!("/proc/{}/task", self.child.id()), name)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The DUT's interfaces and what is at the other end of their cables, as a laboratory's
 //! file and its hosts say.
 
+use super::ways::Way;
 use crate::dut::linux::mac;
 use crate::dut::{EGRESS, INGRESS};
 use fwdlab_packet::Family;
@@ -14,6 +15,8 @@ pub struct Links {
     pub ingress: Link,
     /// Towards the receiver.
     pub egress: Link,
+    /// What the DUT must go on reaching by other interfaces; in namespaces nothing.
+    pub ways: Vec<Way>,
 }
 
 impl Links {
@@ -38,6 +41,7 @@ impl Links {
         Links {
             ingress: link(Side::Sender, INGRESS, mac::INGRESS, sender),
             egress: link(Side::Receiver, EGRESS, mac::EGRESS, receiver),
+            ways: Vec::new(),
         }
     }
 

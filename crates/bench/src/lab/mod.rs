@@ -12,6 +12,7 @@ mod counter;
 mod link;
 pub mod links;
 mod traffic;
+pub mod ways;
 
 pub use cable::CableReport;
 pub use ceiling::CeilingReport;

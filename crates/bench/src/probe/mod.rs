@@ -11,7 +11,7 @@ use crate::testbed::wiring::Wiring;
 use fwdlab_model::settings::Engine;
 use fwdlab_packet::template::FlowRange;
 use fwdlab_packet::{Family, Template};
-use fwdlab_port::{SenderConfig, affinity, clock, userns};
+use fwdlab_port::{SenderConfig, Watch, affinity, clock, sender, userns};
 
 /// Right to make namespaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -167,8 +167,9 @@ const PROBE_ID: u32 = 0x7072_6f62;
 
 /// Sends some packets to a receiver; the number that arrived, or why none did.
 fn attempt(wiring: &Wiring, engine: Engine, receiving: Receiving) -> Result<u64, String> {
-    let receiver = open_receiver(receiving, &wiring.receiver, "r0", PROBE_ID, 0, &[])
-        .map_err(|e| e.to_string())?;
+    let watch = Watch::Stamps { run_id: PROBE_ID, flows: 0 };
+    let receiver =
+        open_receiver(receiving, &wiring.receiver, "r0", &watch, &[]).map_err(|e| e.to_string())?;
     let sent = send(wiring, engine)?;
     clock::sleep_until(clock::monotonic_ns() + 10_000_000);
     match receiver.received().total() {
@@ -189,7 +190,9 @@ fn send(wiring: &Wiring, engine: Engine) -> Result<u64, String> {
         number: 0,
         template: Template::new(Family::Inet, 64, flows, PROBE_ID, source, destination),
         rate_pps: Some(100_000.0),
+        burst: sender::burst(1),
         timestamps: false,
+        spread: None,
         batch: 1,
     };
     let sender = open_sender(engine, &config).map_err(|e| e.to_string())?;
@@ -298,7 +301,7 @@ pub fn everything(privilege: &Privilege, journal: Result<&Journal, String>) -> V
     });
     add(
         "NAPI threads bound to a CPU",
-        threads.map(|n| format!("{n} thread")),
+        threads.map(|bound| format!("{} thread", bound.len())),
         "run as root; until then receive packet steering takes their place",
     );
     let _ = wiring.down();

@@ -3,7 +3,7 @@
 use crate::Task;
 use crate::cpu::{self, Placement};
 use crate::trial::Observed;
-use fwdlab_model::record::{Counter, CpuTime};
+use fwdlab_model::record::{Counter, CpuTime, queues};
 use fwdlab_model::settings::{Arrangement, DutKind, Rate, Settings};
 use fwdlab_model::warning::Warning;
 
@@ -19,10 +19,9 @@ pub(super) enum Pressure {
     Waits,
 }
 
-/// Time stolen from these CPUs since boot, nanoseconds.
-pub(super) fn stolen_ns(cpus: &[u16]) -> u64 {
-    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-    cpu::times(&text).iter().filter(|t| cpus.contains(&t.cpu)).map(|t| t.stolen_ns).sum()
+/// Time stolen from these CPUs since boot by the text of `/proc/stat`, nanoseconds.
+pub(super) fn stolen_in(text: &str, cpus: &[u16]) -> u64 {
+    cpu::times(text).iter().filter(|t| cpus.contains(&t.cpu)).map(|t| t.stolen_ns).sum()
 }
 
 /// Doubts that follow from what was seen of machine and DUT.
@@ -65,18 +64,11 @@ pub(super) fn doubts(
             warnings.push(Warning::CpuContended { cpu: cpu.cpu, stolen, user });
         }
     }
-    let flows = settings.traffic.flows.count();
-    if let Some(seen) = observed.flows_seen
-        && seen < flows
-        && observed.total.forwarded > 100 * u64::from(flows)
-    {
-        warnings.push(Warning::FlowsMissing { seen, sent: flows });
-    }
-    // The DUT's own counters must agree with ours, to their accuracy: a few packets
-    // of its own (neighbour and multicast traffic).
+    // The DUT's own counters must agree with ours to the packet: what it sends of its own
+    // (neighbour and multicast traffic) the receiver counts apart.
     for counter in counters {
         if let Some(expected) = counter.expected
-            && counter.delta().abs_diff(expected) > 100 + expected / 1000
+            && counter.delta() != expected
         {
             warnings.push(Warning::CounterMismatch {
                 counter: counter.name.clone(),
@@ -85,13 +77,29 @@ pub(super) fn doubts(
             });
         }
     }
+    warnings.extend(idle_queues(counters));
     warnings
+}
+
+/// Queues of the DUT without a packet, where others of the interface had some: a variant
+/// of several queues is then one of fewer.
+fn idle_queues(counters: &[Counter]) -> impl Iterator<Item = Warning> {
+    queues::of_counters(counters).into_iter().filter_map(|queues| {
+        let idle = queues.idle();
+        (!idle.is_empty()).then(|| Warning::IdleQueues {
+            interface: queues.interface,
+            direction: queues.direction.name().into(),
+            queues: queues.packets.len() as u16,
+            idle,
+        })
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fwdlab_model::record::Counts;
+    use fwdlab_model::record::queues::{Direction, counter_name};
+    use fwdlab_model::record::{Arrivals, Counts, Opening};
 
     /// Doubts about a second in which `forwarded` of a million packets arrived.
     fn about(forwarded: u64, ceiling_pps: Option<f64>, cpus: &[CpuTime]) -> Vec<Warning> {
@@ -106,7 +114,10 @@ mod tests {
             foreign: 0,
             unstamped: 0,
             flows_seen: Some(2000),
+            arrivals: Arrivals::default(),
             drain_ns: 0,
+            receiver_dropped: 0,
+            opening: Opening::default(),
             samples: Vec::new(),
             warnings: Vec::new(),
         };
@@ -115,7 +126,7 @@ mod tests {
         let counter = |expected| Counter {
             name: "d1 tx_packets".into(),
             before: 0,
-            after: forwarded + 1,
+            after: forwarded,
             expected: Some(expected),
         };
         let counters = [counter(forwarded)];
@@ -139,6 +150,27 @@ mod tests {
         let limited = Warning::GeneratorLimited { forwarded_pps: 995_000.0, ceiling_pps: 5e6 };
         assert_eq!(about(995_000, Some(5e6), &[]), [limited]);
         assert_eq!(about(995_000, None, &[]).len(), 1);
+    }
+
+    #[test]
+    fn queues_that_did_nothing_are_named() {
+        let counter = |direction, queue, packets: u64| Counter {
+            name: counter_name("d0", direction, queue),
+            before: 7,
+            after: 7 + packets,
+            expected: None,
+        };
+        let (rx, tx) = (Direction::Receive, Direction::Transmit);
+        let all = [counter(rx, 0, 5), counter(rx, 1, 5), counter(tx, 0, 9)];
+        assert_eq!(idle_queues(&all).count(), 0);
+        let some = [counter(rx, 0, 5), counter(rx, 1, 0), counter(rx, 2, 0), counter(tx, 0, 9)];
+        let expected = Warning::IdleQueues {
+            interface: "d0".into(),
+            direction: "receive".into(),
+            idle: vec![1, 2],
+            queues: 3,
+        };
+        assert_eq!(idle_queues(&some).collect::<Vec<_>>(), [expected]);
     }
 
     #[test]

@@ -6,36 +6,44 @@
 //! is lost before the router, and the rate is what the router takes. With a rate the
 //! packets that find a wire full are lost, as in a network card's receive ring.
 
-use super::doubts::{self, Pressure, doubts};
+use super::account::Account;
+use super::asked::{Asked, awaited};
+use super::doubts::{Pressure, doubts};
+use super::evidence::Witness;
 use super::netns::{now_text, observed_ns};
 use super::profiling::Subject;
 use super::stopwatch::Stopwatch;
 use super::{Choice, Paths, Testbed, rate};
+use crate::arrivals;
 use crate::cpu::{self, Placement};
 use crate::dut::linux::{Findings, mac};
+use crate::dut::path::with_place;
 use crate::dut::router::{self, RouterDut, Wires};
 use crate::error::BenchError;
 use crate::host::LocalHost;
 use crate::lab::links::Links;
 use crate::profiler::RawProfile;
-use crate::trial::{self, Moment, Observed, Order, Snapshot, SystemClock};
+use crate::trial::{self, Evidence, Moment, Observed, Order, Snapshot, SystemClock};
 use crate::{Observer, Task, calibrate};
 use fwdlab_model::plan::{Plan, Trial};
 use fwdlab_model::profile::ProfilePlan;
-use fwdlab_model::record::{Calibration, ProfileRecord, RunRecord};
+use fwdlab_model::record::{
+    Arrivals, Calibration, Counts, DropPlace, ProfileRecord, ReceiverPlace, RunRecord, TrialRecord,
+};
 use fwdlab_model::router::RouterStats;
-use fwdlab_model::settings::{DutKind, Family, Settings};
+use fwdlab_model::settings::{Arrangement, DutKind, Family, Settings};
 use fwdlab_model::warning::Warning;
-use fwdlab_packet::rss::{SYMMETRIC_KEY, Toeplitz, queue_of};
+use fwdlab_packet::rss::queues_of_flows;
 use fwdlab_packet::template::FlowRange;
-use fwdlab_packet::{Phase, Stamp, Template};
-use fwdlab_port::circuit::traffic::{Traffic, TrafficConfig};
+use fwdlab_packet::{Phase, Template};
+use fwdlab_port::circuit::traffic::{Full, Traffic, TrafficConfig};
 use fwdlab_port::circuit::{Circuit, SLOTS};
 use fwdlab_port::{Receiver, affinity};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// Flows that are counted one by one.
-const COUNTED_FLOWS: u32 = 10_000;
+/// Where packets are lost before the router, with a rate.
+const WIRE_FULL: &str = "wire full";
 
 /// The testbed.
 #[derive(Debug)]
@@ -80,17 +88,31 @@ impl Memory {
         let mut watch = Stopwatch::default();
         let mut findings = Findings::default();
 
-        let (circuits, mut dut, before) = self.up(settings, placement, observer)?;
+        let (circuits, dut, before) = self.up(settings, placement, observer)?;
         router::record_facts(&before, &mut findings);
 
         watch.lap("configure");
         observer.step("traffic");
         let rate_pps = rate::of(&task, settings)?;
         let config = config(settings, placement, run_id, rate_pps, false);
-        let mut traffic = MemoryTraffic::new(config, &circuits, &placement.dut)?;
+        let mut traffic = MemoryTraffic::new(config, &circuits, placement, &dut.workers())?;
+        // Generator and sink are one thread. Only where it has a CPU of its own is the
+        // router's time its own.
+        let (place, cpus) = match placement.arrangement {
+            Arrangement::Open => (ReceiverPlace::Sender, &placement.senders[..]),
+            Arrangement::Closed => (ReceiverPlace::Unknown, &[][..]),
+        };
+        let mut times = Account::open(&dut.workers(), &[], place, cpus);
+        let dut = RefCell::new(dut);
+        let full = traffic.traffic.full();
+        let mut account = Asked {
+            drops: &|| drops(&before, &dut, &full),
+            states: &|| router::states(&dut.borrow_mut().stats().ok()?),
+        };
         let mut cpu_times = Vec::new();
         let mut read_cpus = |moment| {
             if moment != Moment::Opening {
+                times.read();
                 let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
                 cpu_times.push(cpu::times(&text));
             }
@@ -101,17 +123,20 @@ impl Memory {
             variant,
             alternation: None,
             at_window: &mut read_cpus,
+            awaited: awaited(settings, 1),
+            account: &mut account,
         };
         let observed = trial::run(&mut traffic, &SystemClock, order, observer)?;
         watch.skip(observed_ns(&task.plan.trial, &observed));
         watch.lap("arm, stop and drain");
+        let mut dut = dut.into_inner();
         let after = dut.stats()?;
         let returned = traffic.traffic.returned();
         drop(traffic);
         dut.stop()?;
         watch.lap("take down");
 
-        let counters = router::compare(&before, &after, observed.total);
+        let counters = router::compare(&before, &after, observed.passed());
         let cpus = match cpu_times.as_slice() {
             [open, close] => cpu::difference(open, close, placement),
             _ => Vec::new(),
@@ -141,7 +166,10 @@ impl Memory {
             variants: task.run.variants.clone(),
             run_id,
             started_at,
-            trial: observed.into_record(counters, cpus),
+            trial: TrialRecord {
+                device: times.since_first(),
+                ..observed.into_record(counters, cpus)
+            },
             facts,
             warnings,
             overhead_ns: watch.laps,
@@ -158,12 +186,12 @@ impl Memory {
         let settings = &task.plan.variants[task.run.variants[0]].settings;
         let run_id = task.plan.run_id(task.run.index);
         let mut findings = Findings::default();
-        let (circuits, mut dut, before) = self.up(settings, placement, observer)?;
+        let (circuits, dut, before) = self.up(settings, placement, observer)?;
         router::record_facts(&before, &mut findings);
         observer.step("arming perf");
         let rate_pps = rate::of(&task, settings)?;
         let config = config(settings, placement, run_id, rate_pps, false);
-        let mut traffic = MemoryTraffic::new(config, &circuits, &placement.dut)?;
+        let mut traffic = MemoryTraffic::new(config, &circuits, placement, &dut.workers())?;
         let file = std::env::temp_dir().join(format!("fwdlab-{}.perf", std::process::id()));
         let links = Links::of_namespaces();
         let subject = Subject {
@@ -175,8 +203,15 @@ impl Memory {
             file: &file,
             ahead_ns: 0,
         };
-        let sampled = subject.sample(&mut traffic, rate_pps, observer)?;
+        let (dut, full) = (RefCell::new(dut), traffic.traffic.full());
+        let mut account = Asked {
+            drops: &|| drops(&before, &dut, &full),
+            states: &|| router::states(&dut.borrow_mut().stats().ok()?),
+        };
+        let sampled = subject.sample(&mut traffic, rate_pps, &mut account, observer)?;
+        let mut dut = dut.into_inner();
         let drops = router::drops(&before, &dut.stats()?, sampled.observed.total, 0);
+        let drops = with_place(drops, WIRE_FULL.into(), full.packets() as i64);
         drop(traffic);
         dut.stop()?;
         let mut facts = findings.facts;
@@ -212,11 +247,16 @@ impl Memory {
     ) -> Result<Observed, BenchError> {
         let circuits = circuits(settings)?;
         let config = config(settings, placement, run_id, None, true);
-        let mut traffic = MemoryTraffic::new(config, &circuits, &placement.dut)?;
-        let order =
-            Order { trial, rate_pps: None, variant: 0, alternation: None, at_window: &mut |_| {} };
-        trial::run(&mut traffic, &SystemClock, order, observer)
+        let mut traffic = MemoryTraffic::new(config, &circuits, placement, &[])?;
+        trial::plain(&mut traffic, trial, observer)
     }
+}
+
+/// Where packets were lost since `before`: in the router, or before it.
+fn drops(before: &RouterStats, dut: &RefCell<RouterDut>, full: &Full) -> Option<Vec<DropPlace>> {
+    let now = dut.borrow_mut().stats().ok()?;
+    let drops = router::drops(before, &now, Counts::default(), 0);
+    Some(with_place(drops, WIRE_FULL.into(), full.packets() as i64))
 }
 
 /// One wire for each queue.
@@ -242,25 +282,14 @@ fn config(
     let template = Template::new(family, frame_size, flows, run_id, mac::SENDER, mac::INGRESS);
     TrafficConfig {
         cpu: placement.senders[0],
-        wires: wires(&template, settings.dut.queues),
+        // As a network card's receive-side scaling has it.
+        wires: queues_of_flows(&template, settings.dut.queues),
         template,
         rate_pps,
         timestamps: traffic.timestamps,
-        flows: flows.count() <= COUNTED_FLOWS,
+        arriving: (!bypass).then_some((mac::RECEIVER, mac::EGRESS)),
         bypass,
     }
-}
-
-/// The wire of each flow, by number: as a network card's receive-side scaling has it.
-fn wires(template: &Template, queues: u16) -> Vec<u16> {
-    let (toeplitz, flows) = (Toeplitz::new(&SYMMETRIC_KEY), template.flows());
-    let queue = |flow| {
-        let (source, destination) = (flow / flows.destinations, flow % flows.destinations);
-        let stamp = Stamp { run_id: 0, sender: 0, phase: 0, flow, sequence: 0, time_ns: 0 };
-        let hash = toeplitz.hash_frame(&template.frame(source, destination, &stamp));
-        hash.map_or(0, |hash| queue_of(hash, queues.into()) as u16)
-    };
-    (0..flows.count()).map(queue).collect()
 }
 
 fn facts_of(settings: &Settings, placement: &Placement) -> BTreeMap<String, String> {
@@ -329,16 +358,19 @@ impl Testbed for Memory {
 /// Generator and sink of one run, as the trial sees them.
 struct MemoryTraffic {
     traffic: Traffic,
-    dut_cpus: Vec<u16>,
+    witness: Witness,
 }
 
 impl MemoryTraffic {
     fn new(
         config: TrafficConfig,
         circuits: &[Circuit],
-        dut_cpus: &[u16],
+        placement: &Placement,
+        workers: &[u32],
     ) -> Result<MemoryTraffic, BenchError> {
-        Ok(MemoryTraffic { traffic: Traffic::new(config, circuits)?, dut_cpus: dut_cpus.to_vec() })
+        let traffic = Traffic::new(config, circuits)?;
+        let witness = Witness::new(placement, workers, &[traffic.task()]);
+        Ok(MemoryTraffic { traffic, witness })
     }
 }
 
@@ -358,8 +390,10 @@ impl trial::Traffic for MemoryTraffic {
         Snapshot {
             sent,
             received: received.packets,
+            damaged: received.faults.iter().sum(),
             foreign: received.foreign,
             unstamped: received.unstamped,
+            other_frames: received.others,
             receiver_dropped: 0,
         }
     }
@@ -370,11 +404,15 @@ impl trial::Traffic for MemoryTraffic {
     }
 
     fn flows_seen(&mut self) -> Option<u32> {
-        self.traffic.flows_seen()
+        self.traffic.flows().map(|flows| flows.seen)
     }
 
-    fn stolen_ns(&mut self) -> u64 {
-        doubts::stolen_ns(&self.dut_cpus)
+    fn arrivals(&mut self) -> Arrivals {
+        arrivals::found(&self.traffic, arrivals::checked_against(self.traffic.expected()))
+    }
+
+    fn evidence(&mut self) -> Evidence {
+        self.witness.read()
     }
 }
 
@@ -388,7 +426,7 @@ mod tests {
         for family in [fwdlab_packet::Family::Inet, fwdlab_packet::Family::Inet6] {
             let template = Template::new(family, 84, flows, 1, mac::SENDER, mac::INGRESS);
             for queues in [1, 2, 4, 8] {
-                let wires = wires(&template, queues);
+                let wires = queues_of_flows(&template, queues);
                 for queue in 0..queues {
                     let share = wires.iter().filter(|&&wire| wire == queue).count();
                     let fair = 2000 / usize::from(queues);

@@ -1,6 +1,9 @@
 //! Testbeds: everything between an experiment file and packets.
 
+mod account;
+mod asked;
 mod doubts;
+mod evidence;
 pub mod memory;
 pub mod netns;
 mod profiling;
@@ -147,7 +150,7 @@ fn open_netns(
     privilege: &Privilege,
     paths: &Paths,
 ) -> Result<netns::Netns, BenchError> {
-    let testbed = netns::Netns::open(privilege, paths, plan.base.testbed.engine)?;
+    let mut testbed = netns::Netns::open(privilege, paths, plan.base.testbed.engine)?;
     testbed.check(plan)?;
     Ok(testbed)
 }

@@ -1,16 +1,23 @@
 //! Sender, DUT and receiver as network namespaces of this machine's kernel.
 
+mod ceiling;
 mod device;
 mod profile;
+mod receiver;
+mod spread;
 
+use super::account::Account;
+use super::asked::{Asked, awaited};
 use super::doubts::{Pressure, doubts};
+use super::evidence::Witness;
 use super::stopwatch::Stopwatch;
 use super::traffic::{NetnsTraffic, open_receiver, open_sender};
 use super::wiring::Wiring;
 use super::{Choice, Paths, Testbed, rate};
+use crate::arrivals;
 use crate::cpu::{self, Placement};
+use crate::dut::findings::not_put_back;
 use crate::dut::linux::{Findings, mac};
-use crate::dut::scheduling::thread_polling;
 use crate::dut::{linux, nft};
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost, NamespaceHost};
@@ -20,20 +27,21 @@ use crate::probe::{self, Privilege, Receiving};
 use crate::profiler::RawProfile;
 use crate::trial::{self, Alternation, Clock, Moment, Observed, Order, SystemClock};
 use crate::{Observer, Task, calibrate};
-use device::Device;
+use device::{Device, together};
 use fwdlab_model::plan::{Plan, Trial};
 use fwdlab_model::profile::ProfilePlan;
-use fwdlab_model::record::{Calibration, ProfileRecord, RunRecord};
-use fwdlab_model::settings::{Arrangement, DutKind, Engine, Family, Firewall, Settings};
+use fwdlab_model::record::{
+    Calibration, Counts, ProfileRecord, ReceiverPlace, RunRecord, TrialRecord,
+};
+use fwdlab_model::settings::{DutKind, Engine, Family, Firewall, Settings};
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::Template;
+use fwdlab_packet::arrivals::Expected;
 use fwdlab_packet::template::FlowRange;
-use fwdlab_port::{SenderConfig, affinity, sender};
+use fwdlab_port::{SenderConfig, Watch, affinity, sender};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// Flows that are counted one by one; more would fill the DUT's caches with the
-/// receiver's counters.
-const COUNTED_FLOWS: u32 = 10_000;
 /// Frames handed over at once at the maximum rate. By trial of 8 to 256: smaller
 /// batches pay more for flushing, larger ones gain nothing measurable.
 const BATCH: u32 = 64;
@@ -45,6 +53,8 @@ pub struct Netns {
     paths: Paths,
     engine: Engine,
     receiving: Receiving,
+    /// The plan has variants of several queues, which all are sent to.
+    spreads: bool,
     cpus: Vec<u16>,
     choice: Choice,
 }
@@ -66,6 +76,7 @@ impl Netns {
         probe::need_program("ethtool", "ethtool")?;
         let journal = Journal::open(&paths.state)?;
         let (engine, receiving, mut reasons) = probe::find_engines(&journal, engine)?;
+        reasons.extend(journal.left().iter().map(|left| format!("not put back: {left}")));
         if *privilege == Privilege::UserNamespace {
             reasons.push(
                 "no root: everything lies in a user namespace of this process; BPF and the \
@@ -76,15 +87,18 @@ impl Netns {
         }
         let choice = Choice { kind: "netns", simulated: false, reasons };
         let paths = paths.clone();
-        Ok(Netns { journal, paths, engine, receiving, cpus: affinity::allowed_cpus()?, choice })
+        let (cpus, spreads) = (affinity::allowed_cpus()?, false);
+        Ok(Netns { journal, paths, engine, receiving, spreads, cpus, choice })
     }
 
     /// Tries what the plan's variants need beyond sending: each firewall is loaded
-    /// once, IPv6 must be there for inet6.
+    /// once, IPv6 must be there for inet6, and all queues must be reached.
     ///
     /// # Errors
-    /// [`BenchError::Environment`] that names what this machine lacks.
-    pub fn check(&self, plan: &Plan) -> Result<(), BenchError> {
+    /// [`BenchError::Environment`] that names what this machine lacks, and
+    /// [`BenchError::Refused`] for variants that would not be what they are called.
+    pub fn check(&mut self, plan: &Plan) -> Result<(), BenchError> {
+        self.spread(plan)?;
         // The router needs nothing of the kernel's.
         let settings = || {
             let all = plan.variants.iter().map(|variant| &variant.settings);
@@ -141,8 +155,15 @@ impl Netns {
     }
 
     fn place(&self, settings: &Settings) -> Placement {
-        let testbed = &settings.testbed;
-        cpu::place(&self.cpus, testbed.arrangement, testbed.senders, settings.dut.queues)
+        let (testbed, queues) = (&settings.testbed, settings.dut.queues);
+        // Only a program in the driver makes r0 be polled at all.
+        let place = match self.receiving {
+            Receiving::Xdp => cpu::place_all,
+            Receiving::XdpGeneric | Receiving::Packet => cpu::place,
+        };
+        // A queue is one CPU's: there are never more senders than queues.
+        let most = if self.is_spread(settings) { queues.max(1) } else { u16::MAX };
+        place(&self.cpus, testbed.arrangement, testbed.senders.min(most), queues)
     }
 
     fn arm(
@@ -152,6 +173,7 @@ impl Netns {
         placement: &Placement,
         run_id: u32,
         rate_pps: Option<f64>,
+        threads: &[u32],
     ) -> Result<NetnsTraffic, BenchError> {
         let traffic = &settings.traffic;
         let flows =
@@ -163,9 +185,22 @@ impl Netns {
         let next_hop = if wiring.dut.is_some() { mac::INGRESS } else { mac::RECEIVER };
         let template =
             Template::new(family, traffic.frame_size.0, flows, run_id, mac::SENDER, next_hop);
-        let counted = if flows.count() <= COUNTED_FLOWS { flows.count() } else { 0 };
+        let watch = Watch::Packets(Box::new(Expected {
+            template: template.clone(),
+            destination_mac: Some(mac::RECEIVER),
+            source_mac: Some(if wiring.dut.is_some() { mac::EGRESS } else { mac::SENDER }),
+            hops: u8::from(wiring.dut.is_some()),
+            senders: placement.senders.len() as u8,
+            timestamps: traffic.timestamps,
+            same_clock: true,
+        }));
         let receiver =
-            open_receiver(self.receiving, &wiring.receiver, "r0", run_id, counted, &placement.dut)?;
+            open_receiver(self.receiving, &wiring.receiver, "r0", &watch, &placement.dut)?;
+        let mut turns = match self.is_spread(settings) {
+            true => spread::turns(&template, settings.dut.queues, placement.senders.len()),
+            false => Vec::new(),
+        }
+        .into_iter();
         let senders = placement
             .senders
             .iter()
@@ -180,13 +215,18 @@ impl Netns {
                         number: number as u8,
                         template: template.clone(),
                         rate_pps: sender::share_of_rate(rate_pps, placement.senders.len()),
+                        burst: sender::burst(placement.senders.len()),
                         timestamps: traffic.timestamps,
+                        spread: turns.next(),
                         batch: BATCH,
                     },
                 )
             })
             .collect::<Result<Vec<_>, _>>()?;
-        Ok(NetnsTraffic { senders, sent: [0; 4], receiver, dut_cpus: placement.dut.clone() })
+        let checked = arrivals::checked(&watch);
+        let sending: Vec<u32> = senders.iter().filter_map(|sender| sender.task()).collect();
+        let witness = Witness::new(placement, threads, &sending);
+        Ok(NetnsTraffic { senders, sent: [0; 4], receiver, checked, witness })
     }
 
     fn execute(
@@ -213,8 +253,8 @@ impl Netns {
         let host = NamespaceHost::new(&namespace, &placement.control)?;
         observer.step("configuring the DUT");
         let (journal, paths, links) = (&self.journal, &self.paths, Links::of_namespaces());
-        let mut dut =
-            Device::up(&host, journal, &links, paths, settings, placement, &mut findings)?;
+        let dut = Device::up(&host, journal, &links, paths, settings, placement, &mut findings)?;
+        let mut dut = dut.fed_by(&wiring, &placement.control)?;
         if task.run.variants.len() > 1 {
             self.verify_levels(&dut, task, &mut findings)?;
         }
@@ -222,24 +262,43 @@ impl Netns {
 
         observer.step("arming");
         let rate_pps = rate::of(&task, settings)?;
-        let mut traffic = self.arm(&wiring, settings, placement, run_id, rate_pps)?;
-        let before = dut.read()?;
+        let mut traffic =
+            self.arm(&wiring, settings, placement, run_id, rate_pps, &dut.threads())?;
+        let polling = receiver::poll_or_say(&wiring, placement, &mut findings);
+        let place = receiver::place(&polling, placement);
+        if place == ReceiverPlace::Sender {
+            traffic.witness.receiver_beside_senders(&polling);
+        }
+        let polled_on = if polling.is_empty() { &[] } else { &placement.receiver[..] };
+        let mut times = Account::open(&dut.threads(), &polling, place, polled_on);
+        let (before, others) = together(&mut traffic, &mut dut, &wiring)?;
         watch.lap("arm");
 
         observer.step("traffic");
         let mut in_force = first;
+        let dut = RefCell::new(dut);
         let mut switch = |next: usize| {
             let (from, to) = (&plan.variants[in_force].settings, &plan.variants[next].settings);
             in_force = next;
-            dut.switch(from, to)
+            dut.borrow().switch(from, to)
+        };
+        let mut account = Asked {
+            drops: &|| {
+                let now = dut.borrow_mut().read().ok()?;
+                let firewall = &settings.dut.firewall;
+                Some(now.drops_since(&before, Counts::default(), 0, firewall))
+            },
+            states: &|| dut.borrow_mut().states(&settings.dut.firewall),
         };
         let mut cpu_times = Vec::new();
         let mut read_cpus = |moment| {
             if moment != Moment::Opening {
+                times.read();
                 let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
                 cpu_times.push(cpu::times(&text));
             }
         };
+        let cycle = |number| task.plan.cycle(task.run, number);
         let order = Order {
             trial: &plan.trial,
             rate_pps,
@@ -247,15 +306,21 @@ impl Netns {
             alternation: plan.design.alternate_ns.map(|slice_ns| Alternation {
                 slice_ns,
                 settle_ns: plan.design.settle_ns,
-                cycle: &task.run.variants,
+                length: task.run.variants.len() as u32,
+                cycle: &cycle,
                 switch: &mut switch,
             }),
             at_window: &mut read_cpus,
+            awaited: awaited(settings, self.rounds(settings, placement)),
+            account: &mut account,
         };
         let observed = trial::run(&mut traffic, &SystemClock, order, observer)?;
         watch.skip(observed_ns(&plan.trial, &observed));
         watch.lap("stop and drain");
-        let counters = dut.read()?.since(&before, observed.total);
+        let mut dut = dut.into_inner();
+        let (after, others_after) = together(&mut traffic, &mut dut, &wiring)?;
+        let others = others_after.saturating_sub(others);
+        let counters = after.since(&before, observed.total, observed.at_the_dut(others));
         let cpus = match cpu_times.as_slice() {
             [open, close] => cpu::difference(open, close, placement),
             _ => Vec::new(),
@@ -267,11 +332,17 @@ impl Netns {
         dut.down()?;
         drop(host);
         wiring.down()?;
-        self.journal.undo()?;
+        let undone = self.journal.undo();
         watch.lap("take down");
 
         let mut warnings = observed.warnings.clone();
+        // The run is over and counts; the next ones may meet another machine.
+        warnings.extend(undone.err().map(not_put_back));
         warnings.extend(findings.warnings);
+        let device = times.since_first();
+        warnings.extend(receiver::doubt(&device, placement));
+        let forwarded = observed.total.forwarded;
+        warnings.extend(receiver::refused(&counters, forwarded, settings.traffic.rate, &device));
         if let Some(why) = &placement.fallback {
             let used = format!("{:?} arrangement", placement.arrangement).to_lowercase();
             warnings.push(Warning::Fallback { used, why: why.clone() });
@@ -287,13 +358,14 @@ impl Netns {
         ));
         let mut facts = findings.facts;
         facts.extend(self.facts(settings, placement));
+        let trial = TrialRecord { device, ..observed.into_record(counters, cpus) };
         Ok(RunRecord {
             run: task.run.index,
             block: task.run.block,
             variants: task.run.variants.clone(),
             run_id,
             started_at,
-            trial: observed.into_record(counters, cpus),
+            trial,
             facts,
             warnings,
             overhead_ns: watch.laps,
@@ -321,6 +393,7 @@ impl Netns {
         BTreeMap::from([
             ("sender".into(), self.sender(settings).to_owned()),
             ("receiver".into(), self.receiving.name().to_owned()),
+            ("receive queues".into(), self.filled_by(settings).to_owned()),
             ("sender CPUs".into(), format!("{:?}", placement.senders)),
             ("dut CPUs".into(), format!("{:?}", placement.dut)),
             ("control CPUs".into(), format!("{:?}", placement.control)),
@@ -376,39 +449,12 @@ impl Testbed for Netns {
     }
 
     fn calibration_key(&self, settings: &Settings) -> String {
-        calibrate::key("netns", self.sender(settings), self.receiver(), settings)
-    }
-}
-
-impl Netns {
-    /// One trial of the sender straight into the receiver, at the maximum rate.
-    ///
-    /// # Errors
-    /// As [`Testbed::run`].
-    pub fn without_dut(
-        &self,
-        settings: &Settings,
-        placement: &Placement,
-        trial: &Trial,
-        run_id: u32,
-        observer: &mut dyn Observer,
-    ) -> Result<Observed, BenchError> {
-        let wiring = Wiring::up(&self.journal, settings.dut.queues, false)?;
-        let mut traffic = self.arm(&wiring, settings, placement, run_id, None)?;
-        if placement.arrangement == Arrangement::Open {
-            // As with a DUT: the work behind the sender is the other CPUs'. Where
-            // that is not permitted, it is not permitted for the DUT either.
-            let host = NamespaceHost::new(&wiring.receiver, &placement.control)?;
-            if let Err(error) = thread_polling(&host, "r0", &placement.dut) {
-                observer.step(&format!("ceiling with unbound polling: {error}"));
-            }
-        }
-        let order =
-            Order { trial, rate_pps: None, variant: 0, alternation: None, at_window: &mut |_| {} };
-        let observed = trial::run(&mut traffic, &SystemClock, order, observer)?;
-        drop(traffic);
-        wiring.down()?;
-        Ok(observed)
+        // A receiver that shares the sender's CPU lowers what both reach.
+        let placement = self.place(settings);
+        let shares = placement.receiver.iter().any(|cpu| placement.senders.contains(cpu));
+        let place = if shares { " on the sender's CPU" } else { "" };
+        let receiver = format!("{}{place}", self.receiver());
+        calibrate::key("netns", self.sender(settings), &receiver, settings)
     }
 }
 

@@ -8,12 +8,13 @@ use crate::error::BenchError;
 use crate::host::Host;
 use crate::lab::links::Links;
 use crate::profiler::{Perf, Profiler, RawProfile};
-use crate::trial::{self, Clock, Moment, Observed, Order, SystemClock, Traffic};
+use crate::testbed::asked::awaited;
+use crate::trial::{self, Account, Clock, Moment, Observed, Order, SystemClock, Traffic};
 use crate::{Observer, Task};
 use fwdlab_model::plan::Trial;
 use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::record::{DropPlace, ProfileCounter, ProfileRecord, ProfileWindow, Sample};
-use fwdlab_model::settings::Arrangement;
+use fwdlab_model::settings::{Arrangement, Settings};
 use fwdlab_model::warning::Warning;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -47,6 +48,10 @@ pub(super) struct Sampled {
 }
 
 impl Subject<'_> {
+    fn settings(&self) -> &Settings {
+        &self.task.plan.variants[self.task.run.variants[0]].settings
+    }
+
     /// Runs a trial with perf beside it.
     ///
     /// # Errors
@@ -55,6 +60,7 @@ impl Subject<'_> {
         &self,
         traffic: &mut dyn Traffic,
         rate_pps: Option<f64>,
+        account: &mut dyn Account,
         observer: &mut dyn Observer,
     ) -> Result<Sampled, BenchError> {
         let started_at = now_text();
@@ -84,6 +90,8 @@ impl Subject<'_> {
             variant: self.task.run.variants[0],
             alternation: None,
             at_window: &mut at_window,
+            awaited: awaited(self.settings(), self.placement.senders.len()),
+            account,
         };
         let observed = trial::run(traffic, &SystemClock, order, observer);
         // Also of a run that failed or was interrupted: perf ends, its file goes.
@@ -111,6 +119,9 @@ impl Subject<'_> {
         remarks.extend(observed.warnings.iter().map(Warning::sentence));
         let record = ProfileRecord {
             variant: self.task.run.variants[0],
+            // Whoever asks for several runs knows which one this is.
+            start: 0,
+            repeated: 0,
             started_at,
             source: raw.source.clone(),
             event: raw.event.clone(),
@@ -187,10 +198,8 @@ mod tests {
             duration_ns: 20,
             offered: 10,
             forwarded: n,
-            stolen_ns: 0,
-            variant: 0,
-            slice: 0,
             valid: true,
+            ..Sample::default()
         };
         let samples: Vec<Sample> = (0..50).map(sample).collect();
         let profile = ProfilePlan { duration_ns: 1000, windows: 5, ..ProfilePlan::default() };

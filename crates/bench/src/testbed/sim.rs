@@ -15,7 +15,9 @@ pub use law::RunLaw;
 use super::{Choice, Testbed};
 use crate::error::BenchError;
 use crate::profiler::RawProfile;
-use crate::trial::{self, Alternation, Clock, Order, Snapshot, Traffic};
+use crate::trial::{
+    self, Alternation, Awaited, Clock, Evidence, Order, Snapshot, Traffic, Unasked,
+};
 use crate::{Observer, Task, calibrate};
 use fwdlab_model::plan::Plan;
 use fwdlab_model::profile::ProfilePlan;
@@ -181,8 +183,8 @@ impl Traffic for SimTraffic {
         None
     }
 
-    fn stolen_ns(&mut self) -> u64 {
-        0
+    fn evidence(&mut self) -> Evidence {
+        Evidence::default()
     }
 }
 
@@ -249,6 +251,7 @@ impl Testbed for Sim {
             capacity.set(truth_pps(plan, next) * noise);
             Ok(())
         };
+        let cycle = |number| task.plan.cycle(task.run, number);
         let order = Order {
             trial: &plan.trial,
             rate_pps: intended,
@@ -256,10 +259,13 @@ impl Testbed for Sim {
             alternation: plan.design.alternate_ns.map(|slice_ns| Alternation {
                 slice_ns,
                 settle_ns: plan.design.settle_ns,
-                cycle: &task.run.variants,
+                length: task.run.variants.len() as u32,
+                cycle: &cycle,
                 switch: &mut switch,
             }),
             at_window: &mut |_| {},
+            awaited: Awaited::default(),
+            account: &mut Unasked,
         };
         let observed = trial::run(&mut traffic, &clock, order, observer)?;
         let mut warnings = observed.warnings.clone();

@@ -1,14 +1,16 @@
 //! Senders and receiver of a testbed of namespaces, as the trial sees them.
 
-use super::doubts;
+use super::evidence::Witness;
+use crate::arrivals;
 use crate::error::BenchError;
 use crate::probe::Receiving;
-use crate::trial::{Snapshot, Traffic};
+use crate::trial::{Evidence, Snapshot, Traffic};
+use fwdlab_model::record::{Arrivals, Checked};
 use fwdlab_model::settings::Engine;
 use fwdlab_packet::Phase;
 use fwdlab_port::packet_socket::{self, PacketReceiver};
 use fwdlab_port::xdp::{XdpMode, XdpReceiver, XdpSender};
-use fwdlab_port::{NetNs, Receiver, Sender, SenderConfig, xsk};
+use fwdlab_port::{NetNs, Receiver, Sender, SenderConfig, Watch, xsk};
 
 /// Opens a receiver of the kind found by probing.
 ///
@@ -18,18 +20,17 @@ pub(crate) fn open_receiver(
     receiving: Receiving,
     namespace: &NetNs,
     interface: &str,
-    run_id: u32,
-    flows: u32,
+    watch: &Watch,
     cpus: &[u16],
 ) -> Result<Box<dyn Receiver>, BenchError> {
     let mode = match receiving {
         Receiving::Xdp => XdpMode::Driver,
         Receiving::XdpGeneric => XdpMode::Generic,
         Receiving::Packet => {
-            return Ok(Box::new(PacketReceiver::new(namespace, interface, run_id, flows, cpus)?));
+            return Ok(Box::new(PacketReceiver::new(namespace, interface, watch, cpus)?));
         }
     };
-    Ok(Box::new(XdpReceiver::new(namespace, interface, run_id, flows, mode)?))
+    Ok(Box::new(XdpReceiver::new(namespace, interface, watch, mode)?))
 }
 
 /// Opens a sending thread of the kind found by probing.
@@ -53,7 +54,9 @@ pub(crate) struct NetnsTraffic {
     /// What the senders had counted when they ended.
     pub(crate) sent: [u64; 4],
     pub(crate) receiver: Box<dyn Receiver>,
-    pub(crate) dut_cpus: Vec<u16>,
+    /// How it looks at packets.
+    pub(crate) checked: Checked,
+    pub(crate) witness: Witness,
 }
 
 impl Traffic for NetnsTraffic {
@@ -77,8 +80,10 @@ impl Traffic for NetnsTraffic {
         Snapshot {
             sent,
             received: received.packets,
+            damaged: received.faults.iter().sum(),
             foreign: received.foreign,
             unstamped: received.unstamped,
+            other_frames: received.others,
             receiver_dropped: self.receiver.dropped(),
         }
     }
@@ -94,10 +99,14 @@ impl Traffic for NetnsTraffic {
     }
 
     fn flows_seen(&mut self) -> Option<u32> {
-        self.receiver.flows_seen()
+        self.receiver.flows().map(|flows| flows.seen)
     }
 
-    fn stolen_ns(&mut self) -> u64 {
-        doubts::stolen_ns(&self.dut_cpus)
+    fn arrivals(&mut self) -> Arrivals {
+        arrivals::found(self.receiver.as_ref(), self.checked)
+    }
+
+    fn evidence(&mut self) -> Evidence {
+        self.witness.read()
     }
 }

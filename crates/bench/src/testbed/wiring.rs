@@ -75,6 +75,11 @@ impl Wiring {
             let text = format!("link set {interface} addrgenmode none\nlink set {interface} up\n");
             LocalHost.run(&["ip", "-n", namespace, "-batch", "-"], &text)?;
         }
+        // Veth hands what a socket sends to the peer's queue, and so to whoever polls it,
+        // only where nothing could be merged (`veth_skb_is_eligible_for_gro`): else it
+        // goes to the backlog of the sending CPU, which does the DUT's work then.
+        let exec = ["ip", "netns", "exec", g, "ethtool", "-K", "g0", "tso", "off"];
+        LocalHost.run(&exec, "")?;
         if !with_dut {
             // Makes r0 poll whatever receives there; see `LinuxDut::offloads`.
             let exec = ["ip", "netns", "exec", r, "ethtool", "-K", "r0", "gro", "on"];

@@ -5,6 +5,8 @@ use crate::Unobserved;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+mod around;
+
 const MS: u64 = 1_000_000;
 
 #[derive(Clone, Default)]
@@ -39,6 +41,8 @@ struct Fake {
     foreign: u64,
     receiver_dropped: u64,
     late_ms: u64,
+    /// Time after the end before the late ones begin to come.
+    silent_ms: u64,
     log: Rc<RefCell<Vec<String>>>,
 }
 
@@ -55,6 +59,7 @@ impl Fake {
             foreign: 0,
             receiver_dropped: 0,
             late_ms: 0,
+            silent_ms: 0,
             log: Rc::default(),
         }
     }
@@ -67,7 +72,9 @@ impl Fake {
             self.received[self.phase] += self.forwarded.get() * steps;
         } else if self.late_ms > 0 {
             // A packet a millisecond dribbles in after the end.
-            let late = steps.min(self.late_ms);
+            let silent = steps.min(self.silent_ms);
+            self.silent_ms -= silent;
+            let late = (steps - silent).min(self.late_ms);
             self.received[1] += late;
             self.late_ms -= late;
         }
@@ -94,7 +101,7 @@ impl Traffic for Fake {
             received: self.received,
             foreign: self.foreign,
             receiver_dropped: self.receiver_dropped,
-            unstamped: 0,
+            ..Snapshot::default()
         }
     }
     fn stop(&mut self) -> Result<(), BenchError> {
@@ -106,8 +113,8 @@ impl Traffic for Fake {
     fn flows_seen(&mut self) -> Option<u32> {
         Some(5)
     }
-    fn stolen_ns(&mut self) -> u64 {
-        0
+    fn evidence(&mut self) -> Evidence {
+        Evidence::default()
     }
 }
 
@@ -122,7 +129,8 @@ fn phases() -> Trial {
 }
 
 fn order<'a>(trial: &'a Trial, at_window: &'a mut dyn FnMut(Moment)) -> Order<'a> {
-    Order { trial, rate_pps: None, variant: 0, alternation: None, at_window }
+    let (awaited, account) = (Awaited::default(), Box::leak(Box::new(Unasked)));
+    Order { trial, rate_pps: None, variant: 0, alternation: None, at_window, awaited, account }
 }
 
 fn observe(clock: &FakeClock, fake: &mut Fake, rate_pps: Option<f64>) -> Observed {
@@ -221,8 +229,8 @@ fn the_window_is_as_long_as_the_senders_say_and_what_came_up_late_is_an_error() 
         fn flows_seen(&mut self) -> Option<u32> {
             None
         }
-        fn stolen_ns(&mut self) -> u64 {
-            0
+        fn evidence(&mut self) -> Evidence {
+            Evidence::default()
         }
         fn window_ns(&mut self) -> Option<u64> {
             Some(601 * MS)
@@ -269,8 +277,8 @@ fn a_rate_that_falls_is_not_steady() {
         fn flows_seen(&mut self) -> Option<u32> {
             None
         }
-        fn stolen_ns(&mut self) -> u64 {
-            0
+        fn evidence(&mut self) -> Evidence {
+            Evidence::default()
         }
     }
     let clock = FakeClock::default();
@@ -298,9 +306,9 @@ fn cancelling_stops_the_senders() {
 }
 
 #[test]
-fn levels_alternate_a_b_b_a_and_settle_after_each_switch() {
+fn levels_alternate_cycle_by_cycle_and_settle_after_each_switch() {
     let clock = FakeClock::default();
-    let trial = Trial { duration_ns: 800 * MS, slice_ns: 10 * MS, ..phases() };
+    let trial = Trial { duration_ns: 1600 * MS, slice_ns: 10 * MS, ..phases() };
     let mut fake = Fake::new(&clock, 400);
     let (rate, mut switched) = (fake.forwarded.clone(), Vec::new());
     let mut switch = |variant: usize| {
@@ -313,14 +321,17 @@ fn levels_alternate_a_b_b_a_and_settle_after_each_switch() {
         alternation: Some(Alternation {
             slice_ns: 200 * MS,
             settle_ns: 40 * MS,
-            cycle: &[0, 1, 1, 0],
+            length: 4,
+            // The second cycle has another order than the first.
+            cycle: &|cycle| if cycle == 0 { vec![0, 1, 1, 0] } else { vec![1, 0, 0, 1] },
             switch: &mut switch,
         }),
         ..order(&trial, &mut nothing)
     };
     let seen = run(&mut fake, &clock, order, &mut Unobserved).expect("a stream");
-    assert_eq!(switched, [1, 0]);
-    for (slice, variant) in [(0, 0), (1, 1), (2, 1), (3, 0)] {
+    assert_eq!(switched, [1, 0, 1, 0, 1]);
+    let slices = [(0, 0), (1, 1), (2, 1), (3, 0), (4, 1), (5, 0), (6, 0), (7, 1)];
+    for (slice, variant) in slices {
         let samples: Vec<&Sample> = seen.samples.iter().filter(|s| s.slice == slice).collect();
         assert_eq!(samples.len(), 20, "slice {slice}");
         assert!(samples.iter().all(|s| s.variant == variant));

@@ -64,6 +64,8 @@ pub(crate) fn trial<'a>(
         variant: 0,
         alternation: None,
         at_window: &mut |_| {},
+        awaited: trial::Awaited::default(),
+        account: &mut trial::Unasked,
     };
     let observed = trial::run(&mut traffic, &SystemClock, order, &mut Unobserved)?;
     Ok((observed, traffic.finish()?))

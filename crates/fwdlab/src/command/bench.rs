@@ -221,7 +221,7 @@ fn measure(
     let cpus = affinity::allowed_cpus().map_err(BenchError::from)?;
     let (testbed_settings, queues) = (&settings.testbed, settings.dut.queues);
     let placement =
-        cpu::place(&cpus, testbed_settings.arrangement, testbed_settings.senders, queues);
+        cpu::place_all(&cpus, testbed_settings.arrangement, testbed_settings.senders, queues);
     let trial = Trial {
         warmup_ns: 200_000_000,
         duration_ns: (arguments.seconds * 1e9) as u64,

@@ -69,10 +69,11 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
         serve_receive::serve(io::stdin(), output, &|| stop.requested(), open::receiver)?;
         return Ok(Exit::Done);
     };
-    let (receiver, facts) = open::receiver(&ReceiveOrder {
+    let (receiver, facts, checked) = open::receiver(&ReceiveOrder {
         interface: interface.clone(),
         run_id: arguments.run_id,
         flows: arguments.flows.map_or(0, FlowRange::count),
+        expected: None,
         engine: match arguments.engine {
             Engine::Auto => settings::Engine::Auto,
             Engine::Packet => settings::Engine::Packet,
@@ -82,17 +83,17 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     })?;
     say(arguments.json, &json!({ "facts": facts }), &format!("{}\n", spoken(&facts)))?;
     let took = every_second(arguments.seconds, &stop, &mut |at, took| {
-        let received = serve_receive::count(receiver.as_ref(), false);
+        let received = serve_receive::count(receiver.as_ref(), checked, false);
         let (packets, pps) = took.since(received.packets.iter().sum());
         let others = received.foreign + received.unstamped;
         let line = json!({ "seconds": at, "packets": packets, "pps": pps, "others": others });
         let text = format!("{at:6.1} s  received {}, others so far {others}\n", format_pps(pps));
         say(arguments.json, &line, &text)
     })?;
-    let received = serve_receive::count(receiver.as_ref(), true);
+    let received = serve_receive::count(receiver.as_ref(), checked, true);
     drop(receiver);
     let seconds = took.as_secs_f64();
-    let mut line = serde_json::to_value(received)?;
+    let mut line = serde_json::to_value(&received)?;
     line["total"] = true.into();
     line["seconds"] = seconds.into();
     say(arguments.json, &line, &text(&received, seconds))?;

@@ -2,7 +2,7 @@
 
 use crate::exit::Exit;
 use crate::selftest::machine::{self, Machine};
-use crate::selftest::{self, Held, Measured, live, simulated};
+use crate::selftest::{self, Held, Measured, live, simulated, truth};
 use crate::session::{self, Session};
 use crate::terminal;
 use anyhow::{Context, Result};
@@ -26,11 +26,16 @@ use std::path::{Path, PathBuf};
 Examples:
   fwdlab selftest
   fwdlab selftest --comparisons 2000 --json
-  fwdlab selftest --aa --testbed netns --comparisons 100")]
+  fwdlab selftest --aa --testbed netns --comparisons 100
+  fwdlab selftest --truth")]
 pub(crate) struct Arguments {
-    /// A against A: false differences, power, intervals (the only self-test so far)
+    /// A against A: false differences, power, intervals (what is done without options)
     #[arg(long)]
     aa: bool,
+    /// Devices of known truth on this machine instead: shapers, a stall, one rule; prints
+    /// the laboratory's errors
+    #[arg(long, conflicts_with_all = ["aa", "testbed", "comparisons"])]
+    truth: bool,
     /// Where the runs come from
     #[arg(long, value_name = "KIND", default_value = "sim")]
     testbed: Testbed,
@@ -75,6 +80,9 @@ fn rows_bar() -> ProgressBar {
 /// # Errors
 /// Whatever the testbed lacks or meets, an interruption.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
+    if arguments.truth {
+        return arguments.truths();
+    }
     let (rates, machine) = match arguments.testbed {
         Testbed::Sim => (arguments.simulate(), None),
         Testbed::Netns => {
@@ -117,6 +125,20 @@ impl Arguments {
         Ok(found)
     }
 
+    /// Measures devices of known truth and prints the errors; 4 when a promise is broken.
+    fn truths(&self) -> Result<Exit> {
+        let (plan, text) = truth::plan().context("planning the self-test")?;
+        let store = self.carry_out(&plan, &text, &self.out.join("truth"))?;
+        let report = truth::evaluate(&Analysis::of_store(&store)?);
+        if self.json {
+            terminal::print_json(&json!(report))?;
+        } else {
+            terminal::print(truth::text(&report).trim_end())?;
+        }
+        let kept = !report.truths.is_empty() && report.truths.iter().all(truth::Truth::is_kept);
+        Ok(if kept { Exit::Done } else { Exit::Untrustworthy })
+    }
+
     /// Carries out what the store in `out` lacks of the plan.
     fn carry_out(&self, plan: &Plan, text: &str, out: &Path) -> Result<Store> {
         let (mut store, said) = session::open_store(out, self.fresh)?;
@@ -139,7 +161,10 @@ impl Arguments {
 
     /// The command that goes on with this self-test.
     fn command_line(&self) -> String {
-        let mut line = "fwdlab selftest --aa --testbed netns".to_owned();
+        let mut line = match self.truth {
+            true => "fwdlab selftest --truth".to_owned(),
+            false => "fwdlab selftest --aa --testbed netns".to_owned(),
+        };
         if let Some(comparisons) = self.comparisons {
             line += &format!(" --comparisons {comparisons}");
         }

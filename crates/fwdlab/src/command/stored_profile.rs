@@ -34,32 +34,33 @@ pub(super) fn of(argument: &Path) -> Result<Option<Stored>> {
     let label_of = |profile: &StoredProfile| {
         plan.variants.get(profile.record.variant).map_or("?", |variant| variant.label.as_str())
     };
-    let known: Vec<&str> = stored.iter().map(label_of).collect();
+    let mut known: Vec<&str> = stored.iter().map(label_of).collect();
+    // By variant: the starts of one follow each other.
+    known.dedup();
     let shown = path.display();
-    let found = match (&label, stored.as_slice()) {
+    let label = match (label, known.as_slice()) {
         (_, []) => {
             let what = format!("{shown} holds no profiles: take them with `fwdlab run --profile`");
             return Err(CliError::Mistake(what).into());
         }
-        (None, [only]) => only,
-        (None, _) => {
+        (None, [only]) => (*only).to_owned(),
+        (None, [first, ..]) => {
             let what = format!(
-                "{shown} holds several profiles: name one of them, e.g. {}:{}",
+                "{shown} holds several profiles: name one of them, e.g. {}:{first}",
                 argument.display(),
-                known[0]
             );
             return Err(CliError::Mistake(what).into());
         }
-        (Some(label), all) => all.iter().find(|p| label_of(p) == label).ok_or_else(|| {
+        (Some(label), known) if known.contains(&label.as_str()) => label,
+        (Some(label), known) => {
             let what = format!("{shown} has no profile of `{label}`, but of {}", known.join(", "));
-            CliError::Mistake(what)
-        })?,
+            return Err(CliError::Mistake(what).into());
+        }
     };
-    Ok(Some(Stored {
-        label: label_of(found).to_owned(),
-        packets: found.record.windows.iter().map(|window| window.forwarded as f64).sum(),
-        profile: read(found),
-    }))
+    let starts: Vec<&StoredProfile> = stored.iter().filter(|p| label_of(p) == label).collect();
+    let windows = starts.iter().flat_map(|start| &start.record.windows);
+    let packets = windows.map(|window| window.forwarded as f64).sum();
+    Ok(Some(Stored { packets, profile: read(&starts), label }))
 }
 
 /// Path of the store and label of the variant. A name that exists is a name,
@@ -80,28 +81,38 @@ fn store(path: &Path) -> Option<PathBuf> {
     (first == *MAGIC).then_some(path)
 }
 
-/// All windows together, in the unit that is sampled. What other programs did on
-/// the same CPUs is left out.
-fn read(stored: &StoredProfile) -> Profile {
-    let windows: Vec<Stacks> = stored.windows.iter().map(|w| profile::unfold(w)).collect();
-    let filter = profile::of_dut(&windows);
+/// All windows of a variant's profile runs together, in the unit that is sampled. What
+/// other programs and the receiver did on the same CPUs is left out.
+fn read(starts: &[&StoredProfile]) -> Profile {
     let (mut stacks, mut left_out, mut all) = (Stacks::default(), 0, 0);
-    for split in windows.iter().map(|stacks| filter.split(stacks)) {
-        for (frames, count) in split.work.iter().chain(split.idle.iter()) {
-            stacks.add(frames.to_vec(), (count as f64 * stored.per_sample).round() as u64);
+    let mut remarks: Vec<String> = Vec::new();
+    for stored in starts {
+        let windows: Vec<Stacks> = stored.windows.iter().map(|w| profile::unfold(w)).collect();
+        let filter = profile::of_dut(&windows);
+        for split in windows.iter().map(|stacks| filter.split(stacks)) {
+            for (frames, count) in split.work.iter().chain(split.idle.iter()) {
+                stacks.add(frames.to_vec(), (count as f64 * stored.per_sample).round() as u64);
+            }
+            left_out += split.harness.total();
+            all += split.total();
         }
-        left_out += split.harness.total();
-        all += split.total();
+        let new = stored.record.remarks.iter().filter(|remark| !remarks.contains(remark));
+        let new: Vec<String> = new.cloned().collect();
+        remarks.extend(new);
     }
-    let mut remarks = stored.record.remarks.clone();
+    if starts.len() > 1 {
+        remarks.push(format!("{} profile runs together", starts.len()));
+    }
     if left_out > 0 {
         let share = 100.0 * left_out as f64 / all as f64;
-        remarks.push(format!("{share:.1} % of the samples, of other programs, are left out"));
+        remarks.push(format!(
+            "{share:.1} % of the samples, of other programs and of the receiver, are left out"
+        ));
     }
     Profile {
         format: Format::Folded,
         content: Content::Stacks(stacks),
-        unit: stored.unit.clone(),
+        unit: starts.first().map_or(String::new(), |stored| stored.unit.clone()),
         unknown: Unknown::default(),
         remarks,
     }

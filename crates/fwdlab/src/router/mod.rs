@@ -226,6 +226,7 @@ impl Running {
             slow: snapshot.total(Class::Slow),
             counters: snapshot.iter().map(|(reason, n)| (reason.name().to_owned(), n)).collect(),
             missed: missed.collect(),
+            workers: self.counters.received_by_worker(),
             facts,
         }
     }

@@ -9,7 +9,8 @@ use super::machine::{Detection, detections, seconds_between};
 use fwdlab_model::Plan;
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_results::report::Analysis;
-use fwdlab_results::stats::alternation::{Slice, compare_alternation, slices_of};
+use fwdlab_results::report::analysis::slices_of_run;
+use fwdlab_results::stats::alternation::{Slice, compare_alternation};
 use fwdlab_results::stats::summary::Summary;
 use fwdlab_results::stats::{Comparison, Criteria};
 use fwdlab_results::store::Contents;
@@ -56,8 +57,7 @@ pub(crate) struct Live {
 
 /// Evaluates the streams of [`plan`].
 pub(crate) fn evaluate(contents: &Contents, analysis: &Analysis) -> Live {
-    let streams: Vec<Vec<Slice>> =
-        contents.runs.iter().map(|run| slices_of(&run.trial.samples)).collect();
+    let streams: Vec<Vec<Slice>> = contents.runs.iter().map(slices_of_run).collect();
     let effect_of = |variant: usize| -> Vec<f64> {
         streams
             .iter()

@@ -10,6 +10,7 @@ pub(crate) mod live;
 pub(crate) mod machine;
 pub(crate) mod simulated;
 mod text;
+pub(crate) mod truth;
 
 pub(crate) use text::{markdown, text};
 

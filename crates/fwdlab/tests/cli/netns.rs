@@ -61,12 +61,12 @@ fn a_killed_laboratory_leaves_nothing_behind_and_loses_nothing() {
         child.kill().expect("a child, living or ended");
         child.wait().expect("its end");
     }
-    lab.fwdlab(&arguments).expect(0);
+    lab.fwdlab(&arguments).carried_out();
     for pid in pids {
         assert_eq!(namespaces_of(pid), Vec::<String>::new());
     }
     assert_eq!(budget(), before, "the machine's setting is put back");
-    let shown = lab.fwdlab(&["show", "results/x", "--json"]).expect(0).json();
+    let shown = lab.fwdlab(&["show", "results/x", "--json"]).carried_out().json();
     assert_eq!(values_per_variant(&shown), [6, 6], "every run once");
 }
 
@@ -103,7 +103,7 @@ fn the_router_forwards_between_devices_of_the_kernel() {
     }
     let lab = Lab::new(ROUTER);
     let arguments = ["run", "x.toml", "--no-calibration", "--json"];
-    let result = lab.fwdlab(&arguments).expect(0).json();
+    let result = lab.fwdlab(&arguments).carried_out().json();
     assert_eq!(values_per_variant(&result), [1, 1, 1, 1]);
     for variant in result["variants"].as_array().expect("variants") {
         let value = variant["values"][0].as_f64().expect("a rate");
@@ -112,6 +112,7 @@ fn the_router_forwards_between_devices_of_the_kernel() {
     }
     let readme = std::fs::read_to_string(lab.path("results/x/README.md")).expect("a report");
     assert!(!readme.contains("can't be trusted"), "{readme}");
+    assert!(readme.contains("none damaged, none twice, none out of order"), "{readme}");
 }
 
 const FIREWALL: &str = "\
@@ -143,7 +144,7 @@ fn a_firewall_is_what_rises_in_the_profile() {
         return;
     }
     let lab = Lab::new(FIREWALL);
-    lab.fwdlab(&["run", "x.toml", "--no-calibration", "--out", "o"]).expect(0);
+    lab.fwdlab(&["run", "x.toml", "--no-calibration", "--out", "o"]).carried_out();
     let text = std::fs::read_to_string(lab.path("o/results.json")).expect("results");
     let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     let profiles = &json["profiles"];

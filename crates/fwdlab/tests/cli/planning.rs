@@ -17,7 +17,7 @@ duration = \"4s\"
 slice = \"10ms\"
 [design]
 blocks = 4
-alternate = \"250ms\"
+alternate = \"170ms\"
 settle = \"40ms\"
 ";
 

@@ -250,7 +250,7 @@ duration = "200ms"
 blocks = 2
 "#,
     );
-    let ended = lab.fwdlab(&["run", "x.toml", "--json", "--out", "out"]).expect(0);
+    let ended = lab.fwdlab(&["run", "x.toml", "--json", "--out", "out"]).carried_out();
     let result = ended.json();
     let variants = result["variants"].as_array().expect("variants");
     assert_eq!(variants.len(), 2);
@@ -261,6 +261,7 @@ blocks = 2
     }
     let readme = std::fs::read_to_string(lab.path("out/README.md")).expect("a report");
     assert!(readme.contains("packets in memory of this machine"), "{readme}");
+    assert!(readme.contains("none damaged, none twice, none out of order"), "{readme}");
     assert!(!readme.contains("can't be trusted"), "{readme}");
 }
 
@@ -285,7 +286,7 @@ blocks = 1
 "#,
     );
     let arguments = ["run", "x.toml", "--json", "--out", "out", "--no-calibration"];
-    let result = lab.fwdlab(&arguments).expect(0).json();
+    let result = lab.fwdlab(&arguments).carried_out().json();
     let value = result["variants"][0]["values"][0].as_f64().expect("a rate");
     // Less where another program had the CPU, never more than asked for.
     assert!(value > 0.0 && value < 2500.0, "{result:#}");

@@ -97,7 +97,7 @@ fn an_alternation_runs_too() {
     let text = INSTANT
         .replace("levels = [\"none\", \"stateful\"]", "levels = [\"rules:0\", \"rules:9\"]")
         .replace("effect = { \"firewall=stateful\" = 0.8 }\n", "")
-        .replace("blocks = 4", "blocks = 4\nalternate = \"250ms\"\n[trial]\nduration = \"4s\"");
+        .replace("blocks = 4", "blocks = 4\nalternate = \"170ms\"\n[trial]\nduration = \"4s\"");
     let lab = Lab::new(&text);
     let run = lab.fwdlab(&["run", "x.toml"]).expect(0);
     assert!(run.stdout.contains("rules:9 against rules:0"), "{}", run.stdout);

@@ -111,6 +111,8 @@ pub(crate) fn load(family: Family, engine: Engine) -> AgentLoad {
         rate_pps: Some(2000.0),
         timestamps: false,
         engine,
+        hops: 0,
+        last_mac: None,
         at_most: Duration::from_secs(30),
     }
 }
@@ -134,6 +136,8 @@ fn observe(wired: &Wired, senders: usize, load: &AgentLoad) -> trial::Observed {
         variant: 0,
         alternation: None,
         at_window: &mut |_| {},
+        awaited: trial::Awaited::default(),
+        account: &mut trial::Unasked,
     };
     let seen = trial::run(&mut traffic, &SystemClock, order, &mut Unobserved).expect("a trial");
     assert_eq!(Some(seen.window_ns), traffic.window_ns());
@@ -192,6 +196,8 @@ fn an_agent_killed_in_the_window_is_an_error_that_names_it() {
             variant: 0,
             alternation: None,
             at_window,
+            awaited: trial::Awaited::default(),
+            account: &mut trial::Unasked,
         };
         let begin = Instant::now();
         let error = trial::run(&mut traffic, &SystemClock, order, &mut Unobserved);

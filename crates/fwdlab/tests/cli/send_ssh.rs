@@ -45,8 +45,15 @@ fn observe(
     let mut traffic = AgentTraffic::arm(&senders, &receiver, &load)?;
     let trial = trial(500 * MS);
     let at_window: &mut dyn FnMut(Moment) = &mut |moment| at(moment, &far);
-    let order =
-        trial::Order { trial: &trial, rate_pps: None, variant: 0, alternation: None, at_window };
+    let order = trial::Order {
+        trial: &trial,
+        rate_pps: None,
+        variant: 0,
+        alternation: None,
+        at_window,
+        awaited: trial::Awaited::default(),
+        account: &mut trial::Unasked,
+    };
     trial::run(&mut traffic, &SystemClock, order, &mut Unobserved)
 }
 

@@ -115,10 +115,28 @@ impl Ended {
         self
     }
 
+    /// Asserts that an experiment was carried out, on however busy a machine: 0, or 4
+    /// because most runs were disturbed; never because figures can't be trusted.
+    #[track_caller]
+    pub(crate) fn carried_out(self) -> Ended {
+        let Ended { stdout, stderr, .. } = &self;
+        let is_busy = self.code == Some(4) && !stderr.contains("these figures can't be trusted");
+        assert!(self.code == Some(0) || is_busy, "stdout:\n{stdout}\nstderr:\n{stderr}");
+        self
+    }
+
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}:\n{}", self.stdout))
     }
+}
+
+/// Results as JSON without the programs that recorded them.
+pub(crate) fn without_version(mut results: Value) -> Value {
+    if let Some(object) = results.as_object_mut() {
+        object.remove("fwdlab_version");
+    }
+    results
 }
 
 /// Makes a store as another invocation, on `testbed`, might have left it.

@@ -59,7 +59,7 @@ fn a_connection_that_dies_in_any_phase_costs_a_repetition_and_no_run() {
         std::thread::sleep(Duration::from_millis(200 + 500 * run));
         cuts += usize::from(rack.cut(["dut", "sender", "receiver"][run as usize % 3]) > 0);
     }
-    program.end().expect(0);
+    program.end().carried_out();
     assert!(cuts >= 4, "only {cuts} connections were there to be cut");
     expect_values(&rack, &[6]);
     rack.expect_state_of_the_dut(&before);
@@ -72,7 +72,7 @@ fn a_dut_that_boots_in_the_middle_costs_a_repetition() {
     let program = rack.start(&RUN);
     assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.said());
     rack.reboot();
-    program.end().expect(0);
+    program.end().carried_out();
     assert_eq!(rack.boots(), "down\n");
     expect_values(&rack, &[3]);
 }
@@ -87,7 +87,7 @@ fn a_dut_that_stays_away_is_switched_off_and_on() {
     assert!(until(PATIENCE, || stored(&program) >= 1), "{}", program.said());
     rack.write("stays-down", "");
     rack.reboot();
-    program.end().expect(0);
+    program.end().carried_out();
     assert_eq!(rack.boots(), "down\npower\ndown\n");
     expect_values(&rack, &[3]);
 }
@@ -106,7 +106,7 @@ fn a_dut_that_nothing_brings_back_ends_the_sitting_and_the_next_one_goes_on() {
     assert!(ended.stderr.contains("power_cycle"), "{}", ended.stderr);
     std::fs::remove_file(rack.path("stays-down")).expect("a file");
     rack.boot("dut");
-    rack.fwdlab(&RUN).expect(0);
+    rack.fwdlab(&RUN).carried_out();
     expect_values(&rack, &[3]);
 }
 
@@ -173,7 +173,7 @@ fn a_full_disk_of_the_dut_is_told_and_nothing_is_changed_there() {
     assert!(ended.stderr.contains("No space left on device"), "{}", ended.stderr);
     rack.expect_state_of_the_dut(&before);
     rack.inside("dut", "rm /run/full");
-    rack.fwdlab(&RUN).expect(0);
+    rack.fwdlab(&RUN).carried_out();
     expect_values(&rack, &[1]);
 }
 
@@ -191,7 +191,7 @@ fn a_killed_controller_leaves_a_dut_that_the_next_one_puts_back() {
     let pid = program.pid();
     signal("KILL", pid);
     assert_eq!(program.end().code, None);
-    rack.fwdlab(&RUN).expect(0);
+    rack.fwdlab(&RUN).carried_out();
     expect_values(&rack, &[4]);
     rack.expect_state_of_the_dut(&before);
     for host in crate::rack::HOSTS {

@@ -102,7 +102,7 @@ fn settings_and_the_archive_s_trees_make_the_same_router() {
         loader.join(", ")
     );
     rack.write("x.toml", &EXPERIMENT.replace("LINES", &lines).replace("LEVELS", "[1, 2]"));
-    let ended = rack.fwdlab(&["run", "x.toml", "--json", "--no-calibration"]).expect(0);
+    let ended = rack.fwdlab(&["run", "x.toml", "--json", "--no-calibration"]).carried_out();
     assert_eq!(values(&ended.stdout), [1, 1], "{}", ended.stderr);
     for run in rack.runs() {
         assert!(run.trial.total.forwarded > 100, "{:?}", run.trial.total);
@@ -136,7 +136,8 @@ fn settings_and_the_archive_s_trees_make_the_same_router() {
     };
     let levels = format!("[{}, {}]", level(1), level(2));
     rack.write("x.toml", &EXPERIMENT.replace("LINES", "").replace("LEVELS", &levels));
-    let ended = rack.fwdlab(&["run", "x.toml", "--json", "--no-calibration", "--fresh"]).expect(0);
+    let ended =
+        rack.fwdlab(&["run", "x.toml", "--json", "--no-calibration", "--fresh"]).carried_out();
     assert_eq!(values(&ended.stdout), [1, 1], "{}", ended.stderr);
     let by_trees = boots(&rack).split_off(2);
     assert_eq!(by_trees.len(), 2);

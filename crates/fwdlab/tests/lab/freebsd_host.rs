@@ -40,6 +40,7 @@ sysctl_() {
 }
 
 ifconfig_() {
+    [ "$1" != -a ] || { for each in /sys/class/net/*; do ifconfig_ "${each##*/}" || return; done; return; }
     [ "$1" = -m ] && { shift; all=yes; }
     name=$1; shift
     [ -d "/sys/class/net/$name" ] || { echo "ifconfig: interface $name does not exist" >&2; return 1; }

@@ -36,7 +36,7 @@ fn measured(rack: &Rack, traffic: &str) -> Vec<RunRecord> {
         rack.on(host, &format!("sysctl -qw net.ipv6.conf.{interface}.disable_ipv6=1"));
     }
     let before = rack.state_of_the_dut();
-    let ended = rack.fwdlab(&["run", "x.toml", "--no-calibration"]).expect(0);
+    let ended = rack.fwdlab(&["run", "x.toml", "--no-calibration"]).carried_out();
     rack.expect_state_of_the_dut(&before);
     let runs = rack.runs();
     assert_eq!(runs.len(), 2, "{}", ended.stderr);

@@ -37,7 +37,7 @@ fn an_experiment_runs_over_ssh_and_leaves_the_dut_as_it_was() {
     let Some(rack) = Rack::build() else { return };
     rack.write("x.toml", FIREWALL);
     let before = rack.state_of_the_dut();
-    let ended = rack.fwdlab(&["run", "x.toml", "--json", "--no-calibration"]).expect(0);
+    let ended = rack.fwdlab(&["run", "x.toml", "--json", "--no-calibration"]).carried_out();
     assert_eq!(values(&ended.stdout), [2, 2], "{}", ended.stderr);
     assert!(rack.path("results/x/README.md").exists());
     let report = std::fs::read_to_string(rack.path("results/x/README.md")).expect("a report");
@@ -83,7 +83,7 @@ duration = "300ms"
 blocks = 2
 "#,
     );
-    let ended = rack.fwdlab(&["run", "x.toml", "--json", "--no-calibration"]).expect(0);
+    let ended = rack.fwdlab(&["run", "x.toml", "--json", "--no-calibration"]).carried_out();
     assert_eq!(values(&ended.stdout), [2, 2]);
     let boots = rack.boots().lines().count();
     assert!((2..=4).contains(&boots), "{boots} boots for two revisions in four runs");
@@ -100,7 +100,7 @@ fn the_ceiling_is_what_the_duts_interface_counts() {
     let text = text.replace("[traffic]", "[traffic]\nfamily = \"inet6\"\nframe_size = 84");
     rack.write("x.toml", &text.replace("blocks = 2", "blocks = 1"));
     let before = rack.state_of_the_dut();
-    let ended = rack.fwdlab(&["run", "x.toml", "--json"]).expect(0);
+    let ended = rack.fwdlab(&["run", "x.toml", "--json"]).carried_out();
     assert!(ended.stderr.contains("ceiling"), "{}", ended.stderr);
     assert_eq!(values(&ended.stdout), [1, 1]);
     rack.expect_state_of_the_dut(&before);

@@ -133,6 +133,8 @@ fn first_written(written: &[&Option<Spanned<u64>>]) -> Range<usize> {
     written.iter().find_map(|value| value.as_ref()).map_or(0..0, Spanned::span)
 }
 
+const SECOND_NS: u64 = 1_000_000_000;
+
 /// An alternation has something to switch, and can switch it live.
 pub(super) fn alternation(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagnostic>) {
     let Some(alternate) = &spec.design.alternate else { return };
@@ -201,6 +203,14 @@ pub(super) fn alternation(spec: &Spec, experiment: &Experiment, faults: &mut Vec
         );
     }
     let cycle = slice_ns.saturating_mul(2 * variants as u64);
+    if variants >= 2 && cycle > 0 && SECOND_NS.is_multiple_of(cycle) {
+        let message = format!("a cycle of {} keeps step with the seconds", format_ns(cycle));
+        faults.push(
+            Diagnostic::new(alternate.span(), message)
+                .label("whatever a machine does once a second would always hit the same variant")
+                .help("write e.g. alternate = \"170ms\", or \"300ms\""),
+        );
+    }
     if variants >= 2 && experiment.trial.duration_ns < cycle {
         let place = spec.trial.duration.as_ref().map_or(alternate.span(), Spanned::span);
         let message = format!(

@@ -1,5 +1,6 @@
 //! `[compare]`: which variants are compared with which.
 
+use super::Experiment;
 use crate::diagnostic::Diagnostic;
 use crate::plan::{Compare, Figure};
 use crate::spec::{FactorSpec, Spec};
@@ -14,8 +15,31 @@ pub(super) fn compare_of(spec: &Spec, faults: &mut Vec<Diagnostic>) -> Compare {
         baseline,
         confidence: spec.compare.confidence.unwrap_or(95.0),
         margin: spec.compare.margin.unwrap_or(0.02),
-        figure: spec.compare.figure.unwrap_or(Figure::Auto),
+        figure: spec.compare.figure.as_ref().map_or(Figure::Auto, |figure| *figure.get_ref()),
         adjust: spec.compare.adjust.unwrap_or_default(),
+    }
+}
+
+/// The best tenth of a paced run is the sender's own best, whatever the device lost: it
+/// stands for nothing.
+pub(super) fn figure(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagnostic>) {
+    let Some(written) = spec.compare.figure.as_ref() else { return };
+    if *written.get_ref() != Figure::P90 {
+        return;
+    }
+    let is_paced = |combination: &Vec<usize>| {
+        let mut settings = experiment.base.clone();
+        for (factor, &level) in experiment.factors.iter().zip(combination) {
+            factor.settings[level].iter().for_each(|setting| setting.apply(&mut settings));
+        }
+        settings.is_paced()
+    };
+    if experiment.combinations().iter().any(is_paced) {
+        faults.push(
+            Diagnostic::new(written.span(), "`p90` says nothing where packets come at a rate")
+                .label("the best tenth of such a run is the sender's, not the device's")
+                .help("remove `figure`: what was delivered of the load is compared then"),
+        );
     }
 }
 

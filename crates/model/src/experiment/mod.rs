@@ -76,6 +76,7 @@ impl Experiment {
         check::size(spec, &experiment, &mut faults);
         check::trial(spec, &experiment.trial, &mut faults);
         check::alternation(spec, &experiment, &mut faults);
+        compare::figure(spec, &experiment, &mut faults);
         stopping::judge(spec, &experiment, &mut faults);
         check::effects(spec, &experiment, &mut faults);
         check::variants(spec, &experiment, &mut faults);
@@ -179,6 +180,7 @@ pub fn profile_of(spec: &Spec, wanted: Option<bool>) -> Option<ProfilePlan> {
     wanted.then(|| ProfilePlan {
         duration_ns: written.duration_ns.unwrap_or(default.duration_ns),
         windows: written.windows.unwrap_or(default.windows),
+        starts: written.starts.unwrap_or(default.starts),
         frequency_hz: written.frequency_hz.unwrap_or(default.frequency_hz),
         event: written.event.unwrap_or(default.event),
         call_graph: written.call_graph.unwrap_or(default.call_graph),

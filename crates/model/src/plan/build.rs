@@ -129,6 +129,20 @@ fn mirrored(mut cycle: Vec<usize>) -> Vec<usize> {
     cycle
 }
 
+impl Plan {
+    /// The variants of one cycle of an alternation in their order, A B .. then .. B A. The
+    /// first cycle is the run's own; each further one is drawn anew, so that nothing that
+    /// comes back after a cycle always meets the same variant.
+    pub fn cycle(&self, run: &PlannedRun, cycle: u32) -> Vec<usize> {
+        if cycle == 0 {
+            return run.variants.clone();
+        }
+        let once = &run.variants[..run.variants.len() / 2];
+        let mut order = Order::of_cycle(self.design.seed, run.index, cycle);
+        mirrored(order.permutation(once.len()).into_iter().map(|place| once[place]).collect())
+    }
+}
+
 /// SHA-256 over the plan as JSON with an empty hash, first 16 hexadecimal digits.
 ///
 /// Which laboratory it runs in is left out: the same plan may run in any, and its file

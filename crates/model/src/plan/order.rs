@@ -12,6 +12,13 @@ impl Order {
         Self(Xoshiro256StarStar::seed_from_u64(seed))
     }
 
+    /// The order of one cycle of an alternation: every cycle of every run has its own.
+    pub(super) fn of_cycle(seed: u64, run: u32, cycle: u32) -> Self {
+        // Odd multipliers keep different pairs apart; the generator's own seeding mixes.
+        let pair = u64::from(run) << 32 | u64::from(cycle);
+        Self::new(seed ^ pair.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
     /// A random permutation of 0 .. n (Fisher and Yates; Knuth, volume 2, algorithm P).
     pub(super) fn permutation(&mut self, n: usize) -> Vec<usize> {
         let mut out: Vec<usize> = (0..n).collect();

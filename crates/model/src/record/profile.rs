@@ -10,6 +10,13 @@ use std::collections::BTreeMap;
 pub struct ProfileRecord {
     /// Index of the variant in the plan.
     pub variant: usize,
+    /// Which of the variant's profile runs, from 0.
+    #[serde(default)]
+    pub start: u16,
+    /// How often this run was taken before, because its rate lay outside of the
+    /// measured runs'.
+    #[serde(default)]
+    pub repeated: u16,
     /// Wall clock at the start, RFC 3339, UTC.
     pub started_at: String,
     /// Where the samples come from, e.g. `perf, cpu-clock at 1999 Hz, frame pointers`.

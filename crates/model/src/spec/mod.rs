@@ -137,7 +137,7 @@ pub struct CompareSpec {
     /// `margin`, as a ratio.
     pub margin: Option<f64>,
     /// `figure`.
-    pub figure: Option<Figure>,
+    pub figure: Option<Spanned<Figure>>,
     /// `adjust`.
     pub adjust: Option<Adjust>,
 }
@@ -357,7 +357,7 @@ impl Reader<'_> {
         let compare = self.table(root, &keys::COMPARE);
         spec.confidence = compare.read("confidence", |key, node| self.confidence(key, node));
         spec.margin = compare.read("margin", |key, node| self.percent(key, node));
-        spec.figure = compare.read("figure", |key, node| self.word(key, node));
+        spec.figure = compare.read_spanned("figure", |key, node| self.word(key, node));
         spec.adjust = compare.read("adjust", |key, node| self.word(key, node));
         let Some((key, node)) = compare.get("baseline") else { return };
         let Some(table) = node.get_ref().as_table() else {

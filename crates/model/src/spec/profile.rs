@@ -15,6 +15,8 @@ pub struct ProfileSpec {
     pub duration_ns: Option<u64>,
     /// `windows`.
     pub windows: Option<u16>,
+    /// `starts`.
+    pub starts: Option<u16>,
     /// `frequency`, in Hz.
     pub frequency_hz: Option<u32>,
     /// `event`.
@@ -35,6 +37,7 @@ impl Reader<'_> {
             cpu: profile.read("cpu", |key, node| self.boolean(key, node)),
             duration_ns: profile.read("duration", |key, node| self.duration_ns(key, node)),
             windows: profile.read("windows", |key, node| self.integer(key, node)),
+            starts: profile.read("starts", |key, node| self.integer(key, node)),
             frequency_hz: profile.read("frequency", |key, node| self.integer(key, node)),
             event: profile.read("event", |key, node| self.word(key, node)),
             call_graph: profile.read("call_graph", |key, node| self.word(key, node)),

@@ -119,7 +119,18 @@ fn each_single_fault_is_found_and_says_what_to_do() {
         ("version = 1\n[compare]\nmargin = 2", "percentage", "\"2%\""),
         ("version = 1\n[compare]\nconfidence = 96", "99.5", "96"),
         ("version = 1\n[compare]\nbaseline = { queues = 1 }", "no factor", "no [[factor]]"),
-        ("version = 1\n[design]\nalternate = \"250ms\"", "nothing to alternate", "[[factor]]"),
+        ("version = 1\n[design]\nalternate = \"170ms\"", "nothing to alternate", "[[factor]]"),
+        (
+            "version = 1\n[traffic]\nrate = \"1kpps\"\n[compare]\nfigure = \"p90\"",
+            "packets come at a rate",
+            "remove `figure`",
+        ),
+        (
+            "version = 1\n[design]\nalternate = \"250ms\"\n[trial]\nduration = \"4s\"\n[[factor]]\n\
+             name = \"firewall\"\nlevels = [\"none\", \"stateless\"]",
+            "keeps step with the seconds",
+            "170ms",
+        ),
         ("version = 1\n[testbed.sim]\ncontamination = 0.6", "from 0 to 0.5", "more than 0.5"),
         ("version = 1\n[testbed.sim]\ncontamination_depth = 1", "from 0 to 0.99", "more"),
         ("version = 1\n[design]\nmax_blocks = 10", "only beside `stop`", "blocks = 10"),

@@ -130,7 +130,7 @@ fn each_fault_says_what_to_do() {
         (format!("{LAB}[dut]\nkind = \"router\""), "process of this machine", "freebsd"),
         (format!("{LAB}[dut]\nloader = {{ a = 1 }}"), "setting of FreeBSD", "freebsd"),
         (format!("{LAB}arrangement = \"closed\""), "share no CPUs", "leave `arrangement` out"),
-        (freebsd("\n[design]\nalternate = \"250ms\""), "can't alternate", "runs of its own"),
+        (freebsd("\n[design]\nalternate = \"170ms\""), "can't alternate", "runs of its own"),
         (
             format!("{LAB}[dut]\nfirewall = \"stateful\"\nfirewall_program = \"pf\""),
             "does not have",
@@ -155,7 +155,7 @@ fn each_fault_says_what_to_do() {
         (freebsd("upgrade = \"x\""), "without `image`", "image ="),
         (freebsd("overlay = \"configs/none\""), "`configs/none` can't be laid", "no such file"),
         (freebsd("overlay = \"configs/empty\""), "`configs/empty` can't be laid", "no file in it"),
-        (freebsd("overlay = \"configs/root\""), "`README` of", "not below a directory"),
+        (freebsd("overlay = \"configs/bare\""), "`README` of", "not below a directory"),
         (freebsd("overlay = \"configs/binary\""), "`boot/kernel/if_em.ko` of", "no text in UTF-8"),
         (freebsd("overlay = \"configs/huge\""), "`etc/huge` of", "larger than 256 KiB"),
         (freebsd("overlay = []"), "at least one value", "empty"),

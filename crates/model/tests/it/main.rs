@@ -28,7 +28,7 @@ fn loader(path: &str) -> Result<Vec<u8>, String> {
         "configs/base/boot/loader.conf" | "configs/other/boot/loader.conf" => {
             Ok("hw.em.rxd=\"4096\"\n".into())
         }
-        "configs/root/" => Ok("README\0".into()),
+        "configs/bare/" => Ok("README\0".into()),
         "configs/binary/" => Ok("boot/kernel/if_em.ko\0".into()),
         "configs/binary/boot/kernel/if_em.ko" => Ok(vec![0x7f, 0x45, 0x4c, 0x46, 0xff]),
         "configs/huge/" => Ok("etc/huge\0".into()),

@@ -46,6 +46,30 @@ fn a_plan_never_changes_between_versions() {
 }
 
 #[test]
+fn every_cycle_of_an_alternation_has_an_order_of_its_own() {
+    let alternating =
+        TWO_FACTORS.replace("queues", "icmp_redirect").replace("1, 2, 4", "false, true")
+            + "[design]\nalternate = \"100ms\"\nblocks = 2\n";
+    let plan = plan(&alternating);
+    let run = &plan.runs[1];
+    assert_eq!(plan.cycle(run, 0), run.variants);
+    let firsts: Vec<usize> = (1..200).map(|number| plan.cycle(run, number)[0]).collect();
+    for variant in 0..4 {
+        let share = firsts.iter().filter(|first| **first == variant).count();
+        assert!((25..=75).contains(&share), "{variant} begins {share} of 199 cycles");
+    }
+    for number in 0..20 {
+        let cycle = plan.cycle(run, number);
+        let mut mirrored = cycle.clone();
+        mirrored.reverse();
+        assert_eq!(cycle, mirrored);
+        let mut half = cycle[..4].to_vec();
+        half.sort_unstable();
+        assert_eq!(half, [0, 1, 2, 3]);
+    }
+}
+
+#[test]
 fn variants_are_the_full_product_in_the_order_of_the_file() {
     let plan = plan(TWO_FACTORS);
     let labels: Vec<&str> = plan.variants.iter().map(|v| v.label.as_str()).collect();
@@ -148,7 +172,7 @@ fn an_alternation_refuses_what_needs_a_restart() {
     ] {
         let key = fwdlab_model::spec::keys::setting(name).expect("a setting");
         let text = format!(
-            "version = 1\n[trial]\nduration = \"10s\"\n[design]\nalternate = \"250ms\"\n[[factor]]\nname = \"x\"\nlevels = [{{ label = \"a\" }}, {{ label = \"b\", {name} = {} }}]\n",
+            "version = 1\n[trial]\nduration = \"10s\"\n[design]\nalternate = \"170ms\"\n[[factor]]\nname = \"x\"\nlevels = [{{ label = \"a\" }}, {{ label = \"b\", {name} = {} }}]\n",
             key.example
         );
         let got = faults(&text);
@@ -161,7 +185,7 @@ fn an_alternation_refuses_what_needs_a_restart() {
         "sysctl = { \"a.b\" = 1 }",
     ] {
         plan(&format!(
-            "version = 1\n[trial]\nduration = \"10s\"\n[design]\nalternate = \"250ms\"\n[[factor]]\nname = \"x\"\nlevels = [{{ label = \"a\" }}, {{ label = \"b\", {level} }}]\n"
+            "version = 1\n[trial]\nduration = \"10s\"\n[design]\nalternate = \"170ms\"\n[[factor]]\nname = \"x\"\nlevels = [{{ label = \"a\" }}, {{ label = \"b\", {level} }}]\n"
         ));
     }
 }

@@ -11,12 +11,13 @@ fn the_table_alone_asks_for_a_profile_and_cpu_decides() {
     assert_eq!(plan("version = 1\n[profile]\n").profile, Some(ProfilePlan::default()));
     assert_eq!(plan("version = 1\n[profile]\ncpu = false\nwindows = 3\n").profile, None);
     let full = plan(
-        "version = 1\n[profile]\nduration = \"2s\"\nwindows = 4\nfrequency = 997\nevent = \"cycles\"\n\
+        "version = 1\n[profile]\nduration = \"2s\"\nwindows = 4\nstarts = 3\nfrequency = 997\nevent = \"cycles\"\n\
          call_graph = \"dwarf\"\nicicle = true\nsubsystems = \"subsystems.txt\"\n",
     );
     let wanted = ProfilePlan {
         duration_ns: 2_000_000_000,
         windows: 4,
+        starts: 3,
         frequency_hz: 997,
         event: Event::Cycles,
         call_graph: CallGraph::Dwarf,
@@ -58,4 +59,16 @@ fn events_are_named_as_in_the_file() {
         let text = format!("version = 1\n[profile]\nevent = \"{}\"\n", event.name());
         assert_eq!(plan(&text).profile.map(|profile| profile.event), Some(event));
     }
+}
+
+/// Stores keep how a profile was asked for, as JSON: what older ones hold still says the
+/// same, so that nothing is profiled again.
+#[test]
+fn one_start_is_written_as_before_there_were_several() {
+    let one = serde_json::to_string(&ProfilePlan::default()).expect("JSON");
+    assert!(!one.contains("starts"), "{one}");
+    assert_eq!(serde_json::from_str::<ProfilePlan>(&one).expect("a plan").starts, 1);
+    let three = ProfilePlan { starts: 3, ..ProfilePlan::default() };
+    let text = serde_json::to_string(&three).expect("JSON");
+    assert_eq!(serde_json::from_str::<ProfilePlan>(&text).expect("a plan"), three);
 }

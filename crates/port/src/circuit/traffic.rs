@@ -8,14 +8,15 @@
 
 use super::{BATCH, Circuit, Drain, FAR, Feeder, NEAR, Passage};
 use crate::frame::Frame;
-use crate::pacing::Pacer;
+use crate::pacing::{Pacer, burst};
 use crate::prefetch::prefetch;
 use crate::sender::{Received, Receiver};
 use crate::{PortError, affinity, clock};
-use fwdlab_packet::stamp::{PHASES, Stamp};
+use fwdlab_packet::arrivals::{Arrivals, Expected, FlowSummary, Routes};
+use fwdlab_packet::stamp::PHASES;
 use fwdlab_packet::{Phase, Prepared, Template};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -33,8 +34,8 @@ pub struct TrafficConfig {
     pub rate_pps: Option<f64>,
     /// Write the sending time into every packet.
     pub timestamps: bool,
-    /// Count which flows arrive.
-    pub flows: bool,
+    /// The MACs that packets arrive with: to and from whom; none: any.
+    pub arriving: Option<([u8; 6], [u8; 6])>,
     /// Carry the packets from generator to sink without a router: the ceiling.
     pub bypass: bool,
 }
@@ -45,13 +46,13 @@ struct Shared {
     phase: AtomicU8,
     sent: [AtomicU64; PHASES],
     missed: AtomicU64,
-    packets: [AtomicU64; PHASES],
-    bytes: AtomicU64,
-    foreign: AtomicU64,
-    unstamped: AtomicU64,
+    full: AtomicU64,
     returned: AtomicU64,
-    flows: Vec<AtomicBool>,
     idle: AtomicBool,
+    /// Of whole slots.
+    counts: Mutex<Received>,
+    /// Taken by the thread for what has arrived at a time; none before it began.
+    arrivals: Mutex<Option<Arrivals>>,
 }
 
 const WAIT: u8 = 0;
@@ -64,6 +65,8 @@ const END: u8 = 3;
 #[derive(Debug)]
 pub struct Traffic {
     shared: Arc<Shared>,
+    expected: Expected,
+    task: u32,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -73,9 +76,9 @@ impl Traffic {
     /// # Errors
     /// When the thread can't be started, or `cpu` is not ours.
     pub fn new(config: TrafficConfig, circuits: &[Circuit]) -> Result<Traffic, PortError> {
-        let flows = if config.flows { config.wires.len() } else { 0 };
-        let flows = (0..flows).map(|_| AtomicBool::new(false)).collect();
-        let shared = Arc::new(Shared { flows, ..Shared::default() });
+        let expected = config.expected();
+        let arrivals = Arrivals::new(&expected, Routes::Wires(config.wires.clone()));
+        let shared = Arc::new(Shared { arrivals: Mutex::new(Some(arrivals)), ..Shared::default() });
         let wires = circuits.iter().enumerate();
         let wires = wires.map(|(number, circuit)| Wire::new(circuit, number, &config)).collect();
         let theirs = shared.clone();
@@ -83,15 +86,18 @@ impl Traffic {
         let thread = thread::Builder::new().name("traffic".into()).spawn(move || {
             let result = affinity::pin_thread(&[config.cpu]);
             let go_on = result.is_ok();
-            let _ = pinned.send(result);
+            let _ = pinned.send(result.map(|()| affinity::this_task()));
             if go_on {
                 Generator::new(config, wires, theirs).run();
             }
         });
         let thread = thread.map_err(|e| PortError::system("starting thread traffic", e))?;
-        let traffic = Traffic { shared, thread: Some(thread) };
+        let mut traffic = Traffic { shared, expected, task: 0, thread: Some(thread) };
         match is_pinned.recv() {
-            Ok(result) => result.map(|()| traffic),
+            Ok(result) => {
+                traffic.task = result?;
+                Ok(traffic)
+            }
             Err(_) => Err(PortError::system(
                 "starting thread traffic",
                 std::io::Error::other("it ended at once"),
@@ -99,9 +105,24 @@ impl Traffic {
         }
     }
 
+    /// What the sink holds packets against.
+    pub fn expected(&self) -> &Expected {
+        &self.expected
+    }
+
+    /// Id of the thread that generates and counts.
+    pub fn task(&self) -> u32 {
+        self.task
+    }
+
     /// Packets that came back to the generator's side: answers of the router.
     pub fn returned(&self) -> u64 {
         self.shared.returned.load(Ordering::Relaxed)
+    }
+
+    /// What counts the packets that found their wire full.
+    pub fn full(&self) -> Full {
+        Full(Arc::clone(&self.shared))
     }
 
     fn give(&self, order: u8) {
@@ -141,26 +162,50 @@ impl Traffic {
     }
 }
 
+/// Counts the packets that found their wire full (paced sending only); to be read while
+/// the traffic is at work.
+#[derive(Clone, Debug)]
+pub struct Full(Arc<Shared>);
+
+impl Full {
+    /// Packets so far.
+    pub fn packets(&self) -> u64 {
+        self.0.full.load(Ordering::Acquire)
+    }
+}
+
 impl Receiver for Traffic {
     fn received(&self) -> Received {
-        let s = &self.shared;
-        Received {
-            packets: std::array::from_fn(|phase| s.packets[phase].load(Ordering::Acquire)),
-            bytes: s.bytes.load(Ordering::Relaxed),
-            foreign: s.foreign.load(Ordering::Relaxed),
-            unstamped: s.unstamped.load(Ordering::Relaxed),
-        }
+        *locked(&self.shared.counts)
     }
 
-    fn flows_seen(&self) -> Option<u32> {
-        let flows = &self.shared.flows;
-        let seen = flows.iter().filter(|flow| flow.load(Ordering::Relaxed)).count();
-        (!flows.is_empty()).then_some(seen as u32)
+    fn flows(&self) -> Option<FlowSummary> {
+        locked(&self.shared.arrivals).as_ref()?.flows()
     }
 
     fn dropped(&self) -> u64 {
         0 // the sink takes every slot: the wire would be full before
     }
+}
+
+impl TrafficConfig {
+    /// What must arrive.
+    fn expected(&self) -> Expected {
+        Expected {
+            template: self.template.clone(),
+            destination_mac: self.arriving.map(|(to, _)| to),
+            source_mac: self.arriving.map(|(_, from)| from),
+            hops: u8::from(!self.bypass),
+            senders: 16,
+            timestamps: self.timestamps,
+            same_clock: true,
+        }
+    }
+}
+
+/// A count is whole whenever its lock is free: nothing panics while it is held.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Traffic {
@@ -228,6 +273,8 @@ struct Generator {
     flow: usize,
     /// Each flow's place among those of its wire.
     places: Vec<u32>,
+    /// All bytes of each packet are written, since packets came back spoilt.
+    rewrites: bool,
 }
 
 impl Generator {
@@ -239,14 +286,15 @@ impl Generator {
             *count - 1
         };
         let places = config.wires.iter().map(place).collect();
-        Generator { wires, config, shared, flow: 0, places }
+        Generator { wires, config, shared, flow: 0, places, rewrites: false }
     }
 
     fn run(mut self) {
         while self.shared.order.load(Ordering::Acquire) == WAIT {
             thread::park();
         }
-        let mut pacer = self.config.rate_pps.map(|rate| Pacer::new(rate, clock::monotonic_ns()));
+        let mut pacer =
+            self.config.rate_pps.map(|rate| Pacer::new(rate, clock::monotonic_ns(), burst(1)));
         while self.shared.order.load(Ordering::Relaxed) == GO {
             let counted = self.count();
             let sent = match &mut pacer {
@@ -281,6 +329,9 @@ impl Generator {
         for wire in self.wires.iter_mut().filter(|wire| !wire.flows.is_empty()) {
             let Some(frames) = wire.feeder.slot() else { continue };
             for frame in frames {
+                if self.rewrites {
+                    restore(frame, &self.config.template);
+                }
                 write(&mut wire.flows, wire.next, frame, phase, time);
                 wire.next = if wire.next + 1 == wire.flows.len() { 0 } else { wire.next + 1 };
             }
@@ -296,12 +347,20 @@ impl Generator {
     fn send(&mut self, due: usize) {
         let (number, phase) = self.phase();
         let time = self.time();
+        let mut full = 0;
         for _ in 0..due {
             let flow = self.flow;
             self.flow = if flow + 1 == self.config.wires.len() { 0 } else { flow + 1 };
             let wire = &mut self.wires[usize::from(self.config.wires[flow])];
-            let Some(frames) = wire.feeder.slot() else { continue };
+            let Some(frames) = wire.feeder.slot() else {
+                full += 1;
+                wire.flows.skip();
+                continue;
+            };
             let place = self.places[flow] as usize;
+            if self.rewrites {
+                restore(&mut frames[wire.filled], &self.config.template);
+            }
             write(&mut wire.flows, place, &mut frames[wire.filled], phase, time);
             wire.filled += 1;
             if wire.filled == BATCH {
@@ -312,6 +371,7 @@ impl Generator {
             wire.publish();
             wire.carry();
         }
+        add(&self.shared.full, full);
         add(&self.shared.sent[number], due as u64);
     }
 
@@ -330,14 +390,17 @@ impl Generator {
     /// Counts what has arrived; returns the frames seen, whatever became of them.
     fn count(&mut self) -> usize {
         let shared = &*self.shared;
-        let run_id = self.config.template.run_id();
-        let mut seen = 0;
-        let (mut sum, mut returned) = (Received::default(), 0);
+        let mut arrivals = locked(&shared.arrivals);
+        let Some(arrivals) = arrivals.as_mut() else { return 0 };
+        let (mut seen, mut returned, mut now_ns) = (0, 0, 0);
         for wire in &mut self.wires {
             while let Some(frames) = wire.drain.slot() {
                 seen += frames.len();
                 // They lie in another CPU's caches: all are asked for at once.
                 frames.iter().for_each(|frame| prefetch(frame.bytes().as_ptr() as usize));
+                if self.config.timestamps && now_ns == 0 {
+                    now_ns = clock::monotonic_ns() as u32;
+                }
                 for frame in frames {
                     match frame.egress() {
                         Some(FAR) => {}
@@ -347,30 +410,26 @@ impl Generator {
                         }
                         None => continue,
                     }
-                    match Stamp::parse_frame(frame.bytes()) {
-                        Some(stamp) if stamp.run_id == run_id => {
-                            sum.packets[usize::from(stamp.phase) % PHASES] += 1;
-                            sum.bytes += frame.len() as u64;
-                            if let Some(flow) = shared.flows.get(stamp.flow as usize) {
-                                flow.store(true, Ordering::Relaxed);
-                            }
-                        }
-                        Some(_) => sum.foreign += 1,
-                        None => sum.unstamped += 1,
-                    }
+                    arrivals.take(frame.bytes(), frame.len(), now_ns);
                 }
                 wire.drain.release();
             }
         }
         if seen > 0 {
-            shared.packets.iter().zip(sum.packets).for_each(|(counter, n)| add(counter, n));
-            add(&shared.bytes, sum.bytes);
-            add(&shared.foreign, sum.foreign);
-            add(&shared.unstamped, sum.unstamped);
+            // What was spoilt may lie in a slot's buffer beyond what is written anew.
+            self.rewrites |= arrivals.counts().faults.iter().any(|&packets| packets > 0);
+            *locked(&shared.counts) = *arrivals.counts();
             add(&shared.returned, returned);
         }
         seen
     }
+}
+
+/// Makes a buffer hold what it held at first.
+#[cold]
+fn restore(frame: &mut Frame, template: &Template) {
+    let bytes = template.bytes();
+    frame.buffer_mut()[..bytes.len()].copy_from_slice(bytes);
 }
 
 /// Writes a packet over whatever the router has made of the one before it.

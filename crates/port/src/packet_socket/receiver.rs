@@ -4,97 +4,94 @@ use super::socket::{
     Mapping, attach_filter, bind_to, instruction, open_socket, set_option, take_drops,
 };
 use crate::poll::wait_readable;
-use crate::sender::{Received, Receiver};
+use crate::sender::{Received, Receiver, Watch};
 use crate::xdp::interface_index;
-use crate::{NetNs, PortError, affinity};
-use fwdlab_packet::stamp::{PHASES, Stamp};
+use crate::{NetNs, PortError, affinity, clock};
+use fwdlab_packet::arrivals::{Arrivals, FIRST_IN_FULL, FlowSummary, PAYLOAD_SAMPLE};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Blocks of the receive ring: 64 of 1 MiB hold some 10 ms of the fastest traffic.
 const BLOCKS: usize = 64;
 const BLOCK_BYTES: usize = 1 << 20;
-/// Bytes kept of every packet: headers and stamp of both families.
-const SNAP: usize = 96;
+/// Bytes kept of every packet: headers and stamp of both families. Of the first packets,
+/// and of one in [`PAYLOAD_SAMPLE`] by chance, all bytes are.
+const SNAP: u32 = 96;
 
-#[derive(Debug, Default)]
-struct Counters {
-    packets: [AtomicU64; PHASES],
-    bytes: AtomicU64,
-    foreign: AtomicU64,
-    unstamped: AtomicU64,
+#[derive(Debug)]
+struct Shared {
+    /// Of whole blocks.
+    counts: Mutex<Received>,
+    /// Taken by the thread for a block at a time.
+    arrivals: Mutex<Arrivals>,
     dropped: AtomicU64,
-    flows: Vec<AtomicBool>,
     stop: AtomicBool,
+}
+
+/// A count is whole whenever its lock is free: nothing panics while it is held.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A receiver that reads a TPACKET_V3 ring on a thread of its own.
 #[derive(Debug)]
 pub struct PacketReceiver {
-    counters: Arc<Counters>,
+    shared: Arc<Shared>,
     thread: Option<JoinHandle<Result<(), PortError>>>,
 }
 
 impl PacketReceiver {
     /// Opens the ring on `interface` and starts the thread on `cpus`.
-    /// `flows` is the number of flows to tell apart, 0 for none.
     ///
     /// # Errors
     /// Without CAP_NET_RAW, or when the ring's memory is refused.
     pub fn new(
         namespace: &NetNs,
         interface: &str,
-        run_id: u32,
-        flows: u32,
+        watch: &Watch,
         cpus: &[u16],
     ) -> Result<PacketReceiver, PortError> {
-        let counters = Arc::new(Counters {
-            flows: (0..flows).map(|_| AtomicBool::new(false)).collect(),
-            ..Counters::default()
+        let shared = Arc::new(Shared {
+            counts: Mutex::default(),
+            arrivals: Mutex::new(watch.arrivals().looking_at_all()),
+            dropped: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
         });
         let interface = interface.to_owned();
         let mut ring = namespace.run(move || Ring::open(&interface))?;
-        let theirs = counters.clone();
-        let cpus = cpus.to_vec();
+        let theirs = shared.clone();
+        let (cpus, has_times) = (cpus.to_vec(), watch.has_times());
         let thread = namespace.spawn("receiver", &[], move || {
             if !cpus.is_empty() {
                 affinity::pin_thread(&cpus)?;
             }
-            ring.count_until_stopped(run_id, &theirs)
+            ring.count_until_stopped(&theirs, has_times)
         })?;
-        Ok(PacketReceiver { counters, thread: Some(thread) })
+        Ok(PacketReceiver { shared, thread: Some(thread) })
     }
 }
 
 impl Receiver for PacketReceiver {
     fn received(&self) -> Received {
-        let c = &self.counters;
-        Received {
-            packets: std::array::from_fn(|phase| c.packets[phase].load(Ordering::Acquire)),
-            bytes: c.bytes.load(Ordering::Relaxed),
-            foreign: c.foreign.load(Ordering::Relaxed),
-            unstamped: c.unstamped.load(Ordering::Relaxed),
-        }
+        *locked(&self.shared.counts)
     }
 
-    fn flows_seen(&self) -> Option<u32> {
-        let flows = &self.counters.flows;
-        let seen = flows.iter().filter(|flow| flow.load(Ordering::Relaxed)).count();
-        (!flows.is_empty()).then_some(seen as u32)
+    fn flows(&self) -> Option<FlowSummary> {
+        locked(&self.shared.arrivals).flows()
     }
 
     fn dropped(&self) -> u64 {
-        self.counters.dropped.load(Ordering::Relaxed)
+        self.shared.dropped.load(Ordering::Relaxed)
     }
 }
 
 impl Drop for PacketReceiver {
     fn drop(&mut self) {
-        self.counters.stop.store(true, Ordering::Release);
+        self.shared.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -128,64 +125,97 @@ impl Ring {
             tp_feature_req_word: 0,
         };
         set_option(&socket, libc::PACKET_RX_RING, &request).map_err(failed("memory"))?;
-        snap(&socket).map_err(failed("filter"))?;
+        attach_filter(&socket, &all_incoming()).map_err(failed("filter"))?;
         let memory = Mapping::new(&socket, BLOCKS * BLOCK_BYTES).map_err(failed("mapping"))?;
         let ring = Ring { socket, index: interface_index(interface)?, memory };
         bind_to(&ring.socket, interface, libc::ETH_P_ALL as u16)?;
         Ok(ring)
     }
 
-    fn count_until_stopped(&mut self, run_id: u32, counters: &Counters) -> Result<(), PortError> {
-        let mut block = 0;
-        while !counters.stop.load(Ordering::Acquire) {
+    fn count_until_stopped(&mut self, shared: &Shared, has_times: bool) -> Result<(), PortError> {
+        let (mut block, mut all_bytes) = (0, true);
+        while !shared.stop.load(Ordering::Acquire) {
             let head = self.memory.at(block * BLOCK_BYTES).cast::<libc::tpacket_block_desc>();
             // SAFETY: the status word is shared with the kernel: read as volatile,
             // then ordered before the packets' reads by the fence below.
             let status = unsafe { (&raw const (*head).hdr.bh1.block_status).read_volatile() };
             if status & libc::TP_STATUS_USER == 0 {
                 wait_readable(&self.socket, self.index, Duration::from_millis(5))?;
-                self.take_statistics(counters);
+                self.take_statistics(shared);
                 continue;
             }
             std::sync::atomic::fence(Ordering::Acquire);
+            let mut arrivals = locked(&shared.arrivals);
             // SAFETY: the kernel gave the block to us (status); it writes no more to it.
-            unsafe { count_block(head, run_id, counters) };
+            unsafe { count_block(head, &mut arrivals, has_times) };
+            *locked(&shared.counts) = *arrivals.counts();
+            drop(arrivals);
             std::sync::atomic::fence(Ordering::Release);
             // SAFETY: gives the block back; nothing of it is referenced any more.
             unsafe {
                 (&raw mut (*head).hdr.bh1.block_status).write_volatile(libc::TP_STATUS_KERNEL);
             }
             block = (block + 1) % BLOCKS;
+            if all_bytes && locked(&shared.counts).in_full >= FIRST_IN_FULL {
+                all_bytes = false;
+                attach_filter(&self.socket, &few_bytes())
+                    .map_err(|e| PortError::system("filter of a packet ring", e))?;
+            }
         }
-        self.take_statistics(counters);
+        self.take_statistics(shared);
         Ok(())
     }
 
-    fn take_statistics(&self, counters: &Counters) {
-        counters.dropped.fetch_add(take_drops(&self.socket), Ordering::Relaxed);
+    fn take_statistics(&self, shared: &Shared) {
+        shared.dropped.fetch_add(take_drops(&self.socket), Ordering::Relaxed);
     }
 }
 
-/// Keeps the first [`SNAP`] bytes of incoming packets and none of outgoing ones
-/// (a classic BPF filter of two paths).
-fn snap(socket: &OwnedFd) -> io::Result<()> {
-    const SKF_AD_PKTTYPE: u32 = (-0x1000i32 + 4) as u32;
-    let outgoing = u32::from(libc::PACKET_OUTGOING);
-    let program = [
+const SKF_AD: i32 = -0x1000;
+const SKF_AD_PKTTYPE: u32 = (SKF_AD + 4) as u32;
+const SKF_AD_RANDOM: u32 = (SKF_AD + 56) as u32;
+const ALL: u32 = 0xffff;
+
+/// A classic BPF program that keeps incoming packets and no outgoing ones.
+fn all_incoming() -> [libc::sock_filter; 4] {
+    [
         instruction(libc::BPF_LD | libc::BPF_B | libc::BPF_ABS, 0, 0, SKF_AD_PKTTYPE),
-        instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, outgoing),
+        instruction(
+            libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
+            0,
+            1,
+            u32::from(libc::PACKET_OUTGOING),
+        ),
         instruction(libc::BPF_RET | libc::BPF_K, 0, 0, 0),
-        instruction(libc::BPF_RET | libc::BPF_K, 0, 0, SNAP as u32),
-    ];
-    attach_filter(socket, &program)
+        instruction(libc::BPF_RET | libc::BPF_K, 0, 0, ALL),
+    ]
+}
+
+/// The same, which of most packets keeps the first [`SNAP`] bytes only.
+fn few_bytes() -> [libc::sock_filter; 7] {
+    let [load, is_outgoing, none, all] = all_incoming();
+    [
+        load,
+        is_outgoing,
+        none,
+        instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, SKF_AD_RANDOM),
+        instruction(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, 0, 1, PAYLOAD_SAMPLE as u32 - 1),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, 0, SNAP),
+        all,
+    ]
 }
 
 /// Counts the packets of one block.
 ///
 /// # Safety
 /// `head` must be a block that the kernel handed over.
-unsafe fn count_block(head: *const libc::tpacket_block_desc, run_id: u32, counters: &Counters) {
-    let mut sum = Received::default();
+unsafe fn count_block(
+    head: *const libc::tpacket_block_desc,
+    arrivals: &mut Arrivals,
+    has_times: bool,
+) {
+    // A packet can't be younger than its block.
+    let now_ns = if has_times { clock::monotonic_ns() as u32 } else { 0 };
     // SAFETY: the caller's promise; offsets are the kernel's own and stay inside the block.
     unsafe {
         let header = &(*head).hdr.bh1;
@@ -196,24 +226,8 @@ unsafe fn count_block(head: *const libc::tpacket_block_desc, run_id: u32, counte
                 packet.add(usize::from(info.tp_mac)),
                 info.tp_snaplen as usize,
             );
-            match Stamp::parse_frame(frame) {
-                Some(stamp) if stamp.run_id == run_id => {
-                    sum.packets[usize::from(stamp.phase) % PHASES] += 1;
-                    sum.bytes += u64::from(info.tp_len);
-                    if let Some(flow) = counters.flows.get(stamp.flow as usize) {
-                        flow.store(true, Ordering::Relaxed);
-                    }
-                }
-                Some(_) => sum.foreign += 1,
-                None => sum.unstamped += 1,
-            }
+            arrivals.take(frame, info.tp_len as usize, now_ns);
             packet = packet.add(info.tp_next_offset as usize);
         }
     }
-    for (counter, packets) in counters.packets.iter().zip(sum.packets) {
-        counter.fetch_add(packets, Ordering::AcqRel);
-    }
-    counters.bytes.fetch_add(sum.bytes, Ordering::Relaxed);
-    counters.foreign.fetch_add(sum.foreign, Ordering::Relaxed);
-    counters.unstamped.fetch_add(sum.unstamped, Ordering::Relaxed);
 }

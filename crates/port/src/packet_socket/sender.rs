@@ -3,7 +3,7 @@
 use super::socket::{bypass_queueing, open_socket};
 use crate::PortError;
 use crate::sender::SenderConfig;
-use crate::user_sender::{Transmit, UserSender};
+use crate::user_sender::{Frames, Transmit, UserSender};
 use fwdlab_packet::FrameWriter;
 use std::io;
 use std::mem;
@@ -58,13 +58,9 @@ impl Transmit for PacketTransmit {
         self.frames.len()
     }
 
-    fn transmit(
-        &mut self,
-        count: usize,
-        fill: &mut dyn FnMut(&mut [u8]),
-    ) -> Result<usize, PortError> {
+    fn transmit(&mut self, count: usize, next: &mut Frames<'_>) -> Result<usize, PortError> {
         debug_assert_eq!(self.vectors.len(), self.messages.len());
-        self.frames[..count].iter_mut().for_each(|frame| fill(frame));
+        self.frames[..count].iter_mut().for_each(|frame| next.write(frame));
         // SAFETY: the messages point to vectors and frames that this struct owns
         // and never resizes; `count` is at most their number.
         let taken = unsafe {

@@ -1,5 +1,6 @@
 //! A tap that lets frames go wrong, as bad wires and busy networks do.
 
+use super::damage::Damage;
 use crate::PortError;
 use crate::frame::{BATCH, Batch, Frame};
 use crate::port::{Port, Sent};
@@ -20,6 +21,8 @@ pub struct Faults {
     pub corruption: f64,
     /// It comes after the frame that follows it.
     pub reordering: f64,
+    /// It is spoilt in one way, with this probability.
+    pub damage: Option<(Damage, f64)>,
 }
 
 /// What a [`FaultTap`] did in one direction.
@@ -33,6 +36,8 @@ pub struct FaultCounts {
     pub duplicated: u64,
     /// Frames with a wrong byte; both copies of one that came twice are one.
     pub corrupted: u64,
+    /// Frames spoilt in the one way; both copies of one that came twice are one.
+    pub damaged: u64,
     /// Frames that were held back. Of those that no other followed, or only such that
     /// were lost, the order did not change.
     pub reordered: u64,
@@ -157,7 +162,7 @@ impl Direction {
 
     /// Lets a frame pass, or not.
     fn pass(&mut self, frame: &Frame) {
-        let Faults { loss, duplication, corruption, reordering } = self.faults;
+        let Faults { loss, duplication, corruption, reordering, damage } = self.faults;
         // All are drawn for each frame, so that one fault's probability does not change
         // which frames meet the others.
         let [lost, doubled, corrupted, held] = [loss, duplication, corruption, reordering]
@@ -175,6 +180,13 @@ impl Direction {
             frame.buffer_mut()[at] ^= (place as u8).max(1);
             self.counts.corrupted += 1;
         }
+        // By the same number that says where, as that is nothing to the other faults.
+        if let Some((damage, probability)) = damage
+            && unit(place) < probability
+            && damage.spoil(&mut frame, place.rotate_left(32))
+        {
+            self.counts.damaged += 1;
+        }
         if doubled {
             self.ready.push_back(frame.clone());
             self.counts.duplicated += 1;
@@ -191,9 +203,7 @@ impl Direction {
 
     /// True with that probability.
     fn happens(&mut self, probability: f64) -> bool {
-        // 53 bits, as many as a number from 0 to before 1 has.
-        let drawn = (self.generator.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
-        drawn < probability
+        unit(self.generator.next_u64()) < probability
     }
 
     /// Lets the frame go on that was held back.
@@ -215,10 +225,18 @@ impl Direction {
     }
 }
 
+/// A number from 0 to before 1, of 53 bits, as many as such a number has.
+fn unit(drawn: u64) -> f64 {
+    (drawn >> 11) as f64 / (1u64 << 53) as f64
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::fake::{FakePort, NUMBER, batch_to, receive_all};
     use super::*;
+    use fwdlab_packet::arrivals::Fault;
+    use fwdlab_packet::template::FlowRange;
+    use fwdlab_packet::{Family, Stamp, Template};
 
     const FRAMES: u32 = 10_000;
     const SEED: u64 = 2544;
@@ -281,6 +299,31 @@ mod tests {
         assert!((700..1000).contains(&counts.reordered), "{counts:?}");
         received.sort();
         assert!(received == frames());
+    }
+
+    #[test]
+    fn one_way_of_damage_is_done_as_often_as_it_should_and_to_benchmark_packets_only() {
+        let flows = FlowRange { sources: 1, destinations: 1 };
+        let template = Template::new(Family::Inet, 64, flows, 1, [2; 6], [4; 6]);
+        let good = template.frame(0, 0, &Stamp { run_id: 1, ..Stamp::default() });
+        let received_with = |incoming: Vec<Vec<u8>>, damage| {
+            let faults = Faults { damage: Some(damage), ..Faults::default() };
+            let port = FakePort { incoming, ..FakePort::default() };
+            let mut tap = FaultTap::new(port, NUMBER, faults, Faults::default(), SEED);
+            let received = receive_all(&mut tap);
+            (received, tap.received().damaged)
+        };
+        for fault in Fault::ALL.into_iter().filter(|&fault| fault != Fault::Payload) {
+            let all = vec![good.clone(); FRAMES as usize];
+            let (received, damaged) = received_with(all, (Damage::Fault(fault), 0.3));
+            assert!(is_about(damaged, 0.3), "{fault:?}: {damaged}");
+            let changed = received.iter().filter(|&frame| *frame != good).count();
+            assert_eq!(changed as u64, damaged, "{fault:?}");
+        }
+        let (received, damaged) = received_with(frames(), (Damage::Flip, 1.0));
+        assert!(received == frames() && damaged == 0);
+        assert_eq!(Damage::named("udp-checksum"), Some(Damage::Fault(Fault::UdpChecksum)));
+        assert_eq!((Damage::named("flip"), Damage::named("TTL")), (Some(Damage::Flip), None));
     }
 
     #[test]

@@ -3,10 +3,12 @@
 //! None of them belongs into a measurement: each costs far more than a frame.
 
 mod capture;
+mod damage;
 mod fault;
 mod trace;
 
 pub use capture::PcapTap;
+pub use damage::Damage;
 pub use fault::{FaultCounts, FaultTap, Faults};
 pub use trace::TraceTap;
 

@@ -1,5 +1,6 @@
 //! The maps shared with the BPF programs: `bpf/stamp.h` in Rust.
 
+use fwdlab_packet::arrivals::{FAULTS, Received};
 use fwdlab_packet::stamp::PHASES;
 
 /// `struct sender_state`.
@@ -29,21 +30,69 @@ pub struct SenderState {
     pub sent: [u64; PHASES],
 }
 
+/// Senders that a stamp can tell apart.
+pub const SENDERS_MAX: usize = 16;
+
+/// `struct walk`: where a sender is, as one CPU knows it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WalkState {
+    base: u64,
+    round: u32,
+    sequence: u32,
+    time: u32,
+    seen: u32,
+    suspect: u64,
+    began: u64,
+}
+
 /// `struct receiver_state`, one per CPU.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReceiverState {
-    /// Packets of this run by phase.
+    /// Intact packets of this run by phase.
     pub packets: [u64; PHASES],
-    /// Bytes of this run's packets.
+    /// Bytes of these packets.
     pub bytes: u64,
+    /// Packets whose payload was looked at from end to end.
+    pub in_full: u64,
+    taken: u64,
+    phase: u64,
     /// Packets stamped by another run.
     pub foreign: u64,
-    /// Packets without stamp.
+    /// UDP packets between the benchmark's addresses without stamp.
     pub unstamped: u64,
-    pad: [u64; 9],
+    /// Anything else.
+    pub others: u64,
+    /// Damaged packets by phase.
+    pub damaged: [u64; PHASES],
+    /// Duplicates by phase.
+    pub duplicates: [u64; PHASES],
+    /// Late packets by phase.
+    pub reordered: [u64; PHASES],
+    /// Damaged packets by fault.
+    pub faults: [u64; FAULTS + 1],
+    pad: u64,
+    walks: [WalkState; SENDERS_MAX],
+}
+
+impl From<ReceiverState> for Received {
+    fn from(state: ReceiverState) -> Received {
+        Received {
+            packets: state.packets,
+            bytes: state.bytes,
+            foreign: state.foreign,
+            unstamped: state.unstamped,
+            others: state.others,
+            damaged: state.damaged,
+            faults: std::array::from_fn(|fault| state.faults[fault]),
+            duplicates: state.duplicates,
+            reordered: state.reordered,
+            in_full: state.in_full,
+        }
+    }
 }
 
 // The C compiler's layout: sizes checked here, offsets by what the tests count.
 const _: () = assert!(size_of::<SenderState>() == 128);
-const _: () = assert!(size_of::<ReceiverState>() == 128);
+const _: () = assert!(size_of::<ReceiverState>() == 960);

@@ -1,12 +1,17 @@
-//! Receiving by an XDP program that counts and drops.
+//! Receiving by an XDP program that checks, counts and drops.
 
 use super::array_of;
 use super::layout::ReceiverState;
 use super::mapped::Mapped;
-use crate::sender::{Received, Receiver};
+use crate::sender::{Received, Receiver, Watch};
 use crate::{NetNs, PortError, affinity};
-use aya::programs::Xdp;
+use aya::programs::{TestRun, TestRunOptions, Xdp};
 use aya::{Ebpf, EbpfLoader, include_bytes_aligned};
+use fwdlab_packet::Family;
+use fwdlab_packet::arrivals::flows::{Line, summary};
+use fwdlab_packet::arrivals::order::{ENTRIES_MAX, Entry, shares};
+use fwdlab_packet::arrivals::{FlowSummary, Pattern};
+use std::time::Duration;
 
 static OBJECT: &[u8] = include_bytes_aligned!("../../bpf/receiver.bpf.o");
 
@@ -32,58 +37,185 @@ impl From<XdpMode> for aya::programs::XdpMode {
 #[derive(Debug)]
 pub struct XdpReceiver {
     state: Mapped<ReceiverState>,
-    flows: Option<(Mapped<u64>, u32)>,
+    flows: Option<Followed>,
     // Holds program and link; dropping it detaches.
-    _object: Ebpf,
+    object: Ebpf,
 }
 
+/// The map of flows.
+#[derive(Debug)]
+struct Followed {
+    entries: Mapped<Entry>,
+    flows: u32,
+    senders: u32,
+    shares: u32,
+    /// False where only the stamp is looked at.
+    sequences: bool,
+}
+
+const PROGRAM: &str = "receive_packet";
+
 impl XdpReceiver {
-    /// Attaches the counting program to `interface`. `flows` is the number of
-    /// flows to count apart, 0 for none.
+    /// Attaches the counting program to `interface`.
     ///
     /// # Errors
     /// When the kernel refuses program, map or hook.
     pub fn new(
         namespace: &NetNs,
         interface: &str,
-        run_id: u32,
-        flows: u32,
+        watch: &Watch,
         mode: XdpMode,
     ) -> Result<XdpReceiver, PortError> {
-        let interface = interface.to_owned();
-        namespace.run(move || XdpReceiver::attach(&interface, run_id, flows, mode))
+        let (interface, watch) = (interface.to_owned(), watch.clone());
+        namespace.run(move || {
+            let mut receiver = XdpReceiver::detached(&watch)?;
+            let program = program(&mut receiver.object)?;
+            program
+                .attach(&interface, mode.into())
+                .map_err(|e| PortError::bpf("attaching the BPF receiver", &e))?;
+            Ok(receiver)
+        })
     }
 
-    fn attach(
-        interface: &str,
-        run_id: u32,
-        flows: u32,
-        mode: XdpMode,
-    ) -> Result<XdpReceiver, PortError> {
+    /// A receiver that is attached nowhere: it sees what [`XdpReceiver::show`] shows it.
+    ///
+    /// # Errors
+    /// When the kernel refuses program or map.
+    pub fn detached(watch: &Watch) -> Result<XdpReceiver, PortError> {
         let cpus = affinity::possible_cpus();
+        let settings = Settings::of(watch);
+        let entries = settings.entries();
+        let newest = if settings.shares > 0 { settings.flows * settings.senders } else { 0 };
         let mut object = EbpfLoader::new()
-            .override_global("RUN_ID", &run_id, true)
-            .override_global("FLOWS", &flows, true)
+            .override_global("CHECKED", &u32::from(settings.pattern.is_some()), true)
+            .override_global("RUN_ID", &settings.run_id, true)
+            .override_global("FAMILY", &settings.family, true)
+            .override_global("LENGTH", &settings.length, true)
+            .override_global("WORDS", &settings.words[..], true)
+            .override_global("MASKS", &settings.masks[..], true)
+            .override_global("PREFIXES", &settings.prefixes[..], true)
+            .override_global("IP_SUM", &settings.sums.0, true)
+            .override_global("UDP_SUM", &settings.sums.1, true)
+            .override_global("SOURCES", &settings.ranges.0, true)
+            .override_global("DESTINATIONS", &settings.ranges.1, true)
+            .override_global("SOURCE_BASE", &settings.bases.0, true)
+            .override_global("DESTINATION_BASE", &settings.bases.1, true)
+            .override_global("SENDERS", &settings.senders, true)
+            .override_global("FLOWS", &settings.flows.max(1), true)
+            .override_global("TIMES", &u32::from(settings.times), true)
+            .override_global("SAME_CLOCK", &u32::from(settings.same_clock), true)
+            .override_global("FOLLOWED", &u32::from(entries > 0), true)
+            .override_global("SHARES", &settings.shares, true)
             .map_max_entries("receiver", cpus as u32)
-            .map_max_entries("flows", (flows * cpus as u32).max(1))
+            .map_max_entries("flows", entries.max(1))
+            .map_max_entries("newest", newest.max(1))
             .load(OBJECT)
             .map_err(|e| PortError::bpf("loading the BPF receiver", &e))?;
         let state = Mapped::new(array_of(&object, "receiver")?.fd(), cpus)?;
-        let flow_map = array_of(&object, "flows")?;
-        let flows = match flows {
+        let flows = match entries {
             0 => None,
-            n => Some((Mapped::new(flow_map.fd(), n as usize * cpus)?, n)),
+            n => Some(Followed {
+                entries: Mapped::new(array_of(&object, "flows")?.fd(), n as usize)?,
+                flows: settings.flows,
+                senders: settings.senders,
+                shares: settings.shares,
+                sequences: settings.pattern.is_some(),
+            }),
         };
-        let program: &mut Xdp = object
-            .program_mut("receive_packet")
-            .ok_or(PortError::Bpf { what: "reading a BPF object", why: "no program".into() })?
-            .try_into()
-            .map_err(|e: aya::programs::ProgramError| PortError::bpf("BPF receiver", &e))?;
+        let program = program(&mut object)?;
         program.load().map_err(|e| PortError::bpf("loading the BPF receiver", &e))?;
-        program
-            .attach(interface, mode.into())
-            .map_err(|e| PortError::bpf("attaching the BPF receiver", &e))?;
-        Ok(XdpReceiver { state, flows, _object: object })
+        Ok(XdpReceiver { state, flows, object })
+    }
+
+    /// Lets the program see a frame so many times (`BPF_PROG_TEST_RUN`); returns the mean
+    /// time that it took for one, as the kernel measured it.
+    ///
+    /// # Errors
+    /// When the kernel refuses, e.g. a frame of fewer than 14 bytes.
+    pub fn show(&mut self, frame: &[u8], times: u32) -> Result<Duration, PortError> {
+        let mut options = TestRunOptions::new();
+        options.data_in = Some(frame);
+        options.repeat = times;
+        let shown = program(&mut self.object)?.test_run(options);
+        let shown = shown.map_err(|e| PortError::bpf("showing the BPF receiver a frame", &e))?;
+        Ok(shown.duration)
+    }
+}
+
+fn program(object: &mut Ebpf) -> Result<&mut Xdp, PortError> {
+    object
+        .program_mut(PROGRAM)
+        .ok_or(PortError::Bpf { what: "reading a BPF object", why: "no program".into() })?
+        .try_into()
+        .map_err(|e: aya::programs::ProgramError| PortError::bpf("BPF receiver", &e))
+}
+
+/// The program's constants.
+#[derive(Default)]
+struct Settings {
+    pattern: Option<Pattern>,
+    run_id: u32,
+    family: u32,
+    length: u32,
+    words: [u64; 10],
+    masks: [u64; 10],
+    prefixes: [u64; 4],
+    sums: (u32, u32),
+    ranges: (u32, u32),
+    bases: (u32, u32),
+    senders: u32,
+    flows: u32,
+    shares: u32,
+    times: bool,
+    same_clock: bool,
+}
+
+impl Settings {
+    fn of(watch: &Watch) -> Settings {
+        let expected = match watch {
+            Watch::Packets(expected) => expected,
+            Watch::Stamps { run_id, flows } => {
+                let (run_id, flows) = (*run_id, *flows);
+                return Settings { run_id, flows, senders: 1, family: 4, ..Settings::default() };
+            }
+        };
+        let pattern = Pattern::new(expected);
+        let template = &expected.template;
+        let flows = template.flows();
+        let mut prefixes = [0; 4];
+        if template.family() == Family::Inet6 {
+            for (side, at) in [22, 38].into_iter().enumerate() {
+                let bytes = &template.bytes()[at..at + 12];
+                let mut word = [0; 16];
+                word[..12].copy_from_slice(bytes);
+                let word = u128::from_le_bytes(word);
+                prefixes[2 * side] = word as u64;
+                prefixes[2 * side + 1] = (word >> 64) as u64;
+            }
+        }
+        Settings {
+            run_id: template.run_id(),
+            family: if template.family() == Family::Inet { 4 } else { 6 },
+            length: pattern.length as u32,
+            words: pattern.words,
+            masks: pattern.masks,
+            prefixes,
+            sums: (pattern.ip_sum, pattern.udp_sum),
+            ranges: (flows.sources, flows.destinations),
+            bases: template.bases(),
+            senders: u32::from(expected.senders),
+            flows: flows.count(),
+            shares: shares(flows.count()),
+            times: expected.timestamps,
+            same_clock: expected.same_clock,
+            pattern: Some(pattern),
+        }
+    }
+
+    /// Entries of the map of flows; 0 when there would be too many.
+    fn entries(&self) -> u32 {
+        let entries = (u64::from(self.flows) * u64::from(self.senders)) << self.shares;
+        u32::try_from(entries).ok().filter(|_| entries <= ENTRIES_MAX).unwrap_or(0)
     }
 }
 
@@ -91,23 +223,21 @@ impl Receiver for XdpReceiver {
     fn received(&self) -> Received {
         let mut sum = Received::default();
         for cpu in 0..self.state.len() {
-            let one = self.state.read(cpu);
-            for (total, packets) in sum.packets.iter_mut().zip(one.packets) {
-                *total += packets;
-            }
-            sum.bytes += one.bytes;
-            sum.foreign += one.foreign;
-            sum.unstamped += one.unstamped;
+            sum.add(&self.state.read(cpu).into());
         }
         sum
     }
 
-    fn flows_seen(&self) -> Option<u32> {
-        let (counts, flows) = self.flows.as_ref()?;
-        let cpus = counts.len() / *flows as usize;
-        let seen = (0..*flows as usize)
-            .filter(|flow| (0..cpus).any(|cpu| counts.read(cpu * *flows as usize + flow) > 0));
-        Some(seen.count() as u32)
+    fn flows(&self) -> Option<FlowSummary> {
+        let Followed { entries, flows, senders, shares, sequences } = self.flows.as_ref()?;
+        let lines = (0..senders * flows).map(|number| {
+            let own = number << shares..(number + 1) << shares;
+            let own: Vec<Entry> = own.map(|at| entries.read(at as usize)).collect();
+            let (sender, flow) = (number / flows, number % flows);
+            Line::of(sender as usize, flow, flow, &own, *shares)
+        });
+        let lengths = vec![*flows; *senders as usize];
+        Some(summary(lines, &lengths, *sequences))
     }
 
     fn dropped(&self) -> u64 {

@@ -4,13 +4,13 @@ use super::array_of;
 use super::layout::SenderState;
 use super::mapped::Mapped;
 use crate::sender::{Sender, SenderConfig};
-use crate::{PortError, clock};
+use crate::{PortError, affinity, clock};
 use aya::programs::{TestRun, TestRunAttrs, TestRunOptions, Xdp};
 use aya::{EbpfLoader, include_bytes_aligned};
 use fwdlab_packet::{Family, Phase, stamp::PHASES};
 use std::ptr::{addr_of, addr_of_mut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ const STOP: u8 = 2;
 pub struct XdpSender {
     state: Arc<Mapped<SenderState>>,
     order: Arc<AtomicU8>,
-    task: Arc<AtomicI32>,
+    task: u32,
     thread: Option<JoinHandle<Result<(), PortError>>>,
 }
 
@@ -71,6 +71,7 @@ impl XdpSender {
             .override_global("DESTINATION_BASE", &destination_base, true)
             .override_global("STAMP_TIME", &u32::from(config.timestamps), true)
             .override_global("PACED", &u32::from(config.rate_pps.is_some()), true)
+            .override_global("BURST", &config.burst.max(1), true)
             .override_global("IP_SUM", &sums.ip, true)
             .override_global("UDP_SUM", &sums.udp, true)
             .override_global("HEADER", &header[..], true)
@@ -92,10 +93,9 @@ impl XdpSender {
         let (orders, frame) = (order.clone(), template.bytes().to_vec());
         let batch = if config.rate_pps.is_some() { BATCH_PACED } else { config.batch };
         interrupt::install()?;
-        let task = Arc::new(AtomicI32::new(0));
-        let their_task = task.clone();
+        let (began, task) = std::sync::mpsc::sync_channel(1);
         let thread = config.namespace.spawn("sender", &[config.cpu], move || {
-            their_task.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Release);
+            let _ = began.send(affinity::this_task());
             let program: &Xdp = object
                 .program("send_packet")
                 .and_then(|p| p.try_into().ok())
@@ -119,7 +119,13 @@ impl XdpSender {
                 }
             }
         })?;
-        Ok(XdpSender { state, order, task, thread: Some(thread) })
+        let mut sender = XdpSender { state, order, task: 0, thread: Some(thread) };
+        match task.recv() {
+            Ok(task) => sender.task = task,
+            // It ended before it began: its result says why.
+            Err(_) => sender.end()?,
+        }
+        Ok(sender)
     }
 
     fn give(&self, order: u8) {
@@ -134,7 +140,7 @@ impl XdpSender {
         let Some(thread) = self.thread.take() else { return Ok(()) };
         // The signal may come before the system call begins: ask until it helps.
         while !thread.is_finished() {
-            interrupt::send(self.task.load(Ordering::Acquire));
+            interrupt::send(self.task);
             std::thread::sleep(Duration::from_micros(200));
         }
         match thread.join() {
@@ -158,6 +164,10 @@ impl Sender for XdpSender {
     fn missed(&self) -> u64 {
         // SAFETY: as above.
         unsafe { addr_of!((*self.state.at(0)).missed).read_volatile() }
+    }
+
+    fn task(&self) -> Option<u32> {
+        Some(self.task)
     }
 
     fn start(&self) {
@@ -214,7 +224,7 @@ mod interrupt {
     }
 
     /// Interrupts a thread of this process; a thread that is gone is none.
-    pub(super) fn send(task: i32) {
+    pub(super) fn send(task: u32) {
         if task > 0 {
             // SAFETY: plain integers; the kernel checks that the thread is ours.
             unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), task, number()) };

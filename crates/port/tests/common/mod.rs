@@ -3,6 +3,8 @@
 // Each test binary uses a part of it.
 #![allow(dead_code)]
 
+pub(crate) mod forwarder;
+
 use fwdlab_port::{NetNs, Sender, clock};
 use std::io;
 use std::process::Command;
@@ -72,6 +74,38 @@ impl Pair {
             frame.truncate(usize::try_from(length).ok()?);
             Some(frame)
         }
+    }
+}
+
+impl Pair {
+    /// Sends these frames through g0, as they are.
+    pub(crate) fn send(&self, frames: &[Vec<u8>]) {
+        let frames = frames.to_vec();
+        let sent = self.sender.run(move || {
+            // SAFETY: plain integers, a whole sockaddr_ll and each frame with its size.
+            unsafe {
+                let fd = libc::socket(libc::AF_PACKET, libc::SOCK_RAW, 0);
+                assert!(fd >= 0, "{}", io::Error::last_os_error());
+                let mut to: libc::sockaddr_ll = std::mem::zeroed();
+                to.sll_family = libc::AF_PACKET as u16;
+                to.sll_ifindex = libc::if_nametoindex(c"g0".as_ptr()) as i32;
+                let size = size_of::<libc::sockaddr_ll>() as u32;
+                for frame in &frames {
+                    let sent = libc::sendto(
+                        fd,
+                        frame.as_ptr().cast(),
+                        frame.len(),
+                        0,
+                        (&raw const to).cast(),
+                        size,
+                    );
+                    assert_eq!(sent, frame.len() as isize, "{}", io::Error::last_os_error());
+                }
+                libc::close(fd);
+            }
+            Ok(())
+        });
+        sent.expect("frames are sent");
     }
 }
 

@@ -123,12 +123,9 @@ mod tests {
         let sample = |(i, &forwarded): (usize, &u64)| Sample {
             at_ns: i as u64 * 1_000_000_000,
             duration_ns: 1_000_000_000,
-            offered: 0,
             forwarded,
-            stolen_ns: 0,
-            variant: 0,
-            slice: 0,
             valid: valid.contains(&i),
+            ..Sample::default()
         };
         rates.iter().enumerate().map(sample).collect()
     }

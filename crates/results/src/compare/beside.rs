@@ -3,6 +3,7 @@
 //! the same figures.
 
 use super::input::{Input, Origin};
+use crate::label::{self, Label};
 use crate::report::analysis::{ComparedFigure, mode};
 use fwdlab_model::plan::Stop;
 use serde::Deserialize;
@@ -30,12 +31,15 @@ struct Stopping {
 #[derive(Deserialize)]
 struct Testbed {
     kind: String,
+    simulated: bool,
     caption: String,
 }
 
 #[derive(Deserialize)]
 struct Variant {
     label: String,
+    #[serde(default)]
+    file: String,
     baseline: Option<usize>,
     values: Vec<f64>,
 }
@@ -68,15 +72,38 @@ pub(super) fn complete(input: &mut Input) {
         input.notes.push(format!("{} {what}", input.path.display()));
     }
     input.variants = variants;
+    input.label = Some(Label {
+        testbed: label::testbed(&results.testbed.kind, &results.testbed.caption),
+        simulated: results.testbed.simulated,
+        figure: Some(results.figure),
+        version: String::new(),
+    });
     input.origin = Some(Origin {
-        testbed: results.testbed.kind,
-        caption: results.testbed.caption,
-        figure: results.figure,
         baselines: results.variants.iter().map(|variant| variant.baseline).collect(),
         confidence: results.confidence,
         margin: results.margin,
         stop: results.stopping.map(|stopping| (mode(stopping.rule), stopping.max_blocks)),
     });
+}
+
+/// Where the figures of a list come from, if the report that it lies in says so: lists of
+/// fwdlab without a comment are like that. Only what it tells the same figures of.
+pub(super) fn label_of_list(input: &Input) -> Option<Label> {
+    let bytes = std::fs::read(input.path.with_file_name(RESULTS)).ok()?;
+    let results = serde_json::from_slice::<Results>(&bytes).ok()?;
+    let name = input.path.file_name()?.to_str()?;
+    let theirs = results.variants.iter().find(|variant| variant.file == name)?;
+    let [ours] = &input.variants[..] else { return None };
+    let close = |a: &f64, b: &f64| (a - b).abs() <= 0.51 + 1e-7 * b.abs();
+    let values = ours.values();
+    let same = values.len() == theirs.values.len()
+        && values.iter().zip(&theirs.values).all(|(a, b)| close(a, b));
+    same.then(|| Label {
+        testbed: label::testbed(&results.testbed.kind, &results.testbed.caption),
+        simulated: results.testbed.simulated,
+        figure: Some(results.figure),
+        version: String::new(),
+    })
 }
 
 /// The table has one decimal, the results ten digits.

@@ -8,6 +8,7 @@ use super::beside;
 use super::error::CompareError;
 use super::input::{Input, Kind, Variant};
 use super::records::{Record, Separator, records};
+use crate::label::Label;
 use crate::stats::BlockedRun;
 use std::collections::HashMap;
 use std::path::Path;
@@ -33,7 +34,46 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Input, CompareError> {
     for record in lines {
         table.add(record)?;
     }
-    table.input(lines.len())
+    let labels = labels(path, text, columns_of(first), lines)?;
+    let mut input = table.input(lines.len(), labels)?;
+    if input.kind == Kind::List && input.label.is_none() {
+        input.label = beside::label_of_list(&input);
+    }
+    Ok(input)
+}
+
+/// Names of columns, as the first record has them.
+fn columns_of(first: &Record<'_>) -> Vec<String> {
+    first.fields.iter().map(|name| name.to_lowercase()).collect()
+}
+
+/// Where the figures come from, as the columns or a comment say.
+fn labels(
+    path: &Path,
+    text: &str,
+    names: Vec<String>,
+    lines: &[Record<'_>],
+) -> Result<Option<Label>, CompareError> {
+    let mut found: Option<Label> = Label::in_comments(text);
+    for record in lines {
+        let at = |name: &str| {
+            let at = names.iter().position(|known| known == name)?;
+            record.fields.get(at).map(|field| &**field)
+        };
+        match (Label::of_fields(at), &found) {
+            (Some(label), None) => found = Some(label),
+            (Some(label), Some(first)) if !label.is_comparable(first) => {
+                let what = format!(
+                    "testbed {} here, and {} before: one file holds figures of one testbed",
+                    label.testbed, first.testbed
+                );
+                let next = "take them apart, and compare none with the other";
+                return Err(CompareError::input(path, record.line, what, next));
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
 }
 
 /// Where to find what in a record.
@@ -175,7 +215,7 @@ impl Table<'_> {
     }
 
     /// The runs by variant, and what has to be said about them.
-    fn input(self, lines: usize) -> Result<Input, CompareError> {
+    fn input(self, lines: usize, label: Option<Label>) -> Result<Input, CompareError> {
         let path = self.path;
         let of_file = self.columns.variant.is_none();
         let mut variants: Vec<Variant> = Vec::new();
@@ -183,7 +223,7 @@ impl Table<'_> {
         for run in &self.runs {
             let index = *known.entry(&run.variant).or_insert_with(|| {
                 let label = if of_file { Input::stem(path) } else { run.variant.clone() };
-                variants.push(Variant { label, runs: Vec::new() });
+                variants.push(Variant { label, runs: Vec::new(), known: Vec::new() });
                 variants.len() - 1
             });
             let runs = &mut variants[index].runs;
@@ -218,6 +258,7 @@ impl Table<'_> {
             variants,
             has_blocks: self.columns.block.is_some(),
             origin: None,
+            label,
             plan: None,
             streams: Vec::new(),
             notes,

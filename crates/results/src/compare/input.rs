@@ -2,7 +2,8 @@
 
 use super::error::{CompareError, some_of};
 use super::{figures, stored};
-use crate::report::analysis::ComparedFigure;
+use crate::label::Label;
+use crate::report::analysis::RunResult;
 use crate::stats::BlockedRun;
 use crate::stats::alternation::Slice;
 use crate::stats::sequential::Mode;
@@ -41,6 +42,8 @@ pub(super) struct Input {
     pub(super) has_blocks: bool,
     /// What the experiment says; none where nothing is known of it.
     pub(super) origin: Option<Origin>,
+    /// Where its figures come from; none where nothing says so.
+    pub(super) label: Option<Label>,
     /// The plan; of a store only.
     pub(super) plan: Option<Plan>,
     /// Streams of an alternation; of a store only.
@@ -52,12 +55,6 @@ pub(super) struct Input {
 /// What is known of an experiment beside its figures.
 #[derive(Clone, Debug)]
 pub(super) struct Origin {
-    /// Kind of the testbed, e.g. `netns`.
-    pub(super) testbed: String,
-    /// What has to be said beside every number; empty for hardware.
-    pub(super) caption: String,
-    /// The figure that stands for a run.
-    pub(super) figure: ComparedFigure,
     /// For each variant the index of its baseline; none for a baseline.
     pub(super) baselines: Vec<Option<usize>>,
     /// Confidence in percent that the experiment asks for.
@@ -69,12 +66,14 @@ pub(super) struct Origin {
 }
 
 /// One variant's runs.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(super) struct Variant {
     /// Its label.
     pub(super) label: String,
     /// One figure per run, in the order of the file.
     pub(super) runs: Vec<BlockedRun>,
+    /// The same runs with what is known of each; of a store only, else empty.
+    pub(super) known: Vec<RunResult>,
 }
 
 impl Variant {

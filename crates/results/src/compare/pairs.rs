@@ -257,28 +257,31 @@ fn check(inputs: &[Input], pair: &Pair) -> Result<(), CompareError> {
     if pair.baseline.input == pair.candidate.input {
         return Ok(());
     }
-    if let (Some(of_a), Some(of_b)) = (&a.origin, &b.origin) {
-        let names = |name: &dyn Fn(&Input) -> String| {
-            let of = |input: &Input| format!("{} ({})", input.path.display(), name(input));
-            format!("{} and {}", of(a), of(b))
+    if let (Some(of_a), Some(of_b)) = (&a.label, &b.label) {
+        let names = |of_a: &str, of_b: &str| {
+            format!("{} ({of_a}) and {} ({of_b})", a.path.display(), b.path.display())
         };
-        if of_a.testbed != of_b.testbed && [of_a, of_b].iter().any(|o| !o.caption.is_empty()) {
-            let testbed =
-                |i: &Input| i.origin.as_ref().map_or(String::new(), |o| o.testbed.clone());
-            let what = format!("{} are of different testbeds", names(&testbed));
-            let of_kind = |kind| [of_a, of_b].iter().any(|origin| origin.testbed == kind);
-            let next = if of_kind("sim") {
+        if !of_a.is_comparable(of_b) {
+            let what = format!("{} are of different testbeds", names(&of_a.testbed, &of_b.testbed));
+            let of_kind = |kind| [of_a, of_b].iter().any(|label| label.testbed == kind);
+            let next = if of_a.simulated || of_b.simulated {
                 "simulated figures say nothing about any machine: compare them with simulated ones only"
             } else if of_kind("memory") {
                 "packets in memory cost what no packet on an interface does: measure both on one testbed"
+            } else if of_kind("archive") {
+                "imported figures are another harness's: measure both on one testbed"
             } else {
                 "a virtual testbed is never compared with hardware: measure both on one testbed"
             };
             return Err(CompareError::question(what, next));
         }
-        if of_a.figure != of_b.figure {
-            let figure = |i: &Input| i.origin.as_ref().map_or("", |o| o.figure.name()).to_owned();
-            let what = format!("{} let different figures stand for a run", names(&figure));
+        if let (Some(one), Some(other)) = (of_a.figure, of_b.figure)
+            && one != other
+        {
+            let what = format!(
+                "{} let different figures stand for a run",
+                names(one.name(), other.name())
+            );
             let next = "measure both with the same `figure` in [compare]";
             return Err(CompareError::question(what, next));
         }
@@ -319,5 +322,5 @@ fn short(value: f64) -> String {
 
 /// The figure that all of the inputs state, where they do.
 pub(super) fn common_figure(inputs: &[Input]) -> Option<ComparedFigure> {
-    inputs.iter().find_map(|input| Some(input.origin.as_ref()?.figure))
+    inputs.iter().find_map(|input| input.label.as_ref()?.figure)
 }

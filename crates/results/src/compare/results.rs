@@ -5,10 +5,16 @@ use super::doubts;
 use super::error::CompareError;
 use super::input::{Input, Kind};
 use super::pairs::{Named, Pair, Pairs, Side, Way, common_figure};
-use crate::report::analysis::{Compared, ComparedFigure, Outcome, SummaryResult, adjust};
+use crate::label::Label;
+use crate::report::analysis::arms::Arms;
+use crate::report::analysis::{
+    Compared, ComparedFigure, Outcome, RunResult, SummaryResult, adjust,
+};
 use crate::stats::alternation::{Slice, compare_alternation};
 use crate::stats::sequential::compare_sequentially;
-use crate::stats::{Comparison, Criteria, Unanswerable, compare_blocked, compare_unblocked};
+use crate::stats::{
+    BlockedRun, Comparison, Criteria, Unanswerable, compare_blocked, compare_unblocked,
+};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZero;
@@ -59,6 +65,8 @@ pub struct InputResult {
     pub kind: Kind,
     /// Testbed of its figures; none where nothing says.
     pub testbed: Option<String>,
+    /// True when no packet was sent for them; none where nothing says.
+    pub simulated: Option<bool>,
     /// Variants that it holds.
     pub variants: usize,
     /// Runs that it holds.
@@ -95,6 +103,7 @@ pub(super) fn results(
             .unwrap_or(defaults.confidence),
         margin: question.margin.or(origin.map(|origin| origin.margin)).unwrap_or(defaults.margin),
         family: pairs.len(),
+        adjustment: question.adjustment,
     };
     let mut outcomes = compare_all(inputs, pairs, criteria);
     if let (Some(Err(reason)), true) = (outcomes.first(), outcomes.iter().all(Result::is_err)) {
@@ -119,12 +128,12 @@ pub(super) fn results(
             }
         })
         .collect();
-    let caption = inputs.iter().filter_map(|input| input.origin.as_ref()).map(|o| &o.caption);
+    let caption = inputs.iter().filter_map(|input| input.label.as_ref()).map(Label::caption);
     Ok(Results {
         asked: asked.clone(),
         unit: "pps",
         figure: common_figure(inputs),
-        caption: caption.max_by_key(|caption| caption.len()).cloned().unwrap_or_default(),
+        caption: caption.max_by_key(|caption| caption.len()).unwrap_or_default().to_owned(),
         confidence: criteria.confidence,
         margin: criteria.margin,
         adjustment: question.adjustment.to_string(),
@@ -162,12 +171,33 @@ fn compare_all(
 fn compare(inputs: &[Input], pair: &Pair, criteria: Criteria) -> Result<Comparison, Unanswerable> {
     let of = |side: Side| &inputs[side.input].variants[side.variant];
     let (a, b) = (of(pair.baseline), of(pair.candidate));
+    if a.known.is_empty() || b.known.is_empty() {
+        return compare_runs(inputs, pair, &a.runs, &b.runs, criteria);
+    }
+    // What stores know of their runs counts here as it does in reports.
+    let side = |variant: usize, runs: &[RunResult]| -> Vec<RunResult> {
+        runs.iter().map(|run| RunResult { variant, ..run.clone() }).collect()
+    };
+    let known = [side(0, &a.known), side(1, &b.known)].concat();
+    Arms::of(&known, 0, 1)
+        .judge(&|figure| compare_runs(inputs, pair, &figure(0), &figure(1), criteria))
+}
+
+fn compare_runs(
+    inputs: &[Input],
+    pair: &Pair,
+    a: &[BlockedRun],
+    b: &[BlockedRun],
+    criteria: Criteria,
+) -> Result<Comparison, Unanswerable> {
     match pair.way {
-        Way::Unblocked => compare_unblocked(&a.values(), &b.values(), criteria),
-        Way::Blocked => compare_blocked(&a.runs, &b.runs, criteria),
+        Way::Unblocked => {
+            let pps = |runs: &[BlockedRun]| runs.iter().map(|run| run.pps).collect::<Vec<f64>>();
+            compare_unblocked(&pps(a), &pps(b), criteria)
+        }
+        Way::Blocked => compare_blocked(a, b, criteria),
         Way::Sequential(mode, max_blocks) => {
-            compare_sequentially(&a.runs, &b.runs, mode, max_blocks, criteria)
-                .map(|(comparison, _)| comparison)
+            compare_sequentially(a, b, mode, max_blocks, criteria).map(|(comparison, _)| comparison)
         }
         Way::Alternation => {
             let (baseline, candidate) = (pair.baseline.variant, pair.candidate.variant);
@@ -232,7 +262,8 @@ fn input_result(input: &Input) -> InputResult {
     InputResult {
         path: input.path.display().to_string(),
         kind: input.kind,
-        testbed: input.origin.as_ref().map(|origin| origin.testbed.clone()),
+        testbed: input.label.as_ref().map(|label| label.testbed.clone()),
+        simulated: input.label.as_ref().map(|label| label.simulated),
         variants: input.variants.len(),
         runs: input.variants.iter().map(|variant| variant.runs.len()).sum(),
     }
@@ -260,7 +291,7 @@ fn notes(inputs: &[Input], pairs: &[Pair]) -> Vec<String> {
     // A known testbed beside an unknown one; the known ones are alike.
     let mut testbeds: BTreeMap<Option<&str>, &Input> = BTreeMap::new();
     for input in inputs {
-        testbeds.entry(input.origin.as_ref().map(|o| o.testbed.as_str())).or_insert(input);
+        testbeds.entry(input.label.as_ref().map(|label| label.testbed.as_str())).or_insert(input);
     }
     if let Some(unknown) = testbeds.get(&None)
         && let Some((Some(testbed), known)) = testbeds.iter().find(|(name, _)| name.is_some())

@@ -2,9 +2,9 @@
 
 use super::error::CompareError;
 use super::input::{Input, Kind, Origin, Stream, Variant};
-use crate::report::analysis::{ComparedFigure, Figures, mode};
+use crate::label::{self, Label};
+use crate::report::analysis::{ComparedFigure, Figures, mode, slices_of_run};
 use crate::stats::BlockedRun;
-use crate::stats::alternation::slices_of;
 use crate::store::Store;
 use std::path::Path;
 
@@ -20,21 +20,23 @@ pub(super) fn of_store(path: &Path, store: &Store) -> Result<Input, CompareError
     let mut variants: Vec<Variant> = plan
         .variants
         .iter()
-        .map(|variant| Variant { label: variant.label.clone(), runs: Vec::new() })
+        .map(|variant| Variant {
+            label: variant.label.clone(),
+            runs: Vec::new(),
+            known: Vec::new(),
+        })
         .collect();
     for run in &figures.runs {
         if let (Some(variant), Some(pps)) = (variants.get_mut(run.variant), run.value_pps) {
             variant.runs.push(BlockedRun { block: run.block, pps });
+            variant.known.push(run.clone());
         }
     }
     let streams = match figures.figure {
         ComparedFigure::Slices => contents
             .runs
             .iter()
-            .map(|run| Stream {
-                variants: run.variants.clone(),
-                slices: slices_of(&run.trial.samples),
-            })
+            .map(|run| Stream { variants: run.variants.clone(), slices: slices_of_run(run) })
             .collect(),
         _ => Vec::new(),
     };
@@ -44,10 +46,13 @@ pub(super) fn of_store(path: &Path, store: &Store) -> Result<Input, CompareError
     if recorded < planned && plan.design.stop.is_none() {
         notes.push(named(format!("incomplete, {recorded} of {planned} runs are recorded")));
     }
+    let label = Label {
+        testbed: label::testbed(&figures.testbed.kind, &figures.testbed.caption),
+        simulated: figures.testbed.simulated,
+        figure: Some(figures.figure),
+        version: String::new(),
+    };
     let origin = Origin {
-        testbed: figures.testbed.kind,
-        caption: figures.testbed.caption,
-        figure: figures.figure,
         baselines: (0..variants.len()).map(|variant| plan.baseline_of(variant)).collect(),
         confidence: plan.compare.confidence,
         margin: plan.compare.margin,
@@ -60,6 +65,7 @@ pub(super) fn of_store(path: &Path, store: &Store) -> Result<Input, CompareError
         variants,
         has_blocks: !plan_is_sequential,
         origin: Some(origin),
+        label: Some(label),
         plan: Some(plan),
         streams,
         notes,

@@ -3,7 +3,7 @@
 use super::collect::Ordered;
 use super::results::{Apart, Change, Detection, Direction, PointResult, Segment};
 use crate::report::format::{percent, signed_percent};
-use crate::stats::change_points::{Division, Indivisible, MIN_POINTS, change_points};
+use crate::stats::change_points::{Division, Indivisible, MIN_POINTS, change_points, detectable};
 use crate::stats::summary::{mean, sum_of_squares, t_quantile};
 
 /// Changes below it are counted, not listed: they are the size of what another
@@ -12,6 +12,8 @@ pub(super) const THRESHOLD: f64 = 0.01;
 /// Confidence of the intervals in percent.
 pub(super) const CONFIDENCE: f64 = 95.0;
 
+/// A series that would show no step smaller than this can't tell whether it has changed.
+pub(super) const CANT_TELL: f64 = 0.10;
 /// Two points of one segment further apart than this many standard deviations
 /// of their difference are not on one level.
 const APART: f64 = 4.0;
@@ -22,7 +24,7 @@ pub(super) fn find(series: &mut Ordered) {
     let points = &series.points;
     let mut line: Vec<usize> = (0..points.len()).filter(|&i| !points[i].patched).collect();
     let latest = line.last().copied();
-    let division = loop {
+    let mut division = loop {
         let logs = logs(points, &line);
         let division = match change_points(&logs) {
             Ok(division) => division,
@@ -36,27 +38,37 @@ pub(super) fn find(series: &mut Ordered) {
                 return;
             }
         };
-        match odd_one(&logs, &division) {
+        match odd_one(&division) {
             Some((odd, level)) if line.len() > MIN_POINTS => {
                 let at = line.remove(odd);
-                let ratio = (logs[odd] - level).exp();
-                series.apart.push(Apart {
-                    at,
-                    point: points[at].name(),
-                    ratio,
-                    direction: direction(ratio),
-                    is_latest: Some(at) == latest,
-                });
+                series.apart.push(apart(points, at, level, latest));
             }
             _ => break division,
         }
     };
+    let judged = line.len();
+    // Points that lie alone had no say in the division; they are none of a level either.
+    while let Some(lone) = division.lone.pop().filter(|_| line.len() > MIN_POINTS) {
+        let level = division.values.remove(lone);
+        let at = line.remove(lone);
+        series.apart.push(apart(points, at, level, latest));
+        for start in &mut division.change_points {
+            *start -= usize::from(*start > lone);
+        }
+    }
+    let n = line.len();
+    division.change_points.retain(|&start| start > 0 && start < n);
+    division.change_points.dedup();
     series.apart.sort_by_key(|apart| apart.at);
     let logs = logs(points, &line);
+    let smallest = detectable(judged, division.spread).exp_m1();
     series.detection = Detection::Done {
-        points: line.len(),
+        points: judged,
         noise: division.scale.exp_m1(),
         penalty: division.penalty,
+        correlation: division.correlation,
+        detectable: smallest,
+        can_tell: smallest <= CANT_TELL,
     };
     series.segments = divided(points, &line, &logs, &division.change_points);
     let sizes = sizes(&logs, &division.change_points);
@@ -74,10 +86,23 @@ fn logs(points: &[PointResult], line: &[usize]) -> Vec<f64> {
     line.iter().map(|&i| points[i].median.ln()).collect()
 }
 
+/// The point at `at`, away from the `level` (logarithm) around it.
+fn apart(points: &[PointResult], at: usize, level: f64, latest: Option<usize>) -> Apart {
+    let ratio = points[at].median / level.exp();
+    Apart {
+        at,
+        point: points[at].name(),
+        ratio,
+        direction: direction(ratio),
+        is_latest: Some(at) == latest,
+    }
+}
+
 /// A point that only seems to be a level because a segment holds two at least:
 /// the other one is where the neighbours are. Its place, and their level. Left
 /// where it is it would blame the revision beside it.
-fn odd_one(logs: &[f64], division: &Division) -> Option<(usize, f64)> {
+fn odd_one(division: &Division) -> Option<(usize, f64)> {
+    let logs = &division.values;
     let segments: Vec<(usize, usize)> = parts(logs.len(), &division.change_points).collect();
     let level = |&(from, to): &(usize, usize)| mean(&logs[from..to]);
     for (i, &(from, to)) in segments.iter().enumerate() {

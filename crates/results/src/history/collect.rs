@@ -2,8 +2,10 @@
 
 use super::agreement;
 use super::changes;
+use super::date::rfc3339;
 use super::results::{Counts, Detection, Direction, History, PointResult, SeriesResult};
 use super::revision::{Place, Revision, minute};
+use crate::label;
 use crate::report::analysis::{Figures, SummaryResult};
 use crate::store::{Contents, Store, StoreError};
 use fwdlab_model::plan::Trial;
@@ -113,7 +115,7 @@ impl Collector {
         let is_archive = invocation.environment.0.contains_key(ARCHIVE);
         // An imported set began when its runs did, not when it was imported.
         let date = match is_archive {
-            true => named(&invocation.environment, ARCHIVE, "started").map(str::to_owned),
+            true => named(&invocation.environment, ARCHIVE, "started").map(rfc3339),
             false => Some(invocation.started_at.clone()).filter(|date| !date.is_empty()),
         };
         for variant in &plan.variants {
@@ -124,7 +126,7 @@ impl Collector {
             let revision = revision_level(plan, variant).unwrap_or_else(|| own.clone());
             let key = Key {
                 name: name.clone(),
-                testbed: figures.testbed.kind.clone(),
+                testbed: label::testbed(&figures.testbed.kind, &figures.testbed.caption),
                 figure: figures.figure.name(),
                 levels: other_levels(plan, variant),
                 settings: if is_archive { BTreeMap::new() } else { settings(plan, variant) },
@@ -426,8 +428,12 @@ fn counts(series: &[SeriesResult]) -> Counts {
     let changes = || series.iter().flat_map(|one| &one.changes);
     let of = |direction| changes().filter(|change| change.direction == direction).count();
     let is_short = |one: &&SeriesResult| matches!(one.detection, Detection::TooShort { .. });
+    let cannot = |one: &&SeriesResult| {
+        one.changes.is_empty() && matches!(one.detection, Detection::Done { can_tell: false, .. })
+    };
     Counts {
         series: series.len(),
+        cant_tell: series.iter().filter(cannot).count(),
         too_short: series.iter().filter(is_short).count(),
         changes: changes().count(),
         better: of(Direction::Better),

@@ -16,6 +16,7 @@
 mod agreement;
 mod changes;
 mod collect;
+mod date;
 mod draw;
 mod results;
 mod revision;

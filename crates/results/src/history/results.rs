@@ -30,6 +30,8 @@ pub struct Counts {
     pub series: usize,
     /// Series with too few points to look for changes.
     pub too_short: usize,
+    /// Series that scatter too widely for "no change" to mean anything.
+    pub cant_tell: usize,
     /// Changes listed.
     pub changes: usize,
     /// Those after which more is forwarded.
@@ -115,6 +117,13 @@ pub enum Detection {
         noise: f64,
         /// Penalty of a change in units of the squared noise.
         penalty: f64,
+        /// Correlation of neighbouring points that was allowed for; 0 for none.
+        correlation: f64,
+        /// The smallest step halfway that the series would have shown nine times in ten, as
+        /// a ratio (0.03 = 3 %).
+        detectable: f64,
+        /// False when that is so large that no change found is no news.
+        can_tell: bool,
     },
     /// There are too few points.
     TooShort {

@@ -91,6 +91,7 @@ pub struct Filter {
     entry: Vec<Pattern>,
     harness_processes: Vec<Pattern>,
     harness_frames: Vec<Pattern>,
+    harness_paths: Vec<Vec<Pattern>>,
 }
 
 impl Default for Filter {
@@ -101,6 +102,7 @@ impl Default for Filter {
             entry: table(ENTRY),
             harness_processes: table(HARNESS),
             harness_frames: Vec::new(),
+            harness_paths: Vec::new(),
         }
     }
 }
@@ -122,10 +124,23 @@ impl Filter {
         self
     }
 
+    /// Takes every stack for harness in which frames of these names come in this order
+    /// from the root on, others between them or not: a receiver that runs the same
+    /// functions as the device does, but called from elsewhere.
+    #[must_use]
+    pub fn harness_path(mut self, names: Vec<Pattern>) -> Filter {
+        self.harness_paths.push(names);
+        self
+    }
+
     /// What a stack, root first, was spent on.
     pub fn class(&self, frames: &[Frame]) -> Class {
         let last = |patterns: &[Pattern]| frames.iter().rposition(|f| any(patterns, plain(f)));
-        if last(&self.harness_frames).is_some() {
+        let takes = |path: &Vec<Pattern>| {
+            let mut frames = frames.iter();
+            path.iter().all(|name| frames.any(|frame| name.matches(plain(frame))))
+        };
+        if last(&self.harness_frames).is_some() || self.harness_paths.iter().any(takes) {
             return Class::Harness;
         }
         let (idle, entry) = (last(&self.idle), last(&self.entry));
@@ -229,7 +244,15 @@ mod tests {
     fn the_harness_has_names_of_its_own() {
         let filter = Filter::default()
             .harness_process(Pattern::new("kpktgend_*"))
-            .harness_frame(Pattern::new("receiver_poll"));
+            .harness_frame(Pattern::new("receiver_poll"))
+            .harness_path(["net_rx_action", "poll", "drop*"].map(Pattern::new).into());
+        for (stack, expected) in [
+            ("napi/d0;net_rx_action;poll;x;drop_frame", Class::Harness),
+            ("napi/d0;poll;net_rx_action;drop_frame", Class::Work),
+            ("napi/d0;net_rx_action;poll", Class::Work),
+        ] {
+            assert_eq!(class(&filter, stack), expected, "{stack}");
+        }
         assert_eq!(class(&filter, "kpktgend_3;pktgen_thread_worker"), Class::Harness);
         assert_eq!(class(&filter, "swapper;do_softirq;receiver_poll;memcpy"), Class::Harness);
     }

@@ -12,6 +12,7 @@
 //! Deliberately left out: starting a profiler, clocks, symbolisation (the
 //! profiler's own tools do that), and unwinding.
 
+mod agreement;
 pub mod compare;
 pub mod draw;
 mod dut;
@@ -28,6 +29,7 @@ mod subsystems;
 mod summary;
 pub mod text;
 
+pub use agreement::{Agreement, SAMPLER, agreement, measured_rates};
 pub use dut::of_dut;
 pub use error::ProfileError;
 pub use filter::{Class, Filter, Split};

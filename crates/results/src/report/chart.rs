@@ -49,7 +49,7 @@ pub(super) fn graph(analysis: &Analysis) -> String {
             series(&name(analysis, axis, levels), members, scaling)
         })
         .collect();
-    chart(analysis, &factor.name, x, all_series).render()
+    chart(analysis, &factor.shown, x, all_series).render()
 }
 
 /// Every run in the order of execution, to see drift.

@@ -2,15 +2,17 @@
 
 use super::analysis::{Analysis, ComparedFigure};
 use crate::archive::rule;
+use crate::label::{self, Label};
 use crate::store::Contents;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 
-/// `<variant>.pps`: one whole number per run, in run order, as ministat reads it.
-pub(super) fn pps(values: &[f64]) -> String {
-    values.iter().fold(String::new(), |mut text, value| {
+/// `<variant>.pps`: what the figures are of, as a comment, and one whole number per run, in
+/// run order, as ministat reads it.
+pub(super) fn pps(label: &Label, values: &[f64]) -> String {
+    values.iter().fold(format!("{label}\n"), |mut text, value| {
         let _ = writeln!(text, "{}", value.round());
         text
     })
@@ -18,13 +20,13 @@ pub(super) fn pps(values: &[f64]) -> String {
 
 /// The list of an imported variant: eight significant digits, as the archive's
 /// own lists have them.
-pub(super) fn archived(values: &[f64]) -> String {
-    values.iter().fold(String::new(), |text, value| text + &rule::printed(*value) + "\n")
+pub(super) fn archived(label: &Label, values: &[f64]) -> String {
+    values.iter().fold(format!("{label}\n"), |text, value| text + &rule::printed(*value) + "\n")
 }
 
 /// `gnuplot.data`: a line per variant with its median and its extremes.
 pub(super) fn gnuplot(analysis: &Analysis) -> String {
-    let mut text = String::from("#index median minimum maximum\n");
+    let mut text = format!("{}\n#index median minimum maximum\n", Label::of(analysis));
     for variant in &analysis.variants {
         if let Some(summary) = &variant.summary {
             let printed = |value: f64| match analysis.figure {
@@ -70,6 +72,8 @@ pub(super) fn runs_csv(analysis: &Analysis) -> String {
         "lost",
         "warnings",
     ]);
+    header.extend(label::COLUMNS);
+    let label = Label::of(analysis).fields();
     let mut text = csv_line(header.into_iter().map(str::to_owned));
     for run in &analysis.runs {
         let settings = &analysis.variants[run.variant].settings;
@@ -82,6 +86,7 @@ pub(super) fn runs_csv(analysis: &Analysis) -> String {
         fields.push(run.forwarded.to_string());
         fields.push((i128::from(run.offered) - i128::from(run.forwarded)).to_string());
         fields.push(run.warnings.to_string());
+        fields.extend(label.clone());
         text.push_str(&csv_line(fields));
     }
     text
@@ -160,8 +165,18 @@ mod tests {
 
     #[test]
     fn whole_packets_one_per_line() {
-        assert_eq!(pps(&[1_000_000.4, 999_999.5]), "1000000\n1000000\n");
-        assert_eq!(pps(&[]), "");
+        let label = Label {
+            testbed: "sim".into(),
+            simulated: true,
+            figure: Some(ComparedFigure::P90),
+            version: "0.1.0".into(),
+        };
+        let head = "# fwdlab 0.1.0; testbed: sim; simulated: yes; figure: p90; unit: packets per \
+                    second\n";
+        let list = format!("{head}1000000\n1000000\n");
+        assert_eq!(pps(&label, &[1_000_000.4, 999_999.5]), list);
+        assert_eq!(pps(&label, &[]), head);
+        assert_eq!(archived(&label, &[1234.5]), format!("{head}1234.5\n"));
     }
 
     #[test]

@@ -1,13 +1,17 @@
 //! The analysis for programs.
 
 use super::analysis::Analysis;
+use crate::label::Label;
 use serde_json::{Value, json};
 
 /// Version of the shape of `results.json`; raised when something that was there
 /// is named otherwise or means something else.
 const RESULTS_VERSION: u32 = 1;
 
-/// Each variant's figures, in packets per second, and what was found about the
+/// The same of what [`show_json`] gives.
+const SHOW_VERSION: u32 = 1;
+
+/// What the figures are of; each variant's figures, in packets per second, and what was found about the
 /// runs: what `fwdlab show --json` prints. A variant without runs has no values
 /// and null for median, min, max. The rest is as in `results.json`.
 pub fn show_json(analysis: &Analysis) -> Value {
@@ -27,7 +31,16 @@ pub fn show_json(analysis: &Analysis) -> Value {
             })
         })
         .collect();
+    let label = Label::of(analysis);
     rounded(json!({
+        "version": SHOW_VERSION,
+        "title": analysis.title,
+        "testbed": analysis.testbed.kind,
+        "simulated": label.simulated,
+        "caption": analysis.testbed.caption,
+        "figure": label.figure,
+        "unit": "packets per second",
+        "fwdlab_version": label.version,
         "variants": variants,
         "diagnoses": analysis.diagnoses,
         "steadiness": analysis.steadiness,

@@ -29,6 +29,7 @@ pub use error::ReportError;
 pub use json::{results_json, show_json};
 pub use summary::summary_text;
 
+use crate::label::Label;
 use crate::store::{Contents, Store};
 use serde_json::Value;
 use std::path::Path;
@@ -118,12 +119,13 @@ pub fn files(contents: &Contents, analysis: &Analysis) -> Result<Vec<ReportFile>
         text("environment.json", pretty(&files::environment(contents))?),
     ];
     files.push(text("graph.svg", graph));
+    let label = Label::of(analysis);
     for variant in analysis.variants.iter().filter(|variant| !variant.values.is_empty()) {
         let list = match analysis.figure {
             ComparedFigure::Netbenches | ComparedFigure::NetbenchesUpper => {
-                files::archived(&variant.values)
+                files::archived(&label, &variant.values)
             }
-            _ => files::pps(&variant.values),
+            _ => files::pps(&label, &variant.values),
         };
         files.push(text(&variant.file, list));
     }

@@ -43,6 +43,12 @@ pub fn summary_text(analysis: &Analysis, width: usize) -> String {
             text.wrapped(&format!("  beside it: {}", answer.shown.beside), "    ");
         }
     }
+    if let Some(device) = &analysis.device {
+        text.wrapped(&format!("{}.", device.receiver), "  ");
+        for effect in &device.effects {
+            text.wrapped(&effect.sentence(), "  ");
+        }
+    }
     scaling(&mut text, analysis);
     if !analysis.warnings.is_empty() {
         text.lines.push(String::new());

@@ -5,13 +5,16 @@
 //! once, within a fraction of a second, so that its log ratio is free of
 //! whatever moves slower than that; the mirrored halves cancel a steady drift.
 //!
-//! - A slice's figure is the upper quartile of its raw samples' rates: time
-//!   stolen from the DUT only ever lowers samples.
-//! - A stream's effect is the median of its halves' log ratios.
+//! - A slice's figure is its mean rate over the time that the device had
+//!   ([`super::taken`]). What it reaches in its best samples, their upper quartile, is
+//!   its capacity: a second comparison beside the one that decides.
+//! - A stream's effect is the logarithm of the ratio of the two variants' mean rates
+//!   over those halves. That of capacity is the median of the halves' log ratios: a
+//!   device that now and then stalls shows in the former and not in the latter.
 //! - From three streams on, the stream is the unit: a t interval over stream
 //!   effects, which holds across starts.
 //! - One or two streams speak for their starts only. The standard error of the
-//!   median is then the deviation of medians of resampled pairs, resampled in
+//!   effect is then the deviation of effects of resampled pairs, resampled in
 //!   blocks of neighbours because neighbours resemble each other (circular
 //!   block bootstrap; Politis and Romano, 1992). The block length follows from
 //!   the pairs' own lag-1 correlation r: m^(1/3) (2r / (1 - r^2))^(2/3)
@@ -22,16 +25,17 @@
 
 use super::blocked::mean_estimate;
 use super::comparison::{
-    Comparison, Criteria, Layout, LogEstimate, Method, Scope, Sizes, Unanswerable, log_rate,
+    Capacity, Comparison, Criteria, Layout, LogEstimate, Method, Scope, Sizes, Unanswerable,
 };
 use super::diagnostics::lag1_autocorrelation;
 use super::random::SplitMix64;
 use super::summary::{mean, median, quantile, variance};
+use super::taken::{Roles, Taken};
 use fwdlab_model::record::Sample;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Quantile of a slice's samples that stands for the slice.
-const SLICE_QUANTILE: f64 = 0.75;
+/// Quantile of a slice's samples that is its capacity.
+const CAPACITY_QUANTILE: f64 = 0.75;
 /// Pairs that an interval within a stream needs.
 const MIN_PAIRS: usize = 6;
 /// Streams from which on they are the unit.
@@ -46,23 +50,39 @@ pub struct Slice {
     pub number: u32,
     /// Variant in force.
     pub variant: usize,
-    /// Rates of its raw samples in packets per second, those of the switch left out.
-    pub rates_pps: Vec<f64>,
+    /// Mean rate of its samples over the time that the device had, those of the switch
+    /// left out, packets per second.
+    pub pps: f64,
+    /// What it reached: the upper quartile of its samples' rates.
+    pub capacity_pps: f64,
 }
 
-/// The slices of a stream from its raw samples; invalid ones are left out.
-pub fn slices_of(samples: &[Sample]) -> Vec<Slice> {
-    let mut slices: BTreeMap<u32, Slice> = BTreeMap::new();
+/// The slices of a stream from its raw samples; invalid ones are left out, and slices
+/// in which the device had hardly any time. At a paced rate (packets per second) a
+/// slice's figure is the share of its packets that were forwarded, at that rate.
+pub fn slices_of(samples: &[Sample], roles: Roles, intended_pps: Option<f64>) -> Vec<Slice> {
+    let mut slices: BTreeMap<u32, Vec<&Sample>> = BTreeMap::new();
     for sample in samples.iter().filter(|sample| sample.valid && sample.duration_ns > 0) {
-        let number = sample.slice;
-        let slice = slices.entry(number).or_insert_with(|| Slice {
-            number,
-            variant: sample.variant,
-            rates_pps: Vec::new(),
-        });
-        slice.rates_pps.push(sample.forwarded as f64 * 1e9 / sample.duration_ns as f64);
+        slices.entry(sample.slice).or_default().push(sample);
     }
-    slices.into_values().collect()
+    let slice = |(number, samples): (u32, Vec<&Sample>)| {
+        let taken = Taken::of(samples.iter().copied(), roles);
+        let packets: u64 = samples.iter().map(|sample| sample.forwarded).sum();
+        let offered: u64 = samples.iter().map(|sample| sample.offered).sum();
+        let rate = |sample: &&Sample| sample.forwarded as f64 * 1e9 / sample.duration_ns as f64;
+        let rates: Vec<f64> = samples.iter().map(rate).collect();
+        Some(Slice {
+            number,
+            variant: samples.first()?.variant,
+            pps: match intended_pps {
+                Some(_) if offered == 0 => return None,
+                Some(intended) => intended * packets as f64 / offered as f64,
+                None => taken.rate_pps(packets, taken.duration_ns)?,
+            },
+            capacity_pps: quantile(&rates, CAPACITY_QUANTILE)?,
+        })
+    };
+    slices.into_iter().filter_map(slice).collect()
 }
 
 /// Compares two variants over the streams in which they alternated: across
@@ -77,13 +97,26 @@ pub fn compare_alternation(
     candidate: usize,
     criteria: Criteria,
 ) -> Result<Comparison, Unanswerable> {
+    let of = |figure| compare_by(streams, baseline, candidate, criteria, figure);
+    let capacity = of(StreamFigure::Capacity).ok().as_ref().map(Capacity::of);
+    Ok(Comparison { capacity, ..of(StreamFigure::Rate)? })
+}
+
+/// The comparison by one figure of the slices.
+fn compare_by(
+    streams: &[Vec<Slice>],
+    baseline: usize,
+    candidate: usize,
+    criteria: Criteria,
+    figure: StreamFigure,
+) -> Result<Comparison, Unanswerable> {
     let pairs: Vec<Pairs> = streams
         .iter()
-        .map(|stream| Pairs::of(stream, baseline, candidate))
+        .map(|stream| Pairs::of(stream, baseline, candidate, figure))
         .collect::<Result<_, _>>()?;
     let within: Vec<LogEstimate> =
-        pairs.iter().map(|pairs| estimate_within(&pairs.log_ratios)).collect();
-    let counted: usize = pairs.iter().map(|pairs| pairs.log_ratios.len()).sum();
+        pairs.iter().map(|pairs| estimate_within(&pairs.of_halves, figure)).collect();
+    let counted: usize = pairs.iter().map(|pairs| pairs.of_halves.len()).sum();
     let left_out = pairs.iter().map(|pairs| pairs.left_out).sum();
 
     let (estimate, blocks, layout, scope) = match within[..] {
@@ -118,25 +151,63 @@ pub fn stream_effects(
     candidate: usize,
 ) -> Result<Vec<f64>, Unanswerable> {
     let effect = |stream: &Vec<Slice>| {
-        let pairs = Pairs::of(stream, baseline, candidate)?;
-        Ok(median(&pairs.log_ratios).unwrap_or(f64::NAN))
+        let pairs = Pairs::of(stream, baseline, candidate, StreamFigure::Rate)?;
+        Ok(StreamFigure::Rate.effect(&pairs.of_halves))
     };
     streams.iter().map(effect).collect()
 }
 
+/// What is compared of a stream's slices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StreamFigure {
+    /// Their rates: what the device did.
+    Rate,
+    /// Their capacities: what it can do.
+    Capacity,
+}
+
+impl StreamFigure {
+    fn of(self, slice: &Slice) -> f64 {
+        match self {
+            StreamFigure::Rate => slice.pps,
+            StreamFigure::Capacity => slice.capacity_pps,
+        }
+    }
+
+    /// Natural log ratio of candidate to baseline over pairs (baseline, candidate).
+    fn effect(self, pairs: &[(f64, f64)]) -> f64 {
+        match self {
+            StreamFigure::Rate => {
+                let (a, b) =
+                    pairs.iter().fold((0.0, 0.0), |(a, b), (in_a, in_b)| (a + in_a, b + in_b));
+                (b / a).ln()
+            }
+            StreamFigure::Capacity => {
+                let ratios: Vec<f64> = pairs.iter().map(|(a, b)| (b / a).ln()).collect();
+                median(&ratios).unwrap_or(f64::NAN)
+            }
+        }
+    }
+}
+
 /// The halves of a stream's cycles that hold both variants.
 struct Pairs {
-    /// Candidate over baseline, natural logarithms, in order.
-    log_ratios: Vec<f64>,
+    /// Figures of baseline and candidate, in order.
+    of_halves: Vec<(f64, f64)>,
     /// Slices of the two variants that don't count.
     left_out: usize,
 }
 
 impl Pairs {
-    fn of(stream: &[Slice], baseline: usize, candidate: usize) -> Result<Pairs, Unanswerable> {
+    fn of(
+        stream: &[Slice],
+        baseline: usize,
+        candidate: usize,
+        figure: StreamFigure,
+    ) -> Result<Pairs, Unanswerable> {
         let variants: BTreeSet<usize> = stream.iter().map(|slice| slice.variant).collect();
         let per_half = variants.len().max(1) as u32;
-        // Whole cycles only: an odd half would tilt the median under drift.
+        // Whole cycles only: an odd half would tilt the effect under drift.
         let slices = stream.iter().map(|slice| slice.number + 1).max().unwrap_or(0);
         let halves = slices.div_ceil(per_half) / 2 * 2;
 
@@ -144,30 +215,23 @@ impl Pairs {
             stream
                 .iter()
                 .filter(|slice| slice.variant == variant)
-                .filter_map(|slice| {
-                    let figure = quantile(&slice.rates_pps, SLICE_QUANTILE)?;
-                    Some((slice.number / per_half, figure))
-                })
+                .map(|slice| (slice.number / per_half, figure.of(slice)))
                 .collect()
         };
         let (a, b) = (figures_of(baseline), figures_of(candidate));
         for figures in [&a, &b] {
-            // A slice may have lost its CPU altogether; a variant must not.
+            // A slice may hold a long stall; a variant must forward something.
             let idle = figures.values().filter(|&&figure| figure <= 0.0).count();
             if 2 * idle > figures.len() {
                 return Err(Unanswerable::NotPositive { rate: 0.0 });
             }
         }
-        let mut log_ratios = Vec::new();
-        for half in 0..halves {
-            if let (Some(&in_a), Some(&in_b)) = (a.get(&half), b.get(&half))
-                && in_a > 0.0
-                && in_b > 0.0
-            {
-                log_ratios.push(log_rate(in_b)? - log_rate(in_a)?);
-            }
-        }
-        let have = log_ratios.len();
+        let of_halves: Vec<(f64, f64)> = (0..halves)
+            .filter_map(|half| Some((*a.get(&half)?, *b.get(&half)?)))
+            // Nothing in one slice of two has no ratio: capacity can't use it.
+            .filter(|(a, b)| figure == StreamFigure::Rate || (*a > 0.0 && *b > 0.0))
+            .collect();
+        let have = of_halves.len();
         if have < MIN_PAIRS {
             let what = "pairs of neighbouring slices in each stream";
             return Err(Unanswerable::TooFew { what, have, need: MIN_PAIRS });
@@ -176,18 +240,19 @@ impl Pairs {
             .iter()
             .filter(|slice| slice.variant == baseline || slice.variant == candidate)
             .count();
-        Ok(Pairs { left_out: offered - 2 * have, log_ratios })
+        Ok(Pairs { left_out: offered - 2 * have, of_halves })
     }
 }
 
-/// Median of a stream's pairs with the standard error described above.
-fn estimate_within(pairs: &[f64]) -> LogEstimate {
+/// A stream's effect with the standard error described above.
+fn estimate_within(pairs: &[(f64, f64)], figure: StreamFigure) -> LogEstimate {
     let m = pairs.len();
-    let r = lag1_autocorrelation(pairs).unwrap_or(0.0).clamp(0.0, 0.9);
+    let differences: Vec<f64> = pairs.iter().map(|(a, b)| b - a).collect();
+    let r = lag1_autocorrelation(&differences).unwrap_or(0.0).clamp(0.0, 0.9);
     let length = (m as f64).cbrt() * (2.0 * r / (1.0 - r * r)).powf(2.0 / 3.0);
     let length = (length.ceil() as usize).clamp(1, m / 3);
     let mut random = SplitMix64::new(m as u64);
-    let medians: Vec<f64> = (0..RESAMPLES)
+    let effects: Vec<f64> = (0..RESAMPLES)
         .map(|_| {
             let mut resample = Vec::with_capacity(m + length);
             while resample.len() < m {
@@ -195,9 +260,9 @@ fn estimate_within(pairs: &[f64]) -> LogEstimate {
                 resample.extend((0..length).map(|i| pairs[(start + i) % m]));
             }
             resample.truncate(m);
-            median(&resample).unwrap_or(f64::NAN)
+            figure.effect(&resample)
         })
         .collect();
-    let se = variance(&medians, mean(&medians)).sqrt();
-    LogEstimate { effect: median(pairs).unwrap_or(f64::NAN), se, df: (m / length) as f64 - 1.0 }
+    let se = variance(&effects, mean(&effects)).sqrt();
+    LogEstimate { effect: figure.effect(pairs), se, df: (m / length) as f64 - 1.0 }
 }

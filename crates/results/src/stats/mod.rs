@@ -8,6 +8,7 @@
 //! - [`ministat`]: the text of ministat(1), byte for byte.
 //! - [`comparison`]: what a comparison says and the only way it is printed.
 //! - [`blocked`]: two variants in randomised complete blocks, or unblocked.
+//! - [`taken`]: time that was provably taken from the device.
 //! - [`alternation`]: levels switched live within one stream.
 //! - [`randomisation`], [`rank`]: the exact test and the robust secondary.
 //! - [`family`]: many comparisons at once.
@@ -43,6 +44,7 @@ pub mod sequential;
 pub mod steady;
 mod student;
 pub mod summary;
+pub mod taken;
 
 pub use alternation::compare_alternation;
 pub use blocked::{BlockedRun, compare_blocked, compare_unblocked};

@@ -13,7 +13,8 @@
 
 use super::summary::median;
 
-/// Most blocks, or runs of one variant, that an answer is computed for.
+/// Most blocks that an answer is computed for; of two lists, the number of pairs is at
+/// most its square.
 pub const MOST: usize = 100;
 
 /// A shift on the scale of the values.
@@ -45,9 +46,9 @@ pub fn signed_rank(differences: &[f64], confidence: f64) -> Option<Shift> {
 }
 
 /// The shift of the values `b` against `a`, with the rank-sum interval at
-/// `confidence` percent. None when there are too few values, or too many.
+/// `confidence` percent. None when there are too few values, or too many pairs.
 pub fn rank_sum(a: &[f64], b: &[f64], confidence: f64) -> Option<Shift> {
-    if a.len().max(b.len()) > MOST {
+    if a.len() * b.len() > MOST * MOST {
         return None;
     }
     let differences = b.iter().flat_map(|b| a.iter().map(move |a| b - a)).collect();

@@ -27,7 +27,7 @@ mod tests;
 
 pub use error::StoreError;
 pub use import::{About, Document, DocumentKind, Group, Import, Source, Status};
-pub use profile::StoredProfile;
+pub use profile::{ASKED, StoredProfile};
 pub use read::{Contents, StoredInvocation};
 pub(crate) use write::kind_of;
 

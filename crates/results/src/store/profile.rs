@@ -7,6 +7,9 @@ use rusqlite::params;
 /// Position of the samples outside of every window.
 const OUTSIDE: i64 = -1;
 
+/// Fact of a profile that says how it was asked for.
+pub const ASKED: &str = "asked";
+
 /// A profile of one variant.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StoredProfile {
@@ -24,20 +27,33 @@ pub struct StoredProfile {
 }
 
 impl Store {
-    /// Records a profile, in place of an older one of the same variant.
+    /// Records a profile, in place of an older one of the same variant and start; those
+    /// of the variant that were asked for in another way go as well.
     ///
     /// # Errors
     /// When the store can't be written.
     pub fn insert_profile(&mut self, profile: &StoredProfile) -> Result<(), StoreError> {
         let json = self.to_json("a profile", &profile.record)?;
-        let variant = profile.record.variant as i64;
+        let record = &profile.record;
+        let variant = record.variant as i64;
+        let is_replaced = |old: &ProfileRecord| {
+            old.start == record.start || old.facts.get(ASKED) != record.facts.get(ASKED)
+        };
+        let stored = self.rows("SELECT id, record FROM profile ORDER BY id", |row| {
+            Ok((row.get::<_, i64>("id")?, row.get::<_, String>("record")?))
+        })?;
+        let mut replaced = Vec::new();
+        for (id, json) in stored {
+            let old: ProfileRecord = self.parse_json("a profile", &json)?;
+            if old.variant == record.variant && is_replaced(&old) {
+                replaced.push(id);
+            }
+        }
         self.transaction(|tx| {
-            tx.execute(
-                "DELETE FROM profile_stacks WHERE profile IN \
-                 (SELECT id FROM profile WHERE variant = ?)",
-                [variant],
-            )?;
-            tx.execute("DELETE FROM profile WHERE variant = ?", [variant])?;
+            for id in replaced {
+                tx.execute("DELETE FROM profile_stacks WHERE profile = ?", [id])?;
+                tx.execute("DELETE FROM profile WHERE id = ?", [id])?;
+            }
             tx.execute(
                 "INSERT INTO profile (variant, unit, per_sample, record) VALUES (?, ?, ?, ?)",
                 params![variant, profile.unit, profile.per_sample, json],
@@ -54,7 +70,7 @@ impl Store {
         })
     }
 
-    /// The profiles, by variant.
+    /// The profiles, by variant and start.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -70,7 +86,8 @@ impl Store {
             let what: (String, f64) = (row.get("unit")?, row.get("per_sample")?);
             Ok((row.get::<_, i64>("id")?, what, row.get::<_, String>("record")?))
         })?;
-        rows.into_iter()
+        let mut profiles = rows
+            .into_iter()
             .map(|(id, (unit, per_sample), json)| {
                 let all = stacks.remove(&id).unwrap_or_default();
                 let (outside, windows): (Vec<_>, Vec<_>) =
@@ -83,6 +100,8 @@ impl Store {
                     outside: outside.into_iter().map(|(_, folded)| folded).collect(),
                 })
             })
-            .collect()
+            .collect::<Result<Vec<StoredProfile>, StoreError>>()?;
+        profiles.sort_by_key(|profile| (profile.record.variant, profile.record.start));
+        Ok(profiles)
     }
 }

@@ -80,26 +80,21 @@ impl Store {
     }
 
     /// What the runs' figures are made of, and nothing else: runs without facts,
-    /// warnings, counters, CPU times and overhead, invocations without their
+    /// counters and overhead, invocations without their
     /// surroundings, no calibrations, no text of the experiment. Samples are
-    /// read where `needs_samples` says so of plan and testbed.
+    /// read where `needs_samples` says so of the plan.
     ///
     /// # Errors
     /// As [`Store::contents`].
     pub fn figures_only(
         &self,
-        needs_samples: impl Fn(&Plan, &str) -> bool,
+        needs_samples: impl Fn(&Plan) -> bool,
     ) -> Result<Contents, StoreError> {
         let snapshot = self.connection.unchecked_transaction().map_err(|e| self.failed(e))?;
         let (plan, _) = self.plan_and_text()?;
         let invocations = self.rows("SELECT * FROM invocation ORDER BY id", invocation)?;
         let run_invocations = self.run_invocations()?;
-        // A store holds runs of one testbed.
-        let testbed = run_invocations
-            .first()
-            .and_then(|used| invocations.iter().find(|stored| stored.id == *used))
-            .map_or("", |stored| stored.invocation.testbed.as_str());
-        let samples = needs_samples(&plan, testbed);
+        let samples = needs_samples(&plan);
         let runs = read_figures(&self.connection, self, samples)
             .map_err(|failure| failure.at(&self.path))?;
         snapshot.finish().map_err(|e| self.failed(e))?;
@@ -273,22 +268,13 @@ fn read_runs(connection: &Connection, store: &Store) -> Result<Vec<RunRecord>, F
         .groups("SELECT run, step, duration_ns FROM overhead ORDER BY run, position", |row| {
             Ok((row.get("step")?, bits(row, "duration_ns")?))
         })?;
-    let mut warnings = store
-        .groups("SELECT run, json FROM warning ORDER BY run, position", |row| {
-            row.get::<_, String>("json")
-        })?;
+    let mut warnings = warnings(store)?;
 
     let mut statement = connection.prepare("SELECT * FROM run ORDER BY run")?;
     let mut rows = statement.query([])?;
     let mut runs = Vec::new();
     while let Some(row) = rows.next()? {
         let owner: i64 = row.get("run")?;
-        let warnings: Result<Vec<Warning>, StoreError> = warnings
-            .remove(&owner)
-            .unwrap_or_default()
-            .iter()
-            .map(|json| store.parse_json("a warning", json))
-            .collect();
         runs.push(RunRecord {
             run: row.get("run")?,
             block: row.get("block")?,
@@ -299,14 +285,29 @@ fn read_runs(connection: &Connection, store: &Store) -> Result<Vec<RunRecord>, F
                 samples: samples.remove(&owner).unwrap_or_default(),
                 counters: counters.remove(&owner).unwrap_or_default(),
                 cpus: cpus.remove(&owner).unwrap_or_default(),
+                arrivals: optional_json(store, row, "arrivals")?,
+                device: optional_json(store, row, "device")?,
+                opening: optional_json(store, row, "opening")?,
                 ..scalars(row)?
             },
             facts: store.parse_json("a run's facts", &row.get::<_, String>("facts")?)?,
-            warnings: warnings?,
+            warnings: warnings.remove(&owner).unwrap_or_default(),
             overhead_ns: overhead.remove(&owner).unwrap_or_default(),
         });
     }
     Ok(runs)
+}
+
+/// The doubts about each run, in order.
+fn warnings(store: &Store) -> Result<BTreeMap<i64, Vec<Warning>>, StoreError> {
+    let texts = store.groups("SELECT run, json FROM warning ORDER BY run, position", |row| {
+        row.get::<_, String>("json")
+    })?;
+    let parse = |json: &String| store.parse_json("a warning", json);
+    texts
+        .into_iter()
+        .map(|(run, texts)| Ok((run, texts.iter().map(parse).collect::<Result<_, _>>()?)))
+        .collect()
 }
 
 /// Runs with what a figure is made of: columns by number and rows in the order
@@ -316,13 +317,18 @@ fn read_figures(
     store: &Store,
     with_samples: bool,
 ) -> Result<Vec<RunRecord>, Failure> {
+    let mut cpus = store.groups("SELECT * FROM cpu ORDER BY run, position", cpu)?;
+    let mut warnings = warnings(store)?;
     let mut statement = connection.prepare(
-        "SELECT run, block, variants, window_ns, window_offered, window_forwarded FROM run \
-         ORDER BY run",
+        "SELECT run, block, variants, window_ns, window_offered, window_forwarded, intended \
+         FROM run ORDER BY run",
     )?;
     let mut rows = statement.query([])?;
     let mut runs: Vec<RunRecord> = Vec::new();
     let unsigned = |row: &Row<'_>, column: usize| row.get(column).map(i64::cast_unsigned);
+    let known = |row: &Row<'_>, column: usize| -> rusqlite::Result<Option<u64>> {
+        Ok(row.get::<_, Option<i64>>(column)?.map(i64::cast_unsigned))
+    };
     while let Some(row) = rows.next()? {
         let variants = row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?;
         runs.push(RunRecord {
@@ -332,8 +338,11 @@ fn read_figures(
             trial: TrialRecord {
                 window_ns: unsigned(row, 3)?,
                 window: Counts { offered: unsigned(row, 4)?, forwarded: unsigned(row, 5)? },
+                intended: row.get::<_, Option<i64>>(6)?.map(i64::cast_unsigned),
+                cpus: cpus.remove(&row.get(0)?).unwrap_or_default(),
                 ..TrialRecord::default()
             },
+            warnings: warnings.remove(&row.get(0)?).unwrap_or_default(),
             ..RunRecord::default()
         });
     }
@@ -341,8 +350,8 @@ fn read_figures(
         return Ok(runs);
     }
     let mut statement = connection.prepare(
-        "SELECT run, duration_ns, forwarded, variant, slice FROM sample \
-         WHERE valid ORDER BY run, position",
+        "SELECT run, duration_ns, forwarded, variant, slice, offered, stolen_ns, ran_ns, \
+         waited_ns, sender_waited_ns FROM sample WHERE valid ORDER BY run, position",
     )?;
     let mut rows = statement.query([])?;
     let mut at = 0;
@@ -357,10 +366,13 @@ fn read_figures(
                 forwarded: unsigned(row, 2)?,
                 variant: unsigned(row, 3)? as usize,
                 slice: row.get(4)?,
+                offered: unsigned(row, 5)?,
+                stolen_ns: unsigned(row, 6)?,
+                ran_ns: known(row, 7)?,
+                waited_ns: known(row, 8)?,
+                sender_waited_ns: known(row, 9)?,
                 valid: true,
-                at_ns: 0,
-                offered: 0,
-                stolen_ns: 0,
+                ..Sample::default()
             });
         }
     }
@@ -384,10 +396,22 @@ fn scalars(row: &Row<'_>) -> rusqlite::Result<TrialRecord> {
         unstamped: bits(row, "unstamped")?,
         flows_seen: row.get("flows_seen")?,
         drain_ns: bits(row, "drain_ns")?,
-        samples: Vec::new(),
-        counters: Vec::new(),
-        cpus: Vec::new(),
+        ..TrialRecord::default()
     })
+}
+
+/// A column of JSON that stores of earlier versions lack.
+fn optional_json<T: DeserializeOwned + Default>(
+    store: &Store,
+    row: &Row<'_>,
+    column: &str,
+) -> Result<T, Failure> {
+    let Some(json) = row.get::<_, Option<String>>(column)? else { return Ok(T::default()) };
+    Ok(store.parse_json(&format!("a run's {column}"), &json)?)
+}
+
+fn optional_bits(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<u64>> {
+    Ok(row.get::<_, Option<i64>>(column)?.map(i64::cast_unsigned))
 }
 
 fn sample(row: &Row<'_>) -> rusqlite::Result<Sample> {
@@ -397,6 +421,9 @@ fn sample(row: &Row<'_>) -> rusqlite::Result<Sample> {
         offered: bits(row, "offered")?,
         forwarded: bits(row, "forwarded")?,
         stolen_ns: bits(row, "stolen_ns")?,
+        ran_ns: optional_bits(row, "ran_ns")?,
+        waited_ns: optional_bits(row, "waited_ns")?,
+        sender_waited_ns: optional_bits(row, "sender_waited_ns")?,
         variant: bits(row, "variant")? as usize,
         slice: row.get("slice")?,
         valid: row.get("valid")?,

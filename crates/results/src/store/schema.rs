@@ -9,8 +9,12 @@ pub(super) const APPLICATION_ID: i64 = 0x6677_646c;
 
 /// One step per version of the schema: step `n` leads from version `n` to
 /// `n + 1`. Steps are only ever added; a released one never changes.
-const MIGRATIONS: &[&str] =
-    &[include_str!("schema.sql"), include_str!("schema-2.sql"), include_str!("schema-3.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("schema.sql"),
+    include_str!("schema-2.sql"),
+    include_str!("schema-3.sql"),
+    include_str!("schema-4.sql"),
+];
 
 /// Newest version of the schema that this program knows.
 pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;

@@ -202,6 +202,9 @@ fn bits(value: u64) -> i64 {
 struct Texts {
     variants: String,
     facts: String,
+    arrivals: String,
+    device: String,
+    opening: String,
     warnings: Vec<String>,
 }
 
@@ -211,6 +214,9 @@ impl Texts {
         Ok(Texts {
             variants: store.to_json("the run's variants", &record.variants)?,
             facts: store.to_json("the run's facts", &record.facts)?,
+            arrivals: store.to_json("the run's arrivals", &record.trial.arrivals)?,
+            device: store.to_json("the device's time", &record.trial.device)?,
+            opening: store.to_json("the opening of the window", &record.trial.opening)?,
             warnings: warnings
                 .map(|warning| store.to_json("a warning", warning))
                 .collect::<Result<_, StoreError>>()?,
@@ -224,7 +230,7 @@ fn insert_run(
     invocation: i64,
     texts: &Texts,
 ) -> rusqlite::Result<()> {
-    insert_scalars(tx, record, invocation, &texts.variants, &texts.facts)?;
+    insert_scalars(tx, record, invocation, texts)?;
     insert_samples(tx, record)?;
     insert_counters(tx, record)?;
     insert_cpus(tx, record)?;
@@ -236,21 +242,20 @@ fn insert_scalars(
     tx: &Transaction<'_>,
     record: &RunRecord,
     invocation: i64,
-    variants: &str,
-    facts: &str,
+    texts: &Texts,
 ) -> rusqlite::Result<()> {
     let trial = &record.trial;
     tx.prepare_cached(
         "INSERT INTO run (run, invocation, block, variants, run_id, started_at, window_ns, intended,
          window_offered, window_forwarded, total_offered, total_forwarded, foreign_packets,
-         unstamped, flows_seen, drain_ns, facts)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+         unstamped, flows_seen, drain_ns, facts, arrivals, device, opening)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )?
     .execute(params![
             record.run,
             invocation,
             record.block,
-            variants,
+            texts.variants,
             record.run_id,
             record.started_at,
             bits(trial.window_ns),
@@ -263,7 +268,10 @@ fn insert_scalars(
             bits(trial.unstamped),
             trial.flows_seen,
             bits(trial.drain_ns),
-            facts,
+            texts.facts,
+            texts.arrivals,
+            texts.device,
+            texts.opening,
         ])?;
     Ok(())
 }
@@ -271,7 +279,8 @@ fn insert_scalars(
 fn insert_samples(tx: &Transaction<'_>, record: &RunRecord) -> rusqlite::Result<()> {
     let mut insert = tx.prepare_cached(
         "INSERT INTO sample (run, position, at_ns, duration_ns, offered, forwarded, stolen_ns,
-         variant, slice, valid) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+         ran_ns, waited_ns, sender_waited_ns, variant, slice, valid)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )?;
     for (position, sample) in record.trial.samples.iter().enumerate() {
         insert.execute(params![
@@ -282,6 +291,9 @@ fn insert_samples(tx: &Transaction<'_>, record: &RunRecord) -> rusqlite::Result<
             bits(sample.offered),
             bits(sample.forwarded),
             bits(sample.stolen_ns),
+            sample.ran_ns.map(bits),
+            sample.waited_ns.map(bits),
+            sample.sender_waited_ns.map(bits),
             sample.variant as i64,
             sample.slice,
             sample.valid,

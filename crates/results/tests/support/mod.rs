@@ -287,6 +287,7 @@ pub(crate) fn record(plan: &Plan, index: u32) -> RunRecord {
                 variant,
                 slice: slice as u32,
                 valid: settled,
+                ..Sample::default()
             }
         })
         .collect();
@@ -309,6 +310,27 @@ pub(crate) fn record(plan: &Plan, index: u32) -> RunRecord {
     if index == 4 {
         warnings.push(Warning::FlowsMissing { seen: 1999, sent: 2000 });
     }
+    // The sender's CPU, and one of the device for each of its queues.
+    let sender = CpuTime {
+        cpu: 0,
+        role: "sender".into(),
+        user_ns: 1_000_000,
+        system_ns: 1_989_000_000,
+        softirq_ns: 0,
+        idle_ns: 0,
+        stolen_ns: 10_000_000,
+    };
+    let dut = |cpu| CpuTime {
+        cpu,
+        role: "dut".into(),
+        user_ns: 0,
+        system_ns: 10_000_000,
+        softirq_ns: 1_960_000_000,
+        idle_ns: 0,
+        stolen_ns: 30_000_000,
+    };
+    let queues = plan.variants[plan.runs[index as usize].variants[0]].settings.dut.queues;
+    let cpus = std::iter::once(sender).chain((1..=queues.max(1)).map(dut)).collect();
     RunRecord {
         run: index,
         block: planned.block,
@@ -326,26 +348,8 @@ pub(crate) fn record(plan: &Plan, index: u32) -> RunRecord {
             drain_ns: 20_000_000,
             samples,
             counters: vec![received],
-            cpus: vec![
-                CpuTime {
-                    cpu: 0,
-                    role: "sender".into(),
-                    user_ns: 1_000_000,
-                    system_ns: 1_989_000_000,
-                    softirq_ns: 0,
-                    idle_ns: 0,
-                    stolen_ns: 10_000_000,
-                },
-                CpuTime {
-                    cpu: 1,
-                    role: "dut".into(),
-                    user_ns: 0,
-                    system_ns: 10_000_000,
-                    softirq_ns: 1_960_000_000,
-                    idle_ns: 0,
-                    stolen_ns: 30_000_000,
-                },
-            ],
+            cpus,
+            ..TrialRecord::default()
         },
         facts: BTreeMap::from([
             ("engine".to_owned(), "xdp".to_owned()),
@@ -362,6 +366,11 @@ pub(crate) fn invocation(kind: TestbedKind) -> Invocation {
     let section = |pairs: &[(&str, &str)]| {
         pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
     };
+    let mut cpu: BTreeMap<String, String> =
+        section(&[("model", "Example CPU @ 2.60GHz"), ("count", "2")]);
+    if kind == TestbedKind::Ssh {
+        cpu.insert("hypervisor".into(), "yes".into());
+    }
     Invocation {
         started_at: "2024-03-05T10:00:00Z".into(),
         fwdlab_version: "0.1.0 (0123abcd)".into(),
@@ -375,7 +384,7 @@ pub(crate) fn invocation(kind: TestbedKind) -> Invocation {
         testbed_reason: "the experiment asks for it".into(),
         simulated,
         environment: Environment(BTreeMap::from([
-            ("cpu".to_owned(), section(&[("model", "Example CPU @ 2.60GHz"), ("count", "2")])),
+            ("cpu".to_owned(), cpu),
             ("kernel".to_owned(), section(&[("release", "6.1.0"), ("cmdline", "quiet")])),
         ])),
     }

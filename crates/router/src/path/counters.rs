@@ -119,6 +119,14 @@ impl Counters {
         Some(Tally { counters: Arc::clone(self), worker, pending: [0; COUNT] })
     }
 
+    /// Packets that came in to each worker, in the order of their numbers.
+    pub fn received_by_worker(&self) -> Vec<u64> {
+        let of = |Worker(counters): &Worker| {
+            Snapshot(std::array::from_fn(|at| counters[at].load(Relaxed))).received()
+        };
+        self.workers.iter().map(of).collect()
+    }
+
     /// Sums over all workers. While they work, what one batch adds may be seen in
     /// part.
     pub fn read(&self) -> Snapshot {
@@ -222,5 +230,6 @@ mod tests {
         assert_eq!(snapshot.received(), 8);
         let seen: Vec<_> = snapshot.iter().map(|(reason, n)| (reason.name(), n)).collect();
         assert_eq!(seen, [("forwarded", 7), ("slow_expired", 1)]);
+        assert_eq!(counters.received_by_worker(), [3, 5]);
     }
 }

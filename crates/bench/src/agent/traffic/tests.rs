@@ -22,6 +22,8 @@ fn load() -> AgentLoad {
         run_id: 77,
         rate_pps: Some(3e6),
         timestamps: false,
+        hops: 0,
+        last_mac: None,
         engine: Engine::Auto,
         at_most: Duration::from_secs(60),
     }
@@ -65,6 +67,8 @@ fn a_trial_over_agents_counts_exactly() {
         variant: 0,
         alternation: None,
         at_window: &mut |_| {},
+        awaited: trial::Awaited::default(),
+        account: &mut trial::Unasked,
     };
     let seen = trial::run(&mut traffic, &SystemClock, order, &mut Unobserved).expect("a trial");
     assert_eq!(seen.window.offered, seen.window.forwarded);
@@ -140,7 +144,7 @@ fn what_an_agent_can_not_do_has_its_next_step() {
 fn a_receiver_killed_in_the_trial_is_an_error_of_stop_and_senders_are_stopped() {
     let near = Script::ready((0..10).map(sent_at));
     let counted = Received { packets: [5, 0, 0, 0], ..Received::default() };
-    let far = Script::ready([nothing_received(), Answer::Received(counted)])
+    let far = Script::ready([nothing_received(), Answer::Received(Box::new(counted))])
         .ending("signal: 9 (SIGKILL)", "");
     let mut traffic = arm(&[&near], &far).expect("armed");
     traffic.start().expect("started");

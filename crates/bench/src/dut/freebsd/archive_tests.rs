@@ -58,6 +58,7 @@ pub(super) fn hp() -> Links {
             &["198.19.0.10/24", "2001:2:0:8000::10/64"],
             ("00:07:43:2e:e5:9a", &["198.19.0.108", "2001:2:0:8000::108"]),
         ),
+        ways: Vec::new(),
     }
 }
 
@@ -75,6 +76,7 @@ fn experiments() -> Vec<Experiment> {
             &["198.19.0.2/24", "2001:2:0:8000::2/64"],
             ("00:07:43:2e:c7:39", &["198.19.0.11", "2001:2:0:8000::11"]),
         ),
+        ways: Vec::new(),
     };
     let sm1 = Links {
         ingress: link(
@@ -89,6 +91,7 @@ fn experiments() -> Vec<Experiment> {
             &["198.19.0.8/24", "2001:2:0:8000::8/64"],
             ("00:07:43:2e:e4:79", &["198.19.0.110", "2001:2:0:8000::110"]),
         ),
+        ways: Vec::new(),
     };
     let hp_ix = Links {
         ingress: link(
@@ -103,6 +106,7 @@ fn experiments() -> Vec<Experiment> {
             &["198.19.2.2/24"],
             ("90:e2:ba:84:20:39", &["198.19.2.1"]),
         ),
+        ways: Vec::new(),
     };
     let of =
         |directory, release, links, offloads| Experiment { directory, release, links, offloads };

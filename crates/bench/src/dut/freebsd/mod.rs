@@ -30,6 +30,7 @@ mod tests;
 use super::counters::Reading;
 use super::linux::Findings;
 use super::remote::{Prepared, RemoteDut};
+use super::routes::keep_ways_of;
 use crate::error::BenchError;
 use crate::host::Host;
 use crate::lab::links::Links;
@@ -231,6 +232,7 @@ impl RemoteDut for FreebsdDut {
         let system = System::ask(host)?;
         let plan = Plan::new(settings, &self.links, &system)?;
         let memory = Memory::new(host, &system);
+        keep_ways_of(settings, &self.links)?;
         let kernel = host.run(&["uname", "-v"], "")?;
         findings.facts.insert("kernel".into(), kernel.trim().to_owned());
         if let Some(revision) = &settings.dut.remote.revision {
@@ -279,24 +281,34 @@ impl RemoteDut for FreebsdDut {
     fn undo(&mut self, host: &dyn Host) -> Result<(), BenchError> {
         let system = System::ask(host)?;
         let memory = Memory::new(host, &system);
-        // Each is tried, whatever became of the others; the first error is told.
-        let mut first = None;
-        let mut note = |result: Result<(), BenchError>| {
-            if let Err(error) = result {
-                first.get_or_insert(error);
+        // Each is tried, whatever became of the others, unless the DUT is gone.
+        let mut refusals = Vec::new();
+        let mut note = |result: Result<(), BenchError>| match result {
+            Err(BenchError::Program { why, command, .. }) => {
+                refusals.push(format!("`{command}`: {}", why.trim()));
+                Ok(())
             }
+            other => other,
         };
         let files = memory.files()?;
         for path in files.keys() {
-            note(memory.give_back(path));
+            note(memory.give_back(path))?;
         }
         if !files.is_empty() {
-            note(memory.persist());
+            note(memory.persist())?;
         }
         for (name, value) in memory.sysctls()? {
-            note(apply::put_back(host, &memory, &name, &value));
+            note(apply::put_back(host, &memory, &name, &value))?;
         }
-        note(interrupts::apply(host, &memory, &self.links, false, &mut Findings::default()));
-        first.map_or(Ok(()), Err)
+        note(interrupts::apply(host, &memory, &self.links, false, &mut Findings::default()))?;
+        match refusals.is_empty() {
+            true => Ok(()),
+            false => Err(BenchError::NotPutBack {
+                host: host.name().to_owned(),
+                why: refusals.join("; ").replace('\n', " "),
+                instead: "",
+                journal: memory.path(""),
+            }),
+        }
     }
 }

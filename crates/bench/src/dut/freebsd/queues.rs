@@ -4,8 +4,10 @@
 //! `dev.mce.N.conf` of the driver mlx5en. A driver that is not listed is refused rather
 //! than guessed at; `loader` in the experiment sets its tunables by name.
 
+use crate::dut::counters::Reading;
 use crate::error::BenchError;
 use crate::host::Host;
+use fwdlab_model::record::queues::{Direction, counter_name};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// First release whose Intel, Broadcom and VMware drivers are made with iflib(4).
@@ -105,6 +107,43 @@ pub fn counted(names: &str) -> usize {
     queues.collect::<BTreeSet<u16>>().len()
 }
 
+/// Packets of each queue of `interface` since boot, under the names of
+/// [`fwdlab_model::record::queues`], for the drivers that count them by sysctl: ix(4),
+/// mlx5en (`mce`) and vtnet(4). cxgbe(4) and the others of iflib(4) don't.
+pub fn packets(host: &dyn Host, interface: &str) -> Reading {
+    let (name, unit) = driver(interface);
+    if !["ix", "ixv", "mce", "vtnet"].contains(&name) {
+        return Reading::new();
+    }
+    let text = host.run(&["sysctl", &format!("dev.{name}.{unit}")], "").unwrap_or_default();
+    let pairs = text.lines().filter_map(|line| line.split_once(": "));
+    let found = pairs.filter_map(|(oid, value)| {
+        let (direction, queue) = queue_of(oid)?;
+        Some((counter_name(interface, direction, queue), value.trim().parse().ok()?))
+    });
+    found.collect()
+}
+
+/// The queue that a sysctl counts the packets of: `dev.ix.0.queue3.rx_packets`,
+/// `dev.mce.0.rxstat3.packets`, `dev.mce.0.txstat3tc0.packets`, `dev.vtnet.0.rxq3.packets`.
+fn queue_of(oid: &str) -> Option<(Direction, u16)> {
+    let (receive, transmit) = (Direction::Receive, Direction::Transmit);
+    let mut last = oid.rsplitn(3, '.');
+    let (what, queue) = (last.next()?, last.next()?);
+    let forms = [
+        ("queue", "", "rx_packets", receive),
+        ("queue", "", "tx_packets", transmit),
+        ("rxstat", "", "packets", receive),
+        ("txstat", "tc0", "packets", transmit),
+        ("rxq", "", "packets", receive),
+        ("txq", "", "packets", transmit),
+    ];
+    forms.into_iter().find_map(|(head, tail, packets, direction)| {
+        let number = queue.strip_prefix(head)?.strip_suffix(tail)?;
+        Some((direction, number.parse().ok().filter(|_| what == packets)?))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,5 +185,22 @@ mod tests {
         assert_eq!(counted(iflib), 2);
         assert_eq!(counted("dev.igb.0.queue0.rx_packets\ndev.igb.0.queue1.rx_packets\n"), 2);
         assert_eq!(counted("dev.re.0.mtu\n"), 0);
+    }
+
+    #[test]
+    fn packets_of_queues_by_the_names_of_sysctls() {
+        let (rx, tx) = (Direction::Receive, Direction::Transmit);
+        for (oid, expected) in [
+            ("dev.ix.0.queue3.rx_packets", Some((rx, 3))),
+            ("dev.ix.0.queue3.tx_packets", Some((tx, 3))),
+            ("dev.mce.1.rxstat0.packets", Some((rx, 0))),
+            ("dev.mce.1.txstat7tc0.packets", Some((tx, 7))),
+            ("dev.vtnet.0.rxq1.packets", Some((rx, 1))),
+            ("dev.vtnet.0.rxq1.bytes", None),
+            ("dev.ix.0.queue3.lro_queued", None),
+            ("dev.ix.0.mac_stats.rx_packets", None),
+        ] {
+            assert_eq!(queue_of(oid), expected, "{oid}");
+        }
     }
 }

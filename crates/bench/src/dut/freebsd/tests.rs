@@ -122,6 +122,61 @@ fn another_process_puts_everything_back() {
 }
 
 #[test]
+fn what_cannot_be_put_back_keeps_nothing_else_and_no_variant() {
+    let host = machine();
+    let mut settings = queues(1);
+    boot_into(&host, &settings);
+    for name in ["kern.a", "kern.b", "kern.c"] {
+        settings.dut.sysctl.insert(name.into(), "1".into());
+        host.now().sysctls.insert(name.into(), "0".into());
+    }
+    dut().configure(&host, &settings, &mut Findings::default()).expect("configured");
+    let stuck = "sysctl kern.b=0";
+    host.now().failures.push((stuck.into(), "Operation not permitted".into()));
+    for _ in 0..2 {
+        let error = dut().undo(&host).expect_err("told");
+        assert!(matches!(error, BenchError::NotPutBack { .. }), "{error:?}");
+        let error = error.to_string();
+        for word in [stuck, "Operation not permitted", "/var/db/fwdlab", "next step"] {
+            assert!(error.contains(word), "{error}");
+        }
+        for other in ["kern.a", "kern.c"] {
+            assert_eq!(host.now().sysctls[other], "0", "{other}");
+        }
+    }
+    // A variant that says nothing of it is measured with a doubt.
+    let other = queues(1);
+    let mut findings = Findings::default();
+    dut().configure(&host, &other, &mut findings).expect("configured");
+    let [Warning::NotVerified { setting, wanted, found }] = &findings.warnings[..] else {
+        panic!("{:?}", findings.warnings);
+    };
+    assert_eq!((&**setting, &**wanted, &**found), ("sysctl kern.b", "0", "1"));
+    host.now().failures.clear();
+    dut().undo(&host).expect("undone");
+    assert_eq!(host.now().sysctls["kern.b"], "0");
+}
+
+#[test]
+fn a_route_over_the_controller_is_refused_before_anything_is_changed() {
+    let host = machine();
+    let mut links = hp();
+    let network = crate::lab::links::prefix("10.192.0.5/32").expect("an address");
+    links.ways = vec![crate::lab::ways::Way { network, whose: "the controller".into() }];
+    let mut dut = FreebsdDut::new(links, PathBuf::new());
+    let mut settings = queues(1);
+    settings.dut.routes = 2 + settings.traffic.flows.destinations + 2;
+    boot_into(&host, &settings);
+    host.forget_commands();
+    let error = dut.configure(&host, &settings, &mut Findings::default()).expect_err("refused");
+    let error = error.to_string();
+    assert!(error.contains("10.192.0.4/30") && error.contains("the controller"), "{error}");
+    for changing in ["ifconfig", "xargs", "sysctl net"] {
+        assert_eq!(host.ran(changing), [""; 0]);
+    }
+}
+
+#[test]
 fn what_somebody_changed_since_is_not_taken_from_them() {
     let host = machine();
     bring_up(&mut dut(), &host, &queues(4));

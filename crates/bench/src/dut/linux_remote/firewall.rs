@@ -18,12 +18,14 @@ const IPTABLES: [(Family, &str, &str, &str); 2] = [
 /// Keeps what `$1` (iptables-save or ip6tables-save) says of the filter table, and beside it
 /// what takes away again what loading and restoring will add to nftables' family `$2`: each
 /// hook that is not there now. Packets would meet it, although it is empty.
+/// A copy that is there is of what could not be restored: nothing takes its place.
 const KEEP: &str = r#"mkdir -p /run/fwdlab-dut || exit 1
+[ ! -e "/run/fwdlab-dut/$1" ] || exit 0
 for chain in INPUT FORWARD OUTPUT; do
 nft list chain "$2" filter "$chain" >/dev/null 2>&1 || echo "nft delete chain $2 filter $chain"
 done >"/run/fwdlab-dut/$1.new"
 nft list table "$2" filter >/dev/null 2>&1 || echo "nft delete table $2 filter" >>"/run/fwdlab-dut/$1.new"
-"$1" -t filter >"/run/fwdlab-dut/$1""#;
+"$1" -t filter >"/run/fwdlab-dut/$1.part" && mv "/run/fwdlab-dut/$1.part" "/run/fwdlab-dut/$1""#;
 
 /// What is loaded, for whoever loads the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -41,9 +41,21 @@ pub(super) fn lay(host: &dyn Host, overlay: Option<&Overlay>) -> Result<Vec<Stri
     let wanted = overlay.map_or(&none, |overlay| &overlay.files);
     let laid = host.run(&["/bin/sh", "-c", LAID, "laid", KEPT], "")?;
     let mut changed = Vec::new();
+    let mut refusals = Vec::new();
     for name in laid.lines().filter(|name| !wanted.contains_key(*name)) {
-        script(host, LIFT, [name, KEPT].into_iter())?;
-        changed.push(format!("/{name} is as it was"));
+        match script(host, LIFT, [name, KEPT].into_iter()) {
+            Ok(()) => changed.push(format!("/{name} is as it was")),
+            Err(BenchError::Program { why, .. }) => refusals.push(format!("/{name}: {why}")),
+            Err(error) => return Err(error),
+        }
+    }
+    if !refusals.is_empty() {
+        return Err(BenchError::NotPutBack {
+            host: host.name().to_owned(),
+            why: refusals.join("; "),
+            instead: "",
+            journal: format!("{KEPT}/files"),
+        });
     }
     for (name, text) in wanted {
         if host.run(&["cat", &format!("/{name}")], "").is_ok_and(|found| found == *text) {

@@ -28,16 +28,23 @@ printf 'set %s %s\n' "$path" "$old" | cat >>/run/fwdlab-dut/undo || exit 1
 printf '%s\n' "$value" >"$path" || { echo "$path: it refuses '$value'" >&2; exit 1; }
 done"#;
 
-/// Undoes every line, the last one first, and says what could not be undone.
-const UNDO: &str = r#"[ -e /run/fwdlab-dut/undo ] || exit 0
-sed -n '1!G;h;$p' /run/fwdlab-dut/undo | { failed=0
-while IFS= read -r line; do rest=${line#* }
+/// Undoes every line, the last one first, and says what could not be undone: those lines
+/// stay, in their order, the others go.
+const UNDO: &str = r#"list=/run/fwdlab-dut/undo; [ -e "$list" ] || exit 0
+rm -f "$list.kept"
+sed -n '1!G;h;$p' "$list" | while IFS= read -r line; do rest=${line#* }
 case $line in
-set*) path=${rest%% *}
-[ ! -e "$path" ] || printf '%s\n' "${rest#* }" >"$path" || failed=1;;
-run*) /bin/sh -c "$rest" </dev/null || { echo "failed: $rest" >&2; failed=1; };;
-esac; done; exit $failed; }
-status=$?; rm -rf /run/fwdlab-dut; exit $status"#;
+set*) path=${rest%% *} value=${rest#* }
+[ -e "$path" ] || continue
+printf '%s\n' "$value" >"$path" && continue
+echo "$path is not '$value' again" >&2;;
+run*) /bin/sh -c "$rest" </dev/null && continue
+echo "failed: $rest" >&2;;
+*) continue;;
+esac; printf '%s\n' "$line" >>"$list.kept"; done
+[ -e "$list.kept" ] || { rm -rf /run/fwdlab-dut; exit 0; }
+sed -n '1!G;h;$p' "$list.kept" >"$list.new" && mv "$list.new" "$list" && rm "$list.kept"
+exit 1"#;
 
 /// The list on the DUT.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,9 +66,9 @@ impl Undo {
     /// Puts everything back; nothing when nothing was changed.
     ///
     /// # Errors
-    /// When something can't be put back; the rest is.
+    /// [`BenchError::NotPutBack`] when something can't be put back; the rest is.
     pub(super) fn undo(self, host: &dyn Host) -> Result<(), BenchError> {
-        script(host, UNDO, [].into_iter())
+        script(host, UNDO, [].into_iter()).map_err(left)
     }
 }
 
@@ -102,6 +109,19 @@ pub(super) fn reboot_for(host: &dyn Host, reasons: &[String]) -> Result<Vec<Stri
     let argv = ["/bin/sh", "-c", ADD, "fwdlab"].into_iter();
     let argv: Vec<&str> = argv.chain(lines.iter().map(String::as_str)).collect();
     Ok(host.run(&argv, "")?.lines().map(str::to_owned).collect())
+}
+
+/// What a host refused to put back, and where it still stands.
+fn left(error: BenchError) -> BenchError {
+    match error {
+        BenchError::Program { host, why, .. } => BenchError::NotPutBack {
+            host,
+            why: why.trim().replace('\n', "; "),
+            instead: ", or boot the machine, or remove the line",
+            journal: "/run/fwdlab-dut/undo".into(),
+        },
+        other => other,
+    }
 }
 
 /// Runs a few lines of sh with arguments.
@@ -148,9 +168,24 @@ mod tests {
         // One that fails keeps the others from nothing.
         run(&folder, SET, &[&a, "x"]).expect("set");
         run(&folder, NOTE, &["run false"]).expect("noted");
-        let error = run(&folder, UNDO, &[]).expect_err("told").to_string();
-        assert!(error.contains("failed: false"), "{error}");
+        fs::create_dir(path("stuck")).expect("a directory, which can't be written");
+        let stuck = format!("set {} old", path("stuck"));
+        run(&folder, NOTE, &["run true", &stuck, &format!("set {} x", path("gone"))]).expect("ok");
+        for _ in 0..2 {
+            let error = left(run(&folder, UNDO, &[]).expect_err("told")).to_string();
+            for word in ["failed: false", "/stuck", "'old'", "/run/fwdlab-dut/undo", "next step"] {
+                assert!(error.contains(word), "{error}");
+            }
+            assert_eq!(fs::read_to_string(&a).expect("a"), "1 2\t3\n");
+            let list = fs::read_to_string(path("list/undo")).expect("the list");
+            assert_eq!(list, format!("run false\n{stuck}\n"), "what was refused, in its order");
+        }
+        // New changes come after what is left, and go by themselves.
+        run(&folder, SET, &[&a, "y"]).expect("set");
+        run(&folder, UNDO, &[]).expect_err("told");
         assert_eq!(fs::read_to_string(&a).expect("a"), "1 2\t3\n");
+        fs::remove_dir(path("stuck")).expect("removed");
+        fs::remove_dir_all(path("list")).expect("removed by hand");
         let missing = path("missing");
         let error = run(&folder, SET, &[&missing, "x"]).expect_err("told").to_string();
         assert!(error.contains("No such file"), "{error}");

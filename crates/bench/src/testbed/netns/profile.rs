@@ -2,21 +2,22 @@
 
 use super::Netns;
 use super::device::Device;
+use super::receiver;
 use crate::cpu::Placement;
 use crate::dut::linux::Findings;
 use crate::error::BenchError;
 use crate::host::NamespaceHost;
 use crate::lab::links::Links;
 use crate::profiler::{Census, RawProfile};
+use crate::testbed::asked::Asked;
 use crate::testbed::profiling::Subject;
 use crate::testbed::rate;
 use crate::testbed::wiring::Wiring;
-use crate::trial::Observed;
 use crate::{Observer, Task};
 use fwdlab_model::profile::ProfilePlan;
-use fwdlab_model::record::ProfileRecord;
+use fwdlab_model::record::{Counts, ProfileRecord};
 use fwdlab_model::settings::{Arrangement, DutKind};
-use fwdlab_model::warning::Warning;
+use std::cell::RefCell;
 
 impl Netns {
     /// Carries a profile run out on the CPUs of `placement`.
@@ -39,13 +40,15 @@ impl Netns {
         let host = NamespaceHost::new(&namespace, &placement.control)?;
         observer.step("configuring the DUT");
         let (journal, paths, links) = (&self.journal, &self.paths, Links::of_namespaces());
-        let mut dut =
-            Device::up(&host, journal, &links, paths, settings, placement, &mut findings)?;
+        let dut = Device::up(&host, journal, &links, paths, settings, placement, &mut findings)?;
+        let mut dut = dut.fed_by(&wiring, &placement.control)?;
 
         observer.step("arming perf");
         let rate_pps = rate::of(&task, settings)?;
         let run_id = task.plan.run_id(task.run.index);
-        let mut traffic = self.arm(&wiring, settings, placement, run_id, rate_pps)?;
+        let mut traffic =
+            self.arm(&wiring, settings, placement, run_id, rate_pps, &dut.threads())?;
+        receiver::poll_or_say(&wiring, placement, &mut findings);
         let file = self.journal.temporary("perf");
         let subject = Subject {
             task,
@@ -57,11 +60,20 @@ impl Netns {
             ahead_ns: 0,
         };
         let before = dut.read()?;
-        let sampled = subject.sample(&mut traffic, rate_pps, observer)?;
+        let dut = RefCell::new(dut);
+        let mut account = Asked {
+            drops: &|| {
+                let now = dut.borrow_mut().read().ok()?;
+                Some(now.drops_since(&before, Counts::default(), 0, &settings.dut.firewall))
+            },
+            states: &|| dut.borrow_mut().states(&settings.dut.firewall),
+        };
+        let sampled = subject.sample(&mut traffic, rate_pps, &mut account, observer)?;
+        let mut dut = dut.into_inner();
         let drops = dut.read()?.drops_since(
             &before,
             sampled.observed.total,
-            dropped_by_receiver(&sampled.observed),
+            sampled.observed.receiver_dropped,
             &settings.dut.firewall,
         );
 
@@ -78,7 +90,8 @@ impl Netns {
         let record = subject.record(sampled, drops, facts, &remarks);
         drop(host);
         wiring.down()?;
-        self.journal.undo()?;
+        // What stays is told by the runs, and at the next start.
+        let _ = self.journal.undo();
         Ok(record)
     }
 }
@@ -96,15 +109,4 @@ fn other_programs(census: Census, placement: &Placement) -> Option<String> {
             100.0 * share
         )
     })
-}
-
-fn dropped_by_receiver(observed: &Observed) -> u64 {
-    observed
-        .warnings
-        .iter()
-        .find_map(|warning| match warning {
-            Warning::ReceiverDropped { packets } => Some(*packets),
-            _ => None,
-        })
-        .unwrap_or(0)
 }

@@ -6,7 +6,7 @@ use crate::profiler::simulated::Simulated;
 use crate::profiler::{Profiler, RawProfile};
 use crate::testbed::netns::now_text;
 use crate::testbed::profiling;
-use crate::trial::{self, Clock, Moment, Order};
+use crate::trial::{self, Awaited, Clock, Moment, Order, Unasked};
 use crate::{Observer, Task};
 use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::record::{DropPlace, ProfileRecord};
@@ -40,12 +40,16 @@ impl Sim {
             variant,
             alternation: None,
             at_window: &mut at_window,
+            awaited: Awaited::default(),
+            account: &mut Unasked,
         };
         let observed = trial::run(&mut traffic, &clock, order, observer)?;
         let raw = profiler.finish();
         let place = "the simulated device".to_owned();
         let record = ProfileRecord {
             variant,
+            start: 0,
+            repeated: 0,
             started_at: now_text(),
             source: raw.source.clone(),
             event: raw.event.clone(),

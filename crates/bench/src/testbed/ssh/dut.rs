@@ -1,14 +1,17 @@
 //! The DUT of a laboratory, by its system.
 
 use crate::cpu;
+use crate::dut::counters::Reading;
 use crate::dut::freebsd::{self, FreebsdDut};
 use crate::dut::linux::Findings;
 use crate::dut::linux_remote::LinuxRemote;
 use crate::dut::remote::RemoteDut;
+use crate::dut::{counters, queues};
 use crate::error::BenchError;
 use crate::host::Host;
+use crate::lab::links::{Link, Links};
 use fwdlab_model::record::CpuTime;
-use fwdlab_model::settings::Settings;
+use fwdlab_model::settings::{Firewall, Settings};
 
 /// A DUT.
 pub(super) enum Dut {
@@ -53,6 +56,25 @@ impl Dut {
         match self {
             Dut::Linux(dut) => dut.verify_live(host, from, to, findings),
             Dut::Freebsd(_) => Ok(()),
+        }
+    }
+
+    /// Packets of each queue of both interfaces; empty where a driver doesn't tell.
+    pub(super) fn queues(&self, host: &dyn Host, links: &Links) -> Reading {
+        let of = |link: &Link| match self {
+            Dut::Linux(_) => queues::read(host, &link.interface),
+            Dut::Freebsd(_) => freebsd::queues::packets(host, &link.interface),
+        };
+        links.both().into_iter().flat_map(of).collect()
+    }
+
+    /// States of its firewall; none where it has none, or doesn't tell.
+    pub(super) fn states(&self, host: &dyn Host, firewall: &Firewall) -> Option<u64> {
+        match self {
+            Dut::Linux(_) if *firewall == Firewall::None => None,
+            Dut::Linux(_) => counters::states(host),
+            // pf, ipfw and ipf each count otherwise: none is asked yet.
+            Dut::Freebsd(_) => None,
         }
     }
 

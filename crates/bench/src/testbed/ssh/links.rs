@@ -5,6 +5,7 @@ use super::rack::{Rack, Reached};
 use crate::error::BenchError;
 use crate::lab::links::{self, Link, Links, Peer};
 use crate::lab::mac_of;
+use crate::lab::ways::{self, Way};
 use fwdlab_model::lab::{InterfaceAddress, LabHost, LabInterface, Side};
 use fwdlab_packet::Family;
 use fwdlab_packet::address::{self, flow_address};
@@ -16,7 +17,20 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// When an interface is not there, or addresses don't go with each other or with the
 /// test's flows.
 pub(super) fn resolve(rack: &Rack) -> Result<Links, BenchError> {
-    Ok(Links { ingress: side(rack, Side::Sender)?, egress: side(rack, Side::Receiver)? })
+    let (ingress, egress) = (side(rack, Side::Sender)?, side(rack, Side::Receiver)?);
+    let mut links = Links { ingress, egress, ways: Vec::new() };
+    for reached in rack.all() {
+        links.ways.extend(ways::ends(reached.host(), &reached.described.name)?);
+    }
+    let dut = rack.dut()?;
+    let more = ways::networks(dut.host(), dut.system, &dut.described.name, &links)?;
+    let own = links.both().into_iter().flat_map(|link| {
+        let whose = format!("the other end of {}", link.interface);
+        link.addresses.iter().map(move |&network| Way { network, whose: whose.clone() })
+    });
+    let own: Vec<Way> = own.collect();
+    links.ways.extend(more.into_iter().chain(own));
+    Ok(links)
 }
 
 fn side(rack: &Rack, side: Side) -> Result<Link, BenchError> {

@@ -21,11 +21,12 @@ use super::{Choice, Paths, Testbed};
 use crate::cpu::Placement;
 use crate::dut::freebsd::FreebsdDut;
 use crate::dut::linux_remote::LinuxRemote;
+use crate::dut::routes::keep_ways_of;
 use crate::error::BenchError;
 use crate::host::Host;
 use crate::lab::links::Links;
 use crate::profiler::RawProfile;
-use crate::trial::Observed;
+use crate::trial::{Observed, longest_ns};
 use crate::{Observer, Task, calibrate, environment};
 use dut::Dut;
 use fwdlab_model::lab::System;
@@ -72,6 +73,7 @@ impl Ssh {
         let dut = rack.dut()?;
         plan.variants.iter().try_for_each(|variant| check(&variant.settings, dut.system, plan))?;
         let links = links::resolve(&rack)?;
+        plan.variants.iter().try_for_each(|variant| keep_ways_of(&variant.settings, &links))?;
         let placement = placement(dut);
         let remote = match dut.system {
             System::Linux => Dut::Linux(LinuxRemote::new(
@@ -87,7 +89,11 @@ impl Ssh {
         let choice = Choice { kind: "ssh", simulated: false, reasons: reasons(&rack, &links) };
         let given_up = BTreeMap::new();
         let mut ssh = Ssh { rack, links, dut: remote, locks, placement, given_up, choice };
-        ssh.dut.remote().undo(ssh.rack.dut()?.host())?;
+        match ssh.dut.remote().undo(ssh.rack.dut()?.host()) {
+            // Told, and no reason not to start: the rest is as it was.
+            Err(left @ BenchError::NotPutBack { .. }) => ssh.choice.reasons.push(left.to_string()),
+            other => other?,
+        }
         Ok(ssh)
     }
 
@@ -110,7 +116,8 @@ impl Ssh {
         let before = self.dut.remote().read(host)?;
         let mut observed = run::trial(&mut armed, trial, observer)?;
         armed.end()?;
-        let counters = run::settled(&mut self.dut, host, &before, observed.total)?.1;
+        let counters =
+            run::settled(&mut self.dut, host, &self.links, &before, observed.passed())?.1;
         // What the senders believe to have sent, as far as the DUT's interface saw it.
         let seen = counters.iter().find(|counter| counter.expected == Some(observed.total.offered));
         let share = seen
@@ -203,7 +210,7 @@ impl Testbed for Ssh {
 
 /// Time for which a host is taken.
 fn held(trial: &Trial) -> Duration {
-    HELD + Duration::from_nanos(2 * (trial.warmup_ns + trial.duration_ns + trial.drain_ns))
+    HELD + Duration::from_nanos(2 * longest_ns(trial))
 }
 
 /// CPUs of the DUT: those that the file names, else all.
@@ -213,6 +220,7 @@ fn placement(dut: &rack::Reached) -> Placement {
     Placement {
         senders: Vec::new(),
         dut: if named.is_empty() { all() } else { named.clone() },
+        receiver: Vec::new(),
         control: Vec::new(),
         arrangement: Arrangement::Open,
         fallback: None,

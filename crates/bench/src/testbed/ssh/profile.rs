@@ -6,14 +6,15 @@ use crate::dut::linux::Findings;
 use crate::error::BenchError;
 use crate::host::Host;
 use crate::profiler::RawProfile;
+use crate::testbed::asked::Asked;
 use crate::testbed::profiling::Subject;
 use crate::testbed::rate;
 use crate::testbed::stopwatch::Stopwatch;
 use crate::trial::{Clock, SystemClock};
 use crate::{Observer, Task};
 use fwdlab_model::profile::ProfilePlan;
-use fwdlab_model::record::ProfileRecord;
-use fwdlab_model::warning::Warning;
+use fwdlab_model::record::{Counts, ProfileRecord};
+use std::cell::RefCell;
 use std::path::Path;
 
 /// perf's file on the DUT.
@@ -50,13 +51,18 @@ impl Ssh {
             ahead_ns: ahead_ns(host),
         };
         let before = self.dut.remote().read(host)?;
-        let sampled = subject.sample(armed.as_traffic(), rate_pps, observer)?;
+        let dut = RefCell::new(&mut self.dut);
+        let mut account = Asked {
+            drops: &|| {
+                let mut dut = dut.borrow_mut();
+                let now = dut.remote().read(host).ok()?;
+                Some(dut.remote().drops(&before, &now, Counts::default(), 0, settings))
+            },
+            states: &|| dut.borrow_mut().states(host, &settings.dut.firewall),
+        };
+        let sampled = subject.sample(armed.as_traffic(), rate_pps, &mut account, observer)?;
         let after = self.dut.remote().read(host)?;
-        let receiver = sampled.observed.warnings.iter().find_map(|warning| match warning {
-            Warning::ReceiverDropped { packets } => Some(*packets),
-            _ => None,
-        });
-        let (total, receiver) = (sampled.observed.total, receiver.unwrap_or(0));
+        let (total, receiver) = (sampled.observed.total, sampled.observed.receiver_dropped);
         let drops = self.dut.remote().drops(&before, &after, total, receiver, settings);
         let mut facts = findings.facts;
         facts.extend(armed.facts());

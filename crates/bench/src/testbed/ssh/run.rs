@@ -9,6 +9,8 @@ use crate::dut::linux::Findings;
 use crate::dut::remote::Prepared;
 use crate::error::BenchError;
 use crate::host::Host;
+use crate::lab::links::Links;
+use crate::testbed::asked::{Asked, awaited};
 use crate::testbed::doubts::{Pressure, doubts};
 use crate::testbed::netns::{now_text, observed_ns};
 use crate::testbed::rate;
@@ -16,7 +18,7 @@ use crate::testbed::stopwatch::Stopwatch;
 use crate::trial::{self, Alternation, Moment, Observed, Order, SystemClock};
 use crate::{Observer, Task};
 use fwdlab_model::plan::Trial;
-use fwdlab_model::record::{Counter, Counts, RunRecord};
+use fwdlab_model::record::{Counter, Counts, RunRecord, queues};
 use fwdlab_model::settings::{Reboot, Settings};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -106,8 +108,11 @@ impl Ssh {
         let wanted = Wanted { settings, run_id, rate_pps, trial: &plan.trial };
         let mut armed = traffic::arm(&self.rack, &self.links, &wanted)?;
         let facts = armed.facts();
+        let senders = self.senders(settings);
         let (host, dut) = (self.rack.dut()?.host(), &mut self.dut);
-        let before = dut.remote().read(host)?;
+        let mut before = dut.remote().read(host)?;
+        before.extend(dut.queues(host, &self.links));
+        let others = armed.as_traffic().snapshot().others();
         watch.lap("arm");
 
         observer.step("traffic");
@@ -118,6 +123,14 @@ impl Ssh {
             in_force = next;
             dut.borrow_mut().switch(host, from, to)
         };
+        let mut account = Asked {
+            drops: &|| {
+                let mut dut = dut.borrow_mut();
+                let now = dut.remote().read(host).ok()?;
+                Some(dut.remote().drops(&before, &now, Counts::default(), 0, settings))
+            },
+            states: &|| dut.borrow_mut().states(host, &settings.dut.firewall),
+        };
         let mut cpu_times = Vec::new();
         let mut read_cpus = |moment| {
             // Before the window opens: the answer takes a round trip.
@@ -125,6 +138,7 @@ impl Ssh {
                 cpu_times.push(dut.borrow().cpu_times(host));
             }
         };
+        let cycle = |number| task.plan.cycle(task.run, number);
         let order = Order {
             trial: &plan.trial,
             rate_pps,
@@ -132,16 +146,21 @@ impl Ssh {
             alternation: plan.design.alternate_ns.map(|slice_ns| Alternation {
                 slice_ns,
                 settle_ns: plan.design.settle_ns,
-                cycle: &task.run.variants,
+                length: task.run.variants.len() as u32,
+                cycle: &cycle,
                 switch: &mut switch,
             }),
             at_window: &mut read_cpus,
+            awaited: awaited(settings, senders),
+            account: &mut account,
         };
         let observed = trial::run(armed.as_traffic(), &SystemClock, order, observer)?;
         watch.skip(observed_ns(&plan.trial, &observed));
         watch.lap("stop and drain");
         let (dut, ended) = (dut.into_inner(), armed.end()?);
-        let (after, mut counters) = settled(dut, host, &before, observed.total)?;
+        let others = observed.others().saturating_sub(others);
+        let total = observed.at_the_dut(others);
+        let (after, mut counters) = settled(dut, host, &self.links, &before, total)?;
         let cpus = match cpu_times.as_slice() {
             [open, close] => cpu::difference(open, close, &self.placement),
             _ => Vec::new(),
@@ -306,6 +325,11 @@ impl Ssh {
         )
     }
 
+    /// Sending threads in all, each of which goes through all flows.
+    pub(super) fn senders(&self, settings: &Settings) -> usize {
+        self.links.ingress.peers.len() * usize::from(settings.testbed.senders.max(1))
+    }
+
     /// What does not depend on a run.
     pub(super) fn facts(&self, settings: &Settings) -> BTreeMap<String, String> {
         let mut facts = BTreeMap::from([
@@ -348,21 +372,24 @@ pub(super) fn trial(
     trial: &Trial,
     observer: &mut dyn Observer,
 ) -> Result<Observed, BenchError> {
-    let order =
-        Order { trial, rate_pps: None, variant: 0, alternation: None, at_window: &mut |_| {} };
-    trial::run(armed.as_traffic(), &SystemClock, order, observer)
+    trial::plain(armed.as_traffic(), trial, observer)
 }
 
 /// The DUT's counters after a trial, as soon as they agree with ours, or after some time.
 pub(super) fn settled(
     dut: &mut Dut,
     host: &dyn Host,
+    links: &Links,
     before: &Reading,
     total: Counts,
 ) -> Result<(Reading, Vec<Counter>), BenchError> {
     let deadline = Instant::now() + SETTLING;
+    let queues = before.keys().any(|name| queues::parse_name(name).is_some());
     loop {
-        let after = dut.remote().read(host)?;
+        let mut after = dut.remote().read(host)?;
+        if queues {
+            after.extend(dut.queues(host, links));
+        }
         let counters = dut.remote().compare(before, &after, total);
         let agrees =
             |counter: &Counter| counter.expected.is_none_or(|expected| counter.delta() >= expected);

@@ -6,7 +6,7 @@ use crate::dut::linux::packet_family;
 use crate::error::BenchError;
 use crate::generator::{self, CountedTraffic, Ends, Load, Outcome};
 use crate::lab::links::{Links, Peer};
-use crate::trial::Traffic;
+use crate::trial::{Traffic, longest_ns};
 use fwdlab_model::lab::Role;
 use fwdlab_model::plan::Trial;
 use fwdlab_model::settings::{GeneratorKind, Settings, TrafficSettings};
@@ -34,9 +34,9 @@ pub(super) struct Wanted<'a> {
 /// Senders and receiver that are ready.
 pub(super) enum Armed<'a> {
     /// fwdlab's own.
-    Agents(AgentTraffic<'a>),
+    Agents(Box<AgentTraffic<'a>>),
     /// Somebody else's.
-    Counted(&'static str, CountedTraffic<'a>),
+    Counted(&'static str, Box<CountedTraffic<'a>>),
 }
 
 /// Makes them ready.
@@ -49,11 +49,12 @@ pub(super) fn arm<'a>(
     wanted: &Wanted<'_>,
 ) -> Result<Armed<'a>, BenchError> {
     match wanted.settings.traffic.generator {
-        GeneratorKind::Fwdlab => Ok(Armed::Agents(agents(rack, links, wanted)?)),
+        GeneratorKind::Fwdlab => Ok(Armed::Agents(Box::new(agents(rack, links, wanted)?))),
         other => {
             let (ends, load) = others(rack, links, wanted)?;
             let generator = generator::open(other, ends)?;
-            Ok(Armed::Counted(other.name(), CountedTraffic::new(generator, &load)?))
+            let counted = CountedTraffic::new(generator, &load)?;
+            Ok(Armed::Counted(other.name(), Box::new(counted)))
         }
     }
 }
@@ -62,8 +63,8 @@ impl Armed<'_> {
     /// As a trial drives it.
     pub(super) fn as_traffic(&mut self) -> &mut dyn Traffic {
         match self {
-            Armed::Agents(agents) => agents,
-            Armed::Counted(_, counted) => counted,
+            Armed::Agents(agents) => agents.as_mut(),
+            Armed::Counted(_, counted) => counted.as_mut(),
         }
     }
 
@@ -161,7 +162,7 @@ fn flows(settings: &Settings) -> FlowRange {
 }
 
 fn at_most(trial: &Trial) -> Duration {
-    Duration::from_nanos(trial.warmup_ns + trial.duration_ns + trial.drain_ns) + LEEWAY
+    Duration::from_nanos(longest_ns(trial)) + LEEWAY
 }
 
 fn agents<'a>(
@@ -189,6 +190,8 @@ fn agents<'a>(
         rate_pps: wanted.rate_pps,
         timestamps: traffic.timestamps,
         engine: wanted.settings.testbed.engine,
+        hops: 1,
+        last_mac: Some(links.egress.mac),
         at_most: at_most(wanted.trial),
     };
     AgentTraffic::arm(&senders, &receiver, &load)

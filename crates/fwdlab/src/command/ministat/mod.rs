@@ -4,7 +4,8 @@
 //! of this command for the sake of the help: the arguments come here untouched.
 //!
 //! Deliberately different: widths that the original has no defined behaviour for
-//! are refused, `-` may be any operand, and there are `--generation` and `--help`.
+//! are refused, so are lists of fwdlab that were measured on different testbeds, `-` may be
+//! any operand, and there are `--generation` and `--help`.
 //! Messages for bad data are those of 2015 in fbsd10 too, without the text of an
 //! errno that no call has set.
 
@@ -12,6 +13,7 @@ mod getopt;
 mod request;
 
 use crate::exit::Exit;
+use fwdlab_results::label::Label;
 use fwdlab_results::stats::ministat::{Generation, MinistatError, Page, ReadOptions, Set};
 use request::{Request, leading_integer};
 use std::ffi::{OsStr, OsString};
@@ -20,6 +22,8 @@ use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
+/// Bytes of a file that may hold the comment which says where its figures come from.
+const HEAD: u64 = 4096;
 /// Width of what is no terminal.
 const DEFAULT_WIDTH: i32 = 74;
 
@@ -182,6 +186,7 @@ fn report(failure: &Failure) -> Exit {
 /// (The releases of FreeBSD 12 changed two of these in their course; fbsd12
 /// stands for its numbers, with the habits from before.)
 fn read_all(files: &[OsString], columns: &ReadOptions) -> Result<Vec<Set>, Failure> {
+    check_labels(files)?;
     let standard_input = [OsString::from("<stdin>")];
     if files.is_empty() {
         let set = read(Input { name: &standard_input[0], source: None }, columns)?;
@@ -195,6 +200,40 @@ fn read_all(files: &[OsString], columns: &ReadOptions) -> Result<Vec<Set>, Failu
     let inputs =
         files.iter().map(|file| open(file, file, 2)).collect::<Result<Vec<Input>, Failure>>()?;
     inputs.into_iter().map(|input| read(input, columns)).collect()
+}
+
+/// Lists of fwdlab say in a comment where they were measured: those of different testbeds
+/// are not compared. Of all other files nothing is known, as it is for ministat(1).
+fn check_labels(files: &[OsString]) -> Result<(), Failure> {
+    let mut first: Option<(&OsString, Label)> = None;
+    for file in files.iter().filter(|file| Path::new(file).is_file()) {
+        let mut head = Vec::new();
+        let opened = File::open(file).and_then(|f| f.take(HEAD).read_to_end(&mut head));
+        let label = opened.ok().and_then(|_| Label::in_comments(&String::from_utf8_lossy(&head)));
+        let Some(label) = label else { continue };
+        match &first {
+            Some((other, known)) if !known.is_comparable(&label) => {
+                let (a, b) = (known.testbed.as_bytes(), label.testbed.as_bytes());
+                return Err(Failure::of(
+                    2,
+                    &[
+                        b"ministat: ",
+                        other.as_bytes(),
+                        b" (",
+                        a,
+                        b") and ",
+                        file.as_bytes(),
+                        b" (",
+                        b,
+                        b") are of different testbeds: measure both on one, or remove the comments",
+                    ],
+                ));
+            }
+            Some(_) => {}
+            None => first = Some((file, label)),
+        }
+    }
+    Ok(())
 }
 
 /// A file that is open.

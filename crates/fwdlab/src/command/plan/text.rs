@@ -84,7 +84,8 @@ fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
     let traffic = [("traffic", traffic(plan))];
     rows.splice(2..2, device(plan).map(|device| ("device", device)).into_iter().chain(traffic));
     if plan.profile.is_some() {
-        rows.push(("then", profiling::extent(plan, plan.variants.len())));
+        let starts = plan.profile.as_ref().map_or(0, |asked| usize::from(asked.starts));
+        rows.push(("then", profiling::extent(plan, starts * plan.variants.len())));
     }
     rows
 }

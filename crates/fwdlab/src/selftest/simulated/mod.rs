@@ -5,11 +5,15 @@
 //! thousands of experiments. Every experiment has a seed of its own, so that
 //! the rates are the same on every machine, whatever the number of threads.
 
+mod history;
 mod law;
+mod residuals;
+mod road;
 mod runs;
 
 use super::{Bar, Measured};
 use fwdlab_results::stats::binomial::Rate;
+use fwdlab_results::stats::power::{MDE_POWER, detectable_multiple};
 use fwdlab_results::stats::sequential::{Decision, Mode, Rule};
 use fwdlab_results::stats::{Comparison, Criteria, Verdict};
 use law::{Design, Noise, QUIET, Tails};
@@ -45,7 +49,7 @@ fn count(row: u64, experiments: u64, happens: &(dyn Fn(u64) -> bool + Sync)) -> 
 }
 
 /// Rows that [`measure`] gives.
-pub(crate) const ROWS: u64 = 99;
+pub(crate) const ROWS: u64 = 128 + 24;
 
 /// Everything that is promised of simulated runs, measured; `told` hears of each
 /// row before it is counted.
@@ -63,6 +67,8 @@ pub(crate) fn measure(experiments: u64, told: &mut dyn FnMut(&str)) -> Vec<Measu
     table.equivalence();
     table.families();
     table.stopping();
+    table.history();
+    table.road();
     table.rows
 }
 
@@ -70,6 +76,26 @@ struct Table<'a> {
     experiments: u64,
     rows: Vec<Measured>,
     told: &'a mut dyn FnMut(&str),
+}
+
+/// What a comparison of a family may claim wrongly.
+type IsSo = fn(&Comparison, f64) -> bool;
+
+/// Claims of a family that must not be wrong more often than promised.
+fn claims() -> Vec<(usize, &'static str, IsSo)> {
+    let misses: IsSo = |c, truth| c.low > truth || c.high < truth;
+    let equivalent: IsSo = |c, _| c.is_within_margin();
+    let beyond: IsSo = |c, _| c.is_beyond_margin();
+    [5, 20]
+        .into_iter()
+        .flat_map(|variants| {
+            [
+                (variants, "any interval that misses the truth", misses),
+                (variants, "any one called equivalent", equivalent),
+                (variants, "any one called more than the margin", beyond),
+            ]
+        })
+        .collect()
 }
 
 /// Upper limit that a rate of 5 % must stay below to be called kept.
@@ -84,10 +110,25 @@ impl Table<'_> {
         bar: Option<Bar>,
         happens: &(dyn Fn(&mut Runs) -> bool + Sync),
     ) -> &mut Measured {
-        (self.told)(&format!("{question}: {}, {}", design.name(), noise.name()));
+        let happens = |seed: u64| happens(&mut Runs::new(noise, seed));
+        let experiments = self.experiments;
+        self.add_counted(question, design.name(), noise.name(), bar, experiments, &happens)
+    }
+
+    /// A row whose experiments are made of their seeds.
+    fn add_counted(
+        &mut self,
+        question: &str,
+        design: String,
+        noise: String,
+        bar: Option<Bar>,
+        experiments: u64,
+        happens: &(dyn Fn(u64) -> bool + Sync),
+    ) -> &mut Measured {
+        (self.told)(&format!("{question}: {design}, {noise}"));
         let row = self.rows.len() as u64;
-        let rate = count(row, self.experiments, &|seed| happens(&mut Runs::new(noise, seed)));
-        let measured = Measured::new(question, design.name(), noise.name(), rate).against(bar);
+        let rate = count(row, experiments, happens);
+        let measured = Measured::new(question, design, noise, rate).against(bar);
         self.rows.push(measured);
         let last = self.rows.len() - 1;
         &mut self.rows[last]
@@ -229,10 +270,36 @@ impl Table<'_> {
     fn families(&mut self) {
         const VARIANTS: usize = 20;
         for blocks in [5, 10, 20] {
-            let errs = |runs: &mut Runs| runs.family_errs(blocks, VARIANTS);
+            let errs = |runs: &mut Runs| {
+                runs.family(blocks, VARIANTS, 1.0, false).iter().any(is_difference)
+            };
             let question = format!("any false one of {VARIANTS} variants");
             let bar = Some(Bar::AtMost(0.05));
             self.add(&question, Design::Pairs(blocks), QUIET, bar, &errs);
+        }
+        let (blocks, margin) = (10, Criteria::default().margin);
+        let design = Design::Pairs(blocks);
+        for (variants, question, is_so) in claims() {
+            let truth = 1.0 + margin;
+            let errs = |runs: &mut Runs| {
+                runs.family(blocks, variants, truth, false).iter().any(|c| is_so(c, truth))
+            };
+            let question = format!("{question} of {variants}, all at the margin");
+            self.add(&question, design, QUIET, Some(Bar::AtMost(0.05)), &errs);
+        }
+        for variants in [5, VARIANTS] {
+            // What the report calls the minimum detectable effect, of a known scatter.
+            let criteria = Criteria { family: variants, ..Criteria::default() };
+            let se = law::CV * (2.0 / f64::from(blocks)).sqrt();
+            let df = f64::from(blocks) - 1.0;
+            let multiple = detectable_multiple(criteria.joint_confidence(), df, MDE_POWER);
+            let truth = (-multiple.unwrap_or(f64::NAN) * se).exp();
+            let finds = |runs: &mut Runs| {
+                let first = runs.family(blocks, variants, truth, true).into_iter().next();
+                first.is_some_and(|c| c.verdict() == Verdict::Worse)
+            };
+            let question = format!("finds its MDE among {variants} variants");
+            self.add(&question, design, QUIET, Some(Bar::AtLeast(0.88)), &finds);
         }
     }
 }
@@ -270,9 +337,11 @@ mod tests {
             "at the margin",
             "20 variants",
             "again and again",
+            "series without a change",
         ] {
             assert!(rows.iter().any(|row| row.question.contains(asked)), "{asked}");
         }
-        assert!(rows.iter().all(|row| row.rate.of == 2));
+        // That of F1 has the steps marked and those there are below the line.
+        assert!(rows.iter().all(|row| row.rate.of == 2 || row.question.contains("F1")));
     }
 }

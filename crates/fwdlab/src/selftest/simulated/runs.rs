@@ -1,6 +1,5 @@
 //! The runs of one simulated experiment, and what is made of them.
 
-use super::is_difference;
 use super::law::{CV, Design, Noise, Tails};
 use fwdlab_bench::testbed::sim::RunLaw;
 use fwdlab_model::settings::SimSettings;
@@ -145,7 +144,8 @@ impl Runs {
             .map(|number| {
                 let variant = usize::from(matches!(number % 4, 1 | 2));
                 let truth = if variant == 1 { ratio * apart } else { 1.0 };
-                Slice { number, variant, rates_pps: vec![start * truth * within.factor()] }
+                let pps = start * truth * within.factor();
+                Slice { number, variant, pps, capacity_pps: pps }
             })
             .collect()
     }
@@ -167,21 +167,31 @@ impl Runs {
 }
 
 impl Runs {
-    pub(super) fn family_errs(&mut self, blocks: u32, variants: usize) -> bool {
+    /// So many variants against one baseline, adjusted together; all are `ratio` times as
+    /// fast, or the first alone.
+    pub(super) fn family(
+        &mut self,
+        blocks: u32,
+        variants: usize,
+        ratio: f64,
+        first_alone: bool,
+    ) -> Vec<Comparison> {
         let criteria = Criteria { family: variants, ..Criteria::default() };
         let mut all: Vec<Vec<BlockedRun>> = vec![Vec::new(); variants + 1];
         for block in 0..blocks {
             // The law doesn't know the order: every run of a block is alike.
-            for runs in &mut all {
-                runs.push(BlockedRun { block, pps: self.next() });
+            for (variant, runs) in all.iter_mut().enumerate() {
+                let is_faster = variant == 1 || variant > 1 && !first_alone;
+                let ratio = if is_faster { ratio } else { 1.0 };
+                runs.push(BlockedRun { block, pps: ratio * self.next() });
             }
         }
-        let baseline = all.swap_remove(0);
+        let baseline = all.remove(0);
         let mut family: Vec<Comparison> = all
             .iter()
             .filter_map(|candidate| compare_blocked(&baseline, candidate, criteria).ok())
             .collect();
         adjust_family(&mut family, Adjustment::Holm);
-        family.iter().any(is_difference)
+        family
     }
 }

@@ -22,7 +22,7 @@ pub const DUT: Section = Section {
             "routes",
             integer(2, 1_048_576),
             "2",
-            "Static routes, at least one to each side; the next are host routes of the traffic's own destinations, what is left over leads nowhere.",
+            "Static routes, at least one to each side; the next are host routes of the traffic's own destinations, what is left over fills the table, within 10.192.0.0/10 (/30) or 2001:2:0:c000::/56 (/80), where no packet goes.",
         )
         .unit("routes")
         .example("1000")
@@ -50,7 +50,7 @@ pub const DUT: Section = Section {
             "queues",
             integer(1, 64),
             "1",
-            "Receive and transmit queue pairs of each interface of the DUT; the router has a worker for each.",
+            "Receive and transmit queue pairs of each interface of the DUT; the router has a worker for each. Flows are spread over the receive queues by a Toeplitz hash; where they can't be, several queues are refused in the open arrangement.",
         )
         .unit("queue pairs")
         .example("4")

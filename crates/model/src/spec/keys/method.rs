@@ -9,7 +9,7 @@ pub const TRIAL: Section = Section {
     path: "trial",
     doc: "One transmission: warm up, measure, drain.",
     keys: &[
-        key("warmup", duration(0), "\"300ms\"", "Traffic before the measured window.")
+        key("warmup", duration(0), "\"300ms\"", "Traffic before the measured window; it goes on, for 20 s at most, until every flow was received and has its state in the DUT.")
             .unit("time")
             .example("\"2s\""),
         key(
@@ -20,7 +20,7 @@ pub const TRIAL: Section = Section {
         )
         .unit("time")
         .example("\"10s\""),
-        key("drain", duration(0), "\"200ms\"", "Longest wait for packets in flight after the end.")
+        key("drain", duration(0), "\"200ms\"", "Longest wait after the end, until every packet was received or dropped by the DUT's own count.")
             .unit("time")
             .example("\"1s\""),
         key(
@@ -78,7 +78,7 @@ pub const DESIGN: Section = Section {
             "Instead of separate runs: one stream of traffic, the variants switched live A B B A, each for this long. Only for settings that can be switched live.",
         )
         .unit("time")
-        .example("\"250ms\""),
+        .example("\"170ms\""),
         key(
             "settle",
             duration(0),
@@ -117,7 +117,7 @@ pub const COMPARE: Section = Section {
             "figure",
             words(&["auto", "mean", "p90"]),
             "\"auto\"",
-            "What stands for a run: `mean` of the window; `p90`, the ninetieth percentile of its slices, which stolen CPU time hardly touches; `auto`: `p90` on testbeds that share their CPUs.",
+            "What stands for a run: `auto`, the mean rate of the window over the time that was not provably taken from the device, and at a paced rate the share of the load that was forwarded; `mean`, the plain mean of the window; `p90`, the capacity: ninetieth percentile of its slices, at full load only.",
         )
         .example("\"mean\""),
         key(
@@ -133,7 +133,7 @@ pub const COMPARE: Section = Section {
 /// `[profile]`.
 pub const PROFILE: Section = Section {
     path: "profile",
-    doc: "Where the CPU's time goes: one extra run for each variant, after all others and never one of them. Nothing here changes a measured number, so a profile can be asked for later; `fwdlab run --profile` and `--no-profile` decide instead.",
+    doc: "Where the CPU's time goes: one extra run for each variant (or `starts` of them), after all others and never one of them. Nothing here changes a measured number, so a profile can be asked for later; `fwdlab run --profile` and `--no-profile` decide instead.",
     keys: &[
         key(
             "cpu",
@@ -153,6 +153,14 @@ pub const PROFILE: Section = Section {
         )
         .unit("parts")
         .example("10"),
+        key(
+            "starts",
+            integer(1, 50),
+            "1",
+            "Profile runs of each variant. With two or more the differences between variants have intervals over starts of the device; with one they hold for that start only.",
+        )
+        .unit("runs")
+        .example("3"),
         key("frequency", integer(1, 20_000), "1999", "Samples of each CPU in a second.")
             .unit("Hz")
             .example("997"),

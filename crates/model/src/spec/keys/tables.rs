@@ -37,7 +37,7 @@ pub const TESTBED: Section = Section {
             "arrangement",
             words(&["open", "closed"]),
             "\"open\"",
-            "`open`: sender on CPUs of its own, the DUT is overloaded and drops, as in a rack; `closed`: each sending CPU generates, forwards and counts its own packets, nothing is dropped and the rate is 1 / (cost of all three).",
+            "`open`: sender and DUT on CPUs of their own, as in a rack; `closed`: each sending CPU generates, forwards and counts its own packets, and the rate is 1 / (cost of all three). What was lost is counted either way, and the report says it.",
         )
         .example("\"closed\"")
         .restart(),
@@ -54,7 +54,7 @@ pub const TESTBED: Section = Section {
             "engine",
             words(&["auto", "xdp", "xsk", "packet"]),
             "\"auto\"",
-            "What sends: XDP live frames, an AF_XDP socket, an AF_PACKET socket; `auto`: the fastest whose probe succeeds.",
+            "What sends: XDP live frames, an AF_XDP socket, an AF_PACKET socket; `auto`: the fastest whose probe succeeds; AF_XDP for all variants where one has several queues, because nothing else spreads flows over the queues of a veth device.",
         )
         .example("\"packet\"")
         .restart(),

@@ -254,7 +254,7 @@ fn of_search(
 }
 
 fn sample(at_ns: u64, duration_ns: u64, forwarded: u64, valid: bool) -> Sample {
-    Sample { at_ns, duration_ns, offered: 0, forwarded, stolen_ns: 0, variant: 0, slice: 0, valid }
+    Sample { at_ns, duration_ns, forwarded, valid, ..Sample::default() }
 }
 
 /// Packets that a sender says it sent; those of its lines when it was killed.

@@ -41,7 +41,7 @@ fn totals(history: &History) -> String {
         plural(history.stores, "store", "stores"),
         plural(counts.series, "series", "series"),
         match counts.changes {
-            0 => "no changes".to_owned(),
+            0 => "no changes found".to_owned(),
             n => format!(
                 "{} ({} better, {} worse)",
                 plural(n, "change", "changes"),
@@ -56,6 +56,9 @@ fn totals(history: &History) -> String {
     }
     if counts.apart > 0 {
         parts.push(plural(counts.apart, "point lies apart", "points lie apart"));
+    }
+    if counts.cant_tell > 0 {
+        parts.push(format!("{} series scatter too widely to tell", counts.cant_tell));
     }
     if counts.too_short > 0 {
         parts.push(format!("{} series too short to look for changes", counts.too_short));

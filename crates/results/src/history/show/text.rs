@@ -132,8 +132,18 @@ pub(super) fn status(series: &SeriesResult) -> String {
         (Detection::NothingForwarded, _) => {
             "not looked for changes: nothing was forwarded at some revision".to_owned()
         }
-        (Detection::Done { .. }, Some(now)) if series.changes.is_empty() => {
-            format!("no change: {now}{small}")
+        (Detection::Done { detectable, can_tell, .. }, Some(now)) if series.changes.is_empty() => {
+            let smallest = percent(detectable, 1);
+            match can_tell {
+                true => format!(
+                    "no change: {now}{small}; a step of {smallest} halfway would have been found \
+                     nine times in ten"
+                ),
+                false => format!(
+                    "can't tell: {now}{small}; the points scatter so widely that a step below \
+                     {smallest} halfway could have been missed"
+                ),
+            }
         }
         (Detection::Done { .. }, now) => format!("now {}{small}", now.unwrap_or_default()),
     }

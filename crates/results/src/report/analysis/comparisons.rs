@@ -1,17 +1,19 @@
 //! Each variant against its baseline: one family, adjusted together.
 
+use super::arms::{self, Arms};
 use super::figures::RunResult;
 use crate::report::format;
 use crate::stats::alternation::{Slice, compare_alternation, slices_of};
 use crate::stats::comparison::Layout;
 use crate::stats::sequential::{Mode, compare_sequentially};
+use crate::stats::taken::Roles;
 use crate::stats::{
     Adjustment, BlockedRun, Comparison, Criteria, Unanswerable, Verdict, adjust_family,
     compare_blocked, compare_unblocked,
 };
 use crate::store::Contents;
-use fwdlab_model::Plan;
 use fwdlab_model::plan::Stop;
+use fwdlab_model::{Plan, RunRecord};
 use serde::Serialize;
 
 /// A variant compared with its baseline.
@@ -27,6 +29,23 @@ pub struct Compared {
     pub baseline_label: String,
     /// What came out.
     pub outcome: Outcome,
+}
+
+impl Compared {
+    /// A sentence where one of the two is held up more often than the other.
+    pub(super) fn unequal_steadiness(&self) -> Option<String> {
+        let Outcome::Compared(answer) = &self.outcome else { return None };
+        let share = answer.comparison.capacity?.unequal_steadiness?;
+        let (less, more) = match share < 1.0 {
+            true => (&self.label, &self.baseline_label),
+            false => (&self.baseline_label, &self.label),
+        };
+        Some(format!(
+            "{less} keeps its pace less well than {more}: its rate over what it reaches in its \
+             best tenth is {} lower; look for stalls",
+            format::percent(1.0 - share.min(1.0 / share), 1)
+        ))
+    }
 }
 
 /// A comparison, or why there is none.
@@ -107,24 +126,17 @@ pub(super) fn compare(contents: &Contents, runs: &[RunResult]) -> Vec<Compared> 
     let mut outcomes: Vec<Result<Comparison, Unanswerable>> = pairs
         .iter()
         .map(|&(variant, baseline)| {
-            let (a, b) = (of(runs, baseline), of(runs, variant));
-            match plan.design.stop {
+            let arms = Arms::of(runs, baseline, variant);
+            arms.judge(&|figure| match plan.design.stop {
                 _ if alternates => {
                     let streams = streams(contents, baseline, variant);
                     compare_alternation(&streams, baseline, variant, criteria)
                 }
-                Some(stop) => {
-                    compare_sequentially(&a, &b, mode(stop), plan.design.blocks, criteria)
-                        .map(|(comparison, _)| comparison)
+                stop => {
+                    let (a, b) = (figure(baseline), figure(variant));
+                    compare_runs(&a, &b, stop, plan, criteria)
                 }
-                None if plan.design.sequential => {
-                    let pps = |runs: &[BlockedRun]| -> Vec<f64> {
-                        runs.iter().map(|run| run.pps).collect()
-                    };
-                    compare_unblocked(&pps(&a), &pps(&b), criteria)
-                }
-                None => compare_blocked(&a, &b, criteria),
-            }
+            })
         })
         .collect();
     adjust(&mut outcomes, plan.compare.adjust.into());
@@ -135,12 +147,33 @@ pub(super) fn compare(contents: &Contents, runs: &[RunResult]) -> Vec<Compared> 
         .collect()
 }
 
+/// Two lists of runs compared in the way that the plan's design asks for.
+fn compare_runs(
+    a: &[BlockedRun],
+    b: &[BlockedRun],
+    stop: Option<Stop>,
+    plan: &Plan,
+    criteria: Criteria,
+) -> Result<Comparison, Unanswerable> {
+    match stop {
+        Some(stop) => compare_sequentially(a, b, mode(stop), plan.design.blocks, criteria)
+            .map(|(comparison, _)| comparison),
+        None if plan.design.sequential => {
+            let pps =
+                |runs: &[BlockedRun]| -> Vec<f64> { runs.iter().map(|run| run.pps).collect() };
+            compare_unblocked(&pps(a), &pps(b), criteria)
+        }
+        None => compare_blocked(a, b, criteria),
+    }
+}
+
 /// What the plan asks of each comparison.
 pub(super) fn criteria(plan: &Plan) -> Criteria {
     Criteria {
         confidence: plan.compare.confidence,
         margin: plan.compare.margin,
         family: pairs(plan).len(),
+        adjustment: plan.compare.adjust.into(),
     }
 }
 
@@ -159,12 +192,9 @@ pub(crate) fn mode(stop: Stop) -> Mode {
     }
 }
 
-/// The figures of one variant.
+/// The figures of one variant's runs that count.
 pub(super) fn of(runs: &[RunResult], variant: usize) -> Vec<BlockedRun> {
-    runs.iter()
-        .filter(|run| run.variant == variant)
-        .filter_map(|run| Some(BlockedRun { block: run.block, pps: run.value_pps? }))
-        .collect()
+    arms::figures(runs, variant, |run| run.value_pps)
 }
 
 /// The streams in which both variants alternated.
@@ -173,8 +203,15 @@ pub(super) fn streams(contents: &Contents, baseline: usize, candidate: usize) ->
         .runs
         .iter()
         .filter(|run| run.variants.contains(&baseline) && run.variants.contains(&candidate))
-        .map(|run| slices_of(&run.trial.samples))
+        .map(slices_of_run)
         .collect()
+}
+
+/// The slices of one stream.
+pub fn slices_of_run(run: &RunRecord) -> Vec<Slice> {
+    let trial = &run.trial;
+    let pps = trial.intended.map(|n| n as f64 * 1e9 / trial.window_ns.max(1) as f64);
+    slices_of(&trial.samples, Roles::of(&trial.cpus), pps)
 }
 
 /// Adjusts the comparisons that have an answer: what was asked in one
@@ -221,7 +258,7 @@ fn shown(comparison: &Comparison) -> Shown {
             Layout::Pairs => format!("{} pairs", comparison.blocks),
             Layout::Streams => format!("{} streams", comparison.blocks),
         },
-        mde: format::percent(comparison.mde, digits),
+        mde: comparison.mde_text(digits),
         verdict: comparison.qualified_verdict(),
         method: comparison.method.to_string(),
         beside: comparison.beside_sentence().unwrap_or_default(),

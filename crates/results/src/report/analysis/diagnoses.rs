@@ -9,6 +9,7 @@ use crate::stats::diagnostics::{
 };
 use crate::stats::steady::{Steady, SteadyOptions, steady};
 use crate::stats::summary::median;
+use crate::stats::taken::Roles;
 use crate::store::Contents;
 use fwdlab_model::record::Sample;
 use fwdlab_model::units::format_pps;
@@ -142,7 +143,9 @@ fn steadiness_of(
         // The window's own count, not that of the samples: packets that arrived
         // during the drain belong to it.
         Steady { from: 0, .. } => run.value_pps,
-        Steady { from, .. } => figure_pps(&samples[from..], figure),
+        Steady { from, .. } => {
+            figure_pps(&samples[from..], figure, Roles::of(&record.trial.cpus), run.intended_pps)
+        }
     };
     let mut judged = RunSteadiness {
         run: run.run,

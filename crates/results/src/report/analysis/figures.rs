@@ -3,22 +3,29 @@
 use crate::archive::rule;
 use crate::stats::alternation::slices_of;
 use crate::stats::summary::{median, quantile};
+use crate::stats::taken::{Roles, Taken};
 use crate::store::Contents;
 use fwdlab_model::plan::Figure;
 use fwdlab_model::record::Sample;
-use fwdlab_model::{Plan, RunRecord};
+use fwdlab_model::{Plan, RunRecord, Warning};
 use serde::{Deserialize, Serialize};
 
 /// What one number stands for a run wherever runs are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ComparedFigure {
+    /// Packets forwarded in the window over the time that the device had: the length of
+    /// the window without what was provably taken.
+    Corrected,
+    /// Paced: the intended load times the share of the packets offered that were
+    /// forwarded. What the sender sent too early or too late is no part of it.
+    Delivered,
     /// Packets forwarded in the window over its length.
     Mean,
     /// Ninetieth percentile of the valid raw samples' rates.
     P90,
-    /// Alternation: median over a variant's slices of the upper quartile of the
-    /// slice's samples.
+    /// Alternation: median over a variant's slices of each slice's rate over the time
+    /// that the device had.
     Slices,
     /// Imported: median of the log's rates that the archive's rule keeps.
     Netbenches,
@@ -29,16 +36,16 @@ pub enum ComparedFigure {
 }
 
 impl ComparedFigure {
-    /// The figure that `plan` compares on a testbed of kind `testbed`.
-    pub(super) fn of(plan: &Plan, testbed: &str) -> ComparedFigure {
+    /// The figure that `plan` compares.
+    pub(super) fn of(plan: &Plan) -> ComparedFigure {
+        let is_paced = plan.variants.iter().all(|variant| variant.settings.is_paced());
         match plan.compare.figure {
             _ if plan.design.alternate_ns.is_some() => ComparedFigure::Slices,
             Figure::Mean => ComparedFigure::Mean,
+            // The best tenth of a paced run is the sender's own best.
+            Figure::Auto | Figure::P90 if is_paced => ComparedFigure::Delivered,
             Figure::P90 => ComparedFigure::P90,
-            // Sender, DUT and hypervisor share the CPUs of a testbed on one machine:
-            // what they take away lowers the mean and leaves the best tenth alone.
-            Figure::Auto if ["netns", "memory"].contains(&testbed) => ComparedFigure::P90,
-            Figure::Auto => ComparedFigure::Mean,
+            Figure::Auto => ComparedFigure::Corrected,
             Figure::Netbenches => ComparedFigure::Netbenches,
             Figure::NetbenchesUpper => ComparedFigure::NetbenchesUpper,
             Figure::Steady => ComparedFigure::Steady,
@@ -48,9 +55,18 @@ impl ComparedFigure {
     /// One phrase that says what it is.
     pub fn description(self) -> &'static str {
         match self {
+            ComparedFigure::Corrected => {
+                "mean rate of the window over the time that was not taken from the device"
+            }
+            ComparedFigure::Delivered => {
+                "intended load times the share of the offered packets that were forwarded"
+            }
             ComparedFigure::Mean => "mean rate of the window (packets forwarded over its length)",
             ComparedFigure::P90 => "90th percentile of the window's samples",
-            ComparedFigure::Slices => "median over the slices of the upper quartile of each slice",
+            ComparedFigure::Slices => {
+                "median over the slices of each slice's rate over the time that was not taken \
+                 from the device"
+            }
             ComparedFigure::Netbenches => {
                 "median of the log's rates by the archive's rule (15 lines dropped at the start, \
                  10 at the end)"
@@ -66,6 +82,8 @@ impl ComparedFigure {
     /// Its short name in tables.
     pub fn name(self) -> &'static str {
         match self {
+            ComparedFigure::Corrected => "rate",
+            ComparedFigure::Delivered => "delivered",
             ComparedFigure::Mean => "mean",
             ComparedFigure::P90 => "p90",
             ComparedFigure::Slices => "slices",
@@ -93,6 +111,8 @@ pub struct RunResult {
     pub value_pps: Option<f64>,
     /// Mean rate forwarded.
     pub mean_pps: Option<f64>,
+    /// Share of the window that was provably taken from the device, 0 to 1.
+    pub taken: f64,
     /// 90th percentile of the samples.
     pub p90_pps: Option<f64>,
     /// Mean rate offered.
@@ -101,8 +121,27 @@ pub struct RunResult {
     pub offered: u64,
     /// Packets forwarded, likewise.
     pub forwarded: u64,
+    /// Intended load in packets per second; none at the maximum rate.
+    pub intended_pps: Option<f64>,
     /// Number of warnings of the run.
     pub warnings: usize,
+    /// Why the run is no part of any verdict about the device; none when it is.
+    pub left_out: Option<String>,
+    /// Other work took CPUs of the device, or the window never got steady.
+    pub disturbed: bool,
+    /// The sender was the limit.
+    pub generator_limited: bool,
+    /// True where the samples' best tenth is what the device reaches: fwdlab's own runs
+    /// at full load.
+    pub has_capacity: bool,
+}
+
+impl RunResult {
+    /// Packets lost over packets offered; none when nothing was offered.
+    pub fn loss_ratio(&self) -> Option<f64> {
+        let lost = self.offered.saturating_sub(self.forwarded);
+        (self.offered > 0).then(|| lost as f64 / self.offered as f64)
+    }
 }
 
 /// The figures of all runs in their order, and remarks on runs without one.
@@ -117,10 +156,14 @@ pub(super) fn run_results(
             let result = run_result(contents, run, variant, figure);
             if result.value_pps.is_none() {
                 notes.push(format!(
-                    "run {} ({}) has no valid sample and is left out of the comparisons",
+                    "run {} ({}) has no valid sample, or hardly any time on a CPU, and is left out of \
+                     the comparisons",
                     run.run, result.label
                 ));
             }
+            notes.extend(result.left_out.iter().map(|why| {
+                format!("run {} ({}) is left out of the comparisons: {why}", run.run, result.label)
+            }));
             results.push(result);
         }
     }
@@ -141,6 +184,10 @@ fn run_result(
         .filter(|sample| sample.valid && sample.duration_ns > 0 && sample.variant == variant)
         .collect();
     let rates: Vec<f64> = valid.iter().map(rate_pps).collect();
+    let roles = Roles::of(&trial.cpus);
+    let taken = Taken::of(&valid, roles).and_of_window(&trial.cpus, trial.window_ns, roles);
+    let intended_pps =
+        trial.intended.map(|packets| packets as f64 * 1e9 / trial.window_ns.max(1) as f64);
     // A run of one variant is its whole window; a part of an alternation only
     // the samples that were taken while the variant was in force.
     let (offered, forwarded, window_ns) = if figure == ComparedFigure::Slices {
@@ -163,43 +210,77 @@ fn run_result(
         label: contents.plan.variants[variant].label.clone(),
         started_at: run.started_at.clone(),
         value_pps: match figure {
+            // Everything at once: of packets that were still on their way when the
+            // window closed, the window's counts know and its samples don't.
+            ComparedFigure::Corrected | ComparedFigure::Delivered => match intended_pps {
+                Some(intended) => delivered_pps(offered, forwarded, intended),
+                None => taken.rate_pps(forwarded, window_ns),
+            },
             ComparedFigure::Mean => mean_pps,
             ComparedFigure::P90 => p90_pps,
-            ComparedFigure::Slices => slices_pps(&valid),
-            ComparedFigure::Netbenches => rule::netbenches_pps(&trial.samples, false),
-            ComparedFigure::NetbenchesUpper => rule::netbenches_pps(&trial.samples, true),
-            ComparedFigure::Steady => rule::steady_pps(&trial.samples),
-        },
+            ComparedFigure::Slices => figure_pps(&valid, figure, roles, intended_pps),
+            _ => figure_pps(&trial.samples, figure, roles, intended_pps),
+        }
+        // Only samples that don't count: an imported log without a steady state, say.
+        .filter(|_| trial.samples.is_empty() || !valid.is_empty()),
         mean_pps,
+        taken: taken.share(),
         p90_pps,
         offered_pps: per_second(offered),
         offered,
         forwarded,
+        intended_pps,
         warnings: run.warnings.len(),
+        left_out: run.warnings.iter().find_map(|warning| match warning {
+            Warning::Unsent { .. } => Some(warning.sentence()),
+            _ => None,
+        }),
+        disturbed: run.warnings.iter().any(|warning| {
+            matches!(warning, Warning::CpuContended { .. } | Warning::NotSteady { .. })
+        }),
+        generator_limited: run
+            .warnings
+            .iter()
+            .any(|warning| matches!(warning, Warning::GeneratorLimited { .. })),
+        has_capacity: matches!(figure, ComparedFigure::Corrected | ComparedFigure::Slices),
     }
 }
 
+/// The share of the packets offered that was forwarded, as a rate at the intended load.
+fn delivered_pps(offered: u64, forwarded: u64, intended_pps: f64) -> Option<f64> {
+    (offered > 0).then(|| intended_pps * forwarded as f64 / offered as f64)
+}
+
 /// The figure of a part of a run: of these samples alone, packets per second.
-pub(super) fn figure_pps(samples: &[Sample], figure: ComparedFigure) -> Option<f64> {
+pub(super) fn figure_pps(
+    samples: &[Sample],
+    figure: ComparedFigure,
+    roles: Roles,
+    intended_pps: Option<f64>,
+) -> Option<f64> {
+    let sum = |of: fn(&Sample) -> u64| samples.iter().map(of).sum::<u64>();
     match figure {
+        ComparedFigure::Corrected | ComparedFigure::Delivered => {
+            let forwarded = sum(|sample| sample.forwarded);
+            let taken = Taken::of(samples, roles);
+            match intended_pps {
+                Some(intended) => delivered_pps(sum(|sample| sample.offered), forwarded, intended),
+                None => taken.rate_pps(forwarded, taken.duration_ns),
+            }
+        }
         ComparedFigure::Mean => {
-            let forwarded: u64 = samples.iter().map(|sample| sample.forwarded).sum();
-            let duration_ns: u64 = samples.iter().map(|sample| sample.duration_ns).sum();
-            (duration_ns > 0).then(|| forwarded as f64 * 1e9 / duration_ns as f64)
+            let (forwarded, ns) = (sum(|sample| sample.forwarded), sum(|s| s.duration_ns));
+            (ns > 0).then(|| forwarded as f64 * 1e9 / ns as f64)
         }
         ComparedFigure::P90 => quantile(&samples.iter().map(rate_pps).collect::<Vec<f64>>(), 0.9),
-        ComparedFigure::Slices => slices_pps(samples),
+        ComparedFigure::Slices => {
+            let slices = slices_of(samples, roles, intended_pps);
+            median(&slices.iter().map(|slice| slice.pps).collect::<Vec<f64>>())
+        }
         ComparedFigure::Netbenches => rule::netbenches_pps(samples, false),
         ComparedFigure::NetbenchesUpper => rule::netbenches_pps(samples, true),
         ComparedFigure::Steady => rule::steady_pps(samples),
     }
-}
-
-/// Median over slices of the upper quartile of each slice's sample rates.
-fn slices_pps(samples: &[Sample]) -> Option<f64> {
-    let quartiles: Vec<f64> =
-        slices_of(samples).iter().filter_map(|slice| quantile(&slice.rates_pps, 0.75)).collect();
-    median(&quartiles)
 }
 
 fn rate_pps(sample: &Sample) -> f64 {

@@ -7,28 +7,38 @@
 //! [`super`].
 
 mod archive;
+pub(crate) mod arms;
+mod arrivals;
 mod blocks;
 mod comparisons;
+mod device;
 mod diagnoses;
 mod figures;
+mod openings;
 mod outlook;
 mod profiles;
 mod quality;
+mod queues;
 mod scaling;
 mod setup;
 mod stopping;
+mod variants;
 
 pub(in crate::report) use archive::published_files;
+pub use comparisons::slices_of_run;
 pub(crate) use comparisons::{adjust, mode};
 
 pub use archive::{
     ArchiveResult, ArchivedVariant, BothRules, Contradicted, Picture, PublishedBlock,
     PublishedTable, RefusedFile, RuleFigures,
 };
+pub use arrivals::{ArrivalResult, ArrivalsFound};
 pub use blocks::MinistatBlock;
 pub use comparisons::{Answer, Compared, Outcome, Shown};
+pub use device::{DeviceAlone, DeviceEffect, DeviceRow};
 pub use diagnoses::{Finding, RunSteadiness};
 pub use figures::{ComparedFigure, RunResult};
+pub use openings::Opened;
 pub use outlook::{Known, Outlook, Unusable, design};
 pub use profiles::{
     CounterPerPacket, ProfileDifference, ProfiledFunction, ProfiledVariant, Profiles,
@@ -36,17 +46,18 @@ pub use profiles::{
 pub use quality::{
     CalibrationResult, Conservation, CounterCheck, Overhead, RunWarning, Steal, WarningGroup,
 };
+pub use queues::QueueShares;
 pub use scaling::{FittedLaw, ScaledSeries, Scaling, ScalingOutcome, ShownLaw};
 pub use stopping::Stopping;
+pub use variants::{Loss, SummaryResult, VariantResult};
 
-use super::names::pps_files;
+use crate::label;
+use crate::stats::Adjustment;
 use crate::stats::diagnostics::{RunFigure, RunOrder, Trend, run_order, trend_within_variants};
-use crate::stats::{Adjustment, Summary};
 use crate::store::{Contents, Store, StoreError};
 use fwdlab_model::Plan;
 use fwdlab_model::plan::Factor;
 use serde::Serialize;
-use std::collections::BTreeMap;
 
 /// Everything that a report says, before it is laid out.
 #[derive(Clone, Debug, Serialize)]
@@ -67,6 +78,8 @@ pub struct Analysis {
     pub sequential: bool,
     /// What is known of an imported experiment; none for fwdlab's own.
     pub archive: Option<ArchiveResult>,
+    /// The device's own CPU time per packet; none where no run tells.
+    pub device: Option<DeviceAlone>,
     /// Where the CPU's time went; none without profiles.
     pub profiles: Option<Profiles>,
     /// The pictures of the profiles: name in the report and SVG.
@@ -115,8 +128,14 @@ pub struct Analysis {
     pub warnings: Vec<WarningGroup>,
     /// Packets offered, forwarded, lost.
     pub conservation: Vec<Conservation>,
+    /// How packets arrived; none where they were not checked.
+    pub arrivals: Option<ArrivalResult>,
     /// The DUT's own counters against ours.
     pub counters: Vec<CounterCheck>,
+    /// Packets by queue of the DUT; empty where none had more than one.
+    pub queues: Vec<QueueShares>,
+    /// What was there when the windows opened, and what ended the drains.
+    pub openings: Vec<Opened>,
     /// CPU time that the hypervisor took from the measured CPUs.
     pub steal: Vec<Steal>,
     /// Did the runs drift.
@@ -150,72 +169,12 @@ pub struct Testbed {
 pub struct FactorResult {
     /// Name.
     pub name: String,
+    /// The name as it is shown: of what was really varied, where counts say so.
+    pub shown: String,
     /// Labels of the levels.
     pub levels: Vec<String>,
     /// The levels as numbers; none when one of them isn't one.
     pub numbers: Option<Vec<f64>>,
-}
-
-/// One variant's figures.
-#[derive(Clone, Debug, Serialize)]
-pub struct VariantResult {
-    /// Position in the plan.
-    pub index: usize,
-    /// Label.
-    pub label: String,
-    /// File with its figures, `<label>.pps`.
-    pub file: String,
-    /// For each factor the index of the level.
-    pub levels: Vec<usize>,
-    /// Label of the level of each factor, by the factor's name.
-    pub settings: BTreeMap<String, String>,
-    /// Index of the baseline it is compared with; none for a baseline.
-    pub baseline: Option<usize>,
-    /// The compared figure in packets per second, one per run in run order.
-    pub values: Vec<f64>,
-    /// Mean rates of the same runs.
-    pub means: Vec<f64>,
-    /// 90th percentiles of the samples of the same runs.
-    pub p90s: Vec<f64>,
-    /// Summary of `values`; none without runs.
-    pub summary: Option<SummaryResult>,
-    /// Median of `means`.
-    pub mean_median: Option<f64>,
-    /// Median of `p90s`.
-    pub p90_median: Option<f64>,
-    /// Doubts about its runs.
-    pub warnings: Vec<RunWarning>,
-}
-
-/// Summary of one variant's figures, in packets per second.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct SummaryResult {
-    /// Number of runs.
-    pub n: usize,
-    /// Median.
-    pub median: f64,
-    /// Smallest.
-    pub min: f64,
-    /// Largest.
-    pub max: f64,
-    /// Mean.
-    pub mean: f64,
-    /// Standard deviation over its mean; none for one run.
-    pub cv: Option<f64>,
-}
-
-impl SummaryResult {
-    /// Summarises `values`; none when there are none or one isn't finite.
-    pub(crate) fn of(values: &[f64]) -> Option<SummaryResult> {
-        Summary::of(values).map(|summary| SummaryResult {
-            n: summary.n,
-            median: summary.median,
-            min: summary.min,
-            max: summary.max,
-            mean: summary.mean,
-            cv: summary.cv(),
-        })
-    }
 }
 
 /// One start of the program.
@@ -245,15 +204,16 @@ impl Analysis {
     pub fn of(contents: &Contents) -> Analysis {
         let plan = &contents.plan;
         let testbed = testbed(contents);
-        let figure = ComparedFigure::of(plan, &testbed.kind);
+        let figure = ComparedFigure::of(plan);
         let (runs, figure_notes) = figures::run_results(contents, figure);
-        let variants = variants(contents, &runs);
+        let variants = variants::variants(contents, &runs);
         let comparisons = comparisons::compare(contents, &runs);
         let (profiles, profile_pictures) = profiles::profiles(contents, &variants);
         let archive = archive::archive(contents, figure, &variants, &runs, &comparisons);
         let stopping = stopping::stopping(plan, &runs);
         let mut notes = notes(contents, stopping.as_ref());
         notes.extend(figure_notes);
+        notes.extend(comparisons.iter().filter_map(Compared::unequal_steadiness));
         Analysis {
             name: plan.name.clone(),
             title: plan.title.clone(),
@@ -269,9 +229,10 @@ impl Analysis {
             margin: plan.compare.margin,
             adjustment: Adjustment::from(plan.compare.adjust).to_string(),
             stopping,
+            device: device::device(contents),
             setup: setup::lines(contents, &testbed),
             notes,
-            factors: plan.factors.iter().map(factor).collect(),
+            factors: plan.factors.iter().map(|f| factor(contents, f)).collect(),
             comparisons,
             scaling: scaling::scaling(contents, &runs),
             // What was published is shown in its own grouping instead.
@@ -284,7 +245,10 @@ impl Analysis {
             ceiling_pps: quality::common_ceiling_pps(contents),
             warnings: quality::warnings(contents),
             conservation: quality::conservation(contents),
+            arrivals: arrivals::arrivals(contents),
             counters: quality::counters(contents),
+            queues: queues::queues(contents),
+            openings: openings::openings(contents),
             steal: quality::steal(contents),
             order: order(plan, &diagnoses::log_figures(&runs)),
             diagnoses: diagnoses::diagnoses(contents, &runs),
@@ -307,7 +271,7 @@ impl Analysis {
     /// When the store holds no plan or can't be read.
     pub fn stopping_of(store: &Store) -> Result<Option<Stopping>, StoreError> {
         let contents = store.contents()?;
-        let figure = ComparedFigure::of(&contents.plan, &testbed(&contents).kind);
+        let figure = ComparedFigure::of(&contents.plan);
         let (runs, _) = figures::run_results(&contents, figure);
         Ok(stopping::stopping(&contents.plan, &runs))
     }
@@ -316,6 +280,12 @@ impl Analysis {
     pub fn has_fatal_warning(&self) -> bool {
         self.warnings.iter().any(|group| group.fatal)
     }
+}
+
+/// Each variant of what was read from a store against its baseline, and nothing else.
+pub fn verdicts(contents: &Contents) -> Vec<Compared> {
+    let (runs, _) = figures::run_results(contents, ComparedFigure::of(&contents.plan));
+    comparisons::compare(contents, &runs)
 }
 
 /// The figures of a store's runs without the rest of a report.
@@ -333,8 +303,7 @@ pub(crate) struct Figures {
 impl Figures {
     /// Those of `store`, reading no more than they need.
     pub(crate) fn of_store(store: &Store) -> Result<(Contents, Figures), StoreError> {
-        let needs_samples =
-            |plan: &Plan, testbed: &str| ComparedFigure::of(plan, testbed) != ComparedFigure::Mean;
+        let needs_samples = |plan: &Plan| ComparedFigure::of(plan) != ComparedFigure::Mean;
         let contents = store.figures_only(needs_samples)?;
         let figures = Figures::of(&contents);
         Ok((contents, figures))
@@ -343,7 +312,7 @@ impl Figures {
     /// Those of what was read from a store.
     pub(crate) fn of(contents: &Contents) -> Figures {
         let testbed = testbed(contents);
-        let figure = ComparedFigure::of(&contents.plan, &testbed.kind);
+        let figure = ComparedFigure::of(&contents.plan);
         let (runs, notes) = figures::run_results(contents, figure);
         Figures { testbed, figure, runs, notes }
     }
@@ -370,16 +339,9 @@ fn testbed(contents: &Contents) -> Testbed {
         .map(|stored| &stored.invocation);
     let kind = invocation.map_or("none", |i| i.testbed.as_str()).to_owned();
     let simulated = invocation.is_some_and(|i| i.simulated);
-    let caption = match (simulated, kind.as_str()) {
-        (true, _) => "SIMULATED: no packet was sent; these numbers say nothing about any machine",
-        (false, "netns") => "virtual testbed; not comparable with hardware",
-        (false, "memory") => {
-            "virtual testbed: packets in memory of this machine, no kernel forwarded them; not \
-             comparable with hardware"
-        }
-        (false, "archive") => "imported: measured elsewhere, read from logs",
-        (false, _) => "",
-    };
+    // The environment of a laboratory is its DUT's.
+    let hypervisor = invocation.and_then(|i| i.environment.0.get("cpu")?.get("hypervisor"));
+    let caption = label::caption(simulated, &kind, hypervisor.is_some());
     Testbed {
         kind,
         reason: invocation.map_or(String::new(), |i| i.testbed_reason.clone()),
@@ -388,52 +350,9 @@ fn testbed(contents: &Contents) -> Testbed {
     }
 }
 
-fn variants(contents: &Contents, runs: &[RunResult]) -> Vec<VariantResult> {
-    let plan = &contents.plan;
-    let median = |values: &[f64]| crate::stats::summary::median(values);
-    let mut files = pps_files(plan.variants.iter().map(|variant| variant.label.as_str()));
-    archive::published_names(contents, &mut files);
-    plan.variants
-        .iter()
-        .zip(files)
-        .map(|(variant, file)| {
-            let mut own: Vec<&RunResult> =
-                runs.iter().filter(|run| run.variant == variant.index).collect();
-            if contents.import.is_some() {
-                // The archive's lists are in the order of `ls`: 1, 10, 2.
-                own.sort_by_key(|run| (run.block + 1).to_string());
-            }
-            let values: Vec<f64> = own.iter().filter_map(|run| run.value_pps).collect();
-            let means: Vec<f64> = own.iter().filter_map(|run| run.mean_pps).collect();
-            let p90s: Vec<f64> = own.iter().filter_map(|run| run.p90_pps).collect();
-            VariantResult {
-                index: variant.index,
-                label: variant.label.clone(),
-                file,
-                levels: variant.levels.clone(),
-                settings: plan
-                    .factors
-                    .iter()
-                    .zip(&variant.levels)
-                    .map(|(factor, &level)| {
-                        (factor.name.clone(), factor.levels[level].label.clone())
-                    })
-                    .collect(),
-                baseline: plan.baseline_of(variant.index),
-                summary: SummaryResult::of(&values),
-                mean_median: median(&means),
-                p90_median: median(&p90s),
-                values,
-                means,
-                p90s,
-                warnings: quality::warnings_of(contents, variant.index),
-            }
-        })
-        .collect()
-}
-
-fn factor(factor: &Factor) -> FactorResult {
+fn factor(contents: &Contents, factor: &Factor) -> FactorResult {
     FactorResult {
+        shown: queues::shown_name(contents, factor),
         name: factor.name.clone(),
         levels: factor.levels.iter().map(|level| level.label.clone()).collect(),
         numbers: factor.levels.iter().map(|level| level.number).collect(),

@@ -88,7 +88,7 @@ impl Known {
         if contents.plan.design.alternate_ns.is_some() != alternates {
             return Err(Unusable::OtherUnit);
         }
-        let log_ratios = log_ratios(contents, ComparedFigure::of(plan, &testbed));
+        let log_ratios = log_ratios(contents, ComparedFigure::of(plan));
         let blocks = log_ratios.iter().map(Vec::len).max().unwrap_or(0);
         let (unit, need) = if alternates { ("streams", MIN_STREAMS) } else { ("blocks", 2) };
         if blocks < need {

@@ -1,27 +1,30 @@
 //! Where the CPU's time went: per variant, and against its baseline, per packet.
 //!
-//! A profile is an extra run that touches no measured number. Its windows are
-//! the replicates of the differences: they tell how well this one start of the
-//! device is known, not how starts differ. Profiles of imported sets are what was
-//! published; they have no windows and so no intervals.
+//! A profile is an extra run that touches no measured number. Where a variant was
+//! profiled in several starts of the device those are the replicates of the differences;
+//! of one start its windows are: they tell how well this one start is known, not how
+//! starts differ. A start whose own rate lies outside of the measured runs' explains
+//! itself, not them: then no difference is claimed. Profiles of imported sets are what
+//! was published; they have no windows and so no intervals.
+
+mod source;
 
 use super::VariantResult;
-use crate::profile::compare::{Change, Changes, Grouping, Measured, compare};
+use crate::profile::compare::{Change, Changes, Grouping, compare};
 use crate::profile::draw::{Look, Side, difference, flame_graph};
 use crate::profile::functions::{By, of_stacks};
-use crate::profile::{
-    Filter, Profile, Split, Stacks, Subsystems, is_resolved, of_dut, read, unfold,
-};
+use crate::profile::{Agreement, Stacks, Subsystems, is_resolved, read};
 use crate::report::names::safe;
 use crate::store::{Contents, DocumentKind, StoredProfile};
-use fwdlab_model::record::{DropPlace, ProfileRecord};
+use fwdlab_model::record::DropPlace;
 use serde::Serialize;
+use source::{Source, Start};
 
 /// Functions that a table shows.
 const SHOWN: usize = 12;
 /// Folder of the report's flame graphs.
 pub(super) const FOLDER: &str = "flamegraphs";
-/// Confidence of intervals between windows, in percent.
+/// Confidence of intervals between windows or starts, in percent.
 const CONFIDENCE: f64 = 95.0;
 
 /// The profiles of an experiment.
@@ -44,6 +47,13 @@ pub struct ProfiledVariant {
     pub label: String,
     /// Where the samples come from.
     pub source: String,
+    /// Profile runs: starts of the device.
+    pub starts: usize,
+    /// Each start's own rate beside those of the measured runs; none where there are too
+    /// few of these.
+    pub agreements: Vec<Agreement>,
+    /// True when one of them ran otherwise than any measured run.
+    pub is_marked: bool,
     /// Samples in the window, and outside of it.
     pub samples: u64,
     /// Samples outside of the window; they count for nothing.
@@ -113,92 +123,14 @@ pub struct ProfileDifference {
     pub baseline_label: String,
     /// Unit of the costs.
     pub unit: String,
+    /// What the intervals hold for.
+    pub scope: String,
     /// The functions that differ most, by what they spend in themselves.
     pub functions: Changes,
     /// The subsystems.
     pub subsystems: Changes,
     /// The differential flame graph, a file of the report.
     pub file: Option<String>,
-}
-
-/// A variant's profile as it is analysed: the whole and by windows.
-struct Source {
-    variant: usize,
-    record: ProfileRecord,
-    unit: String,
-    per_sample: f64,
-    /// All samples of each window, and the packets forwarded in it.
-    windows: Vec<(Split, f64)>,
-    outside: u64,
-    /// False for published profiles: what counts as a packet is then a rate.
-    is_measured: bool,
-}
-
-impl Source {
-    fn stored(profile: &StoredProfile) -> Source {
-        let parse = |folded: &String| unfold(folded);
-        let counts = profile.record.windows.iter().map(|window| window.forwarded as f64);
-        let windows: Vec<Stacks> = profile.windows.iter().map(parse).collect();
-        let filter = of_dut(&windows);
-        let windows = windows.iter().map(|stacks| filter.split(stacks));
-        Source {
-            variant: profile.record.variant,
-            record: profile.record.clone(),
-            unit: profile.unit.clone(),
-            per_sample: profile.per_sample,
-            windows: windows.zip(counts).collect(),
-            outside: parse(&profile.outside).total(),
-            is_measured: true,
-        }
-    }
-
-    /// A published profile. Samples of all CPUs over the rate of the variant are
-    /// time of the whole machine per packet.
-    fn published(variant: &VariantResult, profile: &Profile, source: &str) -> Option<Source> {
-        let split = Filter::default().split(profile.stacks()?.as_ref());
-        let rate = variant.summary?.median;
-        let total = split.total();
-        let per_sample = 1e9 / total.max(1) as f64;
-        Some(Source {
-            variant: variant.index,
-            record: ProfileRecord {
-                source: format!("{source}, {} as published", profile.format),
-                remarks: profile.remarks.clone(),
-                ..ProfileRecord::default()
-            },
-            unit: "ns of the whole machine".to_owned(),
-            per_sample,
-            windows: vec![(split, rate)],
-            outside: 0,
-            is_measured: false,
-        })
-    }
-
-    fn whole(&self) -> Split {
-        let mut whole = Split::default();
-        for (split, _) in &self.windows {
-            whole.work.merge(&split.work);
-            whole.idle.merge(&split.idle);
-            whole.harness.merge(&split.harness);
-        }
-        whole
-    }
-
-    fn packets(&self) -> f64 {
-        self.windows.iter().map(|(_, packets)| packets).sum()
-    }
-
-    /// Windows in which packets were forwarded.
-    fn measured(&self) -> Vec<Measured> {
-        let windows = self.windows.iter().filter(|(_, packets)| *packets > 0.0);
-        windows
-            .map(|(split, packets)| Measured {
-                stacks: split.work.clone(),
-                packets: *packets,
-                per_count: self.per_sample,
-            })
-            .collect()
-    }
 }
 
 /// Pictures of the profiles: name in the report and SVG.
@@ -211,7 +143,7 @@ pub(super) fn profiles(
 ) -> (Option<Profiles>, Pictures) {
     let mut notes = Vec::new();
     let (table, is_icicle) = options(&contents.profiles, &mut notes);
-    let mut sources: Vec<Source> = contents.profiles.iter().map(Source::stored).collect();
+    let mut sources = Source::all_stored(contents);
     sources.extend(published(contents, variants));
     sources.retain(|source| source.variant < variants.len());
     if sources.is_empty() {
@@ -294,9 +226,10 @@ fn profiled(
 ) -> ProfiledVariant {
     let whole = source.whole();
     let inside = whole.total();
+    let per_sample = source.per_sample();
     let packets = source.packets();
     let work = whole.work.total();
-    let per_packet = |count: f64| (packets > 0.0).then(|| count * source.per_sample / packets);
+    let per_packet = |count: f64| (packets > 0.0).then(|| count * per_sample / packets);
     let row = |name: String, count: f64| ProfiledFunction {
         name,
         share: count / work.max(1) as f64,
@@ -327,13 +260,18 @@ fn profiled(
         name
     });
     let subsystems = table.of_stacks(&whole.work).into_iter();
-    let all = inside + source.outside;
+    let outside = source.outside();
+    let all = inside + outside;
+    let first = &source.starts[0].record;
     ProfiledVariant {
         variant: variant.index,
         label: variant.label.clone(),
-        source: source.record.source.clone(),
+        source: first.source.clone(),
+        starts: source.starts.len(),
+        agreements: source.starts.iter().filter_map(|start| start.agreement.clone()).collect(),
+        is_marked: source.disagreement().is_some(),
         samples: inside,
-        outside: source.outside,
+        outside,
         inside_share: if all == 0 { 0.0 } else { inside as f64 / all as f64 },
         work_share: whole.work_share(),
         idle_share: whole.idle_share(),
@@ -345,21 +283,62 @@ fn profiled(
         functions: functions(By::Own),
         totals: functions(By::Total),
         subsystems: subsystems.map(|s| row(s.name, s.own as f64)).collect(),
-        counters: source
-            .record
-            .counters
-            .iter()
-            .map(|counter| CounterPerPacket {
-                name: counter.name.clone(),
-                value: counter.value,
-                per_packet: counter.value.filter(|_| packets > 0.0).map(|v| v as f64 / packets),
-                why_absent: counter.why_absent.clone(),
-            })
-            .collect(),
-        drops: source.record.drops.clone(),
-        remarks: source.record.remarks.clone(),
+        counters: counters(&source.starts, packets),
+        drops: drops(&source.starts),
+        remarks: remarks(&source.starts),
         file,
     }
+}
+
+/// The counters of all starts together, in the order of the first; one that a start
+/// could not count is absent.
+fn counters(starts: &[Start], packets: f64) -> Vec<CounterPerPacket> {
+    let mut counters: Vec<CounterPerPacket> = Vec::new();
+    for (number, counter) in starts.iter().enumerate().flat_map(|(number, start)| {
+        start.record.counters.iter().map(move |counter| (number, counter))
+    }) {
+        match counters.iter_mut().find(|sum| sum.name == counter.name) {
+            Some(sum) => {
+                sum.value = sum.value.zip(counter.value).map(|(a, b)| a.saturating_add(b));
+                sum.why_absent.clone_from(&counter.why_absent);
+            }
+            None if number == 0 => counters.push(CounterPerPacket {
+                name: counter.name.clone(),
+                value: counter.value,
+                per_packet: None,
+                why_absent: counter.why_absent.clone(),
+            }),
+            None => {}
+        }
+    }
+    for counter in &mut counters {
+        counter.per_packet =
+            counter.value.filter(|_| packets > 0.0).map(|value| value as f64 / packets);
+    }
+    counters
+}
+
+/// Where packets were lost in all starts.
+fn drops(starts: &[Start]) -> Vec<DropPlace> {
+    let mut drops: Vec<DropPlace> = Vec::new();
+    for drop in starts.iter().flat_map(|start| &start.record.drops) {
+        match drops.iter_mut().find(|sum| sum.place == drop.place) {
+            Some(sum) => sum.packets += drop.packets,
+            None => drops.push(drop.clone()),
+        }
+    }
+    drops
+}
+
+/// What is to be known of the starts, each thing once.
+fn remarks(starts: &[Start]) -> Vec<String> {
+    let mut remarks: Vec<String> = Vec::new();
+    for remark in starts.iter().flat_map(|start| &start.record.remarks) {
+        if !remarks.contains(remark) {
+            remarks.push(remark.clone());
+        }
+    }
+    remarks
 }
 
 /// Share of the samples whose innermost function has a name.
@@ -383,12 +362,26 @@ fn differ(
             candidate.unit, baseline.unit
         ));
     }
-    let (a, b) = (baseline.measured(), candidate.measured());
+    let (from, to) = (&variants[baseline.variant], &variants[candidate.variant]);
+    for (source, label) in [(baseline, &from.label), (candidate, &to.label)] {
+        if let Some(found) = source.disagreement() {
+            return Err(format!(
+                "no difference to {} is claimed: a profile run of {label} {}",
+                from.label,
+                found.sentence()
+            ));
+        }
+    }
+    let (over_starts, scope) = scope(baseline, candidate);
+    let replicates = |source: &Source| match over_starts {
+        true => source.by_start(),
+        false => source.by_window(),
+    };
+    let (a, b) = (replicates(baseline), replicates(candidate));
     let by = |grouping| compare(&a, &b, grouping, CONFIDENCE).map_err(|error| error.to_string());
     let mut functions = by(Grouping::Own)?;
     let subsystems = by(Grouping::Subsystems(table))?;
     functions.parts.truncate(2 * SHOWN);
-    let (from, to) = (&variants[baseline.variant], &variants[candidate.variant]);
     let (before, after) = (baseline.whole(), candidate.whole());
     let look = Look {
         title: format!("{} against {}, per packet", to.label, from.label),
@@ -397,7 +390,7 @@ fn differ(
         is_icicle,
     };
     let side = |source: &Source, work| {
-        let per_count = source.per_sample / source.packets();
+        let per_count = source.per_sample() / source.packets();
         Side { stacks: work, per_count }
     };
     let svg = difference(side(baseline, &before.work), side(candidate, &after.work), true, &look);
@@ -410,10 +403,29 @@ fn differ(
         label: to.label.clone(),
         baseline_label: from.label.clone(),
         unit: candidate.unit.clone(),
+        scope,
         functions,
         subsystems,
         file,
     })
+}
+
+/// What the replicates of a difference are, starts or windows, and what its intervals
+/// hold for.
+fn scope(baseline: &Source, candidate: &Source) -> (bool, String) {
+    let (a, b) = (baseline.starts.len(), candidate.starts.len());
+    if a.min(b) > 1 {
+        let words = format!("Intervals are over starts of the device ({a} and {b}; Welch).");
+        return (true, words);
+    }
+    let words = match baseline.is_measured {
+        true => {
+            "Intervals are over the parts of the windows: they hold for this start of each \
+             variant, and do not say how starts differ (`starts` in `[profile]` does)."
+        }
+        false => "",
+    };
+    (false, words.to_owned())
 }
 
 impl ProfileDifference {
@@ -422,3 +434,6 @@ impl ProfileDifference {
         self.functions.risers().next()
     }
 }
+
+#[cfg(test)]
+mod tests;

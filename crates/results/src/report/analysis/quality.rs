@@ -4,6 +4,7 @@ use super::figures::distinct;
 use crate::stats::summary::median;
 use crate::store::{Contents, kind_of};
 use fwdlab_model::record::Counts;
+use fwdlab_model::record::queues::parse_name;
 use fwdlab_model::{RunRecord, Warning};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -194,7 +195,9 @@ pub(super) fn conservation(contents: &Contents) -> Vec<Conservation> {
 pub(super) fn counters(contents: &Contents) -> Vec<CounterCheck> {
     let mut checks: BTreeMap<&str, CounterCheck> = BTreeMap::new();
     for run in &contents.runs {
-        for counter in &run.trial.counters {
+        // Queues are shown by variant.
+        let by_queue = |name: &str| parse_name(name).is_some();
+        for counter in run.trial.counters.iter().filter(|counter| !by_queue(&counter.name)) {
             let expected = counter.expected;
             let check = checks.entry(&counter.name).or_insert_with(|| CounterCheck {
                 name: counter.name.clone(),
@@ -307,7 +310,7 @@ pub(super) fn steal(contents: &Contents) -> Vec<Steal> {
 }
 
 /// Runs by what they measured, in the order of the variants.
-fn groups(contents: &Contents) -> Vec<(String, Vec<&RunRecord>)> {
+pub(super) fn groups(contents: &Contents) -> Vec<(String, Vec<&RunRecord>)> {
     let mut groups: BTreeMap<Vec<usize>, Vec<&RunRecord>> = BTreeMap::new();
     for run in &contents.runs {
         let mut variants = distinct(&run.variants);

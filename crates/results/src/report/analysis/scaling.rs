@@ -7,12 +7,14 @@
 //! Alternations are left out: what scales needs a restart.
 
 use super::figures::RunResult;
+use super::queues::{is_of_queues, not_swept, shown_name};
+use crate::report::format::listed;
 use crate::stats::{Scalability, ScaledRun, fit_scalability};
 use crate::store::Contents;
-use fwdlab_model::Warning;
 use fwdlab_model::plan::Factor;
+use fwdlab_model::{RunRecord, Warning};
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Fewest levels of a factor that is taken for a sweep.
 const MIN_LEVELS: usize = 4;
@@ -48,6 +50,9 @@ pub struct ScaledSeries {
     pub label: String,
     /// Variants of the series.
     pub variants: Vec<usize>,
+    /// Why levels are no points of the law: queues that were idle, or shared CPUs. Empty
+    /// where all are.
+    pub left_out: String,
     /// What came out.
     pub outcome: ScalingOutcome,
 }
@@ -107,26 +112,46 @@ pub(super) fn scaling(contents: &Contents, runs: &[RunResult]) -> Vec<Scaling> {
         .filter(|run| run.warnings.iter().any(|w| matches!(w, Warning::GeneratorLimited { .. })))
         .map(|run| run.run)
         .collect();
+    let records: BTreeMap<u32, &RunRecord> =
+        contents.runs.iter().map(|run| (run.run, run)).collect();
     let sweeps = plan.factors.iter().enumerate();
     sweeps
         .filter_map(|(factor, swept)| Some((factor, swept, counts(swept)?)))
         .map(|(factor, swept, counts)| {
+            // What was not swept is no point of a law.
+            let of = |run: &RunRecord, level| match is_of_queues(swept) {
+                true => not_swept(run, level),
+                false => None,
+            };
             let fit = |variants: Vec<usize>| {
                 let own = runs.iter().filter(|run| variants.contains(&run.variant));
+                let mut left_out: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
                 let scaled: Vec<ScaledRun> = own
                     .filter_map(|run| {
                         let level = counts[plan.variants[run.variant].levels[factor]];
+                        if let Some(why) = records.get(&run.run).and_then(|run| of(run, level)) {
+                            left_out.entry(why).or_default().insert(level);
+                            return None;
+                        }
                         let limited = limited.contains(&run.run);
                         Some(ScaledRun { level, block: run.block, pps: run.value_pps?, limited })
                     })
                     .collect();
-                let outcome = outcome(&scaled, plan.compare.confidence);
+                let reasons: Vec<String> = left_out
+                    .into_iter()
+                    .map(|(why, levels)| {
+                        let levels: Vec<String> = levels.iter().map(u32::to_string).collect();
+                        format!("{} queues {why}", listed(&levels))
+                    })
+                    .collect();
+                let left_out = reasons.join("; ");
+                let outcome = outcome(&scaled, plan.compare.confidence, &left_out);
                 let label =
                     variants.first().map_or(String::new(), |&v| others(contents, factor, v));
-                ScaledSeries { label, variants, outcome }
+                ScaledSeries { label, variants, left_out, outcome }
             };
             let series = series_of(contents, factor).into_iter().map(fit).collect();
-            Scaling { factor, name: swept.name.clone(), series }
+            Scaling { factor, name: shown_name(contents, swept), series }
         })
         .collect()
 }
@@ -181,7 +206,16 @@ fn others(contents: &Contents, factor: usize, variant: usize) -> String {
     labels.join(", ")
 }
 
-fn outcome(runs: &[ScaledRun], confidence: f64) -> ScalingOutcome {
+fn outcome(runs: &[ScaledRun], confidence: f64, left_out: &str) -> ScalingOutcome {
+    let levels: BTreeSet<u32> = runs.iter().map(|run| run.level).collect();
+    if !left_out.is_empty() && levels.len() < MIN_LEVELS {
+        let reason = format!(
+            "the law speaks of queues that work in parallel, and {left_out}: {} level{} left",
+            levels.len(),
+            if levels.len() == 1 { " is" } else { "s are" }
+        );
+        return ScalingOutcome::Unanswerable { reason };
+    }
     match fit_scalability(runs, confidence) {
         Ok(law) => ScalingOutcome::Fitted(Box::new(FittedLaw {
             holds: law.holds(),

@@ -30,6 +30,7 @@ pub(super) fn lines(contents: &Contents, testbed: &Testbed) -> Vec<String> {
     lines.push(varied(contents, "Address family: ", |s| s.traffic.family.name().to_owned()));
     lines.push(varied(contents, "Frame size with FCS: ", |s| s.traffic.frame_size.to_string()));
     lines.push(load(contents));
+    lines.extend(loss(contents));
     lines.extend(laboratory::generator(contents));
     lines.extend(router::device(contents));
     lines.push(varied(contents, "Queues of each interface of the device under test: ", |s| {
@@ -155,15 +156,42 @@ fn load(contents: &Contents) -> String {
     }
 }
 
+/// What was lost in the windows: as counted, whatever arrangement and rate promise.
+fn loss(contents: &Contents) -> Option<String> {
+    let runs = contents.runs.iter().filter(|run| run.trial.window.offered > 0);
+    let lost: Vec<f64> = runs.map(|run| run.trial.window.loss_ratio()).collect();
+    Some(format!("Packets lost in the windows, as counted: {}", loss_of(&lost)?))
+}
+
+/// The same of the loss ratios of runs; none of no run.
+fn loss_of(lost: &[f64]) -> Option<String> {
+    let with_loss = lost.iter().filter(|ratio| **ratio > 0.0).count();
+    let most = lost.iter().copied().fold(0.0, f64::max);
+    let least = lost.iter().copied().reduce(f64::min)?;
+    let runs = lost.len();
+    Some(match with_loss {
+        0 => format!("none in any of {runs} runs: the device under test was never overloaded"),
+        _ => format!(
+            "in {with_loss} of {runs} runs, {} to {} of those offered",
+            percent(least),
+            percent(most)
+        ),
+    })
+}
+
+/// Rounding must not make loss of nothing, nor nothing of loss.
+fn percent(ratio: f64) -> String {
+    match 100.0 * ratio {
+        zero if zero <= 0.0 => "0 %".to_owned(),
+        little if little < 0.01 => "less than 0.01 %".to_owned(),
+        share => format!("{share:.2} %"),
+    }
+}
+
 fn arrangement(arrangement: Arrangement) -> String {
     match arrangement {
-        Arrangement::Open => {
-            "open (sender and device under test on CPUs of their own; the device is overloaded \
-             and drops)"
-        }
-        Arrangement::Closed => {
-            "closed (each CPU sends, forwards and counts its own packets; nothing is dropped)"
-        }
+        Arrangement::Open => "open (sender and device under test on CPUs of their own)",
+        Arrangement::Closed => "closed (each CPU sends, forwards and counts its own packets)",
     }
     .to_owned()
 }
@@ -262,6 +290,18 @@ fn varied_of(
 mod tests {
     use super::*;
     use fwdlab_model::settings::TestbedKind;
+
+    #[test]
+    fn loss_is_told_as_it_was_counted_whatever_the_plan_promised() {
+        assert_eq!(loss_of(&[]), None);
+        let told = |lost: &[f64]| loss_of(lost).unwrap_or_default();
+        assert!(told(&[0.0; 8]).starts_with("none in any of 8 runs"));
+        let most = told(&[0.69, 0.5, 0.695]);
+        assert_eq!(most, "in 3 of 3 runs, 50.00 % to 69.50 % of those offered");
+        // One packet of a run is loss, and not one of 0.00 %.
+        let one = told(&[0.0, 1e-7, 0.0]);
+        assert_eq!(one, "in 1 of 3 runs, 0 % to less than 0.01 % of those offered");
+    }
 
     #[test]
     fn each_kind_of_testbed_is_named() {

@@ -103,6 +103,64 @@ fn one_odd_point_is_no_level() {
 }
 
 #[test]
+fn points_that_lie_alone_are_replaced_and_levels_at_the_ends_are_not() {
+    for at in [0, 1, 17, 38, 39] {
+        let mut logs = series(&mut NormalNumbers::seeded(3), 40, 0.01, &[]);
+        logs[at] -= 0.2;
+        let division = change_points(&logs).unwrap();
+        assert_eq!((&division.change_points[..], &division.lone[..]), (&[][..], &[at][..]));
+        assert!((division.values[at] - logs[20]).abs() < 0.05 && division.values[20] == logs[20]);
+    }
+    for (from, to, expected) in [(0, 2, 2), (38, 40, 38)] {
+        let mut logs = series(&mut NormalNumbers::seeded(3), 40, 0.01, &[]);
+        logs[from..to].iter_mut().for_each(|log| *log -= 0.2);
+        let division = change_points(&logs).unwrap();
+        assert_eq!(division.change_points, [expected]);
+        assert_eq!(division.lone, [0; 0]);
+    }
+}
+
+/// Without the allowance a third of such series alarm.
+#[test]
+fn alike_neighbours_are_no_levels() {
+    let mut random = NormalNumbers::seeded(11);
+    let (mut with, mut without) = (0, 0);
+    for _ in 0..300 {
+        let mut last = random.next();
+        let logs: Vec<f64> = (0..100)
+            .map(|_| {
+                last = 0.3 * last + (1.0_f64 - 0.09).sqrt() * random.next();
+                14.0 + 0.01 * last
+            })
+            .collect();
+        with += usize::from(!found(&logs).is_empty());
+        without += usize::from(!least_cost_division(&logs).is_empty());
+    }
+    println!("AR(1), phi 0.3: {with} of 300 alarm, without allowance {without}");
+    assert!(with <= 18 && without >= 45, "{with} {without}");
+}
+
+fn least_cost_division(logs: &[f64]) -> Vec<usize> {
+    super::least_cost(logs).unwrap().0
+}
+
+#[test]
+fn a_step_of_the_detectable_size_is_found_nine_times_in_ten() {
+    for n in [4, 6, 10, 20, 50, 100] {
+        let mut random = NormalNumbers::seeded(n as u64);
+        let step = detectable(n, 0.01).exp();
+        let times = (0..400)
+            .filter(|_| !found(&series(&mut random, n, 0.01, &[(n / 2, step)])).is_empty())
+            .count();
+        println!(
+            "{n} points: a step of {:.1} % is found {times} of 400 times",
+            100.0 * (step - 1.0)
+        );
+        assert!((352..=396).contains(&times), "{n}: {times}");
+    }
+}
+
+#[test]
 fn what_cant_be_divided_is_refused() {
     assert_eq!(change_points(&[]), Err(Indivisible::TooShort { have: 0 }));
     assert_eq!(change_points(&[1.0; 3]), Err(Indivisible::TooShort { have: 3 }));

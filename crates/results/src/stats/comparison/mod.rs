@@ -6,10 +6,13 @@
 //! a verdict: "no difference was found" without "what would have been found"
 //! can't be printed, because there is one function that prints.
 
+mod beside;
 mod words;
 
+pub use beside::{Capacity, Cause, Doubtful};
+
 use super::family::Adjustment;
-use super::power::{MDE_POWER, detectable_multiple};
+use super::power::{MDE_POWER, detectable_multiple, scatter_factors};
 use super::rank::Shift;
 use super::student;
 use super::summary::t_quantile;
@@ -20,11 +23,12 @@ use serde::Serialize;
 pub struct Comparison {
     /// Rate of the candidate over the rate of the baseline.
     pub ratio: f64,
-    /// Lower end of the ratio's interval at [`Comparison::confidence`].
+    /// Lower end of the ratio's interval: that of all comparisons asked together holds
+    /// at [`Comparison::confidence`], so each is at [`Comparison::joint_confidence`].
     pub low: f64,
     /// Upper end of it.
     pub high: f64,
-    /// Lower end of the interval that decides equivalence: 90 % for a
+    /// Lower end of the interval that decides equivalence: 90 % for a joint
     /// confidence of 95 % (two one-sided tests at 5 %; Schuirmann, 1987).
     pub equivalence_low: f64,
     /// Upper end of it.
@@ -52,8 +56,14 @@ pub struct Comparison {
     /// this size would be found in nine of ten such experiments. From the
     /// standard error of this experiment, by the exact power of the t test.
     pub mde: f64,
-    /// Confidence in percent.
+    /// The same, had the scatter been what it may really be: for the ends of its 80 %
+    /// interval. None where the scatter is known well, and for stopping rules.
+    pub mde_range: Option<(f64, f64)>,
+    /// Confidence in percent, of all comparisons asked together.
     pub confidence: f64,
+    /// Confidence of this comparison's own interval in percent: Bonferroni's share of
+    /// the level; equal to [`Comparison::confidence`] for one that stands alone.
+    pub joint_confidence: f64,
     /// Margin of equivalence that was stated before, as a ratio (0.02 = 2 %).
     pub margin: f64,
     /// How interval and p-value were computed.
@@ -64,6 +74,11 @@ pub struct Comparison {
     pub beside: Option<Estimate>,
     /// The robust secondary: Hodges and Lehmann's, where there are enough runs.
     pub robust: Option<Estimate>,
+    /// The same comparison by capacity: what the device reaches in its best tenth.
+    /// None where capacity means nothing (paced, imported).
+    pub capacity: Option<Capacity>,
+    /// Why most of the runs don't deserve a verdict; none when they do.
+    pub doubtful: Option<Doubtful>,
 }
 
 /// An answer that stands beside the one that decides.
@@ -133,6 +148,8 @@ pub enum Method {
     BlockedT,
     /// Welch's t test.
     Welch,
+    /// Welch's t test and the rank-sum test: what both say.
+    BothTests,
     /// Paired slices of streams.
     Alternation,
     /// A planned look of a group-sequential experiment.
@@ -172,11 +189,25 @@ pub struct Criteria {
     pub margin: f64,
     /// Comparisons that are asked together.
     pub family: usize,
+    /// How they are protected from one another.
+    pub adjustment: Adjustment,
+}
+
+impl Criteria {
+    /// Confidence in percent of each comparison's interval, such that all of them hold
+    /// together (Bonferroni). Where a share of false claims is accepted (Benjamini and
+    /// Hochberg), each stands for itself.
+    pub fn joint_confidence(&self) -> f64 {
+        match self.adjustment {
+            Adjustment::Holm => 100.0 - (100.0 - self.confidence) / self.family.max(1) as f64,
+            Adjustment::BenjaminiHochberg => self.confidence,
+        }
+    }
 }
 
 impl Default for Criteria {
     fn default() -> Self {
-        Criteria { confidence: 95.0, margin: 0.02, family: 1 }
+        Criteria { confidence: 95.0, margin: 0.02, family: 1, adjustment: Adjustment::default() }
     }
 }
 
@@ -207,6 +238,18 @@ pub enum Unanswerable {
         /// How many are needed.
         need: usize,
     },
+    /// Every run of one of the two was left out: its sender fell short.
+    #[error(
+        "the sender fell short of the intended load in every run of one of them: nothing is \
+         known of the device; ask for a lower rate"
+    )]
+    SenderFellShort,
+    /// Nothing was lost at a paced rate, in any run of either.
+    #[error("not loaded: no loss at {load}")]
+    NotLoaded {
+        /// The intended load, e.g. `1 kpps`.
+        load: String,
+    },
     /// A rate that has no logarithm.
     #[error("a rate of {rate} pps has no ratio to another: every run must have forwarded packets")]
     NotPositive {
@@ -226,21 +269,38 @@ pub enum Unanswerable {
 }
 
 impl Comparison {
-    /// The decision. A difference counts when the interval excludes 1 and, in
-    /// a family, the adjusted p-value is below the level; only where no
-    /// difference counts may the verdict be equivalent.
+    /// The decision. Nothing is decided from runs that are doubtful. Alone, a
+    /// difference counts when the interval excludes 1; in a family when the adjusted
+    /// p-value is below the level (under a stopping rule both are asked). Only where
+    /// no difference counts may the verdict be equivalent, and only if capacity is.
     pub fn verdict(&self) -> Verdict {
-        let level = 1.0 - self.confidence / 100.0;
-        let survives_family = self.family <= 1 || self.p_adjusted < level;
-        if self.low > 1.0 && survives_family {
+        if self.doubtful.is_some() {
+            return Verdict::Inconclusive;
+        }
+        let survives = self.p_adjusted < 1.0 - self.confidence / 100.0;
+        let stops = matches!(self.method, Method::PlannedLooks { .. } | Method::OpenEnded { .. });
+        let is_there = match self.family {
+            0 | 1 => self.excludes_no_change(),
+            _ if stops => self.excludes_no_change() && survives,
+            _ => survives,
+        };
+        let has_capacity_within = self.capacity.is_none_or(|capacity| capacity.is_within_margin);
+        if is_there && self.ratio > 1.0 {
             Verdict::Better
-        } else if self.high < 1.0 && survives_family {
+        } else if is_there && self.ratio < 1.0 {
             Verdict::Worse
-        } else if self.is_within_margin() {
+        } else if self.is_within_margin() && has_capacity_within {
             Verdict::Equivalent
         } else {
             Verdict::Inconclusive
         }
+    }
+
+    /// True when the interval excludes "no change". In a family a difference may be
+    /// shown (by Holm's order) though this interval, which holds jointly, reaches 1:
+    /// then its direction is known and its size isn't.
+    pub fn excludes_no_change(&self) -> bool {
+        self.low > 1.0 || self.high < 1.0
     }
 
     /// True when both one-sided tests say that the ratio lies within the
@@ -281,10 +341,11 @@ impl Comparison {
         if !(confidence > 50.0 && confidence < 100.0 && margin > 0.0) {
             return Err(refused);
         }
+        let joint = criteria.joint_confidence();
         let (Some(wide), Some(narrow), Some(multiple)) = (
-            t_quantile(confidence, df),
-            t_quantile(2.0 * confidence - 100.0, df),
-            detectable_multiple(confidence, df, MDE_POWER),
+            t_quantile(joint, df),
+            t_quantile(2.0 * joint - 100.0, df),
+            detectable_multiple(joint, df, MDE_POWER),
         ) else {
             return Err(refused);
         };
@@ -305,12 +366,18 @@ impl Comparison {
             layout: sizes.layout,
             left_out: sizes.left_out,
             mde: (multiple * se).exp_m1(),
+            mde_range: scatter_factors(df).map(|(low, high)| {
+                ((multiple * se * low).exp_m1(), (multiple * se * high).exp_m1())
+            }),
             confidence,
+            joint_confidence: joint,
             margin,
             method,
             scope,
             beside: None,
             robust: None,
+            capacity: None,
+            doubtful: None,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! How a comparison is worded: one function prints, and it prints everything.
 
-use super::{Comparison, Estimate, Layout, Method, Scope, Verdict};
+use super::{Capacity, Comparison, Estimate, Layout, Method, Scope, Verdict};
 use crate::stats::power::MDE_POWER;
 use std::fmt;
 
@@ -11,13 +11,16 @@ impl fmt::Display for Comparison {
         let percent = |ratio: f64| signed_percent(ratio - 1.0, digits);
         write!(
             f,
-            "{} [{}, {}] at {} %, {}",
+            "{} [{}, {}] at {} %",
             percent(self.ratio),
             percent(self.low),
             percent(self.high),
-            self.confidence,
-            p_value("p", self.p)
+            self.confidence
         )?;
+        if self.joint_confidence != self.confidence {
+            f.write_str(" together")?;
+        }
+        write!(f, ", {}", p_value("p", self.p))?;
         if self.family > 1 {
             let adjusted = p_value("adjusted", self.p_adjusted);
             write!(f, " ({adjusted} for {} comparisons, {})", self.family, self.adjustment)?;
@@ -32,11 +35,10 @@ impl fmt::Display for Comparison {
         if self.left_out > 0 {
             write!(f, " ({} without partner left out)", self.left_out)?;
         }
-        let mde = signed_percent(self.mde, digits);
         write!(
             f,
             ", MDE {} at {:.0} % power, {}, {}: {}",
-            mde.trim_start_matches('+'),
+            self.mde_text(digits),
             100.0 * MDE_POWER,
             self.method,
             self.scope,
@@ -50,15 +52,42 @@ impl Comparison {
     pub fn qualified_verdict(&self) -> String {
         let margin = signed_percent(self.margin, 1);
         let margin = margin.trim_start_matches('+');
-        match self.verdict() {
-            Verdict::Equivalent => format!("equivalent within {margin}"),
-            found @ (Verdict::Better | Verdict::Worse) if self.is_within_margin() => {
+        let said = match (self.verdict(), &self.doubtful) {
+            (Verdict::Equivalent, _) => format!("equivalent within {margin}"),
+            (found @ (Verdict::Better | Verdict::Worse), _) if self.is_within_margin() => {
                 format!("{found}, but within {margin}")
             }
-            found @ (Verdict::Better | Verdict::Worse) if self.is_beyond_margin() => {
+            (found @ (Verdict::Better | Verdict::Worse), _) if self.is_beyond_margin() => {
                 format!("{found} by more than {margin}")
             }
-            found => found.to_string(),
+            (found @ (Verdict::Better | Verdict::Worse), _) if !self.excludes_no_change() => {
+                format!("{found}, size open")
+            }
+            (found, Some(doubtful)) => format!("{found} ({doubtful})"),
+            (found, None) => match self.capacity {
+                Some(capacity) if self.is_within_margin() && !capacity.is_within_margin => {
+                    format!("{found} (the rate is within {margin}, the capacity isn't shown to be)")
+                }
+                _ => found.to_string(),
+            },
+        };
+        // Starts differ: one of them speaks for itself only.
+        match self.scope {
+            Scope::ThisStart => format!("{said}, this start"),
+            Scope::AcrossStarts => said,
+        }
+    }
+
+    /// The minimum detectable effect; with the range that it may really have where few
+    /// runs tell little of their scatter.
+    pub fn mde_text(&self, digits: usize) -> String {
+        let text = |mde: f64| signed_percent(mde, digits).trim_start_matches('+').to_owned();
+        match self.mde_range {
+            Some((low, high)) => {
+                let (low, high) = (text(low), text(high));
+                format!("{} ({} to {high})", text(self.mde), low.trim_end_matches(" %"))
+            }
+            None => text(self.mde),
         }
     }
 
@@ -71,6 +100,19 @@ impl Comparison {
             .flatten()
             .map(|estimate| estimate.sentence(digits))
             .collect();
+        let capacity =
+            self.capacity.map(|Capacity { ratio, low, high, unequal_steadiness, .. }| {
+                let percent = |ratio: f64| signed_percent(ratio - 1.0, digits);
+                let text =
+                    format!("capacity: {} [{}, {}]", percent(ratio), percent(low), percent(high));
+                match unequal_steadiness {
+                    Some(share) => {
+                        format!("{text}, not equally steady: rate over capacity {}", percent(share))
+                    }
+                    None => text,
+                }
+            });
+        let told: Vec<String> = told.into_iter().chain(capacity).collect();
         (!told.is_empty()).then(|| told.join("; "))
     }
 
@@ -106,6 +148,9 @@ impl fmt::Display for Method {
             }
             Method::BlockedT => f.write_str("blocked t on log rates"),
             Method::Welch => f.write_str("Welch's t on log rates"),
+            Method::BothTests => {
+                f.write_str("Welch's t and rank sum, the wider of both (few and many runs)")
+            }
             Method::Alternation => f.write_str("alternation"),
             Method::PlannedLooks { look, of, shared } => {
                 write!(f, "planned looks ({look} of {of})")?;

@@ -66,6 +66,7 @@ pub fn compare_sequentially(
         p: found.p,
         p_adjusted: found.p,
         mde: reach.exp_m1(),
+        mde_range: None,
         robust: robust_of_blocks(counted, criteria.confidence),
         ..fixed
     };

@@ -27,7 +27,7 @@ impl Rule {
     /// # Errors
     /// Fewer than two blocks, or criteria out of range.
     pub fn new(mode: Mode, max_blocks: u32, criteria: Criteria) -> Result<Rule, Unanswerable> {
-        let Criteria { confidence, margin, family } = criteria;
+        let Criteria { confidence, margin, family, .. } = criteria;
         if max_blocks < 2 {
             return Err(Unanswerable::TooFew {
                 what: "blocks",

@@ -80,7 +80,7 @@ pub(super) fn both(
 /// Per variant its values by the archive's rule in the order of the published
 /// lists: those of `ls`, 1, 10, 2.
 pub(super) fn published_values(contents: &Contents, variants: &[VariantResult]) -> Vec<Vec<f64>> {
-    let figure = ComparedFigure::of(&contents.plan, "archive");
+    let figure = ComparedFigure::of(&contents.plan);
     let upper = is_upper(contents);
     variants
         .iter()

@@ -31,16 +31,10 @@ fn contents(plan: &Plan, testbed: &str, log_ratios: &[f64]) -> Contents {
             started_at: String::new(),
             trial: TrialRecord {
                 window_ns: 1_000_000_000,
-                intended: None,
                 window,
                 total: window,
-                foreign: 0,
-                unstamped: 0,
                 flows_seen: Some(1),
-                drain_ns: 0,
-                samples: Vec::new(),
-                counters: Vec::new(),
-                cpus: Vec::new(),
+                ..TrialRecord::default()
             },
             facts: BTreeMap::default(),
             warnings: Vec::new(),

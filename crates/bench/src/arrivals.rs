@@ -1,0 +1,122 @@
+//! What a receiver has to hold packets against, and what it found, as a run's record has it.
+
+use fwdlab_model::record::{Arrivals, Checked, FlowArrivals, WorstFlow};
+use fwdlab_model::warning::Warning;
+use fwdlab_packet::Phase;
+use fwdlab_packet::arrivals::{Expected, Fault};
+use fwdlab_packet::arrivals::{FlowSummary, PAYLOAD_SAMPLE, Pattern};
+use fwdlab_port::{Received, Receiver, Watch};
+
+/// How a receiver looks at packets.
+pub(crate) fn checked(watch: &Watch) -> Checked {
+    match watch {
+        Watch::Stamps { .. } => Checked::Stamp,
+        Watch::Packets(expected) => checked_against(expected),
+    }
+}
+
+/// How a receiver that knows what is expected looks at packets.
+pub(crate) fn checked_against(expected: &Expected) -> Checked {
+    let has_payload = Pattern::new(expected).has_payload();
+    Checked::Packets { payload_one_in: if has_payload { PAYLOAD_SAMPLE } else { 1 } }
+}
+
+/// What a receiver found so far.
+pub(crate) fn found(receiver: &dyn Receiver, checked: Checked) -> Arrivals {
+    record(&receiver.received(), receiver.flows(), checked)
+}
+
+fn record(received: &Received, flows: Option<FlowSummary>, checked: Checked) -> Arrivals {
+    let window = Phase::Window as usize;
+    let sum = |phases: [u64; 4]| phases.iter().copied().fold(0, u64::saturating_add);
+    let faults = Fault::ALL.into_iter().zip(received.faults).filter(|(_, packets)| *packets > 0);
+    Arrivals {
+        checked,
+        damaged: sum(received.damaged),
+        damaged_in_window: received.damaged[window],
+        faults: faults.map(|(fault, packets)| (fault.name().to_owned(), packets)).collect(),
+        duplicates: sum(received.duplicates),
+        duplicates_in_window: received.duplicates[window],
+        reordered: sum(received.reordered),
+        reordered_in_window: received.reordered[window],
+        others: received.others,
+        in_full: received.in_full,
+        flows: flows.map(|flows| flow_arrivals(&flows)),
+    }
+}
+
+fn flow_arrivals(found: &FlowSummary) -> FlowArrivals {
+    FlowArrivals {
+        flows: found.flows,
+        sent: found.sent,
+        seen: found.seen,
+        with_loss: found.with_loss,
+        missing: found.missing,
+        worst: found.worst.map(|worst| WorstFlow {
+            flow: worst.flow,
+            sent: worst.sent,
+            arrived: worst.arrived,
+        }),
+        unseen_by_chance: found.unseen_by_chance,
+        lacking: found.lacks_flows(),
+    }
+}
+
+/// Doubts that follow from how packets arrived; `arrived` is how many did, intact and once.
+pub(crate) fn doubts(arrivals: &Arrivals, arrived: u64, unstamped: u64) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if arrivals.damaged > 0 {
+        let (packets, faults) = (arrivals.damaged, arrivals.faults.clone());
+        warnings.push(Warning::Damaged { packets, intact: arrived, faults });
+    }
+    if arrivals.duplicates > 0 {
+        warnings.push(Warning::Duplicated { packets: arrivals.duplicates, arrived });
+    }
+    if arrivals.reordered > 0 {
+        warnings.push(Warning::Reordered { packets: arrivals.reordered, arrived });
+    }
+    if unstamped > 0 {
+        warnings.push(Warning::Unstamped { packets: unstamped });
+    }
+    if let Some(flows) = arrivals.flows.filter(|flows| flows.lacking) {
+        warnings.push(Warning::FlowsMissing { seen: flows.seen, sent: flows.sent });
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_intact_run_has_no_doubts_and_each_fault_has_its_own() {
+        let clean = FlowSummary { flows: 5, sent: 5, seen: 5, ..FlowSummary::default() };
+        let received = Received { packets: [1, 9, 0, 0], others: 7, ..Received::default() };
+        let none = record(&received, Some(clean), Checked::Packets { payload_one_in: 1 });
+        assert_eq!(doubts(&none, 10, 0), []);
+
+        let mut faults = [0; 15];
+        (faults[Fault::Ttl as usize], faults[Fault::Payload as usize]) = (2, 3);
+        let received = Received {
+            damaged: [4, 1, 0, 0],
+            faults,
+            duplicates: [0, 2, 0, 0],
+            reordered: [1, 0, 0, 0],
+            ..received
+        };
+        let lacking = FlowSummary { seen: 4, ..clean };
+        let bad = record(&received, Some(lacking), Checked::Stamp);
+        assert_eq!((bad.damaged, bad.damaged_in_window, bad.duplicates_in_window), (5, 1, 2));
+        let said: Vec<String> = doubts(&bad, 10, 6).iter().map(Warning::sentence).collect();
+        assert_eq!(
+            said[0].split(", 10 intact").next(),
+            Some("5 packets arrived damaged (3 x payload, 2 x ttl)")
+        );
+        assert!(said[1].starts_with("2 packets arrived again"), "{said:?}");
+        assert!(said[2].starts_with("1 of 10 packets arrived after a later one"), "{said:?}");
+        assert!(said[3].starts_with("6 UDP packets"), "{said:?}");
+        assert_eq!(said[4], "4 of 5 flows arrived");
+        assert!(!doubts(&bad, 10, 0).iter().any(Warning::is_fatal));
+        assert!(doubts(&bad, 4, 0)[0].is_fatal(), "most of it was damaged");
+    }
+}

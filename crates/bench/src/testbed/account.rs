@@ -1,0 +1,83 @@
+//! What the threads of device and receiver ran in a window, by the scheduler's account.
+//!
+//! That account is exact for threads that hold their CPU, as a device under load does. A
+//! thread that takes the CPU from another one is charged from the moment at which it was
+//! woken, although the other one goes on until it may be interrupted: what is recorded of
+//! a receiver that takes turns with a sender is an upper bound, and the sender's a lower.
+
+use crate::schedstat::{ThreadTimes, Threads};
+use fwdlab_model::record::{DeviceTime, ReceiverPlace};
+
+/// The account of a run's threads, read at both ends of the window.
+#[derive(Debug)]
+pub(super) struct Account {
+    device: Threads,
+    receiver: Threads,
+    place: ReceiverPlace,
+    receiver_cpus: Vec<u16>,
+    readings: Vec<[ThreadTimes; 2]>,
+}
+
+impl Account {
+    /// Of the threads `device` that forward and `receiver` that receive and nothing else,
+    /// the latter at `place` on `receiver_cpus`.
+    pub(super) fn open(
+        device: &[u32],
+        receiver: &[u32],
+        place: ReceiverPlace,
+        receiver_cpus: &[u16],
+    ) -> Account {
+        Account {
+            device: Threads::open(device),
+            receiver: Threads::open(receiver),
+            place,
+            receiver_cpus: receiver_cpus.to_vec(),
+            readings: Vec::with_capacity(2),
+        }
+    }
+
+    /// Reads it.
+    pub(super) fn read(&mut self) {
+        self.readings.push([self.device.total(), self.receiver.total()]);
+    }
+
+    /// What the threads ran between the first reading and the last.
+    pub(super) fn since_first(&self) -> DeviceTime {
+        let ran_ns = |threads: &Threads, which: usize| {
+            let (first, last) = (self.readings.first()?, self.readings.last()?);
+            (!threads.is_empty()).then(|| last[which].since(first[which]).ran_ns)
+        };
+        DeviceTime {
+            ran_ns: ran_ns(&self.device, 0),
+            receiver_ns: ran_ns(&self.receiver, 1),
+            receiver_cpus: self.receiver_cpus.clone(),
+            receiver: self.place,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fwdlab_port::affinity;
+
+    #[test]
+    fn an_account_holds_what_ran_between_its_readings() {
+        let own = affinity::this_task();
+        let mut account = Account::open(&[own], &[], ReceiverPlace::Within, &[]);
+        account.read();
+        let begin = Threads::open(&[own]);
+        let ran = || begin.total().ran_ns;
+        let before = ran();
+        while ran() < before + 5_000_000 {}
+        account.read();
+        let time = account.since_first();
+        assert!(time.ran_ns >= Some(5_000_000), "{time:?}");
+        assert_eq!((time.receiver_ns, time.receiver), (None, ReceiverPlace::Within));
+        // Without threads that forward nothing is claimed.
+        let mut none = Account::open(&[], &[own], ReceiverPlace::Own, &[2]);
+        none.read();
+        assert_eq!(none.since_first().ran_ns, None);
+        assert_eq!(none.since_first().receiver, ReceiverPlace::Own);
+    }
+}

@@ -1,0 +1,54 @@
+//! What a testbed's DUT is asked for a trial, and what the trial waits for.
+
+use crate::trial::{Account, Awaited};
+use fwdlab_model::record::DropPlace;
+use fwdlab_model::settings::{Firewall, GeneratorKind, Settings};
+
+/// A DUT that answers by what reads its counters.
+pub(super) struct Asked<'a> {
+    /// Where packets were lost since the trial's beginning; the last place is the rest
+    /// that no counter explains, and not looked at.
+    pub(super) drops: &'a dyn Fn() -> Option<Vec<DropPlace>>,
+    /// States that it holds.
+    pub(super) states: &'a dyn Fn() -> Option<u64>,
+}
+
+impl Account for Asked<'_> {
+    fn dropped(&mut self) -> Option<u64> {
+        let places = (self.drops)()?;
+        let (_, explained) = places.split_last()?;
+        let sum = explained.iter().map(|place| place.packets).fold(0, i64::saturating_add);
+        u64::try_from(sum).ok()
+    }
+
+    fn states(&mut self) -> Option<u64> {
+        (self.states)()
+    }
+}
+
+/// What a trial of a variant waits for, with so many senders that each go through all
+/// flows in turn.
+pub(super) fn awaited(settings: &Settings, senders: usize) -> Awaited {
+    // Other generators choose their flows as they like.
+    let ours = settings.traffic.generator == GeneratorKind::Fwdlab;
+    Awaited {
+        flows: if ours { settings.traffic.flows.count() } else { 0 },
+        senders: senders.max(1) as u32,
+        states: settings.dut.firewall == Firewall::Stateful,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_counter_explains_is_not_dropped() {
+        let place = |packets| DropPlace { place: "somewhere".into(), packets };
+        let drops = || Some(vec![place(3), place(4), place(100)]);
+        let mut asked = Asked { drops: &drops, states: &|| None };
+        assert_eq!((asked.dropped(), asked.states()), (Some(7), None));
+        let silent = || None;
+        assert_eq!(Asked { drops: &silent, states: &|| Some(5) }.dropped(), None);
+    }
+}

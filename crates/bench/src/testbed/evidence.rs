@@ -1,0 +1,176 @@
+//! What this machine's kernel tells of the CPU time of device and sender while traffic
+//! flows: steal by `/proc/stat`, threads by [`crate::schedstat`].
+
+use super::doubts;
+use crate::cpu::Placement;
+use crate::schedstat::{self, ThreadTimes, Threads};
+use crate::trial::Evidence;
+use std::collections::BTreeMap;
+
+/// Reads again and again what was given to whom.
+pub(crate) struct Witness {
+    dut_cpus: Vec<u16>,
+    sender_cpus: Vec<u16>,
+    device: Threads,
+    /// The CPU that each of the device's threads is bound to; none for one that roams.
+    bound: Vec<Option<u16>>,
+    senders: Threads,
+    /// Threads of the receiver on the senders' CPUs.
+    receiver: Threads,
+    sender_waited_ns: u64,
+    /// Waiting is summed up from reading to reading: only between two of them is it
+    /// known whether a thread of the device ran meanwhile.
+    before: Vec<Option<ThreadTimes>>,
+    waited_ns: u64,
+}
+
+impl Witness {
+    /// Of a device whose `threads` forward; without any, softirqs do: on the sender's
+    /// own CPUs in its threads' time, and in the threads that the kernel has for softirqs.
+    pub(crate) fn new(placement: &Placement, threads: &[u32], senders: &[u32]) -> Witness {
+        let mut device = threads.to_vec();
+        if device.is_empty() {
+            for cpu in &placement.dut {
+                device.extend(schedstat::tasks("/proc", &format!("ksoftirqd/{cpu}")));
+            }
+            // Sent into the device by the sender itself: one thread is both.
+            if placement.senders.iter().any(|cpu| placement.dut.contains(cpu)) {
+                device.extend(senders);
+            }
+        }
+        let bound = device.iter().map(|id| only_cpu(*id)).collect();
+        let device = Threads::open(&device);
+        Witness {
+            dut_cpus: placement.dut.clone(),
+            sender_cpus: placement.senders.clone(),
+            before: device.read(),
+            device,
+            bound,
+            senders: Threads::open(senders),
+            receiver: Threads::default(),
+            sender_waited_ns: 0,
+            waited_ns: 0,
+        }
+    }
+
+    /// `threads` that receive take turns with the senders on their CPUs: what a sender
+    /// waits for them is load that it made itself, not time that was taken from it.
+    pub(crate) fn receiver_beside_senders(&mut self, threads: &[u32]) {
+        self.receiver = Threads::open(threads);
+    }
+
+    /// The reading now.
+    pub(crate) fn read(&mut self) -> Evidence {
+        let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+        let stolen_of = |cpus: &[u16]| doubts::stolen_in(&text, cpus);
+        let now = self.device.read();
+        self.waited_ns = self.waited_ns.saturating_add(waited(&self.before, &now, &self.bound));
+        self.before.clone_from(&now);
+        let knows_device = !now.is_empty() && now.iter().any(Option::is_some);
+        let senders = self.senders.read();
+        let knows_senders = !senders.is_empty() && senders.iter().any(Option::is_some);
+        Evidence {
+            stolen_ns: stolen_of(&self.dut_cpus),
+            ran_ns: knows_device
+                .then(|| now.iter().flatten().fold(0, |sum: u64, t| sum.saturating_add(t.ran_ns))),
+            waited_ns: knows_device.then_some(self.waited_ns),
+            sender_waited_ns: knows_senders.then(|| {
+                let waited = senders
+                    .iter()
+                    .flatten()
+                    .fold(stolen_of(&self.sender_cpus), |sum, t| sum.saturating_add(t.waited_ns));
+                // The scheduler charges the receiver with more than it ran (see
+                // `account.rs`): this claims too little rather than too much.
+                let others = waited.saturating_sub(self.receiver.total().ran_ns);
+                self.sender_waited_ns = self.sender_waited_ns.max(others);
+                self.sender_waited_ns
+            }),
+        }
+    }
+}
+
+/// What the threads waited for others' work: on each CPU the longest wait of a thread,
+/// less what the device's other threads there ran meanwhile. Threads that roam are taken
+/// for threads of one CPU, which claims too little rather than too much.
+fn waited(
+    before: &[Option<ThreadTimes>],
+    now: &[Option<ThreadTimes>],
+    bound: &[Option<u16>],
+) -> u64 {
+    let mut by_cpu: BTreeMap<Option<u16>, Vec<ThreadTimes>> = BTreeMap::new();
+    for ((before, now), cpu) in before.iter().zip(now).zip(bound) {
+        if let (Some(before), Some(now)) = (before, now) {
+            by_cpu.entry(*cpu).or_default().push(now.since(*before));
+        }
+    }
+    let of_cpu = |threads: &Vec<ThreadTimes>| {
+        let ran = threads.iter().fold(0_u64, |sum, t| sum.saturating_add(t.ran_ns));
+        let alone = |t: &ThreadTimes| t.waited_ns.saturating_sub(ran.saturating_sub(t.ran_ns));
+        threads.iter().map(alone).max().unwrap_or(0)
+    };
+    by_cpu.values().map(of_cpu).fold(0, u64::saturating_add)
+}
+
+/// The CPU that a thread is bound to; none when it may run on several.
+fn only_cpu(id: u32) -> Option<u16> {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    list.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn times(ran_ns: u64, waited_ns: u64) -> Option<ThreadTimes> {
+        Some(ThreadTimes { ran_ns, waited_ns })
+    }
+
+    #[test]
+    fn waiting_for_one_another_is_not_taken() {
+        let before = [times(100, 0), times(0, 100)];
+        let both = [Some(1), Some(1)];
+        // Both ran half of the time, each while the other waited.
+        assert_eq!(waited(&before, &[times(150, 50), times(50, 150)], &both), 0);
+        // For 30 neither ran.
+        assert_eq!(waited(&before, &[times(150, 80), times(50, 180)], &both), 30);
+        // Of different CPUs each waited for somebody else.
+        assert_eq!(waited(&before, &[times(150, 50), times(50, 150)], &[Some(1), Some(2)]), 100);
+        assert_eq!(waited(&before, &[None, None], &both), 0);
+    }
+
+    #[test]
+    fn a_hog_on_the_devices_cpu_is_seen() {
+        use std::sync::atomic::{AtomicBool, Ordering};
+        let cpu = fwdlab_port::affinity::allowed_cpus().expect("CPUs")[0];
+        let (told, id) = std::sync::mpsc::channel();
+        let stop = std::sync::Arc::new(AtomicBool::new(false));
+        let work = |told: std::sync::mpsc::Sender<u32>| {
+            let stop = stop.clone();
+            std::thread::spawn(move || {
+                fwdlab_port::affinity::pin_thread(&[cpu]).expect("pinned");
+                told.send(fwdlab_port::affinity::this_task()).expect("sent");
+                while !stop.load(Ordering::Relaxed) {}
+            })
+        };
+        let threads = [work(told.clone()), work(told)];
+        let device = id.recv().expect("the device");
+        id.recv().expect("the hog");
+        let placement =
+            crate::cpu::place(&[cpu], fwdlab_model::settings::Arrangement::Closed, 1, 1);
+        let mut witness = Witness::new(&placement, &[device], &[]);
+        let first = witness.read();
+        // Until the scheduler itself says that the device had to wait.
+        let enough = |e: Evidence| e.waited_ns.expect("told") > 20_000_000;
+        let mut last = first;
+        while !enough(last) {
+            std::thread::yield_now();
+            last = witness.read();
+        }
+        stop.store(true, Ordering::Relaxed);
+        threads.into_iter().for_each(|thread| thread.join().expect("ended"));
+        assert_eq!(first.waited_ns, Some(0));
+        assert_eq!(last.sender_waited_ns, None);
+        assert!(last.ran_ns >= first.ran_ns);
+    }
+}

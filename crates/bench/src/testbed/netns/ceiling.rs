@@ -1,0 +1,39 @@
+//! What sender and receiver reach without a DUT.
+
+use super::{Netns, receiver};
+use crate::Observer;
+use crate::cpu::Placement;
+use crate::error::BenchError;
+use crate::testbed::wiring::Wiring;
+use crate::trial::{self, Observed};
+use fwdlab_model::plan::Trial;
+use fwdlab_model::settings::{Arrangement, Settings};
+
+impl Netns {
+    /// One trial of the sender straight into the receiver, at the maximum rate.
+    ///
+    /// # Errors
+    /// As [`crate::Testbed::run`].
+    pub fn without_dut(
+        &self,
+        settings: &Settings,
+        placement: &Placement,
+        trial: &Trial,
+        run_id: u32,
+        observer: &mut dyn Observer,
+    ) -> Result<Observed, BenchError> {
+        let wiring = Wiring::up(&self.journal, settings.dut.queues, false)?;
+        let mut traffic = self.arm(&wiring, settings, placement, run_id, None, &[])?;
+        if placement.arrangement == Arrangement::Open {
+            // As with a DUT: the receiver polls where it does then. Where that is not
+            // permitted, it is not permitted for the DUT either.
+            if let Err(error) = receiver::poll(&wiring, placement) {
+                observer.step(&format!("ceiling with unbound polling: {error}"));
+            }
+        }
+        let observed = trial::plain(&mut traffic, trial, observer)?;
+        drop(traffic);
+        wiring.down()?;
+        Ok(observed)
+    }
+}

@@ -1,0 +1,166 @@
+//! Where the receiver polls its interface, and what that takes from the device.
+//!
+//! A veth is polled in a softirq of whoever sends into it: the DUT. There the receiver's
+//! counting, and with live frames the way of every frame back to the sender's page pool,
+//! with the locks on it, would be the DUT's CPU time. So r0 is polled by a thread of its
+//! own, on a CPU of its own or on the sender's.
+//!
+//! Two things make that cheap. The poll is deferred by a timer: otherwise the DUT would
+//! wake another CPU for nearly every packet, which below a hypervisor costs more than
+//! forwarding one. And the thread comes before the sender, whose turns are longer than
+//! the 256 frames of a veth's ring last.
+
+use crate::cpu::Placement;
+use crate::dut::linux::Findings;
+use crate::dut::scheduling::thread_polling;
+use crate::error::BenchError;
+use crate::host::{Host, NamespaceHost};
+use crate::testbed::wiring::Wiring;
+use fwdlab_model::record::{Counter, DeviceTime, ReceiverPlace};
+use fwdlab_model::settings::{Arrangement, Rate};
+use fwdlab_model::warning::Warning;
+use fwdlab_port::affinity;
+
+/// Time between two polls, nanoseconds. A ring of 256 frames lasts five times as long at
+/// a million packets a second; by trial, 20 us cost the sender half of its rate.
+const POLL_NS: u32 = 50_000;
+/// Polls without a packet before the thread waits to be woken again: never, in a run.
+const IDLE_POLLS: u32 = 2_000_000_000;
+/// Share of the device's CPU time that the receiver may take without a warning.
+const TOLERATED: f64 = 0.1;
+
+/// Polls r0 as `placement` says; returns the threads that do, none where the DUT does.
+///
+/// # Errors
+/// Where kernel threads can't be placed, or `/proc` doesn't show them.
+pub(super) fn poll(wiring: &Wiring, placement: &Placement) -> Result<Vec<u32>, BenchError> {
+    if placement.receiver.is_empty() {
+        return Ok(Vec::new());
+    }
+    let host = NamespaceHost::new(&wiring.receiver, &placement.control)?;
+    let threads = thread_polling(&host, "r0", &placement.receiver)?;
+    for (name, value) in [("napi_defer_hard_irqs", IDLE_POLLS), ("gro_flush_timeout", POLL_NS)] {
+        host.put(&format!("/sys/class/net/r0/{name}"), &value.to_string())?;
+    }
+    threads.iter().try_for_each(|&thread| affinity::put_first(thread))?;
+    Ok(threads)
+}
+
+/// [`poll`], and what is to be known of it where that is not permitted: the DUT polls r0
+/// then, as it would without threads.
+pub(super) fn poll_or_say(
+    wiring: &Wiring,
+    placement: &Placement,
+    findings: &mut Findings,
+) -> Vec<u32> {
+    let (threads, polling) = match poll(wiring, placement) {
+        Ok(threads) if threads.is_empty() => (threads, "softirq of the DUT".to_owned()),
+        Ok(threads) => {
+            let polling = format!("{} threads on CPUs {:?}", threads.len(), placement.receiver);
+            (threads, polling)
+        }
+        Err(error) => {
+            findings.warnings.push(Warning::Fallback {
+                used: "the receiver's polling on the DUT's CPU".into(),
+                why: error.to_string(),
+            });
+            (Vec::new(), "softirq of the DUT".to_owned())
+        }
+    };
+    findings.facts.insert("r0 polling".into(), polling);
+    threads
+}
+
+/// Where the threads `receiver` work.
+pub(super) fn place(receiver: &[u32], placement: &Placement) -> ReceiverPlace {
+    let on = |cpus: &[u16]| placement.receiver.iter().any(|cpu| cpus.contains(cpu));
+    match receiver {
+        [] => ReceiverPlace::Within,
+        _ if on(&placement.dut) => ReceiverPlace::Device,
+        _ if on(&placement.senders) => ReceiverPlace::Sender,
+        _ => ReceiverPlace::Own,
+    }
+}
+
+/// What is doubtful about the device's CPU time. In the closed arrangement all three
+/// share each CPU by intent, and the rate is that of all three.
+pub(super) fn doubt(time: &DeviceTime, placement: &Placement) -> Option<Warning> {
+    if placement.arrangement == Arrangement::Closed || time.receiver == ReceiverPlace::Unknown {
+        return None;
+    }
+    let share = time.receiver_share();
+    let is_much = share.is_none_or(|share| share > TOLERATED);
+    is_much.then_some(Warning::ReceiverOnDevice { share })
+}
+
+/// What a receiver that polls elsewhere had no room for: frames that the DUT found its
+/// ring full for, and so dropped itself. At the maximum rate a few are lost whenever the
+/// hypervisor takes the receiver's CPU away; of a stated rate each would be told as loss.
+pub(super) fn refused(
+    counters: &[Counter],
+    forwarded: u64,
+    rate: Rate,
+    time: &DeviceTime,
+) -> Option<Warning> {
+    let polls = [ReceiverPlace::Own, ReceiverPlace::Sender, ReceiverPlace::Device];
+    let dropped = counters.iter().find(|counter| counter.name == "d1 tx_dropped")?;
+    let packets = dropped.delta();
+    let tolerated = if rate == Rate::Max { forwarded / 1000 } else { 0 };
+    (polls.contains(&time.receiver) && packets > tolerated)
+        .then_some(Warning::ReceiverDropped { packets })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::place_all;
+
+    #[test]
+    fn a_receiver_on_the_duts_cpu_is_a_doubt_and_elsewhere_is_none() {
+        let mut placement = place_all(&[0, 1], Arrangement::Open, 1, 1);
+        assert_eq!(place(&[7], &placement), ReceiverPlace::Sender);
+        assert_eq!(place(&[], &placement), ReceiverPlace::Within);
+        let time = |receiver, receiver_ns| DeviceTime {
+            ran_ns: Some(900),
+            receiver_ns: Some(receiver_ns),
+            receiver_cpus: vec![0],
+            receiver,
+        };
+        let doubts = |time| doubt(&time, &placement);
+        assert_eq!(doubts(time(ReceiverPlace::Sender, 800)), None);
+        assert_eq!(doubts(time(ReceiverPlace::Device, 50)), None);
+        let share = Some(0.4);
+        assert_eq!(
+            doubts(time(ReceiverPlace::Device, 600)),
+            Some(Warning::ReceiverOnDevice { share })
+        );
+        assert_eq!(
+            doubts(time(ReceiverPlace::Within, 0)),
+            Some(Warning::ReceiverOnDevice { share: None })
+        );
+        placement.receiver = vec![1];
+        assert_eq!(place(&[7], &placement), ReceiverPlace::Device);
+        let closed = place_all(&[0, 1], Arrangement::Closed, 1, 1);
+        assert_eq!(doubt(&time(ReceiverPlace::Within, 0), &closed), None);
+        let own = place_all(&[0, 1, 2], Arrangement::Open, 1, 1);
+        assert_eq!(place(&[7], &own), ReceiverPlace::Own);
+    }
+
+    #[test]
+    fn a_full_ring_of_the_receiver_is_not_blamed_on_the_dut_silently() {
+        let dropped = |after| {
+            vec![Counter { name: "d1 tx_dropped".into(), before: 10, after, expected: None }]
+        };
+        let elsewhere = DeviceTime { receiver: ReceiverPlace::Sender, ..DeviceTime::default() };
+        let within = DeviceTime { receiver: ReceiverPlace::Within, ..DeviceTime::default() };
+        let found = |after, rate, time| refused(&dropped(after), 100_000, rate, time);
+        let warning = |packets| Some(Warning::ReceiverDropped { packets });
+        assert_eq!(found(110, Rate::Max, &elsewhere), None);
+        assert_eq!(found(111, Rate::Max, &elsewhere), warning(101));
+        assert_eq!(found(11, Rate::Pps(1000.0), &elsewhere), warning(1));
+        assert_eq!(found(10, Rate::Pps(1000.0), &elsewhere), None);
+        // Polled by the DUT itself, its ring is full for other reasons.
+        assert_eq!(found(5000, Rate::Max, &within), None);
+        assert_eq!(refused(&[], 100_000, Rate::Max, &elsewhere), None);
+    }
+}

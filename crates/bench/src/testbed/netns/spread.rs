@@ -1,0 +1,150 @@
+//! Which queue of the DUT each packet is received at.
+//!
+//! Veth has no receive-side scaling. A packet arrives at the queue that its sender chose:
+//! with AF_XDP the queue of the socket, with live frames the queue of the sending CPU
+//! (`veth_xdp_xmit`: its number modulo the queues), with AF_PACKET one by the sending CPU
+//! or by a hash that nobody knows. So flows are spread as a network card's Toeplitz hash
+//! would spread them by a socket for each queue, at the price of the slower sender, for
+//! all variants of a plan alike: else the variants would differ in their sender as well.
+
+use super::Netns;
+use crate::cpu::Placement;
+use crate::error::BenchError;
+use crate::probe;
+use fwdlab_model::plan::Plan;
+use fwdlab_model::settings::{Arrangement, Engine, Settings};
+use fwdlab_packet::Template;
+use fwdlab_packet::Turns;
+use fwdlab_packet::rss::queues_of_flows;
+use std::sync::Arc;
+
+impl Netns {
+    /// Decides how several queues are reached, if the plan has any.
+    pub(super) fn spread(&mut self, plan: &Plan) -> Result<(), BenchError> {
+        self.spreads = is_wanted(plan);
+        if !self.spreads {
+            return Ok(());
+        }
+        let is_free = |s: &Settings| s.testbed.engine == Engine::Auto;
+        let any_free = plan.variants.iter().any(|variant| is_free(&variant.settings));
+        if any_free && self.engine != Engine::Xsk {
+            match probe::find_engines(&self.journal, Engine::Xsk) {
+                Ok((engine, receiving, reasons)) => {
+                    (self.engine, self.receiving) = (engine, receiving);
+                    self.choice.reasons.extend(reasons);
+                    let why = "AF_XDP sends in all variants: it spreads flows over several queues";
+                    self.choice.reasons.push(why.into());
+                }
+                Err(error) => {
+                    self.choice.reasons.push(format!("flows can't be spread over queues: {error}"));
+                }
+            }
+        }
+        plan.variants.iter().try_for_each(|variant| {
+            let settings = &variant.settings;
+            refuse(settings, self.engine(settings), &self.place(settings))
+        })
+    }
+
+    /// True when a variant's flows are spread over the queues by whoever sends.
+    pub(super) fn is_spread(&self, settings: &Settings) -> bool {
+        self.spreads && self.engine(settings) == Engine::Xsk
+    }
+
+    /// What gives packets to receive queues, in words.
+    pub(super) fn filled_by(&self, settings: &Settings) -> &'static str {
+        match (settings.dut.queues, self.is_spread(settings)) {
+            (0 | 1, _) => "one",
+            (_, true) => "filled by the flow's Toeplitz hash",
+            (_, false) => "filled by the sending CPU",
+        }
+    }
+
+    /// Senders that each go through all flows: one where they share them.
+    pub(super) fn rounds(&self, settings: &Settings, placement: &Placement) -> usize {
+        if self.is_spread(settings) { 1 } else { placement.senders.len() }
+    }
+}
+
+/// True when a variant's DUT has more than one queue.
+fn is_wanted(plan: &Plan) -> bool {
+    plan.variants.iter().any(|variant| variant.settings.dut.queues > 1)
+}
+
+/// The flows of each sender: queue n is sender n's, round and round, so that no two CPUs
+/// ever share one.
+pub(super) fn turns(template: &Template, queues: u16, senders: usize) -> Vec<Turns> {
+    let of_flows: Arc<[u16]> = queues_of_flows(template, queues).into();
+    let own = |sender| (sender as u16..queues).step_by(senders.max(1)).collect();
+    (0..senders).map(|sender| Turns { queues: of_flows.clone(), own: own(sender) }).collect()
+}
+
+/// Queues that a sender's packets reach where it can't choose: those of its CPU.
+fn reached(senders: &[u16], queues: u16) -> usize {
+    let mut all: Vec<u16> = senders.iter().map(|cpu| cpu % queues.max(1)).collect();
+    all.sort_unstable();
+    all.dedup();
+    all.len()
+}
+
+/// An error for a variant in the open arrangement some of whose queues would have no
+/// packet: it would be one of fewer queues.
+fn refuse(settings: &Settings, engine: Engine, placement: &Placement) -> Result<(), BenchError> {
+    let queues = settings.dut.queues;
+    let reached = match engine {
+        Engine::Xsk => usize::from(queues),
+        Engine::Auto | Engine::Xdp | Engine::Packet => reached(&placement.senders, queues),
+    };
+    if placement.arrangement != Arrangement::Open || reached >= usize::from(queues) {
+        return Ok(());
+    }
+    Err(BenchError::Refused(format!(
+        "queues = {queues}: engine = \"{}\" reaches {reached} of them, for a veth device receives \
+         at the queue of the sending CPU, and there {} here; the others would be idle\n  next \
+         step: leave `engine` out or write engine = \"xsk\", which spreads flows over all queues",
+        engine.name(),
+        match placement.senders.len() {
+            1 => "is one sender".to_owned(),
+            n => format!("are {n} senders"),
+        }
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu;
+    use fwdlab_packet::Family;
+    use fwdlab_packet::template::FlowRange;
+
+    #[test]
+    fn each_flow_is_one_senders_and_each_queue_too() {
+        let flows = FlowRange { sources: 20, destinations: 100 };
+        let template = Template::new(Family::Inet, 64, flows, 1, [2; 6], [4; 6]);
+        for (queues, senders) in [(1, 1), (2, 2), (3, 2), (8, 2), (8, 3)] {
+            let turns = turns(&template, queues, senders);
+            let mut own: Vec<u16> = turns.iter().flat_map(|turns| turns.own.clone()).collect();
+            own.sort_unstable();
+            assert_eq!(own, (0..queues).collect::<Vec<_>>(), "{queues} {senders}");
+            assert!(turns.iter().all(Turns::has_flows), "{queues} {senders}");
+        }
+    }
+
+    #[test]
+    fn queues_that_nothing_reaches_are_refused_with_the_way_out() {
+        let mut settings = Settings::default();
+        settings.dut.queues = 4;
+        let open = cpu::place(&[0, 1], Arrangement::Open, 1, 4);
+        let error = refuse(&settings, Engine::Xdp, &open).expect_err("refused").to_string();
+        assert!(error.contains("reaches 1 of them") && error.contains("xsk"), "{error}");
+        assert!(refuse(&settings, Engine::Xsk, &open).is_ok());
+        // As many senders as queues, on CPUs of different remainders.
+        let wide = cpu::place(&[0, 1, 2, 3, 4, 5], Arrangement::Open, 4, 4);
+        assert!(refuse(&settings, Engine::Xdp, &wide).is_ok());
+        // The closed arrangement is a sweep of transmit queues, and called so.
+        let closed = cpu::place(&[0, 1], Arrangement::Closed, 2, 4);
+        assert!(refuse(&settings, Engine::Xdp, &closed).is_ok());
+        settings.dut.queues = 1;
+        assert!(refuse(&settings, Engine::Xdp, &open).is_ok());
+    }
+}

@@ -1,0 +1,108 @@
+//! The wait for packets in flight: until every one is accounted for.
+
+use super::{Account, Clock, Snapshot, Traffic};
+use fwdlab_model::record::DrainEnd;
+use fwdlab_model::warning::Warning;
+
+/// Packets count as drained when none arrived for this long, where the DUT doesn't tell
+/// what it dropped; where it tells, it is asked after such a silence.
+const QUIET_NS: u64 = 10_000_000;
+/// Between two looks.
+const LOOK_NS: u64 = 1_000_000;
+
+/// How a drain went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drained {
+    /// How long packets arrived, nanoseconds.
+    pub last_ns: u64,
+    /// What ended it.
+    pub end: DrainEnd,
+    /// Packets neither received nor counted as dropped; none where the DUT doesn't tell.
+    pub unaccounted: Option<i64>,
+    /// True when packets still arrived at the end.
+    is_flowing: bool,
+}
+
+impl Drained {
+    /// The doubt that a drain of at most `limit_ns` leaves.
+    pub(super) fn doubt(&self, limit_ns: u64) -> Option<Warning> {
+        match (self.end, self.unaccounted) {
+            (DrainEnd::Limit, _) if self.is_flowing => {
+                Some(Warning::NotDrained { drain_ns: limit_ns })
+            }
+            (DrainEnd::Limit, Some(packets)) if packets != 0 => {
+                Some(Warning::Unaccounted { packets, drain_ns: limit_ns })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Waits until all that was sent has arrived or was dropped by the DUT's own count, or the
+/// limit is reached. A DUT that doesn't tell is drained when nothing arrives any more.
+pub(super) fn wait(
+    traffic: &mut dyn Traffic,
+    clock: &dyn Clock,
+    account: &mut dyn Account,
+    limit_ns: u64,
+) -> Drained {
+    let start = clock.now_ns();
+    let snapshot = traffic.snapshot();
+    let mut last = (start, snapshot.arrived());
+    let (mut ask_at, mut unaccounted) = (start, None);
+    if snapshot.missing(0) <= 0 {
+        return Drained {
+            last_ns: 0,
+            end: DrainEnd::Accounted,
+            unaccounted: Some(snapshot.missing(0)),
+            is_flowing: false,
+        };
+    }
+    loop {
+        let now = clock.sleep_until(clock.now_ns() + LOOK_NS);
+        let snapshot = traffic.snapshot();
+        if snapshot.arrived() != last.1 {
+            last = (now, snapshot.arrived());
+        }
+        let ended = |end, unaccounted| Drained {
+            last_ns: last.0 - start,
+            end,
+            unaccounted,
+            is_flowing: now - last.0 < QUIET_NS && last.0 > start,
+        };
+        if snapshot.missing(0) <= 0 {
+            return ended(DrainEnd::Accounted, Some(snapshot.missing(0)));
+        }
+        let is_quiet = now - last.0 >= QUIET_NS;
+        if is_quiet && now >= ask_at {
+            // What arrives between the DUT's answer and ours counts in ours.
+            let Some(dropped) = account.dropped() else {
+                return ended(DrainEnd::Silence, None);
+            };
+            let missing = traffic.snapshot().missing(dropped);
+            if missing <= 0 {
+                return ended(DrainEnd::Accounted, Some(missing));
+            }
+            unaccounted = Some(missing);
+            // An answer that takes long is not asked for all the time.
+            let took = clock.now_ns() - now;
+            ask_at = clock.now_ns() + QUIET_NS.max(3 * took);
+        }
+        if now - start >= limit_ns {
+            return ended(DrainEnd::Limit, unaccounted);
+        }
+    }
+}
+
+impl Snapshot {
+    /// Packets that came as far as the receiver, also damaged ones.
+    fn arrived(&self) -> u64 {
+        self.received_total().saturating_add(self.damaged).saturating_add(self.receiver_dropped)
+    }
+
+    /// Packets sent that neither arrived nor were dropped.
+    fn missing(&self, dropped: u64) -> i64 {
+        let accounted = self.arrived().saturating_add(dropped);
+        (self.sent_total() as i64).saturating_sub(accounted as i64)
+    }
+}

@@ -1,0 +1,86 @@
+//! What must have been seen before the window opens.
+//!
+//! A flow's first packet costs more than the others (a state is made, a route cached), so
+//! a window that opens before every flow was there measures a mixture. The warm-up goes on
+//! until all are there, or for so long, or until no more come.
+
+use super::{Account, Awaited, Traffic};
+use fwdlab_model::plan::Trial;
+use fwdlab_model::record::Opening;
+use fwdlab_model::warning::Warning;
+
+/// Longest time that flows are waited for beyond the planned warm-up, nanoseconds.
+pub const WAIT_LIMIT_NS: u64 = 20_000_000_000;
+/// Flows that don't come for so long, and for so many rounds through all flows, never do.
+const STILL_NS: u64 = 1_000_000_000;
+const STILL_ROUNDS: u64 = 10;
+
+/// Longest time that a trial may take, nanoseconds.
+pub fn longest_ns(trial: &Trial) -> u64 {
+    trial.warmup_ns + WAIT_LIMIT_NS + trial.duration_ns + trial.drain_ns
+}
+
+/// The wait for flows.
+pub(super) struct Waiting {
+    begin_ns: u64,
+    planned_ns: u64,
+    awaited: Awaited,
+    seen: Opening,
+    /// Most that was ever there: flows sent, flows received, states.
+    most: [u64; 3],
+    /// When it rose last, and the packets sent until then.
+    risen: (u64, u64),
+}
+
+impl Waiting {
+    /// After a warm-up from `begin_ns` to `planned_ns`.
+    pub(super) fn new(begin_ns: u64, planned_ns: u64, awaited: Awaited) -> Waiting {
+        let seen =
+            Opening { flows: awaited.flows, is_stateful: awaited.states, ..Opening::default() };
+        Waiting { begin_ns, planned_ns, awaited, seen, most: [0; 3], risen: (planned_ns, 0) }
+    }
+
+    /// True when there is nothing more to wait for.
+    pub(super) fn is_over(
+        &mut self,
+        now_ns: u64,
+        traffic: &mut dyn Traffic,
+        account: &mut dyn Account,
+    ) -> bool {
+        let sent = traffic.snapshot().sent_total();
+        let flows = self.awaited.flows;
+        // Senders go through all flows in turn.
+        let round = u64::from(flows) * u64::from(self.awaited.senders.max(1));
+        let turns = sent / u64::from(self.awaited.senders.max(1));
+        self.seen.states = account.states();
+        if flows == 0 {
+            return true;
+        }
+        self.seen.flows_sent = Some(turns.min(flows.into()) as u32);
+        self.seen.flows_received = traffic.flows_seen().map(|seen| seen.min(flows));
+        let states = self.seen.states.filter(|_| self.awaited.states);
+        let [flows_sent, flows_received] =
+            [self.seen.flows_sent, self.seen.flows_received].map(|n| n.map_or(0, u64::from));
+        let counts = [flows_sent, flows_received, states.unwrap_or(0)];
+        if counts.iter().zip(self.most).any(|(&now, most)| now > most) {
+            self.risen = (now_ns, sent);
+            self.most = std::array::from_fn(|at| self.most[at].max(counts[at]));
+        }
+        let is_still = now_ns.saturating_sub(self.risen.0) >= STILL_NS
+            && sent.saturating_sub(self.risen.1) >= STILL_ROUNDS * round;
+        let is_late = now_ns.saturating_sub(self.planned_ns) >= WAIT_LIMIT_NS;
+        self.seen.missing().is_none() || is_still || is_late
+    }
+
+    /// What was there at last, with the warm-up's length.
+    pub(super) fn into_opening(self, now_ns: u64) -> Opening {
+        Opening { warmup_ns: now_ns.saturating_sub(self.begin_ns), ..self.seen }
+    }
+}
+
+/// The doubt when not all were there.
+pub(super) fn doubt(opening: &Opening) -> Option<Warning> {
+    let (there, flows, what) = opening.missing()?;
+    let warmup_ns = opening.warmup_ns;
+    Some(Warning::OpenedEarly { there, flows, what: what.to_owned(), warmup_ns })
+}

@@ -1,0 +1,28 @@
+//! A trial without anything to wait for.
+
+use super::{Awaited, Observed, Order, SystemClock, Traffic, Unasked, run};
+use crate::Observer;
+use crate::error::BenchError;
+use fwdlab_model::plan::Trial;
+
+/// Runs one trial at the maximum rate, by the machine's clock, that waits for nothing and
+/// asks no device: a ceiling, a look along cables.
+///
+/// # Errors
+/// As [`run`].
+pub fn plain(
+    traffic: &mut dyn Traffic,
+    trial: &Trial,
+    observer: &mut dyn Observer,
+) -> Result<Observed, BenchError> {
+    let order = Order {
+        trial,
+        rate_pps: None,
+        variant: 0,
+        alternation: None,
+        at_window: &mut |_| {},
+        awaited: Awaited::default(),
+        account: &mut Unasked,
+    };
+    run(traffic, &SystemClock, order, observer)
+}

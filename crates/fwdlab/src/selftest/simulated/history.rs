@@ -1,0 +1,157 @@
+//! How often the detector of a history finds a change where there is none, and where one
+//! is: points of simulated series.
+
+use super::residuals::ARCHIVE;
+use super::{Table, count};
+use crate::selftest::{Bar, Measured};
+use fwdlab_results::stats::binomial::Rate;
+use fwdlab_results::stats::change_points::change_points;
+use rand_xoshiro::Xoshiro256StarStar;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Series of a row; more would only narrow its interval.
+const SERIES: u64 = 4000;
+/// Scatter between points.
+const CV: f64 = 0.01;
+/// Points that one counts as found within.
+const TOLERANCE: usize = 1;
+/// Seeds of these rows lie apart from those of the others.
+const FIRST_ROW: u64 = 1 << 16;
+
+/// How points scatter.
+#[derive(Clone, Copy, Debug)]
+enum Points {
+    Independent,
+    /// Each resembles the one before it so much.
+    Autoregressive(f64),
+    T3,
+    /// Two of a hundred lie 5 to 10 standard deviations below.
+    Outliers,
+    Archive,
+}
+
+impl Points {
+    fn name(self) -> String {
+        match self {
+            Points::Independent => "independent points".into(),
+            Points::Autoregressive(phi) => format!("AR(1), phi {phi}"),
+            Points::T3 => "heavy tails (t3)".into(),
+            Points::Outliers => "2 % outliers".into(),
+            Points::Archive => "residuals of the archive".into(),
+        }
+    }
+
+    /// `n` of them, with standard deviation 1 (outliers apart).
+    fn draw(self, n: usize, random: &mut Xoshiro256StarStar) -> Vec<f64> {
+        let mut last = normal(random);
+        (0..n)
+            .map(|_| match self {
+                Points::Independent => normal(random),
+                Points::Autoregressive(phi) => {
+                    last = phi * last + (1.0 - phi * phi).sqrt() * normal(random);
+                    last
+                }
+                Points::T3 => {
+                    let squares: f64 = (0..3).map(|_| normal(random).powi(2)).sum();
+                    normal(random) / squares.sqrt()
+                }
+                Points::Outliers => {
+                    let depth = 5.0 + 5.0 * unit(random);
+                    normal(random) - if unit(random) < 0.02 { depth } else { 0.0 }
+                }
+                Points::Archive => {
+                    let at = (unit(random) * ARCHIVE.len() as f64) as usize;
+                    ARCHIVE[at.min(ARCHIVE.len() - 1)]
+                }
+            })
+            .collect()
+    }
+}
+
+fn unit(random: &mut Xoshiro256StarStar) -> f64 {
+    (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// Box and Muller's.
+fn normal(random: &mut Xoshiro256StarStar) -> f64 {
+    let radius = (-2.0 * (1.0 - unit(random)).ln()).sqrt();
+    radius * (std::f64::consts::TAU * unit(random)).cos()
+}
+
+fn found(points: Points, n: usize, seed: u64, steps: &[(usize, f64)]) -> Vec<usize> {
+    let mut random = Xoshiro256StarStar::seed_from_u64(seed);
+    let drawn = points.draw(n, &mut random);
+    let logs: Vec<f64> = drawn
+        .iter()
+        .enumerate()
+        .map(|(i, noise)| {
+            let level: f64 = steps.iter().filter(|(at, _)| *at <= i).map(|(_, step)| step).sum();
+            1e6_f64.ln() + level + CV * noise
+        })
+        .collect();
+    change_points(&logs).map(|division| division.change_points).unwrap_or_default()
+}
+
+impl Table<'_> {
+    /// Rows about `fwdlab history`.
+    pub(super) fn history(&mut self) {
+        let series = self.experiments.min(SERIES);
+        for n in [20, 50, 100] {
+            // Few points can't show that they resemble their neighbours: nothing is promised.
+            let correlated = |least: usize, most: f64| (n >= least).then_some(Bar::AtMost(most));
+            for (points, bar) in [
+                (Points::Independent, Some(Bar::AtMost(0.06))),
+                (Points::Autoregressive(0.3), correlated(50, 0.1)),
+                (Points::Autoregressive(0.6), correlated(100, 0.07)),
+                (Points::T3, Some(Bar::AtMost(0.06))),
+                (Points::Outliers, Some(Bar::AtMost(0.06))),
+                (Points::Archive, Some(Bar::AtMost(0.09))),
+            ] {
+                let question = "history: a series without a change alarms";
+                let seed = self.seed_of(question, n, points);
+                let alarms = count(seed, series, &|seed| !found(points, n, seed, &[]).is_empty());
+                self.tell(question, n, points, alarms, bar);
+            }
+        }
+        for (step, asked) in [
+            (
+                0.02_f64,
+                [(Points::Independent, 0.78), (Points::Outliers, 0.78), (Points::Archive, 0.69)],
+            ),
+            (0.03, [(Points::Independent, 0.9), (Points::Outliers, 0.85), (Points::Archive, 0.8)]),
+        ] {
+            for (points, bar) in asked {
+                let percent = 100.0 * step;
+                let question =
+                    format!("history: finds two steps of {percent:.0} %, F1 within a point");
+                let seed = self.seed_of(&question, 100, points);
+                let (right, counted) = (AtomicU64::new(0), AtomicU64::new(0));
+                count(seed, series, &|seed| {
+                    let (first, second) = (20 + seed as usize % 25, 60 + seed as usize % 20);
+                    let steps = [(first, step.ln_1p()), (second, -step.ln_1p())];
+                    let places = found(points, 100, seed, &steps);
+                    let near = |at: usize| places.iter().any(|p| p.abs_diff(at) <= TOLERANCE);
+                    let hits = steps.iter().filter(|(at, _)| near(*at)).count();
+                    right.fetch_add(2 * hits as u64, Ordering::Relaxed);
+                    counted.fetch_add((places.len() + steps.len()) as u64, Ordering::Relaxed);
+                    hits > 0
+                });
+                // F1 is twice the right ones over those marked and those there are.
+                let rate = Rate { hits: right.into_inner(), of: counted.into_inner() };
+                self.tell(&question, 100, points, rate, Some(Bar::AtLeast(bar)));
+            }
+        }
+    }
+
+    fn seed_of(&mut self, question: &str, n: usize, points: Points) -> u64 {
+        (self.told)(&format!("{question}: {n} points, {}", points.name()));
+        FIRST_ROW + self.rows.len() as u64
+    }
+
+    fn tell(&mut self, question: &str, n: usize, points: Points, rate: Rate, bar: Option<Bar>) {
+        let design = format!("{n} points");
+        let row = Measured::new(question, design, points.name(), rate).against(bar);
+        self.rows.push(row);
+    }
+}

@@ -1,0 +1,206 @@
+//! Devices of known truth on this machine: what is measured against what is so.
+//!
+//! The device is this kernel with a ruleset that makes it known: a shaper that lets so
+//! many packets a second pass (its bucket holds 50 ms, so that time in which its CPU is
+//! taken is made up for), one that drops the first 80 of each 1000 packets (at
+//! 10,000 packets a second a stall of 8 of each 100 ms), and one that drops nothing. The
+//! truth follows from the ruleset alone; the rest is the laboratory's error.
+
+use fwdlab_model::Plan;
+use fwdlab_model::units::format_pps;
+use fwdlab_results::report::Analysis;
+use fwdlab_results::report::analysis::{Outcome, RunResult};
+use fwdlab_results::stats::summary::median;
+use fwdlab_results::stats::{BlockedRun, Criteria, compare_blocked};
+use serde::Serialize;
+
+/// Errors up to here are the promise: of rates as ratios, of loss as differences.
+const BAR: f64 = 0.01;
+const LOSS_BAR: f64 = 0.001;
+
+/// A ruleset, by the name that the plan calls it.
+fn ruleset(name: &str) -> Result<Vec<u8>, String> {
+    let rule = match name {
+        "shaper-10k.nft" => "limit rate over 10000/second burst 500 packets drop",
+        "shaper-100k.nft" => "limit rate over 100000/second burst 5000 packets drop",
+        "stall.nft" => "numgen inc mod 1000 < 80 drop",
+        "steady.nft" => "numgen inc mod 1000 < 80 counter",
+        _ => return Err(format!("no file {name} belongs to the self-test")),
+    };
+    let chain = "type filter hook forward priority 0; policy accept;";
+    Ok(format!("table inet truth {{\n\tchain forward {{\n\t\t{chain}\n\t\t{rule}\n\t}}\n}}\n")
+        .into_bytes())
+}
+
+/// The plan: each device in five runs, and one rule in as many.
+///
+/// # Errors
+/// Never, unless the text below is broken.
+pub(crate) fn plan() -> Result<(Plan, String), fwdlab_model::Diagnostics> {
+    let text = "version = 1\n\
+         title = \"The laboratory against devices of known truth\"\n\n\
+         [testbed]\nkind = \"netns\"\n\n\
+         [[factor]]\nname = \"device\"\nlevels = [\n  \
+         { label = \"steady, paced\", firewall = \"steady.nft\", rate = \"10kpps\" },\n  \
+         { label = \"stalls, paced\", firewall = \"stall.nft\", rate = \"10kpps\" },\n  \
+         { label = \"shaper 10 kpps\", firewall = \"shaper-10k.nft\" },\n  \
+         { label = \"shaper 100 kpps\", firewall = \"shaper-100k.nft\" },\n  \
+         { label = \"no rule\", firewall = \"rules:0\" },\n  \
+         { label = \"one rule\", firewall = \"rules:1\" },\n]\n\n\
+         [trial]\nwarmup = \"200ms\"\nduration = \"1s\"\n\n\
+         [design]\nblocks = 5\n\n\
+         [compare]\nbaseline = { device = \"steady, paced\" }\n"
+        .to_owned();
+    Ok((fwdlab_model::load("selftest-truth.toml", &text, &ruleset)?, text))
+}
+
+/// One device: what is so, and what was measured.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Truth {
+    /// The device.
+    pub(crate) device: String,
+    /// What was measured of it: `rate`, `mean` or `loss`.
+    pub(crate) what: String,
+    /// What is so: packets a second, or a share of the packets.
+    pub(crate) truth: f64,
+    /// What was measured, run by run.
+    pub(crate) measured: Vec<f64>,
+    /// Median measured less truth; of rates over the truth.
+    pub(crate) error: f64,
+    /// The largest error of a run, likewise.
+    pub(crate) worst: f64,
+    /// Errors that are promised not to be exceeded by the median.
+    pub(crate) bar: f64,
+}
+
+impl Truth {
+    fn of(device: &str, what: &str, truth: f64, measured: Vec<f64>) -> Option<Truth> {
+        let is_loss = what == "loss";
+        let scale = if is_loss { 1.0 } else { truth };
+        let error = (median(&measured)? - truth) / scale;
+        let worst = measured
+            .iter()
+            .map(|value| (value - truth) / scale)
+            .max_by(|a, b| a.abs().total_cmp(&b.abs()))?;
+        let bar = if is_loss { LOSS_BAR } else { BAR };
+        let (device, what) = (device.to_owned(), what.to_owned());
+        Some(Truth { device, what, truth, measured, error, worst, bar })
+    }
+
+    /// True when the median keeps what is promised.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.error.abs() <= self.bar
+    }
+
+    /// One line.
+    fn line(&self) -> String {
+        let value = |value: f64| match self.what.as_str() {
+            "loss" => format!("{:.3} %", 100.0 * value),
+            _ => format_pps(value),
+        };
+        let found = median(&self.measured).map_or("-".to_owned(), value);
+        let (unit, held) = match (self.what.as_str(), self.is_kept()) {
+            ("loss", kept) => ("points", kept),
+            (_, kept) => ("%", kept),
+        };
+        format!(
+            "{}: {} {found}, truth {}, error {:+.3} {unit} (worst run {:+.3}): {}",
+            self.device,
+            self.what,
+            value(self.truth),
+            100.0 * self.error,
+            100.0 * self.worst,
+            if held { "kept" } else { "broken" }
+        )
+    }
+}
+
+/// What the runs of [`plan`] say.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Report {
+    /// Each device.
+    pub(crate) truths: Vec<Truth>,
+    /// Runs that say nothing, because their sender fell short.
+    pub(crate) left_out: usize,
+    /// What the comparisons say: the stall against the steady device, one rule.
+    pub(crate) verdicts: Vec<String>,
+}
+
+/// Holds the runs against the truth.
+pub(crate) fn evaluate(analysis: &Analysis) -> Report {
+    let of = |label: &str, figure: &dyn Fn(&RunResult) -> Option<f64>| -> Vec<f64> {
+        let runs = analysis.runs.iter().filter(|run| run.label == label);
+        runs.filter(|run| run.left_out.is_none()).filter_map(figure).collect()
+    };
+    let mut truths = Vec::new();
+    for (label, truth) in [("steady, paced", 0.0), ("stalls, paced", 0.08)] {
+        truths.extend(Truth::of(label, "loss", truth, of(label, &RunResult::loss_ratio)));
+    }
+    for (label, truth) in [("shaper 10 kpps", 1e4), ("shaper 100 kpps", 1e5)] {
+        // A shaper gathers its tokens by the clock, also while its CPU is taken.
+        truths.extend(Truth::of(label, "mean", truth, of(label, &|run| run.mean_pps)));
+    }
+    let blocked = |label: &str| -> Vec<BlockedRun> {
+        let runs = analysis.runs.iter().filter(|run| run.label == label);
+        runs.filter_map(|run| Some(BlockedRun { block: run.block, pps: run.value_pps? })).collect()
+    };
+    let rule = match compare_blocked(&blocked("no rule"), &blocked("one rule"), Criteria::default())
+    {
+        Ok(comparison) => comparison.to_string(),
+        Err(reason) => reason.to_string(),
+    };
+    let verdicts = analysis
+        .comparisons
+        .iter()
+        .filter(|compared| compared.label == "stalls, paced")
+        .map(|compared| {
+            let said = match &compared.outcome {
+                Outcome::Compared(answer) => answer.sentence.clone(),
+                Outcome::Unanswerable { reason } => reason.clone(),
+            };
+            format!("{} against {}: {said}", compared.label, compared.baseline_label)
+        })
+        .chain([format!("one rule against no rule: {rule}")])
+        .collect();
+    let left_out = analysis.runs.iter().filter(|run| run.left_out.is_some()).count();
+    Report { truths, left_out, verdicts }
+}
+
+/// The report for people.
+pub(crate) fn text(report: &Report) -> String {
+    let mut out = String::new();
+    for truth in &report.truths {
+        out += &format!("{}\n", truth.line());
+    }
+    for verdict in &report.verdicts {
+        out += &format!("{verdict}\n");
+    }
+    if report.left_out > 0 {
+        out += &format!("{} runs are left out: their sender fell short\n", report.left_out);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_plan_is_sound() {
+        let (plan, _) = plan().unwrap_or_else(|faults| panic!("{}", faults.render(false)));
+        assert_eq!(plan.variants.len(), 6);
+        assert!(plan.variants[0].settings.is_paced() && !plan.variants[2].settings.is_paced());
+    }
+
+    #[test]
+    fn errors_are_told_with_their_sign() {
+        let truth = Truth::of("shaper", "mean", 1e4, vec![9_900.0, 10_020.0, 10_030.0]);
+        let truth = truth.expect("measured");
+        assert!((truth.error - 0.002).abs() < 1e-12 && truth.is_kept(), "{truth:?}");
+        assert!((truth.worst + 0.01).abs() < 1e-12, "{truth:?}");
+        assert!(truth.line().contains("error +0.200 % (worst run -1.000): kept"), "{truth:?}");
+        let lost = Truth::of("stall", "loss", 0.08, vec![0.085]).expect("measured");
+        assert!(!lost.is_kept());
+        assert_eq!(Truth::of("none", "loss", 0.0, Vec::new()).map(|t| t.error), None);
+    }
+}

@@ -1,0 +1,105 @@
+//! What was there when the window opened, and what was left when the traffic had ended.
+
+use serde::{Deserialize, Serialize};
+
+/// State of the device and of the flows at the opening of the window, and after its end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Opening {
+    /// Length of the warm-up as it was, nanoseconds: longer than planned where flows were
+    /// waited for.
+    pub warmup_ns: u64,
+    /// Flows of the traffic; 0 in records that don't say.
+    pub flows: u32,
+    /// Flows of which a packet had been sent.
+    pub flows_sent: Option<u32>,
+    /// Flows of which a packet had been received; none when they are not counted.
+    pub flows_received: Option<u32>,
+    /// States that the device held; none when it keeps none, or doesn't tell.
+    pub states: Option<u64>,
+    /// States that it held when the window closed.
+    pub states_closing: Option<u64>,
+    /// True when the device must hold a state for every flow.
+    pub is_stateful: bool,
+    /// What ended the drain; none in records that don't say.
+    pub drained: Option<DrainEnd>,
+    /// Packets of the whole trial that were neither received nor counted as dropped by
+    /// the device when the drain ended; none where the device doesn't tell what it
+    /// dropped.
+    pub unaccounted: Option<i64>,
+}
+
+/// What ended a drain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DrainEnd {
+    /// Every packet was accounted for: received, or dropped by the device's own count.
+    Accounted,
+    /// Nothing arrived any more, of a device that doesn't tell what it dropped.
+    Silence,
+    /// The longest time that was to be waited.
+    Limit,
+}
+
+impl DrainEnd {
+    /// In words, after "the drain ended".
+    pub fn words(self) -> &'static str {
+        match self {
+            DrainEnd::Accounted => "when every packet was accounted for",
+            DrainEnd::Silence => "when nothing arrived any more",
+            DrainEnd::Limit => "at its limit",
+        }
+    }
+}
+
+impl Opening {
+    /// What was missing: how many were there of how many, and what they are. None when
+    /// all were there, and in records that don't say.
+    pub fn missing(&self) -> Option<(u64, u64, &'static str)> {
+        let flows = u64::from(self.flows);
+        let states = self.states.filter(|_| self.is_stateful);
+        let counts = [
+            (self.flows_sent.map(u64::from), "flows had been sent"),
+            (states, "flows had a state in the device under test"),
+            (self.flows_received.map(u64::from), "flows had been received"),
+        ];
+        let missing = counts.into_iter().find(|(count, _)| count.is_some_and(|n| n < flows));
+        missing.and_then(|(count, what)| Some((count?, flows, what)))
+    }
+
+    /// True when all flows were seen, and not only sent: someone counted them.
+    pub fn is_known(&self) -> bool {
+        self.flows_received.is_some() || (self.is_stateful && self.states.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_named_and_old_records_say_nothing() {
+        assert_eq!(Opening::default().missing(), None);
+        let all = Opening {
+            flows: 1000,
+            flows_sent: Some(1000),
+            flows_received: Some(1000),
+            states: Some(1002),
+            is_stateful: true,
+            ..Opening::default()
+        };
+        assert_eq!((all.missing(), all.is_known()), (None, true));
+        let few = Opening { states: Some(999), ..all.clone() };
+        assert_eq!(few.missing().map(|(n, of, _)| (n, of)), Some((999, 1000)));
+        let stateless = Opening { is_stateful: false, ..few };
+        assert_eq!(stateless.missing(), None);
+        let lost = Opening { flows_received: Some(3), ..all };
+        assert!(lost.missing().is_some_and(|(n, _, what)| n == 3 && what.contains("received")));
+    }
+
+    #[test]
+    fn a_record_of_before_reads_as_one_that_says_nothing() {
+        let old: Opening = serde_json::from_str("{}").expect("the defaults");
+        assert_eq!(old, Opening::default());
+    }
+}

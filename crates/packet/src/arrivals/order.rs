@@ -1,0 +1,350 @@
+//! Duplicates, reordering and losses by sequence number.
+//!
+//! A sender goes through its flows in turn, so its sequence number says whose turn it is:
+//! number `s` belongs to flow `s mod n` of `n`, and is that flow's packet of round `s / n`.
+//! What is kept of each flow of each sender is the newest round seen, how many packets
+//! arrived, and which of the last 64 rounds did ([`Entry`], 16 bytes).
+//!
+//! A packet is *late* (RFC 4737, Type-P-Reordered) when a newer one of the same flow and
+//! sender came before it; packets of different flows have no order between them. It is a
+//! *duplicate* (RFC 5560) when the same packet came before it, within the last 64 rounds.
+//! Where there are few flows, each has several entries that share its rounds in turn, so
+//! that the last 65,536 packets of a sender at least are remembered; of what comes later
+//! than that only the lateness is known.
+//!
+//! Nothing divides in the usual case: the round that a sender is in is remembered.
+
+use super::fault::Fault;
+use super::flows::{FlowSummary, Line, summary};
+use crate::stamp::Stamp;
+
+/// Entries of 16 bytes at most: a million flows of four senders, 64 MiB. With more nothing
+/// is kept of flows, only whether a sequence number is possible.
+pub const ENTRIES_MAX: u64 = 1 << 22;
+/// Entries that a sender has at least.
+const ENTRIES_MIN: u32 = 1024;
+/// Sequence numbers that one packet may be ahead of, or behind, the last one of its sender,
+/// unless a second one confirms it: 1.6 s of the fastest traffic.
+pub const JUMP_MAX: u64 = 1 << 24;
+/// Oldest that a packet may be when it arrives.
+pub const AGE_MAX_NS: u32 = 3_000_000_000;
+/// By how much sending times may go backwards at most without being taken for a clock that
+/// went round.
+pub const BACK_MAX_NS: u32 = 1 << 30;
+
+/// How senders go through the flows.
+#[derive(Clone, Debug)]
+pub enum Routes {
+    /// Each of so many senders goes through all flows.
+    Everywhere {
+        /// Flows.
+        flows: u32,
+        /// Senders.
+        senders: u8,
+    },
+    /// Each flow has one sender, which is number `wires[flow]` of several that may be more
+    /// than a stamp can tell apart, and goes through its own flows by number.
+    Wires(Vec<u16>),
+}
+
+/// Where a packet stands among those that came before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Newer than all of its flow.
+    Next,
+    /// A newer one came before it.
+    Late,
+    /// It has come before.
+    Again,
+    /// It can't be.
+    Wrong(Fault),
+}
+
+/// What is kept of a flow's packets from one sender, or of a share of them.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Entry {
+    /// Which of the 64 rounds up to the newest arrived; the lowest bit is the newest.
+    pub window: u64,
+    /// The newest round and one; 0 before any.
+    pub next: u32,
+    /// Packets that arrived, duplicates not counted.
+    pub count: u32,
+}
+
+/// Where a sender is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Walk {
+    /// Sequence number at which the newest round began, all 2^32 rounds of it counted.
+    base: u64,
+    /// That round.
+    round: u32,
+    /// Sequence number and sending time of the last packet.
+    sequence: u32,
+    time_ns: u32,
+    /// When it came, by the receiver's clock.
+    seen_ns: u32,
+    /// True once a packet came.
+    began: bool,
+    /// A round's beginning that one packet claimed and none has confirmed.
+    suspect: u64,
+}
+
+/// What is kept of all senders.
+#[derive(Debug)]
+pub struct Order {
+    walks: Vec<Walk>,
+    /// Flows of each sender.
+    lengths: Vec<u32>,
+    /// With [`Routes::Wires`]: each flow's sender, and its place among the sender's.
+    wires: Option<(Vec<u16>, Vec<u32>)>,
+    entries: Vec<Entry>,
+    /// Newest round and one of each flow, where it has several entries.
+    newest: Vec<u32>,
+    /// Entries of a flow as a power of two.
+    shares: u32,
+    times: Times,
+    taken: u64,
+}
+
+/// What sending times are held against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Times {
+    /// There are none: they must be 0.
+    Off,
+    /// Each other, as the sender's clock can't be read here.
+    EachOther,
+    /// The receiver's clock as well, which is the sender's.
+    Clock,
+}
+
+impl Order {
+    /// Nothing has arrived yet.
+    pub fn new(routes: Routes, times: Times) -> Order {
+        let (lengths, wires) = match routes {
+            Routes::Everywhere { flows, senders } => {
+                (vec![flows; usize::from(senders.max(1))], None)
+            }
+            Routes::Wires(wires) => {
+                let count = wires.iter().max().map_or(0, |&last| usize::from(last) + 1);
+                let mut lengths = vec![0; count];
+                let place = |&wire: &u16| {
+                    let length = &mut lengths[usize::from(wire)];
+                    *length += 1;
+                    *length - 1
+                };
+                let places = wires.iter().map(place).collect();
+                (lengths, Some((wires, places)))
+            }
+        };
+        let flows: u64 = lengths.iter().map(|&length| u64::from(length)).sum();
+        let smallest = lengths.iter().copied().filter(|&length| length > 0).min().unwrap_or(0);
+        let shares = shares(smallest);
+        let is_followed = flows << shares <= ENTRIES_MAX;
+        let entries = if is_followed { (flows << shares) as usize } else { 0 };
+        let newest = if is_followed && shares > 0 { flows as usize } else { 0 };
+        Order {
+            walks: vec![Walk::default(); lengths.len()],
+            lengths,
+            wires,
+            entries: vec![Entry::default(); entries],
+            newest: vec![0; newest],
+            shares,
+            times,
+            taken: 0,
+        }
+    }
+
+    /// Packets that it was told of.
+    #[inline]
+    pub fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// Sender, place among its flows and number of the flow's entries; none when there is
+    /// no such flow of this sender.
+    #[inline]
+    fn place(&self, sender: u8, flow: u32) -> Option<(usize, u32, usize)> {
+        match &self.wires {
+            None => {
+                let (walk, length) = (usize::from(sender), *self.lengths.get(usize::from(sender))?);
+                let number = walk * length as usize + flow as usize;
+                (flow < length).then_some((walk, flow, number))
+            }
+            Some((wires, places)) => {
+                let walk = usize::from(*wires.get(flow as usize)?);
+                (walk as u8 & 0xf == sender).then_some((walk, places[flow as usize], flow as usize))
+            }
+        }
+    }
+
+    /// Takes a packet that is right in itself.
+    #[inline]
+    pub fn take(&mut self, stamp: &Stamp, now_ns: u32) -> Place {
+        self.taken += 1;
+        let Some((at, place, number)) = self.place(stamp.sender, stamp.flow) else {
+            return Place::Wrong(Fault::Stamp);
+        };
+        let length = self.lengths[at];
+        let walk = &mut self.walks[at];
+        let ahead = stamp.sequence.wrapping_sub(place).wrapping_sub(walk.base as u32).cast_signed();
+        let (base, round) = if ahead == 0 {
+            (walk.base, walk.round)
+        } else if ahead.cast_unsigned() == length {
+            (walk.base + u64::from(length), walk.round.wrapping_add(1))
+        } else {
+            match walk.leap(i64::from(ahead), length) {
+                Some(there) => there,
+                None => return Place::Wrong(Fault::Sequence),
+            }
+        };
+        let is_possible = match self.times {
+            Times::Off => stamp.time_ns == 0,
+            Times::EachOther => walk.is_time_possible(stamp, now_ns, false),
+            Times::Clock => walk.is_time_possible(stamp, now_ns, true),
+        };
+        if !is_possible {
+            return Place::Wrong(Fault::Time);
+        }
+        if base >= walk.base {
+            (walk.base, walk.round) = (base, round);
+        }
+        self.follow(number, round)
+    }
+
+    #[inline]
+    fn follow(&mut self, number: usize, round: u32) -> Place {
+        let share = round as usize & ((1 << self.shares) - 1);
+        let Some(entry) = self.entries.get_mut((number << self.shares) + share) else {
+            return Place::Next;
+        };
+        let own = round >> self.shares;
+        let mut is_late = own < entry.next;
+        if is_late {
+            let behind = entry.next - 1 - own;
+            if behind < 64 {
+                if entry.window >> behind & 1 == 1 {
+                    return Place::Again;
+                }
+                entry.window |= 1 << behind;
+            }
+        } else {
+            let by = own - entry.next + 1;
+            entry.window = if by < 64 { entry.window << by | 1 } else { 1 };
+            entry.next = own + 1;
+        }
+        entry.count += 1;
+        if let Some(newest) = self.newest.get_mut(number) {
+            is_late = round < *newest;
+            if !is_late {
+                *newest = round + 1;
+            }
+        }
+        if is_late { Place::Late } else { Place::Next }
+    }
+
+    /// The flow whose turn a sequence number of a sender is, as far as is known; none when
+    /// there is no such sender, or one of several that share the number.
+    pub fn flow_of(&self, sender: u8, sequence: u32) -> Option<u32> {
+        let at = usize::from(sender);
+        let (walk, length) = (self.walks.get(at)?, *self.lengths.get(at).filter(|&&n| n > 0)?);
+        let ahead = sequence.wrapping_sub(walk.base as u32).cast_signed();
+        let place = walk.base.checked_add_signed(i64::from(ahead))? % u64::from(length);
+        match &self.wires {
+            None => Some(place as u32),
+            Some(_) if self.walks.len() > 16 => None,
+            Some((wires, places)) => {
+                let own = wires.iter().zip(places);
+                let flow = own
+                    .into_iter()
+                    .position(|(&wire, &own)| usize::from(wire) == at && u64::from(own) == place);
+                flow.map(|flow| flow as u32)
+            }
+        }
+    }
+
+    /// Notes that a packet of a flow came, and nothing else.
+    pub fn mark(&mut self, flow: u32) {
+        self.taken += 1;
+        if let Some(entry) = self.entries.get_mut((flow as usize) << self.shares) {
+            entry.count += 1;
+        }
+    }
+
+    /// What arrived of each flow; none when flows are not followed. Without `sequences`
+    /// nothing is known but which flows were seen.
+    pub fn flows(&self, sequences: bool) -> Option<FlowSummary> {
+        if self.entries.is_empty() {
+            return None;
+        }
+        let lines = match &self.wires {
+            None => {
+                let length = self.lengths[0];
+                (0..self.lengths.len() * length as usize)
+                    .map(|n| (n / length as usize, (n % length as usize) as u32))
+                    .map(|(sender, flow)| (sender, flow, flow))
+                    .collect::<Vec<_>>()
+            }
+            Some((wires, places)) => {
+                let all = wires.iter().zip(places).zip(0..);
+                all.map(|((&wire, &place), flow)| (usize::from(wire), place, flow)).collect()
+            }
+        };
+        let lines = lines.into_iter().enumerate().map(|(number, (sender, place, flow))| {
+            let shares = &self.entries[number << self.shares..(number + 1) << self.shares];
+            Line::of(sender, place, flow, shares, self.shares)
+        });
+        Some(summary(lines, &self.lengths, sequences))
+    }
+}
+
+/// Entries that each flow of a sender with so many flows has, as a power of two.
+pub fn shares(flows: u32) -> u32 {
+    (ENTRIES_MIN / flows.max(1)).max(1).ilog2()
+}
+
+impl Walk {
+    /// The beginning and number of the round that lies so many sequence numbers ahead of
+    /// the newest one or behind it; none when no round begins there, or when it is so far
+    /// that a second packet has to confirm it.
+    #[cold]
+    fn leap(&mut self, ahead: i64, length: u32) -> Option<(u64, u32)> {
+        let base = self.base.checked_add_signed(ahead)?;
+        if base % u64::from(length) != 0 {
+            return None;
+        }
+        if ahead.unsigned_abs() > JUMP_MAX {
+            // By another packet: one that came twice confirms nothing.
+            let is_confirmed = self.suspect != 0
+                && base != self.suspect
+                && base.abs_diff(self.suspect) <= JUMP_MAX;
+            self.suspect = base;
+            if !is_confirmed {
+                return None;
+            }
+            self.suspect = 0;
+        }
+        Some((base, (base / u64::from(length)) as u32))
+    }
+
+    /// True when a packet's sending time goes with its sequence number and with those of
+    /// the last one, and is none of the future or of long ago.
+    #[inline]
+    fn is_time_possible(&mut self, stamp: &Stamp, now_ns: u32, same_clock: bool) -> bool {
+        let time = stamp.time_ns;
+        if same_clock && now_ns.wrapping_sub(time) > AGE_MAX_NS {
+            return false;
+        }
+        // After a silence times of two packets say nothing about each other.
+        let is_compared = self.began && now_ns.wrapping_sub(self.seen_ns) < BACK_MAX_NS;
+        let is_newer = stamp.sequence.wrapping_sub(self.sequence).cast_signed() > 0;
+        let back = match is_newer {
+            true => self.time_ns.wrapping_sub(time),
+            false => time.wrapping_sub(self.time_ns),
+        };
+        let is_possible = !is_compared || back == 0 || back > BACK_MAX_NS;
+        (self.sequence, self.time_ns, self.seen_ns, self.began) =
+            (stamp.sequence, time, now_ns, true);
+        is_possible
+    }
+}

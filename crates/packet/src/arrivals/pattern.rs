@@ -1,0 +1,253 @@
+//! How packets of a run must look when they arrive.
+
+use crate::address::Family;
+use crate::checksum;
+use crate::stamp::{self, Stamp};
+use crate::template::{FlowRange, TTL, Template};
+
+/// What is known of the packets of a run before they arrive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// The frames as they are sent; its MACs are the sender's business.
+    pub template: Template,
+    /// The MAC that frames go to; none: any.
+    pub destination_mac: Option<[u8; 6]>,
+    /// The MAC that frames come from, the device's egress interface; none: any.
+    pub source_mac: Option<[u8; 6]>,
+    /// Routers on the way: one with a device under test, none without.
+    pub hops: u8,
+    /// Sending threads, 1 to 16, numbered from 0.
+    pub senders: u8,
+    /// The sending time is in every packet.
+    pub timestamps: bool,
+    /// Sender and receiver read the same clock.
+    pub same_clock: bool,
+}
+
+/// Words of 8 bytes that hold headers and stamp of both families.
+pub const WORDS: usize = 10;
+
+/// [`Expected`] compiled for speed: words to compare, and sums of what is compared, so that
+/// a checksum is right when the rest of its words add up.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    /// Frame's first bytes as they must arrive, 0 where the mask is.
+    pub words: [u64; WORDS],
+    /// Bits that are the same in every packet.
+    pub masks: [u64; WORDS],
+    /// Sum over the constant words of the IPv4 header, see [`crate::template::Sums`].
+    pub ip_sum: u32,
+    /// The same of UDP with its pseudo header, magic and run id.
+    pub udp_sum: u32,
+    /// Bytes of the frame without FCS.
+    pub length: usize,
+    pub(super) family: Family,
+    pub(super) expected: Expected,
+    // What of it is needed for each packet.
+    run_id: u32,
+    senders: u8,
+    flows: FlowRange,
+    bases: (u32, u32),
+}
+
+/// A fact of the layouts of both families: where fields begin.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Offsets {
+    pub(super) ip_length: usize,
+    pub(super) ttl: usize,
+    pub(super) source: usize,
+    pub(super) destination: usize,
+    pub(super) udp: usize,
+}
+
+pub(super) fn offsets(family: Family) -> Offsets {
+    match family {
+        Family::Inet => Offsets { ip_length: 16, ttl: 22, source: 26, destination: 30, udp: 34 },
+        Family::Inet6 => Offsets { ip_length: 18, ttl: 21, source: 34, destination: 50, udp: 54 },
+    }
+}
+
+impl Pattern {
+    /// Compiles what is expected.
+    pub fn new(expected: &Expected) -> Pattern {
+        let template = &expected.template;
+        let (family, at) = (template.family(), offsets(template.family()));
+        let mut bytes = template.bytes().to_vec();
+        bytes[at.ttl] = TTL.saturating_sub(expected.hops);
+        let ip_sum = match family {
+            Family::Inet => checksum::add(0, &bytes[14..34]),
+            Family::Inet6 => 0,
+        };
+        let udp_sum = template.sums().udp;
+        bytes[0..6].copy_from_slice(&expected.destination_mac.unwrap_or_default());
+        bytes[6..12].copy_from_slice(&expected.source_mac.unwrap_or_default());
+        let stamp = at.udp + 8;
+        let id = Stamp { run_id: template.run_id(), ..Stamp::default() };
+        id.emit(&mut bytes[stamp..]);
+        bytes[stamp + 6..stamp + stamp::BYTES].fill(0);
+        let mut mask = vec![0xff; stamp + 6];
+        let mut free = |from: usize, to: usize| mask[from..to].fill(0);
+        if expected.destination_mac.is_none() {
+            free(0, 6);
+        }
+        if expected.source_mac.is_none() {
+            free(6, 12);
+        }
+        if family == Family::Inet {
+            // A router may number packets that are no fragments anew (RFC 6864); the
+            // header's checksum covers the number.
+            free(18, 20);
+            free(24, 26);
+        }
+        free(at.source, at.source + 4);
+        free(at.destination, at.destination + 4);
+        free(at.udp + 6, at.udp + 8);
+        let word = |bytes: &[u8], at: usize| {
+            let mut eight = [0; 8];
+            let part = bytes.get(8 * at..).unwrap_or_default();
+            let length = part.len().min(8);
+            eight[..length].copy_from_slice(&part[..length]);
+            u64::from_le_bytes(eight)
+        };
+        let masks = std::array::from_fn(|n| word(&mask, n));
+        let words = std::array::from_fn(|n| word(&bytes, n) & masks[n]);
+        let length = bytes.len();
+        Pattern {
+            words,
+            masks,
+            ip_sum,
+            udp_sum,
+            length,
+            family,
+            run_id: template.run_id(),
+            senders: expected.senders,
+            flows: template.flows(),
+            bases: template.bases(),
+            expected: expected.clone(),
+        }
+    }
+
+    /// What it was made of.
+    pub fn expected(&self) -> &Expected {
+        &self.expected
+    }
+
+    /// True when packets go on after their stamp.
+    #[inline]
+    pub fn has_payload(&self) -> bool {
+        self.length > offsets(self.family).udp + 8 + stamp::BYTES
+    }
+
+    /// The stamp of a frame in which everything is right that can be known without other
+    /// packets; none otherwise. With `scan`, the payload is looked at from end to end.
+    #[inline]
+    pub fn passes(&self, frame: &[u8], length: usize, scan: bool) -> Option<Stamp> {
+        if length != self.length {
+            return None;
+        }
+        match self.family {
+            Family::Inet => self.passes_inet(frame, scan),
+            Family::Inet6 => self.passes_inet6(frame, scan),
+        }
+    }
+
+    #[inline]
+    fn passes_inet(&self, frame: &[u8], scan: bool) -> Option<Stamp> {
+        // Its length is known to the compiler, so nothing is looked up twice.
+        let (head, payload) = frame.split_first_chunk::<60>()?;
+        let (w2, w3, w4, w5) = (word(head, 2), word(head, 3), word(head, 4), word(head, 5));
+        let wrong = self.differs(0, word(head, 0))
+            | self.differs(1, word(head, 1))
+            | self.differs(2, w2)
+            | self.differs(4, w4)
+            | self.differs(5, w5);
+        let source = (w3 >> 16) as u32;
+        let destination = (w3 >> 48) as u32 | (w4 as u32) << 16;
+        let sum = u64::from(self.ip_sum) + (w2 >> 16 & 0xffff) + (w3 & 0xffff);
+        if wrong != 0 || !sums_up(sum + u64::from(source) + u64::from(destination)) {
+            return None;
+        }
+        let w6 = word(head, 6);
+        let time = u32::from_le_bytes([head[56], head[57], head[58], head[59]]);
+        let changing = [w6 as u32, (w6 >> 32) as u32, time];
+        self.passes_udp(source, destination, w5 as u16, changing, payload, scan)
+    }
+
+    #[inline]
+    fn passes_inet6(&self, frame: &[u8], scan: bool) -> Option<Stamp> {
+        let (head, payload) = frame.split_first_chunk::<80>()?;
+        let words: [u64; WORDS] = std::array::from_fn(|n| word(head, n));
+        let wrong = (0..9).fold(0, |wrong, n| wrong | self.differs(n, words[n]));
+        if wrong != 0 {
+            return None;
+        }
+        let (source, destination) = ((words[4] >> 16) as u32, (words[6] >> 16) as u32);
+        let changing = [(words[8] >> 32) as u32, words[9] as u32, (words[9] >> 32) as u32];
+        self.passes_udp(source, destination, (words[7] >> 32) as u16, changing, payload, scan)
+    }
+
+    /// What both families have in common: UDP's checksum, the stamp, the payload after it.
+    #[inline]
+    fn passes_udp(
+        &self,
+        source: u32,
+        destination: u32,
+        check: u16,
+        changing: [u32; 3],
+        payload: &[u8],
+        scan: bool,
+    ) -> Option<Stamp> {
+        let sum = u64::from(self.udp_sum) + u64::from(source) + u64::from(destination);
+        let sum = changing.iter().fold(sum + u64::from(check), |sum, &word| sum + u64::from(word));
+        if check == 0 || !sums_up(sum) {
+            return None;
+        }
+        let [tag, sequence, time_ns] = changing.map(u32::from_be);
+        let stamp = Stamp {
+            run_id: self.run_id,
+            sender: (tag >> 28) as u8,
+            phase: (tag >> 24) as u8 & 0xf,
+            flow: tag & 0x00ff_ffff,
+            sequence,
+            time_ns,
+        };
+        let wrong = self.address_flow(source, destination) != Some(stamp.flow)
+            || stamp.phase > 2
+            || stamp.sender >= self.senders
+            || scan && payload.iter().any(|&byte| byte != 0);
+        (!wrong).then_some(stamp)
+    }
+
+    /// What of a frame's word is not as it must be.
+    #[inline]
+    fn differs(&self, n: usize, word: u64) -> u64 {
+        (word ^ self.words[n]) & self.masks[n]
+    }
+
+    /// The flow between two addresses, given by their last 32 bits as they lie in memory
+    /// on a little-endian machine.
+    #[inline]
+    fn address_flow(&self, source: u32, destination: u32) -> Option<u32> {
+        let FlowRange { sources, destinations } = self.flows;
+        let source = u32::from_be(source).wrapping_sub(self.bases.0);
+        let destination = u32::from_be(destination).wrapping_sub(self.bases.1);
+        (source < sources && destination < destinations)
+            .then(|| source * destinations + destination)
+    }
+}
+
+/// The 8 bytes at place `n`, as a little-endian machine has them.
+#[inline]
+fn word(bytes: &[u8], n: usize) -> u64 {
+    let mut eight = [0; 8];
+    eight.copy_from_slice(&bytes[8 * n..8 * n + 8]);
+    u64::from_le_bytes(eight)
+}
+
+/// True when words and their checksum add up (RFC 1071).
+#[inline]
+pub(super) fn sums_up(sum: u64) -> bool {
+    // Below 2^48; what is above 0xffff after two steps becomes 1 or 2.
+    let sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
+    (sum & 0xffff) + (sum >> 16) == 0xffff
+}

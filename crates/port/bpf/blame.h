@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What is wrong with a frame, and whose it is: packet::arrivals::judge.
+ */
+#ifndef FWDLAB_BLAME_H
+#define FWDLAB_BLAME_H
+
+#include "receiver.h"
+
+/*
+ * The functions that are not inlined are verified once each, whatever ways lead to them: a
+ * loop over a packet would else be followed again for each.
+ */
+
+/* True when a byte after the stamp is not 0. */
+__noinline int is_payload_altered(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data;
+	void *end = (void *)(long)ctx->data_end;
+	__u64 found = 0;
+	int i;
+
+	if (FAMILY == FAMILY_INET) {
+		/* Up to a multiple of 8. */
+		if (data + 64 <= end) {
+			found = *(__u32 *)(data + 60);
+			data += 64;
+		} else {
+			data += 60;
+		}
+	} else {
+		data += 80;
+	}
+#pragma clang loop unroll(disable)
+	for (i = 0; i < LONGEST / 32; i++) {
+		__u64 *w = data;
+
+		if (data + 32 > end)
+			break;
+		found |= w[0] | w[1] | w[2] | w[3];
+		data += 32;
+	}
+#pragma clang loop unroll(disable)
+	for (i = 0; i < 31; i++) {
+		if (data + 1 > end)
+			break;
+		found |= *(__u8 *)data;
+		data += 1;
+	}
+	return found != 0;
+}
+
+/* True when UDP's length and checksum are those of the packet, which ends with the frame. */
+__noinline int is_udp_intact(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data;
+	void *end = (void *)(long)ctx->data_end;
+	__u32 udp = FAMILY == FAMILY_INET ? 34 : 54;
+	__u16 *half, *at;
+	__u64 sum;
+	int i;
+
+	if (data + udp + 8 > end)
+		return 0;
+	half = data + udp;
+	if (!half[3] || bpf_ntohs(half[2]) != (__u16)(end - data - udp))
+		return 0;
+	sum = half[2] + bpf_htons(17);
+	half = data + (FAMILY == FAMILY_INET ? 26 : 22);
+	for (i = 0; i < 4; i++)
+		sum += half[i];
+	if (FAMILY == FAMILY_INET6) {
+		for (i = 4; i < 16; i++)
+			sum += half[i];
+	}
+	at = data + udp;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < LONGEST / 2; i++) {
+		if ((void *)(at + 1) > end)
+			break;
+		sum += *at;
+		at++;
+	}
+	if ((void *)at + 1 <= end)
+		sum += *(__u8 *)at;
+	return fold(sum) == 0xffff;
+}
+
+static __always_inline int is_udp(void *data, void *end, __u32 family)
+{
+	__u16 type;
+
+	if (data + 38 > end)
+		return 0;
+	type = *(__u16 *)(data + 12);
+	if (family == FAMILY_INET)
+		return type == bpf_htons(0x0800) && *(__u8 *)(data + 14) == 0x45 &&
+		       *(__u8 *)(data + 23) == 17;
+	return type == bpf_htons(0x86dd) && *(__u8 *)(data + 20) == 17;
+}
+
+static __always_inline int is_stamped(void *data, void *end, __u32 family)
+{
+	__u32 stamp = family == FAMILY_INET ? 42 : 62;
+
+	return is_udp(data, end, family) && data + stamp + 2 <= end &&
+	       *(__u16 *)(data + stamp) == bpf_htons(STAMP_MAGIC);
+}
+
+static __always_inline int is_benchmark_udp(void *data, void *end)
+{
+	__u16 *half = data;
+
+	if (is_udp(data, end, FAMILY_INET))
+		return half[13] == bpf_htons(0xc612) && half[15] == bpf_htons(0xc613);
+	if (!is_udp(data, end, FAMILY_INET6) || data + 54 > end)
+		return 0;
+	return half[11] == bpf_htons(0x2001) && half[12] == bpf_htons(2) && !half[13] &&
+	       half[19] == bpf_htons(0x2001) && half[20] == bpf_htons(2) && !half[21] &&
+	       !(*(__u8 *)(data + 28) & 0x80) && (*(__u8 *)(data + 44) & 0x80);
+}
+
+/* True where the first 12 bytes of an IPv6 address are not those of all flows. */
+static __always_inline int is_prefix_wrong(void *data, __u32 at, int side)
+{
+	__u16 *half = data + at;
+	__u64 high = half[0] | (__u64)half[1] << 16 | (__u64)half[2] << 32 | (__u64)half[3] << 48;
+	__u64 low = half[4] | (__u64)half[5] << 16;
+
+	return high != PREFIXES[2 * side] || low != PREFIXES[2 * side + 1];
+}
+
+#define FOREIGN 100
+#define UNSTAMPED 101
+#define OTHER 102
+
+/* In the result of blame(): the phase and one, where that can be believed. */
+#define PHASE_SHIFT 8
+
+/* What is the matter with a frame that is no intact packet of this run: a fault, or whose
+ * it is. The same as Pattern::judge of packet::arrivals::judge, in the same order. */
+__noinline int blame(struct xdp_md *ctx, __u32 scan)
+{
+	void *data = (void *)(long)ctx->data;
+	void *end = (void *)(long)ctx->data_end;
+	__u32 cpu = bpf_get_smp_processor_id(), phase = 0;
+	struct receiver_state *state = bpf_map_lookup_elem(&receiver, &cpu);
+	__u32 udp = FAMILY == FAMILY_INET ? 34 : 54, stamp = udp + 8;
+	__u32 other = FAMILY == FAMILY_INET ? FAMILY_INET6 : FAMILY_INET;
+	__u32 source = 0, destination = 0, in_range, near = NEAR_BITS + 1;
+	__u16 *half = data;
+	int prefixes = 0;
+
+	if (!state)
+		return OTHER;
+
+	if (data + stamp + 6 <= end) {
+		__u64 id;
+
+		half = data + stamp;
+		id = half[0] | (__u64)half[1] << 16 | (__u64)half[2] << 32;
+		near = bits(id ^ (bpf_htons(STAMP_MAGIC) | (__u64)bpf_htonl(RUN_ID) << 16));
+	}
+	if (data + stamp <= end) {
+		__u32 at = FAMILY == FAMILY_INET ? 26 : 34;
+
+		half = data + at;
+		source = bpf_ntohl(half[0] | (__u32)half[1] << 16) - SOURCE_BASE;
+		half = data + (FAMILY == FAMILY_INET ? 30 : 50);
+		destination = bpf_ntohl(half[0] | (__u32)half[1] << 16) - DESTINATION_BASE;
+		if (FAMILY == FAMILY_INET6)
+			prefixes = is_prefix_wrong(data, 22, 0) | is_prefix_wrong(data, 38, 1) << 1;
+		in_range = source < SOURCES && destination < DESTINATIONS;
+	} else {
+		in_range = 0;
+	}
+
+	if (near > NEAR_BITS) {
+		int intact;
+
+		if (is_stamped(data, end, other))
+			return FOREIGN;
+		if (!in_range || prefixes || !is_udp(data, end, FAMILY)) {
+			if (is_stamped(data, end, FAMILY))
+				return FOREIGN;
+			return is_benchmark_udp(data, end) ? UNSTAMPED : OTHER;
+		}
+		if (data + stamp + STAMP_BYTES > end)
+			return FAULT_LENGTH;
+		intact = is_udp_intact(ctx);
+		if (!intact)
+			return FAULT_STAMP;
+		return is_stamped(data, end, FAMILY) ? FOREIGN : UNSTAMPED;
+	}
+
+	if (data + stamp + STAMP_BYTES > end)
+		return FAULT_LENGTH;
+	{
+		__u64 *w = data, d0, d1, d2, d4, d5, udp_wrong;
+		__u32 tag, sequence, sender, flow, turn, addressed, possible;
+		__s64 at;
+
+		half = data + stamp;
+		tag = bpf_ntohl(half[3] | (__u32)half[4] << 16);
+		sequence = bpf_ntohl(half[5] | (__u32)half[6] << 16);
+		if (!near && ((tag >> 24) & 0xf) <= 2)
+			phase = (((tag >> 24) & 0xf) + 1) << PHASE_SHIFT;
+		if (end - data != LENGTH)
+			return phase | FAULT_LENGTH;
+		d0 = (w[0] ^ WORDS[0]) & MASKS[0];
+		d1 = (w[1] ^ WORDS[1]) & MASKS[1];
+		d2 = (w[2] ^ WORDS[2]) & MASKS[2];
+		if (part(d0, 0, 6))
+			return phase | FAULT_DESTINATION_MAC;
+		if (part(d0, 6, 8) || part(d1, 8, 12))
+			return phase | FAULT_SOURCE_MAC;
+		if (FAMILY == FAMILY_INET) {
+			if (part(d1, 12, 16) || part(d2, 20, 22) || part(d2, 23, 24))
+				return phase | FAULT_IP_HEADER;
+			if (part(d2, 16, 18))
+				return phase | FAULT_IP_LENGTH;
+			if (part(d2, 22, 23))
+				return phase | FAULT_TTL;
+			d4 = (w[4] ^ WORDS[4]) & MASKS[4];
+			udp_wrong = part(d4, 34, 40);
+		} else {
+			if (part(d1, 12, 16) || part(d2, 16, 18) || part(d2, 20, 21))
+				return phase | FAULT_IP_HEADER;
+			if (part(d2, 18, 20))
+				return phase | FAULT_IP_LENGTH;
+			if (part(d2, 21, 22))
+				return phase | FAULT_TTL;
+			d4 = (w[6] ^ WORDS[6]) & MASKS[6];
+			d5 = (w[7] ^ WORDS[7]) & MASKS[7];
+			udp_wrong = part(d4, 54, 56) | part(d5, 56, 60);
+		}
+		if (prefixes & 1)
+			return phase | FAULT_SOURCE_ADDRESS;
+		if (prefixes & 2)
+			return phase | FAULT_DESTINATION_ADDRESS;
+
+		sender = tag >> 28;
+		flow = tag & 0xffffff;
+		at = state->walks[sender].base;
+		at += (__s32)(sequence - (__u32)at);
+		/* 2^32: no flow's. */
+		turn = at < 0 || sender >= SENDERS ? ~0U : (__u64)at % FLOWS;
+		addressed = in_range ? source * DESTINATIONS + destination : ~0U - 1;
+		possible = flow < FLOWS && sender < SENDERS && ((tag >> 24) & 0xf) <= 2;
+		if (addressed == flow && possible) {
+			if (turn != ~0U && turn != addressed)
+				return phase | FAULT_SEQUENCE;
+		} else if (possible && (turn == flow || !in_range)) {
+			return phase | (source != flow / DESTINATIONS
+						? FAULT_SOURCE_ADDRESS
+						: FAULT_DESTINATION_ADDRESS);
+		} else {
+			return phase | FAULT_STAMP;
+		}
+		if (udp_wrong)
+			return phase | FAULT_UDP_HEADER;
+		if (near)
+			return phase | FAULT_STAMP;
+	}
+	if (scan && is_payload_altered(ctx))
+		return phase | FAULT_PAYLOAD;
+	if (FAMILY == FAMILY_INET) {
+		__u64 sum = 0;
+		int i;
+
+		half = data + 14;
+		for (i = 0; i < 10; i++)
+			sum += half[i];
+		if (fold(sum) != 0xffff)
+			return phase | FAULT_IP_CHECKSUM;
+	}
+	return phase | FAULT_UDP_CHECKSUM;
+}
+
+#endif

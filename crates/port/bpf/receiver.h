@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the parts of the receiver share: its constants, its maps, sums. The same rules as in
+ * packet::arrivals, which says why, and with which the program is compared by a test.
+ */
+#ifndef FWDLAB_RECEIVER_H
+#define FWDLAB_RECEIVER_H
+
+#include <linux/bpf.h>
+#include <linux/types.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+#include "stamp.h"
+
+/* Set before loading; see packet::arrivals::Pattern. */
+const volatile __u32 CHECKED = 0; /* 0: only the stamp's run id is looked at */
+const volatile __u32 RUN_ID = 0;
+const volatile __u32 FAMILY = FAMILY_INET;
+const volatile __u32 LENGTH = 0;
+const volatile __u64 WORDS[10] = {};
+const volatile __u64 MASKS[10] = {};
+const volatile __u64 PREFIXES[4] = {}; /* IPv6: first 12 bytes of source and destination */
+const volatile __u32 IP_SUM = 0;
+const volatile __u32 UDP_SUM = 0;
+const volatile __u32 SOURCES = 1;
+const volatile __u32 DESTINATIONS = 1;
+const volatile __u32 SOURCE_BASE = 0;
+const volatile __u32 DESTINATION_BASE = 0;
+const volatile __u32 SENDERS = 1;
+const volatile __u32 FLOWS = 1;
+const volatile __u32 TIMES = 0;      /* packets carry their sending time */
+const volatile __u32 SAME_CLOCK = 0; /* ... of this machine's clock */
+const volatile __u32 FOLLOWED = 0;   /* the map of flows has room for them */
+const volatile __u32 SHARES = 0;     /* entries of a flow, as a power of two */
+
+#define NEAR_BITS 3
+#define FIRST_IN_FULL 1024
+#define PAYLOAD_SAMPLE 64
+#define JUMP_MAX (1 << 24)
+#define AGE_MAX_NS 3000000000U
+#define BACK_MAX_NS (1U << 30)
+#define LONGEST 1514
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* one per possible CPU, set before loading */
+	__type(key, __u32);
+	__type(value, struct receiver_state);
+} receiver SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* senders x flows x entries of each, set before loading */
+	__type(key, __u32);
+	__type(value, struct entry);
+} flows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* senders x flows where a flow has several entries */
+	__type(key, __u32);
+	__type(value, __u64);
+} newest SEC(".maps");
+
+/* The sum of words, below 2^48, nearly in 16 bits (RFC 1071): 0xffff when they and their
+ * checksum add up. A sum that is above it after two steps becomes 1 or 2. */
+static __always_inline __u32 fold(__u64 sum)
+{
+	sum = (sum & 0xffff) + ((sum >> 16) & 0xffff) + (sum >> 32);
+	return (sum & 0xffff) + (sum >> 16);
+}
+
+static __always_inline __u32 bits(__u64 x)
+{
+	x = x - ((x >> 1) & 0x5555555555555555ULL);
+	x = (x & 0x3333333333333333ULL) + ((x >> 2) & 0x3333333333333333ULL);
+	x = (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fULL;
+	return (x * 0x0101010101010101ULL) >> 56;
+}
+
+/* The bytes from and to of a frame, of which d is what differs in the word they are in. */
+static __always_inline __u64 part(__u64 d, __u32 from, __u32 to)
+{
+	return (d >> (8 * (from & 7))) & ((to - from) >= 8 ? ~0ULL : (1ULL << (8 * (to - from))) - 1);
+}
+
+#endif

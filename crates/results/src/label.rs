@@ -1,0 +1,176 @@
+//! What figures are of, in files that hold nothing but figures.
+//!
+//! A list, a table or a file for gnuplot leaves the report that it was made with: whoever
+//! reads it elsewhere must be able to tell a simulated figure from a measured one. Lists
+//! have it as a comment, which ministat of every release skips, as gnuplot does; tables as
+//! columns.
+
+use crate::report::Analysis;
+use crate::report::analysis::ComparedFigure;
+use std::fmt;
+
+/// Names of the columns of a table, in the order of [`Label::fields`].
+pub(crate) const COLUMNS: [&str; 4] = ["testbed", "simulated", "figure", "fwdlab_version"];
+/// Beginning of the comment.
+const BEGINNING: &str = "# fwdlab ";
+
+/// Where figures come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// Kind of the testbed, e.g. `netns`; with `, virtual` where a laboratory is one.
+    pub testbed: String,
+    /// True when no packet was sent.
+    pub simulated: bool,
+    /// What stands for a run; none where it has a name that is not known here.
+    pub figure: Option<ComparedFigure>,
+    /// Version of the fwdlab that measured; several where several did.
+    pub version: String,
+}
+
+impl Label {
+    /// The label of an analysis' figures.
+    pub fn of(analysis: &Analysis) -> Label {
+        let mut versions: Vec<&str> = Vec::new();
+        let used = analysis.invocations.iter().filter(|invocation| invocation.runs > 0);
+        for version in used.map(|invocation| invocation.fwdlab_version.as_str()) {
+            if !versions.contains(&version) {
+                versions.push(version);
+            }
+        }
+        Label {
+            testbed: testbed(&analysis.testbed.kind, &analysis.testbed.caption),
+            simulated: analysis.testbed.simulated,
+            figure: Some(analysis.figure),
+            version: versions.join(" and "),
+        }
+    }
+
+    /// The fields of a table's line.
+    pub(crate) fn fields(&self) -> [String; 4] {
+        let simulated = if self.simulated { "yes" } else { "no" };
+        let figure = self.figure.map_or(String::new(), word_of);
+        [self.testbed.clone(), simulated.to_owned(), figure, self.version.clone()]
+    }
+
+    /// That of a table's line, in which `at` finds a column; none where it has none.
+    pub(crate) fn of_fields<'a>(at: impl Fn(&str) -> Option<&'a str>) -> Option<Label> {
+        let testbed = at("testbed").filter(|testbed| !testbed.is_empty())?.to_owned();
+        let simulated = testbed == "sim" || at("simulated") == Some("yes");
+        let figure = at("figure").and_then(figure_named);
+        let version = at("fwdlab_version").unwrap_or_default().to_owned();
+        Some(Label { testbed, simulated, figure, version })
+    }
+
+    /// The label that a text's comments hold; none where they hold none, and the first one
+    /// where they hold several.
+    pub fn in_comments(text: &str) -> Option<Label> {
+        let comments = text.lines().take_while(|line| line.starts_with('#') || line.is_empty());
+        comments.filter_map(Label::in_comment).next()
+    }
+
+    fn in_comment(line: &str) -> Option<Label> {
+        let (version, rest) = line.strip_prefix(BEGINNING)?.split_once("; ")?;
+        let pairs: Vec<(&str, &str)> =
+            rest.split("; ").filter_map(|pair| pair.split_once(": ")).collect();
+        let value = |name: &str| pairs.iter().find(|(n, _)| *n == name).map(|(_, value)| *value);
+        Label::of_fields(|name| match name {
+            "fwdlab_version" => Some(version),
+            name => value(name).map(str::trim),
+        })
+    }
+
+    /// What has to be said beside every number.
+    pub(crate) fn caption(&self) -> &'static str {
+        match self.testbed.split_once(", ") {
+            Some((kind, _)) => caption(self.simulated, kind, true),
+            None => caption(self.simulated, &self.testbed, false),
+        }
+    }
+
+    /// True when figures of the two may stand side by side as far as the testbed goes.
+    pub fn is_comparable(&self, other: &Label) -> bool {
+        (&self.testbed, self.simulated) == (&other.testbed, other.simulated)
+    }
+}
+
+/// A figure's word in files that programs read.
+fn word_of(figure: ComparedFigure) -> String {
+    let word = serde_json::to_value(figure).unwrap_or_default();
+    word.as_str().unwrap_or_default().to_owned()
+}
+
+fn figure_named(name: &str) -> Option<ComparedFigure> {
+    serde_json::from_value(name.into()).ok()
+}
+
+/// What has to be said beside every number of a testbed; nothing for hardware.
+pub(crate) fn caption(simulated: bool, kind: &str, below_hypervisor: bool) -> &'static str {
+    match (simulated, kind) {
+        (true, _) => "SIMULATED: no packet was sent; these numbers say nothing about any machine",
+        (false, "netns") => "virtual testbed; not comparable with hardware",
+        (false, "memory") => {
+            "virtual testbed: packets in memory of this machine, no kernel forwarded them; not \
+             comparable with hardware"
+        }
+        (false, "ssh") if below_hypervisor => {
+            "virtual testbed: the device under test runs below a hypervisor; not comparable with \
+             hardware"
+        }
+        (false, "archive") => "imported: measured elsewhere, read from logs",
+        (false, _) => "",
+    }
+}
+
+/// A laboratory on virtual machines is another testbed than one of machines.
+pub(crate) fn testbed(kind: &str, caption: &str) -> String {
+    match kind {
+        "ssh" if caption.starts_with("virtual") => format!("{kind}, virtual"),
+        _ => kind.to_owned(),
+    }
+}
+
+/// The comment, one line without its end.
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [testbed, simulated, figure, version] = self.fields();
+        write!(
+            f,
+            "{BEGINNING}{version}; testbed: {testbed}; simulated: {simulated}; figure: {figure}; \
+             unit: packets per second"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_reads_back_from_its_comment() {
+        for (testbed, simulated, figure) in
+            [("sim", true, ComparedFigure::Mean), ("ssh, virtual", false, ComparedFigure::P90)]
+        {
+            let label = Label {
+                testbed: testbed.into(),
+                simulated,
+                figure: Some(figure),
+                version: "0.1.0 (c434a91)".into(),
+            };
+            let text = format!("# mine\n{label}\n1\n2\n");
+            assert_eq!(Label::in_comments(&text), Some(label.clone()), "{text}");
+            let fields = label.fields();
+            let at = |name: &str| {
+                COLUMNS.iter().position(|column| *column == name).map(|at| fields[at].as_str())
+            };
+            assert_eq!(Label::of_fields(at), Some(label));
+        }
+        assert_eq!(Label::in_comments("# fwdlab\n# fwdlab 1; a: b\n1\n"), None);
+        assert_eq!(
+            Label::in_comments("1\n# fwdlab 1; testbed: sim\n"),
+            None,
+            "no comment of a head"
+        );
+        let known = Label::in_comments("# fwdlab 9; testbed: sim; figure: else\n").expect("one");
+        assert_eq!((known.simulated, known.figure), (true, None));
+    }
+}

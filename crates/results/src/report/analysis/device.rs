@@ -1,0 +1,242 @@
+//! The device alone: its CPU time per forwarded packet, without the receiver's.
+//!
+//! On a testbed of one machine the rate is that of the device only as far as nothing else
+//! uses its CPUs. The scheduler's account of the threads that forward tells what each
+//! packet cost the device, whoever else had the CPU for a while.
+
+use super::comparisons::{criteria, pairs};
+use crate::report::format;
+use crate::stats::summary::median;
+use crate::stats::{BlockedRun, compare_blocked};
+use crate::store::Contents;
+use fwdlab_model::RunRecord;
+use fwdlab_model::record::ReceiverPlace;
+use serde::Serialize;
+
+/// The device alone, where its runs tell.
+#[derive(Clone, Debug, Serialize)]
+pub struct DeviceAlone {
+    /// Whose CPU receiver and frame pool used, in words.
+    pub receiver: String,
+    /// Each variant that ran.
+    pub variants: Vec<DeviceRow>,
+    /// Each variant against its baseline.
+    pub effects: Vec<DeviceEffect>,
+}
+
+/// One variant.
+#[derive(Clone, Debug, Serialize)]
+pub struct DeviceRow {
+    /// Index of the variant.
+    pub variant: usize,
+    /// Its label.
+    pub label: String,
+    /// CPU time of the device per forwarded packet, nanoseconds: median of the runs.
+    pub per_packet_ns: Option<f64>,
+    /// The largest share of the device's CPU time that was the receiver's; none where it
+    /// can't be told.
+    pub receiver_share: Option<f64>,
+    /// Offered over forwarded: median of the runs.
+    pub overload: Option<f64>,
+}
+
+/// What a variant costs the device more than its baseline.
+#[derive(Clone, Debug, Serialize)]
+pub struct DeviceEffect {
+    /// Index of the variant.
+    pub variant: usize,
+    /// Its label.
+    pub label: String,
+    /// Label of the baseline.
+    pub baseline_label: String,
+    /// Packets per second of the device's CPU time, as a ratio to the baseline's, less one.
+    pub effect: f64,
+    /// Interval of the effect, at the experiment's confidence and for this one comparison.
+    pub interval: (f64, f64),
+    /// The same as time per packet, candidate less baseline, nanoseconds.
+    pub difference_ns: f64,
+    /// Its interval.
+    pub interval_ns: (f64, f64),
+}
+
+/// Of the runs of a store; none where no run tells.
+pub(super) fn device(contents: &Contents) -> Option<DeviceAlone> {
+    let plan = &contents.plan;
+    let told = |run: &&RunRecord| run.trial.device.receiver != ReceiverPlace::Unknown;
+    let runs: Vec<&RunRecord> = contents.runs.iter().filter(told).collect();
+    let first = runs.first()?;
+    let rows: Vec<DeviceRow> = plan
+        .variants
+        .iter()
+        .filter_map(|variant| row(&runs, variant.index, &variant.label))
+        .collect();
+    let is_blocked = plan.design.alternate_ns.is_none() && !plan.design.sequential;
+    let effects =
+        pairs(plan).into_iter().filter(|_| is_blocked).filter_map(|(variant, baseline)| {
+            let of = |variant| rows.iter().find(|row| row.variant == variant);
+            let base_ns = of(baseline)?.per_packet_ns?;
+            let [a, b] = [baseline, variant].map(|variant| figures(&runs, variant));
+            let found = compare_blocked(&a, &b, criteria(plan)).ok()?;
+            // More packets a second of CPU time are less time a packet.
+            let more_ns = |ratio: f64| base_ns * (1.0 / ratio - 1.0);
+            Some(DeviceEffect {
+                variant,
+                label: plan.variants[variant].label.clone(),
+                baseline_label: plan.variants[baseline].label.clone(),
+                effect: found.ratio - 1.0,
+                interval: (found.low - 1.0, found.high - 1.0),
+                difference_ns: more_ns(found.ratio),
+                interval_ns: (more_ns(found.high), more_ns(found.low)),
+            })
+        });
+    let effects = effects.collect();
+    let receiver = sentence(first, &rows);
+    Some(DeviceAlone { receiver, variants: rows, effects })
+}
+
+impl DeviceEffect {
+    /// In one line.
+    pub fn sentence(&self) -> String {
+        let percent = |change: f64| format::signed_percent(change, 1);
+        format!(
+            "{} against {}, the device alone: {} [{}, {}], {:+.0} ns [{:+.0}, {:+.0}] per packet",
+            self.label,
+            self.baseline_label,
+            percent(self.effect),
+            percent(self.interval.0),
+            percent(self.interval.1),
+            self.difference_ns,
+            self.interval_ns.0,
+            self.interval_ns.1
+        )
+    }
+}
+
+fn row(runs: &[&RunRecord], variant: usize, label: &str) -> Option<DeviceRow> {
+    let own: Vec<&&RunRecord> = runs.iter().filter(|run| run.variants.contains(&variant)).collect();
+    if own.is_empty() {
+        return None;
+    }
+    let shares: Option<Vec<f64>> =
+        own.iter().map(|run| run.trial.device.receiver_share()).collect();
+    let overloads: Vec<f64> = own
+        .iter()
+        .map(|run| run.trial.window)
+        .filter(|window| window.forwarded > 0)
+        .map(|window| window.offered as f64 / window.forwarded as f64)
+        .collect();
+    let times: Vec<f64> = figures(runs, variant).iter().map(|figure| 1e9 / figure.pps).collect();
+    Some(DeviceRow {
+        variant,
+        label: label.to_owned(),
+        per_packet_ns: median(&times),
+        receiver_share: shares.map(|shares| shares.into_iter().fold(0.0, f64::max)),
+        overload: median(&overloads),
+    })
+}
+
+/// Packets per second of the device's CPU time, of runs of this variant alone.
+fn figures(runs: &[&RunRecord], variant: usize) -> Vec<BlockedRun> {
+    let figure = |run: &&RunRecord| {
+        let forwarded = Some(run.trial.window.forwarded).filter(|&forwarded| forwarded > 0)?;
+        let alone_ns = run.trial.device.alone_ns()?;
+        Some(BlockedRun { block: run.block, pps: forwarded as f64 * 1e9 / alone_ns as f64 })
+    };
+    runs.iter().filter(|run| run.variants == [variant]).filter_map(figure).collect()
+}
+
+fn sentence(run: &RunRecord, rows: &[DeviceRow]) -> String {
+    let shares: Option<Vec<f64>> = rows.iter().map(|row| row.receiver_share).collect();
+    let share = match shares {
+        Some(shares) => {
+            let most = shares.into_iter().fold(0.0, f64::max);
+            format!("Receiver and frame pool: {:.0} % of the DUT's CPU", 100.0 * most)
+        }
+        None => "Receiver and frame pool: on the DUT's CPU, how much of it can't be told".into(),
+    };
+    let place = match run.trial.device.receiver {
+        ReceiverPlace::Own => " (they have a CPU of their own)",
+        ReceiverPlace::Sender => " (they work on the sender's)",
+        _ => "",
+    };
+    format!("{share}{place}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fwdlab_model::record::{Counts, DeviceTime, TrialRecord};
+
+    /// Runs of two variants in five blocks: 400 and 500 ns of CPU a packet, a little
+    /// dearer from block to block.
+    fn contents(receiver: ReceiverPlace, receiver_ns: u64) -> Contents {
+        let text = "version = 1\n[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n\
+                    [design]\nblocks = 5\n[compare]\nbaseline = { queues = 1 }\n";
+        let plan = fwdlab_model::load("x.toml", text, &|_| Ok(Vec::new()))
+            .unwrap_or_else(|faults| panic!("{}", faults.render(false)));
+        let run = |planned: &fwdlab_model::PlannedRun| {
+            let variant = planned.variants[0];
+            let cost_ns = 400 + 100 * variant as u64 + u64::from(planned.block);
+            RunRecord {
+                run: planned.index,
+                block: planned.block,
+                variants: vec![variant],
+                trial: TrialRecord {
+                    window_ns: 2_000_000_000,
+                    window: Counts { offered: 3_000_000, forwarded: 1_000_000 },
+                    device: DeviceTime {
+                        ran_ns: Some(cost_ns * 1_000_000),
+                        receiver_ns: Some(receiver_ns),
+                        receiver_cpus: vec![0],
+                        receiver,
+                    },
+                    ..TrialRecord::default()
+                },
+                ..RunRecord::default()
+            }
+        };
+        Contents {
+            runs: plan.runs.iter().map(run).collect(),
+            plan,
+            experiment: String::new(),
+            invocations: Vec::new(),
+            run_invocations: Vec::new(),
+            calibrations: Vec::new(),
+            import: None,
+            profiles: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_devices_time_per_packet_is_compared_without_the_receivers() {
+        for (place, words) in [
+            (ReceiverPlace::Sender, "0 % of the DUT's CPU (they work on the sender's)"),
+            (ReceiverPlace::Own, "0 % of the DUT's CPU (they have a CPU of their own)"),
+        ] {
+            let found = device(&contents(place, 700_000_000)).expect("told");
+            assert!(found.receiver.contains(words), "{}", found.receiver);
+            for (row, wanted) in found.variants.iter().zip([402.0, 502.0]) {
+                let cost = row.per_packet_ns.expect("a cost");
+                assert!((cost - wanted).abs() < 1e-6, "{row:?}");
+            }
+            assert_eq!(found.variants[0].overload, Some(3.0));
+            let [effect] = found.effects.as_slice() else { panic!("{:?}", found.effects) };
+            assert!((effect.effect + 0.2).abs() < 0.002, "{effect:?}");
+            assert!((effect.difference_ns - 100.0).abs() < 1.0, "{effect:?}");
+            assert!(effect.interval_ns.0 < 100.0 && effect.interval_ns.1 > 99.0, "{effect:?}");
+        }
+        let shared = device(&contents(ReceiverPlace::Device, 100_000_000)).expect("told");
+        assert!(shared.receiver.contains("20 % of the DUT's CPU"), "{}", shared.receiver);
+        assert!(shared.variants[0].receiver_share > Some(0.19));
+        assert!((shared.variants[0].per_packet_ns.expect("a cost") - 402.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn what_cannot_be_told_apart_is_said_and_not_compared() {
+        let within = device(&contents(ReceiverPlace::Within, 0)).expect("said");
+        assert!(within.receiver.contains("can't be told"), "{}", within.receiver);
+        assert!(within.effects.is_empty());
+        assert!(within.variants.iter().all(|row| row.per_packet_ns.is_none()));
+        assert!(device(&contents(ReceiverPlace::Unknown, 0)).is_none());
+    }
+}

@@ -1,0 +1,67 @@
+//! What was there when the windows opened, and what ended the drains.
+
+use super::quality::groups;
+use crate::stats::summary::median;
+use crate::store::Contents;
+use fwdlab_model::RunRecord;
+use fwdlab_model::record::DrainEnd;
+use serde::Serialize;
+
+/// Openings and drains of one variant's runs.
+#[derive(Clone, Debug, Serialize)]
+pub struct Opened {
+    /// Label of the variant.
+    pub label: String,
+    /// Runs.
+    pub runs: usize,
+    /// Median length of the warm-up, seconds.
+    pub warmup_s: f64,
+    /// Flows of the traffic.
+    pub flows: u32,
+    /// Fewest flows received at an opening; none where they were not counted.
+    pub received: Option<u32>,
+    /// Fewest states of the device at an opening; none where it has none, or didn't tell.
+    pub states: Option<u64>,
+    /// Fewest states when a window closed.
+    pub states_closing: Option<u64>,
+    /// Runs in which not all flows were there, or nobody counted them.
+    pub early: usize,
+    /// What ended the drains, with the number of runs.
+    pub drained: String,
+    /// Most packets of a run that nobody accounted for; none where the device doesn't
+    /// tell what it dropped.
+    pub unaccounted: Option<i64>,
+}
+
+/// Those of every variant; nothing for records that don't say.
+pub(super) fn openings(contents: &Contents) -> Vec<Opened> {
+    let of = |(label, runs): (String, Vec<&RunRecord>)| {
+        let opened: Vec<_> = runs.iter().map(|run| &run.trial.opening).collect();
+        let opened: Vec<_> = opened.into_iter().filter(|opening| opening.flows > 0).collect();
+        let warmups: Vec<f64> = opened.iter().map(|o| o.warmup_ns as f64 / 1e9).collect();
+        Some(Opened {
+            label,
+            runs: opened.len(),
+            warmup_s: median(&warmups)?,
+            flows: opened.iter().map(|o| o.flows).max()?,
+            received: opened.iter().filter_map(|o| o.flows_received).min(),
+            states: opened.iter().filter_map(|o| o.states).min(),
+            states_closing: opened.iter().filter_map(|o| o.states_closing).min(),
+            early: opened.iter().filter(|o| o.missing().is_some() || !o.is_known()).count(),
+            drained: drained(&opened.iter().filter_map(|o| o.drained).collect::<Vec<_>>()),
+            unaccounted: opened.iter().filter_map(|o| o.unaccounted).max(),
+        })
+    };
+    groups(contents).into_iter().filter_map(of).collect()
+}
+
+fn drained(ends: &[DrainEnd]) -> String {
+    let all = [DrainEnd::Accounted, DrainEnd::Silence, DrainEnd::Limit];
+    let counts = all.iter().map(|end| (end, ends.iter().filter(|other| *other == end).count()));
+    let counts: Vec<(&DrainEnd, usize)> = counts.filter(|(_, count)| *count > 0).collect();
+    let said = counts.iter().map(|(end, count)| match counts.len() {
+        1 => end.words().to_owned(),
+        _ => format!("{} ({count})", end.words()),
+    });
+    said.collect::<Vec<_>>().join(", ")
+}

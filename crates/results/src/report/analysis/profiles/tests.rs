@@ -1,0 +1,119 @@
+use super::*;
+use crate::report::analysis::Analysis;
+use crate::store::StoredProfile;
+use fwdlab_model::RunRecord;
+use fwdlab_model::record::{Counts, ProfileRecord, ProfileWindow, TrialRecord};
+
+/// One million packets a second, a little more from block to block.
+const RATE: u64 = 1_000_000;
+
+/// A profile run of a second at `rate`, in two parts, in which the firewall takes
+/// `firewall` samples of `60 + firewall`.
+fn profile(variant: usize, start: u16, rate: u64, firewall: u64) -> StoredProfile {
+    let window = |n: u64| ProfileWindow {
+        from_ns: n * 500_000_000,
+        to_ns: (n + 1) * 500_000_000,
+        offered: rate,
+        forwarded: rate / 2,
+    };
+    let folded =
+        format!("napi/d0;veth_poll;ip_rcv 60\nnapi/d0;veth_poll;nft_do_chain {firewall}\n");
+    StoredProfile {
+        record: ProfileRecord {
+            variant,
+            start,
+            windows: vec![window(0), window(1)],
+            ..ProfileRecord::default()
+        },
+        unit: "ns".to_owned(),
+        per_sample: 500_000.0,
+        windows: vec![folded.clone(), folded],
+        outside: String::new(),
+    }
+}
+
+/// Five measured blocks of two variants, and these profiles.
+fn analysed(profiles: Vec<StoredProfile>) -> Profiles {
+    let text = "version = 1\n[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n\
+                [design]\nblocks = 5\n[compare]\nbaseline = { queues = 1 }\n";
+    let plan = fwdlab_model::load("x.toml", text, &|_| Ok(Vec::new()))
+        .unwrap_or_else(|faults| panic!("{}", faults.render(false)));
+    let run = |planned: &fwdlab_model::PlannedRun| RunRecord {
+        run: planned.index,
+        block: planned.block,
+        variants: planned.variants.clone(),
+        trial: TrialRecord {
+            window_ns: 1_000_000_000,
+            window: Counts { offered: 3 * RATE, forwarded: RATE + 1000 * u64::from(planned.block) },
+            ..TrialRecord::default()
+        },
+        ..RunRecord::default()
+    };
+    let contents = Contents {
+        runs: plan.runs.iter().map(run).collect(),
+        plan,
+        experiment: String::new(),
+        invocations: Vec::new(),
+        run_invocations: Vec::new(),
+        calibrations: Vec::new(),
+        import: None,
+        profiles,
+    };
+    Analysis::of(&contents).profiles.expect("profiles")
+}
+
+#[test]
+fn a_marked_profile_claims_no_difference() {
+    let agreeing = analysed(vec![profile(0, 0, RATE + 2000, 0), profile(1, 0, RATE + 1000, 20)]);
+    let [difference] = agreeing.differences.as_slice() else { panic!("{:?}", agreeing.notes) };
+    assert_eq!(difference.functions.parts[0].name, "nft_do_chain");
+    assert!(difference.scope.contains("this start"), "{}", difference.scope);
+    assert!(agreeing.variants.iter().all(|variant| !variant.is_marked));
+    assert_eq!(agreeing.variants[0].agreements[0].slower, 2);
+
+    for (baseline, candidate, words) in [
+        (RATE + 2000, RATE * 9 / 10, "ran at 900 kpps, slower than any of the 5"),
+        (RATE * 11 / 10, RATE + 1000, "ran at 1.10 Mpps, faster than any of the 5"),
+    ] {
+        let found = analysed(vec![profile(0, 0, baseline, 0), profile(1, 0, candidate, 20)]);
+        assert!(found.differences.is_empty());
+        let said = found.notes.iter().any(|note| note.contains(words));
+        assert!(said, "{words}: {:?}", found.notes);
+        assert_eq!(found.variants.iter().filter(|variant| variant.is_marked).count(), 1);
+    }
+}
+
+#[test]
+fn several_starts_are_the_replicates_and_their_tables_are_added_up() {
+    let starts = |variant, firewall: [u64; 3]| -> Vec<StoredProfile> {
+        let each = firewall.into_iter().enumerate();
+        each.map(|(n, firewall)| profile(variant, n as u16, RATE + 2000, firewall)).collect()
+    };
+    let all = [starts(0, [0, 0, 0]), starts(1, [18, 20, 25])].concat();
+    let found = analysed(all);
+    assert_eq!(found.variants.iter().map(|variant| variant.starts).collect::<Vec<_>>(), [3, 3]);
+    assert_eq!(found.variants[1].samples, 2 * (3 * 60 + 18 + 20 + 25));
+    assert_eq!(found.variants[1].forwarded, Some(3 * (RATE + 2000)));
+    let [difference] = found.differences.as_slice() else { panic!("{:?}", found.notes) };
+    assert!(
+        difference.scope.contains("over starts of the device (3 and 3"),
+        "{}",
+        difference.scope
+    );
+    let firewall = &difference.functions.parts[0];
+    assert_eq!(firewall.name, "nft_do_chain");
+    // The mean of 36, 40 and 50 samples of 500 us over 1.002e6 packets each,
+    // and Welch's interval against three zeros.
+    let (low, high) = firewall.interval.expect("an interval over starts");
+    let cost = |samples: f64| samples * 500_000.0 / (RATE as f64 + 2000.0);
+    assert!((firewall.difference - cost(42.0)).abs() < 1e-9, "{firewall:?}");
+    // s = 7.2111, over the root of 3: 4.1633; t with 2 degrees of freedom 4.30265.
+    let half = 4.302_652_729_911_275 * 4.163_331_998_932_266;
+    assert!((low - cost(42.0 - half)).abs() < 1e-6, "{low} {high}");
+    assert!((high - cost(42.0 + half)).abs() < 1e-6, "{low} {high}");
+
+    // One start of one of them has no scatter over starts: then windows are compared.
+    let one = [starts(0, [0, 0, 0]), vec![profile(1, 0, RATE + 2000, 20)]].concat();
+    let found = analysed(one);
+    assert!(found.differences[0].scope.contains("this start"), "{}", found.differences[0].scope);
+}

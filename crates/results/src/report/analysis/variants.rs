@@ -1,0 +1,165 @@
+//! The figures of each variant, and what it lost.
+
+use super::archive;
+use super::figures::RunResult;
+use super::quality::{self, RunWarning};
+use crate::report::format;
+use crate::report::names::pps_files;
+use crate::stats::Summary;
+use crate::stats::binomial::Rate;
+use crate::stats::summary::Interval;
+use crate::store::Contents;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// One variant's figures.
+#[derive(Clone, Debug, Serialize)]
+pub struct VariantResult {
+    /// Position in the plan.
+    pub index: usize,
+    /// Label.
+    pub label: String,
+    /// File with its figures, `<label>.pps`.
+    pub file: String,
+    /// For each factor the index of the level.
+    pub levels: Vec<usize>,
+    /// Label of the level of each factor, by the factor's name.
+    pub settings: BTreeMap<String, String>,
+    /// Index of the baseline it is compared with; none for a baseline.
+    pub baseline: Option<usize>,
+    /// The compared figure in packets per second, one per run in run order.
+    pub values: Vec<f64>,
+    /// Mean rates of the same runs.
+    pub means: Vec<f64>,
+    /// 90th percentiles of the samples of the same runs.
+    pub p90s: Vec<f64>,
+    /// Summary of `values`; none without runs.
+    pub summary: Option<SummaryResult>,
+    /// Median of `means`.
+    pub mean_median: Option<f64>,
+    /// Median of `p90s`.
+    pub p90_median: Option<f64>,
+    /// Mean share of the windows that was provably taken from the device, 0 to 1.
+    pub taken: Option<f64>,
+    /// Packets lost in the windows of its runs that count.
+    pub loss: Option<Loss>,
+    /// Doubts about its runs.
+    pub warnings: Vec<RunWarning>,
+}
+
+/// Packets of one variant that were offered and not forwarded.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Loss {
+    /// Packets lost, of all runs that count.
+    pub lost: u64,
+    /// Packets offered.
+    pub offered: u64,
+    /// Lost over offered.
+    pub ratio: f64,
+    /// Ends of its 95 % interval (Clopper and Pearson), which is exact where packets are
+    /// lost independently of one another; losses in bursts scatter more.
+    pub interval: (f64, f64),
+    /// As tables show it: the ratio, at a paced rate with its interval.
+    pub shown: String,
+}
+
+impl Loss {
+    fn of(runs: &[&RunResult]) -> Option<Loss> {
+        let counted = || runs.iter().filter(|run| run.left_out.is_none());
+        let offered: u64 = counted().map(|run| run.offered).sum();
+        let lost = counted().map(|run| run.offered.saturating_sub(run.forwarded)).sum();
+        let rate = Rate { hits: lost, of: offered };
+        let Interval { low, high } = rate.interval(95.0);
+        let ratio = rate.share();
+        let is_paced = counted().all(|run| run.intended_pps.is_some());
+        let shown = match is_paced {
+            true => format!(
+                "{} [{}, {}]",
+                format::percent(ratio, 4),
+                format::percent(low, 4),
+                format::percent(high, 4)
+            ),
+            false => format::percent(ratio, 1),
+        };
+        (offered > 0).then_some(Loss { lost, offered, ratio, interval: (low, high), shown })
+    }
+}
+
+/// Summary of one variant's figures, in packets per second.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SummaryResult {
+    /// Number of runs.
+    pub n: usize,
+    /// Median.
+    pub median: f64,
+    /// Smallest.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+    /// Mean.
+    pub mean: f64,
+    /// Standard deviation over its mean; none for one run.
+    pub cv: Option<f64>,
+}
+
+impl SummaryResult {
+    /// Summarises `values`; none when there are none or one isn't finite.
+    pub(crate) fn of(values: &[f64]) -> Option<SummaryResult> {
+        Summary::of(values).map(|summary| SummaryResult {
+            n: summary.n,
+            median: summary.median,
+            min: summary.min,
+            max: summary.max,
+            mean: summary.mean,
+            cv: summary.cv(),
+        })
+    }
+}
+
+/// All variants in the order of the plan.
+pub(super) fn variants(contents: &Contents, runs: &[RunResult]) -> Vec<VariantResult> {
+    let plan = &contents.plan;
+    let median = |values: &[f64]| crate::stats::summary::median(values);
+    let mut files = pps_files(plan.variants.iter().map(|variant| variant.label.as_str()));
+    archive::published_names(contents, &mut files);
+    plan.variants
+        .iter()
+        .zip(files)
+        .map(|(variant, file)| {
+            let mut own: Vec<&RunResult> =
+                runs.iter().filter(|run| run.variant == variant.index).collect();
+            if contents.import.is_some() {
+                // The archive's lists are in the order of `ls`: 1, 10, 2.
+                own.sort_by_key(|run| (run.block + 1).to_string());
+            }
+            let values: Vec<f64> = own.iter().filter_map(|run| run.value_pps).collect();
+            let means: Vec<f64> = own.iter().filter_map(|run| run.mean_pps).collect();
+            let p90s: Vec<f64> = own.iter().filter_map(|run| run.p90_pps).collect();
+            VariantResult {
+                index: variant.index,
+                label: variant.label.clone(),
+                file,
+                levels: variant.levels.clone(),
+                settings: plan
+                    .factors
+                    .iter()
+                    .zip(&variant.levels)
+                    .map(|(factor, &level)| {
+                        (factor.name.clone(), factor.levels[level].label.clone())
+                    })
+                    .collect(),
+                baseline: plan.baseline_of(variant.index),
+                summary: SummaryResult::of(&values),
+                mean_median: median(&means),
+                p90_median: median(&p90s),
+                taken: (!own.is_empty())
+                    .then(|| own.iter().map(|run| run.taken).sum::<f64>() / own.len() as f64),
+                loss: Loss::of(&own),
+                values,
+                means,
+                p90s,
+                warnings: quality::warnings_of(contents, variant.index),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,82 @@
+//! What keeps a comparison from saying too much: its capacity and doubtful runs.
+
+use super::Comparison;
+use serde::Serialize;
+use std::fmt;
+
+/// A comparison by capacity, beside the one by the rate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Capacity {
+    /// Capacity of the candidate over that of the baseline.
+    pub ratio: f64,
+    /// Lower end of its interval, at the same confidence as the rate's.
+    pub low: f64,
+    /// Upper end of it.
+    pub high: f64,
+    /// True when both one-sided tests say that it lies within the margin.
+    pub is_within_margin: bool,
+    /// Rate over capacity of the candidate, over that of the baseline, where they differ
+    /// for certain and by more than a hundredth: one of the two is held up more often.
+    pub unequal_steadiness: Option<f64>,
+}
+
+impl Capacity {
+    /// What a comparison of capacities says.
+    pub fn of(comparison: &Comparison) -> Capacity {
+        Capacity {
+            ratio: comparison.ratio,
+            low: comparison.low,
+            high: comparison.high,
+            is_within_margin: comparison.is_within_margin(),
+            unequal_steadiness: None,
+        }
+    }
+
+    /// The same with a comparison of rates over capacities.
+    #[must_use]
+    pub fn with_steadiness(self, shares: &Comparison) -> Capacity {
+        let differs = shares.excludes_no_change() && (shares.ratio - 1.0).abs() > 0.01;
+        Capacity { unequal_steadiness: differs.then_some(shares.ratio), ..self }
+    }
+}
+
+/// Why runs are doubtful.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// CPUs of the device did other work, or the window never got steady.
+    MachineBusy,
+    /// The sender was the limit.
+    GeneratorLimited,
+}
+
+/// Most runs of a comparison are doubtful, so it says nothing of the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Doubtful {
+    /// What most of the doubtful runs have.
+    pub cause: Cause,
+    /// Doubtful runs.
+    pub runs: usize,
+    /// Runs that were compared.
+    pub of: usize,
+}
+
+impl Doubtful {
+    /// The runs of a comparison: how many there are, how many of them were disturbed
+    /// (contended or unsteady), generator-limited, or either. None unless that is more
+    /// than half.
+    pub fn of(of: usize, disturbed: usize, limited: usize, either: usize) -> Option<Doubtful> {
+        let cause = if limited > disturbed { Cause::GeneratorLimited } else { Cause::MachineBusy };
+        (2 * either > of).then_some(Doubtful { cause, runs: either, of })
+    }
+}
+
+impl fmt::Display for Doubtful {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Doubtful { cause, runs, of } = self;
+        match cause {
+            Cause::MachineBusy => write!(f, "machine busy in {runs} of {of} runs"),
+            Cause::GeneratorLimited => write!(f, "generator-limited in {runs} of {of} runs"),
+        }
+    }
+}
