@@ -4,6 +4,7 @@
 //! `Makefile` and `.ci/run` put the pieces together.
 
 mod bpf;
+mod deny;
 mod house;
 mod rules;
 mod schema;
@@ -17,6 +18,7 @@ const COMMANDS: &[(&[&str], &str, Chore)] = &[
     (&["bpf"], "compile the BPF programs of crates/port/bpf", bpf::build),
     (&["bpf", "--check"], "compare the committed BPF objects with their sources", bpf::check),
     (&["check"], "hold the tree against the house rules", rules::check),
+    (&["deny"], "hold what is depended on against deny.toml: licences, bans, sources", deny::check),
     (&["schema"], "refresh the schema and the reference of experiment files", schema::refresh),
 ];
 

@@ -1,35 +1,43 @@
 //! Logs of the netbenches archive, read and compared with what is known of them.
 //!
-//! Two collections lie beside the workspace: `../shared/conformance/logs`, one
-//! log a line form with what its lines say (`expected.json`, made with the
-//! archive's own shell pipeline and ministat of FreeBSD 14), and
-//! `../shared/archive`, five whole experiments.
+//! The repository has figures of some, from which logs are rendered, and five experiments.
+//! Two larger collections may lie beside it (see `fwdlab_testdata`): `conformance/logs`, one
+//! log a line form with what its lines say (`expected.json`, made with the archive's own
+//! shell pipeline and ministat of FreeBSD 14), and `archive`, whole experiments.
 
 use fwdlab_model::log::{
-    self, DuringLog, GeneratorLog, Info, InfoForm, Interval, Log, NumberedLine, Trend,
+    self, DuringLog, GeneratorLog, Info, InfoForm, Interval, Layout, Log, NumberedLine, Trend,
 };
+use fwdlab_testdata::{FixtureLog, archives, larger};
 use serde_json::Value;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// A folder beside the workspace; none (and a word about it) where it is absent.
-fn shared(name: &str) -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(name);
-    if folder.is_dir() {
-        return Some(folder);
+#[test]
+fn rendered_logs_say_what_they_are_rendered_from() {
+    let logs = fwdlab_testdata::logs();
+    assert!(logs.len() > 20);
+    for FixtureLog { number, text, expected } in logs {
+        let Log::Generator(log) = log::parse(text.as_bytes()).unwrap() else { panic!("{number}") };
+        let layout = match expected.layout {
+            fwdlab_testdata::Layout::F1 => Layout::F1,
+            fwdlab_testdata::Layout::F2 => Layout::F2,
+        };
+        assert_eq!(log.form.map(|form| form.layout), Some(layout), "{number}");
+        assert_eq!(log.newlines as u64, expected.lines, "{number}");
+        assert_eq!(rates(log.intervals.iter()), expected.rates_pps, "{number}");
+        let mut kept = rates(log.kept_by_netbenches_rule());
+        kept.sort_unstable();
+        assert_eq!(kept.len(), expected.kept, "{number}");
+        assert_eq!(mean_even(&kept).map(printed), Some(expected.median), "{number}");
+        assert_eq!(upper_even(&kept).map(printed), Some(expected.upper_median), "{number}");
+        examine(&number, &log);
     }
-    assert!(
-        std::env::var_os("FWDLAB_CI").is_none_or(|ci| ci != "1"),
-        "the logs are missing: {}",
-        folder.display()
-    );
-    eprintln!("SKIPPED: no logs in {}", folder.display());
-    None
 }
 
 #[test]
 fn every_log_says_what_is_expected() {
-    let Some(folder) = shared("conformance/logs") else { return };
+    let Some(folder) = larger("conformance/logs") else { return };
     let text = fs::read_to_string(folder.join("expected.json")).unwrap();
     let expected: Value = serde_json::from_str(&text).unwrap();
     let expected = expected.as_object().unwrap();
@@ -159,9 +167,16 @@ fn during(bytes: &[u8], expected: &Value) {
 
 #[test]
 fn whole_experiments_hold_no_unknown_line() {
-    let Some(folder) = shared("archive") else { return };
+    for archive in archives() {
+        let known = if archive.is_larger() { (440, 33_519) } else { (440, 20_070) };
+        assert_eq!(hold_no_unknown_line(archive.path()), known);
+    }
+}
+
+/// How many logs there are, and how many rates in them.
+fn hold_no_unknown_line(folder: &Path) -> (usize, usize) {
     let (mut logs, mut intervals) = (0, 0);
-    let mut visit = vec![folder];
+    let mut visit = vec![folder.to_path_buf()];
     while let Some(folder) = visit.pop() {
         for entry in fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
@@ -179,8 +194,7 @@ fn whole_experiments_hold_no_unknown_line() {
             }
         }
     }
-    println!("{logs} logs, {intervals} intervals");
-    assert!(logs == 440 && intervals == 33_519);
+    (logs, intervals)
 }
 
 fn examine(name: &str, log: &GeneratorLog) {

@@ -424,40 +424,30 @@ fn a_store_has_one_set_and_other_files_are_left_alone() {
     assert_eq!(stopped.words(), ["not reached"]);
 }
 
-/// Experiments of the archive, where they are at hand.
-fn shared() -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/archive");
-    if path.is_dir() {
-        return Some(path);
-    }
-    assert!(std::env::var_os("FWDLAB_CI").is_none_or(|ci| ci != "1"), "{path:?} is missing");
-    eprintln!("SKIPPED: {path:?} is missing, experiments of the archive are not read");
-    None
-}
-
 #[test]
 fn five_experiments_of_the_archive() {
-    let Some(archive) = shared() else { return };
-    let lab = Lab::new();
-    let found = scan(&archive).unwrap();
-    assert_eq!((found.sets.len(), found.problems.len()), (5, 0), "{:?}", found.problems);
-    let machines = found.sets.iter().filter(|s| !s.set.place.machine.is_empty()).count();
-    assert_eq!(machines, 5);
-    let stores = lab.directory.path().join("stores");
-    let jobs = || {
-        let sets = found.sets.iter();
-        sets.map(|scanned| Job {
-            set: scanned.set.clone(),
-            store: stores.join(&scanned.below).join("run.sqlite"),
-            named: "archive".into(),
-        })
-        .collect::<Vec<_>>()
-    };
-    let first = lab.import_jobs(jobs(), &AtomicBool::new(false));
-    assert_eq!(first.words(), ["imported"; 5]);
-    let tally = &first.summary.tally;
-    assert_eq!((tally.logs, tally.runs, tally.failed, tally.refused), (440, 220, 0, 0));
-    assert_eq!((tally.lists_equal, tally.lists_different, tally.lists_absent), (38, 0, 0));
-    let again = lab.import_jobs(jobs(), &AtomicBool::new(false));
-    assert_eq!((again.words(), again.opened.len()), (vec!["unchanged"; 5], 0));
+    for archive in fwdlab_testdata::archives() {
+        let lab = Lab::new();
+        let found = scan(archive.path()).unwrap();
+        assert_eq!((found.sets.len(), found.problems.len()), (5, 0), "{:?}", found.problems);
+        let machines = found.sets.iter().filter(|s| !s.set.place.machine.is_empty()).count();
+        assert_eq!(machines, 5);
+        let stores = lab.directory.path().join("stores");
+        let jobs = || {
+            let sets = found.sets.iter();
+            sets.map(|scanned| Job {
+                set: scanned.set.clone(),
+                store: stores.join(&scanned.below).join("run.sqlite"),
+                named: "archive".into(),
+            })
+            .collect::<Vec<_>>()
+        };
+        let first = lab.import_jobs(jobs(), &AtomicBool::new(false));
+        assert_eq!(first.words(), ["imported"; 5]);
+        let tally = &first.summary.tally;
+        assert_eq!((tally.logs, tally.runs, tally.failed, tally.refused), (440, 220, 0, 0));
+        assert_eq!((tally.lists_equal, tally.lists_different, tally.lists_absent), (38, 0, 0));
+        let again = lab.import_jobs(jobs(), &AtomicBool::new(false));
+        assert_eq!((again.words(), again.opened.len()), (vec!["unchanged"; 5], 0));
+    }
 }

@@ -1,6 +1,5 @@
 //! What was published of five experiments, held against their published lists
-//! of values as they lie beside the workspace (`../shared/archive`), and
-//! whatever else may stand in such files.
+//! of values, and whatever else may stand in such files.
 
 use fwdlab_results::archive::published::lists::List;
 use fwdlab_results::archive::published::plot::Plot;
@@ -9,6 +8,7 @@ use fwdlab_results::archive::published::{
     Claim, LinkKind, MedianRule, Outcome, Readme, Reproduction, claims, reproduce, with_tabs,
 };
 use fwdlab_results::stats::ministat::Generation;
+use fwdlab_testdata::{Collection, archives, larger};
 use proptest::prelude::*;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,19 +47,9 @@ impl Published {
     }
 }
 
-/// The experiment whose name begins so; none, loudly, without the archive.
-fn published(prefix: &str) -> Option<Published> {
-    let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/archive");
-    if !archive.is_dir() {
-        assert!(
-            std::env::var_os("FWDLAB_CI").is_none_or(|ci| ci != "1"),
-            "the experiments are missing: {}",
-            archive.display()
-        );
-        eprintln!("SKIPPED: no experiments in {}", archive.display());
-        return None;
-    }
-    let experiment = entries(&archive)
+/// The experiment whose name begins so.
+fn published(archive: &Collection, prefix: &str) -> Published {
+    let experiment = entries(archive.path())
         .into_iter()
         .find(|path| name(path).starts_with(prefix))
         .expect("an experiment of that name");
@@ -73,7 +63,7 @@ fn published(prefix: &str) -> Option<Published> {
             list.is_list().then(|| (name(path), list.numbers()))
         })
         .collect();
-    Some(Published { folder, readme, lists })
+    Published { folder, readme, lists }
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
@@ -88,8 +78,8 @@ fn name(path: &Path) -> String {
 }
 
 /// Every block is printed anew, by these generations and from these lists.
-fn check(prefix: &str, width: usize, expected: &[(&[Generation], &[&str])]) {
-    let Some(published) = published(prefix) else { return };
+fn check(archive: &Collection, prefix: &str, width: usize, expected: &[(&[Generation], &[&str])]) {
+    let published = published(archive, prefix);
     let variants = published.variants();
     assert_eq!(published.readme.blocks.len(), expected.len(), "{prefix}");
     for (block, (generations, members)) in published.readme.blocks.iter().zip(expected) {
@@ -108,47 +98,43 @@ fn check(prefix: &str, width: usize, expected: &[(&[Generation], &[&str])]) {
 
 #[test]
 fn all_ten_blocks_come_out_the_same() {
-    let queues = &["pps.1", "pps.2", "pps.3", "pps.4", "pps.5", "pps.6", "pps.8"];
-    check("000", 74, &[(OLD, queues)]);
-    check("001", 72, &[(OLD, queues)]);
-    let images = ["r368287", "r368287D27401v2", "r368606", "r368606D27401v3", "r368606D27401v4"];
-    let inet = images.map(|image| format!("{image}.inet4.pps"));
-    let inet6 = images.map(|image| format!("{image}.inet6.pps"));
-    let (inet, inet6) = (inet.each_ref().map(|s| &**s), inet6.each_ref().map(|s| &**s));
-    check("002", 74, &[(NEW, &inet), (NEW, &inet6)]);
-    check(
-        "003",
-        74,
-        &[
-            (NEW, &["299288.fastforwarding.pps", "299288D8526.fastforwarding.pps"]),
-            (NEW, &["299288.ipfw-statefull.pps", "299288D8526.ipfw-statefull.pps"]),
-            (NEW, &["299288.pf-statefull.pps", "299288D8526.pf-statefull.pps"]),
-        ],
-    );
-    check(
-        "004",
-        74,
-        &[
-            (MEAN, &["295802.fastforwarding", "295802D5330.fastforwarding"]),
-            (&[Fbsd11_0], &["295802.ipfw-statefull", "295802D5330.ipfw-statefull"]),
-            (&[Fbsd11_0], &["295802.pf-statefull", "295802D5330.pf-statefull"]),
-        ],
-    );
+    for archive in archives() {
+        let queues = &["pps.1", "pps.2", "pps.3", "pps.4", "pps.5", "pps.6", "pps.8"];
+        check(&archive, "000", 74, &[(OLD, queues)]);
+        check(&archive, "001", 72, &[(OLD, queues)]);
+        let images =
+            ["r368287", "r368287D27401v2", "r368606", "r368606D27401v3", "r368606D27401v4"];
+        let inet = images.map(|image| format!("{image}.inet4.pps"));
+        let inet6 = images.map(|image| format!("{image}.inet6.pps"));
+        let (inet, inet6) = (inet.each_ref().map(|s| &**s), inet6.each_ref().map(|s| &**s));
+        check(&archive, "002", 74, &[(NEW, &inet), (NEW, &inet6)]);
+        check(
+            &archive,
+            "003",
+            74,
+            &[
+                (NEW, &["299288.fastforwarding.pps", "299288D8526.fastforwarding.pps"]),
+                (NEW, &["299288.ipfw-statefull.pps", "299288D8526.ipfw-statefull.pps"]),
+                (NEW, &["299288.pf-statefull.pps", "299288D8526.pf-statefull.pps"]),
+            ],
+        );
+        check(
+            &archive,
+            "004",
+            74,
+            &[
+                (MEAN, &["295802.fastforwarding", "295802D5330.fastforwarding"]),
+                (&[Fbsd11_0], &["295802.ipfw-statefull", "295802D5330.ipfw-statefull"]),
+                (&[Fbsd11_0], &["295802.pf-statefull", "295802D5330.pf-statefull"]),
+            ],
+        );
+    }
 }
 
 /// Blocks of the whole archive, each with the lists it was made of.
 #[test]
 fn blocks_of_ten_years_come_out_the_same() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/conformance/ministat");
-    if !folder.is_dir() {
-        assert!(
-            std::env::var_os("FWDLAB_CI").is_none_or(|ci| ci != "1"),
-            "the blocks are missing: {}",
-            folder.display()
-        );
-        eprintln!("SKIPPED: no blocks in {}", folder.display());
-        return;
-    }
+    let Some(folder) = larger("conformance/ministat") else { return };
     let (mut exact, mut others) = (0, Vec::new());
     for case in entries(&folder).iter().filter(|case| case.join("readme-block.txt").is_file()) {
         let text = fs::read_to_string(case.join("readme-block.txt")).unwrap();
@@ -185,101 +171,123 @@ fn blocks_of_ten_years_come_out_the_same() {
 
 #[test]
 fn a_missing_run_is_noticed() {
-    let Some(published) = published("002") else { return };
-    let mut lists = published.lists.clone();
-    lists.retain(|(name, _)| name != "r368606.inet6.pps");
-    let variants: Vec<_> =
-        lists.iter().map(|(name, values)| (name.as_str(), values.as_slice())).collect();
-    let blocks = &published.readme.blocks;
-    let Reproduction { outcome, members } = reproduce(&blocks[1], &variants);
-    assert_eq!(outcome, Outcome::Unmatched { sets: vec![2] });
-    assert_eq!(members.iter().flatten().count(), 4);
-    assert!(matches!(reproduce(&blocks[0], &variants).outcome, Outcome::Exact { .. }));
+    for archive in archives() {
+        let published = published(&archive, "002");
+        let mut lists = published.lists.clone();
+        lists.retain(|(name, _)| name != "r368606.inet6.pps");
+        let variants: Vec<_> =
+            lists.iter().map(|(name, values)| (name.as_str(), values.as_slice())).collect();
+        let blocks = &published.readme.blocks;
+        let Reproduction { outcome, members } = reproduce(&blocks[1], &variants);
+        assert_eq!(outcome, Outcome::Unmatched { sets: vec![2] });
+        assert_eq!(members.iter().flatten().count(), 4);
+        assert!(matches!(reproduce(&blocks[0], &variants).outcome, Outcome::Exact { .. }));
+    }
 }
 
 #[test]
 fn readmes_are_taken_apart() {
-    let Some(d5330) = published("004") else { return };
-    let readme = &d5330.readme;
-    let title = "Comparing impact of patch D5330 (https://reviews.freebsd.org/D5330) \
-                 on forwarding performance";
-    assert_eq!(readme.title.as_deref(), Some(title));
-    assert_eq!(readme.setup.len(), 6);
-    assert_eq!(readme.setup[5], "Traffic load at 10Mpps");
-    let links: Vec<_> = readme.links.iter().map(|l| (l.target.as_str(), l.kind)).collect();
-    let profile = LinkKind::Profile;
-    let expected =
-        [("pmcstat-gprof-295802.txt", profile), ("pmcstat-gprof-295802D5330.txt", profile)];
-    assert_eq!(links, expected);
-    let claimed: Vec<_> = readme.blocks.iter().map(claims).collect();
-    assert_eq!(claimed[0].heading, Claim::Same);
-    assert_eq!(claimed[0].sets, [Claim::NotProven]);
-    assert_eq!(claimed[1].heading, Claim::Worse { percent: Some(-3.3) });
-    assert_eq!(claimed[1].sets, [Claim::Worse { percent: Some(-3.2795) }]);
-    assert_eq!(claimed[2].heading, Claim::Worse { percent: Some(-2.8) });
+    for archive in archives() {
+        let d5330 = published(&archive, "004");
+        let readme = &d5330.readme;
+        let (title, setup) = if archive.is_larger() {
+            let title = "Comparing impact of patch D5330 (https://reviews.freebsd.org/D5330) \
+                     on forwarding performance";
+            (title, (6, "Traffic load at 10Mpps"))
+        } else {
+            ("Forwarding and firewalls with the changes of D5330", (3, "one generator at 10 Mpps"))
+        };
+        assert_eq!(readme.title.as_deref(), Some(title));
+        assert_eq!((readme.setup.len(), readme.setup.last().unwrap().as_str()), setup);
+        let links: Vec<_> = readme.links.iter().map(|l| (l.target.as_str(), l.kind)).collect();
+        let profile = LinkKind::Profile;
+        let expected =
+            [("pmcstat-gprof-295802.txt", profile), ("pmcstat-gprof-295802D5330.txt", profile)];
+        assert_eq!(links, expected);
+        let claimed: Vec<_> = readme.blocks.iter().map(claims).collect();
+        assert_eq!(claimed[0].heading, Claim::Same);
+        assert_eq!(claimed[0].sets, [Claim::NotProven]);
+        assert_eq!(claimed[1].heading, Claim::Worse { percent: Some(-3.3) });
+        assert_eq!(claimed[1].sets, [Claim::Worse { percent: Some(-3.2795) }]);
+        assert_eq!(claimed[2].heading, Claim::Worse { percent: Some(-2.8) });
 
-    let d27401 = published("002").expect("it was there a moment ago").readme;
-    assert_eq!(d27401.setup.len(), 10);
-    let headings: Vec<_> = d27401.blocks.iter().map(|block| block.heading.as_str()).collect();
-    assert_eq!(headings, ["IPv4:", "IPv6:"]);
-    let flames = d27401.links.iter().filter(|link| link.kind == LinkKind::FlameGraph);
-    assert_eq!(flames.count(), 10);
-    assert_eq!(d27401.links[0].kind, LinkKind::Figure);
-    let inet = claims(&d27401.blocks[0]).sets;
-    assert_eq!(inet[..2], [Claim::NotProven, Claim::NotProven]);
-    assert_eq!(inet[2], Claim::Better { percent: Some(5.5058) });
+        let d27401 = published(&archive, "002").readme;
+        assert_eq!(d27401.setup.len(), if archive.is_larger() { 10 } else { 4 });
+        let headings: Vec<_> = d27401.blocks.iter().map(|block| block.heading.as_str()).collect();
+        assert_eq!(headings, ["IPv4:", "IPv6:"]);
+        let flames = d27401.links.iter().filter(|link| link.kind == LinkKind::FlameGraph);
+        assert_eq!(flames.count(), 10);
+        assert_eq!(d27401.links[0].kind, LinkKind::Figure);
+        let inet = claims(&d27401.blocks[0]).sets;
+        assert_eq!(inet[..2], [Claim::NotProven, Claim::NotProven]);
+        assert_eq!(inet[2], Claim::Better { percent: Some(5.5058) });
 
-    let d8526 = published("003").expect("it was there a moment ago").readme;
-    assert!(d8526.blocks.iter().all(|b| claims(b).heading == Claim::Better { percent: None }));
-    let queues = published("000").expect("it was there a moment ago").readme;
-    assert_eq!(queues.title.as_deref(), Some(queues.blocks[0].heading.as_str()));
-    assert_eq!(claims(&queues.blocks[0]).heading, Claim::None);
+        let d8526 = published(&archive, "003").readme;
+        assert!(d8526.blocks.iter().all(|b| claims(b).heading == Claim::Better { percent: None }));
+        let queues = published(&archive, "000").readme;
+        assert_eq!(queues.title.as_deref(), Some(queues.blocks[0].heading.as_str()));
+        assert_eq!(claims(&queues.blocks[0]).heading, Claim::None);
+    }
 }
 
 #[test]
 fn tables_are_made_of_the_lists() {
-    for (prefix, rows) in [("000", 16), ("001", 16), ("002", 20), ("003", 12), ("004", 12)] {
-        let Some(published) = published(prefix) else { return };
-        let names: Vec<String> = entries(&published.folder).iter().map(|path| name(path)).collect();
-        let (mut all, mut reproduced) = (0, 0);
-        for name in names.iter().filter(|name| name.ends_with(".data")) {
-            let (rows, sources) = published.sources(name);
-            all += rows.len();
-            reproduced += sources.iter().flatten().count();
+    for archive in archives() {
+        for (prefix, rows) in [("000", 16), ("001", 16), ("002", 20), ("003", 12), ("004", 12)] {
+            let published = published(&archive, prefix);
+            let names: Vec<String> =
+                entries(&published.folder).iter().map(|path| name(path)).collect();
+            let (mut all, mut reproduced) = (0, 0);
+            for name in names.iter().filter(|name| name.ends_with(".data")) {
+                let (rows, sources) = published.sources(name);
+                all += rows.len();
+                reproduced += sources.iter().flatten().count();
+            }
+            assert_eq!((all, reproduced), (rows, rows), "{prefix}");
         }
-        assert_eq!((all, reproduced), (rows, rows), "{prefix}");
+        let queues = published(&archive, "000");
+        let (rows, sources) = queues.sources("gnuplot.bak");
+        assert_eq!((rows.len(), sources), (4, vec![None; 4]), "of runs that were thrown away");
+        let d5330 = published(&archive, "004");
+        let (rows, sources) = d5330.sources("gnuplot.data");
+        assert_eq!(rows[0].label, "fastforwarding 295802");
+        let first = sources[0].expect("a list");
+        assert_eq!(d5330.lists[first.variant].0, "295802.fastforwarding");
+        assert_eq!(first.rule, MedianRule::Mean);
     }
-    let queues = published("000").expect("it was there a moment ago");
-    let (rows, sources) = queues.sources("gnuplot.bak");
-    assert_eq!((rows.len(), sources), (4, vec![None; 4]), "of runs that were thrown away");
-    let d5330 = published("004").expect("it was there a moment ago");
-    let (rows, sources) = d5330.sources("gnuplot.data");
-    assert_eq!(rows[0].label, "fastforwarding 295802");
-    let first = sources[0].expect("a list");
-    assert_eq!(d5330.lists[first.variant].0, "295802.fastforwarding");
-    assert_eq!(first.rule, MedianRule::Mean);
 }
 
 #[test]
 fn scripts_say_what_was_drawn() {
-    let plot = |prefix: &str| published(prefix).map(|p| Plot::parse(&p.text("gnuplot.plt")));
-    let Some(harvest) = plot("001") else { return };
-    let title = "Impact of random.harvest.mask on fastforwarding performance";
-    assert_eq!(harvest.title.as_deref(), Some(title));
-    let other = "../../../nXxq10g/results/fbsd11-head.r287478/gnuplot.data";
-    assert_eq!(harvest.files(), ["gnuplot.data", other]);
-    let titled = "FreeBSD 11-head (r287478) random.harvest.mask=351";
-    assert_eq!(harvest.series[0].title.as_deref(), Some(titled));
-    assert_eq!((harvest.series.len(), harvest.y2_factor), (4, None));
-    let d27401 = plot("002").expect("it was there a moment ago");
-    assert_eq!(d27401.y2_factor, Some(2834.666667));
-    let y2label = "Theorical equity using simple IMIX distribution (Ethernet throughput)";
-    assert_eq!(d27401.y2label.as_deref(), Some(y2label));
-    assert!(d27401.title.is_some_and(|title| title.contains("performance\nHP DL360p")));
-    let titles: Vec<_> = d27401.series.iter().map(|series| series.title.as_deref()).collect();
-    assert_eq!(titles, [Some("inet"), Some("inet6")]);
-    let d8526 = plot("003").expect("it was there a moment ago");
-    assert_eq!(d8526.files(), ["299288-D8526.data", "299288.data"]);
+    for archive in archives() {
+        let plot = |prefix: &str| Plot::parse(&published(&archive, prefix).text("gnuplot.plt"));
+        let harvest = plot("001");
+        let [title, titled, y2label] = if archive.is_larger() {
+            [
+                "Impact of random.harvest.mask on fastforwarding performance",
+                "FreeBSD 11-head (r287478) random.harvest.mask=351",
+                "Theorical equity using simple IMIX distribution (Ethernet throughput)",
+            ]
+        } else {
+            ["Queues and entropy", "mask 351", "Ethernet throughput of simple IMIX"]
+        };
+        assert_eq!(harvest.title.as_deref(), Some(title));
+        let other = "../../../nXxq10g/results/fbsd11-head.r287478/gnuplot.data";
+        assert_eq!(harvest.files(), ["gnuplot.data", other]);
+        assert_eq!(harvest.series[0].title.as_deref(), Some(titled));
+        assert_eq!(
+            (harvest.series.len(), harvest.y2_factor),
+            (if archive.is_larger() { 4 } else { 3 }, None)
+        );
+        let d27401 = plot("002");
+        assert_eq!(d27401.y2_factor, Some(2834.666667));
+        assert_eq!(d27401.y2label.as_deref(), Some(y2label));
+        assert!(d27401.title.is_some_and(|title| title.contains('\n')));
+        let titles: Vec<_> = d27401.series.iter().map(|series| series.title.as_deref()).collect();
+        assert_eq!(titles, [Some("inet"), Some("inet6")]);
+        let d8526 = plot("003");
+        assert_eq!(d8526.files(), ["299288-D8526.data", "299288.data"]);
+    }
 }
 
 /// Lines as READMEs and the files beside them have them, in any order.

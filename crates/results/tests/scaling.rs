@@ -207,39 +207,34 @@ const ARCHIVED: [Archived; 2] = [
 
 #[test]
 fn the_archives_queue_sweeps_agree_with_scipy() {
-    let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/archive");
-    if !archive.is_dir() {
-        let missing = format!("no archive in {}", archive.display());
-        assert!(std::env::var_os("FWDLAB_CI").is_none_or(|ci| ci != "1"), "{missing}");
-        eprintln!("SKIPPED: {missing}");
-        return;
-    }
-    for expected in ARCHIVED {
-        let runs = archived_runs(&archive.join(expected.folder));
-        assert_eq!(runs.len(), 40, "{}", expected.folder);
-        let law = fit_scalability(&runs, 95.0).unwrap();
-        let close = |ours: f64, theirs: f64, tolerance: f64| {
-            let name = expected.name;
-            assert!((ours / theirs - 1.0).abs() < tolerance, "{name}: {ours} is not {theirs}");
-        };
-        close(law.lambda_pps.value, expected.log_lambda.0.exp(), 1e-6);
-        close(law.lambda_pps.se.unwrap(), expected.log_lambda.1, 1e-4);
-        close(law.kappa.value, expected.kappa.0, 1e-6);
-        close(law.kappa.se.unwrap(), expected.kappa.1, 1e-4);
-        match expected.sigma {
-            Some((sigma, se)) => {
-                close(law.sigma.value, sigma, 1e-6);
-                close(law.sigma.se.unwrap(), se, 1e-4);
+    for archive in fwdlab_testdata::archives() {
+        for expected in ARCHIVED {
+            let runs = archived_runs(&archive.path().join(expected.folder));
+            assert_eq!(runs.len(), 40, "{}", expected.folder);
+            let law = fit_scalability(&runs, 95.0).unwrap();
+            let close = |ours: f64, theirs: f64, tolerance: f64| {
+                let name = expected.name;
+                assert!((ours / theirs - 1.0).abs() < tolerance, "{name}: {ours} is not {theirs}");
+            };
+            close(law.lambda_pps.value, expected.log_lambda.0.exp(), 1e-6);
+            close(law.lambda_pps.se.unwrap(), expected.log_lambda.1, 1e-4);
+            close(law.kappa.value, expected.kappa.0, 1e-6);
+            close(law.kappa.se.unwrap(), expected.kappa.1, 1e-4);
+            match expected.sigma {
+                Some((sigma, se)) => {
+                    close(law.sigma.value, sigma, 1e-6);
+                    close(law.sigma.se.unwrap(), se, 1e-4);
+                }
+                None => assert!(law.sigma.at_bound && law.sigma.value == 0.0),
             }
-            None => assert!(law.sigma.at_bound && law.sigma.value == 0.0),
+            close(law.lack_of_fit.unwrap().f, expected.lack_of_fit, 1e-6);
+            // Four of eight queues stand out of any smooth curve, in both.
+            assert_eq!((law.best.level, law.fastest_measured.level), (expected.best, 4));
+            assert!(law.sentence().starts_with("the law does NOT describe these levels"));
+            let svg = chart(&runs, &law).render();
+            keep(expected.name, &svg);
+            golden(&format!("figure/{}.svg", expected.name), &svg);
         }
-        close(law.lack_of_fit.unwrap().f, expected.lack_of_fit, 1e-6);
-        // Four of eight queues stand out of any smooth curve, in both.
-        assert_eq!((law.best.level, law.fastest_measured.level), (expected.best, 4));
-        assert!(law.sentence().starts_with("the law does NOT describe these levels"));
-        let svg = chart(&runs, &law).render();
-        keep(expected.name, &svg);
-        golden(&format!("figure/{}.svg", expected.name), &svg);
     }
 }
 

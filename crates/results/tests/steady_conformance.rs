@@ -1,12 +1,12 @@
 //! Warm-up and steady state of real runs.
 //!
-//! Logs of pkt-gen lie beside the workspace (`../shared/conformance/logs`), one
-//! line of rates a second. What is expected of each was read from its lines by
-//! eye.
+//! Logs of pkt-gen have one line of rates a second. What is expected of each was read from
+//! its lines by eye. The repository has the rates of those; a larger set of logs may lie
+//! beside it.
 
 use fwdlab_results::stats::steady::{SteadyOptions, steady};
+use fwdlab_testdata::{FixtureLog, larger};
 use std::ops::RangeInclusive;
-use std::path::Path;
 
 /// Packets per second, line by line.
 fn rates(log: &str) -> Vec<f64> {
@@ -52,21 +52,21 @@ const EXPECTED: &[(&str, RangeInclusive<usize>)] = &[
 
 #[test]
 fn real_runs_settle_where_a_person_says() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/conformance/logs");
-    if !folder.is_dir() {
-        assert!(
-            std::env::var_os("FWDLAB_CI").is_none_or(|ci| ci != "1"),
-            "the conformance logs are missing: {}",
-            folder.display()
-        );
-        eprintln!("SKIPPED: no conformance logs in {}", folder.display());
-        return;
-    }
-    let mut judged = 0;
-    for entry in std::fs::read_dir(&folder).unwrap() {
+    let of = |log: FixtureLog| (format!("{}-", log.number), log.text);
+    assert_eq!(judged(fwdlab_testdata::logs().into_iter().map(of)), EXPECTED.len());
+    let Some(folder) = larger("conformance/logs") else { return };
+    let logs = std::fs::read_dir(&folder).unwrap().filter_map(|entry| {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let Ok(log) = std::fs::read_to_string(&path) else { continue };
+        std::fs::read_to_string(&path).ok().map(|log| (name, log))
+    });
+    assert_eq!(judged(logs), EXPECTED.len());
+}
+
+/// How many of these logs, by name and text, settle where they should.
+fn judged(logs: impl Iterator<Item = (String, String)>) -> usize {
+    let mut judged = 0;
+    for (name, log) in logs {
         let rates = rates(&log);
         // The last second of a log is a part of one.
         let options = SteadyOptions { ignore_last: true, ..SteadyOptions::default() };
@@ -81,5 +81,5 @@ fn real_runs_settle_where_a_person_says() {
         assert!(from.contains(&found.from) && found.reached, "{name}: {found:?}");
         judged += 1;
     }
-    assert_eq!(judged, EXPECTED.len());
+    judged
 }

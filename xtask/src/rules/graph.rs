@@ -13,6 +13,7 @@ const GRAPH: &[(&str, &[&str])] = &[
     ("router", &["packet", "port"]),
     ("bench", &["model", "packet", "port"]),
     ("results", &["model"]),
+    ("testdata", &[]),
     ("fwdlab", &["model", "packet", "port", "router", "bench", "results"]),
 ];
 

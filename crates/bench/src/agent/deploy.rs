@@ -2,7 +2,7 @@
 
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The program that is to run everywhere: this one.
 #[derive(Clone, Copy, Debug)]
@@ -15,18 +15,19 @@ pub struct Own<'a> {
 
 /// Sees to it that `host` has this program, and returns its path there: where this
 /// machine has it, in a folder of `PATH`, or as a copy in `folder` (without one
-/// `~/.cache/fwdlab`), which is made when it is missing or another.
+/// `~/.cache/fwdlab`), which is made when it is missing or another. A copy has symbols,
+/// which profiles need, but no debugging information.
 ///
 /// # Errors
 /// When it can't be copied, or does not run there: both systems are named.
 pub fn program(host: &dyn Host, own: Own<'_>, folder: Option<&str>) -> Result<String, BenchError> {
     let here = own.program.to_string_lossy();
-    let sum = LocalHost.run(&["cksum", &here], "")?;
-    let same = |path: &str| {
+    let same = |ours: &Path, path: &str| -> Result<bool, BenchError> {
+        let sum = LocalHost.run(&["cksum", &ours.to_string_lossy()], "")?;
         let there = host.run(&["cksum", path], "");
-        there.is_ok_and(|there| numbers(&there) == numbers(&sum))
+        Ok(there.is_ok_and(|there| numbers(&there) == numbers(&sum)))
     };
-    if same(&here) {
+    if same(own.program, &here)? {
         return Ok(here.into_owned());
     }
     // A revision that is not committed says nothing about a program.
@@ -41,13 +42,14 @@ pub fn program(host: &dyn Host, own: Own<'_>, folder: Option<&str>) -> Result<St
         }
     };
     let path = format!("{folder}/{}", file_name(own.version));
-    if !same(&path) {
+    let copy = Parcel::of(own.program);
+    if !same(&copy.path, &path)? {
         let (theirs, ours) = (system(host)?, system(&LocalHost)?);
         if theirs != ours {
             return Err(wrong_system(host, &theirs, &ours, "it is not copied there"));
         }
         host.run(&["mkdir", "-p", &folder], "")?;
-        host.send_file(own.program, &path)?;
+        host.send_file(&copy.path, &path)?;
         host.run(&["chmod", "755", &path], "")?;
     }
     match version(host, &path) {
@@ -57,6 +59,39 @@ pub fn program(host: &dyn Host, own: Own<'_>, folder: Option<&str>) -> Result<St
             "remove it there",
         )),
         Err(why) => Err(wrong_system(host, &system(host)?, &system(&LocalHost)?, &why)),
+    }
+}
+
+/// What is sent of a program.
+struct Parcel {
+    path: PathBuf,
+    /// Whether it is a file of our own, to be removed.
+    is_temporary: bool,
+}
+
+impl Parcel {
+    /// Without debugging information, or the program itself where binutils are missing or
+    /// can't read it.
+    fn of(program: &Path) -> Parcel {
+        let stripped = LocalHost
+            .run(&["mktemp"], "")
+            .ok()
+            .map(|name| Parcel { path: PathBuf::from(name.trim()), is_temporary: true });
+        stripped
+            .filter(|copy| {
+                let (from, to) = (program.to_string_lossy(), copy.path.to_string_lossy());
+                LocalHost.run(&["strip", "--strip-debug", "-o", &to, &from], "").is_ok()
+            })
+            .unwrap_or_else(|| Parcel { path: program.to_path_buf(), is_temporary: false })
+    }
+}
+
+impl Drop for Parcel {
+    fn drop(&mut self) {
+        if self.is_temporary {
+            // It lies among temporary files anyway.
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -104,9 +139,11 @@ mod tests {
 
     const VERSION: &str = "0.1.0 (73212c1)";
 
-    /// Any file that is here will do.
+    /// Any file that is here will do; one that can't be stripped is sent as it is.
+    const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+
     fn own() -> Own<'static> {
-        Own { program: Path::new("/bin/sh"), version: VERSION }
+        Own { program: Path::new(PROGRAM), version: VERSION }
     }
 
     /// A machine of this kind without fwdlab.
@@ -161,11 +198,30 @@ mod tests {
         ] {
             assert!(said.contains(&command), "{command} in {said:?}");
         }
-        let sum = LocalHost.run(&["cksum", "/bin/sh"], "").expect("cksum");
+        let sum = LocalHost.run(&["cksum", PROGRAM], "").expect("cksum");
         host.outputs.insert(format!("cksum {path}"), sum);
         host.commands.lock().expect("commands").clear();
         assert_eq!(program(&host, own(), None).expect("there"), path);
         assert!(!commands(&host).iter().any(|c| c.starts_with("send-file")));
+    }
+
+    #[test]
+    fn a_copy_is_smaller_runs_and_does_not_stay() {
+        if LocalHost.run(&["strip", "--version"], "").is_err() {
+            return fwdlab_testdata::skip("there is no strip");
+        }
+        let here = std::env::current_exe().expect("this test");
+        let copy = Parcel::of(&here);
+        let path = copy.path.clone();
+        let size = |path: &Path| std::fs::metadata(path).expect("a file").len();
+        assert!(copy.is_temporary && size(&path) < size(&here), "{}", size(&path));
+        LocalHost.run(&["chmod", "755", &path.to_string_lossy()], "").expect("chmod");
+        let listed = LocalHost.run(&[&path.to_string_lossy(), "--list"], "").expect("it runs");
+        assert!(listed.contains("a_copy_is_smaller_runs_and_does_not_stay"));
+        drop(copy);
+        assert!(!path.exists() && here.exists());
+        drop(Parcel::of(Path::new(PROGRAM)));
+        assert!(Path::new(PROGRAM).exists(), "what is sent as it is stays");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::whole::values;
 use fwdlab_model::warning::Warning;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// What the machine has of its own: the archive's trees say it beside the experiment.
 const RC: &str = "hostname=\"hp\"\ndefaultroute_delay=\"5\"\nifconfig_igb1=\"inet 192.168.1.10/24\"\nsshd_enable=\"yes\"\n";
@@ -34,19 +34,6 @@ drain = "300ms"
 [design]
 blocks = 1
 "#;
-
-/// Trees of the archive's first experiment; none, aloud, when it is not there.
-fn trees() -> Option<PathBuf> {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/archive");
-    let trees = workspace.join("000-cxgbe-queues-fbsd10.2/configs");
-    if trees.is_dir() {
-        return Some(trees);
-    }
-    let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
-    assert!(!in_ci, "the archive is missing: {}", trees.display());
-    eprintln!("SKIPPED: no archive in {}", trees.display());
-    None
-}
 
 fn read(path: PathBuf) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -81,8 +68,9 @@ fn boots(rack: &Rack) -> Vec<Boot> {
 
 #[test]
 fn settings_and_the_archive_s_trees_make_the_same_router() {
-    let Some(trees) = trees() else { return };
     let Some(rack) = Rack::build() else { return };
+    let archive = fwdlab_testdata::archives().swap_remove(0);
+    let trees = archive.path().join("000-cxgbe-queues-fbsd10.2/configs");
     let of_tree = |queues: u32| read(trees.join(format!("{queues}/boot/loader.conf.local")));
     let own: Vec<(String, String)> = assignments(&of_tree(1))
         .into_iter()

@@ -148,13 +148,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn templates_parse() {
-        let environment = environment().unwrap();
-        environment.get_template("README.md").unwrap();
-        environment.get_template("index.html").unwrap();
-    }
-
-    #[test]
     fn labels_stay_text() {
         assert_eq!(markdown("a|b *c*\n<d>"), "a\\|b \\*c\\* \\<d\\>");
         assert_eq!(inline("<?xml version=\"1.0\"?>\n<svg/>"), "<svg/>");

@@ -342,15 +342,17 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "prints the figures of the module's header"]
-    fn figures() {
-        for mode in [None, Some(Mode::Planned), Some(Mode::Open)] {
-            let most = design(2, mode, 1).blocks_for_change(SD, 0.02, 0.9).unwrap();
+    fn the_figures_of_the_header_are_right() {
+        for (mode, most, mean, one_percent) in [
+            (None, 8, 8.0, 0.85),
+            (Some(Mode::Planned), 9, 7.2, 0.50),
+            (Some(Mode::Open), 14, 8.9, 0.39),
+        ] {
+            assert_eq!(design(2, mode, 1).blocks_for_change(SD, 0.02, 0.9), Some(most));
             let there = design(most, mode, 1).outcome(SD, 0.02).unwrap();
-            println!("{mode:?}: at most {most}, {there:?}");
-            for change in [0.0, 0.01, 0.02, 0.03, 0.05] {
-                println!("  {:?}", design(20, mode, 1).outcome(SD, change));
-            }
+            assert!((there.blocks - mean).abs() < 0.05, "{mode:?}: {there:?}");
+            let found = design(20, mode, 1).outcome(SD, 0.01).unwrap().difference;
+            assert!((found - one_percent).abs() < 0.005, "{mode:?}: {found}");
         }
     }
 }

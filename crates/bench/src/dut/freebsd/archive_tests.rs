@@ -1,9 +1,8 @@
 //! The settings of each variant of the archive's experiments, and the configuration trees
 //! that its own harness laid over the DUT: do they say the same?
 //!
-//! The trees lie beside the workspace (`../shared/archive`). A DUT begins with what a tree
-//! says of the machine itself (its name, its management); everything else must come from
-//! the settings.
+//! A DUT begins with what a tree says of the machine itself (its name, its management);
+//! everything else must come from the settings.
 
 use super::scripted::ScriptedHost;
 use super::*;
@@ -126,21 +125,6 @@ const INTENDED: &[(&str, &str, &str, &str)] = &[
     ("002", LOADER, "dev.mce.0.conf.channels", "queues hold for both interfaces"),
     ("004", RC, "ipv6_gateway_enable", "no addresses of that family: left as the DUT has it"),
 ];
-
-/// The archive; none, aloud, when it is not there.
-fn archive() -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/archive");
-    if path.is_dir() {
-        return Some(path);
-    }
-    assert!(
-        std::env::var_os("FWDLAB_CI").is_none_or(|ci| ci != "1"),
-        "the archive is missing: {}",
-        path.display()
-    );
-    eprintln!("SKIPPED: no archive in {}", path.display());
-    None
-}
 
 /// Variants with their files by path from the DUT's root.
 fn variants(experiment: &Path) -> Vec<(String, BTreeMap<String, String>)> {
@@ -300,75 +284,79 @@ fn rules(text: &str) -> Vec<String> {
 
 #[test]
 fn every_variant_of_the_archive_becomes_what_its_tree_says() {
-    let Some(archive) = archive() else { return };
-    let (mut compared, mut wrong) = (0, Vec::new());
-    for experiment in experiments() {
-        for (name, files) in variants(&archive.join(experiment.directory)) {
-            let (host, settings) =
-                (host(&experiment, &files), settings(&experiment, &name, &files));
-            let mut dut = FreebsdDut::new(experiment.links.clone(), PathBuf::new());
-            let findings = bring_up(&mut dut, &host, &settings);
-            let mut found = Vec::new();
-            let ours = map(LOADER, &host.file(LOADER).expect("tunables"));
-            let theirs = map(LOADER, &files[LOADER]);
-            found.extend(differences(experiment.directory, LOADER, &ours, &theirs));
-            compared += theirs.len();
-            let ours = meaning(&map(RC, &host.file(RC).expect("variables")));
-            let theirs = meaning(&map(RC, &files[RC]));
-            found.extend(differences(experiment.directory, RC, &ours, &theirs));
-            compared += theirs.len();
-            for (sysctl, value) in map("/etc/sysctl.conf", &files["/etc/sysctl.conf"]) {
-                let now = host.now().sysctls.get(&sysctl).cloned();
-                if now.as_deref() != Some(value.as_str()) {
-                    found.push(format!("sysctl {sysctl}: {now:?} for {value}"));
+    for archive in fwdlab_testdata::archives() {
+        let (mut compared, mut wrong) = (0, Vec::new());
+        for experiment in experiments() {
+            for (name, files) in variants(&archive.path().join(experiment.directory)) {
+                let (host, settings) =
+                    (host(&experiment, &files), settings(&experiment, &name, &files));
+                let mut dut = FreebsdDut::new(experiment.links.clone(), PathBuf::new());
+                let findings = bring_up(&mut dut, &host, &settings);
+                let mut found = Vec::new();
+                let ours = map(LOADER, &host.file(LOADER).expect("tunables"));
+                let theirs = map(LOADER, &files[LOADER]);
+                found.extend(differences(experiment.directory, LOADER, &ours, &theirs));
+                compared += theirs.len();
+                let ours = meaning(&map(RC, &host.file(RC).expect("variables")));
+                let theirs = meaning(&map(RC, &files[RC]));
+                found.extend(differences(experiment.directory, RC, &ours, &theirs));
+                compared += theirs.len();
+                for (sysctl, value) in map("/etc/sysctl.conf", &files["/etc/sysctl.conf"]) {
+                    let now = host.now().sysctls.get(&sysctl).cloned();
+                    if now.as_deref() != Some(value.as_str()) {
+                        found.push(format!("sysctl {sysctl}: {now:?} for {value}"));
+                    }
+                    compared += 1;
                 }
-                compared += 1;
-            }
-            for path in ["/etc/pf.conf", "/etc/ipfw.rules", "/etc/ipf.rules"] {
-                let ours = host.file(path).map(|text| rules(&text));
-                let theirs = files.get(path).map(|text| rules(text));
-                if ours != theirs {
-                    found.push(format!("{path}: {ours:?} for {theirs:?}"));
+                for path in ["/etc/pf.conf", "/etc/ipfw.rules", "/etc/ipf.rules"] {
+                    let ours = host.file(path).map(|text| rules(&text));
+                    let theirs = files.get(path).map(|text| rules(text));
+                    if ours != theirs {
+                        found.push(format!("{path}: {ours:?} for {theirs:?}"));
+                    }
+                    compared += 1;
                 }
-                compared += 1;
+                found.extend(findings.warnings.iter().map(|warning| format!("{warning:?}")));
+                wrong.extend(
+                    found
+                        .into_iter()
+                        .map(|text| format!("{} {name}: {text}", experiment.directory)),
+                );
             }
-            found.extend(findings.warnings.iter().map(|warning| format!("{warning:?}")));
-            wrong.extend(
-                found.into_iter().map(|text| format!("{} {name}: {text}", experiment.directory)),
-            );
         }
+        println!("{compared} values compared; differences on purpose:");
+        for (experiment, path, name, why) in INTENDED {
+            println!("  {experiment} {path} {name}: {why}");
+        }
+        assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+        assert!(compared > 1000, "only {compared} values were compared");
     }
-    println!("{compared} values compared; differences on purpose:");
-    for (experiment, path, name, why) in INTENDED {
-        println!("  {experiment} {path} {name}: {why}");
-    }
-    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
-    assert!(compared > 1000, "only {compared} values were compared");
 }
 
 #[test]
 fn a_tree_laid_over_the_dut_stands_there_to_the_byte_until_it_is_taken_away() {
-    let Some(archive) = archive() else { return };
-    for experiment in experiments() {
-        let mut trees = variants(&archive.join(experiment.directory));
-        let host = host(&experiment, &trees[0].1);
-        let before = host.visible();
-        let mut dut = FreebsdDut::new(experiment.links.clone(), PathBuf::new());
-        for (name, files) in &mut trees {
-            let mut settings = Settings::default();
-            settings.dut.remote.overlay = Some(Overlay {
-                directory: format!("configs/{name}"),
-                files: files.iter().map(|(p, t)| (p[1..].to_owned(), t.clone())).collect(),
-            });
-            let first = dut.prepare(&host, &settings).expect("prepared");
-            assert!(matches!(first, Prepared::Reboot(_)), "{name}");
-            assert_eq!(host.visible(), *files, "{name}: nothing else stays of the one before");
-            host.boot();
-            host.forget_commands();
-            assert_eq!(dut.prepare(&host, &settings).expect("prepared"), Prepared::Ready);
-            assert!(host.ran("tee").iter().all(|line| line.contains("/fwdlab/")), "{name}");
+    for archive in fwdlab_testdata::archives() {
+        for experiment in experiments() {
+            let mut trees = variants(&archive.path().join(experiment.directory));
+            let host = host(&experiment, &trees[0].1);
+            let before = host.visible();
+            let mut dut = FreebsdDut::new(experiment.links.clone(), PathBuf::new());
+            for (name, files) in &mut trees {
+                let mut settings = Settings::default();
+                settings.dut.remote.overlay = Some(Overlay {
+                    directory: format!("configs/{name}"),
+                    files: files.iter().map(|(p, t)| (p[1..].to_owned(), t.clone())).collect(),
+                });
+                let first = dut.prepare(&host, &settings).expect("prepared");
+                assert!(matches!(first, Prepared::Reboot(_)), "{name}");
+                assert_eq!(host.visible(), *files, "{name}: nothing else stays of the one before");
+                host.boot();
+                host.forget_commands();
+                assert_eq!(dut.prepare(&host, &settings).expect("prepared"), Prepared::Ready);
+                assert!(host.ran("tee").iter().all(|line| line.contains("/fwdlab/")), "{name}");
+            }
+            dut.undo(&host).expect("undone");
+            assert_eq!(host.visible(), before);
         }
-        dut.undo(&host).expect("undone");
-        assert_eq!(host.visible(), before);
     }
 }

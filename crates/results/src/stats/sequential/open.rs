@@ -237,15 +237,20 @@ mod tests {
         assert!(share == 1.0 && needed <= 10.0, "{share} {needed}");
     }
 
+    /// Fewer experiments than the header's: within three standard errors of its figures.
     #[test]
-    #[ignore = "takes a minute, prints the figures of the module's header"]
-    fn figures() {
-        for blocks in [50, 200, 1000] {
-            println!("size within {blocks}: {:?}", found(0.0, blocks, 100_000));
+    fn the_figures_of_the_header_are_right() {
+        for (blocks, experiments, said) in
+            [(50, 4000, 0.025f64), (200, 2000, 0.032), (1000, 500, 0.035)]
+        {
+            let (share, _) = found(0.0, blocks, experiments);
+            let error = (said * (1.0 - said) / f64::from(experiments)).sqrt();
+            assert!((share - said).abs() < 3.0 * error, "within {blocks}: {share}");
         }
-        for change in [0.01, 0.02, 0.03, 0.05f64] {
+        for (change, said) in [(0.01, 22.5), (0.02, 9.1), (0.03, 6.8), (0.05f64, 5.6)] {
             let effect = change.ln_1p() / (0.01 * 2f64.sqrt());
-            println!("{change}: {:?}", found(effect, 200, 100_000));
+            let (share, needed) = found(effect, 200, 2000);
+            assert!(share == 1.0 && (needed / said - 1.0).abs() < 0.05, "{change}: {needed}");
         }
     }
 }
