@@ -93,7 +93,11 @@ impl<'a> Experiment<'a> {
         let of = |(end, _): &&(&str, &str)| name.ends_with(end);
         let (_, sender) = self.senders.iter().find(of).expect("the sender's command");
         let mut published = String::new();
-        for (number, figure) in (1..).zip(figures.split(' ')) {
+        // The harness listed files by name: 1, 10, 2.
+        let figures: Vec<&str> = figures.split(' ').collect();
+        let mut numbers: Vec<String> = (1..=figures.len()).map(|n| n.to_string()).collect();
+        numbers.sort();
+        for (number, figure) in numbers.iter().zip(figures) {
             published += &format!("{figure}\n");
             let base = format!("{}/bench.{name}.{number}", self.logs);
             let mut random = Random::of(&format!("{}/{base}", self.folder));
