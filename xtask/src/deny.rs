@@ -1,9 +1,9 @@
 //! What is depended on, held against `deny.toml`: licences, bans, sources.
 //!
-//! The same file is read by cargo-deny, which knows advisories besides; building that costs
-//! more than everything else in continuous integration that is no test, and advisories need
-//! a database from the network. So this part of it is done here, from what `cargo metadata`
-//! says. Left out: advisories, clarified licences, private registries.
+//! The same file is read by cargo-deny, which knows advisories besides. That is a program of
+//! many crates to be built first, and advisories need a database from the network; so what
+//! needs neither is done here, from what `cargo metadata` says. Left out: advisories,
+//! clarified licences, private registries.
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
