@@ -128,10 +128,14 @@ pub(super) fn interfaces(
         return scheduling::apply(host, links, settings, placement, findings).map(drop);
     }
     for interface in links.both().map(|link| link.interface.as_str()) {
-        let is_down = !is_up(&host.get(&format!("/sys/class/net/{interface}/flags"))?);
+        let flags = host.get(&format!("/sys/class/net/{interface}/flags"))?;
+        let is_down = !is_up(&flags);
         // The last line is undone first. Programs leave an interface promiscuous; and one
         // gets an address when `addr_gen_mode` is put back, although it is down.
-        let mut undo = vec![format!("ip link set {interface} promisc off")];
+        let mut undo = Vec::new();
+        if !is_promiscuous(&flags) {
+            undo.push(format!("ip link set {interface} promisc off"));
+        }
         if is_down {
             undo.push(format!("ip -6 addr flush dev {interface} scope link 2>/dev/null || :"));
         }
@@ -152,6 +156,12 @@ pub(super) fn interfaces(
         }
     }
     wait_for_signal(host, links)
+}
+
+/// IFF_PROMISC is the ninth bit of an interface's flags (netdevice(7)).
+fn is_promiscuous(flags: &str) -> bool {
+    let bits = u32::from_str_radix(flags.trim_start_matches("0x"), 16);
+    bits.is_ok_and(|bits| bits & 0x100 != 0)
 }
 
 #[cfg(test)]
