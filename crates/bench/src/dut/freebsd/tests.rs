@@ -134,6 +134,7 @@ fn levels_are_switched_without_files_and_without_a_boot() {
     let mut dut = dut();
     bring_up(&mut dut, &host, &plain);
     let files = host.visible();
+    host.forget_commands();
     let value = || host.now().sysctls["net.inet.ip.maxfragpackets"].clone();
     for _ in 0..2 {
         let mut findings = Findings::default();
