@@ -48,7 +48,7 @@ pub use quality::{
 };
 pub use queues::QueueShares;
 pub use scaling::{FittedLaw, ScaledSeries, Scaling, ScalingOutcome, ShownLaw};
-pub use stopping::Stopping;
+pub use stopping::{Stopping, StoppingWatch};
 pub use variants::{Loss, SummaryResult, VariantResult};
 
 use crate::label;
@@ -262,18 +262,6 @@ impl Analysis {
             variants,
             runs,
         }
-    }
-
-    /// How far the experiment in `store` has come under its stopping rule, and
-    /// nothing else; none for a plan without a rule.
-    ///
-    /// # Errors
-    /// When the store holds no plan or can't be read.
-    pub fn stopping_of(store: &Store) -> Result<Option<Stopping>, StoreError> {
-        let contents = store.contents()?;
-        let figure = ComparedFigure::of(&contents.plan);
-        let (runs, _) = figures::run_results(&contents, figure);
-        Ok(stopping::stopping(&contents.plan, &runs))
     }
 
     /// True when a number of it can't be trusted.
