@@ -13,7 +13,8 @@ const GRAPH: &[(&str, &[&str])] = &[
     ("router", &["packet", "port"]),
     ("bench", &["model", "packet", "port"]),
     ("results", &["model"]),
-    ("fwdlab", &["model", "packet", "port", "router", "bench", "results"]),
+    ("archive", &["model", "results"]),
+    ("fwdlab", &["model", "packet", "port", "router", "bench", "results", "archive"]),
 ];
 
 /// Outside crates that only some of the house may use.

@@ -1,6 +1,6 @@
 //! `fwdlab import`, as a user meets it.
 
-#[path = "../../../results/tests/support/archive_writer.rs"]
+#[path = "../../../archive/tests/support/archive_writer.rs"]
 mod archive_writer;
 
 use crate::support::{INSTANT, Lab};

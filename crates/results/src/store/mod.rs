@@ -20,6 +20,7 @@ mod lock;
 mod overview;
 mod profile;
 mod read;
+mod reproduction;
 mod schema;
 mod write;
 
@@ -31,6 +32,9 @@ pub use import::{About, Document, DocumentKind, Group, Import, Source, Status};
 pub use overview::Overview;
 pub use profile::{ASKED, StoredProfile};
 pub use read::{Contents, StoredInvocation};
+pub use reproduction::{
+    Claim, Claims, Likeness, ReproducedBlock, ReproducedTable, Reproductions,
+};
 pub(crate) use write::kind_of;
 
 use fwdlab_model::Plan;

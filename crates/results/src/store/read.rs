@@ -1,7 +1,7 @@
 //! Reading: everything a report is made of, as it was written.
 
 use super::{Failure, Import, Invocation, Store, StoreError, StoredProfile};
-use crate::archive::rule::Rule;
+use crate::stats::log_rule::Rule;
 use fwdlab_model::plan::Figure;
 use fwdlab_model::record::{
     Calibration, Counter, Counts, CpuTime, Environment, RunRecord, Sample, TrialRecord,

@@ -1,7 +1,7 @@
 //! The figure that stands for a run.
 
-use crate::archive::rule;
 use crate::stats::alternation::slices_of;
+use crate::stats::log_rule;
 use crate::stats::summary::{median, quantile};
 use crate::stats::taken::{Roles, Taken};
 use crate::store::Contents;
@@ -278,9 +278,9 @@ pub(super) fn figure_pps(
             let slices = slices_of(samples, roles, intended_pps);
             median(&slices.iter().map(|slice| slice.pps).collect::<Vec<f64>>())
         }
-        ComparedFigure::Netbenches => rule::netbenches_pps(samples, false),
-        ComparedFigure::NetbenchesUpper => rule::netbenches_pps(samples, true),
-        ComparedFigure::Steady => rule::steady_pps(samples),
+        ComparedFigure::Netbenches => log_rule::netbenches_pps(samples, false),
+        ComparedFigure::NetbenchesUpper => log_rule::netbenches_pps(samples, true),
+        ComparedFigure::Steady => log_rule::steady_pps(samples),
     }
 }
 

@@ -29,8 +29,8 @@ pub use comparisons::slices_of_run;
 pub(crate) use comparisons::{adjust, mode};
 
 pub use archive::{
-    ArchiveResult, ArchivedVariant, BothRules, Contradicted, Picture, PublishedBlock,
-    PublishedTable, RefusedFile, RuleFigures,
+    ArchiveResult, ArchivedVariant, BothRules, Contradicted, Picture, PublishedBlock, RefusedFile,
+    RuleFigures,
 };
 pub use arrivals::{ArrivalResult, ArrivalsFound};
 pub use blocks::MinistatBlock;
