@@ -461,3 +461,18 @@ fn five_experiments_of_the_archive() {
     let again = lab.import_jobs(jobs(), &AtomicBool::new(false));
     assert_eq!((again.words(), again.opened.len()), (vec!["unchanged"; 5], 0));
 }
+
+#[test]
+fn stores_of_before_tell_the_same_of_what_was_published() {
+    let lab = Lab::new();
+    lab.writer().set(&Set::default());
+    let imported = lab.import();
+    let store = Store::open_read_only(&imported.jobs[0].store).unwrap();
+    let kept = store.contents().unwrap();
+    let found = kept.import.as_ref().unwrap().about.reproductions.as_ref().expect("kept");
+    assert!(found.lists.iter().any(|list| *list == Some(true)), "{found:?}");
+    let mut older = kept.clone();
+    older.import.as_mut().unwrap().about.reproductions = None;
+    fwdlab_archive::complete(&mut older);
+    assert_eq!(older, kept);
+}

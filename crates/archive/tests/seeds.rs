@@ -171,6 +171,18 @@ fn queue_sweeps_have_a_law_and_the_settings_behind_the_numbers() {
 }
 
 #[test]
+fn what_was_published_is_found_out_once_and_anew_alike() {
+    for (name, ..) in EXPERIMENTS {
+        let Some((_, store, _folder)) = imported(name) else { return };
+        let kept = store.contents().unwrap();
+        let mut older = kept.clone();
+        older.import.as_mut().unwrap().about.reproductions = None;
+        fwdlab_archive::complete(&mut older);
+        assert!(older.import == kept.import, "{name}");
+    }
+}
+
+#[test]
 fn graphs_have_the_published_axes_and_pictures_their_place() {
     let Some((_, store, folder)) = imported("002-firewalls-fbsd13.D27401") else { return };
     let analysis = report::write(&store, folder.path()).unwrap();
