@@ -9,8 +9,8 @@
 
 use super::assemble::{Options, Refused, Rule, Tally, assemble};
 use super::found::{FoundFile, ResultSet};
-use fwdlab_results::store::{Source, Status, Store, StoreError};
 use fwdlab_model::plan::Figure;
+use fwdlab_results::store::{Source, Status, Store, StoreError};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;

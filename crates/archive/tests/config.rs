@@ -2,9 +2,7 @@
 //! they lie beside the workspace (`../shared/archive`), and whatever else may
 //! stand in such files.
 
-use fwdlab_archive::config::{
-    Configuration, SettingChange, changes, facts, one_line, varied,
-};
+use fwdlab_archive::config::{Configuration, SettingChange, changes, facts, one_line, varied};
 use fwdlab_archive::lab_config::LabConfig;
 use proptest::prelude::*;
 use std::fs;

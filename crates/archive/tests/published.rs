@@ -6,9 +6,10 @@ use fwdlab_archive::published::lists::List;
 use fwdlab_archive::published::plot::Plot;
 use fwdlab_archive::published::tables::{Row, RowSource, Table, check_rows};
 use fwdlab_archive::published::{
-    Claim, LinkKind, MedianRule, Outcome, Readme, Reproduction, claims, reproduce, with_tabs,
+    LinkKind, MedianRule, Outcome, Readme, Reproduction, claims, reproduce, with_tabs,
 };
 use fwdlab_results::stats::ministat::Generation;
+use fwdlab_results::store::Claim;
 use proptest::prelude::*;
 use std::fs;
 use std::path::{Path, PathBuf};

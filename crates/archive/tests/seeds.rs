@@ -4,10 +4,10 @@
 use fwdlab_archive::assemble::{Assembled, Options, assemble};
 use fwdlab_archive::found::FoundFile;
 use fwdlab_archive::published::with_tabs;
-use fwdlab_results::stats::log_rule::Rule;
 use fwdlab_archive::scan::scan;
 use fwdlab_results::report::analysis::ComparedFigure;
 use fwdlab_results::report::{self, Analysis};
+use fwdlab_results::stats::log_rule::Rule;
 use fwdlab_results::store::Store;
 use std::path::{Path, PathBuf};
 
@@ -185,7 +185,14 @@ fn what_was_published_is_found_out_once_and_anew_alike() {
 #[test]
 fn graphs_have_the_published_axes_and_pictures_their_place() {
     let Some((_, store, folder)) = imported("002-firewalls-fbsd13.D27401") else { return };
-    let analysis = report::write(&store, folder.path()).unwrap();
+    let contents = store.contents().unwrap();
+    let mut analysis = report::write_contents(&contents, folder.path()).unwrap();
+    let referred = &analysis.archive.as_ref().unwrap().pictures;
+    assert!(referred.iter().all(|picture| picture.file.starts_with("file:///")), "{referred:?}");
+    let published = folder.path().join("flamegraphs/bench.D27401.forwarding.inet4.svg");
+    assert!(!published.exists());
+    analysis.copy_pictures();
+    report::write_analysed(&contents, &analysis, folder.path()).unwrap();
     let archive = analysis.archive.as_ref().unwrap();
     assert!(archive.imix_axis);
     let graph = std::fs::read_to_string(folder.path().join("graph.svg")).unwrap();

@@ -6,11 +6,11 @@ mod archive_writer;
 mod support;
 use archive_writer::{Set, Writer};
 
-use fwdlab_model::record::{ProfileRecord, ProfileWindow};
-use fwdlab_model::settings::TestbedKind;
 use fwdlab_archive::assemble::{Assembled, Options, assemble};
 use fwdlab_archive::found::FoundFile;
 use fwdlab_archive::scan::scan;
+use fwdlab_model::record::{ProfileRecord, ProfileWindow};
+use fwdlab_model::settings::TestbedKind;
 use fwdlab_results::report::write;
 use fwdlab_results::store::{Store, StoredProfile};
 use std::path::Path;

@@ -40,8 +40,7 @@ fn from_scratch(plan: &Plan, store: &Store, mode: Mode) -> [usize; 3] {
     };
     let mut found = [0; 3];
     for variant in [1, 2] {
-        let judged =
-            compare_sequentially(&figures(0), &figures(variant), mode, BLOCKS, criteria);
+        let judged = compare_sequentially(&figures(0), &figures(variant), mode, BLOCKS, criteria);
         match judged.map(|(_, decision)| decision) {
             Ok(Decision::Difference) => found[0] += 1,
             Ok(Decision::Equivalent) => found[1] += 1,
@@ -84,8 +83,8 @@ fn followed_or_read_anew_a_rule_decides_alike() {
 #[test]
 fn runs_that_were_made_up_for_later_count_in_the_order_of_their_blocks() {
     let plan = stopped_by(Stop::Open);
-    let (late, first): (Vec<u32>, Vec<u32>) = (0..plan.runs.len() as u32)
-        .partition(|&index| plan.runs[index as usize].block % 3 == 1);
+    let (late, first): (Vec<u32>, Vec<u32>) =
+        (0..plan.runs.len() as u32).partition(|&index| plan.runs[index as usize].block % 3 == 1);
     let store = store(&plan, first);
     let mut watch = StoppingWatch::begin(&plan, &store).unwrap().unwrap();
     assert_eq!(watch.stopping().blocks, 1);

@@ -7,11 +7,11 @@ use super::settings;
 use super::{Group, Options, ReadTree, tree_of};
 use crate::config;
 use crate::found::ResultSet;
-use fwdlab_results::stats::summary::median;
-use fwdlab_results::store::{About, Group as StoredGroup, Invocation};
 use fwdlab_model::Plan;
 use fwdlab_model::record::Environment;
 use fwdlab_model::units::format_pps;
+use fwdlab_results::stats::summary::median;
+use fwdlab_results::store::{About, Group as StoredGroup, Invocation};
 use std::collections::BTreeMap;
 
 /// Loads further apart than this contradict each other.

@@ -1,8 +1,8 @@
 //! Published lists of values: which group each belongs to, by which median it
 //! was made, and whether the logs give it again.
 
-use fwdlab_results::stats::log_rule;
 use fwdlab_model::record::Sample;
+use fwdlab_results::stats::log_rule;
 
 /// One group's figures by the archive's rule, in the order of `ls`; none where a
 /// run failed.

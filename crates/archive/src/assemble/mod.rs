@@ -18,11 +18,11 @@ mod settings;
 use super::config::{self, Configuration};
 use super::found::{FoundFile, ResultSet};
 use super::published::in_published_order;
-pub use fwdlab_results::stats::log_rule::Rule;
-use fwdlab_results::store::{Import, Invocation};
 use factors::{Identity, Varied};
 use fwdlab_model::log::Info;
 use fwdlab_model::{Plan, RunRecord};
+pub use fwdlab_results::stats::log_rule::Rule;
+use fwdlab_results::store::{Import, Invocation};
 use groups::RawGroup;
 use journal::Journal;
 use lists::{Figures, List};
@@ -150,7 +150,11 @@ pub fn assemble(
     about.notes.extend(matched.notes.iter().cloned());
     about.reproductions = Some(matched.reproductions);
     let import = Import {
-        origin: set.origin.display().to_string(),
+        // Absolute: reports refer to what was read there.
+        origin: std::path::absolute(&set.origin)
+            .unwrap_or(set.origin.clone())
+            .display()
+            .to_string(),
         about,
         sources: log.sources(set),
         documents: published.documents,

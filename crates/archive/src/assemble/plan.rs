@@ -4,12 +4,12 @@ use super::factors::Varied;
 use super::{Group, ReadTree, settings, tree_of};
 use crate::config;
 use crate::found::ResultSet;
-use fwdlab_results::stats::log_rule::Rule;
-use fwdlab_results::stats::summary::median;
 use fwdlab_model::Plan;
 use fwdlab_model::plan::{
     Adjust, Change, Compare, Design, Factor, Figure, PlannedRun, Trial, Variant,
 };
+use fwdlab_results::stats::log_rule::Rule;
+use fwdlab_results::stats::summary::median;
 
 /// Everything that makes a plan.
 pub(super) struct Parts<'a> {

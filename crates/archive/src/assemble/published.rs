@@ -7,9 +7,7 @@ use super::{Group, Tally};
 use crate::found::{FoundFile, ResultSet};
 use crate::published;
 use crate::published::Readme;
-use fwdlab_results::store::{
-    Document, DocumentKind, Likeness, ReproducedBlock, Reproductions,
-};
+use fwdlab_results::store::{Document, DocumentKind, Likeness, ReproducedBlock, Reproductions};
 
 /// Everything published, as it was read.
 #[derive(Debug, Default)]

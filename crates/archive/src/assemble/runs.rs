@@ -6,11 +6,11 @@
 
 use super::groups::RawRun;
 use crate::found::FoundFile;
-use fwdlab_results::stats::log_rule;
-use fwdlab_results::stats::summary::median;
 use fwdlab_model::Warning;
 use fwdlab_model::log::{self, Command, Ending, EquilibriumLog, GeneratorLog, Log, NumberedLine};
 use fwdlab_model::record::{Counts, RunRecord, Sample, TrialRecord};
+use fwdlab_results::stats::log_rule;
+use fwdlab_results::stats::summary::median;
 use std::collections::BTreeMap;
 
 /// Nanoseconds of a microsecond.

@@ -25,10 +25,7 @@ impl Assignment {
 
     /// The value with its variables replaced through `lookup` (an unknown one
     /// is empty, as in sh); none where it takes more than that to know it.
-    pub(crate) fn resolved<'a>(
-        &self,
-        lookup: impl Fn(&str) -> Option<&'a str>,
-    ) -> Option<String> {
+    pub(crate) fn resolved<'a>(&self, lookup: impl Fn(&str) -> Option<&'a str>) -> Option<String> {
         let mut value = String::new();
         let mut rest = &self.value[..];
         while let Some((part, after)) = rest.split_first() {

@@ -26,6 +26,6 @@ pub use block::{Block, Difference, SetLine};
 pub use claim::claims;
 pub use printed::MedianRule;
 pub use readme::{Link, LinkKind, Readme};
-pub(crate) use reproductions::{in_published_order, reproductions};
-pub use reproductions::complete;
 pub use reproduce::{LineDifference, Outcome, Reproduction, reproduce, with_tabs};
+pub use reproductions::complete;
+pub(crate) use reproductions::{in_published_order, reproductions};

@@ -80,7 +80,9 @@ pub(crate) fn reproductions(documents: &[Document], variants: &[(&str, &[f64])])
     Reproductions {
         lists: variants.iter().enumerate().map(list).collect(),
         blocks: blocks.collect(),
-        tables: of(DocumentKind::Table).filter_map(|d| table(&d.path, &text(d), variants)).collect(),
+        tables: of(DocumentKind::Table)
+            .filter_map(|d| table(&d.path, &text(d), variants))
+            .collect(),
         imix_axis: plots.iter().any(|plot| plot.y2_factor.is_some_and(is_imix)),
         missing: elsewhere(documents, &plots),
     }

@@ -14,7 +14,6 @@ use anyhow::Result;
 use fwdlab_model::Plan;
 use fwdlab_results::report::analysis::{Stopping, StoppingWatch};
 use fwdlab_results::report::{self, Analysis};
-use fwdlab_results::store::Store;
 use std::path::{Path, PathBuf};
 
 /// Carry out an experiment and write its report.

@@ -46,10 +46,8 @@ pub(crate) struct Arguments {
 /// When there is no store, or it can't be read.
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     let paths = stores_at(&arguments.path);
-    let is_asked_for_figures = arguments.full
-        || arguments.json
-        || arguments.fail_on.is_some()
-        || arguments.rule.is_some();
+    let is_asked_for_figures =
+        arguments.full || arguments.json || arguments.fail_on.is_some() || arguments.rule.is_some();
     let is_table = paths.len() > 1 && !is_asked_for_figures;
     if !is_table && arguments.filter.is_none() {
         return figures(arguments, &paths);

@@ -218,7 +218,8 @@ impl Store {
         let part = with_suffix(path, ".part");
         remove(&part)?;
         let connection = open_part(&part).map_err(|failure| failure.at(&part))?;
-        let mut store = Store { connection, path: part.clone(), invocation: None, planned: None, _lock: None };
+        let mut store =
+            Store { connection, path: part.clone(), invocation: None, planned: None, _lock: None };
         store.adopt_plan(plan, "")?;
         store.begin_invocation(invocation)?;
         store.insert_runs(runs)?;

@@ -32,9 +32,7 @@ pub use import::{About, Document, DocumentKind, Group, Import, Source, Status};
 pub use overview::Overview;
 pub use profile::{ASKED, StoredProfile};
 pub use read::{Contents, StoredInvocation};
-pub use reproduction::{
-    Claim, Claims, Likeness, ReproducedBlock, ReproducedTable, Reproductions,
-};
+pub use reproduction::{Claim, Claims, Likeness, ReproducedBlock, ReproducedTable, Reproductions};
 pub(crate) use write::kind_of;
 
 use fwdlab_model::Plan;
@@ -106,7 +104,13 @@ impl Store {
             Ok(connection)
         };
         let connection = open().map_err(|failure: Failure| failure.at(path))?;
-        Ok(Store { connection, path: path.to_path_buf(), invocation: None, planned: None, _lock: Some(lock) })
+        Ok(Store {
+            connection,
+            path: path.to_path_buf(),
+            invocation: None,
+            planned: None,
+            _lock: Some(lock),
+        })
     }
 
     /// Opens the store at `path` for reading, also while another process writes
@@ -126,7 +130,13 @@ impl Store {
             other => other,
         }
         .map_err(|failure| failure.at(path))?;
-        Ok(Store { connection, path: path.to_path_buf(), invocation: None, planned: None, _lock: None })
+        Ok(Store {
+            connection,
+            path: path.to_path_buf(),
+            invocation: None,
+            planned: None,
+            _lock: None,
+        })
     }
 
     /// A store that lives in memory only.

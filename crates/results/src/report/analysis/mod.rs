@@ -24,7 +24,7 @@ mod setup;
 mod stopping;
 mod variants;
 
-pub(in crate::report) use archive::published_files;
+pub(in crate::report) use archive::copied_pictures;
 pub use comparisons::slices_of_run;
 pub(crate) use comparisons::{adjust, mode};
 
@@ -261,6 +261,14 @@ impl Analysis {
             testbed,
             variants,
             runs,
+        }
+    }
+
+    /// Has the report hold copies of the published pictures, instead of references to the
+    /// files that were read: it then stands alone.
+    pub fn copy_pictures(&mut self) {
+        if let Some(archive) = &mut self.archive {
+            archive::copy_all_pictures(&mut archive.pictures);
         }
     }
 

@@ -8,7 +8,7 @@ mod rules;
 
 pub use blocks::{Contradicted, PublishedBlock};
 pub use pictures::Picture;
-pub(in crate::report) use pictures::files as published_files;
+pub(in crate::report) use pictures::{copies as copied_pictures, copy_all as copy_all_pictures};
 pub use rules::{BothRules, RuleFigures};
 
 use super::comparisons::Compared;
