@@ -3,9 +3,11 @@
 //! The base comes from `[testbed]`, `[dut]`, `[traffic]`; a factor's level lays
 //! its own values over it. Nothing here is optional that has a default.
 
+mod command;
 mod laboratory;
 mod router;
 
+pub use command::*;
 pub use laboratory::*;
 pub use router::*;
 
@@ -58,6 +60,7 @@ impl Default for Settings {
                 sysctl: BTreeMap::new(),
                 router: RouterSettings::default(),
                 remote: RemoteSettings::default(),
+                command: CommandSettings::default(),
             },
             traffic: TrafficSettings {
                 family: Family::Inet,
@@ -232,8 +235,10 @@ pub enum DutKind {
     Linux,
     /// The FreeBSD kernel's own forwarding; in laboratories and imported runs.
     Freebsd,
-    /// fwdlab's own software router, a process of this machine.
+    /// fwdlab's own software router, a process of its own.
     Router,
+    /// Any program that forwards between two interfaces.
+    Command,
 }
 
 impl DutKind {
@@ -243,6 +248,7 @@ impl DutKind {
             DutKind::Linux => "linux",
             DutKind::Freebsd => "freebsd",
             DutKind::Router => "router",
+            DutKind::Command => "command",
         }
     }
 }
@@ -335,6 +341,10 @@ pub struct DutSettings {
     /// What only the DUT of a laboratory has. The defaults add nothing to a plan's hash.
     #[serde(default, skip_serializing_if = "RemoteSettings::is_default")]
     pub remote: RemoteSettings,
+    /// What only a program has that is started by commands. The defaults add nothing to a
+    /// plan's hash.
+    #[serde(default, skip_serializing_if = "CommandSettings::is_default")]
+    pub command: CommandSettings,
 }
 
 /// Address family.

@@ -307,6 +307,17 @@ impl Reader<'_> {
             "timestamps" => self.boolean(key, node).map(Setting::Timestamps),
             "generator" => self.word(key, node).map(Setting::Generator),
             "generator_server" => self.text(key, node).map(Setting::GeneratorServer),
+            "start" => self.words(key, node).map(Setting::Start),
+            "ready" => self.words(key, node).map(Setting::Ready),
+            "stop" => self.words(key, node).map(Setting::Stop),
+            "statistics" => self.words(key, node).map(Setting::Statistics),
+            "rewrites" => self.word(key, node).map(Setting::Rewrites),
+            "counters" => {
+                for (span, name, value) in self.patterns(key, node) {
+                    out.push(Spanned::new(span, Setting::Counter { name, value }));
+                }
+                None
+            }
             "generator_options" => self.words(key, node).map(Setting::GeneratorOptions),
             "loader" | "rc" => {
                 let is_loader = key.name == "loader";

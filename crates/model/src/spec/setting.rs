@@ -90,6 +90,23 @@ pub enum Setting {
     Verify(String),
     /// `expect`.
     Expect(String),
+    /// `start`.
+    Start(Vec<String>),
+    /// `ready`.
+    Ready(Vec<String>),
+    /// `stop` of `[dut]`.
+    Stop(Vec<String>),
+    /// `statistics`.
+    Statistics(Vec<String>),
+    /// One entry of `counters`.
+    Counter {
+        /// Name.
+        name: String,
+        /// Regular expression or JSON pointer.
+        value: String,
+    },
+    /// `rewrites`.
+    Rewrites(Rewrites),
     /// `family`.
     Family(Family),
     /// `frame_size`.
@@ -145,6 +162,12 @@ impl Setting {
             Setting::Upgrade(_) => "upgrade",
             Setting::Verify(_) => "verify",
             Setting::Expect(_) => "expect",
+            Setting::Start(_) => "start",
+            Setting::Ready(_) => "ready",
+            Setting::Stop(_) => "stop",
+            Setting::Statistics(_) => "statistics",
+            Setting::Counter { .. } => "counters",
+            Setting::Rewrites(_) => "rewrites",
             Setting::Family(_) => "family",
             Setting::FrameSize(_) => "frame_size",
             Setting::Flows(_) => "flows",
@@ -161,6 +184,7 @@ impl Setting {
     pub fn name(&self) -> String {
         match self {
             Setting::Sysctl { name, .. }
+            | Setting::Counter { name, .. }
             | Setting::Loader { name, .. }
             | Setting::Rc { name, .. } => format!("{} {name}", self.key()),
             _ => self.key().to_owned(),
@@ -184,6 +208,7 @@ impl Setting {
             Setting::Napi(v) => v.name().to_owned(),
             Setting::Rps(v) => v.clone(),
             Setting::Sysctl { value, .. }
+            | Setting::Counter { value, .. }
             | Setting::Loader { value, .. }
             | Setting::Rc { value, .. } => value.clone(),
             Setting::Fib(v) => v.name().to_owned(),
@@ -204,7 +229,12 @@ impl Setting {
             | Setting::Expect(v)
             | Setting::GeneratorServer(v) => v.clone(),
             Setting::Generator(v) => v.name().to_owned(),
-            Setting::GeneratorOptions(v) => words::join(v),
+            Setting::GeneratorOptions(v)
+            | Setting::Start(v)
+            | Setting::Ready(v)
+            | Setting::Stop(v)
+            | Setting::Statistics(v) => words::join(v),
+            Setting::Rewrites(v) => v.name().to_owned(),
             Setting::Family(v) => v.name().to_owned(),
             Setting::FrameSize(v) => v.0.to_string(),
             Setting::Flows(v) => v.to_string(),
@@ -260,6 +290,14 @@ impl Setting {
             Setting::Upgrade(v) => revise(dut, |revision| revision.upgrade = v.clone()),
             Setting::Verify(v) => revise(dut, |revision| revision.verify = v.clone()),
             Setting::Expect(v) => revise(dut, |revision| revision.expect = v.clone()),
+            Setting::Start(v) => dut.command.start = v.clone(),
+            Setting::Ready(v) => dut.command.ready = v.clone(),
+            Setting::Stop(v) => dut.command.stop = v.clone(),
+            Setting::Statistics(v) => dut.command.statistics = v.clone(),
+            Setting::Counter { name, value } => {
+                dut.command.counters.insert(name.clone(), value.clone());
+            }
+            Setting::Rewrites(v) => dut.command.rewrites = *v,
             Setting::Family(v) => traffic.family = *v,
             Setting::FrameSize(v) => traffic.frame_size = *v,
             Setting::Flows(v) => traffic.flows = *v,
@@ -315,6 +353,7 @@ impl Settings {
         ]);
         all.extend(dut.router.routes_file.iter().cloned().map(Setting::RoutesFile));
         all.extend(of_remote(&dut.remote));
+        all.extend(of_command(&dut.command));
         all.extend([
             Setting::Family(traffic.family),
             Setting::FrameSize(traffic.frame_size),
@@ -328,6 +367,25 @@ impl Settings {
         all.extend((!options.is_empty()).then(|| Setting::GeneratorOptions(options.clone())));
         all
     }
+}
+
+/// Nothing where no command is written.
+fn of_command(command: &CommandSettings) -> Vec<Setting> {
+    let CommandSettings { start, ready, stop, statistics, counters, rewrites } = command;
+    let words = |words: &Vec<String>, setting: fn(Vec<String>) -> Setting| {
+        (!words.is_empty()).then(|| setting(words.clone()))
+    };
+    let commands = [
+        words(start, Setting::Start),
+        words(ready, Setting::Ready),
+        words(stop, Setting::Stop),
+        words(statistics, Setting::Statistics),
+    ];
+    let mut all: Vec<Setting> = commands.into_iter().flatten().collect();
+    let counters = counters.iter().map(|(name, value)| (name.clone(), value.clone()));
+    all.extend(counters.map(|(name, value)| Setting::Counter { name, value }));
+    all.extend((!start.is_empty()).then_some(Setting::Rewrites(*rewrites)));
+    all
 }
 
 fn of_remote(remote: &RemoteSettings) -> Vec<Setting> {
@@ -380,12 +438,25 @@ mod tests {
         }
     }
 
+    fn command() -> CommandSettings {
+        let words = |text: &str| vec![text.to_owned(), "a b".to_owned()];
+        CommandSettings {
+            start: words("start"),
+            ready: words("ready"),
+            stop: words("stop"),
+            statistics: words("statistics"),
+            counters: [("lost".to_owned(), "/lost".to_owned())].into(),
+            rewrites: Rewrites::Mac,
+        }
+    }
+
     #[test]
     fn every_setting_of_the_tables_exists_and_the_other_way_round() {
         let mut settings = Settings::default();
         settings.dut.sysctl.insert("net.ipv4.ip_early_demux".to_owned(), "0".to_owned());
         settings.dut.router.routes_file = Some(routes_file());
         settings.dut.remote = remote();
+        settings.dut.command = command();
         settings.traffic.generator_server = "localhost".to_owned();
         settings.traffic.generator_options = vec!["-p".to_owned()];
         let written: Vec<&str> = keys::settings().map(|key| key.name).collect();
@@ -411,6 +482,7 @@ mod tests {
             routes_file: Some(routes_file()),
         };
         settings.dut.remote = remote();
+        settings.dut.command = command();
         settings.traffic.generator = GeneratorKind::Trex;
         settings.traffic.generator_server = "localhost".to_owned();
         settings.traffic.generator_options = vec!["-p".to_owned(), "a b".to_owned()];

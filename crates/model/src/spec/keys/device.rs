@@ -12,9 +12,9 @@ pub const DUT: Section = Section {
     keys: &[
         key(
             "kind",
-            Kind::Word { words: &["linux", "router", "freebsd"], absent: &["command"] },
+            words(&["linux", "router", "freebsd", "command"]),
             "\"linux\"",
-            "`linux`: the forwarding of the Linux kernel; `router`: fwdlab's own software router, a process that forwards in place of the kernel; `freebsd`: the forwarding of the FreeBSD kernel, in laboratories.",
+            "`linux`: the forwarding of the Linux kernel; `router`: fwdlab's own software router, a process that forwards in place of the kernel; `freebsd`: the forwarding of the FreeBSD kernel, in laboratories; `command`: any program that forwards between two interfaces, started by `start`.",
         )
         .example("\"router\"")
         .restart(),
@@ -249,6 +249,54 @@ pub const DUT: Section = Section {
             "Laboratory: text that the output of `verify` must contain; otherwise nothing is measured.",
         )
         .example("\"r287478\"")
+        .restart(),
+        key(
+            "start",
+            Kind::Words,
+            "[]",
+            "Command: starts what forwards, as a list of arguments: the program itself, which stays, or what leaves it in the background and ends with status 0. `{ingress}`, `{egress}` (interfaces), `{ingress_mac}`, `{egress_mac}`, `{sender_mac}`, `{receiver_mac}`, `{cpus}`, `{queues}` and `{run}` (a name of this run's own) are filled in.",
+        )
+        .example("[\"forwarder\", \"{ingress}\", \"{egress}\"]")
+        .restart(),
+        key(
+            "ready",
+            Kind::Words,
+            "[]",
+            "Command: succeeds when it is ready; tried for a minute. In any case packets must come through before anything is measured.",
+        )
+        .example("[\"forwarderctl\", \"status\"]")
+        .restart(),
+        key(
+            "stop",
+            Kind::Words,
+            "[]",
+            "Command: ends it after each run, and before the next one starts; without it `start` is ended as by Ctrl-C.",
+        )
+        .example("[\"forwarderctl\", \"quit\"]")
+        .restart(),
+        key(
+            "statistics",
+            Kind::Words,
+            "[]",
+            "Command: prints what it has counted, for `counters`.",
+        )
+        .example("[\"forwarderctl\", \"show\"]")
+        .restart(),
+        key(
+            "counters",
+            Kind::Patterns,
+            "{}",
+            "Command: counters in the output of `statistics`, by a regular expression with one group (matches are added) or a JSON pointer (RFC 6901). `received` and `forwarded` are held against fwdlab's own counts; names that begin with `dropped` say where packets were lost.",
+        )
+        .example("{ forwarded = 'sent: (\\d+)' }")
+        .restart(),
+        key(
+            "rewrites",
+            words(&["route", "mac", "none"]),
+            "\"route\"",
+            "Command: what it changes of a packet. `route`: MAC addresses and TTL or hop limit, as a router; `mac`: MAC addresses only; `none`: nothing, as a bridge. A packet that arrives otherwise is not counted as forwarded.",
+        )
+        .example("\"mac\"")
         .restart(),
     ],
 };
