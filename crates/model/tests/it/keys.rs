@@ -132,7 +132,11 @@ fn every_setting_can_be_a_level_by_itself_and_in_a_bundle() {
             "" => "[testbed]\narrangement = \"closed\"\n",
             laboratory => laboratory,
         };
-        let device = device_of(key, key.example);
+        let device = match key.name {
+            // Neither level may be without it.
+            "start" => "kind = \"command\"\nstart = [\"x\"]\n",
+            _ => device_of(key, key.example),
+        };
         let head = format!(
             "version = 1\n{testbed}[traffic]\n{}[dut]\n{device}[[factor]]\n",
             generator_of(key)

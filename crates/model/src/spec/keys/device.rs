@@ -253,7 +253,7 @@ pub const DUT: Section = Section {
         key(
             "start",
             Kind::Words,
-            "[]",
+            "",
             "Command: starts what forwards, as a list of arguments: the program itself, which stays, or what leaves it in the background and ends with status 0. `{ingress}`, `{egress}` (interfaces), `{ingress_mac}`, `{egress_mac}`, `{sender_mac}`, `{receiver_mac}`, `{cpus}`, `{queues}` and `{run}` (a name of this run's own) are filled in.",
         )
         .example("[\"forwarder\", \"{ingress}\", \"{egress}\"]")
