@@ -470,7 +470,7 @@ fn stores_of_before_tell_the_same_of_what_was_published() {
     let store = Store::open_read_only(&imported.jobs[0].store).unwrap();
     let kept = store.contents().unwrap();
     let found = kept.import.as_ref().unwrap().about.reproductions.as_ref().expect("kept");
-    assert!(found.lists.iter().any(|list| *list == Some(true)), "{found:?}");
+    assert!(found.lists.contains(&Some(true)), "{found:?}");
     let mut older = kept.clone();
     older.import.as_mut().unwrap().about.reproductions = None;
     fwdlab_archive::complete(&mut older);
