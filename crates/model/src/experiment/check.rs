@@ -157,14 +157,6 @@ pub(super) fn alternation(spec: &Spec, experiment: &Experiment, faults: &mut Vec
         );
         return;
     }
-    if experiment.base.dut.kind == DutKind::Freebsd {
-        faults.push(
-            Diagnostic::new(alternate.span(), "a FreeBSD DUT can't alternate")
-                .label("nothing of it is switched while traffic flows")
-                .help("remove `alternate` to measure each level in runs of its own"),
-        );
-        return;
-    }
     let slice_ns = *alternate.get_ref();
     let variants = experiment.factors.iter().map(|f| f.settings.len()).product::<usize>();
     if variants < 2 && !spec.factors_incomplete && spec.factors.iter().all(|f| !f.incomplete) {

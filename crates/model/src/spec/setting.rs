@@ -229,11 +229,11 @@ impl Setting {
             | Setting::Expect(v)
             | Setting::GeneratorServer(v) => v.clone(),
             Setting::Generator(v) => v.name().to_owned(),
-            Setting::GeneratorOptions(v)
-            | Setting::Start(v)
-            | Setting::Ready(v)
-            | Setting::Stop(v)
-            | Setting::Statistics(v) => words::join(v),
+            Setting::GeneratorOptions(v) => words::join(v),
+            // A shell's text may have several lines.
+            Setting::Start(v) | Setting::Ready(v) | Setting::Stop(v) | Setting::Statistics(v) => {
+                words::join(v).split_whitespace().collect::<Vec<_>>().join(" ")
+            }
             Setting::Rewrites(v) => v.name().to_owned(),
             Setting::Family(v) => v.name().to_owned(),
             Setting::FrameSize(v) => v.0.to_string(),

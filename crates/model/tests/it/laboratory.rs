@@ -129,7 +129,14 @@ fn each_fault_says_what_to_do() {
         ("version = 1\n[traffic]\ngenerator = \"trex\"".to_owned(), "fwdlab itself sends", "ssh"),
         (format!("{LAB}[dut]\nloader = {{ a = 1 }}"), "setting of FreeBSD", "freebsd"),
         (format!("{LAB}arrangement = \"closed\""), "share no CPUs", "leave `arrangement` out"),
-        (freebsd("\n[design]\nalternate = \"170ms\""), "can't alternate", "runs of its own"),
+        (freebsd("\n[design]\nalternate = \"170ms\""), "nothing to alternate", "[[factor]]"),
+        (
+            format!(
+                "{LAB}[dut]\nkind = \"command\"\nstart = [\"x\"]\n[design]\nalternate = \"170ms\""
+            ),
+            "can't alternate",
+            "runs of its own",
+        ),
         (
             format!("{LAB}[dut]\nfirewall = \"stateful\"\nfirewall_program = \"pf\""),
             "does not have",

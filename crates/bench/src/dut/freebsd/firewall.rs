@@ -190,7 +190,52 @@ pub fn apply(
         findings.facts.insert("firewall".into(), "none".into());
         return Ok(());
     };
-    start(host, program)?;
+    start(host, program, None)?;
+    verify(host, settings, findings)?;
+    let needed = u64::from(settings.traffic.flows.count());
+    if program == Program::Ipf && settings.dut.firewall == Firewall::Stateful && needed > IPF_STATES
+    {
+        findings.warnings.push(Warning::NotVerified {
+            setting: "room for ipf's states".into(),
+            wanted: needed.to_string(),
+            found: format!("{IPF_STATES} unless `ipf -T` raised it before ipf was enabled"),
+        });
+    }
+    Ok(())
+}
+
+/// Puts the rules of a variant in force while traffic flows, whatever stands in their file:
+/// the new ones first, then every other program out of it.
+///
+/// # Errors
+/// As [`apply`].
+pub fn switch(host: &dyn Host, settings: &Settings) -> Result<(), BenchError> {
+    let wanted = Program::of(settings)?;
+    if let Some(program) = wanted {
+        start(host, program, Some(&ruleset(program, settings).0))?;
+    }
+    let mut others = Program::ALL.into_iter().filter(|program| Some(*program) != wanted);
+    others.try_for_each(|program| stop(host, program))
+}
+
+/// Reads back how many rules are in force, and of which program.
+///
+/// # Errors
+/// When it can't be read.
+pub fn verify(
+    host: &dyn Host,
+    settings: &Settings,
+    findings: &mut Findings,
+) -> Result<(), BenchError> {
+    let Some(program) = Program::of(settings)? else {
+        let mut on = Vec::new();
+        for program in Program::ALL.into_iter().filter(|program| is_loaded(host, *program)) {
+            on.extend(is_running(host, program)?.then_some(program.name()));
+        }
+        let found = if on.is_empty() { "none".to_owned() } else { on.join(" and ") };
+        findings.expect("firewall", "none", &found);
+        return Ok(());
+    };
     let found = rules_in_force(host, program)?;
     match ruleset(program, settings).1 {
         Some(rules) => {
@@ -200,15 +245,6 @@ pub fn apply(
         None => {
             findings.facts.insert("firewall".into(), format!("{}, {found} rules", program.name()));
         }
-    }
-    let needed = u64::from(settings.traffic.flows.count());
-    if program == Program::Ipf && settings.dut.firewall == Firewall::Stateful && needed > IPF_STATES
-    {
-        findings.warnings.push(Warning::NotVerified {
-            setting: "room for ipf's states".into(),
-            wanted: needed.to_string(),
-            found: format!("{IPF_STATES} unless `ipf -T` raised it before ipf was enabled"),
-        });
     }
     Ok(())
 }
@@ -237,8 +273,13 @@ fn stop(host: &dyn Host, program: Program) -> Result<(), BenchError> {
     host.run(argv, "").map(drop)
 }
 
-fn start(host: &dyn Host, program: Program) -> Result<(), BenchError> {
-    let path = program.path();
+/// With the rules of its file, or with `rules`.
+fn start(host: &dyn Host, program: Program, rules: Option<&str>) -> Result<(), BenchError> {
+    // All three read standard input where a file is called so; sh by `-s`.
+    let (path, rules) = match rules {
+        Some(rules) => ("-", rules),
+        None => (program.path(), ""),
+    };
     if !is_loaded(host, program) {
         if program == Program::Ipfw {
             // Or the module's first rule would cut the connection that this comes over.
@@ -248,20 +289,21 @@ fn start(host: &dyn Host, program: Program) -> Result<(), BenchError> {
     }
     match program {
         Program::Pf => {
-            host.run(&["pfctl", "-f", path], "")?;
+            host.run(&["pfctl", "-f", path], rules)?;
             if !is_running(host, program)? {
                 host.run(&["pfctl", "-e"], "")?;
             }
         }
         Program::Ipfw => {
-            host.run(&["/bin/sh", path], "")?;
+            let path = if path == "-" { "-s" } else { path };
+            host.run(&["/bin/sh", path], rules)?;
             host.run(&["sysctl", "net.inet.ip.fw.enable=1", "net.inet6.ip6.fw.enable=1"], "")?;
         }
         Program::Ipf => {
             if !is_running(host, program)? {
                 host.run(&["ipf", "-E"], "")?;
             }
-            host.run(&["ipf", "-Fa", "-f", path], "")?;
+            host.run(&["ipf", "-Fa", "-f", path], rules)?;
         }
     }
     Ok(())

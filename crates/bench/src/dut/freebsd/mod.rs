@@ -56,13 +56,15 @@ const RC_LOCAL: &str = "/etc/rc.conf.local";
 pub struct FreebsdDut {
     links: Links,
     experiment: PathBuf,
+    /// As it was found when it was configured.
+    system: Option<System>,
 }
 
 impl FreebsdDut {
     /// The DUT between these links. Images that an experiment names lie in the directory
     /// `experiment`.
     pub fn new(links: Links, experiment: PathBuf) -> FreebsdDut {
-        FreebsdDut { links, experiment }
+        FreebsdDut { links, experiment, system: None }
     }
 
     /// Brings all files to what the settings ask for, and says what of them the running
@@ -233,6 +235,7 @@ impl Dut for FreebsdDut {
         let system = System::ask(host)?;
         let plan = Plan::new(settings, &self.links, &system)?;
         let memory = Memory::new(host, &system);
+        self.system = Some(system.clone());
         keep_ways_of(settings, &self.links)?;
         let kernel = host.run(&["uname", "-v"], "")?;
         findings.facts.insert("kernel".into(), kernel.trim().to_owned());
@@ -254,6 +257,60 @@ impl Dut for FreebsdDut {
         self.read_back_queues(host, &plan, settings, findings);
         if plan.governs(LOADER) {
             findings.facts.insert("loader".into(), format!("the overlay's {LOADER}"));
+        }
+        Ok(())
+    }
+
+    /// Files stay as they are: what differs is put in force, and read back by
+    /// [`Dut::verify`]. What only the other level sets goes back to what was found.
+    fn switch(
+        &mut self,
+        host: &dyn Host,
+        from: &Settings,
+        to: &Settings,
+    ) -> Result<(), BenchError> {
+        if from.dut.firewall != to.dut.firewall {
+            firewall::switch(host, to)?;
+        }
+        let system = match &self.system {
+            Some(system) => system.clone(),
+            None => System::ask(host)?,
+        };
+        let memory = Memory::new(host, &system);
+        let [old, new] = [from, to].map(|settings| {
+            let plan = Plan::new(settings, &self.links, &system)?;
+            let mut all = plan.implied;
+            all.extend(plan.sysctls);
+            Ok::<_, BenchError>(all)
+        });
+        let (old, new) = (old?, new?);
+        for (name, value) in new.iter().filter(|(name, value)| old.get(*name) != Some(value)) {
+            let found = host.run(&["sysctl", "-n", name], "")?;
+            memory.remember_sysctl(name, found.trim())?;
+            host.run(&["sysctl", &format!("{name}={value}")], "")?;
+        }
+        for name in old.keys().filter(|name| !new.contains_key(*name)) {
+            // Still remembered: the other level sets it again.
+            if let Some(found) = memory.sysctls()?.get(name) {
+                host.run(&["sysctl", &format!("{name}={found}")], "")?;
+            }
+        }
+        self.system = Some(system);
+        Ok(())
+    }
+
+    fn verify(
+        &mut self,
+        host: &dyn Host,
+        _from: &Settings,
+        to: &Settings,
+        findings: &mut Findings,
+    ) -> Result<(), BenchError> {
+        firewall::verify(host, to, findings)?;
+        for (name, value) in &to.dut.sysctl {
+            let found = host.run(&["sysctl", "-n", name], "")?;
+            let found = found.split_whitespace().collect::<Vec<_>>().join(" ");
+            findings.expect(&format!("sysctl {name}"), value, &found);
         }
         Ok(())
     }

@@ -171,7 +171,7 @@ impl State {
             }
             ["shutdown", "-r", "now"] | ["kenv", _] => Ok(String::new()),
             ["kldstat" | "kldload" | "pfctl" | "ipfw" | "ipf" | "ipfstat" | "/bin/sh", ..] => {
-                self.firewall(argv)
+                self.firewall(argv, stdin)
             }
             _ => Err(format!("{}: not found", argv[0])),
         }
@@ -344,9 +344,11 @@ impl State {
         of_family.map(line).collect()
     }
 
-    fn firewall(&mut self, argv: &[&str]) -> Answer {
-        let path = argv.last().unwrap_or(&"").to_string();
-        let text = self.files.get(&path).cloned().unwrap_or_default();
+    fn firewall(&mut self, argv: &[&str], stdin: &str) -> Answer {
+        let text = match argv.last().copied().unwrap_or_default() {
+            "-" | "-s" => stdin.to_owned(),
+            path => self.files.get(path).cloned().unwrap_or_default(),
+        };
         let lines = |words: &[&str]| {
             let is_rule = |line: &&str| words.iter().any(|word| line.starts_with(word));
             text.lines().filter(is_rule).count()
