@@ -5,6 +5,7 @@
 //! whoever builds the router of it.
 
 use crate::settings::{FibAlgorithm, ForwardingPath, Locking, StateTable};
+use fwdlab_packet::named;
 use serde::{Deserialize, Serialize};
 
 /// A router. All that has a default may be left out.
@@ -96,30 +97,17 @@ pub struct Synthesised {
     pub seed: u64,
 }
 
-/// What holds an interface's packets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PortKind {
-    /// AF_XDP, else AF_PACKET.
-    #[default]
-    Auto,
-    /// AF_XDP sockets on a device.
-    Xsk,
-    /// AF_PACKET sockets on a device.
-    Packet,
-    /// Files of packets.
-    Pcap,
-}
-
-impl PortKind {
-    /// The name used in files and reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            PortKind::Auto => "auto",
-            PortKind::Xsk => "xsk",
-            PortKind::Packet => "packet",
-            PortKind::Pcap => "pcap",
-        }
+named! {
+    /// What holds an interface's packets.
+    pub enum PortKind default Auto {
+        /// AF_XDP, else AF_PACKET.
+        Auto = "auto",
+        /// AF_XDP sockets on a device.
+        Xsk = "xsk",
+        /// AF_PACKET sockets on a device.
+        Packet = "packet",
+        /// Files of packets.
+        Pcap = "pcap",
     }
 }
 

@@ -12,9 +12,9 @@ use crate::host::{Host, LocalHost};
 use crate::probe::{Receiving, engine_name};
 use crate::testbed::traffic::{open_receiver, open_sender};
 use fwdlab_model::settings::{Engine, Family};
+use fwdlab_packet::Flows;
 use fwdlab_packet::Template;
 use fwdlab_packet::arrivals::Expected;
-use fwdlab_packet::template::FlowRange;
 use fwdlab_port::{NetNs, Sender, SenderConfig, Watch, affinity, clock, sender};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -70,7 +70,7 @@ pub fn senders(order: &SendOrder) -> Result<serve_send::Opened, BenchError> {
         affinity::pin_thread(&others)?;
     }
     wait_for_link(&order.interface)?;
-    let flows = FlowRange { sources: order.sources, destinations: order.destinations };
+    let flows = Flows { sources: order.sources, destinations: order.destinations };
     let template = |run_id, to| {
         let family = family(order.family);
         Template::new(family, order.frame_size, flows, run_id, order.source_mac, to)
@@ -230,7 +230,7 @@ fn watch(order: &ReceiveOrder) -> Result<Watch, BenchError> {
             "{senders} sending threads: there are 1 to {SENDERS_MAX}"
         )));
     }
-    let flows = FlowRange { sources: expected.sources, destinations: expected.destinations };
+    let flows = Flows { sources: expected.sources, destinations: expected.destinations };
     Ok(Watch::Packets(Box::new(Expected {
         // Its MACs are the sender's.
         template: Template::new(family, expected.frame_size, flows, order.run_id, [0; 6], [0; 6]),

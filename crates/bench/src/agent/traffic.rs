@@ -7,8 +7,8 @@ use crate::host::Host;
 use crate::trial::{Evidence, Snapshot, Traffic};
 use fwdlab_model::record::Arrivals;
 use fwdlab_model::settings::Engine;
+use fwdlab_packet::Flows;
 use fwdlab_packet::stamp::PHASES;
-use fwdlab_packet::template::FlowRange;
 use fwdlab_packet::{Family, Phase};
 use fwdlab_port::clock;
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ pub struct AgentLoad {
     /// Bytes of a frame with FCS.
     pub frame_size: u16,
     /// Sources and destinations.
-    pub flows: FlowRange,
+    pub flows: Flows,
     /// Identity of the run.
     pub run_id: u32,
     /// Packets per second of all senders together; none for as fast as possible.

@@ -33,8 +33,8 @@ use fwdlab_model::record::{
 use fwdlab_model::router::RouterStats;
 use fwdlab_model::settings::{Arrangement, DutKind, Family, Settings};
 use fwdlab_model::warning::Warning;
+use fwdlab_packet::Flows;
 use fwdlab_packet::rss::queues_of_flows;
-use fwdlab_packet::template::FlowRange;
 use fwdlab_packet::{Phase, Template};
 use fwdlab_port::circuit::traffic::{Full, Traffic, TrafficConfig};
 use fwdlab_port::circuit::{Circuit, SLOTS};
@@ -272,8 +272,7 @@ fn config(
     bypass: bool,
 ) -> TrafficConfig {
     let traffic = &settings.traffic;
-    let flows =
-        FlowRange { sources: traffic.flows.sources, destinations: traffic.flows.destinations };
+    let flows = Flows { sources: traffic.flows.sources, destinations: traffic.flows.destinations };
     let family = match traffic.family {
         Family::Inet => fwdlab_packet::Family::Inet,
         Family::Inet6 => fwdlab_packet::Family::Inet6,
@@ -422,7 +421,7 @@ mod tests {
 
     #[test]
     fn every_wire_has_its_share_of_flows() {
-        let flows = FlowRange { sources: 20, destinations: 100 };
+        let flows = Flows { sources: 20, destinations: 100 };
         for family in [fwdlab_packet::Family::Inet, fwdlab_packet::Family::Inet6] {
             let template = Template::new(family, 84, flows, 1, mac::SENDER, mac::INGRESS);
             for queues in [1, 2, 4, 8] {

@@ -35,9 +35,9 @@ use fwdlab_model::record::{
 };
 use fwdlab_model::settings::{DutKind, Engine, Family, Firewall, Settings};
 use fwdlab_model::warning::Warning;
+use fwdlab_packet::Flows;
 use fwdlab_packet::Template;
 use fwdlab_packet::arrivals::Expected;
-use fwdlab_packet::template::FlowRange;
 use fwdlab_port::{SenderConfig, Watch, affinity, sender};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -177,7 +177,7 @@ impl Netns {
     ) -> Result<NetnsTraffic, BenchError> {
         let traffic = &settings.traffic;
         let flows =
-            FlowRange { sources: traffic.flows.sources, destinations: traffic.flows.destinations };
+            Flows { sources: traffic.flows.sources, destinations: traffic.flows.destinations };
         let family = match traffic.family {
             Family::Inet => fwdlab_packet::Family::Inet,
             Family::Inet6 => fwdlab_packet::Family::Inet6,

@@ -9,7 +9,7 @@ use fwdlab_bench::agent::protocol::{ReceiveOrder, Received};
 use fwdlab_bench::agent::{open, serve_receive};
 use fwdlab_model::settings;
 use fwdlab_model::units::format_pps;
-use fwdlab_packet::template::FlowRange;
+use fwdlab_packet::Flows;
 use serde_json::json;
 use std::io;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     run_id: u32,
     /// Sources and destinations as they are sent, to count the flows that arrive
     #[arg(long, value_name = "SxD", value_parser = flows)]
-    flows: Option<FlowRange>,
+    flows: Option<Flows>,
     /// End after so many seconds [default: at Ctrl-C]
     #[arg(long, value_name = "N", value_parser = seconds)]
     seconds: Option<Duration>,
@@ -72,7 +72,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let (receiver, facts, checked) = open::receiver(&ReceiveOrder {
         interface: interface.clone(),
         run_id: arguments.run_id,
-        flows: arguments.flows.map_or(0, FlowRange::count),
+        flows: arguments.flows.map_or(0, Flows::count),
         expected: None,
         engine: match arguments.engine {
             Engine::Auto => settings::Engine::Auto,

@@ -10,7 +10,7 @@ use fwdlab_bench::agent::{open, serve_send};
 use fwdlab_model::lab::Mac;
 use fwdlab_model::settings;
 use fwdlab_model::units::format_pps;
-use fwdlab_packet::template::FlowRange;
+use fwdlab_packet::Flows;
 use fwdlab_port::Sender;
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -55,7 +55,7 @@ pub(crate) struct Arguments {
     size: Option<u16>,
     /// Number of source addresses and of destination addresses
     #[arg(long, value_name = "SxD", default_value = "1x1", value_parser = flows)]
-    flows: FlowRange,
+    flows: Flows,
     /// Packets a second, e.g. 20000, 20kpps or 1.5Mpps [default: as many as possible]
     #[arg(long, value_name = "RATE", value_parser = rate)]
     rate: Option<f64>,
@@ -103,9 +103,9 @@ enum Engine {
 }
 
 /// `20x100`.
-pub(super) fn flows(text: &str) -> Result<FlowRange, String> {
+pub(super) fn flows(text: &str) -> Result<Flows, String> {
     let numbers = text.split_once('x').and_then(|(sources, destinations)| {
-        Some(FlowRange { sources: sources.parse().ok()?, destinations: destinations.parse().ok()? })
+        Some(Flows { sources: sources.parse().ok()?, destinations: destinations.parse().ok()? })
     });
     let most = fwdlab_packet::address::MAX_ADDRESSES;
     numbers
@@ -284,7 +284,7 @@ mod tests {
         for text in ["0", "-1", "fast", "1m", "", "infpps", "NaN", "M"] {
             assert!(rate(text).is_err(), "{text}");
         }
-        assert_eq!(flows("20x100"), Ok(FlowRange { sources: 20, destinations: 100 }));
+        assert_eq!(flows("20x100"), Ok(Flows { sources: 20, destinations: 100 }));
         assert!(
             ["20", "0x1", "1x0", "x", "1x1x1", "9999x9999"].iter().all(|text| flows(text).is_err())
         );

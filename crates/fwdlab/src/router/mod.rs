@@ -11,10 +11,10 @@ use fwdlab_model::settings::{ForwardingPath, StateTable};
 use fwdlab_port::circuit::Circuit;
 use fwdlab_port::{Port, PortError, affinity, clock};
 use fwdlab_router::fib::{V4, V6};
-use fwdlab_router::firewall::{StateConfig, StateKind, Wall, text};
+use fwdlab_router::firewall::{StateConfig, StateTable, Wall, text};
 use fwdlab_router::path::harvest::Pool;
 use fwdlab_router::path::{
-    Class, Config, ConfigError, Counters, Lookup, NoFirewall, PathKind, Rate, Router, Tally,
+    Class, Config, ConfigError, Counters, ForwardingPath, Lookup, NoFirewall, Rate, Router, Tally,
 };
 use fwdlab_router::worker::{self, Engine, Missed};
 use interfaces::Named;
@@ -59,8 +59,8 @@ impl Running {
         let pool = setup.entropy_harvest.then(|| Arc::new(Pool::new()));
         let config = Config {
             path: match setup.path {
-                ForwardingPath::Full => PathKind::Full,
-                ForwardingPath::Fast => PathKind::Fast,
+                ForwardingPath::Full => ForwardingPath::Full,
+                ForwardingPath::Fast => ForwardingPath::Fast,
             },
             redirects: setup.icmp_redirect,
             harvest: pool.clone(),
@@ -270,10 +270,10 @@ fn wall(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<Option<Arc<
     let rules = rules.map_err(|error| mistake(format!("firewall: {error}")))?;
     let config = StateConfig {
         kind: match setup.state {
-            StateTable::None => StateKind::None,
-            StateTable::Global => StateKind::Global,
-            StateTable::Sharded => StateKind::Sharded,
-            StateTable::PerWorker => StateKind::PerWorker,
+            StateTable::None => StateTable::None,
+            StateTable::Global => StateTable::Global,
+            StateTable::Sharded => StateTable::Sharded,
+            StateTable::PerWorker => StateTable::PerWorker,
         },
         limit: setup.state_limit as usize,
         ..StateConfig::default()

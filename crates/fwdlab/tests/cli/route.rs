@@ -2,7 +2,8 @@
 
 use crate::support::Lab;
 use fwdlab_model::router::{InterfaceSetup, NeighbourSetup, RouterSetup, RouterStats};
-use fwdlab_packet::template::{FlowRange, Template};
+use fwdlab_packet::Flows;
+use fwdlab_packet::template::Template;
 use fwdlab_packet::{Family, Stamp};
 use fwdlab_port::circuit::{Circuit, FAR};
 use fwdlab_port::frame::Batch;
@@ -42,7 +43,7 @@ mac = "02:00:00:00:00:04"
 "#;
 
 fn frame(source: u32, destination: u32) -> Vec<u8> {
-    let flows = FlowRange { sources: 4, destinations: 4 };
+    let flows = Flows { sources: 4, destinations: 4 };
     let template = Template::new(Family::Inet, 64, flows, 7, SENDER, NEAR);
     let flow = source * 4 + destination;
     template.frame(

@@ -9,7 +9,7 @@ use fwdlab_bench::trial::{self, SystemClock};
 use fwdlab_model::plan::Trial;
 use fwdlab_model::settings::{self, Engine};
 use fwdlab_packet::Family;
-use fwdlab_packet::template::FlowRange;
+use fwdlab_packet::Flows;
 use fwdlab_port::NetNs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -106,7 +106,7 @@ pub(crate) fn load(family: Family, engine: Engine) -> AgentLoad {
     AgentLoad {
         family,
         frame_size: 100,
-        flows: FlowRange { sources: 4, destinations: 4 },
+        flows: Flows { sources: 4, destinations: 4 },
         run_id: 4711,
         rate_pps: Some(2000.0),
         timestamps: false,

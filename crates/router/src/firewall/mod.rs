@@ -40,7 +40,7 @@ pub mod text;
 
 pub use filter::{Filter, Wall};
 pub use rule::{Action, Direction, End, Host, Net, Rule, RuleError, Ruleset, Standard, Table};
-pub use states::{Connection, Phase, StateConfig, StateKind, Timeouts};
+pub use states::{Connection, Phase, StateConfig, StateTable, Timeouts};
 pub use stats::{FirewallStats, RuleStats};
 
 /// The places in a set, in order.

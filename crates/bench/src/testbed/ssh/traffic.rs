@@ -10,8 +10,8 @@ use crate::trial::{Traffic, longest_ns};
 use fwdlab_model::lab::Role;
 use fwdlab_model::plan::Trial;
 use fwdlab_model::settings::{GeneratorKind, Settings, TrafficSettings};
+use fwdlab_packet::Flows;
 use fwdlab_packet::Template;
-use fwdlab_packet::template::FlowRange;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -156,9 +156,9 @@ fn server(traffic: &TrafficSettings, sender: &Reached) -> Option<String> {
     }
 }
 
-fn flows(settings: &Settings) -> FlowRange {
+fn flows(settings: &Settings) -> Flows {
     let flows = settings.traffic.flows;
-    FlowRange { sources: flows.sources, destinations: flows.destinations }
+    Flows { sources: flows.sources, destinations: flows.destinations }
 }
 
 fn at_most(trial: &Trial) -> Duration {

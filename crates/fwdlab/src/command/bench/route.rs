@@ -14,8 +14,8 @@ use fwdlab_router::bench::route::{
     FLOWS_MAX, Question, RouteError, RouteFigure, Variant, ratios, route,
 };
 use fwdlab_router::fib::Locking;
-use fwdlab_router::firewall::{Standard, StateKind};
-use fwdlab_router::path::PathKind;
+use fwdlab_router::firewall::{Standard, StateTable};
+use fwdlab_router::path::ForwardingPath;
 use fwdlab_router::routes::synthesis::ROUTES_MAX;
 use serde_json::{Value, json};
 use std::fs;
@@ -53,14 +53,14 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, value_delimiter = ',')]
     fib: Vec<Algorithm>,
     /// Path through the router [default: fast]
-    #[arg(long, value_delimiter = ',', value_parser = of_names::<PathKind>(&PathKind::ALL.map(PathKind::name)))]
-    path: Vec<PathKind>,
+    #[arg(long, value_delimiter = ',', value_parser = of_names::<ForwardingPath>(&ForwardingPath::ALL.map(ForwardingPath::name)))]
+    path: Vec<ForwardingPath>,
     /// Rules: none, stateless, stateful, or rules:N [default: none]
     #[arg(long, value_name = "RULES", value_delimiter = ',')]
     firewall: Vec<Standard>,
     /// Who holds the states of a stateful firewall [default: sharded]
-    #[arg(long, value_delimiter = ',', value_parser = of_names::<StateKind>(&StateKind::ALL.map(StateKind::name)))]
-    state: Vec<StateKind>,
+    #[arg(long, value_delimiter = ',', value_parser = of_names::<StateTable>(&StateTable::ALL.map(StateTable::name)))]
+    state: Vec<StateTable>,
     /// Lock of the table [default: lockless]
     #[arg(long, value_delimiter = ',', value_parser = of_names::<Locking>(&Locking::ALL.map(Locking::name)))]
     locking: Vec<Locking>,
