@@ -202,13 +202,35 @@ named! {
 }
 
 named! {
+    /// How one figure is made of an imported log.
+    pub enum Rule {
+        /// Median of the lines that the archive's scripts keep.
+        Netbenches = "netbenches",
+        /// Mean rate of the steady state.
+        Steady = "steady",
+    }
+}
+
+impl Rule {
+    /// The figure of a plan by this rule; `upper` when the published lists were
+    /// made with the upper of two middle values.
+    pub fn figure(self, upper: bool) -> Figure {
+        match self {
+            Rule::Steady => Figure::Steady,
+            Rule::Netbenches if upper => Figure::NetbenchesUpper,
+            Rule::Netbenches => Figure::Netbenches,
+        }
+    }
+}
+
+named! {
     /// How the probabilities of several comparisons are adjusted for their number.
     pub enum Adjust default Holm {
-        /// Holm (1979): one false difference in the whole family is as rare as the
-        /// confidence says.
+        /// Keeps the chance of any false difference: for decisions. Holm (1979): one false
+        /// difference in the whole family is as rare as the confidence says.
         Holm = "holm",
-        /// Benjamini and Hochberg (1995): the expected share of false ones among the
-        /// differences found is kept; finds more, promises less.
+        /// Keeps the share of false ones among the differences: for dashboards. Benjamini
+        /// and Hochberg (1995): finds more, promises less.
         BenjaminiHochberg = "benjamini-hochberg",
     }
 }

@@ -1,11 +1,11 @@
 //! `fwdlab compare`.
 
 use crate::exit::Exit;
+use crate::names;
 use crate::terminal;
 use crate::verdict::{self, FailOn};
-use clap::ValueEnum;
+use fwdlab_model::plan::Adjust;
 use fwdlab_results::compare::{self, Question};
-use fwdlab_results::stats;
 
 /// Compare variants of files and stores: the first one is the baseline.
 ///
@@ -63,24 +63,6 @@ struct Format {
     /// Print Markdown
     #[arg(long)]
     markdown: bool,
-}
-
-/// Adjustments of p-values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Adjust {
-    /// Keeps the chance of any false difference: for decisions
-    Holm,
-    /// Keeps the share of false ones among the differences: for dashboards
-    BenjaminiHochberg,
-}
-
-impl From<Adjust> for stats::Adjustment {
-    fn from(adjust: Adjust) -> stats::Adjustment {
-        match adjust {
-            Adjust::Holm => stats::Adjustment::Holm,
-            Adjust::BenjaminiHochberg => stats::Adjustment::BenjaminiHochberg,
-        }
-    }
 }
 
 /// Compares.

@@ -2,12 +2,12 @@
 
 use super::send::{every_second, flows, say, seconds, spoken};
 use crate::exit::Exit;
+use crate::names;
 use crate::signal::Stop;
 use anyhow::{Context, Result};
-use clap::ValueEnum;
 use fwdlab_bench::agent::protocol::{ReceiveOrder, Received};
 use fwdlab_bench::agent::{open, serve_receive};
-use fwdlab_model::settings;
+use fwdlab_model::settings::Engine;
 use fwdlab_model::units::format_pps;
 use fwdlab_packet::Flows;
 use serde_json::json;
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "CPU,...", value_delimiter = ',')]
     cpus: Vec<u16>,
     /// Mechanism that receives
-    #[arg(long, value_enum, default_value_t = Engine::Auto)]
+    #[arg(long, value_parser = names::some(&[Engine::Auto, Engine::Packet]), default_value_t = Engine::Auto)]
     engine: Engine,
     /// Write lines of JSON
     #[arg(long)]
@@ -47,15 +47,6 @@ pub(crate) struct Arguments {
     /// with a line. Ends when the input does, or at the time that the order gives
     #[arg(long, conflicts_with_all = ["interface", "flows", "seconds", "json"])]
     control: bool,
-}
-
-/// Receiving mechanisms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Engine {
-    /// An XDP program where it works, else an AF_PACKET ring
-    Auto,
-    /// AF_PACKET ring: other programs still see the packets
-    Packet,
 }
 
 /// Receives.
@@ -74,10 +65,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
         run_id: arguments.run_id,
         flows: arguments.flows.map_or(0, Flows::count),
         expected: None,
-        engine: match arguments.engine {
-            Engine::Auto => settings::Engine::Auto,
-            Engine::Packet => settings::Engine::Packet,
-        },
+        engine: arguments.engine,
         cpus: arguments.cpus.clone(),
         at_most_ns: u64::MAX,
     })?;

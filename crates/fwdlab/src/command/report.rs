@@ -2,8 +2,9 @@
 
 use super::stores::stores_at;
 use crate::exit::Exit;
-use crate::rule::{self, Rule};
+use crate::{names, rule};
 use crate::terminal;
+use fwdlab_model::plan::Rule;
 use fwdlab_results::report;
 use std::path::{Path, PathBuf};
 
@@ -23,7 +24,7 @@ pub(crate) struct Arguments {
     #[arg(long, short, value_name = "DIR", visible_alias = "output")]
     out: Option<PathBuf>,
     /// The figure that stands for an imported run [default: as imported]
-    #[arg(long, value_name = "RULE")]
+    #[arg(long, value_name = "RULE", value_parser = names::any::<Rule>())]
     rule: Option<Rule>,
 }
 

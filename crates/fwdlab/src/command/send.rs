@@ -2,15 +2,15 @@
 
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::names;
 use crate::signal::Stop;
 use anyhow::{Context, Result};
-use clap::ValueEnum;
 use fwdlab_bench::agent::protocol::SendOrder;
 use fwdlab_bench::agent::{open, serve_send};
 use fwdlab_model::lab::Mac;
-use fwdlab_model::settings;
+use fwdlab_model::settings::Engine;
 use fwdlab_model::units::format_pps;
-use fwdlab_packet::Flows;
+use fwdlab_packet::{Family, Flows, Template};
 use fwdlab_port::Sender;
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     run_id: u32,
     /// Address family
-    #[arg(long, value_enum, default_value_t = Family::Inet)]
+    #[arg(long, value_parser = names::any::<Family>(), default_value_t = Family::Inet)]
     family: Family,
     /// Bytes of a frame with FCS [default: 64, for inet6 84]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(64..=1518))]
@@ -66,7 +66,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "CPU,...", value_delimiter = ',')]
     cpus: Vec<u16>,
     /// Mechanism that sends
-    #[arg(long, value_enum, default_value_t = Engine::Auto)]
+    #[arg(long, value_parser = names::any::<Engine>(), default_value_t = Engine::Auto)]
     engine: Engine,
     /// Write the sending time into every packet
     #[arg(long)]
@@ -78,28 +78,6 @@ pub(crate) struct Arguments {
     /// with a line. Ends when the input does, or at the time that the order gives
     #[arg(long, conflicts_with_all = ["interface", "to", "from", "seconds", "json"])]
     control: bool,
-}
-
-/// Address families.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Family {
-    /// IPv4
-    Inet,
-    /// IPv6
-    Inet6,
-}
-
-/// Sending mechanisms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Engine {
-    /// The fastest that works on this interface
-    Auto,
-    /// XDP live frames
-    Xdp,
-    /// AF_XDP socket
-    Xsk,
-    /// AF_PACKET socket
-    Packet,
 }
 
 /// `20x100`.
@@ -174,11 +152,8 @@ fn order(arguments: &Arguments, interface: &str, to: Mac) -> Result<SendOrder> {
         Some(Mac(mac)) => mac,
         None => open::mac_of(interface)?,
     };
-    let family = match arguments.family {
-        Family::Inet => settings::Family::Inet,
-        Family::Inet6 => settings::Family::Inet6,
-    };
-    let smallest = fwdlab_packet::Template::smallest_frame(open::family(family));
+    let family = arguments.family;
+    let smallest = Template::smallest_frame(family);
     if arguments.size.is_some_and(|size| size < smallest) {
         let what = format!("--size: the smallest frame of {} has {smallest} bytes", family.name());
         return Err(CliError::Mistake(what).into());
@@ -195,12 +170,7 @@ fn order(arguments: &Arguments, interface: &str, to: Mac) -> Result<SendOrder> {
         first_number: 0,
         rate_pps: arguments.rate,
         timestamps: arguments.timestamps,
-        engine: match arguments.engine {
-            Engine::Auto => settings::Engine::Auto,
-            Engine::Xdp => settings::Engine::Xdp,
-            Engine::Xsk => settings::Engine::Xsk,
-            Engine::Packet => settings::Engine::Packet,
-        },
+        engine: arguments.engine,
         cpus: arguments.cpus.clone(),
         at_most_ns: UNLIMITED_NS,
     })

@@ -7,11 +7,10 @@ mod tables;
 
 use crate::error::CliError;
 use fwdlab_model::router::{RouterSetup, RouterStats};
-use fwdlab_model::settings::{ForwardingPath, StateTable};
 use fwdlab_port::circuit::Circuit;
 use fwdlab_port::{Port, PortError, affinity, clock};
 use fwdlab_router::fib::{V4, V6};
-use fwdlab_router::firewall::{StateConfig, StateTable, Wall, text};
+use fwdlab_router::firewall::{StateConfig, Wall, text};
 use fwdlab_router::path::harvest::Pool;
 use fwdlab_router::path::{
     Class, Config, ConfigError, Counters, ForwardingPath, Lookup, NoFirewall, Rate, Router, Tally,
@@ -58,10 +57,7 @@ impl Running {
         let wall = wall(setup, &interfaces)?;
         let pool = setup.entropy_harvest.then(|| Arc::new(Pool::new()));
         let config = Config {
-            path: match setup.path {
-                ForwardingPath::Full => ForwardingPath::Full,
-                ForwardingPath::Fast => ForwardingPath::Fast,
-            },
+            path: setup.path,
             redirects: setup.icmp_redirect,
             harvest: pool.clone(),
             neighbours: interfaces::neighbours(setup, &interfaces, &tables.next_hops)?,
@@ -269,12 +265,7 @@ fn wall(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<Option<Arc<
     let rules = text::read_with(&setup.firewall, &port);
     let rules = rules.map_err(|error| mistake(format!("firewall: {error}")))?;
     let config = StateConfig {
-        kind: match setup.state {
-            StateTable::None => StateTable::None,
-            StateTable::Global => StateTable::Global,
-            StateTable::Sharded => StateTable::Sharded,
-            StateTable::PerWorker => StateTable::PerWorker,
-        },
+        kind: setup.state,
         limit: setup.state_limit as usize,
         ..StateConfig::default()
     };

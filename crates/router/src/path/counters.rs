@@ -5,7 +5,7 @@
 //! sent besides is [`Class::Extra`]. Each worker
 //! adds to counters of its own, once a batch; they are summed when they are read.
 
-pub use fwdlab_packet::forwarding::Class;
+use fwdlab_packet::forwarding::Class;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -26,8 +26,9 @@ pub mod neighbours;
 mod slow;
 
 pub use config::{Config, ConfigError};
-pub use counters::{Class, Counters, Reason, Snapshot, Tally};
+pub use counters::{Counters, Reason, Snapshot, Tally};
 pub use firewall::{Firewall, NoFirewall};
+pub use fwdlab_packet::forwarding::{Class, ForwardingPath};
 pub use fwdlab_port::frame::BATCH;
 pub use fwdlab_port::{Batch, Frame};
 pub use interface::Interface;

@@ -27,10 +27,10 @@ pub use tables::Tables;
 pub use traffic::{FLOWS_MAX, Traffic};
 
 use super::Algorithm;
-use crate::fib::Locking;
-use crate::firewall::{RuleError, Standard, StateTable};
-use crate::path::{ConfigError, ForwardingPath, Snapshot};
+use crate::firewall::{RuleError, Standard};
+use crate::path::{ConfigError, Snapshot};
 use fwdlab_packet::Family;
+use fwdlab_packet::forwarding::{ForwardingPath, Locking, StateTable};
 use std::sync::Arc;
 use std::time::Duration;
 
