@@ -1,8 +1,8 @@
 //! From an experiment file to its plan, with what the command line overrides.
 
 use crate::error::CliError;
-use anyhow::Result;
 use crate::names;
+use anyhow::Result;
 use fwdlab_model::experiment::{Experiment, RUNS_MAX, profile_of};
 use fwdlab_model::plan::Stop;
 use fwdlab_model::profile::ProfilePlan;
@@ -218,8 +218,12 @@ mod tests {
 
     #[test]
     fn overriding_is_as_if_the_file_said_so() {
-        let overrides =
-            Overrides { testbed: Some(TestbedKind::Sim), lab: None, blocks: Some(3), seed: Some(9) };
+        let overrides = Overrides {
+            testbed: Some(TestbedKind::Sim),
+            lab: None,
+            blocks: Some(3),
+            seed: Some(9),
+        };
         let got = plan_with(TWO, &overrides).unwrap();
         let written = format!("{TWO}[testbed]\nkind = \"sim\"\n[design]\nblocks = 3\nseed = 9\n");
         assert_eq!(got, plan_with(&written, &Overrides::default()).unwrap());

@@ -5,6 +5,7 @@
 //! whoever builds the router of it.
 
 use crate::settings::{FibAlgorithm, ForwardingPath, Locking, StateTable};
+use fwdlab_packet::forwarding::Class;
 use fwdlab_packet::named;
 use serde::{Deserialize, Serialize};
 
@@ -190,14 +191,22 @@ pub struct RouterStats {
     pub dropped: u64,
     /// Packets that went to the slow path.
     pub slow: u64,
-    /// All counters that are not 0 by their stable names, in the order of the path.
-    pub counters: Vec<(String, u64)>,
+    /// All counters that are not 0 by their stable names, in the order of the path, each
+    /// with what it says of a packet's fate.
+    pub counters: Vec<(String, u64, Class)>,
     /// Packets that the ports lost before they were received, by interface.
     pub missed: Vec<(String, u64)>,
     /// Packets that came in to each worker; those of the slow path are among them.
     pub workers: Vec<u64>,
     /// Facts about the router as it runs: what was chosen, memory, states.
     pub facts: Vec<(String, String)>,
+}
+
+impl RouterStats {
+    /// The counter of this name; 0 when it is not among them.
+    pub fn count(&self, name: &str) -> u64 {
+        self.counters.iter().find(|(other, ..)| other == name).map_or(0, |&(_, count, _)| count)
+    }
 }
 
 #[cfg(test)]

@@ -10,13 +10,14 @@ use crate::dut::routes::Route;
 use crate::error::BenchError;
 use crate::host::{Host, Running};
 use crate::lab::links::Links;
-use fwdlab_model::record::queues::{Direction, counter_name, parse_name};
+use fwdlab_model::record::queues::{Direction, counter_name};
 use fwdlab_model::record::{Counter, Counts, DropPlace};
 use fwdlab_model::router::{
     InterfaceSetup, NeighbourSetup, PortKind, RouterSetup, RouterStats, Synthesised,
 };
 use fwdlab_model::settings::{Family, Firewall, RouterPort, Settings};
 use fwdlab_packet::address::{Side, dut_address, peer_address, routed_prefix};
+use fwdlab_packet::forwarding::Class;
 use std::path::Path;
 use std::time::Duration;
 
@@ -216,20 +217,17 @@ fn rules(firewall: &Firewall) -> String {
 /// The router's counters before and after a trial, with what they must say by our own
 /// count of its packets.
 pub fn compare(before: &RouterStats, after: &RouterStats, total: Counts) -> Vec<Counter> {
-    let count = |stats: &RouterStats, name: &str| {
-        stats.counters.iter().find(|(other, _)| other == name).map_or(0, |&(_, count)| count)
-    };
     let mut counters = vec![Counter {
         name: "received".into(),
         before: before.received,
         after: after.received,
         expected: None,
     }];
-    counters.extend(after.counters.iter().map(|(name, packets)| Counter {
+    counters.extend(after.counters.iter().map(|(name, packets, class)| Counter {
         name: name.clone(),
-        before: count(before, name),
+        before: before.count(name),
         after: *packets,
-        expected: (name == "forwarded").then_some(total.forwarded),
+        expected: (*class == Class::Forwarded).then_some(total.forwarded),
     }));
     counters.extend(after.missed.iter().map(|(name, packets)| Counter {
         name: format!("{name} missed"),
@@ -256,22 +254,23 @@ pub fn drops(
     total: Counts,
     receiver: u64,
 ) -> Vec<DropPlace> {
-    let counters = compare(before, after, total).into_iter();
-    let counters = counters.filter(|counter| parse_name(&counter.name).is_none());
-    let places = counters.filter_map(|counter| {
-        // The slow path's answers are of packets counted already, as `slow_...`.
-        let beside = ["received", "forwarded", "answered", "limited", "silent"];
-        let own = [
-            "fragments_sent",
-            "redirects_sent",
-            "redirects_limited",
-            "neighbours_asked",
-            "extra_lost",
-        ];
-        let lost = !beside.contains(&&*counter.name) && !own.contains(&&*counter.name);
-        let packets = counter.delta() as i64;
-        lost.then(|| (format!("router: {}", counter.name), packets))
+    // The slow path's answers are of packets counted already, as `slow_...`, and what the
+    // router sends besides is none of those that it received.
+    let lost = after.counters.iter().filter(|(_, _, class)| match class {
+        Class::Dropped | Class::Slow => true,
+        Class::Forwarded | Class::Answer | Class::Extra => false,
     });
+    let lost =
+        lost.map(|(name, packets, _)| (name.clone(), packets.saturating_sub(before.count(name))));
+    let missed = after.missed.iter().map(|(name, packets)| {
+        let earlier = before.missed.iter().find(|(other, _)| other == name);
+        (
+            format!("{name} missed"),
+            packets.saturating_sub(earlier.map_or(0, |&(_, earlier)| earlier)),
+        )
+    });
+    let places =
+        lost.chain(missed).map(|(name, packets)| (format!("router: {name}"), packets as i64));
     let receiver = ("receiver of the testbed".to_owned(), receiver as i64);
     told(places.chain([receiver]), total)
 }
@@ -321,7 +320,11 @@ mod tests {
     fn counters_are_what_happened_meanwhile() {
         let stats = |received, forwarded, firewall| RouterStats {
             received,
-            counters: vec![("forwarded".into(), forwarded), ("firewall".into(), firewall)],
+            counters: vec![
+                ("forwarded".into(), forwarded, Class::Forwarded),
+                ("firewall".into(), firewall, Class::Dropped),
+                ("a_new_answer".into(), firewall, Class::Answer),
+            ],
             missed: vec![("d0".into(), received / 10)],
             ..RouterStats::default()
         };
@@ -334,6 +337,7 @@ mod tests {
                 ("received", 100, None),
                 ("forwarded", 90, Some(90)),
                 ("firewall", 10, None),
+                ("a_new_answer", 10, None),
                 ("d0 missed", 10, None)
             ]
         );

@@ -2,8 +2,8 @@
 
 use super::stores::stores_at;
 use crate::exit::Exit;
-use crate::{names, rule};
 use crate::terminal;
+use crate::{names, rule};
 use fwdlab_model::plan::Rule;
 use fwdlab_results::report;
 use std::path::{Path, PathBuf};

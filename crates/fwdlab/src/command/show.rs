@@ -2,9 +2,9 @@
 
 use super::stores::stores_at;
 use crate::exit::Exit;
-use crate::{names, rule};
 use crate::terminal::{self, HEADING, styled};
 use crate::verdict::{self, FailOn};
+use crate::{names, rule};
 use fwdlab_model::plan::Rule;
 use fwdlab_results::report::{self, Analysis};
 use std::path::{Path, PathBuf};

@@ -220,7 +220,10 @@ impl Running {
             forwarded: snapshot.total(Class::Forwarded),
             dropped: snapshot.total(Class::Dropped),
             slow: snapshot.total(Class::Slow),
-            counters: snapshot.iter().map(|(reason, n)| (reason.name().to_owned(), n)).collect(),
+            counters: snapshot
+                .iter()
+                .map(|(reason, n)| (reason.name().to_owned(), n, reason.class()))
+                .collect(),
             missed: missed.collect(),
             workers: self.counters.received_by_worker(),
             facts,

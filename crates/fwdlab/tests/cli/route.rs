@@ -79,9 +79,7 @@ fn files_are_routed_and_every_packet_is_counted() {
     let lab = lab();
     let ended = lab.fwdlab(&["route", "r.toml", "--json"]).expect(0);
     let stats: RouterStats = serde_json::from_str(ended.stdout.trim()).expect("statistics");
-    let count = |name: &str| {
-        stats.counters.iter().find(|(other, _)| other == name).map_or(0, |&(_, packets)| packets)
-    };
+    let count = |name: &str| stats.count(name);
     assert_eq!(stats.received, 18);
     assert_eq!((count("forwarded"), count("firewall")), (12, 4));
     assert_eq!((count("ipv4_checksum"), count("slow_no_route")), (1, 1));

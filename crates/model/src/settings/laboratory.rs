@@ -4,6 +4,7 @@
 use fwdlab_packet::named;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// A laboratory's part of `[dut]`. All defaults add nothing to a plan's hash.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,6 +76,13 @@ pub struct Overlay {
     /// Text of each file by its path from the DUT's root without the leading slash,
     /// `etc/rc.conf` (so that the plan's hash covers it).
     pub files: BTreeMap<String, String>,
+}
+
+impl fmt::Display for Overlay {
+    /// As an experiment file writes it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.directory)
+    }
 }
 
 /// A revision of the DUT's software: how it gets there, and how one sees that it runs.

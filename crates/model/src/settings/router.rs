@@ -4,6 +4,7 @@
 use fwdlab_packet::forwarding::{FibAlgorithm, ForwardingPath, Locking, StateTable};
 use fwdlab_packet::named;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Most states that the router's table may be asked to hold.
 pub const STATES_MAX: u32 = 16_777_216;
@@ -74,4 +75,11 @@ pub struct RoutesFile {
     pub file: String,
     /// Digest of its content, so that the plan's hash covers it.
     pub digest: String,
+}
+
+impl fmt::Display for RoutesFile {
+    /// As an experiment file writes it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)
+    }
 }

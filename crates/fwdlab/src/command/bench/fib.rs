@@ -85,7 +85,9 @@ fn question(arguments: &Arguments) -> Result<Question> {
     let known = |table: &Table| algorithms.iter().any(|one| one.knows(table.family));
     let tables: Vec<Table> = tables
         .into_iter()
-        .filter(|table| arguments.family.is_none_or(|family| family == table.family) && known(table))
+        .filter(|table| {
+            arguments.family.is_none_or(|family| family == table.family) && known(table)
+        })
         .collect();
     if tables.is_empty() {
         let names: Vec<&str> = algorithms.iter().map(|algorithm| algorithm.name()).collect();

@@ -10,10 +10,10 @@ use fwdlab_bench::BenchError;
 use fwdlab_packet::forwarding::{ForwardingPath, Locking, StateTable};
 use fwdlab_packet::{Family, Template};
 use fwdlab_port::affinity;
+use fwdlab_router::bench::Algorithm;
 use fwdlab_router::bench::route::{
     FLOWS_MAX, Question, RouteError, RouteFigure, Variant, ratios, route,
 };
-use fwdlab_router::bench::Algorithm;
 use fwdlab_router::firewall::Standard;
 use fwdlab_router::routes::synthesis::ROUTES_MAX;
 use serde_json::{Value, json};
