@@ -52,8 +52,8 @@ named! {
     pub enum StateTable default Sharded {
         /// Nowhere: `keep state` is ignored, every packet is judged by the rules.
         None = "none",
-        /// One table behind one lock, which is **taken for each packet**, as kernels do
-        /// who have one: what it costs is what one compares this kind for.
+        /// One table behind one lock, taken for each packet, as kernels do who
+        /// have one: what it costs is what one compares this kind for.
         Global = "global",
         /// Sixteen parts, each behind a lock that is taken once for all packets of a
         /// batch that need it.

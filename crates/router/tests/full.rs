@@ -248,5 +248,5 @@ fn paths_have_names() {
         assert_eq!(kind.name().parse(), Ok(kind));
     }
     let error = "slow".parse::<ForwardingPath>().expect_err("no such path");
-    assert_eq!(error.to_string(), "no path \"slow\": there are fast and full");
+    assert_eq!(error.to_string(), "\"slow\" is none of fast, full");
 }

@@ -92,16 +92,4 @@ impl<A: Address, F: Fib<A> + Clone> Locked<A, F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_read_back() {
-        for locking in Locking::ALL {
-            assert_eq!(locking.name().parse(), Ok(locking));
-        }
-        let error = "giant".parse::<Locking>().expect_err("no such name");
-        assert_eq!(
-            error.to_string(),
-            "no locking \"giant\": there are global, rwlock and lockless"
-        );
-    }
 }
