@@ -56,12 +56,12 @@ macro_rules! named {
 
         impl $type {
             /// Every value, in the order of the declaration.
-            pub const ALL: [$type; [$($name),+].len()] = [$($type::$variant),+];
+            $vis const ALL: [$type; [$($name),+].len()] = [$($type::$variant),+];
             /// The names in the same order.
-            pub const NAMES: &'static [&'static str] = &[$($name),+];
+            $vis const NAMES: &'static [&'static str] = &[$($name),+];
 
             /// The name in files, on command lines and in reports.
-            pub const fn name(self) -> &'static str {
+            $vis const fn name(self) -> &'static str {
                 match self { $($type::$variant => $name,)+ }
             }
         }

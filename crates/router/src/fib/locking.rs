@@ -88,8 +88,3 @@ impl<A: Address, F: Fib<A> + Clone> Locked<A, F> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-}
