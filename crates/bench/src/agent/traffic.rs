@@ -110,10 +110,7 @@ impl<'a> AgentTraffic<'a> {
     ) -> Result<AgentTraffic<'a>, BenchError> {
         let at_most_ns = (load.at_most + LEFT_ALONE).as_nanos() as u64;
         let threads: usize = senders.iter().map(|(end, _)| end.cpus.len().max(1)).sum();
-        let family = match load.family {
-            Family::Inet => fwdlab_model::settings::Family::Inet,
-            Family::Inet6 => fwdlab_model::settings::Family::Inet6,
-        };
+        let family = load.family;
         let order = Order::Receive(ReceiveOrder {
             interface: receiver.interface.clone(),
             run_id: load.run_id,

@@ -113,7 +113,7 @@ pub enum Wires {
 /// names lie in the directory `files`.
 pub fn setup(settings: &Settings, cpus: &[u16], wires: &Wires, files: &Path) -> RouterSetup {
     let (dut, router) = (&settings.dut, &settings.dut.router);
-    let family = packet_family(settings.traffic.family);
+    let family = settings.traffic.family;
     // The first routes are those of a Linux DUT; what is beyond the traffic's own
     // destinations has the Internet's prefix lengths.
     let destinations = settings.traffic.flows.destinations;
@@ -158,7 +158,7 @@ pub fn setup(settings: &Settings, cpus: &[u16], wires: &Wires, files: &Path) -> 
         (Side::Sender, INGRESS, mac::INGRESS, mac::SENDER),
         (Side::Receiver, EGRESS, mac::EGRESS, mac::RECEIVER),
     ];
-    let families = [fwdlab_packet::Family::Inet, fwdlab_packet::Family::Inet6];
+    let families = [Family::Inet, Family::Inet6];
     for (side, name, own, peer) in sides {
         setup.interfaces.push(InterfaceSetup {
             name: name.into(),
@@ -177,10 +177,10 @@ pub fn setup(settings: &Settings, cpus: &[u16], wires: &Wires, files: &Path) -> 
     setup
 }
 
-fn synthesised(family: fwdlab_packet::Family, count: u32) -> Option<Synthesised> {
+fn synthesised(family: Family, count: u32) -> Option<Synthesised> {
     let (inet, inet6) = match family {
-        fwdlab_packet::Family::Inet => (count, 0),
-        fwdlab_packet::Family::Inet6 => (0, count),
+        Family::Inet => (count, 0),
+        Family::Inet6 => (0, count),
     };
     let via = vec![peer_address(family, Side::Receiver).to_owned()];
     (count > 0).then_some(Synthesised { inet, inet6, via, seed: 1 })
@@ -190,9 +190,7 @@ fn synthesised(family: fwdlab_packet::Family, count: u32) -> Option<Synthesised>
 fn rules(firewall: &Firewall) -> String {
     let mut text = String::new();
     let mut pass = |state: &str| {
-        for (words, family) in
-            [("inet", fwdlab_packet::Family::Inet), ("inet6", fwdlab_packet::Family::Inet6)]
-        {
+        for (words, family) in [("inet", Family::Inet), ("inet6", Family::Inet6)] {
             let (from, to) =
                 (routed_prefix(family, Side::Sender), routed_prefix(family, Side::Receiver));
             text += &format!("pass in {words} proto udp from {from} to {to}{state}\n");
@@ -285,13 +283,6 @@ pub fn states(stats: &RouterStats) -> Option<u64> {
 pub fn record_facts(stats: &RouterStats, findings: &mut Findings) {
     for (name, value) in &stats.facts {
         findings.facts.insert(format!("router {name}"), value.clone());
-    }
-}
-
-fn packet_family(family: Family) -> fwdlab_packet::Family {
-    match family {
-        Family::Inet => fwdlab_packet::Family::Inet,
-        Family::Inet6 => fwdlab_packet::Family::Inet6,
     }
 }
 

@@ -35,7 +35,6 @@ use fwdlab_model::record::{
 };
 use fwdlab_model::settings::{DutKind, Engine, Family, Firewall, Settings};
 use fwdlab_model::warning::Warning;
-use fwdlab_packet::Flows;
 use fwdlab_packet::Template;
 use fwdlab_packet::arrivals::Expected;
 use fwdlab_port::{SenderConfig, Watch, affinity, sender};
@@ -176,12 +175,8 @@ impl Netns {
         threads: &[u32],
     ) -> Result<NetnsTraffic, BenchError> {
         let traffic = &settings.traffic;
-        let flows =
-            Flows { sources: traffic.flows.sources, destinations: traffic.flows.destinations };
-        let family = match traffic.family {
-            Family::Inet => fwdlab_packet::Family::Inet,
-            Family::Inet6 => fwdlab_packet::Family::Inet6,
-        };
+        let flows = traffic.flows;
+        let family = traffic.family;
         let next_hop = if wiring.dut.is_some() { mac::INGRESS } else { mac::RECEIVER };
         let template =
             Template::new(family, traffic.frame_size.0, flows, run_id, mac::SENDER, next_hop);

@@ -41,7 +41,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PERCENT", value_parser = margin)]
     margin: Option<f64>,
     /// How p-values are adjusted for the number of comparisons
-    #[arg(long, value_name = "METHOD", default_value = "holm")]
+    #[arg(long, value_name = "METHOD", value_parser = names::any::<Adjust>(), default_value_t = Adjust::Holm)]
     adjust: Adjust,
     /// Exit with 1 when a comparison says so
     #[arg(long, value_name = "WHAT")]

@@ -13,7 +13,7 @@ use fwdlab_router::fib::{V4, V6};
 use fwdlab_router::firewall::{StateConfig, Wall, text};
 use fwdlab_router::path::harvest::Pool;
 use fwdlab_router::path::{
-    Class, Config, ConfigError, Counters, ForwardingPath, Lookup, NoFirewall, Rate, Router, Tally,
+    Class, Config, ConfigError, Counters, Lookup, NoFirewall, Rate, Router, Tally,
 };
 use fwdlab_router::worker::{self, Engine, Missed};
 use interfaces::Named;

@@ -7,7 +7,7 @@ use fwdlab_bench::agent::{AgentLoad, AgentTraffic, End, Own, program};
 use fwdlab_bench::host::{Host, LocalHost, NamespaceHost};
 use fwdlab_bench::trial::{self, SystemClock};
 use fwdlab_model::plan::Trial;
-use fwdlab_model::settings::{self, Engine};
+use fwdlab_model::settings::Engine;
 use fwdlab_packet::Family;
 use fwdlab_packet::Flows;
 use fwdlab_port::NetNs;
@@ -233,7 +233,7 @@ fn orders(at_most: Duration) -> String {
         interface: "g0".into(),
         source_mac: NEAR,
         next_hop_mac: FAR,
-        family: settings::Family::Inet,
+        family: Family::Inet,
         frame_size: 64,
         sources: 1,
         destinations: 1,

@@ -2,7 +2,6 @@
 
 use super::rack::{Rack, Reached};
 use crate::agent::{AgentLoad, AgentTraffic, End};
-use crate::dut::linux::packet_family;
 use crate::error::BenchError;
 use crate::generator::{self, CountedTraffic, Ends, Load, Outcome};
 use crate::lab::links::{Links, Peer};
@@ -10,7 +9,6 @@ use crate::trial::{Traffic, longest_ns};
 use fwdlab_model::lab::Role;
 use fwdlab_model::plan::Trial;
 use fwdlab_model::settings::{GeneratorKind, Settings, TrafficSettings};
-use fwdlab_packet::Flows;
 use fwdlab_packet::Template;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -123,7 +121,7 @@ fn others<'a>(
         server: server(traffic, sender),
         options: traffic.generator_options.clone(),
     };
-    let (family, flows) = (packet_family(traffic.family), flows(wanted.settings));
+    let (family, flows) = (traffic.family, wanted.settings.traffic.flows);
     // It takes addresses and ports from the frame, and the size from beside it.
     let size = traffic.frame_size.0.max(Template::smallest_frame(family));
     let template = Template::new(family, size, flows, wanted.run_id, peer.mac, links.ingress.mac);
@@ -156,11 +154,6 @@ fn server(traffic: &TrafficSettings, sender: &Reached) -> Option<String> {
     }
 }
 
-fn flows(settings: &Settings) -> Flows {
-    let flows = settings.traffic.flows;
-    Flows { sources: flows.sources, destinations: flows.destinations }
-}
-
 fn at_most(trial: &Trial) -> Duration {
     Duration::from_nanos(longest_ns(trial)) + LEEWAY
 }
@@ -183,9 +176,9 @@ fn agents<'a>(
     let reached = rack.named(&peer.host)?;
     let receiver = end(reached, peer, cpus(reached, threads).1);
     let load = AgentLoad {
-        family: packet_family(traffic.family),
+        family: traffic.family,
         frame_size: traffic.frame_size.0,
-        flows: flows(wanted.settings),
+        flows: wanted.settings.traffic.flows,
         run_id: wanted.run_id,
         rate_pps: wanted.rate_pps,
         timestamps: traffic.timestamps,

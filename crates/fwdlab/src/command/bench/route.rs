@@ -98,7 +98,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
         RouteError::FrameSize { .. } => CliError::Mistake(format!("--frame-size: {error}")).into(),
         other => anyhow::Error::from(other),
     })?;
-    let least = Template::smallest_frame(arguments.family.of_packets());
+    let least = Template::smallest_frame(arguments.family);
     let frame_size = question.frame_size.unwrap_or(least);
     let (cpu, load) = (own.first().copied(), [before, load()]);
     let measured = Measured { question, frame_size, cpu, load, figures };
@@ -131,7 +131,7 @@ fn question(arguments: &Arguments) -> Result<Question> {
 /// All combinations, those last listed changing fastest; each once, and none that can't be.
 fn variants(arguments: &Arguments) -> Vec<Variant> {
     let Arguments { routes, fib, path, firewall, state, locking, harvest, .. } = arguments;
-    let family = arguments.family.of_packets();
+    let family = arguments.family;
     let plain = Variant::plain(family);
     let nothing = routes.is_empty()
         && fib.is_empty()

@@ -76,11 +76,13 @@ pub(in crate::spec) fn optional<T: ToString>(value: &Option<T>) -> String {
 }
 
 /// Commands, one after the other.
+#[expect(clippy::ptr_arg, reason = "the type is that of the setting's place")]
 pub(in crate::spec) fn commands(commands: &Vec<String>) -> String {
     commands.join("; ")
 }
 
 /// Words as a command line.
+#[expect(clippy::ptr_arg, reason = "the type is that of the setting's place")]
 pub(in crate::spec) fn words(list: &Vec<String>) -> String {
     words::join(list)
 }
