@@ -1,8 +1,7 @@
 //! The ceiling: what sender and receiver reach without a DUT between them.
 
 use crate::BenchError;
-use crate::testbed::netns::now_text;
-use crate::trial::Observed;
+use crate::trial::{Observed, SystemClock};
 use fwdlab_model::plan::{Plan, Trial};
 use fwdlab_model::record::Calibration;
 use fwdlab_model::settings::Settings;
@@ -31,7 +30,7 @@ pub fn measure(
         family: settings.traffic.family.name().into(),
         frame_size: settings.traffic.frame_size.0,
         rates_pps: rates_pps?,
-        measured_at: now_text(),
+        measured_at: SystemClock.wall_text(),
     })
 }
 

@@ -81,6 +81,18 @@ pub fn place_all(cpus: &[u16], wanted: Arrangement, senders: u16, queues: u16) -
 }
 
 impl Placement {
+    /// CPUs `dut` of a DUT that shares none with sender and receiver, nor with us.
+    pub fn of_dut(dut: Vec<u16>) -> Placement {
+        Placement {
+            senders: Vec::new(),
+            dut,
+            receiver: Vec::new(),
+            control: Vec::new(),
+            arrangement: Arrangement::Open,
+            fallback: None,
+        }
+    }
+
     /// Role of a CPU.
     pub fn role(&self, cpu: u16) -> &'static str {
         match (self.senders.contains(&cpu), self.dut.contains(&cpu)) {

@@ -1,7 +1,7 @@
 //! Carries a plan out: builds the testbed, configures the DUT, sends, counts.
 //!
-//! [`testbed::open`] chooses and opens a [`Testbed`]; [`Testbed::run`] executes one
-//! planned run and returns its record. What is done with records (store, figures,
+//! [`testbed::open`] chooses and opens a [`Testbed`] for a [`Runner`]; [`Runner::run`]
+//! executes one planned run and returns its record. What is done with records (store, figures,
 //! reports) is not this crate's business.
 //!
 //! Seams, each with a real and a simulated side: [`host::Host`] (run programs,
@@ -21,11 +21,13 @@ pub mod journal;
 pub mod lab;
 pub mod probe;
 pub mod profiler;
+mod run;
 pub mod schedstat;
 pub mod testbed;
 pub mod trial;
 
 pub use error::BenchError;
+pub use run::Runner;
 pub use testbed::{Choice, Testbed};
 
 use fwdlab_model::plan::{Plan, PlannedRun};

@@ -165,6 +165,15 @@ impl Clock for SystemClock {
     }
 }
 
+impl SystemClock {
+    /// The time in words, UTC (RFC 3339).
+    pub fn wall_text(self) -> String {
+        jiff::Timestamp::from_nanosecond(self.wall_ns().into())
+            .map(|time| time.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string())
+            .unwrap_or_default()
+    }
+}
+
 /// Switches the DUT to a variant while traffic flows.
 pub type Switch<'a> = &'a mut dyn FnMut(usize) -> Result<(), BenchError>;
 

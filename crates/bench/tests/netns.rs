@@ -3,7 +3,7 @@
 
 use fwdlab_bench::probe::Privilege;
 use fwdlab_bench::testbed::{self, Paths};
-use fwdlab_bench::{BenchError, Observer, Task, Testbed, Unobserved};
+use fwdlab_bench::{BenchError, Observer, Runner, Task, Unobserved};
 use fwdlab_model::Plan;
 use fwdlab_model::record::queues::{self, Direction, QueuePackets};
 use fwdlab_model::record::{Arrivals, Checked, Counter, DrainEnd, ReceiverPlace, TrialRecord};
@@ -39,7 +39,7 @@ fn state() -> Paths {
     Paths { state, program: "fwdlab".into(), experiment: ".".into() }
 }
 
-fn open(plan: &Plan) -> Option<Box<dyn Testbed>> {
+fn open(plan: &Plan) -> Option<Runner> {
     // Entering a user namespace is for a process of its own, not for a test thread.
     let privilege = match fwdlab_port::userns::is_root() {
         true => Privilege::Root,

@@ -4,7 +4,7 @@
 use fwdlab_bench::probe::{Privilege, need_program};
 use fwdlab_bench::profiler::RawProfile;
 use fwdlab_bench::testbed::{self, Paths};
-use fwdlab_bench::{BenchError, Observer, Task, Testbed, Unobserved};
+use fwdlab_bench::{BenchError, Observer, Runner, Task, Unobserved};
 use fwdlab_model::record::ProfileRecord;
 use fwdlab_model::{Plan, PlannedRun, ProfilePlan};
 use std::sync::Mutex;
@@ -34,7 +34,7 @@ fn skip(why: &str) {
     eprintln!("SKIPPED: no profile here: {why}");
 }
 
-fn open(plan: &Plan) -> Option<Box<dyn Testbed>> {
+fn open(plan: &Plan) -> Option<Runner> {
     if !fwdlab_port::userns::is_root() {
         skip("tests run as an ordinary user");
         return None;
@@ -98,7 +98,7 @@ impl Observer for Cancel {
 }
 
 fn run(
-    testbed: &mut dyn Testbed,
+    testbed: &mut Runner,
     plan: &Plan,
     variant: usize,
     observer: &mut dyn Observer,
@@ -129,7 +129,7 @@ fn packets_that_a_firewall_drops_are_found_at_the_firewall() {
     let plan = fwdlab_model::load("odd.toml", text, &|_| Ok(RULES.into()))
         .unwrap_or_else(|faults| panic!("{}", faults.render(false)));
     let Some(mut testbed) = open(&plan) else { return };
-    let (record, _) = run(testbed.as_mut(), &plan, 0, &mut Unobserved).expect("a profile run");
+    let (record, _) = run(&mut testbed, &plan, 0, &mut Unobserved).expect("a profile run");
     let lost = record.total.lost();
     assert!(lost as f64 > 0.4 * record.total.offered as f64, "{:?}", record.total);
     let at = |place: &str| {
@@ -153,7 +153,7 @@ fn samples_lie_in_the_window_have_names_and_show_the_firewall() {
     let Some(mut testbed) = open(&plan) else { return };
     for (variant, has_firewall) in [(0, false), (1, true)] {
         let (record, raw) =
-            run(testbed.as_mut(), &plan, variant, &mut Unobserved).expect("a profile run");
+            run(&mut testbed, &plan, variant, &mut Unobserved).expect("a profile run");
         eprintln!("{:?}\n{:?}", record.remarks, record.drops);
         let seen = samples(&raw.text);
         // 2 s at 1999 Hz on each of the DUT's CPUs, which are never idle.
@@ -190,7 +190,7 @@ fn samples_lie_in_the_window_have_names_and_show_the_firewall() {
         let softirqs = record.counters.iter().find(|counter| counter.name == "softirq NET_RX");
         assert!(softirqs.is_some_and(|counter| counter.value.is_some()), "{:?}", record.counters);
     }
-    let cancelled = run(testbed.as_mut(), &plan, 0, &mut Cancel);
+    let cancelled = run(&mut testbed, &plan, 0, &mut Cancel);
     assert!(matches!(cancelled, Err(BenchError::Interrupted)));
     // Neither files of perf nor a journal are left.
     let state = std::env::temp_dir().join(format!("fwdlab-profile-test-{}", std::process::id()));

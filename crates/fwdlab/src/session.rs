@@ -14,7 +14,7 @@ use crate::terminal::{self, wrap};
 use anyhow::{Context, Result};
 use fwdlab_bench::probe::Privilege;
 use fwdlab_bench::testbed::{self, Choice, Paths};
-use fwdlab_bench::{BenchError, Task, Testbed};
+use fwdlab_bench::{BenchError, Runner, Task};
 use fwdlab_model::record::ProfileRecord;
 use fwdlab_model::settings::{Settings, TestbedKind};
 use fwdlab_model::{Calibration, Plan, PlannedRun};
@@ -82,18 +82,18 @@ impl Session<'_> {
         let stop = Stop::on_signals().context("listening to signals")?;
         let mut testbed = open_testbed(plan, &self.directory)?;
         self.say(&description(testbed.choice(), terminal::width_of_stderr()));
-        store.begin_invocation(&invocation(&*testbed))?;
+        store.begin_invocation(&invocation(&testbed))?;
         let done = store.recorded_runs()?.len();
         let guess_ns = plan.estimate(overhead_guess_ns(plan)).run_ns;
         let mut progress = Progress::new(plan, &stop, done, guess_ns, self.quiet);
         let mut given_up = Vec::new();
         let result = self
-            .calibrate(store, testbed.as_mut(), &mut progress)
+            .calibrate(store, &mut testbed, &mut progress)
             .and_then(|()| {
-                let testbed = testbed.as_mut();
+                let testbed = &mut testbed;
                 self.carry_out(store, runs, testbed, &mut progress, is_decided, &mut given_up)
             })
-            .and_then(|()| self.profile(store, testbed.as_mut(), &mut progress));
+            .and_then(|()| self.profile(store, &mut testbed, &mut progress));
         progress.end();
         match result {
             // Ctrl-C reaches the programs that the testbed runs as well, so that
@@ -115,7 +115,7 @@ impl Session<'_> {
     fn calibrate(
         &self,
         store: &mut Store,
-        testbed: &mut dyn Testbed,
+        testbed: &mut Runner,
         progress: &mut Progress<'_>,
     ) -> Result<()> {
         if !self.calibrates {
@@ -143,7 +143,7 @@ impl Session<'_> {
         &self,
         store: &mut Store,
         runs: &[u32],
-        testbed: &mut dyn Testbed,
+        testbed: &mut Runner,
         progress: &mut Progress<'_>,
         is_decided: &dyn Fn(&Store) -> Result<bool>,
         given_up: &mut Vec<GivenUp>,
@@ -185,7 +185,7 @@ impl Session<'_> {
     fn profile(
         &self,
         store: &mut Store,
-        testbed: &mut dyn Testbed,
+        testbed: &mut Runner,
         progress: &mut Progress<'_>,
     ) -> Result<()> {
         let plan = self.plan;
@@ -244,7 +244,7 @@ impl Session<'_> {
     }
 }
 
-fn open_testbed(plan: &Plan, directory: &Path) -> Result<Box<dyn Testbed>> {
+fn open_testbed(plan: &Plan, directory: &Path) -> Result<Runner> {
     // A simulation needs no rights, no lock and no journal; nor do packets that
     // stay in memory.
     let (paths, privilege) = match plan.base.testbed.kind {
@@ -270,7 +270,7 @@ pub(crate) fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
 }
 
-fn invocation(testbed: &dyn Testbed) -> Invocation {
+fn invocation(testbed: &Runner) -> Invocation {
     let choice = testbed.choice();
     Invocation {
         started_at: now(),
@@ -284,7 +284,7 @@ fn invocation(testbed: &dyn Testbed) -> Invocation {
 
 /// What sender and receiver reach without a DUT under these settings, in packets
 /// per second, if it was measured.
-fn ceiling(stored: &[Calibration], testbed: &dyn Testbed, settings: &Settings) -> Option<f64> {
+fn ceiling(stored: &[Calibration], testbed: &Runner, settings: &Settings) -> Option<f64> {
     let key = testbed.calibration_key(settings);
     let traffic = &settings.traffic;
     let holds = |calibration: &&Calibration| {

@@ -157,6 +157,10 @@ fn of_kind(kind: Kind) -> Value {
             "type": "object",
             "additionalProperties": { "type": ["string", "integer"] },
         }),
+        Kind::Patterns => json!({
+            "type": "object",
+            "additionalProperties": { "type": "string" },
+        }),
         Kind::Effects => json!({
             "type": "object",
             "additionalProperties": { "type": "number", "exclusiveMinimum": 0, "maximum": 1000 },

@@ -3,9 +3,11 @@
 //! The base comes from `[testbed]`, `[dut]`, `[traffic]`; a factor's level lays
 //! its own values over it. Nothing here is optional that has a default.
 
+mod command;
 mod laboratory;
 mod router;
 
+pub use command::*;
 pub use fwdlab_packet::forwarding::{FibAlgorithm, ForwardingPath, Locking, StateTable};
 pub use fwdlab_packet::{Family, Flows};
 pub use laboratory::*;
@@ -61,6 +63,7 @@ impl Default for Settings {
                 sysctl: BTreeMap::new(),
                 router: RouterSettings::default(),
                 remote: RemoteSettings::default(),
+                command: CommandSettings::default(),
             },
             traffic: TrafficSettings {
                 family: Family::Inet,
@@ -210,10 +213,12 @@ named! {
     pub enum DutKind {
         /// The Linux kernel's own forwarding.
         Linux = "linux",
-        /// fwdlab's own software router, a process of this machine.
+        /// fwdlab's own software router, a process of its own.
         Router = "router",
         /// The FreeBSD kernel's own forwarding; in laboratories and imported runs.
         Freebsd = "freebsd",
+        /// Any program that forwards between two interfaces.
+        Command = "command",
     }
 }
 
@@ -294,6 +299,10 @@ pub struct DutSettings {
     /// What only the DUT of a laboratory has. The defaults add nothing to a plan's hash.
     #[serde(default, skip_serializing_if = "RemoteSettings::is_default")]
     pub remote: RemoteSettings,
+    /// What only a program has that is started by commands. The defaults add nothing to a
+    /// plan's hash.
+    #[serde(default, skip_serializing_if = "CommandSettings::is_default")]
+    pub command: CommandSettings,
 }
 
 /// Intended load.

@@ -156,6 +156,9 @@ mod tests {
             None
         }
         fn interrupt(&mut self) {}
+        fn has_ended(&mut self) -> bool {
+            false
+        }
         fn wait(&mut self, _: Duration) -> Ended {
             let (status, errors) = ("it was killed".into(), "loading the BPF sender\n".into());
             Ended { well: false, status, errors }

@@ -165,6 +165,9 @@ impl Running for Agent {
     fn interrupt(&mut self) {
         self.input = None;
     }
+    fn has_ended(&mut self) -> bool {
+        false
+    }
     fn wait(&mut self, _: Duration) -> Ended {
         self.input = None;
         Ended { well: true, ..Ended::default() }
@@ -232,6 +235,9 @@ impl Running for Script {
         self.lines.pop_front()
     }
     fn interrupt(&mut self) {}
+    fn has_ended(&mut self) -> bool {
+        false
+    }
     fn wait(&mut self, _: Duration) -> Ended {
         self.ended.clone()
     }

@@ -36,14 +36,21 @@ pub struct LinuxDut<'a> {
     host: &'a dyn Host,
     keeper: &'a dyn Keeper,
     links: &'a Links,
-    /// Values that sysctls had before the first change, to switch back to.
-    found: RefCell<BTreeMap<String, String>>,
+    found: &'a Found,
 }
+
+/// Values that sysctls had before the first change, to switch back to.
+pub type Found = RefCell<BTreeMap<String, String>>;
 
 impl<'a> LinuxDut<'a> {
     /// The DUT `host` between `links`; what outlives a run is changed through `keeper`.
-    pub fn new(host: &'a dyn Host, keeper: &'a dyn Keeper, links: &'a Links) -> LinuxDut<'a> {
-        LinuxDut { host, keeper, links, found: RefCell::default() }
+    pub fn new(
+        host: &'a dyn Host,
+        keeper: &'a dyn Keeper,
+        links: &'a Links,
+        found: &'a Found,
+    ) -> LinuxDut<'a> {
+        LinuxDut { host, keeper, links, found }
     }
 
     /// Sets up interfaces, addresses, routes, neighbours, queues, firewall and

@@ -1,20 +1,232 @@
-//! Devices under test. A DUT touches its machine only through a [`crate::host::Host`].
+//! Devices under test. A DUT touches its machine only through a [`Host`].
+//!
+//! A kind of DUT is a folder or file here that implements [`Dut`], and a line in [`open`].
 
+pub mod command;
 pub mod counters;
 pub mod findings;
 pub mod freebsd;
 pub mod keeper;
 pub mod linux;
 pub mod linux_remote;
+mod namespace;
 pub mod nft;
 pub mod path;
+pub mod program;
 pub mod queues;
-pub mod remote;
 pub mod router;
 pub mod routes;
 pub mod scheduling;
+
+use crate::cpu::Placement;
+use crate::error::BenchError;
+use crate::host::Host;
+use crate::lab::links::Links;
+use findings::Findings;
+use fwdlab_model::record::{Counter, Counts, CpuTime, DropPlace};
+use fwdlab_model::settings::{DutKind, Firewall, Settings};
+use keeper::Keeper;
+use program::Own;
+use router::Wires;
+use std::path::Path;
 
 /// Interface of the DUT on the sender's side.
 pub const INGRESS: &str = "d0";
 /// Interface of the DUT on the receiver's side.
 pub const EGRESS: &str = "d1";
+
+/// What must happen before a variant is in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Prepared {
+    /// Nothing more.
+    Ready,
+    /// A reboot, for these reasons.
+    Reboot(Vec<String>),
+}
+
+/// What a DUT had counted at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// By its machine: interfaces, queues, IP layer.
+    pub machine: counters::Reading,
+    /// By the program that forwards, where one does.
+    pub own: Vec<Own>,
+}
+
+/// The packets of a trial, by our own count, as a DUT's counters must have them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Those that the DUT forwarded, damaged and duplicated ones too.
+    pub passed: Counts,
+    /// The same as its interfaces must have counted them: with what was sent by others and
+    /// with what the receiver had no room for.
+    pub at_interfaces: Counts,
+}
+
+/// A device under test, in the order in which a run uses it. A DUT may go away and come
+/// back (a reboot), so none holds its host: each step is given the one that is reached now.
+pub trait Dut {
+    /// Writes what is read at boot: files, images, packages. What is there already is not
+    /// written again.
+    ///
+    /// # Errors
+    /// When a setting does not exist there or is refused.
+    fn prepare(&mut self, _host: &dyn Host, _settings: &Settings) -> Result<Prepared, BenchError> {
+        Ok(Prepared::Ready)
+    }
+
+    /// Tells its machine to reboot. It may take the connection with it.
+    ///
+    /// # Errors
+    /// When it refuses; a lost connection is none.
+    fn reboot(&mut self, host: &dyn Host) -> Result<(), BenchError> {
+        match host.run(&["reboot"], "") {
+            // The connection went with the machine.
+            Ok(_) | Err(BenchError::Environment { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sets what holds without a reboot (interfaces, routes, neighbours, firewall,
+    /// sysctls), or starts the program that forwards, and reads everything back.
+    ///
+    /// # Errors
+    /// When a setting does not exist there or is refused, or the program does not start.
+    fn configure(
+        &mut self,
+        host: &dyn Host,
+        settings: &Settings,
+        placement: &Placement,
+        findings: &mut Findings,
+    ) -> Result<(), BenchError>;
+
+    /// Switches from one variant to another while traffic flows. Only what differs is
+    /// touched.
+    ///
+    /// # Errors
+    /// As [`Dut::configure`], and where nothing can be switched.
+    fn switch(
+        &mut self,
+        host: &dyn Host,
+        _from: &Settings,
+        to: &Settings,
+    ) -> Result<(), BenchError> {
+        Err(BenchError::Refused(format!(
+            "{}: a DUT of kind = \"{}\" can't be switched while traffic flows\n  next step: \
+             remove `alternate` from [design]",
+            host.name(),
+            to.dut.kind.name()
+        )))
+    }
+
+    /// Reads back what [`Dut::switch`] has just changed.
+    ///
+    /// # Errors
+    /// When something can't be read.
+    fn verify(
+        &mut self,
+        _host: &dyn Host,
+        _from: &Settings,
+        _to: &Settings,
+        _findings: &mut Findings,
+    ) -> Result<(), BenchError> {
+        Ok(())
+    }
+
+    /// True when a program forwards, so that CPU time of programs is the DUT's own.
+    fn is_program(&self) -> bool {
+        false
+    }
+
+    /// Ids of the threads that forward, where this machine's kernel knows them: kernel
+    /// threads that poll for it on its CPUs, or the program's. None where softirqs forward.
+    fn threads(&self) -> Vec<u32> {
+        Vec::new()
+    }
+
+    /// Its counters as they are now.
+    ///
+    /// # Errors
+    /// When they can't be read.
+    fn read(&mut self, host: &dyn Host) -> Result<Reading, BenchError>;
+
+    /// Packets of each queue of both interfaces; empty where a driver doesn't tell.
+    fn queues(&self, _host: &dyn Host) -> counters::Reading {
+        counters::Reading::new()
+    }
+
+    /// States that its firewall holds; none where it has none, or doesn't tell.
+    fn states(&mut self, _host: &dyn Host, _firewall: &Firewall) -> Option<u64> {
+        None
+    }
+
+    /// CPU times of its machine since boot; none where they can't be read.
+    fn cpu_times(&self, host: &dyn Host) -> Vec<CpuTime> {
+        crate::cpu::times(&host.get("/proc/stat").unwrap_or_default())
+    }
+
+    /// What was counted between two readings, with what it must be by our own count.
+    fn compare(&self, before: &Reading, after: &Reading, totals: Totals) -> Vec<Counter>;
+
+    /// Where packets were lost between two readings; the last place is the rest of all
+    /// that were lost, `total` by our own count; `receiver` were lost by the receiver.
+    /// Empty when it does not tell.
+    fn drops(
+        &self,
+        before: &Reading,
+        after: &Reading,
+        total: Counts,
+        receiver: u64,
+        settings: &Settings,
+    ) -> Vec<DropPlace>;
+
+    /// Ends what was started for this run; settings stay until [`Dut::undo`].
+    ///
+    /// # Errors
+    /// When a program had ended before, or does not end well.
+    fn stop(&mut self, _host: &dyn Host) -> Result<(), BenchError> {
+        Ok(())
+    }
+
+    /// Puts back what [`Dut::configure`] and [`Dut::prepare`] have changed, as far as files
+    /// and sysctls go; images and packages stay. Safe to repeat, and safe when nothing was
+    /// changed.
+    ///
+    /// # Errors
+    /// [`BenchError::NotPutBack`] when something can't be put back: the rest is, and what it
+    /// was stays remembered. Others when the DUT can't be asked.
+    fn undo(&mut self, _host: &dyn Host) -> Result<(), BenchError> {
+        Ok(())
+    }
+}
+
+/// Where a DUT is.
+#[derive(Clone, Copy)]
+pub struct Ground<'a> {
+    /// Its links.
+    pub links: &'a Links,
+    /// Directory of the experiment's files on this machine.
+    pub experiment: &'a Path,
+    /// The path of fwdlab there.
+    pub program: &'a Path,
+    /// Who remembers what was changed; none on machines that remember it themselves.
+    pub namespace: Option<&'a dyn Keeper>,
+    /// What carries packets to a program.
+    pub wires: &'a Wires,
+}
+
+/// The DUT of a kind.
+pub fn open<'a>(kind: DutKind, ground: Ground<'a>) -> Box<dyn Dut + 'a> {
+    match (kind, ground.namespace) {
+        (DutKind::Linux, Some(keeper)) => {
+            Box::new(namespace::NamespaceDut::new(keeper, ground.links.clone()))
+        }
+        (DutKind::Linux, None) => Box::new(linux_remote::LinuxRemote::new(ground)),
+        (DutKind::Freebsd, _) => Box::new(freebsd::FreebsdDut::new(
+            ground.links.clone(),
+            ground.experiment.to_path_buf(),
+        )),
+        (DutKind::Router, _) => Box::new(router::RouterDut::new(ground)),
+        (DutKind::Command, _) => Box::new(command::CommandDut::new(ground)),
+    }
+}

@@ -4,20 +4,22 @@
 //! that whoever measures it shares nothing with it but pipes, and the wires or sockets
 //! that packets take.
 
-use super::path::told;
-use super::{EGRESS, INGRESS, linux::Findings, linux::mac, routes};
+use super::linux_remote::undo::Undo;
+use super::program::{self, Class, Own};
+use super::{Dut, Ground, Reading, Totals, counters, linux::Findings, linux::mac, queues, routes};
+use crate::cpu::Placement;
 use crate::dut::routes::Route;
 use crate::error::BenchError;
 use crate::host::{Host, Running};
-use crate::lab::links::Links;
+use crate::lab::links::{Link, Links};
 use fwdlab_model::record::queues::{Direction, counter_name};
 use fwdlab_model::record::{Counter, Counts, DropPlace};
 use fwdlab_model::router::{
     InterfaceSetup, NeighbourSetup, PortKind, RouterSetup, RouterStats, Synthesised,
 };
 use fwdlab_model::settings::{Family, Firewall, RouterPort, Settings};
-use fwdlab_packet::address::{Side, dut_address, peer_address, routed_prefix};
-use fwdlab_packet::forwarding::Class;
+use fwdlab_packet::address::{Side, peer_address, routed_prefix};
+use fwdlab_packet::forwarding;
 use std::path::Path;
 use std::time::Duration;
 
@@ -26,13 +28,116 @@ const START: Duration = Duration::from_secs(60);
 /// Longest time until it answers.
 const ANSWER: Duration = Duration::from_secs(5);
 
+/// The router as a DUT.
+pub(super) struct RouterDut<'a> {
+    ground: Ground<'a>,
+    process: Option<Process>,
+}
+
+impl<'a> RouterDut<'a> {
+    pub(super) fn new(ground: Ground<'a>) -> RouterDut<'a> {
+        RouterDut { ground, process: None }
+    }
+
+    fn process(&mut self, host: &dyn Host) -> Result<&mut Process, BenchError> {
+        self.process.as_mut().ok_or_else(|| BenchError::Program {
+            command: "fwdlab route".into(),
+            host: host.name().to_owned(),
+            why: "it was not started".into(),
+        })
+    }
+}
+
+impl Dut for RouterDut<'_> {
+    fn configure(
+        &mut self,
+        host: &dyn Host,
+        settings: &Settings,
+        placement: &Placement,
+        findings: &mut Findings,
+    ) -> Result<(), BenchError> {
+        let Ground { links, wires, experiment, .. } = self.ground;
+        self.undo(host)?;
+        if matches!(wires, Wires::Sockets) {
+            program::interfaces(host, &self.ground, settings, placement, findings)?;
+        }
+        let setup = setup(settings, &placement.dut, wires, links, experiment);
+        let (process, stats) = Process::start(host, self.ground.program, &setup)?;
+        self.process = Some(process);
+        for (name, value) in &stats.facts {
+            findings.facts.insert(format!("router {name}"), value.clone());
+        }
+        Ok(())
+    }
+
+    fn is_program(&self) -> bool {
+        true
+    }
+
+    fn threads(&self) -> Vec<u32> {
+        self.process.as_ref().map(Process::workers).unwrap_or_default()
+    }
+
+    fn read(&mut self, host: &dyn Host) -> Result<Reading, BenchError> {
+        let links = self.ground.links;
+        let machine = match self.ground.wires {
+            Wires::Sockets => counters::read(host, links)?,
+            Wires::Memory(_) => counters::Reading::new(),
+        };
+        Ok(Reading { machine, own: own(&self.process(host)?.stats()?) })
+    }
+
+    fn queues(&self, host: &dyn Host) -> counters::Reading {
+        match self.ground.wires {
+            Wires::Sockets => {
+                let links = self.ground.links.both().into_iter();
+                links.flat_map(|link| queues::read(host, &link.interface)).collect()
+            }
+            Wires::Memory(_) => counters::Reading::new(),
+        }
+    }
+
+    fn states(&mut self, host: &dyn Host, _firewall: &Firewall) -> Option<u64> {
+        let stats = self.process(host).ok()?.stats().ok()?;
+        let (_, states) = stats.facts.into_iter().find(|(name, _)| name == "states")?;
+        states.parse().ok()
+    }
+
+    fn compare(&self, before: &Reading, after: &Reading, totals: Totals) -> Vec<Counter> {
+        program::compare(before, after, totals, self.ground.links)
+    }
+
+    fn drops(
+        &self,
+        before: &Reading,
+        after: &Reading,
+        total: Counts,
+        receiver: u64,
+        _settings: &Settings,
+    ) -> Vec<DropPlace> {
+        program::drops("router", before, after, total, receiver, self.ground.links)
+    }
+
+    fn stop(&mut self, _host: &dyn Host) -> Result<(), BenchError> {
+        self.process.take().map_or(Ok(()), |process| process.stop().map(drop))
+    }
+
+    fn undo(&mut self, host: &dyn Host) -> Result<(), BenchError> {
+        self.process = None;
+        match self.ground.namespace {
+            Some(_) => Ok(()),
+            None => Undo.undo(host),
+        }
+    }
+}
+
 /// A router that runs. Dropping it kills it.
-pub struct RouterDut {
+pub struct Process {
     program: Box<dyn Running>,
     name: String,
 }
 
-impl RouterDut {
+impl Process {
     /// Starts `program` (this one) as a router and waits until it forwards.
     ///
     /// # Errors
@@ -41,9 +146,9 @@ impl RouterDut {
         host: &dyn Host,
         program: &Path,
         setup: &RouterSetup,
-    ) -> Result<(RouterDut, RouterStats), BenchError> {
+    ) -> Result<(Process, RouterStats), BenchError> {
         let path = program.to_string_lossy();
-        let mut dut = RouterDut {
+        let mut dut = Process {
             program: host.spawn(&[&path, "route", "--control"])?,
             name: host.name().to_owned(),
         };
@@ -109,16 +214,22 @@ pub enum Wires {
     Sockets,
 }
 
-/// The set-up of a router for a variant, bound to `cpus`. Files that the experiment
-/// names lie in the directory `files`.
-pub fn setup(settings: &Settings, cpus: &[u16], wires: &Wires, files: &Path) -> RouterSetup {
+/// The set-up of a router between `links` for a variant, bound to `cpus`. Files that the
+/// experiment names lie in the directory `files`.
+pub fn setup(
+    settings: &Settings,
+    cpus: &[u16],
+    wires: &Wires,
+    links: &Links,
+    files: &Path,
+) -> RouterSetup {
     let (dut, router) = (&settings.dut, &settings.dut.router);
     let family = settings.traffic.family;
     // The first routes are those of a Linux DUT; what is beyond the traffic's own
     // destinations has the Internet's prefix lengths.
     let destinations = settings.traffic.flows.destinations;
     let written = dut.routes.clamp(2, destinations + 2);
-    let listed = routes::prefixes(family, written, destinations, &Links::of_namespaces());
+    let listed = routes::prefixes(family, written, destinations, links);
     let mut setup = RouterSetup {
         workers: dut.queues,
         cpus: cpus.to_vec(),
@@ -154,25 +265,22 @@ pub fn setup(settings: &Settings, cpus: &[u16], wires: &Wires, files: &Path) -> 
         RouterPort::Xsk => PortKind::Xsk,
         RouterPort::Packet => PortKind::Packet,
     };
-    let sides = [
-        (Side::Sender, INGRESS, mac::INGRESS, mac::SENDER),
-        (Side::Receiver, EGRESS, mac::EGRESS, mac::RECEIVER),
-    ];
-    let families = [Family::Inet, Family::Inet6];
-    for (side, name, own, peer) in sides {
+    for Link { interface, mac, addresses, peers } in links.both() {
         setup.interfaces.push(InterfaceSetup {
-            name: name.into(),
+            name: interface.clone(),
             port,
-            mac: Some(mac::text(own)),
+            mac: Some(mac::text(*mac)),
             mtu: Some(1500),
-            addresses: families.map(|family| dut_address(family, side).to_owned()).to_vec(),
+            addresses: addresses.iter().map(|(a, length)| format!("{a}/{length}")).collect(),
             ..InterfaceSetup::default()
         });
-        setup.neighbours.extend(families.map(|family| NeighbourSetup {
-            address: peer_address(family, side).to_owned(),
-            mac: Some(mac::text(peer)),
-            interface: Some(name.into()),
-        }));
+        for peer in peers {
+            setup.neighbours.extend(peer.addresses.iter().map(|address| NeighbourSetup {
+                address: address.to_string(),
+                mac: Some(mac::text(peer.mac)),
+                interface: Some(interface.clone()),
+            }));
+        }
     }
     setup
 }
@@ -212,78 +320,25 @@ fn rules(firewall: &Firewall) -> String {
     text
 }
 
-/// The router's counters before and after a trial, with what they must say by our own
-/// count of its packets.
-pub fn compare(before: &RouterStats, after: &RouterStats, total: Counts) -> Vec<Counter> {
-    let mut counters = vec![Counter {
-        name: "received".into(),
-        before: before.received,
-        after: after.received,
-        expected: None,
-    }];
-    counters.extend(after.counters.iter().map(|(name, packets, class)| Counter {
-        name: name.clone(),
-        before: before.count(name),
-        after: *packets,
-        expected: (*class == Class::Forwarded).then_some(total.forwarded),
+/// What a router counts, each counter with its class.
+fn own(stats: &RouterStats) -> Vec<Own> {
+    let class = |class| match class {
+        forwarding::Class::Forwarded => Class::Forwarded,
+        forwarding::Class::Dropped | forwarding::Class::Slow => Class::Dropped,
+        // Answers of the slow path are of packets that were counted already, as `slow_...`,
+        // and what the router sends besides is none of those that it received.
+        forwarding::Class::Answer | forwarding::Class::Extra => Class::Other,
+    };
+    let mut all = vec![Own::new("received", Class::Received, stats.received)];
+    all.extend(stats.counters.iter().map(|(name, n, of)| Own::new(name, class(*of), *n)));
+    let missed = stats.missed.iter();
+    all.extend(missed.map(|(name, n)| Own::new(format!("{name} missed"), Class::Dropped, *n)));
+    let workers = stats.workers.iter().enumerate();
+    all.extend(workers.map(|(worker, &packets)| {
+        let name = counter_name("worker", Direction::Receive, worker as u16);
+        Own::new(name, Class::Other, packets)
     }));
-    counters.extend(after.missed.iter().map(|(name, packets)| Counter {
-        name: format!("{name} missed"),
-        before: before.missed.iter().find(|(other, _)| other == name).map_or(0, |&(_, n)| n),
-        after: *packets,
-        expected: None,
-    }));
-    counters.retain(|counter| counter.delta() > 0 || counter.expected.is_some());
-    let workers = after.workers.iter().enumerate().map(|(worker, &packets)| Counter {
-        name: counter_name("worker", Direction::Receive, worker as u16),
-        before: before.workers.get(worker).copied().unwrap_or(0),
-        after: packets,
-        expected: None,
-    });
-    counters.extend(workers);
-    counters
-}
-
-/// Where packets were lost between two readings; the last place is the difference to
-/// what was lost in all.
-pub fn drops(
-    before: &RouterStats,
-    after: &RouterStats,
-    total: Counts,
-    receiver: u64,
-) -> Vec<DropPlace> {
-    // The slow path's answers are of packets counted already, as `slow_...`, and what the
-    // router sends besides is none of those that it received.
-    let lost = after.counters.iter().filter(|(_, _, class)| match class {
-        Class::Dropped | Class::Slow => true,
-        Class::Forwarded | Class::Answer | Class::Extra => false,
-    });
-    let lost =
-        lost.map(|(name, packets, _)| (name.clone(), packets.saturating_sub(before.count(name))));
-    let missed = after.missed.iter().map(|(name, packets)| {
-        let earlier = before.missed.iter().find(|(other, _)| other == name);
-        (
-            format!("{name} missed"),
-            packets.saturating_sub(earlier.map_or(0, |&(_, earlier)| earlier)),
-        )
-    });
-    let places =
-        lost.chain(missed).map(|(name, packets)| (format!("router: {name}"), packets as i64));
-    let receiver = ("receiver of the testbed".to_owned(), receiver as i64);
-    told(places.chain([receiver]), total)
-}
-
-/// States that the router's firewall holds, if it has one.
-pub fn states(stats: &RouterStats) -> Option<u64> {
-    let (_, states) = stats.facts.iter().find(|(name, _)| name == "states")?;
-    states.parse().ok()
-}
-
-/// Records what the router says about itself.
-pub fn record_facts(stats: &RouterStats, findings: &mut Findings) {
-    for (name, value) in &stats.facts {
-        findings.facts.insert(format!("router {name}"), value.clone());
-    }
+    all
 }
 
 #[cfg(test)]
@@ -297,7 +352,8 @@ mod tests {
         settings.dut.routes = 1000;
         settings.dut.firewall = Firewall::Stateful;
         let paths = vec!["a".to_owned(), "b".to_owned(), "c".to_owned()];
-        let setup = setup(&settings, &[1, 2], &Wires::Memory(paths.clone()), Path::new(""));
+        let (wires, links) = (Wires::Memory(paths.clone()), Links::of_namespaces());
+        let setup = setup(&settings, &[1, 2], &wires, &links, Path::new(""));
         assert_eq!((setup.workers, &setup.cpus[..], setup.rss), (3, &[1, 2][..], false));
         assert_eq!((setup.circuits, setup.routes.len()), (paths, 102));
         assert_eq!(setup.synthesised.map(|made| (made.inet, made.inet6)), Some((898, 0)));
@@ -308,41 +364,25 @@ mod tests {
     }
 
     #[test]
-    fn counters_are_what_happened_meanwhile() {
-        let stats = |received, forwarded, firewall| RouterStats {
-            received,
+    fn what_a_router_answers_is_no_loss() {
+        let stats = RouterStats {
+            received: 10,
             counters: vec![
-                ("forwarded".into(), forwarded, Class::Forwarded),
-                ("firewall".into(), firewall, Class::Dropped),
-                ("a_new_answer".into(), firewall, Class::Answer),
+                ("forwarded".into(), 7, forwarding::Class::Forwarded),
+                ("answered".into(), 1, forwarding::Class::Answer),
+                ("no_route".into(), 2, forwarding::Class::Slow),
             ],
-            missed: vec![("d0".into(), received / 10)],
+            missed: vec![("d0".into(), 3)],
             ..RouterStats::default()
         };
-        let total = Counts { offered: 100, forwarded: 90 };
-        let counters = compare(&stats(100, 100, 0), &stats(200, 190, 10), total);
-        let found: Vec<_> = counters.iter().map(|c| (&c.name[..], c.delta(), c.expected)).collect();
-        assert_eq!(
-            found,
-            [
-                ("received", 100, None),
-                ("forwarded", 90, Some(90)),
-                ("firewall", 10, None),
-                ("a_new_answer", 10, None),
-                ("d0 missed", 10, None)
-            ]
-        );
-        let total = Counts { offered: 125, forwarded: 90 };
-        let drops = drops(&stats(100, 100, 0), &stats(200, 190, 10), total, 3);
-        let found: Vec<_> = drops.iter().map(|drop| (&drop.place[..], drop.packets)).collect();
-        assert_eq!(
-            found,
-            [
-                ("router: firewall", 10),
-                ("router: d0 missed", 10),
-                ("receiver of the testbed", 3),
-                ("no counter tells", 12)
-            ]
-        );
+        let classes: Vec<_> = own(&stats).into_iter().map(|own| (own.name, own.class)).collect();
+        let expected = [
+            ("received", Class::Received),
+            ("forwarded", Class::Forwarded),
+            ("answered", Class::Other),
+            ("no_route", Class::Dropped),
+            ("d0 missed", Class::Dropped),
+        ];
+        assert_eq!(classes, expected.map(|(name, class)| (name.to_owned(), class)));
     }
 }

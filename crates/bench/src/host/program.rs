@@ -22,6 +22,9 @@ pub trait Running {
     /// Asks it to end, as Ctrl-C does.
     fn interrupt(&mut self);
 
+    /// True when it runs no more.
+    fn has_ended(&mut self) -> bool;
+
     /// Waits for its end; kills it when that takes longer than `patience`.
     fn wait(&mut self, patience: Duration) -> Ended;
 
@@ -130,6 +133,10 @@ impl Running for Program {
         let _ = fwdlab_port::process::interrupt(self.child.id());
     }
 
+    fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
     fn wait(&mut self, patience: Duration) -> Ended {
         let deadline = Instant::now() + patience;
         let status = loop {
@@ -196,6 +203,9 @@ impl Running for FakeProgram {
         self.answer.clone().filter(|_| alive)
     }
     fn interrupt(&mut self) {}
+    fn has_ended(&mut self) -> bool {
+        self.answer.is_none()
+    }
     fn wait(&mut self, _patience: Duration) -> Ended {
         self.ended.clone()
     }

@@ -26,7 +26,7 @@ pub trait Profiler {
     fn stop(&mut self);
 
     /// Reads out what was sampled; takes as long as it takes.
-    fn finish(self) -> RawProfile;
+    fn finish(self: Box<Self>) -> RawProfile;
 }
 
 /// What was sampled, as the sampler gives it.

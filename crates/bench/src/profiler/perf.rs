@@ -231,7 +231,7 @@ impl Profiler for Perf<'_> {
         }
     }
 
-    fn finish(mut self) -> RawProfile {
+    fn finish(mut self: Box<Self>) -> RawProfile {
         self.read_out();
         let _ = self.host.run(&["rm", "-f", &self.file], "");
         self.raw

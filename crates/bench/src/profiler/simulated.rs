@@ -53,7 +53,7 @@ impl Profiler for Simulated<'_> {
         self.raw.sampled_to_ns = (self.clock)();
     }
 
-    fn finish(mut self) -> RawProfile {
+    fn finish(mut self: Box<Self>) -> RawProfile {
         let period_ns = 1_000_000_000 / u64::from(self.frequency_hz.max(1));
         let weight = |&(_, plain, filtered): &(_, u32, u32)| {
             if self.firewall { filtered } else { plain }

@@ -60,7 +60,7 @@ fn profile(host: &FakeHost, plan: &ProfilePlan) -> RawProfile {
     let mut perf = Perf::prepare(host, &clock, plan, &[1, 3], Path::new("/run/x"));
     perf.start();
     perf.stop();
-    let raw = perf.finish();
+    let raw = Box::new(perf).finish();
     let commands = host.commands.lock().expect("commands");
     let last = &commands.last().expect("a command").0;
     assert_eq!(last, &["rm", "-f", "/run/x"], "the file is always removed");
@@ -238,7 +238,7 @@ fn a_simulated_profile_says_so_and_knows_the_firewall() {
         simulated.start();
         now.set(6_000_000_000);
         simulated.stop();
-        simulated.finish()
+        Box::new(simulated).finish()
     };
     let (plain, filtered) = (sample(false), sample(true));
     assert_eq!(plain, sample(false), "the same every time");

@@ -1,8 +1,8 @@
 //! What this machine's kernel tells of the CPU time of device and sender while traffic
 //! flows: steal by `/proc/stat`, threads by [`crate::schedstat`].
 
-use super::doubts;
 use crate::cpu::Placement;
+use crate::run::doubts;
 use crate::schedstat::{self, ThreadTimes, Threads};
 use crate::trial::Evidence;
 use std::collections::BTreeMap;

@@ -6,31 +6,26 @@
 //! is lost before the router, and the rate is what the router takes. With a rate the
 //! packets that find a wire full are lost, as in a network card's receive ring.
 
-use super::account::Account;
-use super::asked::{Asked, awaited};
-use super::doubts::{Pressure, doubts};
 use super::evidence::Witness;
-use super::netns::{now_text, observed_ns};
-use super::profiling::Subject;
-use super::stopwatch::Stopwatch;
-use super::{Choice, Paths, Testbed, rate};
+use super::{Armed, Choice, Ends, Parts, Paths, Reach, Rig, Testbed, Wanted};
 use crate::arrivals;
 use crate::cpu::{self, Placement};
-use crate::dut::linux::{Findings, mac};
-use crate::dut::path::with_place;
-use crate::dut::router::{self, RouterDut, Wires};
+use crate::dut::findings::Findings;
+use crate::dut::linux::mac;
+use crate::dut::program::WIRE_FULL;
+use crate::dut::router::Wires;
+use crate::dut::{self, Dut, Ground, Reading};
 use crate::error::BenchError;
+use crate::generator::Outcome;
 use crate::host::LocalHost;
 use crate::lab::links::Links;
-use crate::profiler::RawProfile;
-use crate::trial::{self, Evidence, Moment, Observed, Order, Snapshot, SystemClock};
+use crate::run::account::Account;
+use crate::run::asked::awaited;
+use crate::run::doubts::Pressure;
+use crate::trial::{self, Awaited, Evidence, Observed, Snapshot, SystemClock};
 use crate::{Observer, Task, calibrate};
 use fwdlab_model::plan::{Plan, Trial};
-use fwdlab_model::profile::ProfilePlan;
-use fwdlab_model::record::{
-    Arrivals, Calibration, Counts, DropPlace, ProfileRecord, ReceiverPlace, RunRecord, TrialRecord,
-};
-use fwdlab_model::router::RouterStats;
+use fwdlab_model::record::{Arrivals, Calibration, ReceiverPlace};
 use fwdlab_model::settings::{Arrangement, DutKind, Settings};
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::rss::queues_of_flows;
@@ -40,15 +35,16 @@ use fwdlab_port::circuit::{Circuit, SLOTS};
 use fwdlab_port::{Receiver, affinity};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-
-/// Where packets are lost before the router, with a rate.
-const WIRE_FULL: &str = "wire full";
+use std::path::PathBuf;
 
 /// The testbed.
 #[derive(Debug)]
 pub struct Memory {
     paths: Paths,
     cpus: Vec<u16>,
+    links: Links,
+    /// The wires of the run under way.
+    wires: Wires,
     choice: Choice,
 }
 
@@ -66,173 +62,8 @@ impl Memory {
         }
         Circuit::new(1)?;
         let choice = Choice { kind: "memory", simulated: false, reasons };
-        Ok(Memory { paths: paths.clone(), cpus: affinity::allowed_cpus()?, choice })
-    }
-
-    fn place(&self, settings: &Settings) -> Placement {
-        let testbed = &settings.testbed;
-        cpu::place(&self.cpus, testbed.arrangement, 1, settings.dut.queues)
-    }
-
-    fn execute(
-        &self,
-        task: Task<'_>,
-        placement: &Placement,
-        observer: &mut dyn Observer,
-    ) -> Result<RunRecord, BenchError> {
-        let variant = task.run.variants[0];
-        let settings = &task.plan.variants[variant].settings;
-        let run_id = task.plan.run_id(task.run.index);
-        let started_at = now_text();
-        let mut watch = Stopwatch::default();
-        let mut findings = Findings::default();
-
-        let (circuits, dut, before) = self.up(settings, placement, observer)?;
-        router::record_facts(&before, &mut findings);
-
-        watch.lap("configure");
-        observer.step("traffic");
-        let rate_pps = rate::of(&task, settings)?;
-        let config = config(settings, placement, run_id, rate_pps, false);
-        let mut traffic = MemoryTraffic::new(config, &circuits, placement, &dut.workers())?;
-        // Generator and sink are one thread. Only where it has a CPU of its own is the
-        // router's time its own.
-        let (place, cpus) = match placement.arrangement {
-            Arrangement::Open => (ReceiverPlace::Sender, &placement.senders[..]),
-            Arrangement::Closed => (ReceiverPlace::Unknown, &[][..]),
-        };
-        let mut times = Account::open(&dut.workers(), &[], place, cpus);
-        let dut = RefCell::new(dut);
-        let full = traffic.traffic.full();
-        let mut account = Asked {
-            drops: &|| drops(&before, &dut, &full),
-            states: &|| router::states(&dut.borrow_mut().stats().ok()?),
-        };
-        let mut cpu_times = Vec::new();
-        let mut read_cpus = |moment| {
-            if moment != Moment::Opening {
-                times.read();
-                let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-                cpu_times.push(cpu::times(&text));
-            }
-        };
-        let order = Order {
-            trial: &task.plan.trial,
-            rate_pps,
-            variant,
-            alternation: None,
-            at_window: &mut read_cpus,
-            awaited: awaited(settings, 1),
-            account: &mut account,
-        };
-        let observed = trial::run(&mut traffic, &SystemClock, order, observer)?;
-        watch.skip(observed_ns(&task.plan.trial, &observed));
-        watch.lap("arm, stop and drain");
-        let mut dut = dut.into_inner();
-        let after = dut.stats()?;
-        let returned = traffic.traffic.returned();
-        drop(traffic);
-        dut.stop()?;
-        watch.lap("take down");
-
-        let counters = router::compare(&before, &after, observed.passed());
-        let cpus = match cpu_times.as_slice() {
-            [open, close] => cpu::difference(open, close, placement),
-            _ => Vec::new(),
-        };
-        let mut warnings = observed.warnings.clone();
-        if let Some(why) = &placement.fallback {
-            let used = format!("{:?} arrangement", placement.arrangement).to_lowercase();
-            warnings.push(Warning::Fallback { used, why: why.clone() });
-        }
-        warnings.extend(doubts(
-            &observed,
-            settings,
-            placement,
-            Pressure::Waits,
-            &task,
-            &counters,
-            &cpus,
-        ));
-        let mut facts = findings.facts;
-        facts.extend(facts_of(settings, placement));
-        if returned > 0 {
-            facts.insert("packets back to the sender".into(), returned.to_string());
-        }
-        Ok(RunRecord {
-            run: task.run.index,
-            block: task.run.block,
-            variants: task.run.variants.clone(),
-            run_id,
-            started_at,
-            trial: TrialRecord {
-                device: times.since_first(),
-                ..observed.into_record(counters, cpus)
-            },
-            facts,
-            warnings,
-            overhead_ns: watch.laps,
-        })
-    }
-
-    fn execute_profile(
-        &self,
-        task: Task<'_>,
-        plan: &ProfilePlan,
-        placement: &Placement,
-        observer: &mut dyn Observer,
-    ) -> Result<(ProfileRecord, RawProfile), BenchError> {
-        let settings = &task.plan.variants[task.run.variants[0]].settings;
-        let run_id = task.plan.run_id(task.run.index);
-        let mut findings = Findings::default();
-        let (circuits, dut, before) = self.up(settings, placement, observer)?;
-        router::record_facts(&before, &mut findings);
-        observer.step("arming perf");
-        let rate_pps = rate::of(&task, settings)?;
-        let config = config(settings, placement, run_id, rate_pps, false);
-        let mut traffic = MemoryTraffic::new(config, &circuits, placement, &dut.workers())?;
-        let file = std::env::temp_dir().join(format!("fwdlab-{}.perf", std::process::id()));
-        let links = Links::of_namespaces();
-        let subject = Subject {
-            task,
-            plan,
-            host: &LocalHost,
-            links: &links,
-            placement,
-            file: &file,
-            ahead_ns: 0,
-        };
-        let (dut, full) = (RefCell::new(dut), traffic.traffic.full());
-        let mut account = Asked {
-            drops: &|| drops(&before, &dut, &full),
-            states: &|| router::states(&dut.borrow_mut().stats().ok()?),
-        };
-        let sampled = subject.sample(&mut traffic, rate_pps, &mut account, observer)?;
-        let mut dut = dut.into_inner();
-        let drops = router::drops(&before, &dut.stats()?, sampled.observed.total, 0);
-        let drops = with_place(drops, WIRE_FULL.into(), full.packets() as i64);
-        drop(traffic);
-        dut.stop()?;
-        let mut facts = findings.facts;
-        facts.extend(facts_of(settings, placement));
-        Ok(subject.record(sampled, drops, facts, &|_| Vec::new()))
-    }
-
-    /// Wires, and a router along them with its first counters.
-    fn up(
-        &self,
-        settings: &Settings,
-        placement: &Placement,
-        observer: &mut dyn Observer,
-    ) -> Result<(Vec<Circuit>, RouterDut, RouterStats), BenchError> {
-        observer.step("wires");
-        let circuits = circuits(settings)?;
-        let paths = circuits.iter().map(|circuit| circuit.path().display().to_string()).collect();
-        observer.step("configuring the DUT");
-        let wires = Wires::Memory(paths);
-        let setup = router::setup(settings, &placement.dut, &wires, &self.paths.experiment);
-        let (dut, stats) = RouterDut::start(&LocalHost, &self.paths.program, &setup)?;
-        Ok((circuits, dut, stats))
+        let (cpus, links) = (affinity::allowed_cpus()?, Links::of_namespaces());
+        Ok(Memory { paths: paths.clone(), cpus, links, wires: Wires::Sockets, choice })
     }
 
     /// Generator straight into sink.
@@ -249,13 +80,6 @@ impl Memory {
         let mut traffic = MemoryTraffic::new(config, &circuits, placement, &[])?;
         trial::plain(&mut traffic, trial, observer)
     }
-}
-
-/// Where packets were lost since `before`: in the router, or before it.
-fn drops(before: &RouterStats, dut: &RefCell<RouterDut>, full: &Full) -> Option<Vec<DropPlace>> {
-    let now = dut.borrow_mut().stats().ok()?;
-    let drops = router::drops(before, &now, Counts::default(), 0);
-    Some(with_place(drops, WIRE_FULL.into(), full.packets() as i64))
 }
 
 /// One wire for each queue.
@@ -287,33 +111,40 @@ fn config(
     }
 }
 
-fn facts_of(settings: &Settings, placement: &Placement) -> BTreeMap<String, String> {
-    BTreeMap::from([
-        ("sender".into(), "memory".to_owned()),
-        ("receiver".into(), "memory".to_owned()),
-        ("wires".into(), format!("{} of {SLOTS} batches", settings.dut.queues)),
-        ("sender CPUs".into(), format!("{:?}", placement.senders)),
-        ("dut CPUs".into(), format!("{:?}", placement.dut)),
-        ("control CPUs".into(), format!("{:?}", placement.control)),
-        ("arrangement".into(), format!("{:?}", placement.arrangement).to_lowercase()),
-    ])
-}
-
 impl Testbed for Memory {
     fn choice(&self) -> &Choice {
         &self.choice
     }
 
-    fn run(
-        &mut self,
-        task: Task<'_>,
+    fn place(&self, settings: &Settings) -> Placement {
+        let testbed = &settings.testbed;
+        cpu::place(&self.cpus, testbed.arrangement, 1, settings.dut.queues)
+    }
+
+    fn stand<'a>(
+        &'a mut self,
+        task: Task<'a>,
         observer: &mut dyn Observer,
-    ) -> Result<RunRecord, BenchError> {
-        let placement = self.place(&task.plan.variants[task.run.variants[0]].settings);
-        affinity::pin_thread(&placement.control)?;
-        let result = self.execute(task, &placement, observer);
-        affinity::pin_thread(&self.cpus)?;
-        result
+    ) -> Result<Box<dyn Rig + 'a>, BenchError> {
+        let settings = &task.plan.variants[task.run.variants[0]].settings;
+        observer.step("wires");
+        let circuits = circuits(settings)?;
+        let paths = circuits.iter().map(|circuit| circuit.path().display().to_string());
+        self.wires = Wires::Memory(paths.collect());
+        let placement = self.place(settings);
+        let ground = Ground {
+            links: &self.links,
+            experiment: &self.paths.experiment,
+            program: &self.paths.program,
+            namespace: None,
+            wires: &self.wires,
+        };
+        Ok(Box::new(MemoryRig {
+            dut: dut::open(settings.dut.kind, ground),
+            links: &self.links,
+            perf_file: std::env::temp_dir().join(format!("fwdlab-{}.perf", std::process::id())),
+            ends: MemoryEnds { circuits, placement, full: RefCell::new(None) },
+        }))
     }
 
     fn calibrate(
@@ -323,30 +154,93 @@ impl Testbed for Memory {
         observer: &mut dyn Observer,
     ) -> Result<Calibration, BenchError> {
         let placement = self.place(settings);
-        affinity::pin_thread(&placement.control)?;
         let key = self.calibration_key(settings);
-        let ceiling = calibrate::measure(plan, settings, key, &mut |trial, run_id| {
+        calibrate::measure(plan, settings, key, &mut |trial, run_id| {
             self.without_dut(settings, &placement, trial, run_id, observer)
-        });
-        affinity::pin_thread(&self.cpus)?;
-        ceiling
-    }
-
-    fn profile(
-        &mut self,
-        task: Task<'_>,
-        plan: &ProfilePlan,
-        observer: &mut dyn Observer,
-    ) -> Result<(ProfileRecord, RawProfile), BenchError> {
-        let placement = self.place(&task.plan.variants[task.run.variants[0]].settings);
-        affinity::pin_thread(&placement.control)?;
-        let result = self.execute_profile(task, plan, &placement, observer);
-        affinity::pin_thread(&self.cpus)?;
-        result
+        })
     }
 
     fn calibration_key(&self, settings: &Settings) -> String {
         calibrate::key("memory", "memory", "memory", settings)
+    }
+}
+
+/// The router and its wires.
+struct MemoryRig<'a> {
+    dut: Box<dyn Dut + 'a>,
+    links: &'a Links,
+    perf_file: PathBuf,
+    ends: MemoryEnds,
+}
+
+impl Rig for MemoryRig<'_> {
+    fn parts(&mut self) -> Result<Parts<'_>, BenchError> {
+        Ok(Parts {
+            host: &LocalHost,
+            machine: &LocalHost,
+            dut: self.dut.as_mut(),
+            links: self.links,
+            placement: &self.ends.placement,
+            ends: &self.ends,
+            clock: &SystemClock,
+            pressure: Pressure::Waits,
+            reach: Reach::Here { simulated: false },
+            perf_file: &self.perf_file,
+        })
+    }
+
+    fn down(self: Box<Self>) -> Result<Vec<Warning>, BenchError> {
+        Ok(Vec::new())
+    }
+}
+
+/// Generator and sink.
+struct MemoryEnds {
+    circuits: Vec<Circuit>,
+    placement: Placement,
+    /// Packets that found a wire full, of the traffic that was made ready last.
+    full: RefCell<Option<Full>>,
+}
+
+impl Ends for MemoryEnds {
+    fn arm<'a>(
+        &'a self,
+        wanted: &Wanted<'_>,
+        _findings: &mut Findings,
+    ) -> Result<(Box<dyn Armed + 'a>, Account), BenchError> {
+        let placement = &self.placement;
+        let config = config(wanted.settings, placement, wanted.run_id, wanted.rate_pps, false);
+        let traffic = MemoryTraffic::new(config, &self.circuits, placement, wanted.threads)?;
+        *self.full.borrow_mut() = Some(traffic.traffic.full());
+        // Generator and sink are one thread. Only where it has a CPU of its own is the
+        // router's time its own.
+        let (place, cpus) = match placement.arrangement {
+            Arrangement::Open => (ReceiverPlace::Sender, &placement.senders[..]),
+            Arrangement::Closed => (ReceiverPlace::Unknown, &[][..]),
+        };
+        Ok((Box::new(traffic), Account::open(wanted.threads, &[], place, cpus)))
+    }
+
+    fn awaited(&self, settings: &Settings) -> Awaited {
+        awaited(settings, 1)
+    }
+
+    fn complete(&self, reading: &mut Reading, _dut: &dyn Dut) {
+        let full = self.full.borrow().as_ref().map_or(0, Full::packets);
+        reading.machine.insert(WIRE_FULL.to_owned(), full);
+    }
+
+    fn facts(&self, settings: &Settings) -> BTreeMap<String, String> {
+        let placement = &self.placement;
+        BTreeMap::from([
+            ("sender".into(), "memory".to_owned()),
+            ("receiver".into(), "memory".to_owned()),
+            ("wires".into(), format!("{} of {SLOTS} batches", settings.dut.queues)),
+            ("sender CPUs".into(), format!("{:?}", placement.senders)),
+            ("dut CPUs".into(), format!("{:?}", placement.dut)),
+            ("control CPUs".into(), format!("{:?}", placement.control)),
+            ("arrangement".into(), format!("{:?}", placement.arrangement).to_lowercase()),
+        ])
     }
 }
 
@@ -366,6 +260,21 @@ impl MemoryTraffic {
         let traffic = Traffic::new(config, circuits)?;
         let witness = Witness::new(placement, workers, &[traffic.task()]);
         Ok(MemoryTraffic { traffic, witness })
+    }
+}
+
+impl Armed for MemoryTraffic {
+    fn traffic(&mut self) -> &mut dyn trial::Traffic {
+        self
+    }
+
+    fn end(self: Box<Self>) -> Result<Outcome, BenchError> {
+        let mut outcome = Outcome::default();
+        let returned = self.traffic.returned();
+        if returned > 0 {
+            outcome.facts.insert("packets back to the sender".into(), returned.to_string());
+        }
+        Ok(outcome)
     }
 }
 

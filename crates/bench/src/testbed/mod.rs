@@ -1,64 +1,71 @@
 //! Testbeds: everything between an experiment file and packets.
 
-mod account;
-mod asked;
-mod doubts;
 mod evidence;
 pub mod memory;
 pub mod netns;
-mod profiling;
-mod rate;
+mod rig;
 pub mod sim;
 pub mod ssh;
-mod stopwatch;
 pub(crate) mod traffic;
 pub mod wiring;
 
+pub use rig::{Armed, Ends, Parts, Plain, Reach, Rig, Wanted};
+
+use crate::cpu::Placement;
 use crate::probe::Privilege;
-use crate::profiler::RawProfile;
-use crate::{BenchError, Observer, Task, environment};
+use crate::{BenchError, Observer, Runner, Task, environment};
 use fwdlab_model::plan::Plan;
-use fwdlab_model::profile::ProfilePlan;
-use fwdlab_model::record::{Calibration, Environment, ProfileRecord, RunRecord};
+use fwdlab_model::record::{Calibration, Environment};
 use fwdlab_model::settings::{DutKind, Settings, TestbedKind};
 use std::path::PathBuf;
 
-/// A place where planned runs are carried out.
+/// A place where planned runs are carried out: it stands machines, links, placement and
+/// traffic up. What is done with them is [`Runner`]'s.
 pub trait Testbed {
     /// What it is and how it came to be chosen.
     fn choice(&self) -> &Choice;
 
-    /// Builds what a variant needs, sends, counts, takes everything down again.
+    /// CPUs of sender, DUT and receiver in a variant.
+    fn place(&self, settings: &Settings) -> Placement;
+
+    /// Before a run: makes sure that all hosts answer.
     ///
     /// # Errors
-    /// When something fails or the observer cancels; nothing is left behind. After
-    /// [`BenchError::GivenUp`] runs of other variants are worth trying.
-    fn run(&mut self, task: Task<'_>, observer: &mut dyn Observer)
-    -> Result<RunRecord, BenchError>;
+    /// When one stays away.
+    fn begin(&mut self, _observer: &mut dyn Observer) -> Result<(), BenchError> {
+        Ok(())
+    }
+
+    /// After a run that failed: waits until all hosts answer again, and says what happened
+    /// to them meanwhile.
+    ///
+    /// # Errors
+    /// When one stays away.
+    fn recover(&mut self, _observer: &mut dyn Observer) -> Result<Option<String>, BenchError> {
+        Ok(None)
+    }
+
+    /// Stands up what one run of a variant needs.
+    ///
+    /// # Errors
+    /// When something can't be had; nothing is left behind.
+    fn stand<'a>(
+        &'a mut self,
+        task: Task<'a>,
+        observer: &mut dyn Observer,
+    ) -> Result<Box<dyn Rig + 'a>, BenchError>;
 
     /// Measures the ceiling for a variant's family and frame size: the sender
     /// straight into the receiver.
     ///
     /// # Errors
-    /// As [`Testbed::run`].
+    /// As [`Runner::run`].
     fn calibrate(
         &mut self,
         plan: &Plan,
         settings: &Settings,
         observer: &mut dyn Observer,
     ) -> Result<Calibration, BenchError>;
-
-    /// Runs one variant once more with a sampler beside it. Its figures are no
-    /// measurement. A sampler that fails is a remark of the record, not an error.
-    ///
-    /// # Errors
-    /// As [`Testbed::run`].
-    fn profile(
-        &mut self,
-        task: Task<'_>,
-        plan: &ProfilePlan,
-        observer: &mut dyn Observer,
-    ) -> Result<(ProfileRecord, RawProfile), BenchError>;
 
     /// The surroundings of what is measured: those of the machine that forwards. `version`
     /// is fwdlab's.
@@ -97,7 +104,11 @@ pub struct Paths {
 ///
 /// # Errors
 /// When a testbed that was named can't be had; `auto` always finds one.
-pub fn open(
+pub fn open(plan: &Plan, privilege: &Privilege, paths: &Paths) -> Result<Runner, BenchError> {
+    choose(plan, privilege, paths).map(Runner::new)
+}
+
+fn choose(
     plan: &Plan,
     privilege: &Privilege,
     paths: &Paths,

@@ -8,26 +8,32 @@
 //! Within a run, every 5 ms vary by `jitter`.
 
 mod law;
-mod profile;
 
 pub use law::RunLaw;
 
-use super::{Choice, Testbed};
+use super::{Armed, Choice, Ends, Parts, Plain, Reach, Rig, Testbed, Wanted};
+use crate::cpu::Placement;
+use crate::dut::findings::Findings;
+use crate::dut::{Dut, Reading, Totals};
 use crate::error::BenchError;
-use crate::profiler::RawProfile;
-use crate::trial::{
-    self, Alternation, Awaited, Clock, Evidence, Order, Snapshot, Traffic, Unasked,
-};
+use crate::host::{Host, LocalHost};
+use crate::lab::links::Links;
+use crate::profiler::Profiler;
+use crate::profiler::simulated::Simulated;
+use crate::run::account::Account;
+use crate::run::doubts::Pressure;
+use crate::trial::{Awaited, Clock, Evidence, Snapshot, SystemClock, Traffic};
 use crate::{Observer, Task, calibrate};
 use fwdlab_model::plan::Plan;
 use fwdlab_model::profile::ProfilePlan;
-use fwdlab_model::record::{Calibration, Counter, ProfileRecord, RunRecord};
-use fwdlab_model::settings::{Family, Firewall, Rate, Settings};
+use fwdlab_model::record::{Calibration, Counter, Counts, CpuTime, DropPlace};
+use fwdlab_model::settings::{Family, Firewall, Settings};
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::Phase;
 use rand_xoshiro::Xoshiro256StarStar;
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::rc::Rc;
 
 /// Time for which one deviate of the jitter holds.
@@ -117,6 +123,8 @@ struct SimTraffic {
     clock: SimClock,
     /// Capacity now, without jitter; shared with whoever switches levels.
     capacity_pps: Rc<Cell<f64>>,
+    /// Packets that came through, shared with the device.
+    through: Rc<Cell<u64>>,
     offered_pps: f64,
     loss: f64,
     jitter: f64,
@@ -166,11 +174,10 @@ impl Traffic for SimTraffic {
 
     fn snapshot(&mut self) -> Snapshot {
         self.advance();
-        Snapshot {
-            sent: self.sent.map(|packets| packets.ceil() as u64),
-            received: self.received.map(|packets| packets.floor() as u64),
-            ..Snapshot::default()
-        }
+        let received = self.received.map(|packets| packets.floor() as u64);
+        self.through.set(received.iter().sum());
+        let sent = self.sent.map(|packets| packets.ceil() as u64);
+        Snapshot { sent, received, ..Snapshot::default() }
     }
 
     fn stop(&mut self) -> Result<(), BenchError> {
@@ -188,122 +195,35 @@ impl Traffic for SimTraffic {
     }
 }
 
-/// What one run of the device is made of.
-struct SimRun {
-    traffic: SimTraffic,
-    clock: SimClock,
-    /// Capacity now, packets per second; shared with the traffic.
-    capacity: Rc<Cell<f64>>,
-    /// The run's own factor.
-    noise: f64,
-    /// Intended load, packets per second; none for the maximum.
-    intended: Option<f64>,
-}
-
-impl SimRun {
-    fn new(task: &Task<'_>) -> SimRun {
-        let plan = task.plan;
-        let first = task.run.variants[0];
-        let settings = &plan.variants[first].settings;
-        let sim = &settings.testbed.sim;
-        let mut law = RunLaw::new(sim, plan.design.seed);
-        law.skip(task.run.index);
-        let noise = law.factor();
-        let clock = SimClock { now: Rc::new(Cell::new(0)), realtime: sim.realtime };
-        let capacity = Rc::new(Cell::new(truth_pps(plan, first) * noise));
-        let intended = intended_pps(settings);
-        let traffic = SimTraffic {
-            clock: clock.clone(),
-            capacity_pps: capacity.clone(),
-            offered_pps: intended.unwrap_or(sim.ceiling_pps).min(sim.ceiling_pps),
-            loss: sim.loss,
-            jitter: sim.jitter,
-            random: law::jitter(plan.design.seed, task.run.index),
-            sending: false,
-            phase: 0,
-            seen_ns: 0,
-            step_end_ns: 0,
-            factor: 1.0,
-            sent: [0.0; 4],
-            received: [0.0; 4],
-        };
-        SimRun { traffic, clock, capacity, noise, intended }
-    }
-}
-
 impl Testbed for Sim {
     fn choice(&self) -> &Choice {
         &self.choice
     }
 
-    fn run(
-        &mut self,
-        task: Task<'_>,
-        observer: &mut dyn Observer,
-    ) -> Result<RunRecord, BenchError> {
+    fn place(&self, _settings: &Settings) -> Placement {
+        Placement::of_dut(vec![0])
+    }
+
+    fn stand<'a>(
+        &'a mut self,
+        task: Task<'a>,
+        _observer: &mut dyn Observer,
+    ) -> Result<Box<dyn Rig + 'a>, BenchError> {
         let plan = task.plan;
         let first = task.run.variants[0];
         let sim = &plan.variants[first].settings.testbed.sim;
-        let started_at = super::netns::now_text();
-        let SimRun { mut traffic, clock, capacity, noise, intended } = SimRun::new(&task);
-        observer.step("traffic (simulated)");
-        let mut switch = |next: usize| {
-            capacity.set(truth_pps(plan, next) * noise);
-            Ok(())
-        };
-        let cycle = |number| task.plan.cycle(task.run, number);
-        let order = Order {
-            trial: &plan.trial,
-            rate_pps: intended,
-            variant: first,
-            alternation: plan.design.alternate_ns.map(|slice_ns| Alternation {
-                slice_ns,
-                settle_ns: plan.design.settle_ns,
-                length: task.run.variants.len() as u32,
-                cycle: &cycle,
-                switch: &mut switch,
-            }),
-            at_window: &mut |_| {},
-            awaited: Awaited::default(),
-            account: &mut Unasked,
-        };
-        let observed = trial::run(&mut traffic, &clock, order, observer)?;
-        let mut warnings = observed.warnings.clone();
-        let forwarded_pps = observed.window.forwarded as f64 * 1e9 / observed.window_ns as f64;
-        if forwarded_pps > 0.9 * sim.ceiling_pps {
-            let ceiling_pps = sim.ceiling_pps;
-            warnings.push(Warning::GeneratorLimited { forwarded_pps, ceiling_pps });
-        }
-        let forwarded = observed.total.forwarded;
-        let counter = |name: &str, after| {
-            let expected = Some(forwarded);
-            Counter { name: name.into(), before: 0, after, expected }
-        };
-        let counters =
-            vec![counter("d0 rx_packets", forwarded), counter("d1 tx_packets", forwarded)];
-        Ok(RunRecord {
-            run: task.run.index,
-            block: task.run.block,
-            variants: task.run.variants.clone(),
-            run_id: plan.run_id(task.run.index),
-            started_at,
-            trial: observed.into_record(counters, Vec::new()),
-            facts: BTreeMap::from([
-                ("sender".into(), "simulated".into()),
-                ("receiver".into(), "simulated".into()),
-            ]),
-            warnings,
-            overhead_ns: Vec::new(),
-        })
-    }
-
-    fn profile(
-        &mut self,
-        task: Task<'_>,
-        plan: &ProfilePlan,
-        observer: &mut dyn Observer,
-    ) -> Result<(ProfileRecord, RawProfile), BenchError> {
-        Sim::simulate_profile(task, plan, observer)
+        let mut law = RunLaw::new(sim, plan.design.seed);
+        law.skip(task.run.index);
+        let noise = law.factor();
+        let clock = SimClock { now: Rc::new(Cell::new(0)), realtime: sim.realtime };
+        let capacity = Rc::new(Cell::new(truth_pps(plan, first) * noise));
+        let received = Rc::new(Cell::new(0));
+        Ok(Box::new(SimRig {
+            dut: SimDut { plan, noise, capacity: capacity.clone(), received: received.clone() },
+            ends: SimEnds { task, clock, capacity, received },
+            links: Links::of_namespaces(),
+            placement: Placement::of_dut(vec![0]),
+        }))
     }
 
     fn calibrate(
@@ -317,7 +237,7 @@ impl Testbed for Sim {
             family: settings.traffic.family.name().into(),
             frame_size: settings.traffic.frame_size.0,
             rates_pps: vec![settings.testbed.sim.ceiling_pps],
-            measured_at: super::netns::now_text(),
+            measured_at: SystemClock.wall_text(),
         })
     }
 
@@ -326,20 +246,172 @@ impl Testbed for Sim {
     }
 }
 
-fn intended_pps(settings: &Settings) -> Option<f64> {
-    let traffic = &settings.traffic;
-    match traffic.rate {
-        Rate::Max => None,
-        Rate::Pps(pps) => Some(pps),
-        Rate::Bps(bps) => Some(bps / traffic.frame_size.l2_bits_per_second(1.0)),
-        Rate::Ceiling(share) => Some(settings.testbed.sim.ceiling_pps * share),
+/// One run of the device.
+struct SimRig<'a> {
+    dut: SimDut<'a>,
+    ends: SimEnds<'a>,
+    links: Links,
+    placement: Placement,
+}
+
+impl Rig for SimRig<'_> {
+    fn parts(&mut self) -> Result<Parts<'_>, BenchError> {
+        Ok(Parts {
+            host: &LocalHost,
+            machine: &LocalHost,
+            dut: &mut self.dut,
+            links: &self.links,
+            placement: &self.placement,
+            ends: &self.ends,
+            clock: &self.ends.clock,
+            // It offers what it is told to, and never more than the device's ceiling.
+            pressure: Pressure::Waits,
+            reach: Reach::Here { simulated: true },
+            perf_file: Path::new(""),
+        })
+    }
+
+    fn down(self: Box<Self>) -> Result<Vec<Warning>, BenchError> {
+        Ok(Vec::new())
+    }
+}
+
+/// The device: a capacity.
+struct SimDut<'a> {
+    plan: &'a Plan,
+    /// The run's own factor.
+    noise: f64,
+    /// Capacity now, packets per second; shared with the traffic.
+    capacity: Rc<Cell<f64>>,
+    /// Packets that came through.
+    received: Rc<Cell<u64>>,
+}
+
+impl Dut for SimDut<'_> {
+    fn configure(
+        &mut self,
+        _host: &dyn Host,
+        _settings: &Settings,
+        _placement: &Placement,
+        _findings: &mut Findings,
+    ) -> Result<(), BenchError> {
+        Ok(())
+    }
+
+    fn switch(
+        &mut self,
+        _host: &dyn Host,
+        _from: &Settings,
+        to: &Settings,
+    ) -> Result<(), BenchError> {
+        // Variants may differ in nothing but their label, which has an effect of its own.
+        let mut variants = self.plan.variants.iter();
+        if let Some(next) = variants.position(|variant| std::ptr::eq(&variant.settings, to)) {
+            self.capacity.set(truth_pps(self.plan, next) * self.noise);
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, _host: &dyn Host) -> Result<Reading, BenchError> {
+        let names = ["d0 rx_packets", "d1 tx_packets"];
+        let machine = names.map(|name| (name.to_owned(), self.received.get())).into();
+        Ok(Reading { machine, ..Reading::default() })
+    }
+
+    fn cpu_times(&self, _host: &dyn Host) -> Vec<CpuTime> {
+        Vec::new()
+    }
+
+    fn compare(&self, before: &Reading, after: &Reading, totals: Totals) -> Vec<Counter> {
+        let counters = after.machine.iter().map(|(name, &after)| Counter {
+            name: name.clone(),
+            before: before.machine.get(name).copied().unwrap_or(0),
+            after,
+            expected: Some(totals.passed.forwarded),
+        });
+        counters.collect()
+    }
+
+    fn drops(
+        &self,
+        _before: &Reading,
+        _after: &Reading,
+        total: Counts,
+        _receiver: u64,
+        _settings: &Settings,
+    ) -> Vec<DropPlace> {
+        // While traffic flows it does not tell.
+        if total == Counts::default() {
+            return Vec::new();
+        }
+        let place = |place: &str, packets| DropPlace { place: place.to_owned(), packets };
+        vec![place("the simulated device", total.lost()), place("no counter tells", 0)]
+    }
+}
+
+/// A sender and a receiver of nothing.
+struct SimEnds<'a> {
+    task: Task<'a>,
+    clock: SimClock,
+    capacity: Rc<Cell<f64>>,
+    received: Rc<Cell<u64>>,
+}
+
+impl Ends for SimEnds<'_> {
+    fn arm<'a>(
+        &'a self,
+        wanted: &Wanted<'_>,
+        _findings: &mut Findings,
+    ) -> Result<(Box<dyn Armed + 'a>, Account), BenchError> {
+        let sim = &wanted.settings.testbed.sim;
+        let traffic = SimTraffic {
+            clock: self.clock.clone(),
+            capacity_pps: self.capacity.clone(),
+            through: self.received.clone(),
+            offered_pps: wanted.rate_pps.unwrap_or(sim.ceiling_pps).min(sim.ceiling_pps),
+            loss: sim.loss,
+            jitter: sim.jitter,
+            random: law::jitter(self.task.plan.design.seed, self.task.run.index),
+            sending: false,
+            phase: 0,
+            seen_ns: 0,
+            step_end_ns: 0,
+            factor: 1.0,
+            sent: [0.0; 4],
+            received: [0.0; 4],
+        };
+        Ok((Box::new(Plain(traffic)), Account::none()))
+    }
+
+    fn awaited(&self, _settings: &Settings) -> Awaited {
+        Awaited::default()
+    }
+
+    fn known_ceiling_pps(&self, settings: &Settings) -> Option<f64> {
+        Some(settings.testbed.sim.ceiling_pps)
+    }
+
+    fn facts(&self, _settings: &Settings) -> BTreeMap<String, String> {
+        ["sender", "receiver"].map(|end| (end.to_owned(), "simulated".to_owned())).into()
+    }
+
+    fn profiler<'a>(
+        &self,
+        _host: &'a dyn Host,
+        clock: &'a dyn Fn() -> u64,
+        plan: &ProfilePlan,
+        _cpus: &[u16],
+        _file: &Path,
+        settings: &Settings,
+    ) -> Box<dyn Profiler + 'a> {
+        let has_firewall = settings.dut.firewall != Firewall::None;
+        Box::new(Simulated::new(clock, plan, has_firewall))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::SystemClock;
 
     #[test]
     fn a_declared_effect_takes_the_place_of_the_built_in_one() {
@@ -372,9 +444,9 @@ levels = [
     }
 
     #[test]
-    fn the_clock_of_system_and_sim_agree_on_the_interface() {
+    fn the_clock_jumps_to_where_it_waits_for() {
         let clock = SimClock { now: Rc::new(Cell::new(5)), realtime: false };
         assert_eq!(clock.sleep_until(100), 100);
-        assert!(SystemClock.now_ns() > 0);
+        assert_eq!(clock.sleep_until(50), 100);
     }
 }

@@ -111,6 +111,15 @@ fn remove(names: &[String]) -> Result<(), BenchError> {
     if present.is_empty() {
         return Ok(());
     }
+    // What a DUT's commands have left in the background is ours: nobody else knows of the
+    // namespace.
+    for name in &present {
+        let left = LocalHost.run(&["ip", "netns", "pids", name], "").unwrap_or_default();
+        let own = std::process::id().to_string();
+        for pid in left.split_whitespace().filter(|pid| *pid != own) {
+            let _ = LocalHost.run(&["kill", "-9", pid], "");
+        }
+    }
     let text: String = present.iter().map(|name| format!("netns delete {name}\n")).collect();
     LocalHost.run(&["ip", "-batch", "-"], &text).map(drop)
 }

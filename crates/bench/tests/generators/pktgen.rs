@@ -173,6 +173,9 @@ impl Running for Start {
     fn interrupt(&mut self) {
         self.0.lock().expect("state").stop();
     }
+    fn has_ended(&mut self) -> bool {
+        false
+    }
     fn wait(&mut self, _patience: Duration) -> Ended {
         let well = !self.0.lock().expect("state").is_running();
         Ended { well, status: "done".into(), errors: String::new() }

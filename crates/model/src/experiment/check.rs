@@ -146,6 +146,17 @@ pub(super) fn alternation(spec: &Spec, experiment: &Experiment, faults: &mut Vec
         );
         return;
     }
+    if experiment.base.dut.kind == DutKind::Command {
+        faults.push(
+            Diagnostic::new(
+                alternate.span(),
+                "a program that is started by commands can't alternate",
+            )
+            .label("nothing of it is switched while traffic flows")
+            .help("remove `alternate` to measure each level in runs of its own"),
+        );
+        return;
+    }
     if experiment.base.dut.kind == DutKind::Freebsd {
         faults.push(
             Diagnostic::new(alternate.span(), "a FreeBSD DUT can't alternate")

@@ -36,6 +36,12 @@ fn need_of(owner: Owner) -> Option<&'static Need> {
             otherwise: "is a setting of the router",
             help: "write kind = \"router\" in [dut], or beside it in the level",
         },
+        Owner::Command => &Need {
+            keys: &[],
+            met: is_command,
+            otherwise: "is a setting of a program that is started by commands",
+            help: "write kind = \"command\" in [dut], or beside it in the level",
+        },
         Owner::Linux => &Need {
             keys: &[],
             met: |settings| settings.dut.kind == DutKind::Linux,
@@ -44,7 +50,7 @@ fn need_of(owner: Owner) -> Option<&'static Need> {
         },
         Owner::Kernel => &Need {
             keys: &[],
-            met: |settings| !is_router(settings),
+            met: |settings| !is_router(settings) && !is_command(settings),
             otherwise: "is a setting of a kernel, and none forwards here",
             help: "leave it out, or write kind = \"linux\" in [dut], or beside it in the level",
         },
@@ -56,7 +62,7 @@ fn need_of(owner: Owner) -> Option<&'static Need> {
         },
         Owner::Host => &Need {
             keys: &[],
-            met: |settings| has_hosts(settings) && !is_router(settings),
+            met: |settings| has_hosts(settings) && !is_router(settings) && !is_command(settings),
             otherwise: "is a setting of a laboratory's DUT",
             help: "write kind = \"ssh\" and lab = \"lab.toml\" in [testbed]",
         },
@@ -75,7 +81,25 @@ fn need_of(owner: Owner) -> Option<&'static Need> {
 }
 
 /// What single settings need beside their owner.
-static NEEDS: [Need; 12] = [
+static NEEDS: [Need; 15] = [
+    Need {
+        keys: &["ready", "stop", "statistics", "counters", "rewrites"],
+        met: |settings| !settings.dut.command.start.is_empty(),
+        otherwise: "has no effect without `start`",
+        help: "write start = [\"PROGRAM\", \"ARGUMENT\"] beside it",
+    },
+    Need {
+        keys: &["counters"],
+        met: |settings| !settings.dut.command.statistics.is_empty(),
+        otherwise: "has no effect without `statistics`, whose output is searched",
+        help: "write statistics = [\"PROGRAM\", \"ARGUMENT\"] beside it",
+    },
+    Need {
+        keys: &["routes", "firewall", "icmp_redirect"],
+        met: |settings| !is_command(settings),
+        otherwise: "says nothing to a program that is started by commands",
+        help: "write it into the arguments of `start`, or into a file that they name",
+    },
     Need {
         keys: &["firewall_program"],
         met: |settings| match settings.dut.remote.firewall_program {
@@ -171,6 +195,10 @@ static NEEDS: [Need; 12] = [
 
 fn is_router(settings: &Settings) -> bool {
     settings.dut.kind == DutKind::Router
+}
+
+fn is_command(settings: &Settings) -> bool {
+    settings.dut.kind == DutKind::Command
 }
 
 fn is_freebsd(settings: &Settings) -> bool {
@@ -290,6 +318,14 @@ fn devices(spec: &Spec, variants: &[Variant], faults: &mut Vec<Diagnostic>) {
 /// What is wrong with the device on its testbed, if anything, and what to do.
 fn lacking(settings: &Settings) -> Option<(&'static str, &'static str)> {
     match (settings.testbed.kind, settings.dut.kind) {
+        (TestbedKind::Memory, DutKind::Command) => Some((
+            "a program that is started by commands has interfaces, not packets in memory",
+            "write kind = \"netns\" in [testbed]",
+        )),
+        (_, DutKind::Command) if settings.dut.command.start.is_empty() => Some((
+            "nothing says how the program that forwards is started",
+            "write start = [\"PROGRAM\", \"ARGUMENT\"] beside it",
+        )),
         (TestbedKind::Memory, DutKind::Linux | DutKind::Freebsd) => Some((
             "no kernel forwards packets in memory",
             "write kind = \"router\" in [dut], or kind = \"netns\" in [testbed]",
@@ -297,10 +333,6 @@ fn lacking(settings: &Settings) -> Option<(&'static str, &'static str)> {
         (TestbedKind::Auto | TestbedKind::Netns, DutKind::Freebsd) => Some((
             "this machine's kernel is not FreeBSD's",
             "write kind = \"ssh\" and lab = \"lab.toml\" in [testbed]: a host with FreeBSD",
-        )),
-        (TestbedKind::Ssh, DutKind::Router) => Some((
-            "the router is a process of this machine, not of a laboratory's DUT",
-            "write kind = \"linux\" or kind = \"freebsd\" in [dut]",
         )),
         _ => None,
     }

@@ -104,11 +104,50 @@ impl Reader<'_> {
         let mut words = Vec::new();
         for node in list {
             match node.get_ref().as_str() {
-                Some(word) if !word.chars().any(char::is_control) => words.push(word.to_owned()),
+                // A shell's text may have several lines.
+                Some(word) if !word.chars().any(|c| c.is_control() && !"\n\t".contains(c)) => {
+                    words.push(word.to_owned());
+                }
                 _ => return self.wrong(key, node),
             }
         }
         Some(words)
+    }
+
+    /// Names of counters, each with a regular expression of one group or a JSON pointer.
+    pub(super) fn patterns(
+        &mut self,
+        key: &Key,
+        node: &Node,
+    ) -> Vec<(Range<usize>, String, String)> {
+        let Some(table) = node.get_ref().as_table() else {
+            let _: Option<()> = self.wrong(key, node);
+            return Vec::new();
+        };
+        let mut out = Vec::new();
+        for (name, value) in table {
+            let why = match value.get_ref().as_str() {
+                None => format!("this is {}", found(value)),
+                Some(text) => match is_pattern(text) {
+                    Ok(()) => {
+                        let span = name.span().start..value.span().end;
+                        out.push((span, name.get_ref().to_string(), text.to_owned()));
+                        continue;
+                    }
+                    Err(why) => why,
+                },
+            };
+            self.faults.push(
+                Diagnostic::new(
+                    value.span(),
+                    "a counter is found by a regular expression with one group, or by a JSON \
+                     pointer",
+                )
+                .label(why)
+                .help("e.g. 'RX-packets: (\\d+)', or \"/ports/0/rx\" where JSON is printed"),
+            );
+        }
+        out
     }
 
     /// A directory with the text of its files.
@@ -162,6 +201,18 @@ impl Reader<'_> {
             }
             _ => Ok(files),
         }
+    }
+}
+
+/// Whether a text is a JSON pointer (RFC 6901) or a regular expression with one group.
+fn is_pattern(text: &str) -> Result<(), String> {
+    if text.starts_with('/') {
+        return Ok(());
+    }
+    let pattern = regex_lite::Regex::new(text).map_err(|error| error.to_string())?;
+    match pattern.captures_len() {
+        2 => Ok(()),
+        groups => Err(format!("this has {} groups", groups - 1)),
     }
 }
 

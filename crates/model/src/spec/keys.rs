@@ -63,6 +63,8 @@ pub enum Owner {
     Linux,
     /// FreeBSD.
     Freebsd,
+    /// A program that is started by commands.
+    Command,
     /// The DUT of a laboratory.
     Host,
     /// The generators of a laboratory.

@@ -76,6 +76,8 @@ pub enum Kind {
         /// A table for messages.
         example: &'static str,
     },
+    /// Table of counters, each with a regular expression or a JSON pointer.
+    Patterns,
     /// Table of `setting=label` and ratios.
     Effects,
     /// Levels of a factor.
@@ -128,6 +130,7 @@ impl Kind {
             Kind::Mask => "a hexadecimal CPU mask such as \"3\", or \"\" for off".to_owned(),
             Kind::Sysctls => "a table such as { \"net.ipv4.ip_early_demux\" = 0 }".to_owned(),
             Kind::Variables { example } => format!("a table such as {example}"),
+            Kind::Patterns => "a table such as { forwarded = 'sent: (\\d+)' }".to_owned(),
             Kind::Effects => "a table such as { \"firewall=stateful\" = 0.8 }".to_owned(),
             Kind::Levels => "a list of values or of tables with a label".to_owned(),
             Kind::Baseline => {

@@ -161,12 +161,25 @@ mod tests {
         }
     }
 
+    fn command() -> CommandSettings {
+        let words = |text: &str| vec![text.to_owned(), "a b".to_owned()];
+        CommandSettings {
+            start: words("start"),
+            ready: words("ready"),
+            stop: words("stop"),
+            statistics: words("statistics"),
+            counters: [("lost".to_owned(), "/lost".to_owned())].into(),
+            rewrites: Rewrites::Mac,
+        }
+    }
+
     #[test]
     fn every_setting_of_the_tables_exists_and_the_other_way_round() {
         let mut settings = Settings::default();
         settings.dut.sysctl.insert("net.ipv4.ip_early_demux".to_owned(), "0".to_owned());
         settings.dut.router.routes_file = Some(routes_file());
         settings.dut.remote = remote();
+        settings.dut.command = command();
         settings.traffic.generator_server = "localhost".to_owned();
         settings.traffic.generator_options = vec!["-p".to_owned()];
         let written: Vec<&str> = keys::settings().map(|key| key.name).collect();
@@ -192,6 +205,7 @@ mod tests {
             routes_file: Some(routes_file()),
         };
         settings.dut.remote = remote();
+        settings.dut.command = command();
         settings.traffic.generator = GeneratorKind::Trex;
         settings.traffic.generator_server = "localhost".to_owned();
         settings.traffic.generator_options = vec!["-p".to_owned(), "a b".to_owned()];

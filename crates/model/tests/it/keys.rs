@@ -16,6 +16,10 @@ fn device_of(key: &Key, value: &str) -> &'static str {
         }
         "firewall_program" => "kind = \"freebsd\"\nfirewall = \"stateful\"\n",
         "loader" | "rc" | "harvest_mask" => "kind = \"freebsd\"\n",
+        "kind" if value == "\"command\"" => "start = [\"x\"]\n",
+        "start" => "kind = \"command\"\n",
+        "counters" => "kind = \"command\"\nstart = [\"x\"]\nstatistics = [\"y\"]\n",
+        "ready" | "stop" | "statistics" | "rewrites" => "kind = \"command\"\nstart = [\"x\"]\n",
         "image" => "upgrade = \"cat\"\n",
         "upgrade" => "image = \"image.xz\"\n",
         "expect" => "verify = \"uname -a\"\n",
@@ -128,7 +132,11 @@ fn every_setting_can_be_a_level_by_itself_and_in_a_bundle() {
             "" => "[testbed]\narrangement = \"closed\"\n",
             laboratory => laboratory,
         };
-        let device = device_of(key, key.example);
+        let device = match key.name {
+            // Neither level may be without it.
+            "start" => "kind = \"command\"\nstart = [\"x\"]\n",
+            _ => device_of(key, key.example),
+        };
         let head = format!(
             "version = 1\n{testbed}[traffic]\n{}[dut]\n{device}[[factor]]\n",
             generator_of(key)
@@ -146,7 +154,7 @@ fn every_setting_can_be_a_level_by_itself_and_in_a_bundle() {
         assert_eq!(plan_.factors[0].levels[1].changes.len(), 1, "{}", key.name);
         assert_eq!(plan_.factors[0].levels[1].changes[0].live, key.vary == Vary::Live);
 
-        if !matches!(key.name, "sysctl" | "loader" | "rc") {
+        if !matches!(key.name, "sysctl" | "loader" | "rc" | "counters") {
             let single = format!("{head}name = \"{}\"\nlevels = [{}]\n", key.name, key.example);
             assert_eq!(plan(&single).factors[0].levels.len(), 1, "{}", key.name);
         }

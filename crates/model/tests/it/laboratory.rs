@@ -127,7 +127,6 @@ fn each_fault_says_what_to_do() {
         ("version = 1\n[dut]\noverlay = \"configs/base\"".to_owned(), "laboratory's DUT", "ssh"),
         ("version = 1\n[dut]\nverify = \"uname -v\"".to_owned(), "laboratory's DUT", "ssh"),
         ("version = 1\n[traffic]\ngenerator = \"trex\"".to_owned(), "fwdlab itself sends", "ssh"),
-        (format!("{LAB}[dut]\nkind = \"router\""), "process of this machine", "freebsd"),
         (format!("{LAB}[dut]\nloader = {{ a = 1 }}"), "setting of FreeBSD", "freebsd"),
         (format!("{LAB}arrangement = \"closed\""), "share no CPUs", "leave `arrangement` out"),
         (freebsd("\n[design]\nalternate = \"170ms\""), "can't alternate", "runs of its own"),

@@ -9,8 +9,9 @@
 use fwdlab_model::plan::{Adjust, Change, Compare, Design, Factor, Figure, Level, Trial};
 use fwdlab_model::record::{Counter, Counts, CpuTime, Environment, Sample, TrialRecord};
 use fwdlab_model::settings::{
-    Arrangement, DutKind, DutSettings, Engine, Family, Firewall, Flows, GeneratorKind, Napi, Rate,
-    RemoteSettings, RouterSettings, SimSettings, TestbedKind, TestbedSettings, TrafficSettings,
+    Arrangement, CommandSettings, DutKind, DutSettings, Engine, Family, Firewall, Flows,
+    GeneratorKind, Napi, Rate, RemoteSettings, RouterSettings, SimSettings, TestbedKind,
+    TestbedSettings, TrafficSettings,
 };
 use fwdlab_model::units::FrameSize;
 use fwdlab_model::{Calibration, Plan, PlannedRun, RunRecord, Settings, Variant, Warning};
@@ -74,6 +75,7 @@ pub(crate) fn base(kind: TestbedKind) -> Settings {
             sysctl: BTreeMap::from([("net.ipv4.ip_early_demux".to_owned(), "0".to_owned())]),
             router: RouterSettings::default(),
             remote: RemoteSettings::default(),
+            command: CommandSettings::default(),
         },
         traffic: TrafficSettings {
             family: Family::Inet,

@@ -7,6 +7,7 @@
 
 use super::scripted::ScriptedHost;
 use super::*;
+use crate::cpu::Placement;
 use crate::lab::links::{Link, Peer};
 use fwdlab_model::settings::{FirewallProgram, Overlay};
 use std::path::{Path, PathBuf};
@@ -224,7 +225,8 @@ pub(super) fn bring_up(dut: &mut FreebsdDut, host: &ScriptedHost, settings: &Set
     for _ in 0..3 {
         if dut.prepare(host, settings).expect("prepared") == Prepared::Ready {
             let mut findings = Findings::default();
-            dut.configure(host, settings, &mut findings).expect("configured");
+            dut.configure(host, settings, &Placement::of_dut(vec![0]), &mut findings)
+                .expect("configured");
             return findings;
         }
         dut.reboot(host).expect("rebooted");

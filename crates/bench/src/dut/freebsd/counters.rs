@@ -16,7 +16,7 @@ use crate::dut::path::{believed, risen, told};
 use crate::error::BenchError;
 use crate::host::Host;
 use crate::lab::links::Links;
-use fwdlab_model::record::{Counter, Counts, DropPlace};
+use fwdlab_model::record::{Counter, Counts, CpuTime, DropPlace};
 use serde_json::Value;
 
 /// Our name, netstat's names in JSON, and what its sentences say after the number. Several
@@ -246,6 +246,26 @@ pub fn cpu_times(text: &str) -> Option<Vec<CpuTicks>> {
     })
 }
 
+/// Times of all CPUs from `kern.cp_times`, which counts at the rate `stathz` of
+/// `kern.clockrate` (clocks(7)); FreeBSD's interrupts are Linux's softirqs.
+pub fn times(text: &str) -> Option<Vec<CpuTime>> {
+    let (times, rates) = text.trim().split_once('\n')?;
+    let rate = rates.split("stathz =").nth(1)?;
+    let rate: String = rate.trim_start().chars().take_while(char::is_ascii_digit).collect();
+    let tick_ns = 1_000_000_000 / rate.parse::<u64>().ok().filter(|&rate| rate > 0)?;
+    let cpus = cpu_times(times)?.into_iter().zip(0..);
+    let times = cpus.map(|(ticks, cpu)| CpuTime {
+        cpu,
+        role: String::new(),
+        user_ns: (ticks.user + ticks.nice) * tick_ns,
+        system_ns: ticks.system * tick_ns,
+        softirq_ns: ticks.interrupt * tick_ns,
+        idle_ns: ticks.idle * tick_ns,
+        stolen_ns: 0,
+    });
+    Some(times.collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -328,5 +348,15 @@ mod tests {
         for wrong in ["", "1 2 3 4", "1 2 3 4 x", "1 2 3 4 5 6"] {
             assert_eq!(cpu_times(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn ticks_become_nanoseconds() {
+        let text = "1 2 3 4 5 10 20 30 40 50\n{ hz = 1000, tick = 1000, profhz = 8128, stathz = \
+                    100 }\n";
+        let found = times(text).expect("two CPUs");
+        assert_eq!((found[1].cpu, found[1].user_ns), (1, 300_000_000));
+        assert_eq!((found[0].softirq_ns, found[0].idle_ns), (40_000_000, 50_000_000));
+        assert!(times("1 2 3\n{ stathz = 127 }").is_none());
     }
 }

@@ -27,14 +27,14 @@ pub mod system;
 #[cfg(test)]
 mod tests;
 
-use super::counters::Reading;
 use super::linux::Findings;
-use super::remote::{Prepared, RemoteDut};
 use super::routes::keep_ways_of;
+use super::{Dut, Prepared, Reading, Totals};
+use crate::cpu::Placement;
 use crate::error::BenchError;
 use crate::host::Host;
 use crate::lab::links::Links;
-use fwdlab_model::record::{Counter, Counts, DropPlace};
+use fwdlab_model::record::{Counter, Counts, CpuTime, DropPlace};
 use fwdlab_model::settings::{Firewall, Settings};
 use fwdlab_model::warning::Warning;
 use memory::Memory;
@@ -198,7 +198,7 @@ fn reason(path: &str, read: &str, now: &str) -> String {
     }
 }
 
-impl RemoteDut for FreebsdDut {
+impl Dut for FreebsdDut {
     fn prepare(&mut self, host: &dyn Host, settings: &Settings) -> Result<Prepared, BenchError> {
         let system = System::ask(host)?;
         let plan = Plan::new(settings, &self.links, &system)?;
@@ -227,6 +227,7 @@ impl RemoteDut for FreebsdDut {
         &mut self,
         host: &dyn Host,
         settings: &Settings,
+        _placement: &Placement,
         findings: &mut Findings,
     ) -> Result<(), BenchError> {
         let system = System::ask(host)?;
@@ -258,11 +259,22 @@ impl RemoteDut for FreebsdDut {
     }
 
     fn read(&mut self, host: &dyn Host) -> Result<Reading, BenchError> {
-        counters::read(host, &self.links)
+        let machine = counters::read(host, &self.links)?;
+        Ok(Reading { machine, ..Reading::default() })
     }
 
-    fn compare(&self, before: &Reading, after: &Reading, total: Counts) -> Vec<Counter> {
-        counters::compare(before, after, total, &self.links)
+    fn queues(&self, host: &dyn Host) -> super::counters::Reading {
+        let links = self.links.both().into_iter();
+        links.flat_map(|link| queues::packets(host, &link.interface)).collect()
+    }
+
+    fn cpu_times(&self, host: &dyn Host) -> Vec<CpuTime> {
+        let text = host.run(&["sysctl", "-n", "kern.cp_times", "kern.clockrate"], "");
+        text.ok().and_then(|text| counters::times(&text)).unwrap_or_default()
+    }
+
+    fn compare(&self, before: &Reading, after: &Reading, totals: Totals) -> Vec<Counter> {
+        counters::compare(&before.machine, &after.machine, totals.at_interfaces, &self.links)
     }
 
     fn drops(
@@ -275,7 +287,7 @@ impl RemoteDut for FreebsdDut {
     ) -> Vec<DropPlace> {
         let has_firewall =
             settings.dut.firewall != Firewall::None || settings.dut.remote.overlay.is_some();
-        counters::drops(before, after, total, receiver, has_firewall, &self.links)
+        counters::drops(&before.machine, &after.machine, total, receiver, has_firewall, &self.links)
     }
 
     fn undo(&mut self, host: &dyn Host) -> Result<(), BenchError> {

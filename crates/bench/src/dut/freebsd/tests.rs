@@ -130,7 +130,9 @@ fn what_cannot_be_put_back_keeps_nothing_else_and_no_variant() {
         settings.dut.sysctl.insert(name.into(), "1".into());
         host.now().sysctls.insert(name.into(), "0".into());
     }
-    dut().configure(&host, &settings, &mut Findings::default()).expect("configured");
+    dut()
+        .configure(&host, &settings, &Placement::of_dut(vec![0]), &mut Findings::default())
+        .expect("configured");
     let stuck = "sysctl kern.b=0";
     host.now().failures.push((stuck.into(), "Operation not permitted".into()));
     for _ in 0..2 {
@@ -147,7 +149,7 @@ fn what_cannot_be_put_back_keeps_nothing_else_and_no_variant() {
     // A variant that says nothing of it is measured with a doubt.
     let other = queues(1);
     let mut findings = Findings::default();
-    dut().configure(&host, &other, &mut findings).expect("configured");
+    dut().configure(&host, &other, &Placement::of_dut(vec![0]), &mut findings).expect("configured");
     let [Warning::NotVerified { setting, wanted, found }] = &findings.warnings[..] else {
         panic!("{:?}", findings.warnings);
     };
@@ -168,7 +170,9 @@ fn a_route_over_the_controller_is_refused_before_anything_is_changed() {
     settings.dut.routes = 2 + settings.traffic.flows.destinations + 2;
     boot_into(&host, &settings);
     host.forget_commands();
-    let error = dut.configure(&host, &settings, &mut Findings::default()).expect_err("refused");
+    let error = dut
+        .configure(&host, &settings, &Placement::of_dut(vec![0]), &mut Findings::default())
+        .expect_err("refused");
     let error = error.to_string();
     assert!(error.contains("10.192.0.4/30") && error.contains("the controller"), "{error}");
     for changing in ["ifconfig", "xargs", "sysctl net"] {
@@ -294,7 +298,12 @@ fn what_the_machine_refuses_is_told_with_host_command_and_words() {
         }
         boot_into(&host, &settings);
         host.fail(command, why);
-        let error = dut().configure(&host, &settings, &mut Findings::default());
+        let error = dut().configure(
+            &host,
+            &settings,
+            &Placement::of_dut(vec![0]),
+            &mut Findings::default(),
+        );
         let error = error.expect_err("refused").to_string();
         assert!(
             error.contains(command) && error.contains("on dut") && error.contains(why),
@@ -309,7 +318,8 @@ fn a_sysctl_that_does_not_exist_is_named() {
     let mut settings = queues(8);
     settings.dut.sysctl.insert("net.inet.ip.fastforwarding".into(), "1".into());
     boot_into(&host, &settings);
-    let error = dut().configure(&host, &settings, &mut Findings::default());
+    let error =
+        dut().configure(&host, &settings, &Placement::of_dut(vec![0]), &mut Findings::default());
     let error = error.expect_err("unknown").to_string();
     assert!(error.contains("unknown oid 'net.inet.ip.fastforwarding'"), "{error}");
     assert!(error.contains("on dut"), "{error}");
@@ -470,9 +480,9 @@ fn a_doubt_is_told_where_something_reads_back_otherwise() {
 fn counters_are_read_and_a_lost_machine_is_not_told_to_reboot() {
     let host = machine();
     let reading = dut().read(&host).expect("read");
-    assert_eq!(reading["cxl0 rx_dropped"], 20);
-    assert_eq!(reading["ip ForwDatagrams"], 900);
-    assert_eq!(reading["irq t5nex0:0a3"], 608_689);
+    assert_eq!(reading.machine["cxl0 rx_dropped"], 20);
+    assert_eq!(reading.machine["ip ForwDatagrams"], 900);
+    assert_eq!(reading.machine["irq t5nex0:0a3"], 608_689);
     host.fail("true", "no answer");
     assert!(dut().reboot(&host).is_err());
     assert_eq!(host.ran("shutdown"), [""; 0]);

@@ -323,7 +323,7 @@ pub fn queue_interrupts(text: &str, interface: &str, of_device: &str) -> Vec<u32
 ///
 /// # Errors
 /// When one has none within the time.
-pub(super) fn wait_for_signal(host: &dyn Host, links: &Links) -> Result<(), BenchError> {
+pub(in crate::dut) fn wait_for_signal(host: &dyn Host, links: &Links) -> Result<(), BenchError> {
     const WAIT: &str = r#"for name; do left=100
 until [ "$(cat "/sys/class/net/$name/carrier" 2>/dev/null)" = 1 ]; do
 left=$((left - 1)); [ "$left" -gt 0 ] || { echo "$name has no signal" >&2; exit 1; }

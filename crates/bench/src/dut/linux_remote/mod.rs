@@ -11,14 +11,14 @@
 mod firewall;
 pub mod interfaces;
 mod software;
-mod undo;
+pub(super) mod undo;
 
-use super::counters::{self, Reading};
+use super::counters;
 use super::findings::not_put_back;
-use super::linux::{Findings, LinuxDut};
+use super::linux::{Findings, Found, LinuxDut};
 use super::path;
-use super::remote::{Prepared, RemoteDut};
 use super::routes;
+use super::{Dut, Ground, Prepared, Reading, Totals, queues};
 use crate::cpu::Placement;
 use crate::error::BenchError;
 use crate::host::Host;
@@ -30,27 +30,25 @@ use std::path::PathBuf;
 use undo::Undo;
 
 /// The DUT.
-#[derive(Debug)]
 pub struct LinuxRemote {
     links: Links,
-    placement: Placement,
     /// Directory that the experiment's files lie in.
     experiment: PathBuf,
     loaded: Loaded,
+    found: Found,
 }
 
 impl LinuxRemote {
-    /// A DUT between `links`, with its CPUs for traffic.
-    pub fn new(links: Links, placement: Placement, experiment: PathBuf) -> LinuxRemote {
-        LinuxRemote { links, placement, experiment, loaded: Loaded::default() }
+    pub(super) fn new(ground: Ground<'_>) -> LinuxRemote {
+        let Ground { links, experiment, .. } = ground;
+        let (links, experiment) = (links.clone(), experiment.to_path_buf());
+        LinuxRemote { links, experiment, loaded: Loaded::default(), found: Found::default() }
     }
+}
 
-    /// Switches from one variant to another while traffic flows, at the speed of the
-    /// network: a few round trips.
-    ///
-    /// # Errors
-    /// As [`RemoteDut::configure`].
-    pub fn switch(
+impl Dut for LinuxRemote {
+    /// At the speed of the network: a few round trips.
+    fn switch(
         &mut self,
         host: &dyn Host,
         from: &Settings,
@@ -62,21 +60,17 @@ impl LinuxRemote {
         // The rest is as in a namespace.
         let mut same = from.clone();
         same.dut.firewall = to.dut.firewall.clone();
-        LinuxDut::new(host, &Undo, &self.links).switch(&same, to)
+        LinuxDut::new(host, &Undo, &self.links, &self.found).switch(&same, to)
     }
 
-    /// Reads back what [`LinuxRemote::switch`] has changed.
-    ///
-    /// # Errors
-    /// When something can't be read.
-    pub fn verify_live(
-        &self,
+    fn verify(
+        &mut self,
         host: &dyn Host,
         from: &Settings,
         to: &Settings,
         findings: &mut Findings,
     ) -> Result<(), BenchError> {
-        let dut = LinuxDut::new(host, &Undo, &self.links);
+        let dut = LinuxDut::new(host, &Undo, &self.links, &self.found);
         if from.dut.firewall != to.dut.firewall {
             self.loaded.verify(host, to, findings)?;
             if to.dut.firewall == Firewall::Stateful {
@@ -85,9 +79,7 @@ impl LinuxRemote {
         }
         dut.verify_sysctls(&to.dut.sysctl, findings)
     }
-}
 
-impl RemoteDut for LinuxRemote {
     fn prepare(&mut self, host: &dyn Host, settings: &Settings) -> Result<Prepared, BenchError> {
         let remote = &settings.dut.remote;
         let mut reasons = software::lay(host, remote.overlay.as_ref())?;
@@ -98,18 +90,11 @@ impl RemoteDut for LinuxRemote {
         Ok(if reasons.is_empty() { Prepared::Ready } else { Prepared::Reboot(reasons) })
     }
 
-    fn reboot(&mut self, host: &dyn Host) -> Result<(), BenchError> {
-        match host.run(&["reboot"], "") {
-            // The connection went with the machine.
-            Ok(_) | Err(BenchError::Environment { .. }) => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
-
     fn configure(
         &mut self,
         host: &dyn Host,
         settings: &Settings,
+        placement: &Placement,
         findings: &mut Findings,
     ) -> Result<(), BenchError> {
         match Undo.undo(host) {
@@ -120,13 +105,14 @@ impl RemoteDut for LinuxRemote {
             other => other?,
         }
         self.loaded = Loaded::default();
+        self.found = Found::default();
         if let Some(revision) = &settings.dut.remote.revision {
             software::check(host, revision, findings)?;
         }
         routes::keep_ways_of(settings, &self.links)?;
-        let dut = LinuxDut::new(host, &Undo, &self.links);
+        let dut = LinuxDut::new(host, &Undo, &self.links, &self.found);
         dut.forwarding(settings)?;
-        interfaces::configure(host, &self.links, settings, &self.placement, findings)?;
+        interfaces::configure(host, &self.links, settings, placement, findings)?;
         interfaces::wait_for_signal(host, &self.links)?;
         dut.routes(settings, findings)?;
         self.loaded.load(host, settings)?;
@@ -138,11 +124,21 @@ impl RemoteDut for LinuxRemote {
     }
 
     fn read(&mut self, host: &dyn Host) -> Result<Reading, BenchError> {
-        counters::read(host, &self.links)
+        let machine = counters::read(host, &self.links)?;
+        Ok(Reading { machine, ..Reading::default() })
     }
 
-    fn compare(&self, before: &Reading, after: &Reading, total: Counts) -> Vec<Counter> {
-        counters::compare(before, after, total, &self.links)
+    fn queues(&self, host: &dyn Host) -> counters::Reading {
+        let links = self.links.both().into_iter();
+        links.flat_map(|link| queues::read(host, &link.interface)).collect()
+    }
+
+    fn states(&mut self, host: &dyn Host, firewall: &Firewall) -> Option<u64> {
+        if *firewall == Firewall::None { None } else { counters::states(host) }
+    }
+
+    fn compare(&self, before: &Reading, after: &Reading, totals: Totals) -> Vec<Counter> {
+        counters::compare(&before.machine, &after.machine, totals.at_interfaces, &self.links)
     }
 
     fn drops(
@@ -154,7 +150,7 @@ impl RemoteDut for LinuxRemote {
         settings: &Settings,
     ) -> Vec<DropPlace> {
         let has_firewall = settings.dut.firewall != Firewall::None;
-        path::drops(before, after, total, receiver, has_firewall, &self.links)
+        path::drops(&before.machine, &after.machine, total, receiver, has_firewall, &self.links)
     }
 
     fn undo(&mut self, host: &dyn Host) -> Result<(), BenchError> {

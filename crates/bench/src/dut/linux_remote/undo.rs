@@ -48,14 +48,18 @@ exit 1"#;
 
 /// The list on the DUT.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Undo;
+pub(in crate::dut) struct Undo;
 
 impl Undo {
     /// Notes commands that undo what is done next.
     ///
     /// # Errors
     /// When the list can't be written: nothing may be changed then.
-    pub(super) fn note(self, host: &dyn Host, commands: &[String]) -> Result<(), BenchError> {
+    pub(in crate::dut) fn note(
+        self,
+        host: &dyn Host,
+        commands: &[String],
+    ) -> Result<(), BenchError> {
         if commands.is_empty() {
             return Ok(());
         }
@@ -67,7 +71,7 @@ impl Undo {
     ///
     /// # Errors
     /// [`BenchError::NotPutBack`] when something can't be put back; the rest is.
-    pub(super) fn undo(self, host: &dyn Host) -> Result<(), BenchError> {
+    pub(in crate::dut) fn undo(self, host: &dyn Host) -> Result<(), BenchError> {
         script(host, UNDO, [].into_iter()).map_err(left)
     }
 }

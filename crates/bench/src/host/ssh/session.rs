@@ -74,6 +74,11 @@ impl Session {
         self.status.is_some()
     }
 
+    /// True when it runs no more.
+    pub(super) fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
     /// What it wrote to standard error, and how it ended.
     pub(super) fn verdict(&mut self) -> (String, Option<Verdict>) {
         remote::verdict(&self.errors.take(GRACE))
@@ -211,6 +216,10 @@ impl Running for RemoteProgram {
 
     fn interrupt(&mut self) {
         let _ = self.write("i\n");
+    }
+
+    fn has_ended(&mut self) -> bool {
+        self.ended.is_some() || self.session.has_ended()
     }
 
     fn wait(&mut self, patience: Duration) -> Ended {

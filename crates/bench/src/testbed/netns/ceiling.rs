@@ -4,6 +4,7 @@ use super::{Netns, receiver};
 use crate::Observer;
 use crate::cpu::Placement;
 use crate::error::BenchError;
+use crate::testbed::Wanted;
 use crate::testbed::wiring::Wiring;
 use crate::trial::{self, Observed};
 use fwdlab_model::plan::Trial;
@@ -23,7 +24,8 @@ impl Netns {
         observer: &mut dyn Observer,
     ) -> Result<Observed, BenchError> {
         let wiring = Wiring::up(&self.journal, settings.dut.queues, false)?;
-        let mut traffic = self.arm(&wiring, settings, placement, run_id, None, &[])?;
+        let wanted = Wanted { settings, run_id, rate_pps: None, trial, threads: &[] };
+        let mut traffic = self.arm(&wiring, placement, &wanted)?;
         if placement.arrangement == Arrangement::Open {
             // As with a DUT: the receiver polls where it does then. Where that is not
             // permitted, it is not permitted for the DUT either.

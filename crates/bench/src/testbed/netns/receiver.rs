@@ -84,7 +84,7 @@ pub(super) fn place(receiver: &[u32], placement: &Placement) -> ReceiverPlace {
 
 /// What is doubtful about the device's CPU time. In the closed arrangement all three
 /// share each CPU by intent, and the rate is that of all three.
-pub(super) fn doubt(time: &DeviceTime, placement: &Placement) -> Option<Warning> {
+pub(crate) fn doubt(time: &DeviceTime, placement: &Placement) -> Option<Warning> {
     if placement.arrangement == Arrangement::Closed || time.receiver == ReceiverPlace::Unknown {
         return None;
     }
@@ -96,7 +96,7 @@ pub(super) fn doubt(time: &DeviceTime, placement: &Placement) -> Option<Warning>
 /// What a receiver that polls elsewhere had no room for: frames that the DUT found its
 /// ring full for, and so dropped itself. At the maximum rate a few are lost whenever the
 /// hypervisor takes the receiver's CPU away; of a stated rate each would be told as loss.
-pub(super) fn refused(
+pub(crate) fn refused(
     counters: &[Counter],
     forwarded: u64,
     rate: Rate,

@@ -11,6 +11,7 @@ use super::Netns;
 use crate::cpu::Placement;
 use crate::error::BenchError;
 use crate::probe;
+use crate::testbed::Testbed;
 use fwdlab_model::plan::Plan;
 use fwdlab_model::settings::{Arrangement, Engine, Settings};
 use fwdlab_packet::Template;

@@ -8,35 +8,30 @@
 //! Left out: where the cables lead is found out by sending, not by asking; hosts are not
 //! installed; a rate is measured by the senders' clocks, which nobody compares.
 
-mod dut;
 mod links;
 mod lock;
-mod profile;
 mod rack;
 mod reboot;
-mod run;
+mod rig;
 mod traffic;
 
-use super::{Choice, Paths, Testbed};
+use super::{Choice, Paths, Rig, Testbed, Wanted};
 use crate::cpu::Placement;
-use crate::dut::freebsd::FreebsdDut;
-use crate::dut::linux_remote::LinuxRemote;
+use crate::dut::router::Wires;
 use crate::dut::routes::keep_ways_of;
+use crate::dut::{self, Dut, Ground, Totals};
 use crate::error::BenchError;
-use crate::host::Host;
 use crate::lab::links::Links;
-use crate::profiler::RawProfile;
 use crate::trial::{Observed, longest_ns};
 use crate::{Observer, Task, calibrate, environment};
-use dut::Dut;
 use fwdlab_model::lab::System;
 use fwdlab_model::plan::{Plan, Trial};
-use fwdlab_model::profile::ProfilePlan;
-use fwdlab_model::record::{Calibration, Environment, ProfileRecord, RunRecord};
+use fwdlab_model::record::{Calibration, Environment};
 use fwdlab_model::settings::{Arrangement, DutKind, FirewallProgram, Settings};
 use lock::Locks;
 use rack::Rack;
-use std::collections::BTreeMap;
+use rig::{SshEnds, SshRig};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long a host is ours beyond a run's phases.
@@ -46,11 +41,11 @@ const HELD: Duration = Duration::from_secs(1800);
 pub struct Ssh {
     rack: Rack,
     links: Links,
-    dut: Dut,
     locks: Locks,
     placement: Placement,
-    /// Variants that are not tried again in this sitting, with the reason.
-    given_up: BTreeMap<usize, String>,
+    experiment: PathBuf,
+    /// The boot that the DUT was in when the run under way began.
+    boot: String,
     choice: Choice,
 }
 
@@ -69,27 +64,20 @@ impl Ssh {
             )
         })?;
         let file = paths.experiment.join(file);
-        let rack = Rack::open(&file, &paths.program, plan.base.traffic.generator)?;
+        let has = |kind| plan.variants.iter().any(|v| v.settings.dut.kind == kind);
+        let agent_on_dut = has(DutKind::Router);
+        let rack = Rack::open(&file, &paths.program, plan.base.traffic.generator, agent_on_dut)?;
         let dut = rack.dut()?;
-        plan.variants.iter().try_for_each(|variant| check(&variant.settings, dut.system, plan))?;
+        plan.variants.iter().try_for_each(|variant| check(&variant.settings, dut.system))?;
         let links = links::resolve(&rack)?;
         plan.variants.iter().try_for_each(|variant| keep_ways_of(&variant.settings, &links))?;
         let placement = placement(dut);
-        let remote = match dut.system {
-            System::Linux => Dut::Linux(LinuxRemote::new(
-                links.clone(),
-                placement.clone(),
-                paths.experiment.clone(),
-            )),
-            System::FreeBsd => {
-                Dut::Freebsd(FreebsdDut::new(links.clone(), paths.experiment.clone()))
-            }
-        };
         let locks = Locks::take(&rack, held(&plan.trial))?;
         let choice = Choice { kind: "ssh", simulated: false, reasons: reasons(&rack, &links) };
-        let given_up = BTreeMap::new();
-        let mut ssh = Ssh { rack, links, dut: remote, locks, placement, given_up, choice };
-        match ssh.dut.remote().undo(ssh.rack.dut()?.host()) {
+        let experiment = paths.experiment.clone();
+        let boot = String::new();
+        let mut ssh = Ssh { rack, links, locks, placement, experiment, boot, choice };
+        match ssh.undo() {
             // Told, and no reason not to start: the rest is as it was.
             Err(left @ BenchError::NotPutBack { .. }) => ssh.choice.reasons.push(left.to_string()),
             other => other?,
@@ -97,27 +85,53 @@ impl Ssh {
         Ok(ssh)
     }
 
-    /// The DUT and where it is.
-    fn reached(&mut self) -> Result<(&dyn Host, &mut Dut), BenchError> {
-        Ok((self.rack.dut()?.host(), &mut self.dut))
+    /// The kernel's kind on the DUT: it puts back whatever any kind has changed there.
+    fn kernel(&self) -> Result<DutKind, BenchError> {
+        Ok(match self.rack.dut()?.system {
+            System::Linux => DutKind::Linux,
+            System::FreeBsd => DutKind::Freebsd,
+        })
+    }
+
+    fn undo(&mut self) -> Result<(), BenchError> {
+        let host = self.rack.dut()?.host();
+        self.device(self.kernel()?)?.undo(host)
+    }
+
+    /// A DUT of a kind on the DUT's host.
+    fn device(&self, kind: DutKind) -> Result<Box<dyn Dut + '_>, BenchError> {
+        Ok(dut::open(
+            kind,
+            Ground {
+                links: &self.links,
+                experiment: &self.experiment,
+                program: Path::new(&self.rack.dut()?.program),
+                namespace: None,
+                wires: &Wires::Sockets,
+            },
+        ))
     }
 
     /// One trial whose packets are counted as they reach the DUT's interface.
     fn up_to_the_dut(
-        &mut self,
+        &self,
         settings: &Settings,
         trial: &Trial,
         run_id: u32,
         observer: &mut dyn Observer,
     ) -> Result<Observed, BenchError> {
-        let host = self.rack.dut()?.host();
-        let wanted = traffic::Wanted { settings, run_id, rate_pps: None, trial };
+        let (host, mut dut) = (self.rack.dut()?.host(), self.device(self.kernel()?)?);
+        let wanted = Wanted { settings, run_id, rate_pps: None, trial, threads: &[] };
         let mut armed = traffic::arm(&self.rack, &self.links, &wanted)?;
-        let before = self.dut.remote().read(host)?;
-        let mut observed = run::trial(&mut armed, trial, observer)?;
+        let before = dut.read(host)?;
+        let mut observed = crate::trial::plain(armed.as_traffic(), trial, observer)?;
         armed.end()?;
-        let counters =
-            run::settled(&mut self.dut, host, &self.links, &before, observed.passed())?.1;
+        let totals = Totals { passed: observed.passed(), at_interfaces: observed.passed() };
+        let (_, counters) = crate::run::settled(&super::Reach::Remote { ahead_ns: 0 }, || {
+            let after = dut.read(host)?;
+            let counters = dut.compare(&before, &after, totals);
+            Ok((after, counters))
+        })?;
         // What the senders believe to have sent, as far as the DUT's interface saw it.
         let seen = counters.iter().find(|counter| counter.expected == Some(observed.total.offered));
         let share = seen
@@ -130,9 +144,7 @@ impl Ssh {
 impl Drop for Ssh {
     fn drop(&mut self) {
         // What can't be put back now is put back by whoever comes next.
-        if let Ok((host, dut)) = self.reached() {
-            let _ = dut.remote().undo(host);
-        }
+        let _ = self.undo();
         self.locks.release(&self.rack);
     }
 }
@@ -142,16 +154,38 @@ impl Testbed for Ssh {
         &self.choice
     }
 
-    fn run(
-        &mut self,
-        task: Task<'_>,
-        observer: &mut dyn Observer,
-    ) -> Result<RunRecord, BenchError> {
-        let variant = task.run.variants[0];
-        if let Some(why) = self.given_up.get(&variant) {
-            return Err(BenchError::GivenUp { variant, why: why.clone() });
-        }
-        self.insist(task, observer)
+    fn place(&self, _settings: &Settings) -> Placement {
+        self.placement.clone()
+    }
+
+    fn begin(&mut self, observer: &mut dyn Observer) -> Result<(), BenchError> {
+        self.boot = match reboot::mark(self.rack.dut()?.host()) {
+            Ok(mark) => mark,
+            Err(_) => {
+                reboot::wait(&self.rack, None, observer)?;
+                reboot::mark(self.rack.dut()?.host())?
+            }
+        };
+        Ok(())
+    }
+
+    fn recover(&mut self, observer: &mut dyn Observer) -> Result<Option<String>, BenchError> {
+        observer.step("finding the hosts again");
+        let has_booted = reboot::recover(&self.rack, &self.boot, observer)?;
+        let dut = &self.rack.dut()?.described.name;
+        Ok(has_booted.then(|| format!("{dut} has booted meanwhile")))
+    }
+
+    fn stand<'a>(
+        &'a mut self,
+        task: Task<'a>,
+        _observer: &mut dyn Observer,
+    ) -> Result<Box<dyn Rig + 'a>, BenchError> {
+        let settings = &task.plan.variants[task.run.variants[0]].settings;
+        let this = &*self;
+        let dut = this.device(settings.dut.kind)?;
+        let ends = SshEnds { rack: &this.rack, links: &this.links, placement: &this.placement };
+        Ok(Box::new(SshRig { dut, ends, locks: &this.locks }))
     }
 
     fn calibrate(
@@ -161,20 +195,16 @@ impl Testbed for Ssh {
         observer: &mut dyn Observer,
     ) -> Result<Calibration, BenchError> {
         let key = self.calibration_key(settings);
-        let (host, dut) = self.reached()?;
-        dut.remote().configure(host, settings, &mut Default::default())?;
+        let host = self.rack.dut()?.host();
+        // Packets are counted as they arrive: what would become of them does not matter.
+        let mut settings_of_kernel = settings.clone();
+        settings_of_kernel.dut.kind = self.kernel()?;
+        let findings = &mut Default::default();
+        let placement = &self.placement;
+        self.device(self.kernel()?)?.configure(host, &settings_of_kernel, placement, findings)?;
         calibrate::measure(plan, settings, key, &mut |trial, run_id| {
             self.up_to_the_dut(settings, trial, run_id, observer)
         })
-    }
-
-    fn profile(
-        &mut self,
-        task: Task<'_>,
-        plan: &ProfilePlan,
-        observer: &mut dyn Observer,
-    ) -> Result<(ProfileRecord, RawProfile), BenchError> {
-        self.execute_profile(task, plan, observer)
     }
 
     /// The DUT's, and a few lines about this machine, which controls.
@@ -217,25 +247,16 @@ fn held(trial: &Trial) -> Duration {
 fn placement(dut: &rack::Reached) -> Placement {
     let all = || (0..u16::try_from(dut.cpus).unwrap_or(u16::MAX)).collect();
     let named = &dut.described.cpus;
-    Placement {
-        senders: Vec::new(),
-        dut: if named.is_empty() { all() } else { named.clone() },
-        receiver: Vec::new(),
-        control: Vec::new(),
-        arrangement: Arrangement::Open,
-        fallback: None,
-    }
+    Placement::of_dut(if named.is_empty() { all() } else { named.clone() })
 }
 
 /// What of a plan can be said before anything is asked of the DUT.
-fn check(settings: &Settings, system: System, plan: &Plan) -> Result<(), BenchError> {
+fn check(settings: &Settings, system: System) -> Result<(), BenchError> {
     let refused = |why: String| Err(BenchError::Refused(why));
     let (kind, program) = (settings.dut.kind, settings.dut.remote.firewall_program);
     match (kind, system) {
         (DutKind::Linux, System::Linux) | (DutKind::Freebsd, System::FreeBsd) => {}
-        (DutKind::Router, _) => {
-            return refused("fwdlab's own router does not run in laboratories yet".into());
-        }
+        (DutKind::Router, System::Linux) | (DutKind::Command, _) => {}
         _ => {
             return refused(format!(
                 "the experiment is for {}, and the laboratory's DUT runs {}: write kind = \"{}\" \
@@ -257,11 +278,6 @@ fn check(settings: &Settings, system: System, plan: &Plan) -> Result<(), BenchEr
         matches!(program, FirewallProgram::Auto | FirewallProgram::Nft | FirewallProgram::Iptables);
     if system == System::Linux && !is_linux {
         return refused(format!("firewall_program = \"{}\" is FreeBSD's", program.name()));
-    }
-    if system != System::Linux && plan.design.alternate_ns.is_some() {
-        return refused(
-            "only a Linux DUT can be switched while traffic flows: remove `alternate`".into(),
-        );
     }
     Ok(())
 }

@@ -74,11 +74,13 @@ impl Rack {
     /// Reads the lab's file and connects to every host.
     ///
     /// # Errors
-    /// When the file has faults, or a host can't be reached or lacks what it needs.
+    /// When the file has faults, or a host can't be reached or lacks what it needs: fwdlab
+    /// itself where it sends, and on the DUT where it forwards (`on_dut`).
     pub(super) fn open(
         file: &Path,
         program: &Path,
         generator: GeneratorKind,
+        on_dut: bool,
     ) -> Result<Rack, BenchError> {
         let name = file.display().to_string();
         let text = std::fs::read_to_string(file)
@@ -91,10 +93,14 @@ impl Rack {
         let patience = written.unwrap_or(settings.deadline * BOOT);
         let hosts = lab.hosts.iter().map(|described| reach(described, &settings));
         let mut hosts = hosts.collect::<Result<Vec<Reached>, BenchError>>()?;
-        if generator == GeneratorKind::Fwdlab {
+        let sends = generator == GeneratorKind::Fwdlab;
+        if sends || on_dut {
             let version = LocalHost.run(&[&program.to_string_lossy(), "--version"], "")?;
             let version = version.trim().trim_start_matches("fwdlab ").to_owned();
-            for reached in hosts.iter_mut().filter(|host| !host.described.is(Role::Dut)) {
+            for reached in hosts.iter_mut().filter(|host| match host.described.is(Role::Dut) {
+                true => on_dut,
+                false => sends,
+            }) {
                 let own = Own { program, version: &version };
                 reached.program = agent::program(reached.host(), own, None)?;
             }

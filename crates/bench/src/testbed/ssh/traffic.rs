@@ -5,29 +5,17 @@ use crate::agent::{AgentLoad, AgentTraffic, End};
 use crate::error::BenchError;
 use crate::generator::{self, CountedTraffic, Ends, Load, Outcome};
 use crate::lab::links::{Links, Peer};
+use crate::testbed::Wanted;
 use crate::trial::{Traffic, longest_ns};
 use fwdlab_model::lab::Role;
 use fwdlab_model::plan::Trial;
-use fwdlab_model::settings::{GeneratorKind, Settings, TrafficSettings};
+use fwdlab_model::settings::{GeneratorKind, Rewrites, Settings, TrafficSettings};
 use fwdlab_packet::Template;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Time beside a trial's phases after which whatever sends ends by itself.
 const LEEWAY: Duration = Duration::from_secs(60);
-
-/// What is wanted.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted<'a> {
-    /// Of the variant.
-    pub(super) settings: &'a Settings,
-    /// Identity of the run.
-    pub(super) run_id: u32,
-    /// Packets per second of all senders together; none for as fast as possible.
-    pub(super) rate_pps: Option<f64>,
-    /// Phases: whatever is left alone ends some time after them.
-    pub(super) trial: &'a Trial,
-}
 
 /// Senders and receiver that are ready.
 pub(super) enum Armed<'a> {
@@ -122,16 +110,17 @@ fn others<'a>(
         options: traffic.generator_options.clone(),
     };
     let (family, flows) = (traffic.family, wanted.settings.traffic.flows);
+    let next_hop_mac = next_hop(wanted.settings, links);
     // It takes addresses and ports from the frame, and the size from beside it.
     let size = traffic.frame_size.0.max(Template::smallest_frame(family));
-    let template = Template::new(family, size, flows, wanted.run_id, peer.mac, links.ingress.mac);
+    let template = Template::new(family, size, flows, wanted.run_id, peer.mac, next_hop_mac);
     let load = Load {
         template,
         family,
         frame_size: traffic.frame_size.0,
         flows,
         source_mac: peer.mac,
-        next_hop_mac: links.ingress.mac,
+        next_hop_mac,
         rate_pps: wanted.rate_pps,
         at_most: at_most(wanted.trial),
     };
@@ -154,6 +143,15 @@ fn server(traffic: &TrafficSettings, sender: &Reached) -> Option<String> {
     }
 }
 
+/// Whom packets are sent to: the DUT, or the receiver where the DUT is a bridge.
+fn next_hop(settings: &Settings, links: &Links) -> [u8; 6] {
+    let receiver = links.egress.peers.first().map(|peer| peer.mac);
+    match settings.dut.rewrites() {
+        Rewrites::Route | Rewrites::Mac => links.ingress.mac,
+        Rewrites::None => receiver.unwrap_or(links.ingress.mac),
+    }
+}
+
 fn at_most(trial: &Trial) -> Duration {
     Duration::from_nanos(longest_ns(trial)) + LEEWAY
 }
@@ -169,7 +167,7 @@ fn agents<'a>(
     for peer in &links.ingress.peers {
         let reached = rack.named(&peer.host)?;
         let (sending, _) = cpus(reached, threads);
-        senders.push((end(reached, peer, sending), links.ingress.mac));
+        senders.push((end(reached, peer, sending), next_hop(wanted.settings, links)));
     }
     let peer = links.egress.peers.first();
     let peer = peer.ok_or_else(|| BenchError::Refused("the laboratory has no receiver".into()))?;
@@ -183,8 +181,12 @@ fn agents<'a>(
         rate_pps: wanted.rate_pps,
         timestamps: traffic.timestamps,
         engine: wanted.settings.testbed.engine,
-        hops: 1,
-        last_mac: Some(links.egress.mac),
+        hops: u8::from(wanted.settings.dut.rewrites() == Rewrites::Route),
+        // A bridge leaves the MAC addresses of one or more senders as they are.
+        last_mac: match wanted.settings.dut.rewrites() {
+            Rewrites::Route | Rewrites::Mac => Some(links.egress.mac),
+            Rewrites::None => None,
+        },
         at_most: at_most(wanted.trial),
     };
     AgentTraffic::arm(&senders, &receiver, &load)

@@ -98,6 +98,16 @@ fn device(plan: &Plan) -> Option<String> {
         return Some(host(&plan.base));
     }
     let is_router = |settings: &Settings| settings.dut.kind == DutKind::Router;
+    let has = |kind| plan.variants.iter().any(|variant| variant.settings.dut.kind == kind);
+    if has(DutKind::Command) {
+        let kinds = [
+            (DutKind::Linux, "the Linux kernel"),
+            (DutKind::Router, "fwdlab's own router"),
+            (DutKind::Command, "programs that are started by commands"),
+        ];
+        let there = kinds.iter().filter(|(kind, _)| has(*kind)).map(|(_, name)| *name);
+        return Some(there.collect::<Vec<_>>().join(", "));
+    }
     let routers = plan.variants.iter().filter(|variant| is_router(&variant.settings)).count();
     if routers == 0 {
         return None;
@@ -125,7 +135,9 @@ fn device(plan: &Plan) -> Option<String> {
 fn host(base: &Settings) -> String {
     let kernel = match base.dut.kind {
         DutKind::Freebsd => "the FreeBSD kernel",
-        _ => "the Linux kernel",
+        DutKind::Linux => "the Linux kernel",
+        DutKind::Router => "fwdlab's own router",
+        DutKind::Command => "a program that is started by commands",
     };
     let default = Settings::default().all();
     let said: Vec<String> = base

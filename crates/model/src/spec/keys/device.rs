@@ -2,11 +2,11 @@
 //! what only fwdlab's own router, and what only the DUT of a laboratory has. Which of them go together is decided
 //! in [`crate::experiment`].
 
-use super::field::{commands, field, revision};
+use super::field::{commands, field, revision, words as line};
 use super::{Kind, Owner, Section, integer, key, words};
 use crate::settings::{
-    DutKind, FibAlgorithm, FirewallProgram, ForwardingPath, Locking, Napi, Reboot, RouterPort,
-    STATES_MAX, StateTable,
+    DutKind, FibAlgorithm, FirewallProgram, ForwardingPath, Locking, Napi, Reboot, Rewrites,
+    RouterPort, STATES_MAX, StateTable,
 };
 
 /// `[dut]`.
@@ -16,9 +16,9 @@ pub const DUT: Section = Section {
     keys: &[
         key(
             "kind",
-            Kind::Word { words: DutKind::NAMES, absent: &["command"] },
+            words(DutKind::NAMES),
             "\"linux\"",
-            "`linux`: the forwarding of the Linux kernel; `router`: fwdlab's own software router, a process that forwards in place of the kernel; `freebsd`: the forwarding of the FreeBSD kernel, in laboratories.",
+            "`linux`: the forwarding of the Linux kernel; `router`: fwdlab's own software router, a process that forwards in place of the kernel; `freebsd`: the forwarding of the FreeBSD kernel, in laboratories; `command`: any program that forwards between two interfaces, started by `start`.",
         )
         .example("\"router\"")
         .restart(field!(word, |s| &mut s.dut.kind)),
@@ -286,5 +286,59 @@ pub const DUT: Section = Section {
         .example("\"r287478\"")
         .of(Owner::Host)
         .restart(field!(text, |s| &mut revision(s).expect)),
+        key(
+            "start",
+            Kind::Words,
+            "",
+            "Command: starts what forwards, as a list of arguments: the program itself, which stays, or what leaves it in the background and ends with status 0. `{ingress}`, `{egress}` (interfaces), `{ingress_mac}`, `{egress_mac}`, `{sender_mac}`, `{receiver_mac}`, `{cpus}`, `{queues}` and `{run}` (a name of this run's own) are filled in.",
+        )
+        .example("[\"forwarder\", \"{ingress}\", \"{egress}\"]")
+        .of(Owner::Command)
+        .restart(field!(words, |s| &mut s.dut.command.start, line)),
+        key(
+            "ready",
+            Kind::Words,
+            "[]",
+            "Command: succeeds when it is ready; tried for a minute. In any case packets must come through before anything is measured.",
+        )
+        .example("[\"forwarderctl\", \"status\"]")
+        .of(Owner::Command)
+        .restart(field!(words, |s| &mut s.dut.command.ready, line)),
+        key(
+            "stop",
+            Kind::Words,
+            "[]",
+            "Command: ends it after each run, and before the next one starts; without it `start` is ended as by Ctrl-C.",
+        )
+        .example("[\"forwarderctl\", \"quit\"]")
+        .of(Owner::Command)
+        .restart(field!(words, |s| &mut s.dut.command.stop, line)),
+        key(
+            "statistics",
+            Kind::Words,
+            "[]",
+            "Command: prints what it has counted, for `counters`.",
+        )
+        .example("[\"forwarderctl\", \"show\"]")
+        .of(Owner::Command)
+        .restart(field!(words, |s| &mut s.dut.command.statistics, line)),
+        key(
+            "counters",
+            Kind::Patterns,
+            "{}",
+            "Command: counters in the output of `statistics`, by a regular expression with one group (matches are added) or a JSON pointer (RFC 6901). `received` and `forwarded` are held against fwdlab's own counts; names that begin with `dropped` say where packets were lost.",
+        )
+        .example("{ forwarded = 'sent: (\\d+)' }")
+        .of(Owner::Command)
+        .restart(field!(each patterns, |s| &mut s.dut.command.counters)),
+        key(
+            "rewrites",
+            words(Rewrites::NAMES),
+            "\"route\"",
+            "Command: what it changes of a packet. `route`: MAC addresses and TTL or hop limit, as a router; `mac`: MAC addresses only; `none`: nothing, as a bridge. A packet that arrives otherwise is not counted as forwarded.",
+        )
+        .example("\"mac\"")
+        .of(Owner::Command)
+        .restart(field!(word, |s| &mut s.dut.command.rewrites, if |s| !s.dut.command.start.is_empty())),
     ],
 };

@@ -24,7 +24,8 @@ pub struct Field {
 /// `field!(reader, place)`: the method of [`Reader`] that reads it, and its place, a
 /// function of [`Settings`]; its text is its `Display`, unless a third argument is the
 /// function that writes it. Before the reader stands `some` where the place is an
-/// `Option`, and `each` where it is a map of names and values.
+/// `Option`, and `each` where it is a map of names and values; `if` says when a setting
+/// is one at all.
 macro_rules! field {
     (@ $read:ident, $wrap:expr, $place:expr, $text:expr) => {
         $crate::spec::keys::Field {
@@ -59,6 +60,17 @@ macro_rules! field {
                     out.push($crate::spec::Setting::entry(key, name, value, place));
                 }
             },
+        }
+    };
+    ($read:ident, $place:expr, if $has:expr) => {
+        $crate::spec::keys::Field {
+            get: |settings, key, out| {
+                let has: fn(&$crate::settings::Settings) -> bool = $has;
+                if has(settings) {
+                    (field!($read, $place).get)(settings, key, out);
+                }
+            },
+            ..field!($read, $place)
         }
     };
     ($read:ident, $place:expr) => {

@@ -12,7 +12,7 @@ const CONTENDED: f64 = 0.05;
 
 /// What a sender at the maximum rate does to a DUT that is slower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pressure {
+pub enum Pressure {
     /// It sends on, and the DUT loses packets: where none is lost, the sender was slower.
     Overloads,
     /// It waits for room, and nothing is lost.
@@ -20,7 +20,7 @@ pub(super) enum Pressure {
 }
 
 /// Time stolen from these CPUs since boot by the text of `/proc/stat`, nanoseconds.
-pub(super) fn stolen_in(text: &str, cpus: &[u16]) -> u64 {
+pub(crate) fn stolen_in(text: &str, cpus: &[u16]) -> u64 {
     cpu::times(text).iter().filter(|t| cpus.contains(&t.cpu)).map(|t| t.stolen_ns).sum()
 }
 
@@ -57,7 +57,7 @@ pub(super) fn doubts(
         // A kernel forwards in its own threads and softirqs: user time on a CPU that
         // is the DUT's alone is somebody else's. A router that is a program is itself
         // in user space.
-        let is_kernel = settings.dut.kind != DutKind::Router;
+        let is_kernel = !matches!(settings.dut.kind, DutKind::Router | DutKind::Command);
         let user =
             if cpu.role == "dut" && is_kernel { cpu.user_ns as f64 / window_ns } else { 0.0 };
         if stolen > CONTENDED || user > CONTENDED {

@@ -8,9 +8,9 @@ use fwdlab_model::settings::{Firewall, GeneratorKind, Settings};
 pub(super) struct Asked<'a> {
     /// Where packets were lost since the trial's beginning; the last place is the rest
     /// that no counter explains, and not looked at.
-    pub(super) drops: &'a dyn Fn() -> Option<Vec<DropPlace>>,
+    pub(super) drops: Box<dyn Fn() -> Option<Vec<DropPlace>> + 'a>,
     /// States that it holds.
-    pub(super) states: &'a dyn Fn() -> Option<u64>,
+    pub(super) states: Box<dyn Fn() -> Option<u64> + 'a>,
 }
 
 impl Account for Asked<'_> {
@@ -28,7 +28,7 @@ impl Account for Asked<'_> {
 
 /// What a trial of a variant waits for, with so many senders that each go through all
 /// flows in turn.
-pub(super) fn awaited(settings: &Settings, senders: usize) -> Awaited {
+pub(crate) fn awaited(settings: &Settings, senders: usize) -> Awaited {
     // Other generators choose their flows as they like.
     let ours = settings.traffic.generator == GeneratorKind::Fwdlab;
     Awaited {
@@ -46,9 +46,9 @@ mod tests {
     fn what_no_counter_explains_is_not_dropped() {
         let place = |packets| DropPlace { place: "somewhere".into(), packets };
         let drops = || Some(vec![place(3), place(4), place(100)]);
-        let mut asked = Asked { drops: &drops, states: &|| None };
+        let mut asked = Asked { drops: Box::new(drops), states: Box::new(|| None) };
         assert_eq!((asked.dropped(), asked.states()), (Some(7), None));
         let silent = || None;
-        assert_eq!(Asked { drops: &silent, states: &|| Some(5) }.dropped(), None);
+        assert_eq!(Asked { drops: Box::new(silent), states: Box::new(|| Some(5)) }.dropped(), None);
     }
 }

@@ -10,7 +10,7 @@ use fwdlab_model::record::{DeviceTime, ReceiverPlace};
 
 /// The account of a run's threads, read at both ends of the window.
 #[derive(Debug)]
-pub(super) struct Account {
+pub struct Account {
     device: Threads,
     receiver: Threads,
     place: ReceiverPlace,
@@ -21,7 +21,7 @@ pub(super) struct Account {
 impl Account {
     /// Of the threads `device` that forward and `receiver` that receive and nothing else,
     /// the latter at `place` on `receiver_cpus`.
-    pub(super) fn open(
+    pub(crate) fn open(
         device: &[u32],
         receiver: &[u32],
         place: ReceiverPlace,
@@ -36,13 +36,18 @@ impl Account {
         }
     }
 
+    /// Of nobody: where the threads are another machine's.
+    pub(crate) fn none() -> Account {
+        Account::open(&[], &[], ReceiverPlace::Unknown, &[])
+    }
+
     /// Reads it.
-    pub(super) fn read(&mut self) {
+    pub(crate) fn read(&mut self) {
         self.readings.push([self.device.total(), self.receiver.total()]);
     }
 
     /// What the threads ran between the first reading and the last.
-    pub(super) fn since_first(&self) -> DeviceTime {
+    pub(crate) fn since_first(&self) -> DeviceTime {
         let ran_ns = |threads: &Threads, which: usize| {
             let (first, last) = (self.readings.first()?, self.readings.last()?);
             (!threads.is_empty()).then(|| last[which].since(first[which]).ran_ns)

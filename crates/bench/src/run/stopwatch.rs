@@ -3,11 +3,11 @@
 use std::time::Instant;
 
 /// Splits a run's time outside the traffic into named steps.
-pub(super) struct Stopwatch {
+pub struct Stopwatch {
     last: Instant,
     skipped_ns: u64,
     /// Steps and their nanoseconds, in order.
-    pub(super) laps: Vec<(String, u64)>,
+    pub(crate) laps: Vec<(String, u64)>,
 }
 
 impl Default for Stopwatch {
@@ -18,12 +18,12 @@ impl Default for Stopwatch {
 
 impl Stopwatch {
     /// Leaves `ns` out of the current step.
-    pub(super) fn skip(&mut self, ns: u64) {
+    pub(crate) fn skip(&mut self, ns: u64) {
         self.skipped_ns += ns;
     }
 
     /// The step of this name ends.
-    pub(super) fn lap(&mut self, name: &str) {
+    pub(crate) fn lap(&mut self, name: &str) {
         let ns = self.last.elapsed().as_nanos() as u64;
         self.laps.push((name.to_owned(), ns.saturating_sub(self.skipped_ns)));
         self.skipped_ns = 0;

@@ -1,0 +1,331 @@
+//! Any program that forwards between two interfaces: started, asked and ended by commands.
+//!
+//! The commands are the experiment's, with what only the testbed knows filled in. What the
+//! program counts is read from what one of them prints. It runs on the DUT's CPUs.
+//!
+//! Left out: configuring the program while it runs, and so alternation.
+
+use super::counters;
+use super::linux_remote::undo::Undo;
+use super::program::{self, Class, Own};
+use super::queues;
+use super::{Dut, Ground, Reading, Totals};
+use crate::cpu::Placement;
+use crate::dut::findings::Findings;
+use crate::dut::linux::mac;
+use crate::error::BenchError;
+use crate::host::{Host, Running};
+use fwdlab_model::record::{Counter, Counts, DropPlace};
+use fwdlab_model::settings::{CommandSettings, Settings};
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+/// Time in which a program must be ready.
+const START: Duration = Duration::from_secs(60);
+/// Pause between two questions whether it is.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Time in which it must end.
+const END: Duration = Duration::from_secs(10);
+
+/// The DUT.
+pub(super) struct CommandDut<'a> {
+    ground: Ground<'a>,
+    /// The commands of the variant in force, filled in.
+    commands: CommandSettings,
+    /// The program where it stays in the foreground.
+    running: Option<Box<dyn Running>>,
+    is_started: bool,
+}
+
+impl<'a> CommandDut<'a> {
+    pub(super) fn new(ground: Ground<'a>) -> CommandDut<'a> {
+        let commands = CommandSettings::default();
+        CommandDut { ground, commands, running: None, is_started: false }
+    }
+
+    /// Waits until it says that it is ready, or until what started it has ended well.
+    fn wait_until_ready(&mut self, host: &dyn Host) -> Result<(), BenchError> {
+        let deadline = Instant::now() + START;
+        loop {
+            self.has_not_failed(host)?;
+            let ready = match self.commands.ready.as_slice() {
+                [] => Ok(()),
+                ready => run(host, ready).map(drop),
+            };
+            match ready {
+                Ok(()) => return self.has_not_failed(host),
+                Err(error) if Instant::now() >= deadline => {
+                    return Err(BenchError::environment(
+                        format!("not ready within {} s: {error}", START.as_secs()),
+                        "try `start` and `ready` by hand, and see what the program says",
+                    ));
+                }
+                Err(_) => std::thread::sleep(PAUSE),
+            }
+        }
+    }
+
+    /// An error when the program has ended with another status than 0. One that has left
+    /// something in the background and ended well is done.
+    fn has_not_failed(&mut self, host: &dyn Host) -> Result<(), BenchError> {
+        let Some(program) = &mut self.running else { return Ok(()) };
+        if !program.has_ended() {
+            return Ok(());
+        }
+        let ended = program.wait(Duration::ZERO);
+        self.running = None;
+        if ended.well {
+            return Ok(());
+        }
+        let mut said: Vec<&str> = ended.errors.trim().lines().rev().take(8).collect();
+        said.reverse();
+        let why = match said.is_empty() {
+            true => ended.status,
+            false => format!("{}: {}", ended.status, said.join("; ")),
+        };
+        let command = self.commands.start.join(" ");
+        Err(BenchError::Program { command, host: host.name().to_owned(), why })
+    }
+
+    /// Ends it, by its own command if it has one; twice is as good as once.
+    fn end(&mut self, host: &dyn Host) -> Result<(), BenchError> {
+        let stopped = match self.commands.stop.as_slice() {
+            [] => Ok(()),
+            stop => run(host, stop).map(drop),
+        };
+        if let Some(mut program) = self.running.take() {
+            if self.commands.stop.is_empty() {
+                program.interrupt();
+            }
+            program.wait(END);
+        }
+        self.is_started = false;
+        stopped
+    }
+}
+
+impl Dut for CommandDut<'_> {
+    fn configure(
+        &mut self,
+        host: &dyn Host,
+        settings: &Settings,
+        placement: &Placement,
+        findings: &mut Findings,
+    ) -> Result<(), BenchError> {
+        self.commands = filled(&settings.dut.command, &self.ground, settings, placement);
+        // Whatever a predecessor that was killed has left running.
+        let _ = self.end(host);
+        self.undo(host)?;
+        program::interfaces(host, &self.ground, settings, placement, findings)?;
+        let cpus = list(&placement.dut);
+        let pinned = ["taskset", "-c", &cpus].map(str::to_owned);
+        let start = pinned.into_iter().filter(|_| !cpus.is_empty());
+        let start: Vec<String> = start.chain(self.commands.start.iter().cloned()).collect();
+        let argv: Vec<&str> = start.iter().map(String::as_str).collect();
+        self.running = Some(host.spawn(&argv)?);
+        self.is_started = true;
+        self.wait_until_ready(host)?;
+        findings.facts.insert("command".into(), fwdlab_model::words::join(&self.commands.start));
+        Ok(())
+    }
+
+    fn is_program(&self) -> bool {
+        true
+    }
+
+    fn read(&mut self, host: &dyn Host) -> Result<Reading, BenchError> {
+        self.has_not_failed(host)?;
+        let machine = counters::read(host, self.ground.links)?;
+        let own = match self.commands.statistics.as_slice() {
+            [] => Vec::new(),
+            statistics => own(&run(host, statistics)?, &self.commands)?,
+        };
+        Ok(Reading { machine, own })
+    }
+
+    fn queues(&self, host: &dyn Host) -> counters::Reading {
+        let links = self.ground.links.both().into_iter();
+        links.flat_map(|link| queues::read(host, &link.interface)).collect()
+    }
+
+    fn compare(&self, before: &Reading, after: &Reading, totals: Totals) -> Vec<Counter> {
+        program::compare(before, after, totals, self.ground.links)
+    }
+
+    fn drops(
+        &self,
+        before: &Reading,
+        after: &Reading,
+        total: Counts,
+        receiver: u64,
+        _settings: &Settings,
+    ) -> Vec<DropPlace> {
+        let who = self.commands.start.first().map_or("", String::as_str);
+        let who = who.rsplit('/').next().unwrap_or(who);
+        program::drops(who, before, after, total, receiver, self.ground.links)
+    }
+
+    fn stop(&mut self, host: &dyn Host) -> Result<(), BenchError> {
+        self.has_not_failed(host)?;
+        if self.is_started { self.end(host) } else { Ok(()) }
+    }
+
+    fn undo(&mut self, host: &dyn Host) -> Result<(), BenchError> {
+        if self.is_started {
+            let _ = self.end(host);
+        }
+        match self.ground.namespace {
+            Some(_) => Ok(()),
+            None => Undo.undo(host),
+        }
+    }
+}
+
+fn run(host: &dyn Host, argv: &[String]) -> Result<String, BenchError> {
+    host.run(&argv.iter().map(String::as_str).collect::<Vec<_>>(), "")
+}
+
+fn list(cpus: &[u16]) -> String {
+    cpus.iter().map(u16::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// The commands with everything in the place of
+/// [`PLACEHOLDERS`](fwdlab_model::settings::PLACEHOLDERS).
+fn filled(
+    commands: &CommandSettings,
+    ground: &Ground<'_>,
+    settings: &Settings,
+    placement: &Placement,
+) -> CommandSettings {
+    let links = ground.links;
+    let [ingress, egress] = links.both();
+    let peer = |peers: &[crate::lab::links::Peer]| peers.first().map(|peer| mac::text(peer.mac));
+    let values = [
+        ("{ingress}", ingress.interface.clone()),
+        ("{egress}", egress.interface.clone()),
+        ("{ingress_mac}", mac::text(ingress.mac)),
+        ("{egress_mac}", mac::text(egress.mac)),
+        ("{sender_mac}", peer(&ingress.peers).unwrap_or_default()),
+        ("{receiver_mac}", peer(&egress.peers).unwrap_or_default()),
+        ("{cpus}", list(&placement.dut)),
+        ("{queues}", settings.dut.queues.to_string()),
+        ("{run}", format!("fwdlab-{}", std::process::id())),
+    ];
+    let word = |word: &String| {
+        values.iter().fold(word.clone(), |text, (name, value)| text.replace(name, value))
+    };
+    let words = |words: &Vec<String>| words.iter().map(word).collect();
+    CommandSettings {
+        start: words(&commands.start),
+        ready: words(&commands.ready),
+        stop: words(&commands.stop),
+        statistics: words(&commands.statistics),
+        counters: commands.counters.iter().map(|(k, v)| (k.clone(), word(v))).collect(),
+        rewrites: commands.rewrites,
+    }
+}
+
+/// The counters in what a program prints.
+fn own(text: &str, commands: &CommandSettings) -> Result<Vec<Own>, BenchError> {
+    let json: Option<Value> = serde_json::from_str(text).ok();
+    let counters = commands.counters.iter().map(|(name, pattern)| {
+        let class = match name.as_str() {
+            "received" => Class::Received,
+            "forwarded" => Class::Forwarded,
+            name if name.starts_with("dropped") => Class::Dropped,
+            _ => Class::Other,
+        };
+        let found = match pattern.starts_with('/') {
+            true => json.as_ref().and_then(|json| at(json, pattern)),
+            false => matched(text, pattern),
+        };
+        found.map(|packets| Own::new(name, class, packets)).ok_or_else(|| {
+            let said: String = text.chars().take(300).collect();
+            BenchError::Refused(format!(
+                "counter `{name}`: `{pattern}` finds no number in what `{}` prints\n  it begins: \
+                 {}\n  next step: run it by hand while the program runs, and correct `counters`",
+                commands.statistics.join(" "),
+                said.trim().replace('\n', " | ")
+            ))
+        })
+    });
+    counters.collect()
+}
+
+/// The number at a JSON pointer, also one that is written as text.
+fn at(json: &Value, pointer: &str) -> Option<u64> {
+    match json.pointer(pointer)? {
+        Value::String(text) => text.trim().parse().ok(),
+        number => number.as_u64(),
+    }
+}
+
+/// The sum of all that a pattern's group matches.
+fn matched(text: &str, pattern: &str) -> Option<u64> {
+    let pattern = regex_lite::Regex::new(pattern).ok()?;
+    let numbers = pattern.captures_iter(text).map(|found| found.get(1)?.as_str().parse().ok());
+    let numbers: Option<Vec<u64>> = numbers.collect();
+    let numbers = numbers.filter(|numbers| !numbers.is_empty())?;
+    Some(numbers.into_iter().fold(0, u64::saturating_add))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::place;
+    use crate::dut::router::Wires;
+    use crate::lab::links::Links;
+    use fwdlab_model::settings::Arrangement;
+    use std::path::Path;
+
+    fn commands(counters: &[(&str, &str)]) -> CommandSettings {
+        let pairs = counters.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+        CommandSettings { counters: pairs.collect(), ..CommandSettings::default() }
+    }
+
+    #[test]
+    fn what_only_the_testbed_knows_is_filled_in() {
+        let (links, wires) = (Links::of_namespaces(), Wires::Sockets);
+        let placement = place(&[0, 1], Arrangement::Open, 1, 1);
+        let here = Path::new("");
+        let ground = Ground {
+            links: &links,
+            experiment: here,
+            program: here,
+            namespace: None,
+            wires: &wires,
+        };
+        let mut settings = Settings::default();
+        settings.dut.queues = 2;
+        let names = fwdlab_model::settings::PLACEHOLDERS.map(|(name, _)| name).join(" ");
+        settings.dut.command.start = vec!["x".into(), names];
+        let found = filled(&settings.dut.command, &ground, &settings, &placement);
+        assert!(
+            found.start[1].starts_with(
+                "d0 d1 02:19:80:00:00:02 02:19:80:00:00:03 02:19:80:00:00:01 02:19:80:00:00:04 1 2 \
+                 fwdlab-"
+            ),
+            "{:?}",
+            found.start
+        );
+        assert!(!found.start[1].contains('{'));
+    }
+
+    #[test]
+    fn counters_are_found_in_text_and_in_json() {
+        let text = "port 0: rx:10 drop:1\nport 1: rx:20 drop:2\n";
+        let found = own(text, &commands(&[("forwarded", r"rx:(\d+)"), ("dropped", r"drop:(\d+)")]));
+        let found = found.expect("both");
+        assert_eq!((found[0].class, found[0].packets), (Class::Dropped, 3));
+        assert_eq!((found[1].class, found[1].packets), (Class::Forwarded, 30));
+        let json = r#"{"/ethdev/stats,0": {"ipackets": 7, "text": "8"}}"#;
+        let of = |pointer| own(json, &commands(&[("received", pointer)]));
+        let packets = |pointer| of(pointer).expect("found")[0].packets;
+        assert_eq!(packets("/~1ethdev~1stats,0/ipackets"), 7);
+        assert_eq!(packets("/~1ethdev~1stats,0/text"), 8);
+        let error = of("/nothing").expect_err("not there").to_string();
+        assert!(error.contains("`/nothing` finds no number"), "{error}");
+        let error = own(text, &commands(&[("x", r"tx:(\d+)")])).expect_err("none").to_string();
+        assert!(error.contains("counter `x`") && error.contains("port 0: rx:10"), "{error}");
+    }
+}

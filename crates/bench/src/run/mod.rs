@@ -1,0 +1,435 @@
+//! Carries runs out, on whatever testbed: prepares and configures the DUT, reads back, tries
+//! whether it forwards, arms the ends, runs the trial, waits until counters agree, draws
+//! doubts and makes the record. What fails is done once more, then given up.
+
+pub(crate) mod account;
+pub(crate) mod asked;
+pub(crate) mod doubts;
+mod forwards;
+pub(crate) mod profile;
+mod rate;
+pub(crate) mod stopwatch;
+
+use crate::cpu;
+use crate::dut::findings::Findings;
+use crate::dut::{Dut, Reading, Totals};
+use crate::error::BenchError;
+use crate::host::Host;
+use crate::profiler::RawProfile;
+use crate::testbed::netns::receiver;
+use crate::testbed::{Choice, Parts, Reach, Testbed, Wanted};
+use crate::trial::{self, Alternation, Moment, Order, SystemClock};
+use crate::{Observer, Task};
+use asked::Asked;
+use doubts::doubts;
+use fwdlab_model::plan::Plan;
+use fwdlab_model::profile::ProfilePlan;
+use fwdlab_model::record::{
+    Calibration, Counter, Counts, Environment, ProfileRecord, RunRecord, TrialRecord,
+};
+use fwdlab_model::settings::{DutKind, Settings};
+use fwdlab_model::warning::Warning;
+use fwdlab_port::affinity;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+use stopwatch::Stopwatch;
+
+/// A testbed, with what has been given up on it.
+pub struct Runner {
+    testbed: Box<dyn Testbed>,
+    /// Variants that are not tried again, with the reason.
+    given_up: BTreeMap<usize, String>,
+}
+
+impl Runner {
+    /// Runs on `testbed`.
+    pub fn new(testbed: Box<dyn Testbed>) -> Runner {
+        Runner { testbed, given_up: BTreeMap::new() }
+    }
+
+    /// What the testbed is and how it came to be chosen.
+    pub fn choice(&self) -> &Choice {
+        self.testbed.choice()
+    }
+
+    /// The surroundings of what is measured: those of the machine that forwards. `version`
+    /// is fwdlab's.
+    pub fn environment(&self, version: &str) -> Environment {
+        self.testbed.environment(version)
+    }
+
+    /// What a ceiling measured here for these settings holds for.
+    pub fn calibration_key(&self, settings: &Settings) -> String {
+        self.testbed.calibration_key(settings)
+    }
+
+    /// Measures the ceiling for a variant's family and frame size: the sender straight into
+    /// the receiver, or up to the DUT's interface.
+    ///
+    /// # Errors
+    /// As [`Runner::run`].
+    pub fn calibrate(
+        &mut self,
+        plan: &Plan,
+        settings: &Settings,
+        observer: &mut dyn Observer,
+    ) -> Result<Calibration, BenchError> {
+        let _pinned = Pinned::to(&self.testbed.place(settings).control)?;
+        self.testbed.calibrate(plan, settings, observer)
+    }
+
+    /// Carries a run out: builds what a variant needs, sends, counts, takes everything down
+    /// again; once more when something failed or hosts were lost meanwhile.
+    ///
+    /// # Errors
+    /// What the user must correct, and interruptions, at once; a second failure gives the
+    /// variant up ([`BenchError::GivenUp`]), and runs of others are worth trying. Nothing is
+    /// left behind.
+    pub fn run(
+        &mut self,
+        task: Task<'_>,
+        observer: &mut dyn Observer,
+    ) -> Result<RunRecord, BenchError> {
+        let variant = task.run.variants[0];
+        if let Some(why) = self.given_up.get(&variant) {
+            return Err(BenchError::GivenUp { variant, why: why.clone() });
+        }
+        let mut repeated = None;
+        loop {
+            self.testbed.begin(observer)?;
+            let error = match self.once(task, observer) {
+                Ok(mut record) => {
+                    record.facts.extend(repeated.map(|why| ("repeated after".into(), why)));
+                    return Ok(record);
+                }
+                Err(error @ (BenchError::Refused(_) | BenchError::Interrupted)) => {
+                    return Err(error);
+                }
+                Err(_) if observer.cancelled() => return Err(BenchError::Interrupted),
+                Err(error) => error,
+            };
+            let meanwhile = self.testbed.recover(observer)?;
+            let and = meanwhile.map_or(String::new(), |what| format!("; {what}"));
+            let why = format!("{error}{and}").replace('\n', ";");
+            if repeated.is_some() {
+                self.given_up.insert(variant, why.clone());
+                return Err(BenchError::GivenUp { variant, why });
+            }
+            repeated = Some(why);
+        }
+    }
+
+    fn once(
+        &mut self,
+        task: Task<'_>,
+        observer: &mut dyn Observer,
+    ) -> Result<RunRecord, BenchError> {
+        let first = task.run.variants[0];
+        let settings = &task.plan.variants[first].settings;
+        let placement = self.testbed.place(settings);
+        let _pinned = Pinned::to(&placement.control)?;
+        let started_at = SystemClock.wall_text();
+        let mut watch = Stopwatch::default();
+        let mut findings = Findings::default();
+        let mut rig = self.testbed.stand(task, observer)?;
+        watch.lap("set up");
+        rig.prepare(settings, &task.plan.trial, &mut watch, observer)?;
+        let measured = measure(rig.parts()?, task, &mut watch, &mut findings, observer)?;
+        observer.step("taking down");
+        let left = rig.down()?;
+        watch.lap("take down");
+
+        let Measured { trial, mut warnings, simulated } = measured;
+        warnings.extend(left);
+        warnings.extend(findings.warnings);
+        Ok(RunRecord {
+            run: task.run.index,
+            block: task.run.block,
+            variants: task.run.variants.clone(),
+            run_id: task.plan.run_id(task.run.index),
+            started_at,
+            trial,
+            facts: findings.facts,
+            warnings,
+            // What a simulation costs says nothing about a run.
+            overhead_ns: if simulated { Vec::new() } else { watch.laps },
+        })
+    }
+
+    /// Runs one variant once more with a sampler beside it. Its figures are no measurement.
+    /// A sampler that fails is a remark of the record, not an error.
+    ///
+    /// # Errors
+    /// As [`Runner::run`]; nothing is repeated.
+    pub fn profile(
+        &mut self,
+        task: Task<'_>,
+        plan: &ProfilePlan,
+        observer: &mut dyn Observer,
+    ) -> Result<(ProfileRecord, RawProfile), BenchError> {
+        let settings = &task.plan.variants[task.run.variants[0]].settings;
+        let placement = self.testbed.place(settings);
+        let _pinned = Pinned::to(&placement.control)?;
+        self.testbed.begin(observer)?;
+        let mut rig = self.testbed.stand(task, observer)?;
+        rig.prepare(settings, &task.plan.trial, &mut Stopwatch::default(), observer)?;
+        let profiled = profile::take(rig.parts()?, task, plan, observer)?;
+        observer.step("taking down");
+        // What can't be put back is told by the runs, and at the next start.
+        rig.down().map(drop)?;
+        Ok(profiled)
+    }
+}
+
+/// This thread on other CPUs for a while.
+struct Pinned {
+    before: Vec<u16>,
+}
+
+impl Pinned {
+    /// On `cpus`; wherever it is when that is empty.
+    fn to(cpus: &[u16]) -> Result<Pinned, BenchError> {
+        if cpus.is_empty() {
+            return Ok(Pinned { before: Vec::new() });
+        }
+        let before = affinity::allowed_cpus()?;
+        affinity::pin_thread(cpus)?;
+        Ok(Pinned { before })
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        if !self.before.is_empty() {
+            // A record that is finished is worth more than the place of this thread.
+            let _ = affinity::pin_thread(&self.before);
+        }
+    }
+}
+
+/// What a run has brought.
+struct Measured {
+    trial: TrialRecord,
+    warnings: Vec<Warning>,
+    simulated: bool,
+}
+
+/// From a rig that stands to a trial's record.
+fn measure(
+    mut parts: Parts<'_>,
+    task: Task<'_>,
+    watch: &mut Stopwatch,
+    findings: &mut Findings,
+    observer: &mut dyn Observer,
+) -> Result<Measured, BenchError> {
+    let plan = task.plan;
+    let first = task.run.variants[0];
+    let settings = &plan.variants[first].settings;
+    let remote = matches!(parts.reach, Reach::Remote { .. });
+
+    observer.step("configuring the DUT");
+    let (host, placement) = (parts.host, parts.placement);
+    parts.dut.configure(host, settings, placement, findings)?;
+    verify_levels(parts.dut, host, task, findings)?;
+    watch.lap("configure");
+    // The calls that set this machine up have ended when they return; another machine, or
+    // a program that has just begun, may answer and not forward yet.
+    if remote || settings.dut.kind == DutKind::Command {
+        observer.step("trying whether it forwards");
+        forwards::attempt(&mut parts, task, findings, observer)?;
+        watch.lap("try");
+    }
+
+    observer.step("arming");
+    let ends = parts.ends;
+    let task = Task { ceiling_pps: ends.known_ceiling_pps(settings).or(task.ceiling_pps), ..task };
+    let rate_pps = rate::of(&task, settings)?;
+    let (run_id, threads) = (plan.run_id(task.run.index), parts.dut.threads());
+    let wanted = Wanted { settings, run_id, rate_pps, trial: &plan.trial, threads: &threads };
+    let (mut armed, mut times) = ends.arm(&wanted, findings)?;
+    let mut others = || armed.traffic().snapshot().others();
+    let (before, others_before) = together(&mut parts, &mut others)?;
+    watch.lap("arm");
+
+    observer.step(if is_simulated(&parts) { "traffic (simulated)" } else { "traffic" });
+    let (reach, machine) = (parts.reach, parts.machine);
+    let mut in_force = first;
+    let dut = RefCell::new(&mut *parts.dut);
+    let mut switch = |next: usize| {
+        let (from, to) = (&plan.variants[in_force].settings, &plan.variants[next].settings);
+        in_force = next;
+        dut.borrow_mut().switch(host, from, to)
+    };
+    let mut account = asked(&dut, host, ends, &before, settings);
+    let mut cpu_times = Vec::new();
+    let mut read_cpus = |moment| {
+        // Over a network before the window opens: the answer takes a round trip.
+        let is_due = match moment {
+            Moment::Opening => remote,
+            Moment::Open(_) => !remote,
+            Moment::Closed(_) => true,
+        };
+        if is_due {
+            times.read();
+            cpu_times.push(dut.borrow().cpu_times(machine));
+        }
+    };
+    let cycle = |number| plan.cycle(task.run, number);
+    let order = Order {
+        trial: &plan.trial,
+        rate_pps,
+        variant: first,
+        alternation: plan.design.alternate_ns.map(|slice_ns| Alternation {
+            slice_ns,
+            settle_ns: plan.design.settle_ns,
+            length: task.run.variants.len() as u32,
+            cycle: &cycle,
+            switch: &mut switch,
+        }),
+        at_window: &mut read_cpus,
+        awaited: ends.awaited(settings),
+        account: &mut account,
+    };
+    let observed = trial::run(armed.traffic(), parts.clock, order, observer)?;
+    drop(account);
+    watch.skip(plan.trial.warmup_ns + observed.window_ns);
+    watch.lap("stop and drain");
+
+    let mut others = || match remote {
+        // The agents have ended.
+        true => observed.others(),
+        false => armed.traffic().snapshot().others(),
+    };
+    let (after, mut counters) = settled(&reach, || {
+        let (after, others) = together(&mut parts, &mut others)?;
+        let at_interfaces = observed.at_the_dut(others.saturating_sub(others_before));
+        let totals = Totals { passed: observed.passed(), at_interfaces };
+        let counters = parts.dut.compare(&before, &after, totals);
+        Ok((after, counters))
+    })?;
+    let cpus = match cpu_times.as_slice() {
+        [open, close] => cpu::difference(open, close, placement),
+        _ => Vec::new(),
+    };
+    if observed.total.lost() > 0 {
+        let lost = (observed.total, observed.receiver_dropped);
+        for place in parts.dut.drops(&before, &after, lost.0, lost.1, settings) {
+            findings.facts.insert(format!("lost: {}", place.place), place.packets.to_string());
+        }
+    }
+    findings.facts.extend(armed.facts());
+    let ended = armed.end()?;
+    parts.dut.stop(host)?;
+    watch.lap("read");
+
+    let device = times.since_first();
+    let mut warnings = observed.warnings.clone();
+    warnings.extend(receiver::doubt(&device, placement));
+    let forwarded = observed.total.forwarded;
+    warnings.extend(receiver::refused(&counters, forwarded, settings.traffic.rate, &device));
+    if let Some(why) = &placement.fallback {
+        let used = format!("{:?} arrangement", placement.arrangement).to_lowercase();
+        warnings.push(Warning::Fallback { used, why: why.clone() });
+    }
+    counters.extend(ended.counters);
+    warnings.extend(doubts(
+        &observed,
+        settings,
+        placement,
+        parts.pressure,
+        &task,
+        &counters,
+        &cpus,
+    ));
+    findings.facts.extend(ended.facts);
+    for (number, remark) in (1..).zip(ended.remarks) {
+        findings.facts.insert(format!("generator's remark {number}"), remark);
+    }
+    findings.facts.extend(ends.facts(settings));
+    let trial = TrialRecord { device, ..observed.into_record(counters, cpus) };
+    Ok(Measured { trial, warnings, simulated: is_simulated(&parts) })
+}
+
+fn is_simulated(parts: &Parts<'_>) -> bool {
+    parts.reach == Reach::Here { simulated: true }
+}
+
+/// The DUT's counters after a trial, as soon as they agree with ours, or after as long as
+/// some drivers need to fetch them.
+pub(crate) fn settled(
+    reach: &Reach,
+    mut read: impl FnMut() -> Result<(Reading, Vec<Counter>), BenchError>,
+) -> Result<(Reading, Vec<Counter>), BenchError> {
+    let deadline = Instant::now() + reach.settling();
+    let agrees =
+        |counter: &Counter| counter.expected.is_none_or(|expected| counter.delta() >= expected);
+    loop {
+        let (after, counters) = read()?;
+        if counters.iter().all(agrees) || Instant::now() >= deadline {
+            return Ok((after, counters));
+        }
+        std::thread::sleep(Duration::from_millis(250));
+    }
+}
+
+/// Tries every level once before traffic flows, and ends at the first one.
+fn verify_levels(
+    dut: &mut dyn Dut,
+    host: &dyn Host,
+    task: Task<'_>,
+    findings: &mut Findings,
+) -> Result<(), BenchError> {
+    if task.run.variants.len() < 2 {
+        return Ok(());
+    }
+    let mut levels = task.run.variants.clone();
+    levels.push(task.run.variants[0]);
+    for pair in levels.windows(2).filter(|pair| pair[0] != pair[1]) {
+        let [from, to] = [pair[0], pair[1]].map(|index| &task.plan.variants[index].settings);
+        dut.switch(host, from, to)?;
+        dut.verify(host, from, to, findings)?;
+    }
+    Ok(())
+}
+
+/// The DUT's counters with those of its queues, and the packets that arrived and are none
+/// of the run's, of one moment: what the DUT sends of its own may come in between, and the
+/// two are read again then.
+fn together(
+    parts: &mut Parts<'_>,
+    others: &mut dyn FnMut() -> u64,
+) -> Result<(Reading, u64), BenchError> {
+    let mut known = others();
+    let mut tries = 0;
+    loop {
+        let mut reading = parts.dut.read(parts.host)?;
+        reading.machine.extend(parts.dut.queues(parts.host));
+        parts.ends.complete(&mut reading, parts.dut);
+        let again = others();
+        tries += 1;
+        if again == known || tries == 10 {
+            return Ok((reading, again));
+        }
+        known = again;
+    }
+}
+
+/// What a trial asks of a DUT whose counters were `before` when it began.
+fn asked<'a, 'b: 'a, 'c: 'b>(
+    dut: &'a RefCell<&'b mut (dyn Dut + 'c)>,
+    host: &'a dyn Host,
+    ends: &'a dyn crate::testbed::Ends,
+    before: &'a Reading,
+    settings: &'a Settings,
+) -> Asked<'a> {
+    Asked {
+        drops: Box::new(move || {
+            let mut dut = dut.borrow_mut();
+            let mut now = dut.read(host).ok()?;
+            ends.complete(&mut now, &**dut);
+            Some(dut.drops(before, &now, Counts::default(), 0, settings))
+        }),
+        states: Box::new(move || dut.borrow_mut().states(host, &settings.dut.firewall)),
+    }
+}

@@ -1,0 +1,157 @@
+//! Senders and receiver in the namespaces beside the DUT.
+
+use super::{Netns, receiver, spread};
+use crate::arrivals;
+use crate::cpu::Placement;
+use crate::dut::findings::Findings;
+use crate::dut::linux::mac;
+use crate::dut::{Dut, EGRESS, INGRESS, Reading, counters, queues};
+use crate::error::BenchError;
+use crate::host::{Host, LocalHost, NamespaceHost};
+use crate::run::account::Account;
+use crate::run::asked::awaited;
+use crate::testbed::evidence::Witness;
+use crate::testbed::traffic::{NetnsTraffic, open_receiver, open_sender};
+use crate::testbed::wiring::Wiring;
+use crate::testbed::{Armed, Ends, Plain, Wanted};
+use crate::trial::Awaited;
+use fwdlab_model::record::ReceiverPlace;
+use fwdlab_model::record::queues::{Direction, counter_name};
+use fwdlab_model::settings::{Rewrites, Settings};
+use fwdlab_packet::Template;
+use fwdlab_packet::arrivals::Expected;
+use fwdlab_port::{SenderConfig, Watch, sender};
+use std::collections::BTreeMap;
+
+/// Frames handed over at once at the maximum rate. By trial of 8 to 256: smaller
+/// batches pay more for flushing, larger ones gain nothing measurable.
+const BATCH: u32 = 64;
+
+/// Both ends of a run.
+pub(super) struct NetnsEnds<'a> {
+    pub(super) testbed: &'a Netns,
+    pub(super) wiring: Wiring,
+    pub(super) placement: Placement,
+    /// The sender's namespace, where frames are counted that found the DUT's ring full.
+    pub(super) sender: NamespaceHost,
+}
+
+impl Netns {
+    /// Makes senders and receiver of `wiring` ready; `threads` forward.
+    pub(super) fn arm(
+        &self,
+        wiring: &Wiring,
+        placement: &Placement,
+        wanted: &Wanted<'_>,
+    ) -> Result<NetnsTraffic, BenchError> {
+        let Wanted { settings, run_id, rate_pps, threads, .. } = *wanted;
+        let traffic = &settings.traffic;
+        let flows = traffic.flows;
+        let family = traffic.family;
+        let has_dut = wiring.dut.is_some();
+        let (next_hop, last_hop, hops) = match settings.dut.rewrites() {
+            Rewrites::Route if has_dut => (mac::INGRESS, mac::EGRESS, 1),
+            Rewrites::Mac if has_dut => (mac::INGRESS, mac::EGRESS, 0),
+            Rewrites::Route | Rewrites::Mac | Rewrites::None => (mac::RECEIVER, mac::SENDER, 0),
+        };
+        let template =
+            Template::new(family, traffic.frame_size.0, flows, run_id, mac::SENDER, next_hop);
+        let watch = Watch::Packets(Box::new(Expected {
+            template: template.clone(),
+            destination_mac: Some(mac::RECEIVER),
+            source_mac: Some(last_hop),
+            hops,
+            senders: placement.senders.len() as u8,
+            timestamps: traffic.timestamps,
+            same_clock: true,
+        }));
+        let receiver =
+            open_receiver(self.receiving, &wiring.receiver, "r0", &watch, &placement.dut)?;
+        let mut turns = match self.is_spread(settings) {
+            true => spread::turns(&template, settings.dut.queues, placement.senders.len()),
+            false => Vec::new(),
+        }
+        .into_iter();
+        let senders = placement
+            .senders
+            .iter()
+            .enumerate()
+            .map(|(number, &cpu)| {
+                open_sender(
+                    self.engine(settings),
+                    &SenderConfig {
+                        namespace: wiring.sender.clone(),
+                        interface: "g0".into(),
+                        cpu,
+                        number: number as u8,
+                        template: template.clone(),
+                        rate_pps: sender::share_of_rate(rate_pps, placement.senders.len()),
+                        burst: sender::burst(placement.senders.len()),
+                        timestamps: traffic.timestamps,
+                        spread: turns.next(),
+                        batch: BATCH,
+                    },
+                )
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let checked = arrivals::checked(&watch);
+        let sending: Vec<u32> = senders.iter().filter_map(|sender| sender.task()).collect();
+        let witness = Witness::new(placement, threads, &sending);
+        Ok(NetnsTraffic { senders, sent: [0; 4], receiver, checked, witness })
+    }
+}
+
+impl Ends for NetnsEnds<'_> {
+    fn arm<'a>(
+        &'a self,
+        wanted: &Wanted<'_>,
+        findings: &mut Findings,
+    ) -> Result<(Box<dyn Armed + 'a>, Account), BenchError> {
+        let (wiring, placement) = (&self.wiring, &self.placement);
+        let mut traffic = self.testbed.arm(wiring, placement, wanted)?;
+        let polling = receiver::poll_or_say(wiring, placement, findings);
+        let place = receiver::place(&polling, placement);
+        if place == ReceiverPlace::Sender {
+            traffic.witness.receiver_beside_senders(&polling);
+        }
+        let polled_on = if polling.is_empty() { &[] } else { &placement.receiver[..] };
+        let times = Account::open(wanted.threads, &polling, place, polled_on);
+        Ok((Box::new(Plain(traffic)), times))
+    }
+
+    fn awaited(&self, settings: &Settings) -> Awaited {
+        awaited(settings, self.testbed.rounds(settings, &self.placement))
+    }
+
+    fn complete(&self, reading: &mut Reading, dut: &dyn Dut) {
+        // Veth counts a frame that finds the ring full at the sender's end, whatever sent
+        // it; at the DUT's only where it was a live frame (`veth_xmit`, `veth_xdp_xmit`),
+        // beside frames that an XDP program has dropped after they were received: those
+        // are for the program to tell.
+        let text = self.sender.get("/proc/thread-self/net/dev").unwrap_or_default();
+        let lost = counters::interface_counters(&text, ["g0", "g0"]).into_iter();
+        let lost: u64 = lost.filter(|(name, _)| name == "g0 tx_dropped").map(|(_, n)| n).sum();
+        let dropped = reading.machine.entry(format!("{INGRESS} rx_dropped")).or_default();
+        *dropped = if dut.is_program() { lost } else { lost.max(*dropped) };
+        // Veth counts what a queue sends where it is received: queue by queue at the peer.
+        let peer = ["ip", "netns", "exec", self.wiring.receiver.name(), "ethtool", "-S", "r0"];
+        let text = LocalHost.run(&peer, "").unwrap_or_default();
+        let sent = queues::packets(&text).into_iter();
+        let sent = sent.filter(|((way, _), _)| *way == Direction::Receive);
+        let of_dut = |queue| counter_name(EGRESS, Direction::Transmit, queue);
+        reading.machine.extend(sent.map(|((_, queue), n)| (of_dut(queue), n)));
+    }
+
+    fn facts(&self, settings: &Settings) -> BTreeMap<String, String> {
+        let (testbed, placement) = (self.testbed, &self.placement);
+        BTreeMap::from([
+            ("sender".into(), testbed.sender(settings).to_owned()),
+            ("receiver".into(), testbed.receiver().to_owned()),
+            ("receive queues".into(), testbed.filled_by(settings).to_owned()),
+            ("sender CPUs".into(), format!("{:?}", placement.senders)),
+            ("dut CPUs".into(), format!("{:?}", placement.dut)),
+            ("control CPUs".into(), format!("{:?}", placement.control)),
+            ("arrangement".into(), format!("{:?}", placement.arrangement).to_lowercase()),
+        ])
+    }
+}

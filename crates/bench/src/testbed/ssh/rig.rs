@@ -1,0 +1,171 @@
+//! One run's rig: hosts that stand already, and the DUT of the variant.
+
+use super::lock::Locks;
+use super::rack::Rack;
+use super::{held, reboot, traffic};
+use crate::Observer;
+use crate::cpu::Placement;
+use crate::dut::findings::Findings;
+use crate::dut::{Dut, Prepared};
+use crate::error::BenchError;
+use crate::generator::Outcome;
+use crate::host::Host;
+use crate::lab::links::Links;
+use crate::run::account::Account;
+use crate::run::asked::awaited;
+use crate::run::doubts::Pressure;
+use crate::run::stopwatch::Stopwatch;
+use crate::testbed::{Armed, Ends, Parts, Reach, Rig, Wanted};
+use crate::trial::{Awaited, Clock, SystemClock, Traffic};
+use fwdlab_model::plan::Trial;
+use fwdlab_model::settings::{Reboot, Settings};
+use fwdlab_model::warning::Warning;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Boots that a variant may need: into a revision, with its files, and one to spare.
+const BOOTS_MAX: u32 = 3;
+/// perf's file on the DUT.
+const PERF: &str = "/var/tmp/fwdlab-perf.data";
+
+/// The rig.
+pub(super) struct SshRig<'a> {
+    pub(super) dut: Box<dyn Dut + 'a>,
+    pub(super) ends: SshEnds<'a>,
+    pub(super) locks: &'a Locks,
+}
+
+impl Rig for SshRig<'_> {
+    /// What holds from boot on is brought there, and booted where that is needed.
+    fn prepare(
+        &mut self,
+        settings: &Settings,
+        trial: &Trial,
+        watch: &mut Stopwatch,
+        observer: &mut dyn Observer,
+    ) -> Result<(), BenchError> {
+        observer.step("preparing the DUT");
+        let reached = self.ends.rack.dut()?;
+        self.ends.rack.all().iter().try_for_each(|host| self.locks.hold(host, held(trial)))?;
+        let mut boots = 0;
+        loop {
+            // A new connection after each boot.
+            let host = reached.host();
+            let prepared = self.dut.prepare(host, settings)?;
+            watch.lap("prepare");
+            let reasons = match (prepared, settings.dut.remote.reboot) {
+                (Prepared::Ready, Reboot::Always) if boots == 0 => {
+                    vec!["before every run".to_owned()]
+                }
+                (Prepared::Ready, _) => return Ok(()),
+                (Prepared::Reboot(reasons), Reboot::Never) => {
+                    return Err(BenchError::Refused(format!(
+                        "reboot = \"never\", but a variant needs one: {}",
+                        reasons.join("; ")
+                    )));
+                }
+                (Prepared::Reboot(reasons), _) => reasons,
+            };
+            let (name, reasons) = (&reached.described.name, reasons.join("; "));
+            if boots == BOOTS_MAX {
+                return Err(BenchError::environment(
+                    format!("{name} has booted {boots} times and needs it again: {reasons}"),
+                    "see that it boots from where its files were changed",
+                ));
+            }
+            observer.step(&format!("rebooting {name}: {reasons}"));
+            let before = reboot::mark(host)?;
+            self.dut.reboot(host)?;
+            reboot::wait(self.ends.rack, Some(&before), observer)?;
+            // The lock went with the boot.
+            self.locks.hold(reached, held(trial))?;
+            watch.lap("reboot");
+            boots += 1;
+        }
+    }
+
+    fn parts(&mut self) -> Result<Parts<'_>, BenchError> {
+        let host = self.ends.rack.dut()?.host();
+        Ok(Parts {
+            host,
+            machine: host,
+            dut: self.dut.as_mut(),
+            links: self.ends.links,
+            placement: self.ends.placement,
+            ends: &self.ends,
+            clock: &SystemClock,
+            pressure: Pressure::Overloads,
+            reach: Reach::Remote { ahead_ns: ahead_ns(host) },
+            perf_file: Path::new(PERF),
+        })
+    }
+
+    /// Everything stays as it is for the next run, which puts back what it does not want.
+    fn down(self: Box<Self>) -> Result<Vec<Warning>, BenchError> {
+        Ok(Vec::new())
+    }
+}
+
+/// Senders and receiver of the laboratory.
+pub(super) struct SshEnds<'a> {
+    pub(super) rack: &'a Rack,
+    pub(super) links: &'a Links,
+    pub(super) placement: &'a Placement,
+}
+
+impl Ends for SshEnds<'_> {
+    fn arm<'a>(
+        &'a self,
+        wanted: &Wanted<'_>,
+        _findings: &mut Findings,
+    ) -> Result<(Box<dyn Armed + 'a>, Account), BenchError> {
+        let armed = traffic::arm(self.rack, self.links, wanted)?;
+        Ok((Box::new(armed), Account::none()))
+    }
+
+    /// Each sending thread goes through all flows.
+    fn awaited(&self, settings: &Settings) -> Awaited {
+        let threads = usize::from(settings.testbed.senders.max(1));
+        awaited(settings, self.links.ingress.peers.len() * threads)
+    }
+
+    fn facts(&self, settings: &Settings) -> BTreeMap<String, String> {
+        let mut facts = BTreeMap::from([
+            ("laboratory".to_owned(), self.rack.lab.name.clone()),
+            ("generator".to_owned(), settings.traffic.generator.name().to_owned()),
+            ("dut CPUs".to_owned(), format!("{:?}", self.placement.dut)),
+        ]);
+        for reached in self.rack.all() {
+            let (described, system) = (&reached.described, reached.system.uname());
+            let text = format!("{system} {}", reached.release);
+            facts.insert(format!("host {}", described.name), text);
+        }
+        facts
+    }
+}
+
+impl Armed for traffic::Armed<'_> {
+    fn traffic(&mut self) -> &mut dyn Traffic {
+        self.as_traffic()
+    }
+
+    fn facts(&self) -> BTreeMap<String, String> {
+        traffic::Armed::facts(self)
+    }
+
+    fn end(self: Box<Self>) -> Result<Outcome, BenchError> {
+        traffic::Armed::end(*self)
+    }
+}
+
+/// How far a Linux host's CLOCK_MONOTONIC is ahead of this machine's, nanoseconds, to
+/// half a round trip; 0 when it does not say.
+fn ahead_ns(host: &dyn Host) -> i64 {
+    let before = SystemClock.now_ns() as i64;
+    // "now at N nsecs" in the third line (kernel/time/timer_list.c).
+    let said =
+        host.run(&["sed", "-n", "s/^now at \\([0-9]*\\) nsecs/\\1/p;3q", "/proc/timer_list"], "");
+    let after = SystemClock.now_ns() as i64;
+    let theirs = said.ok().and_then(|text| text.trim().parse::<i64>().ok());
+    theirs.map_or(0, |theirs| theirs - (before + after) / 2)
+}
