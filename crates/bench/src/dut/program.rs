@@ -2,6 +2,8 @@
 //! interfaces whose packets the kernel leaves to it.
 
 use super::counters;
+use super::keeper::Keeper;
+use super::linux_remote::interfaces::{is_up, wait_for_signal};
 use super::linux_remote::undo::Undo;
 use super::path::{self, told};
 use super::{Ground, Reading, Totals};
@@ -125,23 +127,31 @@ pub(super) fn interfaces(
         }
         return scheduling::apply(host, links, settings, placement, findings).map(drop);
     }
-    use super::keeper::Keeper;
     for interface in links.both().map(|link| link.interface.as_str()) {
-        // A machine that is a router itself would forward every packet once more.
-        for family in ["ipv4", "ipv6"] {
-            let path = format!("/proc/sys/net/{family}/conf/{interface}/forwarding");
+        let is_down = !is_up(&host.get(&format!("/sys/class/net/{interface}/flags"))?);
+        // The last line is undone first. Programs leave an interface promiscuous; and one
+        // gets an address when `addr_gen_mode` is put back, although it is down.
+        let mut undo = vec![format!("ip link set {interface} promisc off")];
+        if is_down {
+            undo.push(format!("ip -6 addr flush dev {interface} scope link 2>/dev/null || :"));
+        }
+        Undo.note(host, &undo)?;
+        // A machine that is a router itself would forward every packet once more; and a
+        // link that comes up gets an address, which is told to its neighbours.
+        let mut wanted = vec![("ipv4", "forwarding", "0"), ("ipv6", "forwarding", "0")];
+        wanted.extend(is_down.then_some(("ipv6", "addr_gen_mode", "1")));
+        for (family, name, value) in wanted {
+            let path = format!("/proc/sys/net/{family}/conf/{interface}/{name}");
             if host.get(&path).is_ok() {
-                Undo.put(host, &[(path, "0".into())])?;
+                Undo.change(host, &path, value)?;
             }
         }
-        if !super::linux_remote::interfaces::is_up(
-            &host.get(&format!("/sys/class/net/{interface}/flags"))?,
-        ) {
+        if is_down {
             Undo.note(host, &[format!("ip link set {interface} down")])?;
             host.run(&["ip", "link", "set", interface, "up"], "")?;
         }
     }
-    super::linux_remote::interfaces::wait_for_signal(host, links)
+    wait_for_signal(host, links)
 }
 
 #[cfg(test)]

@@ -183,3 +183,36 @@ fn a_firewall_is_what_rises_in_the_profile() {
     assert_eq!(missing.code, Some(2), "{}", missing.stderr);
     assert!(missing.stderr.contains("but of none, stateful"), "{}", missing.stderr);
 }
+
+/// The experiment of the repository, once and short.
+#[test]
+fn any_program_that_forwards_is_measured_beside_kernel_and_router() {
+    let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
+    let is_there =
+        |program: &str| std::process::Command::new(program).arg("--version").output().is_ok();
+    let missing = ["dpdk-testpmd", "ovs-vswitchd", "ovsdb-server"];
+    let missing: Vec<&str> = missing.into_iter().filter(|program| !is_there(program)).collect();
+    if !rustix::process::geteuid().is_root() || !missing.is_empty() {
+        assert!(!in_ci, "not in CI: root is needed, and {missing:?}");
+        eprintln!("SKIPPED: forwarders in namespaces need root, dpdk-dev, openvswitch-switch");
+        return;
+    }
+    let text = include_str!("../../../../experiments/forwarders.toml");
+    let short = text.replace("duration = \"1s\"", "duration = \"300ms\"\ndrain = \"500ms\"");
+    assert_ne!(text, short);
+    let lab = Lab::new(&format!("{short}\n[compare]\nbaseline = {{ forwarder = \"kernel\" }}\n"));
+    let arguments = ["run", "x.toml", "--no-calibration", "--blocks", "1", "--json"];
+    let result = lab.fwdlab(&arguments).carried_out().json();
+    assert_eq!(values_per_variant(&result), [1, 1, 1, 1]);
+    for variant in result["variants"].as_array().expect("variants") {
+        assert!(variant["values"][0].as_f64().expect("a rate") > 500.0, "{variant:#}");
+    }
+    let readme = std::fs::read_to_string(lab.path("results/x/README.md")).expect("a report");
+    for name in ["kernel", "fwdlab", "testpmd", "ovs"] {
+        assert!(readme.contains(name), "{name}: {readme}");
+    }
+    assert!(readme.contains("none damaged"), "{readme}");
+    let left = std::fs::read_dir("/tmp").expect("/tmp").flatten();
+    let mut left = left.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    assert_eq!(left.find(|name| name.starts_with("fwdlab-") && name.ends_with("-ovs")), None);
+}

@@ -3,6 +3,7 @@
 
 mod check;
 mod faults;
+mod forwarders;
 mod freebsd;
 mod freebsd_host;
 mod generators;
