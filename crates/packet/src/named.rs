@@ -1,10 +1,10 @@
 //! Enums whose values have names: written once, read everywhere.
 //!
 //! The name of a value is what files, command lines, stores and reports write, so
-//! [`named!`] makes all of it of one list: `name`, `ALL`, `NAMES`, [`Display`](std::fmt::Display),
+//! [`crate::named!`] makes all of it of one list: `name`, `ALL`, `NAMES`, [`Display`](std::fmt::Display),
 //! [`FromStr`](std::str::FromStr) and serde's two traits.
 
-/// A type of the macro [`named!`].
+/// A type of the macro [`crate::named!`].
 pub trait Named: Copy + PartialEq + 'static {
     /// Every value with its name and its description, in the order of the declaration.
     const TABLE: &'static [(Self, &'static str, &'static str)];
