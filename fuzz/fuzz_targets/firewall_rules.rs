@@ -3,14 +3,14 @@
 
 #![no_main]
 
-use fwdlab_router::firewall::{StateConfig, StateKind, Wall, text};
+use fwdlab_router::firewall::{StateConfig, StateTable, Wall, text};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &str| {
     match text::read(input) {
         Ok(ruleset) => {
             assert_eq!(text::read(&ruleset.to_string()).as_ref(), Ok(&ruleset));
-            let config = StateConfig { kind: StateKind::None, ..StateConfig::default() };
+            let config = StateConfig { kind: StateTable::None, ..StateConfig::default() };
             assert!(Wall::new(&ruleset, &config).is_ok());
         }
         Err(error) => assert!(error.line > 0 && error.column > 0 && !error.what.is_empty()),

@@ -10,10 +10,10 @@ use etherparse::{NetSlice, SlicedPacket};
 use fwdlab_packet::checksum;
 use fwdlab_port::frame::CAPACITY;
 use fwdlab_router::fib::{Fib, NextHop, Radix, V4, V6};
-use fwdlab_router::firewall::{StateConfig, StateKind, Wall, text};
+use fwdlab_router::firewall::{StateConfig, StateTable, Wall, text};
 use fwdlab_router::path::{
     Batch, Class, Config, Counters, Firewall, Frame, Gateway, Interface, Neighbour, Neighbours,
-    NoFirewall, PathKind, Reason, Router, Snapshot,
+    NoFirewall, ForwardingPath, Reason, Router, Snapshot,
 };
 use libfuzzer_sys::fuzz_target;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ struct Choice {
     redirects: bool,
     /// All frames at once; else each by itself, as states are made in another order.
     together: bool,
-    states: Option<StateKind>,
+    states: Option<StateTable>,
     limit: usize,
     step_ns: u64,
 }
@@ -51,7 +51,7 @@ fuzz_target!(|bytes: &[u8]| {
     let [choice, step, rest @ ..] = bytes else { return };
     let states = match choice >> 2 & 7 {
         0..4 => None,
-        kind => Some(StateKind::ALL[usize::from(kind) - 4]),
+        kind => Some(StateTable::ALL[usize::from(kind) - 4]),
     };
     let unit = if step & 0x80 != 0 { 1_000_000_000 } else { 1_000_000 };
     let choice = Choice {
@@ -62,10 +62,10 @@ fuzz_target!(|bytes: &[u8]| {
         step_ns: u64::from(step & 0x7f) * unit,
     };
     let frames = frames(rest);
-    let [fast, full] = PathKind::ALL.map(|path| outcome(&frames, path, choice, 0));
+    let [fast, full] = ForwardingPath::ALL.map(|path| outcome(&frames, path, choice, 0));
     assert_eq!(fast, full, "the paths");
-    assert_eq!(fast, outcome(&frames, PathKind::Fast, choice, 0xa5), "the fast path's buffers");
-    assert_eq!(full, outcome(&frames, PathKind::Full, choice, 0x5a), "the full path's buffers");
+    assert_eq!(fast, outcome(&frames, ForwardingPath::Fast, choice, 0xa5), "the fast path's buffers");
+    assert_eq!(full, outcome(&frames, ForwardingPath::Full, choice, 0x5a), "the full path's buffers");
 });
 
 /// The frames that the bytes stand for, with their ports.
@@ -117,7 +117,7 @@ fn put_right(frame: &mut [u8], control: u8) {
     }
 }
 
-fn outcome(frames: &[(u8, Vec<u8>)], path: PathKind, choice: Choice, before: u8) -> Outcome {
+fn outcome(frames: &[(u8, Vec<u8>)], path: ForwardingPath, choice: Choice, before: u8) -> Outcome {
     let Some(kind) = choice.states else {
         return forwarded(frames, path, choice, before, NoFirewall);
     };
@@ -127,7 +127,7 @@ fn outcome(frames: &[(u8, Vec<u8>)], path: PathKind, choice: Choice, before: u8)
     forwarded(frames, path, choice, before, wall.filter())
 }
 
-fn config(path: PathKind, redirects: bool) -> Config {
+fn config(path: ForwardingPath, redirects: bool) -> Config {
     let addresses = |all: [(&str, u8); 3]| {
         all.map(|(address, length)| (address.parse().expect("one"), length)).to_vec()
     };
@@ -155,7 +155,7 @@ fn hops() -> [NextHop; 4] {
 
 fn forwarded<W: Firewall>(
     frames: &[(u8, Vec<u8>)],
-    path: PathKind,
+    path: ForwardingPath,
     choice: Choice,
     before: u8,
     firewall: W,

@@ -8,8 +8,8 @@ use fwdlab_model::Plan;
 use fwdlab_model::record::queues::{self, Direction, QueuePackets};
 use fwdlab_model::record::{Arrivals, Checked, Counter, DrainEnd, ReceiverPlace, TrialRecord};
 use fwdlab_model::warning::Warning;
+use fwdlab_packet::Flows;
 use fwdlab_packet::rss::queues_of_flows;
-use fwdlab_packet::template::FlowRange;
 use fwdlab_packet::{Family, Template};
 use fwdlab_port::affinity;
 use std::sync::Mutex;
@@ -205,7 +205,7 @@ flows = { sources = 5, destinations = 8 }
         let task = Task { plan: &plan, run, ceiling_pps: None };
         let record = testbed.run(task, &mut Unobserved).expect("a run");
         let queues = plan.variants[run.variants[0]].settings.dut.queues;
-        let flows = FlowRange { sources: 5, destinations: 8 };
+        let flows = Flows { sources: 5, destinations: 8 };
         let template = Template::new(Family::Inet, 64, flows, 1, [2; 6], [4; 6]);
         let wanted = queues_of_flows(&template, queues);
         let found = received(&record.trial.counters);

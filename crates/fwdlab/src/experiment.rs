@@ -1,8 +1,8 @@
 //! From an experiment file to its plan, with what the command line overrides.
 
 use crate::error::CliError;
+use crate::names;
 use anyhow::Result;
-use clap::ValueEnum;
 use fwdlab_model::experiment::{Experiment, RUNS_MAX, profile_of};
 use fwdlab_model::plan::Stop;
 use fwdlab_model::profile::ProfilePlan;
@@ -12,13 +12,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+/// Testbeds that need no more words than their names.
+const TESTBEDS: [TestbedKind; 4] =
+    [TestbedKind::Auto, TestbedKind::Netns, TestbedKind::Memory, TestbedKind::Sim];
+
 /// What the command line says instead of the file. It is part of the plan, and
 /// so of its hash.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub(crate) struct Overrides {
     /// Testbed, instead of the file's
-    #[arg(long, value_name = "KIND")]
-    pub(crate) testbed: Option<Testbed>,
+    #[arg(long, value_name = "KIND", value_parser = names::some(&TESTBEDS))]
+    pub(crate) testbed: Option<TestbedKind>,
     /// A laboratory's file, instead of the experiment's testbed. No part of the hash: the
     /// same plan runs in any laboratory
     #[arg(long, value_name = "FILE", conflicts_with = "testbed")]
@@ -30,40 +34,6 @@ pub(crate) struct Overrides {
     /// Seed of the random order, instead of the file's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub(crate) seed: Option<u64>,
-}
-
-/// Kinds of testbed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Testbed {
-    /// The best that this machine permits
-    Auto,
-    /// Network namespaces of this machine's kernel
-    Netns,
-    /// fwdlab's own router, packets in memory
-    Memory,
-    /// A simulated device
-    Sim,
-}
-
-impl Testbed {
-    /// The name used in files.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Testbed::Auto => "auto",
-            Testbed::Netns => "netns",
-            Testbed::Memory => "memory",
-            Testbed::Sim => "sim",
-        }
-    }
-
-    fn kind(self) -> TestbedKind {
-        match self {
-            Testbed::Auto => TestbedKind::Auto,
-            Testbed::Netns => TestbedKind::Netns,
-            Testbed::Memory => TestbedKind::Memory,
-            Testbed::Sim => TestbedKind::Sim,
-        }
-    }
 }
 
 impl Overrides {
@@ -186,7 +156,7 @@ fn overridden(
     }
     let (Some(mut spec), _) = spec::parse(text, loader) else { return Ok(None) };
     if let Some(testbed) = overrides.testbed {
-        spec.set_testbed(testbed.kind());
+        spec.set_testbed(testbed);
     }
     if let Some(lab) = &overrides.lab {
         // What an experiment names lies beside it; what the user names, where the user is.
@@ -248,8 +218,12 @@ mod tests {
 
     #[test]
     fn overriding_is_as_if_the_file_said_so() {
-        let overrides =
-            Overrides { testbed: Some(Testbed::Sim), lab: None, blocks: Some(3), seed: Some(9) };
+        let overrides = Overrides {
+            testbed: Some(TestbedKind::Sim),
+            lab: None,
+            blocks: Some(3),
+            seed: Some(9),
+        };
         let got = plan_with(TWO, &overrides).unwrap();
         let written = format!("{TWO}[testbed]\nkind = \"sim\"\n[design]\nblocks = 3\nseed = 9\n");
         assert_eq!(got, plan_with(&written, &Overrides::default()).unwrap());
@@ -259,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_testbed_that_lacks_the_device_is_refused() {
-        let overrides = Overrides { testbed: Some(Testbed::Memory), ..Overrides::default() };
+        let overrides = Overrides { testbed: Some(TestbedKind::Memory), ..Overrides::default() };
         let refused = plan_with(TWO, &overrides).unwrap_err().to_string();
         assert!(refused.contains("no kernel forwards packets in memory"), "{refused}");
         let router = format!("{TWO}[dut]\nkind = \"router\"\n");
@@ -278,10 +252,10 @@ mod tests {
         assert_eq!(here.hash, there.hash);
         assert_eq!(plan_with(TWO, &lab).unwrap().base.testbed.kind, TestbedKind::Ssh);
         let freebsd = format!("{ssh}[dut]\nkind = \"freebsd\"\n");
-        let sim = Overrides { testbed: Some(Testbed::Sim), ..Overrides::default() };
+        let sim = Overrides { testbed: Some(TestbedKind::Sim), ..Overrides::default() };
         let rehearsed = plan_with(&freebsd, &sim).unwrap();
         assert_eq!(rehearsed.base.testbed.lab, None);
-        let netns = Overrides { testbed: Some(Testbed::Netns), ..Overrides::default() };
+        let netns = Overrides { testbed: Some(TestbedKind::Netns), ..Overrides::default() };
         assert!(plan_with(&freebsd, &netns).unwrap_err().to_string().contains("FreeBSD"));
     }
 

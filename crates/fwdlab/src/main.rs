@@ -9,6 +9,7 @@ mod command;
 mod error;
 mod exit;
 mod experiment;
+mod names;
 mod notify;
 mod profiling;
 mod progress;

@@ -1,28 +1,9 @@
 //! `--rule`: what one figure stands for an imported run.
 
 use crate::error::CliError;
-use clap::ValueEnum;
-use fwdlab_results::stats::log_rule;
+use fwdlab_model::plan::Rule;
 use fwdlab_results::store::{Contents, Store};
 use std::path::Path;
-
-/// Ways to make one figure of a log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Rule {
-    /// Median of the lines that the archive's scripts keep
-    Netbenches,
-    /// Mean rate of the steady state
-    Steady,
-}
-
-impl From<Rule> for log_rule::Rule {
-    fn from(rule: Rule) -> log_rule::Rule {
-        match rule {
-            Rule::Netbenches => log_rule::Rule::Netbenches,
-            Rule::Steady => log_rule::Rule::Steady,
-        }
-    }
-}
 
 /// Everything in the store at `path`; with a rule, imported figures are made by it.
 ///
@@ -39,5 +20,5 @@ pub(crate) fn contents(path: &Path, rule: Option<Rule>) -> anyhow::Result<Conten
         );
         return Err(CliError::Mistake(why).into());
     }
-    Ok(contents.by_rule(rule.into()))
+    Ok(contents.by_rule(rule))
 }

@@ -11,6 +11,7 @@ pub use describe::{Difference, Estimate};
 
 use crate::profile::ProfilePlan;
 use crate::settings::Settings;
+use fwdlab_packet::named;
 use serde::{Deserialize, Serialize};
 
 /// All runs of an experiment, in order. A function of (file, seed).
@@ -148,20 +149,20 @@ pub struct Design {
     pub sequential: bool,
 }
 
-/// A rule that ends an experiment early and keeps the rate of its errors,
-/// however often it looks. Both also end when every comparison is decided:
-/// different, or equivalent within the margin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Stop {
-    /// Up to [`Stop::LOOKS`] looks, whose errors are spent as O'Brien and Fleming
-    /// (1979) do: hardly any at the first ones, so that the last look, over all
-    /// blocks, is nearly as sharp as a fixed number of blocks.
-    Planned,
-    /// A look after every block, by an e-process: valid at whatever moment one
-    /// stops (Ramdas et al. 2023, "Game-theoretic statistics and safe anytime-valid
-    /// inference"), at the price of wider intervals.
-    Open,
+named! {
+    /// A rule that ends an experiment early and keeps the rate of its errors,
+    /// however often it looks. Both also end when every comparison is decided:
+    /// different, or equivalent within the margin.
+    pub enum Stop {
+        /// Up to [`Stop::LOOKS`] looks, whose errors are spent as O'Brien and Fleming
+        /// (1979) do: hardly any at the first ones, so that the last look, over all
+        /// blocks, is nearly as sharp as a fixed number of blocks.
+        Planned = "planned",
+        /// A look after every block, by an e-process: valid at whatever moment one
+        /// stops (Ramdas et al. 2023, "Game-theoretic statistics and safe anytime-valid
+        /// inference"), at the price of wider intervals.
+        Open = "open",
+    }
 }
 
 impl Stop {
@@ -177,60 +178,64 @@ impl Stop {
             Stop::Open => 100,
         }
     }
+}
 
-    /// The name used in files and reports.
-    pub fn name(self) -> &'static str {
+named! {
+    /// What one figure stands for a run.
+    pub enum Figure {
+        /// `p90` on testbeds that share their CPUs (netns), `mean` elsewhere.
+        Auto = "auto",
+        /// Forwarded packets of the window over its length.
+        Mean = "mean",
+        /// Ninetieth percentile of the raw samples' rates: robust against stolen CPU time.
+        P90 = "p90",
+        /// The rule of the netbenches archive: median of the log's lines that it
+        /// keeps. Imported runs only.
+        Netbenches = "netbenches",
+        /// The same with the upper of the two middle values as the median of an even
+        /// number, as ministat had it before 2016. Imported runs only.
+        NetbenchesUpper = "netbenches-upper",
+        /// Mean rate of the steady state. Imported runs only: their logs begin before
+        /// the traffic and end after it.
+        Steady = "steady",
+    }
+}
+
+named! {
+    /// How one figure is made of an imported log.
+    pub enum Rule {
+        /// Median of the lines that the archive's scripts keep.
+        Netbenches = "netbenches",
+        /// Mean rate of the steady state.
+        Steady = "steady",
+    }
+}
+
+impl Rule {
+    /// The figure of a plan by this rule; `upper` when the published lists were
+    /// made with the upper of two middle values.
+    pub fn figure(self, upper: bool) -> Figure {
         match self {
-            Stop::Planned => "planned",
-            Stop::Open => "open",
+            Rule::Steady => Figure::Steady,
+            Rule::Netbenches if upper => Figure::NetbenchesUpper,
+            Rule::Netbenches => Figure::Netbenches,
         }
     }
 }
 
-/// What one figure stands for a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Figure {
-    /// Forwarded packets of the window over its length.
-    Mean,
-    /// Ninetieth percentile of the raw samples' rates: robust against stolen CPU time.
-    P90,
-    /// `p90` on testbeds that share their CPUs (netns), `mean` elsewhere.
-    Auto,
-    /// The rule of the netbenches archive: median of the log's lines that it
-    /// keeps. Imported runs only.
-    Netbenches,
-    /// The same with the upper of the two middle values as the median of an even
-    /// number, as ministat had it before 2016. Imported runs only.
-    #[serde(rename = "netbenches-upper")]
-    NetbenchesUpper,
-    /// Mean rate of the steady state. Imported runs only: their logs begin before
-    /// the traffic and end after it.
-    Steady,
-}
-
-/// How the probabilities of several comparisons are adjusted for their number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Adjust {
-    /// Holm (1979): one false difference in the whole family is as rare as the
-    /// confidence says.
-    #[default]
-    Holm,
-    /// Benjamini and Hochberg (1995): the expected share of false ones among the
-    /// differences found is kept; finds more, promises less.
-    BenjaminiHochberg,
+named! {
+    /// How the probabilities of several comparisons are adjusted for their number.
+    pub enum Adjust default Holm {
+        /// Keeps the chance of any false difference: for decisions. Holm (1979): one false
+        /// difference in the whole family is as rare as the confidence says.
+        Holm = "holm",
+        /// Keeps the share of false ones among the differences: for dashboards. Benjamini
+        /// and Hochberg (1995): finds more, promises less.
+        BenjaminiHochberg = "benjamini-hochberg",
+    }
 }
 
 impl Adjust {
-    /// The name used in files and reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Adjust::Holm => "holm",
-            Adjust::BenjaminiHochberg => "benjamini-hochberg",
-        }
-    }
-
     fn is_default(&self) -> bool {
         *self == Adjust::default()
     }

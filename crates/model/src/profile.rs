@@ -3,6 +3,7 @@
 //! Such a run is never a measurement: what is asked for here touches no number of
 //! the experiment, and so is no part of its hash.
 
+use fwdlab_packet::named;
 use serde::{Deserialize, Serialize};
 
 /// How a variant is profiled.
@@ -62,60 +63,33 @@ pub struct Subsystems {
     pub text: String,
 }
 
-/// What triggers a sample, by its name in `perf list`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Event {
-    /// Cycles where the machine counts them, else the CPU's clock.
-    #[default]
-    Auto,
-    /// Cycles of the CPU.
-    Cycles,
-    /// A timer of the kernel. It does not fire while interrupts are off.
-    CpuClock,
-    /// Retired instructions.
-    Instructions,
-    /// Misses of the last cache.
-    CacheMisses,
-    /// Branches foretold wrongly.
-    BranchMisses,
-}
-
-impl Event {
-    /// The name used in files and by perf.
-    pub fn name(self) -> &'static str {
-        match self {
-            Event::Auto => "auto",
-            Event::Cycles => "cycles",
-            Event::CpuClock => "cpu-clock",
-            Event::Instructions => "instructions",
-            Event::CacheMisses => "cache-misses",
-            Event::BranchMisses => "branch-misses",
-        }
+named! {
+    /// What triggers a sample, by its name in `perf list`.
+    pub enum Event default Auto {
+        /// Cycles where the machine counts them, else the CPU's clock.
+        Auto = "auto",
+        /// Cycles of the CPU.
+        Cycles = "cycles",
+        /// A timer of the kernel. It does not fire while interrupts are off.
+        CpuClock = "cpu-clock",
+        /// Retired instructions.
+        Instructions = "instructions",
+        /// Misses of the last cache.
+        CacheMisses = "cache-misses",
+        /// Branches foretold wrongly.
+        BranchMisses = "branch-misses",
     }
 }
 
-/// How the callers of a sampled function are found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CallGraph {
-    /// The kernel's own unwinder and frame pointers: what `fp` is.
-    #[default]
-    Auto,
-    /// Frame pointers (for the kernel: its own unwinder).
-    Fp,
-    /// Copies of the stack, unwound with debugging information afterwards: for
-    /// programs without frame pointers.
-    Dwarf,
-}
-
-impl CallGraph {
-    /// The name used in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            CallGraph::Auto => "auto",
-            CallGraph::Fp => "fp",
-            CallGraph::Dwarf => "dwarf",
-        }
+named! {
+    /// How the callers of a sampled function are found.
+    pub enum CallGraph default Auto {
+        /// The kernel's own unwinder and frame pointers: what `fp` is.
+        Auto = "auto",
+        /// Frame pointers (for the kernel: its own unwinder).
+        Fp = "fp",
+        /// Copies of the stack, unwound with debugging information afterwards: for
+        /// programs without frame pointers.
+        Dwarf = "dwarf",
     }
 }

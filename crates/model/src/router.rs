@@ -5,6 +5,8 @@
 //! whoever builds the router of it.
 
 use crate::settings::{FibAlgorithm, ForwardingPath, Locking, StateTable};
+use fwdlab_packet::forwarding::Class;
+use fwdlab_packet::named;
 use serde::{Deserialize, Serialize};
 
 /// A router. All that has a default may be left out.
@@ -96,30 +98,17 @@ pub struct Synthesised {
     pub seed: u64,
 }
 
-/// What holds an interface's packets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PortKind {
-    /// AF_XDP, else AF_PACKET.
-    #[default]
-    Auto,
-    /// AF_XDP sockets on a device.
-    Xsk,
-    /// AF_PACKET sockets on a device.
-    Packet,
-    /// Files of packets.
-    Pcap,
-}
-
-impl PortKind {
-    /// The name used in files and reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            PortKind::Auto => "auto",
-            PortKind::Xsk => "xsk",
-            PortKind::Packet => "packet",
-            PortKind::Pcap => "pcap",
-        }
+named! {
+    /// What holds an interface's packets.
+    pub enum PortKind default Auto {
+        /// AF_XDP, else AF_PACKET.
+        Auto = "auto",
+        /// AF_XDP sockets on a device.
+        Xsk = "xsk",
+        /// AF_PACKET sockets on a device.
+        Packet = "packet",
+        /// Files of packets.
+        Pcap = "pcap",
     }
 }
 
@@ -202,14 +191,22 @@ pub struct RouterStats {
     pub dropped: u64,
     /// Packets that went to the slow path.
     pub slow: u64,
-    /// All counters that are not 0 by their stable names, in the order of the path.
-    pub counters: Vec<(String, u64)>,
+    /// All counters that are not 0 by their stable names, in the order of the path, each
+    /// with what it says of a packet's fate.
+    pub counters: Vec<(String, u64, Class)>,
     /// Packets that the ports lost before they were received, by interface.
     pub missed: Vec<(String, u64)>,
     /// Packets that came in to each worker; those of the slow path are among them.
     pub workers: Vec<u64>,
     /// Facts about the router as it runs: what was chosen, memory, states.
     pub facts: Vec<(String, String)>,
+}
+
+impl RouterStats {
+    /// The counter of this name; 0 when it is not among them.
+    pub fn count(&self, name: &str) -> u64 {
+        self.counters.iter().find(|(other, ..)| other == name).map_or(0, |&(_, count, _)| count)
+    }
 }
 
 #[cfg(test)]

@@ -8,10 +8,13 @@ mod laboratory;
 mod router;
 
 pub use command::*;
+pub use fwdlab_packet::forwarding::{FibAlgorithm, ForwardingPath, Locking, StateTable};
+pub use fwdlab_packet::{Family, Flows};
 pub use laboratory::*;
 pub use router::*;
 
 use crate::units::FrameSize;
+use fwdlab_packet::named;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -76,71 +79,49 @@ impl Default for Settings {
     }
 }
 
-/// Kind of testbed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TestbedKind {
-    /// The best that this machine permits: `netns`, else `sim`.
-    Auto,
-    /// Linux network namespaces joined by veth pairs.
-    Netns,
-    /// fwdlab's own router between a generator and a sink that share memory
-    /// with it: packets, but no kernel that forwards them, and no privileges.
-    Memory,
-    /// Hosts of a laboratory, reached over ssh.
-    Ssh,
-    /// A simulated device of known capacity.
-    Sim,
-    /// Somebody's laboratory, whose logs were imported.
-    Archive,
-}
-
-/// How sender, DUT and receiver share the machine's CPUs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Arrangement {
-    /// Sender on CPUs of its own, DUT and receiver on others, as in a rack: a DUT that is
-    /// slower than the sender drops.
-    Open,
-    /// Each sending CPU generates, forwards and counts its own packets, run to
-    /// completion: the rate is 1 / (cost of all three). Nothing is dropped as long as no
-    /// two CPUs share a queue.
-    Closed,
-}
-
-impl Arrangement {
-    /// The name used in files and reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Arrangement::Open => "open",
-            Arrangement::Closed => "closed",
-        }
+named! {
+    /// Kind of testbed.
+    pub enum TestbedKind {
+        /// The best that this machine permits: `netns`, else `sim`.
+        Auto = "auto",
+        /// Linux network namespaces joined by veth pairs.
+        Netns = "netns",
+        /// fwdlab's own router between a generator and a sink that share memory
+        /// with it: packets, but no kernel that forwards them, and no privileges.
+        Memory = "memory",
+        /// Hosts of a laboratory, reached over ssh.
+        Ssh = "ssh",
+        /// A simulated device of known capacity.
+        Sim = "sim",
+        /// Somebody's laboratory, whose logs were imported.
+        Archive = "archive",
     }
 }
 
-/// Mechanism that puts frames on the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Engine {
-    /// The fastest one whose probe succeeds.
-    Auto,
-    /// XDP live frames (`BPF_PROG_RUN`).
-    Xdp,
-    /// AF_XDP socket.
-    Xsk,
-    /// AF_PACKET socket with qdisc bypass.
-    Packet,
+named! {
+    /// How sender, DUT and receiver share the machine's CPUs.
+    pub enum Arrangement {
+        /// Sender on CPUs of its own, DUT and receiver on others, as in a rack: a DUT that is
+        /// slower than the sender drops.
+        Open = "open",
+        /// Each sending CPU generates, forwards and counts its own packets, run to
+        /// completion: the rate is 1 / (cost of all three). Nothing is dropped as long as no
+        /// two CPUs share a queue.
+        Closed = "closed",
+    }
 }
 
-impl Engine {
-    /// The name used in files and reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Engine::Auto => "auto",
-            Engine::Xdp => "xdp",
-            Engine::Xsk => "xsk",
-            Engine::Packet => "packet",
-        }
+named! {
+    /// Mechanism that puts frames on the wire.
+    pub enum Engine {
+        /// The fastest one whose probe succeeds.
+        Auto = "auto",
+        /// XDP live frames (`BPF_PROG_RUN`).
+        Xdp = "xdp",
+        /// AF_XDP socket.
+        Xsk = "xsk",
+        /// AF_PACKET socket with qdisc bypass.
+        Packet = "packet",
     }
 }
 
@@ -227,29 +208,17 @@ impl Default for SimSettings {
     }
 }
 
-/// Kind of device under test.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DutKind {
-    /// The Linux kernel's own forwarding.
-    Linux,
-    /// The FreeBSD kernel's own forwarding; in laboratories and imported runs.
-    Freebsd,
-    /// fwdlab's own software router, a process of its own.
-    Router,
-    /// Any program that forwards between two interfaces.
-    Command,
-}
-
-impl DutKind {
-    /// The name used in files and reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            DutKind::Linux => "linux",
-            DutKind::Freebsd => "freebsd",
-            DutKind::Router => "router",
-            DutKind::Command => "command",
-        }
+named! {
+    /// Kind of device under test.
+    pub enum DutKind {
+        /// The Linux kernel's own forwarding.
+        Linux = "linux",
+        /// fwdlab's own software router, a process of its own.
+        Router = "router",
+        /// The FreeBSD kernel's own forwarding; in laboratories and imported runs.
+        Freebsd = "freebsd",
+        /// Any program that forwards between two interfaces.
+        Command = "command",
     }
 }
 
@@ -289,26 +258,15 @@ impl fmt::Display for Firewall {
     }
 }
 
-/// How the DUT's receive work is scheduled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Napi {
-    /// `threaded` in the open arrangement, `softirq` in the closed one.
-    Auto,
-    /// NAPI polls in kernel threads that are pinned to the DUT's CPUs.
-    Threaded,
-    /// NAPI polls in softirq context of the CPU that raised it.
-    Softirq,
-}
-
-impl Napi {
-    /// The name used in files and reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Napi::Auto => "auto",
-            Napi::Threaded => "threaded",
-            Napi::Softirq => "softirq",
-        }
+named! {
+    /// How the DUT's receive work is scheduled.
+    pub enum Napi {
+        /// `threaded` in the open arrangement, `softirq` in the closed one.
+        Auto = "auto",
+        /// NAPI polls in kernel threads that are pinned to the DUT's CPUs.
+        Threaded = "threaded",
+        /// NAPI polls in softirq context of the CPU that raised it.
+        Softirq = "softirq",
     }
 }
 
@@ -345,49 +303,6 @@ pub struct DutSettings {
     /// plan's hash.
     #[serde(default, skip_serializing_if = "CommandSettings::is_default")]
     pub command: CommandSettings,
-}
-
-/// Address family.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Family {
-    /// IPv4.
-    Inet,
-    /// IPv6.
-    Inet6,
-}
-
-impl Family {
-    /// The name used in files and reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Family::Inet => "inet",
-            Family::Inet6 => "inet6",
-        }
-    }
-}
-
-/// Flows as a product of address ranges: `sources x destinations` 5-tuples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Flows {
-    /// Number of source addresses.
-    pub sources: u32,
-    /// Number of destination addresses.
-    pub destinations: u32,
-}
-
-impl Flows {
-    /// Number of distinct 5-tuples.
-    pub fn count(self) -> u32 {
-        self.sources * self.destinations
-    }
-}
-
-impl fmt::Display for Flows {
-    /// Sources, destinations and their product.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({} x {})", self.count(), self.sources, self.destinations)
-    }
 }
 
 /// Intended load.

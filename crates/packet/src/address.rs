@@ -10,24 +10,52 @@
 //!
 //! and the same on the receiver's side with 198.19.0.0/16 and 2001:2:0:8000::/49.
 
+use crate::named;
+use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Address family.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Family {
-    /// IPv4.
-    Inet,
-    /// IPv6.
-    Inet6,
+named! {
+    /// Address family.
+    pub enum Family {
+        /// IPv4
+        Inet = "inet",
+        /// IPv6
+        Inet6 = "inet6",
+    }
 }
 
-/// Side of the DUT.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Side {
-    /// Where packets come from.
-    Sender,
-    /// Where packets go to.
-    Receiver,
+named! {
+    /// Side of the DUT: of its interfaces, of its links, of the traffic.
+    pub enum Side {
+        /// Where packets come from.
+        Sender = "sender",
+        /// Where packets go to.
+        Receiver = "receiver",
+    }
+}
+
+/// Flows as a product of two address ranges: every source talks to every destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flows {
+    /// Number of source addresses.
+    pub sources: u32,
+    /// Number of destination addresses; the inner loop.
+    pub destinations: u32,
+}
+
+impl Flows {
+    /// Number of flows, of distinct 5-tuples.
+    pub fn count(self) -> u32 {
+        self.sources * self.destinations
+    }
+}
+
+impl fmt::Display for Flows {
+    /// Their number, then sources and destinations.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({} x {})", self.count(), self.sources, self.destinations)
+    }
 }
 
 /// Largest number of addresses in one range: the hosts of a /16 less the /24

@@ -10,14 +10,19 @@
 pub mod address;
 pub mod arrivals;
 pub mod checksum;
+pub mod forwarding;
+pub mod named;
 pub mod prepared;
 pub mod rss;
 pub mod stamp;
 pub mod template;
 pub mod writer;
 
-pub use address::Family;
+pub use address::{Family, Flows, Side};
 pub use prepared::Prepared;
 pub use stamp::{Phase, Stamp};
 pub use template::Template;
 pub use writer::{FrameWriter, Turns};
+
+#[doc(hidden)]
+pub use serde;

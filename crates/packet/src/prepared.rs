@@ -122,8 +122,8 @@ fn fold(sum: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Flows;
     use crate::Stamp;
-    use crate::template::FlowRange;
     use proptest::prelude::*;
 
     proptest! {
@@ -138,7 +138,7 @@ mod tests {
         ) {
             let family = if inet6 { Family::Inet6 } else { Family::Inet };
             let size = if inet6 { size } else { size - 20 };
-            let flows = FlowRange { sources: 3, destinations: 70 };
+            let flows = Flows { sources: 3, destinations: 70 };
             let template = Template::new(family, size, flows, 9, [2; 6], [4; 6]);
             let some = [(0, 0), (2, 69), (1, 5)];
             let mut prepared = Prepared::new(&template, sender, &some);

@@ -176,7 +176,8 @@ pub fn queues_of_flows(template: &Template, queues: u16) -> Vec<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::template::{FlowRange, Template};
+    use crate::Flows;
+    use crate::template::Template;
     use crate::{Family, Stamp};
     use proptest::prelude::*;
 
@@ -257,7 +258,7 @@ mod tests {
     }
 
     fn frame(family: Family) -> Vec<u8> {
-        let flows = FlowRange { sources: 20, destinations: 100 };
+        let flows = Flows { sources: 20, destinations: 100 };
         let template = Template::new(family, 84, flows, 7, [2; 6], [4; 6]);
         let stamp = Stamp { run_id: 7, sender: 0, phase: 1, flow: 102, sequence: 5, time_ns: 9 };
         template.frame(1, 2, &stamp)

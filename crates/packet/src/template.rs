@@ -4,7 +4,7 @@
 //! addresses, the checksums and the stamp. [`Template::frame`] is the reference
 //! that does it plainly; the BPF sender does the same from [`Template::sums`].
 
-use crate::address::{Family, Side, flow_address, flow_base};
+use crate::address::{Family, Flows, Side, flow_address, flow_base};
 use crate::checksum;
 use crate::stamp::{self, Stamp};
 use std::net::IpAddr;
@@ -20,27 +20,11 @@ const ETHERNET: usize = 14;
 const UDP: usize = 8;
 const PROTOCOL_UDP: u8 = 17;
 
-/// Flows as a product of two address ranges.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FlowRange {
-    /// Number of source addresses.
-    pub sources: u32,
-    /// Number of destination addresses; the inner loop.
-    pub destinations: u32,
-}
-
-impl FlowRange {
-    /// Number of flows.
-    pub fn count(self) -> u32 {
-        self.sources * self.destinations
-    }
-}
-
 /// The constant part of all packets of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     family: Family,
-    flows: FlowRange,
+    flows: Flows,
     run_id: u32,
     bytes: Vec<u8>,
 }
@@ -64,7 +48,7 @@ impl Template {
     pub fn new(
         family: Family,
         frame_size: u16,
-        flows: FlowRange,
+        flows: Flows,
         run_id: u32,
         source_mac: [u8; 6],
         destination_mac: [u8; 6],
@@ -127,7 +111,7 @@ impl Template {
     }
 
     /// Flows.
-    pub fn flows(&self) -> FlowRange {
+    pub fn flows(&self) -> Flows {
         self.flows
     }
 
@@ -229,7 +213,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn template(family: Family, size: u16) -> Template {
-        let flows = FlowRange { sources: 1000, destinations: 1000 };
+        let flows = Flows { sources: 1000, destinations: 1000 };
         Template::new(family, size, flows, 0xdead_beef, [2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
     }
 

@@ -158,11 +158,11 @@ impl FrameWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::template::FlowRange;
+    use crate::Flows;
 
     #[test]
     fn only_flows_of_the_own_queues_are_sent_and_their_sequence_stays() {
-        let flows = FlowRange { sources: 3, destinations: 4 };
+        let flows = Flows { sources: 3, destinations: 4 };
         let template = Template::new(Family::Inet, 64, flows, 9, [2; 6], [4; 6]);
         let queues: Arc<[u16]> = (0..12).map(|flow| flow % 3).collect();
         let turns = Turns { queues, own: vec![0, 2] };
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn what_was_taken_back_is_written_again() {
-        let flows = FlowRange { sources: 3, destinations: 4 };
+        let flows = Flows { sources: 3, destinations: 4 };
         let template = Template::new(Family::Inet, 64, flows, 9, [2; 6], [4; 6]);
         let mut writer = FrameWriter::new(template, 2);
         let mut next = || -> Vec<Vec<u8>> {
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn every_frame_equals_the_reference_and_every_flow_comes_in_turn() {
         for family in [Family::Inet, Family::Inet6] {
-            let flows = FlowRange { sources: 3, destinations: 4 };
+            let flows = Flows { sources: 3, destinations: 4 };
             let template = Template::new(family, 100, flows, 9, [2; 6], [4; 6]);
             let mut writer = FrameWriter::new(template.clone(), 2);
             let mut frame = vec![0xa5; writer.frame_length()];

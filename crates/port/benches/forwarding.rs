@@ -5,7 +5,7 @@
 //! program; g0 - d0, loop, d1 - r0, all veth. The sender offers more than the loop can
 //! take.
 
-use fwdlab_packet::template::FlowRange;
+use fwdlab_packet::Flows;
 use fwdlab_packet::{Family, Template};
 use fwdlab_port::packet_socket::{PacketConfig, PacketPort};
 use fwdlab_port::xdp::{XdpMode, XdpReceiver, XdpSender};
@@ -101,7 +101,7 @@ fn forward_for_a_second(g: &NetNs, d: &NetNs, sink: &XdpReceiver, kind: Kind) ->
         }
         Ok(ports[0].missed())
     });
-    let flows = FlowRange { sources: 20, destinations: 100 };
+    let flows = Flows { sources: 20, destinations: 100 };
     let template =
         Template::new(Family::Inet, 64, flows, 1, [2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
     let sender = XdpSender::new(&SenderConfig {

@@ -6,8 +6,8 @@
 //! socket and the sink in memory count in user space: for them the time of a packet that
 //! lies in the cache is measured, and what the sink reaches in all.
 
+use fwdlab_packet::Flows;
 use fwdlab_packet::arrivals::{Arrivals, Expected, Routes};
-use fwdlab_packet::template::FlowRange;
 use fwdlab_packet::{Family, FrameWriter, Phase, Template};
 use fwdlab_port::circuit::Circuit;
 use fwdlab_port::circuit::traffic::{Traffic, TrafficConfig};
@@ -17,8 +17,8 @@ use std::process::Command;
 
 const PAIRS: usize = 10;
 const MS: u64 = 1_000_000;
-const FEW: FlowRange = FlowRange { sources: 20, destinations: 100 };
-const MANY: FlowRange = FlowRange { sources: 1000, destinations: 1000 };
+const FEW: Flows = Flows { sources: 20, destinations: 100 };
+const MANY: Flows = Flows { sources: 1000, destinations: 1000 };
 const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
 
 fn main() {
@@ -40,7 +40,7 @@ fn main() {
     sh(&format!("ip netns delete {g}; ip netns delete {r}"));
 }
 
-fn expected(family: Family, size: u16, flows: FlowRange, timestamps: bool) -> Expected {
+fn expected(family: Family, size: u16, flows: Flows, timestamps: bool) -> Expected {
     let [from, to] = MACS;
     Expected {
         template: Template::new(family, size, flows, 1, from, to),

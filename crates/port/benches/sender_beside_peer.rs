@@ -8,7 +8,7 @@
 //! Ours varies 2000 flows and carries run id and sequence in every packet; the
 //! peer varies 2000 destination ports and carries nothing.
 
-use fwdlab_packet::template::FlowRange;
+use fwdlab_packet::Flows;
 use fwdlab_packet::{Family, Template};
 use fwdlab_port::xdp::{XdpMode, XdpReceiver, XdpSender};
 use fwdlab_port::{NetNs, Receiver, Sender, SenderConfig, clock, packet_socket, xsk};
@@ -90,7 +90,7 @@ fn one_of_ours(
     family: Family,
     timestamps: bool,
 ) -> f64 {
-    let flows = FlowRange { sources: 20, destinations: 100 };
+    let flows = Flows { sources: 20, destinations: 100 };
     let size = Template::smallest_frame(family);
     let config = SenderConfig {
         namespace: namespace.clone(),

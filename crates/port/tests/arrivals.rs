@@ -6,8 +6,8 @@ mod common;
 
 use common::Pair;
 use common::forwarder::{BATCH, BATCHES, FROM, Forwarder, TO, Wrong};
+use fwdlab_packet::Flows;
 use fwdlab_packet::arrivals::{Expected, FAULTS, Fault};
-use fwdlab_packet::template::FlowRange;
 use fwdlab_packet::{Family, FrameWriter, Phase, Template};
 use fwdlab_port::circuit::traffic::{Traffic, TrafficConfig};
 use fwdlab_port::circuit::{Circuit, FAR};
@@ -21,7 +21,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const RUN_ID: u32 = 0x1234_5678;
-const FLOWS: FlowRange = FlowRange { sources: 4, destinations: 4 };
+const FLOWS: Flows = Flows { sources: 4, destinations: 4 };
 
 /// One pair of namespaces at a time; CPUs are scarce.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());

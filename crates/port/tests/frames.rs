@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Pair, wait_for_packets};
-use fwdlab_packet::template::FlowRange;
+use fwdlab_packet::Flows;
 use fwdlab_packet::{Family, Phase, Stamp, Template};
 use fwdlab_port::xdp::{XdpMode, XdpReceiver, XdpSender};
 use fwdlab_port::{PortError, Receiver, Sender, SenderConfig, Watch, clock, packet_socket, xsk};
@@ -51,7 +51,7 @@ fn config(pair: &Pair, template: Template, rate_pps: Option<f64>) -> SenderConfi
 fn every_sender_sends_exactly_the_reference_frames() {
     let _guard = ONE_AT_A_TIME.lock();
     let Some(pair) = Pair::new() else { return };
-    let flows = FlowRange { sources: 3, destinations: 5 };
+    let flows = Flows { sources: 3, destinations: 5 };
     for engine in [Engine::Xdp, Engine::Xsk, Engine::Packet] {
         for (family, size) in [
             (Family::Inet, 64),
@@ -95,7 +95,7 @@ fn every_sender_sends_exactly_the_reference_frames() {
 fn receivers_count_what_was_sent_and_tell_runs_apart() {
     let _guard = ONE_AT_A_TIME.lock();
     let Some(pair) = Pair::new() else { return };
-    let flows = FlowRange { sources: 20, destinations: 100 };
+    let flows = Flows { sources: 20, destinations: 100 };
     let template = |run_id| Template::new(Family::Inet, 64, flows, run_id, SOURCE, DESTINATION);
     let watch = Watch::Stamps { run_id: RUN_ID, flows: 2000 };
     for packet_ring in [false, true] {
@@ -137,7 +137,7 @@ fn receivers_count_what_was_sent_and_tell_runs_apart() {
 fn a_paced_sender_never_exceeds_its_rate() {
     let _guard = ONE_AT_A_TIME.lock();
     let Some(pair) = Pair::new() else { return };
-    let flows = FlowRange { sources: 1, destinations: 1 };
+    let flows = Flows { sources: 1, destinations: 1 };
     let template = Template::new(Family::Inet, 64, flows, RUN_ID, SOURCE, DESTINATION);
     let receiver = XdpReceiver::new(
         &pair.receiver,

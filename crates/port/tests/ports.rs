@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Pair, sh, wait_for_packets};
-use fwdlab_packet::template::FlowRange;
+use fwdlab_packet::Flows;
 use fwdlab_packet::{Family, Stamp, Template};
 use fwdlab_port::packet_socket::{self, PacketConfig, PacketPort};
 use fwdlab_port::port::Sent;
@@ -116,7 +116,7 @@ fn send_all(port: &mut dyn Port, frames: &[Vec<u8>]) -> Sent {
 fn ports_receive_what_senders_send() {
     let _guard = ONE_AT_A_TIME.lock();
     let Some(pair) = Pair::new() else { return };
-    let flows = FlowRange { sources: 3, destinations: 5 };
+    let flows = Flows { sources: 3, destinations: 5 };
     for kind in KINDS {
         let mut ports = open(kind, &pair.receiver, "r0", 1);
         for (engine, family, size) in [
@@ -229,7 +229,7 @@ fn a_group_of_packet_ports_shares_flows() {
     let Some(pair) = Pair::new() else { return };
     let mut ports = open(Kind::Packet, &pair.receiver, "r0", 2);
     let mut left = open(Kind::Packet, &pair.sender, "g0", 1);
-    let flows = FlowRange { sources: 20, destinations: 20 };
+    let flows = Flows { sources: 20, destinations: 20 };
     let template = Template::new(Family::Inet, 64, flows, RUN_ID, SOURCE, DESTINATION);
     let stamp = |flow, sequence| Stamp { flow, sequence, ..some_stamp() };
     let frames: Vec<Vec<u8>> =

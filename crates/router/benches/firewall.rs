@@ -9,13 +9,14 @@
 //! between as many sources and destinations: for valgrind, which counts instructions and
 //! misses. What two numbers of batches differ by is free of all that comes before.
 
-use fwdlab_packet::template::{FlowRange, Template};
+use fwdlab_packet::Flows;
+use fwdlab_packet::template::Template;
 use fwdlab_packet::{Family, FrameWriter, Phase};
 use fwdlab_port::affinity;
 use fwdlab_port::frame::{BATCH, Batch};
 use fwdlab_port::ring::{Consumer, Producer, ring};
 use fwdlab_router::fib::{Dir24_8, Fib, NextHop, Radix};
-use fwdlab_router::firewall::{Ruleset, Standard, StateConfig, StateKind, Wall};
+use fwdlab_router::firewall::{Ruleset, Standard, StateConfig, StateTable, Wall};
 use fwdlab_router::path::{
     Class, Config, Counters, Firewall, Interface, Neighbour, Neighbours, NoFirewall, Router,
 };
@@ -37,7 +38,7 @@ fn main() {
     affinity::pin_thread(&cpus[cpus.len() - 1..]).expect("a CPU that is allowed");
     println!("million packets a second, and ratio to plain: medians (min to max)");
     for (sources, destinations) in [(20, 100), (1000, 1000)] {
-        let flows = FlowRange { sources, destinations };
+        let flows = Flows { sources, destinations };
         let frames = frames(flows);
         let mut labs = labs();
         let all = labs.len();
@@ -69,7 +70,7 @@ fn main() {
 
 /// Sends every flow once, then this many batches.
 fn count(name: &str, ends: u32, batches: usize) {
-    let frames = frames(FlowRange { sources: ends, destinations: ends });
+    let frames = frames(Flows { sources: ends, destinations: ends });
     let lab = labs().into_iter().find(|lab| lab.name == name);
     let mut run = lab.expect("the name of a lab").run;
     run.whole(&frames);
@@ -94,13 +95,13 @@ fn labs() -> Vec<Lab> {
     let plain = Path::boxed(NoFirewall);
     let mut labs = vec![Lab { name: "plain", run: plain, wall: None, rates: Vec::new() }];
     for (name, standard, kind) in [
-        ("none", Standard::None, StateKind::None),
-        ("stateless", Stateless, StateKind::None),
-        ("100 rules", Rules(100), StateKind::None),
-        ("stateful none", Stateful, StateKind::None),
-        ("stateful global", Stateful, StateKind::Global),
-        ("stateful sharded", Stateful, StateKind::Sharded),
-        ("stateful per_worker", Stateful, StateKind::PerWorker),
+        ("none", Standard::None, StateTable::None),
+        ("stateless", Stateless, StateTable::None),
+        ("100 rules", Rules(100), StateTable::None),
+        ("stateful none", Stateful, StateTable::None),
+        ("stateful global", Stateful, StateTable::Global),
+        ("stateful sharded", Stateful, StateTable::Sharded),
+        ("stateful per_worker", Stateful, StateTable::PerWorker),
     ] {
         let config = StateConfig { kind, seed: Some(1), ..StateConfig::default() };
         let wall = Wall::new(&Ruleset::standard(standard), &config).expect("sound rules");
@@ -111,7 +112,7 @@ fn labs() -> Vec<Lab> {
 }
 
 /// The frames of all flows, 60 bytes each.
-fn frames(flows: FlowRange) -> Vec<[u8; 60]> {
+fn frames(flows: Flows) -> Vec<[u8; 60]> {
     let template = Template::new(Family::Inet, 64, flows, 1, MACS[0], MACS[1]);
     let mut writer = FrameWriter::new(template, 0);
     let mut frame = vec![0; writer.frame_length()];

@@ -16,7 +16,7 @@ use fwdlab_packet::Family;
 use fwdlab_port::frame::BATCH;
 use fwdlab_router::bench::route::{Lab, Tables, Traffic, Variant};
 use fwdlab_router::firewall::Standard;
-use fwdlab_router::path::PathKind;
+use fwdlab_router::path::ForwardingPath;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -108,7 +108,7 @@ fn cases() -> Vec<Case> {
         let (expiring, nothing) = (false, false);
         let name = format!("{called} nothing");
         cases.push(Case { name, variant: plain, expiring, nothing: true });
-        for path in PathKind::ALL {
+        for path in ForwardingPath::ALL {
             for (firewall, rules) in [
                 (Standard::None, ""),
                 (Standard::Stateless, " stateless"),

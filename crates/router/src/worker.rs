@@ -187,7 +187,8 @@ mod tests {
     use super::*;
     use crate::fib::{Fib, NextHop, Radix, V4, V6};
     use crate::path::{Config, Counters, Interface, Neighbour, Neighbours, NoFirewall, Reason};
-    use fwdlab_packet::template::{FlowRange, Template};
+    use fwdlab_packet::Flows;
+    use fwdlab_packet::template::Template;
     use fwdlab_packet::{Family, Stamp};
     use fwdlab_port::circuit::Circuit;
     use fwdlab_port::port::Sent;
@@ -213,7 +214,7 @@ mod tests {
     }
 
     fn frame() -> Vec<u8> {
-        let flows = FlowRange { sources: 1, destinations: 1 };
+        let flows = Flows { sources: 1, destinations: 1 };
         let template = Template::new(Family::Inet, 64, flows, 1, MACS[0], MACS[1]);
         let (sender, phase, flow) = (0, 1, 0);
         template.frame(0, 0, &Stamp { run_id: 1, sender, phase, flow, sequence: 0, time_ns: 0 })

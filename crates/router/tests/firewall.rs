@@ -2,8 +2,8 @@
 
 mod support;
 
-use fwdlab_router::firewall::{Action, Phase, StateConfig, StateKind};
-use fwdlab_router::path::{Frame, PathKind};
+use fwdlab_router::firewall::{Action, Phase, StateConfig, StateTable};
+use fwdlab_router::path::{ForwardingPath, Frame};
 use support::walled::*;
 use support::with;
 
@@ -15,9 +15,9 @@ const YOU6: (&str, u16) = ("2001:2:0:8000::9", 80);
 /// Connections begin on the near side only.
 const OUTWARDS: &str = "pass in on 0 all keep state\nblock in on 1 all";
 
-const HOLDERS: [StateKind; 3] = [StateKind::Global, StateKind::Sharded, StateKind::PerWorker];
+const HOLDERS: [StateTable; 3] = [StateTable::Global, StateTable::Sharded, StateTable::PerWorker];
 
-fn states(kind: StateKind) -> StateConfig {
+fn states(kind: StateTable) -> StateConfig {
     StateConfig { kind, seed: Some(1), ..StateConfig::default() }
 }
 
@@ -76,7 +76,7 @@ fn a_state_knows_both_sides_packets_bytes_and_phase() {
         assert_eq!(found[1].ends.map(|end| end.to_string()), ["198.18.255.5", "198.18.0.1"]);
         assert_eq!((found[1].packets, found[1].phase), ([2, 0], Phase::Single));
         drop(filter);
-        let left = if kind == StateKind::PerWorker { 0 } else { 2 };
+        let left = if kind == StateTable::PerWorker { 0 } else { 2 };
         assert_eq!(wall.stats().states, left, "{kind:?}");
     }
 }
@@ -84,7 +84,7 @@ fn a_state_knows_both_sides_packets_bytes_and_phase() {
 #[test]
 fn replies_to_echo_requests_come_back_and_nothing_else() {
     for (me, you, request, reply) in [(ME.0, YOU.0, 8, 0), (ME6.0, YOU6.0, 128, 129)] {
-        let mut lab = Walled::new(OUTWARDS, &states(StateKind::Sharded));
+        let mut lab = Walled::new(OUTWARDS, &states(StateTable::Sharded));
         assert_eq!(lab.send(&icmp(me, you, reply, 7), 0), "forwarded", "but keeps no state");
         assert_eq!(lab.send(&icmp(you, me, request, 7), 0), "firewall");
         assert_eq!(lab.send(&icmp(me, you, request, 7), 0), "forwarded");
@@ -98,7 +98,7 @@ fn replies_to_echo_requests_come_back_and_nothing_else() {
 fn later_fragments_have_no_ports_and_no_state() {
     let rules = "pass in proto udp from any to any port 80 keep state\n\
                  pass in on 0 inet proto udp all keep state\nblock all";
-    let mut lab = Walled::new(rules, &states(StateKind::Global));
+    let mut lab = Walled::new(rules, &states(StateTable::Global));
     let piece = |offset, more| {
         let (mut inet, mut inet6) = (datagram(ME, YOU), datagram(ME6, YOU6));
         (inet.fragment, inet6.fragment) = (Some((offset, more)), Some((offset, more)));
@@ -120,7 +120,7 @@ fn later_fragments_have_no_ports_and_no_state() {
 #[test]
 fn ports_are_found_behind_extension_headers() {
     let rules = "pass proto udp from any to any port 80\nblock all";
-    let mut lab = Walled::new(rules, &states(StateKind::Sharded));
+    let mut lab = Walled::new(rules, &states(StateTable::Sharded));
     let behind = |extensions: &[u8], first: u8| {
         let mut packet = datagram(ME6, YOU6);
         let mut payload = extensions.to_vec();
@@ -141,14 +141,14 @@ fn ports_are_found_behind_extension_headers() {
 #[test]
 fn a_state_lets_out_as_well_and_others_meet_the_rules() {
     let rules = "pass in proto tcp all keep state\npass in all\nblock out on 1 all";
-    let mut lab = Walled::new(rules, &states(StateKind::Sharded));
+    let mut lab = Walled::new(rules, &states(StateTable::Sharded));
     assert_eq!(lab.send(&tcp(ME, YOU, SYN), 0), "forwarded");
     assert_eq!(lab.send(&tcp(ME, YOU, ACK), 0), "forwarded");
     assert_eq!(lab.send(&datagram(ME, YOU), 0), "firewall");
     assert_eq!(lab.send(&datagram(YOU, ME), 0), "forwarded", "out at the other port");
     // A state may begin on the way out too.
     let rules = "pass out on 1 all keep state\nblock in on 1 all";
-    let mut lab = Walled::new(rules, &states(StateKind::Sharded));
+    let mut lab = Walled::new(rules, &states(StateTable::Sharded));
     assert_eq!(lab.send(&datagram(YOU, ME), 0), "firewall");
     assert_eq!(lab.send(&datagram(ME, YOU), 0), "forwarded");
     assert_eq!(lab.send(&datagram(YOU, ME), 0), "forwarded");
@@ -157,7 +157,7 @@ fn a_state_lets_out_as_well_and_others_meet_the_rules() {
 #[test]
 fn flags_ask_for_the_beginning_of_a_connection() {
     let rules = "pass in proto tcp all flags S/SA keep state\nblock in proto tcp all";
-    let mut lab = Walled::new(rules, &states(StateKind::Sharded));
+    let mut lab = Walled::new(rules, &states(StateTable::Sharded));
     assert_eq!(lab.send(&tcp(ME, YOU, ACK), 0), "firewall");
     assert_eq!(lab.send(&tcp(ME, YOU, SYN | ACK), 0), "firewall");
     assert_eq!(lab.send(&tcp(ME, YOU, SYN), 0), "forwarded");
@@ -192,8 +192,8 @@ fn a_full_table_blocks_new_connections_only_or_lets_them_pass_without() {
 fn packets_with_options_are_judged_as_themselves() {
     let rules =
         "pass in proto udp from any to any port 53 keep state\nblock out on 1 proto udp all";
-    for path in PathKind::ALL {
-        let mut lab = Walled::along(path, rules, &states(StateKind::Global));
+    for path in ForwardingPath::ALL {
+        let mut lab = Walled::along(path, rules, &states(StateTable::Global));
         let plain = |port| datagram(ME, (YOU.0, port)).bytes();
         let optional = |port| {
             let mut frame = plain(port);
@@ -211,8 +211,8 @@ fn packets_with_options_are_judged_as_themselves() {
 
 #[test]
 fn a_full_table_has_its_name_on_the_full_path_too() {
-    let config = StateConfig { limit: 1, ..states(StateKind::Global) };
-    let mut lab = Walled::along(PathKind::Full, OUTWARDS, &config);
+    let config = StateConfig { limit: 1, ..states(StateTable::Global) };
+    let mut lab = Walled::along(ForwardingPath::Full, OUTWARDS, &config);
     assert_eq!(lab.send(&datagram((ME.0, 1), YOU), 0), "forwarded");
     assert_eq!(lab.send(&datagram((ME.0, 2), YOU), 0), "state_full");
     assert_eq!(lab.send(&datagram(YOU, (ME.0, 2)), 0), "firewall");
@@ -220,7 +220,7 @@ fn a_full_table_has_its_name_on_the_full_path_too() {
 
 #[test]
 fn without_states_keep_state_is_ignored() {
-    let mut lab = Walled::new(OUTWARDS, &states(StateKind::None));
+    let mut lab = Walled::new(OUTWARDS, &states(StateTable::None));
     assert_eq!(lab.send(&datagram(ME, YOU), 0), "forwarded");
     assert_eq!(lab.send(&datagram(YOU, ME), 0), "firewall");
     let stats = lab.wall.stats();

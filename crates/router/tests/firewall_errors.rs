@@ -2,8 +2,8 @@
 
 mod support;
 
-use fwdlab_router::firewall::{StateConfig, StateKind};
-use fwdlab_router::path::{Firewall, PathKind};
+use fwdlab_router::firewall::{StateConfig, StateTable};
+use fwdlab_router::path::{Firewall, ForwardingPath};
 use support::walled::*;
 
 const ME: (&str, u16) = ("198.18.0.5", 40_000);
@@ -21,16 +21,16 @@ const NARROW: &str = "pass in on 0 proto udp all keep state\n\
 /// Whatever begins on the near side.
 const OUTWARDS: &str = "pass in on 0 all keep state\nblock in on 1 all";
 
-const HOLDERS: [StateKind; 3] = [StateKind::Global, StateKind::Sharded, StateKind::PerWorker];
+const HOLDERS: [StateTable; 3] = [StateTable::Global, StateTable::Sharded, StateTable::PerWorker];
 
-fn states(kind: StateKind) -> StateConfig {
+fn states(kind: StateTable) -> StateConfig {
     StateConfig { kind, seed: Some(1), ..StateConfig::default() }
 }
 
 /// Both paths behind these rules, each after these packets.
 fn labs(rules: &str, begun: &[Spec]) -> [Walled; 2] {
-    PathKind::ALL.map(|path| {
-        let mut lab = Walled::along(path, rules, &states(StateKind::Sharded));
+    ForwardingPath::ALL.map(|path| {
+        let mut lab = Walled::along(path, rules, &states(StateTable::Sharded));
         for packet in begun {
             assert_eq!(lab.send(packet, 0), "forwarded");
         }

@@ -5,7 +5,7 @@ mod support;
 use fwdlab_packet::Family;
 use fwdlab_router::fib::{Address, Prefix, V4, V6};
 use fwdlab_router::firewall::{
-    Action, Direction, End, Host, Net, Rule, Ruleset, Standard, StateConfig, StateKind, Table,
+    Action, Direction, End, Host, Net, Rule, Ruleset, Standard, StateConfig, StateTable, Table,
     Wall, text,
 };
 use fwdlab_router::path::{Firewall, Frame};
@@ -213,7 +213,7 @@ fn rulesets() -> impl Strategy<Value = Ruleset> {
         ruleset.tables = tables.collect();
         for rule in rules {
             ruleset.rules.push(rule);
-            if Wall::new(&ruleset, &StateConfig { kind: StateKind::None, ..Default::default() })
+            if Wall::new(&ruleset, &StateConfig { kind: StateTable::None, ..Default::default() })
                 .is_err()
             {
                 ruleset.rules.pop();
@@ -304,7 +304,7 @@ proptest! {
 
     #[test]
     fn rules_decide_as_they_read(ruleset in rulesets(), specs in prop::collection::vec(packets(), 1..64)) {
-        let config = StateConfig { kind: StateKind::None, ..StateConfig::default() };
+        let config = StateConfig { kind: StateTable::None, ..StateConfig::default() };
         let wall = Wall::new(&ruleset, &config).expect("sound rules");
         let mut filter = wall.filter();
         let mut batch: Vec<Frame> = specs.iter().map(Spec::frame).collect();

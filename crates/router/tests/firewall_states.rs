@@ -3,7 +3,7 @@
 
 mod support;
 
-use fwdlab_router::firewall::{Filter, StateConfig, StateKind, Wall};
+use fwdlab_router::firewall::{Filter, StateConfig, StateTable, Wall};
 use fwdlab_router::path::{Firewall, Frame};
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use support::walled::*;
 
 const OUTWARDS: &str = "pass in on 0 all keep state\nblock in on 1 all";
 
-const HOLDERS: [StateKind; 3] = [StateKind::Global, StateKind::Sharded, StateKind::PerWorker];
+const HOLDERS: [StateTable; 3] = [StateTable::Global, StateTable::Sharded, StateTable::PerWorker];
 
 /// Connections by their two ends in order, and all that is known of them.
 #[derive(Default)]
@@ -188,7 +188,7 @@ fn judge(filter: &mut Filter, spec: &Spec, copies: usize, now_ns: u64) -> Vec<bo
     (0..copies).map(|copy| passed >> copy & 1 == 1).collect()
 }
 
-fn states(kind: StateKind) -> StateConfig {
+fn states(kind: StateTable) -> StateConfig {
     StateConfig { kind, seed: Some(1), ..StateConfig::default() }
 }
 
@@ -261,7 +261,7 @@ proptest! {
             let seen = lab.send_all(&specs, 0);
             (seen, lab.counters.read())
         };
-        let all = StateKind::ALL.map(of_kind);
+        let all = StateTable::ALL.map(of_kind);
         prop_assert!(all.iter().all(|seen| *seen == all[0]), "{:?}", all);
     }
 }
@@ -273,7 +273,7 @@ fn the_cache_takes_no_error_for_a_query() {
     for (me, you, types) in
         [("198.18.0.5", "198.19.0.9", [8, 3]), ("2001:2::5", "2001:2:0:8000::9", [128, 1])]
     {
-        let wall = wall(OUTWARDS, &states(StateKind::Sharded));
+        let wall = wall(OUTWARDS, &states(StateTable::Sharded));
         let mut filter = wall.filter();
         let [query, error] = types.map(|kind| icmp(me, you, kind, 0));
         for now_ns in 0..4 {
@@ -341,7 +341,7 @@ fn two_workers_share_states_but_not_where_each_has_its_own() {
     let frames = flows(2_000);
     let rounds = 20;
     for (kind, expected) in
-        [(StateKind::Global, 2_000), (StateKind::Sharded, 2_000), (StateKind::PerWorker, 4_000)]
+        [(StateTable::Global, 2_000), (StateTable::Sharded, 2_000), (StateTable::PerWorker, 4_000)]
     {
         let wall: Arc<Wall> = wall(OUTWARDS, &states(kind));
         let mut filters = [wall.filter(), wall.filter()];
@@ -371,7 +371,7 @@ fn two_workers_share_states_but_not_where_each_has_its_own() {
         // Each tells what only its cache of flows knows.
         let of_other = filters[1].connections();
         let mut connections = filters[0].connections();
-        if kind == StateKind::PerWorker {
+        if kind == StateTable::PerWorker {
             connections.extend(of_other);
         }
         let packets: u64 = connections.iter().map(|connection| connection.packets[0]).sum();

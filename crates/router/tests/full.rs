@@ -4,7 +4,9 @@ mod support;
 
 use fwdlab_packet::Family;
 use fwdlab_router::fib::{Fib, Radix};
-use fwdlab_router::path::{Config, Counters, Firewall, Frame, PathKind, Rate, Router, Snapshot};
+use fwdlab_router::path::{
+    Config, Counters, Firewall, ForwardingPath, Frame, Rate, Router, Snapshot,
+};
 use proptest::prelude::*;
 use std::sync::Arc;
 use support::*;
@@ -12,7 +14,7 @@ use support::*;
 const GENEROUS: Rate = Rate { per_second: 0, burst: 100_000 };
 
 fn full() -> Config {
-    Config { path: PathKind::Full, ..config() }
+    Config { path: ForwardingPath::Full, ..config() }
 }
 
 /// Frames and counters of a router that got these.
@@ -179,7 +181,7 @@ fn the_firewall_is_asked_once_each_way_on_both_paths() {
             sent.push(with(kind.clone(), &[(at, &[0xee])]));
         }
     }
-    for path in PathKind::ALL {
+    for path in ForwardingPath::ALL {
         let counters = Counters::new(1);
         let tally = counters.tally(0).expect("a worker");
         let (mut inet, mut inet6) = (Radix::new(), Radix::new());
@@ -242,9 +244,9 @@ fn options_are_read_and_source_routes_refused() {
 
 #[test]
 fn paths_have_names() {
-    for kind in PathKind::ALL {
+    for kind in ForwardingPath::ALL {
         assert_eq!(kind.name().parse(), Ok(kind));
     }
-    let error = "slow".parse::<PathKind>().expect_err("no such path");
-    assert_eq!(error.to_string(), "no path \"slow\": there are fast and full");
+    let error = "slow".parse::<ForwardingPath>().expect_err("no such path");
+    assert_eq!(error.to_string(), "\"slow\" is none of fast, full");
 }

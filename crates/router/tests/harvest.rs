@@ -4,14 +4,14 @@ mod support;
 
 use fwdlab_packet::Family;
 use fwdlab_router::path::harvest::Pool;
-use fwdlab_router::path::{Config, Frame, PathKind};
+use fwdlab_router::path::{Config, ForwardingPath, Frame};
 use std::sync::Arc;
 use std::thread;
 use support::*;
 
 #[test]
 fn every_packet_of_every_worker_is_an_event() {
-    for path in PathKind::ALL {
+    for path in ForwardingPath::ALL {
         let pool = Arc::new(Pool::new());
         let config = Config { harvest: Some(Arc::clone(&pool)), path, ..config() };
         let packets = 200;

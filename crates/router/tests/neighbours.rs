@@ -4,7 +4,7 @@ mod support;
 
 use etherparse::{SlicedPacket, TransportSlice};
 use fwdlab_packet::{Family, checksum};
-use fwdlab_router::path::{Class, Config, Gateway, Neighbours, PathKind};
+use fwdlab_router::path::{Class, Config, ForwardingPath, Gateway, Neighbours};
 use support::*;
 
 const SECOND: u64 = 1_000_000_000;
@@ -14,7 +14,7 @@ const OWN: [u8; 16] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
 
 /// Both paths; the receiver's side is reached over this address, whose MAC is unknown.
 fn configs(address: &str) -> [Config; 2] {
-    PathKind::ALL.map(|path| {
+    ForwardingPath::ALL.map(|path| {
         let gateway = Gateway { port: 1, address: address.parse().expect("one") };
         let mut neighbours = Neighbours::new();
         neighbours.set_gateway(hop(0), gateway).expect("a low number");
@@ -179,7 +179,7 @@ fn an_old_neighbour_is_asked_again_and_forgotten_when_it_is_silent() {
 
 #[test]
 fn neighbours_that_were_set_never_age() {
-    for path in PathKind::ALL {
+    for path in ForwardingPath::ALL {
         let mut config = Config { path, ..config() };
         let gateway = Gateway { port: 1, address: "198.19.0.9".parse().expect("one") };
         config.neighbours.set_gateway(hop(0), gateway).expect("a low number");

@@ -4,13 +4,13 @@ mod support;
 
 use etherparse::SlicedPacket;
 use fwdlab_packet::{Family, checksum};
-use fwdlab_router::path::{Class, Config, Gateway, PathKind, Rate};
+use fwdlab_router::path::{Class, Config, ForwardingPath, Gateway, Rate};
 use proptest::prelude::*;
 use support::*;
 
 /// Both paths, with redirects. The sender's half is behind a router at 198.18.0.9.
 fn configs() -> [Config; 2] {
-    PathKind::ALL.map(|path| {
+    ForwardingPath::ALL.map(|path| {
         let mut config = Config { path, redirects: true, ..config() };
         let gateway = Gateway { port: 0, address: "198.18.0.9".parse().expect("one") };
         config.neighbours.set_gateway(hop(1), gateway).expect("a low number");

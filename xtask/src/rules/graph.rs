@@ -7,8 +7,8 @@ use toml::Table;
 /// Each crate and what it may depend on, without the prefix `fwdlab-`. Tests
 /// (dev-dependencies) may look further.
 const GRAPH: &[(&str, &[&str])] = &[
-    ("model", &[]),
     ("packet", &[]),
+    ("model", &["packet"]),
     ("port", &["packet"]),
     ("router", &["packet", "port"]),
     ("bench", &["model", "packet", "port"]),

@@ -1,7 +1,7 @@
 //! What the senders' commands say of the traffic.
 
 use super::runs::ReadRun;
-use fwdlab_model::log::{Command, Family as Named};
+use fwdlab_model::log::Command;
 use fwdlab_model::settings::{DutKind, Family, Flows, Settings, TestbedKind};
 use fwdlab_model::units::FrameSize;
 
@@ -16,7 +16,7 @@ pub(super) fn settings(runs: &[ReadRun], traffic: Option<&str>, queues: Option<f
     }
     let command = runs.iter().find_map(|run| run.sender.as_ref());
     let named = command.and_then(Command::family);
-    if traffic == Some("inet6") || named == Some(Named::Inet6) {
+    if traffic == Some("inet6") || named == Some(Family::Inet6) {
         settings.traffic.family = Family::Inet6;
     }
     if let Some(bytes) = runs.iter().find_map(|run| run.frame_bytes)

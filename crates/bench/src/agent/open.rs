@@ -12,9 +12,9 @@ use crate::host::{Host, LocalHost};
 use crate::probe::{Receiving, engine_name};
 use crate::testbed::traffic::{open_receiver, open_sender};
 use fwdlab_model::settings::{Engine, Family};
+use fwdlab_packet::Flows;
 use fwdlab_packet::Template;
 use fwdlab_packet::arrivals::Expected;
-use fwdlab_packet::template::FlowRange;
 use fwdlab_port::{NetNs, Sender, SenderConfig, Watch, affinity, clock, sender};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -37,14 +37,6 @@ const TRIAL_SENDING: Duration = Duration::from_secs(2);
 const TRIAL_COUNTING: Duration = Duration::from_millis(2500);
 /// Time that a link may take to come back when a driver has resized its rings for XDP.
 const LINK: Duration = Duration::from_secs(15);
-
-/// Family as packets know it.
-pub fn family(family: Family) -> fwdlab_packet::Family {
-    match family {
-        Family::Inet => fwdlab_packet::Family::Inet,
-        Family::Inet6 => fwdlab_packet::Family::Inet6,
-    }
-}
 
 /// Opens the senders of an order; they wait to be started. With [`Engine::Auto`] a few
 /// packets are sent to the interface's own MAC, which nobody takes, to see which
@@ -70,9 +62,9 @@ pub fn senders(order: &SendOrder) -> Result<serve_send::Opened, BenchError> {
         affinity::pin_thread(&others)?;
     }
     wait_for_link(&order.interface)?;
-    let flows = FlowRange { sources: order.sources, destinations: order.destinations };
+    let flows = Flows { sources: order.sources, destinations: order.destinations };
     let template = |run_id, to| {
-        let family = family(order.family);
+        let family = order.family;
         Template::new(family, order.frame_size, flows, run_id, order.source_mac, to)
     };
     let config = |number: usize, template, rate_pps| SenderConfig {
@@ -112,7 +104,7 @@ pub fn senders(order: &SendOrder) -> Result<serve_send::Opened, BenchError> {
 /// An order that can be, or why not.
 fn check(order: &SendOrder) -> Result<(), BenchError> {
     let refused = |why: String| Err(BenchError::Refused(why));
-    check_packets(family(order.family), order.frame_size, order.sources, order.destinations)?;
+    check_packets(order.family, order.frame_size, order.sources, order.destinations)?;
     if usize::from(order.first_number) + order.cpus.len().max(1) > SENDERS_MAX {
         return refused(format!("more than {SENDERS_MAX} sending threads"));
     }
@@ -124,7 +116,7 @@ fn check(order: &SendOrder) -> Result<(), BenchError> {
 
 /// Frames and flows that can be, or why not.
 fn check_packets(
-    family: fwdlab_packet::Family,
+    family: Family,
     size: u16,
     sources: u32,
     destinations: u32,
@@ -132,10 +124,6 @@ fn check_packets(
     let refused = |why: String| Err(BenchError::Refused(why));
     let smallest = Template::smallest_frame(family);
     if size < smallest {
-        let family = match family {
-            fwdlab_packet::Family::Inet => Family::Inet,
-            fwdlab_packet::Family::Inet6 => Family::Inet6,
-        };
         return refused(format!(
             "no frame of {size} bytes: of {} the smallest has {smallest}",
             family.name()
@@ -222,7 +210,7 @@ fn watch(order: &ReceiveOrder) -> Result<Watch, BenchError> {
     let Some(expected) = &order.expected else {
         return Ok(Watch::Stamps { run_id: order.run_id, flows: order.flows });
     };
-    let family = family(expected.family);
+    let family = expected.family;
     check_packets(family, expected.frame_size, expected.sources, expected.destinations)?;
     if !(1..=SENDERS_MAX).contains(&usize::from(expected.senders)) {
         let senders = expected.senders;
@@ -230,7 +218,7 @@ fn watch(order: &ReceiveOrder) -> Result<Watch, BenchError> {
             "{senders} sending threads: there are 1 to {SENDERS_MAX}"
         )));
     }
-    let flows = FlowRange { sources: expected.sources, destinations: expected.destinations };
+    let flows = Flows { sources: expected.sources, destinations: expected.destinations };
     Ok(Watch::Packets(Box::new(Expected {
         // Its MACs are the sender's.
         template: Template::new(family, expected.frame_size, flows, order.run_id, [0; 6], [0; 6]),

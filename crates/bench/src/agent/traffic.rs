@@ -7,8 +7,8 @@ use crate::host::Host;
 use crate::trial::{Evidence, Snapshot, Traffic};
 use fwdlab_model::record::Arrivals;
 use fwdlab_model::settings::Engine;
+use fwdlab_packet::Flows;
 use fwdlab_packet::stamp::PHASES;
-use fwdlab_packet::template::FlowRange;
 use fwdlab_packet::{Family, Phase};
 use fwdlab_port::clock;
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ pub struct AgentLoad {
     /// Bytes of a frame with FCS.
     pub frame_size: u16,
     /// Sources and destinations.
-    pub flows: FlowRange,
+    pub flows: Flows,
     /// Identity of the run.
     pub run_id: u32,
     /// Packets per second of all senders together; none for as fast as possible.
@@ -110,10 +110,7 @@ impl<'a> AgentTraffic<'a> {
     ) -> Result<AgentTraffic<'a>, BenchError> {
         let at_most_ns = (load.at_most + LEFT_ALONE).as_nanos() as u64;
         let threads: usize = senders.iter().map(|(end, _)| end.cpus.len().max(1)).sum();
-        let family = match load.family {
-            Family::Inet => fwdlab_model::settings::Family::Inet,
-            Family::Inet6 => fwdlab_model::settings::Family::Inet6,
-        };
+        let family = load.family;
         let order = Order::Receive(ReceiveOrder {
             interface: receiver.interface.clone(),
             run_id: load.run_id,

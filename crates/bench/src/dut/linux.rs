@@ -258,7 +258,7 @@ impl<'a> LinuxDut<'a> {
         settings: &Settings,
         findings: &mut Findings,
     ) -> Result<(), BenchError> {
-        let family = packet_family(settings.traffic.family);
+        let family = settings.traffic.family;
         let count = settings.dut.routes;
         let destinations = settings.traffic.flows.destinations;
         let wanted = routes::prefixes(family, count, destinations, self.links);
@@ -266,10 +266,10 @@ impl<'a> LinuxDut<'a> {
         let text = routes::batch(&wanted, self.keeper.mark_routes(self.host)?);
         self.host.run(&["ip", "-batch", "-"], &text)?;
         let found = match family {
-            fwdlab_packet::Family::Inet => {
+            Family::Inet => {
                 routes::count_inet(&self.host.get("/proc/thread-self/net/fib_triestat")?)
             }
-            fwdlab_packet::Family::Inet6 => {
+            Family::Inet6 => {
                 routes::count_inet6(&self.host.get("/proc/thread-self/net/rt6_stats")?)
             }
         };
@@ -408,13 +408,6 @@ pub fn need_inet6(host: &dyn Host) -> Result<(), BenchError> {
             "boot it without ipv6.disable=1, or take family = \"inet\"",
         )
     })
-}
-
-pub(crate) fn packet_family(family: Family) -> fwdlab_packet::Family {
-    match family {
-        Family::Inet => fwdlab_packet::Family::Inet,
-        Family::Inet6 => fwdlab_packet::Family::Inet6,
-    }
 }
 
 /// `/proc/sys` path of a sysctl. Dots separate, as sysctl(8) has it; a name that

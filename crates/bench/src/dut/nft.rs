@@ -44,8 +44,8 @@ pub fn ruleset(firewall: &Firewall) -> Ruleset {
 
 fn accept(family: Family, state: &str) -> String {
     let (ip, family) = match family {
-        Family::Inet => ("ip", fwdlab_packet::Family::Inet),
-        Family::Inet6 => ("ip6", fwdlab_packet::Family::Inet6),
+        Family::Inet => ("ip", Family::Inet),
+        Family::Inet6 => ("ip6", Family::Inet6),
     };
     format!(
         "{ip} saddr {} {ip} daddr {} meta l4proto udp {state}accept",

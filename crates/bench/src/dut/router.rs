@@ -19,6 +19,7 @@ use fwdlab_model::router::{
 };
 use fwdlab_model::settings::{Family, Firewall, RouterPort, Settings};
 use fwdlab_packet::address::{Side, peer_address, routed_prefix};
+use fwdlab_packet::forwarding;
 use std::path::Path;
 use std::time::Duration;
 
@@ -223,7 +224,7 @@ pub fn setup(
     files: &Path,
 ) -> RouterSetup {
     let (dut, router) = (&settings.dut, &settings.dut.router);
-    let family = packet_family(settings.traffic.family);
+    let family = settings.traffic.family;
     // The first routes are those of a Linux DUT; what is beyond the traffic's own
     // destinations has the Internet's prefix lengths.
     let destinations = settings.traffic.flows.destinations;
@@ -284,10 +285,10 @@ pub fn setup(
     setup
 }
 
-fn synthesised(family: fwdlab_packet::Family, count: u32) -> Option<Synthesised> {
+fn synthesised(family: Family, count: u32) -> Option<Synthesised> {
     let (inet, inet6) = match family {
-        fwdlab_packet::Family::Inet => (count, 0),
-        fwdlab_packet::Family::Inet6 => (0, count),
+        Family::Inet => (count, 0),
+        Family::Inet6 => (0, count),
     };
     let via = vec![peer_address(family, Side::Receiver).to_owned()];
     (count > 0).then_some(Synthesised { inet, inet6, via, seed: 1 })
@@ -297,9 +298,7 @@ fn synthesised(family: fwdlab_packet::Family, count: u32) -> Option<Synthesised>
 fn rules(firewall: &Firewall) -> String {
     let mut text = String::new();
     let mut pass = |state: &str| {
-        for (words, family) in
-            [("inet", fwdlab_packet::Family::Inet), ("inet6", fwdlab_packet::Family::Inet6)]
-        {
+        for (words, family) in [("inet", Family::Inet), ("inet6", Family::Inet6)] {
             let (from, to) =
                 (routed_prefix(family, Side::Sender), routed_prefix(family, Side::Receiver));
             text += &format!("pass in {words} proto udp from {from} to {to}{state}\n");
@@ -323,17 +322,15 @@ fn rules(firewall: &Firewall) -> String {
 
 /// What a router counts, each counter with its class.
 fn own(stats: &RouterStats) -> Vec<Own> {
-    // Answers of the slow path are of packets that were counted already, as `slow_...`.
-    let beside = ["answered", "limited", "silent"];
-    let sent_besides =
-        ["fragments_sent", "redirects_sent", "redirects_limited", "neighbours_asked", "extra_lost"];
-    let class = |name: &str| match name {
-        "forwarded" => Class::Forwarded,
-        _ if beside.contains(&name) || sent_besides.contains(&name) => Class::Other,
-        _ => Class::Dropped,
+    let class = |class| match class {
+        forwarding::Class::Forwarded => Class::Forwarded,
+        forwarding::Class::Dropped | forwarding::Class::Slow => Class::Dropped,
+        // Answers of the slow path are of packets that were counted already, as `slow_...`,
+        // and what the router sends besides is none of those that it received.
+        forwarding::Class::Answer | forwarding::Class::Extra => Class::Other,
     };
     let mut all = vec![Own::new("received", Class::Received, stats.received)];
-    all.extend(stats.counters.iter().map(|(name, n)| Own::new(name, class(name), *n)));
+    all.extend(stats.counters.iter().map(|(name, n, of)| Own::new(name, class(*of), *n)));
     let missed = stats.missed.iter();
     all.extend(missed.map(|(name, n)| Own::new(format!("{name} missed"), Class::Dropped, *n)));
     let workers = stats.workers.iter().enumerate();
@@ -342,13 +339,6 @@ fn own(stats: &RouterStats) -> Vec<Own> {
         Own::new(name, Class::Other, packets)
     }));
     all
-}
-
-fn packet_family(family: Family) -> fwdlab_packet::Family {
-    match family {
-        Family::Inet => fwdlab_packet::Family::Inet,
-        Family::Inet6 => fwdlab_packet::Family::Inet6,
-    }
 }
 
 #[cfg(test)]
@@ -377,7 +367,11 @@ mod tests {
     fn what_a_router_answers_is_no_loss() {
         let stats = RouterStats {
             received: 10,
-            counters: vec![("forwarded".into(), 7), ("answered".into(), 1), ("no_route".into(), 2)],
+            counters: vec![
+                ("forwarded".into(), 7, forwarding::Class::Forwarded),
+                ("answered".into(), 1, forwarding::Class::Answer),
+                ("no_route".into(), 2, forwarding::Class::Slow),
+            ],
             missed: vec![("d0".into(), 3)],
             ..RouterStats::default()
         };

@@ -116,7 +116,7 @@ pub fn keep_ways_of(
     settings: &fwdlab_model::settings::Settings,
     links: &Links,
 ) -> Result<(), BenchError> {
-    let own = super::linux::packet_family(settings.traffic.family);
+    let own = settings.traffic.family;
     [Family::Inet, Family::Inet6].into_iter().try_for_each(|family| {
         let count = if family == own { settings.dut.routes } else { 2 };
         keep_ways(&prefixes(family, count, settings.traffic.flows.destinations, links), links)

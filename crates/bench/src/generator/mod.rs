@@ -28,7 +28,7 @@ use crate::error::BenchError;
 use crate::host::Host;
 use fwdlab_model::record::Counter;
 use fwdlab_model::settings::GeneratorKind;
-use fwdlab_packet::template::FlowRange;
+use fwdlab_packet::Flows;
 use fwdlab_packet::{Family, Template};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -44,7 +44,7 @@ pub struct Load {
     /// Bytes of a frame with FCS.
     pub frame_size: u16,
     /// Sources and destinations.
-    pub flows: FlowRange,
+    pub flows: Flows,
     /// MAC of the sending interface.
     pub source_mac: [u8; 6],
     /// MAC that frames are sent to: the DUT's, or the receiver's for the ceiling.

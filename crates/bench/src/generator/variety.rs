@@ -1,6 +1,6 @@
 //! How many flows a generator really makes of two address ranges.
 
-use fwdlab_packet::template::FlowRange;
+use fwdlab_packet::Flows;
 use std::fmt;
 
 /// How a generator walks through a source and a destination range.
@@ -16,7 +16,7 @@ pub enum Variety {
 
 impl Variety {
     /// The one that reaches all flows for a generator that knows no product.
-    pub(crate) fn reaching_all(flows: FlowRange) -> Variety {
+    pub(crate) fn reaching_all(flows: Flows) -> Variety {
         match Variety::Together.flows(flows)
             == u64::from(flows.sources) * u64::from(flows.destinations)
         {
@@ -26,7 +26,7 @@ impl Variety {
     }
 
     /// Number of distinct flows.
-    pub fn flows(self, flows: FlowRange) -> u64 {
+    pub fn flows(self, flows: Flows) -> u64 {
         let (sources, destinations) = (u64::from(flows.sources), u64::from(flows.destinations));
         match self {
             Variety::Product | Variety::Drawn => sources * destinations,
@@ -35,7 +35,7 @@ impl Variety {
     }
 
     /// Both in words, for facts.
-    pub(crate) fn told(self, flows: FlowRange) -> String {
+    pub(crate) fn told(self, flows: Flows) -> String {
         format!("{} of {}: {self}", self.flows(flows), Variety::Product.flows(flows))
     }
 }
@@ -66,7 +66,7 @@ mod tests {
         fn together_is_what_counting_finds(sources in 1u32..40, destinations in 1u32..40) {
             let pairs: BTreeSet<(u32, u32)> =
                 (0..sources * destinations).map(|n| (n % sources, n % destinations)).collect();
-            let flows = FlowRange { sources, destinations };
+            let flows = Flows { sources, destinations };
             prop_assert_eq!(Variety::Together.flows(flows), pairs.len() as u64);
             let all = Variety::reaching_all(flows).flows(flows);
             prop_assert_eq!(all, u64::from(sources * destinations));
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn twenty_by_a_hundred_is_a_hundred_for_some() {
-        let flows = FlowRange { sources: 20, destinations: 100 };
+        let flows = Flows { sources: 20, destinations: 100 };
         assert_eq!(Variety::reaching_all(flows), Variety::Drawn);
         let told = Variety::Together.told(flows);
         assert_eq!(told, "100 of 2000: both ranges advance with every packet");

@@ -9,7 +9,7 @@ use crate::profiler;
 use crate::testbed::traffic::{open_receiver, open_sender};
 use crate::testbed::wiring::Wiring;
 use fwdlab_model::settings::Engine;
-use fwdlab_packet::template::FlowRange;
+use fwdlab_packet::Flows;
 use fwdlab_packet::{Family, Template};
 use fwdlab_port::{SenderConfig, Watch, affinity, clock, sender, userns};
 
@@ -180,7 +180,7 @@ fn attempt(wiring: &Wiring, engine: Engine, receiving: Receiving) -> Result<u64,
 
 /// Sends some packets at 100 kpps; how many, at least one.
 fn send(wiring: &Wiring, engine: Engine) -> Result<u64, String> {
-    let flows = FlowRange { sources: 4, destinations: 4 };
+    let flows = Flows { sources: 4, destinations: 4 };
     let (source, destination) = (crate::dut::linux::mac::SENDER, crate::dut::linux::mac::RECEIVER);
     let cpus = affinity::allowed_cpus().map_err(|e| e.to_string())?;
     let config = SenderConfig {

@@ -26,10 +26,9 @@ use crate::trial::{self, Awaited, Evidence, Observed, Snapshot, SystemClock};
 use crate::{Observer, Task, calibrate};
 use fwdlab_model::plan::{Plan, Trial};
 use fwdlab_model::record::{Arrivals, Calibration, ReceiverPlace};
-use fwdlab_model::settings::{Arrangement, DutKind, Family, Settings};
+use fwdlab_model::settings::{Arrangement, DutKind, Settings};
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::rss::queues_of_flows;
-use fwdlab_packet::template::FlowRange;
 use fwdlab_packet::{Phase, Template};
 use fwdlab_port::circuit::traffic::{Full, Traffic, TrafficConfig};
 use fwdlab_port::circuit::{Circuit, SLOTS};
@@ -96,12 +95,8 @@ fn config(
     bypass: bool,
 ) -> TrafficConfig {
     let traffic = &settings.traffic;
-    let flows =
-        FlowRange { sources: traffic.flows.sources, destinations: traffic.flows.destinations };
-    let family = match traffic.family {
-        Family::Inet => fwdlab_packet::Family::Inet,
-        Family::Inet6 => fwdlab_packet::Family::Inet6,
-    };
+    let flows = traffic.flows;
+    let family = traffic.family;
     let frame_size = traffic.frame_size.0;
     let template = Template::new(family, frame_size, flows, run_id, mac::SENDER, mac::INGRESS);
     TrafficConfig {
@@ -328,11 +323,12 @@ impl trial::Traffic for MemoryTraffic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fwdlab_packet::{Family, Flows};
 
     #[test]
     fn every_wire_has_its_share_of_flows() {
-        let flows = FlowRange { sources: 20, destinations: 100 };
-        for family in [fwdlab_packet::Family::Inet, fwdlab_packet::Family::Inet6] {
+        let flows = Flows { sources: 20, destinations: 100 };
+        for family in [Family::Inet, Family::Inet6] {
             let template = Template::new(family, 84, flows, 1, mac::SENDER, mac::INGRESS);
             for queues in [1, 2, 4, 8] {
                 let wires = queues_of_flows(&template, queues);

@@ -5,7 +5,7 @@ use fwdlab_bench::host::{Host, LocalHost, Running};
 use fwdlab_bench::trial::{self, Observed, Order, SystemClock};
 use fwdlab_bench::{BenchError, Unobserved};
 use fwdlab_model::plan::Trial;
-use fwdlab_packet::template::FlowRange;
+use fwdlab_packet::Flows;
 use fwdlab_packet::{Family, Template};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -18,7 +18,7 @@ pub(crate) const NEXT_HOP: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
 /// A load of 84-byte frames (80 without FCS).
 pub(crate) fn load(family: Family, sources: u32, destinations: u32, rate_pps: Option<f64>) -> Load {
-    let flows = FlowRange { sources, destinations };
+    let flows = Flows { sources, destinations };
     Load {
         template: Template::new(family, 84, flows, 1, SOURCE, NEXT_HOP),
         family,

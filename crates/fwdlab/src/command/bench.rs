@@ -5,6 +5,7 @@ pub(crate) mod route;
 
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::names;
 use crate::signal::Stop;
 use crate::state;
 use crate::terminal::{self, DOUBT, HEADING, styled, wrap};
@@ -14,7 +15,7 @@ use fwdlab_bench::probe::Privilege;
 use fwdlab_bench::testbed::netns::Netns;
 use fwdlab_bench::{BenchError, Observer, cpu};
 use fwdlab_model::plan::{INET6_FRAME_MIN, Trial};
-use fwdlab_model::settings::{self, Settings};
+use fwdlab_model::settings::{self, Arrangement, Family, Settings};
 use fwdlab_model::spec::kind::{FRAME_MAX, FRAME_MIN};
 use fwdlab_model::units::{FrameSize, format_pps};
 use fwdlab_port::affinity;
@@ -45,7 +46,7 @@ Examples:
   fwdlab bench sender --arrangement closed --senders 2 --json")]
 pub(crate) struct Arguments {
     /// Address family
-    #[arg(long, value_enum, default_value_t = Family::Inet)]
+    #[arg(long, value_parser = names::any::<Family>(), default_value_t = Family::Inet)]
     family: Family,
     /// Bytes of a frame with FCS [default: 64, for inet6 84]
     #[arg(long, value_name = "BYTES", value_parser = frame_size)]
@@ -63,7 +64,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     timestamps: bool,
     /// How sender and receiver share the CPUs
-    #[arg(long, value_enum, default_value_t = Arrangement::Open)]
+    #[arg(long, value_parser = names::any::<Arrangement>(), default_value_t = Arrangement::Open)]
     arrangement: Arrangement,
     /// Number of sending threads, one CPU each
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -71,15 +72,6 @@ pub(crate) struct Arguments {
     /// Print JSON; with `--engine all` a list
     #[arg(long)]
     json: bool,
-}
-
-/// Address families.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Family {
-    /// IPv4
-    Inet,
-    /// IPv6
-    Inet6,
 }
 
 /// Sending mechanisms.
@@ -95,15 +87,6 @@ enum Engine {
     Packet,
     /// Each that works
     All,
-}
-
-/// CPU arrangements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Arrangement {
-    /// The sender on a CPU of its own
-    Open,
-    /// Each sending CPU receives its own packets
-    Closed,
 }
 
 fn frame_size(text: &str) -> Result<u16, String> {
@@ -178,8 +161,7 @@ fn settings_of(arguments: &Arguments) -> Result<Settings> {
             let why = "the open arrangement has one sender; give --arrangement closed as well";
             return Err(CliError::Mistake(why.into()).into());
         }
-        Arrangement::Open => settings::Arrangement::Open,
-        Arrangement::Closed => settings::Arrangement::Closed,
+        arrangement => arrangement,
     };
     // As with a DUT: one queue for each sender.
     settings.dut.queues = arguments.senders;
@@ -188,10 +170,7 @@ fn settings_of(arguments: &Arguments) -> Result<Settings> {
         Family::Inet => FRAME_MIN,
         Family::Inet6 => INET6_FRAME_MIN,
     };
-    traffic.family = match arguments.family {
-        Family::Inet => settings::Family::Inet,
-        Family::Inet6 => settings::Family::Inet6,
-    };
+    traffic.family = arguments.family;
     traffic.frame_size = arguments.frame_size.map_or(least, FrameSize);
     traffic.timestamps = arguments.timestamps;
     if traffic.frame_size < least {

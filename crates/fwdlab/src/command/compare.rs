@@ -1,11 +1,11 @@
 //! `fwdlab compare`.
 
 use crate::exit::Exit;
+use crate::names;
 use crate::terminal;
 use crate::verdict::{self, FailOn};
-use clap::ValueEnum;
+use fwdlab_model::plan::Adjust;
 use fwdlab_results::compare::{self, Question};
-use fwdlab_results::stats;
 
 /// Compare variants of files and stores: the first one is the baseline.
 ///
@@ -41,7 +41,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PERCENT", value_parser = margin)]
     margin: Option<f64>,
     /// How p-values are adjusted for the number of comparisons
-    #[arg(long, value_name = "METHOD", default_value = "holm")]
+    #[arg(long, value_name = "METHOD", value_parser = names::any::<Adjust>(), default_value_t = Adjust::Holm)]
     adjust: Adjust,
     /// Exit with 1 when a comparison says so
     #[arg(long, value_name = "WHAT")]
@@ -63,24 +63,6 @@ struct Format {
     /// Print Markdown
     #[arg(long)]
     markdown: bool,
-}
-
-/// Adjustments of p-values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Adjust {
-    /// Keeps the chance of any false difference: for decisions
-    Holm,
-    /// Keeps the share of false ones among the differences: for dashboards
-    BenjaminiHochberg,
-}
-
-impl From<Adjust> for stats::Adjustment {
-    fn from(adjust: Adjust) -> stats::Adjustment {
-        match adjust {
-            Adjust::Holm => stats::Adjustment::Holm,
-            Adjust::BenjaminiHochberg => stats::Adjustment::BenjaminiHochberg,
-        }
-    }
 }
 
 /// Compares.

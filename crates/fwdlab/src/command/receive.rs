@@ -2,14 +2,14 @@
 
 use super::send::{every_second, flows, say, seconds, spoken};
 use crate::exit::Exit;
+use crate::names;
 use crate::signal::Stop;
 use anyhow::{Context, Result};
-use clap::ValueEnum;
 use fwdlab_bench::agent::protocol::{ReceiveOrder, Received};
 use fwdlab_bench::agent::{open, serve_receive};
-use fwdlab_model::settings;
+use fwdlab_model::settings::Engine;
 use fwdlab_model::units::format_pps;
-use fwdlab_packet::template::FlowRange;
+use fwdlab_packet::Flows;
 use serde_json::json;
 use std::io;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     run_id: u32,
     /// Sources and destinations as they are sent, to count the flows that arrive
     #[arg(long, value_name = "SxD", value_parser = flows)]
-    flows: Option<FlowRange>,
+    flows: Option<Flows>,
     /// End after so many seconds [default: at Ctrl-C]
     #[arg(long, value_name = "N", value_parser = seconds)]
     seconds: Option<Duration>,
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "CPU,...", value_delimiter = ',')]
     cpus: Vec<u16>,
     /// Mechanism that receives
-    #[arg(long, value_enum, default_value_t = Engine::Auto)]
+    #[arg(long, value_parser = names::some(&[Engine::Auto, Engine::Packet]), default_value_t = Engine::Auto)]
     engine: Engine,
     /// Write lines of JSON
     #[arg(long)]
@@ -47,15 +47,6 @@ pub(crate) struct Arguments {
     /// with a line. Ends when the input does, or at the time that the order gives
     #[arg(long, conflicts_with_all = ["interface", "flows", "seconds", "json"])]
     control: bool,
-}
-
-/// Receiving mechanisms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Engine {
-    /// An XDP program where it works, else an AF_PACKET ring
-    Auto,
-    /// AF_PACKET ring: other programs still see the packets
-    Packet,
 }
 
 /// Receives.
@@ -72,12 +63,9 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let (receiver, facts, checked) = open::receiver(&ReceiveOrder {
         interface: interface.clone(),
         run_id: arguments.run_id,
-        flows: arguments.flows.map_or(0, FlowRange::count),
+        flows: arguments.flows.map_or(0, Flows::count),
         expected: None,
-        engine: match arguments.engine {
-            Engine::Auto => settings::Engine::Auto,
-            Engine::Packet => settings::Engine::Packet,
-        },
+        engine: arguments.engine,
         cpus: arguments.cpus.clone(),
         at_most_ns: u64::MAX,
     })?;

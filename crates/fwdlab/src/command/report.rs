@@ -2,8 +2,9 @@
 
 use super::stores::stores_at;
 use crate::exit::Exit;
-use crate::rule::{self, Rule};
 use crate::terminal;
+use crate::{names, rule};
+use fwdlab_model::plan::Rule;
 use fwdlab_results::report::{self, Analysis};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -28,7 +29,7 @@ pub(crate) struct Arguments {
     #[arg(long, short, value_name = "DIR", visible_alias = "output")]
     out: Option<PathBuf>,
     /// The figure that stands for an imported run [default: as imported]
-    #[arg(long, value_name = "RULE")]
+    #[arg(long, value_name = "RULE", value_parser = names::any::<Rule>())]
     rule: Option<Rule>,
     /// Copy published pictures and call graphs into the report instead of linking to the
     /// files that were imported

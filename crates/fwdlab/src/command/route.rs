@@ -8,6 +8,7 @@ use crate::terminal;
 use anyhow::{Context, Result};
 use fwdlab_model::router::{RouterSetup, RouterStats};
 use fwdlab_model::units::format_pps;
+use fwdlab_packet::forwarding::Class;
 use std::fs;
 use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
@@ -182,17 +183,17 @@ fn show(json: bool, stats: &RouterStats, last: Option<&RouterStats>) -> Result<(
 fn rates(stats: &RouterStats, last: &RouterStats) -> String {
     let seconds = stats.at_ns.saturating_sub(last.at_ns).max(1) as f64 / 1e9;
     let rate = |now: u64, before: u64| format_pps(now.saturating_sub(before) as f64 / seconds);
-    let before = |name: &str| {
-        last.counters.iter().find(|(other, _)| other == name).map_or(0, |&(_, packets)| packets)
-    };
     let mut line = format!(
         "received {}  forwarded {}",
         rate(stats.received, last.received),
         rate(stats.forwarded, last.forwarded)
     );
-    for (name, packets) in stats.counters.iter().filter(|(name, _)| name != "forwarded") {
-        if *packets > before(name) {
-            line += &format!("  {name} {}", rate(*packets, before(name)));
+    for (name, packets, _) in
+        stats.counters.iter().filter(|(_, _, class)| *class != Class::Forwarded)
+    {
+        let before = last.count(name);
+        if *packets > before {
+            line += &format!("  {name} {}", rate(*packets, before));
         }
     }
     line.push('\n');
@@ -202,7 +203,7 @@ fn rates(stats: &RouterStats, last: &RouterStats) -> String {
 /// All counters, and that they add up.
 fn table(stats: &RouterStats) -> String {
     let mut rows: Vec<(String, u64)> = vec![("received".into(), stats.received)];
-    rows.extend(stats.counters.iter().map(|(name, packets)| (format!("  {name}"), *packets)));
+    rows.extend(stats.counters.iter().map(|(name, packets, _)| (format!("  {name}"), *packets)));
     rows.extend(stats.missed.iter().map(|(name, packets)| (format!("missed at {name}"), *packets)));
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     let mut text = String::new();
@@ -225,7 +226,10 @@ mod tests {
 
     #[test]
     fn counters_as_text() {
-        let counters = vec![("forwarded".into(), 900), ("ipv4_checksum".into(), 100)];
+        let counters = vec![
+            ("forwarded".into(), 900, Class::Forwarded),
+            ("ipv4_checksum".into(), 100, Class::Dropped),
+        ];
         let missed = vec![("d0".into(), 7)];
         let (received, forwarded, dropped) = (1000, 900, 100);
         let now = RouterStats {

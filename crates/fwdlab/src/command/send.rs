@@ -2,15 +2,15 @@
 
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::names;
 use crate::signal::Stop;
 use anyhow::{Context, Result};
-use clap::ValueEnum;
 use fwdlab_bench::agent::protocol::SendOrder;
 use fwdlab_bench::agent::{open, serve_send};
 use fwdlab_model::lab::Mac;
-use fwdlab_model::settings;
+use fwdlab_model::settings::Engine;
 use fwdlab_model::units::format_pps;
-use fwdlab_packet::template::FlowRange;
+use fwdlab_packet::{Family, Flows, Template};
 use fwdlab_port::Sender;
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -48,14 +48,14 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     run_id: u32,
     /// Address family
-    #[arg(long, value_enum, default_value_t = Family::Inet)]
+    #[arg(long, value_parser = names::any::<Family>(), default_value_t = Family::Inet)]
     family: Family,
     /// Bytes of a frame with FCS [default: 64, for inet6 84]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(64..=1518))]
     size: Option<u16>,
     /// Number of source addresses and of destination addresses
     #[arg(long, value_name = "SxD", default_value = "1x1", value_parser = flows)]
-    flows: FlowRange,
+    flows: Flows,
     /// Packets a second, e.g. 20000, 20kpps or 1.5Mpps [default: as many as possible]
     #[arg(long, value_name = "RATE", value_parser = rate)]
     rate: Option<f64>,
@@ -66,7 +66,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "CPU,...", value_delimiter = ',')]
     cpus: Vec<u16>,
     /// Mechanism that sends
-    #[arg(long, value_enum, default_value_t = Engine::Auto)]
+    #[arg(long, value_parser = names::any::<Engine>(), default_value_t = Engine::Auto)]
     engine: Engine,
     /// Write the sending time into every packet
     #[arg(long)]
@@ -80,32 +80,10 @@ pub(crate) struct Arguments {
     control: bool,
 }
 
-/// Address families.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Family {
-    /// IPv4
-    Inet,
-    /// IPv6
-    Inet6,
-}
-
-/// Sending mechanisms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Engine {
-    /// The fastest that works on this interface
-    Auto,
-    /// XDP live frames
-    Xdp,
-    /// AF_XDP socket
-    Xsk,
-    /// AF_PACKET socket
-    Packet,
-}
-
 /// `20x100`.
-pub(super) fn flows(text: &str) -> Result<FlowRange, String> {
+pub(super) fn flows(text: &str) -> Result<Flows, String> {
     let numbers = text.split_once('x').and_then(|(sources, destinations)| {
-        Some(FlowRange { sources: sources.parse().ok()?, destinations: destinations.parse().ok()? })
+        Some(Flows { sources: sources.parse().ok()?, destinations: destinations.parse().ok()? })
     });
     let most = fwdlab_packet::address::MAX_ADDRESSES;
     numbers
@@ -174,11 +152,8 @@ fn order(arguments: &Arguments, interface: &str, to: Mac) -> Result<SendOrder> {
         Some(Mac(mac)) => mac,
         None => open::mac_of(interface)?,
     };
-    let family = match arguments.family {
-        Family::Inet => settings::Family::Inet,
-        Family::Inet6 => settings::Family::Inet6,
-    };
-    let smallest = fwdlab_packet::Template::smallest_frame(open::family(family));
+    let family = arguments.family;
+    let smallest = Template::smallest_frame(family);
     if arguments.size.is_some_and(|size| size < smallest) {
         let what = format!("--size: the smallest frame of {} has {smallest} bytes", family.name());
         return Err(CliError::Mistake(what).into());
@@ -195,12 +170,7 @@ fn order(arguments: &Arguments, interface: &str, to: Mac) -> Result<SendOrder> {
         first_number: 0,
         rate_pps: arguments.rate,
         timestamps: arguments.timestamps,
-        engine: match arguments.engine {
-            Engine::Auto => settings::Engine::Auto,
-            Engine::Xdp => settings::Engine::Xdp,
-            Engine::Xsk => settings::Engine::Xsk,
-            Engine::Packet => settings::Engine::Packet,
-        },
+        engine: arguments.engine,
         cpus: arguments.cpus.clone(),
         at_most_ns: UNLIMITED_NS,
     })
@@ -284,7 +254,7 @@ mod tests {
         for text in ["0", "-1", "fast", "1m", "", "infpps", "NaN", "M"] {
             assert!(rate(text).is_err(), "{text}");
         }
-        assert_eq!(flows("20x100"), Ok(FlowRange { sources: 20, destinations: 100 }));
+        assert_eq!(flows("20x100"), Ok(Flows { sources: 20, destinations: 100 }));
         assert!(
             ["20", "0x1", "1x0", "x", "1x1x1", "9999x9999"].iter().all(|text| flows(text).is_err())
         );

@@ -2,9 +2,10 @@
 
 use super::stores::{self, stores_at};
 use crate::exit::Exit;
-use crate::rule::{self, Rule};
 use crate::terminal::{self, HEADING, styled};
 use crate::verdict::{self, FailOn};
+use crate::{names, rule};
+use fwdlab_model::plan::Rule;
 use fwdlab_results::report::{self, Analysis};
 use std::path::{Path, PathBuf};
 
@@ -36,7 +37,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "WHAT")]
     fail_on: Option<FailOn>,
     /// The figure that stands for an imported run [default: as imported]
-    #[arg(long, value_name = "RULE")]
+    #[arg(long, value_name = "RULE", value_parser = names::any::<Rule>())]
     rule: Option<Rule>,
 }
 

@@ -7,14 +7,13 @@ mod tables;
 
 use crate::error::CliError;
 use fwdlab_model::router::{RouterSetup, RouterStats};
-use fwdlab_model::settings::{ForwardingPath, StateTable};
 use fwdlab_port::circuit::Circuit;
 use fwdlab_port::{Port, PortError, affinity, clock};
 use fwdlab_router::fib::{V4, V6};
-use fwdlab_router::firewall::{StateConfig, StateKind, Wall, text};
+use fwdlab_router::firewall::{StateConfig, Wall, text};
 use fwdlab_router::path::harvest::Pool;
 use fwdlab_router::path::{
-    Class, Config, ConfigError, Counters, Lookup, NoFirewall, PathKind, Rate, Router, Tally,
+    Class, Config, ConfigError, Counters, Lookup, NoFirewall, Rate, Router, Tally,
 };
 use fwdlab_router::worker::{self, Engine, Missed};
 use interfaces::Named;
@@ -58,10 +57,7 @@ impl Running {
         let wall = wall(setup, &interfaces)?;
         let pool = setup.entropy_harvest.then(|| Arc::new(Pool::new()));
         let config = Config {
-            path: match setup.path {
-                ForwardingPath::Full => PathKind::Full,
-                ForwardingPath::Fast => PathKind::Fast,
-            },
+            path: setup.path,
             redirects: setup.icmp_redirect,
             harvest: pool.clone(),
             neighbours: interfaces::neighbours(setup, &interfaces, &tables.next_hops)?,
@@ -224,7 +220,10 @@ impl Running {
             forwarded: snapshot.total(Class::Forwarded),
             dropped: snapshot.total(Class::Dropped),
             slow: snapshot.total(Class::Slow),
-            counters: snapshot.iter().map(|(reason, n)| (reason.name().to_owned(), n)).collect(),
+            counters: snapshot
+                .iter()
+                .map(|(reason, n)| (reason.name().to_owned(), n, reason.class()))
+                .collect(),
             missed: missed.collect(),
             workers: self.counters.received_by_worker(),
             facts,
@@ -269,12 +268,7 @@ fn wall(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<Option<Arc<
     let rules = text::read_with(&setup.firewall, &port);
     let rules = rules.map_err(|error| mistake(format!("firewall: {error}")))?;
     let config = StateConfig {
-        kind: match setup.state {
-            StateTable::None => StateKind::None,
-            StateTable::Global => StateKind::Global,
-            StateTable::Sharded => StateKind::Sharded,
-            StateTable::PerWorker => StateKind::PerWorker,
-        },
+        kind: setup.state,
         limit: setup.state_limit as usize,
         ..StateConfig::default()
     };

@@ -5,8 +5,8 @@ use anyhow::Context;
 use fwdlab_model::router::{RouterSetup, Synthesised};
 use fwdlab_model::settings::FibAlgorithm;
 use fwdlab_router::fib::{
-    Address, Auto, BSearch, Batch, Dir24_8, Fib, Locked, Locking, Multibit, NextHop, Poptrie,
-    Prefix, Radix, RadixLockless, V4, V6,
+    Address, Auto, BSearch, Batch, Dir24_8, Fib, Locked, Multibit, NextHop, Poptrie, Prefix, Radix,
+    RadixLockless, V4, V6,
 };
 use fwdlab_router::path::Lookup;
 use fwdlab_router::routes::synthesis::{ROUTES_MAX, Synthesis, synthesise};
@@ -158,14 +158,9 @@ where
     F: Fib<A> + Clone + 'static,
     Locked<A, F>: Lookup<A>,
 {
-    let locking = match setup.locking {
-        fwdlab_model::settings::Locking::Global => Locking::Global,
-        fwdlab_model::settings::Locking::Rwlock => Locking::Rwlock,
-        fwdlab_model::settings::Locking::Lockless => Locking::Lockless,
-    };
     facts.push((format!("routes {family}"), fib.len().to_string()));
     facts.push((format!("fib {family} bytes"), fib.memory_bytes().to_string()));
-    Arc::new(Locked::new(fib, locking))
+    Arc::new(Locked::new(fib, setup.locking))
 }
 
 /// Adds routes, whose next hops get the numbers of those known already.

@@ -2,7 +2,8 @@
 
 use crate::support::Lab;
 use fwdlab_model::router::{InterfaceSetup, NeighbourSetup, RouterSetup, RouterStats};
-use fwdlab_packet::template::{FlowRange, Template};
+use fwdlab_packet::Flows;
+use fwdlab_packet::template::Template;
 use fwdlab_packet::{Family, Stamp};
 use fwdlab_port::circuit::{Circuit, FAR};
 use fwdlab_port::frame::Batch;
@@ -42,7 +43,7 @@ mac = "02:00:00:00:00:04"
 "#;
 
 fn frame(source: u32, destination: u32) -> Vec<u8> {
-    let flows = FlowRange { sources: 4, destinations: 4 };
+    let flows = Flows { sources: 4, destinations: 4 };
     let template = Template::new(Family::Inet, 64, flows, 7, SENDER, NEAR);
     let flow = source * 4 + destination;
     template.frame(
@@ -78,9 +79,7 @@ fn files_are_routed_and_every_packet_is_counted() {
     let lab = lab();
     let ended = lab.fwdlab(&["route", "r.toml", "--json"]).expect(0);
     let stats: RouterStats = serde_json::from_str(ended.stdout.trim()).expect("statistics");
-    let count = |name: &str| {
-        stats.counters.iter().find(|(other, _)| other == name).map_or(0, |&(_, packets)| packets)
-    };
+    let count = |name: &str| stats.count(name);
     assert_eq!(stats.received, 18);
     assert_eq!((count("forwarded"), count("firewall")), (12, 4));
     assert_eq!((count("ipv4_checksum"), count("slow_no_route")), (1, 1));

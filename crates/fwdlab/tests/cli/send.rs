@@ -7,9 +7,9 @@ use fwdlab_bench::agent::{AgentLoad, AgentTraffic, End, Own, program};
 use fwdlab_bench::host::{Host, LocalHost, NamespaceHost};
 use fwdlab_bench::trial::{self, SystemClock};
 use fwdlab_model::plan::Trial;
-use fwdlab_model::settings::{self, Engine};
+use fwdlab_model::settings::Engine;
 use fwdlab_packet::Family;
-use fwdlab_packet::template::FlowRange;
+use fwdlab_packet::Flows;
 use fwdlab_port::NetNs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -106,7 +106,7 @@ pub(crate) fn load(family: Family, engine: Engine) -> AgentLoad {
     AgentLoad {
         family,
         frame_size: 100,
-        flows: FlowRange { sources: 4, destinations: 4 },
+        flows: Flows { sources: 4, destinations: 4 },
         run_id: 4711,
         rate_pps: Some(2000.0),
         timestamps: false,
@@ -233,7 +233,7 @@ fn orders(at_most: Duration) -> String {
         interface: "g0".into(),
         source_mac: NEAR,
         next_hop_mac: FAR,
-        family: settings::Family::Inet,
+        family: Family::Inet,
         frame_size: 64,
         sources: 1,
         destinations: 1,

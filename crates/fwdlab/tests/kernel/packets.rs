@@ -1,7 +1,7 @@
 //! Frames, byte by byte: the benchmark's own packets and changes to them.
 
 use crate::setup::{NEAR, SENDER};
-use fwdlab_packet::template::FlowRange;
+use fwdlab_packet::Flows;
 use fwdlab_packet::{Family, Stamp, Template, checksum};
 
 /// Run of the packets under test, and of those that mark the time between them.
@@ -37,7 +37,7 @@ pub(crate) fn udp(family: Family, size: u16, flow: u32) -> Vec<u8> {
 }
 
 fn stamped(family: Family, size: u16, run_id: u32, number: u32) -> Vec<u8> {
-    let flows = FlowRange { sources: SOURCES, destinations: 1 };
+    let flows = Flows { sources: SOURCES, destinations: 1 };
     let template = Template::new(family, size, flows, run_id, SENDER, NEAR);
     let flow = number % SOURCES;
     let stamp = Stamp { run_id, sender: 0, phase: 1, flow, sequence: number, time_ns: 0 };

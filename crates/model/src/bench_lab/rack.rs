@@ -56,7 +56,7 @@ impl Rack {
         let machines = self.machines.iter().filter(move |machine| machine.roles.contains(&role));
         machines.flat_map(|machine| &machine.ports).filter(move |port| match role {
             Role::Dut => true,
-            role => port.side.role() == role,
+            role => Role::from(port.side) == role,
         })
     }
 }

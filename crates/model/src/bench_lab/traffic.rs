@@ -4,9 +4,10 @@ use super::Source;
 use super::rack::Rack;
 use super::shell::Variable;
 use crate::lab::{Mac, Role};
-use crate::log::{AddressRange, Command, Family};
+use crate::log::{AddressRange, Command};
 use crate::spec::keys::{ADDRESSES_MAX, FLOWS_MAX};
 use crate::spec::kind::FRAME_MAX;
+use fwdlab_packet::Family;
 
 /// Bytes that pkt-gen's `-l` leaves out: the frame check sequence.
 const FCS: u64 = 4;

@@ -9,13 +9,14 @@ use crate::diagnostic::Diagnostic;
 use crate::settings::{
     DutKind, Firewall, FirewallProgram, GeneratorKind, Reboot, Revision, Settings, TestbedKind,
 };
+use crate::spec::keys::Owner;
 use crate::spec::{Setting, Spec};
 use std::ops::Range;
 use toml::Spanned;
 
 /// What settings need in order to have an effect.
 struct Need {
-    /// Their keys.
+    /// Their keys; none where it is the need of all settings of an owner.
     keys: &'static [&'static str],
     /// Whether a variant has it. True also where another need says what is wrong.
     met: fn(&Settings) -> bool,
@@ -25,28 +26,62 @@ struct Need {
     help: &'static str,
 }
 
-static NEEDS: [Need; 22] = [
-    Need {
-        keys: &[
-            "fib",
-            "locking",
-            "path",
-            "state",
-            "state_limit",
-            "entropy_harvest",
-            "port",
-            "routes_file",
-        ],
-        met: is_router,
-        otherwise: "is a setting of the router",
-        help: "write kind = \"router\" in [dut], or beside it in the level",
-    },
-    Need {
-        keys: &["start", "ready", "stop", "statistics", "counters", "rewrites"],
-        met: is_command,
-        otherwise: "is a setting of a program that is started by commands",
-        help: "write kind = \"command\" in [dut], or beside it in the level",
-    },
+/// What the owner of a setting must be, unless anything has it.
+fn need_of(owner: Owner) -> Option<&'static Need> {
+    Some(match owner {
+        Owner::Any => return None,
+        Owner::Router => &Need {
+            keys: &[],
+            met: is_router,
+            otherwise: "is a setting of the router",
+            help: "write kind = \"router\" in [dut], or beside it in the level",
+        },
+        Owner::Command => &Need {
+            keys: &[],
+            met: is_command,
+            otherwise: "is a setting of a program that is started by commands",
+            help: "write kind = \"command\" in [dut], or beside it in the level",
+        },
+        Owner::Linux => &Need {
+            keys: &[],
+            met: |settings| settings.dut.kind == DutKind::Linux,
+            otherwise: "is a setting of the Linux kernel, which does not forward here",
+            help: "leave it out, or write kind = \"linux\" in [dut], or beside it in the level",
+        },
+        Owner::Kernel => &Need {
+            keys: &[],
+            met: |settings| !is_router(settings) && !is_command(settings),
+            otherwise: "is a setting of a kernel, and none forwards here",
+            help: "leave it out, or write kind = \"linux\" in [dut], or beside it in the level",
+        },
+        Owner::Freebsd => &Need {
+            keys: &[],
+            met: is_freebsd,
+            otherwise: "is a setting of FreeBSD",
+            help: "write kind = \"freebsd\" in [dut], or beside it in the level",
+        },
+        Owner::Host => &Need {
+            keys: &[],
+            met: |settings| has_hosts(settings) && !is_router(settings) && !is_command(settings),
+            otherwise: "is a setting of a laboratory's DUT",
+            help: "write kind = \"ssh\" and lab = \"lab.toml\" in [testbed]",
+        },
+        Owner::Generator => &Need {
+            keys: &[],
+            met: |settings| {
+                has_hosts(settings)
+                    || (is_ours(settings)
+                        && settings.traffic.generator_server.is_empty()
+                        && settings.traffic.generator_options.is_empty())
+            },
+            otherwise: "is a setting of a laboratory: elsewhere fwdlab itself sends and counts",
+            help: "write kind = \"ssh\" and lab = \"lab.toml\" in [testbed]",
+        },
+    })
+}
+
+/// What single settings need beside their owner.
+static NEEDS: [Need; 15] = [
     Need {
         keys: &["ready", "stop", "statistics", "counters", "rewrites"],
         met: |settings| !settings.dut.command.start.is_empty(),
@@ -64,51 +99,6 @@ static NEEDS: [Need; 22] = [
         met: |settings| !is_command(settings),
         otherwise: "says nothing to a program that is started by commands",
         help: "write it into the arguments of `start`, or into a file that they name",
-    },
-    Need {
-        keys: &["bind_queues", "napi", "rps"],
-        met: |settings| settings.dut.kind == DutKind::Linux,
-        otherwise: "is a setting of the Linux kernel, which does not forward here",
-        help: "leave it out, or write kind = \"linux\" in [dut], or beside it in the level",
-    },
-    Need {
-        keys: &["offloads", "sysctl"],
-        met: |settings| !is_router(settings) && !is_command(settings),
-        otherwise: "is a setting of a kernel, and none forwards here",
-        help: "leave it out, or write kind = \"linux\" in [dut], or beside it in the level",
-    },
-    Need {
-        keys: &["loader", "rc", "harvest_mask"],
-        met: is_freebsd,
-        otherwise: "is a setting of FreeBSD",
-        help: "write kind = \"freebsd\" in [dut], or beside it in the level",
-    },
-    Need {
-        keys: &[
-            "firewall_program",
-            "bind_interrupts",
-            "overlay",
-            "reboot",
-            "install",
-            "image",
-            "upgrade",
-            "verify",
-            "expect",
-        ],
-        met: |settings| has_hosts(settings) && !is_router(settings) && !is_command(settings),
-        otherwise: "is a setting of a laboratory's DUT",
-        help: "write kind = \"ssh\" and lab = \"lab.toml\" in [testbed]",
-    },
-    Need {
-        keys: &["generator", "generator_server", "generator_options"],
-        met: |settings| {
-            has_hosts(settings)
-                || (is_ours(settings)
-                    && settings.traffic.generator_server.is_empty()
-                    && settings.traffic.generator_options.is_empty())
-        },
-        otherwise: "is a setting of a laboratory: elsewhere fwdlab itself sends and counts",
-        help: "write kind = \"ssh\" and lab = \"lab.toml\" in [testbed]",
     },
     Need {
         keys: &["firewall_program"],
@@ -289,8 +279,9 @@ fn unmet(
     setting: &Spanned<Setting>,
     lacked: impl Fn(fn(&Settings) -> bool) -> bool,
 ) -> Option<&'static Need> {
-    let key = setting.get_ref().key();
-    NEEDS.iter().find(|need| need.keys.contains(&key) && lacked(need.met))
+    let row = setting.get_ref().row();
+    let own = NEEDS.iter().filter(|need| need.keys.contains(&row.name));
+    need_of(row.owner).into_iter().chain(own).find(|need| lacked(need.met))
 }
 
 fn without_effect(setting: &Spanned<Setting>, need: &Need) -> Diagnostic {

@@ -1,7 +1,7 @@
 //! The laboratory and what is said of it stand together.
 
 use crate::diagnostic::Diagnostic;
-use crate::settings::{Arrangement, TestbedKind};
+use crate::settings::{Arrangement, Settings, TestbedKind};
 use crate::spec::{Setting, Spec};
 use toml::Spanned;
 
@@ -41,5 +41,7 @@ pub(super) fn judge(spec: &Spec, faults: &mut Vec<Diagnostic>) {
 }
 
 fn is_closed(setting: &Spanned<Setting>) -> bool {
-    matches!(setting.get_ref(), Setting::Arrangement(Arrangement::Closed))
+    let mut settings = Settings::default();
+    setting.get_ref().apply(&mut settings);
+    settings.testbed.arrangement == Arrangement::Closed
 }

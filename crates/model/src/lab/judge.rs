@@ -102,7 +102,7 @@ fn side(host: &Host, interface: &Interface, faults: &mut Vec<Diagnostic>) {
     let owner = host.name.get_ref();
     match (&interface.side, host.side_of(interface)) {
         (Some(side), _) => {
-            let role = side.get_ref().role();
+            let role = Role::from(*side.get_ref());
             if host.roles.is_some() && !host.is(Role::Dut) && !host.is(role) {
                 let message = format!("`{owner}` is no {}", role.name());
                 faults.push(

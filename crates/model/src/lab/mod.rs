@@ -15,9 +15,11 @@ mod reader;
 mod written;
 
 pub use address::{AddressError, InterfaceAddress, Mac};
+pub use fwdlab_packet::Side;
 pub use keys::schema;
 
 use crate::diagnostic::Diagnostics;
+use fwdlab_packet::named;
 use serde::Serialize;
 use std::fmt;
 
@@ -93,54 +95,29 @@ impl LabHost {
     }
 }
 
-/// What a host is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// Sends traffic.
-    Sender,
-    /// Counts what arrives.
-    Receiver,
-    /// Is tested: forwards.
-    Dut,
-}
-
-impl Role {
-    /// All of them.
-    pub const ALL: [Role; 3] = [Role::Sender, Role::Receiver, Role::Dut];
-
-    /// The name used in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Role::Sender => "sender",
-            Role::Receiver => "receiver",
-            Role::Dut => "dut",
-        }
+named! {
+    /// What a host is for.
+    pub enum Role {
+        /// Sends traffic.
+        Sender = "sender",
+        /// Counts what arrives.
+        Receiver = "receiver",
+        /// Is tested: forwards.
+        Dut = "dut",
     }
 }
 
-/// Operating system of a host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum System {
-    /// Linux.
-    Linux,
-    /// FreeBSD.
-    FreeBsd,
+named! {
+    /// Operating system of a host.
+    pub enum System {
+        /// Linux.
+        Linux = "linux",
+        /// FreeBSD.
+        FreeBsd = "freebsd",
+    }
 }
 
 impl System {
-    /// All of them.
-    pub const ALL: [System; 2] = [System::Linux, System::FreeBsd];
-
-    /// The name used in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            System::Linux => "linux",
-            System::FreeBsd => "freebsd",
-        }
-    }
-
     /// The name that uname(1) prints.
     pub fn uname(self) -> &'static str {
         match self {
@@ -150,31 +127,10 @@ impl System {
     }
 }
 
-/// Which traffic an interface sees: that of the senders, or that to the receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Side {
-    /// A sender's, or the DUT's towards the senders.
-    Sender,
-    /// The receiver's, or the DUT's towards the receiver.
-    Receiver,
-}
-
-impl Side {
-    /// Both.
-    pub const ALL: [Side; 2] = [Side::Sender, Side::Receiver];
-
-    /// The name used in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Side::Sender => "sender",
-            Side::Receiver => "receiver",
-        }
-    }
-
+impl From<Side> for Role {
     /// The role of hosts at the far end of a DUT's interface of this side.
-    pub fn role(self) -> Role {
-        match self {
+    fn from(side: Side) -> Role {
+        match side {
             Side::Sender => Role::Sender,
             Side::Receiver => Role::Receiver,
         }

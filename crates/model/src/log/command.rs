@@ -2,6 +2,7 @@
 
 use super::lines::{Line, text};
 use super::range::AddressRange;
+use fwdlab_packet::Family;
 
 /// Options of pkt-gen in the manner of getopt(3): a letter, a colon behind those
 /// that take a value. All versions together, and `-U` of the FreeBSD port.
@@ -32,15 +33,6 @@ pub enum Function {
     TxSeq,
     /// Receive sequence numbers.
     RxSeq,
-}
-
-/// The internet protocol of the packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Family {
-    /// Version 4.
-    Inet4,
-    /// Version 6.
-    Inet6,
 }
 
 impl Command {
@@ -170,7 +162,7 @@ impl Command {
             return Some(Family::Inet6);
         }
         let four = self.argument("-4").is_some() || ranges.iter().flatten().next().is_some();
-        four.then_some(Family::Inet4)
+        four.then_some(Family::Inet)
     }
 }
 
@@ -235,7 +227,7 @@ mod tests {
         assert_eq!((sender.packet_bytes(), sender.packets()), (Some(60), Some(1000)));
         assert_eq!((sender.rate(), sender.threads()), (Some(5000), Some(2)));
         assert_eq!(sender.flows(), Some(70 * 71));
-        assert_eq!(sender.family(), Some(Family::Inet4));
+        assert_eq!(sender.family(), Some(Family::Inet));
         assert_eq!((sender.argument("-N"), sender.argument("-U")), (Some(""), None));
         assert_eq!(sender.argument("-T"), Some("2000"));
     }

@@ -21,7 +21,7 @@ mod moment;
 mod range;
 mod summary;
 
-pub use command::{Command, Family, Function};
+pub use command::{Command, Function};
 pub use during::DuringLog;
 pub use equilibrium::{EquilibriumLog, Estimate, Load, Step, Trend};
 pub use fault::LogError;

@@ -1,29 +1,20 @@
 //! Packets of each queue of the DUT: counters with names of one form.
 
 use super::Counter;
+use fwdlab_packet::named;
 use std::collections::BTreeMap;
 
-/// Which way packets go through a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Direction {
-    /// Into the DUT.
-    Receive,
-    /// Out of it.
-    Transmit,
+named! {
+    /// Which way packets go through a queue.
+    pub enum Direction {
+        /// Into the DUT.
+        Receive = "receive",
+        /// Out of it.
+        Transmit = "transmit",
+    }
 }
 
 impl Direction {
-    /// Both.
-    pub const ALL: [Direction; 2] = [Direction::Receive, Direction::Transmit];
-
-    /// The word used in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Direction::Receive => "receive",
-            Direction::Transmit => "transmit",
-        }
-    }
-
     fn short(self) -> &'static str {
         match self {
             Direction::Receive => "rx",

@@ -1,5 +1,6 @@
 //! A DUT that is any program (`dut.kind = "command"`).
 
+use fwdlab_packet::named;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -30,27 +31,15 @@ impl CommandSettings {
     }
 }
 
-/// What a device that forwards changes of a packet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Rewrites {
-    /// MAC addresses and TTL or hop limit, as a router (RFC 1812).
-    #[default]
-    Route,
-    /// MAC addresses only.
-    Mac,
-    /// Nothing, as a bridge.
-    None,
-}
-
-impl Rewrites {
-    /// The name used in files and reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Rewrites::Route => "route",
-            Rewrites::Mac => "mac",
-            Rewrites::None => "none",
-        }
+named! {
+    /// What a device that forwards changes of a packet.
+    pub enum Rewrites default Route {
+        /// MAC addresses and TTL or hop limit, as a router (RFC 1812).
+        Route = "route",
+        /// MAC addresses only.
+        Mac = "mac",
+        /// Nothing, as a bridge.
+        None = "none",
     }
 }
 

@@ -1,8 +1,10 @@
 //! What can be chosen of the DUT of a laboratory (`testbed.kind = "ssh"`), and of its
 //! traffic generator.
 
+use fwdlab_packet::named;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// A laboratory's part of `[dut]`. All defaults add nothing to a plan's hash.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,60 +38,33 @@ impl RemoteSettings {
     }
 }
 
-/// Which program makes a DUT's firewall.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FirewallProgram {
-    /// nft on Linux, pf on FreeBSD.
-    #[default]
-    Auto,
-    /// Linux: nft(8).
-    Nft,
-    /// Linux: iptables(8) and ip6tables(8).
-    Iptables,
-    /// FreeBSD: ipfw(8).
-    Ipfw,
-    /// FreeBSD: pf(4), by pfctl(8).
-    Pf,
-    /// FreeBSD: ipfilter(4), by ipf(8).
-    Ipf,
-}
-
-impl FirewallProgram {
-    /// The name used in files and reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            FirewallProgram::Auto => "auto",
-            FirewallProgram::Nft => "nft",
-            FirewallProgram::Iptables => "iptables",
-            FirewallProgram::Ipfw => "ipfw",
-            FirewallProgram::Pf => "pf",
-            FirewallProgram::Ipf => "ipf",
-        }
+named! {
+    /// Which program makes a DUT's firewall.
+    pub enum FirewallProgram default Auto {
+        /// nft on Linux, pf on FreeBSD.
+        Auto = "auto",
+        /// Linux: nft(8).
+        Nft = "nft",
+        /// Linux: iptables(8) and ip6tables(8).
+        Iptables = "iptables",
+        /// FreeBSD: ipfw(8).
+        Ipfw = "ipfw",
+        /// FreeBSD: pf(4), by pfctl(8).
+        Pf = "pf",
+        /// FreeBSD: ipfilter(4), by ipf(8).
+        Ipf = "ipf",
     }
 }
 
-/// When a DUT is rebooted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Reboot {
-    /// Before a run whose variant needs it.
-    #[default]
-    Needed,
-    /// Before every run: each starts from the same state.
-    Always,
-    /// Not at all: what needs one is refused.
-    Never,
-}
-
-impl Reboot {
-    /// The name used in files and reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Reboot::Needed => "needed",
-            Reboot::Always => "always",
-            Reboot::Never => "never",
-        }
+named! {
+    /// When a DUT is rebooted.
+    pub enum Reboot default Needed {
+        /// Before a run whose variant needs it.
+        Needed = "needed",
+        /// Before every run: each starts from the same state.
+        Always = "always",
+        /// Not at all: what needs one is refused.
+        Never = "never",
     }
 }
 
@@ -101,6 +76,13 @@ pub struct Overlay {
     /// Text of each file by its path from the DUT's root without the leading slash,
     /// `etc/rc.conf` (so that the plan's hash covers it).
     pub files: BTreeMap<String, String>,
+}
+
+impl fmt::Display for Overlay {
+    /// As an experiment file writes it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.directory)
+    }
 }
 
 /// A revision of the DUT's software: how it gets there, and how one sees that it runs.
@@ -121,53 +103,25 @@ pub struct Revision {
     pub expect: String,
 }
 
-/// What makes and counts the traffic.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum GeneratorKind {
-    /// fwdlab's own senders and receiver.
-    #[default]
-    #[serde(rename = "fwdlab")]
-    Fwdlab,
-    /// netmap's pkt-gen.
-    #[serde(rename = "pkt-gen")]
-    PktGen,
-    /// The Linux kernel's pktgen; fwdlab receives.
-    #[serde(rename = "pktgen")]
-    Pktgen,
-    /// A TRex server (stateless mode).
-    #[serde(rename = "trex")]
-    Trex,
-    /// DPDK's testpmd.
-    #[serde(rename = "testpmd")]
-    Testpmd,
-    /// A server of the Open Traffic Generator API.
-    #[serde(rename = "otg")]
-    Otg,
+named! {
+    /// What makes and counts the traffic.
+    pub enum GeneratorKind default Fwdlab {
+        /// fwdlab's own senders and receiver.
+        Fwdlab = "fwdlab",
+        /// netmap's pkt-gen.
+        PktGen = "pkt-gen",
+        /// The Linux kernel's pktgen; fwdlab receives.
+        Pktgen = "pktgen",
+        /// A TRex server (stateless mode).
+        Trex = "trex",
+        /// DPDK's testpmd.
+        Testpmd = "testpmd",
+        /// A server of the Open Traffic Generator API.
+        Otg = "otg",
+    }
 }
 
 impl GeneratorKind {
-    /// All of them.
-    pub const ALL: [GeneratorKind; 6] = [
-        GeneratorKind::Fwdlab,
-        GeneratorKind::PktGen,
-        GeneratorKind::Pktgen,
-        GeneratorKind::Trex,
-        GeneratorKind::Testpmd,
-        GeneratorKind::Otg,
-    ];
-
-    /// The name used in files and reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            GeneratorKind::Fwdlab => "fwdlab",
-            GeneratorKind::PktGen => "pkt-gen",
-            GeneratorKind::Pktgen => "pktgen",
-            GeneratorKind::Trex => "trex",
-            GeneratorKind::Testpmd => "testpmd",
-            GeneratorKind::Otg => "otg",
-        }
-    }
-
     /// False for one that can only send as fast as possible.
     pub fn keeps_rate(self) -> bool {
         self != GeneratorKind::Testpmd

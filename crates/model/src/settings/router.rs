@@ -1,7 +1,10 @@
 //! What can be chosen of fwdlab's own software router (`dut.kind = "router"`).
 //! Routes, firewall and queues are settings of every device and not here.
 
+use fwdlab_packet::forwarding::{FibAlgorithm, ForwardingPath, Locking, StateTable};
+use fwdlab_packet::named;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Most states that the router's table may be asked to hold.
 pub const STATES_MAX: u32 = 16_777_216;
@@ -51,135 +54,16 @@ impl Default for RouterSettings {
     }
 }
 
-/// How the router finds the longest prefix that matches an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum FibAlgorithm {
-    /// The router's own choice by family and number of routes.
-    #[serde(rename = "auto")]
-    Auto,
-    /// Binary radix trie, as BSD kernels have had it since 4.3BSD-Reno.
-    #[serde(rename = "radix")]
-    Radix,
-    /// The same trie as a copy in one piece that is read without a lock.
-    #[serde(rename = "radix_lockless")]
-    RadixLockless,
-    /// Binary search over the sorted borders of address ranges.
-    #[serde(rename = "bsearch")]
-    BSearch,
-    /// DIR-24-8 (Gupta, Lin and McKeown, INFOCOM 1998) for inet; a multi-bit
-    /// trie for inet6.
-    #[serde(rename = "dir24_8")]
-    Dir24_8,
-    /// Poptrie (Asai and Ohara, SIGCOMM 2015).
-    #[serde(rename = "poptrie")]
-    Poptrie,
-}
-
-impl FibAlgorithm {
-    /// The name used in files and reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            FibAlgorithm::Auto => "auto",
-            FibAlgorithm::Radix => "radix",
-            FibAlgorithm::RadixLockless => "radix_lockless",
-            FibAlgorithm::BSearch => "bsearch",
-            FibAlgorithm::Dir24_8 => "dir24_8",
-            FibAlgorithm::Poptrie => "poptrie",
-        }
-    }
-}
-
-/// What the router's workers hold while they look a route up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Locking {
-    /// One mutex for all workers.
-    Global,
-    /// One readers-writer lock: readers share it, but all write its counter.
-    Rwlock,
-    /// Nothing: the table is replaced as a whole.
-    Lockless,
-}
-
-impl Locking {
-    /// The name used in files and reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Locking::Global => "global",
-            Locking::Rwlock => "rwlock",
-            Locking::Lockless => "lockless",
-        }
-    }
-}
-
-/// Which way through the router's code a packet takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ForwardingPath {
-    /// Every packet through every step of the input path.
-    Full,
-    /// Packets that need nothing special are forwarded early; the others take
-    /// the full path.
-    Fast,
-}
-
-impl ForwardingPath {
-    /// The name used in files and reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            ForwardingPath::Full => "full",
-            ForwardingPath::Fast => "fast",
-        }
-    }
-}
-
-/// Where the router's stateful firewall keeps its states.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StateTable {
-    /// Nowhere: every packet is judged by the rules.
-    None,
-    /// One table behind one lock.
-    Global,
-    /// One table in many parts, each behind a lock of its own.
-    Sharded,
-    /// One table for each worker, without locks.
-    PerWorker,
-}
-
-impl StateTable {
-    /// The name used in files and reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            StateTable::None => "none",
-            StateTable::Global => "global",
-            StateTable::Sharded => "sharded",
-            StateTable::PerWorker => "per_worker",
-        }
-    }
-}
-
-/// What the router receives from and sends to on the `netns` testbed; the
-/// `memory` testbed has rings in memory only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RouterPort {
-    /// The fastest one whose probe succeeds.
-    Auto,
-    /// AF_XDP sockets.
-    Xsk,
-    /// AF_PACKET sockets.
-    Packet,
-}
-
-impl RouterPort {
-    /// The name used in files and reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            RouterPort::Auto => "auto",
-            RouterPort::Xsk => "xsk",
-            RouterPort::Packet => "packet",
-        }
+named! {
+    /// What the router receives from and sends to on the `netns` testbed; the
+    /// `memory` testbed has rings in memory only.
+    pub enum RouterPort {
+        /// The fastest one whose probe succeeds.
+        Auto = "auto",
+        /// AF_XDP sockets.
+        Xsk = "xsk",
+        /// AF_PACKET sockets.
+        Packet = "packet",
     }
 }
 
@@ -193,30 +77,9 @@ pub struct RoutesFile {
     pub digest: String,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The names of files and of the serialised plan are the same ones.
-    #[test]
-    fn names_are_what_serde_writes() {
-        use {FibAlgorithm as F, ForwardingPath as P, Locking as L, RouterPort as R};
-        let json = |value: serde_json::Value| value.as_str().unwrap().to_owned();
-        for v in [F::Auto, F::Radix, F::RadixLockless, F::BSearch, F::Dir24_8, F::Poptrie] {
-            assert_eq!(json(serde_json::to_value(v).unwrap()), v.name());
-        }
-        for v in [L::Global, L::Rwlock, L::Lockless] {
-            assert_eq!(json(serde_json::to_value(v).unwrap()), v.name());
-        }
-        for v in [P::Full, P::Fast] {
-            assert_eq!(json(serde_json::to_value(v).unwrap()), v.name());
-        }
-        for v in [StateTable::None, StateTable::Global, StateTable::Sharded, StateTable::PerWorker]
-        {
-            assert_eq!(json(serde_json::to_value(v).unwrap()), v.name());
-        }
-        for v in [R::Auto, R::Xsk, R::Packet] {
-            assert_eq!(json(serde_json::to_value(v).unwrap()), v.name());
-        }
+impl fmt::Display for RoutesFile {
+    /// As an experiment file writes it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)
     }
 }

@@ -1,11 +1,11 @@
 //! Factors and their levels.
 
 use super::keys::{self, Key, Vary};
+use super::kind::Kind;
 use super::setting::Setting;
 use super::value::{Node, Reader, found, is_sysctl_name, plain_number, scalar_text};
 use super::{Spec, keys::setting};
 use crate::diagnostic::Diagnostic;
-use crate::settings::Overlay;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::DeTable;
@@ -148,8 +148,9 @@ impl Reader<'_> {
             Meaning::Sysctl => {
                 let value = self.sysctl_value(name, node)?;
                 let label = Spanned::new(node.span(), value.clone());
-                let setting = Setting::Sysctl { name: name.to_owned(), value };
-                let settings = vec![Spanned::new(node.span(), setting)];
+                let setting = Setting::sysctl(name.to_owned(), value);
+                let settings: Vec<_> =
+                    setting.map(|setting| Spanned::new(node.span(), setting)).into_iter().collect();
                 Some(LevelSpec { label, number: plain_number(node), settings, span: node.span() })
             }
             // Once for each factor is enough: the name is wrong, not each level.
@@ -174,7 +175,7 @@ impl Reader<'_> {
     }
 
     /// A level that is a value of the setting that the factor is named after.
-    fn setting_level(&mut self, key: &Key, node: &Node) -> Option<LevelSpec> {
+    fn setting_level(&mut self, key: &'static Key, node: &Node) -> Option<LevelSpec> {
         let mut settings = Vec::new();
         let faults = self.faults.len();
         self.setting(key, node, &mut settings);
@@ -182,12 +183,15 @@ impl Reader<'_> {
             return None;
         }
         let (label, number) = match settings.first().map(Spanned::get_ref) {
-            Some(Setting::Flows(flows)) => {
-                (flows.count().to_string(), Some(f64::from(flows.count())))
+            // Their number, which comes first.
+            Some(setting) if key.kind == Kind::Flows => {
+                let count = setting.value().split(' ').next().unwrap_or_default().to_owned();
+                let number = count.parse().ok();
+                (count, number)
             }
             // The last directory of the path: its own name.
-            Some(Setting::Overlay(Overlay { directory, .. })) => {
-                (directory.rsplit('/').next().unwrap_or_default().to_owned(), None)
+            Some(setting) if key.kind == Kind::Directory => {
+                (setting.value().rsplit('/').next().unwrap_or_default().to_owned(), None)
             }
             Some(setting) if node.get_ref().is_array() => (setting.value(), None),
             _ => (scalar_text(node).unwrap_or_default(), plain_number(node)),
@@ -229,7 +233,7 @@ impl Reader<'_> {
     }
 
     /// `frame_size = [64, 128]` of `[traffic]`, or `overlay` of `[dut]`: a factor in short.
-    pub(super) fn sweep(&mut self, key: &Key, node: &Node) -> FactorSpec {
+    pub(super) fn sweep(&mut self, key: &'static Key, node: &Node) -> FactorSpec {
         let list = node.get_ref().as_array().into_iter().flatten();
         let mut levels = Vec::new();
         let mut incomplete = false;

@@ -2,10 +2,12 @@
 //! reference in `docs/EXPERIMENTS.md` are all made from these tables.
 
 mod device;
+pub(super) mod field;
 mod method;
 mod tables;
 
 pub use device::*;
+pub use field::Field;
 pub use method::*;
 pub use tables::*;
 
@@ -37,8 +39,36 @@ pub struct Key {
     pub example: &'static str,
     /// Meaning, in a sentence.
     pub doc: &'static str,
+    /// What it is called in the set-up that a report shows; empty where the report finds
+    /// words of its own.
+    pub title: &'static str,
     /// Whether a factor may vary it.
     pub vary: Vary,
+    /// What has such a setting.
+    pub owner: Owner,
+    /// Where it is in the settings of a variant; none for a key that is no setting.
+    pub field: Option<Field>,
+}
+
+/// What has a setting: elsewhere it would be without effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// Every device, every testbed.
+    Any,
+    /// fwdlab's own router.
+    Router,
+    /// Every kernel that forwards.
+    Kernel,
+    /// The Linux kernel.
+    Linux,
+    /// FreeBSD.
+    Freebsd,
+    /// A program that is started by commands.
+    Command,
+    /// The DUT of a laboratory.
+    Host,
+    /// The generators of a laboratory.
+    Generator,
 }
 
 /// One table of the file.
@@ -90,7 +120,9 @@ pub fn setting(name: &str) -> Option<&'static Key> {
 }
 
 const fn key(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Key {
-    Key { name, kind, default, unit: "", example: "", doc, vary: Vary::Never }
+    let (unit, example, title) = ("", "", "");
+    let (vary, owner, field) = (Vary::Never, Owner::Any, None);
+    Key { name, kind, default, unit, example, doc, title, vary, owner, field }
 }
 
 impl Key {
@@ -102,12 +134,20 @@ impl Key {
         self.example = example;
         self
     }
-    const fn restart(mut self) -> Self {
-        self.vary = Vary::Restart;
+    const fn title(mut self, title: &'static str) -> Self {
+        self.title = title;
         self
     }
-    const fn live(mut self) -> Self {
-        self.vary = Vary::Live;
+    const fn of(mut self, owner: Owner) -> Self {
+        self.owner = owner;
+        self
+    }
+    const fn restart(mut self, field: Field) -> Self {
+        (self.vary, self.field) = (Vary::Restart, Some(field));
+        self
+    }
+    const fn live(mut self, field: Field) -> Self {
+        (self.vary, self.field) = (Vary::Live, Some(field));
         self
     }
 }

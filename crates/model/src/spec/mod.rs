@@ -268,76 +268,10 @@ impl Reader<'_> {
     }
 
     /// Reads one setting; a table of names is as many settings as it has entries.
-    fn setting(&mut self, key: &keys::Key, node: &Node, out: &mut Vec<Spanned<Setting>>) {
-        let setting = match key.name {
-            "arrangement" => self.word(key, node).map(Setting::Arrangement),
-            "senders" => self.integer(key, node).map(Setting::Senders),
-            "engine" => self.word(key, node).map(Setting::Engine),
-            "kind" => self.word(key, node).map(Setting::Kind),
-            "routes" => self.integer(key, node).map(Setting::Routes),
-            "firewall" => self.firewall(key, node).map(Setting::Firewall),
-            "icmp_redirect" => self.boolean(key, node).map(Setting::IcmpRedirect),
-            "offloads" => self.boolean(key, node).map(Setting::Offloads),
-            "queues" => self.integer(key, node).map(Setting::Queues),
-            "bind_queues" => self.boolean(key, node).map(Setting::BindQueues),
-            "napi" => self.word(key, node).map(Setting::Napi),
-            "rps" => self.mask(key, node).map(Setting::Rps),
-            "fib" => self.word(key, node).map(Setting::Fib),
-            "locking" => self.word(key, node).map(Setting::Locking),
-            "path" => self.word(key, node).map(Setting::Path),
-            "state" => self.word(key, node).map(Setting::State),
-            "state_limit" => self.integer(key, node).map(Setting::StateLimit),
-            "entropy_harvest" => self.boolean(key, node).map(Setting::EntropyHarvest),
-            "port" => self.word(key, node).map(Setting::Port),
-            "routes_file" => self.routes_file(key, node).map(Setting::RoutesFile),
-            "firewall_program" => self.word(key, node).map(Setting::FirewallProgram),
-            "harvest_mask" => self.integer(key, node).map(Setting::HarvestMask),
-            "bind_interrupts" => self.boolean(key, node).map(Setting::BindInterrupts),
-            "overlay" => self.overlay(key, node).map(Setting::Overlay),
-            "reboot" => self.word(key, node).map(Setting::Reboot),
-            "install" => self.commands(key, node).map(Setting::Install),
-            "image" => self.text(key, node).map(Setting::Image),
-            "upgrade" => self.command(key, node).map(Setting::Upgrade),
-            "verify" => self.command(key, node).map(Setting::Verify),
-            "expect" => self.text(key, node).map(Setting::Expect),
-            "family" => self.word(key, node).map(Setting::Family),
-            "frame_size" => self.frame_size(key, node).map(Setting::FrameSize),
-            "flows" => self.flows(key, node).map(Setting::Flows),
-            "rate" => self.rate(key, node).map(Setting::Rate),
-            "timestamps" => self.boolean(key, node).map(Setting::Timestamps),
-            "generator" => self.word(key, node).map(Setting::Generator),
-            "generator_server" => self.text(key, node).map(Setting::GeneratorServer),
-            "start" => self.words(key, node).map(Setting::Start),
-            "ready" => self.words(key, node).map(Setting::Ready),
-            "stop" => self.words(key, node).map(Setting::Stop),
-            "statistics" => self.words(key, node).map(Setting::Statistics),
-            "rewrites" => self.word(key, node).map(Setting::Rewrites),
-            "counters" => {
-                for (span, name, value) in self.patterns(key, node) {
-                    out.push(Spanned::new(span, Setting::Counter { name, value }));
-                }
-                None
-            }
-            "generator_options" => self.words(key, node).map(Setting::GeneratorOptions),
-            "loader" | "rc" => {
-                let is_loader = key.name == "loader";
-                for (span, name, value) in self.variables(key, node) {
-                    let setting = match is_loader {
-                        true => Setting::Loader { name, value },
-                        false => Setting::Rc { name, value },
-                    };
-                    out.push(Spanned::new(span, setting));
-                }
-                None
-            }
-            _ => {
-                for (span, name, value) in self.sysctls(key, node) {
-                    out.push(Spanned::new(span, Setting::Sysctl { name, value }));
-                }
-                None
-            }
-        };
-        out.extend(setting.map(|setting| Spanned::new(node.span(), setting)));
+    fn setting(&mut self, key: &'static keys::Key, node: &Node, out: &mut Vec<Spanned<Setting>>) {
+        if let Some(field) = &key.field {
+            (field.read)(self, key, node, out);
+        }
     }
 
     fn trial(&mut self, root: &toml::de::DeTable, spec: &mut TrialSpec) {

@@ -1,419 +1,142 @@
-//! One setting of a variant, as `[testbed]`, `[dut]`, `[traffic]` or a level
-//! writes it, and how it is laid over [`Settings`].
+//! One setting with its value, as a level of a factor lays it over the base.
 
-use super::keys::{self, Vary};
-use crate::settings::*;
-use crate::units::FrameSize;
-use crate::words;
+use super::keys::field::Place;
+use super::keys::{self, Key, Vary};
+use crate::settings::{Revision, Settings};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 
-/// One setting with its value.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Setting {
-    /// `arrangement`.
-    Arrangement(Arrangement),
-    /// `senders`.
-    Senders(u16),
-    /// `engine`.
-    Engine(Engine),
-    /// `kind` of `[dut]`.
-    Kind(DutKind),
-    /// `routes`.
-    Routes(u32),
-    /// `firewall`.
-    Firewall(Firewall),
-    /// `icmp_redirect`.
-    IcmpRedirect(bool),
-    /// `offloads`.
-    Offloads(bool),
-    /// `queues`.
-    Queues(u16),
-    /// `bind_queues`.
-    BindQueues(bool),
-    /// `napi`.
-    Napi(Napi),
-    /// `rps`.
-    Rps(String),
-    /// One entry of `sysctl`.
-    Sysctl {
-        /// Dotted name.
-        name: String,
-        /// Value.
-        value: String,
-    },
-    /// `fib`.
-    Fib(FibAlgorithm),
-    /// `locking`.
-    Locking(Locking),
-    /// `path`.
-    Path(ForwardingPath),
-    /// `state`.
-    State(StateTable),
-    /// `state_limit`.
-    StateLimit(u32),
-    /// `entropy_harvest`.
-    EntropyHarvest(bool),
-    /// `port`.
-    Port(RouterPort),
-    /// `routes_file`.
-    RoutesFile(RoutesFile),
-    /// `firewall_program`.
-    FirewallProgram(FirewallProgram),
-    /// One entry of `loader`.
-    Loader {
-        /// Name in loader.conf.
-        name: String,
-        /// Value.
-        value: String,
-    },
-    /// One entry of `rc`.
-    Rc {
-        /// Name in rc.conf.
-        name: String,
-        /// Value.
-        value: String,
-    },
-    /// `harvest_mask`.
-    HarvestMask(u32),
-    /// `bind_interrupts`.
-    BindInterrupts(bool),
-    /// `overlay`.
-    Overlay(Overlay),
-    /// `reboot`.
-    Reboot(Reboot),
-    /// `install`.
-    Install(Vec<String>),
-    /// `image`.
-    Image(String),
-    /// `upgrade`.
-    Upgrade(String),
-    /// `verify`.
-    Verify(String),
-    /// `expect`.
-    Expect(String),
-    /// `start`.
-    Start(Vec<String>),
-    /// `ready`.
-    Ready(Vec<String>),
-    /// `stop` of `[dut]`.
-    Stop(Vec<String>),
-    /// `statistics`.
-    Statistics(Vec<String>),
-    /// One entry of `counters`.
-    Counter {
-        /// Name.
-        name: String,
-        /// Regular expression or JSON pointer.
-        value: String,
-    },
-    /// `rewrites`.
-    Rewrites(Rewrites),
-    /// `family`.
-    Family(Family),
-    /// `frame_size`.
-    FrameSize(FrameSize),
-    /// `flows`.
-    Flows(Flows),
-    /// `rate`.
-    Rate(Rate),
-    /// `timestamps`.
-    Timestamps(bool),
-    /// `generator`.
-    Generator(GeneratorKind),
-    /// `generator_server`.
-    GeneratorServer(String),
-    /// `generator_options`.
-    GeneratorOptions(Vec<String>),
+/// A setting with its value: a row of the tables of keys, and what is written for it.
+#[derive(Clone)]
+pub struct Setting {
+    key: &'static Key,
+    /// Name in a table of names, such as `net.ipv4.ip_early_demux`.
+    entry: Option<String>,
+    value: String,
+    put: Arc<dyn Fn(&mut Settings) + Send + Sync>,
 }
 
 impl Setting {
+    /// The setting of `key` with this value, which belongs at `place`.
+    pub(super) fn new<T: Clone + Send + Sync + 'static>(
+        key: &'static Key,
+        value: T,
+        place: Place<T>,
+        text: fn(&T) -> String,
+    ) -> Setting {
+        let written = text(&value);
+        let put = Arc::new(move |settings: &mut Settings| *place(settings) = value.clone());
+        Setting { key, entry: None, value: written, put }
+    }
+
+    /// One entry of a table of names and values.
+    pub(super) fn entry(
+        key: &'static Key,
+        name: String,
+        value: String,
+        place: Place<BTreeMap<String, String>>,
+    ) -> Setting {
+        let entry = (name.clone(), value.clone());
+        let put = Arc::new(move |settings: &mut Settings| {
+            let (name, value) = entry.clone();
+            place(settings).insert(name, value);
+        });
+        Setting { key, entry: Some(name), value, put }
+    }
+
+    /// A sysctl by its dotted name.
+    pub(super) fn sysctl(name: String, value: String) -> Option<Setting> {
+        Some(Setting::entry(keys::setting("sysctl")?, name, value, |s| &mut s.dut.sysctl))
+    }
+
+    /// The row of the tables that describes it.
+    pub fn row(&self) -> &'static Key {
+        self.key
+    }
+
     /// The key that writes it.
     pub fn key(&self) -> &'static str {
-        match self {
-            Setting::Arrangement(_) => "arrangement",
-            Setting::Senders(_) => "senders",
-            Setting::Engine(_) => "engine",
-            Setting::Kind(_) => "kind",
-            Setting::Routes(_) => "routes",
-            Setting::Firewall(_) => "firewall",
-            Setting::IcmpRedirect(_) => "icmp_redirect",
-            Setting::Offloads(_) => "offloads",
-            Setting::Queues(_) => "queues",
-            Setting::BindQueues(_) => "bind_queues",
-            Setting::Napi(_) => "napi",
-            Setting::Rps(_) => "rps",
-            Setting::Sysctl { .. } => "sysctl",
-            Setting::Fib(_) => "fib",
-            Setting::Locking(_) => "locking",
-            Setting::Path(_) => "path",
-            Setting::State(_) => "state",
-            Setting::StateLimit(_) => "state_limit",
-            Setting::EntropyHarvest(_) => "entropy_harvest",
-            Setting::Port(_) => "port",
-            Setting::RoutesFile(_) => "routes_file",
-            Setting::FirewallProgram(_) => "firewall_program",
-            Setting::Loader { .. } => "loader",
-            Setting::Rc { .. } => "rc",
-            Setting::HarvestMask(_) => "harvest_mask",
-            Setting::BindInterrupts(_) => "bind_interrupts",
-            Setting::Overlay(_) => "overlay",
-            Setting::Reboot(_) => "reboot",
-            Setting::Install(_) => "install",
-            Setting::Image(_) => "image",
-            Setting::Upgrade(_) => "upgrade",
-            Setting::Verify(_) => "verify",
-            Setting::Expect(_) => "expect",
-            Setting::Start(_) => "start",
-            Setting::Ready(_) => "ready",
-            Setting::Stop(_) => "stop",
-            Setting::Statistics(_) => "statistics",
-            Setting::Counter { .. } => "counters",
-            Setting::Rewrites(_) => "rewrites",
-            Setting::Family(_) => "family",
-            Setting::FrameSize(_) => "frame_size",
-            Setting::Flows(_) => "flows",
-            Setting::Rate(_) => "rate",
-            Setting::Timestamps(_) => "timestamps",
-            Setting::Generator(_) => "generator",
-            Setting::GeneratorServer(_) => "generator_server",
-            Setting::GeneratorOptions(_) => "generator_options",
-        }
+        self.key.name
     }
 
     /// Its name: the key, and for an entry of a table its own name too, since two of
     /// them are two settings.
     pub fn name(&self) -> String {
-        match self {
-            Setting::Sysctl { name, .. }
-            | Setting::Counter { name, .. }
-            | Setting::Loader { name, .. }
-            | Setting::Rc { name, .. } => format!("{} {name}", self.key()),
-            _ => self.key().to_owned(),
+        match &self.entry {
+            Some(entry) => format!("{} {entry}", self.key()),
+            None => self.key().to_owned(),
         }
     }
 
     /// Its value as text.
     pub fn value(&self) -> String {
-        match self {
-            Setting::Arrangement(v) => v.name().to_owned(),
-            Setting::Senders(v) | Setting::Queues(v) => v.to_string(),
-            Setting::Engine(v) => v.name().to_owned(),
-            Setting::Kind(v) => v.name().to_owned(),
-            Setting::Routes(v) | Setting::StateLimit(v) => v.to_string(),
-            Setting::Firewall(v) => v.to_string(),
-            Setting::IcmpRedirect(v)
-            | Setting::Offloads(v)
-            | Setting::BindQueues(v)
-            | Setting::EntropyHarvest(v)
-            | Setting::Timestamps(v) => v.to_string(),
-            Setting::Napi(v) => v.name().to_owned(),
-            Setting::Rps(v) => v.clone(),
-            Setting::Sysctl { value, .. }
-            | Setting::Counter { value, .. }
-            | Setting::Loader { value, .. }
-            | Setting::Rc { value, .. } => value.clone(),
-            Setting::Fib(v) => v.name().to_owned(),
-            Setting::Locking(v) => v.name().to_owned(),
-            Setting::Path(v) => v.name().to_owned(),
-            Setting::State(v) => v.name().to_owned(),
-            Setting::Port(v) => v.name().to_owned(),
-            Setting::RoutesFile(v) => v.file.clone(),
-            Setting::FirewallProgram(v) => v.name().to_owned(),
-            Setting::HarvestMask(v) => v.to_string(),
-            Setting::BindInterrupts(v) => v.to_string(),
-            Setting::Overlay(v) => v.directory.clone(),
-            Setting::Reboot(v) => v.name().to_owned(),
-            Setting::Install(v) => v.join("; "),
-            Setting::Image(v)
-            | Setting::Upgrade(v)
-            | Setting::Verify(v)
-            | Setting::Expect(v)
-            | Setting::GeneratorServer(v) => v.clone(),
-            Setting::Generator(v) => v.name().to_owned(),
-            Setting::GeneratorOptions(v) => words::join(v),
-            // A shell's text may have several lines.
-            Setting::Start(v) | Setting::Ready(v) | Setting::Stop(v) | Setting::Statistics(v) => {
-                words::join(v).split_whitespace().collect::<Vec<_>>().join(" ")
-            }
-            Setting::Rewrites(v) => v.name().to_owned(),
-            Setting::Family(v) => v.name().to_owned(),
-            Setting::FrameSize(v) => v.0.to_string(),
-            Setting::Flows(v) => v.to_string(),
-            Setting::Rate(v) => v.to_string(),
-        }
+        self.value.clone()
     }
 
     /// True when it can be switched while traffic flows.
     pub fn is_live(&self) -> bool {
-        keys::setting(self.key()).is_some_and(|key| key.vary == Vary::Live)
+        self.key.vary == Vary::Live
     }
 
     /// Lays it over `settings`.
     pub fn apply(&self, settings: &mut Settings) {
-        let Settings { testbed, dut, traffic } = settings;
-        match self {
-            Setting::Arrangement(v) => testbed.arrangement = *v,
-            Setting::Senders(v) => testbed.senders = *v,
-            Setting::Engine(v) => testbed.engine = *v,
-            Setting::Kind(v) => dut.kind = *v,
-            Setting::Routes(v) => dut.routes = *v,
-            Setting::Firewall(v) => dut.firewall = v.clone(),
-            Setting::IcmpRedirect(v) => dut.icmp_redirect = *v,
-            Setting::Offloads(v) => dut.offloads = *v,
-            Setting::Queues(v) => dut.queues = *v,
-            Setting::BindQueues(v) => dut.bind_queues = *v,
-            Setting::Napi(v) => dut.napi = *v,
-            Setting::Rps(v) => dut.rps = v.clone(),
-            Setting::Sysctl { name, value } => {
-                dut.sysctl.insert(name.clone(), value.clone());
-            }
-            Setting::Fib(v) => dut.router.fib = *v,
-            Setting::Locking(v) => dut.router.locking = *v,
-            Setting::Path(v) => dut.router.path = *v,
-            Setting::State(v) => dut.router.state = *v,
-            Setting::StateLimit(v) => dut.router.state_limit = *v,
-            Setting::EntropyHarvest(v) => dut.router.entropy_harvest = *v,
-            Setting::Port(v) => dut.router.port = *v,
-            Setting::RoutesFile(v) => dut.router.routes_file = Some(v.clone()),
-            Setting::FirewallProgram(v) => dut.remote.firewall_program = *v,
-            Setting::Loader { name, value } => {
-                dut.remote.loader.insert(name.clone(), value.clone());
-            }
-            Setting::Rc { name, value } => {
-                dut.remote.rc.insert(name.clone(), value.clone());
-            }
-            Setting::HarvestMask(v) => dut.remote.harvest_mask = Some(*v),
-            Setting::BindInterrupts(v) => dut.remote.bind_interrupts = *v,
-            Setting::Overlay(v) => dut.remote.overlay = Some(v.clone()),
-            Setting::Reboot(v) => dut.remote.reboot = *v,
-            Setting::Install(v) => revise(dut, |revision| revision.install = v.clone()),
-            Setting::Image(v) => revise(dut, |revision| revision.image = Some(v.clone())),
-            Setting::Upgrade(v) => revise(dut, |revision| revision.upgrade = v.clone()),
-            Setting::Verify(v) => revise(dut, |revision| revision.verify = v.clone()),
-            Setting::Expect(v) => revise(dut, |revision| revision.expect = v.clone()),
-            Setting::Start(v) => dut.command.start = v.clone(),
-            Setting::Ready(v) => dut.command.ready = v.clone(),
-            Setting::Stop(v) => dut.command.stop = v.clone(),
-            Setting::Statistics(v) => dut.command.statistics = v.clone(),
-            Setting::Counter { name, value } => {
-                dut.command.counters.insert(name.clone(), value.clone());
-            }
-            Setting::Rewrites(v) => dut.command.rewrites = *v,
-            Setting::Family(v) => traffic.family = *v,
-            Setting::FrameSize(v) => traffic.frame_size = *v,
-            Setting::Flows(v) => traffic.flows = *v,
-            Setting::Rate(v) => traffic.rate = *v,
-            Setting::Timestamps(v) => traffic.timestamps = *v,
-            Setting::Generator(v) => traffic.generator = *v,
-            Setting::GeneratorServer(v) => traffic.generator_server = v.clone(),
-            Setting::GeneratorOptions(v) => traffic.generator_options = v.clone(),
-        }
+        (self.put)(settings);
+        settings.forget_empty_revision();
+    }
+
+    /// True when the setting says something: a text that is empty does only where a file
+    /// can write it so.
+    fn is_said(&self) -> bool {
+        !self.value.is_empty() || self.key.default == "\"\""
     }
 }
 
-/// Changes the revision; one that says nothing is none.
-fn revise(dut: &mut DutSettings, change: impl FnOnce(&mut Revision)) {
-    let mut revision = dut.remote.revision.take().unwrap_or_default();
-    change(&mut revision);
-    dut.remote.revision = (revision != Revision::default()).then_some(revision);
+impl PartialEq for Setting {
+    fn eq(&self, other: &Setting) -> bool {
+        let said = |setting: &Setting| {
+            let mut settings = Settings::default();
+            setting.apply(&mut settings);
+            settings
+        };
+        self.name() == other.name() && said(self) == said(other)
+    }
+}
+
+impl fmt::Debug for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {:?}", self.name(), self.value)
+    }
 }
 
 impl Settings {
     /// Every setting with its value, in the order of the documentation. What a
     /// laboratory's DUT has is left out where nothing is said of it.
     pub fn all(&self) -> Vec<Setting> {
-        let Settings { testbed, dut, traffic } = self;
-        let mut all = vec![
-            Setting::Arrangement(testbed.arrangement),
-            Setting::Senders(testbed.senders),
-            Setting::Engine(testbed.engine),
-            Setting::Kind(dut.kind),
-            Setting::Routes(dut.routes),
-            Setting::Firewall(dut.firewall.clone()),
-            Setting::IcmpRedirect(dut.icmp_redirect),
-            Setting::Offloads(dut.offloads),
-            Setting::Queues(dut.queues),
-            Setting::BindQueues(dut.bind_queues),
-            Setting::Napi(dut.napi),
-            Setting::Rps(dut.rps.clone()),
-        ];
-        all.extend(
-            dut.sysctl
-                .iter()
-                .map(|(name, value)| Setting::Sysctl { name: name.clone(), value: value.clone() }),
-        );
-        let RouterSettings { fib, locking, path, state, .. } = dut.router;
-        all.extend([
-            Setting::Fib(fib),
-            Setting::Locking(locking),
-            Setting::Path(path),
-            Setting::State(state),
-            Setting::StateLimit(dut.router.state_limit),
-            Setting::EntropyHarvest(dut.router.entropy_harvest),
-            Setting::Port(dut.router.port),
-        ]);
-        all.extend(dut.router.routes_file.iter().cloned().map(Setting::RoutesFile));
-        all.extend(of_remote(&dut.remote));
-        all.extend(of_command(&dut.command));
-        all.extend([
-            Setting::Family(traffic.family),
-            Setting::FrameSize(traffic.frame_size),
-            Setting::Flows(traffic.flows),
-            Setting::Rate(traffic.rate),
-            Setting::Timestamps(traffic.timestamps),
-            Setting::Generator(traffic.generator),
-        ]);
-        let (server, options) = (&traffic.generator_server, &traffic.generator_options);
-        all.extend((!server.is_empty()).then(|| Setting::GeneratorServer(server.clone())));
-        all.extend((!options.is_empty()).then(|| Setting::GeneratorOptions(options.clone())));
+        let mut copy = self.clone();
+        let mut all = Vec::new();
+        for key in keys::settings() {
+            if let Some(field) = &key.field {
+                (field.get)(&mut copy, key, &mut all);
+            }
+        }
+        all.retain(Setting::is_said);
         all
     }
-}
 
-/// Nothing where no command is written.
-fn of_command(command: &CommandSettings) -> Vec<Setting> {
-    let CommandSettings { start, ready, stop, statistics, counters, rewrites } = command;
-    let words = |words: &Vec<String>, setting: fn(Vec<String>) -> Setting| {
-        (!words.is_empty()).then(|| setting(words.clone()))
-    };
-    let commands = [
-        words(start, Setting::Start),
-        words(ready, Setting::Ready),
-        words(stop, Setting::Stop),
-        words(statistics, Setting::Statistics),
-    ];
-    let mut all: Vec<Setting> = commands.into_iter().flatten().collect();
-    let counters = counters.iter().map(|(name, value)| (name.clone(), value.clone()));
-    all.extend(counters.map(|(name, value)| Setting::Counter { name, value }));
-    all.extend((!start.is_empty()).then_some(Setting::Rewrites(*rewrites)));
-    all
-}
-
-fn of_remote(remote: &RemoteSettings) -> Vec<Setting> {
-    let entry = |(name, value): (&String, &String)| (name.clone(), value.clone());
-    let mut all = vec![Setting::FirewallProgram(remote.firewall_program)];
-    let loader = remote.loader.iter().map(entry);
-    all.extend(loader.map(|(name, value)| Setting::Loader { name, value }));
-    let rc = remote.rc.iter().map(entry);
-    all.extend(rc.map(|(name, value)| Setting::Rc { name, value }));
-    all.extend(remote.harvest_mask.map(Setting::HarvestMask));
-    all.push(Setting::BindInterrupts(remote.bind_interrupts));
-    all.extend(remote.overlay.clone().map(Setting::Overlay));
-    all.push(Setting::Reboot(remote.reboot));
-    let Some(revision) = &remote.revision else { return all };
-    let Revision { install, image, upgrade, verify, expect } = revision;
-    all.extend((!install.is_empty()).then(|| Setting::Install(install.clone())));
-    all.extend(image.clone().map(Setting::Image));
-    let written = |text: &String| (!text.is_empty()).then(|| text.clone());
-    all.extend(written(upgrade).map(Setting::Upgrade));
-    all.extend(written(verify).map(Setting::Verify));
-    all.extend(written(expect).map(Setting::Expect));
-    all
+    /// A revision that says nothing is none.
+    fn forget_empty_revision(&mut self) {
+        let revision = &mut self.dut.remote.revision;
+        if *revision == Some(Revision::default()) {
+            *revision = None;
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
+    use crate::settings::*;
 
     fn routes_file() -> RoutesFile {
         RoutesFile { file: "routes.txt".to_owned(), digest: "0123".to_owned() }

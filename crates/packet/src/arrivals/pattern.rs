@@ -1,9 +1,10 @@
 //! How packets of a run must look when they arrive.
 
+use crate::Flows;
 use crate::address::Family;
 use crate::checksum;
 use crate::stamp::{self, Stamp};
-use crate::template::{FlowRange, TTL, Template};
+use crate::template::{TTL, Template};
 
 /// What is known of the packets of a run before they arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +47,7 @@ pub struct Pattern {
     // What of it is needed for each packet.
     run_id: u32,
     senders: u8,
-    flows: FlowRange,
+    flows: Flows,
     bases: (u32, u32),
 }
 
@@ -228,7 +229,7 @@ impl Pattern {
     /// on a little-endian machine.
     #[inline]
     fn address_flow(&self, source: u32, destination: u32) -> Option<u32> {
-        let FlowRange { sources, destinations } = self.flows;
+        let Flows { sources, destinations } = self.flows;
         let source = u32::from_be(source).wrapping_sub(self.bases.0);
         let destination = u32::from_be(destination).wrapping_sub(self.bases.1);
         (source < sources && destination < destinations)

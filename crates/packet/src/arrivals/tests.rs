@@ -1,16 +1,17 @@
 //! Frames as a router forwards them, and everything that can be wrong with them.
 
 use super::*;
+use crate::Flows;
 use crate::address::Family;
 use crate::checksum;
-use crate::template::{FlowRange, Template};
+use crate::template::Template;
 
 const RUN_ID: u32 = 0x1234_5678;
 const FROM: [u8; 6] = [2, 0, 0, 0, 0, 3];
 const TO: [u8; 6] = [2, 0, 0, 0, 0, 4];
-const FLOWS: FlowRange = FlowRange { sources: 3, destinations: 5 };
+const FLOWS: Flows = Flows { sources: 3, destinations: 5 };
 
-fn expected(family: Family, size: u16, flows: FlowRange) -> Expected {
+fn expected(family: Family, size: u16, flows: Flows) -> Expected {
     Expected {
         template: Template::new(family, size, flows, RUN_ID, [2; 6], [4; 6]),
         destination_mac: Some(TO),
@@ -164,7 +165,7 @@ fn other_runs_are_intact_and_other_frames_have_no_stamp() {
 #[test]
 fn duplicates_and_late_packets_are_told_apart_by_flow() {
     for flows in [1, 15, 5000] {
-        let range = FlowRange { sources: 1, destinations: flows };
+        let range = Flows { sources: 1, destinations: flows };
         let expected = expected(Family::Inet, 64, range);
         let mut arrivals = arrivals(&expected);
         let mut take = |sequence: u32| {
@@ -200,7 +201,7 @@ fn duplicates_and_late_packets_are_told_apart_by_flow() {
 #[test]
 fn the_last_65536_packets_are_remembered_whatever_the_number_of_flows() {
     for flows in [1, 15, 1024, 3000] {
-        let expected = expected(Family::Inet, 64, FlowRange { sources: 1, destinations: flows });
+        let expected = expected(Family::Inet, 64, Flows { sources: 1, destinations: flows });
         let mut arrivals = arrivals(&expected);
         let all: Vec<u32> = (0..70_000).collect();
         for &sequence in &all {
@@ -243,7 +244,7 @@ fn a_sequence_goes_round_after_four_billion_packets() {
 
 #[test]
 fn a_sequence_far_away_is_believed_when_a_second_packet_confirms_it() {
-    let expected = expected(Family::Inet, 64, FlowRange { sources: 1, destinations: 1 });
+    let expected = expected(Family::Inet, 64, Flows { sources: 1, destinations: 1 });
     let mut arrivals = arrivals(&expected);
     for sequence in [0, 1, 1 << 30, 2, 3, 1 << 30, (1 << 30) + 5, (1 << 30) + 6] {
         arrivals.take(&packet(&expected, 0, sequence), 60, 0);

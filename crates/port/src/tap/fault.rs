@@ -234,8 +234,8 @@ fn unit(drawn: u64) -> f64 {
 mod tests {
     use super::super::fake::{FakePort, NUMBER, batch_to, receive_all};
     use super::*;
+    use fwdlab_packet::Flows;
     use fwdlab_packet::arrivals::Fault;
-    use fwdlab_packet::template::FlowRange;
     use fwdlab_packet::{Family, Stamp, Template};
 
     const FRAMES: u32 = 10_000;
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn one_way_of_damage_is_done_as_often_as_it_should_and_to_benchmark_packets_only() {
-        let flows = FlowRange { sources: 1, destinations: 1 };
+        let flows = Flows { sources: 1, destinations: 1 };
         let template = Template::new(Family::Inet, 64, flows, 1, [2; 6], [4; 6]);
         let good = template.frame(0, 0, &Stamp { run_id: 1, ..Stamp::default() });
         let received_with = |incoming: Vec<Vec<u8>>, damage| {

@@ -153,11 +153,11 @@ fn transport(f: &mut fmt::Formatter<'_>, protocol: u8, payload: &[u8]) -> fmt::R
 mod tests {
     use super::super::fake::{FakePort, NUMBER, batch_to, receive_all};
     use super::*;
-    use fwdlab_packet::template::FlowRange;
+    use fwdlab_packet::Flows;
     use fwdlab_packet::{Family, Stamp, Template};
 
     fn packet(family: Family) -> Vec<u8> {
-        let flows = FlowRange { sources: 3, destinations: 3 };
+        let flows = Flows { sources: 3, destinations: 3 };
         let template = Template::new(family, 128, flows, 1, [2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
         let stamp = Stamp { run_id: 1, sender: 0, phase: 0, flow: 0, sequence: 0, time_ns: 0 };
         template.frame(1, 2, &stamp)

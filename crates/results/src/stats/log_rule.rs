@@ -7,29 +7,8 @@
 
 use crate::stats::cformat::general;
 use crate::stats::steady::{SteadyOptions, steady};
-use fwdlab_model::plan::Figure;
+pub use fwdlab_model::plan::Rule;
 use fwdlab_model::record::Sample;
-
-/// What one number stands for an imported run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
-    /// The archive's: median of the lines that its scripts keep.
-    Netbenches,
-    /// Mean rate of the steady state.
-    Steady,
-}
-
-impl Rule {
-    /// The figure of a plan by this rule; `upper` when the published lists were
-    /// made with the upper of two middle values.
-    pub fn figure(self, upper: bool) -> Figure {
-        match self {
-            Rule::Steady => Figure::Steady,
-            Rule::Netbenches if upper => Figure::NetbenchesUpper,
-            Rule::Netbenches => Figure::Netbenches,
-        }
-    }
-}
 
 /// Rates that a log must have within the archive's lines; with fewer, the
 /// scripts print nothing and the run has failed.

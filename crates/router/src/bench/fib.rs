@@ -15,7 +15,7 @@ use crate::fib::{
     Rib, V4, V6,
 };
 use crate::routes::synthesis::{Synthesis, inside, synthesise};
-use fwdlab_packet::Family;
+use fwdlab_packet::{Family, named};
 use rand_xoshiro::Xoshiro256StarStar;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::hint::black_box;
@@ -57,50 +57,27 @@ pub struct Table {
     pub routes: usize,
 }
 
-/// The algorithms of [`crate::fib`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Algorithm {
-    /// [`Radix`]
-    Radix,
-    /// [`RadixLockless`]
-    RadixLockless,
-    /// [`BSearch`]
-    BSearch,
-    /// [`Dir24_8`]
-    Dir24_8,
-    /// [`Multibit`]
-    Multibit,
-    /// [`Poptrie`]
-    Poptrie,
-    /// [`Auto`]
-    Auto,
+named! {
+    /// The algorithms of [`crate::fib`].
+    pub enum Algorithm {
+        /// Radix tree under a lock.
+        Radix = "radix",
+        /// Radix tree as a copy without a lock.
+        RadixLockless = "radix_lockless",
+        /// Binary search over ranges.
+        BSearch = "bsearch",
+        /// Two tables of 24 and 8 bits (IPv4).
+        Dir24_8 = "dir24_8",
+        /// Tables of 24, then 8 bits at a step (IPv6).
+        Multibit = "multibit",
+        /// Trie compressed by counting bits.
+        Poptrie = "poptrie",
+        /// The one that suits family and size.
+        Auto = "auto",
+    }
 }
 
 impl Algorithm {
-    /// All of them.
-    pub const ALL: [Algorithm; 7] = [
-        Algorithm::Radix,
-        Algorithm::RadixLockless,
-        Algorithm::BSearch,
-        Algorithm::Dir24_8,
-        Algorithm::Multibit,
-        Algorithm::Poptrie,
-        Algorithm::Auto,
-    ];
-
-    /// As it is called on the command line and in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Algorithm::Radix => "radix",
-            Algorithm::RadixLockless => "radix_lockless",
-            Algorithm::BSearch => "bsearch",
-            Algorithm::Dir24_8 => "dir24_8",
-            Algorithm::Multibit => "multibit",
-            Algorithm::Poptrie => "poptrie",
-            Algorithm::Auto => "auto",
-        }
-    }
-
     /// True when there is such a table for `family`.
     pub fn knows(self, family: Family) -> bool {
         match self {

@@ -8,56 +8,8 @@
 //! traffic of one family, which is what is measured.
 
 use super::{Address, Batch, Fib, NextHop, Shared};
-use std::fmt;
-use std::str::FromStr;
+use fwdlab_packet::forwarding::Locking;
 use std::sync::{Mutex, PoisonError, RwLock};
-
-/// A way to keep readers and writer apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Locking {
-    /// A mutex: one packet at a time is looked up, whatever the number of workers.
-    Global,
-    /// A lock that readers share. Each of them writes to it, so its cache line
-    /// wanders between the workers' cores with every packet.
-    Rwlock,
-    /// [`Shared`]: taken once a batch, and nothing is waited for.
-    #[default]
-    Lockless,
-}
-
-/// No such locking.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no locking \"{0}\": there are global, rwlock and lockless")]
-pub struct UnknownLocking(pub String);
-
-impl Locking {
-    /// All of them.
-    pub const ALL: [Locking; 3] = [Locking::Global, Locking::Rwlock, Locking::Lockless];
-
-    /// As it is called in experiments.
-    pub fn name(self) -> &'static str {
-        match self {
-            Locking::Global => "global",
-            Locking::Rwlock => "rwlock",
-            Locking::Lockless => "lockless",
-        }
-    }
-}
-
-impl fmt::Display for Locking {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Locking {
-    type Err = UnknownLocking;
-
-    fn from_str(name: &str) -> Result<Locking, UnknownLocking> {
-        let found = Locking::ALL.into_iter().find(|locking| locking.name() == name);
-        found.ok_or_else(|| UnknownLocking(name.to_owned()))
-    }
-}
 
 /// A table that workers read while another thread changes it, in one of these ways.
 #[derive(Debug)]
@@ -134,22 +86,5 @@ impl<A: Address, F: Fib<A> + Clone> Locked<A, F> {
             Kept::Rwlock(fib) => fib.read().unwrap_or_else(PoisonError::into_inner).memory_bytes(),
             Kept::Lockless(fib) => fib.memory_bytes(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_read_back() {
-        for locking in Locking::ALL {
-            assert_eq!(locking.name().parse(), Ok(locking));
-        }
-        let error = "giant".parse::<Locking>().expect_err("no such name");
-        assert_eq!(
-            error.to_string(),
-            "no locking \"giant\": there are global, rwlock and lockless"
-        );
     }
 }

@@ -39,8 +39,9 @@ mod stats;
 pub mod text;
 
 pub use filter::{Filter, Wall};
+pub use fwdlab_packet::forwarding::StateTable;
 pub use rule::{Action, Direction, End, Host, Net, Rule, RuleError, Ruleset, Standard, Table};
-pub use states::{Connection, Phase, StateConfig, StateKind, Timeouts};
+pub use states::{Connection, Phase, StateConfig, Timeouts};
 pub use stats::{FirewallStats, RuleStats};
 
 /// The places in a set, in order.

@@ -6,9 +6,8 @@ use super::neighbours::Neighbours;
 use super::slow::Rate;
 use super::{MTU_MAX, MTU_MIN, PORTS_MAX};
 use crate::fib::{Address, V4, V6};
-use std::fmt;
+use fwdlab_packet::forwarding::ForwardingPath;
 use std::net::IpAddr;
-use std::str::FromStr;
 use std::sync::Arc;
 
 /// How a router is set up, apart from its routes.
@@ -23,58 +22,13 @@ pub struct Config {
     /// Answers to ARP, neighbour discovery and echo requests, likewise.
     pub answers: Rate,
     /// How packets are processed.
-    pub path: PathKind,
+    pub path: ForwardingPath,
     /// Tell senders whose packets leave where they came in that there is a shorter way
     /// (ICMP redirects). The fast path then hands all such packets over.
     pub redirects: bool,
     /// Where entropy of every received packet goes, if anywhere: one pool, which clones
     /// of this set-up share.
     pub harvest: Option<Arc<Pool>>,
-}
-
-/// How packets are processed. What comes out is the same, frame by frame.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum PathKind {
-    /// A batch at a time, in one pass, as far as nothing special is in a packet; the
-    /// others go the full path. FreeBSD calls this `tryforward`.
-    #[default]
-    Fast,
-    /// Each packet by itself through the stages of input, forwarding and output that
-    /// a BSD kernel has.
-    Full,
-}
-
-/// No such path.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no path \"{0}\": there are fast and full")]
-pub struct UnknownPath(pub String);
-
-impl PathKind {
-    /// Both.
-    pub const ALL: [PathKind; 2] = [PathKind::Fast, PathKind::Full];
-
-    /// As it is called in experiments.
-    pub fn name(self) -> &'static str {
-        match self {
-            PathKind::Fast => "fast",
-            PathKind::Full => "full",
-        }
-    }
-}
-
-impl fmt::Display for PathKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for PathKind {
-    type Err = UnknownPath;
-
-    fn from_str(name: &str) -> Result<PathKind, UnknownPath> {
-        let found = PathKind::ALL.into_iter().find(|kind| kind.name() == name);
-        found.ok_or_else(|| UnknownPath(name.to_owned()))
-    }
 }
 
 /// What can't be set up.

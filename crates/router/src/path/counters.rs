@@ -5,23 +5,9 @@
 //! sent besides is [`Class::Extra`]. Each worker
 //! adds to counters of its own, once a batch; they are summed when they are read.
 
+use fwdlab_packet::forwarding::Class;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// Kind of a [`Reason`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
-    /// The packet went on.
-    Forwarded,
-    /// The packet ended here.
-    Dropped,
-    /// The packet went to the slow path.
-    Slow,
-    /// What the slow path did: not a further packet.
-    Answer,
-    /// Frames that were sent beyond those received, and those that could not be.
-    Extra,
-}
 
 macro_rules! reasons {
     ($($class:ident $reason:ident $name:literal $doc:literal,)*) => {

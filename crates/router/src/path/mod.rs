@@ -2,7 +2,7 @@
 //!
 //! On the fast path a batch runs to completion: check all its packets, ask the firewall,
 //! look all destinations up together, rewrite all. What that has no place for goes the
-//! full path, packet by packet; set to [`PathKind::Full`], everything does. What can't
+//! full path, packet by packet; set to [`ForwardingPath::Full`], everything does. What can't
 //! be forwarded is counted by its [`Reason`], or handed to the slow path, which turns
 //! the frame into an answer where there is one. Every frame that came in is counted as
 //! forwarded, dropped or handed over, exactly once.
@@ -25,9 +25,10 @@ mod lookup;
 pub mod neighbours;
 mod slow;
 
-pub use config::{Config, ConfigError, PathKind, UnknownPath};
-pub use counters::{Class, Counters, Reason, Snapshot, Tally};
+pub use config::{Config, ConfigError};
+pub use counters::{Counters, Reason, Snapshot, Tally};
 pub use firewall::{Firewall, NoFirewall};
+pub use fwdlab_packet::forwarding::{Class, ForwardingPath};
 pub use fwdlab_port::frame::BATCH;
 pub use fwdlab_port::{Batch, Frame};
 pub use interface::Interface;
@@ -69,7 +70,7 @@ pub struct Router<W = NoFirewall> {
     inet6: Lane<V6>,
     firewall: W,
     interfaces: Vec<Interface>,
-    kind: PathKind,
+    kind: ForwardingPath,
     redirects: bool,
     harvest: Option<Arc<Pool>>,
     full: Full,
@@ -153,12 +154,12 @@ impl<W: Firewall> Router<W> {
                 batch.iter().for_each(|frame| pool.harvest(frame, now_ns));
             }
             match self.kind {
-                PathKind::Fast => {
+                ForwardingPath::Fast => {
                     self.check(batch, now_ns);
                     self.forward(batch, now_ns);
                     self.forward_handed(batch, now_ns);
                 }
-                PathKind::Full => self.process_fully(batch, now_ns),
+                ForwardingPath::Full => self.process_fully(batch, now_ns),
             }
             self.answer(batch, now_ns);
             if !self.exceptions.unknown.is_empty() {

@@ -3,7 +3,7 @@
 use super::{FAR, NEAR, SENDER, config, hop, with};
 use fwdlab_router::fib::{Auto, Fib, Prefix, V4, V6};
 use fwdlab_router::firewall::{Filter, StateConfig, Wall, text};
-use fwdlab_router::path::{Class, Config, Counters, Frame, PathKind, Router};
+use fwdlab_router::path::{Class, Config, Counters, ForwardingPath, Frame, Router};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -135,11 +135,11 @@ pub struct Walled {
 
 impl Walled {
     pub fn new(rules: &str, states: &StateConfig) -> Walled {
-        Walled::along(PathKind::Fast, rules, states)
+        Walled::along(ForwardingPath::Fast, rules, states)
     }
 
     /// With packets that go this path.
-    pub fn along(path: PathKind, rules: &str, states: &StateConfig) -> Walled {
+    pub fn along(path: ForwardingPath, rules: &str, states: &StateConfig) -> Walled {
         let (mut inet, mut inet6) = (Auto::<V4>::new(), Auto::<V6>::new());
         for (prefix, number) in [("198.19.0.0/16", 0), ("198.18.0.0/16", 1)] {
             inet.insert(prefix.parse::<Prefix<V4>>().expect("a prefix"), hop(number));

@@ -18,7 +18,7 @@ fn load() -> AgentLoad {
     AgentLoad {
         family: Family::Inet,
         frame_size: 64,
-        flows: FlowRange { sources: 4, destinations: 4 },
+        flows: Flows { sources: 4, destinations: 4 },
         run_id: 77,
         rate_pps: Some(3e6),
         timestamps: false,

@@ -203,10 +203,7 @@ pub fn routes(
     findings: &mut Findings,
 ) -> Result<(), BenchError> {
     let gateways = plan::gateways(links);
-    let traffic = match settings.traffic.family {
-        fwdlab_model::settings::Family::Inet => Family::Inet,
-        fwdlab_model::settings::Family::Inet6 => Family::Inet6,
-    };
+    let traffic = settings.traffic.family;
     let mut wanted = BTreeMap::new();
     for family in [Family::Inet, Family::Inet6] {
         let of_family: Vec<_> = gateways.iter().filter(|entry| entry.family == family).collect();

@@ -1,7 +1,7 @@
 //! A Linux DUT's firewall: tables of our own beside whatever else the machine has.
 
 use super::undo::Undo;
-use crate::dut::linux::{Findings, packet_family};
+use crate::dut::linux::Findings;
 use crate::dut::nft;
 use crate::error::BenchError;
 use crate::host::Host;
@@ -200,8 +200,8 @@ fn census(json: &str, ours: &[String]) -> Option<(usize, usize)> {
 fn iptables_text(firewall: &Firewall, family: Family) -> String {
     let from_to = format!(
         "-s {} -d {} -p udp",
-        routed_prefix(packet_family(family), Side::Sender),
-        routed_prefix(packet_family(family), Side::Receiver)
+        routed_prefix(family, Side::Sender),
+        routed_prefix(family, Side::Receiver)
     );
     let (policy, rules): (&str, Vec<String>) = match firewall {
         Firewall::None => ("ACCEPT", Vec::new()),

@@ -112,12 +112,12 @@ fn inet6(load: &Load, settings: &mut Settings) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fwdlab_packet::Flows;
     use fwdlab_packet::Template;
-    use fwdlab_packet::template::FlowRange;
     use std::time::Duration;
 
     fn load(family: Family, sources: u32, destinations: u32, rate_pps: Option<f64>) -> Load {
-        let flows = FlowRange { sources, destinations };
+        let flows = Flows { sources, destinations };
         let macs = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
         Load {
             template: Template::new(family, 84, flows, 1, macs[0], macs[1]),

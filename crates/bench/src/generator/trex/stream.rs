@@ -116,12 +116,12 @@ fn base64(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fwdlab_packet::Flows;
     use fwdlab_packet::Template;
-    use fwdlab_packet::template::FlowRange;
     use std::time::Duration;
 
     fn load(family: Family, sources: u32, destinations: u32) -> Load {
-        let flows = FlowRange { sources, destinations };
+        let flows = Flows { sources, destinations };
         let macs = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
         Load {
             template: Template::new(family, 84, flows, 1, macs[0], macs[1]),

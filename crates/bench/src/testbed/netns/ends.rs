@@ -17,10 +17,9 @@ use crate::testbed::{Armed, Ends, Plain, Wanted};
 use crate::trial::Awaited;
 use fwdlab_model::record::ReceiverPlace;
 use fwdlab_model::record::queues::{Direction, counter_name};
-use fwdlab_model::settings::{Family, Rewrites, Settings};
+use fwdlab_model::settings::{Rewrites, Settings};
 use fwdlab_packet::Template;
 use fwdlab_packet::arrivals::Expected;
-use fwdlab_packet::template::FlowRange;
 use fwdlab_port::{SenderConfig, Watch, sender};
 use std::collections::BTreeMap;
 
@@ -47,12 +46,8 @@ impl Netns {
     ) -> Result<NetnsTraffic, BenchError> {
         let Wanted { settings, run_id, rate_pps, threads, .. } = *wanted;
         let traffic = &settings.traffic;
-        let flows =
-            FlowRange { sources: traffic.flows.sources, destinations: traffic.flows.destinations };
-        let family = match traffic.family {
-            Family::Inet => fwdlab_packet::Family::Inet,
-            Family::Inet6 => fwdlab_packet::Family::Inet6,
-        };
+        let flows = traffic.flows;
+        let family = traffic.family;
         let has_dut = wiring.dut.is_some();
         let (next_hop, last_hop, hops) = match settings.dut.rewrites() {
             Rewrites::Route if has_dut => (mac::INGRESS, mac::EGRESS, 1),

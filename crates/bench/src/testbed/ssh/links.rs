@@ -43,7 +43,7 @@ fn side(rack: &Rack, side: Side) -> Result<Link, BenchError> {
     let mut addresses = Vec::new();
     for family in [Family::Inet, Family::Inet6] {
         let written = of_family(&described.addresses, family);
-        let plan = links::prefix(address::dut_address(family, plan_side(side)));
+        let plan = links::prefix(address::dut_address(family, side));
         addresses.extend(written.map(|a| (a.address, a.length)).or(plan));
     }
     check_flows(name, &addresses)?;
@@ -96,7 +96,7 @@ fn peer_addresses(
             addresses.push(written.address);
             continue;
         }
-        let plan = address::peer_address(family, plan_side(side)).parse::<IpAddr>().ok();
+        let plan = address::peer_address(family, side).parse::<IpAddr>().ok();
         let plan = plan.and_then(|address| nth(address, number));
         match plan.filter(|address| is_within(*address, own, length) && *address != own) {
             Some(address) => addresses.push(address),
@@ -128,13 +128,6 @@ fn of_family(addresses: &[InterfaceAddress], family: Family) -> Option<&Interfac
     addresses.iter().find(|a| a.address.is_ipv4() == (family == Family::Inet))
 }
 
-fn plan_side(side: Side) -> address::Side {
-    match side {
-        Side::Sender => address::Side::Sender,
-        Side::Receiver => address::Side::Receiver,
-    }
-}
-
 fn is_within(address: IpAddr, network: IpAddr, length: u8) -> bool {
     let of = |address| InterfaceAddress { address, length };
     of(address).shares_link_with(&of(network))
@@ -145,7 +138,7 @@ fn is_within(address: IpAddr, network: IpAddr, length: u8) -> bool {
 fn check_flows(dut: &str, addresses: &[(IpAddr, u8)]) -> Result<(), BenchError> {
     for &(network, length) in addresses {
         for family in [Family::Inet, Family::Inet6] {
-            for side in [address::Side::Sender, address::Side::Receiver] {
+            for side in [Side::Sender, Side::Receiver] {
                 let flow = flow_address(family, side, 0);
                 if is_within(flow, network, length) {
                     return Err(BenchError::Refused(format!(

@@ -2,7 +2,6 @@
 
 use super::rack::{Rack, Reached};
 use crate::agent::{AgentLoad, AgentTraffic, End};
-use crate::dut::linux::packet_family;
 use crate::error::BenchError;
 use crate::generator::{self, CountedTraffic, Ends, Load, Outcome};
 use crate::lab::links::{Links, Peer};
@@ -12,7 +11,6 @@ use fwdlab_model::lab::Role;
 use fwdlab_model::plan::Trial;
 use fwdlab_model::settings::{GeneratorKind, Rewrites, Settings, TrafficSettings};
 use fwdlab_packet::Template;
-use fwdlab_packet::template::FlowRange;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -111,7 +109,7 @@ fn others<'a>(
         server: server(traffic, sender),
         options: traffic.generator_options.clone(),
     };
-    let (family, flows) = (packet_family(traffic.family), flows(wanted.settings));
+    let (family, flows) = (traffic.family, wanted.settings.traffic.flows);
     let next_hop_mac = next_hop(wanted.settings, links);
     // It takes addresses and ports from the frame, and the size from beside it.
     let size = traffic.frame_size.0.max(Template::smallest_frame(family));
@@ -154,11 +152,6 @@ fn next_hop(settings: &Settings, links: &Links) -> [u8; 6] {
     }
 }
 
-fn flows(settings: &Settings) -> FlowRange {
-    let flows = settings.traffic.flows;
-    FlowRange { sources: flows.sources, destinations: flows.destinations }
-}
-
 fn at_most(trial: &Trial) -> Duration {
     Duration::from_nanos(longest_ns(trial)) + LEEWAY
 }
@@ -181,9 +174,9 @@ fn agents<'a>(
     let reached = rack.named(&peer.host)?;
     let receiver = end(reached, peer, cpus(reached, threads).1);
     let load = AgentLoad {
-        family: packet_family(traffic.family),
+        family: traffic.family,
         frame_size: traffic.frame_size.0,
-        flows: flows(wanted.settings),
+        flows: wanted.settings.traffic.flows,
         run_id: wanted.run_id,
         rate_pps: wanted.rate_pps,
         timestamps: traffic.timestamps,

@@ -1,21 +1,20 @@
 //! `fwdlab bench route`: packets a second through the software router.
 
-use super::fib::{Algorithm, Family};
 use super::{Spread, frame_size};
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::names;
 use crate::terminal::{self, HEADING, styled, wrap};
 use anyhow::Result;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use fwdlab_bench::BenchError;
-use fwdlab_packet::Template;
+use fwdlab_packet::forwarding::{ForwardingPath, Locking, StateTable};
+use fwdlab_packet::{Family, Template};
 use fwdlab_port::affinity;
+use fwdlab_router::bench::Algorithm;
 use fwdlab_router::bench::route::{
     FLOWS_MAX, Question, RouteError, RouteFigure, Variant, ratios, route,
 };
-use fwdlab_router::fib::Locking;
-use fwdlab_router::firewall::{Standard, StateKind};
-use fwdlab_router::path::PathKind;
+use fwdlab_router::firewall::Standard;
 use fwdlab_router::routes::synthesis::ROUTES_MAX;
 use serde_json::{Value, json};
 use std::fs;
@@ -38,7 +37,7 @@ Examples:
   fwdlab bench route --firewall stateful --state sharded,global --flows 100000 --json")]
 pub(crate) struct Arguments {
     /// Address family
-    #[arg(long, value_enum, default_value_t = Family::Inet)]
+    #[arg(long, value_parser = names::any::<Family>(), default_value_t = Family::Inet)]
     family: Family,
     /// Bytes of a frame with FCS [default: 64, for inet6 84]
     #[arg(long, value_name = "BYTES", value_parser = frame_size)]
@@ -50,19 +49,19 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = routes)]
     routes: Vec<usize>,
     /// Lookup algorithm [default: dir24_8, for inet6 multibit]
-    #[arg(long, value_enum, value_delimiter = ',')]
+    #[arg(long, value_delimiter = ',', value_parser = names::any::<Algorithm>())]
     fib: Vec<Algorithm>,
     /// Path through the router [default: fast]
-    #[arg(long, value_delimiter = ',', value_parser = of_names::<PathKind>(&PathKind::ALL.map(PathKind::name)))]
-    path: Vec<PathKind>,
+    #[arg(long, value_delimiter = ',', value_parser = names::any::<ForwardingPath>())]
+    path: Vec<ForwardingPath>,
     /// Rules: none, stateless, stateful, or rules:N [default: none]
     #[arg(long, value_name = "RULES", value_delimiter = ',')]
     firewall: Vec<Standard>,
     /// Who holds the states of a stateful firewall [default: sharded]
-    #[arg(long, value_delimiter = ',', value_parser = of_names::<StateKind>(&StateKind::ALL.map(StateKind::name)))]
-    state: Vec<StateKind>,
+    #[arg(long, value_delimiter = ',', value_parser = names::any::<StateTable>())]
+    state: Vec<StateTable>,
     /// Lock of the table [default: lockless]
-    #[arg(long, value_delimiter = ',', value_parser = of_names::<Locking>(&Locking::ALL.map(Locking::name)))]
+    #[arg(long, value_delimiter = ',', value_parser = names::any::<Locking>())]
     locking: Vec<Locking>,
     /// Measure each variant also with entropy harvested from every packet
     #[arg(long)]
@@ -76,15 +75,6 @@ pub(crate) struct Arguments {
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-/// A word out of those that can be read back.
-fn of_names<T>(names: &[&'static str]) -> impl TypedValueParser<Value = T> + use<T>
-where
-    T: std::str::FromStr + Clone + Send + Sync + 'static,
-    T::Err: Into<Box<dyn std::error::Error + Send + Sync>> + Send + Sync,
-{
-    PossibleValuesParser::new(names.iter().copied()).try_map(|name| name.parse::<T>())
 }
 
 fn routes(text: &str) -> Result<usize, String> {
@@ -108,7 +98,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
         RouteError::FrameSize { .. } => CliError::Mistake(format!("--frame-size: {error}")).into(),
         other => anyhow::Error::from(other),
     })?;
-    let least = Template::smallest_frame(arguments.family.of_packets());
+    let least = Template::smallest_frame(arguments.family);
     let frame_size = question.frame_size.unwrap_or(least);
     let (cpu, load) = (own.first().copied(), [before, load()]);
     let measured = Measured { question, frame_size, cpu, load, figures };
@@ -124,7 +114,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
 fn question(arguments: &Arguments) -> Result<Question> {
     let variants = variants(arguments);
     if variants.is_empty() {
-        let names: Vec<&str> = arguments.fib.iter().map(|fib| fib.measured().name()).collect();
+        let names: Vec<&str> = arguments.fib.iter().map(|fib| fib.name()).collect();
         let why = format!("{} is for the other family only", names.join(", "));
         return Err(CliError::Mistake(why).into());
     }
@@ -141,7 +131,7 @@ fn question(arguments: &Arguments) -> Result<Question> {
 /// All combinations, those last listed changing fastest; each once, and none that can't be.
 fn variants(arguments: &Arguments) -> Vec<Variant> {
     let Arguments { routes, fib, path, firewall, state, locking, harvest, .. } = arguments;
-    let family = arguments.family.of_packets();
+    let family = arguments.family;
     let plain = Variant::plain(family);
     let nothing = routes.is_empty()
         && fib.is_empty()
@@ -153,7 +143,7 @@ fn variants(arguments: &Arguments) -> Vec<Variant> {
     if nothing {
         return Variant::acceptance(family).to_vec();
     }
-    let fibs: Vec<_> = fib.iter().map(|fib| fib.measured()).collect();
+    let fibs: Vec<_> = fib.clone();
     // Who asks about states means the firewall that has them.
     let firewall_default = if state.is_empty() { Standard::None } else { Standard::Stateful };
     let mut variants = vec![plain];
@@ -291,10 +281,7 @@ impl Measured {
             }
             value
         };
-        let family = self.figures.first().map(|figure| match figure.variant.family {
-            fwdlab_packet::Family::Inet => "inet",
-            fwdlab_packet::Family::Inet6 => "inet6",
-        });
+        let family = self.figures.first().map(|figure| figure.variant.family.name());
         json!({
             "family": family,
             "frame_size": self.frame_size,

@@ -7,14 +7,14 @@ mod text;
 use crate::arguments::VERSION;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::rule::Rule;
+use crate::names;
 use crate::signal::Stop;
 use crate::terminal;
 use anyhow::{Context, Result};
 use fwdlab_archive::assemble::Options;
 use fwdlab_archive::import::{self, Job, Outcome, Request, Summary};
 use fwdlab_archive::scan::{self, Scan};
-use fwdlab_results::stats::log_rule;
+use fwdlab_model::plan::Rule;
 use progress::Bar;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PATH")]
     store: Option<PathBuf>,
     /// The figure that stands for a run [default: netbenches]
-    #[arg(long, value_name = "RULE")]
+    #[arg(long, value_name = "RULE", value_parser = names::any::<Rule>())]
     rule: Option<Rule>,
     /// Print JSON
     #[arg(long)]
@@ -73,7 +73,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let found = target::find(&arguments.directories)?;
     let jobs = target::jobs(&found, arguments.store.as_deref())?;
     let options = Options {
-        rule: arguments.rule.map(log_rule::Rule::from),
+        rule: arguments.rule,
         imported_at: crate::session::now(),
         fwdlab_version: VERSION.to_owned(),
         named: String::new(),

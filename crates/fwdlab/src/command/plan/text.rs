@@ -7,6 +7,7 @@ use fwdlab_model::Plan;
 use fwdlab_model::plan::Adjust;
 use fwdlab_model::settings::{DutKind, Firewall, GeneratorKind, Rate, Settings, TestbedKind};
 use fwdlab_model::spec::Setting;
+use fwdlab_model::spec::keys::Owner;
 use fwdlab_model::words;
 
 /// Plans of more runs are folded.
@@ -116,12 +117,10 @@ fn device(plan: &Plan) -> Option<String> {
     let settings: Vec<String> = base
         .all()
         .iter()
-        .filter(|setting| match setting {
-            Setting::Fib(_) | Setting::Locking(_) | Setting::Path(_) => true,
-            Setting::EntropyHarvest(_) | Setting::RoutesFile(_) => true,
-            Setting::State(_) | Setting::StateLimit(_) => keeps_states,
-            Setting::Port(_) => base.testbed.kind != TestbedKind::Memory,
-            _ => false,
+        .filter(|setting| match setting.key() {
+            "state" | "state_limit" => keeps_states,
+            "port" => base.testbed.kind != TestbedKind::Memory,
+            _ => setting.row().owner == Owner::Router,
         })
         .map(|setting| format!("{} {}", setting.name(), setting.value()))
         .collect();
@@ -152,21 +151,7 @@ fn host(base: &Settings) -> String {
 }
 
 fn is_of_hosts(setting: &Setting) -> bool {
-    matches!(
-        setting,
-        Setting::FirewallProgram(_)
-            | Setting::Loader { .. }
-            | Setting::Rc { .. }
-            | Setting::HarvestMask(_)
-            | Setting::BindInterrupts(_)
-            | Setting::Overlay(_)
-            | Setting::Reboot(_)
-            | Setting::Install(_)
-            | Setting::Image(_)
-            | Setting::Upgrade(_)
-            | Setting::Verify(_)
-            | Setting::Expect(_)
-    )
+    matches!(setting.row().owner, Owner::Host | Owner::Freebsd)
 }
 
 /// What is sent in the base, and by what where it is not fwdlab.

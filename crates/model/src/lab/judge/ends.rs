@@ -182,7 +182,7 @@ fn missing(written: &Written, joined: &[Joined], faults: &mut Vec<Diagnostic>) {
         let name = host.name.get_ref();
         for side in Side::ALL {
             let of_side = || host.interfaces.iter().filter(|i| host.side_of(i) == Some(side));
-            let wanted = host.is(Role::Dut) || host.is(side.role());
+            let wanted = host.is(Role::Dut) || host.is(side.into());
             let unsided = host.interfaces.iter().any(|i| host.side_of(i).is_none());
             let bare: Vec<&Interface> = of_side().filter(|i| !has_cable(i)).collect();
             if wanted && of_side().next().is_none() && !unsided {

@@ -2,8 +2,12 @@
 //! what only fwdlab's own router, and what only the DUT of a laboratory has. Which of them go together is decided
 //! in [`crate::experiment`].
 
-use super::{Kind, Section, integer, key, words};
-use crate::settings::STATES_MAX;
+use super::field::{commands, field, revision, words as line};
+use super::{Kind, Owner, Section, integer, key, words};
+use crate::settings::{
+    DutKind, FibAlgorithm, FirewallProgram, ForwardingPath, Locking, Napi, Reboot, Rewrites,
+    RouterPort, STATES_MAX, StateTable,
+};
 
 /// `[dut]`.
 pub const DUT: Section = Section {
@@ -12,12 +16,12 @@ pub const DUT: Section = Section {
     keys: &[
         key(
             "kind",
-            words(&["linux", "router", "freebsd", "command"]),
+            words(DutKind::NAMES),
             "\"linux\"",
             "`linux`: the forwarding of the Linux kernel; `router`: fwdlab's own software router, a process that forwards in place of the kernel; `freebsd`: the forwarding of the FreeBSD kernel, in laboratories; `command`: any program that forwards between two interfaces, started by `start`.",
         )
         .example("\"router\"")
-        .restart(),
+        .restart(field!(word, |s| &mut s.dut.kind)),
         key(
             "routes",
             integer(2, 1_048_576),
@@ -26,7 +30,7 @@ pub const DUT: Section = Section {
         )
         .unit("routes")
         .example("1000")
-        .restart(),
+        .restart(field!(integer, |s| &mut s.dut.routes)),
         key(
             "firewall",
             Kind::Firewall,
@@ -34,10 +38,10 @@ pub const DUT: Section = Section {
             "`none`; `stateless`: the traffic's prefixes are accepted, all else dropped, no state is kept; `stateful`: connection tracking; `rules:N`: N rules that do not match, then accept; or the path of a ruleset, relative to the experiment file: as the program that makes the firewall reads it (`nft`, `pf`, ...), or as the router reads it for the router.",
         )
         .example("\"stateful\"")
-        .live(),
+        .live(field!(firewall, |s| &mut s.dut.firewall)),
         key("icmp_redirect", Kind::Boolean, "false", "The DUT may send ICMP redirects.")
             .example("true")
-            .live(),
+        .live(field!(boolean, |s| &mut s.dut.icmp_redirect)),
         key(
             "offloads",
             Kind::Boolean,
@@ -45,7 +49,8 @@ pub const DUT: Section = Section {
             "Generic receive and segmentation offloads of the DUT's interfaces.",
         )
         .example("true")
-        .restart(),
+        .of(Owner::Kernel)
+        .restart(field!(boolean, |s| &mut s.dut.offloads)),
         key(
             "queues",
             integer(1, 64),
@@ -54,7 +59,7 @@ pub const DUT: Section = Section {
         )
         .unit("queue pairs")
         .example("4")
-        .restart(),
+        .restart(field!(integer, |s| &mut s.dut.queues)),
         key(
             "bind_queues",
             Kind::Boolean,
@@ -62,15 +67,17 @@ pub const DUT: Section = Section {
             "Bind the DUT's outgoing queues to its CPUs, round and round (XPS).",
         )
         .example("true")
-        .restart(),
+        .of(Owner::Linux)
+        .restart(field!(boolean, |s| &mut s.dut.bind_queues)),
         key(
             "napi",
-            words(&["auto", "threaded", "softirq"]),
+            words(Napi::NAMES),
             "\"auto\"",
             "Where the receive work runs: in pinned kernel threads or in softirq context; `auto`: `threaded` in the open arrangement, `softirq` in the closed one.",
         )
         .example("\"threaded\"")
-        .restart(),
+        .of(Owner::Linux)
+        .restart(field!(word, |s| &mut s.dut.napi)),
         key(
             "rps",
             Kind::Mask,
@@ -79,7 +86,8 @@ pub const DUT: Section = Section {
         )
         .unit("CPU mask")
         .example("\"3\"")
-        .live(),
+        .of(Owner::Linux)
+        .live(field!(mask, |s| &mut s.dut.rps)),
         key(
             "sysctl",
             Kind::Sysctls,
@@ -87,39 +95,48 @@ pub const DUT: Section = Section {
             "Kernel parameters of the DUT by their dotted names, each an integer or text. A level's are laid over these one by one.",
         )
         .example("{ \"net.ipv4.ip_early_demux\" = 0 }")
-        .live(),
+        .of(Owner::Kernel)
+        .live(field!(each sysctls, |s| &mut s.dut.sysctl)),
         key(
             "fib",
-            words(&["auto", "radix", "radix_lockless", "bsearch", "dir24_8", "poptrie"]),
+            words(FibAlgorithm::NAMES),
             "\"auto\"",
             "Router: how the longest matching prefix is found. `radix`: a binary radix trie; `radix_lockless`: the same as a copy in one piece, read without locks; `bsearch`: binary search over ranges of addresses; `dir24_8`: two tables indexed by address, for inet6 a multi-bit trie; `poptrie`: a multi-bit trie of bit vectors; `auto`: the router's choice by family and number of routes.",
         )
         .example("\"poptrie\"")
-        .restart(),
+        .of(Owner::Router)
+        .title("Router, forwarding table")
+        .restart(field!(word, |s| &mut s.dut.router.fib)),
         key(
             "locking",
-            words(&["global", "rwlock", "lockless"]),
+            words(Locking::NAMES),
             "\"lockless\"",
             "Router: what workers hold while they look a route up. `global`: one mutex; `rwlock`: one readers-writer lock, whose counter every reader writes; `lockless`: nothing, since the table is replaced as a whole.",
         )
         .example("\"rwlock\"")
-        .restart(),
+        .of(Owner::Router)
+        .title("Router, locking of lookups")
+        .restart(field!(word, |s| &mut s.dut.router.locking)),
         key(
             "path",
-            words(&["full", "fast"]),
+            words(ForwardingPath::NAMES),
             "\"fast\"",
             "Router: the way through its code. `full`: every packet takes every step of the input path; `fast`: packets that need nothing special are forwarded early.",
         )
         .example("\"full\"")
-        .restart(),
+        .of(Owner::Router)
+        .title("Router, path of packets")
+        .restart(field!(word, |s| &mut s.dut.router.path)),
         key(
             "state",
-            words(&["none", "global", "sharded", "per_worker"]),
+            words(StateTable::NAMES),
             "\"sharded\"",
             "Router: where its stateful firewall keeps states. `none`: nowhere, the rules judge every packet; `global`: one table, one lock; `sharded`: one table in parts with a lock each; `per_worker`: a table for each worker, no locks. Except with `global`, each worker has a cache of flows before the table.",
         )
         .example("\"per_worker\"")
-        .restart(),
+        .of(Owner::Router)
+        .title("Router, table of states")
+        .restart(field!(word, |s| &mut s.dut.router.state)),
         key(
             "state_limit",
             integer(1, STATES_MAX as i64),
@@ -128,7 +145,9 @@ pub const DUT: Section = Section {
         )
         .unit("states")
         .example("65536")
-        .restart(),
+        .of(Owner::Router)
+        .title("Router, most states")
+        .restart(field!(integer, |s| &mut s.dut.router.state_limit)),
         key(
             "entropy_harvest",
             Kind::Boolean,
@@ -136,15 +155,19 @@ pub const DUT: Section = Section {
             "Router: every packet is fed to a pool of entropy that all workers share, as kernels may do.",
         )
         .example("true")
-        .restart(),
+        .of(Owner::Router)
+        .title("Router, harvesting of entropy")
+        .restart(field!(boolean, |s| &mut s.dut.router.entropy_harvest)),
         key(
             "port",
-            words(&["auto", "xsk", "packet"]),
+            words(RouterPort::NAMES),
             "\"auto\"",
             "Router on `netns`: what it receives from and sends to. AF_XDP sockets or AF_PACKET sockets; `auto`: the fastest whose probe succeeds.",
         )
         .example("\"packet\"")
-        .restart(),
+        .of(Owner::Router)
+        .title("Router, ports")
+        .restart(field!(word, |s| &mut s.dut.router.port)),
         key(
             "routes_file",
             Kind::File,
@@ -152,15 +175,17 @@ pub const DUT: Section = Section {
             "Router: routes from a file in place of `routes`: lines `prefix via next-hop`, or an MRT dump of a BGP table (RFC 6396). The plan keeps a digest of its content.",
         )
         .example("\"routes.txt\"")
-        .restart(),
+        .of(Owner::Router)
+        .restart(field!(some routes_file, |s| &mut s.dut.router.routes_file)),
         key(
             "firewall_program",
-            words(&["auto", "nft", "iptables", "ipfw", "pf", "ipf"]),
+            words(FirewallProgram::NAMES),
             "\"auto\"",
             "Laboratory: which program makes the firewall. Linux: `nft`, `iptables`; FreeBSD: `ipfw`, `pf`, `ipf`; `auto`: `nft` and `pf`.",
         )
         .example("\"ipfw\"")
-        .restart(),
+        .of(Owner::Host)
+        .restart(field!(word, |s| &mut s.dut.remote.firewall_program)),
         key(
             "loader",
             Kind::Variables { example: "{ \"hw.cxgbe.nrxq10g\" = 4 }" },
@@ -168,7 +193,8 @@ pub const DUT: Section = Section {
             "FreeBSD: lines of loader.conf by their names; the DUT is rebooted for them. A level's are laid over these one by one.",
         )
         .example("{ \"hw.cxgbe.nrxq10g\" = 4 }")
-        .restart(),
+        .of(Owner::Freebsd)
+        .restart(field!(each variables, |s| &mut s.dut.remote.loader)),
         key(
             "rc",
             Kind::Variables { example: "{ powerd_enable = \"YES\" }" },
@@ -176,7 +202,8 @@ pub const DUT: Section = Section {
             "FreeBSD: lines of rc.conf by their names. A level's are laid over these one by one.",
         )
         .example("{ powerd_enable = \"YES\" }")
-        .restart(),
+        .of(Owner::Freebsd)
+        .restart(field!(each variables, |s| &mut s.dut.remote.rc)),
         key(
             "harvest_mask",
             integer(0, u32::MAX as i64),
@@ -185,7 +212,8 @@ pub const DUT: Section = Section {
         )
         .unit("bit mask")
         .example("351")
-        .restart(),
+        .of(Owner::Freebsd)
+        .restart(field!(some integer, |s| &mut s.dut.remote.harvest_mask)),
         key(
             "bind_interrupts",
             Kind::Boolean,
@@ -193,7 +221,8 @@ pub const DUT: Section = Section {
             "Laboratory: bind the interrupts of queue n of the DUT's interfaces to a CPU of its own.",
         )
         .example("true")
-        .restart(),
+        .of(Owner::Host)
+        .restart(field!(boolean, |s| &mut s.dut.remote.bind_interrupts)),
         key(
             "overlay",
             Kind::Directory,
@@ -201,15 +230,17 @@ pub const DUT: Section = Section {
             "Laboratory: a directory whose text files are laid over the DUT's: its `etc/rc.conf` becomes the DUT's /etc/rc.conf. A list of directories is a factor `overlay`. The plan keeps the files.",
         )
         .example("\"configs/base\"")
-        .restart(),
+        .of(Owner::Host)
+        .restart(field!(some overlay, |s| &mut s.dut.remote.overlay)),
         key(
             "reboot",
-            words(&["needed", "always", "never"]),
+            words(Reboot::NAMES),
             "\"needed\"",
             "Laboratory: when the DUT is rebooted. `needed`: before a run whose variant needs it; `always`: before every run, so that each starts from the same state; `never`.",
         )
         .example("\"always\"")
-        .restart(),
+        .of(Owner::Host)
+        .restart(field!(word, |s| &mut s.dut.remote.reboot)),
         key(
             "install",
             Kind::Commands,
@@ -217,7 +248,8 @@ pub const DUT: Section = Section {
             "Laboratory: commands that install a revision on the DUT, which is rebooted after them.",
         )
         .example("[\"pkg upgrade -y router\"]")
-        .restart(),
+        .of(Owner::Host)
+        .restart(field!(commands, |s| &mut revision(s).install, commands)),
         key(
             "image",
             Kind::File,
@@ -225,7 +257,8 @@ pub const DUT: Section = Section {
             "Laboratory: an image of this machine that `upgrade` reads on the DUT, before `install`; one that ends with .xz, .gz or .zst is unpacked on the way. The plan keeps its name, not its content.",
         )
         .example("\"images/r287478.img.xz\"")
-        .restart(),
+        .of(Owner::Host)
+        .restart(field!(some text, |s| &mut revision(s).image)),
         key(
             "upgrade",
             Kind::Command,
@@ -233,7 +266,8 @@ pub const DUT: Section = Section {
             "Laboratory: the command on the DUT that reads `image` from its standard input.",
         )
         .example("\"sh /etc/upgrade\"")
-        .restart(),
+        .of(Owner::Host)
+        .restart(field!(command, |s| &mut revision(s).upgrade)),
         key(
             "verify",
             Kind::Command,
@@ -241,7 +275,8 @@ pub const DUT: Section = Section {
             "Laboratory: the command on the DUT whose output names the revision that runs; it is recorded with each run.",
         )
         .example("\"uname -v\"")
-        .restart(),
+        .of(Owner::Host)
+        .restart(field!(command, |s| &mut revision(s).verify)),
         key(
             "expect",
             Kind::Text,
@@ -249,7 +284,8 @@ pub const DUT: Section = Section {
             "Laboratory: text that the output of `verify` must contain; otherwise nothing is measured.",
         )
         .example("\"r287478\"")
-        .restart(),
+        .of(Owner::Host)
+        .restart(field!(text, |s| &mut revision(s).expect)),
         key(
             "start",
             Kind::Words,
@@ -257,7 +293,8 @@ pub const DUT: Section = Section {
             "Command: starts what forwards, as a list of arguments: the program itself, which stays, or what leaves it in the background and ends with status 0. `{ingress}`, `{egress}` (interfaces), `{ingress_mac}`, `{egress_mac}`, `{sender_mac}`, `{receiver_mac}`, `{cpus}`, `{queues}` and `{run}` (a name of this run's own) are filled in.",
         )
         .example("[\"forwarder\", \"{ingress}\", \"{egress}\"]")
-        .restart(),
+        .of(Owner::Command)
+        .restart(field!(words, |s| &mut s.dut.command.start, line)),
         key(
             "ready",
             Kind::Words,
@@ -265,7 +302,8 @@ pub const DUT: Section = Section {
             "Command: succeeds when it is ready; tried for a minute. In any case packets must come through before anything is measured.",
         )
         .example("[\"forwarderctl\", \"status\"]")
-        .restart(),
+        .of(Owner::Command)
+        .restart(field!(words, |s| &mut s.dut.command.ready, line)),
         key(
             "stop",
             Kind::Words,
@@ -273,7 +311,8 @@ pub const DUT: Section = Section {
             "Command: ends it after each run, and before the next one starts; without it `start` is ended as by Ctrl-C.",
         )
         .example("[\"forwarderctl\", \"quit\"]")
-        .restart(),
+        .of(Owner::Command)
+        .restart(field!(words, |s| &mut s.dut.command.stop, line)),
         key(
             "statistics",
             Kind::Words,
@@ -281,7 +320,8 @@ pub const DUT: Section = Section {
             "Command: prints what it has counted, for `counters`.",
         )
         .example("[\"forwarderctl\", \"show\"]")
-        .restart(),
+        .of(Owner::Command)
+        .restart(field!(words, |s| &mut s.dut.command.statistics, line)),
         key(
             "counters",
             Kind::Patterns,
@@ -289,14 +329,16 @@ pub const DUT: Section = Section {
             "Command: counters in the output of `statistics`, by a regular expression with one group (matches are added) or a JSON pointer (RFC 6901). `received` and `forwarded` are held against fwdlab's own counts; names that begin with `dropped` say where packets were lost.",
         )
         .example("{ forwarded = 'sent: (\\d+)' }")
-        .restart(),
+        .of(Owner::Command)
+        .restart(field!(each patterns, |s| &mut s.dut.command.counters)),
         key(
             "rewrites",
-            words(&["route", "mac", "none"]),
+            words(Rewrites::NAMES),
             "\"route\"",
             "Command: what it changes of a packet. `route`: MAC addresses and TTL or hop limit, as a router; `mac`: MAC addresses only; `none`: nothing, as a bridge. A packet that arrives otherwise is not counted as forwarded.",
         )
         .example("\"mac\"")
-        .restart(),
+        .of(Owner::Command)
+        .restart(field!(word, |s| &mut s.dut.command.rewrites, if |s| !s.dut.command.start.is_empty())),
     ],
 };

@@ -1,7 +1,9 @@
 //! What is tested, in the order of the documentation: testbed, factors, traffic.
 //! The device is in `device.rs`, how it is tested in `method.rs`.
 
-use super::{Kind, Section, integer, key, number, words};
+use super::field::{bytes, field, words as line};
+use super::{Kind, Owner, Section, integer, key, number, words};
+use crate::settings::{Arrangement, Engine, Family, GeneratorKind};
 
 /// The top of the file.
 pub const ROOT: Section = Section {
@@ -35,12 +37,12 @@ pub const TESTBED: Section = Section {
         .example("\"lab.toml\""),
         key(
             "arrangement",
-            words(&["open", "closed"]),
+            words(Arrangement::NAMES),
             "\"open\"",
             "`open`: sender and DUT on CPUs of their own, as in a rack; `closed`: each sending CPU generates, forwards and counts its own packets, and the rate is 1 / (cost of all three). What was lost is counted either way, and the report says it.",
         )
         .example("\"closed\"")
-        .restart(),
+        .restart(field!(word, |s| &mut s.testbed.arrangement)),
         key(
             "senders",
             integer(1, 256),
@@ -49,15 +51,15 @@ pub const TESTBED: Section = Section {
         )
         .unit("threads")
         .example("2")
-        .restart(),
+        .restart(field!(integer, |s| &mut s.testbed.senders)),
         key(
             "engine",
-            words(&["auto", "xdp", "xsk", "packet"]),
+            words(Engine::NAMES),
             "\"auto\"",
             "What sends: XDP live frames, an AF_XDP socket, an AF_PACKET socket; `auto`: the fastest whose probe succeeds; AF_XDP for all variants where one has several queues, because nothing else spreads flows over the queues of a veth device.",
         )
         .example("\"packet\"")
-        .restart(),
+        .restart(field!(word, |s| &mut s.testbed.engine)),
     ],
 };
 
@@ -170,9 +172,9 @@ pub const TRAFFIC: Section = Section {
     path: "traffic",
     doc: "What is sent.",
     keys: &[
-        key("family", words(&["inet", "inet6"]), "\"inet\"", "Address family: IPv4 or IPv6.")
+        key("family", words(Family::NAMES), "\"inet\"", "Address family: IPv4 or IPv6.")
             .example("\"inet6\"")
-            .restart(),
+        .restart(field!(word, |s| &mut s.traffic.family)),
         key(
             "protocol",
             Kind::Word { words: &["udp"], absent: &["tcp", "icmp", "sctp"] },
@@ -187,7 +189,7 @@ pub const TRAFFIC: Section = Section {
         )
         .unit("bytes")
         .example("128")
-        .restart(),
+        .restart(field!(frame_size, |s| &mut s.traffic.frame_size, bytes)),
         key(
             "flows",
             Kind::Flows,
@@ -196,7 +198,7 @@ pub const TRAFFIC: Section = Section {
         )
         .unit("addresses")
         .example("{ sources = 50, destinations = 100 }")
-        .restart(),
+        .restart(field!(flows, |s| &mut s.traffic.flows)),
         key(
             "rate",
             Kind::Rate,
@@ -205,7 +207,7 @@ pub const TRAFFIC: Section = Section {
         )
         .unit("pps, %, bit/s")
         .example("\"10Mpps\"")
-        .restart(),
+        .restart(field!(rate, |s| &mut s.traffic.rate)),
         key(
             "timestamps",
             Kind::Boolean,
@@ -213,15 +215,16 @@ pub const TRAFFIC: Section = Section {
             "Write the sending time into every packet; costs the sender a part of its rate.",
         )
         .example("true")
-        .restart(),
+        .restart(field!(boolean, |s| &mut s.traffic.timestamps)),
         key(
             "generator",
-            words(&["fwdlab", "pkt-gen", "pktgen", "trex", "testpmd", "otg"]),
+            words(GeneratorKind::NAMES),
             "\"fwdlab\"",
             "Laboratory: what makes and counts the traffic. `fwdlab`: its own senders and receiver; `pkt-gen`: netmap's; `pktgen`: the Linux kernel's, fwdlab receives; `trex`: a TRex server; `testpmd`: DPDK's; `otg`: a server of the Open Traffic Generator API.",
         )
         .example("\"pkt-gen\"")
-        .restart(),
+        .of(Owner::Generator)
+        .restart(field!(word, |s| &mut s.traffic.generator)),
         key(
             "generator_server",
             Kind::Text,
@@ -229,7 +232,8 @@ pub const TRAFFIC: Section = Section {
             "Laboratory: where a generator that is a server listens (`trex`, `otg`); without it: on the sending host.",
         )
         .example("\"trex.example.org:4501\"")
-        .restart(),
+        .of(Owner::Generator)
+        .restart(field!(text, |s| &mut s.traffic.generator_server)),
         key(
             "generator_options",
             Kind::Words,
@@ -237,7 +241,8 @@ pub const TRAFFIC: Section = Section {
             "Laboratory: more arguments of the generator's command line, as they are (`pkt-gen`, `testpmd`, `trex`).",
         )
         .example("[\"-p\", \"4\"]")
-        .restart(),
+        .of(Owner::Generator)
+        .restart(field!(words, |s| &mut s.traffic.generator_options, line)),
     ],
 };
 

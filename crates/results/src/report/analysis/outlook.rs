@@ -110,24 +110,14 @@ fn same_device(contents: &Contents, plan: &Plan, stored: &str) -> Result<(), Unu
     let asked = &plan.base.testbed;
     let same_testbed = match asked.kind {
         TestbedKind::Auto => {
-            !["memory", "sim", "archive"].contains(&stored) || contents.plan.hash == plan.hash
+            use TestbedKind::{Archive, Memory, Sim};
+            let alone = [Memory, Sim, Archive].iter().any(|kind| kind.name() == stored);
+            !alone || contents.plan.hash == plan.hash
         }
-        TestbedKind::Netns => stored == "netns",
-        TestbedKind::Memory => stored == "memory",
-        TestbedKind::Ssh => stored == "ssh",
-        TestbedKind::Sim => stored == "sim",
-        TestbedKind::Archive => stored == "archive",
+        kind => stored == kind.name(),
     };
     if !same_testbed {
-        let asked = match asked.kind {
-            TestbedKind::Auto => "auto",
-            TestbedKind::Netns => "netns",
-            TestbedKind::Memory => "memory",
-            TestbedKind::Ssh => "ssh",
-            TestbedKind::Sim => "sim",
-            TestbedKind::Archive => "archive",
-        };
-        let (stored, asked) = (stored.to_owned(), asked.to_owned());
+        let (stored, asked) = (stored.to_owned(), asked.kind.name().to_owned());
         return Err(Unusable::OtherTestbed { stored, asked });
     }
     let simulated = |sim: &SimSettings| (sim.noise, sim.drift, sim.phi, sim.jitter);

@@ -27,10 +27,10 @@ pub use tables::Tables;
 pub use traffic::{FLOWS_MAX, Traffic};
 
 use super::Algorithm;
-use crate::fib::Locking;
-use crate::firewall::{RuleError, Standard, StateKind};
-use crate::path::{ConfigError, PathKind, Snapshot};
+use crate::firewall::{RuleError, Standard};
+use crate::path::{ConfigError, Snapshot};
 use fwdlab_packet::Family;
+use fwdlab_packet::forwarding::{ForwardingPath, Locking, StateTable};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -64,11 +64,11 @@ pub struct Variant {
     /// Their lock.
     pub locking: Locking,
     /// The path through the router.
-    pub path: PathKind,
+    pub path: ForwardingPath,
     /// Rules; with [`Standard::None`] there is no firewall at all.
     pub firewall: Standard,
     /// Who holds the states of [`Standard::Stateful`].
-    pub states: StateKind,
+    pub states: StateTable,
     /// Harvest entropy from every packet.
     pub harvest: bool,
 }
@@ -85,9 +85,9 @@ impl Variant {
                 Family::Inet6 => Algorithm::Multibit,
             },
             locking: Locking::Lockless,
-            path: PathKind::Fast,
+            path: ForwardingPath::Fast,
             firewall: Standard::None,
-            states: StateKind::Sharded,
+            states: StateTable::Sharded,
             harvest: false,
         }
     }
@@ -99,7 +99,7 @@ impl Variant {
         [
             plain,
             Variant { routes: 1_000_000, ..plain },
-            Variant { path: PathKind::Full, ..plain },
+            Variant { path: ForwardingPath::Full, ..plain },
             Variant { firewall: Standard::Stateless, ..plain },
             Variant { firewall: Standard::Stateful, ..plain },
         ]
@@ -264,10 +264,10 @@ mod tests {
             let fibs = Algorithm::ALL.into_iter().filter(|fib| fib.knows(family));
             variants.extend(fibs.map(|fib| Variant { fib, ..plain }));
             variants.extend(Locking::ALL.map(|locking| Variant { locking, ..plain }));
-            variants.push(Variant { path: PathKind::Full, harvest: true, ..plain });
+            variants.push(Variant { path: ForwardingPath::Full, harvest: true, ..plain });
             variants.push(Variant { firewall: Standard::Rules(3), ..plain });
             let stateful = Variant { firewall: Standard::Stateful, ..plain };
-            variants.extend(StateKind::ALL.map(|states| Variant { states, ..stateful }));
+            variants.extend(StateTable::ALL.map(|states| Variant { states, ..stateful }));
         }
         let figures = route(&question(variants.clone())).expect("figures");
         assert!(figures.iter().map(|figure| figure.variant).eq(variants));

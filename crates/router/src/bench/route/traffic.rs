@@ -1,7 +1,8 @@
 //! The packets that the generator writes.
 
 use super::RouteError;
-use fwdlab_packet::template::{FlowRange, TTL, Template};
+use fwdlab_packet::Flows;
+use fwdlab_packet::template::{TTL, Template};
 use fwdlab_packet::{Family, FrameWriter, Phase, checksum};
 use fwdlab_port::frame::Frame;
 
@@ -43,7 +44,7 @@ impl Traffic {
             return Err(RouteError::FrameSize { size, least, most });
         }
         let flows = flows.clamp(1, FLOWS_MAX);
-        let range = FlowRange { sources: flows.div_ceil(DESTINATIONS), destinations: DESTINATIONS };
+        let range = Flows { sources: flows.div_ceil(DESTINATIONS), destinations: DESTINATIONS };
         let mut writer =
             FrameWriter::new(Template::new(family, size, range, 1, MACS[0], MACS[1]), 0);
         let mut frame = vec![0; writer.frame_length()];

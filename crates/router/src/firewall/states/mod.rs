@@ -26,13 +26,13 @@ pub(super) use segment::{Found, Of as OfFamily, Question, Segment};
 use super::rule::Action;
 use access::{Global, Sharded};
 use flows::Credit;
+use fwdlab_packet::forwarding::StateTable;
 use fwdlab_port::frame::BATCH;
 use key::Seed;
 use lists::Lists;
 use phase::Limits;
 use segment::Made;
 use std::net::IpAddr;
-use std::str::FromStr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -41,28 +41,11 @@ const PER_SEGMENT: usize = 1 << 14;
 /// Fewest and most segments.
 const SEGMENTS: std::ops::RangeInclusive<usize> = 64..=1 << 16;
 
-/// Who holds the states.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StateKind {
-    /// Nobody: `keep state` is ignored.
-    None,
-    /// One lock guards all, and is **taken for each packet**, as kernels do who have
-    /// one: what it costs is what one compares this kind for.
-    Global,
-    /// There are sixteen locks, each guards a sixteenth, and is taken once for all packets
-    /// of a batch that need it.
-    Sharded,
-    /// Each worker has its own and needs no lock. Right only where both directions
-    /// of a connection reach the same worker (symmetric RSS): otherwise replies
-    /// find no state.
-    PerWorker,
-}
-
 /// How states are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateConfig {
     /// Who holds them.
-    pub kind: StateKind,
+    pub kind: StateTable,
     /// How many there may be, of all workers together.
     pub limit: usize,
     /// What becomes of a connection for whose state there is no room: it is blocked,
@@ -83,7 +66,7 @@ impl Default for StateConfig {
     /// Sharded, a million of them, pf's timeouts and interval.
     fn default() -> StateConfig {
         StateConfig {
-            kind: StateKind::Sharded,
+            kind: StateTable::Sharded,
             limit: 1 << 20,
             when_full: Action::Block,
             timeouts: Timeouts::default(),
@@ -91,31 +74,6 @@ impl Default for StateConfig {
             flow_cache: true,
             seed: None,
         }
-    }
-}
-
-impl StateKind {
-    /// All of them.
-    pub const ALL: [StateKind; 4] =
-        [StateKind::None, StateKind::Global, StateKind::Sharded, StateKind::PerWorker];
-
-    /// As it is called in settings.
-    pub fn name(self) -> &'static str {
-        match self {
-            StateKind::None => "none",
-            StateKind::Global => "global",
-            StateKind::Sharded => "sharded",
-            StateKind::PerWorker => "per_worker",
-        }
-    }
-}
-
-impl FromStr for StateKind {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<StateKind, String> {
-        let kind = StateKind::ALL.into_iter().find(|kind| kind.name() == text);
-        kind.ok_or_else(|| format!("{text:?} is none of none, global, sharded, per_worker"))
     }
 }
 
@@ -224,10 +182,10 @@ impl States {
             live: AtomicUsize::new(0),
             slots: [const { AtomicUsize::new(0) }; 2],
             holder: match config.kind {
-                StateKind::None => Holder::None,
-                StateKind::Global => Holder::Global(Global::new(segments)),
-                StateKind::Sharded => Holder::Sharded(Sharded::new(segments)),
-                StateKind::PerWorker => Holder::PerWorker,
+                StateTable::None => Holder::None,
+                StateTable::Global => Holder::Global(Global::new(segments)),
+                StateTable::Sharded => Holder::Sharded(Sharded::new(segments)),
+                StateTable::PerWorker => Holder::PerWorker,
             },
         };
         if matches!(states.holder, Holder::Global(_) | Holder::Sharded(_)) {

@@ -5,6 +5,8 @@ use super::{enabled, varied, varied_of};
 use crate::store::Contents;
 use fwdlab_model::Settings;
 use fwdlab_model::settings::{DutKind, Firewall, TestbedKind};
+use fwdlab_model::spec::keys::{self, Key, Owner};
+use fwdlab_model::spec::kind::Kind;
 
 /// What forwards, when it is not the kernel alone.
 pub(super) fn device(contents: &Contents) -> Option<String> {
@@ -25,20 +27,29 @@ pub(super) fn device(contents: &Contents) -> Option<String> {
 
 /// How it was set, as far as it matters.
 pub(super) fn lines(contents: &Contents) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut line = |has: fn(&Settings) -> bool, name: &str, of: fn(&Settings) -> String| {
-        if is_any(contents, has) {
-            lines.push(varied_of(contents, has, name, of));
+    let rows = keys::settings().filter(|key| key.owner == Owner::Router && !key.title.is_empty());
+    let has = |key: &Key| -> fn(&Settings) -> bool {
+        match key.name {
+            "state" | "state_limit" => keeps_states,
+            "port" => has_sockets,
+            _ => is_router,
         }
     };
-    line(is_router, "Router, forwarding table: ", |s| s.dut.router.fib.name().to_owned());
-    line(is_router, "Router, locking of lookups: ", |s| s.dut.router.locking.name().to_owned());
-    line(is_router, "Router, path of packets: ", |s| s.dut.router.path.name().to_owned());
-    line(keeps_states, "Router, table of states: ", |s| s.dut.router.state.name().to_owned());
-    line(keeps_states, "Router, most states: ", |s| s.dut.router.state_limit.to_string());
-    line(is_router, "Router, harvesting of entropy: ", |s| enabled(s.dut.router.entropy_harvest));
-    line(has_sockets, "Router, ports: ", |s| s.dut.router.port.name().to_owned());
-    lines
+    rows.filter(|key| is_any(contents, has(key)))
+        .map(|key| {
+            let title = format!("{}: ", key.title);
+            varied_of(contents, has(key), &title, |settings| value(settings, key))
+        })
+        .collect()
+}
+
+fn value(settings: &Settings, key: &Key) -> String {
+    let setting = settings.all().into_iter().find(|setting| setting.key() == key.name);
+    let value = setting.map(|setting| setting.value()).unwrap_or_default();
+    match key.kind {
+        Kind::Boolean => enabled(value == "true"),
+        _ => value,
+    }
 }
 
 pub(super) fn is_any(contents: &Contents, has: impl Fn(&Settings) -> bool) -> bool {

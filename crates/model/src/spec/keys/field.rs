@@ -1,0 +1,110 @@
+//! How the value of a key gets into the [`Settings`] of a variant, and out of them.
+
+use super::super::setting::Setting;
+use super::super::value::{Node, Reader};
+use super::Key;
+use crate::settings::{Revision, Settings};
+use crate::units::FrameSize;
+use crate::words;
+use toml::Spanned;
+
+/// Where a setting's value is.
+pub(in crate::spec) type Place<T> = fn(&mut Settings) -> &mut T;
+
+/// A setting's place and its two ways.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    /// Reads what a file says; a table of names is as many settings as it has entries.
+    pub(in crate::spec) read:
+        fn(&mut Reader<'_>, &'static Key, &Node<'_>, &mut Vec<Spanned<Setting>>),
+    /// What is set. An empty revision that this leaves behind is none.
+    pub(in crate::spec) get: fn(&mut Settings, &'static Key, &mut Vec<Setting>),
+}
+
+/// `field!(reader, place)`: the method of [`Reader`] that reads it, and its place, a
+/// function of [`Settings`]; its text is its `Display`, unless a third argument is the
+/// function that writes it. Before the reader stands `some` where the place is an
+/// `Option`, and `each` where it is a map of names and values; `if` says when a setting
+/// is one at all.
+macro_rules! field {
+    (@ $read:ident, $wrap:expr, $place:expr, $text:expr) => {
+        $crate::spec::keys::Field {
+            read: |reader, key, node, out| {
+                let value = reader.$read(key, node).map($wrap);
+                let setting = value.map(|value| $crate::spec::Setting::new(key, value, $place, $text));
+                out.extend(setting.map(|setting| toml::Spanned::new(node.span(), setting)));
+            },
+            get: |settings, key, out| {
+                let place: $crate::spec::keys::field::Place<_> = $place;
+                let value = place(settings).clone();
+                out.push($crate::spec::Setting::new(key, value, place, $text));
+            },
+        }
+    };
+    (some $read:ident, $place:expr) => {
+        field!(@ $read, Some, $place, $crate::spec::keys::field::optional)
+    };
+    (each $read:ident, $place:expr) => {
+        $crate::spec::keys::Field {
+            read: |reader, key, node, out| {
+                for (span, name, value) in reader.$read(key, node) {
+                    let setting = $crate::spec::Setting::entry(key, name, value, $place);
+                    out.push(toml::Spanned::new(span, setting));
+                }
+            },
+            get: |settings, key, out| {
+                let place: $crate::spec::keys::field::Place<
+                    std::collections::BTreeMap<String, String>,
+                > = $place;
+                for (name, value) in place(settings).clone() {
+                    out.push($crate::spec::Setting::entry(key, name, value, place));
+                }
+            },
+        }
+    };
+    ($read:ident, $place:expr, if $has:expr) => {
+        $crate::spec::keys::Field {
+            get: |settings, key, out| {
+                let has: fn(&$crate::settings::Settings) -> bool = $has;
+                if has(settings) {
+                    (field!($read, $place).get)(settings, key, out);
+                }
+            },
+            ..field!($read, $place)
+        }
+    };
+    ($read:ident, $place:expr) => {
+        field!(@ $read, std::convert::identity, $place, ToString::to_string)
+    };
+    ($read:ident, $place:expr, $text:expr) => {
+        field!(@ $read, std::convert::identity, $place, $text)
+    };
+}
+pub(in crate::spec) use field;
+
+/// Nothing, where nothing is set.
+pub(in crate::spec) fn optional<T: ToString>(value: &Option<T>) -> String {
+    value.as_ref().map(ToString::to_string).unwrap_or_default()
+}
+
+/// Commands, one after the other.
+#[expect(clippy::ptr_arg, reason = "the type is that of the setting's place")]
+pub(in crate::spec) fn commands(commands: &Vec<String>) -> String {
+    commands.join("; ")
+}
+
+/// Words as a command line; a shell's text, which may have several lines, in one.
+#[expect(clippy::ptr_arg, reason = "the type is that of the setting's place")]
+pub(in crate::spec) fn words(list: &Vec<String>) -> String {
+    words::join(list).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The plain number.
+pub(in crate::spec) fn bytes(size: &FrameSize) -> String {
+    size.0.to_string()
+}
+
+/// The revision, an empty one where there is none.
+pub(in crate::spec) fn revision(settings: &mut Settings) -> &mut Revision {
+    settings.dut.remote.revision.get_or_insert_default()
+}
