@@ -29,7 +29,7 @@ fn ministat(lab: &Lab, arguments: &[&str]) -> Ended {
 /// Runs it with something on standard input.
 fn with_input(lab: &Lab, input: &str, arguments: &[&str]) -> Ended {
     lab.write("input", input);
-    let input = std::fs::File::open(lab.path("input")).expect("a file");
+    let input = fs::File::open(lab.path("input")).expect("a file");
     let mut command = lab.command(&[&["ministat"], arguments].concat());
     Ended::from(command.stdin(Stdio::from(input)).output().expect("the program starts"))
 }
@@ -110,7 +110,7 @@ fn the_larger_set_is_matched_in_every_generation() {
             format!("#!/bin/sh\nexec '{fwdlab}' ministat --generation {generation} \"$@\"\n");
         lab.write(generation, &script);
         let mode = PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(lab.path(generation), mode).expect("a program");
+        fs::set_permissions(lab.path(generation), mode).expect("a program");
     }
     std::thread::scope(|scope| {
         scope.spawn(|| check(&lab.path("ministat"), "fbsd14"));
@@ -189,7 +189,7 @@ fn names_and_tokens_need_not_be_text() {
     let lab = lab();
     let name = OsStr::from_bytes(b"\xff.pps");
     let run = |content: &[u8]| {
-        std::fs::write(lab.path("").join(name), content).expect("a file");
+        fs::write(lab.path("").join(name), content).expect("a file");
         let mut command = lab.command(&["ministat", "--generation", "fbsd15", "-A"]);
         command.arg(name).output().expect("the program starts")
     };
