@@ -2,7 +2,7 @@
 
 use crate::error::CliError;
 use clap::ValueEnum;
-use fwdlab_results::archive::rule;
+use fwdlab_results::stats::log_rule;
 use fwdlab_results::store::{Contents, Store};
 use std::path::Path;
 
@@ -15,11 +15,11 @@ pub(crate) enum Rule {
     Steady,
 }
 
-impl From<Rule> for rule::Rule {
-    fn from(rule: Rule) -> rule::Rule {
+impl From<Rule> for log_rule::Rule {
+    fn from(rule: Rule) -> log_rule::Rule {
         match rule {
-            Rule::Netbenches => rule::Rule::Netbenches,
-            Rule::Steady => rule::Rule::Steady,
+            Rule::Netbenches => log_rule::Rule::Netbenches,
+            Rule::Steady => log_rule::Rule::Steady,
         }
     }
 }
@@ -29,7 +29,8 @@ impl From<Rule> for rule::Rule {
 /// # Errors
 /// When there is no store, and when a rule is named for runs of fwdlab's own.
 pub(crate) fn contents(path: &Path, rule: Option<Rule>) -> anyhow::Result<Contents> {
-    let contents = Store::open_read_only(path)?.contents()?;
+    let mut contents = Store::open_read_only(path)?.contents()?;
+    fwdlab_archive::complete(&mut contents);
     let Some(rule) = rule else { return Ok(contents) };
     if contents.import.is_none() {
         let why = format!(

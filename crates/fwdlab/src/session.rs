@@ -19,7 +19,9 @@ use fwdlab_model::record::ProfileRecord;
 use fwdlab_model::settings::{Settings, TestbedKind};
 use fwdlab_model::{Calibration, Plan, PlannedRun};
 use fwdlab_results::profile;
+use fwdlab_results::report::analysis::StoppingWatch;
 use fwdlab_results::store::{self, Invocation, Store};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// What is carried out, and how much of it is told.
@@ -65,8 +67,8 @@ pub(crate) fn open_store(out: &Path, fresh: bool) -> Result<(Store, Option<Strin
 
 impl Session<'_> {
     /// Opens the testbed and carries out `runs` (indices into the plan, in its
-    /// order), then the profiles. Before each block `is_decided` is asked whether it
-    /// is needed. Returns the variants that were given up: their runs are still
+    /// order), then the profiles. `watch` is told of every run and asked before each
+    /// block whether it is needed. Returns the variants that were given up: their runs are still
     /// lacking, the others' are stored.
     ///
     /// # Errors
@@ -76,7 +78,7 @@ impl Session<'_> {
         &self,
         store: &mut Store,
         runs: &[u32],
-        is_decided: &dyn Fn(&Store) -> Result<bool>,
+        watch: Option<StoppingWatch<'_>>,
     ) -> Result<Vec<GivenUp>> {
         let plan = self.plan;
         let stop = Stop::on_signals().context("listening to signals")?;
@@ -91,7 +93,7 @@ impl Session<'_> {
             .calibrate(store, &mut testbed, &mut progress)
             .and_then(|()| {
                 let testbed = &mut testbed;
-                self.carry_out(store, runs, testbed, &mut progress, is_decided, &mut given_up)
+                self.carry_out(store, runs, testbed, &mut progress, watch, &mut given_up)
             })
             .and_then(|()| self.profile(store, &mut testbed, &mut progress));
         progress.end();
@@ -145,17 +147,18 @@ impl Session<'_> {
         runs: &[u32],
         testbed: &mut Runner,
         progress: &mut Progress<'_>,
-        is_decided: &dyn Fn(&Store) -> Result<bool>,
+        mut watch: Option<StoppingWatch<'_>>,
         given_up: &mut Vec<GivenUp>,
     ) -> Result<()> {
         let plan = self.plan;
         let calibrations = store.calibrations()?;
+        let wanted: HashSet<u32> = runs.iter().copied().collect();
         let mut block = None;
-        for run in plan.runs.iter().filter(|run| runs.contains(&run.index)) {
+        for run in plan.runs.iter().filter(|run| wanted.contains(&run.index)) {
             if fwdlab_bench::Observer::cancelled(progress) {
                 return Err(BenchError::Interrupted.into());
             }
-            if block != Some(run.block) && is_decided(store)? {
+            if block != Some(run.block) && watch.as_ref().is_some_and(StoppingWatch::is_done) {
                 return Ok(());
             }
             block = Some(run.block);
@@ -174,6 +177,9 @@ impl Session<'_> {
                     .with_context(|| format!("run {} of {}", run.index + 1, plan.runs.len()))?,
             };
             store.insert_run(&record)?;
+            if let Some(watch) = &mut watch {
+                watch.add(&record);
+            }
             progress.finish_run(&record);
         }
         Ok(())

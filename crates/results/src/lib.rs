@@ -6,7 +6,6 @@
 //! and nothing here knows an operating system's network: every report can be
 //! rebuilt from stores alone.
 
-pub mod archive;
 pub mod compare;
 pub mod figure;
 pub mod history;

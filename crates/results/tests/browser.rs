@@ -1,16 +1,16 @@
 //! The report's page in a real browser, headless: nothing is fetched, nothing
 //! sticks out, and everything that the page promises is there.
 
-#[path = "support/archive_writer.rs"]
+#[path = "../../archive/tests/support/archive_writer.rs"]
 mod archive_writer;
 mod support;
 use archive_writer::{Set, Writer};
 
+use fwdlab_archive::assemble::{Assembled, Options, assemble};
+use fwdlab_archive::found::FoundFile;
+use fwdlab_archive::scan::scan;
 use fwdlab_model::record::{ProfileRecord, ProfileWindow};
 use fwdlab_model::settings::TestbedKind;
-use fwdlab_results::archive::assemble::{Assembled, Options, assemble};
-use fwdlab_results::archive::found::FoundFile;
-use fwdlab_results::archive::scan::scan;
 use fwdlab_results::report::write;
 use fwdlab_results::store::{Store, StoredProfile};
 use std::path::Path;

@@ -14,7 +14,8 @@ const GRAPH: &[(&str, &[&str])] = &[
     ("bench", &["model", "packet", "port"]),
     ("results", &["model"]),
     ("testdata", &[]),
-    ("fwdlab", &["model", "packet", "port", "router", "bench", "results"]),
+    ("archive", &["model", "results"]),
+    ("fwdlab", &["model", "packet", "port", "router", "bench", "results", "archive"]),
 ];
 
 /// Outside crates that only some of the house may use.

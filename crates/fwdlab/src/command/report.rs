@@ -4,8 +4,12 @@ use super::stores::stores_at;
 use crate::exit::Exit;
 use crate::rule::{self, Rule};
 use crate::terminal;
-use fwdlab_results::report;
+use fwdlab_results::report::{self, Analysis};
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
 
 /// Rebuild the report from the store alone: the same store gives the same bytes.
 #[derive(Debug, clap::Args)]
@@ -13,7 +17,8 @@ use std::path::{Path, PathBuf};
 Examples:
   fwdlab report results/demo
   fwdlab report results/demo/run.sqlite --out /tmp/demo
-  fwdlab report results/archive                beside each of the stores below it")]
+  fwdlab report results/archive                beside each of the stores below it
+  fwdlab report results/x --pictures           with copies of what was published with it")]
 pub(crate) struct Arguments {
     /// An experiment's directory, its store, or a directory of several
     #[arg(value_name = "DIR-or-STORE")]
@@ -25,6 +30,10 @@ pub(crate) struct Arguments {
     /// The figure that stands for an imported run [default: as imported]
     #[arg(long, value_name = "RULE")]
     rule: Option<Rule>,
+    /// Copy published pictures and call graphs into the report instead of linking to the
+    /// files that were imported
+    #[arg(long)]
+    pictures: bool,
 }
 
 /// Writes it.
@@ -32,17 +41,62 @@ pub(crate) struct Arguments {
 /// # Errors
 /// When there is no store, or the report can't be written.
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
-    for path in stores_at(&arguments.path) {
-        let contents = rule::contents(&path, arguments.rule)?;
+    let paths = stores_at(&arguments.path);
+    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let next = AtomicUsize::new(0);
+    let failed = AtomicBool::new(false);
+    // One report per thread at a time; they are told of in the order of their stores.
+    let (told, hears) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..threads.min(paths.len()) {
+            let told = told.clone();
+            let (paths, next, failed) = (&paths, &next, &failed);
+            scope.spawn(move || {
+                while !failed.load(Ordering::Relaxed)
+                    && let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed))
+                {
+                    let written = arguments.write(path);
+                    failed.fetch_or(written.is_err(), Ordering::Relaxed);
+                    // Whoever hears it may have left after a fault.
+                    let _ = told.send((path, written));
+                }
+            });
+        }
+        drop(told);
+        let mut early = BTreeMap::new();
+        let mut stores = paths.iter().peekable();
+        for (path, written) in hears {
+            early.insert(path, written);
+            while let Some(written) = stores.peek().and_then(|path| early.remove(path)) {
+                stores.next();
+                let told = written.and_then(|readme| Ok(terminal::print(&readme)?));
+                if told.is_err() {
+                    failed.store(true, Ordering::Relaxed);
+                    return told;
+                }
+            }
+        }
+        Ok(())
+    })?;
+    Ok(Exit::Done)
+}
+
+impl Arguments {
+    /// Writes the report of the store at `path` and gives the place of its README.
+    fn write(&self, path: &Path) -> anyhow::Result<String> {
+        let contents = rule::contents(path, self.rule)?;
         let beside = path.parent().unwrap_or(Path::new("."));
-        let below = beside.strip_prefix(&arguments.path).unwrap_or(Path::new(""));
-        let directory = match &arguments.out {
+        let below = beside.strip_prefix(&self.path).unwrap_or(Path::new(""));
+        let directory = match &self.out {
             Some(out) if below != Path::new("") => out.join(below),
             Some(out) => out.clone(),
             None => beside.to_path_buf(),
         };
-        report::write_contents(&contents, &directory)?;
-        terminal::print(&directory.join("README.md").display().to_string())?;
+        let mut analysis = Analysis::of(&contents);
+        if self.pictures {
+            analysis.copy_pictures();
+        }
+        report::write_analysed(&contents, &analysis, &directory)?;
+        Ok(directory.join("README.md").display().to_string())
     }
-    Ok(Exit::Done)
 }

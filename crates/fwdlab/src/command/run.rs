@@ -12,9 +12,8 @@ use crate::terminal::{self, duration};
 use crate::verdict::{self, FailOn};
 use anyhow::Result;
 use fwdlab_model::Plan;
-use fwdlab_results::report::analysis::Stopping;
+use fwdlab_results::report::analysis::{Stopping, StoppingWatch};
 use fwdlab_results::report::{self, Analysis};
-use fwdlab_results::store::Store;
 use std::path::{Path, PathBuf};
 
 /// Carry out an experiment and write its report.
@@ -107,7 +106,8 @@ fn carry_out(
     said.into_iter().for_each(|said| arguments.say(&said));
     store.adopt_plan(plan, text)?;
     let missing = store.missing_runs(plan)?;
-    let stopping = Analysis::stopping_of(&store)?;
+    let watch = StoppingWatch::begin(plan, &store)?;
+    let stopping = watch.as_ref().map(StoppingWatch::stopping);
     let profiles = profiling::missing(plan, &store, arguments.fresh)?;
     arguments.say(&introduction(plan, missing.len(), stopping.as_ref()));
     arguments.say_unless_empty(&profiling::announcement(plan, profiles.len()));
@@ -125,7 +125,7 @@ fn carry_out(
             resume: arguments.command_line(),
             profiles,
         };
-        given_up = session.measure(&mut store, &missing, &is_decided)?;
+        given_up = session.measure(&mut store, &missing, watch)?;
     }
     let analysis =
         if arguments.no_report { Analysis::of_store(&store)? } else { report::write(&store, out)? };
@@ -144,11 +144,6 @@ fn carry_out(
     terminal::note(&format!("what is left is tried again by\n  {}", arguments.command_line()));
     // Figures that can't be trusted weigh more than figures that lack.
     Ok((if exit == Exit::Untrustworthy { exit } else { Exit::Environment }, summary))
-}
-
-/// True when the plan's stopping rule needs no more runs.
-fn is_decided(store: &Store) -> Result<bool> {
-    Ok(Analysis::stopping_of(store)?.is_some_and(|stopping| stopping.done))
 }
 
 fn introduction(plan: &Plan, missing: usize, stopping: Option<&Stopping>) -> String {

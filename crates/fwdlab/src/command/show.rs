@@ -1,6 +1,6 @@
 //! `fwdlab show`.
 
-use super::stores::stores_at;
+use super::stores::{self, stores_at};
 use crate::exit::Exit;
 use crate::rule::{self, Rule};
 use crate::terminal::{self, HEADING, styled};
@@ -15,11 +15,20 @@ Examples:
   fwdlab show results/demo
   fwdlab show results/demo --json | jq '.variants[] | {label, median}'
   fwdlab show results/demo --fail-on worse || echo slower
-  fwdlab show results/archive --json           all stores below it, as an array")]
+  fwdlab show results/archive                  a table of all stores below it
+  fwdlab show results/archive --filter 'xeon firewall'
+  fwdlab show results/archive --filter xeon --full
+  fwdlab show results/archive --json           the figures of all of them, as an array")]
 pub(crate) struct Arguments {
     /// An experiment's directory, its store, or a directory of several
     #[arg(value_name = "DIR-or-STORE")]
     path: PathBuf,
+    /// Of several stores only those whose place or title holds all of these words
+    #[arg(long, value_name = "WORDS")]
+    filter: Option<String>,
+    /// Of several stores the figures of each, instead of a table of them
+    #[arg(long)]
+    full: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -37,8 +46,30 @@ pub(crate) struct Arguments {
 /// When there is no store, or it can't be read.
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     let paths = stores_at(&arguments.path);
+    let is_asked_for_figures =
+        arguments.full || arguments.json || arguments.fail_on.is_some() || arguments.rule.is_some();
+    let is_table = paths.len() > 1 && !is_asked_for_figures;
+    if !is_table && arguments.filter.is_none() {
+        return figures(arguments, &paths);
+    }
+    let (stores, unreadable) = stores::list(&paths, &arguments.path, arguments.filter.as_deref());
+    for why in unreadable {
+        terminal::warn(&why);
+    }
+    if is_table {
+        terminal::print(&stores::table(&stores, paths.len(), terminal::width()))?;
+        return Ok(Exit::Done);
+    }
+    let chosen: Vec<PathBuf> = stores.into_iter().map(|store| store.path).collect();
+    figures(arguments, &chosen)
+}
+
+/// Shows the figures of each of these stores.
+fn figures(arguments: &Arguments, paths: &[PathBuf]) -> anyhow::Result<Exit> {
     let mut exit = Exit::Done;
     let mut shown = Vec::new();
+    // What stands for one store prints one object, what stands for several an array.
+    let is_one = arguments.filter.is_none() && paths.len() == 1;
     for (i, path) in paths.iter().enumerate() {
         let analysis = Analysis::of(&rule::contents(path, arguments.rule)?);
         if arguments.json {
@@ -56,8 +87,8 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
         };
     }
     match shown.as_slice() {
-        [] => {}
-        [one] if paths.len() == 1 => terminal::print_json(one)?,
+        [] if !arguments.json => {}
+        [one] if is_one => terminal::print_json(one)?,
         _ => terminal::print_json(&shown.into())?,
     }
     Ok(exit)

@@ -231,7 +231,7 @@ mod tests {
             resume: String::new(),
             profiles: Vec::new(),
         };
-        session.measure(&mut store, &missing, &|_| Ok(false)).unwrap();
+        session.measure(&mut store, &missing, None).unwrap();
 
         let found = evaluate(&plan, &Analysis::of_store(&store).unwrap());
         // Two experiments of three pairs; the law of the simulated device says

@@ -1,6 +1,6 @@
 //! `fwdlab import`, as a user meets it.
 
-#[path = "../../../results/tests/support/archive_writer.rs"]
+#[path = "../../../archive/tests/support/archive_writer.rs"]
 mod archive_writer;
 
 use crate::support::{INSTANT, Lab};
@@ -36,7 +36,15 @@ fn an_archive_becomes_stores_that_other_commands_read() {
     assert_eq!(crate::support::values_per_variant(sizes[0]), [5, 5]);
     let one = lab.fwdlab(&["show", &format!("{STORES}/fbsd13"), "--json"]).expect(0).json();
     assert_eq!(&one, sizes[0]);
-    let text = lab.fwdlab(&["show", "results/archive"]).expect(0).stdout;
+    let table = lab.fwdlab(&["show", "results/archive"]).expect(0).stdout;
+    for said in ["firewalls/fbsd13", "firewalls/fbsd14", "2 stores\n"] {
+        assert!(table.contains(said), "no {said:?} in\n{table}");
+    }
+    let some = lab.fwdlab(&["show", "results/archive", "--filter", "FBSD14 xeon"]).expect(0).stdout;
+    assert!(some.contains("fbsd14") && some.ends_with("1 of 2 stores\n"), "{some}");
+    let none = ["show", "results/archive", "--filter", "fbsd15", "--json"];
+    assert_eq!(lab.fwdlab(&none).expect(0).json().as_array().map(Vec::len), Some(0));
+    let text = lab.fwdlab(&["show", "results/archive", "--full"]).expect(0).stdout;
     assert!(text.contains("fbsd13/run.sqlite\n") && text.contains("fbsd14/run.sqlite\n"), "{text}");
     let reports = lab.fwdlab(&["report", "results/archive"]).expect(0).stdout;
     let readmes: Vec<String> =

@@ -1,8 +1,8 @@
 //! Plain files: figures for ministat and gnuplot, a table, the surroundings.
 
 use super::analysis::{Analysis, ComparedFigure};
-use crate::archive::rule;
 use crate::label::{self, Label};
+use crate::stats::log_rule;
 use crate::store::Contents;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ pub(super) fn pps(label: &Label, values: &[f64]) -> String {
 /// The list of an imported variant: eight significant digits, as the archive's
 /// own lists have them.
 pub(super) fn archived(label: &Label, values: &[f64]) -> String {
-    values.iter().fold(format!("{label}\n"), |text, value| text + &rule::printed(*value) + "\n")
+    values.iter().fold(format!("{label}\n"), |text, value| text + &log_rule::printed(*value) + "\n")
 }
 
 /// `gnuplot.data`: a line per variant with its median and its extremes.
@@ -31,7 +31,7 @@ pub(super) fn gnuplot(analysis: &Analysis) -> String {
         if let Some(summary) = &variant.summary {
             let printed = |value: f64| match analysis.figure {
                 ComparedFigure::Netbenches | ComparedFigure::NetbenchesUpper => {
-                    rule::printed(value)
+                    log_rule::printed(value)
                 }
                 _ => value.round().to_string(),
             };

@@ -58,10 +58,22 @@ pub fn write(store: &Store, directory: &Path) -> Result<Analysis, ReportError> {
 /// When the directory can't be written.
 pub fn write_contents(contents: &Contents, directory: &Path) -> Result<Analysis, ReportError> {
     let analysis = Analysis::of(contents);
-    let files = files(contents, &analysis)?;
-    remove_stale(directory, &files);
-    write_files(directory, files)?;
+    write_analysed(contents, &analysis, directory)?;
     Ok(analysis)
+}
+
+/// Writes the report of an analysis of `contents`, as [`write()`] does.
+///
+/// # Errors
+/// When the directory can't be written.
+pub fn write_analysed(
+    contents: &Contents,
+    analysis: &Analysis,
+    directory: &Path,
+) -> Result<(), ReportError> {
+    let files = files(contents, analysis)?;
+    remove_stale(directory, &files);
+    write_files(directory, files)
 }
 
 /// Writes files into `directory` (made when there is none), each as a whole or
@@ -129,8 +141,13 @@ pub fn files(contents: &Contents, analysis: &Analysis) -> Result<Vec<ReportFile>
         };
         files.push(text(&variant.file, list));
     }
-    for (name, content) in contents.import.iter().flat_map(analysis::published_files) {
-        files.push(ReportFile { name, bytes: content.to_vec() });
+    if let (Some(import), Some(archive)) = (&contents.import, &analysis.archive) {
+        let copies = analysis::copied_pictures(import, &archive.pictures);
+        let file = |(name, bytes): (&str, &[u8])| ReportFile {
+            name: name.to_owned(),
+            bytes: bytes.to_vec(),
+        };
+        files.extend(copies.map(file));
     }
     let pictures = analysis.profile_pictures.iter();
     files.extend(pictures.map(|(name, svg)| text(name, svg.clone())));

@@ -4,7 +4,7 @@
 
 /// Formats as C's `%.{precision}g` does (ISO C 7.23.6.1), `nan` and `inf` in
 /// FreeBSD's spelling: a NaN's sign is not printed.
-pub(crate) fn general(value: f64, precision: usize) -> String {
+pub fn general(value: f64, precision: usize) -> String {
     if value.is_nan() {
         return "nan".into();
     }

@@ -18,6 +18,7 @@
 //! - [`planning`]: how many blocks it takes, before the experiment.
 //! - [`diagnostics`]: drift, outliers, several heaps, bounds of the equipment.
 //! - [`steady`](mod@steady): warm-up and steady state within one run.
+//! - [`log_rule`]: one figure of one imported log.
 //! - [`change_points`](mod@change_points): where a history changes its level.
 //! - [`scalability`]: how the rate scales with queues, cores, senders, workers.
 //!
@@ -27,12 +28,13 @@
 pub mod alternation;
 pub mod binomial;
 pub mod blocked;
-pub(crate) mod cformat;
+pub mod cformat;
 pub mod change_points;
 pub mod comparison;
 pub mod diagnostics;
 pub mod family;
 mod linear;
+pub mod log_rule;
 pub mod ministat;
 pub mod planning;
 pub mod power;

@@ -6,7 +6,7 @@
 //! leaves the old one or the new one, never a part.
 
 use super::lock::{WriterLock, with_suffix};
-use super::{Failure, Invocation, Store, StoreError, schema};
+use super::{Failure, Invocation, Reproductions, Store, StoreError, schema};
 use fwdlab_model::Plan;
 use fwdlab_model::record::RunRecord;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// Everything that an import knows besides the runs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Import {
     /// Directory that was read, as it was named.
     pub origin: String,
@@ -27,7 +27,7 @@ pub struct Import {
 }
 
 /// What an import found out about a result set.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct About {
     /// Machine under test as the archive's folders name it, e.g.
     /// `Xeon_E5-2650_8Cores`; empty when unknown.
@@ -52,6 +52,9 @@ pub struct About {
     pub setup: Vec<String>,
     /// Remarks on the whole set.
     pub notes: Vec<String>,
+    /// What was published, held against the runs; none in stores of before it was kept.
+    #[serde(default)]
+    pub reproductions: Option<Reproductions>,
 }
 
 /// One variant of an imported set: the runs that share an `.info` file.
@@ -215,7 +218,8 @@ impl Store {
         let part = with_suffix(path, ".part");
         remove(&part)?;
         let connection = open_part(&part).map_err(|failure| failure.at(&part))?;
-        let mut store = Store { connection, path: part.clone(), invocation: None, _lock: None };
+        let mut store =
+            Store { connection, path: part.clone(), invocation: None, planned: None, _lock: None };
         store.adopt_plan(plan, "")?;
         store.begin_invocation(invocation)?;
         store.insert_runs(runs)?;

@@ -17,8 +17,10 @@
 mod error;
 mod import;
 mod lock;
+mod overview;
 mod profile;
 mod read;
+mod reproduction;
 mod schema;
 mod write;
 
@@ -27,14 +29,17 @@ mod tests;
 
 pub use error::StoreError;
 pub use import::{About, Document, DocumentKind, Group, Import, Source, Status};
+pub use overview::Overview;
 pub use profile::{ASKED, StoredProfile};
 pub use read::{Contents, StoredInvocation};
+pub use reproduction::{Claim, Claims, Likeness, ReproducedBlock, ReproducedTable, Reproductions};
 pub(crate) use write::kind_of;
 
 use fwdlab_model::Plan;
 use fwdlab_model::record::Environment;
 use lock::{WriterLock, with_suffix};
 use rusqlite::{Connection, OpenFlags};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -49,6 +54,8 @@ pub struct Store {
     connection: Connection,
     path: PathBuf,
     invocation: Option<i64>,
+    /// The plan's runs by index, with block and variants, once they are needed.
+    planned: Option<HashMap<u32, (u32, Vec<usize>)>>,
     _lock: Option<WriterLock>,
 }
 
@@ -97,7 +104,13 @@ impl Store {
             Ok(connection)
         };
         let connection = open().map_err(|failure: Failure| failure.at(path))?;
-        Ok(Store { connection, path: path.to_path_buf(), invocation: None, _lock: Some(lock) })
+        Ok(Store {
+            connection,
+            path: path.to_path_buf(),
+            invocation: None,
+            planned: None,
+            _lock: Some(lock),
+        })
     }
 
     /// Opens the store at `path` for reading, also while another process writes
@@ -117,7 +130,13 @@ impl Store {
             other => other,
         }
         .map_err(|failure| failure.at(path))?;
-        Ok(Store { connection, path: path.to_path_buf(), invocation: None, _lock: None })
+        Ok(Store {
+            connection,
+            path: path.to_path_buf(),
+            invocation: None,
+            planned: None,
+            _lock: None,
+        })
     }
 
     /// A store that lives in memory only.
@@ -133,7 +152,7 @@ impl Store {
             Ok(connection)
         };
         let connection = open().map_err(|failure: Failure| failure.at(&path))?;
-        Ok(Store { connection, path, invocation: None, _lock: None })
+        Ok(Store { connection, path, invocation: None, planned: None, _lock: None })
     }
 
     /// The file of this store; `:memory:` for one in memory.

@@ -1,7 +1,7 @@
 //! Reading: everything a report is made of, as it was written.
 
 use super::{Failure, Import, Invocation, Store, StoreError, StoredProfile};
-use crate::archive::rule::Rule;
+use crate::stats::log_rule::Rule;
 use fwdlab_model::plan::Figure;
 use fwdlab_model::record::{
     Calibration, Counter, Counts, CpuTime, Environment, RunRecord, Sample, TrialRecord,
@@ -261,7 +261,7 @@ fn bits(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
 }
 
 fn read_runs(connection: &Connection, store: &Store) -> Result<Vec<RunRecord>, Failure> {
-    let mut samples = store.groups("SELECT * FROM sample ORDER BY run, position", sample)?;
+    let mut samples = read_samples(connection)?;
     let mut counters = store.groups("SELECT * FROM counter ORDER BY run, position", counter)?;
     let mut cpus = store.groups("SELECT * FROM cpu ORDER BY run, position", cpu)?;
     let mut overhead = store
@@ -410,24 +410,52 @@ fn optional_json<T: DeserializeOwned + Default>(
     Ok(store.parse_json(&format!("a run's {column}"), &json)?)
 }
 
-fn optional_bits(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<u64>> {
-    Ok(row.get::<_, Option<i64>>(column)?.map(i64::cast_unsigned))
-}
-
-fn sample(row: &Row<'_>) -> rusqlite::Result<Sample> {
-    Ok(Sample {
-        at_ns: bits(row, "at_ns")?,
-        duration_ns: bits(row, "duration_ns")?,
-        offered: bits(row, "offered")?,
-        forwarded: bits(row, "forwarded")?,
-        stolen_ns: bits(row, "stolen_ns")?,
-        ran_ns: optional_bits(row, "ran_ns")?,
-        waited_ns: optional_bits(row, "waited_ns")?,
-        sender_waited_ns: optional_bits(row, "sender_waited_ns")?,
-        variant: bits(row, "variant")? as usize,
-        slice: row.get("slice")?,
-        valid: row.get("valid")?,
-    })
+/// The samples of each run. There may be millions: the columns' places are looked up once.
+fn read_samples(connection: &Connection) -> rusqlite::Result<BTreeMap<i64, Vec<Sample>>> {
+    const COLUMNS: [&str; 12] = [
+        "run",
+        "at_ns",
+        "duration_ns",
+        "offered",
+        "forwarded",
+        "stolen_ns",
+        "ran_ns",
+        "waited_ns",
+        "sender_waited_ns",
+        "variant",
+        "slice",
+        "valid",
+    ];
+    let mut statement = connection.prepare("SELECT * FROM sample ORDER BY run, position")?;
+    let mut at = [0; COLUMNS.len()];
+    for (place, name) in at.iter_mut().zip(COLUMNS) {
+        *place = statement.column_index(name)?;
+    }
+    let [run, at_ns, duration_ns, offered, forwarded, stolen_ns, taken @ .., variant, slice, valid] =
+        at;
+    let [ran_ns, waited_ns, sender_waited_ns] = taken;
+    let mut rows = statement.query([])?;
+    let mut samples: BTreeMap<i64, Vec<Sample>> = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let count = |column: usize| row.get(column).map(i64::cast_unsigned);
+        let known = |column: usize| -> rusqlite::Result<Option<u64>> {
+            Ok(row.get::<_, Option<i64>>(column)?.map(i64::cast_unsigned))
+        };
+        samples.entry(row.get(run)?).or_default().push(Sample {
+            at_ns: count(at_ns)?,
+            duration_ns: count(duration_ns)?,
+            offered: count(offered)?,
+            forwarded: count(forwarded)?,
+            stolen_ns: count(stolen_ns)?,
+            ran_ns: known(ran_ns)?,
+            waited_ns: known(waited_ns)?,
+            sender_waited_ns: known(sender_waited_ns)?,
+            variant: count(variant)? as usize,
+            slice: row.get(slice)?,
+            valid: row.get(valid)?,
+        });
+    }
+    Ok(samples)
 }
 
 fn counter(row: &Row<'_>) -> rusqlite::Result<Counter> {

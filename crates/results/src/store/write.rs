@@ -91,10 +91,7 @@ impl Store {
         let path = self.path.clone();
         let invocation =
             self.invocation.ok_or_else(|| StoreError::NoInvocation { path: path.clone() })?;
-        let is_planned = self.plan()?.runs.iter().any(|run| {
-            run.index == record.run && run.block == record.block && run.variants == record.variants
-        });
-        if !is_planned {
+        if !self.is_planned(record)? {
             let RunRecord { run, block, variants, .. } = record;
             let (run, block, variants) = (*run, *block, variants.clone());
             return Err(StoreError::NotPlanned { path, run, block, variants });
@@ -112,6 +109,19 @@ impl Store {
             insert_run(tx, record, invocation, &texts)?;
             Ok(Ok(()))
         })?
+    }
+
+    /// True when the plan has this run. The plan, which never changes, is read once.
+    fn is_planned(&mut self, record: &RunRecord) -> Result<bool, StoreError> {
+        if self.planned.is_none() {
+            let runs = self.plan()?.runs;
+            let planned = runs.into_iter().map(|run| (run.index, (run.block, run.variants)));
+            self.planned = Some(planned.collect());
+        }
+        let planned = self.planned.as_ref().and_then(|runs| runs.get(&record.run));
+        Ok(planned.is_some_and(|(block, variants)| {
+            (*block, variants) == (record.block, &record.variants)
+        }))
     }
 
     /// Records all runs of an import in one transaction. The caller made plan and

@@ -11,10 +11,10 @@ use crate::rule::Rule;
 use crate::signal::Stop;
 use crate::terminal;
 use anyhow::{Context, Result};
-use fwdlab_results::archive::assemble::Options;
-use fwdlab_results::archive::import::{self, Job, Outcome, Request, Summary};
-use fwdlab_results::archive::rule;
-use fwdlab_results::archive::scan::{self, Scan};
+use fwdlab_archive::assemble::Options;
+use fwdlab_archive::import::{self, Job, Outcome, Request, Summary};
+use fwdlab_archive::scan::{self, Scan};
+use fwdlab_results::stats::log_rule;
 use progress::Bar;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -73,7 +73,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let found = target::find(&arguments.directories)?;
     let jobs = target::jobs(&found, arguments.store.as_deref())?;
     let options = Options {
-        rule: arguments.rule.map(rule::Rule::from),
+        rule: arguments.rule.map(log_rule::Rule::from),
         imported_at: crate::session::now(),
         fwdlab_version: VERSION.to_owned(),
         named: String::new(),

@@ -1,7 +1,7 @@
 //! How far an import is: one line on a terminal, nothing elsewhere.
 
 use crate::terminal;
-use fwdlab_results::archive::import::{self, Event, Job};
+use fwdlab_archive::import::{self, Event, Job};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicUsize, Ordering};

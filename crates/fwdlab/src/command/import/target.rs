@@ -4,7 +4,7 @@ use super::scan::{self, Scan};
 use crate::command::STORE;
 use crate::error::CliError;
 use anyhow::Result;
-use fwdlab_results::archive::import::Job;
+use fwdlab_archive::import::Job;
 use std::path::{Path, PathBuf};
 
 /// Where stores are, unless the user says otherwise.

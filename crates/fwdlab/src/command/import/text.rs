@@ -2,9 +2,9 @@
 
 use super::Report;
 use crate::terminal::{BAD, DOUBT, HEADING, columns, duration, styled, wrap};
-use fwdlab_results::archive::assemble::Tally;
-use fwdlab_results::archive::import::{Finished, Job, Known, Outcome};
-use fwdlab_results::archive::scan::Scanned;
+use fwdlab_archive::assemble::Tally;
+use fwdlab_archive::import::{Finished, Job, Known, Outcome};
+use fwdlab_archive::scan::Scanned;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;

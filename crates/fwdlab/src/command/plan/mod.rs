@@ -138,6 +138,6 @@ impl Arguments {
             profiles: Vec::new(),
         };
         session.say(&format!("{}: a pilot of {} runs", plan.name, pilot.len()));
-        session.measure(&mut store, &pilot, &|_| Ok(false)).map(drop)
+        session.measure(&mut store, &pilot, None).map(drop)
     }
 }

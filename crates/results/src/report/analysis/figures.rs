@@ -1,7 +1,7 @@
 //! The figure that stands for a run.
 
-use crate::archive::rule;
 use crate::stats::alternation::slices_of;
+use crate::stats::log_rule;
 use crate::stats::summary::{median, quantile};
 use crate::stats::taken::{Roles, Taken};
 use crate::store::Contents;
@@ -153,7 +153,7 @@ pub(super) fn run_results(
     let mut notes = Vec::new();
     for run in &contents.runs {
         for variant in distinct(&run.variants) {
-            let result = run_result(contents, run, variant, figure);
+            let result = run_result(&contents.plan, run, variant, figure);
             if result.value_pps.is_none() {
                 notes.push(format!(
                     "run {} ({}) has no valid sample, or hardly any time on a CPU, and is left out of \
@@ -170,8 +170,9 @@ pub(super) fn run_results(
     (results, notes)
 }
 
-fn run_result(
-    contents: &Contents,
+/// The figure of one variant's part of a run.
+pub(super) fn run_result(
+    plan: &Plan,
     run: &RunRecord,
     variant: usize,
     figure: ComparedFigure,
@@ -207,7 +208,7 @@ fn run_result(
         run: run.run,
         block: run.block,
         variant,
-        label: contents.plan.variants[variant].label.clone(),
+        label: plan.variants[variant].label.clone(),
         started_at: run.started_at.clone(),
         value_pps: match figure {
             // Everything at once: of packets that were still on their way when the
@@ -277,9 +278,9 @@ pub(super) fn figure_pps(
             let slices = slices_of(samples, roles, intended_pps);
             median(&slices.iter().map(|slice| slice.pps).collect::<Vec<f64>>())
         }
-        ComparedFigure::Netbenches => rule::netbenches_pps(samples, false),
-        ComparedFigure::NetbenchesUpper => rule::netbenches_pps(samples, true),
-        ComparedFigure::Steady => rule::steady_pps(samples),
+        ComparedFigure::Netbenches => log_rule::netbenches_pps(samples, false),
+        ComparedFigure::NetbenchesUpper => log_rule::netbenches_pps(samples, true),
+        ComparedFigure::Steady => log_rule::steady_pps(samples),
     }
 }
 

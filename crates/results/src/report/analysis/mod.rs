@@ -24,13 +24,13 @@ mod setup;
 mod stopping;
 mod variants;
 
-pub(in crate::report) use archive::published_files;
+pub(in crate::report) use archive::copied_pictures;
 pub use comparisons::slices_of_run;
 pub(crate) use comparisons::{adjust, mode};
 
 pub use archive::{
-    ArchiveResult, ArchivedVariant, BothRules, Contradicted, Picture, PublishedBlock,
-    PublishedTable, RefusedFile, RuleFigures,
+    ArchiveResult, ArchivedVariant, BothRules, Contradicted, Picture, PublishedBlock, RefusedFile,
+    RuleFigures,
 };
 pub use arrivals::{ArrivalResult, ArrivalsFound};
 pub use blocks::MinistatBlock;
@@ -48,7 +48,7 @@ pub use quality::{
 };
 pub use queues::QueueShares;
 pub use scaling::{FittedLaw, ScaledSeries, Scaling, ScalingOutcome, ShownLaw};
-pub use stopping::Stopping;
+pub use stopping::{Stopping, StoppingWatch};
 pub use variants::{Loss, SummaryResult, VariantResult};
 
 use crate::label;
@@ -264,16 +264,12 @@ impl Analysis {
         }
     }
 
-    /// How far the experiment in `store` has come under its stopping rule, and
-    /// nothing else; none for a plan without a rule.
-    ///
-    /// # Errors
-    /// When the store holds no plan or can't be read.
-    pub fn stopping_of(store: &Store) -> Result<Option<Stopping>, StoreError> {
-        let contents = store.contents()?;
-        let figure = ComparedFigure::of(&contents.plan);
-        let (runs, _) = figures::run_results(&contents, figure);
-        Ok(stopping::stopping(&contents.plan, &runs))
+    /// Has the report hold copies of the published pictures, instead of references to the
+    /// files that were read: it then stands alone.
+    pub fn copy_pictures(&mut self) {
+        if let Some(archive) = &mut self.archive {
+            archive::copy_all_pictures(&mut archive.pictures);
+        }
     }
 
     /// True when a number of it can't be trusted.

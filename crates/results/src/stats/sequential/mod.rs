@@ -23,7 +23,7 @@ mod rule;
 mod student;
 
 pub use compare::{compare_sequentially, next_look_after};
-pub use rule::Rule;
+pub use rule::{Course, Rule};
 
 use super::summary::{Interval, mean, variance};
 use serde::Serialize;
@@ -84,7 +84,7 @@ pub struct Sequential {
 }
 
 /// Mean of log ratios and its standard error.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Seen {
     effect: f64,
     se: f64,
@@ -105,6 +105,7 @@ impl Seen {
 }
 
 /// Intervals and decision, look by look.
+#[derive(Clone, Debug)]
 struct Stand {
     difference: Interval,
     equivalence: Interval,

@@ -84,66 +84,79 @@ impl Rule {
         if let Some(ratio) = log_ratios.iter().find(|ratio| !ratio.is_finite()) {
             return Err(Unanswerable::NotPositive { rate: ratio.exp() });
         }
-        let counted = log_ratios.len().min(self.looks.max_blocks() as usize);
-        Ok(match self.mode {
-            Mode::Planned => self.stand_planned(&log_ratios[..counted]),
-            Mode::Open => self.stand_open(&log_ratios[..counted]),
-        })
+        let mut course = self.start();
+        log_ratios.iter().for_each(|&log_ratio| self.advance(&mut course, log_ratio));
+        Ok(self.told(course))
     }
 
-    fn stand_planned(&self, log_ratios: &[f64]) -> Sequential {
-        let mut stand = Stand::default();
-        let mut last = Seen::of(log_ratios);
-        let (mut looks, mut blocks) = (0, 0);
-        for (seen, &at) in self.seen_at_looks(log_ratios).zip(&self.looks.at) {
-            self.narrow_planned(&mut stand, seen, looks as usize);
-            (last, blocks) = (seen, at);
-            looks += 1;
+    /// The course of one comparison, before its first block.
+    pub fn start(&self) -> Course {
+        Course {
+            stand: Stand::default(),
+            log_ratios: Vec::new(),
+            at_last_look: None,
+            looks: 0,
+            difference: EProcess::new(self.alpha),
+            equivalence: EProcess::new(2.0 * self.alpha),
         }
-        let planned = Some(self.looks.at.len() as u32);
-        stand.told(last.effect, 1.0, blocks, looks, planned, blocks == self.looks.max_blocks())
     }
 
-    fn stand_open(&self, log_ratios: &[f64]) -> Sequential {
-        let mut stand = Stand::default();
-        let mut difference = EProcess::new(self.alpha);
-        let mut equivalence = EProcess::new(2.0 * self.alpha);
-        for &log_ratio in log_ratios {
-            difference.push(log_ratio);
-            equivalence.push(log_ratio);
-            stand.narrow(difference.interval(), equivalence.interval(), self.margin);
+    /// Adds a block's log ratio, which must be finite, and looks where a look is due.
+    /// Blocks beyond the most that there will be don't count.
+    pub fn advance(&self, course: &mut Course, log_ratio: f64) {
+        match self.mode {
+            Mode::Open if course.difference.blocks() < self.looks.max_blocks() => {
+                course.difference.push(log_ratio);
+                course.equivalence.push(log_ratio);
+                let (difference, equivalence) =
+                    (course.difference.interval(), course.equivalence.interval());
+                course.stand.narrow(difference, equivalence, self.margin);
+            }
+            Mode::Planned if (course.log_ratios.len() as u32) < self.looks.max_blocks() => {
+                course.log_ratios.push(log_ratio);
+                let due = self.looks.at.get(course.looks).map(|&at| at as usize);
+                if due == Some(course.log_ratios.len()) {
+                    let seen = Seen::of(&course.log_ratios);
+                    self.narrow_planned(&mut course.stand, seen, course.looks);
+                    course.at_last_look = Some(seen);
+                    course.looks += 1;
+                }
+            }
+            Mode::Open | Mode::Planned => {}
         }
-        let blocks = difference.blocks();
-        let looks = blocks.saturating_sub(1);
-        let is_last = blocks == self.looks.max_blocks();
-        stand.told(difference.effect(), difference.p(), blocks, looks, None, is_last)
+    }
+
+    /// How a course stands, without the p-value of the planned mode.
+    fn told(&self, course: Course) -> Sequential {
+        let max_blocks = self.looks.max_blocks();
+        match self.mode {
+            Mode::Planned => {
+                let looks = course.looks;
+                let blocks = looks.checked_sub(1).map_or(0, |last| self.looks.at[last]);
+                let seen = course.at_last_look.unwrap_or_else(|| Seen::of(&course.log_ratios));
+                let planned = Some(self.looks.at.len() as u32);
+                let is_last = blocks == max_blocks;
+                course.stand.told(seen.effect, 1.0, blocks, looks as u32, planned, is_last)
+            }
+            Mode::Open => {
+                let Course { difference, stand, .. } = course;
+                let blocks = difference.blocks();
+                let looks = blocks.saturating_sub(1);
+                let is_last = blocks == max_blocks;
+                stand.told(difference.effect(), difference.p(), blocks, looks, None, is_last)
+            }
+        }
     }
 
     /// Draws blocks until one decides: how, and after how many. For
     /// simulations, which need neither intervals nor p-values.
     pub fn play(&self, mut next_log_ratio: impl FnMut() -> f64) -> (Decision, u32) {
         let max_blocks = self.looks.max_blocks();
-        let mut stand = Stand::default();
-        let mut log_ratios = Vec::with_capacity(max_blocks as usize);
-        let mut difference = EProcess::new(self.alpha);
-        let mut equivalence = EProcess::new(2.0 * self.alpha);
+        let mut course = self.start();
         for blocks in 1..=max_blocks {
-            let log_ratio = next_log_ratio();
-            match self.mode {
-                Mode::Open => {
-                    difference.push(log_ratio);
-                    equivalence.push(log_ratio);
-                    stand.narrow(difference.interval(), equivalence.interval(), self.margin);
-                }
-                Mode::Planned => {
-                    log_ratios.push(log_ratio);
-                    if let Some(look) = self.looks.at.iter().position(|&at| at == blocks) {
-                        self.narrow_planned(&mut stand, Seen::of(&log_ratios), look);
-                    }
-                }
-            }
-            if stand.decision != Decision::Continue {
-                return (stand.decision, blocks);
+            self.advance(&mut course, next_log_ratio());
+            if course.decision() != Decision::Continue {
+                return (course.decision(), blocks);
             }
         }
         (Decision::Exhausted, max_blocks)
@@ -160,6 +173,30 @@ impl Rule {
     /// What each look done saw.
     fn seen_at_looks<'a>(&'a self, log_ratios: &'a [f64]) -> impl Iterator<Item = Seen> + 'a {
         self.looks.at.iter().map_while(|&at| log_ratios.get(..at as usize)).map(Seen::of)
+    }
+}
+
+/// One comparison on its way: what [`Rule::advance`] has seen of it, so that a further
+/// block costs the same however many there were.
+#[derive(Clone, Debug)]
+pub struct Course {
+    stand: Stand,
+    /// Planned mode: the blocks so far.
+    log_ratios: Vec<f64>,
+    /// Planned mode: what the last look saw.
+    at_last_look: Option<Seen>,
+    /// Planned mode: looks done.
+    looks: usize,
+    /// Open mode.
+    difference: EProcess,
+    /// Open mode.
+    equivalence: EProcess,
+}
+
+impl Course {
+    /// What follows from the blocks so far; [`Decision::Continue`] also after the last.
+    pub fn decision(&self) -> Decision {
+        self.stand.decision
     }
 }
 

@@ -1,11 +1,9 @@
 //! The published ministat blocks, made again from the logs, and where the modern
 //! analysis speaks against what was written above them.
 
-use crate::archive::published::{
-    Block, Claim, Modern, Outcome as Printed, Readme, claims, contradicts, reproduce,
-};
+use super::contradictions::{Modern, contradicts};
 use crate::report::analysis::comparisons::{Answer, Compared, Outcome};
-use crate::store::{DocumentKind, Import};
+use crate::store::{Claim, Likeness, ReproducedBlock};
 use serde::Serialize;
 
 /// A published block and what came of it.
@@ -36,83 +34,27 @@ pub struct Contradicted {
     pub sentence: String,
 }
 
-/// All blocks of the published text. `values` are the variants' figures by the
-/// archive's rule, in the order of the published lists.
+/// The published blocks, and what the comparisons say of their claims.
 pub(super) fn blocks(
-    import: &Import,
-    values: &[Vec<f64>],
+    reproduced: &[ReproducedBlock],
     comparisons: &[Compared],
 ) -> Vec<PublishedBlock> {
-    let groups = &import.about.groups;
-    let variants: Vec<(&str, &[f64])> =
-        groups.iter().zip(values).map(|(g, v)| (g.name.as_str(), v.as_slice())).collect();
-    let readmes = import.documents.iter().filter(|d| d.kind == DocumentKind::Readme);
-    readmes
-        .flat_map(|document| Readme::parse(&String::from_utf8_lossy(&document.content)).blocks)
-        .map(|block| published(&block, &variants, comparisons))
-        .collect()
-}
-
-fn published(
-    block: &Block,
-    variants: &[(&str, &[f64])],
-    comparisons: &[Compared],
-) -> PublishedBlock {
-    let found = reproduce(block, variants);
-    let (exact, text, sentence) = match found.outcome {
-        Printed::Exact { generations, text } => {
-            let names: Vec<String> =
-                generations.iter().map(|generation| generation.name().to_owned()).collect();
-            let sentence = format!(
-                "Equal to the published block to the byte, as ministat of {} prints it.",
-                names.join(", ")
-            );
-            (true, text, sentence)
-        }
-        Printed::Differs { generation, text, first_difference, same_lines, lines } => {
-            let shown = |line: Option<String>| line.unwrap_or_else(|| "(nothing)".to_owned());
-            let sentence = format!(
-                "Not equal: {same_lines} of {lines} published lines come out; closest is ministat \
-                 of {}; in line {} there is \"{}\" where \"{}\" was published.",
-                generation.name(),
-                first_difference.line,
-                shown(first_difference.computed).trim(),
-                shown(first_difference.published).trim()
-            );
-            (false, text, sentence)
-        }
-        Printed::Unmatched { sets } => {
-            let legends: Vec<&str> =
-                sets.iter().filter_map(|set| Some(block.legends.get(*set)?.as_str())).collect();
-            let sentence = format!(
-                "As published: these sets are not among the variants of this import: {}.",
-                legends.join(", ")
-            );
-            (false, block.text.clone() + "\n", sentence)
-        }
-        Printed::Unprintable(error) => {
-            (false, block.text.clone() + "\n", format!("As published: {error}."))
-        }
-    };
-    PublishedBlock {
+    let published = |block: &ReproducedBlock| PublishedBlock {
         heading: block.heading.clone(),
         line: block.line,
-        text,
-        exact,
-        sentence,
-        contradicted: contradictions(block, &found.members, comparisons),
-    }
+        text: block.text.clone(),
+        exact: block.likeness == Likeness::Equal,
+        sentence: block.sentence.clone(),
+        contradicted: contradictions(block, comparisons),
+    };
+    reproduced.iter().map(published).collect()
 }
 
 /// Where the verdicts on the members of a block speak against its words or its
 /// tests.
-fn contradictions(
-    block: &Block,
-    members: &[Option<usize>],
-    comparisons: &[Compared],
-) -> Vec<Contradicted> {
-    let claims = claims(block);
-    let Some((Some(reference), others)) = members.split_first() else { return Vec::new() };
+fn contradictions(block: &ReproducedBlock, comparisons: &[Compared]) -> Vec<Contradicted> {
+    let claims = &block.claims;
+    let Some((Some(reference), others)) = block.members.split_first() else { return Vec::new() };
     let mut contradicted = Vec::new();
     for (at, member) in others.iter().enumerate() {
         let Some(compared) = comparisons

@@ -2,23 +2,19 @@
 //! what has to be known before one believes it.
 
 mod blocks;
+mod contradictions;
 mod pictures;
 mod rules;
-mod tables;
 
 pub use blocks::{Contradicted, PublishedBlock};
 pub use pictures::Picture;
-pub(in crate::report) use pictures::files as published_files;
+pub(in crate::report) use pictures::{copies as copied_pictures, copy_all as copy_all_pictures};
 pub use rules::{BothRules, RuleFigures};
-pub use tables::PublishedTable;
 
 use super::comparisons::Compared;
 use super::figures::ComparedFigure;
 use super::{RunResult, VariantResult};
-use crate::archive::published::lists::List;
-use crate::archive::published::plot::Plot;
-use crate::figure::RightAxis;
-use crate::store::{Contents, DocumentKind, Import, Status};
+use crate::store::{Contents, ReproducedTable, Reproductions, Status};
 use serde::Serialize;
 
 /// What is said of an imported experiment beside its figures.
@@ -46,7 +42,7 @@ pub struct ArchiveResult {
     /// The published ministat blocks, made again.
     pub blocks: Vec<PublishedBlock>,
     /// The published tables of medians.
-    pub tables: Vec<PublishedTable>,
+    pub tables: Vec<ReproducedTable>,
     /// Flame graphs and call graphs.
     pub pictures: Vec<Picture>,
     /// Files that should be there and aren't, with what would have come of them.
@@ -98,30 +94,28 @@ pub(super) fn archive(
     let import = contents.import.as_ref()?;
     let about = &import.about;
     let rules = rules::both(contents, figure, variants);
-    let published = rules::published_values(contents, variants);
-    let (pictures, missing) = pictures::pictures(import, variants);
-    let plots = plots(import);
+    let unknown = Reproductions::default();
+    let reproductions = about.reproductions.as_ref().unwrap_or(&unknown);
+    let (pictures, mut missing) = pictures::pictures(import, variants);
     let refused = import.sources.iter().filter(|source| source.status == Status::Refused);
     let count = |status| import.sources.iter().filter(|s| s.status == status).count();
-    let mut missing = missing;
-    missing.extend(elsewhere(import, &plots));
+    missing.extend(reproductions.missing.iter().cloned());
     Some(ArchiveResult {
         origin: import.origin.clone(),
         machine: about.machine.clone(),
         interface: about.interface.clone(),
         topic: about.topic.clone(),
         label: about.label.clone(),
-        imix_axis: plots.iter().any(|plot| plot.y2_factor.is_some_and(is_imix)),
+        imix_axis: reproductions.imix_axis,
         groups: variants
             .iter()
             .zip(&about.groups)
-            .zip(&published)
-            .map(|((variant, group), values)| ArchivedVariant {
+            .map(|(variant, group)| ArchivedVariant {
                 label: variant.label.clone(),
                 name: group.name.clone(),
                 changes: group.changes.clone(),
                 published: group.published.clone(),
-                list_equal: list_of(import, variant.index).map(|list| list == *values),
+                list_equal: reproductions.lists.get(variant.index).copied().flatten(),
                 started: group.started.clone(),
             })
             .collect(),
@@ -129,8 +123,8 @@ pub(super) fn archive(
             true => Vec::new(),
             false => about.configurations.clone(),
         },
-        blocks: blocks::blocks(import, &published, comparisons),
-        tables: tables::tables(import, &published),
+        blocks: blocks::blocks(&reproductions.blocks, comparisons),
+        tables: reproductions.tables.clone(),
         warnings: warnings(contents, runs),
         rules,
         pictures,
@@ -150,20 +144,6 @@ fn is_compared(contents: &Contents) -> bool {
     compared.any(|(factor, baseline)| {
         baseline.is_some() && factor.levels.iter().any(|level| !level.changes.is_empty())
     })
-}
-
-/// The published values of a variant.
-fn list_of(import: &Import, variant: usize) -> Option<Vec<f64>> {
-    let is_list =
-        |d: &&crate::store::Document| d.kind == DocumentKind::List && d.variant == Some(variant);
-    let document = import.documents.iter().find(is_list)?;
-    List::read(&document.content).map(|list| list.numbers())
-}
-
-/// The published instructions for graphs.
-fn plots(import: &Import) -> Vec<Plot> {
-    let plots = import.documents.iter().filter(|d| d.kind == DocumentKind::Plot);
-    plots.map(|document| Plot::parse(&String::from_utf8_lossy(&document.content))).collect()
 }
 
 /// Imported variants keep the names of their published lists, as long as those
@@ -193,31 +173,6 @@ const RESERVED: [&str; 9] = [
     "environment.json",
     "run.sqlite",
 ];
-
-/// True for the bits of the simple IMIX's mean packet, as scripts round them.
-fn is_imix(factor: f64) -> bool {
-    (factor / RightAxis::IMIX_BITS - 1.0).abs() < 1e-3
-}
-
-/// Data that the published graph shows and that lies in another result's folder.
-fn elsewhere(import: &Import, plots: &[Plot]) -> Vec<String> {
-    let has = |name: &str| {
-        let base = name.rsplit('/').next().unwrap_or(name);
-        !name.contains('/') && import.documents.iter().any(|d| d.path.ends_with(base))
-    };
-    let mut missing = Vec::new();
-    for series in plots.iter().flat_map(|plot| &plot.series).filter(|s| !has(&s.file)) {
-        let title = series.title.as_deref().unwrap_or("a series without a title");
-        let text = format!(
-            "{}: the published graph also shows \"{title}\" from there; import that set to compare",
-            series.file
-        );
-        if !missing.iter().any(|known: &String| known.starts_with(&format!("{}:", series.file))) {
-            missing.push(text);
-        }
-    }
-    missing
-}
 
 /// What such an experiment can't show, however many seconds its logs hold.
 fn warnings(contents: &Contents, runs: &[RunResult]) -> Vec<String> {

@@ -1,18 +1,55 @@
 //! Flame graphs and call graphs that were published, and those that are missing.
+//!
+//! The store holds them, and so does the archive: a report refers to the file that was
+//! read and adds no third copy, unless it is asked to stand alone.
 
 use super::super::VariantResult;
-use crate::store::{DocumentKind, Import};
+use crate::store::{Document, DocumentKind, Import};
 use serde::Serialize;
+use std::path::Path;
 
 /// A published picture or table of where CPU time went.
 #[derive(Clone, Debug, Serialize)]
 pub struct Picture {
     /// What it shows.
     pub title: String,
-    /// File in the report's directory.
+    /// Where it can be seen: the file that was read, as a reference of a page, or a copy
+    /// in the report's directory.
     pub file: String,
-    /// Where it was read.
+    /// Where it was read, below the directory that was imported.
     pub source: String,
+}
+
+/// What begins a reference to the file that was read.
+const READ: &str = "file://";
+
+/// The reference to a published file where it was read; none where only the importer
+/// knew the place.
+fn reference(import: &Import, document: &Document) -> Option<String> {
+    let path = Path::new(&import.origin);
+    let path = path.is_absolute().then(|| path.join(&document.path))?;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/+=,@".contains(&byte);
+    let encoded: String = path
+        .to_string_lossy()
+        .bytes()
+        .map(|byte| match plain(byte) {
+            true => char::from(byte).to_string(),
+            false => format!("%{byte:02X}"),
+        })
+        .collect();
+    Some(format!("{READ}{encoded}"))
+}
+
+/// The copy of a published picture in a report.
+fn copy(path: &str) -> String {
+    format!("{FOLDER}/{}", path.rsplit('/').next().unwrap_or(path))
+}
+
+/// Makes the pictures copies in the report, which then needs nothing beside it.
+pub(in crate::report) fn copy_all(pictures: &mut [Picture]) {
+    for picture in pictures {
+        picture.file = copy(&picture.source);
+    }
 }
 
 /// Folder of the report's flame graphs and call graphs.
@@ -35,7 +72,7 @@ pub(super) fn pictures(import: &Import, variants: &[VariantResult]) -> (Vec<Pict
                 Some(label) => format!("{label}: {what} as published"),
                 None => format!("{base}: {what} as published"),
             },
-            file: format!("{FOLDER}/{base}"),
+            file: reference(import, document).unwrap_or_else(|| copy(&document.path)),
             source: document.path.clone(),
         });
         if document.kind == DocumentKind::FlameGraph {
@@ -56,14 +93,45 @@ pub(super) fn pictures(import: &Import, variants: &[VariantResult]) -> (Vec<Pict
     (pictures, missing)
 }
 
-/// The files of the pictures: name in the report and content.
-pub(in crate::report) fn files(import: &Import) -> Vec<(String, &[u8])> {
-    let kinds = [DocumentKind::FlameGraph, DocumentKind::CallGraph, DocumentKind::Stacks];
-    let documents = import.documents.iter().filter(|d| kinds.contains(&d.kind));
-    documents
-        .map(|document| {
-            let base = document.path.rsplit('/').next().unwrap_or(&document.path);
-            (format!("{FOLDER}/{base}"), document.content.as_slice())
-        })
-        .collect()
+/// Those pictures that are copies: name in the report and content.
+pub(in crate::report) fn copies<'a>(
+    import: &'a Import,
+    pictures: &'a [Picture],
+) -> impl Iterator<Item = (&'a str, &'a [u8])> {
+    pictures.iter().filter(|picture| !picture.file.starts_with(READ)).filter_map(|picture| {
+        let document = import.documents.iter().find(|d| d.path == picture.source)?;
+        Some((picture.file.as_str(), document.content.as_slice()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn published_files_are_referred_to_where_they_were_read() {
+        let document = Document {
+            path: "results/a b/bench.#1 (50%).svg".into(),
+            kind: DocumentKind::FlameGraph,
+            variant: None,
+            content: b"<svg/>".to_vec(),
+        };
+        let import = |origin: &str| Import {
+            origin: origin.into(),
+            documents: vec![document.clone()],
+            ..Import::default()
+        };
+        let (mut found, missing) = pictures(&import("/srv/archive"), &[]);
+        let there = "file:///srv/archive/results/a%20b/bench.%231%20%2850%25%29.svg";
+        assert_eq!((found[0].file.as_str(), missing.len()), (there, 1));
+        assert_eq!(copies(&import("/srv/archive"), &found).count(), 0);
+        copy_all(&mut found);
+        let copied: Vec<_> = found.iter().map(|picture| picture.file.as_str()).collect();
+        assert_eq!(copied, ["flamegraphs/bench.#1 (50%).svg"]);
+        // Where the place is unknown, the copy in the store is all there is.
+        let (found, _) = pictures(&import("archive"), &[]);
+        let import = import("archive");
+        let all: Vec<_> = copies(&import, &found).collect();
+        assert_eq!(all, [("flamegraphs/bench.#1 (50%).svg", b"<svg/>".as_slice())]);
+    }
 }

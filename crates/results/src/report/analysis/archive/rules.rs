@@ -2,7 +2,7 @@
 
 use super::super::VariantResult;
 use super::super::figures::ComparedFigure;
-use crate::archive::rule;
+use crate::stats::log_rule;
 use crate::stats::summary::median;
 use crate::store::Contents;
 use fwdlab_model::RunRecord;
@@ -49,8 +49,8 @@ pub(super) fn both(
         _ => ComparedFigure::Steady,
     };
     let of = |run: &RunRecord, figure| match figure {
-        ComparedFigure::Steady => rule::steady_pps(&run.trial.samples),
-        _ => rule::netbenches_pps(&run.trial.samples, upper),
+        ComparedFigure::Steady => log_rule::steady_pps(&run.trial.samples),
+        _ => log_rule::netbenches_pps(&run.trial.samples, upper),
     };
     let variants: Vec<RuleFigures> = variants
         .iter()
@@ -75,28 +75,6 @@ pub(super) fn both(
         variants,
         largest,
     }
-}
-
-/// Per variant its values by the archive's rule in the order of the published
-/// lists: those of `ls`, 1, 10, 2.
-pub(super) fn published_values(contents: &Contents, variants: &[VariantResult]) -> Vec<Vec<f64>> {
-    let figure = ComparedFigure::of(&contents.plan);
-    let upper = is_upper(contents);
-    variants
-        .iter()
-        .map(|variant| {
-            let mut runs: Vec<&RunRecord> = runs_of(contents, variant.index).collect();
-            runs.sort_by_key(|run| run.facts.get("iteration").cloned());
-            let values = runs.iter().filter_map(|run| match figure {
-                // Published in Mbit/s.
-                ComparedFigure::Mean => {
-                    run.facts.get("equilibrium")?.strip_suffix(" Mbit/s")?.parse().ok()
-                }
-                _ => rule::netbenches_pps(&run.trial.samples, upper),
-            });
-            values.collect()
-        })
-        .collect()
 }
 
 /// True when the published lists were made with the upper of two middle values.

@@ -1,0 +1,94 @@
+//! What was published with the logs: which file is what.
+
+use super::lists;
+use crate::found::FoundFile;
+use fwdlab_results::store::DocumentKind;
+
+/// What a file that is no log is taken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// Kept in the store.
+    Kept(DocumentKind),
+    /// Not kept, and why.
+    Left(&'static str),
+    /// May be a list of values: its content says.
+    PerhapsList,
+}
+
+/// Bytes of a document that is kept; larger ones are named only.
+pub(super) const LARGEST: u64 = 8 << 20;
+
+/// What a file is, by its name. `groups` are the groups' names.
+pub(super) fn taken(file: &FoundFile, groups: &[&str]) -> Taken {
+    let base = file.base();
+    let lower = base.to_ascii_lowercase();
+    let ends = |suffixes: &[&str]| suffixes.iter().any(|suffix| lower.ends_with(suffix));
+    if groups.iter().any(|group| lists::is_called(base, group)) {
+        return Taken::PerhapsList;
+    }
+    match lower.as_str() {
+        "readme.md" | "readme" | "readme.txt" => Taken::Kept(DocumentKind::Readme),
+        "source.json" | "license" | "license.txt" => Taken::Left("says where the files are from"),
+        _ if ends(&[".pps"]) || lower.starts_with("pps.") => Taken::PerhapsList,
+        _ if ends(&[".equilibrium", ".equilibrium.max"]) => Taken::PerhapsList,
+        _ if ends(&[".data"]) => Taken::Kept(DocumentKind::Table),
+        _ if ends(&[".plt", ".gnuplot"]) => Taken::Kept(DocumentKind::Plot),
+        _ if lower.starts_with("pmcstat") || lower.contains("gprof") => {
+            Taken::Kept(DocumentKind::CallGraph)
+        }
+        _ if ends(&[".graph"]) => Taken::Kept(DocumentKind::CallGraph),
+        _ if ends(&[".stack", ".stacks", ".folded"]) => Taken::Kept(DocumentKind::Stacks),
+        _ if lower.starts_with("bench.") && ends(&[".svg"]) => {
+            Taken::Kept(DocumentKind::FlameGraph)
+        }
+        _ if ends(&[".svg", ".png", ".jpg", ".jpeg", ".gif"]) => Taken::Left("a picture"),
+        _ if ends(&[".during"]) => Taken::Left("counters of the device during a run"),
+        _ if ends(&[".bak", "~", ".orig"]) => Taken::Left("a copy kept beside"),
+        _ if !base.contains(' ') && !ends(&[".sh", ".txt", ".html", ".csv", ".gz", ".xz"]) => {
+            Taken::PerhapsList
+        }
+        _ => Taken::Left("of no kind that holds results"),
+    }
+}
+
+/// The group that a document of name `bench.GROUP.SUFFIX` or `GROUP.SUFFIX`
+/// belongs to: the longest name that fits.
+pub(super) fn group(base: &str, groups: &[&str]) -> Option<usize> {
+    let stem = base.strip_prefix("bench.").unwrap_or(base);
+    let fits = |group: &str| {
+        !group.is_empty()
+            && stem.strip_prefix(group).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    (0..groups.len()).filter(|i| fits(groups[*i])).max_by_key(|i| groups[*i].len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(name: &str) -> Taken {
+        let file = FoundFile { path: name.into(), name: name.to_owned(), size: 1, modified_ns: 0 };
+        taken(&file, &["1", "pf.inet4"])
+    }
+
+    #[test]
+    fn files_are_known_by_their_names() {
+        assert_eq!(of("results/x/README.md"), Taken::Kept(DocumentKind::Readme));
+        assert_eq!(of("x/pf.inet4"), Taken::PerhapsList);
+        assert_eq!(of("x/pps.1"), Taken::PerhapsList);
+        assert_eq!(of("x/gnuplot.data"), Taken::Kept(DocumentKind::Table));
+        assert_eq!(of("x/bench.pf.inet4.svg"), Taken::Kept(DocumentKind::FlameGraph));
+        assert_eq!(of("x/graph.png"), Taken::Left("a picture"));
+        assert_eq!(of("x/bench.pf.inet4.1.pmc.graph"), Taken::Kept(DocumentKind::CallGraph));
+        assert_eq!(of("x/pmcstat-gprof-295802.txt"), Taken::Kept(DocumentKind::CallGraph));
+    }
+
+    #[test]
+    fn documents_belong_to_the_longest_name_that_fits() {
+        let groups = ["r1", "r1.inet4", "r1.inet6"];
+        assert_eq!(group("bench.r1.inet4.svg", &groups), Some(1));
+        assert_eq!(group("r1.pps", &groups), Some(0));
+        assert_eq!(group("bench.r12.svg", &groups), None);
+        assert_eq!(group("README.md", &groups), None);
+    }
+}

@@ -1,0 +1,79 @@
+//! Figures as ministat's table prints them: eight significant digits.
+
+use fwdlab_results::stats::cformat::general;
+use serde::Serialize;
+
+/// Which rule a published median follows, as far as it shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum MedianRule {
+    /// Both rules give the same text.
+    Either,
+    /// Of an even number the mean of the two in the middle (since 2016).
+    Mean,
+    /// Of an even number the upper of the two in the middle (until 2015).
+    Upper,
+}
+
+/// What is printed of one set, whatever the generation.
+pub(super) struct Printed {
+    pub(super) n: usize,
+    pub(super) min: String,
+    pub(super) max: String,
+    pub(super) average: String,
+    mean_median: String,
+    upper_median: String,
+}
+
+impl Printed {
+    /// None of no values.
+    pub(super) fn of(values: &[f64]) -> Option<Printed> {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let (n, middle) = (sorted.len(), sorted.len() / 2);
+        let (min, max, upper) = (*sorted.first()?, *sorted.last()?, *sorted.get(middle)?);
+        let mean = if n % 2 == 1 { upper } else { (sorted[middle - 1] + upper) / 2.0 };
+        // The sum runs in the published order: its last digit depends on it.
+        let average = values.iter().sum::<f64>() / n as f64;
+        let text = |value| general(value, 8);
+        Some(Printed {
+            n,
+            min: text(min),
+            max: text(max),
+            average: text(average),
+            mean_median: text(mean),
+            upper_median: text(upper),
+        })
+    }
+
+    /// The rule by which `median` is this set's median; none when it isn't.
+    pub(super) fn median_rule(&self, median: &str) -> Option<MedianRule> {
+        match (same(median, &self.mean_median), same(median, &self.upper_median)) {
+            (true, true) => Some(MedianRule::Either),
+            (true, false) => Some(MedianRule::Mean),
+            (false, true) => Some(MedianRule::Upper),
+            (false, false) => None,
+        }
+    }
+}
+
+/// Whether a published number is that one with eight digits.
+pub(super) fn same(published: &str, printed: &str) -> bool {
+    published == printed || published.parse().is_ok_and(|value| general(value, 8) == printed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_by_both_rules() {
+        let even = Printed::of(&[1.0, 4.0, 2.0, 8.0]).unwrap();
+        assert_eq!(even.median_rule("3"), Some(MedianRule::Mean));
+        assert_eq!(even.median_rule("4"), Some(MedianRule::Upper));
+        assert_eq!(even.median_rule("2"), None);
+        let odd = Printed::of(&[14_880_950.5, 1.0, 2e7]).unwrap();
+        assert_eq!(odd.median_rule("14880950"), Some(MedianRule::Either), "half to even");
+        assert_eq!((odd.n, odd.average.as_str()), (3, "11626984"));
+        assert!(Printed::of(&[]).is_none());
+    }
+}

@@ -1,0 +1,186 @@
+//! The published texts of a set, held against its runs: what a store keeps of it.
+
+use super::lists::List;
+use super::plot::Plot;
+use super::tables::{Table, check_rows};
+use super::{Block, Outcome, Readme, claims, reproduce};
+use fwdlab_model::Plan;
+use fwdlab_model::plan::Figure;
+use fwdlab_model::record::RunRecord;
+use fwdlab_results::figure::RightAxis;
+use fwdlab_results::stats::log_rule;
+use fwdlab_results::store::{
+    Contents, Document, DocumentKind, Likeness, ReproducedBlock, ReproducedTable, Reproductions,
+};
+
+/// Rows of a table that a sentence names.
+const NAMED: usize = 3;
+
+/// Adds to an imported store's contents what was published, held against its runs, where
+/// the import that made the store did not keep it yet.
+pub fn complete(contents: &mut Contents) {
+    let Some(import) = &contents.import else { return };
+    if import.about.reproductions.is_some() {
+        return;
+    }
+    let values = published_values(&contents.plan, import.about.upper_median, &contents.runs);
+    let groups = &import.about.groups;
+    let variants: Vec<(&str, &[f64])> =
+        groups.iter().zip(&values).map(|(g, v)| (g.name.as_str(), v.as_slice())).collect();
+    let found = reproductions(&import.documents, &variants);
+    if let Some(import) = &mut contents.import {
+        import.about.reproductions = Some(found);
+    }
+}
+
+/// Per variant the values of its runs by the archive's rule, in the order of the
+/// published lists.
+fn published_values(plan: &Plan, upper: bool, runs: &[RunRecord]) -> Vec<Vec<f64>> {
+    let is_search = plan.compare.figure == Figure::Mean;
+    let value = |run: &&RunRecord| match is_search {
+        // Published in Mbit/s.
+        true => run.facts.get("equilibrium")?.strip_suffix(" Mbit/s")?.parse().ok(),
+        false => log_rule::netbenches_pps(&run.trial.samples, upper),
+    };
+    plan.variants
+        .iter()
+        .map(|variant| {
+            let own = runs.iter().filter(|run| run.variants == [variant.index]);
+            let iteration = |run: &&RunRecord| run.facts.get("iteration").cloned();
+            in_published_order(own, iteration).iter().filter_map(value).collect()
+        })
+        .collect()
+}
+
+/// Runs in the order of the published lists, which is that of `ls`: by the text of their
+/// iteration, 1, 10, 2.
+pub(crate) fn in_published_order<R, K: Ord>(
+    runs: impl Iterator<Item = R>,
+    iteration: impl Fn(&R) -> K,
+) -> Vec<R> {
+    let mut runs: Vec<R> = runs.collect();
+    runs.sort_by_cached_key(|run| iteration(run));
+    runs
+}
+
+/// Holds lists, blocks and tables among `documents` against the variants (name, values in
+/// the order of the published lists).
+pub(crate) fn reproductions(documents: &[Document], variants: &[(&str, &[f64])]) -> Reproductions {
+    let of = |kind| documents.iter().filter(move |document| document.kind == kind);
+    let text = |document: &Document| String::from_utf8_lossy(&document.content).into_owned();
+    let plots: Vec<Plot> = of(DocumentKind::Plot).map(|d| Plot::parse(&text(d))).collect();
+    let list = |(variant, (_, values)): (usize, &(&str, &[f64]))| {
+        let document = of(DocumentKind::List).find(|d| d.variant == Some(variant))?;
+        List::read(&document.content).map(|list| list.numbers() == *values)
+    };
+    let blocks = of(DocumentKind::Readme).flat_map(|document| {
+        let blocks = Readme::parse(&text(document)).blocks;
+        blocks.into_iter().map(|block| reproduced(&document.path, &block, variants))
+    });
+    Reproductions {
+        lists: variants.iter().enumerate().map(list).collect(),
+        blocks: blocks.collect(),
+        tables: of(DocumentKind::Table)
+            .filter_map(|d| table(&d.path, &text(d), variants))
+            .collect(),
+        imix_axis: plots.iter().any(|plot| plot.y2_factor.is_some_and(is_imix)),
+        missing: elsewhere(documents, &plots),
+    }
+}
+
+/// A block, printed from the variants' values.
+fn reproduced(document: &str, block: &Block, variants: &[(&str, &[f64])]) -> ReproducedBlock {
+    let found = reproduce(block, variants);
+    let (likeness, text, sentence) = match found.outcome {
+        Outcome::Exact { generations, text } => {
+            let names: Vec<String> =
+                generations.iter().map(|generation| generation.name().to_owned()).collect();
+            let sentence = format!(
+                "Equal to the published block to the byte, as ministat of {} prints it.",
+                names.join(", ")
+            );
+            (Likeness::Equal, text, sentence)
+        }
+        Outcome::Differs { generation, text, first_difference, same_lines, lines } => {
+            let shown = |line: Option<String>| line.unwrap_or_else(|| "(nothing)".to_owned());
+            let sentence = format!(
+                "Not equal: {same_lines} of {lines} published lines come out; closest is ministat \
+                 of {}; in line {} there is \"{}\" where \"{}\" was published.",
+                generation.name(),
+                first_difference.line,
+                shown(first_difference.computed).trim(),
+                shown(first_difference.published).trim()
+            );
+            (Likeness::Different, text, sentence)
+        }
+        Outcome::Unmatched { sets } => {
+            let legends: Vec<&str> =
+                sets.iter().filter_map(|set| Some(block.legends.get(*set)?.as_str())).collect();
+            let sentence = format!(
+                "As published: these sets are not among the variants of this import: {}.",
+                legends.join(", ")
+            );
+            (Likeness::Unmatched, block.text.clone() + "\n", sentence)
+        }
+        Outcome::Unprintable(error) => {
+            let sentence = format!("As published: {error}.");
+            (Likeness::Unmatched, block.text.clone() + "\n", sentence)
+        }
+    };
+    ReproducedBlock {
+        document: document.to_owned(),
+        heading: block.heading.clone(),
+        line: block.line,
+        text,
+        likeness,
+        sentence,
+        members: found.members,
+        claims: claims(block),
+    }
+}
+
+/// A table of medians; none without rows.
+fn table(name: &str, text: &str, variants: &[(&str, &[f64])]) -> Option<ReproducedTable> {
+    let Table { rows, .. } = Table::parse(text);
+    if rows.is_empty() {
+        return None;
+    }
+    let found = check_rows(&rows, variants);
+    let equal = found.iter().flatten().count();
+    let others = rows.iter().zip(&found).filter(|(_, source)| source.is_none());
+    let others: Vec<String> = others
+        .take(NAMED)
+        .map(|(row, _)| format!("line {} ({})", row.line, row.label.replace('\n', " ")))
+        .collect();
+    let rows = rows.len();
+    let sentence = match others.is_empty() {
+        true => format!("all {rows} rows come out again"),
+        false => format!("{equal} of {rows} rows come out again; not {}", others.join(", ")),
+    };
+    Some(ReproducedTable { name: name.to_owned(), rows, equal, sentence })
+}
+
+/// True for the bits of the simple IMIX's mean packet, as scripts round them.
+fn is_imix(factor: f64) -> bool {
+    (factor / RightAxis::IMIX_BITS - 1.0).abs() < 1e-3
+}
+
+/// Data that the published graph shows and that lies in another result's folder.
+fn elsewhere(documents: &[Document], plots: &[Plot]) -> Vec<String> {
+    let has = |name: &str| {
+        let base = name.rsplit('/').next().unwrap_or(name);
+        !name.contains('/') && documents.iter().any(|d| d.path.ends_with(base))
+    };
+    let mut missing = Vec::new();
+    for series in plots.iter().flat_map(|plot| &plot.series).filter(|s| !has(&s.file)) {
+        let title = series.title.as_deref().unwrap_or("a series without a title");
+        let text = format!(
+            "{}: the published graph also shows \"{title}\" from there; import that set to compare",
+            series.file
+        );
+        if !missing.iter().any(|known: &String| known.starts_with(&format!("{}:", series.file))) {
+            missing.push(text);
+        }
+    }
+    missing
+}
