@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use fwdlab_router::firewall::{StateConfig, StateTable, Wall, text};
+use fwdlab_router::firewall::{StateConfig, StateTable, SharedFirewall, text};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &str| {
@@ -11,7 +11,7 @@ fuzz_target!(|input: &str| {
         Ok(ruleset) => {
             assert_eq!(text::read(&ruleset.to_string()).as_ref(), Ok(&ruleset));
             let config = StateConfig { kind: StateTable::None, ..StateConfig::default() };
-            assert!(Wall::new(&ruleset, &config).is_ok());
+            assert!(SharedFirewall::new(&ruleset, &config).is_ok());
         }
         Err(error) => assert!(error.line > 0 && error.column > 0 && !error.what.is_empty()),
     }

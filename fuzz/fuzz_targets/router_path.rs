@@ -10,7 +10,7 @@ use etherparse::{NetSlice, SlicedPacket};
 use fwdlab_packet::checksum;
 use fwdlab_port::frame::CAPACITY;
 use fwdlab_router::fib::{Fib, NextHop, Radix, V4, V6};
-use fwdlab_router::firewall::{StateConfig, StateTable, Wall, text};
+use fwdlab_router::firewall::{StateConfig, StateTable, SharedFirewall, text};
 use fwdlab_router::path::{
     Batch, Class, Config, Counters, Firewall, Frame, Gateway, Interface, Neighbour, Neighbours,
     NoFirewall, ForwardingPath, Reason, Router, Snapshot,
@@ -123,7 +123,7 @@ fn outcome(frames: &[(u8, Vec<u8>)], path: ForwardingPath, choice: Choice, befor
     };
     let config = StateConfig { kind, limit: choice.limit, seed: Some(1), ..StateConfig::default() };
     let ruleset = text::read(RULES).expect("rules");
-    let wall = Wall::new(&ruleset, &config).expect("rules that can be put to work");
+    let wall = SharedFirewall::new(&ruleset, &config).expect("rules that can be put to work");
     forwarded(frames, path, choice, before, wall.filter())
 }
 

@@ -61,11 +61,11 @@ pub struct Live {
     pub variant: usize,
 }
 
-/// An observer that looks away.
+/// An observer that does nothing.
 #[derive(Debug, Default)]
-pub struct Unobserved;
+pub struct NoopObserver;
 
-impl Observer for Unobserved {}
+impl Observer for NoopObserver {}
 
 /// One run to execute: the plan, and which of its runs.
 #[derive(Clone, Copy, Debug)]

@@ -191,8 +191,8 @@ pub struct Alternation<'a> {
     pub switch: Switch<'a>,
 }
 
-/// What a trial is to do.
-pub struct Order<'a> {
+/// What a trial does.
+pub struct TrialSpec<'a> {
     /// Phases.
     pub trial: &'a Trial,
     /// Intended load in packets per second; none for the maximum.
@@ -307,7 +307,7 @@ const JUMP_NS: i64 = 50_000_000;
 pub fn run(
     traffic: &mut dyn Traffic,
     clock: &dyn Clock,
-    mut order: Order<'_>,
+    mut order: TrialSpec<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Observed, BenchError> {
     let idle = traffic.snapshot();
@@ -393,7 +393,7 @@ pub fn run(
 fn measure(
     traffic: &mut dyn Traffic,
     clock: &dyn Clock,
-    order: &mut Order<'_>,
+    order: &mut TrialSpec<'_>,
     observer: &mut dyn Observer,
 ) -> Result<(u64, Vec<Sample>, Opening), BenchError> {
     let trial = *order.trial;

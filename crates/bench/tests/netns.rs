@@ -3,7 +3,7 @@
 
 use fwdlab_bench::probe::Privilege;
 use fwdlab_bench::testbed::{self, Paths};
-use fwdlab_bench::{BenchError, Observer, Runner, Task, Unobserved};
+use fwdlab_bench::{BenchError, NoopObserver, Observer, Runner, Task};
 use fwdlab_model::Plan;
 use fwdlab_model::record::queues::{self, Direction, QueuePackets};
 use fwdlab_model::record::{Arrivals, Checked, Counter, DrainEnd, ReceiverPlace, TrialRecord};
@@ -81,7 +81,7 @@ levels = ["none", "stateless", "stateful", "rules:20"]
     let Some(mut testbed) = open(&plan) else { return };
     for run in &plan.runs {
         let task = Task { plan: &plan, run, ceiling_pps: None };
-        let record = testbed.run(task, &mut Unobserved).expect("a run");
+        let record = testbed.run(task, &mut NoopObserver).expect("a run");
         let label = &plan.variants[run.variants[0]].label;
         let trial = &record.trial;
         assert!(trial.window.forwarded > 1000, "{label}: {:?}", trial.window);
@@ -117,7 +117,7 @@ fn the_device_does_nothing_for_the_receiver() {
     let Some(mut testbed) = open(&plan) else { return };
     for run in &plan.runs {
         let task = Task { plan: &plan, run, ceiling_pps: None };
-        let record = testbed.run(task, &mut Unobserved).expect("a run");
+        let record = testbed.run(task, &mut NoopObserver).expect("a run");
         let device = &record.trial.device;
         if device.receiver == ReceiverPlace::Within {
             // Not permitted here, and said.
@@ -169,7 +169,7 @@ levels = [false, true]
     let Some(mut testbed) = open(&plan) else { return };
     for run in &plan.runs {
         let task = Task { plan: &plan, run, ceiling_pps: None };
-        let record = testbed.run(task, &mut Unobserved).expect("a run");
+        let record = testbed.run(task, &mut NoopObserver).expect("a run");
         assert!(record.trial.window.forwarded > 1000);
         assert_eq!(record.facts["arrangement"], "closed");
         arrived_well(&record.trial, &record.facts["queues"]);
@@ -203,7 +203,7 @@ flows = { sources = 5, destinations = 8 }
     let Some(mut testbed) = open(&plan) else { return };
     for run in &plan.runs {
         let task = Task { plan: &plan, run, ceiling_pps: None };
-        let record = testbed.run(task, &mut Unobserved).expect("a run");
+        let record = testbed.run(task, &mut NoopObserver).expect("a run");
         let queues = plan.variants[run.variants[0]].settings.dut.queues;
         let flows = Flows { sources: 5, destinations: 8 };
         let template = Template::new(Family::Inet, 64, flows, 1, [2; 6], [4; 6]);
@@ -239,7 +239,7 @@ fn an_engine_that_leaves_queues_idle_is_refused_or_says_so() {
     let closed = plan(&text("closed"));
     let Some(mut testbed) = open(&closed) else { return };
     let task = Task { plan: &closed, run: &closed.runs[0], ceiling_pps: None };
-    let record = testbed.run(task, &mut Unobserved).expect("a run");
+    let record = testbed.run(task, &mut NoopObserver).expect("a run");
     let idle = |w: &Warning| match w {
         Warning::IdleQueues { direction, idle, .. } => direction == "receive" && idle.len() == 3,
         _ => false,
@@ -307,7 +307,7 @@ flows = { sources = 10, destinations = 100 }
     );
     let Some(mut testbed) = open(&plan) else { return };
     let task = Task { plan: &plan, run: &plan.runs[0], ceiling_pps: None };
-    let record = testbed.run(task, &mut Unobserved).expect("a run");
+    let record = testbed.run(task, &mut NoopObserver).expect("a run");
     let opening = &record.trial.opening;
     assert!(opening.states.is_some_and(|states| states < 1000), "{opening:?}");
     let early =
@@ -323,7 +323,7 @@ fn a_machine_wide_sysctl_is_put_back() {
     let Some(mut testbed) = open(&plan) else { return };
     let before = std::fs::read_to_string(PATH).expect("budget");
     let task = Task { plan: &plan, run: &plan.runs[0], ceiling_pps: None };
-    let record = testbed.run(task, &mut Unobserved).expect("a run");
+    let record = testbed.run(task, &mut NoopObserver).expect("a run");
     assert_eq!(record.facts["sysctl net.core.netdev_budget"], "299");
     assert_eq!(std::fs::read_to_string(PATH).expect("budget"), before);
 }
@@ -346,7 +346,7 @@ levels = ["none", "rules:200"]
     plan.runs[0].variants = vec![0, 1, 1, 0];
     let Some(mut testbed) = open(&plan) else { return };
     let task = Task { plan: &plan, run: &plan.runs[0], ceiling_pps: None };
-    let record = testbed.run(task, &mut Unobserved).expect("a stream");
+    let record = testbed.run(task, &mut NoopObserver).expect("a stream");
     let seen: std::collections::BTreeSet<usize> =
         record.trial.samples.iter().filter(|s| s.valid).map(|s| s.variant).collect();
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), [0, 1]);
@@ -376,7 +376,7 @@ fn an_unknown_sysctl_is_refused_by_name() {
     let plan = plan("[dut]\nsysctl = { \"net.ipv4.no_such_thing\" = 1 }\n");
     let Some(mut testbed) = open(&plan) else { return };
     let task = Task { plan: &plan, run: &plan.runs[0], ceiling_pps: None };
-    let error = testbed.run(task, &mut Unobserved).expect_err("refused").to_string();
+    let error = testbed.run(task, &mut NoopObserver).expect_err("refused").to_string();
     assert!(error.contains("net.ipv4.no_such_thing"), "{error}");
     assert_eq!(namespaces(), Vec::<String>::new());
 }

@@ -4,7 +4,7 @@
 use fwdlab_bench::probe::{Privilege, need_program};
 use fwdlab_bench::profiler::RawProfile;
 use fwdlab_bench::testbed::{self, Paths};
-use fwdlab_bench::{BenchError, Observer, Runner, Task, Unobserved};
+use fwdlab_bench::{BenchError, NoopObserver, Observer, Runner, Task};
 use fwdlab_model::record::ProfileRecord;
 use fwdlab_model::{Plan, PlannedRun, ProfilePlan};
 use std::sync::Mutex;
@@ -129,7 +129,7 @@ fn packets_that_a_firewall_drops_are_found_at_the_firewall() {
     let plan = fwdlab_model::load("odd.toml", text, &|_| Ok(RULES.into()))
         .unwrap_or_else(|faults| panic!("{}", faults.render(false)));
     let Some(mut testbed) = open(&plan) else { return };
-    let (record, _) = run(&mut testbed, &plan, 0, &mut Unobserved).expect("a profile run");
+    let (record, _) = run(&mut testbed, &plan, 0, &mut NoopObserver).expect("a profile run");
     let lost = record.total.lost();
     assert!(lost as f64 > 0.4 * record.total.offered as f64, "{:?}", record.total);
     let at = |place: &str| {
@@ -153,7 +153,7 @@ fn samples_lie_in_the_window_have_names_and_show_the_firewall() {
     let Some(mut testbed) = open(&plan) else { return };
     for (variant, has_firewall) in [(0, false), (1, true)] {
         let (record, raw) =
-            run(&mut testbed, &plan, variant, &mut Unobserved).expect("a profile run");
+            run(&mut testbed, &plan, variant, &mut NoopObserver).expect("a profile run");
         eprintln!("{:?}\n{:?}", record.remarks, record.drops);
         let seen = samples(&raw.text);
         // 2 s at 1999 Hz on each of the DUT's CPUs, which are never idle.

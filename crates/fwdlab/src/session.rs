@@ -1,5 +1,4 @@
-//! A sitting in the laboratory: runs that a store lacks are carried out, each is
-//! stored at once.
+//! Executes the runs that a store lacks, and commits each at once.
 //!
 //! Which runs, and what is done with them, is the business of the commands.
 
@@ -271,7 +270,7 @@ fn open_testbed(plan: &Plan, directory: &Path) -> Result<Runner> {
     Ok(testbed::open(plan, &privilege, &paths)?)
 }
 
-/// Wall clock, RFC 3339, UTC.
+/// SharedFirewall clock, RFC 3339, UTC.
 pub(crate) fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
 }

@@ -197,8 +197,8 @@ impl Warning {
                 100.0 * ratio
             ),
             Warning::CpuContended { cpu, stolen, user } => format!(
-                "CPU {cpu} was taken away for {:.1} % of the window by the hypervisor and for \
-                 {:.1} % by other programs",
+                "CPU {cpu}: {:.1} % of the window stolen by the hypervisor, {:.1} % used by other \
+                 programs",
                 100.0 * stolen,
                 100.0 * user
             ),

@@ -16,7 +16,7 @@ use fwdlab_port::affinity;
 use fwdlab_port::frame::{BATCH, Batch};
 use fwdlab_port::ring::{Consumer, Producer, ring};
 use fwdlab_router::fib::{Dir24_8, Fib, NextHop, Radix};
-use fwdlab_router::firewall::{Ruleset, Standard, StateConfig, StateTable, Wall};
+use fwdlab_router::firewall::{Ruleset, SharedFirewall, Standard, StateConfig, StateTable};
 use fwdlab_router::path::{
     Class, Config, Counters, Firewall, Interface, Neighbour, Neighbours, NoFirewall, Router,
 };
@@ -86,7 +86,7 @@ fn spread(values: &mut [f64]) -> [f64; 3] {
 struct Lab {
     name: &'static str,
     run: Box<dyn Run>,
-    wall: Option<Arc<Wall>>,
+    wall: Option<Arc<SharedFirewall>>,
     rates: Vec<f64>,
 }
 
@@ -104,7 +104,7 @@ fn labs() -> Vec<Lab> {
         ("stateful per_worker", Stateful, StateTable::PerWorker),
     ] {
         let config = StateConfig { kind, seed: Some(1), ..StateConfig::default() };
-        let wall = Wall::new(&Ruleset::standard(standard), &config).expect("sound rules");
+        let wall = SharedFirewall::new(&Ruleset::standard(standard), &config).expect("sound rules");
         let run = Path::boxed(wall.filter());
         labs.push(Lab { name, run, wall: Some(wall), rates: Vec::new() });
     }

@@ -5,8 +5,8 @@ mod support;
 use fwdlab_packet::Family;
 use fwdlab_router::fib::{Address, Prefix, V4, V6};
 use fwdlab_router::firewall::{
-    Action, Direction, End, Host, Net, Rule, Ruleset, Standard, StateConfig, StateTable, Table,
-    Wall, text,
+    Action, Direction, End, Host, Net, Rule, Ruleset, SharedFirewall, Standard, StateConfig,
+    StateTable, Table, text,
 };
 use fwdlab_router::path::{Firewall, Frame};
 use proptest::prelude::*;
@@ -213,8 +213,11 @@ fn rulesets() -> impl Strategy<Value = Ruleset> {
         ruleset.tables = tables.collect();
         for rule in rules {
             ruleset.rules.push(rule);
-            if Wall::new(&ruleset, &StateConfig { kind: StateTable::None, ..Default::default() })
-                .is_err()
+            if SharedFirewall::new(
+                &ruleset,
+                &StateConfig { kind: StateTable::None, ..Default::default() },
+            )
+            .is_err()
             {
                 ruleset.rules.pop();
             }
@@ -305,7 +308,7 @@ proptest! {
     #[test]
     fn rules_decide_as_they_read(ruleset in rulesets(), specs in prop::collection::vec(packets(), 1..64)) {
         let config = StateConfig { kind: StateTable::None, ..StateConfig::default() };
-        let wall = Wall::new(&ruleset, &config).expect("sound rules");
+        let wall = SharedFirewall::new(&ruleset, &config).expect("sound rules");
         let mut filter = wall.filter();
         let mut batch: Vec<Frame> = specs.iter().map(Spec::frame).collect();
         let among = u64::MAX >> (64 - batch.len());

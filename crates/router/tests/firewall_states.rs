@@ -3,7 +3,7 @@
 
 mod support;
 
-use fwdlab_router::firewall::{Filter, StateConfig, StateTable, Wall};
+use fwdlab_router::firewall::{Filter, SharedFirewall, StateConfig, StateTable};
 use fwdlab_router::path::{Firewall, Frame};
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -343,7 +343,7 @@ fn two_workers_share_states_but_not_where_each_has_its_own() {
     for (kind, expected) in
         [(StateTable::Global, 2_000), (StateTable::Sharded, 2_000), (StateTable::PerWorker, 4_000)]
     {
-        let wall: Arc<Wall> = wall(OUTWARDS, &states(kind));
+        let wall: Arc<SharedFirewall> = wall(OUTWARDS, &states(kind));
         let mut filters = [wall.filter(), wall.filter()];
         std::thread::scope(|scope| {
             for (worker, filter) in filters.iter_mut().enumerate() {

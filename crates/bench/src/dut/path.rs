@@ -100,9 +100,9 @@ pub fn drops(
         ("firewall".to_owned(), if has_firewall { between } else { 0 }),
         ("IP output: discarded".to_owned(), output),
         (format!("output of {egress}: queue or ring of the peer full"), unsent),
-        ("receiver of the testbed".to_owned(), believed(receiver)),
+        ("receiver of the testbed".to_owned(), clamp_count(receiver)),
     ];
-    told(places, total)
+    with_unexplained(places, total)
 }
 
 /// The place of a ring that was full.
@@ -121,19 +121,19 @@ pub fn with_place(mut drops: Vec<DropPlace>, place: String, packets: i64) -> Vec
     drops
 }
 
-/// How far a counter has risen, as far as it is believed.
+/// How far a counter has risen, as far as it is clamp_count.
 pub fn risen(before: &Reading, after: &Reading, name: &str) -> i64 {
     let value = |reading: &Reading| reading.get(name).copied().unwrap_or(0);
-    believed(value(after).saturating_sub(value(before)))
+    clamp_count(value(after).saturating_sub(value(before)))
 }
 
-/// No run has more packets, and a few dozen such numbers have a sum.
-pub(super) fn believed(packets: u64) -> i64 {
+/// Clamps to 2^56, so that sums of a few dozen counters cannot overflow.
+pub(super) fn clamp_count(packets: u64) -> i64 {
     packets.min(1 << 56) as i64
 }
 
-/// The places where packets were lost, and last how many no place explains.
-pub(super) fn told(
+/// The loss points that are not zero, and last the remainder that no counter explains.
+pub(super) fn with_unexplained(
     places: impl IntoIterator<Item = (String, i64)>,
     total: Counts,
 ) -> Vec<DropPlace> {

@@ -5,7 +5,7 @@ use super::counters;
 use super::keeper::Keeper;
 use super::linux_remote::interfaces::{is_up, wait_for_signal};
 use super::linux_remote::undo::Undo;
-use super::path::{self, told};
+use super::path::{self, with_unexplained};
 use super::{Ground, Reading, Totals};
 use crate::cpu::Placement;
 use crate::dut::findings::Findings;
@@ -88,7 +88,7 @@ pub(super) fn drops(
         (format!("{who}: {}", own.name), packets as i64)
     });
     let receiver = ("receiver of the testbed".to_owned(), receiver as i64);
-    let mut drops = told(places.chain([receiver]), total);
+    let mut drops = with_unexplained(places.chain([receiver]), total);
     let ingress = &links.ingress.interface;
     let name = format!("{ingress} rx_dropped");
     for (counter, place) in

@@ -82,7 +82,7 @@ impl Account {
     /// time that the generator itself says it took.
     pub(crate) fn unsent(&self, sent: u64, own: Option<Duration>) -> u64 {
         let (Some(rate), Some(asked)) = (self.rate, self.asked()) else { return 0 };
-        // What it says of its time is believed as far as it can be true.
+        // What it says of its time is clamp_count as far as it can be true.
         let shortest = asked.saturating_sub(EDGES);
         let time = own.map_or(shortest, |own| own.clamp(shortest, asked));
         let intended = (rate * time.as_secs_f64()).round();

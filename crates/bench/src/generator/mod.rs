@@ -22,7 +22,7 @@ pub use pktgen::Pktgen;
 pub use testpmd::Testpmd;
 pub use traffic::CountedTraffic;
 pub use trex::Trex;
-pub use variety::Variety;
+pub use variety::FlowPattern;
 
 use crate::error::BenchError;
 use crate::host::Host;

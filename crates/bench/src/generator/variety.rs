@@ -5,23 +5,23 @@ use std::fmt;
 
 /// How a generator walks through a source and a destination range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Variety {
+pub enum FlowPattern {
     /// One advances when the other has come round: every pair occurs.
-    Product,
+    Nested,
     /// Both advance with every packet: as many pairs as the least common multiple.
-    Together,
+    Lockstep,
     /// One advances, the other is drawn: every pair occurs in the long run.
-    Drawn,
+    RandomDestination,
 }
 
-impl Variety {
+impl FlowPattern {
     /// The one that reaches all flows for a generator that knows no product.
-    pub(crate) fn reaching_all(flows: Flows) -> Variety {
-        match Variety::Together.flows(flows)
+    pub(crate) fn reaching_all(flows: Flows) -> FlowPattern {
+        match FlowPattern::Lockstep.flows(flows)
             == u64::from(flows.sources) * u64::from(flows.destinations)
         {
-            true => Variety::Together,
-            false => Variety::Drawn,
+            true => FlowPattern::Lockstep,
+            false => FlowPattern::RandomDestination,
         }
     }
 
@@ -29,23 +29,25 @@ impl Variety {
     pub fn flows(self, flows: Flows) -> u64 {
         let (sources, destinations) = (u64::from(flows.sources), u64::from(flows.destinations));
         match self {
-            Variety::Product | Variety::Drawn => sources * destinations,
-            Variety::Together => sources / common(sources, destinations).max(1) * destinations,
+            FlowPattern::Nested | FlowPattern::RandomDestination => sources * destinations,
+            FlowPattern::Lockstep => sources / common(sources, destinations).max(1) * destinations,
         }
     }
 
     /// Both in words, for facts.
-    pub(crate) fn told(self, flows: Flows) -> String {
-        format!("{} of {}: {self}", self.flows(flows), Variety::Product.flows(flows))
+    pub(crate) fn describe(self, flows: Flows) -> String {
+        format!("{} of {}: {self}", self.flows(flows), FlowPattern::Nested.flows(flows))
     }
 }
 
-impl fmt::Display for Variety {
+impl fmt::Display for FlowPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Variety::Product => "one range advances when the other has come round",
-            Variety::Together => "both ranges advance with every packet",
-            Variety::Drawn => "one range advances with every packet, the other is drawn",
+            FlowPattern::Nested => "one range advances when the other has come round",
+            FlowPattern::Lockstep => "both ranges advance with every packet",
+            FlowPattern::RandomDestination => {
+                "one range advances with every packet, the other is drawn"
+            }
         })
     }
 }
@@ -67,8 +69,8 @@ mod tests {
             let pairs: BTreeSet<(u32, u32)> =
                 (0..sources * destinations).map(|n| (n % sources, n % destinations)).collect();
             let flows = Flows { sources, destinations };
-            prop_assert_eq!(Variety::Together.flows(flows), pairs.len() as u64);
-            let all = Variety::reaching_all(flows).flows(flows);
+            prop_assert_eq!(FlowPattern::Lockstep.flows(flows), pairs.len() as u64);
+            let all = FlowPattern::reaching_all(flows).flows(flows);
             prop_assert_eq!(all, u64::from(sources * destinations));
         }
     }
@@ -76,8 +78,8 @@ mod tests {
     #[test]
     fn twenty_by_a_hundred_is_a_hundred_for_some() {
         let flows = Flows { sources: 20, destinations: 100 };
-        assert_eq!(Variety::reaching_all(flows), Variety::Drawn);
-        let told = Variety::Together.told(flows);
+        assert_eq!(FlowPattern::reaching_all(flows), FlowPattern::RandomDestination);
+        let told = FlowPattern::Lockstep.describe(flows);
         assert_eq!(told, "100 of 2000: both ranges advance with every packet");
     }
 }

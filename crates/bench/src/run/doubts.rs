@@ -12,11 +12,11 @@ const CONTENDED: f64 = 0.05;
 
 /// What a sender at the maximum rate does to a DUT that is slower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pressure {
+pub enum LoadModel {
     /// It sends on, and the DUT loses packets: where none is lost, the sender was slower.
-    Overloads,
+    OpenLoop,
     /// It waits for room, and nothing is lost.
-    Waits,
+    Backpressured,
 }
 
 /// Time stolen from these CPUs since boot by the text of `/proc/stat`, nanoseconds.
@@ -29,7 +29,7 @@ pub(super) fn doubts(
     observed: &Observed,
     settings: &Settings,
     placement: &Placement,
-    sender: Pressure,
+    sender: LoadModel,
     task: &Task<'_>,
     counters: &[Counter],
     cpus: &[CpuTime],
@@ -37,7 +37,7 @@ pub(super) fn doubts(
     let mut warnings = Vec::new();
     let seconds = observed.window_ns as f64 / 1e9;
     let forwarded_pps = observed.window.forwarded as f64 / seconds;
-    let overloaded = sender == Pressure::Overloads
+    let overloaded = sender == LoadModel::OpenLoop
         && placement.arrangement == Arrangement::Open
         && settings.traffic.rate == Rate::Max
         && observed.window.loss_ratio() < 0.01;
@@ -134,7 +134,7 @@ mod tests {
             &observed,
             &plan.variants[0].settings,
             &placement,
-            Pressure::Overloads,
+            LoadModel::OpenLoop,
             &task,
             &counters,
             cpus,

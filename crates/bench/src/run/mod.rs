@@ -18,7 +18,7 @@ use crate::host::Host;
 use crate::profiler::RawProfile;
 use crate::testbed::netns::receiver;
 use crate::testbed::{Choice, Parts, Reach, Testbed, Wanted};
-use crate::trial::{self, Alternation, Moment, Order, SystemClock};
+use crate::trial::{self, Alternation, Moment, SystemClock, TrialSpec};
 use crate::{Observer, Task};
 use asked::Asked;
 use doubts::doubts;
@@ -276,7 +276,7 @@ fn measure(
         }
     };
     let cycle = |number| plan.cycle(task.run, number);
-    let order = Order {
+    let order = TrialSpec {
         trial: &plan.trial,
         rate_pps,
         variant: first,

@@ -7,7 +7,7 @@ use crate::dut::path::Readings;
 use crate::error::BenchError;
 use crate::profiler::{Census, RawProfile};
 use crate::testbed::{Parts, Reach, Wanted};
-use crate::trial::{self, Moment, Observed, Order, SystemClock};
+use crate::trial::{self, Moment, Observed, SystemClock, TrialSpec};
 use crate::{Observer, Task};
 use fwdlab_model::plan::Trial;
 use fwdlab_model::profile::ProfilePlan;
@@ -83,7 +83,7 @@ pub(super) fn take(
     };
     let shared = RefCell::new(&mut *dut);
     let mut account = asked(&shared, host, ends, &before, settings);
-    let order = Order {
+    let order = TrialSpec {
         trial: &phases,
         rate_pps,
         variant,

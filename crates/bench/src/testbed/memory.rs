@@ -21,7 +21,7 @@ use crate::host::LocalHost;
 use crate::lab::links::Links;
 use crate::run::account::Account;
 use crate::run::asked::awaited;
-use crate::run::doubts::Pressure;
+use crate::run::doubts::LoadModel;
 use crate::trial::{self, Awaited, Evidence, Observed, Snapshot, SystemClock};
 use crate::{Observer, Task, calibrate};
 use fwdlab_model::plan::{Plan, Trial};
@@ -183,7 +183,7 @@ impl Rig for MemoryRig<'_> {
             placement: &self.ends.placement,
             ends: &self.ends,
             clock: &SystemClock,
-            pressure: Pressure::Waits,
+            pressure: LoadModel::Backpressured,
             reach: Reach::Here { simulated: false },
             perf_file: &self.perf_file,
         })

@@ -16,7 +16,7 @@ use crate::host::{Host, LocalHost, NamespaceHost};
 use crate::journal::Journal;
 use crate::lab::links::Links;
 use crate::probe::{self, Privilege, Receiving};
-use crate::run::doubts::Pressure;
+use crate::run::doubts::LoadModel;
 use crate::trial::SystemClock;
 use crate::{Observer, Task, calibrate};
 use ends::NetnsEnds;
@@ -227,7 +227,7 @@ impl Rig for NetnsRig<'_> {
             placement: &self.ends.placement,
             ends: &self.ends,
             clock: &SystemClock,
-            pressure: Pressure::Overloads,
+            pressure: LoadModel::OpenLoop,
             reach: Reach::Here { simulated: false },
             perf_file: &self.perf_file,
         })

@@ -10,7 +10,7 @@ use crate::host::Host;
 use crate::lab::links::Links;
 use crate::profiler::{Perf, Profiler};
 use crate::run::account::Account;
-use crate::run::doubts::Pressure;
+use crate::run::doubts::LoadModel;
 use crate::run::stopwatch::Stopwatch;
 use crate::trial::{Awaited, Clock, Traffic};
 use fwdlab_model::plan::Trial;
@@ -78,7 +78,7 @@ pub struct Parts<'a> {
     /// The trial's clock.
     pub clock: &'a dyn Clock,
     /// What a sender at the maximum rate does to a DUT that is slower.
-    pub pressure: Pressure,
+    pub pressure: LoadModel,
     /// How the rig is reached.
     pub reach: Reach,
     /// perf's own file on the DUT.

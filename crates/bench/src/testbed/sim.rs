@@ -21,7 +21,7 @@ use crate::lab::links::Links;
 use crate::profiler::Profiler;
 use crate::profiler::simulated::Simulated;
 use crate::run::account::Account;
-use crate::run::doubts::Pressure;
+use crate::run::doubts::LoadModel;
 use crate::trial::{Awaited, Clock, Evidence, Snapshot, SystemClock, Traffic};
 use crate::{Observer, Task, calibrate};
 use fwdlab_model::plan::Plan;
@@ -43,12 +43,14 @@ const STEP_NS: u64 = 5_000_000;
 #[derive(Debug)]
 pub struct Sim {
     choice: Choice,
+    /// The law as far as it was drawn: each run goes on from the one before.
+    law: Option<RunLaw>,
 }
 
 impl Sim {
     /// A simulated testbed, chosen for `reasons`.
     pub fn new(reasons: Vec<String>) -> Sim {
-        Sim { choice: Choice { kind: "sim", simulated: true, reasons } }
+        Sim { choice: Choice { kind: "sim", simulated: true, reasons }, law: None }
     }
 }
 
@@ -212,8 +214,9 @@ impl Testbed for Sim {
         let plan = task.plan;
         let first = task.run.variants[0];
         let sim = &plan.variants[first].settings.testbed.sim;
-        let mut law = RunLaw::new(sim, plan.design.seed);
-        law.skip(task.run.index);
+        let seed = plan.design.seed;
+        let law = self.law.take().unwrap_or_else(|| RunLaw::new(sim, seed));
+        let law = self.law.insert(law.at(sim, seed, task.run.index));
         let noise = law.factor();
         let clock = SimClock { now: Rc::new(Cell::new(0)), realtime: sim.realtime };
         let capacity = Rc::new(Cell::new(truth_pps(plan, first) * noise));
@@ -265,7 +268,7 @@ impl Rig for SimRig<'_> {
             ends: &self.ends,
             clock: &self.ends.clock,
             // It offers what it is told to, and never more than the device's ceiling.
-            pressure: Pressure::Waits,
+            pressure: LoadModel::Backpressured,
             reach: Reach::Here { simulated: true },
             perf_file: Path::new(""),
         })

@@ -1,6 +1,6 @@
 //! A trial without anything to wait for.
 
-use super::{Awaited, Observed, Order, SystemClock, Traffic, Unasked, run};
+use super::{Awaited, Observed, SystemClock, Traffic, TrialSpec, Unasked, run};
 use crate::Observer;
 use crate::error::BenchError;
 use fwdlab_model::plan::Trial;
@@ -15,7 +15,7 @@ pub fn plain(
     trial: &Trial,
     observer: &mut dyn Observer,
 ) -> Result<Observed, BenchError> {
-    let order = Order {
+    let order = TrialSpec {
         trial,
         rate_pps: None,
         variant: 0,

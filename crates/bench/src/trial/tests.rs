@@ -1,7 +1,7 @@
 //! The state machine against a traffic and a clock that do as they are told.
 
 use super::*;
-use crate::Unobserved;
+use crate::NoopObserver;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -128,16 +128,16 @@ fn phases() -> Trial {
     }
 }
 
-fn order<'a>(trial: &'a Trial, at_window: &'a mut dyn FnMut(Moment)) -> Order<'a> {
+fn order<'a>(trial: &'a Trial, at_window: &'a mut dyn FnMut(Moment)) -> TrialSpec<'a> {
     let (awaited, account) = (Awaited::default(), Box::leak(Box::new(Unasked)));
-    Order { trial, rate_pps: None, variant: 0, alternation: None, at_window, awaited, account }
+    TrialSpec { trial, rate_pps: None, variant: 0, alternation: None, at_window, awaited, account }
 }
 
 fn observe(clock: &FakeClock, fake: &mut Fake, rate_pps: Option<f64>) -> Observed {
     let trial = phases();
     let mut nothing = |_| {};
-    let order = Order { rate_pps, ..order(&trial, &mut nothing) };
-    run(fake, clock, order, &mut Unobserved).expect("a trial")
+    let order = TrialSpec { rate_pps, ..order(&trial, &mut nothing) };
+    run(fake, clock, order, &mut NoopObserver).expect("a trial")
 }
 
 #[test]
@@ -247,8 +247,8 @@ fn the_window_is_as_long_as_the_senders_say_and_what_came_up_late_is_an_error() 
     let tried = |lives| {
         let mut traffic = Remote(Fake::new(&clock, 400), lives);
         let mut nothing = |_| {};
-        let order = Order { rate_pps: Some(1e6), ..order(&trial, &mut nothing) };
-        run(&mut traffic, &clock, order, &mut Unobserved)
+        let order = TrialSpec { rate_pps: Some(1e6), ..order(&trial, &mut nothing) };
+        run(&mut traffic, &clock, order, &mut NoopObserver)
     };
     let seen = tried(true).expect("a trial");
     assert_eq!((seen.window_ns, seen.intended), (601 * MS, Some(601_000)));
@@ -284,7 +284,7 @@ fn a_rate_that_falls_is_not_steady() {
     let clock = FakeClock::default();
     let trial = phases();
     let mut falling = Falling(Fake::new(&clock, 400));
-    let seen = run(&mut falling, &clock, order(&trial, &mut |_| {}), &mut Unobserved);
+    let seen = run(&mut falling, &clock, order(&trial, &mut |_| {}), &mut NoopObserver);
     let warnings = seen.expect("a trial").warnings;
     assert!(matches!(warnings[..], [Warning::NotSteady { ratio }] if ratio < 0.8), "{warnings:?}");
 }
@@ -317,7 +317,7 @@ fn levels_alternate_cycle_by_cycle_and_settle_after_each_switch() {
         Ok(())
     };
     let mut nothing = |_| {};
-    let order = Order {
+    let order = TrialSpec {
         alternation: Some(Alternation {
             slice_ns: 200 * MS,
             settle_ns: 40 * MS,
@@ -328,7 +328,7 @@ fn levels_alternate_cycle_by_cycle_and_settle_after_each_switch() {
         }),
         ..order(&trial, &mut nothing)
     };
-    let seen = run(&mut fake, &clock, order, &mut Unobserved).expect("a stream");
+    let seen = run(&mut fake, &clock, order, &mut NoopObserver).expect("a stream");
     assert_eq!(switched, [1, 0, 1, 0, 1]);
     let slices = [(0, 0), (1, 1), (2, 1), (3, 0), (4, 1), (5, 0), (6, 0), (7, 1)];
     for (slice, variant) in slices {
@@ -348,6 +348,6 @@ fn packets_before_the_start_are_refused() {
     let trial = phases();
     let mut fake = Fake::new(&clock, 400);
     fake.received[0] = 3;
-    let result = run(&mut fake, &clock, order(&trial, &mut |_| {}), &mut Unobserved);
+    let result = run(&mut fake, &clock, order(&trial, &mut |_| {}), &mut NoopObserver);
     assert!(matches!(result, Err(BenchError::Refused(_))));
 }

@@ -2,8 +2,8 @@
 
 use fwdlab_bench::generator::{CountedTraffic, Ends, Generator, Load, Outcome};
 use fwdlab_bench::host::{Host, LocalHost, Running};
-use fwdlab_bench::trial::{self, Observed, Order, SystemClock};
-use fwdlab_bench::{BenchError, Unobserved};
+use fwdlab_bench::trial::{self, Observed, SystemClock, TrialSpec};
+use fwdlab_bench::{BenchError, NoopObserver};
 use fwdlab_model::plan::Trial;
 use fwdlab_packet::Flows;
 use fwdlab_packet::{Family, Template};
@@ -58,7 +58,7 @@ pub(crate) fn trial<'a>(
         interval_ns: 100_000_000,
         slice_ns: 100_000_000,
     };
-    let order = Order {
+    let order = TrialSpec {
         trial: &phases,
         rate_pps: load.rate_pps,
         variant: 0,
@@ -67,7 +67,7 @@ pub(crate) fn trial<'a>(
         awaited: trial::Awaited::default(),
         account: &mut trial::Unasked,
     };
-    let observed = trial::run(&mut traffic, &SystemClock, order, &mut Unobserved)?;
+    let observed = trial::run(&mut traffic, &SystemClock, order, &mut NoopObserver)?;
     Ok((observed, traffic.finish()?))
 }
 

@@ -10,7 +10,7 @@ use fwdlab_model::router::{RouterSetup, RouterStats};
 use fwdlab_port::circuit::Circuit;
 use fwdlab_port::{Port, PortError, affinity, clock};
 use fwdlab_router::fib::{V4, V6};
-use fwdlab_router::firewall::{StateConfig, Wall, text};
+use fwdlab_router::firewall::{SharedFirewall, StateConfig, text};
 use fwdlab_router::path::harvest::Pool;
 use fwdlab_router::path::{
     Class, Config, ConfigError, Counters, Lookup, NoFirewall, Rate, Router, Tally,
@@ -33,7 +33,7 @@ pub(crate) struct Running {
     /// By worker, then by interface.
     missed: Vec<Arc<[Missed]>>,
     interfaces: Vec<String>,
-    wall: Option<Arc<Wall>>,
+    wall: Option<Arc<SharedFirewall>>,
     pool: Option<Arc<Pool>>,
     facts: Vec<(String, String)>,
     stop: Arc<AtomicBool>,
@@ -257,7 +257,7 @@ impl Drop for Running {
 }
 
 /// The firewall that all workers share, if there are rules.
-fn wall(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<Option<Arc<Wall>>> {
+fn wall(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<Option<Arc<SharedFirewall>>> {
     if setup.firewall.trim().is_empty() {
         return Ok(None);
     }
@@ -272,7 +272,7 @@ fn wall(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<Option<Arc<
         limit: setup.state_limit as usize,
         ..StateConfig::default()
     };
-    let wall = Wall::new(&rules, &config);
+    let wall = SharedFirewall::new(&rules, &config);
     Ok(Some(wall.map_err(|error| mistake(format!("firewall: {error}")))?))
 }
 

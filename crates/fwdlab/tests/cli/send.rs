@@ -1,7 +1,7 @@
 //! `fwdlab send` and `fwdlab receive`, by hand and as agents, between two namespaces.
 
 use crate::support::Lab;
-use fwdlab_bench::Unobserved;
+use fwdlab_bench::NoopObserver;
 use fwdlab_bench::agent::protocol::{Hello, Order, SendOrder};
 use fwdlab_bench::agent::{AgentLoad, AgentTraffic, End, Own, program};
 use fwdlab_bench::host::{Host, LocalHost, NamespaceHost};
@@ -130,7 +130,7 @@ fn observe(wired: &Wired, senders: usize, load: &AgentLoad) -> trial::Observed {
     let mut traffic = AgentTraffic::arm(&senders, &receiver, load).expect("armed");
     assert!(traffic.facts().contains_key("receiver"), "{:?}", traffic.facts());
     let trial = trial(800 * MS);
-    let order = trial::Order {
+    let order = trial::TrialSpec {
         trial: &trial,
         rate_pps: load.rate_pps,
         variant: 0,
@@ -139,7 +139,7 @@ fn observe(wired: &Wired, senders: usize, load: &AgentLoad) -> trial::Observed {
         awaited: trial::Awaited::default(),
         account: &mut trial::Unasked,
     };
-    let seen = trial::run(&mut traffic, &SystemClock, order, &mut Unobserved).expect("a trial");
+    let seen = trial::run(&mut traffic, &SystemClock, order, &mut NoopObserver).expect("a trial");
     assert_eq!(Some(seen.window_ns), traffic.window_ns());
     seen
 }
@@ -190,7 +190,7 @@ fn an_agent_killed_in_the_window_is_an_error_that_names_it() {
         };
         let trial = trial(200 * MS);
         let at_window: &mut dyn FnMut(trial::Moment) = &mut kill;
-        let order = trial::Order {
+        let order = trial::TrialSpec {
             trial: &trial,
             rate_pps: None,
             variant: 0,
@@ -200,7 +200,7 @@ fn an_agent_killed_in_the_window_is_an_error_that_names_it() {
             account: &mut trial::Unasked,
         };
         let begin = Instant::now();
-        let error = trial::run(&mut traffic, &SystemClock, order, &mut Unobserved);
+        let error = trial::run(&mut traffic, &SystemClock, order, &mut NoopObserver);
         let error = error.expect_err("it is dead").to_string();
         for said in [&format!("{command} --control on {namespace} failed"), "signal: 9"] {
             assert!(error.contains(said), "{said} in {error}");

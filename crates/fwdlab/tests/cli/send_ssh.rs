@@ -6,7 +6,7 @@ use crate::support::Lab;
 use fwdlab_bench::agent::{AgentTraffic, End};
 use fwdlab_bench::host::{Host, LocalHost, SshHost};
 use fwdlab_bench::trial::{self, Moment, SystemClock};
-use fwdlab_bench::{BenchError, Unobserved};
+use fwdlab_bench::{BenchError, NoopObserver};
 use fwdlab_model::settings::Engine;
 use fwdlab_packet::Family;
 use server::{Server, until};
@@ -45,7 +45,7 @@ fn observe(
     let mut traffic = AgentTraffic::arm(&senders, &receiver, &load)?;
     let trial = trial(500 * MS);
     let at_window: &mut dyn FnMut(Moment) = &mut |moment| at(moment, &far);
-    let order = trial::Order {
+    let order = trial::TrialSpec {
         trial: &trial,
         rate_pps: None,
         variant: 0,
@@ -54,7 +54,7 @@ fn observe(
         awaited: trial::Awaited::default(),
         account: &mut trial::Unasked,
     };
-    trial::run(&mut traffic, &SystemClock, order, &mut Unobserved)
+    trial::run(&mut traffic, &SystemClock, order, &mut NoopObserver)
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A directory to experiment in, and the program in it.
 
 use fwdlab_bench::testbed::sim::Sim;
-use fwdlab_bench::{Runner, Task, Unobserved};
+use fwdlab_bench::{NoopObserver, Runner, Task};
 use fwdlab_model::record::Environment;
 use fwdlab_model::{Plan, PlannedRun, RunRecord};
 use fwdlab_results::store::{Invocation, Store};
@@ -167,7 +167,7 @@ pub(crate) fn plan(experiment: &str) -> Plan {
 /// Carries one run out on a simulated device.
 pub(crate) fn simulated(plan: &Plan, run: &PlannedRun) -> RunRecord {
     let task = Task { plan, run, ceiling_pps: None };
-    Runner::new(Box::new(Sim::new(Vec::new()))).run(task, &mut Unobserved).expect("a record")
+    Runner::new(Box::new(Sim::new(Vec::new()))).run(task, &mut NoopObserver).expect("a record")
 }
 
 /// Number of values of each variant that `show --json` or `run --json` printed.

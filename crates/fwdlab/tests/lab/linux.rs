@@ -77,10 +77,13 @@ fn variants_alternate_under_one_stream_of_traffic() {
     let valid = || runs[0].trial.samples.iter().filter(|sample| sample.valid);
     let slices: BTreeMap<u32, usize> = valid().map(|s| (s.slice, s.variant)).collect();
     assert!(valid().all(|sample| slices[&sample.slice] == sample.variant));
-    let order: Vec<usize> = slices.values().copied().collect();
-    assert_eq!(order[..4], [0, 1, 1, 0], "of {slices:?}");
-    let second = [order[4], 1 - order[4], 1 - order[4], order[4]];
-    assert_eq!(order[4..], second, "of {slices:?}");
+    // A busy machine may spend a whole slice on the switch, which then has no sample.
+    let first = |n: u32| [0, 1, 1, 0][n as usize];
+    assert!(slices.range(..4).all(|(&n, &variant)| variant == first(n)), "of {slices:?}");
+    let flipped = |n: u32| 1 - first(n);
+    let second = || slices.range(4..8).map(|(&n, &variant)| (n - 4, variant));
+    let is_one = second().all(|(n, v)| v == first(n)) || second().all(|(n, v)| v == flipped(n));
+    assert!(is_one && slices.len() >= 4, "of {slices:?}");
     // A busy machine may leave a sample without packets, not half of a variant's.
     for variant in 0..2 {
         let of_variant = || valid().filter(|sample| sample.variant == variant);

@@ -16,7 +16,7 @@
 //! - [`power`]: what chance an experiment has, the smallest effect it finds.
 //! - [`sequential`]: stopping rules that look at the result and keep its error.
 //! - [`planning`]: how many blocks it takes, before the experiment.
-//! - [`diagnostics`]: drift, outliers, several heaps, bounds of the equipment.
+//! - [`diagnostics`]: drift, outliers, multimodality, bounds of the equipment.
 //! - [`steady`](mod@steady): warm-up and steady state within one run.
 //! - [`log_rule`]: one figure of one imported log.
 //! - [`change_points`](mod@change_points): where a history changes its level.

@@ -21,7 +21,7 @@ const SWEPT_WHEN_FULL: usize = 1 << 14;
 
 /// A router's firewall: what all its workers share.
 #[derive(Debug)]
-pub struct Wall {
+pub struct SharedFirewall {
     rules_in: Rules,
     rules_out: Rules,
     rules: usize,
@@ -36,16 +36,16 @@ pub struct Wall {
 /// One worker's part of it.
 #[derive(Debug)]
 pub struct Filter {
-    wall: Arc<Wall>,
+    wall: Arc<SharedFirewall>,
     own: Option<Own>,
     flows: Option<Flows>,
-    bench: Bench,
+    bench: BatchState,
     counts: Arc<Counts>,
 }
 
 /// The batch at hand.
 #[derive(Debug)]
-struct Bench {
+struct BatchState {
     inet: Asked<2>,
     inet6: Asked<5>,
     /// Packets that have a state.
@@ -55,17 +55,17 @@ struct Bench {
     was_full: bool,
 }
 
-impl Wall {
+impl SharedFirewall {
     /// A firewall with these rules.
     ///
     /// # Errors
     /// When a rule can't be meant.
-    pub fn new(ruleset: &Ruleset, config: &StateConfig) -> Result<Arc<Wall>, RuleError> {
+    pub fn new(ruleset: &Ruleset, config: &StateConfig) -> Result<Arc<SharedFirewall>, RuleError> {
         let rules_in = Rules::of(ruleset, Direction::In)?;
         let rules_out = Rules::of(ruleset, Direction::Out)?;
         let states = States::new(config);
         let keeps = states.keep() && (rules_in.keep_state() || rules_out.keep_state());
-        Ok(Arc::new(Wall {
+        Ok(Arc::new(SharedFirewall {
             rules_in,
             rules_out,
             rules: ruleset.rules.len(),
@@ -78,11 +78,11 @@ impl Wall {
     }
 
     /// The part of one more worker.
-    pub fn filter(self: &Arc<Wall>) -> Filter {
+    pub fn filter(self: &Arc<SharedFirewall>) -> Filter {
         let counts = Counts::new(self.rules);
         self.workers.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&counts));
         let (inet, inet6) = (Asked::new(), Asked::new());
-        let bench = Bench { inet, inet6, known: 0, full: 0, was_full: false };
+        let bench = BatchState { inet, inet6, known: 0, full: 0, was_full: false };
         let flows = self.keeps.then(|| self.states.flows()).flatten();
         Filter { wall: Arc::clone(self), own: self.states.own(), flows, bench, counts }
     }
@@ -171,16 +171,16 @@ impl path::Firewall for Filter {
         known | judge.run(Direction::Out, own.as_mut(), flows.as_mut())
     }
 
-    fn take_full(&mut self) -> u64 {
+    fn take_state_limit_drops(&mut self) -> u64 {
         std::mem::take(&mut self.bench.full)
     }
 }
 
 /// The judging of a batch in one direction.
 struct Judge<'a, P> {
-    wall: &'a Wall,
+    wall: &'a SharedFirewall,
     rules: &'a Rules,
-    bench: &'a mut Bench,
+    bench: &'a mut BatchState,
     counts: &'a Counts,
     tally: RuleTally<'a>,
     batch: &'a [Frame],
@@ -288,7 +288,7 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
         for place in places(among) {
             let frame = &batch[place];
             let packet = Packet::read(frame);
-            if !packet.is(bit::HAS_MARKS) {
+            if !packet.is(bit::TRACKABLE) {
                 without |= 1 << place;
                 continue;
             }
@@ -338,7 +338,7 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
                 flows.tell_forgotten(states, access, now_ns);
             }
         }
-        let found = if !packet.is(bit::HAS_MARKS) {
+        let found = if !packet.is(bit::TRACKABLE) {
             Found::Unknown
         } else if packet.is(bit::INET6) {
             states.look(access, &Question::<5>::of(frame, packet, &states.seed), now_ns)
@@ -347,7 +347,7 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
         };
         let known = if matches!(found, Found::Known | Found::Steady) { among } else { 0 };
         bench.known = known;
-        self.totals.searches = u64::from(packet.is(bit::HAS_MARKS));
+        self.totals.searches = u64::from(packet.is(bit::TRACKABLE));
         self.totals.matches = u64::from(known != 0);
         self.totals.expired = u64::from(matches!(found, Found::Over));
         if known == among { 0 } else { self.by_rules(among, access) }
@@ -383,7 +383,7 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
         let Judge { wall, now_ns, .. } = self.judge;
         let question = Question::<N>::of(frame, packet, &wall.states.seed);
         // It may have the state that one before it in the batch made.
-        if self.made && self.direction == Direction::In && packet.is(bit::HAS_MARKS) {
+        if self.made && self.direction == Direction::In && packet.is(bit::TRACKABLE) {
             match wall.states.look(access, &question, now_ns) {
                 Found::Known | Found::Steady => {
                     self.totals.matches += 1;
@@ -433,7 +433,7 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
         Segment: OfFamily<N>,
     {
         // Packets that open connections don't pay for the call.
-        if packet.is(bit::HAS_MARKS) {
+        if packet.is(bit::TRACKABLE) {
             return false;
         }
         let Some(Quoted { frame, packet }) = Quoted::of(frame, packet) else { return false };

@@ -44,12 +44,12 @@ pub(super) mod bit {
     /// TCP: SYN without ACK.
     pub(in super::super) const OPENS_TCP: u32 = 1 << 18;
     /// It can belong to a state.
-    pub(in super::super) const HAS_MARKS: u32 = 1 << 19;
+    pub(in super::super) const TRACKABLE: u32 = 1 << 19;
     /// A state may begin with it: not with a reset or an ICMP answer.
     pub(in super::super) const OPENS: u32 = 1 << 20;
     /// All that holds for UDP over IPv4.
     pub(in super::super) const UDP: u32 =
-        (super::protocol::UDP as u32) << 8 | HAS_PORTS | HAS_MARKS | OPENS;
+        (super::protocol::UDP as u32) << 8 | HAS_PORTS | TRACKABLE | OPENS;
 }
 
 /// A packet as it is judged: two words, so that it stays in registers. Its addresses stay
@@ -204,7 +204,7 @@ fn tcp_word(flags: u8) -> u32 {
     let opens = if flags & flag::RST == 0 { bit::OPENS } else { 0 };
     let opens_tcp = flags & (flag::SYN | flag::ACK) == flag::SYN;
     let opens_tcp = if opens_tcp { bit::OPENS_TCP } else { 0 };
-    u32::from(protocol::TCP) << 8 | bit::HAS_PORTS | bit::HAS_MARKS | opens | opens_tcp
+    u32::from(protocol::TCP) << 8 | bit::HAS_PORTS | bit::TRACKABLE | opens | opens_tcp
 }
 
 /// Bytes of an IPv4 packet.
@@ -271,7 +271,7 @@ pub(super) fn transport(
             }
         }
         (_, None) => {}
-        (_, Some(_)) => word = bit::HAS_MARKS | bit::OPENS,
+        (_, Some(_)) => word = bit::TRACKABLE | bit::OPENS,
     }
     (word | family | u32::from(protocol) << 8, marks, flags)
 }
@@ -307,8 +307,8 @@ fn query(protocol: u8, family: u32, kind: u8, [a, b]: [u8; 2]) -> (u32, u32) {
         _ => (false, false),
     };
     let word = match (request, reply) {
-        (true, _) => bit::HAS_MARKS | bit::OPENS,
-        (_, true) => bit::HAS_MARKS,
+        (true, _) => bit::TRACKABLE | bit::OPENS,
+        (_, true) => bit::TRACKABLE,
         _ => return (0, 0),
     };
     (word, u32::from_le_bytes([a, b, a, b]))

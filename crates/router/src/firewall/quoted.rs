@@ -93,5 +93,5 @@ fn read(quoted: &Frame, family: &Family) -> Option<Packet> {
     let end = if protocol == protocol::TCP { at + TCP } else { end };
     let (word, marks, _) = transport(bytes, protocol, at, end, family.bit);
     let packet = Packet::new(word, marks, 0, 0);
-    packet.is(bit::HAS_MARKS).then_some(packet)
+    packet.is(bit::TRACKABLE).then_some(packet)
 }

@@ -21,7 +21,7 @@ pub trait Firewall: Send {
     /// How many of those that it held back since it was last asked would have passed
     /// had there been room for their state: they are counted under a reason of
     /// their own.
-    fn take_full(&mut self) -> u64 {
+    fn take_state_limit_drops(&mut self) -> u64 {
         0
     }
 }

@@ -358,7 +358,7 @@ fn mtu_word(mtu: u16) -> [u8; 4] {
 #[cold]
 fn blocked<W: Firewall>(tally: &mut Tally, firewall: &mut W, packets: u64) {
     let packets = u64::from(packets.count_ones());
-    let full = firewall.take_full().min(packets);
+    let full = firewall.take_state_limit_drops().min(packets);
     tally.add(Reason::StateFull, full);
     tally.add(Reason::Firewall, packets - full);
 }

@@ -2,7 +2,7 @@
 
 use super::{FAR, NEAR, SENDER, config, hop, with};
 use fwdlab_router::fib::{Auto, Fib, Prefix, V4, V6};
-use fwdlab_router::firewall::{Filter, StateConfig, Wall, text};
+use fwdlab_router::firewall::{Filter, SharedFirewall, StateConfig, text};
 use fwdlab_router::path::{Class, Config, Counters, ForwardingPath, Frame, Router};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -121,16 +121,16 @@ impl Spec {
 }
 
 /// A wall of these rules.
-pub fn wall(rules: &str, config: &StateConfig) -> Arc<Wall> {
+pub fn wall(rules: &str, config: &StateConfig) -> Arc<SharedFirewall> {
     let ruleset = text::read(rules).unwrap_or_else(|error| panic!("{error}"));
-    Wall::new(&ruleset, config).expect("sound rules")
+    SharedFirewall::new(&ruleset, config).expect("sound rules")
 }
 
 /// The support's router with a firewall.
 pub struct Walled {
     pub router: Router<Filter>,
     pub counters: Arc<Counters>,
-    pub wall: Arc<Wall>,
+    pub wall: Arc<SharedFirewall>,
 }
 
 impl Walled {

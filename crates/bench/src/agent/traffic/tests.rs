@@ -1,5 +1,5 @@
 use super::*;
-use crate::Unobserved;
+use crate::NoopObserver;
 use crate::agent::fakes::{Script, Shared, Threads, nothing_received, sent_at};
 use crate::agent::protocol::Answer;
 use crate::trial::{self, SystemClock};
@@ -61,7 +61,7 @@ fn a_trial_over_agents_counts_exactly() {
         interval_ns: 20 * MS,
         slice_ns: 20 * MS,
     };
-    let order = trial::Order {
+    let order = trial::TrialSpec {
         trial: &trial,
         rate_pps: None,
         variant: 0,
@@ -70,7 +70,7 @@ fn a_trial_over_agents_counts_exactly() {
         awaited: trial::Awaited::default(),
         account: &mut trial::Unasked,
     };
-    let seen = trial::run(&mut traffic, &SystemClock, order, &mut Unobserved).expect("a trial");
+    let seen = trial::run(&mut traffic, &SystemClock, order, &mut NoopObserver).expect("a trial");
     assert_eq!(seen.window.offered, seen.window.forwarded);
     assert_eq!(seen.total.offered, seen.total.forwarded);
     assert!(seen.window.offered >= 60 && seen.total.offered > seen.window.offered, "{seen:?}");

@@ -12,7 +12,7 @@
 
 use super::interrupts;
 use crate::dut::counters::Reading;
-use crate::dut::path::{believed, risen, told};
+use crate::dut::path::{clamp_count, risen, with_unexplained};
 use crate::error::BenchError;
 use crate::host::Host;
 use crate::lab::links::Links;
@@ -208,9 +208,9 @@ pub fn drops(
         ("firewall".to_owned(), if has_firewall { between } else { 0 }),
         ("IP output: no buffers".to_owned(), output),
         (format!("output of {egress}: queue full"), unsent),
-        ("receiver of the testbed".to_owned(), believed(receiver)),
+        ("receiver of the testbed".to_owned(), clamp_count(receiver)),
     ];
-    told(places, total)
+    with_unexplained(places, total)
 }
 
 /// Time of one CPU, in ticks of the statistics clock (`kern.clockrate`, stathz).

@@ -23,6 +23,8 @@ pub mod rc;
 pub mod revision;
 #[cfg(test)]
 mod scripted;
+#[cfg(test)]
+mod switch_tests;
 pub mod system;
 #[cfg(test)]
 mod tests;

@@ -10,17 +10,17 @@ const INTERFACES: [(&str, &str); 2] =
     [("cxl0", "00:07:43:2e:e4:70"), ("cxl1", "00:07:43:2e:e4:78")];
 const OWN_RC: &str = "hostname=\"hp\" # mine\nifconfig_igb1=\"inet 192.168.1.10/24\"\nstatic_routes=\"home\"\nroute_home=\"-net 10.0.0.0/8 192.168.1.1\"\npf_enable=\"YES\"\n";
 
-fn machine() -> ScriptedHost {
+pub(super) fn machine() -> ScriptedHost {
     let host = ScriptedHost::new(1_400_097, &INTERFACES);
     host.write(RC, OWN_RC);
     host
 }
 
-fn dut() -> FreebsdDut {
+pub(super) fn dut() -> FreebsdDut {
     FreebsdDut::new(hp(), PathBuf::new())
 }
 
-fn queues(queues: u16) -> Settings {
+pub(super) fn queues(queues: u16) -> Settings {
     let mut settings = Settings::default();
     settings.dut.queues = queues;
     settings
@@ -119,39 +119,6 @@ fn another_process_puts_everything_back() {
     let fresh = machine();
     dut().undo(&fresh).expect("nothing was changed");
     assert_eq!(fresh.visible(), machine().visible());
-}
-
-#[test]
-fn levels_are_switched_without_files_and_without_a_boot() {
-    let mut host = machine();
-    host.defaults.insert("net.inet.ip.maxfragpackets".into(), "1000".into());
-    host.boot();
-    let before = host.visible();
-    let plain = queues(1);
-    let mut other = plain.clone();
-    other.dut.firewall = Firewall::Stateful;
-    other.dut.sysctl.insert("net.inet.ip.maxfragpackets".into(), "0".into());
-    let mut dut = dut();
-    bring_up(&mut dut, &host, &plain);
-    let files = host.visible();
-    host.forget_commands();
-    let value = || host.now().sysctls["net.inet.ip.maxfragpackets"].clone();
-    for _ in 0..2 {
-        let mut findings = Findings::default();
-        dut.switch(&host, &plain, &other).expect("switched");
-        dut.verify(&host, &plain, &other, &mut findings).expect("read back");
-        assert_eq!((findings.facts["firewall"].as_str(), value().as_str()), ("pf, 1 rules", "0"));
-        dut.switch(&host, &other, &plain).expect("switched back");
-        dut.verify(&host, &other, &plain, &mut findings).expect("read back");
-        assert_eq!((findings.facts["firewall"].as_str(), value().as_str()), ("none", "1000"));
-        assert!(findings.warnings.is_empty(), "{:?}", findings.warnings);
-    }
-    assert_eq!(host.visible(), files, "no file is written while traffic flows");
-    assert_eq!(host.ran("shutdown"), [""; 0]);
-    // A kernel module that was loaded stays loaded.
-    dut.undo(&host).expect("undone");
-    assert_eq!(host.visible(), before);
-    assert_eq!(value(), "1000");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! Ports are named by their location, in the server's own words. Frame sizes count the
 //! FCS, as ours. Each field of a packet varies by itself, so both addresses advance
-//! together. What a server counts for the flow is believed as far as its ports say the
+//! together. What a server counts for the flow is clamp_count as far as its ports say the
 //! same; how old its counters are it does not say, so readings wait until they change.
 //! `options` may say `insecure`: any certificate will do.
 
@@ -10,7 +10,7 @@ mod config;
 pub mod http;
 
 use super::account::Account;
-use super::variety::Variety;
+use super::variety::FlowPattern;
 use super::{Capabilities, Counted, Edges, Ends, Generator, Load, Outcome, until_changed};
 use crate::error::BenchError;
 use config::{FLOW, RECEIVER, SENDER, config, transmit};
@@ -110,14 +110,14 @@ impl Generator for Otg<'_> {
         if let Ok(version) = self.server.get("/capabilities/version") {
             facts.insert("otg version".into(), version.to_string());
         }
-        let variety = Variety::Together;
-        facts.insert("otg flows".into(), variety.told(load.flows));
-        let asked = Variety::Product.flows(load.flows);
+        let variety = FlowPattern::Lockstep;
+        facts.insert("otg flows".into(), variety.describe(load.flows));
+        let asked = FlowPattern::Nested.flows(load.flows);
         if variety.flows(load.flows) < asked {
             self.outcome.remarks.push(format!(
                 "the server may send only {}: choose numbers of sources and destinations without \
                  a common divisor",
-                variety.told(load.flows)
+                variety.describe(load.flows)
             ));
         }
         let (sender, receiver) = (&self.ends.sender_interface, &self.ends.receiver_interface);

@@ -14,7 +14,7 @@ pub mod tally;
 use super::account::Account;
 use super::interface::Witness;
 use super::talk::{Heard, Talk};
-use super::variety::Variety;
+use super::variety::FlowPattern;
 use super::{Capabilities, Counted, Edges, Ends, Generator, Load, Outcome};
 use crate::error::BenchError;
 use crate::host::Host;
@@ -86,24 +86,24 @@ impl<'a> PktGen<'a> {
             (word.len() == 64 && word.bytes().all(|b| b.is_ascii_hexdigit())).then_some(word)
         });
         let (build, variety) = match is_port {
-            true => ("FreeBSD's port (knows -U)", Variety::Product),
-            false => ("netmap's own (no -U)", Variety::Together),
+            true => ("FreeBSD's port (knows -U)", FlowPattern::Nested),
+            false => ("netmap's own (no -U)", FlowPattern::Lockstep),
         };
         self.facts.insert("pkt-gen build".into(), build.into());
         if let Some(hash) = hash {
             self.facts.insert("pkt-gen sha256".into(), hash.to_owned());
         }
-        self.facts.insert("pkt-gen flows".into(), variety.told(load.flows));
+        self.facts.insert("pkt-gen flows".into(), variety.describe(load.flows));
         let recomputes = self.ends.options.iter().any(|option| option == "-U");
         if recomputes && load.family == Family::Inet6 {
             let remark = "with -U, pkt-gen's own source doubts its UDP checksums of IPv6";
             self.remarks.push(remark.into());
         }
-        if variety.flows(load.flows) < Variety::Product.flows(load.flows) {
+        if variety.flows(load.flows) < FlowPattern::Nested.flows(load.flows) {
             self.remarks.push(format!(
                 "this build of pkt-gen makes {}: choose numbers of sources and destinations \
                  without a common divisor",
-                variety.told(load.flows)
+                variety.describe(load.flows)
             ));
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! The commands that make a device send a load.
 
-use crate::generator::variety::Variety;
+use crate::generator::variety::FlowPattern;
 use crate::generator::{Load, mac};
 use fwdlab_packet::Family;
 use fwdlab_packet::address::{Side, flow_address};
@@ -65,8 +65,8 @@ fn pace(rate: f64, settings: &mut Settings) {
 }
 
 fn inet(load: &Load, settings: &mut Settings) {
-    let variety = Variety::reaching_all(load.flows);
-    settings.flows = variety.told(load.flows);
+    let variety = FlowPattern::reaching_all(load.flows);
+    settings.flows = variety.describe(load.flows);
     let sides = [("src", Side::Sender, load.flows.sources)];
     for (name, side, count) in
         sides.into_iter().chain([("dst", Side::Receiver, load.flows.destinations)])
@@ -74,14 +74,14 @@ fn inet(load: &Load, settings: &mut Settings) {
         let count = count.max(1);
         // The last address is never drawn.
         let last = match (variety, side) {
-            (Variety::Drawn, Side::Receiver) => count,
+            (FlowPattern::RandomDestination, Side::Receiver) => count,
             _ => count - 1,
         };
         let address = |index| flow_address(Family::Inet, side, index);
         settings.commands.push(format!("{name}_min {}", address(0)));
         settings.commands.push(format!("{name}_max {}", address(last)));
     }
-    if variety == Variety::Drawn {
+    if variety == FlowPattern::RandomDestination {
         settings.commands.push("flag IPDST_RND".into());
     }
 }
@@ -99,7 +99,7 @@ fn inet6(load: &Load, settings: &mut Settings) {
         settings.commands.push(format!("dst6_min {}", address(Side::Receiver, 0)));
         settings.commands.push(format!("dst6_max {}", address(Side::Receiver, drawn - 1)));
     }
-    let asked = Variety::Product.flows(load.flows);
+    let asked = FlowPattern::Nested.flows(load.flows);
     settings.flows = format!("{drawn} of {asked}: destinations are drawn, the source is one");
     if u64::from(drawn) != asked {
         settings.remarks.push(format!(

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// First bytes of compressed data.
 const MAGIC: [u8; 4] = [0xab, 0xe8, 0x5c, 0xea];
-/// Largest length of compressed data that is believed.
+/// Largest length of compressed data that is clamp_count.
 const LARGEST: u64 = 64 << 20;
 /// Time between two questions after work in progress.
 const PAUSE: Duration = Duration::from_millis(20);

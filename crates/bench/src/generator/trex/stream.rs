@@ -4,7 +4,7 @@
 //! it.
 
 use crate::generator::Load;
-use crate::generator::variety::Variety;
+use crate::generator::variety::FlowPattern;
 use fwdlab_packet::address::Side;
 use fwdlab_packet::{Family, Phase, Stamp};
 use serde_json::{Value, json};
@@ -15,8 +15,8 @@ const MACS_OF_PACKET: u8 = 0b11;
 const L4_UDP: u8 = 11;
 
 /// The stream, and how its flows vary.
-pub(super) fn stream(load: &Load) -> (Value, Variety) {
-    let variety = Variety::reaching_all(load.flows);
+pub(super) fn stream(load: &Load) -> (Value, FlowPattern) {
+    let variety = FlowPattern::reaching_all(load.flows);
     let mut frame = load.template.frame(0, 0, &stamp(load));
     let instructions = program(load, variety);
     if load.family == Family::Inet && !instructions.is_empty() {
@@ -51,7 +51,7 @@ fn stamp(load: &Load) -> Stamp {
 }
 
 /// The last 32 bits of each address that varies, then the checksum.
-fn program(load: &Load, variety: Variety) -> Vec<Value> {
+fn program(load: &Load, variety: FlowPattern) -> Vec<Value> {
     let (source, destination) = load.template.bases();
     let addresses = match load.family {
         Family::Inet => 26,
@@ -64,7 +64,7 @@ fn program(load: &Load, variety: Variety) -> Vec<Value> {
     ];
     let mut program = Vec::new();
     for (name, side, base, count) in sides.into_iter().filter(|(.., count)| *count > 1) {
-        let drawn = variety == Variety::Drawn && side == Side::Receiver;
+        let drawn = variety == FlowPattern::RandomDestination && side == Side::Receiver;
         program.push(json!({
             "type": "flow_var",
             "name": name,
@@ -156,7 +156,7 @@ mod tests {
     fn addresses_vary_where_they_lie() {
         let (stream, variety) = stream(&load(Family::Inet, 20, 100));
         let program = stream["vm"]["instructions"].as_array().expect("a program");
-        assert_eq!((program.len(), variety), (5, Variety::Drawn));
+        assert_eq!((program.len(), variety), (5, FlowPattern::RandomDestination));
         assert_eq!(program[0]["max_value"], 0xc612_0100_u32 + 19);
         assert_eq!((&program[0]["op"], &program[2]["op"]), (&json!("inc"), &json!("random")));
         assert_eq!(

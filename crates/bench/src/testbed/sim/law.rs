@@ -57,6 +57,20 @@ impl RunLaw {
         }
     }
 
+    /// The law of the same settings from run `index` on: drawn further from where this one
+    /// is, anew where that lies behind it.
+    pub(super) fn at(self, sim: &SimSettings, seed: u64, index: u32) -> RunLaw {
+        let fresh = RunLaw::new(sim, seed);
+        let is_same = self.index <= index
+            && self.seed == seed
+            && [self.noise, self.drift, self.phi] == [sim.noise, sim.drift, sim.phi]
+            && self.contamination == sim.contamination
+            && self.contamination_depth == sim.contamination_depth;
+        let mut law = if is_same { self } else { fresh };
+        law.skip(index - law.index);
+        law
+    }
+
     /// The factor on the capacity of the next run in order (1 is the truth).
     pub fn factor(&mut self) -> f64 {
         let run = u64::from(self.index);
@@ -115,6 +129,19 @@ mod tests {
 
     fn factors(mut law: RunLaw, runs: usize) -> Vec<f64> {
         (0..runs).map(|_| law.factor()).collect()
+    }
+
+    #[test]
+    fn a_law_that_goes_on_is_the_law_drawn_anew() {
+        let sim = SimSettings { drift: 0.5, contamination: 0.2, ..SimSettings::default() };
+        let mut law = RunLaw::new(&sim, 7);
+        for index in [0, 1, 5, 2, 2, 9] {
+            let mut fresh = RunLaw::new(&sim, 7);
+            fresh.skip(index);
+            law = law.at(&sim, 7, index);
+            assert_eq!(law.factor(), fresh.factor(), "run {index}");
+        }
+        assert_ne!(law.at(&sim, 8, 3).factor(), RunLaw::new(&sim, 7).at(&sim, 7, 3).factor());
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::host::Host;
 use crate::lab::links::Links;
 use crate::run::account::Account;
 use crate::run::asked::awaited;
-use crate::run::doubts::Pressure;
+use crate::run::doubts::LoadModel;
 use crate::run::stopwatch::Stopwatch;
 use crate::testbed::{Armed, Ends, Parts, Reach, Rig, Wanted};
 use crate::trial::{Awaited, Clock, SystemClock, Traffic};
@@ -94,7 +94,7 @@ impl Rig for SshRig<'_> {
             placement: self.ends.placement,
             ends: &self.ends,
             clock: &SystemClock,
-            pressure: Pressure::Overloads,
+            pressure: LoadModel::OpenLoop,
             reach: Reach::Remote { ahead_ns: ahead_ns(host) },
             perf_file: Path::new(PERF),
         })

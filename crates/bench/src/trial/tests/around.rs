@@ -24,8 +24,8 @@ fn drained(fake: &mut Fake, clock: &FakeClock, dropped: Option<u64>) -> Observed
     let mut nothing = |_| {};
     let mut device =
         Device { dropped: Rc::new(Cell::new(dropped)), states: Rc::new(Cell::new(None)) };
-    let order = Order { account: &mut device, ..order(&trial, &mut nothing) };
-    run(fake, clock, order, &mut Unobserved).expect("a trial")
+    let order = TrialSpec { account: &mut device, ..order(&trial, &mut nothing) };
+    run(fake, clock, order, &mut NoopObserver).expect("a trial")
 }
 
 #[test]
@@ -102,8 +102,8 @@ fn opened(flows: u32, states: bool, came: &dyn Fn(u64) -> (Option<u32>, Option<u
     let mut traffic = Counted(Fake::new(&clock, 400), came, held.clone());
     let mut device = Device { dropped: Rc::default(), states: held };
     let awaited = Awaited { flows, senders: 1, states };
-    let order = Order { awaited, account: &mut device, ..order(&trial, &mut nothing) };
-    run(&mut traffic, &clock, order, &mut Unobserved).expect("a trial")
+    let order = TrialSpec { awaited, account: &mut device, ..order(&trial, &mut nothing) };
+    run(&mut traffic, &clock, order, &mut NoopObserver).expect("a trial")
 }
 
 #[test]

@@ -159,7 +159,7 @@ fn traffic(plan: &Plan) -> String {
     let traffic = &plan.base.traffic;
     let (flows, family, size) = (traffic.flows, traffic.family.name(), traffic.frame_size.0);
     let rate = match traffic.rate {
-        Rate::Max => "as fast as possible".to_owned(),
+        Rate::Max => "at the maximum offered load".to_owned(),
         rate => format!("at {rate}"),
     };
     let mut text = format!("{family}, flows {flows}, frames of {size} bytes, {rate}");

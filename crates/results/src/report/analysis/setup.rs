@@ -151,8 +151,17 @@ fn load(contents: &Contents) -> String {
     match median(&rates) {
         Some(offered) => {
             let offered = format_pps(offered);
+            let all = &contents.plan.variants;
+            let kind = match all.iter().all(|variant| variant.settings.traffic.rate == Rate::Max) {
+                true => {
+                    ". What is forwarded then is the forwarding rate at maximum offered load \
+                     (FRMOL, RFC 2285), not the throughput of RFC 1242"
+                }
+                false => "",
+            };
             format!(
-                "Traffic load: {offered} offered (median of the runs as measured; intended: {intended})"
+                "Traffic load: {offered} offered (median of the runs as measured; intended: \
+                 {intended}){kind}"
             )
         }
         None => format!("Traffic load intended: {intended}"),

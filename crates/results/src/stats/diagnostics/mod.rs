@@ -3,7 +3,7 @@
 //! Looking is not deleting: no figure is left out because of what is found here
 //! (a slow start of the DUT is a finding), and no comparison changes. Looked for
 //! are a trend and a likeness of neighbours over the order of the runs, a run
-//! far from the others, more than one heap of runs, and rates that the
+//! far from the others, more than one mode, and rates that the
 //! measuring equipment bounded.
 //!
 //! - [`order`]: run-order trend, lag-1 autocorrelation.
@@ -130,7 +130,7 @@ impl Diagnosis {
                 )
             }
             Diagnosis::Bimodal(found) => format!(
-                "the {} runs fall into more than one heap (dip {:.3}, {}): the DUT starts in \
+                "the {} runs have more than one mode (dip {:.3}, {}): the DUT starts in \
                  different states, or something changed on the way; a mean describes neither",
                 found.n,
                 found.dip,

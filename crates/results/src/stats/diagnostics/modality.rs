@@ -3,7 +3,7 @@
 //! The dip of a list of figures is the largest distance between their
 //! empirical distribution and the nearest unimodal one (Hartigan and Hartigan,
 //! 1985, Annals of Statistics 13). A DUT that starts in a fast or in a slow
-//! state shows two heaps, and their mean describes neither.
+//! state shows two modes, and their mean describes neither.
 //!
 //! Where the modes lie and how many there are is left out: a dozen runs can't
 //! tell.
@@ -14,7 +14,7 @@ use super::residuals::Design;
 use crate::stats::random::SplitMix64;
 use serde::Serialize;
 
-/// More than one heap.
+/// More than one mode.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Bimodality {
     /// The dip of what is left of the figures without the variants' means.
@@ -25,9 +25,9 @@ pub struct Bimodality {
     pub n: usize,
 }
 
-/// Tests whether runs fall into one heap, variants' own differences taken out;
+/// Tests whether runs have one mode, variants' own differences taken out;
 /// none for fewer than four runs or when nothing varies. Blocks stay in: the
-/// difference of two runs that are fast or slow by chance has three heaps, the
+/// difference of two runs that are fast or slow by chance has three modes, the
 /// middle one the largest, and hardly a dip.
 ///
 /// The null hypothesis is the one of the Hartigans, uniform noise, less the
@@ -157,7 +157,7 @@ mod tests {
         close(&[1.0, 1.1, 1.2, 1.25, 1.3, 5.0, 5.1, 5.15, 5.3, 5.32], 0.2300995024875622);
         close(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0], 0.05);
         close(&[0.0, 1.0, 5.0, 6.0], 0.2);
-        for (n, uniform, heaps) in [
+        for (n, uniform, modes) in [
             (6, 0.08333333333333333, 0.09861546416330691),
             (20, 0.08886995198291073, 0.15831590970786752),
             (57, 0.05925928725840754, 0.1435279310199012),
@@ -168,7 +168,7 @@ mod tests {
             let figures: Vec<f64> = (0..n).map(|_| random.unit()).collect();
             close(&figures, uniform);
             let heap = |x: &f64| x * x + if *x > 0.6 { 2.0 } else { 0.0 };
-            close(&figures.iter().map(heap).collect::<Vec<f64>>(), heaps);
+            close(&figures.iter().map(heap).collect::<Vec<f64>>(), modes);
         }
     }
 
@@ -187,13 +187,13 @@ mod tests {
     }
 
     #[test]
-    fn two_kinds_of_starts_are_two_heaps() {
+    fn two_kinds_of_starts_are_two_modes() {
         let found = bimodality(&starts(15, 0.3, 1)).unwrap();
         assert!(found.p < 0.01 && found.n == 30, "{found:?}");
     }
 
     #[test]
-    fn one_heap_is_seldom_taken_for_two() {
+    fn one_mode_is_seldom_taken_for_two() {
         // Seeds 0 to 99; at 5 % the bound is passed by chance in 1 of 1000 sets.
         let below = |p: f64| {
             let each = (0..100).filter_map(|seed| bimodality(&starts(8, 0.0, seed)));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_has_no_heaps() {
+    fn too_little_has_no_modes() {
         assert_eq!(dip(&[]), None);
         assert_eq!(dip(&[1.0, f64::NAN]), None);
         close(&[5.0, 5.0, 5.0], 1.0 / 6.0);

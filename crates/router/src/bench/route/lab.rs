@@ -4,7 +4,7 @@ use super::tables::{RECEIVER, SENDER};
 use super::traffic::MACS;
 use super::{RouteError, Tables, Traffic, Variant};
 use crate::fib::NextHop;
-use crate::firewall::{Ruleset, Standard, StateConfig, Wall};
+use crate::firewall::{Ruleset, SharedFirewall, Standard, StateConfig};
 use crate::path::harvest::Pool;
 use crate::path::{
     Class, Config, Counters, Interface, Neighbour, Neighbours, NoFirewall, Rate, Reason, Router,
@@ -61,7 +61,7 @@ impl Lab {
                 // Of a seed, so that every run meets the same places of the table.
                 let states =
                     StateConfig { kind: variant.states, seed: Some(1), ..StateConfig::default() };
-                let wall = Wall::new(&Ruleset::standard(standard), &states)?;
+                let wall = SharedFirewall::new(&Ruleset::standard(standard), &states)?;
                 Box::new(Router::new(&config, inet, inet6, wall.filter(), tally)?)
             }
         };

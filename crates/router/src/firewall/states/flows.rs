@@ -205,7 +205,7 @@ impl Flows {
                 continue;
             }
             let packet = Packet::read(frame);
-            if !packet.is(bit::HAS_MARKS) {
+            if !packet.is(bit::TRACKABLE) {
                 // An ICMP error would look like a query with the identifier 0.
                 without |= 1 << place;
             } else if packet.is(bit::INET6) {

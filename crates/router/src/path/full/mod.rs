@@ -246,7 +246,7 @@ impl<W: Firewall> Router<W> {
     /// Why the firewall held a packet back.
     #[cold]
     fn held_back(&mut self) -> Refused {
-        let is_full = self.firewall.take_full() > 0;
+        let is_full = self.firewall.take_state_limit_drops() > 0;
         plain(if is_full { Reason::StateFull } else { Reason::Firewall })
     }
 
