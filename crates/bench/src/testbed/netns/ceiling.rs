@@ -14,7 +14,7 @@ impl Netns {
     /// One trial of the sender straight into the receiver, at the maximum rate.
     ///
     /// # Errors
-    /// As [`crate::Testbed::run`].
+    /// As [`crate::Runner::run`].
     pub fn without_dut(
         &self,
         settings: &Settings,
