@@ -314,7 +314,8 @@ fn measure(
     };
     if observed.total.lost() > 0 {
         let lost = (observed.total, observed.receiver_dropped);
-        for place in parts.dut.drops(&before, &after, lost.0, lost.1, settings) {
+        let places = parts.dut.drops(&before, &after, lost.0, lost.1, settings);
+        for place in places.into_iter().filter(|place| place.packets != 0) {
             findings.facts.insert(format!("lost: {}", place.place), place.packets.to_string());
         }
     }
