@@ -23,6 +23,7 @@ pub mod sender;
 pub mod spread;
 pub mod tap;
 mod user_sender;
+pub mod unsent;
 pub mod userns;
 pub mod xdp;
 pub mod xsk;

@@ -1,0 +1,172 @@
+//! What a packet costs: instructions by function, of bursts that repeat each other.
+//!
+//! From each burst is subtracted what the idle guest executed in as much time: timers run
+//! by the clock, not by packets. A function's cost is the median over the bursts, which
+//! takes what happened once (a timer's rare work, a worker that woke) out, and the total
+//! is the sum of the medians; how far the bursts lay apart stands beside it.
+
+use crate::counts::Executed;
+use crate::symbols::Symbols;
+use std::collections::BTreeMap;
+
+/// Name of everything that runs outside of the kernel.
+pub const PROGRAMS: &str = "(programs)";
+/// Name of what no symbol is known for.
+pub const UNKNOWN: &str = "(unknown)";
+
+/// A burst of packets and what was executed meanwhile.
+#[derive(Clone, Debug)]
+pub struct Burst {
+    /// Packets that were forwarded.
+    pub packets: u64,
+    /// What was executed from the first to the last of them.
+    pub executed: Vec<Executed>,
+    /// What the idle guest executed.
+    pub idle: Vec<Executed>,
+    /// Length of the burst as a multiple of the idle time.
+    pub scale: f64,
+}
+
+/// What a packet costs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Costs {
+    /// Packets of each burst.
+    pub packets: Vec<u64>,
+    /// Instructions a packet of each burst, without what idles.
+    pub bursts: Vec<f64>,
+    /// Instructions a packet: the sum over the functions.
+    pub instructions: f64,
+    /// Atomic ones among them.
+    pub atomics: f64,
+    /// Bytes a packet that repeated string instructions move.
+    pub bytes: f64,
+    /// Instructions a packet that were subtracted: median over the bursts.
+    pub background: f64,
+    /// By function, dearest first.
+    pub functions: Vec<FunctionCost>,
+}
+
+/// What a packet costs in one function.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FunctionCost {
+    /// Its name.
+    pub name: String,
+    /// Instructions a packet: median over the bursts.
+    pub instructions: f64,
+    /// Least and most of the bursts.
+    pub range: (f64, f64),
+    /// Atomic instructions a packet.
+    pub atomics: f64,
+    /// Bytes a packet that repeated string instructions move.
+    pub bytes: f64,
+}
+
+/// Three figures of a function in one burst, a packet each.
+#[derive(Clone, Copy, Default)]
+struct Share {
+    instructions: f64,
+    atomics: f64,
+    bytes: f64,
+}
+
+/// What a packet costs by what was executed in `bursts`.
+pub fn costs(bursts: &[Burst], symbols: &Symbols) -> Costs {
+    let by_burst: Vec<BTreeMap<&str, Share>> =
+        bursts.iter().map(|burst| shares(burst, symbols)).collect();
+    let names: std::collections::BTreeSet<&str> =
+        by_burst.iter().flat_map(|shares| shares.keys().copied()).collect();
+    let mut functions: Vec<FunctionCost> = names
+        .into_iter()
+        .map(|name| {
+            let of = |figure: fn(&Share) -> f64| -> Vec<f64> {
+                by_burst.iter().map(|shares| shares.get(name).map_or(0.0, figure)).collect()
+            };
+            let instructions = of(|share| share.instructions);
+            let least = instructions.iter().copied().fold(f64::INFINITY, f64::min);
+            let most = instructions.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            FunctionCost {
+                name: name.to_owned(),
+                instructions: median(instructions),
+                range: (least, most),
+                atomics: median(of(|share| share.atomics)),
+                bytes: median(of(|share| share.bytes)),
+            }
+        })
+        .collect();
+    functions.sort_by(|a, b| {
+        b.instructions.total_cmp(&a.instructions).then_with(|| a.name.cmp(&b.name))
+    });
+    let sum = |figure: fn(&FunctionCost) -> f64| functions.iter().map(figure).sum();
+    let background = bursts.iter().map(|burst| {
+        let idle: u64 = burst.idle.iter().map(|place| place.instructions).sum();
+        idle as f64 * burst.scale / burst.packets.max(1) as f64
+    });
+    Costs {
+        packets: bursts.iter().map(|burst| burst.packets).collect(),
+        bursts: by_burst.iter().map(|s| s.values().map(|share| share.instructions).sum()).collect(),
+        instructions: sum(|function| function.instructions),
+        atomics: sum(|function| function.atomics),
+        bytes: sum(|function| function.bytes),
+        background: median(background.collect()),
+        functions,
+    }
+}
+
+/// A burst by function, a packet each, without what idles.
+fn shares<'a>(burst: &Burst, symbols: &'a Symbols) -> BTreeMap<&'a str, Share> {
+    let mut shares: BTreeMap<&str, Share> = BTreeMap::new();
+    let packets = burst.packets.max(1) as f64;
+    for (places, factor) in [(&burst.executed, 1.0), (&burst.idle, -burst.scale)] {
+        for place in places {
+            let name = match place.address {
+                0 => PROGRAMS,
+                address => symbols.name(address).unwrap_or(UNKNOWN),
+            };
+            let share = shares.entry(name).or_default();
+            share.instructions += factor * place.instructions as f64 / packets;
+            share.atomics += factor * place.atomics as f64 / packets;
+            share.bytes += factor * place.bytes as f64 / packets;
+        }
+    }
+    shares
+}
+
+/// The middle value, the mean of the two middle ones of an even number; 0 of none.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => 0.0,
+        n if n % 2 == 1 => values[n / 2],
+        n => (values[n / 2 - 1] + values[n / 2]) / 2.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn executed(address: u64, instructions: u64) -> Executed {
+        Executed { address, instructions, atomics: instructions / 10, bytes: 0 }
+    }
+
+    #[test]
+    fn what_idles_and_what_happened_once_is_no_cost_of_a_packet() {
+        let symbols = Symbols::of_kallsyms(
+            "0000000000000100 T forward\n0000000000000200 T tick\n0000000000000300 T rare\n",
+        );
+        let burst = |rare| Burst {
+            packets: 10,
+            executed: vec![executed(0x100, 900), executed(0x140, 100), executed(0x200, 70), executed(0x300, rare)],
+            idle: vec![executed(0x200, 35)],
+            scale: 2.0,
+        };
+        let costs = costs(&[burst(0), burst(50), burst(0)], &symbols);
+        assert_eq!(costs.bursts, [100.0, 105.0, 100.0]);
+        assert_eq!((costs.instructions, costs.background), (100.0, 7.0));
+        assert_eq!(costs.atomics, 10.0);
+        let named: Vec<(&str, f64)> =
+            costs.functions.iter().map(|f| (f.name.as_str(), f.instructions)).collect();
+        assert_eq!(named, [("forward", 100.0), ("rare", 0.0), ("tick", 0.0)]);
+        assert_eq!(costs.functions[1].range, (0.0, 5.0));
+    }
+}

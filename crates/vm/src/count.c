@@ -1,0 +1,219 @@
+/*
+ * Counts the instructions that a guest executes, exactly: a QEMU TCG plugin.
+ *
+ * Each translated block of kernel code has a slot in a file that is mapped shared:
+ * its address, its instructions, and how often it was executed. Whoever wants
+ * counts reads the file before and after; the guest is not stopped, no protocol
+ * is needed. Kernel code is what lies at or above `kernel=ADDRESS`; everything
+ * else, whose addresses mean nothing, goes to one slot.
+ *
+ * A repeated string instruction (rep movs, rep stos ...) is one instruction,
+ * however long it runs; QEMU executes it as one block an iteration. Its slot
+ * counts how often it was begun, and its iterations apart, as bytes.
+ *
+ * Inline additions are not atomic: with more than one virtual CPU, QEMU needs
+ * `-accel tcg,thread=single`.
+ *
+ * The gate: while the word `hold` of the header isn't 0, the virtual CPU waits at
+ * the block that begins at `gate`. That is where a batch of frames is gathered, so
+ * that the guest finds them all at once however fast either side is.
+ *
+ * The prototypes below are those of version 1 of QEMU's plugin interface
+ * (docs/devel/tcg-plugins of QEMU), declared here because distributions ship no
+ * header for it.
+ */
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+typedef uint64_t qemu_plugin_id_t;
+typedef struct qemu_info_t qemu_info_t;
+struct qemu_plugin_tb;
+struct qemu_plugin_insn;
+enum qemu_plugin_op { QEMU_PLUGIN_INLINE_ADD_U64 };
+enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS };
+typedef void (*tb_trans_cb)(qemu_plugin_id_t, struct qemu_plugin_tb *);
+typedef void (*exec_cb)(unsigned int, void *);
+
+void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t, tb_trans_cb);
+void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *, exec_cb, enum qemu_plugin_cb_flags, void *);
+void qemu_plugin_register_vcpu_tb_exec_inline(struct qemu_plugin_tb *, enum qemu_plugin_op, void *, uint64_t);
+void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *, exec_cb, enum qemu_plugin_cb_flags, void *);
+size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
+uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *);
+struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *, size_t);
+const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *);
+size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *);
+uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *);
+
+__attribute__((visibility("default"))) int qemu_plugin_version = 1;
+
+#define MAGIC 0x31544e554f435746ull /* "FWCOUNT1" */
+#define SLOTS (1u << 18)
+
+/* A block, or a repeated instruction. */
+struct slot {
+    uint64_t address;      /* 0: free */
+    uint32_t instructions; /* of one execution */
+    uint32_t atomics;      /* those with a lock prefix, or xchg with memory */
+    uint64_t executions;
+    uint64_t bytes;        /* moved by a repeated instruction */
+};
+
+struct header {
+    uint64_t magic;
+    uint64_t slots;
+    uint64_t overflow;      /* instructions of blocks that found no slot */
+    uint64_t user;          /* instructions outside of the kernel */
+    uint64_t blocks;        /* blocks executed */
+    uint64_t gate;          /* address of the gate; 0: none */
+    volatile uint64_t hold; /* not 0: wait at the gate */
+    volatile uint64_t held; /* how often somebody waited there */
+    uint64_t reserved[56];
+};
+
+static struct header *head;
+static struct slot *slots;
+static uint64_t kernel = 0xffff800000000000ull;
+
+/* The last iteration of a repeated instruction, and the block it was in. */
+static struct slot *last_repeated;
+static uint64_t last_block;
+
+static struct slot *find(uint64_t address, uint32_t instructions, uint32_t atomics)
+{
+    uint64_t hash = (address * 0x9e3779b97f4a7c15ull) ^ ((uint64_t)instructions << 40);
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        struct slot *slot = &slots[((hash >> 24) + i) % SLOTS];
+        if (slot->address == 0) {
+            slot->instructions = instructions;
+            slot->atomics = atomics;
+            slot->address = address;
+            return slot;
+        }
+        if (slot->address == address && slot->instructions == instructions && slot->atomics == atomics)
+            return slot;
+    }
+    return NULL;
+}
+
+/* Bytes of one iteration of a repeated string instruction; 0 for any other. */
+static uint32_t repeated(const uint8_t *code, size_t size)
+{
+    bool rep = false, wide = false, narrow = false;
+    size_t i = 0;
+    for (; i < size; i++) {
+        uint8_t b = code[i];
+        if (b == 0xf2 || b == 0xf3) rep = true;
+        else if (b == 0x66) narrow = true;
+        else if (b == 0x2e || b == 0x36 || b == 0x3e || b == 0x26 || b == 0x64 || b == 0x65 || b == 0x67 || b == 0xf0) ;
+        else break;
+    }
+    if (i < size && (code[i] & 0xf0) == 0x40) wide = code[i++] & 8;
+    if (!rep || i >= size) return 0;
+    switch (code[i]) {
+    case 0x6c: case 0x6e: case 0xa4: case 0xa6: case 0xaa: case 0xac: case 0xae:
+        return 1;
+    case 0x6d: case 0x6f: case 0xa5: case 0xa7: case 0xab: case 0xad: case 0xaf:
+        return wide ? 8 : narrow ? 2 : 4;
+    }
+    return 0;
+}
+
+static bool atomic(const uint8_t *code, size_t size)
+{
+    size_t i = 0;
+    for (; i < size; i++) {
+        uint8_t b = code[i];
+        if (b == 0xf0) return true;
+        if (!(b == 0x66 || b == 0xf2 || b == 0xf3 || b == 0x2e || b == 0x36 || b == 0x3e || b == 0x26 ||
+              b == 0x64 || b == 0x65 || b == 0x67)) break;
+    }
+    if (i < size && (code[i] & 0xf0) == 0x40) i++;
+    /* xchg with memory locks without a prefix. */
+    return i + 1 < size && (code[i] == 0x86 || code[i] == 0x87) && code[i + 1] < 0xc0;
+}
+
+static void iteration(unsigned int cpu, void *data)
+{
+    struct slot *slot = data;
+    (void)cpu;
+    bool goes_on = slot == last_repeated && head->blocks == last_block + 1;
+    if (!goes_on) slot->executions++;
+    slot->bytes += slot->atomics & 0x7fffffffu;
+    last_repeated = slot;
+    last_block = head->blocks;
+}
+
+static void gate(unsigned int cpu, void *data)
+{
+    (void)cpu;
+    (void)data;
+    if (!head->hold) return;
+    head->held++;
+    while (head->hold) usleep(20);
+}
+
+static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+    (void)id;
+    size_t n = qemu_plugin_tb_n_insns(tb);
+    uint64_t address = qemu_plugin_tb_vaddr(tb);
+    qemu_plugin_register_vcpu_tb_exec_inline(tb, QEMU_PLUGIN_INLINE_ADD_U64, &head->blocks, 1);
+    if (address < kernel) {
+        qemu_plugin_register_vcpu_tb_exec_inline(tb, QEMU_PLUGIN_INLINE_ADD_U64, &head->user, n);
+        return;
+    }
+    if (address == head->gate) qemu_plugin_register_vcpu_tb_exec_cb(tb, gate, QEMU_PLUGIN_CB_NO_REGS, NULL);
+    uint32_t counted = 0, atomics = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+        const uint8_t *code = qemu_plugin_insn_data(insn);
+        size_t size = qemu_plugin_insn_size(insn);
+        uint32_t width = repeated(code, size);
+        struct slot *slot = width ? find(qemu_plugin_insn_vaddr(insn), 1, width | 0x80000000u) : NULL;
+        if (slot) {
+            qemu_plugin_register_vcpu_insn_exec_cb(insn, iteration, QEMU_PLUGIN_CB_NO_REGS, slot);
+        } else {
+            counted++;
+            atomics += atomic(code, size);
+        }
+    }
+    if (counted == 0) return;
+    struct slot *slot = find(address, counted, atomics);
+    if (slot)
+        qemu_plugin_register_vcpu_tb_exec_inline(tb, QEMU_PLUGIN_INLINE_ADD_U64, &slot->executions, 1);
+    else
+        qemu_plugin_register_vcpu_tb_exec_inline(tb, QEMU_PLUGIN_INLINE_ADD_U64, &head->overflow, counted);
+}
+
+__attribute__((visibility("default"))) int
+qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
+{
+    (void)info;
+    const char *path = NULL;
+    for (int i = 0; i < argc; i++) {
+        if (!strncmp(argv[i], "counts=", 7)) path = argv[i] + 7;
+        if (!strncmp(argv[i], "kernel=", 7)) kernel = strtoull(argv[i] + 7, NULL, 0);
+    }
+    size_t size = sizeof(struct header) + SLOTS * sizeof(struct slot);
+    int fd = path ? open(path, O_RDWR) : -1;
+    void *map = fd < 0 || ftruncate(fd, size) ? MAP_FAILED
+        : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED) {
+        fprintf(stderr, "fwdlab: the file of the counts can't be mapped\n");
+        return -1;
+    }
+    head = map;
+    slots = (struct slot *)(head + 1);
+    head->slots = SLOTS;
+    head->magic = MAGIC;
+    qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
+    return 0;
+}

@@ -1,0 +1,245 @@
+//! A Linux guest: its small system, its boot, and how it is reached.
+//!
+//! The system is a busybox, the modules of the data interfaces, `ip`, `nft` and an ssh
+//! server with a key of its own: the same commands configure it as any other machine. Its
+//! first process loads the modules and then waits, before any interface is up, until it
+//! is told to go on: that is when the gate of the counts is set, since the address of the
+//! function there is known only now and code is translated when it first runs.
+
+use crate::counts::CountFile;
+use crate::error::VmError;
+use crate::initrd::Initrd;
+use crate::kernel::Kernel;
+use crate::machine::{self, Accel, Boot, Machine, Model, Nic, Spec};
+use crate::plugin;
+use crate::tool;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Programs of this machine that the guest gets, and what holds them.
+const PROGRAMS: [(&str, &str); 4] =
+    [("ip", "iproute2"), ("nft", "nftables"), ("ethtool", "ethtool"), ("sshd", "openssh-server")];
+/// Modules of firewalls.
+const FIREWALL: [&str; 5] = ["nf_tables", "nft_ct", "nft_limit", "nft_log", "nft_reject_inet"];
+/// Time for a boot; emulated on a busy machine it takes half a minute.
+const BOOT: Duration = Duration::from_secs(240);
+/// Said when the modules are loaded, and when ssh answers.
+const LOADED: &str = "fwdlab: modules are loaded";
+const UP: &str = "fwdlab: up";
+
+/// A guest as it is to be.
+#[derive(Clone, Debug)]
+pub struct Guest<'a> {
+    /// Its kernel.
+    pub kernel: &'a Kernel,
+    /// What executes it.
+    pub accel: Accel,
+    /// CPUs.
+    pub cpus: u16,
+    /// Memory in MiB.
+    pub memory: u32,
+    /// Cards for traffic, all of one model.
+    pub nics: Vec<Nic>,
+    /// Whether a firewall may be wanted.
+    pub firewall: bool,
+    /// Words to be added to the kernel's command line.
+    pub append: &'a str,
+    /// A directory that survives this process: for the plugin.
+    pub cache: &'a Path,
+}
+
+/// A guest that answers.
+#[derive(Debug)]
+pub struct Running {
+    /// The machine.
+    pub machine: Machine,
+    /// What it executes; none where the CPU itself does.
+    pub counts: Option<CountFile>,
+    /// Configuration of ssh that reaches it as `dut` (`ssh -F`).
+    pub ssh_config: PathBuf,
+}
+
+/// Name of the guest in its configuration of ssh.
+pub const NAME: &str = "dut";
+
+impl Guest<'_> {
+    /// Boots it with its files in `directory`, until it answers by ssh. `connect` is called
+    /// when QEMU runs: the other ends of the cards may connect then.
+    ///
+    /// # Errors
+    /// When a program is missing, or the guest does not come up.
+    pub fn boot(
+        &self,
+        directory: &Path,
+        connect: impl FnOnce() -> Result<(), VmError>,
+    ) -> Result<Running, VmError> {
+        let model = self.nics.first().map_or(Model::Virtio, |nic| nic.model);
+        let port = machine::free_port()?;
+        let ssh_config = self.keys(directory, port)?;
+        let initrd = directory.join("initrd");
+        fs::write(&initrd, self.initrd(directory, model)?)
+            .map_err(|source| VmError::file(&initrd, source))?;
+        let counts = match self.accel {
+            Accel::Kvm => None,
+            Accel::Tcg => Some(CountFile::create(&directory.join("counts"))?),
+        };
+        let counting = match &counts {
+            None => None,
+            Some(counts) => Some((plugin::compiled(self.cache)?, counts.path().to_owned())),
+        };
+        let spec = Spec {
+            accel: self.accel,
+            cpus: self.cpus,
+            memory: self.memory,
+            boot: Boot::Linux {
+                image: self.kernel.image.clone(),
+                initrd,
+                append: format!("console=ttyS0 quiet panic=-1 nokaslr {}", self.append),
+            },
+            admin: Model::Virtio,
+            ssh_port: port,
+            nics: self.nics.clone(),
+            counting,
+        };
+        let mut machine = Machine::start(&spec, directory)?;
+        connect()?;
+        let said = machine.console().wait_for(LOADED, BOOT)?;
+        if let Some(counts) = &counts {
+            counts.set_gate(gate(&said, model)?)?;
+        }
+        machine.console().send("go")?;
+        machine.console().wait_for(UP, BOOT)?;
+        Ok(Running { machine, counts, ssh_config })
+    }
+
+    /// The guest's system.
+    fn initrd(&self, directory: &Path, model: Model) -> Result<Vec<u8>, VmError> {
+        let mut wanted = vec!["virtio_pci", "virtio_rng", "virtio-rng", "virtio_net", model.module()];
+        if self.firewall {
+            wanted.extend(FIREWALL);
+        }
+        let modules = self.kernel.modules(&wanted)?;
+        let mut initrd = Initrd::new();
+        let read = |name: &str| {
+            let path = directory.join(name);
+            fs::read(&path).map_err(|source| VmError::file(&path, source))
+        };
+        initrd.program("/bin/busybox", "busybox-static")?;
+        for (program, package) in PROGRAMS {
+            initrd.program(program, package)?;
+        }
+        initrd.link("bin/sh", "busybox");
+        initrd.file("init", 0o755, script(&modules.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), model).as_bytes());
+        for (name, content) in &modules {
+            initrd.file(&format!("modules/{name}.ko"), 0o644, content);
+        }
+        initrd.file("etc/passwd", 0o644, PASSWD.as_bytes());
+        initrd.file("etc/group", 0o644, b"root:x:0:\nnogroup:x:65534:\n");
+        initrd.file("etc/ssh/sshd_config", 0o600, SSHD.as_bytes());
+        initrd.file("etc/ssh/host_key", 0o600, &read("host_key")?);
+        initrd.file("root/.ssh/authorized_keys", 0o600, &read("key.pub")?);
+        ["run/sshd", "var/empty", "var/tmp", "dev/pts"].iter().for_each(|name| initrd.directory(name));
+        Ok(initrd.into_bytes())
+    }
+
+    /// Keys of both sides, and a configuration of ssh that reaches the guest with them.
+    fn keys(&self, directory: &Path, port: u16) -> Result<PathBuf, VmError> {
+        for name in ["key", "host_key"] {
+            let file = directory.join(name);
+            let text = file.to_string_lossy();
+            let arguments = ["-q", "-t", "ed25519", "-N", "", "-C", "fwdlab", "-f", &text];
+            tool::run("ssh-keygen", &arguments, &[], "openssh-client")?;
+        }
+        let write = |name: &str, text: String| {
+            let file = directory.join(name);
+            fs::write(&file, text).map_err(|source| VmError::file(&file, source))?;
+            Ok::<PathBuf, VmError>(file)
+        };
+        let public = directory.join("host_key.pub");
+        let public = fs::read_to_string(&public).map_err(|source| VmError::file(&public, source))?;
+        let known = write("known_hosts", format!("{NAME} {public}"))?;
+        write(
+            "ssh_config",
+            format!(
+                "Host {NAME}\n  HostName 127.0.0.1\n  Port {port}\n  User root\n  HostKeyAlias \
+                 {NAME}\n  IdentityFile {}\n  IdentitiesOnly yes\n  UserKnownHostsFile {}\n  \
+                 StrictHostKeyChecking yes\n  Compression no\n",
+                directory.join("key").display(),
+                known.display()
+            ),
+        )
+    }
+}
+
+const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\n\
+                      sshd:x:100:65534::/run/sshd:/bin/false\n";
+
+/// The ssh server of a guest that only this process reaches.
+const SSHD: &str = "HostKey /etc/ssh/host_key\n\
+                    PermitRootLogin prohibit-password\n\
+                    PasswordAuthentication no\n\
+                    UsePAM no\n\
+                    StrictModes no\n\
+                    UseDNS no\n\
+                    MaxSessions 64\n\
+                    PidFile none\n";
+
+/// The guest's first process. The ssh server forks before it listens, so that is waited for.
+fn script(modules: &[&str], model: Model) -> String {
+    let load: String =
+        modules.iter().map(|name| format!("insmod /modules/{name}.ko\n")).collect();
+    let (poll, mac) = (model.poll(), machine::ADMIN_MAC);
+    let guest = machine::ADMIN.1;
+    format!(
+        "#!/bin/busybox sh\n\
+         /bin/busybox --install -s /bin\n\
+         export PATH=/usr/sbin:/usr/bin:/sbin:/bin\n\
+         mount -t proc proc /proc\n\
+         mount -t sysfs sysfs /sys\n\
+         mount -t devtmpfs dev /dev\n\
+         mkdir -p /dev/pts && mount -t devpts pts /dev/pts\n\
+         echo 0 > /proc/sys/kernel/printk_devkmsg 2>/dev/null\n\
+         {load}\
+         grep -E ' {poll}([[:space:]]|$)' /proc/kallsyms | sed 's/^/fwdlab: gate /'\n\
+         echo '{LOADED}'\n\
+         read go\n\
+         ip link set lo up\n\
+         for i in /sys/class/net/*; do\n\
+           if [ \"$(cat $i/address)\" = {mac} ]; then\n\
+             ip addr add {guest}/24 dev ${{i##*/}}; ip link set ${{i##*/}} up\n\
+           fi\n\
+         done\n\
+         sshd=$(ls /usr/sbin/sshd /usr/bin/sshd /sbin/sshd 2>/dev/null | head -n 1)\n\
+         $sshd -f /etc/ssh/sshd_config -E /run/sshd.log\n\
+         until grep -q ':0016 00000000:0000 0A' /proc/net/tcp; do sleep 0.1; done\n\
+         echo '{UP}'\n\
+         while :; do sleep 100000; done\n"
+    )
+}
+
+/// Address of the function at which batches are gathered, from what the guest said.
+fn gate(said: &str, model: Model) -> Result<u64, VmError> {
+    said.lines()
+        .filter_map(|line| line.trim().strip_prefix("fwdlab: gate "))
+        .find_map(|line| u64::from_str_radix(line.split(' ').next()?, 16).ok())
+        .ok_or_else(|| {
+            VmError::Counts(format!(
+                "the guest's kernel has no function {}: has it a driver for the card?",
+                model.poll()
+            ))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gate_is_read_from_the_console() {
+        let said = "[ 1.2] x\r\nfwdlab: gate ffffffffc0003f50 t virtnet_poll\t[virtio_net]\r\n";
+        assert_eq!(gate(said, Model::Virtio).unwrap(), 0xffff_ffff_c000_3f50);
+        let error = gate("", Model::E1000e).unwrap_err().to_string();
+        assert!(error.contains("e1000e_poll"), "{error}");
+    }
+}

@@ -1,0 +1,470 @@
+//! QEMU: its arguments, its process, its files.
+//!
+//! A machine's disk is an overlay: the image that it was made from is never written. All
+//! its files lie in one directory of its own. QEMU dies with the thread that started it,
+//! however that ends; directories that a killed process left are removed by [`clean`].
+
+use crate::console::Console;
+use crate::error::VmError;
+use fwdlab_port::process;
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// The program.
+const QEMU: &str = "qemu-system-x86_64";
+/// Begins the name of every machine's directory; a process number and its start follow.
+const PREFIX: &str = "fwdlab-vm-";
+/// Addresses of the network for administration, which exists inside QEMU only: the host's
+/// and the guest's (RFC 5737).
+pub const ADMIN: (&str, &str) = ("192.0.2.2", "192.0.2.15");
+/// MAC of the interface for administration.
+pub const ADMIN_MAC: &str = "02:00:c6:12:00:00";
+/// Time after which QEMU sends what a guest with [`Nic::gathers`] has queued, nanoseconds.
+const TX_TIMER_NS: u64 = 20_000_000;
+
+/// What executes the guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accel {
+    /// The CPU itself.
+    Kvm,
+    /// QEMU's emulation: exact counts, and a time that means nothing.
+    Tcg,
+}
+
+/// Network cards that QEMU emulates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// virtio-net, with queue pairs.
+    Virtio,
+    /// Intel 82574.
+    E1000e,
+    /// VMware's.
+    Vmxnet3,
+    /// Intel 82576, where QEMU has it (8.0 and later).
+    Igb,
+}
+
+impl Model {
+    /// As QEMU calls it.
+    fn device(self) -> &'static str {
+        match self {
+            Model::Virtio => "virtio-net-pci",
+            Model::E1000e => "e1000e",
+            Model::Vmxnet3 => "vmxnet3",
+            Model::Igb => "igb",
+        }
+    }
+
+    /// Linux's module for it.
+    pub fn module(self) -> &'static str {
+        match self {
+            Model::Virtio => "virtio_net",
+            Model::E1000e => "e1000e",
+            Model::Vmxnet3 => "vmxnet3",
+            Model::Igb => "igb",
+        }
+    }
+
+    /// The function of Linux that takes frames from it: where a batch can be gathered.
+    pub fn poll(self) -> &'static str {
+        match self {
+            Model::Virtio => "virtnet_poll",
+            Model::E1000e => "e1000e_poll",
+            Model::Vmxnet3 => "vmxnet3_poll_rx_only",
+            Model::Igb => "igb_poll",
+        }
+    }
+}
+
+/// Where a card's frames go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// A pair of Unix datagram sockets, one frame a datagram: QEMU's own and ours.
+    Datagram {
+        /// QEMU's.
+        guest: PathBuf,
+        /// Ours.
+        ours: PathBuf,
+    },
+    /// A tap of this machine.
+    Tap(String),
+}
+
+/// A card for traffic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nic {
+    /// What it is.
+    pub model: Model,
+    /// Its MAC.
+    pub mac: String,
+    /// Queue pairs (virtio only).
+    pub queues: u16,
+    /// True when what the guest sends is gathered before it leaves, so that how fast QEMU
+    /// is does not change what the guest executes (virtio only).
+    pub gathers: bool,
+    /// Where its frames go.
+    pub backend: Backend,
+}
+
+/// What is booted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Boot {
+    /// A kernel of Linux.
+    Linux {
+        /// The image.
+        image: PathBuf,
+        /// The system around it.
+        initrd: PathBuf,
+        /// Its command line.
+        append: String,
+    },
+    /// A disk.
+    Disk {
+        /// The image; it is not written.
+        image: PathBuf,
+        /// `raw` or `qcow2`.
+        format: String,
+    },
+}
+
+/// A machine as it is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spec {
+    /// What executes it.
+    pub accel: Accel,
+    /// CPUs.
+    pub cpus: u16,
+    /// Memory in MiB.
+    pub memory: u32,
+    /// What is booted.
+    pub boot: Boot,
+    /// Model of the card for administration.
+    pub admin: Model,
+    /// Port of 127.0.0.1 that leads to the guest's ssh.
+    pub ssh_port: u16,
+    /// Cards for traffic, in their order.
+    pub nics: Vec<Nic>,
+    /// The plugin, and the file that it counts in.
+    pub counting: Option<(PathBuf, PathBuf)>,
+}
+
+impl Spec {
+    /// Arguments of QEMU for a machine whose files lie in `directory`.
+    fn arguments(&self, directory: &Path) -> Vec<String> {
+        let file = |name: &str| directory.join(name).display().to_string();
+        // Additions of the plugin are exact when one thread executes all CPUs.
+        let accel = match self.accel {
+            Accel::Kvm => "kvm",
+            Accel::Tcg => "tcg,thread=single",
+        };
+        let cpu = match self.accel {
+            Accel::Kvm => "host",
+            // An idle loop that waits by MONITOR spins under emulation.
+            Accel::Tcg => "max,-monitor",
+        };
+        let (cpus, memory) = (self.cpus.to_string(), self.memory.to_string());
+        let mut arguments: Vec<String> = [
+            "-accel", accel, "-machine", "q35", "-cpu", cpu, "-smp", &cpus, "-m", &memory,
+            "-display", "none", "-nodefaults", "-no-user-config", "-monitor", "none",
+        ]
+        .map(str::to_owned)
+        .into();
+        let mut add = |words: [String; 2]| arguments.extend(words);
+        add([
+            "-chardev".into(),
+            format!(
+                "socket,id=console,path={},server=on,wait=off,logfile={}",
+                file("console"),
+                file("console.log")
+            ),
+        ]);
+        add(["-serial".into(), "chardev:console".into()]);
+        match &self.boot {
+            Boot::Linux { image, initrd, append } => {
+                add(["-kernel".into(), image.display().to_string()]);
+                add(["-initrd".into(), initrd.display().to_string()]);
+                add(["-append".into(), append.clone()]);
+            }
+            Boot::Disk { .. } => add([
+                "-drive".into(),
+                format!("file={},format=qcow2,if=virtio,cache=unsafe", file("overlay.qcow2")),
+            ]),
+        }
+        let (host, guest) = ADMIN;
+        add([
+            "-netdev".into(),
+            format!(
+                "user,id=admin,restrict=on,net=192.0.2.0/24,dhcpstart={guest},host={host},\
+                 dns=192.0.2.3,hostfwd=tcp:127.0.0.1:{}-{guest}:22",
+                self.ssh_port
+            ),
+        ]);
+        add([
+            "-device".into(),
+            format!("{},netdev=admin,mac={ADMIN_MAC}", self.admin.device()),
+        ]);
+        add(["-object".into(), "rng-random,id=rng,filename=/dev/urandom".into()]);
+        add(["-device".into(), "virtio-rng-pci,rng=rng".into()]);
+        for (number, nic) in self.nics.iter().enumerate() {
+            add(["-netdev".into(), nic.netdev(number)]);
+            add(["-device".into(), nic.device(number)]);
+        }
+        if let Some((plugin, counts)) = &self.counting {
+            add(["-plugin".into(), format!("{},counts={}", plugin.display(), counts.display())]);
+        }
+        arguments
+    }
+}
+
+impl Nic {
+    fn netdev(&self, number: usize) -> String {
+        match &self.backend {
+            Backend::Datagram { guest, ours } => format!(
+                "dgram,id=data{number},local.type=unix,local.path={},remote.type=unix,\
+                 remote.path={}",
+                guest.display(),
+                ours.display()
+            ),
+            Backend::Tap(name) => {
+                let queues = match self.queues {
+                    0 | 1 => String::new(),
+                    n => format!(",queues={n}"),
+                };
+                format!("tap,id=data{number},ifname={name},script=no,downscript=no{queues}")
+            }
+        }
+    }
+
+    fn device(&self, number: usize) -> String {
+        let mut text = format!("{},netdev=data{number},mac={}", self.model.device(), self.mac);
+        if self.model == Model::Virtio && self.queues > 1 {
+            text.push_str(&format!(",mq=on,vectors={}", 2 * self.queues + 2));
+        }
+        if self.model == Model::Virtio && self.gathers {
+            text.push_str(&format!(",tx=timer,x-txtimer={TX_TIMER_NS}"));
+        }
+        text
+    }
+}
+
+/// A machine that runs. Dropping it ends it and removes its files.
+#[derive(Debug)]
+pub struct Machine {
+    child: Child,
+    directory: PathBuf,
+    console: Console,
+}
+
+impl Machine {
+    /// Starts it, with its files in `directory`, which it owns from now on.
+    ///
+    /// # Errors
+    /// When QEMU is missing, or QEMU refuses the arguments.
+    pub fn start(spec: &Spec, directory: &Path) -> Result<Machine, VmError> {
+        if let Boot::Disk { image, format } = &spec.boot {
+            overlay(image, format, &directory.join("overlay.qcow2"))?;
+        }
+        let errors = directory.join("qemu.log");
+        let log = fs::File::create(&errors).map_err(|source| VmError::file(&errors, source))?;
+        let child = process::die_with_us(&mut Command::new(QEMU))
+            .args(spec.arguments(directory))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .map_err(|error| VmError::Program {
+                program: QEMU.into(),
+                why: error.to_string(),
+                next: "install qemu-system-x86".into(),
+            })?;
+        let mut started = Started { child: Some(child), directory: directory.to_owned() };
+        let socket = directory.join("console");
+        let deadline = std::time::Instant::now() + Duration::from_secs(20);
+        while !socket.exists() {
+            if let Some(status) = started.ended() {
+                let words = fs::read_to_string(&errors).unwrap_or_default();
+                let why = words.trim().replace('\n', " | ");
+                return Err(VmError::Program {
+                    program: QEMU.into(),
+                    why: format!("{why} ({status})"),
+                    next: "see whether this QEMU has the device".into(),
+                });
+            }
+            if std::time::Instant::now() > deadline {
+                return Err(VmError::Program {
+                    program: QEMU.into(),
+                    why: "it has not begun within 20 s".into(),
+                    next: "see whether the machine is overloaded".into(),
+                });
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let log = directory.join("console.log");
+        let console = Console::connect(&socket, &log, Duration::from_secs(5))?;
+        let child = started.child.take().ok_or_else(|| VmError::Counts("started".into()))?;
+        Ok(Machine { child, directory: directory.to_owned(), console })
+    }
+
+    /// The guest's serial line.
+    pub fn console(&mut self) -> &mut Console {
+        &mut self.console
+    }
+
+    /// QEMU's process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Where its files are.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// True when none of QEMU's threads has anything to do.
+    pub fn rests(&self) -> bool {
+        let Ok(threads) = fs::read_dir(format!("/proc/{}/task", self.pid())) else { return true };
+        threads.filter_map(Result::ok).all(|thread| {
+            let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            let state = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+            !state.starts_with('R') && !state.starts_with('D')
+        })
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        end(&mut self.child, &self.directory);
+    }
+}
+
+/// A process that is not yet a machine.
+struct Started {
+    child: Option<Child>,
+    directory: PathBuf,
+}
+
+impl Started {
+    fn ended(&mut self) -> Option<std::process::ExitStatus> {
+        self.child.as_mut()?.try_wait().ok().flatten()
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            end(child, &self.directory);
+        }
+    }
+}
+
+/// Ends QEMU and removes its files; a second time does nothing.
+fn end(child: &mut Child, directory: &Path) {
+    // It may have ended by itself, and whoever is left of its files is found by `clean`.
+    let _ = child.kill();
+    let _ = child.wait();
+    let _ = fs::remove_dir_all(directory);
+}
+
+/// A disk whose blocks are `image`'s until they are written.
+fn overlay(image: &Path, format: &str, file: &Path) -> Result<(), VmError> {
+    let image = image.canonicalize().map_err(|source| VmError::file(image, source))?;
+    let texts = [image.to_string_lossy(), file.to_string_lossy()];
+    let arguments = ["create", "-q", "-f", "qcow2", "-b", &texts[0], "-F", format, &texts[1]];
+    crate::tool::run("qemu-img", &arguments, &[], "qemu-utils").map(drop)
+}
+
+/// A directory for a machine of this process, below `parent`.
+///
+/// # Errors
+/// When it can't be made.
+pub fn directory(parent: &Path, number: u32) -> Result<PathBuf, VmError> {
+    let pid = std::process::id();
+    let start = start_of(pid).unwrap_or_default();
+    let directory = parent.join(format!("{PREFIX}{pid}-{start}-{number}"));
+    fs::create_dir_all(&directory).map_err(|source| VmError::file(&directory, source))?;
+    Ok(directory)
+}
+
+/// Removes the directories of machines whose process is gone; returns how many.
+pub fn clean(parent: &Path) -> usize {
+    let Ok(entries) = fs::read_dir(parent) else { return 0 };
+    let dead = entries.filter_map(Result::ok).filter(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(rest) = name.strip_prefix(PREFIX) else { return false };
+        let mut words = rest.split('-');
+        let pid = words.next().and_then(|pid| pid.parse().ok());
+        let start = words.next().and_then(|start| start.parse::<u64>().ok());
+        pid.is_some_and(|pid| start_of(pid) != start)
+    });
+    dead.filter(|entry| fs::remove_dir_all(entry.path()).is_ok()).count()
+}
+
+/// When a process began, in ticks after the boot (proc(5), field 22); none of no process.
+fn start_of(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.split(' ').nth(19)?.parse().ok()
+}
+
+/// A port of 127.0.0.1 that nobody uses.
+///
+/// # Errors
+/// When there is none.
+pub fn free_port() -> Result<u16, VmError> {
+    let listener = TcpListener::bind(("127.0.0.1", 0));
+    let address = listener.and_then(|listener| listener.local_addr());
+    address.map(|address| address.port()).map_err(|source| VmError::file("127.0.0.1", source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(nic: Nic) -> Spec {
+        Spec {
+            accel: Accel::Tcg,
+            cpus: 1,
+            memory: 256,
+            boot: Boot::Linux { image: "k".into(), initrd: "i".into(), append: "quiet".into() },
+            admin: Model::Virtio,
+            ssh_port: 2222,
+            nics: vec![nic],
+            counting: Some(("p.so".into(), "c".into())),
+        }
+    }
+
+    #[test]
+    fn cards_are_described_as_qemu_wants_them() {
+        let nic = Nic {
+            model: Model::Virtio,
+            mac: "02:00:c6:12:00:01".into(),
+            queues: 2,
+            gathers: true,
+            backend: Backend::Tap("t0".into()),
+        };
+        let text = spec(nic).arguments(Path::new("/d")).join(" ");
+        for part in [
+            "-accel tcg,thread=single",
+            "tap,id=data0,ifname=t0,script=no,downscript=no,queues=2",
+            "virtio-net-pci,netdev=data0,mac=02:00:c6:12:00:01,mq=on,vectors=6,tx=timer",
+            "hostfwd=tcp:127.0.0.1:2222-192.0.2.15:22",
+            "-plugin p.so,counts=c",
+            "logfile=/d/console.log",
+        ] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+    }
+
+    #[test]
+    fn directories_of_the_dead_are_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        let own = directory(parent.path(), 0).unwrap();
+        let dead = parent.path().join(format!("{PREFIX}{}-1-0", std::process::id()));
+        let other = parent.path().join("results");
+        [&dead, &other].into_iter().for_each(|path| fs::create_dir(path).unwrap());
+        assert_eq!(clean(parent.path()), 1);
+        assert!(own.exists() && other.exists() && !dead.exists());
+    }
+}

@@ -1,0 +1,107 @@
+//! Which function an address belongs to.
+
+/// A function's name and where it begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Symbol {
+    address: u64,
+    /// Of several names for one address the first one counts.
+    rank: u8,
+    name: String,
+}
+
+/// The functions of a kernel and its modules, by address.
+#[derive(Clone, Debug, Default)]
+pub struct Symbols {
+    sorted: Vec<Symbol>,
+}
+
+impl Symbols {
+    /// Reads `/proc/kallsyms` of Linux: address, kind, name, and a module in brackets.
+    pub fn of_kallsyms(text: &str) -> Symbols {
+        let mut symbols = Symbols::default();
+        symbols.add(text, 0);
+        symbols
+    }
+
+    /// Adds what `nm` prints of a kernel or of a module that was loaded at `base`.
+    pub fn add(&mut self, text: &str, base: u64) {
+        let read = text.lines().filter_map(|line| {
+            let mut words = line.split_ascii_whitespace();
+            let address = u64::from_str_radix(words.next()?, 16).ok()?;
+            let rank = match words.next()? {
+                "T" => 0,
+                "t" => 1,
+                "W" | "w" | "i" => 2,
+                _ => return None,
+            };
+            let name = plain(words.next()?).to_owned();
+            Some(Symbol { address: address.checked_add(base)?, rank, name })
+        });
+        self.sorted.extend(read.filter(|symbol| symbol.address != 0));
+        self.sorted.sort_by(|a, b| {
+            (a.address, a.rank, &a.name).cmp(&(b.address, b.rank, &b.name))
+        });
+        self.sorted.dedup_by_key(|symbol| symbol.address);
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.sorted.len()
+    }
+
+    /// True when there are none.
+    pub fn is_empty(&self) -> bool {
+        self.sorted.is_empty()
+    }
+
+    /// Name of the function that `address` lies in; none below the first.
+    pub fn name(&self, address: u64) -> Option<&str> {
+        let after = self.sorted.partition_point(|symbol| symbol.address <= address);
+        Some(&self.sorted.get(after.checked_sub(1)?)?.name)
+    }
+
+    /// Where a function begins.
+    pub fn address(&self, name: &str) -> Option<u64> {
+        self.sorted.iter().find(|symbol| symbol.name == name).map(|symbol| symbol.address)
+    }
+}
+
+/// A name without what compilers append to parts and copies of a function: two builds
+/// name them otherwise.
+fn plain(name: &str) -> &str {
+    let end = [".isra.", ".constprop.", ".part.", ".cold", ".llvm."]
+        .iter()
+        .filter_map(|suffix| name.find(suffix))
+        .min();
+    end.map_or(name, |end| &name[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_belong_to_the_function_before_them() {
+        let text = "ffffffff81000000 T _text\n\
+                    ffffffff81000100 t ip_rcv_core.isra.0\n\
+                    ffffffff81000100 t alias\n\
+                    ffffffff81000100 T known\n\
+                    ffffffff82000000 D data\n\
+                    ffffffffc0000000 t virtnet_poll\t[virtio_net]\n\
+                    0000000000000000 A fixed_percpu_data\nnonsense\n";
+        let symbols = Symbols::of_kallsyms(text);
+        assert_eq!(symbols.len(), 3);
+        assert_eq!(symbols.name(0xffff_ffff_8100_00ff), Some("_text"));
+        assert_eq!(symbols.name(0xffff_ffff_8100_0100), Some("known"));
+        assert_eq!(symbols.name(0xffff_ffff_c000_0001), Some("virtnet_poll"));
+        assert_eq!(symbols.name(0x1000), None);
+        assert_eq!(symbols.address("virtnet_poll"), Some(0xffff_ffff_c000_0000));
+    }
+
+    #[test]
+    fn modules_are_moved_to_where_they_were_loaded() {
+        let mut symbols = Symbols::of_kallsyms("ffffffff80200000 T btext\n");
+        symbols.add("0000000000001000 t dxr_lookup.part.3\n", 0xffff_ffff_8240_0000);
+        assert_eq!(symbols.name(0xffff_ffff_8240_1004), Some("dxr_lookup"));
+    }
+}
