@@ -8,8 +8,8 @@ mod fault;
 mod trace;
 
 pub use capture::PcapTap;
-pub use damage::Damage;
-pub use fault::{FaultCounts, FaultTap, Faults};
+pub use damage::inflict;
+pub use fault::{FaultCounts, FaultTap};
 pub use trace::TraceTap;
 
 #[cfg(test)]
