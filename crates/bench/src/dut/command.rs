@@ -7,7 +7,7 @@
 
 use super::counters;
 use super::linux_remote::undo::Undo;
-use super::program::{self, Class, Own};
+use super::program::{self, Own};
 use super::queues;
 use super::{Dut, Ground, Reading, Totals};
 use crate::cpu::Placement;
@@ -17,6 +17,7 @@ use crate::error::BenchError;
 use crate::host::{Host, Running};
 use fwdlab_model::record::{Counter, Counts, DropPlace};
 use fwdlab_model::settings::{CommandSettings, Settings};
+use fwdlab_packet::forwarding::Class;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
@@ -233,7 +234,7 @@ fn own(text: &str, commands: &CommandSettings) -> Result<Vec<Own>, BenchError> {
             "received" => Class::Received,
             "forwarded" => Class::Forwarded,
             name if name.starts_with("dropped") => Class::Dropped,
-            _ => Class::Other,
+            _ => Class::Extra,
         };
         let found = match pattern.starts_with('/') {
             true => json.as_ref().and_then(|json| at(json, pattern)),

@@ -15,19 +15,7 @@ use crate::host::Host;
 use crate::lab::links::Links;
 use fwdlab_model::record::{Counter, Counts, DropPlace, queues};
 use fwdlab_model::settings::Settings;
-
-/// What a counter of a program counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
-    /// Packets that were received.
-    Received,
-    /// Packets that were forwarded: as many as ours.
-    Forwarded,
-    /// Packets that were dropped.
-    Dropped,
-    /// Something beside the packets of the trial.
-    Other,
-}
+use fwdlab_packet::forwarding::Class;
 
 /// A counter of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +70,7 @@ pub(super) fn drops(
     links: &Links,
 ) -> Vec<DropPlace> {
     let first = |name: &str| before.own.iter().find(|own| own.name == name).map(|own| own.packets);
-    let dropped = after.own.iter().filter(|own| own.class == Class::Dropped);
+    let dropped = after.own.iter().filter(|own| own.class.is_loss());
     let places = dropped.map(|own| {
         let packets = own.packets.saturating_sub(first(&own.name).unwrap_or(0));
         (format!("{who}: {}", own.name), packets as i64)
@@ -174,9 +162,9 @@ mod tests {
             own: vec![
                 Own::new("received", Class::Received, received),
                 Own::new("forwarded", Class::Forwarded, forwarded),
-                Own::new("answered", Class::Other, 0),
+                Own::new("answered", Class::Extra, 0),
                 Own::new("firewall", Class::Dropped, refused),
-                Own::new("worker rx queue 0", Class::Other, 0),
+                Own::new("worker rx queue 0", Class::Extra, 0),
             ],
             ..Reading::default()
         };

@@ -5,7 +5,7 @@
 //! that packets take.
 
 use super::linux_remote::undo::Undo;
-use super::program::{self, Class, Own};
+use super::program::{self, Own};
 use super::{Dut, Ground, Reading, Totals, counters, linux::Findings, linux::mac, queues, routes};
 use crate::cpu::Placement;
 use crate::dut::routes::Route;
@@ -19,7 +19,7 @@ use fwdlab_model::router::{
 };
 use fwdlab_model::settings::{Family, Firewall, RouterPort, Settings};
 use fwdlab_packet::address::{Side, peer_address, routed_prefix};
-use fwdlab_packet::forwarding;
+use fwdlab_packet::forwarding::Class;
 use std::path::Path;
 use std::time::Duration;
 
@@ -322,21 +322,14 @@ fn rules(firewall: &Firewall) -> String {
 
 /// What a router counts, each counter with its class.
 fn own(stats: &RouterStats) -> Vec<Own> {
-    let class = |class| match class {
-        forwarding::Class::Forwarded => Class::Forwarded,
-        forwarding::Class::Dropped | forwarding::Class::Slow => Class::Dropped,
-        // Answers of the slow path are of packets that were counted already, as `slow_...`,
-        // and what the router sends besides is none of those that it received.
-        forwarding::Class::Answer | forwarding::Class::Extra => Class::Other,
-    };
     let mut all = vec![Own::new("received", Class::Received, stats.received)];
-    all.extend(stats.counters.iter().map(|(name, n, of)| Own::new(name, class(*of), *n)));
+    all.extend(stats.counters.iter().map(|(name, n, of)| Own::new(name, *of, *n)));
     let missed = stats.missed.iter();
     all.extend(missed.map(|(name, n)| Own::new(format!("{name} missed"), Class::Dropped, *n)));
     let workers = stats.workers.iter().enumerate();
     all.extend(workers.map(|(worker, &packets)| {
         let name = counter_name("worker", Direction::Receive, worker as u16);
-        Own::new(name, Class::Other, packets)
+        Own::new(name, Class::Extra, packets)
     }));
     all
 }
@@ -368,9 +361,9 @@ mod tests {
         let stats = RouterStats {
             received: 10,
             counters: vec![
-                ("forwarded".into(), 7, forwarding::Class::Forwarded),
-                ("answered".into(), 1, forwarding::Class::Answer),
-                ("no_route".into(), 2, forwarding::Class::Slow),
+                ("forwarded".into(), 7, Class::Forwarded),
+                ("answered".into(), 1, Class::Answer),
+                ("no_route".into(), 2, Class::Slow),
             ],
             missed: vec![("d0".into(), 3)],
             ..RouterStats::default()
@@ -379,8 +372,8 @@ mod tests {
         let expected = [
             ("received", Class::Received),
             ("forwarded", Class::Forwarded),
-            ("answered", Class::Other),
-            ("no_route", Class::Dropped),
+            ("answered", Class::Answer),
+            ("no_route", Class::Slow),
             ("d0 missed", Class::Dropped),
         ];
         assert_eq!(classes, expected.map(|(name, class)| (name.to_owned(), class)));
