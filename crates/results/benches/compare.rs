@@ -6,7 +6,7 @@ mod support;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use fwdlab_model::Plan;
-use fwdlab_model::plan::{Figure, Level};
+use fwdlab_model::plan::{Level, RunMetric};
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_results::compare::{Question, compare_store, compare_texts, json, text};
 use std::fmt::Write as _;
@@ -41,14 +41,14 @@ fn table() -> Vec<(String, String)> {
     vec![("runs.csv".to_owned(), text)]
 }
 
-fn many(figure: Figure) -> Plan {
+fn many(figure: RunMetric) -> Plan {
     let mut factor = queues();
     let level =
         |variant: usize| Level { label: format!("v{variant}"), number: None, changes: Vec::new() };
     factor.name = "many".into();
     factor.levels = (0..VARIANTS).map(level).collect();
     let mut plan = plan(TestbedKind::Netns, vec![factor], vec![Some(0)], BLOCKS as u32);
-    plan.compare.figure = figure;
+    plan.compare.figure = Some(figure);
     plan
 }
 
@@ -61,7 +61,7 @@ fn benches(criterion: &mut Criterion) {
     let of_table = Question { baseline: Some("v0".to_owned()), ..Question::default() };
     let table = table();
     group.bench_function("table", |b| b.iter(|| compare_texts(&of_table, black_box(&table))));
-    for (name, figure) in [("store, mean", Figure::Mean), ("store, p90", Figure::P90)] {
+    for (name, figure) in [("store, mean", RunMetric::Mean), ("store, p90", RunMetric::P90)] {
         let store = full_store(&many(figure));
         let question = Question::default();
         group.bench_function(name, |b| b.iter(|| compare_store(&question, black_box(&store))));

@@ -6,7 +6,7 @@
 //! columns.
 
 use crate::report::Analysis;
-use crate::report::analysis::ComparedFigure;
+use fwdlab_model::plan::RunMetric;
 use std::fmt;
 
 /// Names of the columns of a table, in the order of [`Label::fields`].
@@ -22,7 +22,7 @@ pub struct Label {
     /// True when no packet was sent.
     pub simulated: bool,
     /// What stands for a run; none where it has a name that is not known here.
-    pub figure: Option<ComparedFigure>,
+    pub figure: Option<RunMetric>,
     /// Version of the fwdlab that measured; several where several did.
     pub version: String,
 }
@@ -94,12 +94,12 @@ impl Label {
 }
 
 /// A figure's word in files that programs read.
-fn word_of(figure: ComparedFigure) -> String {
+fn word_of(figure: RunMetric) -> String {
     let word = serde_json::to_value(figure).unwrap_or_default();
     word.as_str().unwrap_or_default().to_owned()
 }
 
-fn figure_named(name: &str) -> Option<ComparedFigure> {
+fn figure_named(name: &str) -> Option<RunMetric> {
     serde_json::from_value(name.into()).ok()
 }
 
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn a_label_reads_back_from_its_comment() {
         for (testbed, simulated, figure) in
-            [("sim", true, ComparedFigure::Mean), ("ssh, virtual", false, ComparedFigure::P90)]
+            [("sim", true, RunMetric::Mean), ("ssh, virtual", false, RunMetric::P90)]
         {
             let label = Label {
                 testbed: testbed.into(),

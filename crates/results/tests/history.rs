@@ -346,7 +346,7 @@ fn stores_without_figures_are_named() {
     let mut collector = Collector::new();
     // A capacity is made of samples, and there are none.
     let mut plan = plan(TestbedKind::Netns, Vec::new(), Vec::new(), 5);
-    plan.compare.figure = fwdlab_model::plan::Figure::P90;
+    plan.compare.figure = Some(fwdlab_model::plan::RunMetric::P90);
     let contents = store(&plan, "netns", "2026-01-01T00:00:00Z", machine("6.1"), &|_| 1e6);
     collector.add(Path::new("netns/6.1/run.sqlite"), &contents);
     let mut contents = with_factor("Atom", 0.0);

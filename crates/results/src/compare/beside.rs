@@ -4,7 +4,8 @@
 
 use super::input::{Input, Origin};
 use crate::label::{self, Label};
-use crate::report::analysis::{ComparedFigure, mode};
+use crate::report::analysis::mode;
+use fwdlab_model::plan::RunMetric;
 use fwdlab_model::plan::Stop;
 use serde::Deserialize;
 
@@ -16,7 +17,7 @@ const RESULTS: &str = "results.json";
 struct Results {
     confidence: f64,
     margin: f64,
-    figure: ComparedFigure,
+    figure: RunMetric,
     testbed: Testbed,
     variants: Vec<Variant>,
     stopping: Option<Stopping>,
@@ -66,7 +67,7 @@ pub(super) fn complete(input: &mut Input) {
         input.notes.push(format!("{} {what}", path.display()));
         return;
     }
-    if results.figure == ComparedFigure::Slices {
+    if results.figure == RunMetric::Slices {
         let what =
             "holds one figure per stream: compare the store for slices as neighbours in time";
         input.notes.push(format!("{} {what}", input.path.display()));

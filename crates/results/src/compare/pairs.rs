@@ -4,9 +4,9 @@ use super::Question;
 use super::error::{CompareError, some_of};
 use super::input::{Input, Kind};
 use super::plans;
-use crate::report::analysis::ComparedFigure;
 use crate::stats::sequential::Mode;
 use crate::stats::summary::median;
+use fwdlab_model::plan::RunMetric;
 use fwdlab_model::units::format_pps;
 use std::collections::{HashMap, HashSet};
 
@@ -280,7 +280,7 @@ fn check(inputs: &[Input], pair: &Pair) -> Result<(), CompareError> {
         {
             let what = format!(
                 "{} let different figures stand for a run",
-                names(one.name(), other.name())
+                names(one.short(), other.short())
             );
             let next = "measure both with the same `figure` in [compare]";
             return Err(CompareError::question(what, next));
@@ -321,6 +321,6 @@ fn short(value: f64) -> String {
 }
 
 /// The figure that all of the inputs state, where they do.
-pub(super) fn common_figure(inputs: &[Input]) -> Option<ComparedFigure> {
+pub(super) fn common_figure(inputs: &[Input]) -> Option<RunMetric> {
     inputs.iter().find_map(|input| input.label.as_ref()?.figure)
 }

@@ -7,14 +7,13 @@ use super::input::{Input, Kind};
 use super::pairs::{Named, Pair, Pairs, Side, Way, common_figure};
 use crate::label::Label;
 use crate::report::analysis::arms::Arms;
-use crate::report::analysis::{
-    Compared, ComparedFigure, Outcome, RunResult, SummaryResult, adjust,
-};
+use crate::report::analysis::{Compared, Outcome, RunResult, SummaryResult, adjust};
 use crate::stats::alternation::{Slice, compare_alternation};
 use crate::stats::sequential::compare_sequentially;
 use crate::stats::{
     BlockedRun, Comparison, Criteria, Unanswerable, compare_blocked, compare_unblocked,
 };
+use fwdlab_model::plan::RunMetric;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZero;
@@ -32,7 +31,7 @@ pub struct Results {
     /// Unit of every rate.
     pub unit: &'static str,
     /// What stands for a run, where an input says so.
-    pub figure: Option<ComparedFigure>,
+    pub figure: Option<RunMetric>,
     /// What has to be said beside every number; empty for hardware and where
     /// nothing is known.
     pub caption: String,

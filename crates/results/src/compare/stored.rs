@@ -3,9 +3,10 @@
 use super::error::CompareError;
 use super::input::{Input, Kind, Origin, Stream, Variant};
 use crate::label::{self, Label};
-use crate::report::analysis::{ComparedFigure, Figures, mode, slices_of_run};
+use crate::report::analysis::{Figures, mode, slices_of_run};
 use crate::stats::BlockedRun;
 use crate::store::Store;
+use fwdlab_model::plan::RunMetric;
 use std::path::Path;
 
 /// Reads the figures of the store at `path`.
@@ -33,7 +34,7 @@ pub(super) fn of_store(path: &Path, store: &Store) -> Result<Input, CompareError
         }
     }
     let streams = match figures.figure {
-        ComparedFigure::Slices => contents
+        RunMetric::Slices => contents
             .runs
             .iter()
             .map(|run| Stream { variants: run.variants.clone(), slices: slices_of_run(run) })

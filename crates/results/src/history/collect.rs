@@ -127,7 +127,7 @@ impl Collector {
             let key = Key {
                 name: name.clone(),
                 testbed: label::testbed(&figures.testbed.kind, &figures.testbed.caption),
-                figure: figures.figure.name(),
+                figure: figures.figure.short(),
                 levels: other_levels(plan, variant),
                 settings: if is_archive { BTreeMap::new() } else { settings(plan, variant) },
             };

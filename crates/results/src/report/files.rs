@@ -1,9 +1,10 @@
 //! Plain files: figures for ministat and gnuplot, a table, the surroundings.
 
-use super::analysis::{Analysis, ComparedFigure};
+use super::analysis::Analysis;
 use crate::label::{self, Label};
 use crate::stats::log_rule;
 use crate::store::Contents;
+use fwdlab_model::plan::RunMetric;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -30,9 +31,7 @@ pub(super) fn gnuplot(analysis: &Analysis) -> String {
     for variant in &analysis.variants {
         if let Some(summary) = &variant.summary {
             let printed = |value: f64| match analysis.figure {
-                ComparedFigure::Netbenches | ComparedFigure::NetbenchesUpper => {
-                    log_rule::printed(value)
-                }
+                RunMetric::Netbenches | RunMetric::NetbenchesUpper => log_rule::printed(value),
                 _ => value.round().to_string(),
             };
             let _ = writeln!(
@@ -168,7 +167,7 @@ mod tests {
         let label = Label {
             testbed: "sim".into(),
             simulated: true,
-            figure: Some(ComparedFigure::P90),
+            figure: Some(RunMetric::P90),
             version: "0.1.0".into(),
         };
         let head = "# fwdlab 0.1.0; testbed: sim; simulated: yes; figure: p90; unit: packets per \

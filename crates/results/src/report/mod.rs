@@ -24,13 +24,13 @@ pub use names::safe as safe_name;
 pub(crate) use page::render_markdown;
 
 pub use analysis::Analysis;
-use analysis::ComparedFigure;
 pub use error::ReportError;
 pub use json::{results_json, show_json};
 pub use summary::summary_text;
 
 use crate::label::Label;
 use crate::store::{Contents, Store};
+use fwdlab_model::plan::RunMetric;
 use serde_json::Value;
 use std::path::Path;
 
@@ -134,7 +134,7 @@ pub fn files(contents: &Contents, analysis: &Analysis) -> Result<Vec<ReportFile>
     let label = Label::of(analysis);
     for variant in analysis.variants.iter().filter(|variant| !variant.values.is_empty()) {
         let list = match analysis.figure {
-            ComparedFigure::Netbenches | ComparedFigure::NetbenchesUpper => {
+            RunMetric::Netbenches | RunMetric::NetbenchesUpper => {
                 files::archived(&label, &variant.values)
             }
             _ => files::pps(&label, &variant.values),

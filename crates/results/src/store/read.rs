@@ -2,7 +2,7 @@
 
 use super::{Failure, Import, Invocation, Store, StoreError, StoredProfile};
 use crate::stats::log_rule::Rule;
-use fwdlab_model::plan::Figure;
+use fwdlab_model::plan::RunMetric;
 use fwdlab_model::record::{
     Calibration, Counter, Counts, CpuTime, Environment, RunRecord, Sample, TrialRecord,
 };
@@ -38,9 +38,9 @@ impl Contents {
     #[must_use]
     pub fn by_rule(mut self, rule: Rule) -> Contents {
         if let Some(import) = &self.import
-            && self.plan.compare.figure != Figure::Mean
+            && self.plan.compare.figure != Some(RunMetric::Mean)
         {
-            self.plan.compare.figure = rule.figure(import.about.upper_median);
+            self.plan.compare.figure = Some(rule.metric(import.about.upper_median));
         }
         self
     }

@@ -37,7 +37,7 @@ pub use blocks::MinistatBlock;
 pub use comparisons::{Answer, Compared, Outcome, Shown};
 pub use device::{DeviceAlone, DeviceEffect, DeviceRow};
 pub use diagnoses::{Finding, RunSteadiness};
-pub use figures::{ComparedFigure, RunResult};
+pub use figures::RunResult;
 pub use openings::Opened;
 pub use outlook::{Known, Outlook, Unusable, design};
 pub use profiles::{
@@ -57,6 +57,7 @@ use crate::stats::diagnostics::{RunFigure, RunOrder, Trend, run_order, trend_wit
 use crate::store::{Contents, Store, StoreError};
 use fwdlab_model::Plan;
 use fwdlab_model::plan::Factor;
+use fwdlab_model::plan::RunMetric;
 use serde::Serialize;
 
 /// Everything that a report says, before it is laid out.
@@ -92,7 +93,7 @@ pub struct Analysis {
     /// The testbed and what its figures are worth.
     pub testbed: Testbed,
     /// The figure that stands for a run wherever runs are compared.
-    pub figure: ComparedFigure,
+    pub figure: RunMetric,
     /// Confidence in percent.
     pub confidence: f64,
     /// Margin of equivalence as a ratio.
@@ -204,7 +205,7 @@ impl Analysis {
     pub fn of(contents: &Contents) -> Analysis {
         let plan = &contents.plan;
         let testbed = testbed(contents);
-        let figure = ComparedFigure::of(plan);
+        let figure = plan.metric();
         let (runs, figure_notes) = figures::run_results(contents, figure);
         let variants = variants::variants(contents, &runs);
         let comparisons = comparisons::compare(contents, &runs);
@@ -280,7 +281,7 @@ impl Analysis {
 
 /// Each variant of what was read from a store against its baseline, and nothing else.
 pub fn verdicts(contents: &Contents) -> Vec<Compared> {
-    let (runs, _) = figures::run_results(contents, ComparedFigure::of(&contents.plan));
+    let (runs, _) = figures::run_results(contents, contents.plan.metric());
     comparisons::compare(contents, &runs)
 }
 
@@ -289,7 +290,7 @@ pub(crate) struct Figures {
     /// The testbed.
     pub(crate) testbed: Testbed,
     /// What stands for a run.
-    pub(crate) figure: ComparedFigure,
+    pub(crate) figure: RunMetric,
     /// The runs in their order.
     pub(crate) runs: Vec<RunResult>,
     /// Remarks on runs without a figure.
@@ -299,7 +300,7 @@ pub(crate) struct Figures {
 impl Figures {
     /// Those of `store`, reading no more than they need.
     pub(crate) fn of_store(store: &Store) -> Result<(Contents, Figures), StoreError> {
-        let needs_samples = |plan: &Plan| ComparedFigure::of(plan) != ComparedFigure::Mean;
+        let needs_samples = |plan: &Plan| plan.metric() != RunMetric::Mean;
         let contents = store.figures_only(needs_samples)?;
         let figures = Figures::of(&contents);
         Ok((contents, figures))
@@ -308,7 +309,7 @@ impl Figures {
     /// Those of what was read from a store.
     pub(crate) fn of(contents: &Contents) -> Figures {
         let testbed = testbed(contents);
-        let figure = ComparedFigure::of(&contents.plan);
+        let figure = contents.plan.metric();
         let (runs, notes) = figures::run_results(contents, figure);
         Figures { testbed, figure, runs, notes }
     }

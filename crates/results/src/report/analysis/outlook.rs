@@ -6,7 +6,7 @@
 //! out: finding stores, and what it all costs in time.
 
 use super::comparisons::{criteria, mode, of, pairs, streams};
-use super::figures::{ComparedFigure, run_results};
+use super::figures::run_results;
 use crate::stats::alternation::{MIN_STREAMS, stream_effects};
 use crate::stats::blocked::common_blocks;
 use crate::stats::planning::{self, Scatter, pooled_scatter, upper_sd};
@@ -14,6 +14,7 @@ use crate::stats::randomisation::BlockLogs;
 use crate::stats::summary::mean;
 use crate::store::Contents;
 use fwdlab_model::Plan;
+use fwdlab_model::plan::RunMetric;
 use fwdlab_model::record::Environment;
 use fwdlab_model::settings::{SimSettings, TestbedKind};
 use serde::Serialize;
@@ -88,7 +89,7 @@ impl Known {
         if contents.plan.design.alternate_ns.is_some() != alternates {
             return Err(Unusable::OtherUnit);
         }
-        let log_ratios = log_ratios(contents, ComparedFigure::of(plan));
+        let log_ratios = log_ratios(contents, plan.metric());
         let blocks = log_ratios.iter().map(Vec::len).max().unwrap_or(0);
         let (unit, need) = if alternates { ("streams", MIN_STREAMS) } else { ("blocks", 2) };
         if blocks < need {
@@ -131,13 +132,13 @@ fn same_device(contents: &Contents, plan: &Plan, stored: &str) -> Result<(), Unu
 
 /// Candidate over baseline, block by block. Comparisons that can't be made (a
 /// variant that forwarded nothing) tell nothing.
-fn log_ratios(contents: &Contents, figure: ComparedFigure) -> Vec<Vec<f64>> {
+fn log_ratios(contents: &Contents, figure: RunMetric) -> Vec<Vec<f64>> {
     let (runs, _) = run_results(contents, figure);
     let of_block = |block: &BlockLogs| mean(&block.b) - mean(&block.a);
     pairs(&contents.plan)
         .into_iter()
         .filter_map(|(variant, baseline)| match figure {
-            ComparedFigure::Slices => {
+            RunMetric::Slices => {
                 let effects =
                     stream_effects(&streams(contents, baseline, variant), baseline, variant);
                 effects.ok().filter(|effects| effects.len() >= MIN_STREAMS)

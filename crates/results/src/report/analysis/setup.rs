@@ -5,6 +5,7 @@
 
 mod laboratory;
 mod router;
+mod rows;
 
 use super::Testbed;
 use crate::report::format::{listed, seconds};
@@ -33,14 +34,14 @@ pub(super) fn lines(contents: &Contents, testbed: &Testbed) -> Vec<String> {
     lines.extend(loss(contents));
     lines.extend(laboratory::generator(contents));
     lines.extend(router::device(contents));
-    lines.push(varied(contents, "Queues of each interface of the device under test: ", |s| {
-        s.dut.queues.to_string()
-    }));
+    lines.extend(rows::lines(contents, "queues"));
     lines.push(varied(contents, "Static routes: ", routes));
     lines.push(varied(contents, "Firewall: ", |s| s.dut.firewall.to_string()));
     lines.extend(router::lines(contents));
     lines.extend(laboratory::lines(contents));
-    lines.extend(linux(contents));
+    for name in ["offloads", "icmp_redirect", "sysctl"] {
+        lines.extend(rows::lines(contents, name));
+    }
     lines.push(design(contents));
     lines
 }
@@ -217,38 +218,6 @@ fn routes(settings: &Settings) -> String {
         Some(file) if settings.dut.kind == DutKind::Router => format!("those of {}", file.file),
         _ => settings.dut.routes.to_string(),
     }
-}
-
-/// What only a kernel has, if any variant's device is one.
-fn linux(contents: &Contents) -> Vec<String> {
-    let by_kernel = |settings: &Settings| settings.dut.kind != DutKind::Router;
-    if !contents.plan.variants.iter().any(|variant| by_kernel(&variant.settings)) {
-        return vec![varied(contents, "ICMP redirect: ", |s| enabled(s.dut.icmp_redirect))];
-    }
-    let mut lines = vec![
-        varied_of(contents, by_kernel, "Receive and segmentation offloads: ", |s| {
-            enabled(s.dut.offloads)
-        }),
-        varied(contents, "ICMP redirect: ", |s| enabled(s.dut.icmp_redirect)),
-    ];
-    lines.extend(sysctls(contents));
-    lines
-}
-
-/// sysctls set in any variant, each with all its values.
-fn sysctls(contents: &Contents) -> Vec<String> {
-    let mut names: Vec<&String> =
-        contents.plan.variants.iter().flat_map(|v| v.settings.dut.sysctl.keys()).collect();
-    names.sort();
-    names.dedup();
-    names
-        .into_iter()
-        .map(|name| {
-            varied(contents, &format!("sysctl {name} = "), |s| {
-                s.dut.sysctl.get(name).cloned().unwrap_or_else(|| "as found".to_owned())
-            })
-        })
-        .collect()
 }
 
 fn design(contents: &Contents) -> String {
