@@ -270,7 +270,7 @@ fn open_testbed(plan: &Plan, directory: &Path) -> Result<Runner> {
     Ok(testbed::open(plan, &privilege, &paths)?)
 }
 
-/// SharedFirewall clock, RFC 3339, UTC.
+/// Wall clock, RFC 3339, UTC.
 pub(crate) fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
 }

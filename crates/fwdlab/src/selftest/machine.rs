@@ -93,7 +93,7 @@ pub(crate) struct Detection {
     /// Blocks of one run of each of two variants, or streams; none when more
     /// than a thousand are needed.
     pub(crate) blocks: Option<u32>,
-    /// SharedFirewall time of those runs in seconds.
+    /// Wall-clock time of those runs in seconds.
     pub(crate) seconds: Option<f64>,
 }
 

@@ -10,13 +10,13 @@
 
 mod diagram;
 mod rack;
-mod shell;
+mod script;
 mod traffic;
 mod write;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::lab::Lab;
-use shell::{Script, Variable};
+use script::{Script, Variable};
 use std::collections::BTreeSet;
 
 /// What was made of a configuration.
@@ -36,7 +36,9 @@ pub struct Imported {
 /// # Errors
 /// Every line that is no assignment or comment, and what is missing, at once.
 pub fn import(path: &str, text: &str, overlays: &[String]) -> Result<Imported, Diagnostics> {
-    let (script, mut faults) = shell::read(text);
+    // Lines may end as those of MS-DOS do; a shell would keep the carriage return.
+    let text = &text.replace("\r\n", "\n");
+    let (script, mut faults) = script::read(text);
     let drawn = diagram::boxes(script.comments.iter().map(|(_, comment)| comment.as_str()));
     let mut source = Source { script: &script, used: BTreeSet::new(), remarks: Vec::new() };
     let rack = match rack::of(&mut source, &drawn) {

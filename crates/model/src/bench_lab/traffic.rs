@@ -2,7 +2,7 @@
 
 use super::Source;
 use super::rack::Rack;
-use super::shell::Variable;
+use super::script::Variable;
 use crate::lab::{Mac, Role};
 use crate::log::{AddressRange, Command};
 use crate::spec::keys::{ADDRESSES_MAX, FLOWS_MAX};

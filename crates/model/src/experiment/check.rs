@@ -1,8 +1,8 @@
 //! Faults that only show when values are seen together.
 
 use super::{Experiment, RUNS_MAX, VARIANTS_MAX};
+use crate::design::Trial;
 use crate::diagnostic::Diagnostic;
-use crate::plan::Trial;
 use crate::settings::{Arrangement, DutKind, Settings};
 use crate::spec::keys;
 use crate::spec::{FactorSpec, Setting, Spec, format_ns};

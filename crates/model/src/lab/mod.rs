@@ -10,13 +10,12 @@
 mod address;
 mod draw;
 mod judge;
-mod keys;
-mod reader;
+pub mod keys;
 mod written;
 
 pub use address::{AddressError, InterfaceAddress, Mac};
 pub use fwdlab_packet::Side;
-pub use keys::schema;
+pub use keys::{reference, schema};
 
 use crate::diagnostic::Diagnostics;
 use fwdlab_packet::named;

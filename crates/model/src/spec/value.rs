@@ -19,31 +19,33 @@ use toml::de::DeValue;
 pub(crate) type Node<'i> = Spanned<DeValue<'i>>;
 
 /// Reads values and collects faults.
-pub(super) struct Reader<'a> {
-    pub(super) loader: &'a Loader<'a>,
-    pub(super) faults: Vec<Diagnostic>,
+pub(crate) struct Reader<'a> {
+    /// The tables of the file, its top first.
+    pub(crate) file: &'static [keys::Section],
+    pub(crate) loader: &'a Loader<'a>,
+    pub(crate) faults: Vec<Diagnostic>,
 }
 
 impl Reader<'_> {
     /// Notes a fault; gives `None`, so that callers can end with it.
-    pub(super) fn fault<T>(&mut self, fault: Diagnostic) -> Option<T> {
+    pub(crate) fn fault<T>(&mut self, fault: Diagnostic) -> Option<T> {
         self.faults.push(fault);
         None
     }
 
     /// Notes that `node` is not what `key` takes.
-    pub(super) fn wrong<T>(&mut self, key: &Key, node: &Node) -> Option<T> {
+    pub(crate) fn wrong<T>(&mut self, key: &Key, node: &Node) -> Option<T> {
         let message = format!("`{}` must be {}", key.name, key.kind.expected());
         self.fault(Diagnostic::new(node.span(), message).label(format!("this is {}", found(node))))
     }
 
     /// Notes why a text of the right type is no right value.
-    pub(super) fn refused<T>(&mut self, key: &Key, node: &Node, why: String) -> Option<T> {
+    pub(crate) fn refused<T>(&mut self, key: &Key, node: &Node, why: String) -> Option<T> {
         let message = format!("`{}` must be {}", key.name, key.kind.expected());
         self.fault(Diagnostic::new(node.span(), message).label(why))
     }
 
-    pub(super) fn integer<T: TryFrom<i64>>(&mut self, key: &Key, node: &Node) -> Option<T> {
+    pub(crate) fn integer<T: TryFrom<i64>>(&mut self, key: &Key, node: &Node) -> Option<T> {
         let Kind::Integer { min, max } = key.kind else { return self.wrong(key, node) };
         let Some(integer) = node.get_ref().as_integer() else { return self.wrong(key, node) };
         match i64::from_str_radix(integer.as_str(), integer.radix()) {
@@ -63,11 +65,11 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn boolean(&mut self, key: &Key, node: &Node) -> Option<bool> {
+    pub(crate) fn boolean(&mut self, key: &Key, node: &Node) -> Option<bool> {
         node.get_ref().as_bool().or_else(|| self.wrong(key, node))
     }
 
-    pub(super) fn text(&mut self, key: &Key, node: &Node) -> Option<String> {
+    pub(crate) fn text(&mut self, key: &Key, node: &Node) -> Option<String> {
         match node.get_ref().as_str() {
             None => self.wrong(key, node),
             Some(text) if text.trim().is_empty() => {
@@ -81,7 +83,7 @@ impl Reader<'_> {
     }
 
     /// A word that the type `T` knows by its serde names.
-    pub(super) fn word<T: for<'de> Deserialize<'de>>(
+    pub(crate) fn word<T: for<'de> Deserialize<'de>>(
         &mut self,
         key: &Key,
         node: &Node,
@@ -104,8 +106,13 @@ impl Reader<'_> {
         self.fault(fault)
     }
 
-    pub(super) fn duration_ns(&mut self, key: &Key, node: &Node) -> Option<u64> {
-        let Kind::Duration { min_ns } = key.kind else { return self.wrong(key, node) };
+    pub(crate) fn duration_ns(&mut self, key: &Key, node: &Node) -> Option<u64> {
+        const SECOND: u64 = 1_000_000_000;
+        let (min_ns, whole) = match key.kind {
+            Kind::Duration { min_ns } => (min_ns, false),
+            Kind::Seconds => (SECOND, true),
+            _ => return self.wrong(key, node),
+        };
         let text = match node.get_ref() {
             DeValue::String(text) => text.to_string(),
             DeValue::Integer(integer) => integer.to_string(),
@@ -119,6 +126,9 @@ impl Reader<'_> {
                     Diagnostic::new(node.span(), message)
                         .label(format!("shorter than {}", format_ns(min_ns))),
                 )
+            }
+            Ok(ns) if whole && !ns.is_multiple_of(SECOND) => {
+                self.refused(key, node, "a part of a second".to_owned())
             }
             Ok(ns) => Some(ns),
         }
@@ -194,7 +204,7 @@ impl Reader<'_> {
 
     pub(super) fn flows(&mut self, key: &Key, node: &Node) -> Option<Flows> {
         let Some(table) = node.get_ref().as_table() else { return self.wrong(key, node) };
-        let section = self.section(&keys::FLOWS, Some(table));
+        let section = self.section(&keys::FLOWS, table, node.span());
         let mut side = |name: &str, default: u32| match section.get(name) {
             None => Some(default),
             Some((key, node)) => self.integer(key, node),
@@ -246,45 +256,17 @@ impl Reader<'_> {
         }
     }
 
-    /// Entries of a table of sysctls, in the order of their names. Unquoted dotted
-    /// names, which TOML reads as nested tables, mean the same as quoted ones.
+    /// Entries of a table of sysctls, in the order of their names.
     pub(super) fn sysctls(
         &mut self,
         key: &Key,
         node: &Node,
     ) -> Vec<(Range<usize>, String, String)> {
-        let mut out = Vec::new();
-        match node.get_ref().as_table() {
-            Some(_) => self.sysctl_entries("", node, &mut out),
-            None => {
-                let _: Option<()> = self.wrong(key, node);
-            }
-        }
-        out
-    }
-
-    fn sysctl_entries(
-        &mut self,
-        prefix: &str,
-        node: &Node,
-        out: &mut Vec<(Range<usize>, String, String)>,
-    ) {
-        for (name, value) in node.get_ref().as_table().into_iter().flatten() {
-            let dotted = match prefix {
-                "" => name.get_ref().to_string(),
-                _ => format!("{prefix}.{}", name.get_ref()),
-            };
-            if value.get_ref().is_table() {
-                self.sysctl_entries(&dotted, value, out);
-            } else if !is_sysctl_name(&dotted) {
-                self.faults.push(
-                    Diagnostic::new(name.span(), format!("`{dotted}` is no name of a sysctl"))
-                        .help("a sysctl is named with dots, e.g. \"net.ipv4.ip_early_demux\""),
-                );
-            } else if let Some(value_text) = self.sysctl_value(&dotted, value) {
-                out.push((name.span().start..value.span().end, dotted, value_text));
-            }
-        }
+        let refuse = |span, name: &str| {
+            Diagnostic::new(span, format!("`{name}` is no name of a sysctl"))
+                .help("a sysctl is named with dots, e.g. \"net.ipv4.ip_early_demux\"")
+        };
+        self.entries(key, node, is_sysctl_name, refuse, Reader::sysctl_value)
     }
 
     /// Value of a sysctl: an integer, or text of one line.
