@@ -33,7 +33,7 @@ pub(super) fn lines(contents: &Contents, name: &str) -> Vec<String> {
 
 /// The entries of a table that any variant sets, each with all its values.
 fn entries(contents: &Contents, key: &Key) -> Vec<String> {
-    let variants = contents.plan.variants.iter();
+    let variants = contents.plan.variants.iter().filter(|variant| has(key, &variant.settings));
     let names: BTreeSet<String> = variants
         .flat_map(|variant| of(&variant.settings, key))
         .map(|setting| setting.name())
