@@ -23,7 +23,7 @@ use fwdlab_results::store::{self, Invocation, Store};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// What is carried out, and how much of it is told.
+/// What is carried out, and how much of it is reported.
 pub(crate) struct Session<'a> {
     /// The plan.
     pub(crate) plan: &'a Plan,
@@ -39,7 +39,7 @@ pub(crate) struct Session<'a> {
     pub(crate) profiles: Vec<Wanted>,
 }
 
-/// A variant that could not be measured in this sitting; it is tried again in the next.
+/// A variant that could not be measured in this invocation; it is tried again in the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GivenUp {
     /// Its index in the plan.
@@ -281,7 +281,7 @@ fn invocation(testbed: &Runner) -> Invocation {
         started_at: now(),
         environment: testbed.environment(VERSION),
         fwdlab_version: VERSION.to_owned(),
-        testbed: choice.kind.to_owned(),
+        testbed: choice.kind,
         testbed_reason: choice.reasons.join("; "),
         simulated: choice.simulated,
     }

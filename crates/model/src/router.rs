@@ -1,8 +1,7 @@
 //! How fwdlab's own software router is set up: what `fwdlab route` reads from a file,
 //! and what a testbed tells the router that it starts.
 //!
-//! This is what was written. What it means (addresses, rules, files) is found out by
-//! whoever builds the router of it.
+//! This is what was written; addresses, rules and files are read where the router is built.
 
 use crate::settings::{FibAlgorithm, ForwardingPath, Locking, StateTable};
 use fwdlab_packet::forwarding::Class;
@@ -94,7 +93,7 @@ pub struct Synthesised {
     pub inet6: u32,
     /// Addresses of the next hops, drawn from at random.
     pub via: Vec<String>,
-    /// Of the random numbers.
+    /// Seed of the random numbers.
     #[serde(default)]
     pub seed: u64,
 }

@@ -51,7 +51,7 @@ fn store(
     let invocation = Invocation {
         started_at: date.to_owned(),
         fwdlab_version: "0.1.0 (0123abcd)".into(),
-        testbed: testbed.into(),
+        testbed: testbed.parse().expect("a testbed"),
         testbed_reason: "a test".into(),
         simulated: testbed == "sim",
         environment,

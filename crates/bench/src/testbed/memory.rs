@@ -26,7 +26,7 @@ use crate::trial::{self, Awaited, Evidence, Observed, Snapshot, SystemClock};
 use crate::{Observer, Task, calibrate};
 use fwdlab_model::plan::{Plan, Trial};
 use fwdlab_model::record::{Arrivals, Calibration, ReceiverPlace};
-use fwdlab_model::settings::{Arrangement, DutKind, Settings};
+use fwdlab_model::settings::{Arrangement, DutKind, Settings, TestbedKind};
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::rss::queues_of_flows;
 use fwdlab_packet::{Phase, Template};
@@ -61,7 +61,7 @@ impl Memory {
             ));
         }
         Circuit::new(1)?;
-        let choice = Choice { kind: "memory", simulated: false, reasons };
+        let choice = Choice { kind: TestbedKind::Memory, simulated: false, reasons };
         let (cpus, links) = (affinity::allowed_cpus()?, Links::of_namespaces());
         Ok(Memory { paths: paths.clone(), cpus, links, wires: Wires::Sockets, choice })
     }

@@ -80,8 +80,8 @@ pub trait Testbed {
 /// Which testbed was chosen, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// `netns`, `memory`, `ssh` or `sim`.
-    pub kind: &'static str,
+    /// The testbed in use.
+    pub kind: TestbedKind,
     /// True when no packet is real.
     pub simulated: bool,
     /// Sentences for the user: what is used, what is not and why.

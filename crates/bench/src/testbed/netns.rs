@@ -22,7 +22,7 @@ use crate::{Observer, Task, calibrate};
 use ends::NetnsEnds;
 use fwdlab_model::plan::Plan;
 use fwdlab_model::record::Calibration;
-use fwdlab_model::settings::{DutKind, Engine, Family, Firewall, Settings};
+use fwdlab_model::settings::{DutKind, Engine, Family, Firewall, Settings, TestbedKind};
 use fwdlab_model::warning::Warning;
 use fwdlab_port::affinity;
 use std::path::PathBuf;
@@ -67,7 +67,7 @@ impl Netns {
                     .into(),
             );
         }
-        let choice = Choice { kind: "netns", simulated: false, reasons };
+        let choice = Choice { kind: TestbedKind::Netns, simulated: false, reasons };
         let paths = paths.clone();
         let (cpus, links) = (affinity::allowed_cpus()?, Links::of_namespaces());
         Ok(Netns { journal, paths, engine, receiving, spreads: false, cpus, links, choice })

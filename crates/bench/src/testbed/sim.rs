@@ -27,7 +27,7 @@ use crate::{Observer, Task, calibrate};
 use fwdlab_model::plan::Plan;
 use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::record::{Calibration, Counter, Counts, CpuTime, DropPlace};
-use fwdlab_model::settings::{Family, Firewall, Settings};
+use fwdlab_model::settings::{Family, Firewall, Settings, TestbedKind};
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::Phase;
 use rand_xoshiro::Xoshiro256StarStar;
@@ -50,7 +50,7 @@ pub struct Sim {
 impl Sim {
     /// A simulated testbed, chosen for `reasons`.
     pub fn new(reasons: Vec<String>) -> Sim {
-        Sim { choice: Choice { kind: "sim", simulated: true, reasons }, law: None }
+        Sim { choice: Choice { kind: TestbedKind::Sim, simulated: true, reasons }, law: None }
     }
 }
 

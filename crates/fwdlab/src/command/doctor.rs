@@ -105,7 +105,7 @@ mod tests {
             next: next.into(),
         };
         let choice = Choice {
-            kind: "sim",
+            kind: fwdlab_model::settings::TestbedKind::Sim,
             simulated: true,
             reasons: vec!["no real packets on this machine: some reason of many words".into()],
         };

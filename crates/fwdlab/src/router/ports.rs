@@ -22,7 +22,7 @@ const SPREAD_BATCHES: usize = 16;
 /// All ports, by worker and interface.
 pub(super) struct Ports {
     pub(super) workers: Vec<Vec<Box<dyn Port>>>,
-    /// What holds each interface's packets, for whoever reads the statistics.
+    /// The kind of port of each interface, for the statistics.
     pub(super) facts: Vec<(String, String)>,
 }
 

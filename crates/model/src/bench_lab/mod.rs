@@ -3,7 +3,7 @@
 //!
 //! Such a file is a shell script of assignments, with a diagram in its comments. It is read
 //! by a strict reader of that subset and never executed. What has no place in fwdlab's
-//! files is told and stands in them as comments: nothing is lost silently.
+//! files is reported, and kept in them as comments: nothing is lost silently.
 //!
 //! Left out on purpose: whether the machines are as the file says (`fwdlab lab check`), and
 //! the variants that were tested, which lie in directories beside the file.

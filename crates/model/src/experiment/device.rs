@@ -260,7 +260,7 @@ pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagn
     devices(spec, &variants, faults);
 }
 
-/// One combination of levels and what comes of it.
+/// One combination of levels and the settings that it gives.
 struct Variant {
     levels: Vec<usize>,
     settings: Settings,

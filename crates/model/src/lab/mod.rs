@@ -30,7 +30,7 @@ pub struct Lab {
     pub name: String,
     /// How hosts are reached.
     pub ssh: SshSetup,
-    /// Who is told when an experiment ended.
+    /// Notifications at the end of an experiment.
     pub notify: Notify,
     /// Hosts in the order of the file, two to four.
     pub hosts: Vec<LabHost>,
@@ -51,7 +51,7 @@ pub struct SshSetup {
     pub deadline_ns: Option<u64>,
 }
 
-/// Who is told when an experiment ended.
+/// Notifications at the end of an experiment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Notify {
     /// Program of this machine with its arguments; it gets the summary on its standard

@@ -54,7 +54,7 @@ pub enum Place {
     Next,
     /// A newer one came before it.
     Late,
-    /// It has come before.
+    /// A duplicate.
     Again,
     /// It can't be.
     Wrong(Fault),

@@ -13,7 +13,7 @@
 //!
 //! The memory is a file without a name. Another process opens it by its path under
 //! `/proc`, which takes the same user and no privilege. Whoever has it may write
-//! anything into it: that spoils figures, never memory.
+//! anything into it: that falsifies measurements, and never corrupts memory.
 
 mod memory;
 pub mod traffic;
@@ -24,8 +24,8 @@ use memory::{Index, Memory};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Slots of a circuit, unless it is told otherwise: as many frames as many a network
-/// card's receive ring has (2048).
+/// Default number of slots: as many frames as the receive ring of many network cards
+/// has (2048).
 pub const SLOTS: u32 = 32;
 /// Most slots.
 pub const SLOTS_MAX: u32 = 1024;

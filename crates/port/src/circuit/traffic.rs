@@ -49,7 +49,7 @@ struct Shared {
     full: AtomicU64,
     returned: AtomicU64,
     idle: AtomicBool,
-    /// Of whole slots.
+    /// Counts, updated after each slot.
     counts: Mutex<Received>,
     /// Taken by the thread for what has arrived at a time; none before it began.
     arrivals: Mutex<Option<Arrivals>>,
@@ -273,7 +273,7 @@ struct Generator {
     flow: usize,
     /// Each flow's place among those of its wire.
     places: Vec<u32>,
-    /// All bytes of each packet are written, since packets came back spoilt.
+    /// All bytes of each packet are written, since packets came back damaged.
     rewrites: bool,
 }
 
@@ -416,7 +416,7 @@ impl Generator {
             }
         }
         if seen > 0 {
-            // What was spoilt may lie in a slot's buffer beyond what is written anew.
+            // Damaged bytes may lie in a slot's buffer beyond what is written anew.
             self.rewrites |= arrivals.counts().faults.iter().any(|&packets| packets > 0);
             *locked(&shared.counts) = *arrivals.counts();
             add(&shared.returned, returned);

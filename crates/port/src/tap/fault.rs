@@ -18,11 +18,11 @@ pub struct FaultCounts {
     pub frames: u64,
     /// Frames lost.
     pub lost: u64,
-    /// Frames that came twice.
+    /// Frames duplicated.
     pub duplicated: u64,
-    /// Frames with a wrong byte; both copies of one that came twice are one.
+    /// Frames with a wrong byte; both copies of a duplicated one count once.
     pub corrupted: u64,
-    /// Frames spoilt in the one way; both copies of one that came twice are one.
+    /// Frames with the damage asked for; both copies of a duplicated one count once.
     pub damaged: u64,
     /// Frames that were held back. Of those that no other followed, or only such that
     /// were lost, the order did not change.

@@ -3,10 +3,10 @@
 //! the same figures.
 
 use super::input::{Input, Origin};
-use crate::label::{self, Label};
+use crate::label::{Label, MeasuredOn};
 use crate::report::analysis::mode;
-use fwdlab_model::plan::RunMetric;
-use fwdlab_model::plan::Stop;
+use fwdlab_model::plan::{RunMetric, Stop};
+use fwdlab_model::settings::TestbedKind;
 use serde::Deserialize;
 
 /// Name of the file.
@@ -31,7 +31,7 @@ struct Stopping {
 
 #[derive(Deserialize)]
 struct Testbed {
-    kind: String,
+    kind: Option<TestbedKind>,
     simulated: bool,
     caption: String,
 }
@@ -74,7 +74,7 @@ pub(super) fn complete(input: &mut Input) {
     }
     input.variants = variants;
     input.label = Some(Label {
-        testbed: label::testbed(&results.testbed.kind, &results.testbed.caption),
+        testbed: MeasuredOn::of(results.testbed.kind, &results.testbed.caption),
         simulated: results.testbed.simulated,
         figure: Some(results.figure),
         version: String::new(),
@@ -100,7 +100,7 @@ pub(super) fn label_of_list(input: &Input) -> Option<Label> {
     let same = values.len() == theirs.values.len()
         && values.iter().zip(&theirs.values).all(|(a, b)| close(a, b));
     same.then(|| Label {
-        testbed: label::testbed(&results.testbed.kind, &results.testbed.caption),
+        testbed: MeasuredOn::of(results.testbed.kind, &results.testbed.caption),
         simulated: results.testbed.simulated,
         figure: Some(results.figure),
         version: String::new(),

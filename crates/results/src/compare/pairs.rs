@@ -7,6 +7,7 @@ use super::plans;
 use crate::stats::sequential::Mode;
 use crate::stats::summary::median;
 use fwdlab_model::plan::RunMetric;
+use fwdlab_model::settings::TestbedKind;
 use fwdlab_model::units::format_pps;
 use std::collections::{HashMap, HashSet};
 
@@ -262,13 +263,16 @@ fn check(inputs: &[Input], pair: &Pair) -> Result<(), CompareError> {
             format!("{} ({of_a}) and {} ({of_b})", a.path.display(), b.path.display())
         };
         if !of_a.is_comparable(of_b) {
-            let what = format!("{} are of different testbeds", names(&of_a.testbed, &of_b.testbed));
-            let of_kind = |kind| [of_a, of_b].iter().any(|label| label.testbed == kind);
+            let what = format!(
+                "{} are of different testbeds",
+                names(&of_a.testbed.to_string(), &of_b.testbed.to_string())
+            );
+            let of_kind = |kind| [of_a, of_b].iter().any(|label| label.testbed.kind == Some(kind));
             let next = if of_a.simulated || of_b.simulated {
                 "simulated figures say nothing about any machine: compare them with simulated ones only"
-            } else if of_kind("memory") {
+            } else if of_kind(TestbedKind::Memory) {
                 "packets in memory cost what no packet on an interface does: measure both on one testbed"
-            } else if of_kind("archive") {
+            } else if of_kind(TestbedKind::Archive) {
                 "imported figures are another harness's: measure both on one testbed"
             } else {
                 "a virtual testbed is never compared with hardware: measure both on one testbed"

@@ -2,7 +2,7 @@
 
 use super::error::CompareError;
 use super::input::{Input, Kind, Origin, Stream, Variant};
-use crate::label::{self, Label};
+use crate::label::{Label, MeasuredOn};
 use crate::report::analysis::{Figures, mode, slices_of_run};
 use crate::stats::BlockedRun;
 use crate::store::Store;
@@ -48,7 +48,7 @@ pub(super) fn of_store(path: &Path, store: &Store) -> Result<Input, CompareError
         notes.push(named(format!("incomplete, {recorded} of {planned} runs are recorded")));
     }
     let label = Label {
-        testbed: label::testbed(&figures.testbed.kind, &figures.testbed.caption),
+        testbed: MeasuredOn::of(figures.testbed.kind, &figures.testbed.caption),
         simulated: figures.testbed.simulated,
         figure: Some(figures.figure),
         version: String::new(),

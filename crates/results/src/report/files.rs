@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn whole_packets_one_per_line() {
         let label = Label {
-            testbed: "sim".into(),
+            testbed: "sim".parse().expect("a testbed"),
             simulated: true,
             figure: Some(RunMetric::P90),
             version: "0.1.0".into(),

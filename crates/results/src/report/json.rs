@@ -2,6 +2,7 @@
 
 use super::analysis::Analysis;
 use crate::label::Label;
+use fwdlab_model::settings::TestbedKind;
 use serde_json::{Value, json};
 
 /// Version of the shape of `results.json`; raised when something that was there
@@ -35,7 +36,7 @@ pub fn show_json(analysis: &Analysis) -> Value {
     rounded(json!({
         "version": SHOW_VERSION,
         "title": analysis.title,
-        "testbed": analysis.testbed.kind,
+        "testbed": analysis.testbed.kind.map_or("none", TestbedKind::name),
         "simulated": label.simulated,
         "caption": analysis.testbed.caption,
         "figure": label.figure,

@@ -376,13 +376,7 @@ pub(crate) fn invocation(kind: TestbedKind) -> Invocation {
     Invocation {
         started_at: "2024-03-05T10:00:00Z".into(),
         fwdlab_version: "0.1.0 (0123abcd)".into(),
-        testbed: match kind {
-            TestbedKind::Sim => "sim",
-            TestbedKind::Memory => "memory",
-            TestbedKind::Ssh => "ssh",
-            _ => "netns",
-        }
-        .into(),
+        testbed: kind,
         testbed_reason: "the experiment asks for it".into(),
         simulated,
         environment: Environment(BTreeMap::from([

@@ -43,7 +43,7 @@ pub(super) fn check(frame: &Frame, mac: u64, owners: &impl Own) -> Result<Destin
     }
 }
 
-/// Who goes on with a frame that came in at a port with this MAC.
+/// The protocol of a frame that came in at a port with this MAC.
 #[inline(always)]
 pub(super) fn protocol(frame: &Frame, mac: u64) -> Result<Protocol, Reason> {
     if frame.len() < HEADER {

@@ -27,7 +27,7 @@ use crate::{Observer, Task, calibrate, environment};
 use fwdlab_model::lab::System;
 use fwdlab_model::plan::{Plan, Trial};
 use fwdlab_model::record::{Calibration, Environment};
-use fwdlab_model::settings::{Arrangement, DutKind, FirewallProgram, Settings};
+use fwdlab_model::settings::{Arrangement, DutKind, FirewallProgram, Settings, TestbedKind};
 use lock::Locks;
 use rack::Rack;
 use rig::{SshEnds, SshRig};
@@ -73,7 +73,8 @@ impl Ssh {
         plan.variants.iter().try_for_each(|variant| keep_ways_of(&variant.settings, &links))?;
         let placement = placement(dut);
         let locks = Locks::take(&rack, held(&plan.trial))?;
-        let choice = Choice { kind: "ssh", simulated: false, reasons: reasons(&rack, &links) };
+        let choice =
+            Choice { kind: TestbedKind::Ssh, simulated: false, reasons: reasons(&rack, &links) };
         let experiment = paths.experiment.clone();
         let boot = String::new();
         let mut ssh = Ssh { rack, links, locks, placement, experiment, boot, choice };

@@ -58,6 +58,7 @@ use crate::store::{Contents, Store, StoreError};
 use fwdlab_model::Plan;
 use fwdlab_model::plan::Factor;
 use fwdlab_model::plan::RunMetric;
+use fwdlab_model::settings::TestbedKind;
 use serde::Serialize;
 
 /// Everything that a report says, before it is laid out.
@@ -155,8 +156,8 @@ pub struct Analysis {
 /// The testbed of a store.
 #[derive(Clone, Debug, Serialize)]
 pub struct Testbed {
-    /// `netns` or `sim`.
-    pub kind: String,
+    /// Its kind; none where nothing was measured yet.
+    pub kind: Option<TestbedKind>,
     /// Why it was chosen.
     pub reason: String,
     /// True when no packet was really sent.
@@ -334,11 +335,11 @@ fn testbed(contents: &Contents) -> Testbed {
         .find(|stored| Some(&stored.id) == used)
         .or(contents.invocations.last())
         .map(|stored| &stored.invocation);
-    let kind = invocation.map_or("none", |i| i.testbed.as_str()).to_owned();
+    let kind = invocation.map(|i| i.testbed);
     let simulated = invocation.is_some_and(|i| i.simulated);
     // The environment of a laboratory is its DUT's.
     let hypervisor = invocation.and_then(|i| i.environment.0.get("cpu")?.get("hypervisor"));
-    let caption = label::caption(simulated, &kind, hypervisor.is_some());
+    let caption = label::caption(simulated, kind, hypervisor.is_some());
     Testbed {
         kind,
         reason: invocation.map_or(String::new(), |i| i.testbed_reason.clone()),

@@ -84,7 +84,7 @@ impl Known {
             return Err(Unusable::NoRuns);
         }
         let testbed = super::testbed(contents).kind;
-        same_device(contents, plan, &testbed)?;
+        same_device(contents, plan, testbed)?;
         let alternates = plan.design.alternate_ns.is_some();
         if contents.plan.design.alternate_ns.is_some() != alternates {
             return Err(Unusable::OtherUnit);
@@ -107,23 +107,29 @@ impl Known {
 
 /// Where the testbed is chosen on the spot, only the plan's own runs can come
 /// from a simulated device: it stands for no other.
-fn same_device(contents: &Contents, plan: &Plan, stored: &str) -> Result<(), Unusable> {
+fn same_device(
+    contents: &Contents,
+    plan: &Plan,
+    stored: Option<TestbedKind>,
+) -> Result<(), Unusable> {
     let asked = &plan.base.testbed;
     let same_testbed = match asked.kind {
         TestbedKind::Auto => {
             use TestbedKind::{Archive, Memory, Sim};
-            let alone = [Memory, Sim, Archive].iter().any(|kind| kind.name() == stored);
+            let alone = matches!(stored, Some(Memory | Sim | Archive));
             !alone || contents.plan.hash == plan.hash
         }
-        kind => stored == kind.name(),
+        kind => stored == Some(kind),
     };
     if !same_testbed {
-        let (stored, asked) = (stored.to_owned(), asked.kind.name().to_owned());
+        let stored = stored.map_or("none", TestbedKind::name).to_owned();
+        let asked = asked.kind.name().to_owned();
         return Err(Unusable::OtherTestbed { stored, asked });
     }
     let simulated = |sim: &SimSettings| (sim.noise, sim.drift, sim.phi, sim.jitter);
     let there = &contents.plan.base;
-    let other_law = stored == "sim" && simulated(&there.testbed.sim) != simulated(&asked.sim);
+    let other_law =
+        stored == Some(TestbedKind::Sim) && simulated(&there.testbed.sim) != simulated(&asked.sim);
     if there.dut.kind != plan.base.dut.kind || other_law {
         return Err(Unusable::OtherDevice);
     }

@@ -23,7 +23,7 @@ pub(super) fn lines(contents: &Contents, testbed: &Testbed) -> Vec<String> {
     }
     let mut lines = vec![testbed_line(testbed)];
     lines.extend(machine(contents));
-    if !["sim", "memory", "ssh"].contains(&testbed.kind.as_str()) {
+    if !matches!(testbed.kind, Some(TestbedKind::Sim | TestbedKind::Memory | TestbedKind::Ssh)) {
         lines.push(varied(contents, "CPU arrangement: ", |s| arrangement(s.testbed.arrangement)));
     }
     lines.extend(facts(contents));
@@ -70,19 +70,17 @@ fn imported(contents: &Contents, import: &Import) -> Vec<String> {
 }
 
 fn testbed_line(testbed: &Testbed) -> String {
-    let kind = match testbed.kind.parse() {
-        Ok(TestbedKind::Netns) => "Linux network namespaces joined by veth pairs",
-        Ok(TestbedKind::Memory) => {
+    let kind = match testbed.kind {
+        Some(TestbedKind::Netns) => "Linux network namespaces joined by veth pairs",
+        Some(TestbedKind::Memory) => {
             "packets in memory of this machine, between a generator, the router and a sink; no \
              kernel forwarded them"
         }
-        Ok(TestbedKind::Ssh) => "hosts of a laboratory, reached over ssh",
-        Ok(TestbedKind::Sim) => "simulated device",
+        Some(TestbedKind::Ssh) => "hosts of a laboratory, reached over ssh",
+        Some(TestbedKind::Sim) => "simulated device",
         // Never recorded of a run, and of an import nothing is said here.
-        Ok(TestbedKind::Auto | TestbedKind::Archive) => &testbed.kind,
-        // A store in which nothing was measured yet has no kind.
-        Err(_) if testbed.kind == "none" => "none was used yet",
-        Err(_) => &testbed.kind,
+        Some(kind @ (TestbedKind::Auto | TestbedKind::Archive)) => kind.name(),
+        None => "none was used yet",
     };
     format!("Testbed: {kind}")
 }
@@ -101,7 +99,7 @@ fn machine(contents: &Contents) -> Vec<String> {
     let environment = &stored.invocation.environment;
     let mut lines = Vec::new();
     // Of several machines, that of the device under test.
-    let of = if stored.invocation.testbed == "ssh" { "DUT, " } else { "" };
+    let of = if stored.invocation.testbed == TestbedKind::Ssh { "DUT, " } else { "" };
     if let Some(model) = value(environment, "cpu", "model") {
         let count = value(environment, "cpu", "count")
             .map(|count| format!(", {count} CPUs"))

@@ -59,7 +59,7 @@ struct Trial {
 pub(in crate::firewall) struct Slots<const N: usize> {
     /// None until the first flow.
     pairs: Box<[Pair<N>]>,
-    /// Those that hold a flow, or held one, in no order.
+    /// Pairs that hold a flow, or held one, in no order.
     listed: Vec<u16>,
     /// How many of these the visit under way has still to go to, from the last of them to
     /// the first.

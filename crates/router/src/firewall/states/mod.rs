@@ -44,7 +44,7 @@ const SEGMENTS: std::ops::RangeInclusive<usize> = 64..=1 << 16;
 /// How states are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateConfig {
-    /// Who holds them.
+    /// Where states are kept.
     pub kind: StateTable,
     /// How many there may be, of all workers together.
     pub limit: usize,
@@ -58,7 +58,7 @@ pub struct StateConfig {
     /// Each worker remembers flows that it has just let through, and asks their states
     /// again some hundred times a second only. Never where there is one lock for all.
     pub flow_cache: bool,
-    /// Of the hash; `None` is one that nobody can guess.
+    /// Seed of the hash; `None` is a random one.
     pub seed: Option<u64>,
 }
 
@@ -106,7 +106,7 @@ pub(super) struct States {
     flow_cache: bool,
     segments: usize,
     live: AtomicUsize,
-    /// Of either family, in all segments.
+    /// Slots of all segments, by family.
     slots: [AtomicUsize; 2],
     holder: Holder,
 }
