@@ -72,7 +72,7 @@ fn text(probes: &[Probe], kernel: &Choice, router: &Choice, width: usize) -> Str
     for (device, choice) in devices {
         let heading = format!("testbed = \"auto\" takes, for {device}");
         let _ = writeln!(out, "\n{}", styled(&heading, HEADING));
-        out += &wrap(choice.kind, width, "");
+        out += &wrap(choice.kind.name(), width, "");
         for reason in &choice.reasons {
             for line in reason.lines() {
                 out += &wrap(&format!("  {}", line.trim_start()), width, "    ");

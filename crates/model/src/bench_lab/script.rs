@@ -36,15 +36,14 @@ pub(super) fn read(text: &str) -> (Script, Vec<Diagnostic>) {
         if statement.span.start < faulty_until {
             continue;
         }
-        if !statement.parts.is_empty() || statement.goes_on || statement.unfinished.is_some() {
-            if let Err(fault) = script.assign(text, &statement) {
-                faults.push(fault);
-                let end = statement.span.end;
-                let at_line_end = text[..end].ends_with('\n');
-                let next = text[end..].find('\n').map_or(text.len(), |length| end + length + 1);
-                faulty_until = if at_line_end { end } else { next };
-                continue;
-            }
+        let says_something =
+            !statement.parts.is_empty() || statement.goes_on || statement.unfinished.is_some();
+        if says_something && let Err(fault) = script.assign(text, &statement) {
+            faults.push(*fault);
+            let end = statement.span.end;
+            let next = text[end..].find('\n').map_or(text.len(), |length| end + length + 1);
+            faulty_until = if text[..end].ends_with('\n') { end } else { next };
+            continue;
         }
         if let Some(comment) = statement.comment.map(|comment| &text[comment]) {
             let comment = comment.strip_prefix('#').unwrap_or(comment).trim_end();
@@ -60,34 +59,36 @@ pub(super) fn read(text: &str) -> (Script, Vec<Diagnostic>) {
 const OPERATORS: &str = "`;&|<>()*?[~";
 
 impl Script {
-    fn assign(&mut self, text: &str, statement: &Statement) -> Result<(), Diagnostic> {
+    fn assign(&mut self, text: &str, statement: &Statement) -> Result<(), Box<Diagnostic>> {
         let start = statement.parts.first().map_or(statement.span.start, |first| first.at);
         let line_end = text[start..].find('\n').map_or(text.len(), |end| start + end);
         if let Some(open) = statement.unfinished {
             let quote = text[open..].chars().next().unwrap_or('\\');
             let message = format!("a {quote} that is never closed");
-            return Err(Diagnostic::new(open..open + 1, message));
+            return refuse(Diagnostic::new(open..open + 1, message));
         }
         let Some(assignment) = statement.assignment().filter(is_read) else {
             if statement.is_default() && !text[start..statement.end].ends_with('}') {
                 let message = "a ${ that is never closed";
-                return Err(Diagnostic::new(start..statement.end, message));
+                return refuse(Diagnostic::new(start..statement.end, message));
             }
-            return Err(Diagnostic::new(start..line_end, "this line is no assignment").help(
+            return refuse(Diagnostic::new(start..line_end, "this line is no assignment").help(
                 "read are NAME=\"value\", `: ${NAME:=\"value\"}` and comments; nothing is executed",
             ));
         };
         let (value, refers_to) = self.resolve(text, &assignment, start..statement.end)?;
         if let Some(operator) = assignment.operator(OPERATORS) {
-            return Err(needs_shell(operator.at, operator.character));
+            return refuse(needs_shell(operator.at, operator.character));
         }
         if let Some(behind) = assignment.behind {
             let message = "something stands behind the assignment";
-            return Err(Diagnostic::new(behind..line_end.max(behind), message)
-                .help("nothing is executed: only assignments are read"));
+            return refuse(
+                Diagnostic::new(behind..line_end.max(behind), message)
+                    .help("nothing is executed: only assignments are read"),
+            );
         }
         if statement.goes_on {
-            return Err(needs_shell(statement.span.end - 1, ';'));
+            return refuse(needs_shell(statement.span.end - 1, ';'));
         }
         let line = 1 + text[..start].matches('\n').count();
         let name = assignment.name.clone();
@@ -107,7 +108,7 @@ impl Script {
         text: &str,
         assignment: &Assignment,
         place: Range<usize>,
-    ) -> Result<(String, BTreeSet<String>), Diagnostic> {
+    ) -> Result<(String, BTreeSet<String>), Box<Diagnostic>> {
         let mut refers_to = BTreeSet::new();
         let resolved = assignment.resolved(|name| {
             let found = self.variables.iter().find(|variable| variable.name == name)?;
@@ -136,8 +137,12 @@ impl Script {
                 Diagnostic::new(place, message)
             }
         };
-        Err(fault)
+        refuse(fault)
     }
+}
+
+fn refuse<T>(fault: Diagnostic) -> Result<T, Box<Diagnostic>> {
+    Err(Box::new(fault))
 }
 
 /// The two forms that these configurations are written in.

@@ -138,7 +138,6 @@ pub(super) const HOST: Section = Section {
         )
         .example("[\"ping -c 2 198.18.0.1\"]"),
     ],
-    ..Section::TABLE
 };
 
 /// `[[host.interface]]`.
@@ -166,7 +165,6 @@ pub(super) const INTERFACE: Section = Section {
         )
         .example("[\"198.18.0.2/24\"]"),
     ],
-    ..Section::TABLE
 };
 
 /// `[[cable]]`.
@@ -188,7 +186,6 @@ pub(super) const CABLE: Section = Section {
         )
         .example("\"s1\""),
     ],
-    ..Section::TABLE
 };
 
 /// JSON Schema (draft 2020-12) of a laboratory's file.

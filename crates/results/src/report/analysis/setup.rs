@@ -290,9 +290,8 @@ mod tests {
             (TestbedKind::Ssh, "hosts of a laboratory"),
             (TestbedKind::Sim, "simulated"),
         ] {
-            let name = kind.name().to_owned();
             let testbed = Testbed {
-                kind: name,
+                kind: Some(kind),
                 reason: String::new(),
                 simulated: kind == TestbedKind::Sim,
                 caption: String::new(),
