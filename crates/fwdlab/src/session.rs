@@ -2,9 +2,9 @@
 //!
 //! Which runs, and what is done with them, is the business of the commands.
 
-use crate::arguments::VERSION;
-use crate::command::{STORE, plan::overhead_guess_ns};
+use crate::VERSION;
 use crate::error::CliError;
+use crate::experiment::{STORE, overhead_guess_ns};
 use crate::profiling::{self, REPETITIONS, Wanted};
 use crate::progress::Progress;
 use crate::signal::Stop;
