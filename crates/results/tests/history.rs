@@ -240,13 +240,13 @@ fn stores_of_one_revision_each_make_a_series() {
 fn own_stores_follow_the_kernel_and_testbeds_never_mix() {
     let mut collector = Collector::new();
     let rates = [("6.18.1", 1.00e6), ("6.2.9", 1.02e6), ("6.18.0-rc2", 1.01e6), ("6.18.0", 1.01e6)];
-    of_kernels(&mut collector, "hardware", TestbedKind::Netns, &rates);
-    of_kernels(&mut collector, "other-virtual", TestbedKind::Netns, &rates[..2]);
+    of_kernels(&mut collector, "memory", TestbedKind::Netns, &rates);
+    of_kernels(&mut collector, "netns", TestbedKind::Netns, &rates[..2]);
     of_kernels(&mut collector, "sim", TestbedKind::Sim, &rates[..3]);
     let history = collector.finish();
     let found: Vec<(&str, usize)> =
         history.series.iter().map(|s| (s.testbed.as_str(), s.points.len())).collect();
-    assert_eq!(found, [("hardware", 4), ("other-virtual", 2), ("sim", 3)]);
+    assert_eq!(found, [("memory", 4), ("netns", 2), ("sim", 3)]);
     let order: Vec<&str> = history.series[0].points.iter().map(|p| p.revision.as_str()).collect();
     assert_eq!(order, ["6.2.9", "6.18.0-rc2", "6.18.0", "6.18.1"]);
     // One name, three series: the title says in what they differ.
@@ -263,7 +263,7 @@ fn small_changes_are_counted_and_one_odd_point_is_no_level() {
         let mut collector = Collector::new();
         let rates: Vec<(&str, f64)> =
             kernels.iter().enumerate().map(|(i, k)| (k.as_str(), of(i))).collect();
-        of_kernels(&mut collector, "hardware", TestbedKind::Netns, &rates);
+        of_kernels(&mut collector, "ssh", TestbedKind::Netns, &rates);
         collector.finish().series.remove(0)
     };
     // The runs' own scatter would hide a change of 0.9 %: compare a large one.
@@ -293,7 +293,7 @@ fn no_change_comes_with_what_would_have_been_found() {
             .map(|(i, by): (usize, &f64)| (format!("6.{i}.0"), 1e6 * (1.0 + spread * by)))
             .collect();
         let rates: Vec<(&str, f64)> = rates.iter().map(|(name, rate)| (&**name, *rate)).collect();
-        of_kernels(&mut collector, "hardware", TestbedKind::Netns, &rates);
+        of_kernels(&mut collector, "ssh", TestbedKind::Netns, &rates);
         collector.finish()
     };
     let detection = |history: &History| match history.series[0].detection {
@@ -318,7 +318,7 @@ fn no_change_comes_with_what_would_have_been_found() {
 fn a_change_within_one_revision_is_not_the_revisions() {
     let mut collector = Collector::new();
     let rates = [1e6, 1e6, 1e6, 1e6, 0.9e6, 0.9e6, 0.9e6].map(|rate| ("6.1.0", rate));
-    of_kernels(&mut collector, "hardware", TestbedKind::Netns, &rates);
+    of_kernels(&mut collector, "ssh", TestbedKind::Netns, &rates);
     let history = collector.finish();
     let change = &history.series[0].changes[0];
     assert!(change.same_revision);
@@ -331,7 +331,7 @@ fn a_change_within_one_revision_is_not_the_revisions() {
 fn what_forwarded_nothing_is_said() {
     let mut collector = Collector::new();
     let rates = [("6.1", 1e6), ("6.2", 0.0), ("6.3", 1e6), ("6.4", 1e6), ("6.5", 1e6)];
-    of_kernels(&mut collector, "hardware", TestbedKind::Netns, &rates);
+    of_kernels(&mut collector, "ssh", TestbedKind::Netns, &rates);
     let history = collector.finish();
     assert_eq!(history.series[0].detection, Detection::NothingForwarded);
     assert!(shown(&history, 80).contains("nothing was forwarded at some revision"));
