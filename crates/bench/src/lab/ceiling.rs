@@ -2,9 +2,9 @@
 
 use super::bad;
 use super::counter;
+use super::ends::{DutEnd, FarEnd};
 use super::failed;
 use super::good;
-use super::traffic::{DutEnd, FarEnd};
 use crate::agent::Burst;
 use crate::error::BenchError;
 use crate::probe::Probe;

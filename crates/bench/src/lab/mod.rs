@@ -9,8 +9,9 @@ mod cable;
 mod ceiling;
 mod clock;
 mod counter;
+mod ends;
 mod link;
-pub mod links;
+
 mod traffic;
 pub mod ways;
 

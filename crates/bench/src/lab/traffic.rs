@@ -7,6 +7,7 @@
 
 use super::cable::{self, CableReport};
 use super::ceiling::{self, CeilingReport};
+use super::ends::{DutEnd, FarEnd};
 use super::failed;
 use super::link::link;
 use crate::agent::{self, End, Own};
@@ -46,25 +47,6 @@ impl TrafficReport {
     pub fn is_fine(&self) -> bool {
         self.probes().all(|probe| probe.works)
     }
-}
-
-/// The end of a cable that packets are sent from.
-pub(super) struct FarEnd<'a> {
-    /// `host:interface`.
-    pub(super) name: String,
-    pub(super) end: End<'a>,
-}
-
-/// The end of a cable at the DUT.
-pub(super) struct DutEnd<'a> {
-    /// `host:interface`.
-    pub(super) name: String,
-    pub(super) interface: String,
-    pub(super) mac: [u8; 6],
-    pub(super) host: &'a dyn Host,
-    pub(super) system: System,
-    /// All interfaces of the DUT that have cables.
-    pub(super) interfaces: &'a [String],
 }
 
 /// Sends packets along each cable, one after the other, and then as many as possible from

@@ -6,11 +6,12 @@
 
 use super::memory::Memory;
 use super::plan::{self, OFFLOADS_OFF, Plan, RC};
-use crate::dut::linux::{Findings, mac};
+use crate::dut::findings::Findings;
 use crate::dut::routes as table;
 use crate::error::BenchError;
 use crate::host::Host;
-use crate::lab::links::{Link, Links};
+use crate::links::mac;
+use crate::links::{Link, Links};
 use fwdlab_model::settings::Settings;
 use fwdlab_packet::address::Family;
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,9 +3,10 @@
 
 use super::rack::{Rack, Reached};
 use crate::error::BenchError;
-use crate::lab::links::{self, Link, Links, Peer};
 use crate::lab::mac_of;
-use crate::lab::ways::{self, Way};
+use crate::lab::ways;
+use crate::links::Way;
+use crate::links::{self, Link, Links, Peer};
 use fwdlab_model::lab::{InterfaceAddress, LabHost, LabInterface, Side};
 use fwdlab_packet::Family;
 use fwdlab_packet::address::{self, flow_address};

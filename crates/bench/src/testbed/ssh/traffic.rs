@@ -4,7 +4,7 @@ use super::rack::{Rack, Reached};
 use crate::agent::{AgentLoad, AgentTraffic, End};
 use crate::error::BenchError;
 use crate::generator::{self, CountedTraffic, Ends, Load, Outcome};
-use crate::lab::links::{Links, Peer};
+use crate::links::{Links, Peer};
 use crate::testbed::Wanted;
 use crate::trial::{Traffic, longest_ns};
 use fwdlab_model::lab::Role;

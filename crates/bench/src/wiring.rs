@@ -5,10 +5,10 @@
 //! sender --g0=======================r0-- receiver      the ceiling
 //! ```
 
-use crate::dut::linux::mac;
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
 use crate::journal::Journal;
+use crate::links::mac;
 use fwdlab_port::NetNs;
 use std::fmt::Write;
 
