@@ -7,6 +7,7 @@
 //! packets that find a wire full are lost, as in a network card's receive ring.
 
 use super::evidence::Witness;
+use super::traffic::snapshot;
 use super::{Armed, Choice, Ends, Parts, Paths, Reach, Rig, Testbed, Wanted};
 use crate::arrivals;
 use crate::cpu::{self, Placement};
@@ -289,17 +290,7 @@ impl trial::Traffic for MemoryTraffic {
     }
 
     fn snapshot(&mut self) -> Snapshot {
-        let sent = self.traffic.sent();
-        let received = self.traffic.received();
-        Snapshot {
-            sent,
-            received: received.packets,
-            damaged: received.faults.iter().sum(),
-            foreign: received.foreign,
-            unstamped: received.unstamped,
-            other_frames: received.others,
-            receiver_dropped: 0,
-        }
+        snapshot(self.traffic.sent(), &self.traffic)
     }
 
     fn stop(&mut self) -> Result<(), BenchError> {

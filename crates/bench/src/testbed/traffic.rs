@@ -36,16 +36,7 @@ impl Traffic for NetnsTraffic {
                 *sum += packets;
             }
         }
-        let received = self.receiver.received();
-        Snapshot {
-            sent,
-            received: received.packets,
-            damaged: received.faults.iter().sum(),
-            foreign: received.foreign,
-            unstamped: received.unstamped,
-            other_frames: received.others,
-            receiver_dropped: self.receiver.dropped(),
-        }
+        snapshot(sent, self.receiver.as_ref())
     }
 
     fn stop(&mut self) -> Result<(), BenchError> {
@@ -68,5 +59,20 @@ impl Traffic for NetnsTraffic {
 
     fn evidence(&mut self) -> Evidence {
         self.witness.read()
+    }
+}
+
+/// The counters of both ends now: of senders that have `sent` so much, and of a receiver of
+/// this machine.
+pub(crate) fn snapshot(sent: [u64; 4], receiver: &dyn Receiver) -> Snapshot {
+    let received = receiver.received();
+    Snapshot {
+        sent,
+        received: received.packets,
+        damaged: received.faults.iter().sum(),
+        foreign: received.foreign,
+        unstamped: received.unstamped,
+        other_frames: received.others,
+        receiver_dropped: receiver.dropped(),
     }
 }

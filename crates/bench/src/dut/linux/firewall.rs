@@ -212,6 +212,39 @@ fn iptables_text(firewall: &Firewall, family: Family) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dut::undo::Undo;
+    use crate::host::FakeHost;
+    use crate::journal::Journal;
+
+    /// What a host is told for a firewall, and then for none.
+    fn told(keeper: &dyn Keeper) -> Vec<(String, String)> {
+        let (host, mut loaded) = (FakeHost::default(), Loaded::default());
+        let mut settings = Settings::default();
+        for firewall in [Firewall::None, Firewall::Stateless, Firewall::None] {
+            settings.dut.firewall = firewall;
+            loaded.load(&host, keeper, &settings).expect("loaded");
+        }
+        let commands = host.commands.into_inner().expect("commands");
+        commands.into_iter().map(|(argv, input)| (argv.join(" "), input)).collect()
+    }
+
+    #[test]
+    fn in_a_namespace_all_rules_go_and_elsewhere_only_ours() {
+        let folder = std::env::temp_dir().join(format!("fwdlab-rules-{}", std::process::id()));
+        let journal = Journal::open(&folder).expect("a journal");
+        let found = told(&journal);
+        std::fs::remove_dir_all(&folder).expect("removed");
+        let texts: Vec<&str> = found.iter().map(|(_, input)| input.as_str()).collect();
+        assert!(texts[0].starts_with("flush ruleset\ntable inet fwdlab {"), "{texts:?}");
+        assert_eq!(texts[1..], ["flush ruleset\n"]);
+
+        let found = told(&Undo);
+        assert_eq!(found.len(), 3, "{found:?}");
+        let undo = "run nft delete table inet fwdlab 2>/dev/null || :";
+        assert!(found[0].0.starts_with("/bin/sh") && found[0].0.ends_with(undo), "{found:?}");
+        assert!(found[1].1.starts_with("table inet fwdlab {"), "noted, then loaded: {found:?}");
+        assert_eq!(found[2], ("nft -f -".into(), "delete table inet fwdlab\n".into()));
+    }
 
     #[test]
     fn iptables_gets_the_same_words() {

@@ -1,9 +1,10 @@
 //! Which interfaces and addresses the DUT's two sides have: what the lab's file says,
 //! completed by its hosts (MACs) and by the benchmark's address plan.
 
-use super::rack::{Rack, Reached};
+use super::rack::Rack;
 use crate::error::BenchError;
 use crate::lab::mac_of;
+use crate::lab::reached::Reached;
 use crate::lab::ways;
 use crate::links::Way;
 use crate::links::{self, Link, Links, Peer};

@@ -22,6 +22,7 @@ use crate::dut::routes::keep_ways_of;
 use crate::dut::undo::Undo;
 use crate::dut::{self, Dut, Ground, Totals};
 use crate::error::BenchError;
+use crate::lab::reached::Reached;
 use crate::links::Links;
 use crate::trial::{Observed, longest_ns};
 use crate::{Observer, Task, calibrate, environment};
@@ -245,7 +246,7 @@ fn held(trial: &Trial) -> Duration {
 }
 
 /// CPUs of the DUT: those that the file names, else all.
-fn placement(dut: &rack::Reached) -> Placement {
+fn placement(dut: &Reached) -> Placement {
     let all = || (0..u16::try_from(dut.cpus).unwrap_or(u16::MAX)).collect();
     let named = &dut.described.cpus;
     Placement::of_dut(if named.is_empty() { all() } else { named.clone() })
