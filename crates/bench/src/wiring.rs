@@ -81,7 +81,7 @@ impl Wiring {
         let exec = ["ip", "netns", "exec", g, "ethtool", "-K", "g0", "tso", "off"];
         LocalHost.run(&exec, "")?;
         if !with_dut {
-            // Makes r0 poll whatever receives there; see `LinuxDut::offloads`.
+            // Makes r0 poll whatever receives there; see `offloads` in `dut/linux/interfaces.rs`.
             let exec = ["ip", "netns", "exec", r, "ethtool", "-K", "r0", "gro", "on"];
             LocalHost.run(&exec, "")?;
         }
