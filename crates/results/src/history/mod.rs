@@ -18,6 +18,7 @@ mod changes;
 mod collect;
 mod date;
 mod draw;
+mod ordered;
 mod results;
 mod revision;
 mod show;
