@@ -23,7 +23,7 @@ impl History {
     /// Each series with its figure (drawn, or only named where `pictures` is false), changes
     /// and points; in short, what several have in common and the totals.
     pub fn document(&self, pictures: bool) -> Document<'_> {
-        let mut conclusion = vec![Block::Paragraph(totals(self).into(), Tone::Heading)];
+        let mut conclusion = vec![Block::Paragraph(totals(self), Tone::Heading)];
         if self.counts.changes > 0 {
             conclusion.push(Block::remark(Remark::Caution, CAUTION));
         }
