@@ -1,6 +1,6 @@
-//! Exit codes, all of them, and what leads to which.
+//! Exit codes, all of them, what leads to which, and how errors are printed.
 
-use crate::error::{self, CliError};
+use crate::error::CliError;
 use crate::terminal;
 use fwdlab_bench::BenchError;
 use fwdlab_model::Diagnostics;
@@ -68,7 +68,7 @@ pub(crate) fn guarded(command: impl FnOnce() -> anyhow::Result<Exit>) -> Exit {
         Ok(Ok(exit)) => exit,
         Ok(Err(error)) => {
             let exit = of(&error);
-            error::print(&error, exit);
+            print(&error, exit);
             exit
         }
         Err(_) => Exit::Bug,
@@ -148,6 +148,36 @@ fn of_store(error: &StoreError) -> Exit {
     }
 }
 
+/// Prints an error on standard error, as its exit code asks.
+fn print(error: &anyhow::Error, exit: Exit) {
+    if exit == Exit::Done {
+        return;
+    }
+    if let Some(faults) = error.downcast_ref::<Diagnostics>() {
+        terminal::note(faults.render(true).trim_end());
+        return;
+    }
+    if exit == Exit::Interrupted {
+        terminal::note(&text(error));
+        return;
+    }
+    terminal::error(&text(error));
+}
+
+/// The error with its causes, leaving out those that it quotes already.
+fn text(error: &anyhow::Error) -> String {
+    error.chain().fold(String::new(), |mut text, cause| {
+        let cause = cause.to_string();
+        if !text.contains(&cause) {
+            if !text.is_empty() {
+                text.push_str(": ");
+            }
+            text.push_str(&cause);
+        }
+        text
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,5 +220,16 @@ mod tests {
         assert_eq!(guarded(|| Ok(Exit::Done)), Exit::Done);
         assert_eq!(guarded(|| panic!("on purpose, by a test")), Exit::Bug);
         let _ = panic::take_hook();
+    }
+
+    #[test]
+    fn causes_are_told_once() {
+        let inner = || io::Error::other("disk on fire");
+        let outer = CliError::Mistake("can't write x: disk on fire".into());
+        assert_eq!(
+            text(&anyhow::Error::from(inner()).context(outer)),
+            "can't write x: disk on fire"
+        );
+        assert_eq!(text(&anyhow::Error::from(inner()).context("run 3")), "run 3: disk on fire");
     }
 }

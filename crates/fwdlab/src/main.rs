@@ -4,7 +4,6 @@
 //! arguments, one file per command, progress, signals, exit codes. Nothing
 //! depends on it.
 
-mod arguments;
 mod command;
 mod error;
 mod exit;
@@ -23,10 +22,12 @@ mod state;
 mod terminal;
 mod verdict;
 
-use arguments::Arguments;
 use clap::Parser;
-use command::ministat;
+use command::{Arguments, ministat};
 use std::process::ExitCode;
+
+/// Version, with the revision when it is known: `0.1.0 (73212c1-dirty)`.
+pub(crate) const VERSION: &str = env!("FWDLAB_VERSION");
 
 fn main() -> ExitCode {
     if let Some(arguments) = ministat::Arguments::of_command_line(std::env::args_os()) {

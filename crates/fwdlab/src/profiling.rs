@@ -3,7 +3,7 @@
 //! A profile is no measurement: it comes after the last run, touches none of them,
 //! and when it fails the results stand.
 
-use crate::command::plan::overhead_guess_ns;
+use crate::experiment::overhead_guess_ns;
 use crate::terminal::duration;
 use anyhow::Result;
 use fwdlab_bench::profiler::RawProfile;

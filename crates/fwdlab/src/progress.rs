@@ -21,7 +21,7 @@ pub(crate) struct Progress<'a> {
     state: State,
     /// When the run in progress began.
     began: Instant,
-    /// SharedFirewall time of the runs finished by this invocation, nanoseconds.
+    /// Wall time of the runs finished by this invocation, nanoseconds.
     spent_ns: u64,
     finished: u64,
     /// Time of a run as long as none has finished, nanoseconds.

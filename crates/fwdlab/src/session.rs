@@ -2,9 +2,9 @@
 //!
 //! Which runs, and what is done with them, is the business of the commands.
 
-use crate::arguments::VERSION;
-use crate::command::{STORE, plan::overhead_guess_ns};
+use crate::VERSION;
 use crate::error::CliError;
+use crate::experiment::{STORE, overhead_guess_ns};
 use crate::profiling::{self, REPETITIONS, Wanted};
 use crate::progress::Progress;
 use crate::signal::Stop;
@@ -270,7 +270,7 @@ fn open_testbed(plan: &Plan, directory: &Path) -> Result<Runner> {
     Ok(testbed::open(plan, &privilege, &paths)?)
 }
 
-/// SharedFirewall clock, RFC 3339, UTC.
+/// Wall clock, RFC 3339, UTC.
 pub(crate) fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
 }

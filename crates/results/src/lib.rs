@@ -10,6 +10,7 @@
 pub mod compare;
 pub mod document;
 pub mod figure;
+mod format;
 pub mod history;
 pub mod label;
 pub mod profile;

@@ -82,7 +82,7 @@ fn document(blocks: Vec<Block>) -> Document<'static> {
 fn what_is_long_is_cut_short_where_nothing_folds() {
     let points: Vec<String> = (0..9).map(|n| format!("point {n}")).collect();
     let list = List { brief: Some((2, "and {} more")), ..List::of(&points) };
-    let table = Table::of(&points).words("name", |name| Cell::text(name)).set(|table| {
+    let table = Table::of(&points).words("name", Cell::text).set(|table| {
         table.brief = Some(3);
     });
     let forms = render(&document(vec![

@@ -1,6 +1,5 @@
 //! `fwdlab completions`.
 
-use crate::arguments;
 use crate::exit::Exit;
 use crate::terminal;
 use clap::CommandFactory;
@@ -24,7 +23,7 @@ pub(crate) struct Arguments {
 /// When standard output can't be written.
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut script = Vec::new();
-    let mut command = arguments::Arguments::command();
+    let mut command = super::Arguments::command();
     clap_complete::generate(arguments.shell, &mut command, "fwdlab", &mut script);
     terminal::print(&String::from_utf8_lossy(&script))?;
     Ok(Exit::Done)

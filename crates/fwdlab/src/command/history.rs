@@ -1,8 +1,9 @@
 //! `fwdlab history`.
 
-use super::{STORE, store_at};
+use super::store_at;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::experiment::STORE;
 use crate::form::FormArguments;
 use clap::ValueEnum;
 use fwdlab_results::history::{Collector, Direction, History};

@@ -1,7 +1,7 @@
 //! `fwdlab lab`: laboratories of several machines.
 
 use super::{doctor, schema};
-use crate::arguments::VERSION;
+use crate::VERSION;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::state;

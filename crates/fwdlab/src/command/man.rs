@@ -1,6 +1,5 @@
 //! `fwdlab man`: for packagers.
 
-use crate::arguments;
 use crate::error::CliError;
 use crate::exit::Exit;
 use clap::CommandFactory;
@@ -23,7 +22,7 @@ pub(crate) struct Arguments {
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     let directory = &arguments.directory;
     std::fs::create_dir_all(directory)
-        .and_then(|()| clap_mangen::generate_to(arguments::Arguments::command(), directory))
+        .and_then(|()| clap_mangen::generate_to(super::Arguments::command(), directory))
         .map_err(|error| {
             CliError::Environment(format!("can't write to {}: {error}", directory.display()))
         })?;

@@ -1,4 +1,4 @@
-//! One file per command.
+//! The command line as a whole, and one file per command, with its arguments.
 
 pub(crate) mod bench;
 pub(crate) mod compare;
@@ -24,12 +24,113 @@ pub(crate) mod show;
 mod stored_profile;
 mod stores;
 
-use crate::arguments::Command;
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
+use crate::experiment::STORE;
+use crate::terminal::Color;
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Parser, Subcommand};
 use std::path::{Path, PathBuf};
 
-/// Name of the store within an experiment's directory.
-pub(crate) const STORE: &str = "run.sqlite";
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+const EXAMPLES: &str = "\
+Examples:
+  fwdlab doctor                              what can this machine do?
+  fwdlab plan experiments/demo.toml          what would be done, how long?
+  fwdlab run experiments/demo.toml           do it; the report is in results/demo
+  fwdlab show results/demo --json            the figures, for programs
+  fwdlab compare before.pps after.pps        did anything change?";
+
+/// A laboratory for packet-forwarding performance.
+///
+/// One experiment file says what is tested, with which traffic and how often.
+/// fwdlab builds the testbed, sends the traffic, counts, decides with statistics
+/// whether anything changed, and writes a report.
+#[derive(Debug, Parser)]
+#[command(
+    name = "fwdlab",
+    version = crate::VERSION,
+    styles = STYLES,
+    max_term_width = 100,
+    arg_required_else_help = true,
+    after_help = EXAMPLES,
+    after_long_help = format!("{EXAMPLES}\n\n{}", exit::TABLE),
+)]
+pub(crate) struct Arguments {
+    /// Colours; NO_COLOR, CLICOLOR and CLICOLOR_FORCE are honoured by auto
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
+    pub(crate) color: Color,
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Carry out an experiment and write its report
+    Run(run::Arguments),
+    /// Show what an experiment would do, and how long it takes
+    Plan(plan::Arguments),
+    /// Rebuild the report of stored runs
+    Report(report::Arguments),
+    /// Show the figures of stored runs
+    Show(show::Arguments),
+    /// Compare variants of files and stores
+    Compare(compare::Arguments),
+    /// Follow a configuration over revisions, and find where it changed
+    History(history::Arguments),
+    /// Read what the FreeBSD netbenches harness left into stores
+    Import(import::Arguments),
+    /// Make a laboratory of a configuration of bench-lab.sh
+    ImportLab(import_lab::Arguments),
+    /// Show which functions CPU time goes to
+    Profile(profile::Arguments),
+    /// Draw where CPU time goes
+    Flamegraph(flamegraph::Arguments),
+    /// Forward packets: the software router
+    ///
+    /// Between interfaces, files or rings in memory, until Ctrl-C. The set-up is a TOML
+    /// file: workers, forwarding table, firewall, interfaces, routes, neighbours. Every
+    /// packet that comes in is counted as forwarded, dropped for a reason that has a name,
+    /// or handed to the slow path.
+    Route(route::Arguments),
+    /// Send traffic through an interface
+    ///
+    /// UDP over IPv4 or IPv6 between the benchmark's own addresses (198.18.0.0/15,
+    /// 2001:2::/48), each packet with run, flow and number. `fwdlab receive` counts it at
+    /// the far end. Needs root, or CAP_NET_RAW for AF_PACKET.
+    Send(send::Arguments),
+    /// Count the traffic that arrives at an interface
+    ///
+    /// All packets of the interface end here while the XDP program is attached: use an
+    /// interface that nothing else needs. It is not promiscuous: packets must go to its
+    /// MAC.
+    Receive(receive::Arguments),
+    /// Draw and check a laboratory of several machines
+    #[command(subcommand)]
+    Lab(lab::Command),
+    /// Find out what this machine can do, and what to install
+    Doctor(doctor::Arguments),
+    /// Measure the laboratory itself
+    #[command(subcommand)]
+    Bench(bench::Command),
+    /// Compare files of numbers as ministat(1) does
+    Ministat(ministat::Arguments),
+    /// Measure the laboratory's own error rates
+    Selftest(selftest::Arguments),
+    /// Print completions for a shell
+    Completions(completions::Arguments),
+    /// Print the JSON Schema of experiment files
+    Schema(schema::Arguments),
+    /// Write the manual pages
+    #[command(hide = true)]
+    Man(man::Arguments),
+}
 
 /// Does what the user asks.
 ///
@@ -66,4 +167,15 @@ pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
 /// The store that the user means: the file, or the one in the directory.
 fn store_at(path: &Path) -> PathBuf {
     if path.is_dir() { path.join(STORE) } else { path.to_path_buf() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Arguments::command().debug_assert();
+    }
 }

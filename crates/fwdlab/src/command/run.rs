@@ -1,9 +1,9 @@
 //! `fwdlab run`: load, plan, open the store, open the testbed, carry out every
 //! run that the store lacks, report.
 
-use super::plan::overhead_guess_ns;
 use super::store_at;
 use crate::exit::{self, Exit};
+use crate::experiment::overhead_guess_ns;
 use crate::experiment::{self, Loaded, Overrides};
 use crate::notify::{self, Message, Outcome};
 use crate::profiling;
@@ -232,15 +232,14 @@ impl Arguments {
 
 #[cfg(test)]
 mod tests {
-    use crate::arguments;
     use clap::Parser;
 
     #[test]
     fn the_command_to_go_on_says_what_is_part_of_the_plan() {
         let line =
             "fwdlab run my/x.toml --fresh --out it's --seed 3 --testbed sim --quiet --profile";
-        let parsed = arguments::Arguments::parse_from(line.split(' '));
-        let arguments::Command::Run(run) = parsed.command else { panic!("another command") };
+        let parsed = crate::command::Arguments::parse_from(line.split(' '));
+        let crate::command::Command::Run(run) = parsed.command else { panic!("another command") };
         let again = r"fwdlab run my/x.toml --out 'it'\''s' --testbed sim --seed 3 --profile";
         assert_eq!(run.command_line(), again);
     }

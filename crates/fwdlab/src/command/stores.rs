@@ -1,6 +1,7 @@
 //! The stores that a path stands for: one, or all below a directory.
 
-use super::{STORE, store_at};
+use super::store_at;
+use crate::experiment::STORE;
 use crate::terminal::{HEADING, cut, styled};
 use fwdlab_results::store::{Overview, Store};
 use std::fs;

@@ -5,7 +5,7 @@
 //! that are the same says how many streams find a change of a size; the claim
 //! of such a comparison holds for the starts that were measured.
 
-use super::machine::{Detection, detections, seconds_between};
+use super::detection::{Detection, detections, seconds_between};
 use fwdlab_model::Plan;
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_results::report::Analysis;

@@ -10,6 +10,7 @@
 //! The stores stay in the directory, so that an interrupted self-test goes on,
 //! and `fwdlab report` shows them like any other.
 
+use super::detection::{BLOCKS, Detection, detections, seconds_between};
 use super::live::Live;
 use super::{Bar, Measured};
 use fwdlab_model::Plan;
@@ -18,20 +19,14 @@ use fwdlab_results::report::Analysis;
 use fwdlab_results::report::analysis::RunResult;
 use fwdlab_results::stats::binomial::Rate;
 use fwdlab_results::stats::blocked::common_blocks;
-use fwdlab_results::stats::planning::Design;
-use fwdlab_results::stats::power::MDE_POWER;
 use fwdlab_results::stats::summary::{Summary, median};
 use fwdlab_results::stats::{BlockedRun, Comparison, Criteria, Verdict, compare_blocked};
 use serde::Serialize;
 
-/// Blocks that make one experiment.
-pub(crate) const BLOCKS: u32 = 8;
 /// Pairs of identical variants in each block; they share no runs.
 const PAIRS: usize = 3;
 /// Firewall rules of the variants that are slower.
 const RULES: [u32; 3] = [1, 5, 20];
-/// Changes whose time to detection is told, as ratios.
-const CHANGES: [f64; 4] = [0.01, 0.02, 0.03, 0.05];
 /// From so many experiments on the false differences are held against a bar.
 const ENOUGH: u64 = 100;
 
@@ -83,18 +78,6 @@ pub(crate) struct Machine {
     pub(crate) times: Vec<Detection>,
     /// The same with levels switched live; none when it wasn't tried.
     pub(crate) live: Option<Live>,
-}
-
-/// What it takes to find a change.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Detection {
-    /// The change as a ratio (0.01 = 1 %).
-    pub(crate) change: f64,
-    /// Blocks of one run of each of two variants, or streams; none when more
-    /// than a thousand are needed.
-    pub(crate) blocks: Option<u32>,
-    /// SharedFirewall time of those runs in seconds.
-    pub(crate) seconds: Option<f64>,
 }
 
 /// Counts what the runs of [`plan`] show.
@@ -184,35 +167,10 @@ fn scatter(experiments: &[Vec<&RunResult>]) -> f64 {
     median(&each).unwrap_or(f64::NAN)
 }
 
-/// Median time from the start of a run to that of the next, seconds.
-pub(super) fn seconds_between(runs: &[RunResult]) -> Option<f64> {
-    let starts: Vec<jiff::Timestamp> =
-        runs.iter().filter_map(|run| run.started_at.parse().ok()).collect();
-    let gaps: Vec<f64> = starts
-        .windows(2)
-        .map(|pair| pair[1].duration_since(pair[0]).as_secs_f64())
-        .filter(|gap| *gap > 0.0)
-        .collect();
-    median(&gaps)
-}
-
-/// Blocks (or streams), of so many seconds each, that find each of [`CHANGES`]
-/// with the power of every MDE.
-pub(super) fn detections(scatter: f64, seconds_each: Option<f64>) -> Vec<Detection> {
-    let design = Design { blocks: BLOCKS, stopping: None, criteria: Criteria::default() };
-    CHANGES
-        .into_iter()
-        .map(|change| {
-            let blocks = design.blocks_for_change(scatter, change, MDE_POWER);
-            let seconds = seconds_each.zip(blocks).map(|(each, n)| each * f64::from(n));
-            Detection { change, blocks, seconds }
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::selftest::detection::CHANGES;
     use crate::session::{Session, open_store};
     use std::path::PathBuf;
 

@@ -6,6 +6,7 @@
 //! law and truth are known, and on [`machine`] runs of this machine, against the
 //! bars that the method promises.
 
+mod detection;
 pub(crate) mod live;
 pub(crate) mod machine;
 pub(crate) mod simulated;

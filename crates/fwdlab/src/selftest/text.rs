@@ -1,6 +1,7 @@
 //! The self-test's tables, for a terminal and for Markdown.
 
-use super::machine::{Detection, Machine};
+use super::detection::Detection;
+use super::machine::Machine;
 use super::{Bar, CONFIDENCE, Held, Measured};
 use crate::terminal::{HEADING, columns, duration, styled, wrap};
 

@@ -5,7 +5,7 @@
 //! the same cells under the column's keys, unrounded.
 
 use super::inline::Inline;
-use crate::report::format;
+use crate::format;
 use crate::text::Tone;
 use fwdlab_model::units::format_pps;
 use serde_json::Value;

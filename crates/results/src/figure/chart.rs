@@ -256,7 +256,8 @@ impl Chart {
             }
         }
         if self.is_numeric() {
-            items.extend(fit::legend(&self.series));
+            let fits: Vec<&Fit> = self.series.iter().filter_map(|one| one.fit.as_ref()).collect();
+            items.extend(fit::legend(&fits, self.series.len()));
         }
         if let Some(ceiling) = ceiling {
             let label = format!("ceiling without DUT: {}", format_pps(ceiling));
@@ -270,7 +271,7 @@ impl Chart {
     }
 
     fn legend_name(&self, series: &Series) -> String {
-        if self.is_numeric() { fit::named(series) } else { series.name.clone() }
+        if self.is_numeric() { named(series) } else { series.name.clone() }
     }
 
     fn is_numeric(&self) -> bool {
@@ -342,5 +343,17 @@ fn figure(point: &Point, axis: &Axis) -> String {
     match text.strip_suffix(&axis.unit) {
         Some(number) => number.trim_end().to_owned(),
         None => text,
+    }
+}
+
+/// A series' name with what its fit says.
+fn named(series: &Series) -> String {
+    match &series.fit {
+        Some(fit) if fit.holds => match fit.best_words() {
+            Some(best) => format!("{}, best {best}", series.name),
+            None => series.name.clone(),
+        },
+        Some(_) => format!("{}, dashed: the law does not fit", series.name),
+        None => series.name.clone(),
     }
 }

@@ -5,8 +5,7 @@
 //! medians; one that does not is dashed, beside that line.
 
 use super::axis::Axis;
-use super::chart::Series;
-use super::frame::{Item, Plot, Sample};
+use super::frame::{DIAMOND, Item, Plot, Sample, stroke};
 use super::scale::Scale;
 use super::svg::Svg;
 use fwdlab_model::units::format_pps;
@@ -72,36 +71,15 @@ impl Fit {
     }
 
     /// The best in words, where there is one.
-    fn best_words(&self) -> Option<String> {
+    pub(super) fn best_words(&self) -> Option<String> {
         self.best.map(|(number, pps)| format!("{number} ({})", format_pps(pps)))
     }
 }
 
-/// Half the height of the mark at the best: it surrounds the marker of a median.
-pub(super) const DIAMOND: f64 = 9.0;
-
-/// Stroke of a curve.
-pub(super) fn stroke(holds: bool) -> &'static str {
-    if holds { "stroke-width=\"2\"" } else { "stroke-width=\"1.5\" stroke-dasharray=\"6 4\"" }
-}
-
-/// A series' name with what its fit says.
-pub(super) fn named(series: &Series) -> String {
-    match &series.fit {
-        Some(fit) if fit.holds => match fit.best_words() {
-            Some(best) => format!("{}, best {best}", series.name),
-            None => series.name.clone(),
-        },
-        Some(_) => format!("{}, dashed: the law does not fit", series.name),
-        None => series.name.clone(),
-    }
-}
-
-/// The legend's items on curves.
-pub(super) fn legend(series: &[Series]) -> Vec<Item> {
+/// The legend's items on the curves of a chart of so many series.
+pub(super) fn legend(fits: &[&Fit], series: usize) -> Vec<Item> {
     let item = |label: &str, sample: Sample| Item { label: label.to_owned(), sample };
-    let fits: Vec<&Fit> = series.iter().filter_map(|series| series.fit.as_ref()).collect();
-    match (fits[..].first(), series.len()) {
+    match (fits.first(), series) {
         (None, _) => Vec::new(),
         (Some(fit), 1) if fit.holds => {
             let curve = item(&fit.name(), Sample::Curve { series: Some(0), holds: true });

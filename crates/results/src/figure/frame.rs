@@ -5,7 +5,6 @@
 //! labels need it, the plot itself never shrinks below a readable size.
 
 use super::axis::Axis;
-use super::fit;
 use super::svg::{Anchor, GREY, INK, PALE, Svg, TextStyle};
 use super::text::{width, wrap};
 
@@ -28,6 +27,9 @@ const SAMPLE: f64 = 26.0;
 const SAMPLE_GAP: f64 = 6.0;
 /// Gap between a legend's items.
 const ITEM_GAP: f64 = 22.0;
+
+/// Half the height of the mark at the best: it surrounds the marker of a median.
+pub(super) const DIAMOND: f64 = 9.0;
 
 /// An item of the legend.
 #[derive(Clone, Debug)]
@@ -214,7 +216,7 @@ impl Sample {
             Sample::Line(_) | Sample::Curve { .. } | Sample::Dashes | Sample::Level => {
                 SAMPLE + SAMPLE_GAP
             }
-            Sample::Best(_) => 2.0 * fit::DIAMOND + SAMPLE_GAP,
+            Sample::Best(_) => 2.0 * DIAMOND + SAMPLE_GAP,
             Sample::None => 0.0,
         }
     }
@@ -234,11 +236,11 @@ impl Sample {
                 let colour = series.map_or(GREY, super::colour);
                 let band = format!("fill=\"{colour}\" fill-opacity=\"0.15\"");
                 svg.rect((x, y - 6.0), (SAMPLE, 12.0), &band, "");
-                svg.polyline(&[(x, y), (x + SAMPLE, y)], colour, fit::stroke(holds));
+                svg.polyline(&[(x, y), (x + SAMPLE, y)], colour, stroke(holds));
             }
             Sample::Best(series) => {
                 let colour = series.map_or(GREY, super::colour);
-                svg.diamond((x + fit::DIAMOND, y), fit::DIAMOND, colour);
+                svg.diamond((x + DIAMOND, y), DIAMOND, colour);
             }
             Sample::Dashes => svg.line((x, y), (x + SAMPLE, y), &dashes()),
             Sample::Level => svg.line((x, y), (x + SAMPLE, y), &level()),
@@ -270,4 +272,9 @@ pub(super) fn level() -> String {
 
 fn tick_width(axis: &Axis) -> f64 {
     axis.ticks.iter().map(|(_, label)| width(label, LABEL_SIZE)).fold(0.0, f64::max)
+}
+
+/// Stroke of a curve.
+pub(super) fn stroke(holds: bool) -> &'static str {
+    if holds { "stroke-width=\"2\"" } else { "stroke-width=\"1.5\" stroke-dasharray=\"6 4\"" }
 }

@@ -1,7 +1,7 @@
 //! Revisions at which several machines change: what one machine shows may be
 //! its own, what three show is the software's.
 
-use super::collect::Ordered;
+use super::ordered::Ordered;
 use super::results::{Agreement, Change, Direction};
 use super::revision::Place;
 

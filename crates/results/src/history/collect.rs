@@ -3,6 +3,7 @@
 use super::agreement;
 use super::changes;
 use super::date::rfc3339;
+use super::ordered::Ordered;
 use super::results::{Counts, Detection, Direction, History, PointResult, SeriesResult};
 use super::revision::{Place, Revision, minute};
 use crate::label;
@@ -63,12 +64,6 @@ pub(super) struct Found {
     trial: Trial,
     /// Settings of the traffic as text by name.
     traffic: BTreeMap<String, String>,
-}
-
-/// A series whose points are in order.
-pub(super) struct Ordered {
-    pub(super) places: Vec<Place>,
-    pub(super) result: SeriesResult,
 }
 
 impl Collector {

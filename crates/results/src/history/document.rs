@@ -5,7 +5,7 @@ use super::results::{Agreement, Apart, Change, Detection, Direction, History, Se
 use crate::document::form::markdown;
 use crate::document::table::{Cell, Digits, Row};
 use crate::document::{Block, Document, Figure, Inline, Remark, Room, Table};
-use crate::report::format::{listed, percent, signed_percent};
+use crate::format::{listed, percent, signed_percent};
 use crate::report::{ReportFile, safe_name};
 use crate::text::Tone;
 use fwdlab_model::units::format_pps;

@@ -19,6 +19,7 @@ mod collect;
 mod date;
 mod document;
 mod draw;
+mod ordered;
 mod results;
 mod revision;
 

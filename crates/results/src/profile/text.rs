@@ -4,7 +4,7 @@ use super::compare::{Change, Changes};
 use super::functions::{By, Function, Neighbours};
 use super::subsystems::Subsystem;
 use super::summary::{Divided, Summary};
-use crate::report::format::{grouped, percent};
+use crate::format::{grouped, percent};
 use crate::text::{self, Line, Tone, wrap};
 
 /// What was read, how it divides, and every remark.

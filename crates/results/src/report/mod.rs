@@ -12,7 +12,6 @@ mod chart;
 mod document;
 mod error;
 mod files;
-pub(crate) mod format;
 mod json;
 mod names;
 pub(crate) mod verdicts;

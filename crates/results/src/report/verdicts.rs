@@ -1,9 +1,9 @@
 //! Comparisons as a table: what reports and `fwdlab compare` say of each pair.
 
 use super::analysis::{Answer, Compared, Outcome, SummaryResult};
-use super::format::percent;
 use crate::document::table::{Cell, Digits, Row, Rows};
 use crate::document::{Block, Table};
+use crate::format::percent;
 use crate::stats::Verdict;
 use crate::text::Tone;
 use fwdlab_model::units::format_pps;

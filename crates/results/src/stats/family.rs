@@ -3,7 +3,6 @@
 //! What the user asked in one command is one family, and its size is printed
 //! beside every adjusted p-value.
 
-use super::comparison::Comparison;
 use fwdlab_model::plan::Adjust;
 use serde::Serialize;
 use std::fmt;
@@ -78,17 +77,6 @@ fn ascending(p: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|&a, &b| p[a].total_cmp(&p[b]));
     order
-}
-
-/// Sets [`Comparison::p_adjusted`] of everything that was asked together.
-pub fn adjust_family(family: &mut [Comparison], adjustment: Adjustment) {
-    let p: Vec<f64> = family.iter().map(|comparison| comparison.p).collect();
-    let size = family.len();
-    for (comparison, adjusted) in family.iter_mut().zip(adjustment.adjust(&p)) {
-        comparison.p_adjusted = adjusted;
-        comparison.adjustment = adjustment;
-        comparison.family = size;
-    }
 }
 
 #[cfg(test)]

@@ -51,8 +51,8 @@ pub mod taken;
 pub use alternation::compare_alternation;
 pub use blocked::{BlockedRun, compare_blocked, compare_unblocked};
 pub use comparison::{
-    Comparison, Criteria, Estimate, Layout, Method, Scope, Unanswerable, Verdict,
+    Comparison, Criteria, Estimate, Layout, Method, Scope, Unanswerable, Verdict, adjust_family,
 };
-pub use family::{Adjustment, adjust_family};
+pub use family::Adjustment;
 pub use scalability::{NoFit, Scalability, ScaledRun, fit_scalability};
 pub use summary::Summary;

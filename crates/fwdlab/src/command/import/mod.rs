@@ -4,7 +4,7 @@ mod progress;
 mod target;
 mod text;
 
-use crate::arguments::VERSION;
+use crate::VERSION;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::names;

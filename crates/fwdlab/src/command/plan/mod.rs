@@ -4,7 +4,7 @@ mod history;
 mod outlook;
 mod text;
 
-use crate::arguments::VERSION;
+use crate::VERSION;
 use crate::exit::Exit;
 use crate::experiment::{self, Loaded, Overrides};
 use crate::session::{self, Session};
@@ -12,17 +12,9 @@ use crate::terminal;
 use anyhow::Result;
 use fwdlab_bench::environment;
 use fwdlab_model::Plan;
-use fwdlab_model::settings::TestbedKind;
 use history::History;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-
-/// Time around the traffic of a run on a testbed of namespaces, nanoseconds:
-/// making, configuring, reading and taking down took 0.2 to 0.5 s by trial.
-pub(crate) const RUN_OVERHEAD_NS: u64 = 300_000_000;
-/// The same in a laboratory of several machines, a guess: many commands over ssh, first
-/// packets, and counters that cards update late.
-const LAB_OVERHEAD_NS: u64 = 5_000_000_000;
 
 /// Blocks of a pilot.
 const PILOT_BLOCKS: u32 = 2;
@@ -85,18 +77,9 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Time around the traffic of a run, as long as none was measured.
-pub(crate) fn overhead_guess_ns(plan: &Plan) -> u64 {
-    match plan.base.testbed.kind {
-        TestbedKind::Sim => 0,
-        TestbedKind::Ssh => LAB_OVERHEAD_NS,
-        _ => RUN_OVERHEAD_NS,
-    }
-}
-
 /// The plan itself, with `estimate` and `outlook` added.
 fn as_json(plan: &Plan, history: &History) -> serde_json::Result<Value> {
-    let estimate = plan.estimate(overhead_guess_ns(plan));
+    let estimate = plan.estimate(experiment::overhead_guess_ns(plan));
     let mut value = serde_json::to_value(plan)?;
     value["estimate"] = json!({
         "runs": estimate.runs,

@@ -1,7 +1,7 @@
 //! What an experiment will find, in words and for programs.
 
 use super::history::History;
-use super::overhead_guess_ns;
+use crate::experiment::overhead_guess_ns;
 use crate::terminal::{HEADING, duration, styled, wrap};
 use fwdlab_model::Plan;
 use fwdlab_results::report::analysis::{self, Outlook};

@@ -1,6 +1,6 @@
 //! The plan as text: factors, comparisons, runs in their order.
 
-use super::overhead_guess_ns;
+use crate::experiment::overhead_guess_ns;
 use crate::profiling;
 use crate::terminal::{HEADING, duration, styled, wrap};
 use fwdlab_model::Plan;

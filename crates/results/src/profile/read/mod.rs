@@ -8,6 +8,7 @@
 mod bpftrace;
 mod detect;
 mod dtrace;
+mod error;
 mod folded;
 mod gprof;
 mod perf;
@@ -16,13 +17,14 @@ mod pmcstat;
 mod svg;
 mod svg_elements;
 
-use super::error::ProfileError;
 use super::flat::FlatProfile;
 use super::samples::{Samples, Weight};
 use super::stacks::Stacks;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt;
+
+pub use error::ProfileError;
 
 /// Formats of profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]

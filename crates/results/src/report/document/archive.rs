@@ -2,8 +2,8 @@
 
 use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Inline, Table};
+use crate::format::signed_percent;
 use crate::report::analysis::{ArchiveResult, ArchivedVariant, BothRules};
-use crate::report::format::signed_percent;
 
 /// Everything that is known of the archive only.
 pub(super) fn sections(archive: &ArchiveResult) -> Vec<Block> {

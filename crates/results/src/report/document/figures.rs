@@ -2,11 +2,11 @@
 
 use crate::document::table::{Cell, Digits, Row};
 use crate::document::{Block, Inline, Table};
+use crate::format::{signed, signed_percent};
 use crate::label::word_of;
 use crate::report::analysis::{
     Analysis, ComparedFigure, DeviceAlone, FittedLaw, ScaledSeries, Scaling, ScalingOutcome,
 };
-use crate::report::format::{signed, signed_percent};
 use crate::report::verdicts::variants;
 use fwdlab_model::units::format_pps;
 

@@ -2,11 +2,11 @@
 
 use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Inline, Remark, Section, Table};
+use crate::format::{signed, significant};
 use crate::profile::compare::{Change, Changes};
 use crate::report::analysis::{
     CounterPerPacket, ProfileDifference, ProfiledFunction, ProfiledVariant, Profiles,
 };
-use crate::report::format::{signed, significant};
 use fwdlab_model::units::format_pps;
 
 /// Functions of a difference that forms without room for all show.

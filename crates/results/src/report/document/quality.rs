@@ -3,8 +3,8 @@
 
 use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Figure, Inline, Item, List, Room, Section, Table};
+use crate::format::{p_value, percent, signed_percent};
 use crate::report::analysis::{Analysis, ArrivalResult, RunSteadiness, RunWarning, WarningGroup};
-use crate::report::format::{p_value, percent, signed_percent};
 
 /// Warnings of one kind that forms without room for all spell out.
 const WARNINGS: usize = 5;

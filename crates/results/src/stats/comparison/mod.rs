@@ -422,3 +422,14 @@ pub(crate) fn log_rate(rate: f64) -> Result<f64, Unanswerable> {
         Err(Unanswerable::NotPositive { rate })
     }
 }
+
+/// Sets [`Comparison::p_adjusted`] of everything that was asked together.
+pub fn adjust_family(family: &mut [Comparison], adjustment: Adjustment) {
+    let p: Vec<f64> = family.iter().map(|comparison| comparison.p).collect();
+    let size = family.len();
+    for (comparison, adjusted) in family.iter_mut().zip(adjustment.adjust(&p)) {
+        comparison.p_adjusted = adjusted;
+        comparison.adjustment = adjustment;
+        comparison.family = size;
+    }
+}

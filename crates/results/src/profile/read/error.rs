@@ -1,6 +1,6 @@
 //! Why bytes are no profile: each message names the line and the next step.
 
-use super::read::Format;
+use super::Format;
 
 /// Bytes that can't be read as a profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,0 +1,10 @@
+//! What collecting hands to the search for changes.
+
+use super::results::SeriesResult;
+use super::revision::Place;
+
+/// A series whose points are in order.
+pub(super) struct Ordered {
+    pub(super) places: Vec<Place>,
+    pub(super) result: SeriesResult,
+}
