@@ -1,7 +1,7 @@
 //! Tables of typed cells.
 //!
 //! A column says how a cell is made of a row's subject, so a further statistic is one more
-//! `column`. People read its title and the cells as [`Cell::shown`] words them; programs read
+//! `column`. People read its title and the cells as `Cell::shown` words them; programs read
 //! the same cells under the column's keys, unrounded.
 
 use super::inline::Inline;
