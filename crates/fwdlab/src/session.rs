@@ -12,7 +12,7 @@ use crate::state;
 use crate::terminal::{self, wrap};
 use anyhow::{Context, Result};
 use fwdlab_bench::probe::Privilege;
-use fwdlab_bench::testbed::{self, Choice, Paths};
+use fwdlab_bench::testbed::{Choice, Paths};
 use fwdlab_bench::{BenchError, Runner, Task};
 use fwdlab_model::record::ProfileRecord;
 use fwdlab_model::settings::{Settings, TestbedKind};
@@ -267,7 +267,7 @@ fn open_testbed(plan: &Plan, directory: &Path) -> Result<Runner> {
         }
     };
     let paths = Paths { experiment: directory.to_owned(), ..paths };
-    Ok(testbed::open(plan, &privilege, &paths)?)
+    Ok(Runner::open(plan, &privilege, &paths)?)
 }
 
 /// Wall clock, RFC 3339, UTC.

@@ -4,16 +4,16 @@
 //! that whoever measures it shares nothing with it but pipes, and the wires or sockets
 //! that packets take.
 
-use super::linux_remote::undo::Undo;
-use super::program::{self, Class, Own};
-use super::{Dut, Ground, Reading, Totals, counters, linux::Findings, linux::mac, queues, routes};
+use super::counters::{self, Class, Own};
+use super::findings::Findings;
+use super::{Dut, Ground, Loss, Reading, Totals, program, queues, routes};
 use crate::cpu::Placement;
 use crate::dut::routes::Route;
 use crate::error::BenchError;
 use crate::host::{Host, Running};
-use crate::lab::links::{Link, Links};
+use crate::links::{Link, Links, mac};
 use fwdlab_model::record::queues::{Direction, counter_name};
-use fwdlab_model::record::{Counter, Counts, DropPlace};
+use fwdlab_model::record::{Counter, DropPlace};
 use fwdlab_model::router::{
     InterfaceSetup, NeighbourSetup, PortKind, RouterSetup, RouterStats, Synthesised,
 };
@@ -59,7 +59,7 @@ impl Dut for RouterDut<'_> {
         let Ground { links, wires, experiment, .. } = self.ground;
         self.undo(host)?;
         if matches!(wires, Wires::Sockets) {
-            program::interfaces(host, &self.ground, settings, placement, findings)?;
+            program::configure(host, &self.ground, settings, placement, findings)?;
         }
         let setup = setup(settings, &placement.dut, wires, links, experiment);
         let (process, stats) = Process::start(host, self.ground.program, &setup)?;
@@ -89,10 +89,7 @@ impl Dut for RouterDut<'_> {
 
     fn queues(&self, host: &dyn Host) -> counters::Reading {
         match self.ground.wires {
-            Wires::Sockets => {
-                let links = self.ground.links.both().into_iter();
-                links.flat_map(|link| queues::read(host, &link.interface)).collect()
-            }
+            Wires::Sockets => queues::of_both(host, self.ground.links),
             Wires::Memory(_) => counters::Reading::new(),
         }
     }
@@ -104,18 +101,11 @@ impl Dut for RouterDut<'_> {
     }
 
     fn compare(&self, before: &Reading, after: &Reading, totals: Totals) -> Vec<Counter> {
-        program::compare(before, after, totals, self.ground.links)
+        counters::compare(before, after, totals, self.ground.links)
     }
 
-    fn drops(
-        &self,
-        before: &Reading,
-        after: &Reading,
-        total: Counts,
-        receiver: u64,
-        _settings: &Settings,
-    ) -> Vec<DropPlace> {
-        program::drops("router", before, after, total, receiver, self.ground.links)
+    fn drops(&self, loss: &Loss<'_>) -> Vec<DropPlace> {
+        program::drops("router", loss, self.ground.links)
     }
 
     fn stop(&mut self, _host: &dyn Host) -> Result<(), BenchError> {
@@ -124,9 +114,9 @@ impl Dut for RouterDut<'_> {
 
     fn undo(&mut self, host: &dyn Host) -> Result<(), BenchError> {
         self.process = None;
-        match self.ground.namespace {
-            Some(_) => Ok(()),
-            None => Undo.undo(host),
+        match self.ground.wires {
+            Wires::Sockets => self.ground.keeper.undo(host),
+            Wires::Memory(_) => Ok(()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What the software router's packets can lie in.
 
 use super::send;
-use crate::testbed::wiring::Wiring;
+use crate::wiring::Wiring;
 use fwdlab_model::settings::Engine;
 use fwdlab_port::circuit::{Circuit, FAR};
 use fwdlab_port::frame::Batch;

@@ -19,9 +19,11 @@ use super::{Choice, Paths, Rig, Testbed, Wanted};
 use crate::cpu::Placement;
 use crate::dut::router::Wires;
 use crate::dut::routes::keep_ways_of;
+use crate::dut::undo::Undo;
 use crate::dut::{self, Dut, Ground, Totals};
 use crate::error::BenchError;
-use crate::lab::links::Links;
+use crate::lab::reached::Reached;
+use crate::links::Links;
 use crate::trial::{Observed, longest_ns};
 use crate::{Observer, Task, calibrate, environment};
 use fwdlab_model::lab::System;
@@ -106,7 +108,7 @@ impl Ssh {
                 links: &self.links,
                 experiment: &self.experiment,
                 program: Path::new(&self.rack.dut()?.program),
-                namespace: None,
+                keeper: &Undo,
                 wires: &Wires::Sockets,
             },
         ))
@@ -127,7 +129,7 @@ impl Ssh {
         let mut observed = crate::trial::plain(armed.as_traffic(), trial, observer)?;
         armed.end()?;
         let totals = Totals { passed: observed.passed(), at_interfaces: observed.passed() };
-        let (_, counters) = crate::run::settled(&super::Reach::Remote { ahead_ns: 0 }, || {
+        let (_, counters) = super::Reach::Remote { ahead_ns: 0 }.settled(|| {
             let after = dut.read(host)?;
             let counters = dut.compare(&before, &after, totals);
             Ok((after, counters))
@@ -244,7 +246,7 @@ fn held(trial: &Trial) -> Duration {
 }
 
 /// CPUs of the DUT: those that the file names, else all.
-fn placement(dut: &rack::Reached) -> Placement {
+fn placement(dut: &Reached) -> Placement {
     let all = || (0..u16::try_from(dut.cpus).unwrap_or(u16::MAX)).collect();
     let named = &dut.described.cpus;
     Placement::of_dut(if named.is_empty() { all() } else { named.clone() })

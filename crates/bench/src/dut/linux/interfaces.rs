@@ -1,81 +1,69 @@
 //! A Linux DUT's interfaces: queues, interrupts, offloads, addresses, neighbours.
 
-use super::undo::{Undo, script};
+use super::scheduling;
 use crate::cpu::Placement;
+use crate::dut::findings::Findings;
 use crate::dut::keeper::Keeper;
-use crate::dut::linux::{Findings, feature_state, mac};
-use crate::dut::scheduling;
+use crate::dut::undo::script;
 use crate::error::BenchError;
 use crate::host::Host;
-use crate::lab::links::{Link, Links};
-use fwdlab_model::settings::{Napi, Settings};
+use crate::links::{Link, Links, mac};
+use fwdlab_model::settings::Settings;
 use std::fmt::Write;
 use std::net::IpAddr;
 
-/// Sets both interfaces up.
+/// Sets both interfaces up. Returns the threads that poll, as [`scheduling::apply`].
 ///
 /// # Errors
 /// When something is not there or refused.
 pub(super) fn configure(
     host: &dyn Host,
+    keeper: &dyn Keeper,
     links: &Links,
     settings: &Settings,
     placement: &Placement,
     findings: &mut Findings,
-) -> Result<(), BenchError> {
+) -> Result<Vec<u32>, BenchError> {
     for link in links.both() {
         // First of all: some drivers take the link down for it.
-        queues(host, &link.interface, settings.dut.queues, findings)?;
+        queues(host, keeper, &link.interface, settings.dut.queues, findings)?;
     }
-    addresses(host, links)?;
+    addresses(host, keeper, links)?;
     for link in links.both() {
-        offloads(host, &link.interface, settings.dut.offloads, findings)?;
+        offloads(host, keeper, &link.interface, settings.dut.offloads, findings)?;
     }
-    polling(host, &links.ingress.interface, settings.dut.napi, placement, findings)?;
+    let threads = scheduling::apply(host, keeper, links, settings, placement, findings)?;
     if settings.dut.remote.bind_interrupts {
         for link in links.both() {
-            interrupts(host, &link.interface, &placement.dut, findings)?;
+            interrupts(host, keeper, &link.interface, &placement.dut, findings)?;
         }
     }
-    if !settings.dut.rps.is_empty() {
-        let ingress = &links.ingress.interface;
-        let wanted = scheduling::steering(ingress, settings.dut.queues, &settings.dut.rps);
-        Undo.put(host, &wanted)?;
-        let found = host.get(&wanted[0].0)?;
-        let (wanted, found) = (&settings.dut.rps, found);
-        findings.expect("rps", scheduling::short_mask(wanted), scheduling::short_mask(&found));
-    }
-    if settings.dut.bind_queues && settings.dut.queues > 1 {
-        let (egress, cpus) = (&links.egress.interface, &placement.dut);
-        let wanted = scheduling::queue_maps(egress, settings.dut.queues, cpus);
-        Undo.put(host, &wanted)?;
-        scheduling::verify_queue_maps(host, &wanted, findings)?;
-    }
-    Ok(())
+    wait_for_signal(host, links)?;
+    Ok(threads)
 }
 
 /// Pairs of queues by `ethtool -L`, read back.
 fn queues(
     host: &dyn Host,
+    keeper: &dyn Keeper,
     interface: &str,
     wanted: u16,
     findings: &mut Findings,
 ) -> Result<(), BenchError> {
-    let Ok(text) = host.run(&["ethtool", "-l", interface], "") else {
+    let ask = || host.run(&["ethtool", "-l", interface], "").map(|text| Channels::current(&text));
+    let found = match ask() {
         // A driver without channels has what it has.
-        let found = queues_in_sysfs(host, interface)?;
-        findings.expect(&format!("{interface} queues"), &wanted.to_string(), &found);
-        return Ok(());
+        Err(_) => queues_in_sysfs(host, interface)?,
+        Ok(now) if now.pairs() == wanted => wanted.to_string(),
+        Ok(now) => {
+            keeper.note(host, &[format!("ethtool -L {interface} {}", now.words())])?;
+            let words = now.with(wanted).words();
+            let argv = ["ethtool", "-L", interface].into_iter().chain(words.split(' '));
+            host.run(&argv.collect::<Vec<_>>(), "")?;
+            ask()?.pairs().to_string()
+        }
     };
-    let now = Channels::current(&text);
-    if now.pairs() != wanted {
-        Undo.note(host, &[format!("ethtool -L {interface} {}", now.words())])?;
-        let words = now.with(wanted).words();
-        let argv = ["ethtool", "-L", interface].into_iter().chain(words.split(' '));
-        host.run(&argv.collect::<Vec<_>>(), "")?;
-    }
-    let found = Channels::current(&host.run(&["ethtool", "-l", interface], "")?).pairs();
-    findings.expect(&format!("{interface} queues"), &wanted.to_string(), &found.to_string());
+    findings.expect(&format!("{interface} queues"), &wanted.to_string(), &found);
     Ok(())
 }
 
@@ -128,17 +116,42 @@ impl Channels {
     }
 }
 
-/// Switches the links on; adds addresses that are not there, and neighbours for good.
-fn addresses(host: &dyn Host, links: &Links) -> Result<(), BenchError> {
-    let has_inet6 = host.get("/proc/sys/net/ipv6/conf/all/forwarding").is_ok();
+/// Switches both links on where they are off. What comes up gets no address of its own,
+/// which it would tell its neighbours of.
+///
+/// # Errors
+/// When an interface is not there.
+pub(in crate::dut) fn switch_on(
+    host: &dyn Host,
+    keeper: &dyn Keeper,
+    links: &Links,
+) -> Result<(), BenchError> {
+    for interface in links.both().map(|link| link.interface.as_str()) {
+        if is_up(&flags(host, interface)?) {
+            continue;
+        }
+        // What is noted last is undone first: an interface gets an address when
+        // `addr_gen_mode` is put back, although it is down.
+        let flush = format!("ip -6 addr flush dev {interface} scope link 2>/dev/null || :");
+        keeper.note(host, &[flush])?;
+        let path = format!("/proc/sys/net/ipv6/conf/{interface}/addr_gen_mode");
+        if host.get(&path).is_ok() {
+            keeper.put(host, &[(path, "1".into())])?;
+        }
+        keeper.note(host, &[format!("ip link set {interface} down")])?;
+        host.run(&["ip", "link", "set", interface, "up"], "")?;
+    }
+    Ok(())
+}
+
+/// Adds addresses that are not there, and neighbours for good.
+fn addresses(host: &dyn Host, keeper: &dyn Keeper, links: &Links) -> Result<(), BenchError> {
+    switch_on(host, keeper, links)?;
+    let has_inet6 = super::has_inet6(host);
     let (mut text, mut undo) = (String::new(), Vec::new());
     for link in links.both() {
         let interface = &link.interface;
         let shown = host.run(&["ip", "-o", "addr", "show", "dev", interface], "")?;
-        if !is_up(&host.get(&format!("/sys/class/net/{interface}/flags"))?) {
-            undo.push(format!("ip link set {interface} down"));
-            let _ = writeln!(text, "link set {interface} up");
-        }
         for (address, length) in missing(link, &shown, has_inet6) {
             let nodad = if address.is_ipv6() { " nodad" } else { "" };
             // IPv6 addresses go with a link that goes down.
@@ -154,8 +167,13 @@ fn addresses(host: &dyn Host, links: &Links) -> Result<(), BenchError> {
             }
         }
     }
-    Undo.note(host, &undo)?;
+    keeper.note(host, &undo)?;
     host.run(&["ip", "-batch", "-"], &text).map(drop)
+}
+
+/// Flags of an interface (netdevice(7)), as sysfs shows them.
+pub(in crate::dut) fn flags(host: &dyn Host, interface: &str) -> Result<String, BenchError> {
+    host.get(&format!("/sys/class/net/{interface}/flags"))
 }
 
 /// IFF_UP is the lowest bit of an interface's flags (netdevice(7)).
@@ -184,12 +202,13 @@ const FEATURES: [(&str, &str); 5] = [
 
 fn offloads(
     host: &dyn Host,
+    keeper: &dyn Keeper,
     interface: &str,
     allowed: bool,
     findings: &mut Findings,
 ) -> Result<(), BenchError> {
-    // A virtual interface polls with GRO only; it merges no UDP without the features that
-    // are named after it.
+    // A virtual interface polls (NAPI) with GRO only: without it live frames vanish. It
+    // merges no UDP without the features that are named after it.
     let device = format!("/sys/class/net/{interface}/device/uevent");
     let is_virtual = host.get(&device).is_err();
     let wanted = |feature: &str| match feature {
@@ -203,7 +222,8 @@ fn offloads(
     for (feature, name) in FEATURES {
         match feature_state(&before, feature) {
             "absent" => {}
-            // Again even where it is on: a peer is told only then.
+            // Again even where it is on: the kernel marks the peer as a target of redirects
+            // when it is switched on while the link is up.
             "on" if name == "gro" && is_virtual => change.extend([name, "on"]),
             found if found != wanted(feature) => {
                 change.extend([name, wanted(feature)]);
@@ -212,7 +232,7 @@ fn offloads(
             _ => {}
         }
     }
-    Undo.note(host, &undo)?;
+    keeper.note(host, &undo)?;
     if !change.is_empty() {
         let argv = ["ethtool", "-K", interface].into_iter().chain(change);
         host.run(&argv.collect::<Vec<_>>(), "")?;
@@ -220,57 +240,29 @@ fn offloads(
     let after = host.run(&["ethtool", "-k", interface], "")?;
     for (feature, _) in FEATURES.iter().filter(|(f, _)| feature_state(&after, f) != "absent") {
         let found = feature_state(&after, feature);
-        findings.expect(&format!("{interface} {feature}"), wanted(feature), found);
+        let remark = match *feature {
+            "generic-receive-offload" if is_virtual => " (polling needs it; it merges no UDP)",
+            _ => "",
+        };
+        findings.expect(&format!("{interface} {feature}{remark}"), wanted(feature), found);
     }
     Ok(())
 }
 
-/// Binds the threads that poll an interface; `$1` its name, `$2` the CPUs.
-const BIND: &str = r#"count=0
-for file in /proc/[0-9]*/comm; do read -r name <"$file" 2>/dev/null || continue
-case $name in "napi/$1-"*) pid=${file#/proc/}
-taskset -pc "$2" "${pid%/comm}" >/dev/null || exit 1; count=$((count + 1));;
-esac; done; echo "$count""#;
-
-/// Polling in threads where that is asked for, else in softirqs, as after a boot.
-fn polling(
-    host: &dyn Host,
-    interface: &str,
-    napi: Napi,
-    placement: &Placement,
-    findings: &mut Findings,
-) -> Result<(), BenchError> {
-    let (path, name) =
-        (format!("/sys/class/net/{interface}/threaded"), format!("{interface} polling"));
-    if napi != Napi::Threaded {
-        // Before Linux 5.12 there are no threads for it.
-        if host.get(&path).is_ok() {
-            Undo.change(host, &path, "0")?;
-        }
-        findings.facts.insert(name, "softirq".into());
-        return Ok(());
-    }
-    Undo.change(host, &path, "1")?;
-    let cpus = list(&placement.dut);
-    let threads = host.run(&["/bin/sh", "-c", BIND, "bind", interface, &cpus], "")?;
-    if threads.trim() == "0" {
-        return Err(BenchError::environment(
-            format!("the NAPI threads of {interface} do not show in /proc of {}", host.name()),
-            "let root see all processes there (/proc not mounted with hidepid), or take napi = \
-             \"softirq\"",
-        ));
-    }
-    findings.facts.insert(name, format!("{} threads on CPUs {cpus}", threads.trim()));
-    Ok(())
-}
-
-fn list(cpus: &[u16]) -> String {
-    cpus.iter().map(u16::to_string).collect::<Vec<_>>().join(",")
+/// `on` or `off` of a feature in the output of `ethtool -k`; `absent` where it has no line.
+pub fn feature_state<'a>(features: &'a str, feature: &str) -> &'a str {
+    features
+        .lines()
+        .filter_map(|line| line.trim().split_once(':'))
+        .find(|(name, _)| *name == feature)
+        .and_then(|(_, state)| state.split_whitespace().next())
+        .unwrap_or("absent")
 }
 
 /// Interrupt n of an interface's queues goes to the n-th CPU, round and round.
 fn interrupts(
     host: &dyn Host,
+    keeper: &dyn Keeper,
     interface: &str,
     cpus: &[u16],
     findings: &mut Findings,
@@ -288,7 +280,7 @@ fn interrupts(
     let path = |number: &u32| format!("/proc/irq/{number}/smp_affinity_list");
     let wanted: Vec<(String, String)> =
         pairs.map(|(number, cpu)| (path(number), cpu.to_string())).collect();
-    Undo.put(host, &wanted)?;
+    keeper.put(host, &wanted)?;
     for (number, (path, cpu)) in numbers.iter().zip(&wanted) {
         findings.expect(&format!("{interface} interrupt {number} CPU"), cpu, &host.get(path)?);
     }

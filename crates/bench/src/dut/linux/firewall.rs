@@ -1,8 +1,8 @@
 //! A Linux DUT's firewall: tables of our own beside whatever else the machine has.
 
-use super::undo::Undo;
-use crate::dut::linux::Findings;
-use crate::dut::nft;
+use super::nft;
+use crate::dut::findings::Findings;
+use crate::dut::keeper::Keeper;
 use crate::error::BenchError;
 use crate::host::Host;
 use fwdlab_model::settings::{Family, Firewall, FirewallProgram, Settings};
@@ -29,8 +29,10 @@ nft list table "$2" filter >/dev/null 2>&1 || echo "nft delete table $2 filter" 
 
 /// What is loaded, for whoever loads the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Loaded {
-    /// nft's tables that are ours, each `FAMILY NAME`.
+pub(crate) struct Loaded {
+    /// nft was used at least once.
+    nft: bool,
+    /// Its tables that are ours, each `FAMILY NAME`.
     tables: Vec<String>,
     /// iptables' chain was ours at least once.
     iptables: bool,
@@ -41,12 +43,16 @@ impl Loaded {
     ///
     /// # Errors
     /// When the program is missing or refuses the rules.
-    pub(super) fn load(&mut self, host: &dyn Host, settings: &Settings) -> Result<(), BenchError> {
+    pub(crate) fn load(
+        &mut self,
+        host: &dyn Host,
+        keeper: &dyn Keeper,
+        settings: &Settings,
+    ) -> Result<(), BenchError> {
+        let firewall = &settings.dut.firewall;
         match settings.dut.remote.firewall_program {
-            FirewallProgram::Iptables => self.load_iptables(host, &settings.dut.firewall),
-            FirewallProgram::Auto | FirewallProgram::Nft => {
-                self.load_nft(host, &settings.dut.firewall)
-            }
+            FirewallProgram::Iptables => self.load_iptables(host, keeper, firewall),
+            FirewallProgram::Auto | FirewallProgram::Nft => self.load_nft(host, keeper, firewall),
             other => Err(BenchError::Refused(format!(
                 "firewall_program = \"{}\" is FreeBSD's: a Linux DUT has nft and iptables",
                 other.name()
@@ -54,38 +60,50 @@ impl Loaded {
         }
     }
 
-    fn load_nft(&mut self, host: &dyn Host, firewall: &Firewall) -> Result<(), BenchError> {
-        let mut text = String::new();
-        for table in std::mem::take(&mut self.tables) {
-            let _ = writeln!(text, "delete table {table}");
-        }
-        if *firewall != Firewall::None {
-            let rules = nft::ruleset(firewall).text;
-            // Only a user's own text may touch what others have loaded.
-            let rules = rules.strip_prefix("flush ruleset\n").unwrap_or(&rules);
-            self.tables = tables_of(rules);
-            let undo = self.tables.iter().map(|t| format!("nft delete table {t} 2>/dev/null || :"));
-            Undo.note(host, &undo.collect::<Vec<_>>())?;
-            text.push_str(rules);
-        }
-        if text.is_empty() {
+    fn load_nft(
+        &mut self,
+        host: &dyn Host,
+        keeper: &dyn Keeper,
+        firewall: &Firewall,
+    ) -> Result<(), BenchError> {
+        if *firewall == Firewall::None && !self.nft {
             return Ok(()); // no need for nft to exist
         }
+        self.nft = true;
+        let mut text = String::new();
+        let old = std::mem::take(&mut self.tables);
+        if keeper.is_namespace() {
+            // A user's text may make tables that no line of it names.
+            text.push_str(nft::FLUSH);
+        } else {
+            text.extend(old.iter().map(|table| format!("delete table {table}\n")));
+        }
+        // Only a user's own text may touch what others have loaded.
+        let rules = nft::ruleset(firewall).text;
+        self.tables = nft::tables_of(&rules);
+        let undo = self.tables.iter().map(|t| format!("nft delete table {t} 2>/dev/null || :"));
+        keeper.note(host, &undo.collect::<Vec<_>>())?;
+        text.push_str(&rules);
         host.run(&["nft", "-f", "-"], &text).map(drop).map_err(|e| of_program(e, "nft", "nftables"))
     }
 
-    fn load_iptables(&mut self, host: &dyn Host, firewall: &Firewall) -> Result<(), BenchError> {
+    fn load_iptables(
+        &mut self,
+        host: &dyn Host,
+        keeper: &dyn Keeper,
+        firewall: &Firewall,
+    ) -> Result<(), BenchError> {
         if *firewall == Firewall::None && !self.iptables {
             return Ok(());
         }
         for (family, _, restore, save) in IPTABLES {
-            if !self.iptables {
+            if !self.iptables && !keeper.is_namespace() {
                 let ip = if family == Family::Inet { "ip" } else { "ip6" };
                 host.run(&["/bin/sh", "-c", KEEP, "keep", save, ip], "")
                     .map_err(|e| of_program(e, save, "iptables"))?;
                 let copy = format!("/run/fwdlab-dut/{save}");
                 let undo = format!("{restore} <{copy} && {{ sh {copy}.new 2>/dev/null || :; }}");
-                Undo.note(host, &[undo])?;
+                keeper.note(host, &[undo])?;
             }
             let text = iptables_text(firewall, family);
             host.run(&[restore, "--noflush"], &text)
@@ -102,42 +120,48 @@ impl Loaded {
     pub(super) fn verify(
         &self,
         host: &dyn Host,
+        keeper: &dyn Keeper,
         settings: &Settings,
         findings: &mut Findings,
     ) -> Result<(), BenchError> {
         let firewall = &settings.dut.firewall;
         let wanted = nft::ruleset(firewall).rules;
+        let mut verified = |name: &str, wanted: Option<String>, found: String| match wanted {
+            Some(wanted) => findings.expect(name, &wanted, &found),
+            None => drop(findings.facts.insert(name.into(), found)),
+        };
         if self.iptables {
             for (_, program, ..) in IPTABLES {
                 let shown = host.run(&[program, "-S", "FORWARD"], "")?;
                 let found = shown.lines().filter(|line| line.starts_with("-A ")).count();
                 // Each program has the rules of its family only.
                 let of_both = matches!(firewall, Firewall::Stateless | Firewall::Stateful);
-                let wanted = wanted.map(|rules| rules - usize::from(of_both));
-                told(&format!("{program} rules"), wanted, found, findings);
+                let wanted = wanted.map(|rules| (rules - usize::from(of_both)).to_string());
+                verified(&format!("{program} rules"), wanted, found.to_string());
             }
+            return Ok(());
+        }
+        if keeper.is_namespace() && !self.nft {
+            verified("firewall", None, "none".into());
             return Ok(());
         }
         let json = match host.run(&["nft", "-j", "list", "ruleset"], "") {
             Err(BenchError::Program { why, .. }) if why.contains("not installed") => {
-                findings.facts.insert("firewall".into(), "none (nft is not installed)".into());
+                verified("firewall", None, "none (nft is not installed)".into());
                 return Ok(());
             }
             other => other?,
         };
-        let (ours, hooks) = census(&json, &self.tables).unwrap_or((0, 0));
-        told("firewall rules", wanted, ours, findings);
-        findings.expect("other firewall hooks", "0", &hooks.to_string());
-        Ok(())
-    }
-}
-
-fn told(name: &str, wanted: Option<usize>, found: usize, findings: &mut Findings) {
-    match wanted {
-        Some(wanted) => findings.expect(name, &wanted.to_string(), &found.to_string()),
-        None => {
-            findings.facts.insert(name.into(), found.to_string());
+        let ours = (!keeper.is_namespace()).then_some(self.tables.as_slice());
+        let found = nft::census(&json, ours).unwrap_or_default();
+        let text = |tables: usize, rules: usize| format!("{tables} tables, {rules} rules");
+        let tables = usize::from(*firewall != Firewall::None);
+        let wanted = wanted.map(|rules| text(tables, rules));
+        verified("firewall", wanted, text(found.tables, found.rules));
+        if !keeper.is_namespace() {
+            verified("other firewall hooks", Some("0".into()), found.other_hooks.to_string());
         }
+        Ok(())
     }
 }
 
@@ -151,49 +175,6 @@ fn of_program(error: BenchError, program: &str, package: &str) -> BenchError {
         }
         other => other,
     }
-}
-
-/// `FAMILY NAME` of the tables that a text of nft's makes. Without a family it is ip.
-fn tables_of(text: &str) -> Vec<String> {
-    let mut tables: Vec<String> = Vec::new();
-    for line in text.lines().map(str::trim) {
-        let words: Vec<&str> = line.trim_start_matches("add ").split([' ', '{']).collect();
-        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
-        let table = match words.as_slice() {
-            ["table", family @ ("ip" | "ip6" | "inet" | "arp" | "bridge" | "netdev"), name, ..] => {
-                format!("{family} {name}")
-            }
-            ["table", name, ..] => format!("ip {name}"),
-            _ => continue,
-        };
-        if !tables.contains(&table) {
-            tables.push(table);
-        }
-    }
-    tables
-}
-
-/// Rules in our tables, and chains of others that forwarded packets meet, in the output
-/// of `nft -j list ruleset`.
-fn census(json: &str, ours: &[String]) -> Option<(usize, usize)> {
-    let value: serde_json::Value = serde_json::from_str(json).ok()?;
-    let objects = value.get("nftables")?.as_array()?;
-    let text = |object: &serde_json::Value, key: &str| {
-        object.get(key).and_then(|value| value.as_str()).unwrap_or_default().to_owned()
-    };
-    let is_ours = |object: &serde_json::Value| {
-        ours.contains(&format!("{} {}", text(object, "family"), text(object, "table")))
-    };
-    let rules = objects.iter().filter_map(|object| object.get("rule"));
-    let chains = objects.iter().filter_map(|object| object.get("chain"));
-    let is_met = |chain: &&serde_json::Value| {
-        let hooks = ["prerouting", "forward", "postrouting", "ingress", "egress"];
-        hooks.contains(&text(chain, "hook").as_str())
-    };
-    Some((
-        rules.filter(|r| is_ours(r)).count(),
-        chains.filter(|c| !is_ours(c) && is_met(c)).count(),
-    ))
 }
 
 /// The chain FORWARD, and nothing else, as iptables-restore(8) reads it.
@@ -231,27 +212,38 @@ fn iptables_text(firewall: &Firewall, family: Family) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dut::undo::Undo;
+    use crate::host::FakeHost;
+    use crate::journal::Journal;
 
-    #[test]
-    fn tables_are_found_in_a_text() {
-        let text =
-            "table inet fwdlab {\n\tchain x {\n}}\nadd table ip6 b\ntable c{\n}\ntable ip c {}";
-        assert_eq!(tables_of(text), ["inet fwdlab", "ip6 b", "ip c"]);
-        assert!(tables_of("flush ruleset\n").is_empty());
+    /// What a host is told for a firewall, and then for none.
+    fn told(keeper: &dyn Keeper) -> Vec<(String, String)> {
+        let (host, mut loaded) = (FakeHost::default(), Loaded::default());
+        let mut settings = Settings::default();
+        for firewall in [Firewall::None, Firewall::Stateless, Firewall::None] {
+            settings.dut.firewall = firewall;
+            loaded.load(&host, keeper, &settings).expect("loaded");
+        }
+        let commands = host.commands.into_inner().expect("commands");
+        commands.into_iter().map(|(argv, input)| (argv.join(" "), input)).collect()
     }
 
     #[test]
-    fn others_rules_count_where_forwarded_packets_meet_them() {
-        let json = r#"{"nftables":[{"metainfo":{}},
-            {"table":{"family":"inet","name":"fwdlab"}},
-            {"chain":{"family":"inet","table":"fwdlab","name":"f","hook":"forward"}},
-            {"rule":{"family":"inet","table":"fwdlab"}},
-            {"rule":{"family":"inet","table":"admin"}},
-            {"chain":{"family":"inet","table":"admin","name":"i","hook":"input"}},
-            {"chain":{"family":"ip","table":"docker","name":"f","hook":"forward"}}]}"#;
-        assert_eq!(census(json, &["inet fwdlab".into()]), Some((1, 1)));
-        assert_eq!(census(json, &[]), Some((0, 2)));
-        assert_eq!(census("?", &[]), None);
+    fn in_a_namespace_all_rules_go_and_elsewhere_only_ours() {
+        let folder = std::env::temp_dir().join(format!("fwdlab-rules-{}", std::process::id()));
+        let journal = Journal::open(&folder).expect("a journal");
+        let found = told(&journal);
+        std::fs::remove_dir_all(&folder).expect("removed");
+        let texts: Vec<&str> = found.iter().map(|(_, input)| input.as_str()).collect();
+        assert!(texts[0].starts_with("flush ruleset\ntable inet fwdlab {"), "{texts:?}");
+        assert_eq!(texts[1..], ["flush ruleset\n"]);
+
+        let found = told(&Undo);
+        assert_eq!(found.len(), 3, "{found:?}");
+        let undo = "run nft delete table inet fwdlab 2>/dev/null || :";
+        assert!(found[0].0.starts_with("/bin/sh") && found[0].0.ends_with(undo), "{found:?}");
+        assert!(found[1].1.starts_with("table inet fwdlab {"), "noted, then loaded: {found:?}");
+        assert_eq!(found[2], ("nft -f -".into(), "delete table inet fwdlab\n".into()));
     }
 
     #[test]

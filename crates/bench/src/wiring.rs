@@ -5,10 +5,10 @@
 //! sender --g0=======================r0-- receiver      the ceiling
 //! ```
 
-use crate::dut::linux::mac;
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
 use crate::journal::Journal;
+use crate::links::mac;
 use fwdlab_port::NetNs;
 use std::fmt::Write;
 
@@ -81,7 +81,7 @@ impl Wiring {
         let exec = ["ip", "netns", "exec", g, "ethtool", "-K", "g0", "tso", "off"];
         LocalHost.run(&exec, "")?;
         if !with_dut {
-            // Makes r0 poll whatever receives there; see `LinuxDut::offloads`.
+            // Makes r0 poll whatever receives there; see `offloads` in `dut/linux/interfaces.rs`.
             let exec = ["ip", "netns", "exec", r, "ethtool", "-K", "r0", "gro", "on"];
             LocalHost.run(&exec, "")?;
         }

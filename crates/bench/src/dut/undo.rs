@@ -5,13 +5,13 @@
 //! machine and the network between. `/run` is empty after a boot, and so is the list of
 //! what a boot has undone by itself.
 
-use crate::dut::keeper::Keeper;
+use super::keeper::Keeper;
 use crate::error::BenchError;
 use crate::host::Host;
 
 /// Protocol number of our routes (ip-route(8)): they are found again by it. Any number
 /// that /etc/iproute2/rt_protos does not name will do.
-pub(super) const PROTOCOL: &str = "198";
+const PROTOCOL: &str = "198";
 
 /// Notes lines. By cat, which says why they can't be written; shells don't.
 const NOTE: &str = r#"mkdir -p /run/fwdlab-dut || exit 1
@@ -48,18 +48,14 @@ exit 1"#;
 
 /// The list on the DUT.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::dut) struct Undo;
+pub struct Undo;
 
-impl Undo {
-    /// Notes commands that undo what is done next.
-    ///
-    /// # Errors
-    /// When the list can't be written: nothing may be changed then.
-    pub(in crate::dut) fn note(
-        self,
-        host: &dyn Host,
-        commands: &[String],
-    ) -> Result<(), BenchError> {
+impl Keeper for Undo {
+    fn is_namespace(&self) -> bool {
+        false
+    }
+
+    fn note(&self, host: &dyn Host, commands: &[String]) -> Result<(), BenchError> {
         if commands.is_empty() {
             return Ok(());
         }
@@ -67,16 +63,6 @@ impl Undo {
         script(host, NOTE, lines.iter().map(String::as_str))
     }
 
-    /// Puts everything back; nothing when nothing was changed.
-    ///
-    /// # Errors
-    /// [`BenchError::NotPutBack`] when something can't be put back; the rest is.
-    pub(in crate::dut) fn undo(self, host: &dyn Host) -> Result<(), BenchError> {
-        script(host, UNDO, [].into_iter()).map_err(left)
-    }
-}
-
-impl Keeper for Undo {
     fn put(&self, host: &dyn Host, settings: &[(String, String)]) -> Result<(), BenchError> {
         if settings.is_empty() {
             return Ok(());
@@ -96,6 +82,10 @@ impl Keeper for Undo {
         let flush = |family| format!("ip {family} route flush proto {PROTOCOL} 2>/dev/null || :");
         self.note(host, &[flush("-4"), flush("-6")])?;
         Ok(" proto 198")
+    }
+
+    fn undo(&self, host: &dyn Host) -> Result<(), BenchError> {
+        script(host, UNDO, [].into_iter()).map_err(left)
     }
 }
 

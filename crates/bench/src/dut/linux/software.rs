@@ -3,8 +3,8 @@
 //! Old files, and what was installed last, are kept in `/var/lib/fwdlab` on the DUT:
 //! that outlives reboots, as the new ones do.
 
-use super::undo::script;
-use crate::dut::linux::Findings;
+use crate::dut::findings::Findings;
+use crate::dut::undo::script;
 use crate::error::BenchError;
 use crate::host::{Host, quote};
 use fwdlab_model::settings::{Overlay, Revision};
