@@ -8,7 +8,8 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use fwdlab_model::Plan;
 use fwdlab_model::plan::{Level, RunMetric};
 use fwdlab_model::settings::TestbedKind;
-use fwdlab_results::compare::{Question, compare_store, compare_texts, json, text};
+use fwdlab_results::compare::{Question, compare_store, compare_texts};
+use fwdlab_results::document::form::{json, text};
 use std::fmt::Write as _;
 use std::hint::black_box;
 use support::{Random, full_store, plan, queues};
@@ -67,8 +68,8 @@ fn benches(criterion: &mut Criterion) {
         group.bench_function(name, |b| b.iter(|| compare_store(&question, black_box(&store))));
     }
     let results = compare_texts(&of_table, &table).expect("an answer");
-    group.bench_function("text", |b| b.iter(|| text(black_box(&results), 100)));
-    group.bench_function("JSON", |b| b.iter(|| json(black_box(&results))));
+    group.bench_function("text", |b| b.iter(|| text::lines(&black_box(&results).document(), 100)));
+    group.bench_function("JSON", |b| b.iter(|| json::value(&black_box(&results).document())));
 }
 
 criterion_group!(compare, benches);

@@ -132,7 +132,7 @@ impl Label {
 }
 
 /// A figure's word in files that programs read.
-fn word_of(figure: RunMetric) -> String {
+pub(crate) fn word_of(figure: RunMetric) -> String {
     let word = serde_json::to_value(figure).unwrap_or_default();
     word.as_str().unwrap_or_default().to_owned()
 }

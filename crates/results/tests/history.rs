@@ -8,7 +8,8 @@ use fwdlab_model::plan::{Factor, Level};
 use fwdlab_model::record::{Counts, Environment, TrialRecord};
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_model::{Plan, RunRecord};
-use fwdlab_results::history::{Collector, Detection, Direction, History, files, json, text};
+use fwdlab_results::document::form::{json, text};
+use fwdlab_results::history::{Collector, Detection, Direction, History};
 use fwdlab_results::store::{Contents, Invocation, Store};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -335,8 +336,8 @@ fn what_forwarded_nothing_is_said() {
     let history = collector.finish();
     assert_eq!(history.series[0].detection, Detection::NothingForwarded);
     assert!(shown(&history, 80).contains("nothing was forwarded at some revision"));
-    assert!(!json(&history).unwrap().to_string().contains("inf"));
-    for file in files(&history).unwrap() {
+    assert!(!json::value(&history.document(false)).unwrap().to_string().contains("inf"));
+    for file in history.files() {
         assert!(!String::from_utf8(file.bytes).unwrap().contains("NaN"), "{}", file.name);
     }
 }
@@ -371,7 +372,7 @@ fn titles_choose_series() {
     collector.keep_titles_with("QUEUES = 4");
     assert_eq!(collector.finish().counts.series, 1);
     let empty = Collector::new().finish();
-    assert_eq!(shown(&empty, 80), "0 stores; 0 series; no changes found\n");
+    assert_eq!(shown(&empty, 80), "History\n\n0 stores; 0 series; no changes found.\n");
 }
 
 #[test]
@@ -384,7 +385,7 @@ fn text_page_and_json_are_as_they_were() {
     let history = collector.finish();
     check("text.80.txt", &shown(&history, 80));
     check("text.40.txt", &shown(&history, 40));
-    let files = files(&history).unwrap();
+    let files = history.files();
     assert_eq!(files.len(), 1 + history.series.len());
     let figure = String::from_utf8(files[1].bytes.clone()).unwrap();
     assert!(figure.contains(">-4.9 %</text>") && figure.contains("does not begin at zero"));
@@ -393,13 +394,13 @@ fn text_page_and_json_are_as_they_were() {
         assert!(page.contains(&format!("]({})", file.name)), "{} is in no page", file.name);
     }
     check("history.md", &page);
-    check("history.json", &format!("{:#}\n", json(&history).unwrap()));
+    check("history.json", &json::render(&history.document(false)).unwrap());
     let widest = shown(&history, 40).lines().map(|line| line.chars().count()).max();
     assert!(widest <= Some(44), "{widest:?}");
 }
 
 fn shown(history: &History, width: usize) -> String {
-    text(history, width).into_iter().map(|line| line.text + "\n").collect()
+    text::render(&history.document(false), width)
 }
 
 fn check(name: &str, text: &str) {

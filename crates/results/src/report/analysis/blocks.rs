@@ -1,7 +1,7 @@
 //! One ministat block per comparison: a factor within each level of the others.
 
 use super::VariantResult;
-use crate::report::format::listed;
+use crate::format::listed;
 use crate::stats::ministat::{DataSet, Options, render};
 use fwdlab_model::plan::RunMetric;
 use fwdlab_model::{Plan, Variant};

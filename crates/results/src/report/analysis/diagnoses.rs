@@ -3,7 +3,7 @@
 //! Nothing is left out of a comparison because of what is found here.
 
 use super::figures::{RunResult, figure_pps};
-use crate::report::format::percent;
+use crate::format::percent;
 use crate::stats::diagnostics::{
     Diagnosis, LEVEL, RunFigure, RunRate, Trend, censoring, diagnose, trend_within_variants,
 };

@@ -8,7 +8,7 @@ mod router;
 mod rows;
 
 use super::Testbed;
-use crate::report::format::{listed, seconds};
+use crate::format::{listed, seconds};
 use crate::stats::summary::median;
 use crate::store::{Contents, Import};
 use fwdlab_model::Settings;

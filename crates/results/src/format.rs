@@ -35,6 +35,12 @@ pub(crate) fn significant(number: f64) -> String {
     format!("{number:.digits$}")
 }
 
+/// The same with a sign.
+pub(crate) fn signed(number: f64) -> String {
+    let sign = if number < 0.0 { "-" } else { "+" };
+    format!("{sign}{}", significant(number.abs()))
+}
+
 /// A p-value: four digits, or that it is smaller.
 pub(crate) fn p_value(p: f64) -> String {
     if p < 0.0001 { "< 0.0001".to_owned() } else { format!("{p:.4}") }
