@@ -5,7 +5,6 @@
 //! have it as a comment, which ministat of every release skips, as gnuplot does; tables as
 //! columns.
 
-use crate::report::Analysis;
 use fwdlab_model::plan::RunMetric;
 use fwdlab_model::settings::TestbedKind;
 use std::fmt;
@@ -69,23 +68,6 @@ impl FromStr for MeasuredOn {
 }
 
 impl Label {
-    /// The label of an analysis' figures.
-    pub fn of(analysis: &Analysis) -> Label {
-        let mut versions: Vec<&str> = Vec::new();
-        let used = analysis.invocations.iter().filter(|invocation| invocation.runs > 0);
-        for version in used.map(|invocation| invocation.fwdlab_version.as_str()) {
-            if !versions.contains(&version) {
-                versions.push(version);
-            }
-        }
-        Label {
-            testbed: MeasuredOn::of(analysis.testbed.kind, &analysis.testbed.caption),
-            simulated: analysis.testbed.simulated,
-            figure: Some(analysis.figure),
-            version: versions.join(" and "),
-        }
-    }
-
     /// The fields of a table's line.
     pub(crate) fn fields(&self) -> [String; 4] {
         let simulated = if self.simulated { "yes" } else { "no" };

@@ -2,6 +2,7 @@
 //!
 //! A rule is a function from the files to its findings; [`RULES`] lists them.
 
+mod circles;
 mod documents;
 mod graph;
 mod places;
@@ -19,6 +20,7 @@ type Rule = fn(&House) -> Vec<Finding>;
 const RULES: &[(&str, Rule)] = &[
     ("crate graph", graph::dependencies),
     ("outside crates kept where they belong", graph::outside),
+    ("modules form no circles", circles::circles),
     ("unsafe in crates/port only", sources::unsafe_code),
     ("model and packet are pure", sources::purity),
     ("files stay short", sources::length),

@@ -1,10 +1,10 @@
 //! Factors and their levels.
 
+use super::keys::setting::Setting;
+use super::keys::value::{Node, Reader, found, is_sysctl_name, plain_number, scalar_text};
 use super::keys::{self, Key, Vary};
 use super::kind::Kind;
 use super::section::Section;
-use super::setting::Setting;
-use super::value::{Node, Reader, found, is_sysctl_name, plain_number, scalar_text};
 use super::{Spec, keys::setting};
 use crate::diagnostic::Diagnostic;
 use std::ops::Range;

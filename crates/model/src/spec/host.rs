@@ -2,8 +2,8 @@
 //! configuration files, commands, directories of files.
 
 use super::keys::Key;
+use super::keys::value::{Node, Reader, found};
 use super::kind::Kind;
-use super::value::{Node, Reader, found};
 use crate::diagnostic::Diagnostic;
 use crate::settings::Overlay;
 use crate::words;

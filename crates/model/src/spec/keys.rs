@@ -5,7 +5,9 @@
 mod device;
 pub(super) mod field;
 mod method;
+pub(in crate::spec) mod setting;
 mod tables;
+pub(in crate::spec) mod value;
 
 pub use device::*;
 pub use field::Field;
@@ -13,6 +15,10 @@ pub use method::*;
 pub use tables::*;
 
 use super::kind::Kind;
+use crate::settings::Settings;
+
+/// Where a setting's value is.
+pub(in crate::spec) type Place<T> = fn(&mut Settings) -> &mut T;
 
 /// When a setting may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,24 +13,22 @@ pub mod kind;
 mod profile;
 mod quantity;
 mod section;
-pub mod setting;
 mod syntax;
-mod value;
 
 pub use factor::{FactorSpec, LevelSpec};
+pub use keys::setting::Setting;
+pub use keys::value::format_ns;
+pub(crate) use keys::value::{Node, Reader};
 pub use profile::ProfileSpec;
 pub(crate) use section::Section;
-pub use setting::Setting;
 pub(crate) use syntax::merge;
-pub use value::format_ns;
-pub(crate) use value::{Node, Reader};
 
 use crate::design::{Adjust, RunMetric, Stop};
 use crate::diagnostic::Diagnostic;
 use crate::settings::{SimSettings, TestbedKind};
 use keys::SECTIONS;
+use keys::value::{self, found, scalar_text};
 use toml::Spanned;
-use value::{found, scalar_text};
 
 /// Reads a file that the experiment names, by its path relative to the
 /// experiment file. Its content is bytes, since a dump of routes is no text; the

@@ -1,8 +1,8 @@
 //! `[profile]` as written.
 
+use super::keys::value::{Node, Reader};
 use super::keys::{self, Key};
 use super::section::Section;
-use super::value::{Node, Reader};
 use crate::profile::{CallGraph, Event, Subsystems};
 
 /// `[profile]`; `None` where it says nothing.

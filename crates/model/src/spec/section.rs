@@ -1,7 +1,7 @@
 //! Tables of the file: finding their keys, refusing unknown ones.
 
+use super::keys::value::{Node, Reader, found};
 use super::keys::{self, Key, Vary};
-use super::value::{Node, Reader, found};
 use crate::diagnostic::Diagnostic;
 use crate::suggest::nearest;
 use std::ops::Range;

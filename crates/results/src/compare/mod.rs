@@ -19,6 +19,7 @@ mod figures;
 mod input;
 mod pairs;
 mod plans;
+mod read;
 mod records;
 mod results;
 mod stored;
@@ -70,7 +71,7 @@ pub fn compare(question: &Question) -> Result<Results, CompareError> {
         let input = match known.get(&identity) {
             Some(&input) => input,
             None => {
-                inputs.push(Input::read(&argument.path)?);
+                inputs.push(read::read(&argument.path)?);
                 known.insert(identity, inputs.len() - 1);
                 inputs.len() - 1
             }

@@ -28,7 +28,7 @@ pub(super) fn archived(label: &Label, values: &[f64]) -> String {
 
 /// `gnuplot.data`: a line per variant with its median and its extremes.
 pub(super) fn gnuplot(analysis: &Analysis) -> String {
-    let mut text = format!("{}\n#index median minimum maximum\n", Label::of(analysis));
+    let mut text = format!("{}\n#index median minimum maximum\n", analysis.label());
     for variant in &analysis.variants {
         if let Some(summary) = &variant.summary {
             let printed = |value: f64| match analysis.figure {
@@ -73,7 +73,7 @@ pub(super) fn runs_csv(analysis: &Analysis) -> String {
         "warnings",
     ]);
     header.extend(label::COLUMNS);
-    let label = Label::of(analysis).fields();
+    let label = analysis.label().fields();
     let mut text = csv_line(header.into_iter().map(str::to_owned));
     for run in &analysis.runs {
         let settings = &analysis.variants[run.variant].settings;

@@ -3,7 +3,6 @@
 use super::analysis::Analysis;
 use super::document::document;
 use crate::document::form::json::{self as as_json, rounded};
-use crate::label::Label;
 use fwdlab_model::settings::TestbedKind;
 use serde_json::{Value, json};
 
@@ -31,7 +30,7 @@ pub fn show_json(analysis: &Analysis) -> Value {
             })
         })
         .collect();
-    let label = Label::of(analysis);
+    let label = analysis.label();
     rounded(json!({
         "version": SHOW_VERSION,
         "title": analysis.title,

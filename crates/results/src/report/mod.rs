@@ -24,7 +24,6 @@ pub use error::ReportError;
 pub use json::{results_json, show_json};
 
 use crate::document::form::{html, json as as_json, markdown};
-use crate::label::Label;
 use crate::store::{Contents, Store};
 use fwdlab_model::plan::RunMetric;
 use serde_json::Value;
@@ -128,7 +127,7 @@ pub fn files(contents: &Contents, analysis: &Analysis) -> Result<Vec<ReportFile>
         text("environment.json", pretty(&files::environment(contents))?),
     ];
     files.push(text("graph.svg", graph));
-    let label = Label::of(analysis);
+    let label = analysis.label();
     for variant in analysis.variants.iter().filter(|variant| !variant.values.is_empty()) {
         let list = match analysis.figure {
             RunMetric::Netbenches | RunMetric::NetbenchesUpper => {

@@ -11,6 +11,7 @@
 //! at any. What has to be sent beyond them is asked for with [`Router::take_emitted`].
 //! Receiving and sending belong to the caller, and so does the time.
 
+mod check;
 mod config;
 pub mod counters;
 mod emitted;
@@ -37,8 +38,8 @@ pub use neighbours::{Gateway, Neighbour, Neighbours};
 pub use slow::Rate;
 
 use crate::fib::{NextHop, V4, V6};
+use check::Destination;
 use emitted::Emitted;
-use ethernet::Destination;
 use full::Full;
 use fwdlab_port::frame::CAPACITY;
 use harvest::Pool;
@@ -380,7 +381,7 @@ fn link(links: &[Link], next_hop: Option<NextHop>) -> &Link {
 impl Ports {
     #[inline(always)]
     fn check(&self, frame: &Frame) -> Result<Destination, Reason> {
-        ethernet::check(frame, self.mac(frame)?, &self.owners)
+        check::check(frame, self.mac(frame)?, &self.owners)
     }
 
     /// The MAC of the interface that a frame came in at.

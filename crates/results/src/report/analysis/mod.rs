@@ -51,7 +51,7 @@ pub use scaling::{FittedLaw, ScaledSeries, Scaling, ScalingOutcome, ShownLaw};
 pub use stopping::{Stopping, StoppingWatch};
 pub use variants::{Loss, SummaryResult, VariantResult};
 
-use crate::label;
+use crate::label::{self, Label, MeasuredOn};
 use crate::stats::Adjustment;
 use crate::stats::diagnostics::{RunFigure, RunOrder, Trend, run_order, trend_within_variants};
 use crate::store::{Contents, Store, StoreError};
@@ -193,6 +193,23 @@ pub struct InvocationResult {
 }
 
 impl Analysis {
+    /// What its figures are of.
+    pub fn label(&self) -> Label {
+        let mut versions: Vec<&str> = Vec::new();
+        let used = self.invocations.iter().filter(|invocation| invocation.runs > 0);
+        for version in used.map(|invocation| invocation.fwdlab_version.as_str()) {
+            if !versions.contains(&version) {
+                versions.push(version);
+            }
+        }
+        Label {
+            testbed: MeasuredOn::of(self.testbed.kind, &self.testbed.caption),
+            simulated: self.testbed.simulated,
+            figure: Some(self.figure),
+            version: versions.join(" and "),
+        }
+    }
+
     /// Analyses everything in `store`.
     ///
     /// # Errors

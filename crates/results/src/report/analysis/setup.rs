@@ -265,6 +265,11 @@ fn varied_of(
     format!("{name}{}{mark}", listed(&values))
 }
 
+/// True when a variant has it.
+fn is_any(contents: &Contents, has: impl Fn(&Settings) -> bool) -> bool {
+    contents.plan.variants.iter().any(|variant| has(&variant.settings))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -18,7 +18,7 @@
 
 use super::key::{self, Key, Of, Seed};
 use super::phase::Limits;
-use super::segment::{Of as OfFamily, Query, Segment};
+use super::segment::{Credit, Of as OfFamily, Query, Segment};
 use super::{Access, States};
 use crate::firewall::packet::{Packet, bit, may_change_phase};
 use crate::firewall::places;
@@ -117,14 +117,6 @@ const PACKET: u64 = 1 << 40;
 const FREE: u64 = 0;
 /// Without flow, and still in the list.
 const LISTED: u64 = u64::MAX;
-
-/// What a flow had that its state doesn't know yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::firewall) struct Credit {
-    pub(super) packets: u64,
-    pub(super) bytes: u64,
-    pub(super) last_ns: u64,
-}
 
 impl Flows {
     /// An empty cache for states with these timeouts.

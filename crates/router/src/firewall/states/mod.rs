@@ -25,13 +25,12 @@ pub(super) use segment::{Found, Of as OfFamily, Query, Segment};
 
 use super::rule::Action;
 use access::{Global, Sharded};
-use flows::Credit;
 use fwdlab_packet::forwarding::StateTable;
 use fwdlab_port::frame::BATCH;
 use key::Seed;
 use lists::Lists;
 use phase::Limits;
-use segment::Made;
+use segment::{Credit, Made};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;

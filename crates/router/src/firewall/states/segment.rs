@@ -1,7 +1,6 @@
 //! A part of all states: what one lock of sharded tables guards, and what grows at
 //! once.
 
-use super::flows::Credit;
 use super::key::{self, Key, Seed};
 use super::phase::{Limits, Phase, Sort, begin, go_on, tcp};
 use super::table::{Entry, Place, Table};
@@ -9,6 +8,14 @@ use crate::firewall::packet::{Packet, bit};
 use fwdlab_packet::Family::{self, Inet, Inet6};
 use fwdlab_port::frame::Frame;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// What a flow had that its state doesn't know yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::firewall) struct Credit {
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    pub(super) last_ns: u64,
+}
 
 /// Connections of both families.
 #[derive(Debug)]

@@ -22,8 +22,9 @@ mod fragment;
 mod options;
 mod redirect;
 
+use super::check::{Protocol, protocol};
 use super::emitted::Emitted;
-use super::ethernet::{self, HEADER as ETHERNET, Protocol};
+use super::ethernet::{self, HEADER as ETHERNET};
 use super::interface::Walk;
 use super::neighbours::{Entry, Link};
 use super::{Firewall, Reason, Router, Tally, link, mtu_word};
@@ -79,7 +80,7 @@ impl<W: Firewall> Router<W> {
     pub(super) fn process_fully(&mut self, batch: &mut [Frame], now_ns: u64) {
         for (place, frame) in batch.iter_mut().enumerate() {
             frame.send_nowhere();
-            match self.ports.mac(frame).and_then(|mac| ethernet::protocol(frame, mac)) {
+            match self.ports.mac(frame).and_then(|mac| protocol(frame, mac)) {
                 Ok(Protocol::Inet) => self.full.inet.push_back(place),
                 Ok(Protocol::Inet6) => self.full.inet6.push_back(place),
                 Err(reason) => self.conclude(place, Err(plain(reason))),

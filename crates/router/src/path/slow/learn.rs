@@ -100,7 +100,7 @@ pub(in super::super) fn request(gateway: &Gateway, interface: &Interface) -> Opt
 
 fn ask_arp(frame: &mut Frame, interface: &Interface, target: V4) -> Option<()> {
     use link::field;
-    let own = nearest(interface, target)?;
+    let own = interface.nearest(target)?;
     let bytes = frame.buffer_mut();
     bytes[..6].fill(0xff);
     bytes[12..14].copy_from_slice(&ethernet::ARP.to_be_bytes());
@@ -112,7 +112,7 @@ fn ask_arp(frame: &mut Frame, interface: &Interface, target: V4) -> Option<()> {
 }
 
 fn ask6(frame: &mut Frame, interface: &Interface, target: V6) -> Option<()> {
-    let own = nearest(interface, target)?;
+    let own = interface.nearest(target)?;
     let [.., a, b, c] = target.0.to_be_bytes();
     let group = V6(SOLICITED | target.0 & 0xff_ffff);
     let bytes = frame.buffer_mut();
@@ -125,12 +125,4 @@ fn ask6(frame: &mut Frame, interface: &Interface, target: V6) -> Option<()> {
     let end = icmp::finish6(bytes, own, group, 255, OPTIONS + 8);
     frame.set_len(end);
     Some(())
-}
-
-/// The own address on the link that `target` is on, or the first.
-pub(super) fn nearest<A: Address>(interface: &Interface, target: A) -> Option<A> {
-    let mut addresses = interface.addresses.iter();
-    let near = addresses
-        .find_map(|&(own, length)| A::from_ip(own).filter(|own| own.shares(target, length)));
-    near.or_else(|| interface.address())
 }

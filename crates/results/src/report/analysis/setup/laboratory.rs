@@ -1,7 +1,7 @@
 //! Lines of the set-up that speak of a laboratory's hosts. There are none elsewhere, and
 //! none of what nothing was said of.
 
-use super::router::is_any;
+use super::is_any;
 use super::rows::{self, as_found};
 use super::{varied, varied_of};
 use crate::store::Contents;

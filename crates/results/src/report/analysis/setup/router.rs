@@ -1,7 +1,7 @@
 //! Lines of the set-up that speak of fwdlab's own router. There are none where no
 //! variant's device is one.
 
-use super::{rows, varied};
+use super::{is_any, rows, varied};
 use crate::store::Contents;
 use fwdlab_model::Settings;
 use fwdlab_model::settings::{DutKind, TestbedKind};
@@ -30,8 +30,4 @@ pub(super) fn lines(contents: &Contents) -> Vec<String> {
         .filter(|key| key.owner == Owner::Router && !key.title.is_empty())
         .flat_map(|key| rows::lines(contents, key.name))
         .collect()
-}
-
-pub(super) fn is_any(contents: &Contents, has: impl Fn(&Settings) -> bool) -> bool {
-    contents.plan.variants.iter().any(|variant| has(&variant.settings))
 }

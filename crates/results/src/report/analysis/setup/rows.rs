@@ -1,7 +1,7 @@
 //! Lines of the set-up that follow from the rows of the settings' tables: the row has the
 //! title, the kind of value, and what has the setting.
 
-use super::router::is_any;
+use super::is_any;
 use super::{enabled, varied, varied_of};
 use crate::store::Contents;
 use fwdlab_model::Settings;

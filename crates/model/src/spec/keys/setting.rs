@@ -1,7 +1,6 @@
 //! One setting with its value, as a level of a factor lays it over the base.
 
-use super::keys::field::Place;
-use super::keys::{self, Key, Vary};
+use super::{Key, Place, Vary};
 use crate::settings::{Revision, Settings};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +18,7 @@ pub struct Setting {
 
 impl Setting {
     /// The setting of `key` with this value, which belongs at `place`.
-    pub(super) fn new<T: Clone + Send + Sync + 'static>(
+    pub(in crate::spec) fn new<T: Clone + Send + Sync + 'static>(
         key: &'static Key,
         value: T,
         place: Place<T>,
@@ -31,7 +30,7 @@ impl Setting {
     }
 
     /// One entry of a table of names and values.
-    pub(super) fn entry(
+    pub(in crate::spec) fn entry(
         key: &'static Key,
         name: String,
         value: String,
@@ -46,8 +45,8 @@ impl Setting {
     }
 
     /// A sysctl by its dotted name.
-    pub(super) fn sysctl(name: String, value: String) -> Option<Setting> {
-        Some(Setting::entry(keys::setting("sysctl")?, name, value, |s| &mut s.dut.sysctl))
+    pub(in crate::spec) fn sysctl(name: String, value: String) -> Option<Setting> {
+        Some(Setting::entry(super::setting("sysctl")?, name, value, |s| &mut s.dut.sysctl))
     }
 
     /// The row of the tables that describes it.
@@ -115,7 +114,7 @@ impl Settings {
     pub fn all(&self) -> Vec<Setting> {
         let mut copy = self.clone();
         let mut all = Vec::new();
-        for key in keys::settings() {
+        for key in super::settings() {
             if let Some(field) = &key.field {
                 (field.get)(&mut copy, key, &mut all);
             }
@@ -182,7 +181,7 @@ mod tests {
         settings.dut.command = command();
         settings.traffic.generator_server = "localhost".to_owned();
         settings.traffic.generator_options = vec!["-p".to_owned()];
-        let written: Vec<&str> = keys::settings().map(|key| key.name).collect();
+        let written: Vec<&str> = super::super::settings().map(|key| key.name).collect();
         let existing: Vec<&str> = settings.all().iter().map(Setting::key).collect();
         assert_eq!(written, existing);
     }

@@ -1,10 +1,9 @@
 //! Reading single values: each function takes a key and what stands there, and
 //! gives the value or notes a fault.
 
-use super::Loader;
-use super::keys::{self, Key};
-use super::kind::{CONFIDENCES, FRAME_MAX, FRAME_MIN, Kind, RULES_MAX};
-use super::quantity;
+use super::super::kind::{CONFIDENCES, FRAME_MAX, FRAME_MIN, Kind, RULES_MAX};
+use super::super::{Loader, quantity};
+use super::Key;
 use crate::diagnostic::Diagnostic;
 use crate::settings::{Firewall, Flows, Rate};
 use crate::suggest::nearest;
@@ -21,7 +20,7 @@ pub(crate) type Node<'i> = Spanned<DeValue<'i>>;
 /// Reads values and collects faults.
 pub(crate) struct Reader<'a> {
     /// The tables of the file, its top first.
-    pub(crate) file: &'static [keys::Section],
+    pub(crate) file: &'static [super::Section],
     pub(crate) loader: &'a Loader<'a>,
     pub(crate) faults: Vec<Diagnostic>,
 }
@@ -55,7 +54,7 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn number(&mut self, key: &Key, node: &Node) -> Option<f64> {
+    pub(in crate::spec) fn number(&mut self, key: &Key, node: &Node) -> Option<f64> {
         let Kind::Number { min, max } = key.kind else { return self.wrong(key, node) };
         match plain_number(node) {
             None => self.wrong(key, node),
@@ -135,7 +134,7 @@ impl Reader<'_> {
     }
 
     /// A ratio from a percentage.
-    pub(super) fn percent(&mut self, key: &Key, node: &Node) -> Option<f64> {
+    pub(in crate::spec) fn percent(&mut self, key: &Key, node: &Node) -> Option<f64> {
         match (node.get_ref().as_str(), plain_number(node)) {
             (Some(text), _) => match quantity::percent(text) {
                 Ok(ratio) if ratio > 0.0 && ratio < 1.0 => Some(ratio),
@@ -149,13 +148,13 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn confidence(&mut self, key: &Key, node: &Node) -> Option<f64> {
+    pub(in crate::spec) fn confidence(&mut self, key: &Key, node: &Node) -> Option<f64> {
         plain_number(node)
             .filter(|value| CONFIDENCES.contains(value))
             .or_else(|| self.wrong(key, node))
     }
 
-    pub(super) fn packet_rate(&mut self, key: &Key, node: &Node) -> Option<f64> {
+    pub(in crate::spec) fn packet_rate(&mut self, key: &Key, node: &Node) -> Option<f64> {
         let pps = match (plain_number(node), node.get_ref().as_str()) {
             (Some(number), _) => number,
             (None, Some(text)) => match quantity::pps(text) {
@@ -171,7 +170,7 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn rate(&mut self, key: &Key, node: &Node) -> Option<Rate> {
+    pub(in crate::spec) fn rate(&mut self, key: &Key, node: &Node) -> Option<Rate> {
         let rate = match (plain_number(node), node.get_ref().as_str()) {
             (Some(pps), _) => Ok(Rate::Pps(pps)),
             (None, Some(text)) => quantity::rate(text),
@@ -186,7 +185,7 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn frame_size(&mut self, key: &Key, node: &Node) -> Option<FrameSize> {
+    pub(in crate::spec) fn frame_size(&mut self, key: &Key, node: &Node) -> Option<FrameSize> {
         if node.get_ref().as_str().is_some_and(|text| text.eq_ignore_ascii_case("imix")) {
             let fault = Diagnostic::new(node.span(), "frame_size \"imix\" is not supported yet")
                 .help(
@@ -202,23 +201,23 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn flows(&mut self, key: &Key, node: &Node) -> Option<Flows> {
+    pub(in crate::spec) fn flows(&mut self, key: &Key, node: &Node) -> Option<Flows> {
         let Some(table) = node.get_ref().as_table() else { return self.wrong(key, node) };
-        let section = self.section(&keys::FLOWS, table, node.span());
+        let section = self.section(&super::FLOWS, table, node.span());
         let mut side = |name: &str, default: u32| match section.get(name) {
             None => Some(default),
             Some((key, node)) => self.integer(key, node),
         };
         let (sources, destinations) = (side("sources", 20), side("destinations", 100));
         let flows = Flows { sources: sources?, destinations: destinations? };
-        if i64::from(flows.count()) <= keys::FLOWS_MAX {
+        if i64::from(flows.count()) <= super::FLOWS_MAX {
             return Some(flows);
         }
-        let message = format!("`flows` must be at most {} in all", keys::FLOWS_MAX);
+        let message = format!("`flows` must be at most {} in all", super::FLOWS_MAX);
         self.fault(Diagnostic::new(node.span(), message).label(format!("this is {flows}")))
     }
 
-    pub(super) fn firewall(&mut self, key: &Key, node: &Node) -> Option<Firewall> {
+    pub(in crate::spec) fn firewall(&mut self, key: &Key, node: &Node) -> Option<Firewall> {
         let Some(text) = node.get_ref().as_str() else { return self.wrong(key, node) };
         match text {
             "none" => return Some(Firewall::None),
@@ -244,7 +243,7 @@ impl Reader<'_> {
         Some(Firewall::Ruleset { file: text.to_owned(), text: ruleset })
     }
 
-    pub(super) fn mask(&mut self, key: &Key, node: &Node) -> Option<String> {
+    pub(in crate::spec) fn mask(&mut self, key: &Key, node: &Node) -> Option<String> {
         let Some(text) = node.get_ref().as_str() else { return self.wrong(key, node) };
         let group = |group: &str| {
             (1..=8).contains(&group.len()) && group.bytes().all(|b| b.is_ascii_hexdigit())
@@ -257,7 +256,7 @@ impl Reader<'_> {
     }
 
     /// Entries of a table of sysctls, in the order of their names.
-    pub(super) fn sysctls(
+    pub(in crate::spec) fn sysctls(
         &mut self,
         key: &Key,
         node: &Node,
@@ -270,7 +269,7 @@ impl Reader<'_> {
     }
 
     /// Value of a sysctl: an integer, or text of one line.
-    pub(super) fn sysctl_value(&mut self, name: &str, node: &Node) -> Option<String> {
+    pub(in crate::spec) fn sysctl_value(&mut self, name: &str, node: &Node) -> Option<String> {
         let label = match node.get_ref() {
             DeValue::Integer(integer) => {
                 match i64::from_str_radix(integer.as_str(), integer.radix()) {
@@ -301,7 +300,7 @@ impl Diagnostic {
 
 /// Dotted parts of letters, digits, `_` and `-`. No slash and no empty part:
 /// the name becomes a path below /proc/sys, and must not leave it.
-pub(super) fn is_sysctl_name(name: &str) -> bool {
+pub(in crate::spec) fn is_sysctl_name(name: &str) -> bool {
     let part = |part: &str| {
         !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b))
     };
@@ -309,7 +308,7 @@ pub(super) fn is_sysctl_name(name: &str) -> bool {
 }
 
 /// The value of an integer or float.
-pub(super) fn plain_number(node: &Node) -> Option<f64> {
+pub(in crate::spec) fn plain_number(node: &Node) -> Option<f64> {
     let number = match node.get_ref() {
         DeValue::Integer(integer) => {
             i64::from_str_radix(integer.as_str(), integer.radix()).ok()? as f64
@@ -321,7 +320,7 @@ pub(super) fn plain_number(node: &Node) -> Option<f64> {
 }
 
 /// A scalar as a label shows it.
-pub(super) fn scalar_text(node: &Node) -> Option<String> {
+pub(in crate::spec) fn scalar_text(node: &Node) -> Option<String> {
     match node.get_ref() {
         DeValue::String(text) => Some(text.to_string()),
         DeValue::Integer(integer) => {
