@@ -25,6 +25,7 @@ pub mod settings;
 pub mod shell;
 pub mod spec;
 pub mod suggest;
+mod system;
 pub mod units;
 pub mod warning;
 pub mod words;

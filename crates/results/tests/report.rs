@@ -254,7 +254,7 @@ fn the_routers_settings_are_listed_and_the_kernels_are_not() {
     let listed = setup(&plan);
     for line in [
         "Testbed: packets in memory of this machine",
-        "Device under test: fwdlab's own software router\n",
+        "Device under test: fwdlab's own router\n",
         "Router, forwarding table: radix, poptrie and auto (varied)\n",
         "Router, locking of lookups: lockless\n",
         "Router, path of packets: fast\n",
@@ -278,7 +278,7 @@ fn the_routers_settings_are_listed_and_the_kernels_are_not() {
     both.variants[0].settings.dut.kind = DutKind::Linux;
     let listed = setup(&both.sealed());
     for line in [
-        "Device under test: the Linux kernel and fwdlab's own software router (varied)\n",
+        "Device under test: the Linux kernel and fwdlab's own router (varied)\n",
         "Router, forwarding table: poptrie and auto (varied)\n",
         "Router, ports: auto\n",
         "Receive and segmentation offloads: disabled\n",

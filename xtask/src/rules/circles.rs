@@ -6,7 +6,7 @@
 //! by folder, what the modules there use of each other must form no circle.
 //! Tests may look anywhere.
 
-use super::Finding;
+use super::{Finding, program};
 use crate::house::{File, House};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -91,15 +91,6 @@ fn resolve<'a>(
         }
     }
     Some(target)
-}
-
-/// A file up to its tests.
-fn program(text: &str) -> &str {
-    text.find("\n#[cfg(test)]\nmod ").map_or(text, |end| match text[end..].find('{') {
-        // `mod tests;` stands above more of the program.
-        Some(open) if !text[end..end + open].contains(';') => &text[..end],
-        _ => text,
-    })
 }
 
 /// Every path in `text` that begins at the crate or above the module, word by

@@ -7,6 +7,7 @@ mod documents;
 mod graph;
 mod places;
 mod sources;
+mod touches;
 
 use crate::house::House;
 use anyhow::{Result, bail};
@@ -21,6 +22,7 @@ const RULES: &[(&str, Rule)] = &[
     ("crate graph", graph::dependencies),
     ("outside crates kept where they belong", graph::outside),
     ("modules form no circles", circles::circles),
+    ("new things touch few places", touches::touches),
     ("unsafe in crates/port only", sources::unsafe_code),
     ("model and packet are pure", sources::purity),
     ("files stay short", sources::length),
@@ -78,6 +80,15 @@ pub(crate) fn check(root: &Path) -> Result<()> {
 /// Lines with their numbers, from 1.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines().enumerate().map(|(i, line)| (i + 1, line))
+}
+
+/// A file up to its tests.
+fn program(text: &str) -> &str {
+    text.find("\n#[cfg(test)]\nmod ").map_or(text, |end| match text[end..].find('{') {
+        // `mod tests;` stands above more of the program.
+        Some(open) if !text[end..end + open].contains(';') => &text[..end],
+        _ => text,
+    })
 }
 
 #[cfg(test)]

@@ -127,6 +127,10 @@ impl Dut for CommandDut<'_> {
         Ok(())
     }
 
+    fn tells_when_ready(&self) -> bool {
+        false
+    }
+
     fn is_program(&self) -> bool {
         true
     }

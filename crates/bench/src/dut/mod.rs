@@ -140,6 +140,11 @@ pub trait Dut {
         Ok(())
     }
 
+    /// True when it forwards from the moment when [`Dut::configure`] returns.
+    fn tells_when_ready(&self) -> bool {
+        true
+    }
+
     /// True when a program forwards, so that CPU time of programs is the DUT's own.
     fn is_program(&self) -> bool {
         false

@@ -5,7 +5,7 @@ use crate::cpu::Placement;
 use crate::testbed::LoadModel;
 use crate::trial::Observed;
 use fwdlab_model::record::{Counter, CpuTime, queues};
-use fwdlab_model::settings::{Arrangement, DutKind, Rate, Settings};
+use fwdlab_model::settings::{Arrangement, Rate, Settings};
 use fwdlab_model::warning::Warning;
 
 /// Share of the window that may be taken from a CPU of the DUT without a warning.
@@ -44,7 +44,7 @@ pub(super) fn doubts(
         // A kernel forwards in its own threads and softirqs: user time on a CPU that
         // is the DUT's alone is somebody else's. A router that is a program is itself
         // in user space.
-        let is_kernel = !matches!(settings.dut.kind, DutKind::Router | DutKind::Command);
+        let is_kernel = !settings.dut.kind.row().is_program;
         let user =
             if cpu.role == "dut" && is_kernel { cpu.user_ns as f64 / window_ns } else { 0.0 };
         if stolen > CONTENDED || user > CONTENDED {

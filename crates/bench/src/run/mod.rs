@@ -27,7 +27,7 @@ use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::record::{
     Calibration, Counts, Environment, ProfileRecord, RunRecord, TrialRecord,
 };
-use fwdlab_model::settings::{DutKind, Settings};
+use fwdlab_model::settings::Settings;
 use fwdlab_model::warning::Warning;
 use fwdlab_port::affinity;
 use std::cell::RefCell;
@@ -242,7 +242,7 @@ fn measure(
     watch.lap("configure");
     // The calls that set this machine up have ended when they return; another machine, or
     // a program that has just begun, may answer and not forward yet.
-    if remote || settings.dut.kind == DutKind::Command {
+    if remote || !parts.dut.tells_when_ready() {
         observer.step("trying whether it forwards");
         forwards::attempt(&mut parts, task, findings, observer)?;
         watch.lap("try");

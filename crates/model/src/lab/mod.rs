@@ -17,6 +17,8 @@ pub use address::{AddressError, InterfaceAddress, Mac};
 pub use fwdlab_packet::Side;
 pub use keys::{reference, schema};
 
+pub use crate::system::System;
+
 use crate::diagnostic::Diagnostics;
 use fwdlab_packet::named;
 use serde::Serialize;
@@ -103,26 +105,6 @@ named! {
         Receiver = "receiver",
         /// Is tested: forwards.
         Dut = "dut",
-    }
-}
-
-named! {
-    /// Operating system of a host.
-    pub enum System {
-        /// Linux.
-        Linux = "linux",
-        /// FreeBSD.
-        FreeBsd = "freebsd",
-    }
-}
-
-impl System {
-    /// The name that uname(1) prints.
-    pub fn uname(self) -> &'static str {
-        match self {
-            System::Linux => "Linux",
-            System::FreeBsd => "FreeBSD",
-        }
     }
 }
 

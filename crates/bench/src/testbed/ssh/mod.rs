@@ -257,18 +257,14 @@ fn placement(dut: &Reached) -> Placement {
 fn check(settings: &Settings, system: System) -> Result<(), BenchError> {
     let refused = |why: String| Err(BenchError::Refused(why));
     let (kind, program) = (settings.dut.kind, settings.dut.remote.firewall_program);
-    match (kind, system) {
-        (DutKind::Linux, System::Linux) | (DutKind::Freebsd, System::FreeBsd) => {}
-        (DutKind::Router, System::Linux) | (DutKind::Command, _) => {}
-        _ => {
-            return refused(format!(
-                "the experiment is for {}, and the laboratory's DUT runs {}: write kind = \"{}\" \
-                 into [dut]",
-                kind.name(),
-                system.uname(),
-                system.name()
-            ));
-        }
+    if !kind.row().systems.contains(&system) {
+        return refused(format!(
+            "the experiment is for {}, and the laboratory's DUT runs {}: write kind = \"{}\" \
+             into [dut]",
+            kind.name(),
+            system.uname(),
+            system.name()
+        ));
     }
     if settings.testbed.arrangement == Arrangement::Closed {
         return refused(

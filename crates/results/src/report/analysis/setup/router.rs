@@ -12,14 +12,9 @@ pub(super) fn device(contents: &Contents) -> Option<String> {
     let is_named =
         |s: &Settings| s.dut.kind != DutKind::Linux || s.testbed.kind == TestbedKind::Ssh;
     is_any(contents, is_named).then(|| {
-        varied(contents, "Device under test: ", |s| match s.dut.kind {
-            DutKind::Router => "fwdlab's own software router".to_owned(),
-            DutKind::Linux => "the Linux kernel".to_owned(),
-            DutKind::Freebsd => "the FreeBSD kernel".to_owned(),
-            DutKind::Command => {
-                let start = &s.dut.command.start;
-                format!("`{}`", start.first().map_or("a program", String::as_str))
-            }
+        varied(contents, "Device under test: ", |s| match s.dut.command.start.first() {
+            Some(program) => format!("`{program}`"),
+            None => s.dut.kind.row().words.to_owned(),
         })
     })
 }
