@@ -2,14 +2,15 @@
 
 #![no_main]
 
-use fwdlab_results::compare::{Question, compare_texts, csv, json, markdown, text};
+use fwdlab_results::compare::{Question, compare_texts};
+use fwdlab_results::document::FORMS;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (&str, &str, bool)| {
     let (first, second, blocked) = input;
     let question = Question { blocked, ..Question::default() };
     if let Ok(results) = compare_texts(&question, &[("a.pps", first), ("b.csv", second)]) {
-        let _ = text(&results, 60);
-        let _ = (csv(&results), json(&results), markdown(&results));
+        let document = results.document();
+        FORMS.map(|form| (form.render)(&document, 60).is_ok());
     }
 });

@@ -7,7 +7,7 @@ use fwdlab_bench::dut::freebsd::apply::{Interface, permanent, routing_table};
 use fwdlab_bench::dut::freebsd::rc::{Document, Format};
 use fwdlab_bench::dut::freebsd::system::{Boot, boot_second};
 use fwdlab_bench::dut::freebsd::{counters, interrupts, plan, queues};
-use fwdlab_bench::lab::links::Links;
+use fwdlab_bench::links::Links;
 use libfuzzer_sys::fuzz_target;
 use std::net::IpAddr;
 

@@ -4,11 +4,12 @@
 
 use fwdlab_bench::cpu;
 use fwdlab_bench::dut::counters::{self, Reading};
-use fwdlab_bench::dut::linux::feature_state;
-use fwdlab_bench::dut::linux_remote::interfaces::{Channels, is_up, queue_interrupts};
-use fwdlab_bench::dut::{freebsd, nft, path, scheduling};
-use fwdlab_bench::lab::links::Links;
+use fwdlab_bench::dut::linux::interfaces::{Channels, feature_state, is_up, queue_interrupts};
+use fwdlab_bench::dut::linux::{nft, scheduling};
+use fwdlab_bench::dut::{self, Loss, Totals, freebsd, path};
+use fwdlab_bench::links::Links;
 use fwdlab_model::record::Counts;
+use fwdlab_model::settings::Settings;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
@@ -27,20 +28,23 @@ fuzz_target!(|text: &str| {
     assert!(cpu::times(text).len() <= lines);
     let numbers = queue_interrupts(text, "enp1s0", text);
     assert!(numbers.len() <= lines);
-    let _ = (Channels::current(text).pairs(), nft::count(text), is_up(text));
+    let _ = (Channels::current(text).pairs(), nft::census(text, None), is_up(text));
     assert!(!feature_state(text, "rx-gro-list").is_empty());
     assert!(!scheduling::short_mask(text).is_empty());
 });
 
 /// Counters that rose from nothing, or fell: what was lost and where.
 fn places(reading: Reading) {
-    let (links, nothing) = (Links::of_namespaces(), Reading::new());
+    let links = Links::of_namespaces();
     let offered = reading.values().copied().max().unwrap_or(0);
     let total = Counts { offered, forwarded: 0 };
+    let (settings, totals) = (&Settings::default(), Totals { passed: total, at_interfaces: total });
+    let nothing = dut::Reading::default();
+    let reading = dut::Reading { machine: reading, own: Vec::new() };
     for (before, after) in [(&nothing, &reading), (&reading, &reading)] {
-        let _ = counters::compare(before, after, total, &links);
-        let _ = path::drops(before, after, total, offered, true, &links);
-        let _ = freebsd::counters::compare(before, after, total, &links);
-        let _ = freebsd::counters::drops(before, after, total, offered, true, &links);
+        let loss = Loss { before, after, total, receiver: offered, settings };
+        let _ = counters::compare(before, after, totals, &links);
+        let _ = path::drops(&loss, true, &links);
+        let _ = freebsd::counters::drops(&loss, true, &links);
     }
 }

@@ -1,13 +1,14 @@
-//! The schema and the reference of experiment files.
+//! The schema of experiment files, and the references of these and of laboratories' files.
 //!
-//! Both are made from the reader's own tables, by the tests that compare them;
+//! All are made from the reader's own tables, by the tests that compare them;
 //! this runs those tests in the mode that writes.
 
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
 use std::process::Command;
 
-/// Writes `docs/experiment.schema.json` and the tables of `docs/EXPERIMENTS.md`.
+/// Writes `docs/experiment.schema.json` and the tables of `docs/EXPERIMENTS.md` and
+/// `docs/LABS.md`.
 pub(crate) fn refresh(root: &Path) -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
@@ -17,6 +18,6 @@ pub(crate) fn refresh(root: &Path) -> Result<()> {
         .status()
         .context("cargo can't be run")?;
     ensure!(status.success(), "the tests that write the schema failed");
-    println!("docs/experiment.schema.json and docs/EXPERIMENTS.md are up to date");
+    println!("docs/experiment.schema.json, docs/EXPERIMENTS.md and docs/LABS.md are up to date");
     Ok(())
 }

@@ -9,7 +9,7 @@
 
 use super::assemble::{Options, Refused, Rule, Tally, assemble};
 use super::found::{FoundFile, ResultSet};
-use fwdlab_model::plan::Figure;
+use fwdlab_model::plan::RunMetric;
 use fwdlab_results::store::{Source, Status, Store, StoreError};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -306,7 +306,7 @@ fn refused_of(sources: &[Source]) -> Vec<(String, String)> {
 /// What an earlier import left.
 struct Stored {
     sources: Vec<Source>,
-    figure: Figure,
+    metric: Option<RunMetric>,
     fwdlab_version: String,
 }
 
@@ -320,19 +320,19 @@ fn stored(path: &Path) -> Result<Option<Stored>, StoreError> {
     if sources.is_empty() && store.import()?.is_none() {
         return Err(StoreError::NotImported { path: path.to_path_buf() });
     }
-    let figure = store.plan()?.compare.figure;
+    let metric = store.plan()?.compare.figure;
     let last = store.invocations()?.pop();
     let fwdlab_version = last.map(|last| last.invocation.fwdlab_version).unwrap_or_default();
-    Ok(Some(Stored { sources, figure, fwdlab_version }))
+    Ok(Some(Stored { sources, metric, fwdlab_version }))
 }
 
 impl Stored {
     /// True when an import of `set` would make the same store again.
     fn is_of(&self, set: &ResultSet, options: &Options) -> bool {
-        let is_same_rule = match self.figure {
+        let is_same_rule = match self.metric {
             // Searches for a throughput have one figure, whatever the rule.
-            Figure::Mean => true,
-            figure => (figure == Figure::Steady) == (options.rule == Some(Rule::Steady)),
+            Some(RunMetric::Mean) => true,
+            metric => (metric == Some(RunMetric::Steady)) == (options.rule == Some(Rule::Steady)),
         };
         if !is_same_rule || self.fwdlab_version != options.fwdlab_version {
             return false;

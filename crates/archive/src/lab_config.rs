@@ -5,7 +5,7 @@
 //! and counted. What the caller's environment would have set instead of a
 //! default (`: ${AF:="4"}`) isn't known here.
 
-use super::config::shell::{Assignment, assignments};
+use fwdlab_model::shell::{Assignment, assignments};
 use serde::Serialize;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -116,11 +116,12 @@ impl LabConfig {
     }
 
     fn set(&mut self, assignment: Assignment) {
-        let Some(value) = assignment.resolved(|name| self.get(name)) else {
+        // What nothing sets is empty, as in sh.
+        let Ok(value) = assignment.resolved(|name| Some(self.get(name).unwrap_or_default())) else {
             self.skipped += 1;
             return;
         };
-        let Assignment { name, default, .. } = assignment;
+        let (default, name) = (assignment.is_default(), assignment.name);
         match self.variables.iter_mut().find(|variable| variable.name == name) {
             // As `:=` does: an empty variable takes the default too.
             Some(variable) if default && !variable.value.is_empty() => {}

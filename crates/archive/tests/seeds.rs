@@ -5,7 +5,7 @@ use fwdlab_archive::assemble::{Assembled, Options, assemble};
 use fwdlab_archive::found::FoundFile;
 use fwdlab_archive::published::with_tabs;
 use fwdlab_archive::scan::scan;
-use fwdlab_results::report::analysis::ComparedFigure;
+use fwdlab_model::plan::RunMetric;
 use fwdlab_results::report::{self, Analysis};
 use fwdlab_results::stats::log_rule::Rule;
 use fwdlab_results::store::Store;
@@ -168,7 +168,7 @@ fn queue_sweeps_have_a_law_and_the_settings_behind_the_numbers() {
             );
             assert!(analysis.order.is_some());
             // Graph and lists use the median of their time.
-            assert_eq!(analysis.figure, ComparedFigure::NetbenchesUpper);
+            assert_eq!(analysis.figure, RunMetric::NetbenchesUpper);
         }
     }
 }

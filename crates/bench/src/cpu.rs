@@ -105,6 +105,11 @@ impl Placement {
     }
 }
 
+/// CPUs as taskset(1) and sysfs take them: `1,2`.
+pub fn list(cpus: &[u16]) -> String {
+    cpus.iter().map(u16::to_string).collect::<Vec<_>>().join(",")
+}
+
 /// CPU times since boot as `/proc/stat` shows them, one per CPU.
 pub fn times(text: &str) -> Vec<CpuTime> {
     text.lines().filter_map(parse_line).collect()
@@ -127,6 +132,11 @@ fn parse_line(line: &str) -> Option<CpuTime> {
         idle_ns: field(3).saturating_add(field(4)),
         stolen_ns: field(7),
     })
+}
+
+/// Time stolen from these CPUs since boot by the text of `/proc/stat`, nanoseconds.
+pub(crate) fn stolen_in(text: &str, cpus: &[u16]) -> u64 {
+    times(text).iter().filter(|t| cpus.contains(&t.cpu)).map(|t| t.stolen_ns).sum()
 }
 
 /// What passed between two readings, for the CPUs that have a role.

@@ -1,6 +1,6 @@
 //! Carries a plan out: builds the testbed, configures the DUT, sends, counts.
 //!
-//! [`testbed::open`] chooses and opens a [`Testbed`] for a [`Runner`]; [`Runner::run`]
+//! [`Runner::open`] chooses and opens a [`Testbed`]; [`Runner::run`]
 //! executes one planned run and returns its record. What is done with records (store, figures,
 //! reports) is not this crate's business.
 //!
@@ -13,18 +13,21 @@ mod arrivals;
 pub mod calibrate;
 pub mod cpu;
 pub mod dut;
+mod engines;
 pub mod environment;
 pub mod error;
 pub mod generator;
 pub mod host;
 pub mod journal;
 pub mod lab;
+pub mod links;
 pub mod probe;
 pub mod profiler;
 mod run;
 pub mod schedstat;
 pub mod testbed;
 pub mod trial;
+pub mod wiring;
 
 pub use error::BenchError;
 pub use run::Runner;

@@ -2,7 +2,7 @@
 //! back. Rates are not tested here; they depend on the machine.
 
 use fwdlab_bench::probe::Privilege;
-use fwdlab_bench::testbed::{self, Paths};
+use fwdlab_bench::testbed::Paths;
 use fwdlab_bench::{BenchError, NoopObserver, Observer, Runner, Task};
 use fwdlab_model::Plan;
 use fwdlab_model::record::queues::{self, Direction, QueuePackets};
@@ -45,7 +45,7 @@ fn open(plan: &Plan) -> Option<Runner> {
         true => Privilege::Root,
         false => Privilege::None { why: "tests run as an ordinary user".into() },
     };
-    match testbed::open(plan, &privilege, &state()) {
+    match Runner::open(plan, &privilege, &state()) {
         Ok(testbed) => Some(testbed),
         Err(error) => {
             let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
@@ -98,7 +98,7 @@ levels = ["none", "stateless", "stateful", "rules:20"]
             // To the packet: what the DUT sends of its own is counted apart.
             assert_eq!(Some(counter.delta()), counter.expected, "{label}: {counter:?}");
         }
-        assert_eq!(record.facts["queues"], "1");
+        assert_eq!(record.facts["d0 queues"], "1");
         assert!(!trial.samples.is_empty() && !trial.cpus.is_empty());
         assert_eq!(namespaces(), Vec::<String>::new(), "{label}");
     }
@@ -172,9 +172,9 @@ levels = [false, true]
         let record = testbed.run(task, &mut NoopObserver).expect("a run");
         assert!(record.trial.window.forwarded > 1000);
         assert_eq!(record.facts["arrangement"], "closed");
-        arrived_well(&record.trial, &record.facts["queues"]);
+        arrived_well(&record.trial, &record.facts["d1 queues"]);
         let queues = plan.variants[run.variants[0]].settings.dut.queues;
-        assert_eq!(record.facts["queues"], queues.to_string());
+        assert_eq!(record.facts["d0 queues"], queues.to_string());
         let received = received(&record.trial.counters);
         assert_eq!((received.packets.len(), received.used()), (queues.into(), queues.into()));
     }
@@ -246,7 +246,7 @@ fn an_engine_that_leaves_queues_idle_is_refused_or_says_so() {
     };
     assert!(record.warnings.iter().any(idle), "{:?}", record.warnings);
     drop(testbed);
-    let refused = testbed::open(&plan(&text("open")), &privilege, &state());
+    let refused = Runner::open(&plan(&text("open")), &privilege, &state());
     // On many CPUs the only sender's queue is still one of four.
     let error = refused.err().expect("refused").to_string();
     assert!(error.contains("queues = 4") && error.contains("next step"), "{error}");

@@ -3,7 +3,7 @@
 
 use fwdlab_bench::probe::{Privilege, need_program};
 use fwdlab_bench::profiler::RawProfile;
-use fwdlab_bench::testbed::{self, Paths};
+use fwdlab_bench::testbed::Paths;
 use fwdlab_bench::{BenchError, NoopObserver, Observer, Runner, Task};
 use fwdlab_model::record::ProfileRecord;
 use fwdlab_model::{Plan, PlannedRun, ProfilePlan};
@@ -44,7 +44,7 @@ fn open(plan: &Plan) -> Option<Runner> {
         return None;
     }
     let state = std::env::temp_dir().join(format!("fwdlab-profile-test-{}", std::process::id()));
-    match testbed::open(
+    match Runner::open(
         plan,
         &Privilege::Root,
         &Paths { state, program: "fwdlab".into(), experiment: ".".into() },

@@ -36,7 +36,7 @@ impl Outcome {
     }
 }
 
-/// What is told.
+/// A notification.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message<'a> {
     /// Title of the experiment.
@@ -49,7 +49,8 @@ pub(crate) struct Message<'a> {
     pub(crate) summary: &'a str,
 }
 
-/// Who is told: as the plan's laboratory says, and the command of the command line too.
+/// The receivers of notifications: those of the plan's laboratory, and the command given on
+/// the command line.
 ///
 /// # Errors
 /// When that command can't be divided into words.

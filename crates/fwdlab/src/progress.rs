@@ -28,7 +28,7 @@ pub(crate) struct Progress<'a> {
     guess_ns: u64,
 }
 
-/// How.
+/// How progress is shown.
 enum Shown {
     Nothing,
     Lines,
@@ -140,7 +140,7 @@ impl<'a> Progress<'a> {
         self.above(&format!("profile  {label}  {why}: it is taken again"));
     }
 
-    /// A run could not be had, and its variant is not tried again in this sitting.
+    /// A run could not be had, and its variant is not tried again in this invocation.
     pub(crate) fn gave_up(&mut self, why: &str) {
         let label = &self.state.label;
         self.above(&format!("{label} is given up for now, the others go on: {why}"));

@@ -12,7 +12,7 @@ use crate::state;
 use crate::terminal::{self, wrap};
 use anyhow::{Context, Result};
 use fwdlab_bench::probe::Privilege;
-use fwdlab_bench::testbed::{self, Choice, Paths};
+use fwdlab_bench::testbed::{Choice, Paths};
 use fwdlab_bench::{BenchError, Runner, Task};
 use fwdlab_model::record::ProfileRecord;
 use fwdlab_model::settings::{Settings, TestbedKind};
@@ -23,7 +23,7 @@ use fwdlab_results::store::{self, Invocation, Store};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// What is carried out, and how much of it is told.
+/// What is carried out, and how much of it is reported.
 pub(crate) struct Session<'a> {
     /// The plan.
     pub(crate) plan: &'a Plan,
@@ -39,7 +39,7 @@ pub(crate) struct Session<'a> {
     pub(crate) profiles: Vec<Wanted>,
 }
 
-/// A variant that could not be measured in this sitting; it is tried again in the next.
+/// A variant that could not be measured in this invocation; it is tried again in the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GivenUp {
     /// Its index in the plan.
@@ -267,7 +267,7 @@ fn open_testbed(plan: &Plan, directory: &Path) -> Result<Runner> {
         }
     };
     let paths = Paths { experiment: directory.to_owned(), ..paths };
-    Ok(testbed::open(plan, &privilege, &paths)?)
+    Ok(Runner::open(plan, &privilege, &paths)?)
 }
 
 /// Wall clock, RFC 3339, UTC.
@@ -281,7 +281,7 @@ fn invocation(testbed: &Runner) -> Invocation {
         started_at: now(),
         environment: testbed.environment(VERSION),
         fwdlab_version: VERSION.to_owned(),
-        testbed: choice.kind.to_owned(),
+        testbed: choice.kind,
         testbed_reason: choice.reasons.join("; "),
         simulated: choice.simulated,
     }

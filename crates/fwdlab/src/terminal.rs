@@ -3,7 +3,8 @@
 //! and `CLICOLOR_FORCE` and are left out where nobody sees them.
 
 use anstyle::{AnsiColor, Style};
-use fwdlab_results::compare::{Line, Tone};
+use fwdlab_results::text::{self, Line, Tone};
+pub(crate) use fwdlab_results::text::{columns, cut};
 use std::io::{self, Write};
 use std::num::NonZeroU16;
 
@@ -126,37 +127,7 @@ fn width_or(size: Option<(terminal_size::Width, terminal_size::Height)>) -> usiz
 /// A paragraph as lines of at most `width` columns, those after the first
 /// indented; longer words stay whole. Styles take no room.
 pub(crate) fn wrap(paragraph: &str, width: usize, indent: &str) -> String {
-    let text = paragraph.trim_start_matches(' ');
-    let mut lines: Vec<String> = Vec::new();
-    let mut line = " ".repeat(paragraph.len() - text.len());
-    let mut begins = true;
-    // Repeated spaces align columns: they are kept within a line, as empty words.
-    for word in text.split(' ') {
-        if begins {
-            line.push_str(word);
-        } else if columns(&line) + 1 + columns(word) > width {
-            lines.push(std::mem::replace(&mut line, format!("{indent}{word}")));
-        } else {
-            line.push(' ');
-            line.push_str(word);
-        }
-        begins = begins && word.is_empty() || line.trim().is_empty();
-    }
-    lines.push(line);
-    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
-}
-
-/// Columns of a text without its styles.
-pub(crate) fn columns(text: &str) -> usize {
-    anstream::adapter::strip_str(text).map(|part| part.chars().count()).sum()
-}
-
-/// The text, cut where it is longer than `width`.
-pub(crate) fn cut(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+    text::wrap(paragraph, width, indent).into_iter().map(|line| line + "\n").collect()
 }
 
 /// A duration for a person: `800 ms`, `1.2 s`, `45 s`, `3 min 5 s`, `2 h 10 min`.
@@ -182,21 +153,5 @@ mod tests {
         assert_eq!(shown, ["0 ms", "800 ms", "1.2 s", "45 s", "3 min 5 s"]);
         assert_eq!(duration(7_810_000_000_000), "2 h 10 min");
         assert_eq!(duration(59_600_000_000), "1 min 0 s");
-    }
-
-    #[test]
-    fn paragraphs_wrap_where_styles_take_no_room() {
-        assert_eq!(wrap("one two three", 9, "  "), "one two\n  three\n");
-        assert_eq!(wrap("  one  two", 80, ""), "  one  two\n");
-        let bold = styled("one", HEADING);
-        assert_eq!(wrap(&format!("{bold} two"), 7, ""), format!("{bold} two\n"));
-        assert_eq!(wrap("", 9, ""), "\n");
-        assert_eq!(wrap("incomprehensibilities", 9, ""), "incomprehensibilities\n");
-    }
-
-    #[test]
-    fn what_is_too_long_is_cut() {
-        assert_eq!(cut("stateful", 8), "stateful");
-        assert_eq!(cut("stateful", 5), "stat…");
     }
 }

@@ -1,7 +1,7 @@
 //! What an experiment asks for and what a run found, as plain data.
 //!
 //! `experiment.toml` is read twice: [`spec`] holds what was written (with the
-//! place of every value), [`experiment`] what it means. [`plan`] lists the runs
+//! place of every value), [`experiment`] what it means, in the words of [`design`]. [`plan`] lists the runs
 //! in their order. [`profile`] says how one of
 //! them looks inside the DUT. [`record`] and [`warning`] are what a run leaves. [`log`] reads what
 //! other traffic generators printed, [`lab`] the file that describes several machines, and
@@ -11,6 +11,7 @@
 //! is a function of the file's text and the seed, nothing else.
 
 pub mod bench_lab;
+pub mod design;
 pub mod diagnostic;
 pub mod experiment;
 pub mod lab;
@@ -21,8 +22,10 @@ pub mod record;
 pub mod router;
 pub mod schema;
 pub mod settings;
+pub mod shell;
 pub mod spec;
 pub mod suggest;
+mod system;
 pub mod units;
 pub mod warning;
 pub mod words;

@@ -89,7 +89,7 @@ pub struct TrialRecord {
     /// What arrived otherwise than it was sent.
     #[serde(default)]
     pub arrivals: Arrivals,
-    /// Whose work took the CPU time of the device.
+    /// What the device's CPU time was spent on.
     #[serde(default)]
     pub device: DeviceTime,
     /// What was there when the window opened, and what was left in the end.

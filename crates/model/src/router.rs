@@ -1,11 +1,11 @@
 //! How fwdlab's own software router is set up: what `fwdlab route` reads from a file,
 //! and what a testbed tells the router that it starts.
 //!
-//! This is what was written. What it means (addresses, rules, files) is found out by
-//! whoever builds the router of it.
+//! This is what was written; addresses, rules and files are read where the router is built.
 
 use crate::settings::{FibAlgorithm, ForwardingPath, Locking, StateTable};
 use fwdlab_packet::forwarding::Class;
+use fwdlab_packet::injection::Faults;
 use fwdlab_packet::named;
 use serde::{Deserialize, Serialize};
 
@@ -93,7 +93,7 @@ pub struct Synthesised {
     pub inet6: u32,
     /// Addresses of the next hops, drawn from at random.
     pub via: Vec<String>,
-    /// Of the random numbers.
+    /// Seed of the random numbers.
     #[serde(default)]
     pub seed: u64,
 }
@@ -134,31 +134,10 @@ pub struct InterfaceSetup {
     pub capture: Option<String>,
     /// Write a line about each packet to this file.
     pub trace: Option<String>,
-    /// Spoil packets that come in, on purpose.
+    /// Fault injection into packets that come in.
     pub faults: Option<Faults>,
-    /// Spoil packets that go out, on purpose.
+    /// Fault injection into packets that go out.
     pub sent_faults: Option<Faults>,
-}
-
-/// Probabilities, each for every packet.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Faults {
-    /// It is lost.
-    pub loss: f64,
-    /// It comes twice.
-    pub duplication: f64,
-    /// One of its bytes is changed.
-    pub corruption: f64,
-    /// It comes after the next one.
-    pub reordering: f64,
-    /// A way to spoil a packet: `ttl`, `ip-checksum`, `udp-checksum`, `destination-mac`,
-    /// `source-address`, ..., or `flip` for any one bit. Everything else of it stays right.
-    pub damage: String,
-    /// It is spoilt in that way.
-    pub damaging: f64,
-    /// Of the random numbers.
-    pub seed: u64,
 }
 
 /// Where a next hop is.

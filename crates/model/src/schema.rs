@@ -1,49 +1,63 @@
-//! The format of experiment files for editors and for people: a JSON Schema and
-//! the reference in Markdown, both made from the tables that the reader uses.
+//! The formats of experiment files and of laboratories' for editors and for people: a JSON
+//! Schema and the reference in Markdown, all made from the tables that the reader uses.
 
-use crate::spec::keys::{self, Key, SECTIONS, Section, Vary};
+use crate::spec::keys::{self, Form, Key, SECTIONS, Section, Vary};
 use crate::spec::kind::{CONFIDENCES, FRAME_MAX, FRAME_MIN, Kind};
 use serde_json::{Map, Value, json};
 
 /// JSON Schema (draft 2020-12) of an experiment file.
 pub fn schema() -> Value {
-    let mut root = object(&keys::ROOT);
-    let mut testbed = object(&keys::TESTBED);
-    insert(&mut testbed, keys::SIM.name(), object(&keys::SIM));
-    for (name, table) in [
-        (keys::TESTBED.name(), testbed),
-        (keys::DUT.name(), object(&keys::DUT)),
-        (keys::FACTOR.name(), factors()),
-        (keys::TRAFFIC.name(), object(&keys::TRAFFIC)),
-        (keys::TRIAL.name(), object(&keys::TRIAL)),
-        (keys::DESIGN.name(), object(&keys::DESIGN)),
-        (keys::COMPARE.name(), object(&keys::COMPARE)),
-        (keys::PROFILE.name(), object(&keys::PROFILE)),
-    ] {
-        insert(&mut root, name, table);
-    }
-    root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
-    root["title"] = json!("fwdlab experiment");
-    root["description"] = json!("What is tested, with which traffic, how often.");
-    root["required"] = json!(["version"]);
+    let about = "What is tested, with which traffic, how often.";
+    let mut root = of_file(SECTIONS, "fwdlab experiment", about);
+    root["properties"]["factor"]["items"]["properties"]["levels"]["items"] = level();
     root
 }
 
-/// The reference of all keys as Markdown: one table for each table of the file.
+/// The reference of all keys of an experiment file as Markdown.
 pub fn reference() -> String {
+    reference_of(SECTIONS)
+}
+
+/// JSON Schema (draft 2020-12) of the file that these tables describe, the top first.
+pub(crate) fn of_file(file: &'static [Section], title: &str, about: &str) -> Value {
+    let mut root = object(&file[0], file);
+    root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    root["title"] = json!(title);
+    root["description"] = json!(about);
+    root
+}
+
+/// The reference of the file that these tables describe: one table in Markdown for each.
+pub(crate) fn reference_of(file: &'static [Section]) -> String {
     let mut out = String::new();
-    for section in SECTIONS {
-        let heading = match section.path {
-            "" => "Top of the file".to_owned(),
-            "factor" => "`[[factor]]`".to_owned(),
-            "factor.level" => "A level as a table".to_owned(),
-            path => format!("`[{path}]`"),
+    let all = || file.iter().flat_map(|section| section.keys);
+    let has_unit = all().any(|key| !key.unit.is_empty());
+    let has_vary = all().any(|key| key.vary != Vary::Never);
+    for section in file {
+        let heading = match (section.path, section.header()) {
+            ("", _) => "Top of the file".to_owned(),
+            (_, header) if header.is_empty() => format!("A {} as a table", section.name()),
+            (_, header) => format!("`{header}`"),
         };
         out.push_str(&format!("### {heading}\n\n{}\n\n", section.doc));
-        out.push_str("| key | value | unit | default | varies | meaning | example |\n");
-        out.push_str("|---|---|---|---|---|---|---|\n");
+        let columns = [
+            ("key", true),
+            ("value", true),
+            ("unit", has_unit),
+            ("default", true),
+            ("varies", has_vary),
+            ("meaning", true),
+            ("example", true),
+        ];
+        let row = |cells: [&str; 7]| {
+            let shown = cells.iter().zip(columns).filter(|(_, (_, shown))| *shown);
+            let cells: Vec<&str> = shown.map(|(cell, _)| *cell).collect();
+            format!("| {} |\n", cells.join(" | "))
+        };
+        out.push_str(&row(columns.map(|(name, _)| name)));
+        out.push_str(&row(["---"; 7]).replace(' ', ""));
         for key in section.keys {
-            out.push_str(&reference_row(key));
+            out.push_str(&row(cells(key).each_ref().map(String::as_str)));
         }
         if section.path == keys::LEVEL.path {
             let names: Vec<String> =
@@ -56,7 +70,8 @@ pub fn reference() -> String {
     out
 }
 
-fn reference_row(key: &Key) -> String {
+/// The row of a key in the reference.
+fn cells(key: &Key) -> [String; 7] {
     let code = |text: &str| match text {
         "" => "-".to_owned(),
         _ => format!("`{}`", text.replace('|', "\\|")),
@@ -71,30 +86,43 @@ fn reference_row(key: &Key) -> String {
         "" => key.default,
         example => example,
     };
-    format!(
-        "| `{}` | {} | {unit} | {} | {varies} | {} | `{} = {example}` |\n",
-        key.name,
-        key.kind.expected(),
+    [
+        format!("`{}`", key.name),
+        key.kind.expected().replace('|', "\\|"),
+        unit.to_owned(),
         code(key.default),
-        key.doc,
-        key.name
-    )
+        varies.to_owned(),
+        key.doc.to_owned(),
+        format!("`{} = {example}`", key.name),
+    ]
 }
 
-/// A table with these keys and no others.
-fn object(section: &Section) -> Value {
+/// A table with these keys and the tables of `file` below it, and no others.
+fn object(section: &Section, file: &'static [Section]) -> Value {
+    let own = section.keys.iter().map(|key| (key.name, property(key)));
+    let below = section.below(file).map(|below| {
+        let table = object(below, file);
+        let value = match below.form {
+            Form::List => json!({ "type": "array", "description": below.doc, "items": table }),
+            Form::Table | Form::Inline => table,
+        };
+        (below.name(), value)
+    });
     let properties: Map<String, Value> =
-        section.keys.iter().map(|key| (key.name.to_owned(), property(key))).collect();
-    json!({
+        own.chain(below).map(|(name, value)| (name.to_owned(), value)).collect();
+    let mut table = json!({
         "type": "object",
         "description": section.doc,
         "properties": properties,
         "additionalProperties": false,
-    })
-}
-
-fn insert(table: &mut Value, name: &str, value: Value) {
-    table["properties"][name] = value;
+    });
+    let keys = section.keys.iter().filter(|key| key.required).map(|key| key.name);
+    let tables = section.below(file).filter(|below| below.required).map(Section::name);
+    let required: Vec<&str> = keys.chain(tables).collect();
+    if !required.is_empty() {
+        table["required"] = json!(required);
+    }
+    table
 }
 
 fn property(key: &Key) -> Value {
@@ -125,8 +153,15 @@ fn of_kind(kind: Kind) -> Value {
             json!({ "type": "array", "items": { "type": "string", "pattern": "[^ \\t\\n]" } })
         }
         Kind::Words => json!({ "type": "array", "items": { "type": "string" } }),
+        Kind::Arguments => json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 }),
+        Kind::List(&item) => json!({ "type": "array", "items": of_kind(item) }),
+        Kind::Name => json!({ "type": "string", "pattern": "^[0-9A-Za-z][0-9A-Za-z._-]*$" }),
+        Kind::Mac => {
+            json!({ "type": "string", "pattern": "^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}$" })
+        }
+        Kind::Address => json!({ "type": "string", "pattern": "^[0-9A-Fa-f.:]+/[0-9]+$" }),
         Kind::Word { words, .. } => json!({ "enum": words }),
-        Kind::Duration { .. } => {
+        Kind::Duration { .. } | Kind::Seconds => {
             json!({ "type": "string", "pattern": r"^ *[0-9._]+ *(ns|us|µs|ms|s|min) *$" })
         }
         Kind::Percent => json!({ "type": "string", "pattern": r"^ *[0-9._]+ *% *$" }),
@@ -142,7 +177,7 @@ fn of_kind(kind: Kind) -> Value {
         Kind::FrameSize => {
             json!({ "anyOf": [frame.clone(), { "type": "array", "items": frame, "minItems": 1 }] })
         }
-        Kind::Flows => object(&keys::FLOWS),
+        Kind::Flows => object(&keys::FLOWS, &[]),
         Kind::Firewall => json!({ "anyOf": [
             { "enum": ["none", "stateless", "stateful"] },
             { "type": "string", "pattern": "^rules:[0-9]+$" },
@@ -174,9 +209,9 @@ fn of_kind(kind: Kind) -> Value {
     }
 }
 
-fn factors() -> Value {
-    let mut factor = object(&keys::FACTOR);
-    let mut level = object(&keys::LEVEL);
+/// A level is a value, an address range of `flows`, a table of settings, or a list of words.
+fn level() -> Value {
+    let mut table = object(&keys::LEVEL, &[]);
     for key in keys::settings() {
         // A level is one frame size or directory; a list of them is a factor of its own.
         let value = match key.kind {
@@ -186,20 +221,12 @@ fn factors() -> Value {
             Kind::Directory => json!({ "type": "string", "minLength": 1 }),
             _ => of_kind(key.kind),
         };
-        insert(&mut level, key.name, value);
+        table["properties"][key.name] = value;
     }
-    level["required"] = json!(["label"]);
-    insert_items(&mut factor, level);
-    factor["required"] = json!(["name", "levels"]);
-    json!({ "type": "array", "description": keys::FACTOR.doc, "items": factor })
-}
-
-/// A level is a value, an address range of `flows`, a bundle, or a list of words.
-fn insert_items(factor: &mut Value, bundle: Value) {
-    factor["properties"]["levels"]["items"] = json!({ "anyOf": [
+    json!({ "anyOf": [
         { "type": ["string", "number", "boolean"] },
-        object(&keys::FLOWS),
-        bundle,
+        object(&keys::FLOWS, &[]),
+        table,
         { "type": "array", "items": { "type": "string" } },
-    ]});
+    ]})
 }

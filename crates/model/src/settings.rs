@@ -4,12 +4,14 @@
 //! its own values over it. Nothing here is optional that has a default.
 
 mod command;
+mod kind;
 mod laboratory;
 mod router;
 
 pub use command::*;
 pub use fwdlab_packet::forwarding::{FibAlgorithm, ForwardingPath, Locking, StateTable};
 pub use fwdlab_packet::{Family, Flows};
+pub use kind::*;
 pub use laboratory::*;
 pub use router::*;
 
@@ -205,20 +207,6 @@ impl Default for SimSettings {
             contamination: 0.0,
             contamination_depth: Self::depth(),
         }
-    }
-}
-
-named! {
-    /// Kind of device under test.
-    pub enum DutKind {
-        /// The Linux kernel's own forwarding.
-        Linux = "linux",
-        /// fwdlab's own software router, a process of its own.
-        Router = "router",
-        /// The FreeBSD kernel's own forwarding; in laboratories and imported runs.
-        Freebsd = "freebsd",
-        /// Any program that forwards between two interfaces.
-        Command = "command",
     }
 }
 

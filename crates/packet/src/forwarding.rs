@@ -68,6 +68,8 @@ named! {
 named! {
     /// Kind of a counter of packets: what it says of a packet's fate.
     pub enum Class {
+        /// The packet came in.
+        Received = "received",
         /// The packet went on.
         Forwarded = "forwarded",
         /// The packet ended here.
@@ -76,7 +78,16 @@ named! {
         Slow = "slow",
         /// What the slow path did: not a further packet.
         Answer = "answer",
-        /// Frames that were sent beyond those received, and those that could not be.
+        /// Frames that were sent beyond those received, those that could not be, and whatever
+        /// else is counted beside the packets received.
         Extra = "extra",
+    }
+}
+
+impl Class {
+    /// True when the packets are not forwarded. Those of the slow path are not: its answers
+    /// are packets of its own.
+    pub fn is_loss(self) -> bool {
+        matches!(self, Class::Dropped | Class::Slow)
     }
 }

@@ -11,6 +11,7 @@ pub mod address;
 pub mod arrivals;
 pub mod checksum;
 pub mod forwarding;
+pub mod injection;
 pub mod named;
 pub mod prepared;
 pub mod rss;

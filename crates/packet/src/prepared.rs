@@ -1,5 +1,5 @@
 //! Flows whose headers are written once and then copied, for senders that share a CPU
-//! with whoever counts.
+//! with the receiver.
 //!
 //! Of a packet only phase, sequence number and time change, and with them UDP's
 //! checksum, whose sum over the rest is kept.

@@ -35,7 +35,7 @@ pub struct Spread<P, F> {
     /// Rings to other workers, and frames that wait for room in them.
     to: Vec<(Producer, Batch)>,
     from: Vec<Consumer>,
-    /// Whose frames are received next.
+    /// Index of the worker whose frames are received next.
     turn: usize,
     received: Batch,
     missed: u64,

@@ -8,11 +8,12 @@ use common::Pair;
 use common::forwarder::{BATCH, BATCHES, FROM, Forwarder, TO, Wrong};
 use fwdlab_packet::Flows;
 use fwdlab_packet::arrivals::{Expected, FAULTS, Fault};
+use fwdlab_packet::injection::Damage;
 use fwdlab_packet::{Family, FrameWriter, Phase, Template};
 use fwdlab_port::circuit::traffic::{Traffic, TrafficConfig};
 use fwdlab_port::circuit::{Circuit, FAR};
 use fwdlab_port::packet_socket::PacketReceiver;
-use fwdlab_port::tap::Damage;
+use fwdlab_port::tap::inflict;
 use fwdlab_port::xdp::{XdpMode, XdpReceiver, XdpSender};
 use fwdlab_port::{Frame, Received, Receiver, Sender, SenderConfig, Watch, affinity, clock};
 use rand_xoshiro::Xoshiro256StarStar;
@@ -139,18 +140,18 @@ fn in_memory(expected: &Expected, mut forwarder: Forwarder) -> Outcome {
     };
     let circuits = [circuit];
     let traffic = Traffic::new(config, &circuits).expect("traffic");
-    let mut passage = circuits[0].passage();
+    let mut transit = circuits[0].transit();
     let (stop, lost) = (AtomicBool::new(false), AtomicU64::new(0));
     let done = std::thread::scope(|scope| {
         let carrier = scope.spawn(|| {
             while !stop.load(Ordering::Acquire) {
-                match passage.slot() {
+                match transit.slot() {
                     Some(frames) => {
                         forwarder.forward(frames);
                         if forwarder.wrong == Wrong::FlowLost {
                             lost.store(forwarder.done, Ordering::Release);
                         }
-                        passage.publish();
+                        transit.publish();
                     }
                     None => std::thread::yield_now(),
                 }
@@ -380,11 +381,11 @@ fn the_kernel_finds_what_user_space_finds() {
             for _ in 0..draw(3) {
                 match draw(12) {
                     0..2 => {
-                        Damage::Flip.spoil(&mut frame, draw(u64::MAX));
+                        inflict(Damage::Flip, &mut frame, draw(u64::MAX));
                     }
                     2..4 => {
                         let fault = Fault::ALL[draw(FAULTS as u64) as usize];
-                        Damage::Fault(fault).spoil(&mut frame, draw(u64::MAX));
+                        inflict(Damage::Fault(fault), &mut frame, draw(u64::MAX));
                     }
                     4 => {
                         let at = draw(frame.len() as u64) as usize;

@@ -6,9 +6,10 @@ mod support;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use fwdlab_model::Plan;
-use fwdlab_model::plan::{Figure, Level};
+use fwdlab_model::plan::{Level, RunMetric};
 use fwdlab_model::settings::TestbedKind;
-use fwdlab_results::compare::{Question, compare_store, compare_texts, json, text};
+use fwdlab_results::compare::{Question, compare_store, compare_texts};
+use fwdlab_results::document::form::{json, text};
 use std::fmt::Write as _;
 use std::hint::black_box;
 use support::{Random, full_store, plan, queues};
@@ -41,14 +42,14 @@ fn table() -> Vec<(String, String)> {
     vec![("runs.csv".to_owned(), text)]
 }
 
-fn many(figure: Figure) -> Plan {
+fn many(figure: RunMetric) -> Plan {
     let mut factor = queues();
     let level =
         |variant: usize| Level { label: format!("v{variant}"), number: None, changes: Vec::new() };
     factor.name = "many".into();
     factor.levels = (0..VARIANTS).map(level).collect();
     let mut plan = plan(TestbedKind::Netns, vec![factor], vec![Some(0)], BLOCKS as u32);
-    plan.compare.figure = figure;
+    plan.compare.figure = Some(figure);
     plan
 }
 
@@ -61,14 +62,14 @@ fn benches(criterion: &mut Criterion) {
     let of_table = Question { baseline: Some("v0".to_owned()), ..Question::default() };
     let table = table();
     group.bench_function("table", |b| b.iter(|| compare_texts(&of_table, black_box(&table))));
-    for (name, figure) in [("store, mean", Figure::Mean), ("store, p90", Figure::P90)] {
+    for (name, figure) in [("store, mean", RunMetric::Mean), ("store, p90", RunMetric::P90)] {
         let store = full_store(&many(figure));
         let question = Question::default();
         group.bench_function(name, |b| b.iter(|| compare_store(&question, black_box(&store))));
     }
     let results = compare_texts(&of_table, &table).expect("an answer");
-    group.bench_function("text", |b| b.iter(|| text(black_box(&results), 100)));
-    group.bench_function("JSON", |b| b.iter(|| json(black_box(&results))));
+    group.bench_function("text", |b| b.iter(|| text::lines(&black_box(&results).document(), 100)));
+    group.bench_function("JSON", |b| b.iter(|| json::value(&black_box(&results).document())));
 }
 
 criterion_group!(compare, benches);

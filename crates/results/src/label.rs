@@ -5,9 +5,10 @@
 //! have it as a comment, which ministat of every release skips, as gnuplot does; tables as
 //! columns.
 
-use crate::report::Analysis;
-use crate::report::analysis::ComparedFigure;
+use fwdlab_model::plan::RunMetric;
+use fwdlab_model::settings::TestbedKind;
 use std::fmt;
+use std::str::FromStr;
 
 /// Names of the columns of a table, in the order of [`Label::fields`].
 pub(crate) const COLUMNS: [&str; 4] = ["testbed", "simulated", "figure", "fwdlab_version"];
@@ -17,45 +18,67 @@ const BEGINNING: &str = "# fwdlab ";
 /// Where figures come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// Kind of the testbed, e.g. `netns`; with `, virtual` where a laboratory is one.
-    pub testbed: String,
+    /// The testbed.
+    pub testbed: MeasuredOn,
     /// True when no packet was sent.
     pub simulated: bool,
     /// What stands for a run; none where it has a name that is not known here.
-    pub figure: Option<ComparedFigure>,
+    pub figure: Option<RunMetric>,
     /// Version of the fwdlab that measured; several where several did.
     pub version: String,
 }
 
-impl Label {
-    /// The label of an analysis' figures.
-    pub fn of(analysis: &Analysis) -> Label {
-        let mut versions: Vec<&str> = Vec::new();
-        let used = analysis.invocations.iter().filter(|invocation| invocation.runs > 0);
-        for version in used.map(|invocation| invocation.fwdlab_version.as_str()) {
-            if !versions.contains(&version) {
-                versions.push(version);
-            }
-        }
-        Label {
-            testbed: testbed(&analysis.testbed.kind, &analysis.testbed.caption),
-            simulated: analysis.testbed.simulated,
-            figure: Some(analysis.figure),
-            version: versions.join(" and "),
-        }
-    }
+/// Where figures were measured, `netns` or `ssh, virtual`: a laboratory of virtual machines is
+/// another testbed than one of machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MeasuredOn {
+    /// Kind of the testbed; none where nothing was measured.
+    pub kind: Option<TestbedKind>,
+    /// True for hosts below a hypervisor.
+    pub below_hypervisor: bool,
+}
 
+impl MeasuredOn {
+    /// A testbed of this kind, and what has to be said beside its numbers ([`caption`]).
+    pub(crate) fn of(kind: Option<TestbedKind>, caption: &str) -> MeasuredOn {
+        let below_hypervisor = kind == Some(TestbedKind::Ssh) && caption.starts_with("virtual");
+        MeasuredOn { kind, below_hypervisor }
+    }
+}
+
+const VIRTUAL: &str = ", virtual";
+const NONE: &str = "none";
+
+impl fmt::Display for MeasuredOn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.kind.map_or(NONE, TestbedKind::name);
+        write!(f, "{name}{}", if self.below_hypervisor { VIRTUAL } else { "" })
+    }
+}
+
+impl FromStr for MeasuredOn {
+    type Err = <TestbedKind as FromStr>::Err;
+
+    fn from_str(text: &str) -> Result<MeasuredOn, Self::Err> {
+        let kind = text.strip_suffix(VIRTUAL).unwrap_or(text);
+        let below_hypervisor = kind.len() < text.len();
+        let kind = if kind == NONE { None } else { Some(kind.parse()?) };
+        Ok(MeasuredOn { kind, below_hypervisor })
+    }
+}
+
+impl Label {
     /// The fields of a table's line.
     pub(crate) fn fields(&self) -> [String; 4] {
         let simulated = if self.simulated { "yes" } else { "no" };
         let figure = self.figure.map_or(String::new(), word_of);
-        [self.testbed.clone(), simulated.to_owned(), figure, self.version.clone()]
+        [self.testbed.to_string(), simulated.to_owned(), figure, self.version.clone()]
     }
 
     /// That of a table's line, in which `at` finds a column; none where it has none.
     pub(crate) fn of_fields<'a>(at: impl Fn(&str) -> Option<&'a str>) -> Option<Label> {
-        let testbed = at("testbed").filter(|testbed| !testbed.is_empty())?.to_owned();
-        let simulated = testbed == "sim" || at("simulated") == Some("yes");
+        let testbed: MeasuredOn = at("testbed")?.parse().ok()?;
+        let simulated = testbed.kind == Some(TestbedKind::Sim) || at("simulated") == Some("yes");
         let figure = at("figure").and_then(figure_named);
         let version = at("fwdlab_version").unwrap_or_default().to_owned();
         Some(Label { testbed, simulated, figure, version })
@@ -81,10 +104,7 @@ impl Label {
 
     /// What has to be said beside every number.
     pub(crate) fn caption(&self) -> &'static str {
-        match self.testbed.split_once(", ") {
-            Some((kind, _)) => caption(self.simulated, kind, true),
-            None => caption(self.simulated, &self.testbed, false),
-        }
+        caption(self.simulated, self.testbed.kind, self.testbed.below_hypervisor)
     }
 
     /// True when figures of the two may stand side by side as far as the testbed goes.
@@ -94,38 +114,34 @@ impl Label {
 }
 
 /// A figure's word in files that programs read.
-fn word_of(figure: ComparedFigure) -> String {
+pub(crate) fn word_of(figure: RunMetric) -> String {
     let word = serde_json::to_value(figure).unwrap_or_default();
     word.as_str().unwrap_or_default().to_owned()
 }
 
-fn figure_named(name: &str) -> Option<ComparedFigure> {
+fn figure_named(name: &str) -> Option<RunMetric> {
     serde_json::from_value(name.into()).ok()
 }
 
 /// What has to be said beside every number of a testbed; nothing for hardware.
-pub(crate) fn caption(simulated: bool, kind: &str, below_hypervisor: bool) -> &'static str {
+pub(crate) fn caption(
+    simulated: bool,
+    kind: Option<TestbedKind>,
+    below_hypervisor: bool,
+) -> &'static str {
     match (simulated, kind) {
         (true, _) => "SIMULATED: no packet was sent; these numbers say nothing about any machine",
-        (false, "netns") => "virtual testbed; not comparable with hardware",
-        (false, "memory") => {
+        (false, Some(TestbedKind::Netns)) => "virtual testbed; not comparable with hardware",
+        (false, Some(TestbedKind::Memory)) => {
             "virtual testbed: packets in memory of this machine, no kernel forwarded them; not \
              comparable with hardware"
         }
-        (false, "ssh") if below_hypervisor => {
+        (false, Some(TestbedKind::Ssh)) if below_hypervisor => {
             "virtual testbed: the device under test runs below a hypervisor; not comparable with \
              hardware"
         }
-        (false, "archive") => "imported: measured elsewhere, read from logs",
+        (false, Some(TestbedKind::Archive)) => "imported: measured elsewhere, read from logs",
         (false, _) => "",
-    }
-}
-
-/// A laboratory on virtual machines is another testbed than one of machines.
-pub(crate) fn testbed(kind: &str, caption: &str) -> String {
-    match kind {
-        "ssh" if caption.starts_with("virtual") => format!("{kind}, virtual"),
-        _ => kind.to_owned(),
     }
 }
 
@@ -148,10 +164,10 @@ mod tests {
     #[test]
     fn a_label_reads_back_from_its_comment() {
         for (testbed, simulated, figure) in
-            [("sim", true, ComparedFigure::Mean), ("ssh, virtual", false, ComparedFigure::P90)]
+            [("sim", true, RunMetric::Mean), ("ssh, virtual", false, RunMetric::P90)]
         {
             let label = Label {
-                testbed: testbed.into(),
+                testbed: testbed.parse().expect("a testbed"),
                 simulated,
                 figure: Some(figure),
                 version: "0.1.0 (c434a91)".into(),

@@ -2,15 +2,19 @@
 //!
 //! [`store`] keeps raw observations; [`stats`] counts; [`figure`] draws;
 //! [`report`] writes, [`compare`] answers what is asked of files and stores at
-//! once, [`history`] follows a machine over revisions. Nothing here measures,
+//! once, [`history`] follows a machine over revisions; what they say is a [`document`]
+//! in whatever form. Nothing here measures,
 //! and nothing here knows an operating system's network: every report can be
 //! rebuilt from stores alone.
 
 pub mod compare;
+pub mod document;
 pub mod figure;
+mod format;
 pub mod history;
 pub mod label;
 pub mod profile;
 pub mod report;
 pub mod stats;
 pub mod store;
+pub mod text;

@@ -5,9 +5,8 @@ mod support;
 
 use fwdlab_model::Plan;
 use fwdlab_model::settings::TestbedKind;
-use fwdlab_results::compare::{
-    CompareError, Line, Question, Results, compare, compare_texts, csv, json, markdown, text,
-};
+use fwdlab_results::compare::{CompareError, Question, Results, compare, compare_texts};
+use fwdlab_results::document::form::{csv, json, markdown, text};
 use fwdlab_results::report::analysis::Outcome;
 use fwdlab_results::report::{self, Analysis};
 use fwdlab_results::stats::{
@@ -77,13 +76,12 @@ impl Files {
     fn golden(&self, name: &str, results: &Results) {
         // The file names are as long as on any machine.
         let results = self.without_directory(results);
-        let json = format!("{:#}\n", json(&results).unwrap());
         for (form, text) in [
-            ("txt", joined(text(&results, 100))),
-            ("40.txt", joined(text(&results, 40))),
-            ("md", markdown(&results).unwrap()),
-            ("csv", csv(&results)),
-            ("json", json),
+            ("txt", text::render(&results.document(), 100)),
+            ("40.txt", text::render(&results.document(), 40)),
+            ("md", markdown::render(&results.document())),
+            ("csv", csv::render(&results.document())),
+            ("json", json::render(&results.document()).unwrap()),
         ] {
             let path = Path::new(env!("CARGO_MANIFEST_DIR"))
                 .join("tests/golden/compare")
@@ -110,10 +108,6 @@ impl Files {
         }
         results
     }
-}
-
-fn joined(lines: Vec<Line>) -> String {
-    lines.into_iter().map(|line| line.text + "\n").collect()
 }
 
 fn list(seed: u64, n: usize, centre: f64) -> (Vec<f64>, String) {
@@ -414,19 +408,20 @@ fn too_few_runs_of_one_variant_are_no_answer_for_that_one() {
         .collect();
     assert_eq!(missing, [plan.variants[2].label.as_str()]);
     assert!(results.notes[0].contains("incomplete"), "{:?}", results.notes);
-    let shown = joined(text(&results, 80));
+    let document = results.document();
+    let shown = text::render(&document, 80);
     assert!(shown.contains("no answer: too few blocks"), "{shown}");
-    assert!(csv(&results).contains("too few blocks"));
-    assert!(markdown(&results).unwrap().contains("no answer: too few blocks"));
+    assert!(csv::render(&document).contains("too few blocks"));
+    assert!(markdown::render(&document).contains("no answer: too few blocks"));
 }
 
 #[test]
 fn forty_columns_suffice() {
     let files = Files::new();
     files.store("s", &netns_plan(7));
-    for line in text(&files.answer(&["s"]), 40) {
-        let one_word = line.text.split_whitespace().count() <= 1;
-        assert!(one_word || line.text.chars().count() <= 40, "{line:?}");
+    for line in text::render(&files.answer(&["s"]).document(), 40).lines() {
+        let one_word = line.split_whitespace().count() <= 1;
+        assert!(one_word || line.chars().count() <= 40, "{line:?}");
     }
 }
 

@@ -8,7 +8,8 @@ use fwdlab_model::plan::{Factor, Level};
 use fwdlab_model::record::{Counts, Environment, TrialRecord};
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_model::{Plan, RunRecord};
-use fwdlab_results::history::{Collector, Detection, Direction, History, files, json, text};
+use fwdlab_results::document::form::{json, text};
+use fwdlab_results::history::{Collector, Detection, Direction, History};
 use fwdlab_results::store::{Contents, Invocation, Store};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -51,7 +52,7 @@ fn store(
     let invocation = Invocation {
         started_at: date.to_owned(),
         fwdlab_version: "0.1.0 (0123abcd)".into(),
-        testbed: testbed.into(),
+        testbed: testbed.parse().expect("a testbed"),
         testbed_reason: "a test".into(),
         simulated: testbed == "sim",
         environment,
@@ -240,13 +241,13 @@ fn stores_of_one_revision_each_make_a_series() {
 fn own_stores_follow_the_kernel_and_testbeds_never_mix() {
     let mut collector = Collector::new();
     let rates = [("6.18.1", 1.00e6), ("6.2.9", 1.02e6), ("6.18.0-rc2", 1.01e6), ("6.18.0", 1.01e6)];
-    of_kernels(&mut collector, "hardware", TestbedKind::Netns, &rates);
-    of_kernels(&mut collector, "other-virtual", TestbedKind::Netns, &rates[..2]);
+    of_kernels(&mut collector, "memory", TestbedKind::Netns, &rates);
+    of_kernels(&mut collector, "netns", TestbedKind::Netns, &rates[..2]);
     of_kernels(&mut collector, "sim", TestbedKind::Sim, &rates[..3]);
     let history = collector.finish();
     let found: Vec<(&str, usize)> =
         history.series.iter().map(|s| (s.testbed.as_str(), s.points.len())).collect();
-    assert_eq!(found, [("hardware", 4), ("other-virtual", 2), ("sim", 3)]);
+    assert_eq!(found, [("memory", 4), ("netns", 2), ("sim", 3)]);
     let order: Vec<&str> = history.series[0].points.iter().map(|p| p.revision.as_str()).collect();
     assert_eq!(order, ["6.2.9", "6.18.0-rc2", "6.18.0", "6.18.1"]);
     // One name, three series: the title says in what they differ.
@@ -263,7 +264,7 @@ fn small_changes_are_counted_and_one_odd_point_is_no_level() {
         let mut collector = Collector::new();
         let rates: Vec<(&str, f64)> =
             kernels.iter().enumerate().map(|(i, k)| (k.as_str(), of(i))).collect();
-        of_kernels(&mut collector, "hardware", TestbedKind::Netns, &rates);
+        of_kernels(&mut collector, "ssh", TestbedKind::Netns, &rates);
         collector.finish().series.remove(0)
     };
     // The runs' own scatter would hide a change of 0.9 %: compare a large one.
@@ -293,7 +294,7 @@ fn no_change_comes_with_what_would_have_been_found() {
             .map(|(i, by): (usize, &f64)| (format!("6.{i}.0"), 1e6 * (1.0 + spread * by)))
             .collect();
         let rates: Vec<(&str, f64)> = rates.iter().map(|(name, rate)| (&**name, *rate)).collect();
-        of_kernels(&mut collector, "hardware", TestbedKind::Netns, &rates);
+        of_kernels(&mut collector, "ssh", TestbedKind::Netns, &rates);
         collector.finish()
     };
     let detection = |history: &History| match history.series[0].detection {
@@ -318,7 +319,7 @@ fn no_change_comes_with_what_would_have_been_found() {
 fn a_change_within_one_revision_is_not_the_revisions() {
     let mut collector = Collector::new();
     let rates = [1e6, 1e6, 1e6, 1e6, 0.9e6, 0.9e6, 0.9e6].map(|rate| ("6.1.0", rate));
-    of_kernels(&mut collector, "hardware", TestbedKind::Netns, &rates);
+    of_kernels(&mut collector, "ssh", TestbedKind::Netns, &rates);
     let history = collector.finish();
     let change = &history.series[0].changes[0];
     assert!(change.same_revision);
@@ -331,12 +332,12 @@ fn a_change_within_one_revision_is_not_the_revisions() {
 fn what_forwarded_nothing_is_said() {
     let mut collector = Collector::new();
     let rates = [("6.1", 1e6), ("6.2", 0.0), ("6.3", 1e6), ("6.4", 1e6), ("6.5", 1e6)];
-    of_kernels(&mut collector, "hardware", TestbedKind::Netns, &rates);
+    of_kernels(&mut collector, "ssh", TestbedKind::Netns, &rates);
     let history = collector.finish();
     assert_eq!(history.series[0].detection, Detection::NothingForwarded);
     assert!(shown(&history, 80).contains("nothing was forwarded at some revision"));
-    assert!(!json(&history).unwrap().to_string().contains("inf"));
-    for file in files(&history).unwrap() {
+    assert!(!json::value(&history.document(false)).unwrap().to_string().contains("inf"));
+    for file in history.files() {
         assert!(!String::from_utf8(file.bytes).unwrap().contains("NaN"), "{}", file.name);
     }
 }
@@ -346,7 +347,7 @@ fn stores_without_figures_are_named() {
     let mut collector = Collector::new();
     // A capacity is made of samples, and there are none.
     let mut plan = plan(TestbedKind::Netns, Vec::new(), Vec::new(), 5);
-    plan.compare.figure = fwdlab_model::plan::Figure::P90;
+    plan.compare.figure = Some(fwdlab_model::plan::RunMetric::P90);
     let contents = store(&plan, "netns", "2026-01-01T00:00:00Z", machine("6.1"), &|_| 1e6);
     collector.add(Path::new("netns/6.1/run.sqlite"), &contents);
     let mut contents = with_factor("Atom", 0.0);
@@ -371,7 +372,7 @@ fn titles_choose_series() {
     collector.keep_titles_with("QUEUES = 4");
     assert_eq!(collector.finish().counts.series, 1);
     let empty = Collector::new().finish();
-    assert_eq!(shown(&empty, 80), "0 stores; 0 series; no changes found\n");
+    assert_eq!(shown(&empty, 80), "History\n\n0 stores; 0 series; no changes found.\n");
 }
 
 #[test]
@@ -384,7 +385,7 @@ fn text_page_and_json_are_as_they_were() {
     let history = collector.finish();
     check("text.80.txt", &shown(&history, 80));
     check("text.40.txt", &shown(&history, 40));
-    let files = files(&history).unwrap();
+    let files = history.files();
     assert_eq!(files.len(), 1 + history.series.len());
     let figure = String::from_utf8(files[1].bytes.clone()).unwrap();
     assert!(figure.contains(">-4.9 %</text>") && figure.contains("does not begin at zero"));
@@ -393,13 +394,13 @@ fn text_page_and_json_are_as_they_were() {
         assert!(page.contains(&format!("]({})", file.name)), "{} is in no page", file.name);
     }
     check("history.md", &page);
-    check("history.json", &format!("{:#}\n", json(&history).unwrap()));
+    check("history.json", &json::render(&history.document(false)).unwrap());
     let widest = shown(&history, 40).lines().map(|line| line.chars().count()).max();
     assert!(widest <= Some(44), "{widest:?}");
 }
 
 fn shown(history: &History, width: usize) -> String {
-    text(history, width).into_iter().map(|line| line.text + "\n").collect()
+    text::render(&history.document(false), width)
 }
 
 fn check(name: &str, text: &str) {

@@ -4,7 +4,6 @@ mod support;
 
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_results::compare::{Question, compare};
-use fwdlab_results::label::Label;
 use fwdlab_results::report::{self, Analysis, files, show_json};
 use fwdlab_results::stats::ministat::{Generation, ReadOptions, read_values};
 use fwdlab_results::store::Store;
@@ -15,7 +14,7 @@ fn every_file_with_figures_says_what_they_are_of() {
     let store =
         full_store(&plan(TestbedKind::Sim, vec![firewall(), family()], vec![Some(0), None], 5));
     let analysis = Analysis::of_store(&store).unwrap();
-    let label = Label::of(&analysis);
+    let label = analysis.label();
     assert!(label.simulated, "{label:?}");
     let comment = format!("{label}\n");
     for word in ["testbed: sim", "simulated: yes", "figure: ", "packets per second", "# fwdlab 0"] {

@@ -1,12 +1,12 @@
 //! Flame graphs and tables compared with golden files (`tests/golden/profile`).
 //! `UPDATE=1` writes them anew; `KEEP_PNG=DIR` keeps the pictures to be looked at.
 
-use fwdlab_results::compare::Line;
 use fwdlab_results::figure::png;
 use fwdlab_results::profile::compare::{Grouping, Measured, compare};
 use fwdlab_results::profile::draw::{Look, Side, difference, flame_graph};
 use fwdlab_results::profile::functions::{By, neighbours_in_stacks};
 use fwdlab_results::profile::{Divided, Filter, Kept, Subsystems, read, text};
+use fwdlab_results::text::Line;
 use std::path::Path;
 
 const BEFORE: &str = "\

@@ -2,6 +2,7 @@
 
 mod support;
 
+use fwdlab_model::plan::RunMetric;
 use fwdlab_model::record::{Arrivals, Checked};
 use fwdlab_model::settings::{
     DutKind, FibAlgorithm, Firewall, FirewallProgram, GeneratorKind, Reboot, Revision, Settings,
@@ -9,7 +10,7 @@ use fwdlab_model::settings::{
 };
 use fwdlab_model::units::FrameSize;
 use fwdlab_model::{Plan, Warning};
-use fwdlab_results::report::analysis::{ComparedFigure, Outcome};
+use fwdlab_results::report::analysis::Outcome;
 use fwdlab_results::report::{
     Analysis, ReportError, ReportFile, files, show_json, summary_text, write,
 };
@@ -129,13 +130,13 @@ fn the_same_store_gives_the_same_bytes() {
 fn the_right_figure_is_compared() {
     let on = |kind| plan(kind, vec![firewall()], vec![Some(0)], 3);
     let netns = Analysis::of_store(&full_store(&on(TestbedKind::Netns))).unwrap();
-    assert_eq!(netns.figure, ComparedFigure::Corrected);
+    assert_eq!(netns.figure, RunMetric::Corrected);
     // What was stolen from the device is taken out of its time, and p90 stands beside.
     let first = &netns.variants[0];
     assert!(first.values.iter().zip(&first.means).all(|(rate, mean)| rate > mean), "{first:?}");
     assert_ne!(first.values, first.p90s);
     let sim = Analysis::of_store(&full_store(&on(TestbedKind::Sim))).unwrap();
-    assert_eq!(sim.figure, ComparedFigure::Corrected);
+    assert_eq!(sim.figure, RunMetric::Corrected);
     let run = &record(&on(TestbedKind::Sim), sim.runs[0].run);
     let mean = run.trial.window.forwarded as f64 / 2.0;
     assert_eq!(sim.runs[0].mean_pps, Some(mean));
@@ -154,7 +155,7 @@ fn alternation_compares_slices_and_says_for_what() {
         store.insert_run(&record).unwrap();
     }
     let analysis = Analysis::of_store(&store).unwrap();
-    assert_eq!(analysis.figure, ComparedFigure::Slices);
+    assert_eq!(analysis.figure, RunMetric::Slices);
     assert_eq!(analysis.variants[1].values.len(), 4, "one figure per stream");
     let Outcome::Compared(answer) = &analysis.comparisons[0].outcome else {
         panic!("{:?}", analysis.comparisons)
@@ -253,7 +254,7 @@ fn the_routers_settings_are_listed_and_the_kernels_are_not() {
     let listed = setup(&plan);
     for line in [
         "Testbed: packets in memory of this machine",
-        "Device under test: fwdlab's own software router\n",
+        "Device under test: fwdlab's own router\n",
         "Router, forwarding table: radix, poptrie and auto (varied)\n",
         "Router, locking of lookups: lockless\n",
         "Router, path of packets: fast\n",
@@ -277,7 +278,7 @@ fn the_routers_settings_are_listed_and_the_kernels_are_not() {
     both.variants[0].settings.dut.kind = DutKind::Linux;
     let listed = setup(&both.sealed());
     for line in [
-        "Device under test: the Linux kernel and fwdlab's own software router (varied)\n",
+        "Device under test: the Linux kernel and fwdlab's own router (varied)\n",
         "Router, forwarding table: poptrie and auto (varied)\n",
         "Router, ports: auto\n",
         "Receive and segmentation offloads: disabled\n",

@@ -5,7 +5,7 @@
 //! and sent before the next is looked at.
 
 use crate::path::{Firewall, Router};
-use fwdlab_port::circuit::Passage;
+use fwdlab_port::circuit::Transit;
 use fwdlab_port::frame::{Batch, Frame};
 use fwdlab_port::prefetch::prefetch;
 use fwdlab_port::{Port, PortError, clock};
@@ -141,11 +141,11 @@ fn note_missed(ports: &mut [Box<dyn Port>], missed: &[Missed]) {
 
 /// Forwards along a wire in memory until `stop` is set. What the router sends of its own
 /// beyond what it received takes the place of frames that went nowhere.
-pub fn forward_circuit(engine: &mut dyn Engine, passage: &mut Passage, stop: &AtomicBool) {
+pub fn forward_circuit(engine: &mut dyn Engine, transit: &mut Transit, stop: &AtomicBool) {
     let mut idle = 0u32;
     let mut own = Batch::new();
     while !stop.load(Ordering::Relaxed) {
-        match passage.slot() {
+        match transit.slot() {
             Some(frames) => {
                 // They lie in another CPU's caches: all are asked for at once.
                 frames.iter().for_each(|frame| prefetch(frame.bytes().as_ptr() as usize));
@@ -154,7 +154,7 @@ pub fn forward_circuit(engine: &mut dyn Engine, passage: &mut Passage, stop: &At
                     let lost = put_in(own.frames(), frames);
                     engine.extra_lost(lost);
                 }
-                passage.publish();
+                transit.publish();
                 engine.flush();
                 idle = 0;
             }
@@ -299,7 +299,7 @@ mod tests {
         let (mut feeder, mut drain) = (circuit.feeder(), circuit.drain());
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
-            scope.spawn(|| forward_circuit(&mut router, &mut circuit.passage(), &stop));
+            scope.spawn(|| forward_circuit(&mut router, &mut circuit.transit(), &stop));
             let mut arrived = 0;
             while arrived < 100 {
                 if let Some(frames) = feeder.slot() {

@@ -33,7 +33,6 @@ const KEEPERS: &[(&str, &[&str])] = &[
     ("rusqlite", &["results"]),
     ("resvg", &["results"]),
     ("inferno", &["results"]),
-    ("minijinja", &["results"]),
     // Servers of other traffic generators.
     ("ureq", &["bench"]),
     ("flate2", &["bench"]),

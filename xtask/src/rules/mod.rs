@@ -2,10 +2,12 @@
 //!
 //! A rule is a function from the files to its findings; [`RULES`] lists them.
 
+mod circles;
 mod documents;
 mod graph;
 mod places;
 mod sources;
+mod touches;
 
 use crate::house::House;
 use anyhow::{Result, bail};
@@ -19,6 +21,8 @@ type Rule = fn(&House) -> Vec<Finding>;
 const RULES: &[(&str, Rule)] = &[
     ("crate graph", graph::dependencies),
     ("outside crates kept where they belong", graph::outside),
+    ("modules form no circles", circles::circles),
+    ("new things touch few places", touches::touches),
     ("unsafe in crates/port only", sources::unsafe_code),
     ("model and packet are pure", sources::purity),
     ("files stay short", sources::length),
@@ -76,6 +80,15 @@ pub(crate) fn check(root: &Path) -> Result<()> {
 /// Lines with their numbers, from 1.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines().enumerate().map(|(i, line)| (i + 1, line))
+}
+
+/// A file up to its tests.
+fn program(text: &str) -> &str {
+    text.find("\n#[cfg(test)]\nmod ").map_or(text, |end| match text[end..].find('{') {
+        // `mod tests;` stands above more of the program.
+        Some(open) if !text[end..end + open].contains(';') => &text[..end],
+        _ => text,
+    })
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use crate::config;
 use crate::found::ResultSet;
 use fwdlab_model::Plan;
 use fwdlab_model::record::Environment;
+use fwdlab_model::settings::TestbedKind;
 use fwdlab_model::units::format_pps;
 use fwdlab_results::stats::summary::median;
 use fwdlab_results::store::{About, Group as StoredGroup, Invocation};
@@ -40,7 +41,7 @@ pub(super) fn invocation(options: &Options, about: &About) -> Invocation {
     Invocation {
         started_at: options.imported_at.clone(),
         fwdlab_version: options.fwdlab_version.clone(),
-        testbed: "archive".to_owned(),
+        testbed: TestbedKind::Archive,
         testbed_reason: format!("imported from {}", options.named),
         simulated: false,
         environment: Environment(BTreeMap::from([("archive".to_owned(), section)])),

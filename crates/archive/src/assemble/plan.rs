@@ -6,7 +6,7 @@ use crate::config;
 use crate::found::ResultSet;
 use fwdlab_model::Plan;
 use fwdlab_model::plan::{
-    Adjust, Change, Compare, Design, Factor, Figure, PlannedRun, Trial, Variant,
+    Adjust, Change, Compare, Design, Factor, PlannedRun, RunMetric, Trial, Variant,
 };
 use fwdlab_results::stats::log_rule::Rule;
 use fwdlab_results::stats::summary::median;
@@ -71,7 +71,7 @@ pub(super) fn plan(parts: &Parts<'_>) -> Plan {
         .collect();
     let is_search = parts.groups.iter().all(Group::is_search);
     // The one result of a search is its window.
-    let figure = if is_search { Figure::Mean } else { parts.rule.figure(parts.upper) };
+    let metric = if is_search { RunMetric::Mean } else { parts.rule.metric(parts.upper) };
     let blocks = parts.groups.iter().map(|group| group.runs.len()).max().unwrap_or(0);
     Plan {
         name: place.label.clone(),
@@ -96,7 +96,13 @@ pub(super) fn plan(parts: &Parts<'_>) -> Plan {
             stop: None,
             sequential: true,
         },
-        compare: Compare { baseline, confidence: 95.0, margin: 0.02, figure, adjust: Adjust::Holm },
+        compare: Compare {
+            baseline,
+            confidence: 95.0,
+            margin: 0.02,
+            figure: Some(metric),
+            adjust: Adjust::Holm,
+        },
         notes: Vec::new(),
         profile: None,
         hash: String::new(),

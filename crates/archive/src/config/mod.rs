@@ -15,12 +15,12 @@ mod change;
 mod factor;
 mod facts;
 mod rules;
-pub(super) mod shell;
 
 pub use change::{SettingChange, changes, one_line};
 pub use factor::varied;
 pub use facts::facts;
 
+use fwdlab_model::shell;
 use serde::Serialize;
 use std::fmt;
 

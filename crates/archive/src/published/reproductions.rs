@@ -5,7 +5,7 @@ use super::plot::Plot;
 use super::tables::{Table, check_rows};
 use super::{Block, Outcome, Readme, claims, reproduce};
 use fwdlab_model::Plan;
-use fwdlab_model::plan::Figure;
+use fwdlab_model::plan::RunMetric;
 use fwdlab_model::record::RunRecord;
 use fwdlab_results::figure::RightAxis;
 use fwdlab_results::stats::log_rule;
@@ -36,7 +36,7 @@ pub fn complete(contents: &mut Contents) {
 /// Per variant the values of its runs by the archive's rule, in the order of the
 /// published lists.
 fn published_values(plan: &Plan, upper: bool, runs: &[RunRecord]) -> Vec<Vec<f64>> {
-    let is_search = plan.compare.figure == Figure::Mean;
+    let is_search = plan.compare.figure == Some(RunMetric::Mean);
     let value = |run: &&RunRecord| match is_search {
         // Published in Mbit/s.
         true => run.facts.get("equilibrium")?.strip_suffix(" Mbit/s")?.parse().ok(),

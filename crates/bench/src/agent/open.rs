@@ -7,10 +7,9 @@
 use super::protocol::{ReceiveOrder, SendOrder};
 use super::{serve_receive, serve_send};
 use crate::arrivals;
+use crate::engines::{Receiving, engine_name, open_receiver, open_sender};
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
-use crate::probe::{Receiving, engine_name};
-use crate::testbed::traffic::{open_receiver, open_sender};
 use fwdlab_model::settings::{Engine, Family};
 use fwdlab_packet::Flows;
 use fwdlab_packet::Template;

@@ -5,18 +5,16 @@
 //!
 //! Left out: configuring the program while it runs, and so alternation.
 
-use super::counters;
-use super::linux_remote::undo::Undo;
-use super::program::{self, Class, Own};
-use super::queues;
-use super::{Dut, Ground, Reading, Totals};
-use crate::cpu::Placement;
+use super::counters::{self, Own};
+use super::{Dut, Ground, Loss, Reading, Totals, program, queues};
+use crate::cpu::{Placement, list};
 use crate::dut::findings::Findings;
-use crate::dut::linux::mac;
 use crate::error::BenchError;
 use crate::host::{Host, Running};
-use fwdlab_model::record::{Counter, Counts, DropPlace};
+use crate::links::{Peer, mac};
+use fwdlab_model::record::{Counter, DropPlace};
 use fwdlab_model::settings::{CommandSettings, Settings};
+use fwdlab_packet::forwarding::Class;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
@@ -116,7 +114,7 @@ impl Dut for CommandDut<'_> {
         // Whatever a predecessor that was killed has left running.
         let _ = self.end(host);
         self.undo(host)?;
-        program::interfaces(host, &self.ground, settings, placement, findings)?;
+        program::configure(host, &self.ground, settings, placement, findings)?;
         let cpus = list(&placement.dut);
         let pinned = ["taskset", "-c", &cpus].map(str::to_owned);
         let start = pinned.into_iter().filter(|_| !cpus.is_empty());
@@ -127,6 +125,10 @@ impl Dut for CommandDut<'_> {
         self.wait_until_ready(host)?;
         findings.facts.insert("command".into(), fwdlab_model::words::join(&self.commands.start));
         Ok(())
+    }
+
+    fn tells_when_ready(&self) -> bool {
+        false
     }
 
     fn is_program(&self) -> bool {
@@ -144,25 +146,17 @@ impl Dut for CommandDut<'_> {
     }
 
     fn queues(&self, host: &dyn Host) -> counters::Reading {
-        let links = self.ground.links.both().into_iter();
-        links.flat_map(|link| queues::read(host, &link.interface)).collect()
+        queues::of_both(host, self.ground.links)
     }
 
     fn compare(&self, before: &Reading, after: &Reading, totals: Totals) -> Vec<Counter> {
-        program::compare(before, after, totals, self.ground.links)
+        counters::compare(before, after, totals, self.ground.links)
     }
 
-    fn drops(
-        &self,
-        before: &Reading,
-        after: &Reading,
-        total: Counts,
-        receiver: u64,
-        _settings: &Settings,
-    ) -> Vec<DropPlace> {
+    fn drops(&self, loss: &Loss<'_>) -> Vec<DropPlace> {
         let who = self.commands.start.first().map_or("", String::as_str);
         let who = who.rsplit('/').next().unwrap_or(who);
-        program::drops(who, before, after, total, receiver, self.ground.links)
+        program::drops(who, loss, self.ground.links)
     }
 
     fn stop(&mut self, host: &dyn Host) -> Result<(), BenchError> {
@@ -174,19 +168,12 @@ impl Dut for CommandDut<'_> {
         if self.is_started {
             let _ = self.end(host);
         }
-        match self.ground.namespace {
-            Some(_) => Ok(()),
-            None => Undo.undo(host),
-        }
+        self.ground.keeper.undo(host)
     }
 }
 
 fn run(host: &dyn Host, argv: &[String]) -> Result<String, BenchError> {
     host.run(&argv.iter().map(String::as_str).collect::<Vec<_>>(), "")
-}
-
-fn list(cpus: &[u16]) -> String {
-    cpus.iter().map(u16::to_string).collect::<Vec<_>>().join(",")
 }
 
 /// The commands with everything in the place of
@@ -199,7 +186,7 @@ fn filled(
 ) -> CommandSettings {
     let links = ground.links;
     let [ingress, egress] = links.both();
-    let peer = |peers: &[crate::lab::links::Peer]| peers.first().map(|peer| mac::text(peer.mac));
+    let peer = |peers: &[Peer]| peers.first().map(|peer| mac::text(peer.mac));
     let values = [
         ("{ingress}", ingress.interface.clone()),
         ("{egress}", egress.interface.clone()),
@@ -233,7 +220,7 @@ fn own(text: &str, commands: &CommandSettings) -> Result<Vec<Own>, BenchError> {
             "received" => Class::Received,
             "forwarded" => Class::Forwarded,
             name if name.starts_with("dropped") => Class::Dropped,
-            _ => Class::Other,
+            _ => Class::Extra,
         };
         let found = match pattern.starts_with('/') {
             true => json.as_ref().and_then(|json| at(json, pattern)),
@@ -274,7 +261,8 @@ mod tests {
     use super::*;
     use crate::cpu::place;
     use crate::dut::router::Wires;
-    use crate::lab::links::Links;
+    use crate::dut::undo::Undo;
+    use crate::links::Links;
     use fwdlab_model::settings::Arrangement;
     use std::path::Path;
 
@@ -288,13 +276,8 @@ mod tests {
         let (links, wires) = (Links::of_namespaces(), Wires::Sockets);
         let placement = place(&[0, 1], Arrangement::Open, 1, 1);
         let here = Path::new("");
-        let ground = Ground {
-            links: &links,
-            experiment: here,
-            program: here,
-            namespace: None,
-            wires: &wires,
-        };
+        let ground =
+            Ground { links: &links, experiment: here, program: here, keeper: &Undo, wires: &wires };
         let mut settings = Settings::default();
         settings.dut.queues = 2;
         let names = fwdlab_model::settings::PLACEHOLDERS.map(|(name, _)| name).join(" ");

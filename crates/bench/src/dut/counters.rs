@@ -1,13 +1,34 @@
-//! What a Linux DUT counts itself, read before and after a trial.
+//! What a DUT counts itself, read before and after a trial: a Linux kernel, and a program
+//! that forwards in its place.
 
+use super::Totals;
 use crate::error::BenchError;
 use crate::host::Host;
-use crate::lab::links::Links;
-use fwdlab_model::record::{Counter, Counts, queues};
+use crate::links::Links;
+use fwdlab_model::record::{Counter, queues};
+use fwdlab_packet::forwarding::Class;
 use std::collections::BTreeMap;
 
 /// Counters by name, as one reading gives them.
 pub type Reading = BTreeMap<String, u64>;
+
+/// A counter of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Own {
+    /// Its name.
+    pub name: String,
+    /// What it counts.
+    pub class: Class,
+    /// Packets.
+    pub packets: u64,
+}
+
+impl Own {
+    /// A counter.
+    pub fn new(name: impl Into<String>, class: Class, packets: u64) -> Own {
+        Own { name: name.into(), class, packets }
+    }
+}
 
 /// Reads the counters of both interfaces, of the IP layer and, for the backlog, of the
 /// whole machine.
@@ -26,37 +47,44 @@ pub fn read(host: &dyn Host, links: &Links) -> Result<Reading, BenchError> {
     Ok(all.into_iter().collect())
 }
 
-/// The readings before and after a trial, with what they must say by our own
-/// count of its packets: one side has received or dropped what was offered, the other
-/// has sent what arrived.
-pub fn compare(before: &Reading, after: &Reading, total: Counts, links: &Links) -> Vec<Counter> {
-    let (ingress, egress) = (&links.ingress.interface, &links.egress.interface);
-    let received = format!("{ingress} rx_packets + rx_dropped");
-    let sent = format!("{egress} tx_packets");
-    let expected = |name: &str| match name {
-        _ if name == received => Some(total.offered),
-        _ if name == sent => Some(total.forwarded),
-        _ => None,
-    };
-    let mut counters: Vec<Counter> = after
-        .iter()
-        .filter_map(|(name, &after)| {
-            let before = *before.get(name)?;
-            Some(Counter { name: name.clone(), before, after, expected: expected(name) })
-        })
-        .collect();
+/// What was counted between two readings, with what it must be by our own count: one side
+/// has received or dropped what was offered, the other has sent what arrived; a program has
+/// forwarded as many.
+pub fn compare(
+    before: &super::Reading,
+    after: &super::Reading,
+    totals: Totals,
+    links: &Links,
+) -> Vec<Counter> {
+    let first = |name: &str| before.own.iter().find(|own| own.name == name).map(|own| own.packets);
+    let own = after.own.iter().map(|own| Counter {
+        name: own.name.clone(),
+        before: first(&own.name).unwrap_or(0),
+        after: own.packets,
+        expected: (own.class == Class::Forwarded).then_some(totals.passed.forwarded),
+    });
+    let ingress = &links.ingress.interface;
+    let sent = format!("{} tx_packets", links.egress.interface);
+    let machine = after.machine.iter().filter_map(|(name, &after)| {
+        let before = *before.machine.get(name)?;
+        let expected = (*name == sent).then_some(totals.at_interfaces.forwarded);
+        Some(Counter { name: name.clone(), before, after, expected })
+    });
     let sum = |reading: &Reading| {
         let value = |column: &str| reading.get(&format!("{ingress} {column}")).copied();
-        Some(value("rx_packets")?.saturating_add(value("rx_dropped")?))
+        Some(value("rx_packets")?.saturating_add(value("rx_dropped").unwrap_or(0)))
     };
-    if let (Some(before), Some(after)) = (sum(before), sum(after)) {
-        counters.push(Counter { expected: expected(&received), name: received, before, after });
-    }
-    counters.retain(|counter| {
+    let sums = sum(&before.machine).zip(sum(&after.machine)).map(|(before, after)| Counter {
+        name: format!("{ingress} rx_packets + rx_dropped"),
+        before,
+        after,
+        expected: Some(totals.at_interfaces.offered),
+    });
+    let is_shown = |counter: &Counter| {
         let is_queue = queues::parse_name(&counter.name).is_some();
         counter.delta() > 0 || counter.expected.is_some() || is_queue
-    });
-    counters
+    };
+    own.chain(machine).chain(sums).filter(is_shown).collect()
 }
 
 /// Connections that the kernel tracks in the host's namespace; none where it tracks none.
@@ -144,6 +172,14 @@ pub fn softnet_counters(text: &str) -> Vec<(String, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fwdlab_model::record::Counts;
+
+    fn compared(before: Reading, after: Reading, of: (u64, u64)) -> Vec<Counter> {
+        let reading = |machine| super::super::Reading { machine, own: Vec::new() };
+        let passed = Counts { offered: of.0, forwarded: of.1 };
+        let totals = Totals { passed, at_interfaces: passed };
+        compare(&reading(before), &reading(after), totals, &Links::of_namespaces())
+    }
 
     #[test]
     fn counters_are_read_from_proc() {
@@ -164,8 +200,7 @@ mod tests {
         let softnet = softnet_counters("0 ffffffffffffffff 1\n0 1 2\n");
         assert_eq!((softnet[0].1, softnet[1].1), (u64::MAX, 3));
         let full = [("d0 rx_packets".to_owned(), u64::MAX), ("d0 rx_dropped".to_owned(), 1)];
-        let (links, total) = (Links::of_namespaces(), Counts { offered: 1, forwarded: 1 });
-        let counters = compare(&Reading::from(full.clone()), &Reading::from(full), total, &links);
+        let counters = compared(Reading::from(full.clone()), Reading::from(full), (1, 1));
         let sum = counters.iter().find(|c| c.name.contains('+')).expect("the sum");
         assert_eq!((sum.after, sum.delta()), (u64::MAX, 0));
     }
@@ -174,13 +209,31 @@ mod tests {
     fn what_must_agree_is_expected() {
         let before = Reading::from([("d0 rx_packets".into(), 5), ("d0 rx_dropped".into(), 1)]);
         let after = Reading::from([("d0 rx_packets".into(), 45), ("d0 rx_dropped".into(), 61)]);
-        let counters = compare(
-            &before,
-            &after,
-            Counts { offered: 100, forwarded: 40 },
-            &Links::of_namespaces(),
-        );
+        let counters = compared(before, after, (100, 40));
         let sum = counters.iter().find(|c| c.name.contains('+')).expect("the sum");
         assert_eq!((sum.delta(), sum.expected), (100, Some(100)));
+    }
+
+    #[test]
+    fn counters_of_a_program_are_what_happened_meanwhile() {
+        let reading = |received, forwarded, refused| super::super::Reading {
+            own: vec![
+                Own::new("received", Class::Received, received),
+                Own::new("forwarded", Class::Forwarded, forwarded),
+                Own::new("answered", Class::Extra, 0),
+                Own::new("firewall", Class::Dropped, refused),
+                Own::new("worker rx queue 0", Class::Extra, 0),
+            ],
+            ..super::super::Reading::default()
+        };
+        let (before, after) = (reading(100, 100, 0), reading(200, 190, 10));
+        let passed = Counts { offered: 100, forwarded: 90 };
+        let totals = Totals { passed, at_interfaces: passed };
+        let counters = compare(&before, &after, totals, &Links::of_namespaces());
+        let found: Vec<_> = counters.iter().map(|c| (&c.name[..], c.delta(), c.expected)).collect();
+        assert_eq!(
+            found[..3],
+            [("received", 100, None), ("forwarded", 90, Some(90)), ("firewall", 10, None)]
+        );
     }
 }

@@ -34,4 +34,9 @@ impl Findings {
             });
         }
     }
+    /// [`Findings::expect`] for a sysctl; values of several numbers read back with tabs.
+    pub fn expect_sysctl(&mut self, name: &str, wanted: &str, found: &str) {
+        let found = found.split_whitespace().collect::<Vec<_>>().join(" ");
+        self.expect(&format!("sysctl {name}"), wanted, &found);
+    }
 }

@@ -1,7 +1,9 @@
-//! Who remembers what a DUT's settings were before they were changed.
+//! Who puts back what a DUT's settings were before they were changed, and how much of the
+//! machine is the test's.
 //!
-//! Settings of a namespace vanish with it; those of a machine must be put back, also by
-//! whoever comes after a process that was killed.
+//! A namespace vanishes with everything in it; another machine's settings are noted there
+//! before each change ([`super::undo`]), so that whoever comes after a process that was
+//! killed can put them back.
 
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
@@ -9,6 +11,16 @@ use crate::journal::Journal;
 
 /// Changes settings of a DUT so that they can be put back.
 pub trait Keeper {
+    /// True when the DUT is a namespace of this machine: nothing in it is anybody else's,
+    /// nothing in it has to be put back, and this machine's kernel knows its threads.
+    fn is_namespace(&self) -> bool;
+
+    /// Notes commands that undo what is done next, the last one first.
+    ///
+    /// # Errors
+    /// When they can't be noted: nothing may be changed then.
+    fn note(&self, host: &dyn Host, commands: &[String]) -> Result<(), BenchError>;
+
     /// Writes settings, path and value, in their order.
     ///
     /// # Errors
@@ -33,10 +45,25 @@ pub trait Keeper {
     /// # Errors
     /// When it can't be noted.
     fn mark_routes(&self, host: &dyn Host) -> Result<&'static str, BenchError>;
+
+    /// Puts everything back that was noted; nothing when nothing was changed.
+    ///
+    /// # Errors
+    /// [`BenchError::NotPutBack`] when something can't be put back; the rest is.
+    fn undo(&self, host: &dyn Host) -> Result<(), BenchError>;
 }
 
-/// A DUT in a namespace of this machine.
+/// A DUT in a namespace of this machine: what is the whole machine's goes through the
+/// journal, which the testbed undoes when the namespace has gone.
 impl Keeper for Journal {
+    fn is_namespace(&self) -> bool {
+        true
+    }
+
+    fn note(&self, _: &dyn Host, _: &[String]) -> Result<(), BenchError> {
+        Ok(())
+    }
+
     fn put(&self, host: &dyn Host, settings: &[(String, String)]) -> Result<(), BenchError> {
         settings.iter().try_for_each(|(path, value)| host.put(path, value))
     }
@@ -52,6 +79,10 @@ impl Keeper for Journal {
     }
 
     fn mark_routes(&self, _: &dyn Host) -> Result<&'static str, BenchError> {
-        Ok("") // they vanish with the namespace
+        Ok("")
+    }
+
+    fn undo(&self, _: &dyn Host) -> Result<(), BenchError> {
+        Ok(())
     }
 }

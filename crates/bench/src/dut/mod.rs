@@ -8,32 +8,24 @@ pub mod findings;
 pub mod freebsd;
 pub mod keeper;
 pub mod linux;
-pub mod linux_remote;
-mod namespace;
-pub mod nft;
 pub mod path;
 pub mod program;
 pub mod queues;
 pub mod router;
 pub mod routes;
-pub mod scheduling;
+pub mod undo;
 
 use crate::cpu::Placement;
 use crate::error::BenchError;
 use crate::host::Host;
-use crate::lab::links::Links;
+use crate::links::Links;
+use counters::Own;
 use findings::Findings;
 use fwdlab_model::record::{Counter, Counts, CpuTime, DropPlace};
 use fwdlab_model::settings::{DutKind, Firewall, Settings};
 use keeper::Keeper;
-use program::Own;
 use router::Wires;
 use std::path::Path;
-
-/// Interface of the DUT on the sender's side.
-pub const INGRESS: &str = "d0";
-/// Interface of the DUT on the receiver's side.
-pub const EGRESS: &str = "d1";
 
 /// What must happen before a variant is in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +53,21 @@ pub struct Totals {
     /// The same as its interfaces must have counted them: with what was sent by others and
     /// with what the receiver had no room for.
     pub at_interfaces: Counts,
+}
+
+/// Packets that were lost between two readings.
+#[derive(Clone, Copy, Debug)]
+pub struct Loss<'a> {
+    /// The reading before.
+    pub before: &'a Reading,
+    /// The reading after.
+    pub after: &'a Reading,
+    /// What was lost in all, by our own count.
+    pub total: Counts,
+    /// Packets that the receiver had no room for.
+    pub receiver: u64,
+    /// Those of the variant.
+    pub settings: &'a Settings,
 }
 
 /// A device under test, in the order in which a run uses it. A DUT may go away and come
@@ -133,6 +140,11 @@ pub trait Dut {
         Ok(())
     }
 
+    /// True when it forwards from the moment when [`Dut::configure`] returns.
+    fn tells_when_ready(&self) -> bool {
+        true
+    }
+
     /// True when a program forwards, so that CPU time of programs is the DUT's own.
     fn is_program(&self) -> bool {
         false
@@ -168,17 +180,9 @@ pub trait Dut {
     /// What was counted between two readings, with what it must be by our own count.
     fn compare(&self, before: &Reading, after: &Reading, totals: Totals) -> Vec<Counter>;
 
-    /// Where packets were lost between two readings; the last place is the rest of all
-    /// that were lost, `total` by our own count; `receiver` were lost by the receiver.
-    /// Empty when it does not tell.
-    fn drops(
-        &self,
-        before: &Reading,
-        after: &Reading,
-        total: Counts,
-        receiver: u64,
-        settings: &Settings,
-    ) -> Vec<DropPlace>;
+    /// Where packets were lost; the last place is the rest of all that were. Empty when it
+    /// does not tell.
+    fn drops(&self, loss: &Loss<'_>) -> Vec<DropPlace>;
 
     /// Ends what was started for this run; settings stay until [`Dut::undo`].
     ///
@@ -209,24 +213,21 @@ pub struct Ground<'a> {
     pub experiment: &'a Path,
     /// The path of fwdlab there.
     pub program: &'a Path,
-    /// Who remembers what was changed; none on machines that remember it themselves.
-    pub namespace: Option<&'a dyn Keeper>,
+    /// Who puts back what is changed.
+    pub keeper: &'a dyn Keeper,
     /// What carries packets to a program.
     pub wires: &'a Wires,
 }
 
 /// The DUT of a kind.
 pub fn open<'a>(kind: DutKind, ground: Ground<'a>) -> Box<dyn Dut + 'a> {
-    match (kind, ground.namespace) {
-        (DutKind::Linux, Some(keeper)) => {
-            Box::new(namespace::NamespaceDut::new(keeper, ground.links.clone()))
-        }
-        (DutKind::Linux, None) => Box::new(linux_remote::LinuxRemote::new(ground)),
-        (DutKind::Freebsd, _) => Box::new(freebsd::FreebsdDut::new(
+    match kind {
+        DutKind::Linux => Box::new(linux::LinuxDut::new(ground)),
+        DutKind::Freebsd => Box::new(freebsd::FreebsdDut::new(
             ground.links.clone(),
             ground.experiment.to_path_buf(),
         )),
-        (DutKind::Router, _) => Box::new(router::RouterDut::new(ground)),
-        (DutKind::Command, _) => Box::new(command::CommandDut::new(ground)),
+        DutKind::Router => Box::new(router::RouterDut::new(ground)),
+        DutKind::Command => Box::new(command::CommandDut::new(ground)),
     }
 }

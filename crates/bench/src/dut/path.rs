@@ -1,11 +1,12 @@
 //! What a Linux DUT counts along the packets' path: read around the window of a
 //! profile, and over its whole run to find where packets were lost.
 
+use super::Loss;
 use super::counters::{self, Reading};
 use crate::error::BenchError;
 use crate::host::Host;
-use crate::lab::links::Links;
-use fwdlab_model::record::{Counts, DropPlace, ProfileCounter};
+use crate::links::Links;
+use fwdlab_model::record::{DropPlace, ProfileCounter};
 
 /// One reading, and what could not be read (name and reason).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,48 +62,68 @@ impl Readings {
     }
 }
 
-/// Where the packets of a run were lost, along their path. `before` and `after` are
-/// the readings of [`counters::read`] around the run, `receiver` the packets that the
-/// receiver had no room for. The last place is the rest.
-pub fn drops(
-    before: &Reading,
-    after: &Reading,
-    total: Counts,
-    receiver: u64,
-    has_firewall: bool,
-    links: &Links,
-) -> Vec<DropPlace> {
+/// How far counters have risen between two readings.
+pub(super) struct Risen<'a>(&'a Reading, &'a Reading);
+
+impl<'a> Risen<'a> {
+    pub(super) fn in_machine(loss: &Loss<'a>) -> Risen<'a> {
+        Risen(&loss.before.machine, &loss.after.machine)
+    }
+
+    /// By a counter's name.
+    pub(super) fn of(&self, name: &str) -> i64 {
+        risen(self.0, self.1, name)
+    }
+
+    /// Of the IP layer, both families together.
+    pub(super) fn ip(&self, name: &str) -> i64 {
+        self.of(&format!("ip {name}")) + self.of(&format!("ip6 {name}"))
+    }
+
+    /// Of an interface.
+    pub(super) fn at(&self, interface: &str, column: &str) -> i64 {
+        self.of(&format!("{interface} {column}"))
+    }
+
+    /// Packets that the IP layer found wrong.
+    pub(super) fn errors(&self) -> (String, i64) {
+        let all = ["InHdrErrors", "InAddrErrors", "InUnknownProtos"];
+        let place = "IP input: bad header, address or protocol".to_owned();
+        (place, all.iter().map(|name| self.ip(name)).sum())
+    }
+}
+
+/// Where the packets of a run were lost, along their path.
+pub fn drops(loss: &Loss<'_>, has_firewall: bool, links: &Links) -> Vec<DropPlace> {
     let (ingress, egress) = (links.ingress.interface.as_str(), links.egress.interface.as_str());
-    let delta = |name: &str| risen(before, after, name);
-    let both = |name: &str| delta(&format!("ip {name}")) + delta(&format!("ip6 {name}"));
-    let interface = |name: &str, column: &str| delta(&format!("{name} {column}"));
-    let errors = both("InHdrErrors") + both("InAddrErrors") + both("InUnknownProtos");
-    let (input, no_route) = (both("InDiscards"), both("InNoRoutes") + both("OutNoRoutes"));
-    let output = both("OutDiscards");
-    let (sent, unsent) = (interface(egress, "tx_packets"), interface(egress, "tx_dropped"));
+    let risen = Risen::in_machine(loss);
+    let errors = risen.errors();
+    let (input, no_route) =
+        (risen.ip("InDiscards"), risen.ip("InNoRoutes") + risen.ip("OutNoRoutes"));
+    let output = risen.ip("OutDiscards");
+    let (sent, unsent) = (risen.at(egress, "tx_packets"), risen.at(egress, "tx_dropped"));
     // The kernel does not count what a rule drops. What the IP layer took in, not for
     // itself, and neither refused nor handed on was dropped in between: by the firewall,
     // if any. What it handed on it counts itself since Linux 6.6 (OutTransmits); before,
     // what still waits in a queue of the interface is taken for dropped.
-    let taken = both("InReceives") - both("InDelivers");
+    let taken = risen.ip("InReceives") - risen.ip("InDelivers");
     let counts = ["ip OutTransmits", "ip6 OutTransmits"];
-    let handed_on = match counts.iter().any(|name| after.contains_key(*name)) {
-        true => both("OutTransmits") - both("OutRequests"),
+    let handed_on = match counts.iter().any(|name| loss.after.machine.contains_key(*name)) {
+        true => risen.ip("OutTransmits") - risen.ip("OutRequests"),
         false => sent + unsent,
     };
-    let between = (taken - errors - input - no_route - output - handed_on).max(0);
+    let between = (taken - errors.1 - input - no_route - output - handed_on).max(0);
     let places = [
-        (ring(ingress), interface(ingress, "rx_dropped")),
-        ("backlog of a CPU full (softnet)".to_owned(), delta("softnet dropped")),
-        ("IP input: bad header, address or protocol".to_owned(), errors),
+        (ring(ingress), risen.at(ingress, "rx_dropped")),
+        ("backlog of a CPU full (softnet)".to_owned(), risen.of("softnet dropped")),
+        errors,
         ("IP input: discarded".to_owned(), input),
         ("no route".to_owned(), no_route),
         ("firewall".to_owned(), if has_firewall { between } else { 0 }),
         ("IP output: discarded".to_owned(), output),
         (format!("output of {egress}: queue or ring of the peer full"), unsent),
-        ("receiver of the testbed".to_owned(), clamp_count(receiver)),
     ];
-    with_unexplained(places, total)
+    with_unexplained(places, loss)
 }
 
 /// The place of a ring that was full.
@@ -132,18 +153,21 @@ pub(super) fn clamp_count(packets: u64) -> i64 {
     packets.min(1 << 56) as i64
 }
 
-/// The loss points that are not zero, and last the remainder that no counter explains.
+/// The loss points that are not zero, with what the receiver lost, and last the remainder
+/// that no counter explains.
 pub(super) fn with_unexplained(
     places: impl IntoIterator<Item = (String, i64)>,
-    total: Counts,
+    loss: &Loss<'_>,
 ) -> Vec<DropPlace> {
+    let receiver = ("receiver of the testbed".to_owned(), clamp_count(loss.receiver));
     let mut drops: Vec<DropPlace> = places
         .into_iter()
+        .chain([receiver])
         .filter(|(_, packets)| *packets > 0)
         .map(|(place, packets)| DropPlace { place, packets })
         .collect();
     let explained: i64 = drops.iter().map(|drop| drop.packets).sum();
-    let packets = total.lost().saturating_sub(explained);
+    let packets = loss.total.lost().saturating_sub(explained);
     drops.push(DropPlace { place: "no counter tells".into(), packets });
     drops
 }
@@ -234,6 +258,22 @@ pub fn nft_counters(text: &str) -> Vec<(String, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fwdlab_model::record::Counts;
+    use fwdlab_model::settings::Settings;
+
+    fn lost(
+        before: Reading,
+        after: Reading,
+        total: Counts,
+        receiver: u64,
+        has_firewall: bool,
+    ) -> Vec<DropPlace> {
+        let [before, after] =
+            [before, after].map(|machine| crate::dut::Reading { machine, own: Vec::new() });
+        let settings = &Settings::default();
+        let loss = Loss { before: &before, after: &after, total, receiver, settings };
+        drops(&loss, has_firewall, &Links::of_namespaces())
+    }
 
     #[test]
     fn counters_of_the_duts_cpus_are_taken() {
@@ -280,8 +320,7 @@ mod tests {
         let names = ["ip InReceives", "ip InDelivers", "ip OutDiscards", "ip6 OutDiscards"];
         let after: Reading = names.map(|name| (name.to_owned(), u64::MAX)).into();
         let total = Counts { offered: 1 << 63, forwarded: 1 };
-        let links = Links::of_namespaces();
-        let found = drops(&Reading::new(), &after, total, u64::MAX, true, &links);
+        let found = lost(Reading::new(), after, total, u64::MAX, true);
         assert!(found.iter().any(|drop| drop.packets == 1 << 57), "{found:?}");
         let row = "0 ffffffffffffffff 0\n".repeat(2);
         assert_eq!(softnet_counters(&row, &[0, 1])[1].1, u64::MAX);
@@ -304,7 +343,7 @@ mod tests {
         ]);
         let total = Counts { offered: 1000, forwarded: 690 };
         let found = |has_firewall| {
-            let drops = drops(&before, &after, total, 10, has_firewall, &Links::of_namespaces());
+            let drops = lost(before.clone(), after.clone(), total, 10, has_firewall);
             let sum: i64 = drops.iter().map(|drop| drop.packets).sum();
             assert_eq!(sum, total.lost());
             let pairs = drops.into_iter().map(|drop| (drop.place, drop.packets));

@@ -5,14 +5,18 @@
 
 use super::counters::Reading;
 use crate::host::Host;
+use crate::links::Links;
 use fwdlab_model::record::queues::{Direction, counter_name};
 
-/// Packets of each queue of `interface`, under the names of
+/// Packets of each queue of both interfaces, under the names of
 /// [`fwdlab_model::record::queues`]; empty where its driver doesn't tell.
-pub fn read(host: &dyn Host, interface: &str) -> Reading {
-    let text = host.run(&["ethtool", "-S", interface], "").unwrap_or_default();
-    let found = packets(&text).into_iter();
-    found.map(|((way, queue), n)| (counter_name(interface, way, queue), n)).collect()
+pub fn of_both(host: &dyn Host, links: &Links) -> Reading {
+    let of = |interface: &str| {
+        let text = host.run(&["ethtool", "-S", interface], "").unwrap_or_default();
+        let name = |(way, queue)| counter_name(interface, way, queue);
+        packets(&text).into_iter().map(|(key, n)| (name(key), n)).collect::<Reading>()
+    };
+    links.both().into_iter().flat_map(|link| of(&link.interface)).collect()
 }
 
 /// Packets by direction and queue.

@@ -4,22 +4,22 @@
 //! that whoever measures it shares nothing with it but pipes, and the wires or sockets
 //! that packets take.
 
-use super::linux_remote::undo::Undo;
-use super::program::{self, Class, Own};
-use super::{Dut, Ground, Reading, Totals, counters, linux::Findings, linux::mac, queues, routes};
+use super::counters::{self, Own};
+use super::findings::Findings;
+use super::{Dut, Ground, Loss, Reading, Totals, program, queues, routes};
 use crate::cpu::Placement;
 use crate::dut::routes::Route;
 use crate::error::BenchError;
 use crate::host::{Host, Running};
-use crate::lab::links::{Link, Links};
+use crate::links::{Link, Links, mac};
 use fwdlab_model::record::queues::{Direction, counter_name};
-use fwdlab_model::record::{Counter, Counts, DropPlace};
+use fwdlab_model::record::{Counter, DropPlace};
 use fwdlab_model::router::{
     InterfaceSetup, NeighbourSetup, PortKind, RouterSetup, RouterStats, Synthesised,
 };
 use fwdlab_model::settings::{Family, Firewall, RouterPort, Settings};
 use fwdlab_packet::address::{Side, peer_address, routed_prefix};
-use fwdlab_packet::forwarding;
+use fwdlab_packet::forwarding::Class;
 use std::path::Path;
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ impl Dut for RouterDut<'_> {
         let Ground { links, wires, experiment, .. } = self.ground;
         self.undo(host)?;
         if matches!(wires, Wires::Sockets) {
-            program::interfaces(host, &self.ground, settings, placement, findings)?;
+            program::configure(host, &self.ground, settings, placement, findings)?;
         }
         let setup = setup(settings, &placement.dut, wires, links, experiment);
         let (process, stats) = Process::start(host, self.ground.program, &setup)?;
@@ -89,10 +89,7 @@ impl Dut for RouterDut<'_> {
 
     fn queues(&self, host: &dyn Host) -> counters::Reading {
         match self.ground.wires {
-            Wires::Sockets => {
-                let links = self.ground.links.both().into_iter();
-                links.flat_map(|link| queues::read(host, &link.interface)).collect()
-            }
+            Wires::Sockets => queues::of_both(host, self.ground.links),
             Wires::Memory(_) => counters::Reading::new(),
         }
     }
@@ -104,18 +101,11 @@ impl Dut for RouterDut<'_> {
     }
 
     fn compare(&self, before: &Reading, after: &Reading, totals: Totals) -> Vec<Counter> {
-        program::compare(before, after, totals, self.ground.links)
+        counters::compare(before, after, totals, self.ground.links)
     }
 
-    fn drops(
-        &self,
-        before: &Reading,
-        after: &Reading,
-        total: Counts,
-        receiver: u64,
-        _settings: &Settings,
-    ) -> Vec<DropPlace> {
-        program::drops("router", before, after, total, receiver, self.ground.links)
+    fn drops(&self, loss: &Loss<'_>) -> Vec<DropPlace> {
+        program::drops("router", loss, self.ground.links)
     }
 
     fn stop(&mut self, _host: &dyn Host) -> Result<(), BenchError> {
@@ -124,9 +114,9 @@ impl Dut for RouterDut<'_> {
 
     fn undo(&mut self, host: &dyn Host) -> Result<(), BenchError> {
         self.process = None;
-        match self.ground.namespace {
-            Some(_) => Ok(()),
-            None => Undo.undo(host),
+        match self.ground.wires {
+            Wires::Sockets => self.ground.keeper.undo(host),
+            Wires::Memory(_) => Ok(()),
         }
     }
 }
@@ -322,21 +312,14 @@ fn rules(firewall: &Firewall) -> String {
 
 /// What a router counts, each counter with its class.
 fn own(stats: &RouterStats) -> Vec<Own> {
-    let class = |class| match class {
-        forwarding::Class::Forwarded => Class::Forwarded,
-        forwarding::Class::Dropped | forwarding::Class::Slow => Class::Dropped,
-        // Answers of the slow path are of packets that were counted already, as `slow_...`,
-        // and what the router sends besides is none of those that it received.
-        forwarding::Class::Answer | forwarding::Class::Extra => Class::Other,
-    };
     let mut all = vec![Own::new("received", Class::Received, stats.received)];
-    all.extend(stats.counters.iter().map(|(name, n, of)| Own::new(name, class(*of), *n)));
+    all.extend(stats.counters.iter().map(|(name, n, of)| Own::new(name, *of, *n)));
     let missed = stats.missed.iter();
     all.extend(missed.map(|(name, n)| Own::new(format!("{name} missed"), Class::Dropped, *n)));
     let workers = stats.workers.iter().enumerate();
     all.extend(workers.map(|(worker, &packets)| {
         let name = counter_name("worker", Direction::Receive, worker as u16);
-        Own::new(name, Class::Other, packets)
+        Own::new(name, Class::Extra, packets)
     }));
     all
 }
@@ -368,9 +351,9 @@ mod tests {
         let stats = RouterStats {
             received: 10,
             counters: vec![
-                ("forwarded".into(), 7, forwarding::Class::Forwarded),
-                ("answered".into(), 1, forwarding::Class::Answer),
-                ("no_route".into(), 2, forwarding::Class::Slow),
+                ("forwarded".into(), 7, Class::Forwarded),
+                ("answered".into(), 1, Class::Answer),
+                ("no_route".into(), 2, Class::Slow),
             ],
             missed: vec![("d0".into(), 3)],
             ..RouterStats::default()
@@ -379,8 +362,8 @@ mod tests {
         let expected = [
             ("received", Class::Received),
             ("forwarded", Class::Forwarded),
-            ("answered", Class::Other),
-            ("no_route", Class::Dropped),
+            ("answered", Class::Answer),
+            ("no_route", Class::Slow),
             ("d0 missed", Class::Dropped),
         ];
         assert_eq!(classes, expected.map(|(name, class)| (name.to_owned(), class)));

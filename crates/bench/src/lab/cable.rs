@@ -5,7 +5,7 @@
 //! other one would need the DUT to send.
 
 use super::counter::{self, Received};
-use super::traffic::{DutEnd, FarEnd};
+use super::ends::{DutEnd, FarEnd};
 use super::{bad, failed, good};
 use crate::agent::Burst;
 use crate::error::BenchError;

@@ -2,9 +2,9 @@
 
 use super::bad;
 use super::counter;
+use super::ends::{DutEnd, FarEnd};
 use super::failed;
 use super::good;
-use super::traffic::{DutEnd, FarEnd};
 use crate::agent::Burst;
 use crate::error::BenchError;
 use crate::probe::Probe;
@@ -50,7 +50,7 @@ pub(super) fn measure(far: &FarEnd<'_>, dut: &DutEnd<'_>, run_id: u32) -> Ceilin
     };
     match attempt(far, dut, run_id) {
         Err(error) => report.probe = failed(&name, error),
-        Ok(Reached { sent, arrived, seconds, engine }) => {
+        Ok(Rates { sent, arrived, seconds, engine }) => {
             let pps = |packets: u64| packets as f64 / seconds;
             report.seconds = Some(seconds);
             report.sent_pps = Some(pps(sent));
@@ -72,14 +72,14 @@ pub(super) fn measure(far: &FarEnd<'_>, dut: &DutEnd<'_>, run_id: u32) -> Ceilin
     report
 }
 
-struct Reached {
+struct Rates {
     sent: u64,
     arrived: u64,
     seconds: f64,
     engine: String,
 }
 
-fn attempt(far: &FarEnd<'_>, dut: &DutEnd<'_>, run_id: u32) -> Result<Reached, BenchError> {
+fn attempt(far: &FarEnd<'_>, dut: &DutEnd<'_>, run_id: u32) -> Result<Rates, BenchError> {
     let burst = Burst::ready(&far.end, dut.mac, run_id, Engine::Auto, None)?;
     let fact = |name: &str| burst.facts.get(name).cloned();
     let mut engine = fact("sender").unwrap_or_default();
@@ -94,5 +94,5 @@ fn attempt(far: &FarEnd<'_>, dut: &DutEnd<'_>, run_id: u32) -> Result<Reached, B
         counter::since(dut.host, dut.system, &before, |received| count(received) >= fired.packets)?;
     // Before a card has counted anything there is a time, but no rate.
     let seconds = fired.seconds.max(1e-9);
-    Ok(Reached { sent: fired.packets, arrived: count(&received), seconds, engine })
+    Ok(Rates { sent: fired.packets, arrived: count(&received), seconds, engine })
 }

@@ -1,5 +1,6 @@
 //! What a system says of an interface: sysfs on Linux, ifconfig(8) on FreeBSD.
 
+use crate::dut::freebsd::apply::Interface;
 use crate::error::BenchError;
 use crate::host::Host;
 use fwdlab_model::lab::System;
@@ -14,7 +15,7 @@ pub(super) fn listing(system: System) -> &'static str {
 
 /// An interface as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Link {
+pub(super) struct InterfaceState {
     /// MAC in lower case.
     pub(super) mac: Option<String>,
     /// It is switched on and has a signal.
@@ -29,14 +30,18 @@ pub(super) struct Link {
 ///
 /// # Errors
 /// When there is none of this name.
-pub(super) fn link(host: &dyn Host, system: System, name: &str) -> Result<Link, BenchError> {
+pub(super) fn interface_state(
+    host: &dyn Host,
+    system: System,
+    name: &str,
+) -> Result<InterfaceState, BenchError> {
     match system {
         System::Linux => linux(host, name),
         System::FreeBsd => host.run(&["ifconfig", name], "").map(|text| freebsd(&text)),
     }
 }
 
-fn linux(host: &dyn Host, name: &str) -> Result<Link, BenchError> {
+fn linux(host: &dyn Host, name: &str) -> Result<InterfaceState, BenchError> {
     let get = |file: &str| host.get(&format!("/sys/class/net/{name}/{file}"));
     let mac = get("address")?;
     // It can't be read while the interface is switched off.
@@ -46,25 +51,19 @@ fn linux(host: &dyn Host, name: &str) -> Result<Link, BenchError> {
         Err(_) => (false, "switched off"),
     };
     let mtu = get("mtu")?.parse().ok();
-    Ok(Link { mac: Some(mac.to_lowercase()), up, state: state.into(), mtu })
+    Ok(InterfaceState { mac: Some(mac.to_lowercase()), up, state: state.into(), mtu })
 }
 
 /// What `ifconfig NAME` prints. Interfaces without a medium (lo0) have no status.
-fn freebsd(text: &str) -> Link {
-    let after = |word: &str| {
-        let mut words = text.split_whitespace().skip_while(|&other| other != word);
-        words.nth(1).map(str::to_owned)
-    };
-    let flags = text.split_once('<').and_then(|(_, rest)| rest.split_once('>'));
-    let has = |flag| flags.is_some_and(|(flags, _)| flags.split(',').any(|other| other == flag));
-    let status = text.lines().find_map(|line| line.trim().strip_prefix("status: "));
-    let (up, state) = match (has("UP") && has("RUNNING"), status) {
+fn freebsd(text: &str) -> InterfaceState {
+    let Interface { flags, ether, status, mtu, .. } = Interface::parse(text);
+    let (up, state) = match (flags.contains("UP") && flags.contains("RUNNING"), status.as_str()) {
         (false, _) => (false, "switched off"),
-        (true, None | Some("active")) => (true, "up"),
-        (true, Some(status)) => (false, status),
+        (true, "" | "active") => (true, "up"),
+        (true, status) => (false, status),
     };
-    let mtu = after("mtu").and_then(|mtu| mtu.parse().ok());
-    Link { mac: after("ether").map(|mac| mac.to_lowercase()), up, state: state.into(), mtu }
+    let mac = (!ether.is_empty()).then(|| ether.to_lowercase());
+    InterfaceState { mac, up, state: state.into(), mtu }
 }
 
 #[cfg(test)]
@@ -85,7 +84,7 @@ cxl0: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mt
     #[test]
     fn ifconfig_is_understood() {
         let mac = Some("00:07:43:2e:e4:70".to_owned());
-        let link = Link { mac, up: true, state: "up".into(), mtu: Some(1500) };
+        let link = InterfaceState { mac, up: true, state: "up".into(), mtu: Some(1500) };
         assert_eq!(freebsd(CXL0), link);
         let unplugged = freebsd(&CXL0.replace("status: active", "status: no carrier"));
         assert_eq!((unplugged.up, unplugged.state.as_str()), (false, "no carrier"));
@@ -103,22 +102,22 @@ cxl0: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mt
             let path = format!("/sys/class/net/eth1/{file}");
             host.files.lock().expect("files").insert(path, text.into());
         };
-        assert!(link(&host, System::Linux, "eth1").is_err());
+        assert!(interface_state(&host, System::Linux, "eth1").is_err());
         set("address", "02:00:00:00:00:0A");
         set("mtu", "9000");
-        let seen = || link(&host, System::Linux, "eth1").expect("a link");
+        let seen = || interface_state(&host, System::Linux, "eth1").expect("a link");
         assert_eq!((seen().up, seen().state.as_str()), (false, "switched off"));
         set("carrier", "0");
         assert_eq!((seen().up, seen().state.as_str()), (false, "no signal"));
         set("carrier", "1");
         let (mac, state) = (Some("02:00:00:00:00:0a".into()), "up".into());
-        assert_eq!(seen(), Link { mac, up: true, state, mtu: Some(9000) });
+        assert_eq!(seen(), InterfaceState { mac, up: true, state, mtu: Some(9000) });
     }
 
     #[test]
     fn this_machine_has_a_loopback() {
-        let lo = link(&LocalHost, System::Linux, "lo").expect("lo");
+        let lo = interface_state(&LocalHost, System::Linux, "lo").expect("lo");
         assert_eq!(lo.mac.as_deref(), Some("00:00:00:00:00:00"));
-        assert!(link(&LocalHost, System::Linux, "no-such-one").is_err());
+        assert!(interface_state(&LocalHost, System::Linux, "no-such-one").is_err());
     }
 }

@@ -9,8 +9,10 @@ mod cable;
 mod ceiling;
 mod clock;
 mod counter;
+mod ends;
 mod link;
-pub mod links;
+pub(crate) mod reached;
+
 mod traffic;
 pub mod ways;
 
@@ -23,7 +25,7 @@ use crate::host::{Facts, Host, LocalHost, SshHost, SshSettings, facts};
 use crate::probe::Probe;
 use fwdlab_model::Lab;
 use fwdlab_model::lab::{LabHost, LabInterface, Mac, Role, System};
-use link::link;
+use link::interface_state;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -65,7 +67,8 @@ pub fn ssh_settings(lab: &Lab, folder: &Path) -> SshSettings {
 /// # Errors
 /// When there is no such interface, or it has none.
 pub fn mac_of(host: &dyn Host, system: System, interface: &str) -> Result<[u8; 6], BenchError> {
-    let found = link(host, system, interface)?.mac.and_then(|mac| mac.parse::<Mac>().ok());
+    let found =
+        interface_state(host, system, interface)?.mac.and_then(|mac| mac.parse::<Mac>().ok());
     found.map(|mac| mac.0).ok_or_else(|| {
         BenchError::environment(
             format!("{interface} on {} has no MAC", host.name()),
@@ -253,7 +256,7 @@ fn own_command(name: &str, argv: &[String]) -> Option<Probe> {
 
 fn interface_probes(host: &dyn Host, system: System, interface: &LabInterface) -> Vec<Probe> {
     let named = |what: &str| format!("{what} {}", interface.name);
-    let link = match link(host, system, &interface.name) {
+    let link = match interface_state(host, system, &interface.name) {
         Ok(link) => link,
         Err(error) => {
             let mut probe = failed(named("interface"), error);

@@ -7,14 +7,15 @@
 
 use super::cable::{self, CableReport};
 use super::ceiling::{self, CeilingReport};
-use super::failed;
-use super::link::link;
+use super::ends::{DutEnd, FarEnd};
+use super::reached::Reached;
+use super::{failed, mac_of};
 use crate::agent::{self, End, Own};
 use crate::error::BenchError;
-use crate::host::{Host, LocalHost, SshHost, SshSettings, facts};
+use crate::host::SshSettings;
 use crate::probe::Probe;
 use fwdlab_model::Lab;
-use fwdlab_model::lab::{Cable, LabHost, Mac, Role, Side, System};
+use fwdlab_model::lab::{Cable, LabHost, Role, Side};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,32 +49,21 @@ impl TrafficReport {
     }
 }
 
-/// The end of a cable that packets are sent from.
-pub(super) struct FarEnd<'a> {
-    /// `host:interface`.
-    pub(super) name: String,
-    pub(super) end: End<'a>,
-}
-
-/// The end of a cable at the DUT.
-pub(super) struct DutEnd<'a> {
-    /// `host:interface`.
-    pub(super) name: String,
-    pub(super) interface: String,
-    pub(super) mac: [u8; 6],
-    pub(super) host: &'a dyn Host,
-    pub(super) system: System,
-    /// All interfaces of the DUT that have cables.
-    pub(super) interfaces: &'a [String],
-}
-
 /// Sends packets along each cable, one after the other, and then as many as possible from
 /// each sender.
 pub fn traffic(lab: &Lab, settings: &SshSettings, own: Own<'_>) -> TrafficReport {
     let mut report = TrafficReport::default();
     let mut hosts: BTreeMap<&str, Reached> = BTreeMap::new();
+    // The DUT needs no program.
+    let reach = |described: &LabHost| {
+        let mut reached = Reached::connect(described, settings)?;
+        if !described.is(Role::Dut) {
+            reached.program = agent::program(reached.host(), own, None)?;
+        }
+        Ok::<_, BenchError>(reached)
+    };
     for described in &lab.hosts {
-        match Reached::new(described, settings, own) {
+        match reach(described) {
             Ok(reached) => drop(hosts.insert(&described.name, reached)),
             Err(error) => report.obstacles.push(failed(format!("host {}", described.name), error)),
         }
@@ -89,7 +79,7 @@ pub fn traffic(lab: &Lab, settings: &SshSettings, own: Own<'_>) -> TrafficReport
         else {
             continue; // said above
         };
-        let (far, dut) = match (far.far(cable), near.dut(cable, &interfaces)) {
+        let (far, dut) = match (far_end(far, cable), dut_end(near, cable, &interfaces)) {
             (Ok(far), Ok(dut)) => (far, dut),
             (Err(error), _) | (_, Err(error)) => {
                 let name = format!("cable {} to {}", cable.far, cable.dut);
@@ -116,71 +106,31 @@ fn side(lab: &Lab, cable: &Cable) -> Option<Side> {
     Some(interface.side)
 }
 
-/// A host that is reached.
-struct Reached<'a> {
-    described: &'a LabHost,
-    host: Box<dyn Host>,
-    system: System,
-    /// fwdlab's path; empty on the DUT, which needs none.
-    program: String,
+/// The far end of a cable; `far` is its host.
+fn far_end<'a>(far: &'a Reached, cable: &Cable) -> Result<FarEnd<'a>, BenchError> {
+    let interface = cable.far.interface.clone();
+    let mac = mac(far, &interface)?;
+    let (program, cpus) = (far.program.clone(), far.described.cpus.clone());
+    let end = End { host: far.host(), program, interface, mac, cpus };
+    Ok(FarEnd { name: cable.far.to_string(), end })
 }
 
-impl<'a> Reached<'a> {
-    fn new(
-        described: &'a LabHost,
-        settings: &SshSettings,
-        own: Own<'_>,
-    ) -> Result<Reached<'a>, BenchError> {
-        let host: Box<dyn Host> = match &described.ssh {
-            None => Box::new(LocalHost),
-            Some(destination) => Box::new(SshHost::connect(destination, settings.clone())?),
-        };
-        let found = facts(host.as_ref())?.system;
-        let system = System::ALL.into_iter().find(|system| system.uname() == found);
-        let system = system.ok_or_else(|| {
-            BenchError::environment(format!("{found} is not known here"), "use Linux or FreeBSD")
-        })?;
-        let program = match described.is(Role::Dut) {
-            true => String::new(),
-            false => agent::program(host.as_ref(), own, None)?,
-        };
-        Ok(Reached { described, host, system, program })
-    }
+/// The end of a cable at the DUT.
+fn dut_end<'a>(
+    dut: &'a Reached,
+    cable: &Cable,
+    interfaces: &'a [String],
+) -> Result<DutEnd<'a>, BenchError> {
+    let interface = cable.dut.interface.clone();
+    let (mac, system) = (mac(dut, &interface)?, dut.system);
+    Ok(DutEnd { name: cable.dut.to_string(), interface, mac, host: dut.host(), system, interfaces })
+}
 
-    fn far(&self, cable: &Cable) -> Result<FarEnd<'_>, BenchError> {
-        let interface = cable.far.interface.clone();
-        let mac = self.mac(&interface)?;
-        let (host, program) = (self.host.as_ref(), self.program.clone());
-        let cpus = self.described.cpus.clone();
-        let end = End { host, program, interface, mac, cpus };
-        Ok(FarEnd { name: cable.far.to_string(), end })
-    }
-
-    fn dut<'b>(
-        &'b self,
-        cable: &Cable,
-        interfaces: &'b [String],
-    ) -> Result<DutEnd<'b>, BenchError> {
-        let interface = cable.dut.interface.clone();
-        let mac = self.mac(&interface)?;
-        let (host, system) = (self.host.as_ref(), self.system);
-        Ok(DutEnd { name: cable.dut.to_string(), interface, mac, host, system, interfaces })
-    }
-
-    /// What the file says, else what the host says.
-    fn mac(&self, interface: &str) -> Result<[u8; 6], BenchError> {
-        let described = self.described.interfaces.iter().find(|i| i.name == interface);
-        if let Some(mac) = described.and_then(|described| described.mac) {
-            return Ok(mac.0);
-        }
-        let said = link(self.host.as_ref(), self.system, interface)?.mac.unwrap_or_default();
-        let mac: Result<Mac, _> = said.parse();
-        mac.map(|mac| mac.0).map_err(|error| {
-            let name = self.host.name();
-            BenchError::environment(
-                format!("{interface} on {name} has the MAC `{said}`: {error}"),
-                "take an Ethernet interface",
-            )
-        })
+/// What the file says, else what the host says.
+fn mac(reached: &Reached, interface: &str) -> Result<[u8; 6], BenchError> {
+    let described = reached.described.interfaces.iter().find(|i| i.name == interface);
+    match described.and_then(|described| described.mac) {
+        Some(mac) => Ok(mac.0),
+        None => mac_of(reached.host(), reached.system, interface),
     }
 }

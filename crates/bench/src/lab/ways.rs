@@ -1,60 +1,12 @@
 //! The ways by which a laboratory is administered: what no route of an experiment may
 //! lead elsewhere.
 
-use super::links::{Links, prefix};
 use crate::dut::freebsd::apply::Interface;
 use crate::error::BenchError;
 use crate::host::Host;
+use crate::links::{Links, Way, bits, prefix};
 use fwdlab_model::lab::System;
-use std::fmt;
 use std::net::IpAddr;
-
-/// An address that the DUT must go on reaching, or a network that it is in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Way {
-    /// The address with its whole length, or the network.
-    pub network: (IpAddr, u8),
-    /// Who is there.
-    pub whose: String,
-}
-
-impl Way {
-    /// True when a route to `prefix` takes packets from it. Of a network that the DUT is in
-    /// only longer prefixes, or its own, do.
-    pub fn is_lost_by(&self, prefix: (IpAddr, u8)) -> bool {
-        let (address, length) = self.network;
-        let is_one = length == bits(address);
-        overlaps(self.network, prefix) && (is_one || prefix.1 >= length)
-    }
-}
-
-impl fmt::Display for Way {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (address, length) = self.network;
-        match length == bits(address) {
-            true => write!(f, "{} ({address})", self.whose),
-            false => write!(f, "{} ({address}/{length})", self.whose),
-        }
-    }
-}
-
-/// True when one of two prefixes lies within the other.
-pub fn overlaps(one: (IpAddr, u8), other: (IpAddr, u8)) -> bool {
-    let shorter = u32::from(one.1.min(other.1));
-    match (one.0, other.0) {
-        (IpAddr::V4(a), IpAddr::V4(b)) => {
-            (a.to_bits() ^ b.to_bits()).checked_shr(32 - shorter.min(32)).unwrap_or(0) == 0
-        }
-        (IpAddr::V6(a), IpAddr::V6(b)) => {
-            (a.to_bits() ^ b.to_bits()).checked_shr(128 - shorter.min(128)).unwrap_or(0) == 0
-        }
-        _ => false,
-    }
-}
-
-fn bits(address: IpAddr) -> u8 {
-    if address.is_ipv4() { 32 } else { 128 }
-}
 
 /// Both ends of the connection to a host, as it sees them: whoever asks (or the machine
 /// that the connection goes through), and the host's own address.
@@ -136,24 +88,6 @@ mod tests {
 
     fn network(text: &str) -> (IpAddr, u8) {
         prefix(text).expect("a prefix")
-    }
-
-    #[test]
-    fn prefixes_within_each_other_overlap() {
-        for (one, other, expected) in [
-            ("10.0.0.0/8", "10.255.255.255/32", true),
-            ("10.0.0.0/8", "11.0.0.0/32", false),
-            ("0.0.0.0/0", "192.0.2.1/32", true),
-            ("192.0.2.1/32", "192.0.2.1/32", true),
-            ("192.0.2.1/32", "192.0.2.0/32", false),
-            ("2001:2::/48", "2001:2:0:ffff::1/128", true),
-            ("2001:2::/48", "2001:2:1::1/128", false),
-            ("::/0", "2001:db8::1/128", true),
-            ("::/0", "192.0.2.1/32", false),
-        ] {
-            let (a, b) = (network(one), network(other));
-            assert_eq!((overlaps(a, b), overlaps(b, a)), (expected, expected), "{one} {other}");
-        }
     }
 
     #[test]

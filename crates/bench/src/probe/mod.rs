@@ -2,12 +2,12 @@
 
 mod router;
 
+use crate::engines::{Receiving, engine_name, open_receiver, open_sender};
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
 use crate::journal::Journal;
 use crate::profiler;
-use crate::testbed::traffic::{open_receiver, open_sender};
-use crate::testbed::wiring::Wiring;
+use crate::wiring::Wiring;
 use fwdlab_model::settings::Engine;
 use fwdlab_packet::Flows;
 use fwdlab_packet::{Family, Template};
@@ -38,37 +38,6 @@ impl Privilege {
             Ok(()) => Privilege::UserNamespace,
             Err(error) => Privilege::None { why: error.to_string() },
         }
-    }
-}
-
-/// Way to count what arrives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Receiving {
-    /// XDP program in the driver.
-    Xdp,
-    /// XDP program in the stack.
-    XdpGeneric,
-    /// AF_PACKET ring.
-    Packet,
-}
-
-impl Receiving {
-    /// Name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Receiving::Xdp => "XDP program",
-            Receiving::XdpGeneric => "generic XDP program",
-            Receiving::Packet => "AF_PACKET ring",
-        }
-    }
-}
-
-/// Name of a sending mechanism in reports.
-pub fn engine_name(engine: Engine) -> &'static str {
-    match engine {
-        Engine::Auto | Engine::Xdp => "XDP live frames",
-        Engine::Xsk => "AF_XDP",
-        Engine::Packet => "AF_PACKET",
     }
 }
 
@@ -181,7 +150,7 @@ fn attempt(wiring: &Wiring, engine: Engine, receiving: Receiving) -> Result<u64,
 /// Sends some packets at 100 kpps; how many, at least one.
 fn send(wiring: &Wiring, engine: Engine) -> Result<u64, String> {
     let flows = Flows { sources: 4, destinations: 4 };
-    let (source, destination) = (crate::dut::linux::mac::SENDER, crate::dut::linux::mac::RECEIVER);
+    let (source, destination) = (crate::links::mac::SENDER, crate::links::mac::RECEIVER);
     let cpus = affinity::allowed_cpus().map_err(|e| e.to_string())?;
     let config = SenderConfig {
         namespace: wiring.sender.clone(),
@@ -297,7 +266,8 @@ pub fn everything(privilege: &Privilege, journal: Result<&Journal, String>) -> V
     let host = crate::host::NamespaceHost::new(&wiring.receiver, &[]).map_err(|e| e.to_string());
     let threads = host.and_then(|host| {
         let cpus = affinity::allowed_cpus().map_err(|e| e.to_string())?;
-        crate::dut::scheduling::thread_polling(&host, "r0", &cpus[..1]).map_err(|e| e.to_string())
+        crate::dut::linux::scheduling::thread_polling(&host, "r0", &cpus[..1])
+            .map_err(|e| e.to_string())
     });
     add(
         "NAPI threads bound to a CPU",

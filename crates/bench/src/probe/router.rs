@@ -1,7 +1,7 @@
 //! What the software router's packets can lie in.
 
 use super::send;
-use crate::testbed::wiring::Wiring;
+use crate::wiring::Wiring;
 use fwdlab_model::settings::Engine;
 use fwdlab_port::circuit::{Circuit, FAR};
 use fwdlab_port::frame::Batch;
@@ -17,11 +17,11 @@ const PATIENCE_NS: u64 = 1_500_000_000;
 pub(super) fn memory() -> Result<String, String> {
     let circuit = Circuit::new(1).map_err(|e| e.to_string())?;
     let other = Circuit::open(&circuit.path()).map_err(|e| e.to_string())?;
-    let (mut feeder, mut passage, mut drain) = (circuit.feeder(), other.passage(), circuit.drain());
+    let (mut feeder, mut transit, mut drain) = (circuit.feeder(), other.transit(), circuit.drain());
     feeder.publish(1);
-    let frames = passage.slot().ok_or("what was sent does not come in")?;
+    let frames = transit.slot().ok_or("what was sent does not come in")?;
     frames.iter_mut().for_each(|frame| frame.send_to(FAR));
-    passage.publish();
+    transit.publish();
     let arrived = drain.slot().is_some_and(|frames| frames[0].egress() == Some(FAR));
     if arrived { Ok("a frame went round".into()) } else { Err("what was sent is lost".into()) }
 }

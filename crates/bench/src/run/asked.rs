@@ -1,8 +1,7 @@
-//! What a testbed's DUT is asked for a trial, and what the trial waits for.
+//! What a testbed's DUT is asked for a trial.
 
-use crate::trial::{Account, Awaited};
+use crate::trial::Account;
 use fwdlab_model::record::DropPlace;
-use fwdlab_model::settings::{Firewall, GeneratorKind, Settings};
 
 /// A DUT that answers by what reads its counters.
 pub(super) struct Asked<'a> {
@@ -23,18 +22,6 @@ impl Account for Asked<'_> {
 
     fn states(&mut self) -> Option<u64> {
         (self.states)()
-    }
-}
-
-/// What a trial of a variant waits for, with so many senders that each go through all
-/// flows in turn.
-pub(crate) fn awaited(settings: &Settings, senders: usize) -> Awaited {
-    // Other generators choose their flows as they like.
-    let ours = settings.traffic.generator == GeneratorKind::Fwdlab;
-    Awaited {
-        flows: if ours { settings.traffic.flows.count() } else { 0 },
-        senders: senders.max(1) as u32,
-        states: settings.dut.firewall == Firewall::Stateful,
     }
 }
 

@@ -1,28 +1,15 @@
 //! Doubts that follow from what was seen of machine and DUT during a trial.
 
 use crate::Task;
-use crate::cpu::{self, Placement};
+use crate::cpu::Placement;
+use crate::testbed::LoadModel;
 use crate::trial::Observed;
 use fwdlab_model::record::{Counter, CpuTime, queues};
-use fwdlab_model::settings::{Arrangement, DutKind, Rate, Settings};
+use fwdlab_model::settings::{Arrangement, Rate, Settings};
 use fwdlab_model::warning::Warning;
 
 /// Share of the window that may be taken from a CPU of the DUT without a warning.
 const CONTENDED: f64 = 0.05;
-
-/// What a sender at the maximum rate does to a DUT that is slower.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LoadModel {
-    /// It sends on, and the DUT loses packets: where none is lost, the sender was slower.
-    OpenLoop,
-    /// It waits for room, and nothing is lost.
-    Backpressured,
-}
-
-/// Time stolen from these CPUs since boot by the text of `/proc/stat`, nanoseconds.
-pub(crate) fn stolen_in(text: &str, cpus: &[u16]) -> u64 {
-    cpu::times(text).iter().filter(|t| cpus.contains(&t.cpu)).map(|t| t.stolen_ns).sum()
-}
 
 /// Doubts that follow from what was seen of machine and DUT.
 pub(super) fn doubts(
@@ -57,7 +44,7 @@ pub(super) fn doubts(
         // A kernel forwards in its own threads and softirqs: user time on a CPU that
         // is the DUT's alone is somebody else's. A router that is a program is itself
         // in user space.
-        let is_kernel = !matches!(settings.dut.kind, DutKind::Router | DutKind::Command);
+        let is_kernel = !settings.dut.kind.row().is_program;
         let user =
             if cpu.role == "dut" && is_kernel { cpu.user_ns as f64 / window_ns } else { 0.0 };
         if stolen > CONTENDED || user > CONTENDED {
@@ -98,6 +85,7 @@ fn idle_queues(counters: &[Counter]) -> impl Iterator<Item = Warning> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpu::place;
     use fwdlab_model::record::queues::{Direction, counter_name};
     use fwdlab_model::record::{Arrivals, Counts, Opening};
 
@@ -121,7 +109,7 @@ mod tests {
             samples: Vec::new(),
             warnings: Vec::new(),
         };
-        let placement = cpu::place(&[0, 1], Arrangement::Open, 1, 1);
+        let placement = place(&[0, 1], Arrangement::Open, 1, 1);
         let task = Task { plan: &plan, run: &plan.runs[0], ceiling_pps };
         let counter = |expected| Counter {
             name: "d1 tx_packets".into(),

@@ -2,22 +2,22 @@
 //! whether it forwards, arms the ends, runs the trial, waits until counters agree, draws
 //! doubts and makes the record. What fails is done once more, then given up.
 
-pub(crate) mod account;
 pub(crate) mod asked;
 pub(crate) mod doubts;
 mod forwards;
 pub(crate) mod profile;
 mod rate;
-pub(crate) mod stopwatch;
 
 use crate::cpu;
 use crate::dut::findings::Findings;
-use crate::dut::{Dut, Reading, Totals};
+use crate::dut::{Dut, Loss, Reading, Totals};
 use crate::error::BenchError;
 use crate::host::Host;
+use crate::probe::Privilege;
 use crate::profiler::RawProfile;
 use crate::testbed::netns::receiver;
-use crate::testbed::{Choice, Parts, Reach, Testbed, Wanted};
+use crate::testbed::stopwatch::Stopwatch;
+use crate::testbed::{self, Choice, Ends, Parts, Paths, Reach, Testbed, Wanted};
 use crate::trial::{self, Alternation, Moment, SystemClock, TrialSpec};
 use crate::{Observer, Task};
 use asked::Asked;
@@ -25,15 +25,13 @@ use doubts::doubts;
 use fwdlab_model::plan::Plan;
 use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::record::{
-    Calibration, Counter, Counts, Environment, ProfileRecord, RunRecord, TrialRecord,
+    Calibration, Counts, Environment, ProfileRecord, RunRecord, TrialRecord,
 };
-use fwdlab_model::settings::{DutKind, Settings};
+use fwdlab_model::settings::Settings;
 use fwdlab_model::warning::Warning;
 use fwdlab_port::affinity;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
-use stopwatch::Stopwatch;
 
 /// A testbed, with what has been given up on it.
 pub struct Runner {
@@ -46,6 +44,15 @@ impl Runner {
     /// Runs on `testbed`.
     pub fn new(testbed: Box<dyn Testbed>) -> Runner {
         Runner { testbed, given_up: BTreeMap::new() }
+    }
+
+    /// Opens the testbed that a plan asks for; `auto` takes the best that the machine
+    /// permits.
+    ///
+    /// # Errors
+    /// When a testbed that was named can't be had; `auto` always finds one.
+    pub fn open(plan: &Plan, privilege: &Privilege, paths: &Paths) -> Result<Runner, BenchError> {
+        testbed::choose(plan, privilege, paths).map(Runner::new)
     }
 
     /// What the testbed is and how it came to be chosen.
@@ -235,7 +242,7 @@ fn measure(
     watch.lap("configure");
     // The calls that set this machine up have ended when they return; another machine, or
     // a program that has just begun, may answer and not forward yet.
-    if remote || settings.dut.kind == DutKind::Command {
+    if remote || !parts.dut.tells_when_ready() {
         observer.step("trying whether it forwards");
         forwards::attempt(&mut parts, task, findings, observer)?;
         watch.lap("try");
@@ -301,7 +308,7 @@ fn measure(
         true => observed.others(),
         false => armed.traffic().snapshot().others(),
     };
-    let (after, mut counters) = settled(&reach, || {
+    let (after, mut counters) = reach.settled(|| {
         let (after, others) = together(&mut parts, &mut others)?;
         let at_interfaces = observed.at_the_dut(others.saturating_sub(others_before));
         let totals = Totals { passed: observed.passed(), at_interfaces };
@@ -313,8 +320,9 @@ fn measure(
         _ => Vec::new(),
     };
     if observed.total.lost() > 0 {
-        let lost = (observed.total, observed.receiver_dropped);
-        let places = parts.dut.drops(&before, &after, lost.0, lost.1, settings);
+        let (total, receiver) = (observed.total, observed.receiver_dropped);
+        let loss = Loss { before: &before, after: &after, total, receiver, settings };
+        let places = parts.dut.drops(&loss);
         for place in places.into_iter().filter(|place| place.packets != 0) {
             findings.facts.insert(format!("lost: {}", place.place), place.packets.to_string());
         }
@@ -354,24 +362,6 @@ fn measure(
 
 fn is_simulated(parts: &Parts<'_>) -> bool {
     parts.reach == Reach::Here { simulated: true }
-}
-
-/// The DUT's counters after a trial, as soon as they agree with ours, or after as long as
-/// some drivers need to fetch them.
-pub(crate) fn settled(
-    reach: &Reach,
-    mut read: impl FnMut() -> Result<(Reading, Vec<Counter>), BenchError>,
-) -> Result<(Reading, Vec<Counter>), BenchError> {
-    let deadline = Instant::now() + reach.settling();
-    let agrees =
-        |counter: &Counter| counter.expected.is_none_or(|expected| counter.delta() >= expected);
-    loop {
-        let (after, counters) = read()?;
-        if counters.iter().all(agrees) || Instant::now() >= deadline {
-            return Ok((after, counters));
-        }
-        std::thread::sleep(Duration::from_millis(250));
-    }
 }
 
 /// Tries every level once before traffic flows, and ends at the first one.
@@ -420,7 +410,7 @@ fn together(
 fn asked<'a, 'b: 'a, 'c: 'b>(
     dut: &'a RefCell<&'b mut (dyn Dut + 'c)>,
     host: &'a dyn Host,
-    ends: &'a dyn crate::testbed::Ends,
+    ends: &'a dyn Ends,
     before: &'a Reading,
     settings: &'a Settings,
 ) -> Asked<'a> {
@@ -429,7 +419,8 @@ fn asked<'a, 'b: 'a, 'c: 'b>(
             let mut dut = dut.borrow_mut();
             let mut now = dut.read(host).ok()?;
             ends.complete(&mut now, &**dut);
-            Some(dut.drops(before, &now, Counts::default(), 0, settings))
+            let total = Counts::default();
+            Some(dut.drops(&Loss { before, after: &now, total, receiver: 0, settings }))
         }),
         states: Box::new(move || dut.borrow_mut().states(host, &settings.dut.firewall)),
     }

@@ -2,6 +2,7 @@
 
 use super::{asked, rate};
 use crate::cpu::Placement;
+use crate::dut::Loss;
 use crate::dut::findings::Findings;
 use crate::dut::path::Readings;
 use crate::error::BenchError;
@@ -105,7 +106,8 @@ pub(super) fn take(
     let mut after = dut.read(host)?;
     ends.complete(&mut after, dut);
     let (total, receiver) = (observed.total, observed.receiver_dropped);
-    let drops = dut.drops(&before, &after, total, receiver, settings);
+    let loss = Loss { before: &before, after: &after, total, receiver, settings };
+    let drops = dut.drops(&loss);
     let mut facts = findings.facts;
     facts.extend(armed.facts());
     armed.end()?;

@@ -1,8 +1,7 @@
 //! What this machine's kernel tells of the CPU time of device and sender while traffic
 //! flows: steal by `/proc/stat`, threads by [`crate::schedstat`].
 
-use crate::cpu::Placement;
-use crate::run::doubts;
+use crate::cpu::{self, Placement};
 use crate::schedstat::{self, ThreadTimes, Threads};
 use crate::trial::Evidence;
 use std::collections::BTreeMap;
@@ -62,7 +61,7 @@ impl Witness {
     /// The reading now.
     pub(crate) fn read(&mut self) -> Evidence {
         let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-        let stolen_of = |cpus: &[u16]| doubts::stolen_in(&text, cpus);
+        let stolen_of = |cpus: &[u16]| cpu::stolen_in(&text, cpus);
         let now = self.device.read();
         self.waited_ns = self.waited_ns.saturating_add(waited(&self.before, &now, &self.bound));
         self.before.clone_from(&now);
@@ -156,8 +155,7 @@ mod tests {
         let threads = [work(told.clone()), work(told)];
         let device = id.recv().expect("the device");
         id.recv().expect("the hog");
-        let placement =
-            crate::cpu::place(&[cpu], fwdlab_model::settings::Arrangement::Closed, 1, 1);
+        let placement = cpu::place(&[cpu], fwdlab_model::settings::Arrangement::Closed, 1, 1);
         let mut witness = Witness::new(&placement, &[device], &[]);
         let first = witness.read();
         // Until the scheduler itself says that the device had to wait.

@@ -7,26 +7,27 @@
 //! packets that find a wire full are lost, as in a network card's receive ring.
 
 use super::evidence::Witness;
+use super::traffic::snapshot;
 use super::{Armed, Choice, Ends, Parts, Paths, Reach, Rig, Testbed, Wanted};
 use crate::arrivals;
 use crate::cpu::{self, Placement};
 use crate::dut::findings::Findings;
-use crate::dut::linux::mac;
 use crate::dut::program::WIRE_FULL;
 use crate::dut::router::Wires;
+use crate::dut::undo::Undo;
 use crate::dut::{self, Dut, Ground, Reading};
 use crate::error::BenchError;
 use crate::generator::Outcome;
 use crate::host::LocalHost;
-use crate::lab::links::Links;
-use crate::run::account::Account;
-use crate::run::asked::awaited;
-use crate::run::doubts::LoadModel;
+use crate::links::{Links, mac};
+use crate::testbed::LoadModel;
+use crate::testbed::account::Account;
+use crate::testbed::rig::awaited;
 use crate::trial::{self, Awaited, Evidence, Observed, Snapshot, SystemClock};
 use crate::{Observer, Task, calibrate};
 use fwdlab_model::plan::{Plan, Trial};
 use fwdlab_model::record::{Arrivals, Calibration, ReceiverPlace};
-use fwdlab_model::settings::{Arrangement, DutKind, Settings};
+use fwdlab_model::settings::{Arrangement, DutKind, Settings, TestbedKind};
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::rss::queues_of_flows;
 use fwdlab_packet::{Phase, Template};
@@ -61,7 +62,7 @@ impl Memory {
             ));
         }
         Circuit::new(1)?;
-        let choice = Choice { kind: "memory", simulated: false, reasons };
+        let choice = Choice { kind: TestbedKind::Memory, simulated: false, reasons };
         let (cpus, links) = (affinity::allowed_cpus()?, Links::of_namespaces());
         Ok(Memory { paths: paths.clone(), cpus, links, wires: Wires::Sockets, choice })
     }
@@ -136,7 +137,7 @@ impl Testbed for Memory {
             links: &self.links,
             experiment: &self.paths.experiment,
             program: &self.paths.program,
-            namespace: None,
+            keeper: &Undo,
             wires: &self.wires,
         };
         Ok(Box::new(MemoryRig {
@@ -289,17 +290,7 @@ impl trial::Traffic for MemoryTraffic {
     }
 
     fn snapshot(&mut self) -> Snapshot {
-        let sent = self.traffic.sent();
-        let received = self.traffic.received();
-        Snapshot {
-            sent,
-            received: received.packets,
-            damaged: received.faults.iter().sum(),
-            foreign: received.foreign,
-            unstamped: received.unstamped,
-            other_frames: received.others,
-            receiver_dropped: 0,
-        }
+        snapshot(self.traffic.sent(), &self.traffic)
     }
 
     fn stop(&mut self) -> Result<(), BenchError> {

@@ -1,26 +1,27 @@
 //! Testbeds: everything between an experiment file and packets.
 
+pub(crate) mod account;
 mod evidence;
 pub mod memory;
 pub mod netns;
 mod rig;
 pub mod sim;
 pub mod ssh;
+pub(crate) mod stopwatch;
 pub(crate) mod traffic;
-pub mod wiring;
 
-pub use rig::{Armed, Ends, Parts, Plain, Reach, Rig, Wanted};
+pub use rig::{Armed, Ends, LoadModel, Parts, Plain, Reach, Rig, Wanted};
 
 use crate::cpu::Placement;
 use crate::probe::Privilege;
-use crate::{BenchError, Observer, Runner, Task, environment};
+use crate::{BenchError, Observer, Task, environment};
 use fwdlab_model::plan::Plan;
 use fwdlab_model::record::{Calibration, Environment};
 use fwdlab_model::settings::{DutKind, Settings, TestbedKind};
 use std::path::PathBuf;
 
 /// A place where planned runs are carried out: it stands machines, links, placement and
-/// traffic up. What is done with them is [`Runner`]'s.
+/// traffic up. What is done with them is [`Runner`](crate::Runner)'s.
 pub trait Testbed {
     /// What it is and how it came to be chosen.
     fn choice(&self) -> &Choice;
@@ -59,7 +60,7 @@ pub trait Testbed {
     /// straight into the receiver.
     ///
     /// # Errors
-    /// As [`Runner::run`].
+    /// As [`Runner::run`](crate::Runner::run).
     fn calibrate(
         &mut self,
         plan: &Plan,
@@ -80,8 +81,8 @@ pub trait Testbed {
 /// Which testbed was chosen, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// `netns`, `memory`, `ssh` or `sim`.
-    pub kind: &'static str,
+    /// The testbed in use.
+    pub kind: TestbedKind,
     /// True when no packet is real.
     pub simulated: bool,
     /// Sentences for the user: what is used, what is not and why.
@@ -99,16 +100,8 @@ pub struct Paths {
     pub experiment: PathBuf,
 }
 
-/// Opens the testbed that a plan asks for; `auto` takes the best that the
-/// machine permits.
-///
-/// # Errors
-/// When a testbed that was named can't be had; `auto` always finds one.
-pub fn open(plan: &Plan, privilege: &Privilege, paths: &Paths) -> Result<Runner, BenchError> {
-    choose(plan, privilege, paths).map(Runner::new)
-}
-
-fn choose(
+/// The testbed that a plan asks for, see [`Runner::open`](crate::Runner::open).
+pub(crate) fn choose(
     plan: &Plan,
     privilege: &Privilege,
     paths: &Paths,

@@ -5,24 +5,26 @@ mod ends;
 pub(crate) mod receiver;
 mod spread;
 
-use super::wiring::Wiring;
 use super::{Choice, Parts, Paths, Reach, Rig, Testbed};
 use crate::cpu::{self, Placement};
 use crate::dut::findings::not_put_back;
+use crate::dut::linux::firewall::Loaded;
 use crate::dut::router::Wires;
-use crate::dut::{self, Dut, Ground, linux, nft};
+use crate::dut::{self, Dut, Ground, linux};
+use crate::engines::{Receiving, engine_name};
 use crate::error::BenchError;
-use crate::host::{Host, LocalHost, NamespaceHost};
+use crate::host::{LocalHost, NamespaceHost};
 use crate::journal::Journal;
-use crate::lab::links::Links;
-use crate::probe::{self, Privilege, Receiving};
-use crate::run::doubts::LoadModel;
+use crate::links::Links;
+use crate::probe::{self, Privilege};
+use crate::testbed::LoadModel;
 use crate::trial::SystemClock;
+use crate::wiring::Wiring;
 use crate::{Observer, Task, calibrate};
 use ends::NetnsEnds;
 use fwdlab_model::plan::Plan;
 use fwdlab_model::record::Calibration;
-use fwdlab_model::settings::{DutKind, Engine, Family, Firewall, Settings};
+use fwdlab_model::settings::{DutKind, Engine, Family, Firewall, Settings, TestbedKind};
 use fwdlab_model::warning::Warning;
 use fwdlab_port::affinity;
 use std::path::PathBuf;
@@ -67,7 +69,7 @@ impl Netns {
                     .into(),
             );
         }
-        let choice = Choice { kind: "netns", simulated: false, reasons };
+        let choice = Choice { kind: TestbedKind::Netns, simulated: false, reasons };
         let paths = paths.clone();
         let (cpus, links) = (affinity::allowed_cpus()?, Links::of_namespaces());
         Ok(Netns { journal, paths, engine, receiving, spreads: false, cpus, links, choice })
@@ -89,21 +91,23 @@ impl Netns {
         if settings().any(|s| s.traffic.family == Family::Inet6) {
             linux::need_inet6(&LocalHost)?;
         }
-        let mut firewalls: Vec<&Firewall> = Vec::new();
-        for firewall in settings().map(|s| &s.dut.firewall).filter(|f| **f != Firewall::None) {
-            if !firewalls.contains(&firewall) {
-                firewalls.push(firewall);
+        let mut tried: Vec<&Settings> = Vec::new();
+        let rules = |s: &Settings| (s.dut.firewall.clone(), s.dut.remote.firewall_program);
+        for settings in settings().filter(|s| s.dut.firewall != Firewall::None) {
+            if !tried.iter().any(|other| rules(other) == rules(settings)) {
+                tried.push(settings);
             }
         }
-        if firewalls.is_empty() {
+        if tried.is_empty() {
             return Ok(());
         }
-        probe::need_program("nft", "nftables")?;
         let wiring = Wiring::up(&self.journal, 1, false)?;
-        let namespace = wiring.receiver.name().to_owned();
-        for firewall in firewalls {
-            let argv = ["ip", "netns", "exec", &namespace, "nft", "-f", "-"];
-            LocalHost.run(&argv, &nft::ruleset(firewall).text).map_err(|error| match firewall {
+        let host = NamespaceHost::new(&wiring.receiver, &[])?;
+        for settings in tried {
+            let firewall = &settings.dut.firewall;
+            let loaded = Loaded::default().load(&host, &self.journal, settings);
+            loaded.map_err(|error| match firewall {
+                _ if matches!(error, BenchError::Environment { .. }) => error,
                 // A user's own file: nothing to fall back from.
                 Firewall::Ruleset { file, .. } => BenchError::Refused(format!(
                     "ruleset {file} can't be loaded: {error}\n  next step: `nft -c -f {file}`"
@@ -114,6 +118,7 @@ impl Netns {
                 ),
             })?;
         }
+        drop(host);
         wiring.down()
     }
 
@@ -128,7 +133,7 @@ impl Netns {
 
     /// Name of the sending mechanism for a variant.
     pub fn sender(&self, settings: &Settings) -> &'static str {
-        probe::engine_name(self.engine(settings))
+        engine_name(self.engine(settings))
     }
 
     /// Name of the receiving mechanism in use.
@@ -174,7 +179,7 @@ impl Testbed for Netns {
             links: &self.links,
             experiment: &self.paths.experiment,
             program: &self.paths.program,
-            namespace: Some(&self.journal),
+            keeper: &self.journal,
             wires: &Wires::Sockets,
         };
         Ok(Box::new(NetnsRig {

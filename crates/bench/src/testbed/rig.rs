@@ -7,19 +7,19 @@ use crate::dut::{Dut, Prepared, Reading};
 use crate::error::BenchError;
 use crate::generator::Outcome;
 use crate::host::Host;
-use crate::lab::links::Links;
+use crate::links::Links;
 use crate::profiler::{Perf, Profiler};
-use crate::run::account::Account;
-use crate::run::doubts::LoadModel;
-use crate::run::stopwatch::Stopwatch;
+use crate::testbed::account::Account;
+use crate::testbed::stopwatch::Stopwatch;
 use crate::trial::{Awaited, Clock, Traffic};
 use fwdlab_model::plan::Trial;
 use fwdlab_model::profile::ProfilePlan;
-use fwdlab_model::settings::Settings;
+use fwdlab_model::record::Counter;
+use fwdlab_model::settings::{Firewall, GeneratorKind, Settings};
 use fwdlab_model::warning::Warning;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Machines and links of one run. Dropping it takes everything down, [`Rig::down`] says
 /// how that went.
@@ -103,12 +103,39 @@ pub enum Reach {
 impl Reach {
     /// Time that counters may need until they agree with ours: some drivers fetch them
     /// from the card every second or two.
-    pub fn settling(self) -> Duration {
+    fn settling(self) -> Duration {
         match self {
             Reach::Here { .. } => Duration::ZERO,
             Reach::Remote { .. } => Duration::from_millis(2500),
         }
     }
+
+    /// The DUT's counters after a trial, as soon as they agree with ours, or after as long
+    /// as some drivers need to fetch them.
+    pub(crate) fn settled(
+        self,
+        mut read: impl FnMut() -> Result<(Reading, Vec<Counter>), BenchError>,
+    ) -> Result<(Reading, Vec<Counter>), BenchError> {
+        let deadline = Instant::now() + self.settling();
+        let agrees =
+            |counter: &Counter| counter.expected.is_none_or(|expected| counter.delta() >= expected);
+        loop {
+            let (after, counters) = read()?;
+            if counters.iter().all(agrees) || Instant::now() >= deadline {
+                return Ok((after, counters));
+            }
+            std::thread::sleep(Duration::from_millis(250));
+        }
+    }
+}
+
+/// What a sender at the maximum rate does to a DUT that is slower.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadModel {
+    /// It sends on, and the DUT loses packets: where none is lost, the sender was slower.
+    OpenLoop,
+    /// It waits for room, and nothing is lost.
+    Backpressured,
 }
 
 /// What is wanted of senders and receiver.
@@ -193,5 +220,17 @@ impl<T: Traffic> Armed for Plain<T> {
 
     fn end(self: Box<Self>) -> Result<Outcome, BenchError> {
         Ok(Outcome::default())
+    }
+}
+
+/// What a trial of a variant waits for, with so many senders that each go through all
+/// flows in turn.
+pub(crate) fn awaited(settings: &Settings, senders: usize) -> Awaited {
+    // Other generators choose their flows as they like.
+    let ours = settings.traffic.generator == GeneratorKind::Fwdlab;
+    Awaited {
+        flows: if ours { settings.traffic.flows.count() } else { 0 },
+        senders: senders.max(1) as u32,
+        states: settings.dut.firewall == Firewall::Stateful,
     }
 }

@@ -14,20 +14,20 @@ pub use law::RunLaw;
 use super::{Armed, Choice, Ends, Parts, Plain, Reach, Rig, Testbed, Wanted};
 use crate::cpu::Placement;
 use crate::dut::findings::Findings;
-use crate::dut::{Dut, Reading, Totals};
+use crate::dut::{Dut, Loss, Reading, Totals};
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
-use crate::lab::links::Links;
+use crate::links::Links;
 use crate::profiler::Profiler;
 use crate::profiler::simulated::Simulated;
-use crate::run::account::Account;
-use crate::run::doubts::LoadModel;
+use crate::testbed::LoadModel;
+use crate::testbed::account::Account;
 use crate::trial::{Awaited, Clock, Evidence, Snapshot, SystemClock, Traffic};
 use crate::{Observer, Task, calibrate};
 use fwdlab_model::plan::Plan;
 use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::record::{Calibration, Counter, Counts, CpuTime, DropPlace};
-use fwdlab_model::settings::{Family, Firewall, Settings};
+use fwdlab_model::settings::{Family, Firewall, Settings, TestbedKind};
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::Phase;
 use rand_xoshiro::Xoshiro256StarStar;
@@ -50,7 +50,7 @@ pub struct Sim {
 impl Sim {
     /// A simulated testbed, chosen for `reasons`.
     pub fn new(reasons: Vec<String>) -> Sim {
-        Sim { choice: Choice { kind: "sim", simulated: true, reasons }, law: None }
+        Sim { choice: Choice { kind: TestbedKind::Sim, simulated: true, reasons }, law: None }
     }
 }
 
@@ -335,20 +335,13 @@ impl Dut for SimDut<'_> {
         counters.collect()
     }
 
-    fn drops(
-        &self,
-        _before: &Reading,
-        _after: &Reading,
-        total: Counts,
-        _receiver: u64,
-        _settings: &Settings,
-    ) -> Vec<DropPlace> {
+    fn drops(&self, loss: &Loss<'_>) -> Vec<DropPlace> {
         // While traffic flows it does not tell.
-        if total == Counts::default() {
+        if loss.total == Counts::default() {
             return Vec::new();
         }
         let place = |place: &str, packets| DropPlace { place: place.to_owned(), packets };
-        vec![place("the simulated device", total.lost()), place("no counter tells", 0)]
+        vec![place("the simulated device", loss.total.lost()), place("no counter tells", 0)]
     }
 }
 

@@ -3,50 +3,10 @@
 use super::evidence::Witness;
 use crate::arrivals;
 use crate::error::BenchError;
-use crate::probe::Receiving;
 use crate::trial::{Evidence, Snapshot, Traffic};
 use fwdlab_model::record::{Arrivals, Checked};
-use fwdlab_model::settings::Engine;
 use fwdlab_packet::Phase;
-use fwdlab_port::packet_socket::{self, PacketReceiver};
-use fwdlab_port::xdp::{XdpMode, XdpReceiver, XdpSender};
-use fwdlab_port::{NetNs, Receiver, Sender, SenderConfig, Watch, xsk};
-
-/// Opens a receiver of the kind found by probing.
-///
-/// # Errors
-/// What the socket or program meets.
-pub(crate) fn open_receiver(
-    receiving: Receiving,
-    namespace: &NetNs,
-    interface: &str,
-    watch: &Watch,
-    cpus: &[u16],
-) -> Result<Box<dyn Receiver>, BenchError> {
-    let mode = match receiving {
-        Receiving::Xdp => XdpMode::Driver,
-        Receiving::XdpGeneric => XdpMode::Generic,
-        Receiving::Packet => {
-            return Ok(Box::new(PacketReceiver::new(namespace, interface, watch, cpus)?));
-        }
-    };
-    Ok(Box::new(XdpReceiver::new(namespace, interface, watch, mode)?))
-}
-
-/// Opens a sending thread of the kind found by probing.
-///
-/// # Errors
-/// What the socket or program meets.
-pub(crate) fn open_sender(
-    engine: Engine,
-    config: &SenderConfig,
-) -> Result<Box<dyn Sender>, BenchError> {
-    Ok(match engine {
-        Engine::Auto | Engine::Xdp => Box::new(XdpSender::new(config)?),
-        Engine::Xsk => Box::new(xsk::sender(config)?),
-        Engine::Packet => Box::new(packet_socket::sender(config)?),
-    })
-}
+use fwdlab_port::{Receiver, Sender};
 
 /// Senders and receiver of one run.
 pub(crate) struct NetnsTraffic {
@@ -76,16 +36,7 @@ impl Traffic for NetnsTraffic {
                 *sum += packets;
             }
         }
-        let received = self.receiver.received();
-        Snapshot {
-            sent,
-            received: received.packets,
-            damaged: received.faults.iter().sum(),
-            foreign: received.foreign,
-            unstamped: received.unstamped,
-            other_frames: received.others,
-            receiver_dropped: self.receiver.dropped(),
-        }
+        snapshot(sent, self.receiver.as_ref())
     }
 
     fn stop(&mut self) -> Result<(), BenchError> {
@@ -108,5 +59,20 @@ impl Traffic for NetnsTraffic {
 
     fn evidence(&mut self) -> Evidence {
         self.witness.read()
+    }
+}
+
+/// The counters of both ends now: of senders that have `sent` so much, and of a receiver of
+/// this machine.
+pub(crate) fn snapshot(sent: [u64; 4], receiver: &dyn Receiver) -> Snapshot {
+    let received = receiver.received();
+    Snapshot {
+        sent,
+        received: received.packets,
+        damaged: received.faults.iter().sum(),
+        foreign: received.foreign,
+        unstamped: received.unstamped,
+        other_frames: received.others,
+        receiver_dropped: receiver.dropped(),
     }
 }

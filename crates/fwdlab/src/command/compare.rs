@@ -1,8 +1,8 @@
 //! `fwdlab compare`.
 
 use crate::exit::Exit;
+use crate::form::FormArguments;
 use crate::names;
-use crate::terminal;
 use crate::verdict::{self, FailOn};
 use fwdlab_model::plan::Adjust;
 use fwdlab_results::compare::{self, Question};
@@ -47,22 +47,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "WHAT")]
     fail_on: Option<FailOn>,
     #[command(flatten)]
-    format: Format,
-}
-
-/// How the answer is printed.
-#[derive(Clone, Copy, Debug, clap::Args)]
-#[group(multiple = false)]
-struct Format {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-    /// Print CSV, a line per comparison
-    #[arg(long)]
-    csv: bool,
-    /// Print Markdown
-    #[arg(long)]
-    markdown: bool,
+    form: FormArguments,
 }
 
 /// Compares.
@@ -78,12 +63,7 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
         margin: arguments.margin,
         adjustment: arguments.adjust.into(),
     })?;
-    match arguments.format {
-        Format { json: true, .. } => terminal::print_json(&compare::json(&results)?)?,
-        Format { csv: true, .. } => terminal::print(&compare::csv(&results))?,
-        Format { markdown: true, .. } => terminal::print(&compare::markdown(&results)?)?,
-        _ => terminal::print(&terminal::toned(compare::text(&results, terminal::width())))?,
-    }
+    arguments.form.print(&results.document())?;
     let outcomes = results.comparisons.iter().map(|compared| &compared.outcome);
     Ok(verdict::exit_of(outcomes, arguments.fail_on))
 }

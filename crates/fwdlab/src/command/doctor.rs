@@ -3,9 +3,10 @@
 use crate::exit::Exit;
 use crate::state;
 use crate::terminal::{self, BAD, GOOD, HEADING, styled, wrap};
+use fwdlab_bench::Runner;
 use fwdlab_bench::journal::Journal;
 use fwdlab_bench::probe::{self, Privilege, Probe};
-use fwdlab_bench::testbed::{self, Choice};
+use fwdlab_bench::testbed::Choice;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -39,7 +40,7 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     drop(journal);
     let choice_for = |experiment: &str| -> anyhow::Result<Choice> {
         let any = fwdlab_model::load("any.toml", experiment, &|_| Ok(Vec::new()))?;
-        Ok(testbed::open(&any, &privilege, &paths)?.choice().clone())
+        Ok(Runner::open(&any, &privilege, &paths)?.choice().clone())
     };
     let choice = &choice_for("version = 1")?;
     let router = &choice_for("version = 1\n[dut]\nkind = \"router\"")?;
@@ -72,7 +73,7 @@ fn text(probes: &[Probe], kernel: &Choice, router: &Choice, width: usize) -> Str
     for (device, choice) in devices {
         let heading = format!("testbed = \"auto\" takes, for {device}");
         let _ = writeln!(out, "\n{}", styled(&heading, HEADING));
-        out += &wrap(choice.kind, width, "");
+        out += &wrap(choice.kind.name(), width, "");
         for reason in &choice.reasons {
             for line in reason.lines() {
                 out += &wrap(&format!("  {}", line.trim_start()), width, "    ");
@@ -105,7 +106,7 @@ mod tests {
             next: next.into(),
         };
         let choice = Choice {
-            kind: "sim",
+            kind: fwdlab_model::settings::TestbedKind::Sim,
             simulated: true,
             reasons: vec!["no real packets on this machine: some reason of many words".into()],
         };

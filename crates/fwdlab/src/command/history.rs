@@ -4,9 +4,9 @@ use super::store_at;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::experiment::STORE;
-use crate::terminal;
+use crate::form::FormArguments;
 use clap::ValueEnum;
-use fwdlab_results::history::{self, Collector, Direction, History};
+use fwdlab_results::history::{Collector, Direction, History};
 use fwdlab_results::report;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -33,9 +33,8 @@ pub(crate) struct Arguments {
     /// Directory for history.md and the figures
     #[arg(long, short, value_name = "DIR", visible_alias = "output")]
     out: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArguments,
     /// Only series whose title holds this text
     #[arg(long, value_name = "TEXT")]
     series: Option<String>,
@@ -78,13 +77,9 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     let history = collector.finish();
     if let Some(directory) = &arguments.out {
-        report::write_files(directory, history::files(&history)?)?;
+        report::write_files(directory, history.files())?;
     }
-    if arguments.json {
-        terminal::print_json(&history::json(&history)?)?;
-    } else {
-        terminal::print(&terminal::toned(history::text(&history, terminal::width())))?;
-    }
+    arguments.form.print(&history.document(arguments.form.has_pictures()))?;
     Ok(exit(&history, arguments.fail_on))
 }
 

@@ -6,11 +6,11 @@ use crate::exit::Exit;
 use crate::terminal;
 use clap::ValueEnum;
 use fwdlab_model::suggest;
-use fwdlab_results::compare::{Line, Tone};
 use fwdlab_results::profile::compare::{self, Grouping, Measured};
 use fwdlab_results::profile::functions::{self, Neighbours};
 use fwdlab_results::profile::{self, Divided, Filter, Kept, Profile, Subsystems, text};
 use fwdlab_results::report;
+use fwdlab_results::text::{Line, Tone};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 

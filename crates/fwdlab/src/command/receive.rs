@@ -14,7 +14,7 @@ use serde_json::json;
 use std::io;
 use std::time::Duration;
 
-/// What `fwdlab receive` is told.
+/// Arguments of `fwdlab receive`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

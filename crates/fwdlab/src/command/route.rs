@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// Time between two looks at whether the router has ended.
 const TICK: Duration = Duration::from_millis(50);
 
-/// What `fwdlab route` is told.
+/// Arguments of `fwdlab route`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -126,7 +126,7 @@ fn toml_of(text: &str, file: &str) -> Result<RouterSetup> {
     })
 }
 
-/// Serves whoever started this program.
+/// Serves the process that started this program.
 fn controlled(stop: &Stop) -> Result<Exit> {
     // Read by a thread, so that a signal ends the program while nothing is said.
     let (said, lines) = channel();

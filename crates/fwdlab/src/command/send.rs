@@ -26,7 +26,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Time that no order limits: by hand, Ctrl-C does.
 const UNLIMITED_NS: u64 = u64::MAX;
 
-/// What `fwdlab send` is told.
+/// Arguments of `fwdlab send`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

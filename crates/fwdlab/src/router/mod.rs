@@ -142,7 +142,7 @@ impl Running {
     ) -> anyhow::Result<()> {
         let stop = self.stop.clone();
         self.spawn(number, setup, move || {
-            worker::forward_circuit(&mut *engine, &mut circuit.passage(), &stop);
+            worker::forward_circuit(&mut *engine, &mut circuit.transit(), &stop);
             Ok(())
         })
     }

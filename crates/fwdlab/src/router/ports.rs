@@ -2,13 +2,13 @@
 
 use super::mistake;
 use crate::error::CliError;
-use fwdlab_model::router::{self as model, InterfaceSetup, PortKind, RouterSetup};
-use fwdlab_packet::arrivals::Fault;
+use fwdlab_model::router::{InterfaceSetup, PortKind, RouterSetup};
+use fwdlab_packet::injection::Faults;
 use fwdlab_packet::rss::{SYMMETRIC_KEY, Toeplitz, queue_of};
 use fwdlab_port::packet_socket::{PacketConfig, PacketPort};
 use fwdlab_port::pcap::PcapPort;
 use fwdlab_port::spread::spread;
-use fwdlab_port::tap::{Damage, FaultTap, Faults, PcapTap, TraceTap};
+use fwdlab_port::tap::{FaultTap, PcapTap, TraceTap};
 use fwdlab_port::xsk::{Bind, XskConfig, XskPort, XskProgram};
 use fwdlab_port::{Frame, Port, PortError};
 use std::fs::File;
@@ -22,7 +22,7 @@ const SPREAD_BATCHES: usize = 16;
 /// All ports, by worker and interface.
 pub(super) struct Ports {
     pub(super) workers: Vec<Vec<Box<dyn Port>>>,
-    /// What holds each interface's packets, for whoever reads the statistics.
+    /// The kind of port of each interface, for the statistics.
     pub(super) facts: Vec<(String, String)>,
 }
 
@@ -139,12 +139,15 @@ fn tapped(
     };
     let mut port = port;
     if written.faults.is_some() || written.sent_faults.is_some() {
-        let [incoming, outgoing] =
-            [&written.faults, &written.sent_faults].map(|faults| spoilt(faults.as_ref(), written));
-        let both = [&written.faults, &written.sent_faults].into_iter().flatten();
-        let seed = both.map(|faults| faults.seed).next().unwrap_or_default();
+        let both = [written.faults, written.sent_faults];
+        if !both.iter().flatten().all(Faults::is_valid) {
+            let what = "faults: each is a probability from 0 to 1";
+            return Err(mistake(format!("interface {}: {what}", written.name)));
+        }
+        let seed = both.iter().flatten().map(|faults| faults.seed).next().unwrap_or_default();
         let seed = seed.wrapping_add(queue as u64);
-        port = Box::new(FaultTap::new(port, number, incoming?, outgoing?, seed));
+        let [incoming, outgoing] = both.map(Option::unwrap_or_default);
+        port = Box::new(FaultTap::new(port, number, incoming, outgoing, seed));
     }
     if let Some(path) = &written.capture {
         port = Box::new(PcapTap::new(port, number, create(path)?)?);
@@ -153,30 +156,4 @@ fn tapped(
         port = Box::new(TraceTap::new(port, number, create(path)?));
     }
     Ok(port)
-}
-
-/// What goes wrong on purpose, as it was written.
-fn spoilt(faults: Option<&model::Faults>, written: &InterfaceSetup) -> anyhow::Result<Faults> {
-    let Some(faults) = faults else { return Ok(Faults::default()) };
-    let model::Faults { loss, duplication, corruption, reordering, damaging, .. } = *faults;
-    let all = [loss, duplication, corruption, reordering, damaging];
-    if !all.iter().all(|probability| (0.0..=1.0).contains(probability)) {
-        let what = "faults: each is a probability from 0 to 1";
-        return Err(mistake(format!("interface {}: {what}", written.name)));
-    }
-    let damage = match faults.damage.as_str() {
-        "" => None,
-        name => {
-            let damage = Damage::named(name).ok_or_else(|| {
-                let known: Vec<&str> = Fault::ALL.into_iter().map(Fault::name).collect();
-                mistake(format!(
-                    "interface {}: damage: `{name}` is none of flip, {}",
-                    written.name,
-                    known.join(", ")
-                ))
-            })?;
-            Some((damage, damaging))
-        }
-    };
-    Ok(Faults { loss, duplication, corruption, reordering, damage })
 }

@@ -20,7 +20,7 @@ pub(super) struct Tables {
     pub(super) inet: Arc<dyn Table<V4>>,
     pub(super) inet6: Arc<dyn Table<V6>>,
     pub(super) next_hops: NextHops,
-    /// What was built, for whoever reads the statistics.
+    /// The tables that were built, for the statistics.
     pub(super) facts: Vec<(String, String)>,
 }
 

@@ -152,7 +152,7 @@ fn power(plan: &Plan, experiments: &[Vec<&RunResult>], variant: usize) -> Measur
 }
 
 /// Median over experiments of the standard deviation of a block's log ratio of
-/// identical variants: an experiment is one sitting, and its machine may be
+/// identical variants: an experiment is one session, and its machine may be
 /// quieter or busier than that of the next.
 fn scatter(experiments: &[Vec<&RunResult>]) -> f64 {
     let each: Vec<f64> = experiments

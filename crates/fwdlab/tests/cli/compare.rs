@@ -34,7 +34,7 @@ fn two_files_are_compared_in_every_form() {
     let text = compare(&lab, &["before.pps", "after.pps"]).expect(0).stdout;
     for said in [
         "after against before\n",
-        "confidence 95 %, margin 2.0 %, 1 comparison",
+        "Confidence 95 %, margin of equivalence 2.0 %, 1 comparison.",
         "MDE",
         "worse by more than 2.0 %",
         "beside it: Hodges-Lehmann (rank sum)",
@@ -49,8 +49,14 @@ fn two_files_are_compared_in_every_form() {
     let csv = compare(&lab, &["before.pps", "after.pps", "--csv"]).expect(0).stdout;
     assert!(csv.lines().nth(1).is_some_and(|line| line.starts_with("before,after,0.9")), "{csv}");
     let markdown = compare(&lab, &["before.pps", "after.pps", "--markdown"]).expect(0).stdout;
-    assert!(markdown.contains("| after | before | -9.9"), "{markdown}");
+    assert!(markdown.contains("| after | **worse by more than 2.0 %** | -9.9"), "{markdown}");
+    let page = compare(&lab, &["before.pps", "after.pps", "--format", "html"]).expect(0).stdout;
+    assert!(page.contains("<h1>after against before</h1>"), "{page}");
+    let same = compare(&lab, &["before.pps", "after.pps", "--format", "csv"]).expect(0).stdout;
+    assert_eq!(same, csv);
     refused(&lab, &["before.pps", "after.pps", "--csv", "--json"], &["cannot be used with"]);
+    let forms = "[possible values: text, markdown, html, csv, json]";
+    refused(&lab, &["before.pps", "after.pps", "--format", "mail"], &[forms]);
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn keep(lab: &Lab, folder: &str, capacity: &str, kernel: &str, day: usize) {
     let invocation = Invocation {
         started_at: format!("2026-01-{day:02}T00:00:00Z"),
         fwdlab_version: "test".into(),
-        testbed: "sim".into(),
+        testbed: fwdlab_model::settings::TestbedKind::Sim,
         testbed_reason: "a test".into(),
         simulated: true,
         environment: Environment(BTreeMap::from([

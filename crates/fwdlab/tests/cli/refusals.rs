@@ -78,7 +78,7 @@ fn a_read_only_directory_can_be_shown_and_not_run_in() {
 fn runs_of_two_kinds_of_testbed_are_not_mixed() {
     let lab = Lab::new(INSTANT);
     let plan = plan(INSTANT);
-    let mut store = store(&lab.path("results/x/run.sqlite"), &plan, "rack");
+    let mut store = store(&lab.path("results/x/run.sqlite"), &plan, "netns");
     store.insert_run(&simulated(&plan, &plan.runs[0])).expect("stored");
     drop(store);
     let refused = lab.fwdlab(&["run", "x.toml"]).expect(2);

@@ -88,7 +88,7 @@ fn the_invocation_is_stored_with_its_surroundings() {
     assert_eq!(stored.len(), 1);
     let invocation = &stored[0].invocation;
     assert!(invocation.fwdlab_version.starts_with(env!("CARGO_PKG_VERSION")));
-    assert!(invocation.simulated && invocation.testbed == "sim");
+    assert!(invocation.simulated && invocation.testbed == fwdlab_model::settings::TestbedKind::Sim);
     assert!(invocation.environment.0.contains_key("kernel"));
 }
 

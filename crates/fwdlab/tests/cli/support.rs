@@ -150,7 +150,7 @@ pub(crate) fn begun(mut store: Store, plan: &Plan, testbed: &str) -> Store {
     let invocation = Invocation {
         started_at: "2026-01-01T00:00:00.000Z".into(),
         fwdlab_version: "test".into(),
-        testbed: testbed.into(),
+        testbed: testbed.parse().expect("a testbed"),
         testbed_reason: "a test".into(),
         simulated: testbed == "sim",
         environment: Environment::default(),

@@ -3,20 +3,20 @@
 //!
 //! Such a file is a shell script of assignments, with a diagram in its comments. It is read
 //! by a strict reader of that subset and never executed. What has no place in fwdlab's
-//! files is told and stands in them as comments: nothing is lost silently.
+//! files is reported, and kept in them as comments: nothing is lost silently.
 //!
 //! Left out on purpose: whether the machines are as the file says (`fwdlab lab check`), and
 //! the variants that were tested, which lie in directories beside the file.
 
 mod diagram;
 mod rack;
-mod shell;
+mod script;
 mod traffic;
 mod write;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::lab::Lab;
-use shell::{Script, Variable};
+use script::{Script, Variable};
 use std::collections::BTreeSet;
 
 /// What was made of a configuration.
@@ -36,7 +36,9 @@ pub struct Imported {
 /// # Errors
 /// Every line that is no assignment or comment, and what is missing, at once.
 pub fn import(path: &str, text: &str, overlays: &[String]) -> Result<Imported, Diagnostics> {
-    let (script, mut faults) = shell::read(text);
+    // Lines may end as those of MS-DOS do; a shell would keep the carriage return.
+    let text = &text.replace("\r\n", "\n");
+    let (script, mut faults) = script::read(text);
     let drawn = diagram::boxes(script.comments.iter().map(|(_, comment)| comment.as_str()));
     let mut source = Source { script: &script, used: BTreeSet::new(), remarks: Vec::new() };
     let rack = match rack::of(&mut source, &drawn) {

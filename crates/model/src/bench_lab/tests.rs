@@ -52,6 +52,12 @@ fn a_small_file_becomes_a_laboratory_and_an_experiment() {
 }
 
 #[test]
+fn lines_may_end_as_those_of_ms_dos() {
+    let read = |text: &str| import("small.config", text, &[]).map_err(|faults| faults.to_string());
+    assert_eq!(read(&SMALL.replace('\n', "\r\n")), read(SMALL));
+}
+
+#[test]
 fn what_is_missing_is_told_at_once() {
     let faults = import("x.config", "SENDER_ADMIN=1\n", &[]).expect_err("nearly empty");
     let text = faults.to_string();

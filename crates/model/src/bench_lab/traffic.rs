@@ -2,7 +2,7 @@
 
 use super::Source;
 use super::rack::Rack;
-use super::shell::Variable;
+use super::script::Variable;
 use crate::lab::{Mac, Role};
 use crate::log::{AddressRange, Command};
 use crate::spec::keys::{ADDRESSES_MAX, FLOWS_MAX};
@@ -70,11 +70,11 @@ pub(super) fn of(source: &mut Source, rack: &Rack) -> Traffic {
         source.remark(format!(
             "line {line}: the second sender has options of its own ({}): fwdlab gives both the \
              same flows and frames; `rate` is the sum of both",
-            told(&second, b"slRp")
+            options_as_written(&second, b"slRp")
         ));
     }
     if let Some((line, receiver)) = command("RECEIVER_START_CMD") {
-        let others = told(&receiver, b"46NwWTcpUX");
+        let others = options_as_written(&receiver, b"46NwWTcpUX");
         if !others.is_empty() {
             source.remark(format!(
                 "line {line}: options of the receiver's pkt-gen ({others}): fwdlab starts the \
@@ -133,7 +133,7 @@ fn flows(source: &mut Source, command: &Command, line: usize) -> Option<(u64, u6
     fits.then_some((sources, destinations))
 }
 
-/// Of all threads; `-R 0` is no limit.
+/// Intended load of all threads; `-R 0` is no limit.
 fn rate(command: &Command) -> Option<u64> {
     let rate = command.rate().filter(|&rate| rate > 0)?;
     let all = rate.checked_mul(command.threads().unwrap_or(1).max(1))?;
@@ -186,11 +186,11 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && !text.chars().any(char::is_control)
 }
 
-/// Those of the options, as they were written.
-fn told(command: &Command, letters: &[u8]) -> String {
-    let told = command.options().filter(|(letter, _)| letters.contains(letter));
-    let told: Vec<String> = told
+/// These options as they were written.
+fn options_as_written(command: &Command, letters: &[u8]) -> String {
+    let options = command.options().filter(|(letter, _)| letters.contains(letter));
+    let options: Vec<String> = options
         .map(|(letter, value)| format!("-{} {value}", char::from(letter)).trim_end().to_owned())
         .collect();
-    told.join(" ")
+    options.join(" ")
 }

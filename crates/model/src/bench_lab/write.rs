@@ -1,7 +1,7 @@
 //! The two files as text, with what has no place in them as comments.
 
 use super::rack::{Machine, Rack};
-use super::shell::Script;
+use super::script::Script;
 use super::traffic::Traffic;
 use crate::lab::Role;
 

@@ -1,9 +1,9 @@
 //! Faults that only show when values are seen together.
 
 use super::{Experiment, RUNS_MAX, VARIANTS_MAX};
+use crate::design::Trial;
 use crate::diagnostic::Diagnostic;
-use crate::plan::Trial;
-use crate::settings::{Arrangement, DutKind, Settings};
+use crate::settings::{Arrangement, Settings};
 use crate::spec::keys;
 use crate::spec::{FactorSpec, Setting, Spec, format_ns};
 use std::collections::BTreeMap;
@@ -138,22 +138,12 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// An alternation has something to switch, and can switch it live.
 pub(super) fn alternation(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagnostic>) {
     let Some(alternate) = &spec.design.alternate else { return };
-    if experiment.base.dut.kind == DutKind::Router {
+    let kind = experiment.base.dut.kind;
+    if !kind.row().alternates {
         faults.push(
-            Diagnostic::new(alternate.span(), "the router can't alternate")
+            Diagnostic::new(alternate.span(), format!("{} can't alternate", kind.row().words))
                 .label("nothing of it can be switched while traffic flows")
                 .help("remove `alternate` to measure each level in runs of its own"),
-        );
-        return;
-    }
-    if experiment.base.dut.kind == DutKind::Command {
-        faults.push(
-            Diagnostic::new(
-                alternate.span(),
-                "a program that is started by commands can't alternate",
-            )
-            .label("nothing of it is switched while traffic flows")
-            .help("remove `alternate` to measure each level in runs of its own"),
         );
         return;
     }

@@ -1,8 +1,8 @@
 //! `[compare]`: which variants are compared with which.
 
 use super::Experiment;
+use crate::design::{Compare, RunMetric};
 use crate::diagnostic::Diagnostic;
-use crate::plan::{Compare, Figure};
 use crate::spec::{FactorSpec, Spec};
 use toml::Spanned;
 
@@ -15,7 +15,7 @@ pub(super) fn compare_of(spec: &Spec, faults: &mut Vec<Diagnostic>) -> Compare {
         baseline,
         confidence: spec.compare.confidence.unwrap_or(95.0),
         margin: spec.compare.margin.unwrap_or(0.02),
-        figure: spec.compare.figure.as_ref().map_or(Figure::Auto, |figure| *figure.get_ref()),
+        figure: spec.compare.figure.as_ref().map(|figure| *figure.get_ref()),
         adjust: spec.compare.adjust.unwrap_or_default(),
     }
 }
@@ -24,7 +24,7 @@ pub(super) fn compare_of(spec: &Spec, faults: &mut Vec<Diagnostic>) -> Compare {
 /// stands for nothing.
 pub(super) fn figure(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagnostic>) {
     let Some(written) = spec.compare.figure.as_ref() else { return };
-    if *written.get_ref() != Figure::P90 {
+    if *written.get_ref() != RunMetric::P90 {
         return;
     }
     let is_paced = |combination: &Vec<usize>| {

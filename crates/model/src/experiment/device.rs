@@ -260,7 +260,7 @@ pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagn
     devices(spec, &variants, faults);
 }
 
-/// One combination of levels and what comes of it.
+/// One combination of levels and the settings that it gives.
 struct Variant {
     levels: Vec<usize>,
     settings: Settings,
@@ -295,7 +295,7 @@ fn devices(spec: &Spec, variants: &[Variant], faults: &mut Vec<Diagnostic>) {
     let testbed = spec.kind.as_ref().map(Spanned::span);
     let mut told: Vec<Range<usize>> = Vec::new();
     for variant in variants {
-        let Some((message, help)) = lacking(&variant.settings) else { continue };
+        let Some((message, help)) = variant.settings.lacks_device() else { continue };
         let laid = spec
             .factors
             .iter()
@@ -312,28 +312,5 @@ fn devices(spec: &Spec, variants: &[Variant], faults: &mut Vec<Diagnostic>) {
         }
         faults.push(fault);
         told.push(place);
-    }
-}
-
-/// What is wrong with the device on its testbed, if anything, and what to do.
-fn lacking(settings: &Settings) -> Option<(&'static str, &'static str)> {
-    match (settings.testbed.kind, settings.dut.kind) {
-        (TestbedKind::Memory, DutKind::Command) => Some((
-            "a program that is started by commands has interfaces, not packets in memory",
-            "write kind = \"netns\" in [testbed]",
-        )),
-        (_, DutKind::Command) if settings.dut.command.start.is_empty() => Some((
-            "nothing says how the program that forwards is started",
-            "write start = [\"PROGRAM\", \"ARGUMENT\"] beside it",
-        )),
-        (TestbedKind::Memory, DutKind::Linux | DutKind::Freebsd) => Some((
-            "no kernel forwards packets in memory",
-            "write kind = \"router\" in [dut], or kind = \"netns\" in [testbed]",
-        )),
-        (TestbedKind::Auto | TestbedKind::Netns, DutKind::Freebsd) => Some((
-            "this machine's kernel is not FreeBSD's",
-            "write kind = \"ssh\" and lab = \"lab.toml\" in [testbed]: a host with FreeBSD",
-        )),
-        _ => None,
     }
 }

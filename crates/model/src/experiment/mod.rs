@@ -9,8 +9,8 @@ mod device;
 mod laboratory;
 mod stopping;
 
+use crate::design::{Change, Compare, Design, Factor, Level, Trial};
 use crate::diagnostic::Diagnostic;
-use crate::plan::{Change, Compare, Design, Factor, Level, Trial};
 use crate::profile::ProfilePlan;
 use crate::settings::Settings;
 use crate::spec::{Setting, Spec};

@@ -2,8 +2,8 @@
 //! with what it rules over.
 
 use super::Experiment;
+use crate::design::Stop;
 use crate::diagnostic::Diagnostic;
-use crate::plan::Stop;
 use crate::spec::Spec;
 
 /// The rule stands beside nothing that contradicts it, and has something to decide.

@@ -1,223 +1,201 @@
-//! Every key of a lab's file, once: the reader and the JSON Schema are made from these
-//! tables.
+//! Every key of a laboratory's file, once: rows of the same kind as those of experiment
+//! files, from which the reader, the JSON Schema and the reference in `docs/LABS.md` are made.
 
 use super::{Role, Side, System};
-use serde_json::{Map, Value, json};
+use crate::schema;
+use crate::spec::keys::{Form, Section, duration, integer, key, words};
+use crate::spec::kind::Kind;
+use serde_json::Value;
 
-/// What values a key takes.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Kind {
-    /// The integer 1.
-    Version,
-    /// What may stand in paths and command lines.
-    Name,
-    /// One line of text.
-    Text,
-    /// True or false.
-    Boolean,
-    /// Seconds at least, such as `10s`.
-    Duration,
-    /// List of roles.
-    Roles,
-    /// An operating system.
-    System,
-    /// A side of the DUT.
-    Side,
-    /// List of numbers of CPUs.
-    Cpus,
-    /// A program and its arguments, as a list.
-    Arguments,
-    /// List of commands, each in one line.
-    Commands,
-    /// MAC.
-    Mac,
-    /// List of addresses with the lengths of their prefixes.
-    Addresses,
-    /// A table.
-    Table(&'static Section),
-    /// A list of tables.
-    Tables(&'static Section),
-}
+const SECOND_NS: u64 = 1_000_000_000;
 
-/// One key: name, values, whether it must be there, meaning.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Key(pub(super) &'static str, pub(super) Kind, bool, &'static str);
-
-/// One table.
-#[derive(Debug)]
-pub(super) struct Section {
-    /// Where it stands, for messages.
-    pub(super) place: &'static str,
-    doc: &'static str,
-    pub(super) keys: &'static [Key],
-}
-
-impl Section {
-    /// Names of all keys.
-    pub(super) fn names(&self) -> Vec<&'static str> {
-        self.keys.iter().map(|key| key.0).collect()
-    }
-}
+/// Every table in the order of the documentation.
+pub const SECTIONS: &[Section] = &[TOP, SSH, NOTIFY, HOST, INTERFACE, CABLE];
 
 /// The top of the file.
-pub(super) static TOP: Section = Section {
-    place: "at the top of the file",
+pub(super) const TOP: Section = Section {
     doc: "The machines of a laboratory, and the cables between them.",
     keys: &[
-        Key("version", Kind::Version, true, "Version of this format."),
-        Key("name", Kind::Name, true, "Name of the laboratory."),
-        Key(
+        key("version", integer(1, 1), "", "Version of this format; must be written.")
+            .example("1")
+            .required(),
+        key("name", Kind::Name, "", "Name of the laboratory.").example("\"rack\"").required(),
+        key(
             "allow_addresses",
             Kind::Boolean,
-            false,
-            "Permits addresses outside 198.18.0.0/15 and 2001:2::/48.",
-        ),
-        Key("ssh", Kind::Table(&SSH), false, "How hosts are reached."),
-        Key("notify", Kind::Table(&NOTIFY), false, "Who is told when an experiment ended."),
-        Key("host", Kind::Tables(&HOST), true, "The machines."),
-        Key("cable", Kind::Tables(&CABLE), true, "The cables."),
+            "false",
+            "Permits addresses outside 198.18.0.0/15 and 2001:2::/48. Those are set aside for test traffic (RFC 2544 appendix C.2.2, RFC 5180): what leaks from the laboratory reaches nobody.",
+        )
+        .example("true"),
     ],
+    ..Section::TABLE
 };
 
-pub(super) static SSH: Section = Section {
-    place: "in [ssh]",
+/// `[ssh]`.
+pub(super) const SSH: Section = Section {
+    path: "ssh",
     doc: "How hosts are reached, over OpenSSH's own configuration.",
     keys: &[
-        Key(
+        key(
             "config",
             Kind::Text,
-            false,
-            "Configuration file instead of the user's own, relative to this file.",
-        ),
-        Key("connect", Kind::Duration, false, "Time to connect, whole seconds."),
-        Key(
+            "",
+            "Configuration file instead of the user's own (`ssh -F`), relative to this file.",
+        )
+        .example("\"ssh_config\""),
+        key("connect", Kind::Seconds, "\"10s\"", "Time to connect.").example("\"5s\""),
+        key(
             "alive",
-            Kind::Duration,
-            false,
-            "Silence after which a host is asked whether it lives, whole seconds.",
-        ),
-        Key("deadline", Kind::Duration, false, "Time that a command may take."),
+            Kind::Seconds,
+            "\"5s\"",
+            "Silence after which a host is asked whether it is alive.",
+        )
+        .example("\"10s\""),
+        key("deadline", duration(SECOND_NS), "\"60s\"", "Time that a command may take.")
+            .example("\"2min\""),
     ],
+    ..Section::TABLE
 };
 
-pub(super) static NOTIFY: Section = Section {
-    place: "in [notify]",
-    doc: "Who is told when an experiment ended, well or not.",
+/// `[notify]`.
+pub(super) const NOTIFY: Section = Section {
+    path: "notify",
+    doc: "Who is told when `fwdlab run` ended in this laboratory, finished or failed. A notification that fails is a remark and changes no exit code; `fwdlab run --notify-command` does the same without a laboratory.",
     keys: &[
-        Key(
+        key(
             "command",
             Kind::Arguments,
-            false,
-            "Program of this machine that gets the summary on its standard input. {title}, {outcome} and {report} stand for the experiment's title, `finished` or `failed`, and the report's file.",
-        ),
-        Key("url", Kind::Text, false, "Address that gets the summary as JSON, by curl(1)."),
+            "",
+            "Program of this machine that gets the summary on its standard input. `{title}`, `{outcome}` and `{report}` stand for the experiment's title, `finished` or `failed`, and the report's file.",
+        )
+        .example("[\"mail\", \"-s\", \"fwdlab: {title} {outcome}\", \"root\"]"),
+        key(
+            "url",
+            Kind::Text,
+            "",
+            "Address that gets `{\"title\", \"outcome\", \"report\", \"summary\"}` as JSON, by curl(1).",
+        )
+        .example("\"https://example.org/hook\""),
     ],
+    ..Section::TABLE
 };
 
-pub(super) static HOST: Section = Section {
-    place: "in [[host]]",
+/// `[[host]]`.
+pub(super) const HOST: Section = Section {
+    path: "host",
+    form: Form::List,
+    required: true,
     doc: "A machine.",
     keys: &[
-        Key("name", Kind::Name, true, "As the other tables call it."),
-        Key("roles", Kind::Roles, true, "What it is for."),
-        Key("ssh", Kind::Text, false, "Destination for ssh; without it: this machine."),
-        Key("system", Kind::System, false, "Operating system; without it the host is asked."),
-        Key("cpus", Kind::Cpus, false, "CPUs for traffic."),
-        Key("console", Kind::Arguments, false, "Command of this machine that shows its console."),
-        Key(
+        key("name", Kind::Name, "", "Its name in the other tables.")
+            .example("\"dut\"")
+            .required(),
+        key("roles", Kind::List(&words(Role::NAMES)), "", "What it is for.")
+            .example("[\"dut\"]")
+            .required(),
+        key(
+            "ssh",
+            Kind::Text,
+            "",
+            "Destination: a name of ssh's configuration, `user@host`, or `ssh://user@host:port`. Without it the host is this machine.",
+        )
+        .example("\"root@dut\""),
+        key(
+            "system",
+            words(System::NAMES),
+            "",
+            "Operating system; without it the host is asked.",
+        )
+        .example("\"linux\""),
+        key("cpus", Kind::List(&integer(0, u16::MAX as i64)), "", "CPUs for traffic.")
+            .example("[2, 3]"),
+        key(
+            "console",
+            Kind::Arguments,
+            "",
+            "Command of this machine that shows the host's console.",
+        )
+        .example("[\"ipmitool\", \"-H\", \"dut-bmc\", \"sol\", \"activate\"]"),
+        key(
             "power_cycle",
             Kind::Arguments,
-            false,
-            "Command of this machine that switches it off and on.",
-        ),
-        Key("reboot_timeout", Kind::Duration, false, "Longest time that a reboot may take."),
-        Key(
+            "",
+            "Command of this machine that switches the host off and on; run for a DUT that does not come back.",
+        )
+        .example("[\"ipmitool\", \"-H\", \"dut-bmc\", \"power\", \"cycle\"]"),
+        key(
+            "reboot_timeout",
+            duration(SECOND_NS),
+            "",
+            "Longest time that a reboot may take; without it five times `deadline`.",
+        )
+        .example("\"10min\""),
+        key(
             "online",
             Kind::Commands,
-            false,
-            "Commands on the host that must succeed before it counts as up, e.g. pings that fill the tables of switches.",
-        ),
-        Key("interface", Kind::Tables(&INTERFACE), true, "Its interfaces for traffic."),
+            "[]",
+            "Commands on the host, each in one line and without a shell, that must succeed before it counts as up after a reboot, e.g. pings that fill the tables of switches.",
+        )
+        .example("[\"ping -c 2 198.18.0.1\"]"),
     ],
 };
 
-pub(super) static INTERFACE: Section = Section {
-    place: "in [[host.interface]]",
-    doc: "An interface for traffic.",
+/// `[[host.interface]]`.
+pub(super) const INTERFACE: Section = Section {
+    path: "host.interface",
+    form: Form::List,
+    required: true,
+    doc: "An interface for traffic, below its host.",
     keys: &[
-        Key("name", Kind::Name, true, "On the host."),
-        Key("mac", Kind::Mac, false, "MAC; checked when it is written."),
-        Key("addresses", Kind::Addresses, false, "Addresses with the lengths of their prefixes."),
-        Key(
+        key("name", Kind::Name, "", "Its name on the host.").example("\"eth1\"").required(),
+        key(
             "side",
-            Kind::Side,
-            false,
-            "Whose traffic it sees; needed on the DUT, and on a host that is sender and receiver.",
-        ),
+            words(Side::NAMES),
+            "",
+            "Whose traffic it sees. Needed on the DUT, and on a host that is sender and receiver.",
+        )
+        .example("\"sender\""),
+        key("mac", Kind::Mac, "", "MAC address; checked when it is written.")
+            .example("\"02:00:00:00:00:01\""),
+        key(
+            "addresses",
+            Kind::List(&Kind::Address),
+            "[]",
+            "Addresses with the lengths of their prefixes.",
+        )
+        .example("[\"198.18.0.2/24\"]"),
     ],
 };
 
-pub(super) static CABLE: Section = Section {
-    place: "in [[cable]]",
+/// `[[cable]]`.
+pub(super) const CABLE: Section = Section {
+    path: "cable",
+    form: Form::List,
+    required: true,
     doc: "Joins two interfaces, of which one is the DUT's.",
     keys: &[
-        Key("a", Kind::Text, true, "One end, `host:interface`."),
-        Key("b", Kind::Text, true, "The other end."),
-        Key("switch", Kind::Name, false, "Name of a switch in between."),
+        key("a", Kind::Text, "", "One end, `host:interface`.")
+            .example("\"sender:eth1\"")
+            .required(),
+        key("b", Kind::Text, "", "The other end.").example("\"dut:eth1\"").required(),
+        key(
+            "switch",
+            Kind::Name,
+            "",
+            "Name of a switch in between. Only with it may an interface have more than one cable: two senders then share an interface of the DUT.",
+        )
+        .example("\"s1\""),
     ],
 };
 
-/// JSON Schema (draft 2020-12) of a lab's file.
+/// JSON Schema (draft 2020-12) of a laboratory's file.
 pub fn schema() -> Value {
-    let mut root = object(&TOP);
-    root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
-    root["title"] = json!("fwdlab laboratory");
-    root
+    schema::of_file(SECTIONS, "fwdlab laboratory", TOP.doc)
 }
 
-fn object(section: &Section) -> Value {
-    let properties: Map<String, Value> = section
-        .keys
-        .iter()
-        .map(|Key(name, kind, _, doc)| {
-            let mut value = of_kind(*kind);
-            value["description"] = json!(doc);
-            ((*name).to_owned(), value)
-        })
-        .collect();
-    let required: Vec<&str> = section.keys.iter().filter(|key| key.2).map(|key| key.0).collect();
-    json!({
-        "type": "object",
-        "description": section.doc,
-        "properties": properties,
-        "required": required,
-        "additionalProperties": false,
-    })
-}
-
-fn of_kind(kind: Kind) -> Value {
-    let list = |items: Value| json!({ "type": "array", "items": items });
-    match kind {
-        Kind::Version => json!({ "const": 1 }),
-        Kind::Name => json!({ "type": "string", "pattern": "^[0-9A-Za-z][0-9A-Za-z._-]*$" }),
-        Kind::Text => json!({ "type": "string", "minLength": 1 }),
-        Kind::Boolean => json!({ "type": "boolean" }),
-        Kind::Duration => {
-            json!({ "type": "string", "pattern": r"^ *[0-9._]+ *(ns|us|µs|ms|s|min) *$" })
-        }
-        Kind::Roles => list(json!({ "enum": Role::ALL.map(Role::name) })),
-        Kind::System => json!({ "enum": System::ALL.map(System::name) }),
-        Kind::Side => json!({ "enum": Side::ALL.map(Side::name) }),
-        Kind::Cpus => list(json!({ "type": "integer", "minimum": 0, "maximum": u16::MAX })),
-        Kind::Arguments => json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 }),
-        Kind::Commands => list(json!({ "type": "string", "pattern": "[^ \\t\\n]" })),
-        Kind::Mac => {
-            json!({ "type": "string", "pattern": "^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}$" })
-        }
-        Kind::Addresses => list(json!({ "type": "string", "pattern": "^[0-9A-Fa-f.:]+/[0-9]+$" })),
-        Kind::Table(section) => object(section),
-        Kind::Tables(section) => list(object(section)),
-    }
+/// The reference of all keys as Markdown.
+pub fn reference() -> String {
+    schema::reference_of(SECTIONS)
 }
 
 #[cfg(test)]
@@ -274,10 +252,6 @@ a = "peer:eth2"
 b = "dut:eth2"
 "#;
 
-    fn sections() -> [&'static Section; 6] {
-        [&TOP, &SSH, &NOTIFY, &HOST, &INTERFACE, &CABLE]
-    }
-
     #[test]
     fn the_reader_takes_every_key_of_the_tables_and_needs_those_that_must_be_there() {
         let lab = Lab::parse("lab.toml", FULL).unwrap_or_else(|faults| panic!("{faults}"));
@@ -285,24 +259,38 @@ b = "dut:eth2"
         assert_eq!(lab.hosts[0].online, ["ping -c 2 198.18.0.1"]);
         assert_eq!(lab.notify.url.as_deref(), Some("https://example.org/hook"));
         assert_eq!(lab.notify.command.as_ref().map(Vec::len), Some(4));
-        for section in sections() {
-            for Key(name, kind, required, _) in section.keys {
-                let header = match kind {
-                    Kind::Table(_) => format!("[{name}]"),
-                    Kind::Tables(section) => section.place.trim_start_matches("in ").to_owned(),
-                    _ => format!("\n{name} = "),
-                };
-                let at = FULL.find(&header).unwrap_or_else(|| panic!("`{name}` is not tried"));
-                if matches!(kind, Kind::Table(_) | Kind::Tables(_)) {
-                    continue;
-                }
+        for section in SECTIONS {
+            assert!(section.path.is_empty() || FULL.contains(&section.header()));
+            for key in section.keys {
+                let written = format!("\n{} = ", key.name);
+                let start = FULL.find(&section.header()).expect("the table is tried");
+                let at = FULL[start..].find(&written).map(|at| start + at);
+                let at = at.unwrap_or_else(|| panic!("`{}` is not tried", key.name));
                 // Without the line that writes it first.
                 let end = FULL[at + 1..].find('\n').map_or(FULL.len(), |end| at + 1 + end);
                 let without = format!("{}{}", &FULL[..at], &FULL[end..]);
                 let missing = Lab::parse("lab.toml", &without)
                     .is_err_and(|faults| faults.to_string().contains("is missing"));
                 // `side` is needed where roles leave two, which no schema can say.
-                assert_eq!(missing, *required, "{name} {}", section.place);
+                assert_eq!(missing, key.required, "{} {}", key.name, section.place());
+            }
+        }
+    }
+
+    /// Every example is a value that the reader takes for its key.
+    #[test]
+    fn examples_are_right() {
+        for section in SECTIONS {
+            for key in section.keys.iter().filter(|key| key.kind != Kind::Text) {
+                let start = FULL.find(&section.header()).expect("the table is tried");
+                let written = format!("\n{} = ", key.name);
+                let at = start + FULL[start..].find(&written).expect("the key is tried") + 1;
+                let end = FULL[at..].find('\n').map_or(FULL.len(), |end| at + end);
+                let line = format!("{} = {}", key.name, key.example);
+                let text = format!("{}{line}{}", &FULL[..at], &FULL[end..]);
+                let faults =
+                    Lab::parse("lab.toml", &text).map_or_else(|f| f.to_string(), |_| String::new());
+                assert!(!faults.contains("must be"), "{line}: {faults}");
             }
         }
     }
@@ -319,7 +307,7 @@ b = "dut:eth2"
             &host["properties"]["interface"]["items"],
             &schema["properties"]["cable"]["items"],
         ];
-        for (section, place) in sections().into_iter().zip(places) {
+        for (section, place) in SECTIONS.iter().zip(places) {
             assert_eq!(place["additionalProperties"], false);
             let names: Vec<&String> = place["properties"]
                 .as_object()
@@ -327,12 +315,15 @@ b = "dut:eth2"
                 .flatten()
                 .map(|(name, _)| name)
                 .collect();
-            let mut own = section.names();
+            let below = section.below(SECTIONS).map(Section::name);
+            let mut own: Vec<&str> = section.keys.iter().map(|key| key.name).chain(below).collect();
             own.sort_unstable();
             assert_eq!(names, own);
         }
-        for Key(_, _, _, doc) in sections().into_iter().flat_map(|section| section.keys) {
-            assert!(doc.ends_with('.'), "{doc}");
+        assert_eq!(schema["required"], serde_json::json!(["version", "name", "host", "cable"]));
+        for key in SECTIONS.iter().flat_map(|section| section.keys) {
+            assert!(key.doc.ends_with('.'), "{}", key.doc);
+            assert_ne!(key.example, key.default, "{}", key.name);
         }
     }
 

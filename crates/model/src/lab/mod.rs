@@ -10,13 +10,14 @@
 mod address;
 mod draw;
 mod judge;
-mod keys;
-mod reader;
+pub mod keys;
 mod written;
 
 pub use address::{AddressError, InterfaceAddress, Mac};
 pub use fwdlab_packet::Side;
-pub use keys::schema;
+pub use keys::{reference, schema};
+
+pub use crate::system::System;
 
 use crate::diagnostic::Diagnostics;
 use fwdlab_packet::named;
@@ -31,7 +32,7 @@ pub struct Lab {
     pub name: String,
     /// How hosts are reached.
     pub ssh: SshSetup,
-    /// Who is told when an experiment ended.
+    /// Notifications at the end of an experiment.
     pub notify: Notify,
     /// Hosts in the order of the file, two to four.
     pub hosts: Vec<LabHost>,
@@ -52,7 +53,7 @@ pub struct SshSetup {
     pub deadline_ns: Option<u64>,
 }
 
-/// Who is told when an experiment ended.
+/// Notifications at the end of an experiment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Notify {
     /// Program of this machine with its arguments; it gets the summary on its standard
@@ -104,26 +105,6 @@ named! {
         Receiver = "receiver",
         /// Is tested: forwards.
         Dut = "dut",
-    }
-}
-
-named! {
-    /// Operating system of a host.
-    pub enum System {
-        /// Linux.
-        Linux = "linux",
-        /// FreeBSD.
-        FreeBsd = "freebsd",
-    }
-}
-
-impl System {
-    /// The name that uname(1) prints.
-    pub fn uname(self) -> &'static str {
-        match self {
-            System::Linux => "Linux",
-            System::FreeBsd => "FreeBSD",
-        }
     }
 }
 

@@ -1,10 +1,8 @@
 //! What was written: a lab's file, value by value with its place.
 
-use super::reader::{Reader, Section};
 use super::{InterfaceAddress, Mac, Notify, Role, Side, SshSetup, System, keys};
 use crate::diagnostic::Diagnostic;
-use crate::spec;
-use std::ops::Range;
+use crate::spec::{self, Reader, Section};
 use toml::Spanned;
 use toml::de::DeTable;
 
@@ -55,14 +53,14 @@ pub(super) struct Cable {
     pub(super) switch: Option<String>,
 }
 
-const SECOND: u64 = 1_000_000_000;
-
 /// Reads a file. Gives what could be read and every fault; nothing only when the text
 /// can't be taken apart.
 pub(super) fn read(text: &str) -> (Option<Written>, Vec<Diagnostic>) {
     let (root, errors) = DeTable::parse_recoverable(text);
-    let mut reader = Reader::default();
-    let written = reader.lab(root.get_ref());
+    // No value of these tables names a file whose content is read here.
+    let loader = |_: &str| Err(String::new());
+    let mut reader = Reader { file: keys::SECTIONS, loader: &loader, faults: Vec::new() };
+    let written = reader.laboratory(root.get_ref());
     let mut faults = spec::merge(text, &errors, reader.faults);
     if !errors.is_empty() && faults.is_empty() {
         faults.push(Diagnostic::new(0..0, "the file can't be read as TOML"));
@@ -70,83 +68,51 @@ pub(super) fn read(text: &str) -> (Option<Written>, Vec<Diagnostic>) {
     (errors.is_empty().then_some(written), faults)
 }
 
-impl Reader {
-    fn lab(&mut self, root: &DeTable) -> Written {
-        let top = self.section(root, &keys::TOP);
-        match top.get("version") {
-            None => self.faults.push(
-                Diagnostic::new(0..0, "the version of the format is missing")
-                    .help("write version = 1 at the top"),
-            ),
-            Some(node) if node.get_ref().as_integer().is_some_and(|v| v.as_str() == "1") => {}
-            Some(node) => self.faults.push(
-                Diagnostic::new(node.span(), "`version` must be the integer 1")
-                    .help("this fwdlab reads version 1 of the format"),
-            ),
-        }
+impl Reader<'_> {
+    fn laboratory(&mut self, root: &DeTable) -> Written {
+        let top = self.top(root);
+        self.version(&top);
         let mut written = Written {
-            name: self
-                .required(top, &(0..0), "name", "\"rack\"", Reader::name)
-                .map(Spanned::into_inner),
-            ssh: self.ssh(top),
-            notify: self.notify(top),
-            allow_addresses: self
-                .optional(top, "allow_addresses", Reader::boolean)
+            name: self.required(&top, "name", Reader::name).map(Spanned::into_inner),
+            ssh: self.ssh(&top),
+            notify: self.notify(&top),
+            allow_addresses: top
+                .read("allow_addresses", |key, node| self.boolean(key, node))
                 .unwrap_or(false),
             ..Written::default()
         };
-        let before = self.faults.len();
-        for (span, table) in self.tables(top, "host", "[[host]]") {
-            match self.host(&span, table, &mut written.hosts_incomplete) {
-                Some(host) => written.hosts.push(host),
-                None => written.hosts_incomplete = true,
+        match self.tables(&top, &keys::HOST) {
+            None => written.hosts_incomplete = true,
+            Some(hosts) => {
+                for host in hosts {
+                    match host.and_then(|host| self.host(&host, &mut written.hosts_incomplete)) {
+                        Some(host) => written.hosts.push(host),
+                        None => written.hosts_incomplete = true,
+                    }
+                }
             }
         }
-        written.hosts_incomplete |= written.hosts.is_empty() && self.faults.len() > before;
         let before = self.faults.len();
-        let cables = self.tables(top, "cable", "[[cable]]");
-        written
-            .cables
-            .extend(cables.into_iter().filter_map(|(span, table)| self.cable(&span, table)));
+        let cables = self.tables(&top, &keys::CABLE).unwrap_or_default();
+        written.cables.extend(cables.into_iter().flatten().filter_map(|table| self.cable(&table)));
         written.cables_incomplete = self.faults.len() > before;
         written
     }
 
-    fn ssh(&mut self, top: Section) -> SshSetup {
-        let Some(node) = top.get("ssh") else { return SshSetup::default() };
-        let Some(table) = node.get_ref().as_table() else {
-            self.faults.push(
-                Diagnostic::new(node.span(), "`ssh` must be a table here").help(
-                    "write [ssh] and its keys below; a host's destination stands in [[host]]",
-                ),
-            );
-            return SshSetup::default();
-        };
-        let ssh = self.section(table, &keys::SSH);
-        let mut seconds = |name, whole| {
-            self.optional(ssh, name, |reader, name, node| {
-                reader.duration(name, node, SECOND, whole)
-            })
-        };
+    fn ssh(&mut self, top: &Section) -> SshSetup {
+        let ssh = self.table(top, &keys::SSH);
+        let mut time = |name| ssh.read(name, |key, node| self.duration_ns(key, node));
         SshSetup {
-            connect_ns: seconds("connect", true),
-            alive_ns: seconds("alive", true),
-            deadline_ns: seconds("deadline", false),
-            config: self.optional(ssh, "config", Reader::text).map(Spanned::into_inner),
+            connect_ns: time("connect"),
+            alive_ns: time("alive"),
+            deadline_ns: time("deadline"),
+            config: ssh.read("config", |key, node| self.text(key, node)),
         }
     }
 
-    fn notify(&mut self, top: Section) -> Notify {
-        let Some(node) = top.get("notify") else { return Notify::default() };
-        let Some(table) = node.get_ref().as_table() else {
-            self.faults.push(
-                Diagnostic::new(node.span(), "`notify` must be a table")
-                    .help("write [notify] and its keys below"),
-            );
-            return Notify::default();
-        };
-        let notify = self.section(table, &keys::NOTIFY);
-        let url = self.optional(notify, "url", Reader::text);
+    fn notify(&mut self, top: &Section) -> Notify {
+        let notify = self.table(top, &keys::NOTIFY);
+        let url = notify.read_spanned("url", |key, node| self.text(key, node));
         if let Some(url) = &url
             && !["http://", "https://"].iter().any(|scheme| url.get_ref().starts_with(scheme))
         {
@@ -156,84 +122,64 @@ impl Reader {
             );
         }
         Notify {
-            command: self.optional(notify, "command", Reader::command),
+            command: notify.read("command", |key, node| self.arguments(key, node)),
             url: url.map(Spanned::into_inner),
         }
     }
 
-    fn host(
-        &mut self,
-        span: &Range<usize>,
-        table: &DeTable,
-        incomplete: &mut bool,
-    ) -> Option<Host> {
-        let host = self.section(table, &keys::HOST);
-        let name = self.required(host, span, "name", "\"dut\"", Reader::name);
-        let roles = self.required(host, span, "roles", "[\"dut\"]", |reader, name, node| {
-            reader.list(name, node, |reader, name, node| {
-                reader.word(name, node, Role::ALL.map(|role| (role.name(), role)))
-            })
-        });
-        let ssh = self.optional(host, "ssh", Reader::text);
-        let system = self.optional(host, "system", |reader, name, node| {
-            reader.word(name, node, System::ALL.map(|system| (system.name(), system)))
-        });
-        let cpus = self
-            .optional(host, "cpus", |reader, name, node| reader.list(name, node, Reader::cpu))
-            .unwrap_or_default();
-        let console = self.optional(host, "console", Reader::command);
-        let power_cycle = self.optional(host, "power_cycle", Reader::command);
-        let reboot_timeout_ns = self.optional(host, "reboot_timeout", |reader, name, node| {
-            reader.duration(name, node, SECOND, false)
-        });
-        let online = self
-            .optional(host, "online", |reader, name, node| {
-                reader.list(name, node, Reader::command_line)
-            })
-            .unwrap_or_default();
+    fn host(&mut self, host: &Section, incomplete: &mut bool) -> Option<Host> {
+        let name = self.required(host, "name", Reader::name);
+        let roles =
+            self.required(host, "roles", |reader, key, node| reader.list(key, node, Reader::word));
+        let roles = roles.map(Spanned::into_inner);
+        let ssh = host.read_spanned("ssh", |key, node| self.text(key, node));
+        let system = host.read("system", |key, node| self.word(key, node));
+        let cpus = host.read("cpus", |key, node| self.list(key, node, Reader::integer));
+        let console = host.read("console", |key, node| self.arguments(key, node));
+        let power_cycle = host.read("power_cycle", |key, node| self.arguments(key, node));
+        let timeout = host.read("reboot_timeout", |key, node| self.duration_ns(key, node));
+        let online = host.read("online", |key, node| self.commands(key, node));
         let mut interfaces = Vec::new();
-        for (span, table) in self.tables(host, "interface", "[[host.interface]]") {
-            match self.interface(&span, table) {
-                Some(interface) => interfaces.push(interface),
-                None => *incomplete = true,
+        match self.tables(host, &keys::INTERFACE) {
+            None => *incomplete = true,
+            Some(tables) => {
+                for table in tables {
+                    match table.and_then(|table| self.interface(&table)) {
+                        Some(interface) => interfaces.push(interface),
+                        None => *incomplete = true,
+                    }
+                }
             }
         }
-        let system = system.map(Spanned::into_inner);
         Some(Host {
             name: name?,
             roles,
             ssh,
             system,
-            cpus,
+            cpus: cpus.into_iter().flatten().map(Spanned::into_inner).collect(),
             console,
             power_cycle,
-            reboot_timeout_ns,
-            online,
+            reboot_timeout_ns: timeout,
+            online: online.unwrap_or_default(),
             interfaces,
         })
     }
 
-    fn interface(&mut self, span: &Range<usize>, table: &DeTable) -> Option<Interface> {
-        let interface = self.section(table, &keys::INTERFACE);
-        let name = self.required(interface, span, "name", "\"eth1\"", Reader::name);
-        let mac = self.optional(interface, "mac", Reader::parsed);
-        let addresses = self
-            .optional(interface, "addresses", |reader, name, node| {
-                reader.list(name, node, Reader::parsed)
-            })
-            .unwrap_or_default();
-        let side = self.optional(interface, "side", |reader, name, node| {
-            reader.word(name, node, Side::ALL.map(|side| (side.name(), side)))
-        });
+    fn interface(&mut self, interface: &Section) -> Option<Interface> {
+        let name = self.required(interface, "name", Reader::name);
+        let mac = interface.read_spanned("mac", |key, node| self.parsed(key, node));
+        let addresses =
+            interface.read("addresses", |key, node| self.list(key, node, Reader::parsed));
+        let side = interface.read_spanned("side", |key, node| self.word(key, node));
         let side_faulty = side.is_none() && interface.get("side").is_some();
+        let addresses = addresses.unwrap_or_default();
         Some(Interface { name: name?, mac, addresses, side, side_faulty })
     }
 
-    fn cable(&mut self, span: &Range<usize>, table: &DeTable) -> Option<Cable> {
-        let cable = self.section(table, &keys::CABLE);
-        let a = self.required(cable, span, "a", "\"sender:eth1\"", Reader::text);
-        let b = self.required(cable, span, "b", "\"dut:eth1\"", Reader::text);
-        let switch = self.optional(cable, "switch", Reader::name).map(Spanned::into_inner);
+    fn cable(&mut self, cable: &Section) -> Option<Cable> {
+        let a = self.required(cable, "a", Reader::text);
+        let b = self.required(cable, "b", Reader::text);
+        let switch = cable.read("switch", |key, node| self.name(key, node));
         Some(Cable { a: a?, b: b?, switch })
     }
 }

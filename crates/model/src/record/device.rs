@@ -14,7 +14,7 @@ pub struct DeviceTime {
     pub receiver_ns: Option<u64>,
     /// CPUs that those threads may run on.
     pub receiver_cpus: Vec<u16>,
-    /// Whose CPU the receiver polls on, and the frames go back to their pool.
+    /// The CPU that the receiver polls on, and where frames return to their pool.
     pub receiver: ReceiverPlace,
 }
 

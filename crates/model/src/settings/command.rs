@@ -61,9 +61,15 @@ impl super::DutSettings {
     pub fn rewrites(&self) -> Rewrites {
         match self.kind {
             super::DutKind::Command => self.command.rewrites,
-            super::DutKind::Linux | super::DutKind::Freebsd | super::DutKind::Router => {
-                Rewrites::Route
-            }
+            _ => Rewrites::Route,
         }
+    }
+
+    /// What the program that forwards is missing, and what to write.
+    pub(super) fn lacks_program(&self) -> Option<(&'static str, &'static str)> {
+        (self.kind == super::DutKind::Command && self.command.start.is_empty()).then_some((
+            "nothing says how the program that forwards is started",
+            "write start = [\"PROGRAM\", \"ARGUMENT\"] beside it",
+        ))
     }
 }

@@ -1,9 +1,10 @@
 //! Factors and their levels.
 
+use super::keys::setting::Setting;
+use super::keys::value::{Node, Reader, found, is_sysctl_name, plain_number, scalar_text};
 use super::keys::{self, Key, Vary};
 use super::kind::Kind;
-use super::setting::Setting;
-use super::value::{Node, Reader, found, is_sysctl_name, plain_number, scalar_text};
+use super::section::Section;
 use super::{Spec, keys::setting};
 use crate::diagnostic::Diagnostic;
 use std::ops::Range;
@@ -46,42 +47,29 @@ enum Meaning {
 }
 
 impl Reader<'_> {
-    pub(super) fn factors(&mut self, root: &DeTable, spec: &mut Spec) {
-        let Some(node) = root.get(keys::FACTOR.name()) else { return };
-        let Some(list) = node.get_ref().as_array() else {
+    pub(super) fn factors(&mut self, top: &Section, spec: &mut Spec) {
+        let Some(factors) = self.tables(top, &keys::FACTOR) else {
             spec.factors_incomplete = true;
-            let fault = Diagnostic::new(node.span(), "`factor` must be a list of tables")
-                .label(format!("this is {}", found(node)))
-                .help("write each factor under a header of its own: [[factor]]");
-            self.faults.push(fault);
             return;
         };
-        for node in list {
-            match self.factor(node) {
+        for section in factors {
+            match section.and_then(|section| self.factor(&section)) {
                 Some(factor) => spec.factors.push(factor),
                 None => spec.factors_incomplete = true,
             }
         }
     }
 
-    fn factor(&mut self, node: &Node) -> Option<FactorSpec> {
-        let Some(table) = node.get_ref().as_table() else {
-            return self.fault(
-                Diagnostic::new(node.span(), "a factor must be a table")
-                    .label(format!("this is {}", found(node)))
-                    .help("write [[factor]], and name and levels below"),
-            );
-        };
-        let section = self.section(&keys::FACTOR, Some(table));
+    fn factor(&mut self, section: &Section) -> Option<FactorSpec> {
         let name = match section.get("name") {
             Some((key, node)) => self.factor_name(key, node),
             None => self.fault(
-                Diagnostic::new(node.span(), "a factor without name")
+                Diagnostic::new(section.span(), "a factor without name")
                     .help("write name = \"queues\", or the name of another setting"),
             ),
         };
         let Some((levels_key, levels)) = section.get("levels") else {
-            let fault = Diagnostic::new(node.span(), "a factor without levels")
+            let fault = Diagnostic::new(section.span(), "a factor without levels")
                 .help("write levels = [...], the values to be compared");
             return self.fault(fault);
         };
@@ -209,7 +197,7 @@ impl Reader<'_> {
         table: &DeTable,
     ) -> Option<LevelSpec> {
         let faults = self.faults.len();
-        let section = self.section(&keys::LEVEL, Some(table));
+        let section = self.section(&keys::LEVEL, table, node.span());
         let label = match section.get("label") {
             Some((key, node)) => self.text(key, node).map(|label| Spanned::new(node.span(), label)),
             None => self.fault(

@@ -1,7 +1,7 @@
 //! Files that an experiment names: read through the [`Loader`](super::Loader).
 
 use super::keys::Key;
-use super::value::{Node, Reader};
+use super::keys::value::{Node, Reader};
 use crate::diagnostic::Diagnostic;
 use crate::settings::RoutesFile;
 use sha2::{Digest, Sha256};

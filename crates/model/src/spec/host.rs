@@ -1,13 +1,16 @@
-//! Values that only the hosts of a laboratory have: lines of configuration files,
-//! commands, directories of files.
+//! Values that only the hosts of a laboratory have: names and addresses, lines of
+//! configuration files, commands, directories of files.
 
 use super::keys::Key;
-use super::value::{Node, Reader, found};
+use super::keys::value::{Node, Reader, found};
+use super::kind::Kind;
 use crate::diagnostic::Diagnostic;
 use crate::settings::Overlay;
 use crate::words;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::str::FromStr;
+use toml::Spanned;
 use toml::de::DeValue;
 
 /// Largest file of an overlay, in bytes: what is larger is no configuration.
@@ -17,46 +20,49 @@ const OVERLAY_MAX: usize = 1024 * 1024;
 
 impl Reader<'_> {
     /// Entries of a table whose names and values become lines of a configuration file.
-    /// Unquoted dotted names, which TOML reads as nested tables, mean the same as quoted ones.
     pub(super) fn variables(
         &mut self,
         key: &Key,
         node: &Node,
     ) -> Vec<(Range<usize>, String, String)> {
-        let mut out = Vec::new();
-        match node.get_ref().as_table() {
-            Some(_) => self.variables_below("", key, node, &mut out),
-            None => {
-                let _: Option<()> = self.wrong(key, node);
-            }
-        }
-        out
+        let refuse = |span, name: &str| {
+            Diagnostic::new(span, format!("`{name}` is no name in {}.conf", key.name))
+                .help("names have letters, digits and `_`; those of loader.conf dots too")
+        };
+        self.entries(key, node, |name| is_variable(key.name, name), refuse, Reader::variable)
     }
 
-    fn variables_below(
+    /// Entries of a table of names and values, each with its place. Unquoted dotted names,
+    /// which TOML reads as nested tables, mean the same as quoted ones.
+    pub(super) fn entries(
         &mut self,
-        prefix: &str,
         key: &Key,
         node: &Node,
-        out: &mut Vec<(Range<usize>, String, String)>,
-    ) {
-        for (name, value) in node.get_ref().as_table().into_iter().flatten() {
-            let dotted = match prefix {
-                "" => name.get_ref().to_string(),
-                _ => format!("{prefix}.{}", name.get_ref()),
+        is_name: impl Fn(&str) -> bool,
+        refuse: impl Fn(Range<usize>, &str) -> Diagnostic,
+        read: fn(&mut Self, &str, &Node) -> Option<String>,
+    ) -> Vec<(Range<usize>, String, String)> {
+        let mut out = Vec::new();
+        if !node.get_ref().is_table() {
+            let _: Option<()> = self.wrong(key, node);
+        }
+        // The innermost table is at the end; each entry comes in the order of the file.
+        let mut rest = vec![(String::new(), node.get_ref().as_table().into_iter().flatten())];
+        while let Some((prefix, entries)) = rest.last_mut() {
+            let Some((name, value)) = entries.next() else {
+                rest.pop();
+                continue;
             };
-            if value.get_ref().is_table() {
-                self.variables_below(&dotted, key, value, out);
-            } else if !is_variable(key.name, &dotted) {
-                let file = format!("{}.conf", key.name);
-                self.faults.push(
-                    Diagnostic::new(name.span(), format!("`{dotted}` is no name in {file}"))
-                        .help("names have letters, digits and `_`; those of loader.conf dots too"),
-                );
-            } else if let Some(text) = self.variable(&dotted, value) {
+            let dotted = format!("{prefix}{}", name.get_ref());
+            if let Some(table) = value.get_ref().as_table() {
+                rest.push((format!("{dotted}."), Some(table).into_iter().flatten()));
+            } else if !is_name(&dotted) {
+                self.faults.push(refuse(name.span(), &dotted));
+            } else if let Some(text) = read(self, &dotted, value) {
                 out.push((name.span().start..value.span().end, dotted, text));
             }
         }
+        out
     }
 
     /// Value of a line: an integer, or text that stands between double quotes.
@@ -92,10 +98,62 @@ impl Reader<'_> {
     }
 
     /// A list of commands.
-    pub(super) fn commands(&mut self, key: &Key, node: &Node) -> Option<Vec<String>> {
+    pub(crate) fn commands(&mut self, key: &Key, node: &Node) -> Option<Vec<String>> {
         let Some(list) = node.get_ref().as_array() else { return self.wrong(key, node) };
         let read: Vec<Option<String>> = list.iter().map(|node| self.command(key, node)).collect();
         read.into_iter().collect()
+    }
+
+    /// A list of values of one kind, each with its place; none when any of them is wrong.
+    pub(crate) fn list<T>(
+        &mut self,
+        key: &Key,
+        node: &Node,
+        mut read: impl FnMut(&mut Self, &Key, &Node) -> Option<T>,
+    ) -> Option<Vec<Spanned<T>>> {
+        let Kind::List(&kind) = key.kind else { return self.wrong(key, node) };
+        let Some(list) = node.get_ref().as_array() else { return self.wrong(key, node) };
+        let item = Key { kind, ..*key };
+        let before = self.faults.len();
+        let read: Vec<Option<Spanned<T>>> = list
+            .iter()
+            .map(|node| Some(Spanned::new(node.span(), read(self, &item, node)?)))
+            .collect();
+        for fault in &mut self.faults[before..] {
+            if fault.message.starts_with(&format!("`{}` must be", key.name)) {
+                fault.message.insert_str(0, "each of ");
+            }
+        }
+        read.into_iter().collect()
+    }
+
+    /// A program and its arguments.
+    pub(crate) fn arguments(&mut self, key: &Key, node: &Node) -> Option<Vec<String>> {
+        let words = node.get_ref().as_array().filter(|list| !list.is_empty());
+        let words: Option<Vec<String>> = words.and_then(|words| {
+            words.iter().map(|word| word.get_ref().as_str().map(str::to_owned)).collect()
+        });
+        words.or_else(|| self.wrong(key, node))
+    }
+
+    /// What may stand in paths and command lines without being taken for more.
+    pub(crate) fn name(&mut self, key: &Key, node: &Node) -> Option<String> {
+        let text = self.text(key, node)?;
+        let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        if text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(plain) {
+            return Some(text);
+        }
+        self.refused(key, node, format!("`{text}` is no name"))
+    }
+
+    /// Text that a type of its own reads.
+    pub(crate) fn parsed<T: FromStr<Err: ToString>>(
+        &mut self,
+        key: &Key,
+        node: &Node,
+    ) -> Option<T> {
+        let Some(text) = node.get_ref().as_str() else { return self.wrong(key, node) };
+        text.parse().map_err(|error: T::Err| self.refused::<T>(key, node, error.to_string())).ok()
     }
 
     /// A list of words.

@@ -1,10 +1,13 @@
 //! Every key of an experiment file, once: the reader, the JSON Schema and the
-//! reference in `docs/EXPERIMENTS.md` are all made from these tables.
+//! reference in `docs/EXPERIMENTS.md` are all made from these tables. Those of a
+//! laboratory's file (`lab/keys.rs`) are made of the same rows.
 
 mod device;
 pub(super) mod field;
 mod method;
+pub(in crate::spec) mod setting;
 mod tables;
+pub(in crate::spec) mod value;
 
 pub use device::*;
 pub use field::Field;
@@ -12,6 +15,10 @@ pub use method::*;
 pub use tables::*;
 
 use super::kind::Kind;
+use crate::settings::Settings;
+
+/// Where a setting's value is.
+pub(in crate::spec) type Place<T> = fn(&mut Settings) -> &mut T;
 
 /// When a setting may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +38,8 @@ pub struct Key {
     pub name: &'static str,
     /// What values it takes.
     pub kind: Kind,
+    /// Whether it must be written.
+    pub required: bool,
     /// Default as TOML; empty when there is none.
     pub default: &'static str,
     /// Unit of the value; empty when there is none.
@@ -71,11 +80,26 @@ pub enum Owner {
     Generator,
 }
 
+/// How a table is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Once, under `[path]`; or as the top of the file.
+    Table,
+    /// Any number of times, each under `[[path]]`.
+    List,
+    /// As a value, such as a level of a factor, not under a header.
+    Inline,
+}
+
 /// One table of the file.
 #[derive(Clone, Copy, Debug)]
 pub struct Section {
     /// Dotted path, as in its header; empty for the top of the file.
     pub path: &'static str,
+    /// How it is written.
+    pub form: Form,
+    /// Whether it must be written.
+    pub required: bool,
     /// What it is for.
     pub doc: &'static str,
     /// Its keys.
@@ -83,6 +107,10 @@ pub struct Section {
 }
 
 impl Section {
+    /// A table that may be written, without its path, description and keys.
+    pub(crate) const TABLE: Section =
+        Section { path: "", form: Form::Table, required: false, doc: "", keys: &[] };
+
     /// The key of this name.
     pub fn key(&self, name: &str) -> Option<&'static Key> {
         self.keys.iter().find(|key| key.name == name)
@@ -91,14 +119,29 @@ impl Section {
     pub fn name(&self) -> &'static str {
         self.path.rsplit('.').next().unwrap_or(self.path)
     }
+    /// The header that begins it; empty where there is none.
+    pub fn header(&self) -> String {
+        match (self.path, self.form) {
+            ("", _) | (_, Form::Inline) => String::new(),
+            (path, Form::Table) => format!("[{path}]"),
+            (path, Form::List) => format!("[[{path}]]"),
+        }
+    }
     /// Where it stands, for messages: `in [dut]`.
     pub fn place(&self) -> String {
-        match self.path {
-            "" => "at the top of the file".to_owned(),
-            "factor" => "in [[factor]]".to_owned(),
-            "factor.level" => "in a level".to_owned(),
-            path => format!("in [{path}]"),
+        match (self.path, self.form) {
+            ("", _) => "at the top of the file".to_owned(),
+            (_, Form::Inline) => format!("in a {}", self.name()),
+            _ => format!("in {}", self.header()),
         }
+    }
+    /// The tables of `file` that stand directly below this one and are no values of its keys.
+    pub(crate) fn below(&self, file: &'static [Section]) -> impl Iterator<Item = &'static Section> {
+        file.iter().filter(|section| {
+            let parent = section.path.rsplit_once('.').map_or("", |(parent, _)| parent);
+            let has_header = !section.header().is_empty();
+            has_header && parent == self.path && self.key(section.name()).is_none()
+        })
     }
 }
 
@@ -119,18 +162,27 @@ pub fn setting(name: &str) -> Option<&'static Key> {
     settings().find(|key| key.name == name)
 }
 
-const fn key(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Key {
-    let (unit, example, title) = ("", "", "");
+pub(crate) const fn key(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    doc: &'static str,
+) -> Key {
+    let (required, unit, example, title) = (false, "", "", "");
     let (vary, owner, field) = (Vary::Never, Owner::Any, None);
-    Key { name, kind, default, unit, example, doc, title, vary, owner, field }
+    Key { name, kind, required, default, unit, example, doc, title, vary, owner, field }
 }
 
 impl Key {
+    pub(crate) const fn required(mut self) -> Self {
+        self.required = true;
+        self
+    }
     const fn unit(mut self, unit: &'static str) -> Self {
         self.unit = unit;
         self
     }
-    const fn example(mut self, example: &'static str) -> Self {
+    pub(crate) const fn example(mut self, example: &'static str) -> Self {
         self.example = example;
         self
     }
@@ -152,7 +204,7 @@ impl Key {
     }
 }
 
-const fn integer(min: i64, max: i64) -> Kind {
+pub(crate) const fn integer(min: i64, max: i64) -> Kind {
     Kind::Integer { min, max }
 }
 
@@ -160,10 +212,10 @@ const fn number(min: f64, max: f64) -> Kind {
     Kind::Number { min, max }
 }
 
-const fn words(words: &'static [&'static str]) -> Kind {
+pub(crate) const fn words(words: &'static [&'static str]) -> Kind {
     Kind::Word { words, absent: &[] }
 }
 
-const fn duration(min_ns: u64) -> Kind {
+pub(crate) const fn duration(min_ns: u64) -> Kind {
     Kind::Duration { min_ns }
 }

@@ -33,6 +33,8 @@ pub enum Kind {
     Boolean,
     /// One line of text that is not empty.
     Text,
+    /// What may stand in paths and command lines without being taken for more.
+    Name,
     /// Path of a file, relative to the experiment file.
     File,
     /// Path of a directory, relative to the experiment file, or a list of them.
@@ -43,6 +45,10 @@ pub enum Kind {
     Commands,
     /// List of words.
     Words,
+    /// A program and its arguments, as a list.
+    Arguments,
+    /// List of values of one kind.
+    List(&'static Kind),
     /// One of a few words.
     Word {
         /// The words.
@@ -55,6 +61,8 @@ pub enum Kind {
         /// Shortest, in nanoseconds.
         min_ns: u64,
     },
+    /// The same, whole seconds.
+    Seconds,
     /// Text such as `2%`, above 0 and below 100 %.
     Percent,
     /// Packets per second: a number, or text such as `1.6Mpps`.
@@ -69,6 +77,10 @@ pub enum Kind {
     Firewall,
     /// Hexadecimal CPU mask.
     Mask,
+    /// MAC address of an interface.
+    Mac,
+    /// Address of an interface with the length of its prefix.
+    Address,
     /// Table of sysctls.
     Sysctls,
     /// Table of names and values, each a line of a configuration file.
@@ -98,6 +110,10 @@ impl Kind {
             Kind::Number { min, max } => format!("a number from {min} to {max}"),
             Kind::Boolean => "true or false".to_owned(),
             Kind::Text => "one line of text".to_owned(),
+            Kind::Name => {
+                "a name of letters, digits, `.`, `_` and `-` that begins with a letter or digit"
+                    .to_owned()
+            }
             Kind::File => "the path of a file, relative to this one".to_owned(),
             Kind::Directory => {
                 "the path of a directory, relative to this one, or a list of them".to_owned()
@@ -107,12 +123,18 @@ impl Kind {
                 "a list of commands with their arguments, such as [\"uname -v\"]".to_owned()
             }
             Kind::Words => "a list of words".to_owned(),
+            Kind::Arguments => {
+                "a list of a program and its arguments, such as [\"ipmitool\", \"power\", \"cycle\"]"
+                    .to_owned()
+            }
+            Kind::List(item) => format!("a list, each {}", item.expected()),
             Kind::Word { words: [word], .. } => format!("\"{word}\""),
             Kind::Word { words, .. } => {
                 let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
                 format!("one of {}", quoted.join(", "))
             }
             Kind::Duration { .. } => "a duration with its unit, such as \"250ms\"".to_owned(),
+            Kind::Seconds => "a duration in whole seconds, such as \"10s\"".to_owned(),
             Kind::Percent => "a percentage above 0 and below 100, such as \"2%\"".to_owned(),
             Kind::PacketRate => "packets per second: a number, or \"1.6Mpps\"".to_owned(),
             Kind::Rate => {
@@ -128,6 +150,10 @@ impl Kind {
                     .to_owned()
             }
             Kind::Mask => "a hexadecimal CPU mask such as \"3\", or \"\" for off".to_owned(),
+            Kind::Mac => "a MAC address such as \"02:00:00:00:00:01\"".to_owned(),
+            Kind::Address => {
+                "an address with the length of its prefix, such as \"198.18.0.2/24\"".to_owned()
+            }
             Kind::Sysctls => "a table such as { \"net.ipv4.ip_early_demux\" = 0 }".to_owned(),
             Kind::Variables { example } => format!("a table such as {example}"),
             Kind::Patterns => "a table such as { forwarded = 'sent: (\\d+)' }".to_owned(),

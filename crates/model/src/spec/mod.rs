@@ -13,24 +13,22 @@ pub mod kind;
 mod profile;
 mod quantity;
 mod section;
-pub mod setting;
 mod syntax;
-mod value;
 
 pub use factor::{FactorSpec, LevelSpec};
+pub use keys::setting::Setting;
+pub use keys::value::format_ns;
+pub(crate) use keys::value::{Node, Reader};
 pub use profile::ProfileSpec;
-pub(crate) use quantity::duration_ns;
-pub use setting::Setting;
+pub(crate) use section::Section;
 pub(crate) use syntax::merge;
-pub use value::format_ns;
-pub(crate) use value::{Node, found};
 
+use crate::design::{Adjust, RunMetric, Stop};
 use crate::diagnostic::Diagnostic;
-use crate::plan::{Adjust, Figure, Stop};
 use crate::settings::{SimSettings, TestbedKind};
-use section::Section;
+use keys::SECTIONS;
+use keys::value::{self, found, scalar_text};
 use toml::Spanned;
-use value::{Reader, scalar_text};
 
 /// Reads a file that the experiment names, by its path relative to the
 /// experiment file. Its content is bytes, since a dump of routes is no text; the
@@ -136,8 +134,8 @@ pub struct CompareSpec {
     pub confidence: Option<f64>,
     /// `margin`, as a ratio.
     pub margin: Option<f64>,
-    /// `figure`.
-    pub figure: Option<Spanned<Figure>>,
+    /// `figure`; none for `auto` too.
+    pub figure: Option<Spanned<RunMetric>>,
     /// `adjust`.
     pub adjust: Option<Adjust>,
 }
@@ -146,7 +144,7 @@ pub struct CompareSpec {
 /// nothing only when the text can't be taken apart at all.
 pub fn parse(text: &str, loader: &Loader) -> (Option<Spec>, Vec<Diagnostic>) {
     let (root, errors) = toml::de::DeTable::parse_recoverable(text);
-    let mut reader = Reader { loader, faults: Vec::new() };
+    let mut reader = Reader { file: SECTIONS, loader, faults: Vec::new() };
     let spec = reader.spec(root.get_ref());
     let faults = merge(text, &errors, reader.faults);
     (errors.is_empty().then_some(spec), faults)
@@ -156,46 +154,31 @@ impl Reader<'_> {
     fn spec(&mut self, root: &toml::de::DeTable) -> Spec {
         let mut spec = Spec::default();
         let top = self.top(root);
-        match top.get("version") {
-            Some((key, node)) => {
-                if self.integer::<u32>(key, node).is_none()
-                    && let Some(fault) = self.faults.last_mut()
-                {
-                    fault.help = Some("this build reads version 1 of the format".to_owned());
-                }
-            }
-            None => self.faults.push(
-                Diagnostic::new(0..0, "the version of the format is missing")
-                    .help("write `version = 1` at the top of the file"),
-            ),
-        }
+        self.version(&top);
         spec.title = top.read("title", |key, node| self.text(key, node));
         let faults = self.faults.len();
-        self.testbed(root, &mut spec);
-        let dut = self.table(root, &keys::DUT);
+        self.testbed(&top, &mut spec);
+        let dut = self.table(&top, &keys::DUT);
         let overlays = dut.get("overlay").filter(|(_, node)| node.get_ref().is_array());
         self.settings_of(&dut, &mut spec.settings);
         spec.device_faulty = self.faults.len() > faults;
-        self.factors(root, &mut spec);
+        self.factors(&top, &mut spec);
         spec.factors.extend(overlays.map(|(key, node)| self.sweep(key, node)));
-        self.traffic(root, &mut spec);
-        self.trial(root, &mut spec.trial);
-        self.design(root, &mut spec.design);
-        self.compare(root, &mut spec.compare);
-        spec.profile = self.profile(root);
+        self.traffic(&top, &mut spec);
+        self.trial(&top, &mut spec.trial);
+        self.design(&top, &mut spec.design);
+        self.compare(&top, &mut spec.compare);
+        spec.profile = self.profile(&top);
         spec
     }
 
-    fn testbed(&mut self, root: &toml::de::DeTable, spec: &mut Spec) {
-        let testbed = self.table(root, &keys::TESTBED);
+    fn testbed(&mut self, top: &Section, spec: &mut Spec) {
+        let testbed = self.table(top, &keys::TESTBED);
         spec.kind = testbed.read_spanned("kind", |key, node| self.word(key, node));
         spec.lab = testbed.read_spanned("lab", |key, node| self.text(key, node));
         self.settings_of(&testbed, &mut spec.settings);
 
-        let sim = match testbed.table {
-            Some(table) => self.table(table, &keys::SIM),
-            None => Section::absent(&keys::SIM),
-        };
+        let sim = self.table(&testbed, &keys::SIM);
         let numbers = [
             ("noise", &mut spec.sim.noise),
             ("drift", &mut spec.sim.drift),
@@ -246,8 +229,8 @@ impl Reader<'_> {
         out
     }
 
-    fn traffic(&mut self, root: &toml::de::DeTable, spec: &mut Spec) {
-        let traffic = self.table(root, &keys::TRAFFIC);
+    fn traffic(&mut self, top: &Section, spec: &mut Spec) {
+        let traffic = self.table(top, &keys::TRAFFIC);
         // There is one protocol: its word is checked, and says nothing more.
         let _ = traffic.read("protocol", |key, node| self.word::<String>(key, node));
         if let Some((key, node)) = traffic.get("frame_size")
@@ -274,8 +257,8 @@ impl Reader<'_> {
         }
     }
 
-    fn trial(&mut self, root: &toml::de::DeTable, spec: &mut TrialSpec) {
-        let trial = self.table(root, &keys::TRIAL);
+    fn trial(&mut self, top: &Section, spec: &mut TrialSpec) {
+        let trial = self.table(top, &keys::TRIAL);
         let faults = self.faults.len();
         let mut time = |name| trial.read_spanned(name, |key, node| self.duration_ns(key, node));
         spec.warmup = time("warmup");
@@ -286,8 +269,8 @@ impl Reader<'_> {
         spec.faulty = self.faults.len() > faults;
     }
 
-    fn design(&mut self, root: &toml::de::DeTable, spec: &mut DesignSpec) {
-        let design = self.table(root, &keys::DESIGN);
+    fn design(&mut self, top: &Section, spec: &mut DesignSpec) {
+        let design = self.table(top, &keys::DESIGN);
         let faults = self.faults.len();
         spec.blocks = design.read_spanned("blocks", |key, node| self.integer(key, node));
         spec.stop = design.read_spanned("stop", |key, node| self.word(key, node));
@@ -298,11 +281,14 @@ impl Reader<'_> {
         spec.faulty = self.faults.len() > faults;
     }
 
-    fn compare(&mut self, root: &toml::de::DeTable, spec: &mut CompareSpec) {
-        let compare = self.table(root, &keys::COMPARE);
+    fn compare(&mut self, top: &Section, spec: &mut CompareSpec) {
+        let compare = self.table(top, &keys::COMPARE);
         spec.confidence = compare.read("confidence", |key, node| self.confidence(key, node));
         spec.margin = compare.read("margin", |key, node| self.percent(key, node));
-        spec.figure = compare.read_spanned("figure", |key, node| self.word(key, node));
+        spec.figure = compare.read_spanned("figure", |key, node| {
+            // The one word that is no metric is `auto`.
+            self.word::<String>(key, node)?.parse().ok()
+        });
         spec.adjust = compare.read("adjust", |key, node| self.word(key, node));
         let Some((key, node)) = compare.get("baseline") else { return };
         let Some(table) = node.get_ref().as_table() else {

@@ -1,7 +1,8 @@
 //! `[profile]` as written.
 
+use super::keys::value::{Node, Reader};
 use super::keys::{self, Key};
-use super::value::{Node, Reader};
+use super::section::Section;
 use crate::profile::{CallGraph, Event, Subsystems};
 
 /// `[profile]`; `None` where it says nothing.
@@ -30,10 +31,10 @@ pub struct ProfileSpec {
 }
 
 impl Reader<'_> {
-    pub(super) fn profile(&mut self, root: &toml::de::DeTable) -> ProfileSpec {
-        let profile = self.table(root, &keys::PROFILE);
+    pub(super) fn profile(&mut self, top: &Section) -> ProfileSpec {
+        let profile = self.table(top, &keys::PROFILE);
         ProfileSpec {
-            present: profile.table.is_some(),
+            present: profile.is_present(),
             cpu: profile.read("cpu", |key, node| self.boolean(key, node)),
             duration_ns: profile.read("duration", |key, node| self.duration_ns(key, node)),
             windows: profile.read("windows", |key, node| self.integer(key, node)),

@@ -1,122 +1,206 @@
 //! Tables of the file: finding their keys, refusing unknown ones.
 
-use super::keys::{self, Key, SECTIONS, Vary};
-use super::value::{Node, Reader, found};
+use super::keys::value::{Node, Reader, found};
+use super::keys::{self, Key, Vary};
 use crate::diagnostic::Diagnostic;
 use crate::suggest::nearest;
+use std::ops::Range;
 use toml::Spanned;
 use toml::de::DeTable;
 
 /// One table of the file with the keys it may have.
-pub(super) struct Section<'a, 'i> {
-    pub(super) keys: &'static [Key],
-    pub(super) table: Option<&'a DeTable<'i>>,
+#[derive(Clone)]
+pub(crate) struct Section<'a, 'i> {
+    description: &'static keys::Section,
+    table: Option<&'a DeTable<'i>>,
+    /// Its place in the file.
+    span: Range<usize>,
 }
 
 impl<'a, 'i> Section<'a, 'i> {
     /// The table of a file that does not write it.
-    pub(super) fn absent(section: &keys::Section) -> Self {
-        Section { keys: section.keys, table: None }
+    fn absent(description: &'static keys::Section) -> Self {
+        Section { description, table: None, span: 0..0 }
+    }
+
+    /// True when the file writes it.
+    pub(crate) fn is_present(&self) -> bool {
+        self.table.is_some()
+    }
+
+    /// Its place in the file.
+    pub(super) fn span(&self) -> Range<usize> {
+        self.span.clone()
     }
 
     /// A key and its value, when it is written.
-    pub(super) fn get(&self, name: &str) -> Option<(&'static Key, &'a Node<'i>)> {
-        let key = self.keys.iter().find(|key| key.name == name)?;
+    pub(crate) fn get(&self, name: &str) -> Option<(&'static Key, &'a Node<'i>)> {
+        let key = self.description.keys.iter().find(|key| key.name == name)?;
         Some((key, self.table?.get(name)?))
     }
 
     /// The keys that are written, in the order of the documentation.
-    pub(super) fn present(&self) -> impl Iterator<Item = (&'static Key, &'a Node<'i>)> {
-        self.keys.iter().filter_map(|key| Some((key, self.table?.get(key.name)?)))
+    pub(crate) fn present(&self) -> impl Iterator<Item = (&'static Key, &'a Node<'i>)> {
+        self.description.keys.iter().filter_map(|key| Some((key, self.table?.get(key.name)?)))
     }
 
-    pub(super) fn read<T>(
+    pub(crate) fn read<T>(
         &self,
         name: &str,
-        mut read: impl FnMut(&Key, &Node) -> Option<T>,
+        read: impl FnOnce(&Key, &Node) -> Option<T>,
     ) -> Option<T> {
         let (key, node) = self.get(name)?;
         read(key, node)
     }
 
-    pub(super) fn read_spanned<T>(
+    pub(crate) fn read_spanned<T>(
         &self,
         name: &str,
-        mut read: impl FnMut(&Key, &Node) -> Option<T>,
+        read: impl FnOnce(&Key, &Node) -> Option<T>,
     ) -> Option<Spanned<T>> {
         let (key, node) = self.get(name)?;
         Some(Spanned::new(node.span(), read(key, node)?))
     }
 }
 
-impl Reader<'_> {
+impl<'l> Reader<'l> {
     /// The top of the file.
-    pub(super) fn top<'a, 'i>(&mut self, root: &'a DeTable<'i>) -> Section<'a, 'i> {
-        self.section(&keys::ROOT, Some(root))
+    pub(crate) fn top<'a, 'i>(&mut self, root: &'a DeTable<'i>) -> Section<'a, 'i> {
+        self.section(&self.file[0], root, 0..0)
     }
 
-    /// The table that `section` describes, below `parent`.
-    pub(super) fn table<'a, 'i>(
-        &mut self,
-        parent: &'a DeTable<'i>,
-        section: &'static keys::Section,
-    ) -> Section<'a, 'i> {
-        let Some(node) = parent.get(section.name()) else { return Section::absent(section) };
-        match node.get_ref().as_table() {
-            Some(table) => self.section(section, Some(table)),
-            None => {
-                self.faults.push(
-                    Diagnostic::new(node.span(), format!("`{}` must be a table", section.path))
-                        .label(format!("this is {}", found(node)))
-                        .help(format!("write [{}] and its keys below", section.path)),
-                );
-                Section::absent(section)
+    /// The version of the format, which must be 1.
+    pub(crate) fn version(&mut self, top: &Section) {
+        match top.get("version") {
+            Some((key, node)) => {
+                if self.integer::<u32>(key, node).is_none()
+                    && let Some(fault) = self.faults.last_mut()
+                {
+                    fault.help = Some("this build reads version 1 of the format".to_owned());
+                }
             }
+            None => self.faults.push(
+                Diagnostic::new(0..0, "the version of the format is missing")
+                    .help("write `version = 1` at the top of the file"),
+            ),
         }
+    }
+
+    /// The value of a key that must be written, with its place.
+    pub(crate) fn required<T>(
+        &mut self,
+        section: &Section,
+        name: &str,
+        read: impl FnOnce(&mut Reader<'l>, &Key, &Node) -> Option<T>,
+    ) -> Option<Spanned<T>> {
+        if let Some((key, node)) = section.get(name) {
+            return Some(Spanned::new(node.span(), read(self, key, node)?));
+        }
+        let place = section.description.place();
+        let fault = Diagnostic::new(section.span.clone(), format!("`{name}` is missing {place}"));
+        let example = section.description.key(name).map_or("...", |key| key.example);
+        self.fault(fault.help(format!("write {name} = {example}")))
+    }
+
+    /// The table that `description` is of, below `parent`.
+    pub(crate) fn table<'a, 'i>(
+        &mut self,
+        parent: &Section<'a, 'i>,
+        description: &'static keys::Section,
+    ) -> Section<'a, 'i> {
+        let node = parent.table.and_then(|parent| parent.get(description.name()));
+        let Some(node) = node else { return Section::absent(description) };
+        if let Some(table) = node.get_ref().as_table() {
+            return self.section(description, table, node.span());
+        }
+        self.faults.push(
+            Diagnostic::new(node.span(), format!("`{}` must be a table", description.path))
+                .label(format!("this is {}", found(node)))
+                .help(format!("write {} and its keys below", description.header())),
+        );
+        Section::absent(description)
+    }
+
+    /// The tables of the list that `description` is of, below `parent`; none when it is
+    /// something else.
+    pub(crate) fn tables<'a, 'i>(
+        &mut self,
+        parent: &Section<'a, 'i>,
+        description: &'static keys::Section,
+    ) -> Option<Vec<Option<Section<'a, 'i>>>> {
+        let name = description.name();
+        let Some(node) = parent.table.and_then(|parent| parent.get(name)) else {
+            return Some(Vec::new());
+        };
+        let header = description.header();
+        let Some(list) = node.get_ref().as_array() else {
+            let fault = Diagnostic::new(node.span(), format!("`{name}` must be a list of tables"))
+                .label(format!("this is {}", found(node)))
+                .help(format!("write each {name} under a header of its own: {header}"));
+            return self.fault(fault);
+        };
+        let mut tables = Vec::new();
+        for node in list {
+            tables.push(match node.get_ref().as_table() {
+                Some(table) => Some(self.section(description, table, node.span())),
+                None => self.fault(
+                    Diagnostic::new(node.span(), format!("each {name} must be a table"))
+                        .label(format!("this is {}", found(node)))
+                        .help(format!("write {header} and its keys below")),
+                ),
+            });
+        }
+        Some(tables)
     }
 
     /// A table, after its unknown keys were refused.
-    pub(super) fn section<'a, 'i>(
+    pub(crate) fn section<'a, 'i>(
         &mut self,
-        section: &'static keys::Section,
-        table: Option<&'a DeTable<'i>>,
+        description: &'static keys::Section,
+        table: &'a DeTable<'i>,
+        span: Range<usize>,
     ) -> Section<'a, 'i> {
-        let known = known_names(section);
-        for (name, _) in table.into_iter().flatten() {
+        let known = known_names(self.file, description);
+        for (name, _) in table {
             if !known.contains(&name.get_ref().as_ref()) {
-                self.faults.push(unknown_key(section, &known, name.get_ref(), name.span()));
+                let fault =
+                    unknown_key(self.file, description, &known, name.get_ref(), name.span());
+                self.faults.push(fault);
             }
         }
-        Section { keys: section.keys, table }
+        Section { description, table: Some(table), span }
     }
 }
 
 /// Names that may stand in a table: its keys, the tables below it, and in a
 /// level every setting that can be varied.
-pub(super) fn known_names(section: &keys::Section) -> Vec<&'static str> {
+fn known_names(
+    file: &'static [keys::Section],
+    section: &'static keys::Section,
+) -> Vec<&'static str> {
     let mut names: Vec<&'static str> = section.keys.iter().map(|key| key.name).collect();
-    match section.path {
-        "" => names.extend(
-            SECTIONS.iter().map(|s| s.path).filter(|path| !path.is_empty() && !path.contains('.')),
-        ),
-        "testbed" => names.push(keys::SIM.name()),
-        "factor.level" => names.extend(keys::settings().map(|key| key.name)),
-        _ => {}
+    names.extend(section.below(file).map(keys::Section::name));
+    if section.path == keys::LEVEL.path {
+        names.extend(keys::settings().map(|key| key.name));
     }
     names
 }
 
 fn unknown_key(
+    file: &'static [keys::Section],
     section: &keys::Section,
     known: &[&'static str],
     name: &str,
-    span: std::ops::Range<usize>,
+    span: Range<usize>,
 ) -> Diagnostic {
     let fault = Diagnostic::new(span, format!("unknown key `{name}` {}", section.place()));
+    if matches!(name, "wire" | "link") && known.contains(&"cable") {
+        return fault.help("did you mean `cable`?");
+    }
     if let Some(near) = nearest(name, known.iter().copied()) {
         return fault.help(format!("did you mean `{near}`?"));
     }
-    if section.path == "factor.level" {
+    if section.path == keys::LEVEL.path {
         if keys::TESTBED.key(name).is_some_and(|key| key.vary == Vary::Never) {
             return fault.help("this can't be varied within an experiment");
         }
@@ -124,8 +208,7 @@ fn unknown_key(
             return fault.help(format!("a sysctl is written sysctl = {{ \"{name}\" = ... }}"));
         }
     }
-    let home =
-        SECTIONS.iter().find(|other| other.path != section.path && other.key(name).is_some());
+    let home = file.iter().find(|other| other.path != section.path && other.key(name).is_some());
     match home {
         Some(home) => fault.help(format!("`{name}` belongs {}", home.place())),
         None => fault.help(format!("known here: {}", known.join(", "))),

@@ -132,13 +132,17 @@ fn the_schema_is_up_to_date() {
 }
 
 #[test]
-fn the_reference_is_up_to_date() {
-    let path = here("../../docs/EXPERIMENTS.md");
-    let text = fs::read_to_string(&path).expect("the document exists");
-    let (begin, end) = ("<!-- keys: begin -->\n", "<!-- keys: end -->");
-    let head = text.find(begin).expect("the first mark") + begin.len();
-    let tail = text.find(end).expect("the second mark");
-    golden(&path, &format!("{}\n{}\n{}", &text[..head], reference(), &text[tail..]));
+fn the_references_are_up_to_date() {
+    for (name, reference) in
+        [("EXPERIMENTS.md", reference()), ("LABS.md", fwdlab_model::lab::reference())]
+    {
+        let path = here("../../docs").join(name);
+        let text = fs::read_to_string(&path).expect("the document exists");
+        let (begin, end) = ("<!-- keys: begin -->\n", "<!-- keys: end -->");
+        let head = text.find(begin).expect("the first mark") + begin.len();
+        let tail = text.find(end).expect("the second mark");
+        golden(&path, &format!("{}\n{reference}\n{}", &text[..head], &text[tail..]));
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The reader, the tables of keys and the schema agree.
 
 use super::{faults, load, plan};
-use fwdlab_model::plan::{Adjust, Figure};
+use fwdlab_model::plan::Adjust;
 use fwdlab_model::schema::schema;
 use fwdlab_model::settings::Settings;
 use fwdlab_model::spec::format_ns;
@@ -262,7 +262,7 @@ fn an_empty_experiment_has_the_documented_defaults() {
     assert_eq!((plan.variants.len(), plan.variants[0].label.as_str()), (1, "all"));
     assert_eq!((plan.design.blocks, plan.design.seed, plan.design.alternate_ns), (5, 1, None));
     assert_eq!((plan.compare.confidence, plan.compare.margin), (95.0, 0.02));
-    assert_eq!(plan.compare.figure, Figure::Auto);
+    assert_eq!(plan.compare.figure, None);
     assert_eq!((plan.design.stop, plan.compare.adjust), (None, Adjust::Holm));
     let trial = plan.trial;
     let phases =

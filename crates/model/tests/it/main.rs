@@ -9,6 +9,7 @@ mod laboratory;
 mod labs;
 mod plans;
 mod profile;
+mod shell;
 
 use fwdlab_model::{Diagnostics, Plan};
 use std::path::{Path, PathBuf};

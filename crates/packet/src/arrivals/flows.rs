@@ -1,7 +1,5 @@
 //! What arrived of each flow.
 
-use super::order::Entry;
-
 /// What arrived of all flows, up to the last packet that arrived: what a sender sent after
 /// it can't be seen from here.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -40,6 +38,18 @@ impl FlowSummary {
         let unseen = f64::from(self.sent.saturating_sub(self.seen));
         unseen > 10.0 * self.unseen_by_chance + 3.0 || unseen > 0.0 && self.unseen_by_chance < 0.001
     }
+}
+
+/// What is kept of a flow's packets from one sender, or of a share of them.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Entry {
+    /// Which of the 64 rounds up to the newest arrived; the lowest bit is the newest.
+    pub window: u64,
+    /// The newest round and one; 0 before any.
+    pub next: u32,
+    /// Packets that arrived, duplicates not counted.
+    pub count: u32,
 }
 
 /// A flow's packets from one sender.

@@ -22,8 +22,8 @@ use crate::stamp::{PHASES, Stamp};
 
 /// Packets of a run whose payload is looked at from end to end before samples begin.
 pub const FIRST_IN_FULL: u64 = 1024;
-/// Of later packets whose payload goes on after the stamp, one in so many is looked at
-/// from end to end.
+/// Sampling of later packets: the whole payload of one in so many is checked, where it goes
+/// on after the stamp.
 pub const PAYLOAD_SAMPLE: u64 = 64;
 
 /// Counters of a receiver.

@@ -15,7 +15,7 @@
 //! Nothing divides in the usual case: the round that a sender is in is remembered.
 
 use super::fault::Fault;
-use super::flows::{FlowSummary, Line, summary};
+use super::flows::{Entry, FlowSummary, Line, summary};
 use crate::stamp::Stamp;
 
 /// Entries of 16 bytes at most: a million flows of four senders, 64 MiB. With more nothing
@@ -54,22 +54,10 @@ pub enum Place {
     Next,
     /// A newer one came before it.
     Late,
-    /// It has come before.
+    /// A duplicate.
     Again,
     /// It can't be.
     Wrong(Fault),
-}
-
-/// What is kept of a flow's packets from one sender, or of a share of them.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Entry {
-    /// Which of the 64 rounds up to the newest arrived; the lowest bit is the newest.
-    pub window: u64,
-    /// The newest round and one; 0 before any.
-    pub next: u32,
-    /// Packets that arrived, duplicates not counted.
-    pub count: u32,
 }
 
 /// Where a sender is.

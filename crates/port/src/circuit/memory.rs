@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// First word of a circuit; changes with the layout.
 const MAGIC: u32 = 0xf1ab_0001;
 
-/// Whose count.
+/// Which end's count of slots.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Index {
     /// The generator's.

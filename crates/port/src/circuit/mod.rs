@@ -8,12 +8,12 @@
 //! the generator's. A frame that goes nowhere travels along and is not counted.
 //!
 //! ```text
-//! generator: Feeder -> slot -> router: Passage -> slot -> sink: Drain -> slot -> ...
+//! generator: Feeder -> slot -> router: Transit -> slot -> sink: Drain -> slot -> ...
 //! ```
 //!
 //! The memory is a file without a name. Another process opens it by its path under
 //! `/proc`, which takes the same user and no privilege. Whoever has it may write
-//! anything into it: that spoils figures, never memory.
+//! anything into it: that falsifies measurements, and never corrupts memory.
 
 mod memory;
 pub mod traffic;
@@ -24,8 +24,8 @@ use memory::{Index, Memory};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Slots of a circuit, unless it is told otherwise: as many frames as many a network
-/// card's receive ring has (2048).
+/// Default number of slots: as many frames as the receive ring of many network cards
+/// has (2048).
 pub const SLOTS: u32 = 32;
 /// Most slots.
 pub const SLOTS_MAX: u32 = 1024;
@@ -80,8 +80,8 @@ impl Circuit {
     }
 
     /// The router's end.
-    pub fn passage(&self) -> Passage {
-        Passage(self.end(Index::Passed, Index::Fed, 0))
+    pub fn transit(&self) -> Transit {
+        Transit(self.end(Index::Passed, Index::Fed, 0))
     }
 
     /// The sink's end.
@@ -123,13 +123,13 @@ impl End {
 
     #[inline]
     fn slot(&mut self) -> Option<(&mut u32, &mut [Frame; BATCH])> {
-        // Ours until `let_go`: every end has at most one slot at a time, and the
+        // Ours until `release`: every end has at most one slot at a time, and the
         // indices say whose the others are.
         self.has_slot().then(|| self.memory.slot(self.at))
     }
 
     #[inline]
-    fn let_go(&mut self) {
+    fn release(&mut self) {
         if self.at != self.limit {
             self.at = self.at.wrapping_add(1);
             self.memory.set_index(self.own, self.at);
@@ -155,15 +155,15 @@ impl Feeder {
         if let Some((length, _)) = self.0.slot() {
             *length = count.min(BATCH) as u32;
         }
-        self.0.let_go();
+        self.0.release();
     }
 }
 
 /// The router's end.
 #[derive(Debug)]
-pub struct Passage(End);
+pub struct Transit(End);
 
-impl Passage {
+impl Transit {
     /// The next frames, to be changed in place; none when there are none.
     #[inline]
     pub fn slot(&mut self) -> Option<&mut [Frame]> {
@@ -173,7 +173,7 @@ impl Passage {
     /// Lets the slot go on to the sink.
     #[inline]
     pub fn publish(&mut self) {
-        self.0.let_go();
+        self.0.release();
     }
 }
 
@@ -191,7 +191,7 @@ impl Drain {
     /// Lets the slot go back to the generator.
     #[inline]
     pub fn release(&mut self) {
-        self.0.let_go();
+        self.0.release();
     }
 }
 
@@ -205,18 +205,18 @@ mod tests {
         const BATCHES: u32 = 3000;
         let near = Circuit::new(3).expect("memory");
         let far = Circuit::open(&near.path()).expect("its path");
-        let (mut feeder, mut passage, mut drain) = (near.feeder(), far.passage(), near.drain());
+        let (mut feeder, mut transit, mut drain) = (near.feeder(), far.transit(), near.drain());
         let router = thread::spawn(move || {
             for number in 0..BATCHES {
                 let frames = loop {
-                    match passage.slot() {
+                    match transit.slot() {
                         Some(frames) => break frames,
                         None => thread::yield_now(),
                     }
                 };
                 assert_eq!(frames.len(), 1 + number as usize % BATCH);
                 frames.iter_mut().for_each(|frame| frame.send_to(FAR));
-                passage.publish();
+                transit.publish();
             }
         });
         let (mut fed, mut drained) = (0, 0);
@@ -245,21 +245,21 @@ mod tests {
     #[test]
     fn a_wire_is_full_and_empty_where_it_should_be() {
         let circuit = Circuit::new(2).expect("memory");
-        let (mut feeder, mut passage, mut drain) =
-            (circuit.feeder(), circuit.passage(), circuit.drain());
-        assert!(passage.slot().is_none() && drain.slot().is_none());
+        let (mut feeder, mut transit, mut drain) =
+            (circuit.feeder(), circuit.transit(), circuit.drain());
+        assert!(transit.slot().is_none() && drain.slot().is_none());
         // Nothing to let go: nothing happens.
-        passage.publish();
+        transit.publish();
         drain.release();
         feeder.publish(1);
         feeder.publish(2);
         assert!(feeder.slot().is_none() && drain.slot().is_none());
         feeder.publish(3);
         for count in [1, 2] {
-            assert_eq!(passage.slot().map(|frames| frames.len()), Some(count));
-            passage.publish();
+            assert_eq!(transit.slot().map(|frames| frames.len()), Some(count));
+            transit.publish();
         }
-        assert!(passage.slot().is_none() && feeder.slot().is_none());
+        assert!(transit.slot().is_none() && feeder.slot().is_none());
         assert_eq!(drain.slot().map(<[Frame]>::len), Some(1));
         drain.release();
         assert!(feeder.slot().is_some());

@@ -6,7 +6,7 @@
 //! the schedule, and a packet that finds its wire full is sent and lost, as in the
 //! receive ring of a network card.
 
-use super::{BATCH, Circuit, Drain, FAR, Feeder, NEAR, Passage};
+use super::{BATCH, Circuit, Drain, FAR, Feeder, NEAR, Transit};
 use crate::frame::Frame;
 use crate::pacing::{Pacer, burst};
 use crate::prefetch::prefetch;
@@ -49,7 +49,7 @@ struct Shared {
     full: AtomicU64,
     returned: AtomicU64,
     idle: AtomicBool,
-    /// Of whole slots.
+    /// Counts, updated after each slot.
     counts: Mutex<Received>,
     /// Taken by the thread for what has arrived at a time; none before it began.
     arrivals: Mutex<Option<Arrivals>>,
@@ -220,7 +220,7 @@ impl Drop for Traffic {
 struct Wire {
     feeder: Feeder,
     /// Ours when there is no router.
-    bypass: Option<Passage>,
+    bypass: Option<Transit>,
     drain: Drain,
     /// The flows that take this wire.
     flows: Prepared,
@@ -239,7 +239,7 @@ impl Wire {
         circuit.prepare(config.template.bytes());
         Wire {
             feeder: circuit.feeder(),
-            bypass: config.bypass.then(|| circuit.passage()),
+            bypass: config.bypass.then(|| circuit.transit()),
             drain: circuit.drain(),
             flows: Prepared::new(&config.template, number as u8, &own),
             next: 0,
@@ -257,10 +257,10 @@ impl Wire {
 
     /// Does the router's part, when there is none.
     fn carry(&mut self) {
-        let Some(passage) = &mut self.bypass else { return };
-        while let Some(frames) = passage.slot() {
+        let Some(transit) = &mut self.bypass else { return };
+        while let Some(frames) = transit.slot() {
             frames.iter_mut().for_each(|frame| frame.send_to(FAR));
-            passage.publish();
+            transit.publish();
         }
     }
 }
@@ -273,7 +273,7 @@ struct Generator {
     flow: usize,
     /// Each flow's place among those of its wire.
     places: Vec<u32>,
-    /// All bytes of each packet are written, since packets came back spoilt.
+    /// All bytes of each packet are written, since packets came back damaged.
     rewrites: bool,
 }
 
@@ -416,7 +416,7 @@ impl Generator {
             }
         }
         if seen > 0 {
-            // What was spoilt may lie in a slot's buffer beyond what is written anew.
+            // Damaged bytes may lie in a slot's buffer beyond what is written anew.
             self.rewrites |= arrivals.counts().faults.iter().any(|&packets| packets > 0);
             *locked(&shared.counts) = *arrivals.counts();
             add(&shared.returned, returned);

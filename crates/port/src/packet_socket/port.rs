@@ -117,7 +117,7 @@ impl PacketPort {
         self.memory.at(self.next * SLOT_BYTES).cast_const().cast()
     }
 
-    /// Whose the slot is: the first word of the header.
+    /// Whether kernel or program owns the slot: the first word of its header.
     fn status(&self) -> &AtomicU32 {
         // SAFETY: the slot lies inside the mapping, page-aligned or at a multiple of its
         // size; the kernel writes the word whole, so both sides access it atomically.

@@ -24,7 +24,7 @@ const SNAP: u32 = 96;
 
 #[derive(Debug)]
 struct Shared {
-    /// Of whole blocks.
+    /// Counts, updated after each block.
     counts: Mutex<Received>,
     /// Taken by the thread for a block at a time.
     arrivals: Mutex<Arrivals>,

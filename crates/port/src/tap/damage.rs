@@ -1,20 +1,12 @@
-//! Ways to spoil a benchmark packet that a wire's noise does not have, but devices do: each
-//! does one thing wrong and leaves all else right, checksums included.
+//! Damage to a benchmark packet as devices do it, not noise on a cable: one field is wrong,
+//! and everything else is right, checksums included.
 
 use crate::frame::Frame;
 use fwdlab_packet::arrivals::Fault;
 use fwdlab_packet::checksum;
+use fwdlab_packet::injection::Damage;
 
-/// One way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Damage {
-    /// So that the receiver finds this fault.
-    Fault(Fault),
-    /// One bit of the IP packet, whichever, is another; no checksum is put right.
-    Flip,
-}
-
-/// Bytes where things are.
+/// Offsets of fields in the frame, in bytes.
 struct Layout {
     /// The checksum of the IP header, where there is one.
     ip_check: Option<usize>,
@@ -30,82 +22,73 @@ const INET: Layout =
 const INET6: Layout =
     Layout { ip_check: None, length: 18, ttl: 21, source: 36, destination: 52, udp: 54 };
 
-impl Damage {
-    /// The way of this name: a fault's, or `flip`.
-    pub fn named(name: &str) -> Option<Damage> {
-        let fault = Fault::ALL.into_iter().find(|fault| fault.name() == name);
-        fault.map(Damage::Fault).or((name == "flip").then_some(Damage::Flip))
+/// Damages a frame; `random` says where, if that is open. False, and nothing is done, to
+/// frames that are no benchmark packets, or have nothing that can be damaged in this way.
+pub fn inflict(damage: Damage, frame: &mut Frame, random: u64) -> bool {
+    let layout = match frame.bytes().get(12..15) {
+        Some([0x08, 0x00, 0x45]) => INET,
+        Some([0x86, 0xdd, _]) => INET6,
+        _ => return false,
+    };
+    let (length, stamp) = (frame.len(), layout.udp + 8);
+    if length < stamp + 18 {
+        return false;
     }
-
-    /// Spoils a frame; `random` says where, if that is open. False, and nothing is done, to
-    /// frames that are no benchmark packets, or have nothing to spoil in this way.
-    pub fn spoil(self, frame: &mut Frame, random: u64) -> bool {
-        let layout = match frame.bytes().get(12..15) {
-            Some([0x08, 0x00, 0x45]) => INET,
-            Some([0x86, 0xdd, _]) => INET6,
-            _ => return false,
-        };
-        let (length, stamp) = (frame.len(), layout.udp + 8);
-        if length < stamp + 18 {
-            return false;
+    let fault = match damage {
+        Damage::Fault(fault) => fault,
+        Damage::Flip => {
+            let bit = random as usize % (8 * (length - 14));
+            frame.buffer_mut()[14 + bit / 8] ^= 1 << (bit % 8);
+            return true;
         }
-        let fault = match self {
-            Damage::Fault(fault) => fault,
-            Damage::Flip => {
-                let bit = random as usize % (8 * (length - 14));
-                frame.buffer_mut()[14 + bit / 8] ^= 1 << (bit % 8);
-                return true;
-            }
-        };
-        // Each with the bits to change of the 16-bit word at an offset, and what covers it.
-        let (ip, udp, both) = ([true, false], [false, true], [true, true]);
-        let (at, bits, covered) = match fault {
-            Fault::Length => {
-                let smallest = stamp + 18;
-                let new = if length > smallest { smallest } else { length + 4 };
-                frame.buffer_mut()[length..].iter_mut().take(4).for_each(|byte| *byte = 0);
-                frame.set_len(new);
-                return true;
-            }
-            Fault::DestinationMac => (4, 1, [false; 2]),
-            Fault::SourceMac => (10, 1, [false; 2]),
-            Fault::IpHeader => (14, 4, ip),
-            Fault::IpLength => (layout.length, 4, ip),
-            // 63 becomes 64 again.
-            Fault::Ttl if layout.ttl % 2 == 0 => (layout.ttl, 0x7f00, ip),
-            Fault::Ttl => (layout.ttl - 1, 0x007f, ip),
-            Fault::SourceAddress => (layout.source, 1, both),
-            Fault::DestinationAddress => (layout.destination, 1, both),
-            Fault::UdpHeader => (layout.udp + 2, 8, udp),
-            Fault::Stamp => (stamp + 2, 1 << (random % 16), udp),
-            Fault::Sequence => (stamp + 12, 1, udp),
-            // Half a second or so.
-            Fault::Time => (stamp + 14, 0x2000, udp),
-            Fault::Payload if length >= stamp + 20 => {
-                let words = (length - stamp - 18) / 2;
-                (stamp + 18 + 2 * (random as usize % words), 0x0100, udp)
-            }
-            Fault::Payload => return false,
-            Fault::IpChecksum => match layout.ip_check {
-                Some(at) => (at, 0x0100, [false; 2]),
-                None => return false,
-            },
-            Fault::UdpChecksum => (layout.udp + 6, 0x0100, [false; 2]),
-        };
-        let bytes = frame.buffer_mut();
-        let before = [bytes[at], bytes[at + 1]];
-        let after = (u16::from_be_bytes(before) ^ bits).to_be_bytes();
-        bytes[at..at + 2].copy_from_slice(&after);
-        let checks = [layout.ip_check, Some(layout.udp + 6)];
-        for check in checks.into_iter().zip(covered).filter_map(|(at, is_it)| at.filter(|_| is_it))
-        {
-            let field = [bytes[check], bytes[check + 1]];
-            let mut updated = checksum::update(field, before, after);
-            if check == layout.udp + 6 && updated == [0, 0] {
-                updated = [0xff, 0xff]; // 0 means none
-            }
-            bytes[check..check + 2].copy_from_slice(&updated);
+    };
+    // Each with the bits to change of the 16-bit word at an offset, and what covers it.
+    let (ip, udp, both) = ([true, false], [false, true], [true, true]);
+    let (at, bits, covered) = match fault {
+        Fault::Length => {
+            let smallest = stamp + 18;
+            let new = if length > smallest { smallest } else { length + 4 };
+            frame.buffer_mut()[length..].iter_mut().take(4).for_each(|byte| *byte = 0);
+            frame.set_len(new);
+            return true;
         }
-        true
+        Fault::DestinationMac => (4, 1, [false; 2]),
+        Fault::SourceMac => (10, 1, [false; 2]),
+        Fault::IpHeader => (14, 4, ip),
+        Fault::IpLength => (layout.length, 4, ip),
+        // 63 becomes 64 again.
+        Fault::Ttl if layout.ttl % 2 == 0 => (layout.ttl, 0x7f00, ip),
+        Fault::Ttl => (layout.ttl - 1, 0x007f, ip),
+        Fault::SourceAddress => (layout.source, 1, both),
+        Fault::DestinationAddress => (layout.destination, 1, both),
+        Fault::UdpHeader => (layout.udp + 2, 8, udp),
+        Fault::Stamp => (stamp + 2, 1 << (random % 16), udp),
+        Fault::Sequence => (stamp + 12, 1, udp),
+        // Half a second or so.
+        Fault::Time => (stamp + 14, 0x2000, udp),
+        Fault::Payload if length >= stamp + 20 => {
+            let words = (length - stamp - 18) / 2;
+            (stamp + 18 + 2 * (random as usize % words), 0x0100, udp)
+        }
+        Fault::Payload => return false,
+        Fault::IpChecksum => match layout.ip_check {
+            Some(at) => (at, 0x0100, [false; 2]),
+            None => return false,
+        },
+        Fault::UdpChecksum => (layout.udp + 6, 0x0100, [false; 2]),
+    };
+    let bytes = frame.buffer_mut();
+    let before = [bytes[at], bytes[at + 1]];
+    let after = (u16::from_be_bytes(before) ^ bits).to_be_bytes();
+    bytes[at..at + 2].copy_from_slice(&after);
+    let checks = [layout.ip_check, Some(layout.udp + 6)];
+    for check in checks.into_iter().zip(covered).filter_map(|(at, is_it)| at.filter(|_| is_it)) {
+        let field = [bytes[check], bytes[check + 1]];
+        let mut updated = checksum::update(field, before, after);
+        if check == layout.udp + 6 && updated == [0, 0] {
+            updated = [0xff, 0xff]; // 0 means none
+        }
+        bytes[check..check + 2].copy_from_slice(&updated);
     }
+    true
 }

@@ -1,4 +1,4 @@
-//! Ports around ports, to see what passes or to let some go wrong on purpose.
+//! Ports around ports that capture or trace what passes, or inject faults into it.
 //!
 //! None of them belongs into a measurement: each costs far more than a frame.
 
@@ -8,8 +8,8 @@ mod fault;
 mod trace;
 
 pub use capture::PcapTap;
-pub use damage::Damage;
-pub use fault::{FaultCounts, FaultTap, Faults};
+pub use damage::inflict;
+pub use fault::{FaultCounts, FaultTap};
 pub use trace::TraceTap;
 
 #[cfg(test)]

@@ -8,8 +8,9 @@ use crate::{NetNs, PortError, affinity};
 use aya::programs::{TestRun, TestRunOptions, Xdp};
 use aya::{Ebpf, EbpfLoader, include_bytes_aligned};
 use fwdlab_packet::Family;
+use fwdlab_packet::arrivals::flows::Entry;
 use fwdlab_packet::arrivals::flows::{Line, summary};
-use fwdlab_packet::arrivals::order::{ENTRIES_MAX, Entry, shares};
+use fwdlab_packet::arrivals::order::{ENTRIES_MAX, shares};
 use fwdlab_packet::arrivals::{FlowSummary, Pattern};
 use std::time::Duration;
 

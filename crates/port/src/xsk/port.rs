@@ -38,7 +38,7 @@ pub struct XskConfig {
     pub bind: Bind,
 }
 
-/// Who moves a frame between the device and the memory shared with it.
+/// How frames get from the device into the shared memory, and back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bind {
     /// The device if its driver can, else the kernel, by copying.

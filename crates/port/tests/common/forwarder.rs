@@ -1,9 +1,10 @@
 //! A router in a test: it forwards frames as one does, and something goes wrong on purpose.
 
 use fwdlab_packet::checksum;
+use fwdlab_packet::injection::Damage;
 use fwdlab_port::Frame;
 use fwdlab_port::circuit::FAR;
-use fwdlab_port::tap::Damage;
+use fwdlab_port::tap::inflict;
 use rand_xoshiro::Xoshiro256StarStar;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -70,7 +71,9 @@ impl Forwarder {
         let at = (random >> 32) as usize % (frames.len() - 32) + 16;
         match self.wrong {
             Wrong::Nothing => {}
-            Wrong::Damage(damage) => self.done += u64::from(damage.spoil(&mut frames[at], random)),
+            Wrong::Damage(damage) => {
+                self.done += u64::from(inflict(damage, &mut frames[at], random))
+            }
             Wrong::Twice => {
                 frames[at + 1] = frames[at].clone();
                 self.done += 1;

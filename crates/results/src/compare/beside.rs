@@ -3,9 +3,10 @@
 //! the same figures.
 
 use super::input::{Input, Origin};
-use crate::label::{self, Label};
-use crate::report::analysis::{ComparedFigure, mode};
-use fwdlab_model::plan::Stop;
+use crate::label::{Label, MeasuredOn};
+use crate::report::analysis::mode;
+use fwdlab_model::plan::{RunMetric, Stop};
+use fwdlab_model::settings::TestbedKind;
 use serde::Deserialize;
 
 /// Name of the file.
@@ -16,7 +17,7 @@ const RESULTS: &str = "results.json";
 struct Results {
     confidence: f64,
     margin: f64,
-    figure: ComparedFigure,
+    figure: RunMetric,
     testbed: Testbed,
     variants: Vec<Variant>,
     stopping: Option<Stopping>,
@@ -30,7 +31,7 @@ struct Stopping {
 
 #[derive(Deserialize)]
 struct Testbed {
-    kind: String,
+    kind: Option<TestbedKind>,
     simulated: bool,
     caption: String,
 }
@@ -66,14 +67,14 @@ pub(super) fn complete(input: &mut Input) {
         input.notes.push(format!("{} {what}", path.display()));
         return;
     }
-    if results.figure == ComparedFigure::Slices {
+    if results.figure == RunMetric::Slices {
         let what =
             "holds one figure per stream: compare the store for slices as neighbours in time";
         input.notes.push(format!("{} {what}", input.path.display()));
     }
     input.variants = variants;
     input.label = Some(Label {
-        testbed: label::testbed(&results.testbed.kind, &results.testbed.caption),
+        testbed: MeasuredOn::of(results.testbed.kind, &results.testbed.caption),
         simulated: results.testbed.simulated,
         figure: Some(results.figure),
         version: String::new(),
@@ -99,7 +100,7 @@ pub(super) fn label_of_list(input: &Input) -> Option<Label> {
     let same = values.len() == theirs.values.len()
         && values.iter().zip(&theirs.values).all(|(a, b)| close(a, b));
     same.then(|| Label {
-        testbed: label::testbed(&results.testbed.kind, &results.testbed.caption),
+        testbed: MeasuredOn::of(results.testbed.kind, &results.testbed.caption),
         simulated: results.testbed.simulated,
         figure: Some(results.figure),
         version: String::new(),

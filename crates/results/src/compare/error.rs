@@ -39,12 +39,6 @@ pub enum CompareError {
     /// A store can't be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A table can't be laid out, which is a bug.
-    #[error("template of the comparison: {0:#}")]
-    Template(#[from] minijinja::Error),
-    /// A value can't be written as JSON, which is a bug.
-    #[error("JSON of the comparison: {0}")]
-    Json(#[from] serde_json::Error),
 }
 
 impl CompareError {

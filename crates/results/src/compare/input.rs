@@ -1,7 +1,6 @@
 //! What a file holds, whichever kind it is of.
 
 use super::error::{CompareError, some_of};
-use super::{figures, stored};
 use crate::label::Label;
 use crate::report::analysis::RunResult;
 use crate::stats::BlockedRun;
@@ -9,12 +8,7 @@ use crate::stats::alternation::Slice;
 use crate::stats::sequential::Mode;
 use fwdlab_model::{Plan, suggest};
 use serde::Serialize;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
-
-/// The first bytes of every SQLite file (<https://www.sqlite.org/fileformat.html>).
-const SQLITE: &[u8] = b"SQLite format 3\0";
 
 /// Kinds of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -92,23 +86,6 @@ pub(super) struct Stream {
 }
 
 impl Input {
-    /// Reads the file at `path`, whatever it is.
-    pub(super) fn read(path: &Path) -> Result<Input, CompareError> {
-        let failed = |source| CompareError::Read { path: path.to_path_buf(), source };
-        let mut file = File::open(path).map_err(failed)?;
-        let mut bytes = Vec::new();
-        (&mut file).take(SQLITE.len() as u64).read_to_end(&mut bytes).map_err(failed)?;
-        if bytes == SQLITE {
-            return stored::read(path);
-        }
-        file.read_to_end(&mut bytes).map_err(failed)?;
-        let Ok(text) = String::from_utf8(bytes) else {
-            let next = "give a text file with one figure per run, a runs.csv or a store";
-            return Err(CompareError::input(path, None, "is neither text nor a store", next));
-        };
-        figures::read(path, &text)
-    }
-
     /// The variant called `label`.
     pub(super) fn variant(&self, label: &str) -> Result<usize, CompareError> {
         if self.kind == Kind::List {

@@ -7,27 +7,26 @@
 //! testbeds with hardware, different units, plans that asked for different
 //! things) is refused with its reason.
 //!
-//! [`compare()`] answers; [`text`], [`markdown`], [`csv`] and [`json`] show the
-//! answer. What is deliberately left out: pictures and whole reports
+//! [`compare()`] answers, [`Results::document`] says it in every form. What is deliberately left out: pictures and whole reports
 //! ([`crate::report`]), and any number that isn't already in [`crate::stats`].
 
 mod argument;
 mod beside;
+mod document;
 mod doubts;
 mod error;
 mod figures;
 mod input;
 mod pairs;
 mod plans;
+mod read;
 mod records;
 mod results;
-mod show;
 mod stored;
 
 pub use error::CompareError;
 pub use input::Kind;
 pub use results::{InputResult, Results, VariantResult};
-pub use show::{Line, Tone, csv, json, markdown, text};
 
 use crate::stats::Adjustment;
 use crate::store::Store;
@@ -72,7 +71,7 @@ pub fn compare(question: &Question) -> Result<Results, CompareError> {
         let input = match known.get(&identity) {
             Some(&input) => input,
             None => {
-                inputs.push(Input::read(&argument.path)?);
+                inputs.push(read::read(&argument.path)?);
                 known.insert(identity, inputs.len() - 1);
                 inputs.len() - 1
             }

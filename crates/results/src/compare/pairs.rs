@@ -4,9 +4,10 @@ use super::Question;
 use super::error::{CompareError, some_of};
 use super::input::{Input, Kind};
 use super::plans;
-use crate::report::analysis::ComparedFigure;
 use crate::stats::sequential::Mode;
 use crate::stats::summary::median;
+use fwdlab_model::plan::RunMetric;
+use fwdlab_model::settings::TestbedKind;
 use fwdlab_model::units::format_pps;
 use std::collections::{HashMap, HashSet};
 
@@ -262,13 +263,16 @@ fn check(inputs: &[Input], pair: &Pair) -> Result<(), CompareError> {
             format!("{} ({of_a}) and {} ({of_b})", a.path.display(), b.path.display())
         };
         if !of_a.is_comparable(of_b) {
-            let what = format!("{} are of different testbeds", names(&of_a.testbed, &of_b.testbed));
-            let of_kind = |kind| [of_a, of_b].iter().any(|label| label.testbed == kind);
+            let what = format!(
+                "{} are of different testbeds",
+                names(&of_a.testbed.to_string(), &of_b.testbed.to_string())
+            );
+            let of_kind = |kind| [of_a, of_b].iter().any(|label| label.testbed.kind == Some(kind));
             let next = if of_a.simulated || of_b.simulated {
                 "simulated figures say nothing about any machine: compare them with simulated ones only"
-            } else if of_kind("memory") {
+            } else if of_kind(TestbedKind::Memory) {
                 "packets in memory cost what no packet on an interface does: measure both on one testbed"
-            } else if of_kind("archive") {
+            } else if of_kind(TestbedKind::Archive) {
                 "imported figures are another harness's: measure both on one testbed"
             } else {
                 "a virtual testbed is never compared with hardware: measure both on one testbed"
@@ -280,7 +284,7 @@ fn check(inputs: &[Input], pair: &Pair) -> Result<(), CompareError> {
         {
             let what = format!(
                 "{} let different figures stand for a run",
-                names(one.name(), other.name())
+                names(one.short(), other.short())
             );
             let next = "measure both with the same `figure` in [compare]";
             return Err(CompareError::question(what, next));
@@ -321,6 +325,6 @@ fn short(value: f64) -> String {
 }
 
 /// The figure that all of the inputs state, where they do.
-pub(super) fn common_figure(inputs: &[Input]) -> Option<ComparedFigure> {
+pub(super) fn common_figure(inputs: &[Input]) -> Option<RunMetric> {
     inputs.iter().find_map(|input| input.label.as_ref()?.figure)
 }

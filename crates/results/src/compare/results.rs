@@ -5,16 +5,15 @@ use super::doubts;
 use super::error::CompareError;
 use super::input::{Input, Kind};
 use super::pairs::{Named, Pair, Pairs, Side, Way, common_figure};
-use crate::label::Label;
+use crate::label::{Label, MeasuredOn};
 use crate::report::analysis::arms::Arms;
-use crate::report::analysis::{
-    Compared, ComparedFigure, Outcome, RunResult, SummaryResult, adjust,
-};
+use crate::report::analysis::{Compared, Outcome, RunResult, SummaryResult, adjust};
 use crate::stats::alternation::{Slice, compare_alternation};
 use crate::stats::sequential::compare_sequentially;
 use crate::stats::{
     BlockedRun, Comparison, Criteria, Unanswerable, compare_blocked, compare_unblocked,
 };
+use fwdlab_model::plan::RunMetric;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZero;
@@ -32,7 +31,7 @@ pub struct Results {
     /// Unit of every rate.
     pub unit: &'static str,
     /// What stands for a run, where an input says so.
-    pub figure: Option<ComparedFigure>,
+    pub figure: Option<RunMetric>,
     /// What has to be said beside every number; empty for hardware and where
     /// nothing is known.
     pub caption: String,
@@ -262,7 +261,7 @@ fn input_result(input: &Input) -> InputResult {
     InputResult {
         path: input.path.display().to_string(),
         kind: input.kind,
-        testbed: input.label.as_ref().map(|label| label.testbed.clone()),
+        testbed: input.label.as_ref().map(|label| label.testbed.to_string()),
         simulated: input.label.as_ref().map(|label| label.simulated),
         variants: input.variants.len(),
         runs: input.variants.iter().map(|variant| variant.runs.len()).sum(),
@@ -289,9 +288,9 @@ fn notes(inputs: &[Input], pairs: &[Pair]) -> Vec<String> {
         }));
     }
     // A known testbed beside an unknown one; the known ones are alike.
-    let mut testbeds: BTreeMap<Option<&str>, &Input> = BTreeMap::new();
+    let mut testbeds: BTreeMap<Option<MeasuredOn>, &Input> = BTreeMap::new();
     for input in inputs {
-        testbeds.entry(input.label.as_ref().map(|label| label.testbed.as_str())).or_insert(input);
+        testbeds.entry(input.label.as_ref().map(|label| label.testbed)).or_insert(input);
     }
     if let Some(unknown) = testbeds.get(&None)
         && let Some((Some(testbed), known)) = testbeds.iter().find(|(name, _)| name.is_some())

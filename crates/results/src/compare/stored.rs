@@ -2,10 +2,11 @@
 
 use super::error::CompareError;
 use super::input::{Input, Kind, Origin, Stream, Variant};
-use crate::label::{self, Label};
-use crate::report::analysis::{ComparedFigure, Figures, mode, slices_of_run};
+use crate::label::{Label, MeasuredOn};
+use crate::report::analysis::{Figures, mode, slices_of_run};
 use crate::stats::BlockedRun;
 use crate::store::Store;
+use fwdlab_model::plan::RunMetric;
 use std::path::Path;
 
 /// Reads the figures of the store at `path`.
@@ -33,7 +34,7 @@ pub(super) fn of_store(path: &Path, store: &Store) -> Result<Input, CompareError
         }
     }
     let streams = match figures.figure {
-        ComparedFigure::Slices => contents
+        RunMetric::Slices => contents
             .runs
             .iter()
             .map(|run| Stream { variants: run.variants.clone(), slices: slices_of_run(run) })
@@ -47,7 +48,7 @@ pub(super) fn of_store(path: &Path, store: &Store) -> Result<Input, CompareError
         notes.push(named(format!("incomplete, {recorded} of {planned} runs are recorded")));
     }
     let label = Label {
-        testbed: label::testbed(&figures.testbed.kind, &figures.testbed.caption),
+        testbed: MeasuredOn::of(figures.testbed.kind, &figures.testbed.caption),
         simulated: figures.testbed.simulated,
         figure: Some(figures.figure),
         version: String::new(),

@@ -3,6 +3,8 @@
 //! The widths are those of the vendored font, so a PNG is exactly as laid out;
 //! browsers that lack the font use one of similar width.
 
+use crate::text::{cut_to, fill};
+
 /// Families to try; the first is the vendored one.
 pub(super) const FONT_FAMILY: &str = "DejaVu Sans, Verdana, sans-serif";
 
@@ -37,18 +39,13 @@ pub(super) fn width(text: &str, size: f64) -> f64 {
 /// Breaks text into lines of at most `limit` pixels: after a comma where that
 /// helps, else between words; a word that is too long ends with an ellipsis.
 pub(super) fn wrap(text: &str, size: f64, limit: f64) -> Vec<String> {
+    let fits = |text: &str| width(text, size) <= limit;
     let parts = text.split_inclusive(", ").map(str::trim).filter(|part| !part.is_empty());
-    let mut lines = Vec::new();
-    for part in parts {
-        if width(part, size) <= limit {
-            append(&mut lines, part, size, limit);
-        } else {
-            for word in part.split_whitespace() {
-                append(&mut lines, &shorten(word, size, limit), size, limit);
-            }
-        }
-    }
-    if lines.is_empty() { vec![String::new()] } else { lines }
+    let pieces = parts.flat_map(|part| match fits(part) {
+        true => vec![part.to_owned()],
+        false => part.split_whitespace().map(|word| shorten(word, size, limit)).collect(),
+    });
+    fill(&pieces.collect::<Vec<String>>(), " ", ["", ""], fits)
 }
 
 /// The widest of some lines, in pixels.
@@ -58,30 +55,7 @@ pub(super) fn widest(lines: &[String], size: f64) -> f64 {
 
 /// Cuts text that is wider than `limit` pixels and ends it with an ellipsis.
 pub(super) fn shorten(text: &str, size: f64, limit: f64) -> String {
-    if width(text, size) <= limit {
-        return text.to_owned();
-    }
-    let mut kept = String::new();
-    for c in text.chars() {
-        if width(&format!("{kept}{c}…"), size) > limit {
-            break;
-        }
-        kept.push(c);
-    }
-    kept.push('…');
-    kept
-}
-
-/// Puts a piece on the last line if it fits there, else on a new one.
-fn append(lines: &mut Vec<String>, piece: &str, size: f64, limit: f64) {
-    if let Some(last) = lines.last_mut() {
-        let joined = format!("{last} {piece}");
-        if width(&joined, size) <= limit {
-            *last = joined;
-            return;
-        }
-    }
-    lines.push(piece.to_owned());
+    cut_to(text, |text| width(text, size) <= limit)
 }
 
 #[cfg(test)]

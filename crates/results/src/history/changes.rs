@@ -2,7 +2,7 @@
 
 use super::ordered::Ordered;
 use super::results::{Apart, Change, Detection, Direction, PointResult, Segment};
-use crate::report::format::{percent, signed_percent};
+use crate::format::{percent, signed_percent};
 use crate::stats::change_points::{Division, Indivisible, MIN_POINTS, change_points, detectable};
 use crate::stats::summary::{mean, sum_of_squares, t_quantile};
 

@@ -6,7 +6,7 @@ use super::date::rfc3339;
 use super::ordered::Ordered;
 use super::results::{Counts, Detection, Direction, History, PointResult, SeriesResult};
 use super::revision::{Place, Revision, minute};
-use crate::label;
+use crate::label::MeasuredOn;
 use crate::report::analysis::{Figures, SummaryResult};
 use crate::store::{Contents, Store, StoreError};
 use fwdlab_model::plan::Trial;
@@ -121,8 +121,8 @@ impl Collector {
             let revision = revision_level(plan, variant).unwrap_or_else(|| own.clone());
             let key = Key {
                 name: name.clone(),
-                testbed: label::testbed(&figures.testbed.kind, &figures.testbed.caption),
-                figure: figures.figure.name(),
+                testbed: MeasuredOn::of(figures.testbed.kind, &figures.testbed.caption).to_string(),
+                figure: figures.figure.short(),
                 levels: other_levels(plan, variant),
                 settings: if is_archive { BTreeMap::new() } else { settings(plan, variant) },
             };

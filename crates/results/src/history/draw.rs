@@ -2,7 +2,7 @@
 
 use super::results::{PointResult, SeriesResult};
 use crate::figure::{ChangeMark, Level, RevisionPoint, Revisions};
-use crate::report::format::percent;
+use crate::format::percent;
 
 /// The series over its revisions as SVG text.
 pub(super) fn svg(series: &SeriesResult, threshold: f64) -> String {

@@ -9,23 +9,22 @@
 //! The unit is the point: one build and its starts. Runs of one point share the
 //! layout of its code, so they are no replicates of the revision.
 //!
-//! [`Collector`] reads, [`History`] is the answer, [`text`], [`markdown`],
-//! [`json`] and [`files`] show it. Left out: running anything again, and asking
-//! a repository about revisions.
+//! [`Collector`] reads, [`History`] is the answer, and [`History::document`] says it
+//! in every form. Left out: running anything again, and asking a repository about
+//! revisions.
 
 mod agreement;
 mod changes;
 mod collect;
 mod date;
+mod document;
 mod draw;
 mod ordered;
 mod results;
 mod revision;
-mod show;
 
 pub use collect::Collector;
 pub use results::{
     Agreement, Apart, Change, Counts, Detection, Direction, History, PointResult, Segment,
     SeriesResult,
 };
-pub use show::{files, json, markdown, text};

@@ -5,7 +5,7 @@ use super::flat::FlatProfile;
 use super::functions::{self, By, Function};
 use super::read::{Content, Format, Profile, Unknown};
 use super::stacks::{Frame, Stacks, is_resolved};
-use crate::report::format::percent;
+use crate::format::percent;
 use serde::Serialize;
 
 /// What is known of a profile as a whole. Shares are from 0 to 1.

@@ -4,9 +4,8 @@ use super::compare::{Change, Changes};
 use super::functions::{By, Function, Neighbours};
 use super::subsystems::Subsystem;
 use super::summary::{Divided, Summary};
-use crate::compare::{Line, Tone};
-use crate::report::format::{grouped, percent};
-use crate::report::terminal::Text;
+use crate::format::{grouped, percent};
+use crate::text::{self, Line, Tone, wrap};
 
 /// What was read, how it divides, and every remark.
 pub fn summary(summary: &Summary, name: &str, width: usize) -> Vec<Line> {
@@ -130,9 +129,7 @@ fn change(change: &Change, tone: Tone, width: usize) -> Line {
 }
 
 fn wrapped(text: &str, tone: Tone, width: usize) -> Vec<Line> {
-    let mut part = Text::new(width);
-    part.wrapped(text, "  ");
-    part.lines.into_iter().map(|text| Line { text, tone }).collect()
+    wrap(text, width, "  ").into_iter().map(|text| Line { text, tone }).collect()
 }
 
 fn plain(text: String) -> Line {
@@ -146,11 +143,7 @@ fn heading(text: String) -> Line {
 /// A line of a table ends at the edge; names may be long.
 fn cut(text: &str, width: usize) -> String {
     // Narrower than this there is no room for numbers and a name.
-    let width = width.max(60);
-    match text.chars().count() > width {
-        true => text.chars().take(width - 2).chain("..".chars()).collect(),
-        false => text.to_owned(),
-    }
+    text::cut(text, width.max(60))
 }
 
 fn share(part: f64, whole: f64) -> String {

@@ -21,9 +21,6 @@ pub enum ReportError {
         /// The reason.
         source: std::io::Error,
     },
-    /// A template doesn't fit the analysis, which is a bug.
-    #[error("template of the report: {0:#}")]
-    Template(#[from] minijinja::Error),
     /// A value can't be written as JSON, which is a bug.
     #[error("JSON of the report: {0}")]
     Json(#[from] serde_json::Error),

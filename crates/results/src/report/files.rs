@@ -1,9 +1,11 @@
 //! Plain files: figures for ministat and gnuplot, a table, the surroundings.
 
-use super::analysis::{Analysis, ComparedFigure};
+use super::analysis::Analysis;
+use crate::document::form::csv::line as csv_line;
 use crate::label::{self, Label};
 use crate::stats::log_rule;
 use crate::store::Contents;
+use fwdlab_model::plan::RunMetric;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -26,13 +28,11 @@ pub(super) fn archived(label: &Label, values: &[f64]) -> String {
 
 /// `gnuplot.data`: a line per variant with its median and its extremes.
 pub(super) fn gnuplot(analysis: &Analysis) -> String {
-    let mut text = format!("{}\n#index median minimum maximum\n", Label::of(analysis));
+    let mut text = format!("{}\n#index median minimum maximum\n", analysis.label());
     for variant in &analysis.variants {
         if let Some(summary) = &variant.summary {
             let printed = |value: f64| match analysis.figure {
-                ComparedFigure::Netbenches | ComparedFigure::NetbenchesUpper => {
-                    log_rule::printed(value)
-                }
+                RunMetric::Netbenches | RunMetric::NetbenchesUpper => log_rule::printed(value),
                 _ => value.round().to_string(),
             };
             let _ = writeln!(
@@ -73,7 +73,7 @@ pub(super) fn runs_csv(analysis: &Analysis) -> String {
         "warnings",
     ]);
     header.extend(label::COLUMNS);
-    let label = Label::of(analysis).fields();
+    let label = analysis.label().fields();
     let mut text = csv_line(header.into_iter().map(str::to_owned));
     for run in &analysis.runs {
         let settings = &analysis.variants[run.variant].settings;
@@ -90,21 +90,6 @@ pub(super) fn runs_csv(analysis: &Analysis) -> String {
         text.push_str(&csv_line(fields));
     }
     text
-}
-
-/// A line of CSV: fields in quotes where they need them.
-pub(crate) fn csv_line(fields: impl IntoIterator<Item = String>) -> String {
-    let quoted: Vec<String> = fields
-        .into_iter()
-        .map(|field| {
-            if field.contains([',', '"', '\n', '\r']) {
-                format!("\"{}\"", field.replace('"', "\"\""))
-            } else {
-                field
-            }
-        })
-        .collect();
-    format!("{}\n", quoted.join(","))
 }
 
 /// `environment.json`: the surroundings of each invocation.
@@ -158,17 +143,11 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_csv_are_quoted_where_needed() {
-        let line = csv_line(["a".into(), "4, inet6".into(), "5\"".into()]);
-        assert_eq!(line, "a,\"4, inet6\",\"5\"\"\"\n");
-    }
-
-    #[test]
     fn whole_packets_one_per_line() {
         let label = Label {
-            testbed: "sim".into(),
+            testbed: "sim".parse().expect("a testbed"),
             simulated: true,
-            figure: Some(ComparedFigure::P90),
+            figure: Some(RunMetric::P90),
             version: "0.1.0".into(),
         };
         let head = "# fwdlab 0.1.0; testbed: sim; simulated: yes; figure: p90; unit: packets per \

@@ -3,34 +3,29 @@
 //! [`write()`] leaves a directory that a reviewer can read: `README.md`,
 //! `index.html`, the graph, and the figures as files for other programs. The
 //! same store gives the same bytes: the only times in it are stored ones, and
-//! nothing is asked of the machine. [`analysis`] computes, the rest lays out.
+//! nothing is asked of the machine. [`analysis`] computes, [`document()`] says it.
 //! What is deliberately left out: measuring, and any judgement that isn't
 //! already in [`crate::stats`].
 
 pub mod analysis;
 mod chart;
+mod document;
 mod error;
 mod files;
-pub(crate) mod format;
 mod json;
 mod names;
-mod page;
-mod summary;
-pub(crate) mod terminal;
+pub(crate) mod verdicts;
 
-pub(crate) use files::csv_line;
-pub(crate) use json::rounded;
+pub use document::{document, summary, summary_text};
 pub use names::safe as safe_name;
-pub(crate) use page::render_markdown;
 
 pub use analysis::Analysis;
-use analysis::ComparedFigure;
 pub use error::ReportError;
 pub use json::{results_json, show_json};
-pub use summary::summary_text;
 
-use crate::label::Label;
+use crate::document::form::{html, json as as_json, markdown};
 use crate::store::{Contents, Store};
+use fwdlab_model::plan::RunMetric;
 use serde_json::Value;
 use std::path::Path;
 
@@ -118,23 +113,24 @@ fn remove_stale(directory: &Path, files: &[ReportFile]) {
 /// All files of the report of `contents`, sorted by name.
 ///
 /// # Errors
-/// Never for contents of a store, unless a template is broken.
+/// Never for contents of a store.
 pub fn files(contents: &Contents, analysis: &Analysis) -> Result<Vec<ReportFile>, ReportError> {
     let graph = chart::graph(analysis);
+    let document = document(analysis, &graph, &chart::order(analysis));
     let mut files = vec![
-        text("README.md", page::readme(analysis)?),
-        text("index.html", page::html(analysis, &graph, &chart::order(analysis))?),
+        text("README.md", markdown::render(&document)),
+        text("index.html", html::render(&document)),
         ReportFile { name: "graph.png".to_owned(), bytes: chart::png(&graph)? },
         text("gnuplot.data", files::gnuplot(analysis)),
         text("runs.csv", files::runs_csv(analysis)),
-        text("results.json", pretty(&results_json(analysis)?)?),
+        text("results.json", as_json::render(&document)?),
         text("environment.json", pretty(&files::environment(contents))?),
     ];
     files.push(text("graph.svg", graph));
-    let label = Label::of(analysis);
+    let label = analysis.label();
     for variant in analysis.variants.iter().filter(|variant| !variant.values.is_empty()) {
         let list = match analysis.figure {
-            ComparedFigure::Netbenches | ComparedFigure::NetbenchesUpper => {
+            RunMetric::Netbenches | RunMetric::NetbenchesUpper => {
                 files::archived(&label, &variant.values)
             }
             _ => files::pps(&label, &variant.values),

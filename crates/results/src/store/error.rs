@@ -1,5 +1,6 @@
 //! What can go wrong with a store: each message names the file and the next step.
 
+use fwdlab_model::settings::TestbedKind;
 use std::path::PathBuf;
 
 /// A store that can't be opened, read or written.
@@ -34,9 +35,9 @@ pub enum StoreError {
         /// The store.
         path: PathBuf,
         /// Testbed of the runs in the store.
-        stored: String,
+        stored: TestbedKind,
         /// Testbed of this invocation.
-        testbed: String,
+        testbed: TestbedKind,
     },
     /// Another process writes to the store.
     #[error(

@@ -37,6 +37,7 @@ pub(crate) use write::kind_of;
 
 use fwdlab_model::Plan;
 use fwdlab_model::record::Environment;
+use fwdlab_model::settings::TestbedKind;
 use lock::{WriterLock, with_suffix};
 use rusqlite::{Connection, OpenFlags};
 use std::collections::HashMap;
@@ -66,8 +67,8 @@ pub struct Invocation {
     pub started_at: String,
     /// Version of fwdlab, with its revision when known.
     pub fwdlab_version: String,
-    /// Testbed in use: `netns` or `sim`.
-    pub testbed: String,
+    /// Testbed in use.
+    pub testbed: TestbedKind,
     /// Why this testbed was chosen, for a person.
     pub testbed_reason: String,
     /// True when no packet is really sent.

@@ -2,11 +2,12 @@
 
 use super::{Failure, Import, Invocation, Store, StoreError, StoredProfile};
 use crate::stats::log_rule::Rule;
-use fwdlab_model::plan::Figure;
+use fwdlab_model::plan::RunMetric;
 use fwdlab_model::record::{
     Calibration, Counter, Counts, CpuTime, Environment, RunRecord, Sample, TrialRecord,
 };
 use fwdlab_model::{Plan, Warning};
+use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,9 +39,9 @@ impl Contents {
     #[must_use]
     pub fn by_rule(mut self, rule: Rule) -> Contents {
         if let Some(import) = &self.import
-            && self.plan.compare.figure != Figure::Mean
+            && self.plan.compare.figure != Some(RunMetric::Mean)
         {
-            self.plan.compare.figure = rule.figure(import.about.upper_median);
+            self.plan.compare.figure = Some(rule.metric(import.about.upper_median));
         }
         self
     }
@@ -247,12 +248,24 @@ fn invocation(row: &Row<'_>) -> rusqlite::Result<StoredInvocation> {
     let invocation = Invocation {
         started_at: row.get("started_at")?,
         fwdlab_version: row.get("fwdlab_version")?,
-        testbed: row.get("testbed")?,
+        testbed: named(row, "testbed")?,
         testbed_reason: row.get("testbed_reason")?,
         simulated: row.get("simulated")?,
         environment: Environment::default(),
     };
     Ok(StoredInvocation { id: row.get("id")?, invocation })
+}
+
+/// Reads back a value by its name.
+pub(super) fn named<T>(row: &Row<'_>, column: &str) -> rusqlite::Result<T>
+where
+    T: std::str::FromStr<Err: std::error::Error + Send + Sync + 'static>,
+{
+    let name: String = row.get(column)?;
+    name.parse().map_err(|error: T::Err| {
+        let column = row.as_ref().column_index(column).unwrap_or_default();
+        rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
+    })
 }
 
 /// Reads back an unsigned counter that was stored bit by bit.

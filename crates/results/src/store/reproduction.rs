@@ -32,7 +32,7 @@ pub struct ReproducedBlock {
     pub text: String,
     /// How the two compare.
     pub likeness: Likeness,
-    /// What came of it, in one sentence.
+    /// The result, in one sentence.
     pub sentence: String,
     /// For each set of the block the variant whose figures it shows.
     pub members: Vec<Option<usize>>,
@@ -61,7 +61,7 @@ pub struct ReproducedTable {
     pub rows: usize,
     /// Rows that come out again.
     pub equal: usize,
-    /// What came of it, in one sentence.
+    /// The result, in one sentence.
     pub sentence: String,
 }
 

@@ -94,7 +94,7 @@ fn invocations_count_up() {
     let invocation = Invocation {
         started_at: "2024-03-05T10:00:00Z".into(),
         fwdlab_version: "0.1.0".into(),
-        testbed: "sim".into(),
+        testbed: fwdlab_model::settings::TestbedKind::Sim,
         testbed_reason: "asked for".into(),
         simulated: true,
         environment: Environment::default(),

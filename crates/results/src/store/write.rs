@@ -1,7 +1,9 @@
 //! Writing: each function is one transaction, undone as a whole when it fails.
 
+use super::read::named;
 use super::{Invocation, Store, StoreError};
 use fwdlab_model::record::{Calibration, RunRecord};
+use fwdlab_model::settings::TestbedKind;
 use fwdlab_model::{Plan, Warning};
 use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
 use serde::Serialize;
@@ -50,16 +52,16 @@ impl Store {
         let environment = self.to_json("the environment", &invocation.environment)?;
         let path = self.path.clone();
         let id = self.transaction(|tx| {
-            let other: Option<String> = tx
+            let other: Option<TestbedKind> = tx
                 .query_row(
                     "SELECT testbed FROM invocation WHERE (testbed, simulated) <> (?, ?)
                      AND id IN (SELECT invocation FROM run) LIMIT 1",
-                    params![invocation.testbed, invocation.simulated],
-                    |row| row.get(0),
+                    params![invocation.testbed.name(), invocation.simulated],
+                    |row| named(row, "testbed"),
                 )
                 .optional()?;
             if let Some(stored) = other {
-                let testbed = invocation.testbed.clone();
+                let testbed = invocation.testbed;
                 return Ok(Err(StoreError::OtherTestbed { path, stored, testbed }));
             }
             tx.execute(
@@ -68,7 +70,7 @@ impl Store {
                 params![
                     invocation.started_at,
                     invocation.fwdlab_version,
-                    invocation.testbed,
+                    invocation.testbed.name(),
                     invocation.testbed_reason,
                     invocation.simulated,
                     environment,

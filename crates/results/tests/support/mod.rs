@@ -6,7 +6,7 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-use fwdlab_model::plan::{Adjust, Change, Compare, Design, Factor, Figure, Level, Trial};
+use fwdlab_model::plan::{Adjust, Change, Compare, Design, Factor, Level, Trial};
 use fwdlab_model::record::{Counter, Counts, CpuTime, Environment, Sample, TrialRecord};
 use fwdlab_model::settings::{
     Arrangement, CommandSettings, DutKind, DutSettings, Engine, Family, Firewall, Flows,
@@ -205,7 +205,7 @@ fn assemble(
             baseline,
             confidence: 95.0,
             margin: 0.02,
-            figure: Figure::Auto,
+            figure: None,
             adjust: Adjust::Holm,
         },
         base,
@@ -376,13 +376,7 @@ pub(crate) fn invocation(kind: TestbedKind) -> Invocation {
     Invocation {
         started_at: "2024-03-05T10:00:00Z".into(),
         fwdlab_version: "0.1.0 (0123abcd)".into(),
-        testbed: match kind {
-            TestbedKind::Sim => "sim",
-            TestbedKind::Memory => "memory",
-            TestbedKind::Ssh => "ssh",
-            _ => "netns",
-        }
-        .into(),
+        testbed: kind,
         testbed_reason: "the experiment asks for it".into(),
         simulated,
         environment: Environment(BTreeMap::from([

@@ -44,7 +44,7 @@ pub struct Question {
     pub time: Duration,
     /// Rounds, one figure each; 0 counts as 1.
     pub rounds: u32,
-    /// Of routes and destinations.
+    /// Seed of routes and destinations.
     pub seed: u64,
 }
 
@@ -104,7 +104,7 @@ impl Pattern {
     /// All of them.
     pub const ALL: [Pattern; 3] = [Pattern::Single, Pattern::Batch, Pattern::Keyed];
 
-    /// As it is called in tables.
+    /// Name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Pattern::Single => "single",

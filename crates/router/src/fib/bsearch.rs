@@ -20,7 +20,7 @@ pub struct BSearch<A> {
     /// First addresses, ascending, the first of them 0; filled up to a power of two
     /// with the highest address, so that each search takes the same steps.
     starts: Array<A>,
-    /// Of each range; the filling has what the last range has.
+    /// The next hop of each range; the padding repeats the last range's.
     raws: Array<u32>,
 }
 

@@ -174,7 +174,7 @@ pub enum PrefixError {
     /// Bits after the prefix are set.
     #[error("{address}/{length} has bits set after the first {length}: {hosts}; write {canonical}")]
     HostBits {
-        /// As it was written.
+        /// The address as it was written.
         address: String,
         /// As it was written.
         length: u8,

@@ -30,9 +30,9 @@ struct Writer<A, F> {
 /// How an update found the table that it changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Updated {
-    /// Nobody read it any more: it was changed in place.
+    /// It had no readers left and was changed in place.
     InPlace,
-    /// Somebody still read it: a copy was made.
+    /// It still had readers: a copy was made.
     Copied,
 }
 

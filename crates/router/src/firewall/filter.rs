@@ -1,4 +1,4 @@
-//! Rules and states at work: what a router's worker asks.
+//! Batches of packets are filtered by rules and states.
 
 use super::packet::{Packet, bit};
 use super::places;
@@ -6,7 +6,7 @@ use super::quoted::Quoted;
 use super::rule::{Action, Direction, RuleError, Ruleset};
 use super::rules::{Decision, Rules, Tables};
 use super::states::{
-    Access, Asked, Connection, Flows, Found, Kept, Key, Looked, Of, OfFamily, Own, Question,
+    Access, Connection, Flows, Found, Insertion, Key, Matches, Of, OfFamily, Own, Queries, Query,
     Segment, StateConfig, States, Work,
 };
 use super::stats::{Counts, FirewallStats, RuleStats, RuleTally, Totals};
@@ -19,7 +19,7 @@ const SWEPT: usize = 1 << 10;
 /// The same after a batch that found no room.
 const SWEPT_WHEN_FULL: usize = 1 << 14;
 
-/// A router's firewall: what all its workers share.
+/// The part of a router's firewall that all workers share.
 #[derive(Debug)]
 pub struct SharedFirewall {
     rules_in: Rules,
@@ -27,30 +27,30 @@ pub struct SharedFirewall {
     rules: usize,
     tables: Tables,
     states: States,
-    /// A rule keeps state, and there is somebody to hold it.
+    /// A rule says `keep state`, and states are kept at all.
     keeps: bool,
     when_full: Action,
     workers: Mutex<Vec<Arc<Counts>>>,
 }
 
-/// One worker's part of it.
+/// One worker's part of the firewall.
 #[derive(Debug)]
 pub struct Filter {
-    wall: Arc<SharedFirewall>,
+    shared: Arc<SharedFirewall>,
     own: Option<Own>,
     flows: Option<Flows>,
-    bench: BatchState,
+    scratch: BatchState,
     counts: Arc<Counts>,
 }
 
-/// The batch at hand.
+/// Scratch state for the batch being filtered.
 #[derive(Debug)]
 struct BatchState {
-    inet: Asked<2>,
-    inet6: Asked<5>,
-    /// Packets that have a state.
+    inet: Queries<2>,
+    inet6: Queries<5>,
+    /// Packets of connections that have a state.
     known: u64,
-    /// Those that were blocked as there was no room.
+    /// Packets dropped because the table of states was full.
     full: u64,
     was_full: bool,
 }
@@ -59,7 +59,7 @@ impl SharedFirewall {
     /// A firewall with these rules.
     ///
     /// # Errors
-    /// When a rule can't be meant.
+    /// When a rule contradicts itself.
     pub fn new(ruleset: &Ruleset, config: &StateConfig) -> Result<Arc<SharedFirewall>, RuleError> {
         let rules_in = Rules::of(ruleset, Direction::In)?;
         let rules_out = Rules::of(ruleset, Direction::Out)?;
@@ -81,10 +81,10 @@ impl SharedFirewall {
     pub fn filter(self: &Arc<SharedFirewall>) -> Filter {
         let counts = Counts::new(self.rules);
         self.workers.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&counts));
-        let (inet, inet6) = (Asked::new(), Asked::new());
-        let bench = BatchState { inet, inet6, known: 0, full: 0, was_full: false };
+        let (inet, inet6) = (Queries::new(), Queries::new());
+        let scratch = BatchState { inet, inet6, known: 0, full: 0, was_full: false };
         let flows = self.keeps.then(|| self.states.flows()).flatten();
-        Filter { wall: Arc::clone(self), own: self.states.own(), flows, bench, counts }
+        Filter { shared: Arc::clone(self), own: self.states.own(), flows, scratch, counts }
     }
 
     /// Counters of all workers that there have been. They may go on meanwhile.
@@ -112,7 +112,7 @@ impl Filter {
             }
         }
         self.tell_flows();
-        let states = &self.wall.states;
+        let states = &self.shared.states;
         states.with(self.own.as_mut(), List(states)).unwrap_or_default()
     }
 
@@ -126,7 +126,7 @@ impl Filter {
                 flows.tell(states, access);
             }
         }
-        let states = &self.wall.states;
+        let states = &self.shared.states;
         if let Some(flows) = &mut self.flows {
             let _ = states.with(self.own.as_mut(), Tell(states, flows));
         }
@@ -137,50 +137,52 @@ impl Drop for Filter {
     fn drop(&mut self) {
         self.tell_flows();
         if let Some(own) = &self.own {
-            self.wall.states.give_up(own);
+            self.shared.states.give_up(own);
         }
     }
 }
 
 impl path::Firewall for Filter {
     fn incoming(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64 {
-        let Filter { wall, own, flows, bench, counts } = self;
-        bench.known = 0;
-        if wall.rules_in.is_empty() && !wall.keeps {
+        let Filter { shared, own, flows, scratch, counts } = self;
+        scratch.known = 0;
+        if shared.rules_in.is_empty() && !shared.keeps {
             return among;
         }
-        let (rules, tally) = (&wall.rules_in, RuleTally::new(counts));
+        let (rules, tally) = (&shared.rules_in, RuleTally::new(counts));
         let port = Frame::ingress;
-        let judge = Judge { wall, rules, bench, counts, tally, batch, port, among, now_ns };
-        judge.run(Direction::In, own.as_mut(), flows.as_mut())
+        let evaluation =
+            Evaluation { shared, rules, scratch, counts, tally, batch, port, among, now_ns };
+        evaluation.run(Direction::In, own.as_mut(), flows.as_mut())
     }
 
     fn outgoing(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64 {
-        let Filter { wall, own, flows, bench, counts } = self;
+        let Filter { shared, own, flows, scratch, counts } = self;
         // What has a state has been let through on both sides.
         // Not all packets that came in together go out together.
-        let known = among & bench.known;
-        bench.known &= !among;
+        let known = among & scratch.known;
+        scratch.known &= !among;
         let asked = among & !known;
-        if asked == 0 || wall.rules_out.is_empty() {
+        if asked == 0 || shared.rules_out.is_empty() {
             return among;
         }
-        let (rules, tally) = (&wall.rules_out, RuleTally::new(counts));
+        let (rules, tally) = (&shared.rules_out, RuleTally::new(counts));
         let port = |frame: &Frame| frame.egress().unwrap_or_default();
-        let judge = Judge { wall, rules, bench, counts, tally, batch, port, among: asked, now_ns };
-        known | judge.run(Direction::Out, own.as_mut(), flows.as_mut())
+        let evaluation =
+            Evaluation { shared, rules, scratch, counts, tally, batch, port, among: asked, now_ns };
+        known | evaluation.run(Direction::Out, own.as_mut(), flows.as_mut())
     }
 
     fn take_state_limit_drops(&mut self) -> u64 {
-        std::mem::take(&mut self.bench.full)
+        std::mem::take(&mut self.scratch.full)
     }
 }
 
-/// The judging of a batch in one direction.
-struct Judge<'a, P> {
-    wall: &'a SharedFirewall,
+/// The filtering of a batch in one direction.
+struct Evaluation<'a, P> {
+    shared: &'a SharedFirewall,
     rules: &'a Rules,
-    bench: &'a mut BatchState,
+    scratch: &'a mut BatchState,
     counts: &'a Counts,
     tally: RuleTally<'a>,
     batch: &'a [Frame],
@@ -190,14 +192,14 @@ struct Judge<'a, P> {
     now_ns: u64,
 }
 
-impl<P: Fn(&Frame) -> u8> Judge<'_, P> {
+impl<P: Fn(&Frame) -> u8> Evaluation<'_, P> {
     #[inline(always)]
     fn run(self, direction: Direction, own: Option<&mut Own>, flows: Option<&mut Flows>) -> u64 {
-        let Judge { wall, .. } = self;
-        if wall.keeps {
+        let Evaluation { shared, .. } = self;
+        if shared.keeps {
             let (totals, made) = (Totals::default(), false);
-            let judge = WithStates { judge: self, direction, flows, totals, made };
-            wall.states.with(own, judge).unwrap_or_default()
+            let evaluation = WithStates { evaluation: self, direction, flows, totals, made };
+            shared.states.with(own, evaluation).unwrap_or_default()
         } else {
             self.by_rules_alone()
         }
@@ -217,15 +219,15 @@ impl<P: Fn(&Frame) -> u8> Judge<'_, P> {
     #[inline(always)]
     fn decide(&mut self, frame: &Frame, packet: &Packet) -> Decision {
         let port = (self.port)(frame);
-        let decision = self.rules.decide(packet, frame, port, &self.wall.tables);
+        let decision = self.rules.decide(packet, frame, port, &self.shared.tables);
         self.tally.count(decision.rule, packet.bytes());
         decision
     }
 }
 
-/// The same with states.
+/// Stateful filtering of a batch in one direction.
 struct WithStates<'a, P> {
-    judge: Judge<'a, P>,
+    evaluation: Evaluation<'a, P>,
     direction: Direction,
     flows: Option<&'a mut Flows>,
     totals: Totals,
@@ -241,16 +243,21 @@ impl<P: Fn(&Frame) -> u8> Work for WithStates<'_, P> {
         // On the way out, what has a state isn't asked about.
         let passed = match self.direction {
             // The full path asks about each packet by itself.
-            Direction::In if self.judge.among.is_power_of_two() => self.by_state_of_one(access),
+            Direction::In if self.evaluation.among.is_power_of_two() => {
+                self.by_state_of_one(access)
+            }
             Direction::In => self.by_states(access),
-            Direction::Out => self.by_rules(self.judge.among, access),
+            Direction::Out => self.by_rules(self.evaluation.among, access),
         };
-        let WithStates { judge: Judge { wall, bench, counts, among, now_ns, .. }, .. } = self;
-        let most = if bench.was_full { SWEPT_WHEN_FULL } else { SWEPT };
-        bench.was_full = self.totals.full > 0;
-        self.totals.expired += wall.states.sweep(access, now_ns, most);
+        let WithStates {
+            evaluation: Evaluation { shared, scratch, counts, among, now_ns, .. },
+            ..
+        } = self;
+        let most = if scratch.was_full { SWEPT_WHEN_FULL } else { SWEPT };
+        scratch.was_full = self.totals.full > 0;
+        self.totals.expired += shared.states.sweep(access, now_ns, most);
         counts.add(self.totals);
-        (passed | bench.known) & among
+        (passed | scratch.known) & among
     }
 }
 
@@ -258,20 +265,20 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
     /// By the cache of flows, and by states what it doesn't hold.
     #[inline(always)]
     fn by_states<X: Access>(&mut self, access: &mut X) -> u64 {
-        let Judge { wall, batch, among, now_ns, .. } = self.judge;
+        let Evaluation { shared, batch, among, now_ns, .. } = self.evaluation;
         let mut cached = 0u64;
         let mut remembers = false;
         if let Some(flows) = &mut self.flows {
             let packets = among.count_ones();
-            flows.visit(&wall.states, access, now_ns);
+            flows.visit(&shared.states, access, now_ns);
             remembers = flows.is_awake(packets);
             if remembers {
                 cached = flows.take(batch, among, now_ns);
                 flows.found(cached.count_ones());
-                flows.tell_forgotten(&wall.states, access, now_ns);
+                flows.tell_forgotten(&shared.states, access, now_ns);
             }
         }
-        self.judge.bench.known = cached;
+        self.evaluation.scratch.known = cached;
         self.totals.searches = u64::from(cached.count_ones());
         self.totals.matches = self.totals.searches;
         if cached == among { 0 } else { self.by_states_alone(among & !cached, remembers, access) }
@@ -279,11 +286,11 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
 
     #[inline(always)]
     fn by_states_alone<X: Access>(&mut self, among: u64, remembers: bool, access: &mut X) -> u64 {
-        let Judge { wall, ref mut bench, batch, now_ns, .. } = self.judge;
-        let states = &wall.states;
-        // Stores to the bench could change it, for all that the compiler knows.
+        let Evaluation { shared, ref mut scratch, batch, now_ns, .. } = self.evaluation;
+        let states = &shared.states;
+        // Stores to the scratch could change it, for all that the compiler knows.
         let seed = states.seed;
-        bench.inet.clear();
+        scratch.inet.clear();
         let (mut without, mut inet6) = (0u64, 0u64);
         for place in places(among) {
             let frame = &batch[place];
@@ -294,31 +301,31 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
             }
             if packet.is(bit::INET6) {
                 if inet6 == 0 {
-                    bench.inet6.clear();
+                    scratch.inet6.clear();
                 }
                 inet6 |= 1 << place;
-                states.ask(access, &mut bench.inet6, place, Question::of(frame, packet, &seed));
+                states.enqueue(access, &mut scratch.inet6, place, Query::of(frame, packet, &seed));
             } else {
-                states.ask(access, &mut bench.inet, place, Question::of(frame, packet, &seed));
+                states.enqueue(access, &mut scratch.inet, place, Query::of(frame, packet, &seed));
             }
         }
-        let mut looked = states.look_all(access, &bench.inet, now_ns);
+        let mut matches = states.lookup_all(access, &scratch.inet, now_ns);
         if inet6 != 0 {
-            let Looked { known, steady, over } = states.look_all(access, &bench.inet6, now_ns);
-            looked.known |= known;
-            looked.steady |= steady;
-            looked.over += over;
+            let Matches { known, steady, over } = states.lookup_all(access, &scratch.inet6, now_ns);
+            matches.known |= known;
+            matches.steady |= steady;
+            matches.over += over;
         }
-        let Looked { known, steady, over } = looked;
+        let Matches { known, steady, over } = matches;
         if let Some(flows) = self.flows.as_mut().filter(|_| remembers) {
             for place in places(steady & !inet6) {
-                flows.inet.remember(bench.inet.question(place), now_ns);
+                flows.inet.remember(scratch.inet.query(place), now_ns);
             }
             for place in places(steady & inet6) {
-                flows.inet6.remember(bench.inet6.question(place), now_ns);
+                flows.inet6.remember(scratch.inet6.query(place), now_ns);
             }
         }
-        bench.known |= known;
+        scratch.known |= known;
         self.totals.searches += u64::from((among & !without).count_ones());
         self.totals.matches += u64::from(known.count_ones());
         self.totals.expired = over as u64;
@@ -328,8 +335,8 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
     /// As [`WithStates::by_states`] about one packet: there is nothing to put in order.
     #[inline(never)]
     fn by_state_of_one<X: Access>(&mut self, access: &mut X) -> u64 {
-        let Judge { wall, ref mut bench, batch, among, now_ns, .. } = self.judge;
-        let (states, frame) = (&wall.states, &batch[among.trailing_zeros() as usize]);
+        let Evaluation { shared, ref mut scratch, batch, among, now_ns, .. } = self.evaluation;
+        let (states, frame) = (&shared.states, &batch[among.trailing_zeros() as usize]);
         let packet = Packet::read(frame);
         if let Some(flows) = &mut self.flows {
             flows.visit(states, access, now_ns);
@@ -341,12 +348,12 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
         let found = if !packet.is(bit::TRACKABLE) {
             Found::Unknown
         } else if packet.is(bit::INET6) {
-            states.look(access, &Question::<5>::of(frame, packet, &states.seed), now_ns)
+            states.lookup(access, &Query::<5>::of(frame, packet, &states.seed), now_ns)
         } else {
-            states.look(access, &Question::<2>::of(frame, packet, &states.seed), now_ns)
+            states.lookup(access, &Query::<2>::of(frame, packet, &states.seed), now_ns)
         };
         let known = if matches!(found, Found::Known | Found::Steady) { among } else { 0 };
-        bench.known = known;
+        scratch.known = known;
         self.totals.searches = u64::from(packet.is(bit::TRACKABLE));
         self.totals.matches = u64::from(known != 0);
         self.totals.expired = u64::from(matches!(found, Found::Over));
@@ -358,7 +365,7 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
     fn by_rules<X: Access>(&mut self, among: u64, access: &mut X) -> u64 {
         let mut passed = 0;
         for place in places(among) {
-            let packet = Packet::read(&self.judge.batch[place]);
+            let packet = Packet::read(&self.evaluation.batch[place]);
             let passes = if packet.is(bit::INET6) {
                 self.by_rules_one::<5, X>(place, packet, access)
             } else {
@@ -379,15 +386,15 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
         Key<N>: Of,
         Segment: OfFamily<N>,
     {
-        let frame = &self.judge.batch[place];
-        let Judge { wall, now_ns, .. } = self.judge;
-        let question = Question::<N>::of(frame, packet, &wall.states.seed);
+        let frame = &self.evaluation.batch[place];
+        let Evaluation { shared, now_ns, .. } = self.evaluation;
+        let query = Query::<N>::of(frame, packet, &shared.states.seed);
         // It may have the state that one before it in the batch made.
         if self.made && self.direction == Direction::In && packet.is(bit::TRACKABLE) {
-            match wall.states.look(access, &question, now_ns) {
+            match shared.states.lookup(access, &query, now_ns) {
                 Found::Known | Found::Steady => {
                     self.totals.matches += 1;
-                    self.judge.bench.known |= 1 << place;
+                    self.evaluation.scratch.known |= 1 << place;
                     return true;
                 }
                 Found::Over => self.totals.expired += 1,
@@ -395,27 +402,27 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
             }
         }
         if self.direction == Direction::In && self.is_related::<N, X>(frame, packet, access) {
-            self.judge.bench.known |= 1 << place;
+            self.evaluation.scratch.known |= 1 << place;
             return true;
         }
-        let decision = self.judge.decide(frame, &packet);
+        let decision = self.evaluation.decide(frame, &packet);
         let passes = decision.action == Action::Pass;
         if !decision.keep_state || !packet.is(bit::OPENS) {
             return passes;
         }
-        let bench = &mut self.judge.bench;
-        match wall.states.make(access, &question, now_ns) {
-            Kept::Full => {
+        let scratch = &mut self.evaluation.scratch;
+        match shared.states.insert(access, &query, now_ns) {
+            Insertion::Full => {
                 self.totals.full += 1;
-                let passes = wall.when_full == Action::Pass;
-                bench.full += u64::from(!passes);
+                let passes = shared.when_full == Action::Pass;
+                scratch.full += u64::from(!passes);
                 return passes;
             }
-            Kept::New => self.totals.created += 1,
-            Kept::Known => {}
+            Insertion::New => self.totals.created += 1,
+            Insertion::Known => {}
         }
         self.made = true;
-        bench.known |= 1 << place;
+        scratch.known |= 1 << place;
         passes
     }
 
@@ -437,9 +444,9 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
             return false;
         }
         let Some(Quoted { frame, packet }) = Quoted::of(frame, packet) else { return false };
-        let Judge { wall, now_ns, .. } = self.judge;
-        let question = Question::<N>::of(&frame, packet, &wall.states.seed);
-        let holds = wall.states.holds(access, &question, now_ns);
+        let Evaluation { shared, now_ns, .. } = self.evaluation;
+        let query = Query::<N>::of(&frame, packet, &shared.states.seed);
+        let holds = shared.states.holds(access, &query, now_ns);
         self.totals.searches += 1;
         self.totals.matches += u64::from(holds);
         holds

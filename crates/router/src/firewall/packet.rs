@@ -39,7 +39,7 @@ pub(super) mod bit {
     pub(in super::super) const PROTOCOL: u32 = 0xff << 8;
     /// IPv6.
     pub(in super::super) const INET6: u32 = 1 << 16;
-    /// Of TCP or UDP, and the ports are known.
+    /// TCP or UDP, and the ports are present.
     pub(in super::super) const HAS_PORTS: u32 = 1 << 17;
     /// TCP: SYN without ACK.
     pub(in super::super) const OPENS_TCP: u32 = 1 << 18;
@@ -53,7 +53,7 @@ pub(super) mod bit {
 }
 
 /// A packet as it is judged: two words, so that it stays in registers. Its addresses stay
-/// in the frame, and whoever wants them reads them there.
+/// in the frame, where they are read when needed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packet {
     /// What is compared in one go: see [`bit`], and above it the marks, which tell flows
@@ -139,7 +139,7 @@ impl Packet {
         (self.word >> 32) as u32
     }
 
-    /// Of TCP.
+    /// TCP flags.
     #[inline(always)]
     pub(super) fn flags(&self) -> u8 {
         (self.more >> 16) as u8

@@ -20,7 +20,7 @@ const TCP: usize = 14;
 pub(super) struct Quoted {
     /// As far as it was, where a frame has it; with nothing before, and zeros behind.
     pub(super) frame: Frame,
-    /// Of its word only what keys are made of.
+    /// Only the fields that keys of states are made of are valid.
     pub(super) packet: Packet,
 }
 

@@ -40,16 +40,16 @@ pub enum Net {
 pub enum Host {
     /// All.
     Any,
-    /// Those of a prefix, or when negated the family's others.
+    /// Addresses of a prefix, or when negated the other addresses of its family.
     Net {
-        /// The others.
+        /// Match the others.
         negated: bool,
         /// The prefix.
         net: Net,
     },
-    /// Those of a table, or when negated all others.
+    /// Addresses of a table, or when negated all others.
     Table {
-        /// The others.
+        /// Match the others.
         negated: bool,
         /// The table's name.
         name: String,
@@ -65,10 +65,10 @@ pub struct End {
     pub ports: Vec<RangeInclusive<u16>>,
 }
 
-/// What a packet must be like, and what then becomes of it.
+/// Conditions on a packet, and the action when all of them hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// What becomes of it.
+    /// The action.
     pub action: Action,
     /// Where; `None` is both.
     pub direction: Option<Direction>,

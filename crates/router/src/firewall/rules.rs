@@ -244,7 +244,7 @@ fn compiled(rule: &Rule, number: u32, ruleset: &Ruleset) -> Result<(Head, Tail),
 }
 
 impl Nets {
-    /// Of both ends' prefixes as far as they have any.
+    /// The prefixes of both ends, as far as they have any.
     fn of(ends: [&End; 2]) -> Nets {
         let (mut inet, mut inet6) = ([(0, 0); 2], [(0, 0); 2]);
         let (mut any_inet, mut any_inet6) = (false, false);

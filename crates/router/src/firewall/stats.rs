@@ -20,9 +20,9 @@ pub struct RuleStats {
 /// All workers' counters at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FirewallStats {
-    /// Of each rule, in the order of the ruleset.
+    /// Counters of each rule, in the order of the ruleset.
     pub rules: Vec<RuleStats>,
-    /// Of what no rule matched.
+    /// Counters of packets that no rule matched.
     pub policy: RuleStats,
     /// States that there are now, those among them that are over and not yet removed.
     pub states: u64,

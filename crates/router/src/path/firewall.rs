@@ -1,7 +1,7 @@
-//! Where rules are asked: after the checks and before the lookup about packets as
-//! they came in, after rewriting about packets as they go out.
+//! The firewall's two hooks: incoming, after the header checks and before the route lookup;
+//! outgoing, after the headers are rewritten.
 //!
-//! Whole batches are judged at once, so that a lock is taken, or memory fetched, once
+//! Whole batches are filtered at once, so that a lock is taken, or memory fetched, once
 //! for many packets. A set of packets is a word: bit n is the packet at place n.
 
 use fwdlab_port::Frame;
@@ -18,9 +18,8 @@ pub trait Firewall: Send {
     /// [`Frame::egress`] says; headers are rewritten.
     fn outgoing(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64;
 
-    /// How many of those that it held back since it was last asked would have passed
-    /// had there been room for their state: they are counted under a reason of
-    /// their own.
+    /// Returns and resets the count of packets dropped because the table of states was full:
+    /// they are counted under a reason of their own.
     fn take_state_limit_drops(&mut self) -> u64 {
         0
     }

@@ -19,6 +19,14 @@ impl Interface {
     pub(super) fn address<A: Address>(&self) -> Option<A> {
         self.addresses.iter().find_map(|&(address, _)| A::from_ip(address))
     }
+
+    /// The own address on the link that `target` is on, or the first.
+    pub(super) fn nearest<A: Address>(&self, target: A) -> Option<A> {
+        let mut addresses = self.addresses.iter();
+        let near = addresses
+            .find_map(|&(own, length)| A::from_ip(own).filter(|own| own.shares(target, length)));
+        near.or_else(|| self.address())
+    }
 }
 
 /// What an address is to this router.

@@ -1,16 +1,17 @@
 //! What happens to a packet between two ports.
 //!
 //! On the fast path a batch runs to completion: check all its packets, ask the firewall,
-//! look all destinations up together, rewrite all. What that has no place for goes the
-//! full path, packet by packet; set to [`ForwardingPath::Full`], everything does. What can't
-//! be forwarded is counted by its [`Reason`], or handed to the slow path, which turns
+//! look all destinations up together, rewrite all. Packets that need more (options,
+//! fragmentation, redirects) take the full path one by one; set to [`ForwardingPath::Full`], everything does. What can't
+//! be forwarded is counted by its [`Reason`], or passed to the slow path, which turns
 //! the frame into an answer where there is one. Every frame that came in is counted as
-//! forwarded, dropped or handed over, exactly once.
+//! forwarded, dropped or full over, exactly once.
 //!
 //! Frames stay in their buffers: each says afterwards at which port it goes out, if
 //! at any. What has to be sent beyond them is asked for with [`Router::take_emitted`].
 //! Receiving and sending belong to the caller, and so does the time.
 
+mod check;
 mod config;
 pub mod counters;
 mod emitted;
@@ -37,8 +38,8 @@ pub use neighbours::{Gateway, Neighbour, Neighbours};
 pub use slow::Rate;
 
 use crate::fib::{NextHop, V4, V6};
+use check::Destination;
 use emitted::Emitted;
-use ethernet::Destination;
 use full::Full;
 use fwdlab_port::frame::CAPACITY;
 use harvest::Pool;
@@ -46,7 +47,7 @@ use interface::Owners;
 use lookup::Lane;
 use neighbours::Link;
 use slow::Slow;
-use slow::learn::{self, Told};
+use slow::learn::{self, Learnt};
 use std::sync::Arc;
 
 /// Ports that a router can have.
@@ -62,9 +63,9 @@ pub struct Router<W = NoFirewall> {
     ports: Ports,
     links: Box<[Link]>,
     neighbours: Neighbours,
-    /// How many changes of theirs are in `links`.
+    /// The version of the neighbours that `links` was made from.
     changes: u64,
-    /// When they are looked at next, whether any has grown old.
+    /// When to check next whether any has expired.
     next_age_ns: u64,
     inet: Lane<V4>,
     inet6: Lane<V6>,
@@ -80,17 +81,18 @@ pub struct Router<W = NoFirewall> {
     tally: Tally,
 }
 
-/// Packets of a batch that the fast path has no place for.
+/// Packets of a batch that leave the fast path.
 struct Exceptions {
-    troubled: Vec<Trouble>,
-    /// Places of those that go the full path from forwarding on.
-    handed: Vec<u8>,
-    /// Next hops that packets couldn't go to.
-    unknown: Vec<NextHop>,
+    /// Packets for the slow path.
+    slow: Vec<SlowPacket>,
+    /// Places of packets that continue on the full path.
+    full: Vec<u8>,
+    /// Next hops whose MAC is not known yet.
+    unresolved: Vec<NextHop>,
 }
 
 /// A packet for the slow path.
-struct Trouble {
+struct SlowPacket {
     place: usize,
     reason: Reason,
     /// The second word of an error message.
@@ -162,14 +164,14 @@ impl<W: Firewall> Router<W> {
                 ForwardingPath::Full => self.process_fully(batch, now_ns),
             }
             self.answer(batch, now_ns);
-            if !self.exceptions.unknown.is_empty() {
+            if !self.exceptions.unresolved.is_empty() {
                 self.ask(now_ns);
             }
         }
     }
 
     /// Moves frames that the router sends beyond those it received, as fragments,
-    /// redirects and questions for neighbours, to `work`, whose frames are lost, and
+    /// redirects and requests for neighbours, to `work`, whose frames are lost, and
     /// returns how many. [`Frame::egress`] says where each goes.
     ///
     /// To be called after [`Router::process`] until it returns 0: there is room for 256
@@ -200,7 +202,8 @@ impl<W: Firewall> Router<W> {
         self.tally.flush();
     }
 
-    /// Sorts packets into lanes, or out.
+    /// Validates the packets, and assigns them to the lookups of their family or to the
+    /// exceptions.
     fn check(&mut self, batch: &mut [Frame], now_ns: u64) {
         (self.inet.count, self.inet6.count) = (0, 0);
         let mut among = 0;
@@ -209,7 +212,7 @@ impl<W: Firewall> Router<W> {
             match self.ports.check(frame) {
                 Ok(Destination::Inet(address)) => self.inet.push(place, address),
                 Ok(Destination::Inet6(address)) => self.inet6.push(place, address),
-                Ok(Destination::Options) => self.exceptions.handed.push(place as u8),
+                Ok(Destination::Options) => self.exceptions.full.push(place as u8),
                 Err(reason) => {
                     self.exceptions.sort_out(&mut self.tally, place, reason, [0; 4]);
                     continue;
@@ -222,11 +225,11 @@ impl<W: Firewall> Router<W> {
             blocked(&mut self.tally, &mut self.firewall, among ^ passed);
             self.inet.retain(passed);
             self.inet6.retain(passed);
-            self.exceptions.handed.retain(|place| passed >> place & 1 != 0);
+            self.exceptions.full.retain(|place| passed >> place & 1 != 0);
         }
     }
 
-    /// Sends what is in the lanes.
+    /// Looks the destinations up, rewrites the packets and asks the outgoing firewall.
     fn forward(&mut self, batch: &mut [Frame], now_ns: u64) {
         let Router { links, inet, inet6, tally, exceptions, firewall, .. } = self;
         let redirects = self.redirects;
@@ -235,7 +238,7 @@ impl<W: Firewall> Router<W> {
             let link = link(links, next_hop);
             let frame = &mut batch[place];
             if redirects && link.port == frame.ingress() {
-                exceptions.handed.push(place as u8);
+                exceptions.full.push(place as u8);
                 continue;
             }
             match ipv4::rewrite(frame, link) {
@@ -247,7 +250,7 @@ impl<W: Firewall> Router<W> {
             let link = link(links, next_hop);
             let frame = &mut batch[place];
             if redirects && link.port == frame.ingress() {
-                exceptions.handed.push(place as u8);
+                exceptions.full.push(place as u8);
                 continue;
             }
             match ipv6::rewrite(frame, link) {
@@ -265,18 +268,18 @@ impl<W: Firewall> Router<W> {
         tally.add(Reason::Forwarded, u64::from(passed.count_ones()));
     }
 
-    /// The slow path.
+    /// Hands the exceptions to the slow path, and learns neighbours' MACs from them.
     fn answer(&mut self, batch: &mut [Frame], now_ns: u64) {
-        for Trouble { place, reason, word } in self.exceptions.troubled.drain(..) {
+        for SlowPacket { place, reason, word } in self.exceptions.slow.drain(..) {
             let frame = &mut batch[place];
             let port = usize::from(frame.ingress());
             let interface = &self.interfaces[port];
             if self.neighbours.are_asked_for()
                 && matches!(reason, Reason::SlowNeighbour | Reason::SlowLocal)
-                && let Some(Told { address, mac, replaces }) = learn::told(frame, interface)
+                && let Some(Learnt { address, mac, replaces }) = learn::learnt(frame, interface)
             {
-                let told = Gateway { port: frame.ingress(), address };
-                self.neighbours.learn(told, mac, replaces, now_ns);
+                let gateway = Gateway { port: frame.ingress(), address };
+                self.neighbours.learn(gateway, mac, replaces, now_ns);
             }
             let outcome = self.slow.handle(frame, reason, word, interface, now_ns);
             self.tally.add(outcome, 1);
@@ -286,9 +289,9 @@ impl<W: Firewall> Router<W> {
     /// Asks for next hops whose MACs packets would have needed.
     #[cold]
     fn ask(&mut self, now_ns: u64) {
-        for next_hop in self.exceptions.unknown.drain(..) {
+        for next_hop in self.exceptions.unresolved.drain(..) {
             if let Some(gateway) = self.neighbours.to_be_asked(next_hop, now_ns) {
-                question(&gateway, &self.interfaces, &mut self.emitted, &mut self.tally);
+                request_mac(&gateway, &self.interfaces, &mut self.emitted, &mut self.tally);
             }
         }
     }
@@ -298,36 +301,41 @@ impl<W: Firewall> Router<W> {
     fn ask_again(&mut self, now_ns: u64) {
         self.next_age_ns = now_ns.saturating_add(neighbours::ASK_NS);
         for gateway in self.neighbours.age(now_ns) {
-            question(&gateway, &self.interfaces, &mut self.emitted, &mut self.tally);
+            request_mac(&gateway, &self.interfaces, &mut self.emitted, &mut self.tally);
         }
     }
 }
 
-/// Sends a question for a gateway's MAC, if there is an address to ask from.
-fn question(gateway: &Gateway, interfaces: &[Interface], emitted: &mut Emitted, tally: &mut Tally) {
+/// Sends a request_mac for a gateway's MAC, if there is an address to ask from.
+fn request_mac(
+    gateway: &Gateway,
+    interfaces: &[Interface],
+    emitted: &mut Emitted,
+    tally: &mut Tally,
+) {
     let interface = interfaces.get(usize::from(gateway.port));
-    if let Some(question) = interface.and_then(|interface| learn::question(gateway, interface)) {
-        let sent = emitted.push(question);
+    if let Some(request) = interface.and_then(|interface| learn::request(gateway, interface)) {
+        let sent = emitted.push(request);
         tally.add(if sent { Reason::NeighboursAsked } else { Reason::ExtraLost }, 1);
     }
 }
 
 impl Exceptions {
     fn new() -> Exceptions {
-        let (troubled, handed) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
-        Exceptions { troubled, handed, unknown: Vec::new() }
+        let (slow, full) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
+        Exceptions { slow, full, unresolved: Vec::new() }
     }
 
-    /// Counts a packet that isn't forwarded, and keeps it in mind for the slow path.
+    /// Counts a packet that isn't forwarded, and notes it for the slow path.
     #[cold]
     fn sort_out(&mut self, tally: &mut Tally, place: usize, reason: Reason, word: [u8; 4]) {
         tally.add(reason, 1);
         if reason.class() == Class::Slow {
-            self.troubled.push(Trouble { place, reason, word });
+            self.slow.push(SlowPacket { place, reason, word });
         }
     }
 
-    /// Finds out what to do with a packet that couldn't be rewritten for its link.
+    /// Decides what becomes of a packet that couldn't be rewritten for its link.
     #[cold]
     fn refuse(
         &mut self,
@@ -339,10 +347,10 @@ impl Exceptions {
     ) {
         match (reason, next_hop) {
             (_, None) => self.sort_out(tally, place, Reason::SlowNoRoute, [0; 4]),
-            (Reason::Ipv4Fragment, _) => self.handed.push(place as u8),
+            (Reason::Ipv4Fragment, _) => self.full.push(place as u8),
             (Reason::NeighbourUnknown, Some(next_hop)) => {
                 tally.add(reason, 1);
-                self.unknown.push(next_hop);
+                self.unresolved.push(next_hop);
             }
             (reason, _) => self.sort_out(tally, place, reason, mtu_word(link.mtu)),
         }
@@ -373,7 +381,7 @@ fn link(links: &[Link], next_hop: Option<NextHop>) -> &Link {
 impl Ports {
     #[inline(always)]
     fn check(&self, frame: &Frame) -> Result<Destination, Reason> {
-        ethernet::check(frame, self.mac(frame)?, &self.owners)
+        check::check(frame, self.mac(frame)?, &self.owners)
     }
 
     /// The MAC of the interface that a frame came in at.

@@ -160,7 +160,7 @@ impl Neighbours {
         self.entries.get(next_hop.number() as usize)?.as_ref()
     }
 
-    /// What forwarding needs of each, in the same places.
+    /// The link of each next hop, at the next hop's index.
     pub(super) fn links(&self, interfaces: &[Interface]) -> Box<[Link]> {
         let link = |entry: &Option<Arc<Entry>>| Some(entry.as_ref()?.link(interfaces));
         self.entries.iter().map(|entry| link(entry).unwrap_or(Link::UNKNOWN)).collect()

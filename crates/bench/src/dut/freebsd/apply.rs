@@ -6,11 +6,11 @@
 
 use super::memory::Memory;
 use super::plan::{self, OFFLOADS_OFF, Plan, RC};
-use crate::dut::linux::{Findings, mac};
+use crate::dut::findings::Findings;
 use crate::dut::routes as table;
 use crate::error::BenchError;
 use crate::host::Host;
-use crate::lab::links::{Link, Links};
+use crate::links::{Link, Links, mac};
 use fwdlab_model::settings::Settings;
 use fwdlab_packet::address::Family;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +31,10 @@ const CHOSEN: u32 = 0x7ff;
 /// What ifconfig(8) says of an interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interface {
+    /// `flags=` of its first line: `UP`, `RUNNING`.
+    pub flags: BTreeSet<String>,
+    /// Largest packet, bytes.
+    pub mtu: Option<u32>,
     /// What is switched on: `options=`.
     pub options: BTreeSet<String>,
     /// What it could do: `capabilities=`, with `ifconfig -m`.
@@ -39,7 +43,7 @@ pub struct Interface {
     pub ether: String,
     /// Addresses with the lengths of their prefixes.
     pub addresses: Vec<(IpAddr, u8)>,
-    /// `active` where there is a signal.
+    /// `active` where there is a signal; empty where there is no medium (lo0).
     pub status: String,
 }
 
@@ -71,6 +75,10 @@ impl Interface {
                     if let (Ok(address), Some(length @ 0..=128)) = (address, length) {
                         found.addresses.push((address.into(), length));
                     }
+                }
+                [_, word, ..] if word.starts_with("flags=") => {
+                    found.flags = flags(word);
+                    found.mtu = value_of("mtu").and_then(|mtu| mtu.parse().ok());
                 }
                 _ if line.starts_with("options=") => found.options = flags(line),
                 _ if line.starts_with("capabilities=") => found.capabilities = flags(line),
@@ -411,7 +419,8 @@ mod tests {
         let address = |text: &str| prefix(text).expect("a prefix");
         assert_eq!(found.addresses, [address("198.18.0.10/24"), address("2001:2::10/64")]);
         assert_eq!(found.ether, "00:07:43:2e:e4:70");
-        assert_eq!(found.status, "no carrier");
+        assert_eq!((found.status.as_str(), found.mtu), ("no carrier", Some(1500)));
+        assert!(found.flags.contains("RUNNING") && !found.flags.contains("PERFORMNUD"));
         assert!(found.options.contains("TSO4") && !found.options.contains("TSO6"));
         assert!(found.capabilities.contains("VLAN_HWTSO"));
     }

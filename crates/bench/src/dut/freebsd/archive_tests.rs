@@ -7,7 +7,7 @@
 use super::scripted::ScriptedHost;
 use super::*;
 use crate::cpu::Placement;
-use crate::lab::links::{Link, Peer};
+use crate::links::{Link, Peer};
 use fwdlab_model::settings::{FirewallProgram, Overlay};
 use std::path::{Path, PathBuf};
 
@@ -185,7 +185,7 @@ fn settings(experiment: &Experiment, name: &str, files: &BTreeMap<String, String
 fn host(experiment: &Experiment, files: &BTreeMap<String, String>) -> ScriptedHost {
     let links = &experiment.links;
     let interfaces =
-        links.both().map(|link| (link.interface.as_str(), crate::dut::linux::mac::text(link.mac)));
+        links.both().map(|link| (link.interface.as_str(), crate::links::mac::text(link.mac)));
     let interfaces = interfaces.each_ref().map(|(name, mac)| (*name, mac.as_str()));
     let mut host = ScriptedHost::new(experiment.release, &interfaces);
     for name in map("/etc/sysctl.conf", &files["/etc/sysctl.conf"]).into_keys() {

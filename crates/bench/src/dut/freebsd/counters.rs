@@ -11,12 +11,13 @@
 //! sentences are read, which have not changed since 4.4BSD.
 
 use super::interrupts;
+use crate::dut::Loss;
 use crate::dut::counters::Reading;
-use crate::dut::path::{clamp_count, risen, with_unexplained};
+use crate::dut::path::{Risen, with_unexplained};
 use crate::error::BenchError;
 use crate::host::Host;
-use crate::lab::links::Links;
-use fwdlab_model::record::{Counter, Counts, CpuTime, DropPlace};
+use crate::links::Links;
+use fwdlab_model::record::{CpuTime, DropPlace};
 use serde_json::Value;
 
 /// Our name, netstat's names in JSON, and what its sentences say after the number. Several
@@ -157,60 +158,28 @@ fn sums(protocol: &str, value: impl Fn(&Name) -> Option<u64>) -> Vec<(String, u6
     all.into_iter().collect()
 }
 
-/// The readings before and after a trial, with what they must say by our own count.
-pub fn compare(before: &Reading, after: &Reading, total: Counts, links: &Links) -> Vec<Counter> {
-    let (ingress, egress) = (&links.ingress.interface, &links.egress.interface);
-    let received = format!("{ingress} rx_packets + rx_dropped");
-    let sent = format!("{egress} tx_packets");
-    let expected = |name: &str| (name == sent).then_some(total.forwarded);
-    let counted = after.iter().filter_map(|(name, &after)| {
-        let before = *before.get(name)?;
-        Some(Counter { name: name.clone(), before, after, expected: expected(name) })
-    });
-    let mut counters: Vec<Counter> = counted.collect();
-    let sum = |reading: &Reading| {
-        let value = |column: &str| reading.get(&format!("{ingress} {column}")).copied();
-        Some(value("rx_packets")?.saturating_add(value("rx_dropped").unwrap_or(0)))
-    };
-    if let (Some(before), Some(after)) = (sum(before), sum(after)) {
-        counters.push(Counter { name: received, before, after, expected: Some(total.offered) });
-    }
-    counters.retain(|counter| counter.delta() > 0 || counter.expected.is_some());
-    counters
-}
-
 /// Where the packets of a run were lost, along their path. The last place is the rest.
-pub fn drops(
-    before: &Reading,
-    after: &Reading,
-    total: Counts,
-    receiver: u64,
-    has_firewall: bool,
-    links: &Links,
-) -> Vec<DropPlace> {
-    let delta = |name: &str| risen(before, after, name);
-    let both = |name: &str| delta(&format!("ip {name}")) + delta(&format!("ip6 {name}"));
-    let (ingress, egress) = (&links.ingress.interface, &links.egress.interface);
-    let of = |name: &str, column: &str| delta(&format!("{name} {column}"));
-    let errors = both("InHdrErrors") + both("InAddrErrors") + both("InUnknownProtos");
-    let (refused, no_route) = (both("NotForwardable"), both("OutNoRoutes"));
-    let (output, sent) = (both("OutDiscards"), of(egress, "tx_packets"));
-    let unsent = of(egress, "tx_dropped") + of(egress, "tx_errors");
+pub fn drops(loss: &Loss<'_>, has_firewall: bool, links: &Links) -> Vec<DropPlace> {
+    let (ingress, egress) = (links.ingress.interface.as_str(), links.egress.interface.as_str());
+    let risen = Risen::in_machine(loss);
+    let errors = risen.errors();
+    let (refused, no_route) = (risen.ip("NotForwardable"), risen.ip("OutNoRoutes"));
+    let (output, sent) = (risen.ip("OutDiscards"), risen.at(egress, "tx_packets"));
+    let unsent = risen.at(egress, "tx_dropped") + risen.at(egress, "tx_errors");
     // What the IP layer took in and neither refused nor handed on was dropped in between.
-    let taken = both("InReceives");
-    let between = (taken - errors - refused - no_route - output - sent - unsent).max(0);
+    let taken = risen.ip("InReceives");
+    let between = (taken - errors.1 - refused - no_route - output - sent - unsent).max(0);
     let places = [
-        (format!("receive queues of {ingress} full"), of(ingress, "rx_dropped")),
-        (format!("errors at {ingress}"), of(ingress, "rx_errors")),
-        ("IP input: bad header, address or protocol".to_owned(), errors),
+        (format!("receive queues of {ingress} full"), risen.at(ingress, "rx_dropped")),
+        (format!("errors at {ingress}"), risen.at(ingress, "rx_errors")),
+        errors,
         ("IP input: not forwardable".to_owned(), refused),
         ("no route".to_owned(), no_route),
         ("firewall".to_owned(), if has_firewall { between } else { 0 }),
         ("IP output: no buffers".to_owned(), output),
         (format!("output of {egress}: queue full"), unsent),
-        ("receiver of the testbed".to_owned(), clamp_count(receiver)),
     ];
-    with_unexplained(places, total)
+    with_unexplained(places, loss)
 }
 
 /// Time of one CPU, in ticks of the statistics clock (`kern.clockrate`, stathz).
@@ -269,7 +238,11 @@ pub fn times(text: &str) -> Option<Vec<CpuTime>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dut::Totals;
+    use crate::dut::counters::compare;
     use crate::dut::freebsd::archive_tests::hp;
+    use fwdlab_model::record::Counts;
+    use fwdlab_model::settings::Settings;
 
     #[test]
     fn an_interface_is_read_with_and_without_an_address() {
@@ -326,17 +299,22 @@ mod tests {
             ("ip OutNoRoutes".into(), 5),
         ]);
         let total = Counts { offered: 1000, forwarded: 690 };
-        let counters = compare(&before, &after, total, &hp());
+        let [before, after] =
+            [before, after].map(|machine| crate::dut::Reading { machine, own: Vec::new() });
+        let totals = Totals { passed: total, at_interfaces: total };
+        let counters = compare(&before, &after, totals, &hp());
         let sum = counters.iter().find(|counter| counter.name.contains('+')).expect("the sum");
         assert_eq!((sum.delta(), sum.expected), (1000, Some(1000)));
         let sent = counters.iter().find(|c| c.name == "cxl1 tx_packets").expect("sent");
         assert_eq!(sent.expected, Some(690));
-        let found = drops(&before, &after, total, 10, true, &hp());
+        let settings = &Settings::default();
+        let loss = Loss { before: &before, after: &after, total, receiver: 10, settings };
+        let found = drops(&loss, true, &hp());
         assert_eq!(found.iter().map(|drop| drop.packets).sum::<i64>(), total.lost());
         let firewall = found.iter().find(|drop| drop.place == "firewall").expect("between");
         assert_eq!(firewall.packets, 935 - 5 - 700 - 30);
         assert_eq!(found.last().map(|drop| drop.packets), Some(310 - 60 - 5 - 200 - 30 - 10));
-        let without = drops(&before, &after, total, 10, false, &hp());
+        let without = drops(&loss, false, &hp());
         assert!(without.iter().all(|drop| drop.place != "firewall"));
     }
 

@@ -4,7 +4,7 @@
 //! Each passes everything: what is measured is what the looking costs. A rule that must
 //! not match names a port that no packet of ours carries.
 
-use crate::dut::linux::Findings;
+use crate::dut::findings::Findings;
 use crate::error::BenchError;
 use crate::host::Host;
 use fwdlab_model::settings::{Firewall, FirewallProgram, Settings};

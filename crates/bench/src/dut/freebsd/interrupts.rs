@@ -6,10 +6,10 @@
 
 use super::memory::Memory;
 use super::queues::driver;
-use crate::dut::linux::Findings;
+use crate::dut::findings::Findings;
 use crate::error::BenchError;
 use crate::host::Host;
-use crate::lab::links::Links;
+use crate::links::Links;
 
 /// What is noted of the interrupts that are bound.
 const NOTE: &str = "interrupts";

@@ -29,14 +29,15 @@ pub mod system;
 #[cfg(test)]
 mod tests;
 
-use super::linux::Findings;
+use super::counters::compare;
+use super::findings::Findings;
 use super::routes::keep_ways_of;
-use super::{Dut, Prepared, Reading, Totals};
+use super::{Dut, Loss, Prepared, Reading, Totals};
 use crate::cpu::Placement;
 use crate::error::BenchError;
 use crate::host::Host;
-use crate::lab::links::Links;
-use fwdlab_model::record::{Counter, Counts, CpuTime, DropPlace};
+use crate::links::Links;
+use fwdlab_model::record::{Counter, CpuTime, DropPlace};
 use fwdlab_model::settings::{Firewall, Settings};
 use fwdlab_model::warning::Warning;
 use memory::Memory;
@@ -310,9 +311,7 @@ impl Dut for FreebsdDut {
     ) -> Result<(), BenchError> {
         firewall::verify(host, to, findings)?;
         for (name, value) in &to.dut.sysctl {
-            let found = host.run(&["sysctl", "-n", name], "")?;
-            let found = found.split_whitespace().collect::<Vec<_>>().join(" ");
-            findings.expect(&format!("sysctl {name}"), value, &found);
+            findings.expect_sysctl(name, value, &host.run(&["sysctl", "-n", name], "")?);
         }
         Ok(())
     }
@@ -333,20 +332,13 @@ impl Dut for FreebsdDut {
     }
 
     fn compare(&self, before: &Reading, after: &Reading, totals: Totals) -> Vec<Counter> {
-        counters::compare(&before.machine, &after.machine, totals.at_interfaces, &self.links)
+        compare(before, after, totals, &self.links)
     }
 
-    fn drops(
-        &self,
-        before: &Reading,
-        after: &Reading,
-        total: Counts,
-        receiver: u64,
-        settings: &Settings,
-    ) -> Vec<DropPlace> {
-        let has_firewall =
-            settings.dut.firewall != Firewall::None || settings.dut.remote.overlay.is_some();
-        counters::drops(&before.machine, &after.machine, total, receiver, has_firewall, &self.links)
+    fn drops(&self, loss: &Loss<'_>) -> Vec<DropPlace> {
+        let dut = &loss.settings.dut;
+        let has_firewall = dut.firewall != Firewall::None || dut.remote.overlay.is_some();
+        counters::drops(loss, has_firewall, &self.links)
     }
 
     fn undo(&mut self, host: &dyn Host) -> Result<(), BenchError> {

@@ -6,6 +6,7 @@
 //! (they are read as written), and assignments within compound commands (whether they
 //! happen is not known; a value that is set comes after them).
 
+use fwdlab_model::shell::{self, Form};
 use std::fmt::Write;
 
 /// Whose rules of quoting hold.
@@ -96,17 +97,12 @@ struct Piece {
 impl Document {
     /// Reads a file's text.
     pub fn parse(format: Format, text: &str) -> Document {
-        let (mut pieces, mut rest, mut depth) = (Vec::new(), text, 0_usize);
-        while !rest.is_empty() {
-            let found = if depth == 0 { assignment(format, rest) } else { None };
-            let (length, assigned) = found.unwrap_or_else(|| (line_end(rest, 0), None));
-            let (piece, after) = rest.split_at(length);
-            if format == Format::Rc && assigned.is_none() && length == line_end(rest, 0) {
-                depth = deeper(depth, piece);
+        let pieces = match format {
+            Format::Rc => statements(text),
+            Format::Loader | Format::Sysctl => {
+                text.split_inclusive('\n').map(|line| Piece::of_line(format, line)).collect()
             }
-            pieces.push(Piece { text: piece.to_owned(), assigned });
-            rest = after;
-        }
+        };
         Document { format, pieces }
     }
 
@@ -124,7 +120,7 @@ impl Document {
     /// The lines that say something and assign nothing that is understood.
     pub fn other_lines(&self) -> impl Iterator<Item = &str> {
         let others = self.pieces.iter().filter(|piece| piece.assigned.is_none());
-        let lines = others.map(|piece| piece.text.trim());
+        let lines = others.flat_map(|piece| piece.text.lines()).map(str::trim);
         lines.filter(|line| !line.is_empty() && !line.starts_with('#'))
     }
 
@@ -165,97 +161,69 @@ impl Document {
     }
 }
 
-/// Depth of compound commands after a line.
-fn deeper(depth: usize, line: &str) -> usize {
-    let line = line.trim();
-    let first = line.split(|c: char| c.is_whitespace() || c == ';').next().unwrap_or_default();
-    let ends = |word: &str| line.split(|c: char| c.is_whitespace() || c == ';').any(|w| w == word);
-    match first {
-        "if" if !ends("fi") => depth + 1,
-        "case" if !ends("esac") => depth + 1,
-        "for" | "while" | "until" if !ends("done") => depth + 1,
-        "fi" | "esac" | "done" | "}" => depth.saturating_sub(1),
-        _ if !line.starts_with('#') && line.ends_with('{') => depth + 1,
-        _ => depth,
+/// The lines of a sh(1) script. Statements that share a line, or that a quote or a
+/// backslash joins, are one piece.
+fn statements(text: &str) -> Vec<Piece> {
+    let (mut pieces, mut start, mut count) = (Vec::new(), 0, 0);
+    for (statement, depth) in shell::statements(text) {
+        count += 1;
+        if statement.goes_on && statement.span.end < text.len() {
+            continue;
+        }
+        let alone = count == 1 && depth == 0 && !statement.goes_on;
+        let assignment = statement.assignment().filter(|assignment| {
+            let plain = assignment.form == Form::Plain && assignment.operator("()&|<>").is_none();
+            alone && plain && assignment.behind.is_none() && statement.unfinished.is_none()
+        });
+        let piece = &text[start..statement.span.end];
+        let after = &text[statement.end..statement.span.end];
+        pieces.push(Piece {
+            text: piece.to_owned(),
+            assigned: assignment.map(|set| {
+                let value = set.as_written();
+                (set.name, value, after.to_owned())
+            }),
+        });
+        (start, count) = (statement.span.end, 0);
+    }
+    pieces
+}
+
+impl Piece {
+    /// A line of a format whose statements never go on in the next one.
+    fn of_line(format: Format, line: &str) -> Piece {
+        let assigned = line.split_once('=').and_then(|(name, value)| {
+            let (name, value_start) = (name.trim_matches([' ', '\t']), name.len() + 1);
+            let (value, end) = match format {
+                Format::Sysctl => plain_value(value),
+                _ => quoted_value(value)?,
+            };
+            // What else the line holds must be nothing, or a comment.
+            let after = &line[value_start + end..];
+            let remark = after.trim();
+            let alone = remark.is_empty() || (remark.starts_with('#') && !after.starts_with('#'));
+            let found = || (name.to_owned(), value, after.to_owned());
+            (alone && format.is_name(name)).then(found)
+        });
+        Piece { text: line.to_owned(), assigned }
     }
 }
 
-type Assigned = (String, String, String);
-
-/// Where the line that `at` is in ends, with its line feed.
-fn line_end(text: &str, at: usize) -> usize {
-    text[at..].find('\n').map_or(text.len(), |length| at + length + 1)
-}
-
-/// The assignment that `text` begins with, and its length with the end of its line. One
-/// that is not understood is as long as it was read: what lies between its quotes is no
-/// statement of its own.
-fn assignment(format: Format, text: &str) -> Option<(usize, Option<Assigned>)> {
-    let start = text.len() - text.trim_start_matches([' ', '\t']).len();
-    let equals =
-        start + text[start..].find(['=', '\n']).filter(|at| text[start + at..].starts_with('='))?;
-    let blanks: &[char] = if format == Format::Rc { &[] } else { &[' ', '\t'] };
-    let name = text[start..equals].trim_end_matches(blanks);
-    if !format.is_name(name) {
-        return None;
-    }
-    let value_start = equals + 1;
-    let (value, end) = match format {
-        Format::Sysctl => plain_value(text, value_start),
-        Format::Rc | Format::Loader => match quoted_value(format, text, value_start) {
-            Ok(both) => both,
-            Err(at) => return Some((line_end(text, at), None)),
-        },
-    };
-    // What else the line holds must be nothing, or a comment.
-    let line_end = line_end(text, end);
-    let after = &text[end..line_end];
-    let remark = after.trim();
-    let alone = remark.is_empty() || (remark.starts_with('#') && !after.starts_with('#'));
-    Some((line_end, alone.then(|| (name.to_owned(), value, after.to_owned()))))
-}
-
-/// A value without quotes up to a comment or the end of the line.
-fn plain_value(text: &str, start: usize) -> (String, usize) {
-    let line_end = text[start..].find('\n').map_or(text.len(), |at| start + at);
-    let line = &text[start..line_end];
+/// A value without quotes up to a comment or the end of the line, and where it ends.
+fn plain_value(text: &str) -> (String, usize) {
+    let line = text.trim_end_matches('\n');
     let written = line.find('#').map_or(line, |at| &line[..at]).trim_end();
     let value = written.trim();
     let bare = value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value);
-    (bare.to_owned(), start + written.len())
+    (bare.to_owned(), written.len())
 }
 
-/// A value as sh(1) joins it from quoted and plain parts, and where it ends; only where
-/// reading ended when a quote is not closed, or when the loader would not take it.
-fn quoted_value(format: Format, text: &str, start: usize) -> Result<(String, usize), usize> {
-    let blanks = text[start..].len() - text[start..].trim_start_matches([' ', '\t']).len();
-    let start = if format == Format::Loader { start + blanks } else { start };
-    let (mut value, mut quote) = (String::new(), None);
-    let mut characters = text[start..].char_indices().peekable();
-    while let Some(&(at, character)) = characters.peek() {
-        match (character, quote) {
-            (' ' | '\t' | '\n' | ';', None) => return Ok((value, start + at)),
-            ('\n', Some(_)) if format == Format::Loader => return Err(start + at),
-            ('(' | ')' | '&' | '|' | '<' | '>', None) if format == Format::Rc => {
-                return Err(start + at);
-            }
-            ('"' | '\'', None) => quote = Some(character),
-            (_, Some(closing)) if character == closing => quote = None,
-            ('\\', None | Some('"')) => {
-                characters.next();
-                let Some(&(_, escaped)) = characters.peek() else { return Err(text.len()) };
-                match escaped {
-                    '\n' => {}
-                    '$' | '`' | '"' | '\\' => value.push(escaped),
-                    _ if quote.is_none() => value.push(escaped),
-                    _ => value.extend(['\\', escaped]),
-                }
-            }
-            _ => value.push(character),
-        }
-        characters.next();
-    }
-    if quote.is_none() { Ok((value, text.len())) } else { Err(text.len()) }
+/// A word with the quotes of sh(1), and where it ends; none where it is more than that.
+fn quoted_value(text: &str) -> Option<(String, usize)> {
+    let statement = shell::statements(text).next().map(|(statement, _)| statement);
+    let statement = statement.unwrap_or_default();
+    let is_whole = !statement.goes_on && statement.unfinished.is_none();
+    Some((statement.word().filter(|_| is_whole)?, statement.end))
 }
 
 #[cfg(test)]

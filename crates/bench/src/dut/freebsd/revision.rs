@@ -6,7 +6,7 @@
 
 use super::memory::Memory;
 use super::system::System;
-use crate::dut::linux::Findings;
+use crate::dut::findings::Findings;
 use crate::error::BenchError;
 use crate::host::Host;
 use fwdlab_model::settings::Revision;

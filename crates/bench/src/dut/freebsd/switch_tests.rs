@@ -3,7 +3,7 @@
 use super::archive_tests::bring_up;
 use super::tests::{dut, machine, queues};
 use crate::dut::Dut;
-use crate::dut::linux::Findings;
+use crate::dut::findings::Findings;
 use fwdlab_model::settings::Firewall;
 
 #[test]

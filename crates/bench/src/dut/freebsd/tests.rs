@@ -163,8 +163,8 @@ fn what_cannot_be_put_back_keeps_nothing_else_and_no_variant() {
 fn a_route_over_the_controller_is_refused_before_anything_is_changed() {
     let host = machine();
     let mut links = hp();
-    let network = crate::lab::links::prefix("10.192.0.5/32").expect("an address");
-    links.ways = vec![crate::lab::ways::Way { network, whose: "the controller".into() }];
+    let network = crate::links::prefix("10.192.0.5/32").expect("an address");
+    links.ways = vec![crate::links::Way { network, whose: "the controller".into() }];
     let mut dut = FreebsdDut::new(links, PathBuf::new());
     let mut settings = queues(1);
     settings.dut.routes = 2 + settings.traffic.flows.destinations + 2;

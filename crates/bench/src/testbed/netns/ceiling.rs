@@ -5,8 +5,8 @@ use crate::Observer;
 use crate::cpu::Placement;
 use crate::error::BenchError;
 use crate::testbed::Wanted;
-use crate::testbed::wiring::Wiring;
 use crate::trial::{self, Observed};
+use crate::wiring::Wiring;
 use fwdlab_model::plan::Trial;
 use fwdlab_model::settings::{Arrangement, Settings};
 

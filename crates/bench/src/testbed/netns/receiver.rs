@@ -11,11 +11,11 @@
 //! the 256 frames of a veth's ring last.
 
 use crate::cpu::Placement;
-use crate::dut::linux::Findings;
-use crate::dut::scheduling::thread_polling;
+use crate::dut::findings::Findings;
+use crate::dut::linux::scheduling::thread_polling;
 use crate::error::BenchError;
 use crate::host::{Host, NamespaceHost};
-use crate::testbed::wiring::Wiring;
+use crate::wiring::Wiring;
 use fwdlab_model::record::{Counter, DeviceTime, ReceiverPlace};
 use fwdlab_model::settings::{Arrangement, Rate};
 use fwdlab_model::warning::Warning;

@@ -1,11 +1,13 @@
 //! Which interfaces and addresses the DUT's two sides have: what the lab's file says,
 //! completed by its hosts (MACs) and by the benchmark's address plan.
 
-use super::rack::{Rack, Reached};
+use super::rack::Rack;
 use crate::error::BenchError;
-use crate::lab::links::{self, Link, Links, Peer};
 use crate::lab::mac_of;
-use crate::lab::ways::{self, Way};
+use crate::lab::reached::Reached;
+use crate::lab::ways;
+use crate::links::Way;
+use crate::links::{self, Link, Links, Peer};
 use fwdlab_model::lab::{InterfaceAddress, LabHost, LabInterface, Side};
 use fwdlab_packet::Family;
 use fwdlab_packet::address::{self, flow_address};

@@ -12,10 +12,11 @@
 //! machine that is gone, or when the host has booted (which empties `/var/run`). Each run
 //! holds it anew.
 
-use super::rack::{Rack, Reached};
+use super::rack::Rack;
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
 use crate::journal;
+use crate::lab::reached::Reached;
 use std::time::Duration;
 
 /// `highest` sets `at` to the highest number, 0 where there is none; `next` makes the file

@@ -19,15 +19,17 @@ use super::{Choice, Paths, Rig, Testbed, Wanted};
 use crate::cpu::Placement;
 use crate::dut::router::Wires;
 use crate::dut::routes::keep_ways_of;
+use crate::dut::undo::Undo;
 use crate::dut::{self, Dut, Ground, Totals};
 use crate::error::BenchError;
-use crate::lab::links::Links;
+use crate::lab::reached::Reached;
+use crate::links::Links;
 use crate::trial::{Observed, longest_ns};
 use crate::{Observer, Task, calibrate, environment};
 use fwdlab_model::lab::System;
 use fwdlab_model::plan::{Plan, Trial};
 use fwdlab_model::record::{Calibration, Environment};
-use fwdlab_model::settings::{Arrangement, DutKind, FirewallProgram, Settings};
+use fwdlab_model::settings::{Arrangement, DutKind, FirewallProgram, Settings, TestbedKind};
 use lock::Locks;
 use rack::Rack;
 use rig::{SshEnds, SshRig};
@@ -73,7 +75,8 @@ impl Ssh {
         plan.variants.iter().try_for_each(|variant| keep_ways_of(&variant.settings, &links))?;
         let placement = placement(dut);
         let locks = Locks::take(&rack, held(&plan.trial))?;
-        let choice = Choice { kind: "ssh", simulated: false, reasons: reasons(&rack, &links) };
+        let choice =
+            Choice { kind: TestbedKind::Ssh, simulated: false, reasons: reasons(&rack, &links) };
         let experiment = paths.experiment.clone();
         let boot = String::new();
         let mut ssh = Ssh { rack, links, locks, placement, experiment, boot, choice };
@@ -106,7 +109,7 @@ impl Ssh {
                 links: &self.links,
                 experiment: &self.experiment,
                 program: Path::new(&self.rack.dut()?.program),
-                namespace: None,
+                keeper: &Undo,
                 wires: &Wires::Sockets,
             },
         ))
@@ -127,7 +130,7 @@ impl Ssh {
         let mut observed = crate::trial::plain(armed.as_traffic(), trial, observer)?;
         armed.end()?;
         let totals = Totals { passed: observed.passed(), at_interfaces: observed.passed() };
-        let (_, counters) = crate::run::settled(&super::Reach::Remote { ahead_ns: 0 }, || {
+        let (_, counters) = super::Reach::Remote { ahead_ns: 0 }.settled(|| {
             let after = dut.read(host)?;
             let counters = dut.compare(&before, &after, totals);
             Ok((after, counters))
@@ -244,7 +247,7 @@ fn held(trial: &Trial) -> Duration {
 }
 
 /// CPUs of the DUT: those that the file names, else all.
-fn placement(dut: &rack::Reached) -> Placement {
+fn placement(dut: &Reached) -> Placement {
     let all = || (0..u16::try_from(dut.cpus).unwrap_or(u16::MAX)).collect();
     let named = &dut.described.cpus;
     Placement::of_dut(if named.is_empty() { all() } else { named.clone() })
@@ -254,18 +257,14 @@ fn placement(dut: &rack::Reached) -> Placement {
 fn check(settings: &Settings, system: System) -> Result<(), BenchError> {
     let refused = |why: String| Err(BenchError::Refused(why));
     let (kind, program) = (settings.dut.kind, settings.dut.remote.firewall_program);
-    match (kind, system) {
-        (DutKind::Linux, System::Linux) | (DutKind::Freebsd, System::FreeBsd) => {}
-        (DutKind::Router, System::Linux) | (DutKind::Command, _) => {}
-        _ => {
-            return refused(format!(
-                "the experiment is for {}, and the laboratory's DUT runs {}: write kind = \"{}\" \
-                 into [dut]",
-                kind.name(),
-                system.uname(),
-                system.name()
-            ));
-        }
+    if !kind.row().systems.contains(&system) {
+        return refused(format!(
+            "the experiment is for {}, and the laboratory's DUT runs {}: write kind = \"{}\" \
+             into [dut]",
+            kind.name(),
+            system.uname(),
+            system.name()
+        ));
     }
     if settings.testbed.arrangement == Arrangement::Closed {
         return refused(

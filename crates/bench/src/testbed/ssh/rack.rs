@@ -2,10 +2,11 @@
 
 use crate::agent::{self, Own};
 use crate::error::BenchError;
-use crate::host::{Host, LocalHost, SshHost, SshSettings, facts};
+use crate::host::{Host, LocalHost};
+use crate::lab::reached::Reached;
 use crate::lab::ssh_settings;
 use fwdlab_model::Lab;
-use fwdlab_model::lab::{LabHost, Role, System};
+use fwdlab_model::lab::Role;
 use fwdlab_model::settings::GeneratorKind;
 use std::path::Path;
 use std::time::Duration;
@@ -21,53 +22,6 @@ pub(super) struct Rack {
     /// Time in which a host that was rebooted must be back.
     pub(super) patience: Duration,
     hosts: Vec<Reached>,
-}
-
-/// One host.
-pub(super) struct Reached {
-    /// What the file says of it.
-    pub(super) described: LabHost,
-    /// What it is.
-    pub(super) system: System,
-    /// Its release, e.g. `6.12.0`.
-    pub(super) release: String,
-    /// CPUs that it has.
-    pub(super) cpus: u32,
-    /// fwdlab's path there; empty where it is not needed.
-    pub(super) program: String,
-    /// None: this machine.
-    ssh: Option<SshHost>,
-}
-
-impl Reached {
-    /// The host itself.
-    pub(super) fn host(&self) -> &dyn Host {
-        match &self.ssh {
-            Some(ssh) => ssh,
-            None => &LocalHost,
-        }
-    }
-
-    /// True when everything succeeds that the file wants before the host counts as up.
-    ///
-    /// # Errors
-    /// The first command that fails.
-    pub(super) fn is_online(&self) -> Result<(), BenchError> {
-        for command in &self.described.online {
-            let words = fwdlab_model::words::split(command)
-                .map_err(|why| BenchError::Refused(format!("online = `{command}`: {why}")))?;
-            self.host().run(&words.iter().map(String::as_str).collect::<Vec<_>>(), "")?;
-        }
-        Ok(())
-    }
-
-    /// Forgets the connection, which may be dead without knowing it: the next command
-    /// opens another.
-    pub(super) fn reconnect(&self) {
-        if let Some(ssh) = &self.ssh {
-            ssh.close();
-        }
-    }
 }
 
 impl Rack {
@@ -91,7 +45,7 @@ impl Rack {
         let dut = lab.hosts.iter().find(|host| host.is(Role::Dut));
         let written = dut.and_then(|dut| dut.reboot_timeout_ns).map(Duration::from_nanos);
         let patience = written.unwrap_or(settings.deadline * BOOT);
-        let hosts = lab.hosts.iter().map(|described| reach(described, &settings));
+        let hosts = lab.hosts.iter().map(|described| Reached::connect(described, &settings));
         let mut hosts = hosts.collect::<Result<Vec<Reached>, BenchError>>()?;
         let sends = generator == GeneratorKind::Fwdlab;
         if sends || on_dut {
@@ -130,37 +84,4 @@ impl Rack {
     pub(super) fn all(&self) -> &[Reached] {
         &self.hosts
     }
-}
-
-fn reach(described: &LabHost, settings: &SshSettings) -> Result<Reached, BenchError> {
-    let ssh = match &described.ssh {
-        Some(destination) => Some(SshHost::connect(destination, settings.clone())?),
-        None => None,
-    };
-    let host: &dyn Host = match &ssh {
-        Some(ssh) => ssh,
-        None => &LocalHost,
-    };
-    let found = facts(host)?;
-    let system = System::ALL.into_iter().find(|system| system.uname() == found.system);
-    let system = system.ok_or_else(|| {
-        BenchError::environment(
-            format!("{}: {} is not known here", described.name, found.system),
-            "use Linux or FreeBSD there",
-        )
-    })?;
-    if described.system.is_some_and(|wanted| wanted != system) {
-        return Err(BenchError::environment(
-            format!("{} runs {}, the lab's file says otherwise", described.name, found.system),
-            format!("write system = \"{}\", or boot the other one", system.name()),
-        ));
-    }
-    Ok(Reached {
-        described: described.clone(),
-        system,
-        release: found.release,
-        cpus: found.cpus,
-        program: String::new(),
-        ssh,
-    })
 }

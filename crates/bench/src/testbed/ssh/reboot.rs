@@ -1,9 +1,10 @@
 //! A DUT that goes away and comes back: on our word, by itself, or by its power switch.
 
-use super::rack::{Rack, Reached};
+use super::rack::Rack;
 use crate::Observer;
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
+use crate::lab::reached::Reached;
 use std::time::{Duration, Instant};
 
 /// Pause between two attempts to reach a host that boots.

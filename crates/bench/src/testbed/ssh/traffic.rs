@@ -1,10 +1,11 @@
 //! What sends and counts in a laboratory, whichever generator it is.
 
-use super::rack::{Rack, Reached};
+use super::rack::Rack;
 use crate::agent::{AgentLoad, AgentTraffic, End};
 use crate::error::BenchError;
 use crate::generator::{self, CountedTraffic, Ends, Load, Outcome};
-use crate::lab::links::{Links, Peer};
+use crate::lab::reached::Reached;
+use crate::links::{Links, Peer};
 use crate::testbed::Wanted;
 use crate::trial::{Traffic, longest_ns};
 use fwdlab_model::lab::Role;

@@ -213,18 +213,18 @@ fn check_labels(files: &[OsString]) -> Result<(), Failure> {
         let Some(label) = label else { continue };
         match &first {
             Some((other, known)) if !known.is_comparable(&label) => {
-                let (a, b) = (known.testbed.as_bytes(), label.testbed.as_bytes());
+                let (a, b) = (known.testbed.to_string(), label.testbed.to_string());
                 return Err(Failure::of(
                     2,
                     &[
                         b"ministat: ",
                         other.as_bytes(),
                         b" (",
-                        a,
+                        a.as_bytes(),
                         b") and ",
                         file.as_bytes(),
                         b" (",
-                        b,
+                        b.as_bytes(),
                         b") are of different testbeds: measure both on one, or remove the comments",
                     ],
                 ));

@@ -99,13 +99,9 @@ fn device(plan: &Plan) -> Option<String> {
     }
     let is_router = |settings: &Settings| settings.dut.kind == DutKind::Router;
     let has = |kind| plan.variants.iter().any(|variant| variant.settings.dut.kind == kind);
-    if has(DutKind::Command) {
-        let kinds = [
-            (DutKind::Linux, "the Linux kernel"),
-            (DutKind::Router, "fwdlab's own router"),
-            (DutKind::Command, "programs that are started by commands"),
-        ];
-        let there = kinds.iter().filter(|(kind, _)| has(*kind)).map(|(_, name)| *name);
+    let programs = DutKind::ALL.iter().filter(|kind| **kind != DutKind::Router);
+    if programs.into_iter().any(|kind| kind.row().is_program && has(*kind)) {
+        let there = DutKind::ALL.iter().filter(|kind| has(**kind)).map(|kind| kind.row().words);
         return Some(there.collect::<Vec<_>>().join(", "));
     }
     let routers = plan.variants.iter().filter(|variant| is_router(&variant.settings)).count();
@@ -133,12 +129,7 @@ fn device(plan: &Plan) -> Option<String> {
 
 /// What forwards on a host, and what only hosts have where it is not the default.
 fn host(base: &Settings) -> String {
-    let kernel = match base.dut.kind {
-        DutKind::Freebsd => "the FreeBSD kernel",
-        DutKind::Linux => "the Linux kernel",
-        DutKind::Router => "fwdlab's own router",
-        DutKind::Command => "a program that is started by commands",
-    };
+    let kernel = base.dut.kind.row().words;
     let default = Settings::default().all();
     let said: Vec<String> = base
         .all()

@@ -41,6 +41,7 @@ pub const DUT: Section = Section {
         .live(field!(firewall, |s| &mut s.dut.firewall)),
         key("icmp_redirect", Kind::Boolean, "false", "The DUT may send ICMP redirects.")
             .example("true")
+        .title("ICMP redirect")
         .live(field!(boolean, |s| &mut s.dut.icmp_redirect)),
         key(
             "offloads",
@@ -50,6 +51,7 @@ pub const DUT: Section = Section {
         )
         .example("true")
         .of(Owner::Kernel)
+        .title("Receive and segmentation offloads")
         .restart(field!(boolean, |s| &mut s.dut.offloads)),
         key(
             "queues",
@@ -59,6 +61,7 @@ pub const DUT: Section = Section {
         )
         .unit("queue pairs")
         .example("4")
+        .title("Queues of each interface of the device under test")
         .restart(field!(integer, |s| &mut s.dut.queues)),
         key(
             "bind_queues",
@@ -96,6 +99,7 @@ pub const DUT: Section = Section {
         )
         .example("{ \"net.ipv4.ip_early_demux\" = 0 }")
         .of(Owner::Kernel)
+        .title("sysctl")
         .live(field!(each sysctls, |s| &mut s.dut.sysctl)),
         key(
             "fib",
@@ -194,6 +198,7 @@ pub const DUT: Section = Section {
         )
         .example("{ \"hw.cxgbe.nrxq10g\" = 4 }")
         .of(Owner::Freebsd)
+        .title("loader.conf")
         .restart(field!(each variables, |s| &mut s.dut.remote.loader)),
         key(
             "rc",
@@ -203,6 +208,7 @@ pub const DUT: Section = Section {
         )
         .example("{ powerd_enable = \"YES\" }")
         .of(Owner::Freebsd)
+        .title("rc.conf")
         .restart(field!(each variables, |s| &mut s.dut.remote.rc)),
         key(
             "harvest_mask",
@@ -213,6 +219,7 @@ pub const DUT: Section = Section {
         .unit("bit mask")
         .example("351")
         .of(Owner::Freebsd)
+        .title("Mask of harvested entropy")
         .restart(field!(some integer, |s| &mut s.dut.remote.harvest_mask)),
         key(
             "bind_interrupts",
@@ -222,6 +229,7 @@ pub const DUT: Section = Section {
         )
         .example("true")
         .of(Owner::Host)
+        .title("Interrupts bound to CPUs, queue by queue")
         .restart(field!(boolean, |s| &mut s.dut.remote.bind_interrupts)),
         key(
             "overlay",
@@ -341,4 +349,5 @@ pub const DUT: Section = Section {
         .of(Owner::Command)
         .restart(field!(word, |s| &mut s.dut.command.rewrites, if |s| !s.dut.command.start.is_empty())),
     ],
+    ..Section::TABLE
 };

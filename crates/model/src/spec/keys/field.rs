@@ -1,15 +1,12 @@
 //! How the value of a key gets into the [`Settings`] of a variant, and out of them.
 
-use super::super::setting::Setting;
-use super::super::value::{Node, Reader};
 use super::Key;
+use super::setting::Setting;
+use super::value::{Node, Reader};
 use crate::settings::{Revision, Settings};
 use crate::units::FrameSize;
 use crate::words;
 use toml::Spanned;
-
-/// Where a setting's value is.
-pub(in crate::spec) type Place<T> = fn(&mut Settings) -> &mut T;
 
 /// A setting's place and its two ways.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +32,7 @@ macro_rules! field {
                 out.extend(setting.map(|setting| toml::Spanned::new(node.span(), setting)));
             },
             get: |settings, key, out| {
-                let place: $crate::spec::keys::field::Place<_> = $place;
+                let place: $crate::spec::keys::Place<_> = $place;
                 let value = place(settings).clone();
                 out.push($crate::spec::Setting::new(key, value, place, $text));
             },
@@ -53,7 +50,7 @@ macro_rules! field {
                 }
             },
             get: |settings, key, out| {
-                let place: $crate::spec::keys::field::Place<
+                let place: $crate::spec::keys::Place<
                     std::collections::BTreeMap<String, String>,
                 > = $place;
                 for (name, value) in place(settings).clone() {

@@ -2,7 +2,7 @@
 //! the comparison, the profile.
 
 use super::{Kind, Section, duration, integer, key, words};
-use crate::plan::Stop;
+use crate::design::Stop;
 
 /// `[trial]`.
 pub const TRIAL: Section = Section {
@@ -40,6 +40,7 @@ pub const TRIAL: Section = Section {
         .unit("time")
         .example("\"10ms\""),
     ],
+    ..Section::TABLE
 };
 
 /// `[design]`.
@@ -88,6 +89,7 @@ pub const DESIGN: Section = Section {
         .unit("time")
         .example("\"60ms\""),
     ],
+    ..Section::TABLE
 };
 
 /// `[compare]`.
@@ -128,6 +130,7 @@ pub const COMPARE: Section = Section {
         )
         .example("\"benjamini-hochberg\""),
     ],
+    ..Section::TABLE
 };
 
 /// `[profile]`.
@@ -187,4 +190,5 @@ pub const PROFILE: Section = Section {
         )
         .example("\"subsystems.txt\""),
     ],
+    ..Section::TABLE
 };

@@ -2,7 +2,7 @@
 //! The device is in `device.rs`, how it is tested in `method.rs`.
 
 use super::field::{bytes, field, words as line};
-use super::{Kind, Owner, Section, integer, key, number, words};
+use super::{Form, Kind, Owner, Section, integer, key, number, words};
 use crate::settings::{Arrangement, Engine, Family, GeneratorKind};
 
 /// The top of the file.
@@ -10,10 +10,13 @@ pub const ROOT: Section = Section {
     path: "",
     doc: "Before the first table.",
     keys: &[
-        key("version", integer(1, 1), "", "Version of this format; must be written.").example("1"),
+        key("version", integer(1, 1), "", "Version of this format; must be written.")
+            .example("1")
+            .required(),
         key("title", Kind::Text, "", "Title of the report; without it, the file's name.")
             .example("\"Impact of queue number on forwarding performance\""),
     ],
+    ..Section::TABLE
 };
 
 /// `[testbed]`.
@@ -61,6 +64,7 @@ pub const TESTBED: Section = Section {
         .example("\"packet\"")
         .restart(field!(word, |s| &mut s.testbed.engine)),
     ],
+    ..Section::TABLE
 };
 
 /// `[testbed.sim]`.
@@ -135,11 +139,13 @@ pub const SIM: Section = Section {
         .unit("ratio")
         .example("0.1"),
     ],
+    ..Section::TABLE
 };
 
 /// `[[factor]]`.
 pub const FACTOR: Section = Section {
     path: "factor",
+    form: Form::List,
     doc: "Something varied. Without any, there is one variant called `all`.",
     keys: &[
         key(
@@ -148,23 +154,29 @@ pub const FACTOR: Section = Section {
             "",
             "A setting, a sysctl (its dotted name), or a name of your own for bundles of settings.",
         )
-        .example("\"queues\""),
+        .example("\"queues\"")
+        .required(),
         key(
             "levels",
             Kind::Levels,
             "",
             "Its values: of the setting of that name, or tables that bundle settings under a label.",
         )
-        .example("[1, 2, 4, 8]"),
+        .example("[1, 2, 4, 8]")
+        .required(),
     ],
+    ..Section::TABLE
 };
 
 /// A level that is a table: these keys, and every setting that can be varied.
 pub const LEVEL: Section = Section {
     path: "factor.level",
+    form: Form::Inline,
     doc: "A level written as a table: a label, and any settings that can be varied.",
     keys: &[key("label", Kind::Text, "", "The level's name in reports; unique in its factor.")
-        .example("\"patched\"")],
+        .example("\"patched\"")
+        .required()],
+    ..Section::TABLE
 };
 
 /// `[traffic]`.
@@ -244,6 +256,7 @@ pub const TRAFFIC: Section = Section {
         .of(Owner::Generator)
         .restart(field!(words, |s| &mut s.traffic.generator_options, line)),
     ],
+    ..Section::TABLE
 };
 
 /// Most addresses of one side. They come from 198.18.0.0/16 and 198.19.0.0/16,
@@ -264,4 +277,5 @@ pub const FLOWS: Section = Section {
             .unit("addresses")
             .example("200"),
     ],
+    ..Section::TABLE
 };

@@ -1,9 +1,9 @@
 //! One ministat block per comparison: a factor within each level of the others.
 
 use super::VariantResult;
-use crate::report::format::listed;
+use crate::format::listed;
 use crate::stats::ministat::{DataSet, Options, render};
-use fwdlab_model::plan::Figure;
+use fwdlab_model::plan::RunMetric;
 use fwdlab_model::{Plan, Variant};
 use serde::Serialize;
 
@@ -124,7 +124,7 @@ fn block(title: String, members: &[&VariantResult], plan: &Plan) -> MinistatBloc
 /// As in the file, so that ministat run on the files says the same: whole packets,
 /// and of imported runs what the archive's rule printed.
 fn data_set(variant: &VariantResult, plan: &Plan) -> DataSet {
-    let is_printed = matches!(plan.compare.figure, Figure::Netbenches | Figure::NetbenchesUpper);
+    let is_printed = matches!(plan.metric(), RunMetric::Netbenches | RunMetric::NetbenchesUpper);
     let printed = |value: &f64| if is_printed { *value } else { value.round() };
     DataSet { name: variant.file.clone(), values: variant.values.iter().map(printed).collect() }
 }

@@ -2,7 +2,7 @@
 
 use super::arms::{self, Arms};
 use super::figures::RunResult;
-use crate::report::format;
+use crate::format;
 use crate::stats::alternation::{Slice, compare_alternation, slices_of};
 use crate::stats::comparison::Layout;
 use crate::stats::sequential::{Mode, compare_sequentially};

@@ -5,7 +5,7 @@
 //! packet cost the device, whoever else had the CPU for a while.
 
 use super::comparisons::{criteria, pairs};
-use crate::report::format;
+use crate::format;
 use crate::stats::summary::median;
 use crate::stats::{BlockedRun, compare_blocked};
 use crate::store::Contents;

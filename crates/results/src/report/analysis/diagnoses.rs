@@ -2,8 +2,8 @@
 //!
 //! Nothing is left out of a comparison because of what is found here.
 
-use super::figures::{ComparedFigure, RunResult, figure_pps};
-use crate::report::format::percent;
+use super::figures::{RunResult, figure_pps};
+use crate::format::percent;
 use crate::stats::diagnostics::{
     Diagnosis, LEVEL, RunFigure, RunRate, Trend, censoring, diagnose, trend_within_variants,
 };
@@ -11,6 +11,7 @@ use crate::stats::steady::{Steady, SteadyOptions, steady};
 use crate::stats::summary::median;
 use crate::stats::taken::Roles;
 use crate::store::Contents;
+use fwdlab_model::plan::RunMetric;
 use fwdlab_model::record::Sample;
 use fwdlab_model::units::format_pps;
 use fwdlab_model::{RunRecord, Warning};
@@ -110,9 +111,9 @@ fn ceiling_pps(record: &RunRecord) -> Option<f64> {
 pub(super) fn steadiness(
     contents: &Contents,
     runs: &[RunResult],
-    figure: ComparedFigure,
+    figure: RunMetric,
 ) -> Vec<RunSteadiness> {
-    if figure == ComparedFigure::Slices {
+    if figure == RunMetric::Slices {
         return Vec::new();
     }
     runs.iter()
@@ -123,11 +124,7 @@ pub(super) fn steadiness(
         .collect()
 }
 
-fn steadiness_of(
-    record: &RunRecord,
-    run: &RunResult,
-    figure: ComparedFigure,
-) -> Option<RunSteadiness> {
+fn steadiness_of(record: &RunRecord, run: &RunResult, figure: RunMetric) -> Option<RunSteadiness> {
     let usable = |sample: &&Sample| sample.valid && sample.duration_ns > 0;
     let samples: Vec<Sample> = record.trial.samples.iter().filter(usable).copied().collect();
     let rates: Vec<f64> =
@@ -162,13 +159,13 @@ fn steadiness_of(
 
 impl RunSteadiness {
     /// What has to be said of it, if anything.
-    fn finding(&self, figure: ComparedFigure) -> Option<String> {
+    fn finding(&self, figure: RunMetric) -> Option<String> {
         let Steady { from, reached, head_ratio, .. } = self.steady;
         if from == 0 && reached {
             return None;
         }
         let whole = self.value_pps.map_or("-".to_owned(), format_pps);
-        let compared = format!("compared is the {} of the whole window, {whole}", figure.name());
+        let compared = format!("compared is the {} of the whole window, {whole}", figure.short());
         let head = format!(
             "its first {} ran at {} of the rest",
             percent(self.head_share, 0),

@@ -5,93 +5,10 @@ use crate::stats::log_rule;
 use crate::stats::summary::{median, quantile};
 use crate::stats::taken::{Roles, Taken};
 use crate::store::Contents;
-use fwdlab_model::plan::Figure;
+use fwdlab_model::plan::RunMetric;
 use fwdlab_model::record::Sample;
 use fwdlab_model::{Plan, RunRecord, Warning};
-use serde::{Deserialize, Serialize};
-
-/// What one number stands for a run wherever runs are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ComparedFigure {
-    /// Packets forwarded in the window over the time that the device had: the length of
-    /// the window without what was provably taken.
-    Corrected,
-    /// Paced: the intended load times the share of the packets offered that were
-    /// forwarded. What the sender sent too early or too late is no part of it.
-    Delivered,
-    /// Packets forwarded in the window over its length.
-    Mean,
-    /// Ninetieth percentile of the valid raw samples' rates.
-    P90,
-    /// Alternation: median over a variant's slices of each slice's rate over the time
-    /// that the device had.
-    Slices,
-    /// Imported: median of the log's rates that the archive's rule keeps.
-    Netbenches,
-    /// The same, the upper of two middle values standing for the median.
-    NetbenchesUpper,
-    /// Imported: mean rate of the log's steady state.
-    Steady,
-}
-
-impl ComparedFigure {
-    /// The figure that `plan` compares.
-    pub(super) fn of(plan: &Plan) -> ComparedFigure {
-        let is_paced = plan.variants.iter().all(|variant| variant.settings.is_paced());
-        match plan.compare.figure {
-            _ if plan.design.alternate_ns.is_some() => ComparedFigure::Slices,
-            Figure::Mean => ComparedFigure::Mean,
-            // The best tenth of a paced run is the sender's own best.
-            Figure::Auto | Figure::P90 if is_paced => ComparedFigure::Delivered,
-            Figure::P90 => ComparedFigure::P90,
-            Figure::Auto => ComparedFigure::Corrected,
-            Figure::Netbenches => ComparedFigure::Netbenches,
-            Figure::NetbenchesUpper => ComparedFigure::NetbenchesUpper,
-            Figure::Steady => ComparedFigure::Steady,
-        }
-    }
-
-    /// One phrase that says what it is.
-    pub fn description(self) -> &'static str {
-        match self {
-            ComparedFigure::Corrected => {
-                "mean rate of the window over the time that was not taken from the device"
-            }
-            ComparedFigure::Delivered => {
-                "intended load times the share of the offered packets that were forwarded"
-            }
-            ComparedFigure::Mean => "mean rate of the window (packets forwarded over its length)",
-            ComparedFigure::P90 => "90th percentile of the window's samples",
-            ComparedFigure::Slices => {
-                "median over the slices of each slice's rate over the time that was not taken \
-                 from the device"
-            }
-            ComparedFigure::Netbenches => {
-                "median of the log's rates by the archive's rule (15 lines dropped at the start, \
-                 10 at the end)"
-            }
-            ComparedFigure::NetbenchesUpper => {
-                "median of the log's rates by the archive's rule (15 lines dropped at the start, \
-                 10 at the end; of two middle values the upper, as in ministat before 2016)"
-            }
-            ComparedFigure::Steady => "mean rate of the log's steady state",
-        }
-    }
-
-    /// Its short name in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            ComparedFigure::Corrected => "rate",
-            ComparedFigure::Delivered => "delivered",
-            ComparedFigure::Mean => "mean",
-            ComparedFigure::P90 => "p90",
-            ComparedFigure::Slices => "slices",
-            ComparedFigure::Netbenches | ComparedFigure::NetbenchesUpper => "netbenches",
-            ComparedFigure::Steady => "steady",
-        }
-    }
-}
+use serde::Serialize;
 
 /// One run; in an alternation one variant's part of it.
 #[derive(Clone, Debug, Serialize)]
@@ -145,10 +62,7 @@ impl RunResult {
 }
 
 /// The figures of all runs in their order, and remarks on runs without one.
-pub(super) fn run_results(
-    contents: &Contents,
-    figure: ComparedFigure,
-) -> (Vec<RunResult>, Vec<String>) {
+pub(super) fn run_results(contents: &Contents, figure: RunMetric) -> (Vec<RunResult>, Vec<String>) {
     let mut results = Vec::new();
     let mut notes = Vec::new();
     for run in &contents.runs {
@@ -175,7 +89,7 @@ pub(super) fn run_result(
     plan: &Plan,
     run: &RunRecord,
     variant: usize,
-    figure: ComparedFigure,
+    figure: RunMetric,
 ) -> RunResult {
     let trial = &run.trial;
     let valid: Vec<Sample> = trial
@@ -191,7 +105,7 @@ pub(super) fn run_result(
         trial.intended.map(|packets| packets as f64 * 1e9 / trial.window_ns.max(1) as f64);
     // A run of one variant is its whole window; a part of an alternation only
     // the samples that were taken while the variant was in force.
-    let (offered, forwarded, window_ns) = if figure == ComparedFigure::Slices {
+    let (offered, forwarded, window_ns) = if figure == RunMetric::Slices {
         (
             valid.iter().map(|sample| sample.offered).sum(),
             valid.iter().map(|sample| sample.forwarded).sum(),
@@ -213,13 +127,13 @@ pub(super) fn run_result(
         value_pps: match figure {
             // Everything at once: of packets that were still on their way when the
             // window closed, the window's counts know and its samples don't.
-            ComparedFigure::Corrected | ComparedFigure::Delivered => match intended_pps {
+            RunMetric::Corrected | RunMetric::Delivered => match intended_pps {
                 Some(intended) => delivered_pps(offered, forwarded, intended),
                 None => taken.rate_pps(forwarded, window_ns),
             },
-            ComparedFigure::Mean => mean_pps,
-            ComparedFigure::P90 => p90_pps,
-            ComparedFigure::Slices => figure_pps(&valid, figure, roles, intended_pps),
+            RunMetric::Mean => mean_pps,
+            RunMetric::P90 => p90_pps,
+            RunMetric::Slices => figure_pps(&valid, figure, roles, intended_pps),
             _ => figure_pps(&trial.samples, figure, roles, intended_pps),
         }
         // Only samples that don't count: an imported log without a steady state, say.
@@ -243,7 +157,7 @@ pub(super) fn run_result(
             .warnings
             .iter()
             .any(|warning| matches!(warning, Warning::GeneratorLimited { .. })),
-        has_capacity: matches!(figure, ComparedFigure::Corrected | ComparedFigure::Slices),
+        has_capacity: matches!(figure, RunMetric::Corrected | RunMetric::Slices),
     }
 }
 
@@ -255,13 +169,13 @@ fn delivered_pps(offered: u64, forwarded: u64, intended_pps: f64) -> Option<f64>
 /// The figure of a part of a run: of these samples alone, packets per second.
 pub(super) fn figure_pps(
     samples: &[Sample],
-    figure: ComparedFigure,
+    figure: RunMetric,
     roles: Roles,
     intended_pps: Option<f64>,
 ) -> Option<f64> {
     let sum = |of: fn(&Sample) -> u64| samples.iter().map(of).sum::<u64>();
     match figure {
-        ComparedFigure::Corrected | ComparedFigure::Delivered => {
+        RunMetric::Corrected | RunMetric::Delivered => {
             let forwarded = sum(|sample| sample.forwarded);
             let taken = Taken::of(samples, roles);
             match intended_pps {
@@ -269,18 +183,18 @@ pub(super) fn figure_pps(
                 None => taken.rate_pps(forwarded, taken.duration_ns),
             }
         }
-        ComparedFigure::Mean => {
+        RunMetric::Mean => {
             let (forwarded, ns) = (sum(|sample| sample.forwarded), sum(|s| s.duration_ns));
             (ns > 0).then(|| forwarded as f64 * 1e9 / ns as f64)
         }
-        ComparedFigure::P90 => quantile(&samples.iter().map(rate_pps).collect::<Vec<f64>>(), 0.9),
-        ComparedFigure::Slices => {
+        RunMetric::P90 => quantile(&samples.iter().map(rate_pps).collect::<Vec<f64>>(), 0.9),
+        RunMetric::Slices => {
             let slices = slices_of(samples, roles, intended_pps);
             median(&slices.iter().map(|slice| slice.pps).collect::<Vec<f64>>())
         }
-        ComparedFigure::Netbenches => log_rule::netbenches_pps(samples, false),
-        ComparedFigure::NetbenchesUpper => log_rule::netbenches_pps(samples, true),
-        ComparedFigure::Steady => log_rule::steady_pps(samples),
+        RunMetric::Netbenches => log_rule::netbenches_pps(samples, false),
+        RunMetric::NetbenchesUpper => log_rule::netbenches_pps(samples, true),
+        RunMetric::Steady => log_rule::steady_pps(samples),
     }
 }
 

@@ -37,7 +37,7 @@ pub use blocks::MinistatBlock;
 pub use comparisons::{Answer, Compared, Outcome, Shown};
 pub use device::{DeviceAlone, DeviceEffect, DeviceRow};
 pub use diagnoses::{Finding, RunSteadiness};
-pub use figures::{ComparedFigure, RunResult};
+pub use figures::RunResult;
 pub use openings::Opened;
 pub use outlook::{Known, Outlook, Unusable, design};
 pub use profiles::{
@@ -51,12 +51,14 @@ pub use scaling::{FittedLaw, ScaledSeries, Scaling, ScalingOutcome, ShownLaw};
 pub use stopping::{Stopping, StoppingWatch};
 pub use variants::{Loss, SummaryResult, VariantResult};
 
-use crate::label;
+use crate::label::{self, Label, MeasuredOn};
 use crate::stats::Adjustment;
 use crate::stats::diagnostics::{RunFigure, RunOrder, Trend, run_order, trend_within_variants};
 use crate::store::{Contents, Store, StoreError};
 use fwdlab_model::Plan;
 use fwdlab_model::plan::Factor;
+use fwdlab_model::plan::RunMetric;
+use fwdlab_model::settings::TestbedKind;
 use serde::Serialize;
 
 /// Everything that a report says, before it is laid out.
@@ -92,7 +94,7 @@ pub struct Analysis {
     /// The testbed and what its figures are worth.
     pub testbed: Testbed,
     /// The figure that stands for a run wherever runs are compared.
-    pub figure: ComparedFigure,
+    pub figure: RunMetric,
     /// Confidence in percent.
     pub confidence: f64,
     /// Margin of equivalence as a ratio.
@@ -154,8 +156,8 @@ pub struct Analysis {
 /// The testbed of a store.
 #[derive(Clone, Debug, Serialize)]
 pub struct Testbed {
-    /// `netns` or `sim`.
-    pub kind: String,
+    /// Its kind; none where nothing was measured yet.
+    pub kind: Option<TestbedKind>,
     /// Why it was chosen.
     pub reason: String,
     /// True when no packet was really sent.
@@ -191,6 +193,23 @@ pub struct InvocationResult {
 }
 
 impl Analysis {
+    /// What its figures are of.
+    pub fn label(&self) -> Label {
+        let mut versions: Vec<&str> = Vec::new();
+        let used = self.invocations.iter().filter(|invocation| invocation.runs > 0);
+        for version in used.map(|invocation| invocation.fwdlab_version.as_str()) {
+            if !versions.contains(&version) {
+                versions.push(version);
+            }
+        }
+        Label {
+            testbed: MeasuredOn::of(self.testbed.kind, &self.testbed.caption),
+            simulated: self.testbed.simulated,
+            figure: Some(self.figure),
+            version: versions.join(" and "),
+        }
+    }
+
     /// Analyses everything in `store`.
     ///
     /// # Errors
@@ -204,7 +223,7 @@ impl Analysis {
     pub fn of(contents: &Contents) -> Analysis {
         let plan = &contents.plan;
         let testbed = testbed(contents);
-        let figure = ComparedFigure::of(plan);
+        let figure = plan.metric();
         let (runs, figure_notes) = figures::run_results(contents, figure);
         let variants = variants::variants(contents, &runs);
         let comparisons = comparisons::compare(contents, &runs);
@@ -280,7 +299,7 @@ impl Analysis {
 
 /// Each variant of what was read from a store against its baseline, and nothing else.
 pub fn verdicts(contents: &Contents) -> Vec<Compared> {
-    let (runs, _) = figures::run_results(contents, ComparedFigure::of(&contents.plan));
+    let (runs, _) = figures::run_results(contents, contents.plan.metric());
     comparisons::compare(contents, &runs)
 }
 
@@ -289,7 +308,7 @@ pub(crate) struct Figures {
     /// The testbed.
     pub(crate) testbed: Testbed,
     /// What stands for a run.
-    pub(crate) figure: ComparedFigure,
+    pub(crate) figure: RunMetric,
     /// The runs in their order.
     pub(crate) runs: Vec<RunResult>,
     /// Remarks on runs without a figure.
@@ -299,7 +318,7 @@ pub(crate) struct Figures {
 impl Figures {
     /// Those of `store`, reading no more than they need.
     pub(crate) fn of_store(store: &Store) -> Result<(Contents, Figures), StoreError> {
-        let needs_samples = |plan: &Plan| ComparedFigure::of(plan) != ComparedFigure::Mean;
+        let needs_samples = |plan: &Plan| plan.metric() != RunMetric::Mean;
         let contents = store.figures_only(needs_samples)?;
         let figures = Figures::of(&contents);
         Ok((contents, figures))
@@ -308,7 +327,7 @@ impl Figures {
     /// Those of what was read from a store.
     pub(crate) fn of(contents: &Contents) -> Figures {
         let testbed = testbed(contents);
-        let figure = ComparedFigure::of(&contents.plan);
+        let figure = contents.plan.metric();
         let (runs, notes) = figures::run_results(contents, figure);
         Figures { testbed, figure, runs, notes }
     }
@@ -333,11 +352,11 @@ fn testbed(contents: &Contents) -> Testbed {
         .find(|stored| Some(&stored.id) == used)
         .or(contents.invocations.last())
         .map(|stored| &stored.invocation);
-    let kind = invocation.map_or("none", |i| i.testbed.as_str()).to_owned();
+    let kind = invocation.map(|i| i.testbed);
     let simulated = invocation.is_some_and(|i| i.simulated);
     // The environment of a laboratory is its DUT's.
     let hypervisor = invocation.and_then(|i| i.environment.0.get("cpu")?.get("hypervisor"));
-    let caption = label::caption(simulated, &kind, hypervisor.is_some());
+    let caption = label::caption(simulated, kind, hypervisor.is_some());
     Testbed {
         kind,
         reason: invocation.map_or(String::new(), |i| i.testbed_reason.clone()),

@@ -6,7 +6,7 @@
 //! out: finding stores, and what it all costs in time.
 
 use super::comparisons::{criteria, mode, of, pairs, streams};
-use super::figures::{ComparedFigure, run_results};
+use super::figures::run_results;
 use crate::stats::alternation::{MIN_STREAMS, stream_effects};
 use crate::stats::blocked::common_blocks;
 use crate::stats::planning::{self, Scatter, pooled_scatter, upper_sd};
@@ -14,6 +14,7 @@ use crate::stats::randomisation::BlockLogs;
 use crate::stats::summary::mean;
 use crate::store::Contents;
 use fwdlab_model::Plan;
+use fwdlab_model::plan::RunMetric;
 use fwdlab_model::record::Environment;
 use fwdlab_model::settings::{SimSettings, TestbedKind};
 use serde::Serialize;
@@ -83,12 +84,12 @@ impl Known {
             return Err(Unusable::NoRuns);
         }
         let testbed = super::testbed(contents).kind;
-        same_device(contents, plan, &testbed)?;
+        same_device(contents, plan, testbed)?;
         let alternates = plan.design.alternate_ns.is_some();
         if contents.plan.design.alternate_ns.is_some() != alternates {
             return Err(Unusable::OtherUnit);
         }
-        let log_ratios = log_ratios(contents, ComparedFigure::of(plan));
+        let log_ratios = log_ratios(contents, plan.metric());
         let blocks = log_ratios.iter().map(Vec::len).max().unwrap_or(0);
         let (unit, need) = if alternates { ("streams", MIN_STREAMS) } else { ("blocks", 2) };
         if blocks < need {
@@ -106,23 +107,29 @@ impl Known {
 
 /// Where the testbed is chosen on the spot, only the plan's own runs can come
 /// from a simulated device: it stands for no other.
-fn same_device(contents: &Contents, plan: &Plan, stored: &str) -> Result<(), Unusable> {
+fn same_device(
+    contents: &Contents,
+    plan: &Plan,
+    stored: Option<TestbedKind>,
+) -> Result<(), Unusable> {
     let asked = &plan.base.testbed;
     let same_testbed = match asked.kind {
         TestbedKind::Auto => {
             use TestbedKind::{Archive, Memory, Sim};
-            let alone = [Memory, Sim, Archive].iter().any(|kind| kind.name() == stored);
+            let alone = matches!(stored, Some(Memory | Sim | Archive));
             !alone || contents.plan.hash == plan.hash
         }
-        kind => stored == kind.name(),
+        kind => stored == Some(kind),
     };
     if !same_testbed {
-        let (stored, asked) = (stored.to_owned(), asked.kind.name().to_owned());
+        let stored = stored.map_or("none", TestbedKind::name).to_owned();
+        let asked = asked.kind.name().to_owned();
         return Err(Unusable::OtherTestbed { stored, asked });
     }
     let simulated = |sim: &SimSettings| (sim.noise, sim.drift, sim.phi, sim.jitter);
     let there = &contents.plan.base;
-    let other_law = stored == "sim" && simulated(&there.testbed.sim) != simulated(&asked.sim);
+    let other_law =
+        stored == Some(TestbedKind::Sim) && simulated(&there.testbed.sim) != simulated(&asked.sim);
     if there.dut.kind != plan.base.dut.kind || other_law {
         return Err(Unusable::OtherDevice);
     }
@@ -131,13 +138,13 @@ fn same_device(contents: &Contents, plan: &Plan, stored: &str) -> Result<(), Unu
 
 /// Candidate over baseline, block by block. Comparisons that can't be made (a
 /// variant that forwarded nothing) tell nothing.
-fn log_ratios(contents: &Contents, figure: ComparedFigure) -> Vec<Vec<f64>> {
+fn log_ratios(contents: &Contents, figure: RunMetric) -> Vec<Vec<f64>> {
     let (runs, _) = run_results(contents, figure);
     let of_block = |block: &BlockLogs| mean(&block.b) - mean(&block.a);
     pairs(&contents.plan)
         .into_iter()
         .filter_map(|(variant, baseline)| match figure {
-            ComparedFigure::Slices => {
+            RunMetric::Slices => {
                 let effects =
                     stream_effects(&streams(contents, baseline, variant), baseline, variant);
                 effects.ok().filter(|effects| effects.len() >= MIN_STREAMS)

@@ -8,7 +8,7 @@
 
 use super::figures::RunResult;
 use super::queues::{is_of_queues, not_swept, shown_name};
-use crate::report::format::listed;
+use crate::format::listed;
 use crate::stats::{Scalability, ScaledRun, fit_scalability};
 use crate::store::Contents;
 use fwdlab_model::plan::Factor;

@@ -5,9 +5,10 @@
 
 mod laboratory;
 mod router;
+mod rows;
 
 use super::Testbed;
-use crate::report::format::{listed, seconds};
+use crate::format::{listed, seconds};
 use crate::stats::summary::median;
 use crate::store::{Contents, Import};
 use fwdlab_model::Settings;
@@ -22,7 +23,7 @@ pub(super) fn lines(contents: &Contents, testbed: &Testbed) -> Vec<String> {
     }
     let mut lines = vec![testbed_line(testbed)];
     lines.extend(machine(contents));
-    if !["sim", "memory", "ssh"].contains(&testbed.kind.as_str()) {
+    if !matches!(testbed.kind, Some(TestbedKind::Sim | TestbedKind::Memory | TestbedKind::Ssh)) {
         lines.push(varied(contents, "CPU arrangement: ", |s| arrangement(s.testbed.arrangement)));
     }
     lines.extend(facts(contents));
@@ -33,14 +34,14 @@ pub(super) fn lines(contents: &Contents, testbed: &Testbed) -> Vec<String> {
     lines.extend(loss(contents));
     lines.extend(laboratory::generator(contents));
     lines.extend(router::device(contents));
-    lines.push(varied(contents, "Queues of each interface of the device under test: ", |s| {
-        s.dut.queues.to_string()
-    }));
+    lines.extend(rows::lines(contents, "queues"));
     lines.push(varied(contents, "Static routes: ", routes));
     lines.push(varied(contents, "Firewall: ", |s| s.dut.firewall.to_string()));
     lines.extend(router::lines(contents));
     lines.extend(laboratory::lines(contents));
-    lines.extend(linux(contents));
+    for name in ["offloads", "icmp_redirect", "sysctl"] {
+        lines.extend(rows::lines(contents, name));
+    }
     lines.push(design(contents));
     lines
 }
@@ -69,19 +70,17 @@ fn imported(contents: &Contents, import: &Import) -> Vec<String> {
 }
 
 fn testbed_line(testbed: &Testbed) -> String {
-    let kind = match testbed.kind.parse() {
-        Ok(TestbedKind::Netns) => "Linux network namespaces joined by veth pairs",
-        Ok(TestbedKind::Memory) => {
+    let kind = match testbed.kind {
+        Some(TestbedKind::Netns) => "Linux network namespaces joined by veth pairs",
+        Some(TestbedKind::Memory) => {
             "packets in memory of this machine, between a generator, the router and a sink; no \
              kernel forwarded them"
         }
-        Ok(TestbedKind::Ssh) => "hosts of a laboratory, reached over ssh",
-        Ok(TestbedKind::Sim) => "simulated device",
+        Some(TestbedKind::Ssh) => "hosts of a laboratory, reached over ssh",
+        Some(TestbedKind::Sim) => "simulated device",
         // Never recorded of a run, and of an import nothing is said here.
-        Ok(TestbedKind::Auto | TestbedKind::Archive) => &testbed.kind,
-        // A store in which nothing was measured yet has no kind.
-        Err(_) if testbed.kind == "none" => "none was used yet",
-        Err(_) => &testbed.kind,
+        Some(kind @ (TestbedKind::Auto | TestbedKind::Archive)) => kind.name(),
+        None => "none was used yet",
     };
     format!("Testbed: {kind}")
 }
@@ -100,7 +99,7 @@ fn machine(contents: &Contents) -> Vec<String> {
     let environment = &stored.invocation.environment;
     let mut lines = Vec::new();
     // Of several machines, that of the device under test.
-    let of = if stored.invocation.testbed == "ssh" { "DUT, " } else { "" };
+    let of = if stored.invocation.testbed == TestbedKind::Ssh { "DUT, " } else { "" };
     if let Some(model) = value(environment, "cpu", "model") {
         let count = value(environment, "cpu", "count")
             .map(|count| format!(", {count} CPUs"))
@@ -219,38 +218,6 @@ fn routes(settings: &Settings) -> String {
     }
 }
 
-/// What only a kernel has, if any variant's device is one.
-fn linux(contents: &Contents) -> Vec<String> {
-    let by_kernel = |settings: &Settings| settings.dut.kind != DutKind::Router;
-    if !contents.plan.variants.iter().any(|variant| by_kernel(&variant.settings)) {
-        return vec![varied(contents, "ICMP redirect: ", |s| enabled(s.dut.icmp_redirect))];
-    }
-    let mut lines = vec![
-        varied_of(contents, by_kernel, "Receive and segmentation offloads: ", |s| {
-            enabled(s.dut.offloads)
-        }),
-        varied(contents, "ICMP redirect: ", |s| enabled(s.dut.icmp_redirect)),
-    ];
-    lines.extend(sysctls(contents));
-    lines
-}
-
-/// sysctls set in any variant, each with all its values.
-fn sysctls(contents: &Contents) -> Vec<String> {
-    let mut names: Vec<&String> =
-        contents.plan.variants.iter().flat_map(|v| v.settings.dut.sysctl.keys()).collect();
-    names.sort();
-    names.dedup();
-    names
-        .into_iter()
-        .map(|name| {
-            varied(contents, &format!("sysctl {name} = "), |s| {
-                s.dut.sysctl.get(name).cloned().unwrap_or_else(|| "as found".to_owned())
-            })
-        })
-        .collect()
-}
-
 fn design(contents: &Contents) -> String {
     let plan = &contents.plan;
     let (trial, design) = (&plan.trial, &plan.design);
@@ -298,6 +265,11 @@ fn varied_of(
     format!("{name}{}{mark}", listed(&values))
 }
 
+/// True when a variant has it.
+fn is_any(contents: &Contents, has: impl Fn(&Settings) -> bool) -> bool {
+    contents.plan.variants.iter().any(|variant| has(&variant.settings))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -323,9 +295,8 @@ mod tests {
             (TestbedKind::Ssh, "hosts of a laboratory"),
             (TestbedKind::Sim, "simulated"),
         ] {
-            let name = kind.name().to_owned();
             let testbed = Testbed {
-                kind: name,
+                kind: Some(kind),
                 reason: String::new(),
                 simulated: kind == TestbedKind::Sim,
                 caption: String::new(),

@@ -1,10 +1,11 @@
 //! Whether an experiment that may stop early should.
 
 use super::comparisons::{criteria, mode, pairs};
-use super::figures::{ComparedFigure, RunResult, distinct, run_result};
+use super::figures::{RunResult, distinct, run_result};
 use crate::stats::sequential::{Course, Decision, Mode, Rule, next_look_after};
 use crate::stats::summary::mean;
 use crate::store::{Store, StoreError};
+use fwdlab_model::plan::RunMetric;
 use fwdlab_model::plan::Stop;
 use fwdlab_model::{Plan, RunRecord};
 use serde::Serialize;
@@ -36,7 +37,7 @@ pub struct Stopping {
 #[derive(Debug)]
 pub struct StoppingWatch<'a> {
     plan: &'a Plan,
-    figure: ComparedFigure,
+    figure: RunMetric,
     stop: Stop,
     /// None where the plan's criteria leave nothing to decide.
     rule: Option<Rule>,
@@ -67,7 +68,7 @@ impl<'a> StoppingWatch<'a> {
     pub fn begin(plan: &'a Plan, store: &Store) -> Result<Option<StoppingWatch<'a>>, StoreError> {
         let Some(mut watch) = StoppingWatch::of(plan) else { return Ok(None) };
         let figure = watch.figure;
-        let contents = store.figures_only(|_| figure != ComparedFigure::Mean)?;
+        let contents = store.figures_only(|_| figure != RunMetric::Mean)?;
         contents.runs.iter().for_each(|run| watch.add(run));
         Ok(Some(watch))
     }
@@ -85,7 +86,7 @@ impl<'a> StoppingWatch<'a> {
         };
         Some(StoppingWatch {
             plan,
-            figure: ComparedFigure::of(plan),
+            figure: plan.metric(),
             stop,
             pairs: pairs(plan).into_iter().map(pair).collect(),
             rule,

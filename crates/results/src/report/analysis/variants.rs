@@ -3,7 +3,7 @@
 use super::archive;
 use super::figures::RunResult;
 use super::quality::{self, RunWarning};
-use crate::report::format;
+use crate::format;
 use crate::report::names::pps_files;
 use crate::stats::Summary;
 use crate::stats::binomial::Rate;

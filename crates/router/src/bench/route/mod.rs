@@ -48,7 +48,7 @@ pub struct Question {
     pub time: Duration,
     /// Rounds, one of each figure a variant; 0 counts as 1.
     pub rounds: u32,
-    /// Of the routes.
+    /// Seed of the routes.
     pub seed: u64,
 }
 
@@ -67,7 +67,7 @@ pub struct Variant {
     pub path: ForwardingPath,
     /// Rules; with [`Standard::None`] there is no firewall at all.
     pub firewall: Standard,
-    /// Who holds the states of [`Standard::Stateful`].
+    /// Where the states of [`Standard::Stateful`] are kept.
     pub states: StateTable,
     /// Harvest entropy from every packet.
     pub harvest: bool,
@@ -105,7 +105,7 @@ impl Variant {
         ]
     }
 
-    /// As it is called in tables: what isn't plain, and the routes.
+    /// Name in tables: what differs from the plain variant, and the routes.
     pub fn name(&self) -> String {
         let family = match self.family {
             Family::Inet => "inet",

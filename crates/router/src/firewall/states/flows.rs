@@ -18,7 +18,7 @@
 
 use super::key::{self, Key, Of, Seed};
 use super::phase::Limits;
-use super::segment::{Of as OfFamily, Question, Segment};
+use super::segment::{Credit, Of as OfFamily, Query, Segment};
 use super::{Access, States};
 use crate::firewall::packet::{Packet, bit, may_change_phase};
 use crate::firewall::places;
@@ -59,7 +59,7 @@ struct Trial {
 pub(in crate::firewall) struct Slots<const N: usize> {
     /// None until the first flow.
     pairs: Box<[Pair<N>]>,
-    /// Those that hold a flow, or held one, in no order.
+    /// Pairs that hold a flow, or held one, in no order.
     listed: Vec<u16>,
     /// How many of these the visit under way has still to go to, from the last of them to
     /// the first.
@@ -81,7 +81,7 @@ struct Pairing {
     multiplier: u64,
 }
 
-/// What is looked for, for one packet of a batch.
+/// What is matches for, for one packet of a batch.
 #[derive(Clone, Copy, Debug)]
 struct Ask<const N: usize> {
     /// [`Key::counting`]
@@ -118,14 +118,6 @@ const FREE: u64 = 0;
 /// Without flow, and still in the list.
 const LISTED: u64 = u64::MAX;
 
-/// What a flow had that its state doesn't know yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::firewall) struct Credit {
-    pub(super) packets: u64,
-    pub(super) bytes: u64,
-    pub(super) last_ns: u64,
-}
-
 impl Flows {
     /// An empty cache for states with these timeouts.
     pub(super) fn new(limits: &Limits, seed: &Seed) -> Flows {
@@ -137,7 +129,7 @@ impl Flows {
         }
     }
 
-    /// True when a batch of so many packets is to be looked for. Otherwise what is found
+    /// True when a batch of so many packets is to be matches for. Otherwise what is found
     /// is not to be remembered either.
     #[inline(always)]
     pub(in crate::firewall) fn is_awake(&mut self, packets: u32) -> bool {
@@ -198,7 +190,7 @@ impl Flows {
         // Where the compiler can see that nothing changes them.
         let (places_of_inet, places_of_inet6) = (inet.pairing, inet6.pairing);
         let (mut of_inet6, mut without) = (0u64, 0u64);
-        // Of those that are not among them, something or other is asked for, and not taken.
+        // For packets that are not among them the lookup is unspecified, and its result unused.
         for (place, (frame, asked)) in batch.iter().zip(&mut inet.asked).enumerate() {
             if let Some((key, more)) = key::quick(frame.buffer()) {
                 *asked = places_of_inet.ask(key, more);
@@ -229,7 +221,7 @@ impl Pairing {
         (key.spread(self.multiplier) >> (64 - PAIRS.ilog2())) as usize
     }
 
-    /// What is looked for. Its memory is asked for already: it is further away than the
+    /// What is matches for. Its memory is asked for already: it is further away than the
     /// packets.
     #[inline(always)]
     fn ask<const N: usize>(&self, key: Key<N>, more: u32) -> Ask<N> {
@@ -295,14 +287,14 @@ impl<const N: usize> Slots<N> {
     }
 
     /// Remembers a flow, unless others are in both slots that it may be in.
-    pub(in crate::firewall) fn remember(&mut self, question: &Question<N>, now_ns: u64) {
+    pub(in crate::firewall) fn remember(&mut self, query: &Query<N>, now_ns: u64) {
         if self.pairs.is_empty() {
             let mut pairs = Vec::with_capacity(PAIRS);
             pairs.resize(PAIRS, Pair([Slot { key: Key::NONE, more: 0, last_ns: FREE }; 2]));
             self.pairs = pairs.into_boxed_slice();
             self.pairing.begin = self.pairs.as_ptr() as usize;
         }
-        let key = question.key.counting();
+        let key = query.key.counting();
         let at = self.pairing.at(&key);
         let Pair([one, other]) = &mut self.pairs[at];
         if one.key.unlike(&key) == 0 || other.key.unlike(&key) == 0 {

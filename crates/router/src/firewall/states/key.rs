@@ -162,7 +162,7 @@ impl Seed {
         self.0[1] | 1
     }
 
-    /// Of a number, or of the operating system's random ones.
+    /// A seed from a number, or a random one of the operating system's.
     pub(in crate::firewall) fn of(number: Option<u64>) -> Seed {
         let number = number.unwrap_or_else(|| RandomState::new().hash_one(0));
         let mut last = number;

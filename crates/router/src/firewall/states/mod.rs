@@ -3,7 +3,7 @@
 //! All kinds are the same tables, in segments of some thousand connections each, and
 //! differ in their locks only. A segment grows by itself, so a table of millions
 //! never stops for longer than one of them takes to be copied (some 0.3 ms), and it
-//! never shrinks. What is over is removed little by little: all slots are looked at
+//! never shrinks. What is over is removed little by little: all slots are matches at
 //! once in [`StateConfig::interval`]. Before that it counts towards the limit, but no
 //! packet belongs to it any more.
 
@@ -21,17 +21,16 @@ pub use phase::{Phase, Timeouts};
 pub(super) use access::{Access, Own};
 pub(super) use flows::Flows;
 pub(super) use key::{Key, Of};
-pub(super) use segment::{Found, Of as OfFamily, Question, Segment};
+pub(super) use segment::{Found, Of as OfFamily, Query, Segment};
 
 use super::rule::Action;
 use access::{Global, Sharded};
-use flows::Credit;
 use fwdlab_packet::forwarding::StateTable;
 use fwdlab_port::frame::BATCH;
 use key::Seed;
 use lists::Lists;
 use phase::Limits;
-use segment::Made;
+use segment::{Credit, Made};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
@@ -44,7 +43,7 @@ const SEGMENTS: std::ops::RangeInclusive<usize> = 64..=1 << 16;
 /// How states are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateConfig {
-    /// Who holds them.
+    /// Where states are kept.
     pub kind: StateTable,
     /// How many there may be, of all workers together.
     pub limit: usize,
@@ -53,12 +52,12 @@ pub struct StateConfig {
     pub when_full: Action,
     /// When they are over.
     pub timeouts: Timeouts,
-    /// Time in which each is looked at once whether it is over.
+    /// Time in which each is matches at once whether it is over.
     pub interval: Duration,
     /// Each worker remembers flows that it has just let through, and asks their states
     /// again some hundred times a second only. Never where there is one lock for all.
     pub flow_cache: bool,
-    /// Of the hash; `None` is one that nobody can guess.
+    /// Seed of the hash; `None` is a random one.
     pub seed: Option<u64>,
 }
 
@@ -106,7 +105,7 @@ pub(super) struct States {
     flow_cache: bool,
     segments: usize,
     live: AtomicUsize,
-    /// Of either family, in all segments.
+    /// Slots of all segments, by family.
     slots: [AtomicUsize; 2],
     holder: Holder,
 }
@@ -119,17 +118,17 @@ enum Holder {
     PerWorker,
 }
 
-/// What is looked up for a batch's packets of one family.
+/// What is matches up for a batch's packets of one family.
 #[derive(Debug)]
-pub(super) struct Asked<const N: usize> {
-    questions: [Question<N>; BATCH],
+pub(super) struct Queries<const N: usize> {
+    queries: [Query<N>; BATCH],
     lists: Lists,
 }
 
-impl<const N: usize> Asked<N> {
+impl<const N: usize> Queries<N> {
     /// Nothing.
-    pub(super) fn new() -> Asked<N> {
-        Asked { questions: [Question::EMPTY; BATCH], lists: Lists::new() }
+    pub(super) fn new() -> Queries<N> {
+        Queries { queries: [Query::EMPTY; BATCH], lists: Lists::new() }
     }
 
     /// Forgets all.
@@ -138,17 +137,17 @@ impl<const N: usize> Asked<N> {
     }
 }
 
-impl<const N: usize> Asked<N> {
-    /// What was asked for the packet at this place.
+impl<const N: usize> Queries<N> {
+    /// The lookup of the packet at this place.
     #[inline(always)]
-    pub(super) fn question(&self, place: usize) -> &Question<N> {
-        &self.questions[place % BATCH]
+    pub(super) fn query(&self, place: usize) -> &Query<N> {
+        &self.queries[place % BATCH]
     }
 }
 
 /// What was found for a batch. A set of packets is a word, as everywhere.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Looked {
+pub(super) struct Matches {
     /// Packets that have a connection.
     pub(super) known: u64,
     /// Those whose connection is steady: [`Found::Steady`].
@@ -157,9 +156,9 @@ pub(super) struct Looked {
     pub(super) over: usize,
 }
 
-/// What came of keeping state.
+/// Result of keeping state for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kept {
+pub(super) enum Insertion {
     /// There is a state now.
     New,
     /// There was one already.
@@ -245,68 +244,68 @@ impl States {
         (hash >> 48) as usize & (self.segments - 1)
     }
 
-    /// Writes down what is looked up for a packet at a place of its batch, and asks for the
-    /// memory that [`States::look_all`] will need.
+    /// Writes down what is matches up for a packet at a place of its batch, and asks for the
+    /// memory that [`States::lookup_all`] will need.
     #[inline(always)]
-    pub(super) fn ask<const N: usize, X: Access>(
+    pub(super) fn enqueue<const N: usize, X: Access>(
         &self,
         access: &X,
-        Asked { questions, lists }: &mut Asked<N>,
+        Queries { queries, lists }: &mut Queries<N>,
         place: usize,
-        question: Question<N>,
+        query: Query<N>,
     ) where
         Segment: OfFamily<N>,
     {
-        let segment = self.segment(question.hash);
+        let segment = self.segment(query.hash);
         lists.push(segment % X::GROUPS, place);
-        access.place(segment, Segment::FAMILY).prefetch::<N>(question.hash);
-        questions[place % BATCH] = question;
+        access.place(segment, Segment::FAMILY).prefetch::<N>(query.hash);
+        queries[place % BATCH] = query;
     }
 
     /// Adds packets to their connections. Packets of one connection are taken in their
     /// order, others are not.
     #[inline(always)]
-    pub(super) fn look_all<const N: usize, X: Access>(
+    pub(super) fn lookup_all<const N: usize, X: Access>(
         &self,
         access: &mut X,
-        Asked { questions, lists }: &Asked<N>,
+        Queries { queries, lists }: &Queries<N>,
         now_ns: u64,
-    ) -> Looked
+    ) -> Matches
     where
         Segment: OfFamily<N>,
     {
-        let mut looked = Looked::default();
+        let mut matches = Matches::default();
         let mut note = |place: usize, found: Found| match found {
-            Found::Steady => looked.steady |= 1 << place,
-            Found::Known => looked.known |= 1 << place,
+            Found::Steady => matches.steady |= 1 << place,
+            Found::Known => matches.known |= 1 << place,
             Found::Unknown => {}
-            Found::Over => looked.over += 1,
+            Found::Over => matches.over += 1,
         };
         // Where the compiler can see that nothing changes them.
         let (mask, limits) = (self.segments / X::GROUPS - 1, self.limits);
         for group in (0..X::GROUPS).filter(|&group| !lists.is_empty(group)) {
             if X::EACH {
                 for place in lists.iter(group) {
-                    let question = &questions[place % BATCH];
+                    let query = &queries[place % BATCH];
                     let mut segments = access.group(group);
-                    let segment = &mut segments[within::<X>(question.hash, mask)];
-                    note(place, segment.table().look(question, now_ns, &limits));
+                    let segment = &mut segments[within::<X>(query.hash, mask)];
+                    note(place, segment.table().lookup(query, now_ns, &limits));
                 }
             } else {
                 let mut segments = access.group(group);
                 let segments = &mut segments[..];
                 for place in lists.iter(group) {
-                    let question = &questions[place % BATCH];
-                    let segment = &mut segments[within::<X>(question.hash, mask)];
-                    note(place, segment.table().look(question, now_ns, &limits));
+                    let query = &queries[place % BATCH];
+                    let segment = &mut segments[within::<X>(query.hash, mask)];
+                    note(place, segment.table().lookup(query, now_ns, &limits));
                 }
             }
         }
-        looked.known |= looked.steady;
-        if looked.over > 0 {
-            self.live.fetch_sub(looked.over, Relaxed);
+        matches.known |= matches.steady;
+        if matches.over > 0 {
+            self.live.fetch_sub(matches.over, Relaxed);
         }
-        looked
+        matches
     }
 
     /// Adds packets that were let through by a cache of flows. True when the flow may stay
@@ -327,48 +326,48 @@ impl States {
     }
 
     /// Adds a packet to its connection, if there is one.
-    pub(super) fn look<const N: usize, X: Access>(
+    pub(super) fn lookup<const N: usize, X: Access>(
         &self,
         access: &mut X,
-        question: &Question<N>,
+        query: &Query<N>,
         now_ns: u64,
     ) -> Found
     where
         Segment: OfFamily<N>,
     {
         let found = {
-            let mut segment = access.segment(self.segment(question.hash));
-            segment.table().look(question, now_ns, &self.limits)
+            let mut segment = access.segment(self.segment(query.hash));
+            segment.table().lookup(query, now_ns, &self.limits)
         };
         self.live.fetch_sub(usize::from(found == Found::Over), Relaxed);
         found
     }
 
     /// Keeps state from this packet on.
-    pub(super) fn make<const N: usize, X: Access>(
+    pub(super) fn insert<const N: usize, X: Access>(
         &self,
         access: &mut X,
-        question: &Question<N>,
+        query: &Query<N>,
         now_ns: u64,
-    ) -> Kept
+    ) -> Insertion
     where
         Segment: OfFamily<N>,
     {
         let more = |live: usize| (live < self.limit).then_some(live + 1);
         let room = || self.live.fetch_update(Relaxed, Relaxed, more).is_ok();
-        let (at, family) = (self.segment(question.hash), Segment::FAMILY);
+        let (at, family) = (self.segment(query.hash), Segment::FAMILY);
         let made = {
             let mut segment = access.segment(at);
-            (segment.make(question, now_ns, &self.limits, room), segment.place(family))
+            (segment.insert(query, now_ns, &self.limits, room), segment.place(family))
         };
         match made {
-            (Made::Known, _) => Kept::Known,
-            (Made::Full, _) => Kept::Full,
-            (Made::New { grown: 0 }, _) => Kept::New,
+            (Made::Known, _) => Insertion::Known,
+            (Made::Full, _) => Insertion::Full,
+            (Made::New { grown: 0 }, _) => Insertion::New,
             (Made::New { grown }, place) => {
                 self.slots[family as usize].fetch_add(grown, Relaxed);
                 access.moved(at, family, place);
-                Kept::New
+                Insertion::New
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What is read of states without changing any.
 
-use super::segment::{Of, Question, Segment};
+use super::segment::{Of, Query, Segment};
 use super::table::{Entry, Table};
 use super::{Access, Connection, States};
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,15 +11,15 @@ impl States {
     pub(in crate::firewall) fn holds<const N: usize, X: Access>(
         &self,
         access: &mut X,
-        question: &Question<N>,
+        query: &Query<N>,
         now_ns: u64,
     ) -> bool
     where
         Segment: Of<N>,
     {
-        let mut segment = access.segment(self.segment(question.hash));
+        let mut segment = access.segment(self.segment(query.hash));
         let table = segment.table();
-        let found = table.find(&question.key, question.hash);
+        let found = table.find(&query.key, query.hash);
         found.is_some_and(|(at, _)| !table.entry(at).is_over(now_ns, &self.limits))
     }
 

@@ -1,7 +1,6 @@
 //! A part of all states: what one lock of sharded tables guards, and what grows at
 //! once.
 
-use super::flows::Credit;
 use super::key::{self, Key, Seed};
 use super::phase::{Limits, Phase, Sort, begin, go_on, tcp};
 use super::table::{Entry, Place, Table};
@@ -10,6 +9,14 @@ use fwdlab_packet::Family::{self, Inet, Inet6};
 use fwdlab_port::frame::Frame;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+/// What a flow had that its state doesn't know yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::firewall) struct Credit {
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    pub(super) last_ns: u64,
+}
+
 /// Connections of both families.
 #[derive(Debug)]
 pub(in crate::firewall) struct Segment {
@@ -17,9 +24,9 @@ pub(in crate::firewall) struct Segment {
     pub(super) inet6: Table<5>,
 }
 
-/// What is looked up: the connection of a packet.
+/// What is matches up: the connection of a packet.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::firewall) struct Question<const N: usize> {
+pub(in crate::firewall) struct Query<const N: usize> {
     pub(in crate::firewall) key: Key<N>,
     /// By [`Key::hash`].
     pub(in crate::firewall) hash: u64,
@@ -27,19 +34,18 @@ pub(in crate::firewall) struct Question<const N: usize> {
     pub(in crate::firewall) more: u32,
 }
 
-impl<const N: usize> Question<N> {
+impl<const N: usize> Query<N> {
     /// Nothing.
-    pub(in crate::firewall) const EMPTY: Question<N> =
-        Question { key: Key::EMPTY, hash: 0, more: 0 };
+    pub(in crate::firewall) const EMPTY: Query<N> = Query { key: Key::EMPTY, hash: 0, more: 0 };
 
     /// About a packet.
     #[inline(always)]
-    pub(in crate::firewall) fn of(frame: &Frame, packet: Packet, seed: &Seed) -> Question<N>
+    pub(in crate::firewall) fn of(frame: &Frame, packet: Packet, seed: &Seed) -> Query<N>
     where
         Key<N>: key::Of,
     {
         let key: Key<N> = key::Of::of(frame.buffer(), &packet);
-        Question { hash: key.hash(seed), key, more: packet.more }
+        Query { hash: key.hash(seed), key, more: packet.more }
     }
 
     #[inline(always)]
@@ -101,9 +107,9 @@ impl Segment {
     }
 
     /// Makes a connection of its first packet, if `room` finds room.
-    pub(super) fn make<const N: usize>(
+    pub(super) fn insert<const N: usize>(
         &mut self,
-        question: &Question<N>,
+        query: &Query<N>,
         now_ns: u64,
         limits: &Limits,
         room: impl FnOnce() -> bool,
@@ -112,13 +118,13 @@ impl Segment {
         Segment: Of<N>,
     {
         let table = self.table();
-        if matches!(table.look(question, now_ns, limits), Found::Known | Found::Steady) {
+        if matches!(table.lookup(query, now_ns, limits), Found::Known | Found::Steady) {
             return Made::Known;
         }
         if !room() {
             return Made::Full;
         }
-        Made::New { grown: table.insert(first(question, now_ns), question.hash) }
+        Made::New { grown: table.insert(first(query, now_ns), query.hash) }
     }
 
     pub(super) fn slots(&self, family: Family) -> usize {
@@ -154,23 +160,23 @@ impl Segment {
 impl<const N: usize> Table<N> {
     /// Adds a packet to its connection, if there is one.
     #[inline(always)]
-    pub(super) fn look(&mut self, question: &Question<N>, now_ns: u64, limits: &Limits) -> Found {
-        let (packet, hash) = (question.packet(), question.hash);
-        if let Some((entry, reply)) = self.first(&question.key, hash)
+    pub(super) fn lookup(&mut self, query: &Query<N>, now_ns: u64, limits: &Limits) -> Found {
+        let (packet, hash) = (query.packet(), query.hash);
+        if let Some((entry, reply)) = self.first(&query.key, hash)
             && let Some(found) = entry.go_on(packet, reply, now_ns, limits)
         {
             return found;
         }
-        self.search(question, now_ns, limits)
+        self.search(query, now_ns, limits)
     }
 
     /// The same of a packet for which the first look was not enough.
     #[inline(never)]
-    fn search(&mut self, question: &Question<N>, now_ns: u64, limits: &Limits) -> Found {
-        let Some((at, reply)) = self.find(&question.key, question.hash) else {
+    fn search(&mut self, query: &Query<N>, now_ns: u64, limits: &Limits) -> Found {
+        let Some((at, reply)) = self.find(&query.key, query.hash) else {
             return Found::Unknown;
         };
-        if let Some(found) = self.entry(at).go_on(question.packet(), reply, now_ns, limits) {
+        if let Some(found) = self.entry(at).go_on(query.packet(), reply, now_ns, limits) {
             return found;
         }
         self.remove(at);
@@ -237,9 +243,9 @@ impl<const N: usize> Entry<N> {
     }
 }
 
-fn first<const N: usize>(question: &Question<N>, now_ns: u64) -> Entry<N> {
-    let packet = question.packet();
-    let mut entry = Entry::new(&question.key, question.hash, begin(&packet));
+fn first<const N: usize>(query: &Query<N>, now_ns: u64) -> Entry<N> {
+    let packet = query.packet();
+    let mut entry = Entry::new(&query.key, query.hash, begin(&packet));
     entry.last_ns = now_ns;
     (entry.packets[0], entry.bytes[0]) = (1, packet.bytes().into());
     entry

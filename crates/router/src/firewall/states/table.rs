@@ -25,12 +25,12 @@ const LANES: u64 = 0x0101_0101_0101_0101;
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Entry<const N: usize> {
-    /// Of its first packet.
+    /// The connection, in the direction of its first packet.
     pub(super) key: Key<N>,
     pub(super) last_ns: u64,
     /// From who began, and from the other side.
     pub(super) packets: [u64; 2],
-    /// The same.
+    /// Bytes by direction.
     pub(super) bytes: [u64; 2],
     /// The lower half, of which tables are smaller.
     hash: u32,

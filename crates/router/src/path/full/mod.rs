@@ -5,7 +5,7 @@
 //! | frames are queued by protocol, then taken from the queues one by one | `ether_demux`, `netisr_queue` |
 //! | headers are checked, destinations compared with every own address | `ip_input`, `ip6_input` |
 //! | IPv4 options are walked | `ip_dooptions` |
-//! | header and eight bytes are kept, should an error be found later on | `ip_forward` (`mcopy`) |
+//! | header and eight bytes are saved, should an error be found later on | `ip_forward` (`mcopy`) |
 //! | one lookup, and a reference to the next hop, which all workers count in the same place | `fib4_lookup`, `rtalloc1`, `RTFREE` |
 //! | TTL | `ip_forward` |
 //! | packets that leave where they came in: a redirect to their sender | `ip_forward` (`icmp_error`) |
@@ -22,8 +22,9 @@ mod fragment;
 mod options;
 mod redirect;
 
+use super::check::{Protocol, protocol};
 use super::emitted::Emitted;
-use super::ethernet::{self, HEADER as ETHERNET, Protocol};
+use super::ethernet::{self, HEADER as ETHERNET};
 use super::interface::Walk;
 use super::neighbours::{Entry, Link};
 use super::{Firewall, Reason, Router, Tally, link, mtu_word};
@@ -34,8 +35,8 @@ use std::collections::VecDeque;
 use std::slice;
 use std::sync::Arc;
 
-/// Most bytes of a frame that are kept: the longest IPv4 header and eight bytes.
-const KEPT: usize = ETHERNET + 60 + 8;
+/// Bytes of a frame that are saved: the longest IPv4 header and eight bytes.
+const HEAD: usize = ETHERNET + 60 + 8;
 
 /// Queues of one worker.
 #[derive(Default)]
@@ -48,17 +49,17 @@ pub(super) struct Full {
 }
 
 /// The beginning of a frame as it was before forwarding changed it.
-struct Kept([u8; KEPT]);
+struct Head([u8; HEAD]);
 
-impl Kept {
-    fn of(frame: &Frame) -> Kept {
-        let mut kept = [0; KEPT];
-        kept.copy_from_slice(&frame.buffer()[..KEPT]);
-        Kept(kept)
+impl Head {
+    fn of(frame: &Frame) -> Head {
+        let mut head = [0; HEAD];
+        head.copy_from_slice(&frame.buffer()[..HEAD]);
+        Head(head)
     }
 
     fn restore(&self, frame: &mut Frame) {
-        frame.buffer_mut()[..KEPT].copy_from_slice(&self.0);
+        frame.buffer_mut()[..HEAD].copy_from_slice(&self.0);
         frame.send_nowhere();
     }
 }
@@ -79,7 +80,7 @@ impl<W: Firewall> Router<W> {
     pub(super) fn process_fully(&mut self, batch: &mut [Frame], now_ns: u64) {
         for (place, frame) in batch.iter_mut().enumerate() {
             frame.send_nowhere();
-            match self.ports.mac(frame).and_then(|mac| ethernet::protocol(frame, mac)) {
+            match self.ports.mac(frame).and_then(|mac| protocol(frame, mac)) {
                 Ok(Protocol::Inet) => self.full.inet.push_back(place),
                 Ok(Protocol::Inet6) => self.full.inet6.push_back(place),
                 Err(reason) => self.conclude(place, Err(plain(reason))),
@@ -99,22 +100,22 @@ impl<W: Firewall> Router<W> {
     /// Takes what the fast path handed over the rest of the way.
     #[inline(always)]
     pub(super) fn forward_handed(&mut self, batch: &mut [Frame], now_ns: u64) {
-        if !self.exceptions.handed.is_empty() {
+        if !self.exceptions.full.is_empty() {
             self.forward_each_handed(batch, now_ns);
         }
     }
 
     #[cold]
     fn forward_each_handed(&mut self, batch: &mut [Frame], now_ns: u64) {
-        for at in 0..self.exceptions.handed.len() {
-            let place = usize::from(self.exceptions.handed[at]);
+        for at in 0..self.exceptions.full.len() {
+            let place = usize::from(self.exceptions.full[at]);
             let outcome = match ethernet::ether_type(&batch[place]) {
                 ethernet::IPV4 => self.forward4(batch, place, now_ns),
                 _ => self.forward6(batch, place, now_ns),
             };
             self.conclude(place, outcome);
         }
-        self.exceptions.handed.clear();
+        self.exceptions.full.clear();
         self.transmit(batch);
     }
 
@@ -137,7 +138,7 @@ impl<W: Firewall> Router<W> {
     fn forward4(&mut self, batch: &mut [Frame], place: usize, now_ns: u64) -> Result<u8, Refused> {
         let frame = &mut batch[place];
         let record = options::check(frame)?;
-        let kept = Kept::of(frame);
+        let head = Head::of(frame);
         let destination = ipv4::address(frame.buffer(), ipv4::field::DESTINATION);
         let mut next_hop = [None];
         self.inet.fib.lookup_batch(&[destination], &mut next_hop);
@@ -156,7 +157,7 @@ impl<W: Firewall> Router<W> {
         let header = usize::from(bytes[ETHERNET] & 15) * 4;
         let must_be_cut = total > mtu;
         if must_be_cut && bytes[ipv4::field::FLAGS] & 0x40 != 0 {
-            kept.restore(frame);
+            head.restore(frame);
             return Err((Reason::SlowTooBig, mtu_word(mtu)));
         }
         ipv4::write_checksum(bytes, header);
@@ -169,7 +170,7 @@ impl<W: Firewall> Router<W> {
             cut(frame, &link, mtu, &mut self.emitted, &mut self.tally)?;
         }
         if self.redirects && link.port == frame.ingress() {
-            self.redirect(frame, &kept, &link, reference, now_ns);
+            self.redirect(frame, &head, &link, reference, now_ns);
         }
         Ok(link.port)
     }
@@ -177,7 +178,7 @@ impl<W: Firewall> Router<W> {
     /// `ip6_forward` and `nd6_output`, likewise.
     fn forward6(&mut self, batch: &mut [Frame], place: usize, now_ns: u64) -> Result<u8, Refused> {
         let frame = &mut batch[place];
-        let kept = Kept::of(frame);
+        let head = Head::of(frame);
         let destination = ipv6::address(frame.buffer(), ipv6::field::DESTINATION);
         let mut next_hop = [None];
         self.inet6.fib.lookup_batch(&[destination], &mut next_hop);
@@ -189,7 +190,7 @@ impl<W: Firewall> Router<W> {
         bytes[ipv6::field::HOP_LIMIT] -= 1;
         let packet = ipv6::packet_length(bytes);
         if packet > usize::from(mtu) {
-            kept.restore(frame);
+            head.restore(frame);
             return Err((Reason::SlowTooBig, mtu_word(mtu)));
         }
         bytes[..12].copy_from_slice(&link.macs);
@@ -197,7 +198,7 @@ impl<W: Firewall> Router<W> {
         self.leave(batch, place, link.port, now_ns)?;
         let frame = &mut batch[place];
         if self.redirects && link.port == frame.ingress() {
-            self.redirect(frame, &kept, &link, reference, now_ns);
+            self.redirect(frame, &head, &link, reference, now_ns);
         }
         Ok(link.port)
     }
@@ -210,7 +211,7 @@ impl<W: Firewall> Router<W> {
         };
         match *link(&self.links, next_hop) {
             Link { mtu: 0, .. } => {
-                self.exceptions.unknown.push(number);
+                self.exceptions.unresolved.push(number);
                 Err(plain(Reason::NeighbourUnknown))
             }
             link => Ok((link, self.neighbours.reference(number))),
@@ -220,10 +221,10 @@ impl<W: Firewall> Router<W> {
     /// Tells the sender of a packet that leaves where it came in of the shorter way, if
     /// there is one for it.
     #[cold]
-    fn redirect(&mut self, frame: &Frame, kept: &Kept, link: &Link, to: Held, now_ns: u64) {
+    fn redirect(&mut self, frame: &Frame, head: &Head, link: &Link, to: Held, now_ns: u64) {
         let Some(interface) = self.interfaces.get(usize::from(link.port)) else { return };
         let mut message = frame.clone();
-        kept.restore(&mut message);
+        head.restore(&mut message);
         let gateway = to.and_then(|entry| entry.gateway).map(|gateway| gateway.address);
         let Some(write) = redirect::find(&message, interface, gateway) else { return };
         let outcome = match self.slow.may_tell(now_ns) {

@@ -3,7 +3,6 @@
 use super::super::ethernet::HEADER as ETHERNET;
 use super::super::interface::Interface;
 use super::super::{ipv4, ipv6};
-use super::learn::nearest;
 use super::{end4, end6};
 use crate::fib::{V4, V6};
 use fwdlab_packet::checksum;
@@ -99,7 +98,7 @@ pub(super) fn write_error6(
     let quoted = (end6(frame) - ETHERNET).min(ERROR6_MAX - ipv6::HEADER - ICMP);
     let sender = ipv6::address(frame.buffer(), ipv6::field::SOURCE);
     // Of the sender's scope, if there is one (RFC 6724 section 5, rule 2).
-    let own = nearest(interface, sender).unwrap_or_default();
+    let own = interface.nearest(sender).unwrap_or_default();
     let bytes = frame.buffer_mut();
     bytes.copy_within(ETHERNET..ETHERNET + quoted, AFTER6 + ICMP);
     bytes[AFTER6..AFTER6 + ICMP]

@@ -21,7 +21,7 @@ const SOLICITED: u128 = 0xff02 << 112 | 0x0001_ff00_0000;
 
 /// What a neighbour tells of itself.
 #[derive(Debug, PartialEq, Eq)]
-pub(in super::super) struct Told {
+pub(in super::super) struct Learnt {
     pub(in super::super) address: IpAddr,
     pub(in super::super) mac: [u8; 6],
     /// It replaces what was known.
@@ -30,26 +30,26 @@ pub(in super::super) struct Told {
 
 /// What there is to learn from a frame that came to the slow path: from answers, and
 /// from questions about an own address.
-pub(in super::super) fn told(frame: &Frame, interface: &Interface) -> Option<Told> {
+pub(in super::super) fn learnt(frame: &Frame, interface: &Interface) -> Option<Learnt> {
     match ethernet::ether_type(frame) {
-        ethernet::ARP => told_arp(frame, interface),
-        ethernet::IPV6 => told6(frame, interface),
+        ethernet::ARP => learnt_by_arp(frame, interface),
+        ethernet::IPV6 => learnt_by_discovery(frame, interface),
         _ => None,
     }
 }
 
-fn told_arp(frame: &Frame, interface: &Interface) -> Option<Told> {
+fn learnt_by_arp(frame: &Frame, interface: &Interface) -> Option<Learnt> {
     use link::field;
     let bytes = frame.buffer();
     let is_known = matches!(bytes[field::OPERATION..field::SENDER], [0, 1 | 2]);
     let to = ipv4::address(bytes, field::TARGET_ADDRESS);
     let address = ipv4::address(bytes, field::SENDER + 6);
     let mac = *bytes[field::SENDER..].first_chunk()?;
-    let is_told = is_known && link::has(interface, to);
-    is_told.then(|| Told { address: address.to_ip(), mac, replaces: true })
+    let is_learnt = is_known && link::has(interface, to);
+    is_learnt.then(|| Learnt { address: address.to_ip(), mac, replaces: true })
 }
 
-fn told6(frame: &Frame, interface: &Interface) -> Option<Told> {
+fn learnt_by_discovery(frame: &Frame, interface: &Interface) -> Option<Learnt> {
     let bytes = frame.buffer();
     let is_sound = icmp::is_sound6(frame)
         && end6(frame) >= OPTIONS
@@ -67,7 +67,7 @@ fn told6(frame: &Frame, interface: &Interface) -> Option<Told> {
         _ => return None,
     };
     let mac = option_of(&bytes[OPTIONS..end6(frame)], option)?;
-    Some(Told { address: address.to_ip(), mac, replaces })
+    Some(Learnt { address: address.to_ip(), mac, replaces })
 }
 
 /// The MAC in the option of a kind.
@@ -85,8 +85,8 @@ fn option_of(mut options: &[u8], kind: u8) -> Option<[u8; 6]> {
     }
 }
 
-/// A question for a gateway's MAC, if the interface has an address to ask from.
-pub(in super::super) fn question(gateway: &Gateway, interface: &Interface) -> Option<Frame> {
+/// A request for a gateway's MAC, if the interface has an address to ask from.
+pub(in super::super) fn request(gateway: &Gateway, interface: &Interface) -> Option<Frame> {
     let mut frame = Frame::of(gateway.port, &[0; ethernet::SMALLEST]).ok()?;
     match (V4::from_ip(gateway.address), V6::from_ip(gateway.address)) {
         (Some(target), _) => ask_arp(&mut frame, interface, target)?,
@@ -100,7 +100,7 @@ pub(in super::super) fn question(gateway: &Gateway, interface: &Interface) -> Op
 
 fn ask_arp(frame: &mut Frame, interface: &Interface, target: V4) -> Option<()> {
     use link::field;
-    let own = nearest(interface, target)?;
+    let own = interface.nearest(target)?;
     let bytes = frame.buffer_mut();
     bytes[..6].fill(0xff);
     bytes[12..14].copy_from_slice(&ethernet::ARP.to_be_bytes());
@@ -112,7 +112,7 @@ fn ask_arp(frame: &mut Frame, interface: &Interface, target: V4) -> Option<()> {
 }
 
 fn ask6(frame: &mut Frame, interface: &Interface, target: V6) -> Option<()> {
-    let own = nearest(interface, target)?;
+    let own = interface.nearest(target)?;
     let [.., a, b, c] = target.0.to_be_bytes();
     let group = V6(SOLICITED | target.0 & 0xff_ffff);
     let bytes = frame.buffer_mut();
@@ -125,12 +125,4 @@ fn ask6(frame: &mut Frame, interface: &Interface, target: V6) -> Option<()> {
     let end = icmp::finish6(bytes, own, group, 255, OPTIONS + 8);
     frame.set_len(end);
     Some(())
-}
-
-/// The own address on the link that `target` is on, or the first.
-pub(super) fn nearest<A: Address>(interface: &Interface, target: A) -> Option<A> {
-    let mut addresses = interface.addresses.iter();
-    let near = addresses
-        .find_map(|&(own, length)| A::from_ip(own).filter(|own| own.shares(target, length)));
-    near.or_else(|| interface.address())
 }

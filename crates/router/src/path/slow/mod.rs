@@ -1,5 +1,5 @@
 //! Packets that forwarding has no way for: those to the router itself, and those
-//! about which their sender is told.
+//! that are answered with an error.
 //!
 //! An answer is written over the packet that it answers, in the same buffer, and
 //! leaves where that came in, to the MAC that sent it: no route is asked. What is

@@ -6,7 +6,7 @@ use crate::report::analysis::comparisons::{Answer, Compared, Outcome};
 use crate::store::{Claim, Likeness, ReproducedBlock};
 use serde::Serialize;
 
-/// A published block and what came of it.
+/// A published block and how far the logs reproduce it.
 #[derive(Clone, Debug, Serialize)]
 pub struct PublishedBlock {
     /// The text above it.
@@ -19,7 +19,7 @@ pub struct PublishedBlock {
     /// True when it is equal to the published one to the byte, blanks that stand
     /// for tabs aside.
     pub exact: bool,
-    /// What came of it, in one sentence.
+    /// The result, in one sentence.
     pub sentence: String,
     /// Where the modern analysis speaks against it.
     pub contradicted: Vec<Contradicted>,

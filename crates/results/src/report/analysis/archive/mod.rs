@@ -12,9 +12,9 @@ pub(in crate::report) use pictures::{copies as copied_pictures, copy_all as copy
 pub use rules::{BothRules, RuleFigures};
 
 use super::comparisons::Compared;
-use super::figures::ComparedFigure;
 use super::{RunResult, VariantResult};
 use crate::store::{Contents, ReproducedTable, Reproductions, Status};
+use fwdlab_model::plan::RunMetric;
 use serde::Serialize;
 
 /// What is said of an imported experiment beside its figures.
@@ -86,7 +86,7 @@ pub struct ArchivedVariant {
 /// What is known of an imported experiment; none for fwdlab's own runs.
 pub(super) fn archive(
     contents: &Contents,
-    figure: ComparedFigure,
+    figure: RunMetric,
     variants: &[VariantResult],
     runs: &[RunResult],
     comparisons: &[Compared],

@@ -1,11 +1,11 @@
 //! The figures by the archive's rule and by the steady state's, side by side.
 
 use super::super::VariantResult;
-use super::super::figures::ComparedFigure;
 use crate::stats::log_rule;
 use crate::stats::summary::median;
 use crate::store::Contents;
 use fwdlab_model::RunRecord;
+use fwdlab_model::plan::RunMetric;
 use serde::Serialize;
 
 /// Which rule made the figures of this report, and what the other gives.
@@ -39,17 +39,17 @@ pub struct RuleFigures {
 /// Compares the rules.
 pub(super) fn both(
     contents: &Contents,
-    figure: ComparedFigure,
+    figure: RunMetric,
     variants: &[VariantResult],
 ) -> BothRules {
     let upper = is_upper(contents);
     let other = match figure {
-        ComparedFigure::Steady if upper => ComparedFigure::NetbenchesUpper,
-        ComparedFigure::Steady => ComparedFigure::Netbenches,
-        _ => ComparedFigure::Steady,
+        RunMetric::Steady if upper => RunMetric::NetbenchesUpper,
+        RunMetric::Steady => RunMetric::Netbenches,
+        _ => RunMetric::Steady,
     };
     let of = |run: &RunRecord, figure| match figure {
-        ComparedFigure::Steady => log_rule::steady_pps(&run.trial.samples),
+        RunMetric::Steady => log_rule::steady_pps(&run.trial.samples),
         _ => log_rule::netbenches_pps(&run.trial.samples, upper),
     };
     let variants: Vec<RuleFigures> = variants
@@ -57,7 +57,7 @@ pub(super) fn both(
         .map(|variant| {
             let others: Vec<f64> = match figure {
                 // A search has one result and no rates to choose from.
-                ComparedFigure::Mean => Vec::new(),
+                RunMetric::Mean => Vec::new(),
                 _ => runs_of(contents, variant.index).filter_map(|run| of(run, other)).collect(),
             };
             let used_pps = variant.summary.map(|summary| summary.median);
@@ -69,7 +69,7 @@ pub(super) fn both(
     let differences = variants.iter().filter_map(|v| v.difference).filter(|d| d.is_finite());
     let largest = differences.reduce(|a, b| if b.abs() > a.abs() { b } else { a });
     BothRules {
-        used: figure.name().to_owned(),
+        used: figure.short().to_owned(),
         used_is: figure.description().to_owned(),
         other_is: other.description().to_owned(),
         variants,

@@ -45,7 +45,7 @@ fn contents(plan: &Plan, testbed: &str, log_ratios: &[f64]) -> Contents {
     let invocation = Invocation {
         started_at: String::new(),
         fwdlab_version: "test".into(),
-        testbed: testbed.into(),
+        testbed: testbed.parse().expect("a testbed"),
         testbed_reason: String::new(),
         simulated: testbed == "sim",
         environment: environment("Zen 3"),

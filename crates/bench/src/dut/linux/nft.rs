@@ -1,0 +1,166 @@
+//! Firewalls as nft(8) reads them.
+
+use fwdlab_model::settings::{Family, Firewall};
+use fwdlab_packet::address::{Side, routed_prefix};
+use std::fmt::Write;
+
+/// Takes every rule away. Before a ruleset, loading both is one atomic switch.
+pub const FLUSH: &str = "flush ruleset\n";
+
+/// A ruleset, and how to recognise it when it is read back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ruleset {
+    /// Text for `nft -f`.
+    pub text: String,
+    /// Number of rules that must be found; none for a user's own file.
+    pub rules: Option<usize>,
+}
+
+/// The ruleset of a firewall.
+pub fn ruleset(firewall: &Firewall) -> Ruleset {
+    match firewall {
+        Firewall::None => Ruleset { text: String::new(), rules: Some(0) },
+        Firewall::Stateless => {
+            chain("drop", &[accept(Family::Inet, ""), accept(Family::Inet6, "")])
+        }
+        Firewall::Stateful => chain(
+            "drop",
+            &[
+                "ct state established,related accept".into(),
+                "ct state invalid drop".into(),
+                accept(Family::Inet, "ct state new "),
+                accept(Family::Inet6, "ct state new "),
+            ],
+        ),
+        Firewall::Rules(count) => {
+            // Ports that no packet of ours carries, so that every rule is tried.
+            let rules: Vec<String> =
+                (0..*count).map(|n| format!("udp dport {} drop", 10_000 + n)).collect();
+            chain("accept", &rules)
+        }
+        Firewall::Ruleset { text, .. } => Ruleset { text: format!("{text}\n"), rules: None },
+    }
+}
+
+fn accept(family: Family, state: &str) -> String {
+    let (ip, family) = match family {
+        Family::Inet => ("ip", Family::Inet),
+        Family::Inet6 => ("ip6", Family::Inet6),
+    };
+    format!(
+        "{ip} saddr {} {ip} daddr {} meta l4proto udp {state}accept",
+        routed_prefix(family, Side::Sender),
+        routed_prefix(family, Side::Receiver)
+    )
+}
+
+fn chain(policy: &str, rules: &[String]) -> Ruleset {
+    let mut text = String::from("table inet fwdlab {\n\tchain forward {\n");
+    let _ = writeln!(text, "\t\ttype filter hook forward priority 0; policy {policy};");
+    for rule in rules {
+        let _ = writeln!(text, "\t\t{rule}");
+    }
+    text.push_str("\t}\n}\n");
+    Ruleset { text, rules: Some(rules.len()) }
+}
+
+/// What `nft -j list ruleset` shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Census {
+    /// Tables that are ours.
+    pub tables: usize,
+    /// Rules in them.
+    pub rules: usize,
+    /// Chains of others that forwarded packets meet.
+    pub other_hooks: usize,
+}
+
+/// Counts what the output of `nft -j list ruleset` shows; `ours` are our tables, each
+/// `FAMILY NAME`: without them every table is.
+pub fn census(json: &str, ours: Option<&[String]>) -> Option<Census> {
+    let value: serde_json::Value = serde_json::from_str(json).ok()?;
+    let objects = value.get("nftables")?.as_array()?;
+    let text = |object: &serde_json::Value, key: &str| {
+        object.get(key).and_then(|value| value.as_str()).unwrap_or_default().to_owned()
+    };
+    let is_ours = |object: &serde_json::Value, key: &str| {
+        let name = || format!("{} {}", text(object, "family"), text(object, key));
+        ours.is_none_or(|ours| ours.contains(&name()))
+    };
+    let of = |kind: &'static str| objects.iter().filter_map(move |object| object.get(kind));
+    let is_met = |chain: &&serde_json::Value| {
+        let hooks = ["prerouting", "forward", "postrouting", "ingress", "egress"];
+        hooks.contains(&text(chain, "hook").as_str())
+    };
+    Some(Census {
+        tables: of("table").filter(|table| is_ours(table, "name")).count(),
+        rules: of("rule").filter(|rule| is_ours(rule, "table")).count(),
+        other_hooks: of("chain").filter(|chain| !is_ours(chain, "table") && is_met(chain)).count(),
+    })
+}
+
+/// `FAMILY NAME` of the tables that a text makes. Without a family it is ip.
+pub fn tables_of(text: &str) -> Vec<String> {
+    let mut tables: Vec<String> = Vec::new();
+    for line in text.lines().map(str::trim) {
+        let words: Vec<&str> = line.trim_start_matches("add ").split([' ', '{']).collect();
+        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        let table = match words.as_slice() {
+            ["table", family @ ("ip" | "ip6" | "inet" | "arp" | "bridge" | "netdev"), name, ..] => {
+                format!("{family} {name}")
+            }
+            ["table", name, ..] => format!("ip {name}"),
+            _ => continue,
+        };
+        if !tables.contains(&table) {
+            tables.push(table);
+        }
+    }
+    tables
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_never_match_the_benchmark() {
+        let ruleset = ruleset(&Firewall::Rules(3));
+        assert_eq!(ruleset.rules, Some(3));
+        assert!(ruleset.text.contains("udp dport 10002 drop"));
+        assert!(
+            !ruleset
+                .text
+                .contains(&format!("dport {} ", fwdlab_packet::template::DESTINATION_PORT))
+        );
+        assert!(ruleset.text.contains("policy accept"));
+    }
+
+    #[test]
+    fn tables_are_found_in_a_text() {
+        let text =
+            "table inet fwdlab {\n\tchain x {\n}}\nadd table ip6 b\ntable c{\n}\ntable ip c {}";
+        assert_eq!(tables_of(text), ["inet fwdlab", "ip6 b", "ip c"]);
+        assert!(tables_of(FLUSH).is_empty());
+    }
+
+    #[test]
+    fn others_rules_count_where_forwarded_packets_meet_them() {
+        let json = r#"{"nftables":[{"metainfo":{}},
+            {"table":{"family":"inet","name":"fwdlab"}},
+            {"table":{"family":"inet","name":"admin"}},
+            {"chain":{"family":"inet","table":"fwdlab","name":"f","hook":"forward"}},
+            {"rule":{"family":"inet","table":"fwdlab"}},
+            {"rule":{"family":"inet","table":"admin"}},
+            {"chain":{"family":"inet","table":"admin","name":"i","hook":"input"}},
+            {"chain":{"family":"ip","table":"docker","name":"f","hook":"forward"}}]}"#;
+        let found = |ours: Option<&[String]>| {
+            let census = census(json, ours).expect("a census");
+            (census.tables, census.rules, census.other_hooks)
+        };
+        assert_eq!(found(Some(&["inet fwdlab".into()])), (1, 1, 1));
+        assert_eq!(found(Some(&[])), (0, 0, 2));
+        assert_eq!(found(None), (2, 2, 0));
+        assert_eq!(census("?", None), None);
+    }
+}

@@ -1,0 +1,212 @@
+//! Which CPU does the DUT's receive work, and which queue belongs to which CPU.
+
+use crate::cpu::{self, Placement};
+use crate::dut::findings::Findings;
+use crate::dut::keeper::Keeper;
+use crate::error::BenchError;
+use crate::host::Host;
+use crate::links::Links;
+use fwdlab_model::settings::{Arrangement, Napi, Settings};
+use fwdlab_model::warning::Warning;
+
+/// Places polling, steering and queues as the settings say, and reads back. Returns the
+/// kernel threads (their ids) that poll for the DUT on CPUs given to them, where this
+/// machine's kernel knows them; none where softirqs do, or where threads run wherever the
+/// scheduler puts them.
+///
+/// # Errors
+/// When a placement that was named can't be had; `napi = "auto"` takes what it
+/// can get and says so.
+pub(in crate::dut) fn apply(
+    host: &dyn Host,
+    keeper: &dyn Keeper,
+    links: &Links,
+    settings: &Settings,
+    placement: &Placement,
+    findings: &mut Findings,
+) -> Result<Vec<u32>, BenchError> {
+    let (ingress, dut) = (links.ingress.interface.as_str(), &settings.dut);
+    let mut bound = Vec::new();
+    let threaded = match dut.napi {
+        Napi::Threaded => true,
+        Napi::Softirq => false,
+        // A network card's softirqs run where its interrupts do, a veth's where it is sent
+        // from.
+        Napi::Auto => keeper.is_namespace() && placement.arrangement == Arrangement::Open,
+    };
+    let polling = if threaded {
+        let polled = keeper.put(host, &poll(ingress, "1"));
+        match polled.and_then(|()| bind(host, ingress, &placement.dut)) {
+            Ok(threads) => {
+                bound = threads;
+                format!("{} threads on CPUs {:?}", bound.len(), placement.dut)
+            }
+            Err(error) if dut.napi == Napi::Threaded => return Err(error),
+            Err(error) => fall_back(host, keeper, ingress, settings, placement, &error, findings),
+        }
+    } else {
+        let poll = poll(ingress, "0");
+        // Before Linux 5.12 there are no threads for it.
+        if host.get(&poll[0].0).is_ok() {
+            keeper.put(host, &poll)?;
+        }
+        "softirq".to_owned()
+    };
+    findings.facts.insert(format!("{ingress} polling"), polling);
+    if !dut.rps.is_empty() {
+        let wanted = steering(ingress, dut.queues, &dut.rps);
+        keeper.put(host, &wanted)?;
+        let found = host.get(&wanted[0].0)?;
+        findings.expect("rps", short_mask(&dut.rps), short_mask(&found));
+    }
+    // A device of one queue has no map to write: there is nothing to bind.
+    if dut.bind_queues && dut.queues > 1 {
+        let wanted = queue_maps(&links.egress.interface, dut.queues, &placement.dut);
+        keeper.put(host, &wanted)?;
+        verify_queue_maps(host, &wanted, findings)?;
+    }
+    if !keeper.is_namespace() {
+        bound.clear();
+    }
+    Ok(bound)
+}
+
+/// Without the right to bind kernel threads: steering moves the work, if that is
+/// allowed; else threads that the scheduler places; else the sender's softirq.
+fn fall_back(
+    host: &dyn Host,
+    keeper: &dyn Keeper,
+    ingress: &str,
+    settings: &Settings,
+    placement: &Placement,
+    error: &BenchError,
+    findings: &mut Findings,
+) -> String {
+    let mask = cpu_mask(&placement.dut);
+    let steered = keeper.put(host, &steering(ingress, settings.dut.queues, &mask));
+    let used = if steered.is_ok() {
+        let _ = keeper.put(host, &poll(ingress, "0"));
+        format!("receive packet steering to CPUs {:?}", placement.dut)
+    } else if host.get(&poll(ingress, "1")[0].0).is_ok_and(|value| value == "1") {
+        "NAPI threads placed by the scheduler".to_owned()
+    } else {
+        "softirq on the sender's CPU".to_owned()
+    };
+    let why = format!("NAPI threads can't be bound to CPUs: {error}");
+    findings.warnings.push(Warning::Fallback { used: used.clone(), why });
+    used
+}
+
+/// What makes an interface poll in kernel threads (`1`) or in softirqs (`0`).
+fn poll(interface: &str, threaded: &str) -> [(String, String); 1] {
+    [(format!("/sys/class/net/{interface}/threaded"), threaded.to_owned())]
+}
+
+/// Makes an interface that is taken away afterwards poll in kernel threads, and binds them;
+/// returns their ids.
+///
+/// # Errors
+/// Without the right to place kernel threads.
+pub(crate) fn thread_polling(
+    host: &dyn Host,
+    interface: &str,
+    cpus: &[u16],
+) -> Result<Vec<u32>, BenchError> {
+    poll(interface, "1").iter().try_for_each(|(path, value)| host.put(path, value))?;
+    bind(host, interface, cpus)
+}
+
+/// Binds the threads that poll an interface to CPUs; returns their ids there. Kernel threads
+/// are visible machine-wide, and the interface's name is the same in every testbed: the
+/// lock of the machine makes sure that there is one only.
+fn bind(host: &dyn Host, interface: &str, cpus: &[u16]) -> Result<Vec<u32>, BenchError> {
+    const BIND: &str = r#"for file in /proc/[0-9]*/comm; do read -r name 2>/dev/null <"$file" || continue
+case $name in "napi/$1-"*) pid=${file#/proc/} pid=${pid%/comm}
+taskset -pc "$2" "$pid" >/dev/null || exit 1; echo "$pid";;
+esac; done"#;
+    let said = host.run(&["/bin/sh", "-c", BIND, "bind", interface, &cpu::list(cpus)], "")?;
+    let threads: Vec<u32> = said.split_whitespace().flat_map(str::parse).collect();
+    if threads.is_empty() {
+        return Err(BenchError::environment(
+            format!("the NAPI threads of {interface} do not show in /proc of {}", host.name()),
+            "let root see all processes there (/proc not mounted with hidepid), or take napi = \
+             \"softirq\"",
+        ));
+    }
+    Ok(threads)
+}
+
+/// Receive packet steering of all queues, path and mask; an empty mask is none.
+pub(in crate::dut) fn steering(ingress: &str, queues: u16, mask: &str) -> Vec<(String, String)> {
+    let mask = if mask.is_empty() { "0" } else { mask };
+    let path = |queue| format!("/sys/class/net/{ingress}/queues/rx-{queue}/rps_cpus");
+    (0..queues).map(|queue| (path(queue), mask.to_owned())).collect()
+}
+
+/// Outgoing queue i belongs to the i-th CPU of the DUT, round and round (XPS): path and
+/// mask of each.
+fn queue_maps(egress: &str, queues: u16, cpus: &[u16]) -> Vec<(String, String)> {
+    let path = |queue| format!("/sys/class/net/{egress}/queues/tx-{queue}/xps_cpus");
+    let pairs = (0..queues).zip(cpus.iter().cycle());
+    pairs.map(|(queue, &cpu)| (path(queue), cpu_mask(&[cpu]))).collect()
+}
+
+/// Reads [`queue_maps`] back.
+///
+/// # Errors
+/// When one can't be read.
+fn verify_queue_maps(
+    host: &dyn Host,
+    wanted: &[(String, String)],
+    findings: &mut Findings,
+) -> Result<(), BenchError> {
+    for (path, mask) in wanted {
+        let found = host.get(path)?;
+        let name = path.trim_start_matches("/sys/class/net/").replace("/queues/", " ");
+        findings.expect(&name.replace('/', " "), mask, short_mask(&found));
+    }
+    Ok(())
+}
+
+/// A CPU mask as sysfs takes it; only the CPUs below 64 are used here.
+fn cpu_mask(cpus: &[u16]) -> String {
+    format!("{:x}", cpus.iter().filter(|&&cpu| cpu < 64).fold(0u64, |mask, cpu| mask | 1 << cpu))
+}
+
+/// A mask as sysfs prints it, without leading zeros.
+pub fn short_mask(mask: &str) -> &str {
+    match mask.trim_start_matches(['0', ',']) {
+        "" => "0",
+        short => short,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks() {
+        assert_eq!(cpu_mask(&[0, 5]), "21");
+        assert_eq!(short_mask("00000000,00000002"), "2");
+        assert_eq!(short_mask("0"), "0");
+    }
+
+    #[test]
+    fn one_queue_has_nothing_to_bind_and_more_go_round_the_cpus() {
+        let host = crate::host::FakeHost::default();
+        for queue in 0..3 {
+            let path = format!("/sys/class/net/d1/queues/tx-{queue}/xps_cpus");
+            if let Ok(mut files) = host.files.lock() {
+                files.insert(path, String::new());
+            }
+        }
+        let mut findings = Findings::default();
+        let wanted = queue_maps("d1", 3, &[0, 1]);
+        wanted.iter().for_each(|(path, mask)| host.put(path, mask).expect("bound"));
+        verify_queue_maps(&host, &wanted, &mut findings).expect("read back");
+        assert_eq!(findings.facts["d1 tx-2 xps_cpus"], "1");
+        assert_eq!(findings.facts["d1 tx-1 xps_cpus"], "2");
+        assert!(findings.warnings.is_empty());
+    }
+}

@@ -1,0 +1,193 @@
+//! Files that are laid over a Linux DUT's own, and the revision that it runs.
+//!
+//! Old files, and what was installed last, are kept in `/var/lib/fwdlab` on the DUT:
+//! that outlives reboots, as the new ones do.
+
+use crate::dut::findings::Findings;
+use crate::dut::undo::script;
+use crate::error::BenchError;
+use crate::host::{Host, quote};
+use fwdlab_model::settings::{Overlay, Revision};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Where old files and the name of the revision are kept.
+const KEPT: &str = "/var/lib/fwdlab";
+
+/// Writes standard input over the file `$1`; keeps the old one in `$2` the first time.
+const LAY: &str = r#"target=/$1 kept=$2/files/$1
+mkdir -p "$(dirname "$target")" "$(dirname "$kept")" || exit 1
+if [ ! -e "$kept" ] && [ ! -e "$kept.none" ]; then
+if [ -e "$target" ]; then cp -p "$target" "$kept"; else : >"$kept.none"; fi || exit 1
+fi
+if [ -e "$target" ]; then cat >"$target"; else cat >"$target.part" && mv "$target.part" "$target"; fi"#;
+
+/// Puts the file `$1` back from `$2`.
+const LIFT: &str = r#"target=/$1 kept=$2/files/$1
+if [ -e "$kept" ]; then cp -p "$kept" "$target" && rm "$kept"
+elif [ -e "$kept.none" ]; then rm -f "$target" && rm "$kept.none"; fi"#;
+
+/// Lists the files that are laid over others.
+const LAID: &str = r#"cd "$1/files" 2>/dev/null || exit 0
+find . -type f | sed 's/^\.\///; s/\.none$//'"#;
+
+/// Makes the files those of an overlay, and puts back what it does not have; gives the
+/// names of those that changed.
+///
+/// # Errors
+/// When one can't be read or written.
+pub(super) fn lay(host: &dyn Host, overlay: Option<&Overlay>) -> Result<Vec<String>, BenchError> {
+    let none = BTreeMap::new();
+    let wanted = overlay.map_or(&none, |overlay| &overlay.files);
+    let laid = host.run(&["/bin/sh", "-c", LAID, "laid", KEPT], "")?;
+    let mut changed = Vec::new();
+    let mut refusals = Vec::new();
+    for name in laid.lines().filter(|name| !wanted.contains_key(*name)) {
+        match script(host, LIFT, [name, KEPT].into_iter()) {
+            Ok(()) => changed.push(format!("/{name} is as it was")),
+            Err(BenchError::Program { why, .. }) => refusals.push(format!("/{name}: {why}")),
+            Err(error) => return Err(error),
+        }
+    }
+    if !refusals.is_empty() {
+        return Err(BenchError::NotPutBack {
+            host: host.name().to_owned(),
+            why: refusals.join("; "),
+            instead: "",
+            journal: format!("{KEPT}/files"),
+        });
+    }
+    for (name, text) in wanted {
+        if host.run(&["cat", &format!("/{name}")], "").is_ok_and(|found| found == *text) {
+            continue;
+        }
+        host.run(&["/bin/sh", "-c", LAY, "lay", name, KEPT], text)?;
+        changed.push(format!("/{name} is the experiment's"));
+    }
+    Ok(changed)
+}
+
+/// Installs a revision unless it is there; gives what was done.
+///
+/// # Errors
+/// When a command fails, or the image can't be read.
+pub(super) fn install(
+    host: &dyn Host,
+    revision: &Revision,
+    experiment: &Path,
+) -> Result<Vec<String>, BenchError> {
+    let installs = revision.image.is_some() || !revision.install.is_empty();
+    if !installs || is_there(host, revision)? {
+        return Ok(Vec::new());
+    }
+    let mut done = Vec::new();
+    if let Some(image) = &revision.image {
+        let (there, local) = ("/var/tmp/fwdlab-image", experiment.join(image));
+        host.send_file(&local, there)?;
+        let unpack = match image.rsplit('.').next() {
+            Some("xz") => "xz -dc",
+            Some("gz") => "gzip -dc",
+            Some("zst") => "zstd -dc",
+            _ => "cat",
+        };
+        let upgrade =
+            quote(&words(&revision.upgrade)?.iter().map(String::as_str).collect::<Vec<_>>())
+                .map_err(|why| BenchError::Refused(format!("upgrade: {why}")))?;
+        let line = format!("{unpack} <{there} | {upgrade}; status=$?; rm -f {there}; exit $status");
+        host.run(&["/bin/sh", "-c", &line], "")?;
+        done.push(format!("{image} is installed"));
+    }
+    for command in &revision.install {
+        let words = words(command)?;
+        host.run(&words.iter().map(String::as_str).collect::<Vec<_>>(), "")?;
+        done.push(format!("`{command}` has run"));
+    }
+    let mark = format!(r#"mkdir -p {KEPT} && printf '%s\n' "$1" >{KEPT}/revision"#);
+    script(host, &mark, [identity(revision).as_str()].into_iter())?;
+    Ok(done)
+}
+
+/// True when the DUT says so; where nothing is expected of it, what was installed last.
+fn is_there(host: &dyn Host, revision: &Revision) -> Result<bool, BenchError> {
+    if !revision.expect.is_empty() && !revision.verify.is_empty() {
+        return Ok(verify(host, revision).is_ok_and(|found| found.contains(&revision.expect)));
+    }
+    Ok(host.get(&format!("{KEPT}/revision")).is_ok_and(|found| found == identity(revision)))
+}
+
+/// Everything that installs it, in one line.
+fn identity(revision: &Revision) -> String {
+    serde_json::to_string(revision).unwrap_or_default()
+}
+
+fn verify(host: &dyn Host, revision: &Revision) -> Result<String, BenchError> {
+    let words = words(&revision.verify)?;
+    let said = host.run(&words.iter().map(String::as_str).collect::<Vec<_>>(), "")?;
+    Ok(said.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// Asks which revision runs, and doubts it when it is another one.
+///
+/// # Errors
+/// When it was installed and does not run, or does not say.
+pub(super) fn check(
+    host: &dyn Host,
+    revision: &Revision,
+    findings: &mut Findings,
+) -> Result<(), BenchError> {
+    if revision.verify.is_empty() {
+        return Ok(());
+    }
+    let found = verify(host, revision)?;
+    let is_it = found.contains(&revision.expect);
+    if !is_it && (revision.image.is_some() || !revision.install.is_empty()) {
+        return Err(BenchError::environment(
+            format!(
+                "{}: `{}` says `{found}` after the revision was installed, and not `{}`",
+                host.name(),
+                revision.verify,
+                revision.expect
+            ),
+            "see by hand what `install` and `upgrade` do there, or correct `expect`",
+        ));
+    }
+    let wanted = if is_it { &found } else { &revision.expect };
+    findings.expect("revision", wanted, &found);
+    Ok(())
+}
+
+fn words(command: &str) -> Result<Vec<String>, BenchError> {
+    fwdlab_model::words::split(command)
+        .map_err(|why| BenchError::Refused(format!("`{command}`: {why}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::FakeHost;
+
+    #[test]
+    fn a_revision_that_runs_is_not_installed_again() {
+        let mut host = FakeHost::default();
+        host.outputs.insert("uname -v".into(), "#1 SMP abc123\n".into());
+        let mut revision = Revision {
+            install: vec!["dpkg -i x.deb".into()],
+            verify: "uname -v".into(),
+            expect: "abc123".into(),
+            ..Revision::default()
+        };
+        assert_eq!(install(&host, &revision, Path::new(".")).expect("there"), Vec::<String>::new());
+        let mut findings = Findings::default();
+        check(&host, &revision, &mut findings).expect("runs");
+        assert_eq!(findings.facts["revision"], "#1 SMP abc123");
+        revision.expect = "def456".into();
+        let done = install(&host, &revision, Path::new(".")).expect("installed");
+        assert_eq!(done, ["`dpkg -i x.deb` has run"]);
+        let error = check(&host, &revision, &mut findings).expect_err("another runs").to_string();
+        assert!(error.contains("`uname -v` says `#1 SMP abc123`"), "{error}");
+        // Nobody was to install it: a doubt.
+        revision.install.clear();
+        check(&host, &revision, &mut findings).expect("a doubt");
+        assert_eq!(findings.warnings.len(), 1);
+    }
+}

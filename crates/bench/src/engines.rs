@@ -1,0 +1,74 @@
+//! The ways to send and to count that this machine's kernel has.
+
+use crate::error::BenchError;
+use fwdlab_model::settings::Engine;
+use fwdlab_port::packet_socket::{self, PacketReceiver};
+use fwdlab_port::xdp::{XdpMode, XdpReceiver, XdpSender};
+use fwdlab_port::{NetNs, Receiver, Sender, SenderConfig, Watch, xsk};
+
+/// Way to count what arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Receiving {
+    /// XDP program in the driver.
+    Xdp,
+    /// XDP program in the stack.
+    XdpGeneric,
+    /// AF_PACKET ring.
+    Packet,
+}
+
+impl Receiving {
+    /// Name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Receiving::Xdp => "XDP program",
+            Receiving::XdpGeneric => "generic XDP program",
+            Receiving::Packet => "AF_PACKET ring",
+        }
+    }
+}
+
+/// Name of a sending mechanism in reports.
+pub(crate) fn engine_name(engine: Engine) -> &'static str {
+    match engine {
+        Engine::Auto | Engine::Xdp => "XDP live frames",
+        Engine::Xsk => "AF_XDP",
+        Engine::Packet => "AF_PACKET",
+    }
+}
+
+/// Opens a receiver of the kind found by probing.
+///
+/// # Errors
+/// What the socket or program meets.
+pub(crate) fn open_receiver(
+    receiving: Receiving,
+    namespace: &NetNs,
+    interface: &str,
+    watch: &Watch,
+    cpus: &[u16],
+) -> Result<Box<dyn Receiver>, BenchError> {
+    let mode = match receiving {
+        Receiving::Xdp => XdpMode::Driver,
+        Receiving::XdpGeneric => XdpMode::Generic,
+        Receiving::Packet => {
+            return Ok(Box::new(PacketReceiver::new(namespace, interface, watch, cpus)?));
+        }
+    };
+    Ok(Box::new(XdpReceiver::new(namespace, interface, watch, mode)?))
+}
+
+/// Opens a sending thread of the kind found by probing.
+///
+/// # Errors
+/// What the socket or program meets.
+pub(crate) fn open_sender(
+    engine: Engine,
+    config: &SenderConfig,
+) -> Result<Box<dyn Sender>, BenchError> {
+    Ok(match engine {
+        Engine::Auto | Engine::Xdp => Box::new(XdpSender::new(config)?),
+        Engine::Xsk => Box::new(xsk::sender(config)?),
+        Engine::Packet => Box::new(packet_socket::sender(config)?),
+    })
+}

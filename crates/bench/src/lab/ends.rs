@@ -1,0 +1,24 @@
+//! Both ends of a cable that is tried.
+
+use crate::agent::End;
+use crate::host::Host;
+use fwdlab_model::lab::System;
+
+/// The end of a cable that packets are sent from.
+pub(super) struct FarEnd<'a> {
+    /// `host:interface`.
+    pub(super) name: String,
+    pub(super) end: End<'a>,
+}
+
+/// The end of a cable at the DUT.
+pub(super) struct DutEnd<'a> {
+    /// `host:interface`.
+    pub(super) name: String,
+    pub(super) interface: String,
+    pub(super) mac: [u8; 6],
+    pub(super) host: &'a dyn Host,
+    pub(super) system: System,
+    /// All interfaces of the DUT that have cables.
+    pub(super) interfaces: &'a [String],
+}

@@ -1,0 +1,55 @@
+//! The forms in which an answer is printed: all that documents have.
+
+use crate::terminal;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use fwdlab_results::document::{Document, FORMS, Form, form};
+
+/// How an answer is printed.
+#[derive(Clone, Copy, Debug, clap::Args)]
+#[group(multiple = false)]
+pub(crate) struct FormArguments {
+    /// Print it in this form
+    #[arg(long = "format", value_name = "FORM", value_parser = forms())]
+    form: Option<Form>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Print CSV, a line per comparison, change or point
+    #[arg(long)]
+    csv: bool,
+    /// Print Markdown
+    #[arg(long)]
+    markdown: bool,
+}
+
+fn forms() -> impl TypedValueParser<Value = Form> {
+    let names = PossibleValuesParser::new(FORMS.map(|form| form.name));
+    names.try_map(|name| Form::named(&name).ok_or("no such form"))
+}
+
+impl FormArguments {
+    /// The form; none for the terminal's own, in colours.
+    fn form(self) -> Option<Form> {
+        let short = [(self.json, "json"), (self.csv, "csv"), (self.markdown, "markdown")];
+        let short = short.into_iter().find(|(asked, _)| *asked).map(|(_, name)| name);
+        self.form.or(short.and_then(Form::named)).filter(|form| form.name != "text")
+    }
+
+    /// True where pictures have to be drawn for it.
+    pub(crate) fn has_pictures(self) -> bool {
+        self.form().is_some_and(|form| form.has_pictures)
+    }
+
+    /// Prints the document on standard output.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub(crate) fn print(self, document: &Document<'_>) -> anyhow::Result<()> {
+        let width = terminal::width();
+        match self.form() {
+            Some(form) => terminal::print(&(form.render)(document, width)?)?,
+            None => terminal::print(&terminal::toned(form::text::lines(document, width)))?,
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,151 @@
+//! The design of an experiment: what is varied, how long and how often is measured, what is
+//! compared with what. The words in which files, plans and reports say it.
+
+mod metric;
+
+pub use metric::{Rule, RunMetric};
+
+use fwdlab_packet::named;
+use serde::{Deserialize, Serialize};
+
+/// Something varied.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Factor {
+    /// Name, e.g. `queues`.
+    pub name: String,
+    /// Its levels in the order of the file.
+    pub levels: Vec<Level>,
+}
+
+impl Factor {
+    /// True when every level is a number, so that a line may be drawn over it.
+    pub fn is_numeric(&self) -> bool {
+        self.levels.iter().all(|level| level.number.is_some())
+    }
+}
+
+/// One value of a factor.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Level {
+    /// Label in reports.
+    pub label: String,
+    /// The value when it is a plain number.
+    pub number: Option<f64>,
+    /// The settings that this level changes, `name = value` as a reader wrote it.
+    pub changes: Vec<Change>,
+}
+
+/// One setting that a level lays over the base.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// Setting, e.g. `queues` or `sysctl net.ipv4.ip_early_demux`.
+    pub setting: String,
+    /// Its value as text.
+    pub value: String,
+    /// True when it can be switched while traffic flows.
+    pub live: bool,
+}
+
+/// Phases of a trial, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Traffic before the window.
+    pub warmup_ns: u64,
+    /// The measured window.
+    pub duration_ns: u64,
+    /// Longest wait for packets in flight after the sender stopped.
+    pub drain_ns: u64,
+    /// Interval of the reported samples.
+    pub interval_ns: u64,
+    /// Interval of the raw samples; `interval_ns` is a multiple of it.
+    pub slice_ns: u64,
+}
+
+/// Design of the experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Design {
+    /// Number of blocks (streams in an alternation); with `stop` the most of them.
+    pub blocks: u32,
+    /// Seed of the random order.
+    pub seed: u64,
+    /// Length of a slice in an alternation; none for separate runs.
+    pub alternate_ns: Option<u64>,
+    /// Part of a slice that is not counted after each switch.
+    pub settle_ns: u64,
+    /// The rule by which the experiment may end before all blocks are done.
+    /// None, as in every plan without such a rule, adds nothing to the hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Stop>,
+    /// True when each variant's runs followed one another, variant by variant,
+    /// as in imported experiments: there are no blocks to compare within. False,
+    /// as in every plan of this program's own, adds nothing to the hash.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sequential: bool,
+}
+
+named! {
+    /// A rule that ends an experiment early and keeps the rate of its errors,
+    /// however often it looks. Both also end when every comparison is decided:
+    /// different, or equivalent within the margin.
+    pub enum Stop {
+        /// Up to [`Stop::LOOKS`] looks, whose errors are spent as O'Brien and Fleming
+        /// (1979) do: hardly any at the first ones, so that the last look, over all
+        /// blocks, is nearly as sharp as a fixed number of blocks.
+        Planned = "planned",
+        /// A look after every block, by an e-process: valid at whatever moment one
+        /// stops (Ramdas et al. 2023, "Game-theoretic statistics and safe anytime-valid
+        /// inference"), at the price of wider intervals.
+        Open = "open",
+    }
+}
+
+impl Stop {
+    /// Most looks of [`Stop::Planned`].
+    pub const LOOKS: u32 = 5;
+    /// Fewest blocks that a rule can be given: with fewer there is nothing to save.
+    pub const BLOCKS_MIN: u32 = 4;
+
+    /// Most blocks when the file does not say.
+    pub fn default_blocks(self) -> u32 {
+        match self {
+            Stop::Planned => 20,
+            Stop::Open => 100,
+        }
+    }
+}
+
+named! {
+    /// How the probabilities of several comparisons are adjusted for their number.
+    pub enum Adjust default Holm {
+        /// Keeps the chance of any false difference: for decisions. Holm (1979): one false
+        /// difference in the whole family is as rare as the confidence says.
+        Holm = "holm",
+        /// Keeps the share of false ones among the differences: for dashboards. Benjamini
+        /// and Hochberg (1995): finds more, promises less.
+        BenjaminiHochberg = "benjamini-hochberg",
+    }
+}
+
+impl Adjust {
+    fn is_default(&self) -> bool {
+        *self == Adjust::default()
+    }
+}
+
+/// `[compare]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Compare {
+    /// Level index per factor of the baseline; `None`: this factor is not
+    /// compared across, each of its levels has a baseline of its own.
+    pub baseline: Vec<Option<usize>>,
+    /// Confidence in percent (80, 90, 95, 98, 99, 99.5).
+    pub confidence: f64,
+    /// Margin of equivalence as a ratio (0.02 = 2 %).
+    pub margin: f64,
+    /// The metric that is compared; none: the one that fits the traffic.
+    #[serde(with = "metric::or_auto")]
+    pub figure: Option<RunMetric>,
+    /// Adjustment for the number of comparisons. The default adds nothing to the hash.
+    #[serde(default, skip_serializing_if = "Adjust::is_default")]
+    pub adjust: Adjust,
+}

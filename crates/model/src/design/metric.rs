@@ -1,0 +1,119 @@
+//! The metric of a run: the one number that stands for it where runs are compared.
+
+use fwdlab_packet::named;
+
+named! {
+    /// The per-run metric that is compared.
+    pub enum RunMetric {
+        /// Packets forwarded in the window over the time that the device had: the length of
+        /// the window without what was provably taken.
+        Corrected = "corrected",
+        /// Paced: the intended load times the share of the packets offered that were
+        /// forwarded. What the sender sent too early or too late is no part of it.
+        Delivered = "delivered",
+        /// Packets forwarded in the window over its length.
+        Mean = "mean",
+        /// Ninetieth percentile of the valid raw samples' rates.
+        P90 = "p90",
+        /// Alternation: median over a variant's slices of each slice's rate over the time
+        /// that the device had.
+        Slices = "slices",
+        /// Imported runs: median of the log's rates that the netbenches archive's rule keeps.
+        Netbenches = "netbenches",
+        /// The same with the upper of the two middle values as the median of an even
+        /// number, as ministat had it before 2016.
+        NetbenchesUpper = "netbenches-upper",
+        /// Imported runs: mean rate of the steady state, since their logs begin before the
+        /// traffic and end after it.
+        Steady = "steady",
+    }
+}
+
+impl RunMetric {
+    /// One phrase that says what it is.
+    pub fn description(self) -> &'static str {
+        match self {
+            RunMetric::Corrected => {
+                "mean rate of the window over the time that was not taken from the device"
+            }
+            RunMetric::Delivered => {
+                "intended load times the share of the offered packets that were forwarded"
+            }
+            RunMetric::Mean => "mean rate of the window (packets forwarded over its length)",
+            RunMetric::P90 => "90th percentile of the window's samples",
+            RunMetric::Slices => {
+                "median over the slices of each slice's rate over the time that was not taken \
+                 from the device"
+            }
+            RunMetric::Netbenches => {
+                "median of the log's rates by the archive's rule (15 lines dropped at the start, \
+                 10 at the end)"
+            }
+            RunMetric::NetbenchesUpper => {
+                "median of the log's rates by the archive's rule (15 lines dropped at the start, \
+                 10 at the end; of two middle values the upper, as in ministat before 2016)"
+            }
+            RunMetric::Steady => "mean rate of the log's steady state",
+        }
+    }
+
+    /// Its short name in tables.
+    pub fn short(self) -> &'static str {
+        match self {
+            RunMetric::Corrected => "rate",
+            RunMetric::Delivered => "delivered",
+            RunMetric::Mean => "mean",
+            RunMetric::P90 => "p90",
+            RunMetric::Slices => "slices",
+            RunMetric::Netbenches | RunMetric::NetbenchesUpper => "netbenches",
+            RunMetric::Steady => "steady",
+        }
+    }
+}
+
+named! {
+    /// How the metric is computed from an imported log.
+    pub enum Rule {
+        /// Median of the lines that the archive's scripts keep.
+        Netbenches = "netbenches",
+        /// Mean rate of the steady state.
+        Steady = "steady",
+    }
+}
+
+impl Rule {
+    /// The metric by this rule; `upper` when the published lists were made with the upper of
+    /// two middle values.
+    pub fn metric(self, upper: bool) -> RunMetric {
+        match self {
+            Rule::Steady => RunMetric::Steady,
+            Rule::Netbenches if upper => RunMetric::NetbenchesUpper,
+            Rule::Netbenches => RunMetric::Netbenches,
+        }
+    }
+}
+
+/// A metric, or `auto` for none.
+pub(super) mod or_auto {
+    use super::RunMetric;
+    use serde::{Deserialize, Deserializer, Serializer};
+    use std::borrow::Cow;
+
+    const AUTO: &str = "auto";
+
+    pub(crate) fn serialize<S: Serializer>(
+        metric: &Option<RunMetric>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(metric.map_or(AUTO, RunMetric::name))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<RunMetric>, D::Error> {
+        match Cow::<'de, str>::deserialize(deserializer)?.as_ref() {
+            AUTO => Ok(None),
+            name => name.parse().map(Some).map_err(serde::de::Error::custom),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The kinds of devices under test, a row each: what can be said of a kind before any
+//! device is asked.
+
+use super::{Settings, TestbedKind};
+use crate::system::System;
+use fwdlab_packet::named;
+
+named! {
+    /// Kind of device under test.
+    pub enum DutKind {
+        /// The Linux kernel's own forwarding.
+        Linux = "linux",
+        /// fwdlab's own software router, a process of its own.
+        Router = "router",
+        /// The FreeBSD kernel's own forwarding; in laboratories and imported runs.
+        Freebsd = "freebsd",
+        /// Any program that forwards between two interfaces.
+        Command = "command",
+    }
+}
+
+/// What is known of a kind.
+#[derive(Clone, Copy, Debug)]
+pub struct DutRow {
+    /// What it is, for a sentence.
+    pub words: &'static str,
+    /// True for a program, whose work is CPU time of programs; false for a kernel.
+    pub is_program: bool,
+    /// True when settings can be switched while traffic flows.
+    pub alternates: bool,
+    /// Operating systems that it runs on.
+    pub systems: &'static [System],
+    /// Testbeds that have none, why, and what to write instead.
+    pub lacking: &'static [(TestbedKind, &'static str, &'static str)],
+}
+
+/// No kernel on the testbed of packets in memory.
+const NO_KERNEL: (TestbedKind, &str, &str) = (
+    TestbedKind::Memory,
+    "no kernel forwards packets in memory",
+    "write kind = \"router\" in [dut], or kind = \"netns\" in [testbed]",
+);
+/// No FreeBSD on one machine.
+const NO_FREEBSD: (&str, &str) = (
+    "this machine's kernel is not FreeBSD's",
+    "write kind = \"ssh\" and lab = \"lab.toml\" in [testbed]: a host with FreeBSD",
+);
+
+impl DutKind {
+    /// What is known of it.
+    pub fn row(self) -> DutRow {
+        match self {
+            DutKind::Linux => DutRow {
+                words: "the Linux kernel",
+                is_program: false,
+                alternates: true,
+                systems: &[System::Linux],
+                lacking: &[NO_KERNEL],
+            },
+            DutKind::Router => DutRow {
+                words: "fwdlab's own router",
+                is_program: true,
+                alternates: false,
+                systems: &[System::Linux],
+                lacking: &[],
+            },
+            DutKind::Freebsd => DutRow {
+                words: "the FreeBSD kernel",
+                is_program: false,
+                alternates: true,
+                systems: &[System::FreeBsd],
+                lacking: &[
+                    NO_KERNEL,
+                    (TestbedKind::Auto, NO_FREEBSD.0, NO_FREEBSD.1),
+                    (TestbedKind::Netns, NO_FREEBSD.0, NO_FREEBSD.1),
+                ],
+            },
+            DutKind::Command => DutRow {
+                words: "a program that is started by commands",
+                is_program: true,
+                alternates: false,
+                systems: &[System::Linux, System::FreeBsd],
+                lacking: &[(
+                    TestbedKind::Memory,
+                    "a program that is started by commands has interfaces, not packets in memory",
+                    "write kind = \"netns\" in [testbed]",
+                )],
+            },
+        }
+    }
+}
+
+impl Settings {
+    /// Why the device can't be had as it is described, and what to write; none when it can.
+    pub fn lacks_device(&self) -> Option<(&'static str, &'static str)> {
+        let lacking = self.dut.kind.row().lacking;
+        let here = lacking.iter().find(|(testbed, ..)| *testbed == self.testbed.kind);
+        here.map(|(_, why, next)| (*why, *next)).or_else(|| self.dut.lacks_program())
+    }
+}

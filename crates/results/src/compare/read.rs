@@ -1,0 +1,28 @@
+//! Reads a file, whatever it is.
+
+use super::error::CompareError;
+use super::input::Input;
+use super::{figures, stored};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// The first bytes of every SQLite file (<https://www.sqlite.org/fileformat.html>).
+const SQLITE: &[u8] = b"SQLite format 3\0";
+
+/// Reads the file at `path`, whatever it is.
+pub(super) fn read(path: &Path) -> Result<Input, CompareError> {
+    let failed = |source| CompareError::Read { path: path.to_path_buf(), source };
+    let mut file = File::open(path).map_err(failed)?;
+    let mut bytes = Vec::new();
+    (&mut file).take(SQLITE.len() as u64).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes == SQLITE {
+        return stored::read(path);
+    }
+    file.read_to_end(&mut bytes).map_err(failed)?;
+    let Ok(text) = String::from_utf8(bytes) else {
+        let next = "give a text file with one figure per run, a runs.csv or a store";
+        return Err(CompareError::input(path, None, "is neither text nor a store", next));
+    };
+    figures::read(path, &text)
+}

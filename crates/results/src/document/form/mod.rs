@@ -1,0 +1,45 @@
+//! The forms of a document: one file and one line each.
+
+pub mod csv;
+pub mod html;
+pub mod json;
+pub mod markdown;
+pub mod text;
+
+use super::Document;
+
+/// A way to write a document.
+#[derive(Clone, Copy, Debug)]
+pub struct Form {
+    /// Its name.
+    pub name: &'static str,
+    /// True where pictures are part of it, not files beside it.
+    pub has_pictures: bool,
+    /// The document in this form, ending with a line feed; for a terminal of so many columns
+    /// where that matters.
+    pub render: fn(&Document<'_>, usize) -> Result<String, serde_json::Error>,
+}
+
+/// Every form.
+pub const FORMS: [Form; 5] = [
+    Form {
+        name: "text",
+        has_pictures: false,
+        render: |document, width| Ok(text::render(document, width)),
+    },
+    Form {
+        name: "markdown",
+        has_pictures: false,
+        render: |document, _| Ok(markdown::render(document)),
+    },
+    Form { name: "html", has_pictures: true, render: |document, _| Ok(html::render(document)) },
+    Form { name: "csv", has_pictures: false, render: |document, _| Ok(csv::render(document)) },
+    Form { name: "json", has_pictures: false, render: |document, _| json::render(document) },
+];
+
+impl Form {
+    /// The form of this name.
+    pub fn named(name: &str) -> Option<Form> {
+        FORMS.into_iter().find(|form| form.name == name)
+    }
+}

@@ -1,0 +1,195 @@
+//! For terminals, also narrow ones: tables where they fit, else a phrase per row.
+
+use crate::document::table::{Row, Wholes};
+use crate::document::{Block, Document, Inline, List, Remark, Room, Section, Table};
+use crate::text::{Line, Tone, cut, wrap};
+
+/// Narrower than this no text is laid out for.
+const MIN_WIDTH: usize = 20;
+/// The first column of a table is cut to no less.
+const MIN_LABEL: usize = 16;
+/// Columns between two of a table.
+const GAP: usize = 2;
+
+/// The document as lines of at most `width` columns (words longer than that stay whole), the
+/// conclusion last.
+pub fn lines(document: &Document<'_>, width: usize) -> Vec<Line> {
+    let mut out = Lines { width: width.max(MIN_WIDTH), indent: 0, gap: false, lines: Vec::new() };
+    out.paragraph(Tone::Heading, &document.title);
+    out.blocks(&document.blocks);
+    out.gap |= !document.conclusion.is_empty();
+    out.blocks(&document.conclusion);
+    out.lines
+}
+
+/// The same as one text.
+pub fn render(document: &Document<'_>, width: usize) -> String {
+    lines(document, width).into_iter().map(|line| line.text + "\n").collect()
+}
+
+/// Lines so far.
+struct Lines {
+    width: usize,
+    /// Blanks before each line.
+    indent: usize,
+    /// True when an empty line comes before the next one.
+    gap: bool,
+    lines: Vec<Line>,
+}
+
+impl Lines {
+    fn push(&mut self, tone: Tone, text: String) {
+        if std::mem::take(&mut self.gap) && !self.lines.is_empty() {
+            self.lines.push(Line { text: String::new(), tone: Tone::Plain });
+        }
+        self.lines.push(Line { text, tone });
+    }
+
+    /// A paragraph, its lines after the first indented.
+    fn paragraph(&mut self, tone: Tone, text: &str) {
+        let begin = " ".repeat(self.indent);
+        for line in wrap(&format!("{begin}{text}"), self.width, &format!("{begin}  ")) {
+            self.push(tone, line);
+        }
+    }
+
+    fn indented(&mut self, write: impl FnOnce(&mut Lines)) {
+        self.indent += 2;
+        write(self);
+        self.indent -= 2;
+    }
+
+    fn blocks(&mut self, blocks: &[Block]) {
+        blocks.iter().for_each(|block| self.block(block));
+    }
+
+    fn block(&mut self, block: &Block) {
+        match block {
+            Block::Paragraph(text, tone) => self.paragraph(*tone, &text.plain()),
+            Block::Remark(kind, text) => self.remark(*kind, text),
+            Block::List(list) => self.list(list),
+            Block::Table(table) if table.rows.is_empty() => (),
+            Block::Table(table) => {
+                // What belongs to a section stays together.
+                let apart = !table.in_words || self.indent == 0;
+                self.gap |= apart;
+                self.table(table);
+                self.gap |= apart;
+            }
+            // A terminal draws no pictures.
+            Block::Figure(_) => (),
+            Block::Preformatted(text) => {
+                text.lines().for_each(|line| self.push(Tone::Plain, line.to_owned()));
+            }
+            Block::Section(Section { title, blocks, .. }) => {
+                self.gap = true;
+                self.paragraph(Tone::Heading, &title.plain());
+                self.indented(|lines| lines.blocks(blocks));
+                self.gap = true;
+            }
+            Block::Where(Room::Terminal, blocks) => self.blocks(blocks),
+            Block::Where(..) => (),
+        }
+    }
+
+    fn remark(&mut self, kind: Remark, text: &Inline) {
+        let text = text.plain();
+        let text = match kind {
+            Remark::Caption | Remark::Caution => text,
+            Remark::Note => format!("note: {text}"),
+            Remark::Warning => format!("warning: {text}"),
+        };
+        self.paragraph(Tone::Doubt, &text);
+    }
+
+    fn list(&mut self, list: &List) {
+        let (items, rest) = list.shown(Room::Terminal);
+        for item in items {
+            self.paragraph(Tone::Plain, &format!("- {}", item.text.plain()));
+            self.indented(|lines| lines.list(&item.list));
+        }
+        rest.into_iter().for_each(|rest| self.paragraph(Tone::Plain, &format!("- {rest}")));
+    }
+
+    fn table(&mut self, table: &Table) {
+        match Grid::of(table, self.width - self.indent) {
+            Some(grid) if !table.in_words => {
+                let begin = " ".repeat(self.indent);
+                let tones = table.shown(Room::Terminal).iter().map(|row| row.tone);
+                let tones = std::iter::once(Tone::Plain).chain(tones);
+                for (row, tone) in grid.rows().into_iter().zip(tones) {
+                    self.push(tone, format!("{begin}{row}"));
+                }
+            }
+            _ => table.shown(Room::Terminal).iter().for_each(|row| self.phrase(table, row)),
+        }
+    }
+
+    /// A row in words: its own with what they don't hold, else its cells with their titles.
+    fn phrase(&mut self, table: &Table, row: &Row) {
+        let all_titled =
+            table.titled().filter(|(_, column)| row.words.is_empty() || !column.is_said);
+        let cells = all_titled.filter_map(|(at, column)| {
+            let shown = row.cells[at].shown(Wholes::Short).plain();
+            let is_name = at == 0 && row.words.is_empty();
+            (!is_name).then(|| format!("{} {shown}", column.title).trim().to_owned())
+        });
+        let cells: Vec<String> = cells.collect();
+        let said = match row.words.first() {
+            Some(words) => {
+                std::iter::once(words.clone()).chain(cells).collect::<Vec<_>>().join("; ")
+            }
+            None => cells.join(", "),
+        };
+        self.paragraph(row.tone, &format!("{}: {said}", row.called()));
+        for more in row.words.iter().skip(1) {
+            self.indented(|lines| lines.paragraph(Tone::Plain, more));
+        }
+    }
+}
+
+/// A table that fits.
+struct Grid {
+    /// Cells of the titles and of each row.
+    cells: Vec<Vec<String>>,
+    widths: Vec<usize>,
+    numbers: Vec<bool>,
+}
+
+impl Grid {
+    /// None where the table is too wide, also with shorter labels.
+    fn of(table: &Table, width: usize) -> Option<Grid> {
+        let columns: Vec<_> = table.titled().collect();
+        let mut cells: Vec<Vec<String>> =
+            vec![columns.iter().map(|(_, column)| column.title.clone()).collect()];
+        cells.extend(table.shown(Room::Terminal).iter().map(|row| {
+            columns.iter().map(|&(at, _)| row.cells[at].shown(Wholes::Short).plain()).collect()
+        }));
+        let widest = |column: usize| {
+            cells.iter().map(|row: &Vec<String>| row[column].chars().count()).max().unwrap_or(0)
+        };
+        let mut widths: Vec<usize> = (0..columns.len()).map(widest).collect();
+        let whole = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
+        let too_much = whole.saturating_sub(width);
+        let first = widths.first_mut()?;
+        if too_much > 0 {
+            *first = first.checked_sub(too_much).filter(|left| *left >= MIN_LABEL)?;
+        }
+        let numbers = columns.iter().map(|(_, column)| column.is_number).collect();
+        Some(Grid { cells, widths, numbers })
+    }
+
+    fn rows(&self) -> Vec<String> {
+        let row = |cells: &Vec<String>| {
+            let cells = cells.iter().zip(&self.widths).zip(&self.numbers);
+            let padded: Vec<String> = cells
+                .map(|((text, &width), is_number)| match is_number {
+                    true => format!("{text:>width$}"),
+                    false => format!("{:width$}", cut(text, width)),
+                })
+                .collect();
+            padded.join(&" ".repeat(GAP)).trim_end().to_owned()
+        };
+        self.cells.iter().map(row).collect()
+    }
+}

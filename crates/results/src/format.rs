@@ -1,0 +1,96 @@
+//! Numbers as they are printed in reports.
+
+/// A share as percent: `2.0 %`. Figures beyond four digits say no more than
+/// that they are huge.
+pub(crate) fn percent(share: f64, digits: usize) -> String {
+    let percent = 100.0 * share;
+    if percent.is_nan() || percent >= 9999.5 {
+        return ">9999 %".to_owned();
+    }
+    format!("{percent:.digits$} %")
+}
+
+/// A relative change as percent with its sign: `+2.0 %`; plain `0.0 %` when
+/// nothing is left of it.
+pub(crate) fn signed_percent(change: f64, digits: usize) -> String {
+    let unsigned = percent(change.abs(), digits);
+    let is_zero = unsigned.bytes().all(|b| matches!(b, b'0' | b'.' | b' ' | b'%'));
+    match change {
+        _ if is_zero => unsigned,
+        c if c < 0.0 => format!("-{unsigned}"),
+        _ => format!("+{unsigned}"),
+    }
+}
+
+/// Three significant digits, without an exponent where that is shorter.
+pub(crate) fn significant(number: f64) -> String {
+    if number == 0.0 || !number.is_finite() {
+        return number.to_string();
+    }
+    let magnitude = number.abs().log10().floor();
+    if !(-4.0..9.0).contains(&magnitude) {
+        return format!("{number:.2e}");
+    }
+    let digits = (2.0 - magnitude).max(0.0) as usize;
+    format!("{number:.digits$}")
+}
+
+/// The same with a sign.
+pub(crate) fn signed(number: f64) -> String {
+    let sign = if number < 0.0 { "-" } else { "+" };
+    format!("{sign}{}", significant(number.abs()))
+}
+
+/// A p-value: four digits, or that it is smaller.
+pub(crate) fn p_value(p: f64) -> String {
+    if p < 0.0001 { "< 0.0001".to_owned() } else { format!("{p:.4}") }
+}
+
+/// A whole number in groups of three: `1 234 567`.
+pub(crate) fn grouped(value: i128) -> String {
+    let digits = value.unsigned_abs().to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3 + 1);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            // A narrow no-break space: groups stay on one line.
+            text.push('\u{202f}');
+        }
+        text.push(digit);
+    }
+    if value < 0 { format!("-{text}") } else { text }
+}
+
+/// Seconds without needless digits: `2 s`, `0.25 s`.
+pub(crate) fn seconds(ns: u64) -> String {
+    format!("{} s", ns as f64 / 1e9)
+}
+
+/// "a", "a and b", "a, b and c".
+pub(crate) fn listed(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(percent(0.0213, 1), "2.1 %");
+        assert_eq!(percent(f64::INFINITY, 1), ">9999 %");
+        assert_eq!(signed_percent(-0.05, 1), "-5.0 %");
+        assert_eq!(signed_percent(0.05, 2), "+5.00 %");
+        assert_eq!(signed_percent(-0.0001, 1), "0.0 %");
+        assert_eq!(p_value(0.00001), "< 0.0001");
+        assert_eq!(p_value(0.5), "0.5000");
+        assert_eq!(grouped(-1_234_567), "-1\u{202f}234\u{202f}567");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1000), "1\u{202f}000");
+        assert_eq!(seconds(250_000_000), "0.25 s");
+        assert_eq!(listed(&["a".into(), "b".into(), "c".into()]), "a, b and c");
+    }
+}

@@ -1,0 +1,308 @@
+//! The history as a document, and its files.
+
+use super::draw;
+use super::results::{Agreement, Apart, Change, Detection, Direction, History, SeriesResult};
+use crate::document::form::markdown;
+use crate::document::table::{Cell, Digits, Row};
+use crate::document::{Block, Document, Figure, Inline, Remark, Room, Table};
+use crate::format::{listed, percent, signed_percent};
+use crate::report::{ReportFile, safe_name};
+use crate::text::Tone;
+use fwdlab_model::units::format_pps;
+use std::collections::BTreeSet;
+
+/// Version of the shape of the fields; raised when something that was there is named
+/// otherwise or means something else.
+const VERSION: u32 = 1;
+
+/// What has to be said beside every change.
+const CAUTION: &str = "A change was found by looking for it: before anyone is alarmed, run both \
+                       revisions again in one experiment. The unit is the point (one build).";
+
+impl History {
+    /// Each series with its figure (drawn, or only named where `pictures` is false), changes
+    /// and points; in short, what several have in common and the totals.
+    pub fn document(&self, pictures: bool) -> Document<'_> {
+        let mut conclusion = vec![Block::Paragraph(totals(self), Tone::Heading)];
+        if self.counts.changes > 0 {
+            conclusion.push(Block::remark(Remark::Caution, CAUTION));
+        }
+        conclusion.extend(Block::notes(&self.notes));
+        if !self.agreements.is_empty() {
+            let agreements = agreements(&self.agreements);
+            conclusion.push(Block::section("Several machines at once", vec![agreements]));
+        }
+        let names = figures(self);
+        let series = self.series.iter().zip(names);
+        Document {
+            title: "History".to_owned(),
+            conclusion,
+            blocks: series
+                .map(|(series, file)| {
+                    let svg = match pictures {
+                        true => draw::svg(series, self.threshold),
+                        false => String::new(),
+                    };
+                    let figure = Figure { title: series.title.clone(), file: Some(file), svg };
+                    Block::section(&series.title, section(series, figure, self.confidence))
+                })
+                .collect(),
+            data: self,
+            version: VERSION,
+        }
+    }
+
+    /// `history.md` and a figure for each series: `history.svg` when there is one,
+    /// else `history-<title>.svg`.
+    pub fn files(&self) -> Vec<ReportFile> {
+        let page = markdown::render(&self.document(false));
+        let mut files = vec![ReportFile { name: "history.md".into(), bytes: page.into_bytes() }];
+        files.extend(self.series.iter().zip(figures(self)).map(|(series, name)| {
+            let svg = draw::svg(series, self.threshold);
+            ReportFile { name, bytes: svg.into_bytes() }
+        }));
+        files
+    }
+}
+
+/// Names of the figures, all different, in the order of the series.
+fn figures(history: &History) -> Vec<String> {
+    if history.series.len() == 1 {
+        return vec!["history.svg".to_owned()];
+    }
+    let mut used = BTreeSet::new();
+    history
+        .series
+        .iter()
+        .map(|series| {
+            let stem = safe_name(&series.title);
+            let numbered = |n: usize| match n {
+                1 => format!("history-{stem}.svg"),
+                n => format!("history-{stem}-{n}.svg"),
+            };
+            let names = (1..).map(numbered);
+            let mut unused = names.filter(|name| used.insert(name.to_ascii_lowercase()));
+            unused.next().unwrap_or_default()
+        })
+        .collect()
+}
+
+fn section(series: &SeriesResult, figure: Figure, confidence: f64) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Block::caption(&series.caption).into_iter().collect();
+    blocks.extend(series.warnings.iter().map(|text| Block::remark(Remark::Warning, text)));
+    let odd = series.apart.iter().map(|apart| Block::remark(Remark::Caution, odd(apart)));
+    blocks.extend(odd);
+    blocks.push(Block::text(format!("{}.", points(series))));
+    blocks.push(Block::Figure(figure));
+    if !series.changes.is_empty() {
+        blocks.push(changes(series, confidence));
+    }
+    blocks.push(Block::text(format!("In short: {}.", status(series))));
+    let table = Table::of(&series.points)
+        .words("revision", |point| Cell::text(point.name()))
+        .numbers("runs", |point| Cell::count(point.n))
+        .numbers("median", |point| Cell::rate(point.median))
+        .numbers("minimum", |point| Cell::rate(point.min))
+        .numbers("maximum", |point| Cell::rate(point.max))
+        .words("", |point| {
+            let shown = if point.patched { "patched" } else { "" };
+            Cell::Values(shown.into(), vec![point.patched.into()])
+        })
+        .keys(&["patched"])
+        .hidden("series", |_| Cell::text(&series.title))
+        .set(|table| {
+            table.name = Some("points");
+            table.first_keys = &["series"];
+        });
+    blocks.push(Block::Where(Room::Page, vec![table.block()]));
+    blocks
+}
+
+fn changes(series: &SeriesResult, confidence: f64) -> Block {
+    let remarks = |change: &Change| {
+        let other = match change.same_revision {
+            true => "; one revision, so something else has changed",
+            false => "",
+        };
+        Cell::text(format!("{}; to be confirmed{other}", word(change.direction)))
+    };
+    Table::of(&series.changes)
+        .words("between", |change| Cell::text(&change.before))
+        .keys(&["before"])
+        .words("and", |change| Cell::text(&change.after))
+        .keys(&["after"])
+        .numbers("effect", |change| Cell::number(change.ratio, Digits::Ratio(1)))
+        .keys(&["ratio"])
+        .words(format!("{} % interval", confidence.trunc()), |change| {
+            let percent = |ratio: f64| signed_percent(ratio - 1.0, 1);
+            let text = format!("{} to {}", percent(change.low), percent(change.high));
+            Cell::Values(text.into(), vec![change.low.into(), change.high.into()])
+        })
+        .keys(&["low", "high"])
+        .numbers("points", |change| {
+            let text = format!("{} + {}", change.n_before, change.n_after);
+            Cell::Values(text.into(), vec![change.n_before.into(), change.n_after.into()])
+        })
+        .keys(&["n_before", "n_after"])
+        .words("", remarks)
+        .keys(&["remarks"])
+        .hidden("series", |_| Cell::text(&series.title))
+        .said(|change: &Change, row: &mut Row| {
+            row.name = format!("{} -> {}", change.before, change.after);
+            let [before, after] = &change.run_again;
+            row.words = vec![
+                change.sentence.clone(),
+                format!("to be confirmed: run {before} and {after} again"),
+            ];
+            row.tone = tone(change.direction);
+        })
+        .set(|table| {
+            table.name = Some("changes");
+            table.in_words = true;
+            table.first_keys = &["series"];
+        })
+        .block()
+}
+
+fn agreements(agreements: &[Agreement]) -> Block {
+    Table::of(agreements)
+        .words("after", |agreement| Cell::text(&agreement.before))
+        .words("up to", |agreement| Cell::text(&agreement.after))
+        .words("direction", |agreement| Cell::text(word(agreement.direction)))
+        .words("machines", |agreement| Cell::text(agreement.machines.join("; ")))
+        .said(|agreement: &Agreement, row: &mut Row| {
+            row.name = format!("{} machines change together", agreement.machines.len());
+            row.words.push(together(agreement));
+            row.tone = tone(agreement.direction);
+        })
+        .set(|table| table.in_words = true)
+        .block()
+}
+
+/// Totals in one sentence.
+fn totals(history: &History) -> Inline {
+    let counts = history.counts;
+    let plural =
+        |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
+    let mut parts = vec![
+        plural(history.stores, "store", "stores"),
+        plural(counts.series, "series", "series"),
+        match counts.changes {
+            0 => "no changes found".to_owned(),
+            n => format!(
+                "{} ({} better, {} worse)",
+                plural(n, "change", "changes"),
+                counts.better,
+                counts.worse
+            ),
+        },
+    ];
+    if counts.suppressed > 0 {
+        let size = percent(history.threshold, 1);
+        parts.push(format!("{} below {size} not listed", counts.suppressed));
+    }
+    if counts.apart > 0 {
+        parts.push(plural(counts.apart, "point lies apart", "points lie apart"));
+    }
+    if counts.cant_tell > 0 {
+        parts.push(format!("{} series scatter too widely to tell", counts.cant_tell));
+    }
+    if counts.too_short > 0 {
+        parts.push(format!("{} series too short to look for changes", counts.too_short));
+    }
+    format!("{}.", parts.join("; ")).into()
+}
+
+/// How many points, from where to where.
+fn points(series: &SeriesResult) -> String {
+    let patched = series.points.iter().filter(|point| point.patched).count();
+    let mut text = match &series.points[..] {
+        [] => "no points".to_owned(),
+        [one] => format!("1 point, {}", one.name()),
+        [first, .., last] => {
+            let n = series.points.len();
+            format!("{n} points, {} to {}", first.name(), last.name())
+        }
+    };
+    if patched > 0 {
+        text += &format!(" ({patched} with a patch, beside the line)");
+    }
+    if let Detection::Done { noise, .. } = series.detection {
+        text += &format!("; scatter between points {}", percent(noise, 1));
+    }
+    text
+}
+
+/// What to do about a point that lies apart.
+fn odd(apart: &Apart) -> String {
+    let size = signed_percent(apart.ratio - 1.0, 1);
+    let doubt = if apart.is_latest {
+        "the latest point, perhaps the first after a change"
+    } else {
+        "one point is no level"
+    };
+    format!("{} lies apart, {size} from its neighbours ({doubt}): run it again.", apart.point)
+}
+
+/// Where the series stands now, and what was not looked for.
+fn status(series: &SeriesResult) -> String {
+    let now = series.segments.last().map(|segment| {
+        let since = format!("since {} ({} points)", segment.first_point, segment.n);
+        format!("{} {since}", format_pps(segment.level))
+    });
+    let small = match series.suppressed {
+        0 => String::new(),
+        1 => "; 1 smaller change not listed".to_owned(),
+        n => format!("; {n} smaller changes not listed"),
+    };
+    match (series.detection, now) {
+        (Detection::TooShort { points, need }, _) => {
+            let last = series.points.iter().rfind(|point| !point.patched);
+            let last = last.map_or(String::new(), |point| {
+                format!("; the last is {} at {}", format_pps(point.median), point.name())
+            });
+            format!("too short to look for changes: {points} of at least {need} points{last}")
+        }
+        (Detection::NothingForwarded, _) => {
+            "not looked for changes: nothing was forwarded at some revision".to_owned()
+        }
+        (Detection::Done { detectable, can_tell, .. }, Some(now)) if series.changes.is_empty() => {
+            let smallest = percent(detectable, 1);
+            match can_tell {
+                true => format!(
+                    "no change: {now}{small}; a step of {smallest} halfway would have been found \
+                     nine times in ten"
+                ),
+                false => format!(
+                    "can't tell: {now}{small}; the points scatter so widely that a step below \
+                     {smallest} halfway could have been missed"
+                ),
+            }
+        }
+        (Detection::Done { .. }, now) => format!("now {}{small}", now.unwrap_or_default()),
+    }
+}
+
+/// What several machines have in common.
+fn together(agreement: &Agreement) -> String {
+    let place = if agreement.before == agreement.after {
+        format!("at {}", agreement.after)
+    } else {
+        format!("after {}, up to {}", agreement.before, agreement.after)
+    };
+    format!("{place}, for the {}: {}", word(agreement.direction), listed(&agreement.machines))
+}
+
+fn word(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Better => "better",
+        Direction::Worse => "worse",
+    }
+}
+
+fn tone(direction: Direction) -> Tone {
+    match direction {
+        Direction::Better => Tone::Better,
+        Direction::Worse => Tone::Worse,
+    }
+}

@@ -1,0 +1,100 @@
+//! What an imported experiment was, and what its published text said.
+
+use crate::document::table::{Cell, Digits};
+use crate::document::{Block, Inline, Table};
+use crate::format::signed_percent;
+use crate::report::analysis::{ArchiveResult, ArchivedVariant, BothRules};
+
+/// Everything that is known of the archive only.
+pub(super) fn sections(archive: &ArchiveResult) -> Vec<Block> {
+    let mut sections = vec![
+        Block::section("Against the published text", published(archive)),
+        Block::section("What each variant is", variants(archive)),
+        Block::section("The rule that made the figures", rules(archive)),
+    ];
+    if !archive.pictures.is_empty() {
+        let links = archive.pictures.iter();
+        let links = links.map(|picture| Inline::default().link(&picture.title, &picture.file));
+        sections.push(Block::section("Where the time went", vec![Block::list(links)]));
+    }
+    if !archive.missing.is_empty() {
+        sections.push(Block::section("Missing", vec![Block::list(&archive.missing)]));
+    }
+    sections
+}
+
+fn published(archive: &ArchiveResult) -> Vec<Block> {
+    let contradicted = archive.blocks.iter().flat_map(|block| &block.contradicted);
+    let contradicted: Vec<Inline> = contradicted
+        .map(|c| Inline::default().strong(&c.label).text(format!(": {}", c.sentence)))
+        .collect();
+    let said = match (contradicted.is_empty(), archive.blocks.is_empty()) {
+        (false, _) => Block::list(contradicted),
+        (true, false) => {
+            Block::text("Nothing in the published text is contradicted by the analysis above.")
+        }
+        (true, true) => Block::text("No ministat text was published with these runs."),
+    };
+    vec![
+        said,
+        Block::text("What the design of these runs can't show:"),
+        Block::list(&archive.warnings),
+    ]
+}
+
+fn variants(archive: &ArchiveResult) -> Vec<Block> {
+    let list = |group: &ArchivedVariant| match (&group.published, group.list_equal) {
+        (None, _) => "none".into(),
+        (Some(list), None) => Inline::from(format!("{list}: could not be read")),
+        (Some(list), Some(true)) => format!("{list}: equal").into(),
+        (Some(list), Some(false)) => Inline::from(format!("{list}: ")).strong("differs"),
+    };
+    let table = Table::of(&archive.groups)
+        .words("variant", |group| Cell::text(&group.label))
+        .words("in the archive", |group| Cell::text(&group.name))
+        .words("published list", move |group| Cell::Text(list(group)))
+        .words("changes against its baseline", |group| match group.changes.as_str() {
+            "" => Cell::None,
+            changes => Cell::text(changes),
+        });
+    let mut blocks = vec![table.block()];
+    if !archive.configurations.is_empty() {
+        let lines = archive.configurations.iter().map(|(name, sets)| {
+            let sets = if sets.is_empty() { "the same" } else { sets };
+            format!("{name}: {sets}")
+        });
+        blocks.push(Block::text("What the configurations set:"));
+        blocks.push(Block::list(lines));
+    }
+    blocks
+}
+
+fn rules(archive: &ArchiveResult) -> Vec<Block> {
+    let BothRules { used, used_is, other_is, variants, largest } = &archive.rules;
+    let mut blocks = Vec::new();
+    match largest {
+        None => blocks.push(Block::text(format!("Compared is the {used_is}."))),
+        Some(largest) => {
+            let largest = signed_percent(*largest, 2);
+            blocks.push(Block::text(format!(
+                "Compared is the {used_is}. The other rule, {other_is}, gives medians that differ \
+                 by at most {largest}:"
+            )));
+            let table = Table::of(variants)
+                .words("variant", |variant| Cell::text(&variant.label))
+                .numbers(format!("by {used}"), |variant| Cell::rate(variant.used_pps))
+                .numbers("by the other rule", |variant| Cell::rate(variant.other_pps))
+                .numbers("difference", |variant| {
+                    Cell::number(variant.difference, Digits::Signed(2))
+                });
+            blocks.push(table.block());
+        }
+    }
+    if !archive.tables.is_empty() {
+        let lines =
+            archive.tables.iter().map(|table| format!("{}: {}", table.name, table.sentence));
+        blocks.push(Block::text("Published tables of medians:"));
+        blocks.push(Block::list(lines));
+    }
+    blocks
+}

@@ -1,0 +1,167 @@
+//! What was measured: figures, how they scale, and the device alone.
+
+use crate::document::table::{Cell, Digits, Row};
+use crate::document::{Block, Inline, Table};
+use crate::format::{signed, signed_percent};
+use crate::label::word_of;
+use crate::report::analysis::{
+    Analysis, DeviceAlone, FittedLaw, ScaledSeries, Scaling, ScalingOutcome,
+};
+use crate::report::verdicts::variants;
+use fwdlab_model::plan::RunMetric;
+use fwdlab_model::units::format_pps;
+
+/// A row per variant.
+pub(super) fn section(analysis: &Analysis) -> Block {
+    let text = Inline::from("One figure stands for a run. Compared is ")
+        .strong(word_of(analysis.figure).replace('-', " "))
+        .text(format!(
+            ": {}. Beside it stand the plain mean and the capacity, the 90th percentile of the \
+             samples, as medians over the runs, in packets per second; then the share of the time \
+             that was provably taken from the device, and the packets lost.",
+            analysis.figure.description()
+        ));
+    let compared = |figure, title: &str, suffix: &str| match analysis.figure == figure {
+        true => format!("{title}{suffix}"),
+        false => title.to_owned(),
+    };
+    let table = variants(&analysis.variants, |v| (v.label.as_str(), v.summary.as_ref()))
+        .numbers(compared(RunMetric::Mean, "mean", " (compared)"), |v| Cell::rate(v.mean_median))
+        .numbers(compared(RunMetric::P90, "capacity (p90)", ", compared"), |v| {
+            Cell::rate(v.p90_median)
+        })
+        .numbers("taken", |v| Cell::number(v.taken, Digits::Percent(1)))
+        .numbers("loss", |v| v.loss.as_ref().map_or(Cell::None, |loss| Cell::text(&loss.shown)))
+        .numbers("warnings", |v| Cell::count(v.warnings.len()));
+    Block::section("Figures", vec![Block::text(text), table.block()])
+}
+
+/// A section per factor that is swept.
+pub(super) fn scaling(analysis: &Analysis) -> impl Iterator<Item = Block> {
+    let several = analysis.scaling.len() > 1;
+    analysis.scaling.iter().map(move |sweep| {
+        let title = match several {
+            true => format!("Scaling with {}", sweep.name),
+            false => "Scaling".to_owned(),
+        };
+        let text = Block::text(format!(
+            "Gunther's universal scalability law over {}: rate = lambda N / (1 + sigma (N - 1) + \
+             kappa N (N - 1)), fitted to the logarithms of the runs. lambda: the rate of one; \
+             sigma: contention; kappa: coherency. In brackets {} % intervals.",
+            sweep.name, analysis.confidence
+        ));
+        let mut blocks = vec![text, laws(sweep)];
+        let beside = beside(sweep);
+        if !beside.is_empty() {
+            blocks.push(Block::list(beside));
+        }
+        Block::section(title, blocks)
+    })
+}
+
+/// A row per series with the law that fits it.
+pub(super) fn laws(sweep: &Scaling) -> Block {
+    let of = |get: fn(&FittedLaw) -> Cell| {
+        move |series: &ScaledSeries| fitted(series).map_or(Cell::None, get)
+    };
+    let bracketed = |value: f64, low: f64, high: f64| {
+        let text = format!("{} [{}, {}]", format_pps(value), format_pps(low), format_pps(high));
+        Cell::Values(text.into(), vec![value.into(), low.into(), high.into()])
+    };
+    Table::of(&sweep.series)
+        .words("series", |series| match series.label.as_str() {
+            "" => Cell::text("all"),
+            label => Cell::text(label),
+        })
+        .words("does the law hold", |series| match &series.outcome {
+            ScalingOutcome::Fitted(law) if !law.holds => Cell::Verdict("worse".into(), "no".into()),
+            ScalingOutcome::Fitted(law) if law.law.lack_of_fit.is_some() => Cell::text("yes"),
+            ScalingOutcome::Fitted(_) => Cell::text("untested"),
+            ScalingOutcome::Unanswerable { reason } => Cell::text(format!("no fit: {reason}")),
+        })
+        .numbers(
+            "best level",
+            of(|law| {
+                let forecast = if law.holds { "" } else { " (no forecast)" };
+                Cell::text(Inline::default().strong(&law.shown.best).text(forecast))
+            }),
+        )
+        .words("rate there", move |series| {
+            let best = fitted(series).map(|law| &law.law.best);
+            best.map_or(Cell::None, |best| bracketed(best.pps, best.low, best.high))
+        })
+        .words("peak of the law", of(|law| Cell::text(&law.shown.peak)))
+        .words("lambda", move |series| {
+            let lambda = fitted(series).map(|law| &law.law.lambda_pps);
+            lambda.map_or(Cell::None, |l| bracketed(l.value, l.low, l.high))
+        })
+        .words("sigma", of(|law| Cell::text(&law.shown.sigma)))
+        .words("kappa", of(|law| Cell::text(&law.shown.kappa)))
+        .words("lack of fit", of(|law| Cell::text(&law.shown.lack_of_fit)))
+        .said(|series, row: &mut Row| {
+            row.name = format!("scaling with {}", named(sweep, series));
+            row.words.push(match &series.outcome {
+                ScalingOutcome::Fitted(fitted) => fitted.sentence.clone(),
+                ScalingOutcome::Unanswerable { reason } => format!("no fit: {reason}"),
+            });
+        })
+        .set(|table| table.in_words = true)
+        .block()
+}
+
+fn fitted(series: &ScaledSeries) -> Option<&FittedLaw> {
+    match &series.outcome {
+        ScalingOutcome::Fitted(law) => Some(law),
+        ScalingOutcome::Unanswerable { .. } => None,
+    }
+}
+
+fn named(sweep: &Scaling, series: &ScaledSeries) -> String {
+    let of = if series.label.is_empty() { "" } else { ", " };
+    format!("{}{of}{}", sweep.name, series.label)
+}
+
+/// What must be known of a law: points that it leaves out, and why it says nothing.
+fn beside(sweep: &Scaling) -> Vec<String> {
+    let laws = || sweep.series.iter().filter_map(|series| Some((series, fitted(series)?)));
+    let left_out = laws().filter(|(series, _)| !series.left_out.is_empty()).map(|(series, _)| {
+        let (name, left_out) = (named(sweep, series), &series.left_out);
+        format!("{name}: not among the law's points: {left_out}")
+    });
+    let doubtful = laws().filter(|(_, law)| !law.shown.censored.is_empty() || !law.holds);
+    let doubts =
+        doubtful.map(|(series, law)| format!("{}: {}", named(sweep, series), law.sentence));
+    left_out.chain(doubts).collect()
+}
+
+/// CPU time of the device's own threads.
+pub(super) fn device(device: &DeviceAlone) -> Block {
+    let text = format!(
+        "CPU time of the threads that forward, per forwarded packet: median of the runs. {}.",
+        device.receiver
+    );
+    let table = Table::of(&device.variants)
+        .words("variant", |row| Cell::text(&row.label))
+        .numbers("per packet", |row| {
+            let ns = row.per_packet_ns;
+            ns.map_or(Cell::None, |ns| Cell::Number(ns, Digits::Significant, "ns"))
+        })
+        .numbers("offered over forwarded", |row| Cell::number(row.overload, Digits::Decimals(1)));
+    let mut blocks = vec![Block::text(text), table.block()];
+    blocks.extend(device.effects.iter().map(|effect| {
+        let percent = |change: f64| signed_percent(change, 1);
+        Block::text(format!(
+            "{} against {}: {} [{}, {}] packets per second of the device's CPU, {} ns [{}, {}] \
+             per packet.",
+            effect.label,
+            effect.baseline_label,
+            percent(effect.effect),
+            percent(effect.interval.0),
+            percent(effect.interval.1),
+            signed(effect.difference_ns),
+            signed(effect.interval_ns.0),
+            signed(effect.interval_ns.1)
+        ))
+    }));
+    Block::section("The device alone", blocks)
+}

@@ -1,0 +1,152 @@
+//! Where the CPU's time went.
+
+use crate::document::table::{Cell, Digits};
+use crate::document::{Block, Inline, Remark, Section, Table};
+use crate::format::{signed, significant};
+use crate::profile::compare::{Change, Changes};
+use crate::report::analysis::{
+    CounterPerPacket, ProfileDifference, ProfiledFunction, ProfiledVariant, Profiles,
+};
+use fwdlab_model::units::format_pps;
+
+/// Functions of a difference that forms without room for all show.
+const FUNCTIONS: usize = 12;
+
+/// All variants in short, the differences, then each variant by itself.
+pub(super) fn section(profiles: &Profiles, imported: bool) -> Block {
+    let text = match imported {
+        true => {
+            "From what was published; samples of all CPUs over the rate of the variant, so that a \
+             cost is time of the whole machine per packet."
+        }
+        false => {
+            "Extra runs of each variant, sampled while traffic flowed; no number above comes from \
+             them. Idle CPUs are set apart, and so are the harness (the testbed's receiver, the \
+             profiler) and other programs on the same CPUs. Costs are per forwarded packet."
+        }
+    };
+    let mut blocks = vec![Block::text(text), overview(profiles)];
+    for variant in &profiles.variants {
+        let remarks = variant.remarks.iter();
+        let note =
+            |text: &String| Block::remark(Remark::Note, format!("{}: {text}", variant.label));
+        blocks.extend(remarks.map(note));
+    }
+    blocks.extend(Block::notes(&profiles.notes));
+    blocks.extend(profiles.differences.iter().map(difference));
+    blocks.extend(profiles.variants.iter().map(details));
+    Block::section("Where the time goes", blocks)
+}
+
+fn overview(profiles: &Profiles) -> Block {
+    Table::of(&profiles.variants)
+        .words("variant", |v| Cell::text(&v.label))
+        .words("flame graph", |v| {
+            v.file.as_ref().map_or(Cell::None, |f| Cell::text(Inline::default().link("svg", f)))
+        })
+        .words("own rate", |v| Cell::text(own_rate(v)))
+        .numbers("cost per packet", |v| match v.per_packet {
+            Some(cost) => Cell::text(format!("{} {}", significant(cost), v.unit)),
+            None => Cell::None,
+        })
+        .numbers("work", |v| Cell::number(v.work_share, Digits::Percent(1)))
+        .numbers("idle", |v| Cell::number(v.idle_share, Digits::Percent(1)))
+        .numbers("harness, others", |v| Cell::number(v.harness_share, Digits::Percent(1)))
+        .numbers("samples", |v| Cell::count(v.samples))
+        .numbers("in the window", |v| Cell::number(v.inside_share, Digits::Percent(1)))
+        .numbers("resolved", |v| Cell::number(v.resolved_share, Digits::Percent(1)))
+        .block()
+}
+
+fn own_rate(variant: &ProfiledVariant) -> Inline {
+    let rates = variant.agreements.iter().map(|g| {
+        let rate = format_pps(g.rate_pps);
+        format!("{rate}, {} of {} measured runs slower", g.slower, g.runs)
+    });
+    let rates: Vec<String> = rates.collect();
+    let rates = if rates.is_empty() { "-".to_owned() } else { rates.join("; ") };
+    match variant.is_marked {
+        true => Inline::from(format!("{rates} ")).strong("(outside)"),
+        false => rates.into(),
+    }
+}
+
+fn difference(difference: &ProfileDifference) -> Block {
+    let ProfileDifference { label, baseline_label, unit, scope, functions, .. } = difference;
+    let whole = &functions.whole;
+    let interval = whole
+        .interval
+        .map_or(String::new(), |(low, high)| format!(" [{}, {}]", signed(low), signed(high)));
+    let linked = match &difference.file {
+        Some(file) => {
+            Inline::default().link("Differential flame graph", file).text(", per packet. ")
+        }
+        None => Inline::default(),
+    };
+    let text = linked.text(format!(
+        "All work: {} and {} {unit} per packet, {}{interval}. {scope}",
+        significant(whole.baseline),
+        significant(whole.candidate),
+        signed(whole.difference)
+    ));
+    let parts = |what: &str, changes: &'_ Changes, brief: Option<usize>| {
+        Table::of(&changes.parts)
+            .words(what, |change: &Change| Cell::text(&change.name))
+            .numbers(baseline_label, |c| Cell::number(c.baseline, Digits::Significant))
+            .numbers(label, |c| Cell::number(c.candidate, Digits::Significant))
+            .numbers("difference", |c| Cell::number(c.difference, Digits::SignedSignificant))
+            .words("interval", |c| Cell::interval(c.interval, Digits::SignedSignificant))
+            .set(|table| table.brief = brief)
+            .block()
+    };
+    Block::section(
+        format!("{label} against {baseline_label}"),
+        vec![
+            Block::text(text),
+            parts("subsystem", &difference.subsystems, None),
+            parts("function", functions, Some(FUNCTIONS)),
+        ],
+    )
+}
+
+fn details(variant: &ProfiledVariant) -> Block {
+    let costs = |what: &str, share: &str, functions: &[ProfiledFunction]| {
+        Table::of(functions)
+            .words(what, |f| Cell::text(&f.name))
+            .numbers(share, |f| Cell::number(f.share, Digits::Percent(1)))
+            .numbers("per packet", |f| Cell::number(f.per_packet, Digits::Significant))
+            .block()
+    };
+    let mut blocks = vec![
+        costs("function", "share by itself", &variant.functions),
+        costs("function with what it calls", "share", &variant.totals),
+        costs("subsystem", "share", &variant.subsystems),
+    ];
+    if !variant.counters.is_empty() {
+        blocks.push(counters(&variant.counters));
+    }
+    let zero = variant.counters.iter().filter(|counter| counter.value == Some(0));
+    let zero: Vec<&str> = zero.map(|counter| counter.name.as_str()).collect();
+    if !zero.is_empty() {
+        blocks.push(Block::text(format!("Zero in the window: {}.", zero.join(", "))));
+    }
+    if !variant.drops.is_empty() {
+        let drops = Table::of(&variant.drops)
+            .words("where packets were lost", |drop| Cell::text(&drop.place))
+            .numbers("packets", |drop| Cell::count(drop.packets));
+        blocks.push(drops.block());
+    }
+    let title = format!("{}: functions, subsystems, counters", variant.label);
+    Block::Section(Section { title: title.into(), blocks, folded: true })
+}
+
+fn counters(counters: &[CounterPerPacket]) -> Block {
+    Table::of(counters.iter().filter(|counter| counter.value != Some(0)))
+        .words("counter", |counter| Cell::text(&counter.name))
+        .numbers("in the window", |counter| match counter.value {
+            Some(value) => Cell::count(value),
+            None => Cell::text(format!("absent: {}", counter.why_absent)),
+        })
+        .numbers("per packet", |counter| Cell::number(counter.per_packet, Digits::Significant))
+        .block()
+}

@@ -1,0 +1,247 @@
+//! Whether the numbers can be believed: doubts, packets counted twice over, drift, and what
+//! the testbed can do at most.
+
+use crate::document::table::{Cell, Digits};
+use crate::document::{Block, Figure, Inline, Item, List, Room, Section, Table};
+use crate::format::{p_value, percent, signed_percent};
+use crate::report::analysis::{Analysis, ArrivalResult, RunSteadiness, RunWarning, WarningGroup};
+
+/// Warnings of one kind that forms without room for all spell out.
+const WARNINGS: usize = 5;
+/// Runs without a steady state that they spell out, likewise.
+const UNSTEADY: usize = 8;
+
+/// From warnings to every run; `order` is the picture (SVG) of the runs in their order.
+pub(super) fn sections(analysis: &Analysis, order: &str) -> Vec<Block> {
+    let mut sections = vec![
+        Block::section("Warnings", vec![warnings(analysis)]),
+        Block::section("Diagnostics", diagnostics(analysis)),
+        Block::section("Conservation", conservation(analysis)),
+    ];
+    sections.extend(queues(analysis));
+    sections.extend(openings(analysis));
+    sections.push(Block::section("Ceiling without a device under test", vec![ceiling(analysis)]));
+    sections.push(Block::section("Stolen time and order", time(analysis, order)));
+    sections.push(Block::Where(Room::All, vec![Block::section("Runs", vec![runs(analysis)])]));
+    sections
+}
+
+fn warnings(analysis: &Analysis) -> Block {
+    if analysis.warnings.is_empty() {
+        return Block::text("None.");
+    }
+    let item = |group: &WarningGroup| {
+        let WarningGroup { kind, count, runs, fatal, warnings } = group;
+        let of = analysis.runs_recorded;
+        let text = Inline::default().strong(kind).text(format!(": {count} in {runs} of {of} runs"));
+        let each = |warning: &RunWarning| format!("run {}: {}", warning.run, warning.sentence);
+        Item {
+            text: match fatal {
+                true => text.text(", ").strong("the numbers can't be trusted"),
+                false => text,
+            },
+            list: List {
+                brief: Some((WARNINGS, "and {} more in results.json")),
+                open: *fatal || *count <= WARNINGS,
+                ..List::of(warnings.iter().map(each))
+            },
+        }
+    };
+    let items = analysis.warnings.iter().map(item).collect();
+    Block::List(List { items, ..List::default() })
+}
+
+fn diagnostics(analysis: &Analysis) -> Vec<Block> {
+    let steady = match analysis.alternation {
+        true => {
+            "not warm-up and steady state within the streams, whose slices switch and settle by \
+             themselves"
+        }
+        false => "warm-up and steady state within each window",
+    };
+    let looked_for = format!(
+        "Looked for, without leaving out anything: trend and likeness of neighbours over the \
+         order of the runs, a run far from the others (Grubbs), more than one mode (dip test), \
+         each at 1 %; runs at the ceiling of sender and receiver; {steady}."
+    );
+    let findings = analysis.diagnoses.iter().map(|finding| finding.sentence.clone());
+    let unsteady =
+        analysis.steadiness.iter().filter_map(|RunSteadiness { run, label, sentence, .. }| {
+            Some(format!("run {run} ({label}): {}", sentence.as_ref()?))
+        });
+    let found: Vec<String> = findings.chain(unsteady).collect();
+    let few = analysis.runs.len().saturating_sub(analysis.steadiness.len());
+    let block = if !found.is_empty() {
+        let rest = "and {} more runs with a warm-up or without a steady state in results.json";
+        let brief = Some((analysis.diagnoses.len() + UNSTEADY, rest));
+        Block::List(List { brief, ..List::of(found) })
+    } else if analysis.order.is_none() {
+        Block::text("Too few runs to look.")
+    } else if !analysis.alternation && few > 0 {
+        Block::text(format!(
+            "Nothing was found ({few} of {} runs have too few samples to judge their steady \
+             state).",
+            analysis.runs.len()
+        ))
+    } else {
+        Block::text("Nothing was found.")
+    };
+    vec![Block::text(looked_for), block]
+}
+
+fn conservation(analysis: &Analysis) -> Vec<Block> {
+    let text = "Packets of the whole trials, warm-up included; lost is offered minus forwarded.";
+    let table = Table::of(&analysis.conservation)
+        .words("variant", |c| Cell::text(&c.label))
+        .numbers("runs", |c| Cell::count(c.runs))
+        .numbers("offered", |c| Cell::count(c.offered))
+        .numbers("forwarded", |c| Cell::count(c.forwarded))
+        .numbers("lost", |c| Cell::count(c.lost))
+        .numbers("loss", |c| Cell::number(c.loss_ratio, Digits::Percent(2)))
+        .numbers("unsent", |c| Cell::count(c.unsent))
+        .numbers("foreign", |c| Cell::count(c.foreign))
+        .numbers("unstamped", |c| Cell::count(c.unstamped));
+    let mut blocks = vec![Block::text(text), table.block()];
+    blocks.extend(analysis.arrivals.iter().flat_map(arrivals));
+    if !analysis.counters.is_empty() {
+        let table = Table::of(&analysis.counters)
+            .words("counter", |c| Cell::text(&c.name))
+            .numbers("counted", |c| Cell::count(c.counted))
+            .numbers("ours", |c| Cell::count(c.expected))
+            .numbers("difference", |c| Cell::count(c.difference))
+            .numbers("largest in a run", |c| Cell::count(c.largest_in_a_run));
+        let text = "The counters of the device under test against ours, all runs together:";
+        blocks.extend([Block::text(text), table.block()]);
+    }
+    blocks
+}
+
+fn arrivals(arrivals: &ArrivalResult) -> Vec<Block> {
+    let mut blocks = vec![Block::text(&arrivals.sentence)];
+    if !arrivals.found.is_empty() {
+        let table = Table::of(&arrivals.found)
+            .words("variant", |f| Cell::text(&f.label))
+            .numbers("intact", |f| Cell::count(f.intact))
+            .numbers("damaged", |f| Cell::count(f.damaged))
+            .words("what is wrong with them", |f| Cell::text(&f.faults_in_words))
+            .numbers("twice", |f| Cell::count(f.duplicates))
+            .numbers("out of order in their flow", |f| {
+                Cell::text(format!("{} ({})", f.reordered, percent(f.reordered_ratio, 3)))
+            })
+            .numbers("runs that lack flows", |f| Cell::count(f.runs_without_flows));
+        blocks.push(table.block());
+    }
+    blocks
+}
+
+fn queues(analysis: &Analysis) -> Option<Block> {
+    let text = "Share of each queue of the device under test, from queue 0, over all runs of a \
+                variant; a queue counts as used if it had packets in every run.";
+    let table = Table::of(&analysis.queues)
+        .words("variant", |q| Cell::text(&q.label))
+        .words("interface", |q| Cell::text(format!("{} {}", q.interface, q.direction)))
+        .numbers("queues", |q| Cell::count(q.queues))
+        .numbers("used", |q| match q.used < q.queues {
+            true => Cell::text(Inline::default().strong(q.used.to_string())),
+            false => Cell::count(q.used),
+        })
+        .words("shares", |q| Cell::text(&q.shown));
+    let blocks = vec![Block::text(text), table.block()];
+    (!analysis.queues.is_empty()).then(|| Block::section("Packets by queue", blocks))
+}
+
+fn openings(analysis: &Analysis) -> Option<Block> {
+    let text = "The fewest flows and states of any run when its window opened, and what ended the \
+                drain. States: those of the device under test.";
+    let table = Table::of(&analysis.openings)
+        .words("variant", |o| Cell::text(&o.label))
+        .numbers("runs", |o| Cell::count(o.runs))
+        .numbers("warm-up, s", |o| Cell::number(o.warmup_s, Digits::Decimals(2)))
+        .numbers("flows", |o| Cell::count(o.flows))
+        .numbers("received", |o| match o.received {
+            Some(received) => Cell::count(received),
+            None => Cell::text("not counted"),
+        })
+        .numbers("states", |o| Cell::count(o.states))
+        .numbers("states at closing", |o| Cell::count(o.states_closing))
+        .numbers("not all there", |o| Cell::count(o.early))
+        .words("the drain ended", |o| Cell::text(&o.drained))
+        .numbers("unaccounted", |o| Cell::count(o.unaccounted));
+    let blocks = vec![Block::text(text), table.block()];
+    (!analysis.openings.is_empty()).then(|| Block::section("Before and after the windows", blocks))
+}
+
+fn ceiling(analysis: &Analysis) -> Block {
+    if analysis.calibrations.is_empty() {
+        return Block::text("Not measured.");
+    }
+    let text = "What sender and receiver reach on the same testbed; a result within 10 % of it is \
+                limited by them.";
+    let table = Table::of(&analysis.calibrations)
+        .words("testbed", |c| Cell::text(&c.testbed))
+        .words("family", |c| Cell::text(&c.family))
+        .numbers("frame size", |c| Cell::count(c.frame_size))
+        .numbers("median", |c| Cell::rate(c.median_pps))
+        .words("trials", |c| {
+            let rates = c.rates_pps.iter().map(|rate| rate.round().to_string());
+            Cell::text(rates.collect::<Vec<String>>().join(", "))
+        });
+    Block::Where(Room::Terminal, vec![Block::text(text), table.block()])
+}
+
+fn time(analysis: &Analysis, order: &str) -> Vec<Block> {
+    let mut blocks = match analysis.steal.is_empty() {
+        true => vec![Block::text("Stolen time was not observed.")],
+        false => {
+            let text = "Time that the hypervisor took from the measured CPUs, as a share of the \
+                        window:";
+            let table = Table::of(&analysis.steal)
+                .words("variant", |s| Cell::text(&s.label))
+                .numbers("runs", |s| Cell::count(s.runs))
+                .numbers("mean", |s| Cell::number(s.mean_share, Digits::Percent(2)))
+                .numbers("worst CPU and run", |s| Cell::number(s.max_share, Digits::Percent(2)));
+            vec![Block::text(text), table.block()]
+        }
+    };
+    if let Some(order) = &analysis.order {
+        let lag1 = order.lag1.map_or("-".to_owned(), |lag1| format!("{lag1:.2}"));
+        let lag1_p = order.lag1_p.map_or(String::new(), |p| format!(" (p {})", p_value(p)));
+        blocks.push(Block::text(format!(
+            "From run to run, variants' differences taken out: trend {} per run (p {}), \
+             correlation of neighbours {lag1}{lag1_p}.",
+            signed_percent(order.slope, 3),
+            p_value(order.p)
+        )));
+    }
+    if !analysis.runs.is_empty() {
+        let title = "Runs in their order".to_owned();
+        blocks.push(Block::Figure(Figure { title, file: None, svg: order.to_owned() }));
+    }
+    if !analysis.overhead.is_empty() {
+        let table = Table::of(&analysis.overhead)
+            .words("step", |o| Cell::text(&o.step))
+            .numbers("median", |o| Cell::number(o.median_ms, Digits::Decimals(1)))
+            .numbers("longest", |o| Cell::number(o.max_ms, Digits::Decimals(1)));
+        let text = "Time of a run outside its traffic, in milliseconds:";
+        blocks.extend([Block::text(text), table.block()]);
+    }
+    blocks
+}
+
+fn runs(analysis: &Analysis) -> Block {
+    let table = Table::of(&analysis.runs)
+        .numbers("run", |r| Cell::count(r.run))
+        .numbers("block", |r| Cell::count(r.block))
+        .words("variant", |r| Cell::text(&r.label))
+        .words("started", |r| Cell::text(&r.started_at))
+        .numbers("compared", |r| Cell::rate(r.value_pps))
+        .numbers("mean", |r| Cell::rate(r.mean_pps))
+        .numbers("p90", |r| Cell::rate(r.p90_pps))
+        .numbers("offered pps", |r| Cell::rate(r.offered_pps))
+        .numbers("offered", |r| Cell::count(r.offered))
+        .numbers("forwarded", |r| Cell::count(r.forwarded))
+        .numbers("warnings", |r| Cell::count(r.warnings));
+    let title = format!("All {} in their order", analysis.runs.len());
+    let blocks = vec![table.block()];
+    Block::Section(Section { title: title.into(), blocks, folded: true })
+}

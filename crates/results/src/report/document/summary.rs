@@ -1,0 +1,48 @@
+//! What a terminal shows of a report: figures, verdicts and doubts.
+
+use crate::document::form::text;
+use crate::document::{Block, Document, Remark};
+use crate::report::analysis::Analysis;
+use crate::report::verdicts::{variants, verdicts};
+
+/// The summary as a document.
+pub fn summary(analysis: &Analysis) -> Document<'_> {
+    let mut blocks: Vec<Block> = Block::caption(&analysis.testbed.caption).into_iter().collect();
+    blocks.push(Block::text(format!(
+        "{} of {} runs; per run: {}",
+        analysis.runs_recorded,
+        analysis.runs_planned,
+        analysis.figure.description()
+    )));
+    blocks.extend(Block::notes(&analysis.notes));
+    let of = variants(&analysis.variants, |v| (v.label.as_str(), v.summary.as_ref()));
+    blocks.push(of.block());
+    blocks.push(verdicts(&analysis.comparisons));
+    if let Some(device) = &analysis.device {
+        blocks.push(Block::text(format!("{}.", device.receiver)));
+        blocks.extend(device.effects.iter().map(|effect| Block::text(effect.sentence())));
+    }
+    blocks.extend(analysis.scaling.iter().map(super::figures::laws));
+    blocks.extend(analysis.warnings.iter().map(|group| {
+        let example = group.warnings.first().map_or("", |warning| warning.sentence.as_str());
+        let trust = if group.fatal { "NOT TO BE TRUSTED: " } else { "" };
+        let (kind, count, runs) = (&group.kind, group.count, group.runs);
+        let of = analysis.runs_recorded;
+        Block::remark(
+            Remark::Warning,
+            format!("{trust}{kind} ({count} in {runs} of {of} runs), e.g. {example}"),
+        )
+    }));
+    Document {
+        title: analysis.title.clone(),
+        conclusion: Vec::new(),
+        blocks,
+        data: analysis,
+        version: super::VERSION,
+    }
+}
+
+/// The summary as lines of at most `width` columns (words longer than that stay whole).
+pub fn summary_text(analysis: &Analysis, width: usize) -> String {
+    text::render(&summary(analysis), width)
+}

@@ -1,0 +1,159 @@
+//! Comparisons as a table: what reports and `fwdlab compare` say of each pair.
+
+use super::analysis::{Answer, Compared, Outcome, SummaryResult};
+use crate::document::table::{Cell, Digits, Row, Rows};
+use crate::document::{Block, Table};
+use crate::format::percent;
+use crate::stats::Verdict;
+use crate::text::Tone;
+use fwdlab_model::units::format_pps;
+use serde_json::json;
+
+/// Where a line of a table of verdicts begins for programs.
+const FIRST_KEYS: &[&str] = &[
+    "baseline",
+    "candidate",
+    "ratio",
+    "low",
+    "high",
+    "p",
+    "p_adjusted",
+    "n_baseline",
+    "n_candidate",
+    "blocks",
+    "left_out",
+    "mde",
+    "confidence",
+    "margin",
+    "family",
+    "adjustment",
+    "method",
+    "scope",
+    "verdict",
+    "reason",
+];
+
+/// What the table below says, in a sentence or two.
+pub(crate) fn terms(confidence: f64, margin: f64, adjustment: &str, comparisons: usize) -> String {
+    let family = match comparisons {
+        1 => ", 1 comparison".to_owned(),
+        n => format!("; p-values adjusted ({adjustment}) for all {n} comparisons of this table"),
+    };
+    let margin = percent(margin, 1);
+    format!(
+        "Confidence {confidence} %, margin of equivalence {margin}{family}. MDE: the true effect \
+         that nine of ten such experiments would find."
+    )
+}
+
+/// A row per comparison, the answer first.
+pub(crate) fn verdicts(comparisons: &[Compared]) -> Block {
+    let of = |get: fn(&Answer) -> Cell| {
+        move |compared: &Compared| match &compared.outcome {
+            Outcome::Compared(answer) => get(answer),
+            Outcome::Unanswerable { .. } => Cell::None,
+        }
+    };
+    Table::of(comparisons)
+        .words("variant", |compared| Cell::text(&compared.label))
+        .keys(&["candidate"])
+        .words("verdict", |compared| match &compared.outcome {
+            Outcome::Compared(answer) => {
+                Cell::Verdict(answer.verdict.to_string(), answer.shown.verdict.clone())
+            }
+            Outcome::Unanswerable { reason } => {
+                Cell::Values(format!("no answer: {reason}").into(), Vec::new())
+            }
+        })
+        .keys(&["verdict"])
+        .numbers("effect", of(|a| shown(&a.shown.effect, json!([a.comparison.ratio]))))
+        .keys(&["ratio"])
+        .words(
+            "interval",
+            of(|a| shown(&a.shown.interval, json!([a.comparison.low, a.comparison.high]))),
+        )
+        .keys(&["low", "high"])
+        .numbers("MDE", of(|a| shown(&a.shown.mde, json!([a.comparison.mde]))))
+        .keys(&["mde"])
+        .words("against", |compared| Cell::text(&compared.baseline_label))
+        .keys(&["baseline"])
+        .numbers("adjusted p", of(|a| Cell::number(a.comparison.p_adjusted, Digits::P)))
+        .keys(&["p_adjusted"])
+        .numbers("p", of(|a| Cell::number(a.comparison.p, Digits::P)))
+        .keys(&["p"])
+        .numbers("n", of(|a| shown(&a.shown.n, json!([a.comparison.n_a, a.comparison.n_b]))))
+        .keys(&["n_baseline", "n_candidate"])
+        .numbers("blocks", of(|a| shown(&a.shown.blocks, json!([a.comparison.blocks]))))
+        .keys(&["blocks"])
+        .words("holds for", of(|a| Cell::text(a.comparison.scope.to_string())))
+        .keys(&["scope"])
+        .hidden("left_out", of(|a| Cell::count(a.comparison.left_out)))
+        .hidden("confidence", of(|a| shown("", json!([a.comparison.confidence]))))
+        .hidden("margin", of(|a| shown("", json!([a.comparison.margin]))))
+        .hidden("family", of(|a| Cell::count(a.comparison.family)))
+        .hidden("adjustment", of(|a| Cell::text(a.comparison.adjustment.to_string())))
+        .hidden("method", of(|a| Cell::text(a.comparison.method.to_string())))
+        .hidden("reason", |compared| match &compared.outcome {
+            Outcome::Compared(_) => Cell::None,
+            Outcome::Unanswerable { reason } => Cell::text(reason),
+        })
+        .said(say)
+        .set(|table| {
+            table.name = Some("verdicts");
+            table.in_words = true;
+            table.asides = "How they were computed, and what stands beside the deciding answer";
+            table.first_keys = FIRST_KEYS;
+        })
+        .block()
+}
+
+fn shown(text: &str, values: serde_json::Value) -> Cell {
+    Cell::Values(text.into(), values.as_array().cloned().unwrap_or_default())
+}
+
+fn say(compared: &Compared, row: &mut Row) {
+    row.name = format!("{} against {}", compared.label, compared.baseline_label);
+    match &compared.outcome {
+        Outcome::Compared(answer) => {
+            row.tone = match answer.verdict {
+                Verdict::Better => Tone::Better,
+                Verdict::Worse => Tone::Worse,
+                Verdict::Equivalent | Verdict::Inconclusive => Tone::Plain,
+            };
+            row.words.push(answer.sentence.clone());
+            row.aside = format!("{}.", answer.shown.method);
+            if !answer.shown.beside.is_empty() {
+                row.words.push(format!("beside it: {}", answer.shown.beside));
+                row.aside += &format!(" Beside it: {}.", answer.shown.beside);
+            }
+        }
+        Outcome::Unanswerable { reason } => {
+            row.tone = Tone::Doubt;
+            row.words.push(format!("no answer: {reason}"));
+        }
+    }
+}
+
+/// The beginning of a table of variants: how many runs each has, and their figures.
+pub(crate) fn variants<'t, T>(
+    variants: impl IntoIterator<Item = &'t T>,
+    of: impl Fn(&'t T) -> (&'t str, Option<&'t SummaryResult>) + Copy,
+) -> Rows<'t, T> {
+    let summary = move |get: fn(&SummaryResult) -> Cell| {
+        move |variant: &'t T| of(variant).1.map_or(Cell::None, get)
+    };
+    Table::of(variants)
+        .words("variant", move |variant| Cell::text(of(variant).0))
+        .numbers("runs", move |variant| Cell::count(of(variant).1.map_or(0, |s| s.n)))
+        .numbers("median", summary(|s| Cell::rate(s.median)))
+        .numbers("minimum", summary(|s| Cell::rate(s.min)))
+        .numbers("maximum", summary(|s| Cell::rate(s.max)))
+        .numbers("CV", summary(|s| Cell::number(s.cv, Digits::Percent(2))))
+        .said(move |variant, row| {
+            let said = of(variant).1.map_or("no runs yet".to_owned(), |summary| {
+                let cv = summary.cv.map_or("-".to_owned(), |cv| percent(cv, 1));
+                format!("{} (n = {}, CV {cv})", format_pps(summary.median), summary.n)
+            });
+            row.words.push(said);
+        })
+}

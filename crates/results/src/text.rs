@@ -1,0 +1,152 @@
+//! Text for terminals: the one place that breaks lines and cuts them.
+
+/// A line of text, and how it is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The line, without a line feed.
+    pub text: String,
+    /// What a colour may stress.
+    pub tone: Tone,
+}
+
+/// How a line is meant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tone {
+    /// As it is.
+    #[default]
+    Plain,
+    /// A heading.
+    Heading,
+    /// More is forwarded, or at a lower cost.
+    Better,
+    /// Less is forwarded, or at a higher cost.
+    Worse,
+    /// A remark, or no answer.
+    Doubt,
+}
+
+/// A paragraph as lines of at most `width` columns, those after the first begin with
+/// `indent`. Blanks at its beginning are kept, and so are several in a row, which align
+/// columns; a number stays with its unit, and longer words stay whole. Styles (escape
+/// sequences) take no room.
+pub fn wrap(paragraph: &str, width: usize, indent: &str) -> Vec<String> {
+    let text = paragraph.trim_start_matches(' ');
+    let begin = &paragraph[..paragraph.len() - text.len()];
+    fill(&words(text), " ", [begin, indent], |line| columns(line) <= width)
+}
+
+/// Puts pieces on lines, `between` two of one line: as many on each as `fits`, and at least
+/// one. The first line and the others begin as `indents` say.
+pub(crate) fn fill(
+    pieces: &[String],
+    between: &str,
+    [first, other]: [&str; 2],
+    fits: impl Fn(&str) -> bool,
+) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line: Option<String> = None;
+    for piece in pieces {
+        let longer = line.as_ref().map(|line| format!("{line}{between}{piece}"));
+        line = match (longer, line) {
+            (Some(longer), _) if fits(longer.trim_end()) => Some(longer),
+            (_, None) => Some(format!("{first}{piece}")),
+            (_, Some(full)) => {
+                lines.push(full.trim_end().to_owned());
+                Some(format!("{other}{piece}"))
+            }
+        };
+    }
+    lines.push(line.unwrap_or_default().trim_end().to_owned());
+    lines
+}
+
+/// The text, cut where it no longer `fits`, with an ellipsis in place of the rest.
+pub(crate) fn cut_to(text: &str, fits: impl Fn(&str) -> bool) -> String {
+    if fits(text) {
+        return text.to_owned();
+    }
+    let mut kept = String::new();
+    for c in text.chars() {
+        if !fits(&format!("{kept}{c}…")) {
+            break;
+        }
+        kept.push(c);
+    }
+    kept + "…"
+}
+
+/// The text, cut where it is longer than `width` columns.
+pub fn cut(text: &str, width: usize) -> String {
+    cut_to(text, |text| text.chars().count() <= width)
+}
+
+/// Columns of a text without its styles.
+pub fn columns(text: &str) -> usize {
+    let mut in_style = false;
+    let counts = |c: &char| match *c {
+        '\u{1b}' => {
+            in_style = true;
+            false
+        }
+        c if in_style => {
+            in_style = c != 'm';
+            false
+        }
+        _ => true,
+    };
+    text.chars().filter(counts).count()
+}
+
+/// Words of a paragraph; a number and its unit, and what belongs to an equals
+/// sign, stay together. Repeated blanks leave empty words.
+fn words(paragraph: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in paragraph.split([' ', '\n', '\r', '\t']) {
+        let is_unit = |c: char| c == '%' || c == '=';
+        let belongs = ["kpps", "Mpps", "Gpps", "pps"].iter().any(|unit| word.starts_with(unit))
+            || word.starts_with(is_unit);
+        match words.last_mut() {
+            Some(last) if !last.is_empty() && (belongs || last.ends_with(" =")) => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paragraphs_wrap_with_a_hanging_indent() {
+        assert_eq!(
+            wrap("one two three four incomprehensibilities five", 12, "  "),
+            ["one two", "  three four", "  incomprehensibilities", "  five"]
+        );
+        assert_eq!(
+            wrap("it grew by 2.5 %, p = 0.01", 12, ""),
+            ["it grew by", "2.5 %,", "p = 0.01"]
+        );
+        assert_eq!(wrap("  one  two", 80, ""), ["  one  two"]);
+        assert_eq!(wrap("  one two", 6, "    "), ["  one", "    two"]);
+        assert_eq!(wrap("", 9, ""), [""]);
+        assert_eq!(wrap("incomprehensibilities", 9, ""), ["incomprehensibilities"]);
+    }
+
+    #[test]
+    fn styles_take_no_room() {
+        let bold = "\u{1b}[1mone\u{1b}[0m";
+        assert_eq!(columns(bold), 3);
+        assert_eq!(wrap(&format!("{bold} two"), 7, ""), [format!("{bold} two")]);
+    }
+
+    #[test]
+    fn what_is_too_long_is_cut() {
+        assert_eq!(cut("stateful", 8), "stateful");
+        assert_eq!(cut("stateful", 5), "stat…");
+        assert_eq!(cut("", 0), "");
+    }
+}

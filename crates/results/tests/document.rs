@@ -1,0 +1,137 @@
+//! One document, many forms: what is added to the model stands in every form, and every
+//! form is listed once.
+
+use fwdlab_results::compare::{Question, compare_texts};
+use fwdlab_results::document::table::{Cell, Digits};
+use fwdlab_results::document::{Block, Document, FORMS, List, Remark, Room, Table};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+fn render(document: &Document<'_>) -> BTreeMap<&'static str, String> {
+    let of = |width| {
+        FORMS.map(|form| (form.name, (form.render)(document, width).expect("every form is text")))
+    };
+    let narrow = of(40).into_iter().map(|(name, text)| match name {
+        "text" => ("narrow text", text),
+        name => (name, text),
+    });
+    narrow.chain(of(100).into_iter().filter(|(name, _)| *name == "text")).collect()
+}
+
+/// What a person or a program reads at one place may be broken over two lines at another.
+fn flat(text: &str) -> String {
+    text.split([' ', '\n']).filter(|word| !word.is_empty()).collect::<Vec<&str>>().join(" ")
+}
+
+#[test]
+fn a_statistic_added_to_a_table_stands_in_every_form() {
+    let question = Question::default();
+    let texts = [("before", "1000000\n1010000\n990000\n"), ("after", "900000\n905000\n895000\n")];
+    let results = compare_texts(&question, &texts).expect("an answer");
+    let mut document = results.document();
+    for text in render(&document).values() {
+        assert!(!text.contains("Hodge's g") && !text.contains("hodge_s_g"), "{text}");
+    }
+    let verdicts = document.blocks.iter_mut().find_map(|block| match block {
+        Block::Table(table) if table.name == Some("verdicts") => Some(table),
+        _ => None,
+    });
+    let verdicts = verdicts.expect("a table of verdicts");
+    // A column as the table's own are: no form knows of it.
+    let made_up = Table::of(&results.comparisons)
+        .numbers("Hodge's g", |_| Cell::Number(-6.25, Digits::Decimals(2), "sd"))
+        .table();
+    verdicts.columns.extend(made_up.columns);
+    for (row, made_up) in verdicts.rows.iter_mut().zip(made_up.rows) {
+        row.cells.extend(made_up.cells);
+    }
+    for (form, text) in render(&document) {
+        let (title, value) = match form {
+            "csv" => ("hodge_s_g", ",-6.25\n"),
+            "json" => ("\"hodge_s_g\"", "\"hodge_s_g\": -6.25"),
+            "html" => ("<th class=\"n\">Hodge&#39;s g</th>", "<td class=\"n\">-6.25 sd</td>"),
+            "markdown" => ("| Hodge's g |", "| -6.25 sd |"),
+            _ => ("Hodge's g", "Hodge's g -6.25 sd"),
+        };
+        let flat = flat(&text);
+        assert!(text.contains(title) || flat.contains(title), "{form}: no {title} in\n{text}");
+        assert!(text.contains(value) || flat.contains(value), "{form}: no {value} in\n{text}");
+    }
+}
+
+#[test]
+fn every_form_is_listed_once() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/document/form");
+    let files = std::fs::read_dir(folder).expect("the folder of forms").map(|entry| {
+        let path = entry.expect("an entry").path();
+        path.file_stem().expect("a name").to_string_lossy().into_owned()
+    });
+    let mut files: Vec<String> = files.filter(|name| name != "mod").collect();
+    files.sort();
+    let mut listed = FORMS.map(|form| form.name);
+    listed.sort_unstable();
+    assert_eq!(files, listed);
+}
+
+fn document(blocks: Vec<Block>) -> Document<'static> {
+    let title = "Made up".to_owned();
+    Document { title, conclusion: Vec::new(), blocks, data: &(), version: 1 }
+}
+
+#[test]
+fn what_is_long_is_cut_short_where_nothing_folds() {
+    let points: Vec<String> = (0..9).map(|n| format!("point {n}")).collect();
+    let list = List { brief: Some((2, "and {} more")), ..List::of(&points) };
+    let table = Table::of(&points).words("name", Cell::text).set(|table| {
+        table.brief = Some(3);
+    });
+    let forms = render(&document(vec![
+        Block::List(list),
+        Block::section("Rows", vec![table.block()]),
+        Block::Where(Room::All, vec![Block::text("at length")]),
+        Block::Where(Room::Page, vec![Block::text("on paper")]),
+    ]));
+    for (form, all, rows, at_length, on_paper) in [
+        ("text", false, 1, false, false),
+        ("markdown", false, 1, false, true),
+        ("html", true, 2, true, true),
+    ] {
+        let text = &forms[form];
+        assert_eq!(text.contains("and 7 more"), !all, "{form}: {text}");
+        assert_eq!(text.matches("point 8").count(), if all { rows } else { 0 }, "{form}: {text}");
+        assert_eq!(text.matches("point 1").count(), 2, "{form}: {text}");
+        assert_eq!(text.contains("at length"), at_length, "{form}: {text}");
+        assert_eq!(text.contains("on paper"), on_paper, "{form}: {text}");
+    }
+}
+
+#[test]
+fn the_conclusion_is_first_on_a_page_and_last_on_a_terminal() {
+    let mut document = document(vec![Block::text("the rest")]);
+    document.conclusion = vec![Block::remark(Remark::Caution, "in short")];
+    for (form, text) in render(&document) {
+        let first = match form {
+            "csv" | "json" => continue,
+            "text" | "narrow text" => text.find("the rest") < text.find("in short"),
+            _ => text.find("in short") < text.find("the rest"),
+        };
+        assert!(first && text.contains("in short"), "{form}: {text}");
+    }
+}
+
+#[test]
+fn a_table_too_wide_for_a_terminal_becomes_phrases() {
+    let rows = ["a label that can be cut where there is little room", "short"];
+    let table = || {
+        let of = Table::of(&rows).words("variant", |name| Cell::text(*name));
+        of.numbers("rate", |_| Cell::rate(1_234_567.0)).numbers("runs", |_| Cell::count(5_usize))
+    };
+    let forms = render(&document(vec![table().block()]));
+    let narrow = "a label that can be cu…  1.23 Mpps     5";
+    assert!(forms["narrow text"].contains(narrow), "{}", forms["narrow text"]);
+    assert!(forms["text"].contains("little room  1.23 Mpps     5"), "{}", forms["text"]);
+    let wide = table().words("and more", |_| Cell::text("than fits"));
+    let forms = render(&document(vec![wide.block()]));
+    let narrow = flat(&forms["narrow text"]);
+    assert!(narrow.contains("short: rate 1.23 Mpps, runs 5, and more than fits"), "{narrow}");
+}

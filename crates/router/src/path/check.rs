@@ -1,0 +1,64 @@
+//! The first look at a frame: whom is it for, and what is in it?
+
+use super::counters::Reason;
+use super::ethernet::{ARP, HEADER, IPV4, IPV6, ether_type, is_arp, mac_number};
+use super::interface::Own;
+use super::{ipv4, ipv6};
+use crate::fib::{V4, V6};
+use fwdlab_port::frame::Frame;
+
+/// Where a packet without fault wants to go.
+pub(super) enum Destination {
+    Inet(V4),
+    Inet6(V6),
+    /// An IPv4 packet with options, which the fast path doesn't read.
+    Options,
+}
+
+/// Protocol of a frame that is for this router.
+pub(super) enum Protocol {
+    Inet,
+    Inet6,
+}
+
+/// Checks a frame that came in at a port with this MAC.
+#[inline(always)]
+pub(super) fn check(frame: &Frame, mac: u64, owners: &impl Own) -> Result<Destination, Reason> {
+    match protocol(frame, mac)? {
+        Protocol::Inet => ipv4::check(frame, owners).map(|(address, options)| match options {
+            false => Destination::Inet(address),
+            true => Destination::Options,
+        }),
+        Protocol::Inet6 => ipv6::check(frame, owners).map(Destination::Inet6),
+    }
+}
+
+/// The protocol of a frame that came in at a port with this MAC.
+#[inline(always)]
+pub(super) fn protocol(frame: &Frame, mac: u64) -> Result<Protocol, Reason> {
+    if frame.len() < HEADER {
+        return Err(Reason::EthernetShort);
+    }
+    if mac_number(frame) == mac {
+        match ether_type(frame) {
+            IPV4 => return Ok(Protocol::Inet),
+            IPV6 => return Ok(Protocol::Inet6),
+            _ => {}
+        }
+    }
+    Err(rest(frame, mac))
+}
+
+/// What has no place in forwarding at all.
+#[cold]
+fn rest(frame: &Frame, mac: u64) -> Reason {
+    let to_group = frame.buffer()[0] & 1 != 0;
+    match ether_type(frame) {
+        _ if !to_group && mac_number(frame) != mac => Reason::OtherMac,
+        ARP if is_arp(frame) => Reason::SlowNeighbour,
+        ARP => Reason::ArpInvalid,
+        IPV6 => ipv6::check_group(frame),
+        IPV4 => Reason::LinkBroadcast,
+        _ => Reason::EtherType,
+    }
+}
