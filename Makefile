@@ -3,6 +3,10 @@
 # make seeds  import the archive's experiments in SEEDS and report them; the
 #             reports lie below results/archive
 # make test   everything that must hold before a change is merged
+# make vm-test
+#             guests of QEMU under test; `make test` has it, too, where there is a kernel
+# make kernels
+#             fetch a kernel for guests into target/kernels, by apt-get
 # make lab-test
 #             experiments in laboratories of several hosts, for which namespaces of
 #             this machine stand in, each with an sshd; `make test` has it, too
@@ -15,7 +19,11 @@ export PATH := $(PATH):/usr/sbin:/sbin
 # Experiments of the netbenches archive, each with its raw logs.
 SEEDS ?= ../shared/archive
 
-.PHONY: demo seeds test lab-test deps
+# Where Debian's kernels for guests lie, and which are fetched there.
+KERNELS ?= target/kernels
+KERNEL_PACKAGES ?= linux-image-cloud-amd64
+
+.PHONY: demo seeds test lab-test vm-test kernels deps
 
 # Measures anew each time. The store of the time before is kept as
 # results/demo/run.sqlite.1, older ones are not. Exit code 4 says that the machine was
@@ -43,6 +51,17 @@ test: deps
 lab-test: deps
 	cargo test --locked -p fwdlab-bench --test ssh
 	cargo test --locked -p fwdlab --test lab
+
+# The packages that KERNEL_PACKAGES stand for, as apt knows them now.
+kernels:
+	mkdir -p $(KERNELS)
+	cd $(KERNELS) && for name in $(KERNEL_PACKAGES); do \
+		apt-get download $$(apt-cache depends --important $$name | sed -n 's/ *Depends: \(linux-image-[0-9].*\)/\1/p'); \
+	done
+
+vm-test: kernels
+	FWDLAB_KERNELS=$(KERNELS) cargo test --locked -p fwdlab-vm
+	FWDLAB_KERNELS=$(KERNELS) cargo test --locked -p fwdlab --test vm
 
 deps:
 	@scripts/deps.sh $(PROGRAMS)

@@ -7,6 +7,7 @@ use fwdlab_model::Diagnostics;
 use fwdlab_results::compare::CompareError;
 use fwdlab_results::report::ReportError;
 use fwdlab_results::store::StoreError;
+use fwdlab_vm::VmError;
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
@@ -111,6 +112,13 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
             CompareError::Read { .. } => Exit::Environment,
             CompareError::Store(error) => of_store(error),
             _ => Exit::Bug,
+        });
+    }
+    if let Some(error) = cause.downcast_ref::<VmError>() {
+        return Some(match error {
+            VmError::Kernel { .. } | VmError::File { .. } => Exit::Mistake,
+            VmError::Counts(_) => Exit::Untrustworthy,
+            _ => Exit::Environment,
         });
     }
     let error = cause.downcast_ref::<io::Error>()?;

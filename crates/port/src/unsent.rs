@@ -13,8 +13,7 @@ pub fn bytes(socket: impl AsFd) -> io::Result<u32> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: TIOCOUTQ (the number of SIOCOUTQ) writes one int, which outlives the call; the
     // descriptor is open as long as it is borrowed.
-    let status =
-        unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+    let status = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
     match status {
         0 => Ok(bytes.try_into().unwrap_or(0)),
         _ => Err(io::Error::last_os_error()),

@@ -64,8 +64,8 @@ impl Console {
     ///
     /// # Errors
     /// When the guest is gone.
-    pub fn send(&mut self, line: &str) -> Result<(), VmError> {
-        self.stream
+    pub fn send(&self, line: &str) -> Result<(), VmError> {
+        (&self.stream)
             .write_all(format!("{line}\n").as_bytes())
             .map_err(|source| VmError::file(&self.log, source))
     }
@@ -75,7 +75,7 @@ impl Console {
     /// # Errors
     /// When it panics ([`VmError::Panic`]), says nothing of the kind within `patience`
     /// ([`VmError::Silent`]), or has ended.
-    pub fn wait_for(&mut self, expected: &str, patience: Duration) -> Result<String, VmError> {
+    pub fn wait_for(&self, expected: &str, patience: Duration) -> Result<String, VmError> {
         let deadline = Instant::now() + patience;
         let (heard, news) = &*self.heard;
         let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn what_is_expected_is_found_and_the_rest_kept() {
-        let (mut console, mut guest, _directory) = line();
+        let (console, mut guest, _directory) = line();
         guest.write_all(b"booting\nfwdlab: one\nfwdlab: two\n").unwrap();
         let said = console.wait_for("fwdlab: one", Duration::from_secs(5)).unwrap();
         assert_eq!(said, "booting\n");
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_panic_is_told_in_the_kernels_words() {
-        let (mut console, mut guest, _directory) = line();
+        let (console, mut guest, _directory) = line();
         guest.write_all(b"ok\n[ 1.0] Kernel panic - not syncing: VFS\r\nCall Trace:\r\n").unwrap();
         let error = console.wait_for("up", Duration::from_secs(5)).unwrap_err().to_string();
         assert!(error.starts_with(
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn silence_and_an_end_are_told_with_the_last_words() {
-        let (mut console, mut guest, _directory) = line();
+        let (console, mut guest, _directory) = line();
         guest.write_all(b"a\nb\n\nmounting root\n").unwrap();
         let error = console.wait_for("login:", Duration::from_millis(300)).unwrap_err();
         assert!(error.to_string().contains("its last words: a | b | mounting root"), "{error}");

@@ -1,9 +1,10 @@
 //! What a packet costs: instructions by function, of bursts that repeat each other.
 //!
 //! From each burst is subtracted what the idle guest executed in as much time: timers run
-//! by the clock, not by packets. A function's cost is the median over the bursts, which
-//! takes what happened once (a timer's rare work, a worker that woke) out, and the total
-//! is the sum of the medians; how far the bursts lay apart stands beside it.
+//! by the clock, not by packets. A function of which more than half is subtracted belongs to
+//! the background altogether and enters no total. A function's cost is the median over the
+//! bursts, which leaves out what happened once (a timer's rare work, a worker that woke),
+//! and the total is the sum of the medians; the range of the bursts stands beside it.
 
 use crate::counts::Executed;
 use crate::symbols::Symbols;
@@ -32,15 +33,15 @@ pub struct Burst {
 pub struct Costs {
     /// Packets of each burst.
     pub packets: Vec<u64>,
-    /// Instructions a packet of each burst, without what idles.
+    /// Instructions a packet of each burst, without the background.
     pub bursts: Vec<f64>,
-    /// Instructions a packet: the sum over the functions.
+    /// Instructions a packet: the sum over the functions but those of the background.
     pub instructions: f64,
     /// Atomic ones among them.
     pub atomics: f64,
     /// Bytes a packet that repeated string instructions move.
     pub bytes: f64,
-    /// Instructions a packet that were subtracted: median over the bursts.
+    /// Instructions of the idle guest in as much time, a packet: median over the bursts.
     pub background: f64,
     /// By function, dearest first.
     pub functions: Vec<FunctionCost>,
@@ -59,6 +60,16 @@ pub struct FunctionCost {
     pub atomics: f64,
     /// Bytes a packet that repeated string instructions move.
     pub bytes: f64,
+    /// True when most of what it executes is executed by the idle guest too.
+    pub is_background: bool,
+}
+
+impl FunctionCost {
+    /// True when the bursts of the two lie apart: then they differ by more than they
+    /// scatter.
+    pub fn differs(&self, other: &FunctionCost) -> bool {
+        self.range.0 > other.range.1 || other.range.0 > self.range.1
+    }
 }
 
 /// Three figures of a function in one burst, a packet each.
@@ -67,6 +78,9 @@ struct Share {
     instructions: f64,
     atomics: f64,
     bytes: f64,
+    /// Instructions before anything was subtracted, and what was.
+    gross: f64,
+    idle: f64,
 }
 
 /// What a packet costs by what was executed in `bursts`.
@@ -84,7 +98,9 @@ pub fn costs(bursts: &[Burst], symbols: &Symbols) -> Costs {
             let instructions = of(|share| share.instructions);
             let least = instructions.iter().copied().fold(f64::INFINITY, f64::min);
             let most = instructions.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let (gross, idle) = (of(|share| share.gross), of(|share| share.idle));
             FunctionCost {
+                is_background: 2.0 * idle.iter().sum::<f64>() > gross.iter().sum(),
                 name: name.to_owned(),
                 instructions: median(instructions),
                 range: (least, most),
@@ -96,14 +112,21 @@ pub fn costs(bursts: &[Burst], symbols: &Symbols) -> Costs {
     functions.sort_by(|a, b| {
         b.instructions.total_cmp(&a.instructions).then_with(|| a.name.cmp(&b.name))
     });
-    let sum = |figure: fn(&FunctionCost) -> f64| functions.iter().map(figure).sum();
+    let of_packets = || functions.iter().filter(|function| !function.is_background);
+    let sum = |figure: fn(&FunctionCost) -> f64| of_packets().map(figure).sum();
+    let names: std::collections::BTreeSet<&str> =
+        of_packets().map(|function| function.name.as_str()).collect();
+    let of_burst = |shares: &BTreeMap<&str, Share>| -> f64 {
+        let counted = shares.iter().filter(|(name, _)| names.contains(*name));
+        counted.map(|(_, share)| share.instructions).sum()
+    };
     let background = bursts.iter().map(|burst| {
         let idle: u64 = burst.idle.iter().map(|place| place.instructions).sum();
         idle as f64 * burst.scale / burst.packets.max(1) as f64
     });
     Costs {
         packets: bursts.iter().map(|burst| burst.packets).collect(),
-        bursts: by_burst.iter().map(|s| s.values().map(|share| share.instructions).sum()).collect(),
+        bursts: by_burst.iter().map(of_burst).collect(),
         instructions: sum(|function| function.instructions),
         atomics: sum(|function| function.atomics),
         bytes: sum(|function| function.bytes),
@@ -123,7 +146,12 @@ fn shares<'a>(burst: &Burst, symbols: &'a Symbols) -> BTreeMap<&'a str, Share> {
                 address => symbols.name(address).unwrap_or(UNKNOWN),
             };
             let share = shares.entry(name).or_default();
-            share.instructions += factor * place.instructions as f64 / packets;
+            let instructions = place.instructions as f64 / packets;
+            share.instructions += factor * instructions;
+            match factor > 0.0 {
+                true => share.gross += instructions,
+                false => share.idle -= factor * instructions,
+            }
             share.atomics += factor * place.atomics as f64 / packets;
             share.bytes += factor * place.bytes as f64 / packets;
         }
@@ -156,7 +184,12 @@ mod tests {
         );
         let burst = |rare| Burst {
             packets: 10,
-            executed: vec![executed(0x100, 900), executed(0x140, 100), executed(0x200, 70), executed(0x300, rare)],
+            executed: vec![
+                executed(0x100, 900),
+                executed(0x140, 100),
+                executed(0x200, 70),
+                executed(0x300, rare),
+            ],
             idle: vec![executed(0x200, 35)],
             scale: 2.0,
         };
@@ -166,7 +199,10 @@ mod tests {
         assert_eq!(costs.atomics, 10.0);
         let named: Vec<(&str, f64)> =
             costs.functions.iter().map(|f| (f.name.as_str(), f.instructions)).collect();
-        assert_eq!(named, [("forward", 100.0), ("rare", 0.0), ("tick", 0.0)]);
-        assert_eq!(costs.functions[1].range, (0.0, 5.0));
+        assert_eq!(named, [("forward", 100.0), ("tick", 2.0), ("rare", 0.0)]);
+        assert_eq!(costs.functions[2].range, (0.0, 5.0));
+        assert!(costs.functions[1].is_background && !costs.functions[0].is_background);
+        assert!(!costs.functions[2].differs(&costs.functions[1]), "0 to 5 holds 2");
+        assert!(costs.functions[0].differs(&costs.functions[1]));
     }
 }

@@ -16,7 +16,8 @@ const CHARACTER: u32 = 0o020_000;
 const SYMLINK: u32 = 0o120_000;
 
 /// Directories whose programs and libraries are found by their names.
-const PLACES: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+const PLACES: [&str; 6] =
+    ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// The archive.
 #[derive(Debug, Default)]

@@ -100,7 +100,10 @@ impl Kernel {
         let top = root.join("lib/modules").join(&self.release);
         let list = top.join("modules.dep");
         let text = fs::read_to_string(&list).map_err(|source| VmError::file(&list, source))?;
-        order(&text, names).into_iter().map(|path| Ok((name(path).to_owned(), content(&top.join(path))?))).collect()
+        order(&text, names)
+            .into_iter()
+            .map(|path| Ok((name(path).to_owned(), content(&top.join(path))?)))
+            .collect()
     }
 }
 

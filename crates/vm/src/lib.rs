@@ -9,7 +9,7 @@
 //! [`linux`] boots a guest of Linux: [`kernel`] finds kernel and modules, [`initrd`] makes the small system around them,
 //! [`machine`] runs QEMU, [`console`] reads the guest's serial line and names a panic,
 //! [`wire`] joins the guest's data interfaces to this process, [`plugin`] and [`counts`]
-//! count, [`symbols`] gives addresses their functions, and [`costs`] is what a packet
+//! count, [`forwarding`] asks a guest, [`symbols`] gives addresses their functions, and [`costs`] is what a packet
 //! costs.
 //!
 //! Instructions are not time: caches, branches and contention between CPUs are invisible
@@ -20,6 +20,7 @@ pub mod console;
 pub mod costs;
 pub mod counts;
 pub mod error;
+pub mod forwarding;
 pub mod initrd;
 pub mod kernel;
 pub mod linux;

@@ -18,8 +18,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Programs of this machine that the guest gets, and what holds them.
-const PROGRAMS: [(&str, &str); 4] =
-    [("ip", "iproute2"), ("nft", "nftables"), ("ethtool", "ethtool"), ("sshd", "openssh-server")];
+const PROGRAMS: [(&str, &str); 5] = [
+    ("dash", "dash"),
+    ("ip", "iproute2"),
+    ("nft", "nftables"),
+    ("ethtool", "ethtool"),
+    ("sshd", "openssh-server"),
+];
 /// Modules of firewalls.
 const FIREWALL: [&str; 5] = ["nf_tables", "nft_ct", "nft_limit", "nft_log", "nft_reject_inet"];
 /// Time for a boot; emulated on a busy machine it takes half a minute.
@@ -64,16 +69,11 @@ pub struct Running {
 pub const NAME: &str = "dut";
 
 impl Guest<'_> {
-    /// Boots it with its files in `directory`, until it answers by ssh. `connect` is called
-    /// when QEMU runs: the other ends of the cards may connect then.
+    /// Boots it with its files in `directory`, until it answers by ssh.
     ///
     /// # Errors
     /// When a program is missing, or the guest does not come up.
-    pub fn boot(
-        &self,
-        directory: &Path,
-        connect: impl FnOnce() -> Result<(), VmError>,
-    ) -> Result<Running, VmError> {
+    pub fn boot(&self, directory: &Path) -> Result<Running, VmError> {
         let model = self.nics.first().map_or(Model::Virtio, |nic| nic.model);
         let port = machine::free_port()?;
         let ssh_config = self.keys(directory, port)?;
@@ -102,8 +102,7 @@ impl Guest<'_> {
             nics: self.nics.clone(),
             counting,
         };
-        let mut machine = Machine::start(&spec, directory)?;
-        connect()?;
+        let machine = Machine::start(&spec, directory)?;
         let said = machine.console().wait_for(LOADED, BOOT)?;
         if let Some(counts) = &counts {
             counts.set_gate(gate(&said, model)?)?;
@@ -115,7 +114,8 @@ impl Guest<'_> {
 
     /// The guest's system.
     fn initrd(&self, directory: &Path, model: Model) -> Result<Vec<u8>, VmError> {
-        let mut wanted = vec!["virtio_pci", "virtio_rng", "virtio-rng", "virtio_net", model.module()];
+        let mut wanted =
+            vec!["virtio_pci", "virtio_rng", "virtio-rng", "virtio_net", model.module()];
         if self.firewall {
             wanted.extend(FIREWALL);
         }
@@ -129,8 +129,14 @@ impl Guest<'_> {
         for (program, package) in PROGRAMS {
             initrd.program(program, package)?;
         }
-        initrd.link("bin/sh", "busybox");
-        initrd.file("init", 0o755, script(&modules.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), model).as_bytes());
+        // Busybox's own shell runs its applets in place of programs of the same name.
+        initrd.link("bin/sh", "/usr/bin/dash");
+        initrd.file(
+            "init",
+            0o755,
+            script(&modules.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), model)
+                .as_bytes(),
+        );
         for (name, content) in &modules {
             initrd.file(&format!("modules/{name}.ko"), 0o644, content);
         }
@@ -139,7 +145,9 @@ impl Guest<'_> {
         initrd.file("etc/ssh/sshd_config", 0o600, SSHD.as_bytes());
         initrd.file("etc/ssh/host_key", 0o600, &read("host_key")?);
         initrd.file("root/.ssh/authorized_keys", 0o600, &read("key.pub")?);
-        ["run/sshd", "var/empty", "var/tmp", "dev/pts"].iter().for_each(|name| initrd.directory(name));
+        ["run/sshd", "var/empty", "var/tmp", "dev/pts"]
+            .iter()
+            .for_each(|name| initrd.directory(name));
         Ok(initrd.into_bytes())
     }
 
@@ -157,7 +165,8 @@ impl Guest<'_> {
             Ok::<PathBuf, VmError>(file)
         };
         let public = directory.join("host_key.pub");
-        let public = fs::read_to_string(&public).map_err(|source| VmError::file(&public, source))?;
+        let public =
+            fs::read_to_string(&public).map_err(|source| VmError::file(&public, source))?;
         let known = write("known_hosts", format!("{NAME} {public}"))?;
         write(
             "ssh_config",
@@ -187,13 +196,13 @@ const SSHD: &str = "HostKey /etc/ssh/host_key\n\
 
 /// The guest's first process. The ssh server forks before it listens, so that is waited for.
 fn script(modules: &[&str], model: Model) -> String {
-    let load: String =
-        modules.iter().map(|name| format!("insmod /modules/{name}.ko\n")).collect();
+    let load: String = modules.iter().map(|name| format!("insmod /modules/{name}.ko\n")).collect();
     let (poll, mac) = (model.poll(), machine::ADMIN_MAC);
     let guest = machine::ADMIN.1;
     format!(
         "#!/bin/busybox sh\n\
          /bin/busybox --install -s /bin\n\
+         rm -f /bin/ip\n\
          export PATH=/usr/sbin:/usr/bin:/sbin:/bin\n\
          mount -t proc proc /proc\n\
          mount -t sysfs sysfs /sys\n\

@@ -167,8 +167,22 @@ impl Spec {
         };
         let (cpus, memory) = (self.cpus.to_string(), self.memory.to_string());
         let mut arguments: Vec<String> = [
-            "-accel", accel, "-machine", "q35", "-cpu", cpu, "-smp", &cpus, "-m", &memory,
-            "-display", "none", "-nodefaults", "-no-user-config", "-monitor", "none",
+            "-accel",
+            accel,
+            "-machine",
+            "q35",
+            "-cpu",
+            cpu,
+            "-smp",
+            &cpus,
+            "-m",
+            &memory,
+            "-display",
+            "none",
+            "-nodefaults",
+            "-no-user-config",
+            "-monitor",
+            "none",
         ]
         .map(str::to_owned)
         .into();
@@ -202,10 +216,7 @@ impl Spec {
                 self.ssh_port
             ),
         ]);
-        add([
-            "-device".into(),
-            format!("{},netdev=admin,mac={ADMIN_MAC}", self.admin.device()),
-        ]);
+        add(["-device".into(), format!("{},netdev=admin,mac={ADMIN_MAC}", self.admin.device())]);
         add(["-object".into(), "rng-random,id=rng,filename=/dev/urandom".into()]);
         add(["-device".into(), "virtio-rng-pci,rng=rng".into()]);
         for (number, nic) in self.nics.iter().enumerate() {
@@ -309,8 +320,8 @@ impl Machine {
     }
 
     /// The guest's serial line.
-    pub fn console(&mut self) -> &mut Console {
-        &mut self.console
+    pub fn console(&self) -> &Console {
+        &self.console
     }
 
     /// QEMU's process.

@@ -38,9 +38,7 @@ impl Symbols {
             Some(Symbol { address: address.checked_add(base)?, rank, name })
         });
         self.sorted.extend(read.filter(|symbol| symbol.address != 0));
-        self.sorted.sort_by(|a, b| {
-            (a.address, a.rank, &a.name).cmp(&(b.address, b.rank, &b.name))
-        });
+        self.sorted.sort_by(|a, b| (a.address, a.rank, &a.name).cmp(&(b.address, b.rank, &b.name)));
         self.sorted.dedup_by_key(|symbol| symbol.address);
     }
 

@@ -67,11 +67,7 @@ impl Wire {
     ///
     /// # Errors
     /// When the socket fails.
-    pub fn receive(
-        &self,
-        buffer: &mut [u8],
-        patience: Duration,
-    ) -> Result<Option<usize>, VmError> {
+    pub fn receive(&self, buffer: &mut [u8], patience: Duration) -> Result<Option<usize>, VmError> {
         let fail = |source| VmError::file(&self.ours, source);
         // Zero would mean forever.
         let patience = patience.max(Duration::from_millis(1));
@@ -87,7 +83,8 @@ impl Wire {
 
     /// Bytes that QEMU has not yet taken.
     fn unsent(&self) -> Result<u32, VmError> {
-        fwdlab_port::unsent::bytes(&self.socket).map_err(|source| VmError::file(&self.guest, source))
+        fwdlab_port::unsent::bytes(&self.socket)
+            .map_err(|source| VmError::file(&self.guest, source))
     }
 }
 

@@ -11,12 +11,12 @@ const GRAPH: &[(&str, &[&str])] = &[
     ("model", &["packet"]),
     ("port", &["packet"]),
     ("router", &["packet", "port"]),
-    ("vm", &["port"]),
-    ("bench", &["model", "packet", "port", "vm"]),
+    ("vm", &["packet", "port"]),
+    ("bench", &["model", "packet", "port"]),
     ("results", &["model"]),
     ("testdata", &[]),
     ("archive", &["model", "results"]),
-    ("fwdlab", &["model", "packet", "port", "router", "bench", "results", "archive"]),
+    ("fwdlab", &["model", "packet", "port", "router", "bench", "results", "archive", "vm"]),
 ];
 
 /// Outside crates that only some of the house may use.

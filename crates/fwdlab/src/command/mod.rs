@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod completions;
+pub(crate) mod count;
 pub(crate) mod doctor;
 pub(crate) mod flamegraph;
 pub(crate) mod history;
@@ -88,6 +89,8 @@ pub(crate) enum Command {
     Import(import::Arguments),
     /// Make a laboratory of a configuration of bench-lab.sh
     ImportLab(import_lab::Arguments),
+    /// Count what a packet costs in a kernel: instructions, by function
+    Count(count::Arguments),
     /// Show which functions CPU time goes to
     Profile(profile::Arguments),
     /// Draw where CPU time goes
@@ -146,6 +149,7 @@ pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
         Command::History(arguments) => history::execute(&arguments),
         Command::Import(arguments) => import::execute(&arguments),
         Command::ImportLab(arguments) => import_lab::execute(&arguments),
+        Command::Count(arguments) => count::execute(&arguments),
         Command::Profile(arguments) => profile::execute(&arguments),
         Command::Flamegraph(arguments) => flamegraph::execute(&arguments),
         Command::Route(arguments) => route::execute(&arguments),

@@ -1,0 +1,326 @@
+//! What was counted, as a document.
+
+use fwdlab_packet::Family;
+use fwdlab_results::document::table::{Cell, Digits};
+use fwdlab_results::document::{Block, Document, Remark, Table};
+use fwdlab_vm::costs::{Costs, FunctionCost};
+use fwdlab_vm::forwarding::Answer;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Smallest difference of a function that counts as one, instructions a packet. Below it lies
+/// what depends on the state that the boot left behind, such as how full a slab is: two boots
+/// of one kernel differ by up to 0.3 there.
+const SHOWN: f64 = 0.5;
+
+/// What was counted of one kernel in one state.
+pub(super) struct Counted {
+    /// The kernel as it was given.
+    pub(super) file: String,
+    /// The command that changed it since.
+    pub(super) change: Option<String>,
+    /// `uname -r`.
+    pub(super) release: String,
+    pub(super) answer: Answer,
+    /// From the start to a guest that forwards.
+    pub(super) ready: Duration,
+    /// Time of the counting.
+    pub(super) took: Duration,
+}
+
+/// Everything, as programs read it.
+#[derive(Serialize)]
+pub(super) struct Findings {
+    family: Family,
+    batch: u16,
+    kernels: Vec<Row>,
+    functions: Vec<Function>,
+}
+
+/// A kernel's totals, a packet each.
+#[derive(Serialize)]
+struct Row {
+    /// Its release, and the change.
+    kernel: String,
+    file: String,
+    release: String,
+    change: Option<String>,
+    instructions: f64,
+    /// Least and most of the bursts.
+    least: f64,
+    most: f64,
+    /// Against the first, instructions a packet: the sum over the functions that differ;
+    /// none for the first.
+    difference: Option<f64>,
+    /// How many functions differ from the first's.
+    differing: usize,
+    atomics: f64,
+    bytes: f64,
+    background: f64,
+    packets: u64,
+    lost: u64,
+    scattered: u64,
+    ready_s: f64,
+    took_s: f64,
+}
+
+/// A function's instructions a packet in each kernel.
+#[derive(Serialize)]
+struct Function {
+    name: String,
+    instructions: Vec<f64>,
+    atomics: Vec<f64>,
+    /// True where the bursts lie apart from those of the first kernel.
+    differs: Vec<bool>,
+    /// True when it is executed by the idle guest, mostly.
+    background: bool,
+}
+
+impl Findings {
+    pub(super) fn of(counted: Vec<Counted>, family: Family, batch: u16) -> Findings {
+        let costs: Vec<&Costs> = counted.iter().map(|counted| &counted.answer.costs).collect();
+        let functions = functions(&costs);
+        let kernels = counted.iter().enumerate().map(|(number, counted)| {
+            let costs = &counted.answer.costs;
+            let differing = || functions.iter().filter(|f| f.differs[number] && !f.background);
+            let difference = differing().map(|f| f.instructions[number] - f.instructions[0]).sum();
+            Row {
+                kernel: match &counted.change {
+                    None => counted.release.clone(),
+                    Some(change) => format!("{} after `{change}`", counted.release),
+                },
+                file: counted.file.clone(),
+                release: counted.release.clone(),
+                change: counted.change.clone(),
+                instructions: costs.instructions,
+                least: costs.bursts.iter().copied().fold(f64::INFINITY, f64::min),
+                most: costs.bursts.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+                difference: (number > 0).then_some(difference),
+                differing: differing().count(),
+                atomics: costs.atomics,
+                bytes: costs.bytes,
+                background: costs.background,
+                packets: counted.answer.sent,
+                lost: counted.answer.lost,
+                scattered: counted.answer.scattered,
+                ready_s: counted.ready.as_secs_f64(),
+                took_s: counted.took.as_secs_f64(),
+            }
+        });
+        Findings { family, batch, kernels: kernels.collect(), functions }
+    }
+}
+
+/// All functions: of one kernel the dearest first, of several those that differ most.
+fn functions(costs: &[&Costs]) -> Vec<Function> {
+    let empty = FunctionCost::default();
+    let by_name: Vec<BTreeMap<&str, &FunctionCost>> = costs
+        .iter()
+        .map(|costs| costs.functions.iter().map(|f| (f.name.as_str(), f)).collect())
+        .collect();
+    let names: std::collections::BTreeSet<&str> =
+        by_name.iter().flat_map(|functions| functions.keys().copied()).collect();
+    let mut functions: Vec<Function> = names
+        .into_iter()
+        .map(|name| {
+            let of = |figure: fn(&FunctionCost) -> f64| {
+                by_name.iter().map(|f| figure(f.get(name).copied().unwrap_or(&empty))).collect()
+            };
+            let here = |n: usize| by_name[n].get(name).copied().unwrap_or(&empty);
+            Function {
+                name: name.to_owned(),
+                instructions: of(|function| function.instructions),
+                atomics: of(|function| function.atomics),
+                differs: (0..by_name.len())
+                    .map(|n| {
+                        let far = (here(n).instructions - here(0).instructions).abs() >= SHOWN;
+                        far && here(n).differs(here(0))
+                    })
+                    .collect(),
+                background: (0..by_name.len()).all(|n| here(n).is_background),
+            }
+        })
+        .collect();
+    functions.sort_by(|a, b| b.weight().total_cmp(&a.weight()).then_with(|| a.name.cmp(&b.name)));
+    functions
+}
+
+impl Function {
+    /// What it is sorted by: the largest difference from the first kernel, or the cost.
+    fn weight(&self) -> f64 {
+        match self.instructions.as_slice() {
+            [only] => *only,
+            [first, ..] => {
+                let differing = self.instructions.iter().zip(&self.differs).filter(|(_, d)| **d);
+                differing.map(|(now, _)| (now - first).abs()).fold(0.0, f64::max)
+            }
+            [] => 0.0,
+        }
+    }
+}
+
+/// The document: totals, functions, what to know.
+pub(super) fn document(findings: &Findings, functions: usize) -> Document<'_> {
+    let rate = |value: f64, digits| Cell::number(value, Digits::Decimals(digits));
+    let mut totals = Table::of(&findings.kernels)
+        .words("kernel", |row: &Row| Cell::text(row.kernel.as_str()))
+        .hidden("file", |row| Cell::text(row.file.as_str()))
+        .numbers("instructions", move |row| rate(row.instructions, 1))
+        .numbers("bursts", |row| Cell::interval((row.least, row.most), Digits::Decimals(1)))
+        .keys(&["least", "most"]);
+    if findings.kernels.len() > 1 {
+        totals = totals
+            .numbers("difference", |row| Cell::number(row.difference, Digits::SignedSignificant));
+    }
+    let totals = totals
+        .numbers("atomic", move |row| rate(row.atomics, 1))
+        .numbers("background", move |row| rate(row.background, 1))
+        .numbers("packets", |row| Cell::count(row.packets))
+        .numbers("lost", |row| Cell::count(row.lost))
+        .set(|table| table.name = Some("kernels"))
+        .block();
+    let several = findings.kernels.len() > 1;
+    let shown: Vec<&Function> = findings
+        .functions
+        .iter()
+        .filter(|function| function.weight() >= SHOWN && !function.background)
+        .take(functions)
+        .collect();
+    let mut table = Table::of(shown.into_iter())
+        .words("function", |function: &Function| Cell::text(function.name.as_str()));
+    for (number, kernel) in findings.kernels.iter().enumerate() {
+        let title = match &kernel.change {
+            Some(_) => "after".to_owned(),
+            None if several => kernel.release.clone(),
+            None => "instructions".to_owned(),
+        };
+        table = table.numbers(title, move |function| rate(function.instructions[number], 1));
+        if number > 0 {
+            table = table.numbers("difference", move |function| {
+                let (now, before) = (function.instructions[number], function.instructions[0]);
+                Cell::number(now - before, Digits::SignedSignificant)
+            });
+        }
+    }
+    let last = findings.kernels.len().saturating_sub(1);
+    let table = table
+        .numbers("atomic", move |function| rate(function.atomics[last], 1))
+        .set(|table| table.name = Some("functions"))
+        .block();
+    let mut blocks = vec![
+        Block::remark(
+            Remark::Caption,
+            "Instructions are not time: caches, branches and contention between CPUs are not in \
+             them.",
+        ),
+        totals,
+        table,
+    ];
+    let scattered: u64 = findings.kernels.iter().map(|row| row.scattered).sum();
+    if scattered > 0 {
+        let text = format!("{scattered} batches were not found at once by the guest.");
+        blocks.push(Block::remark(Remark::Warning, text));
+    }
+    let lost: u64 = findings.kernels.iter().map(|row| row.lost).sum();
+    if lost > 0 {
+        let text = format!("{lost} packets did not come out: counts are per packet that did.");
+        blocks.push(Block::remark(Remark::Warning, text));
+    }
+    Document {
+        title: format!(
+            "Instructions a packet, {}, {} packets at a time",
+            findings.family, findings.batch
+        ),
+        conclusion: vec![Block::text(conclusion(findings))],
+        blocks,
+        data: findings,
+        version: 1,
+    }
+}
+
+/// What was found, in a sentence.
+fn conclusion(findings: &Findings) -> String {
+    let agreement = findings.kernels.iter().map(|row| (row.most - row.least) / row.instructions);
+    let agreement = 100.0 * agreement.fold(0.0, f64::max);
+    match findings.kernels.as_slice() {
+        [] => String::new(),
+        [only] => format!(
+            "{} executes {:.1} instructions to forward a packet; its bursts lie within \
+             {agreement:.2} %.",
+            only.release, only.instructions
+        ),
+        [first, others @ ..] => {
+            let others: Vec<String> = others
+                .iter()
+                .map(|row| {
+                    let difference = row.difference.unwrap_or(0.0);
+                    format!(
+                        "{} executes {difference:+.1} instructions a packet ({:+.2} %) in {} {}",
+                        row.kernel,
+                        100.0 * difference / first.instructions,
+                        row.differing,
+                        if row.differing == 1 { "function" } else { "functions" }
+                    )
+                })
+                .collect();
+            format!(
+                "Against {} ({:.1} instructions a packet), {}. No other function differs by more \
+                 than it scatters; bursts of one kernel lie within {agreement:.2} %.",
+                first.kernel,
+                first.instructions,
+                others.join("; ")
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fwdlab_results::document::FORMS;
+
+    fn counted(what: &str, instructions: f64) -> Counted {
+        let function = |name: &str, instructions: f64| FunctionCost {
+            name: name.into(),
+            instructions,
+            range: (instructions, instructions),
+            ..FunctionCost::default()
+        };
+        let costs = Costs {
+            bursts: vec![instructions - 1.0, instructions],
+            instructions,
+            functions: vec![function("ip_forward", 126.0), function("demux", instructions - 126.0)],
+            ..Costs::default()
+        };
+        let answer = Answer { costs, sent: 100, lost: 0, scattered: 0 };
+        let second = Duration::from_secs(1);
+        Counted {
+            file: "k".into(),
+            change: None,
+            release: what.into(),
+            answer,
+            ready: second,
+            took: second,
+        }
+    }
+
+    #[test]
+    fn what_differs_stands_first_and_what_does_not_is_left_out() {
+        let findings =
+            Findings::of(vec![counted("6.1", 1000.0), counted("6.2", 888.0)], Family::Inet, 32);
+        assert_eq!(findings.functions[0].name, "demux");
+        for form in FORMS {
+            let text = (form.render)(&document(&findings, 10), 100).expect("every form");
+            assert!(text.contains("demux"), "{}: {text}", form.name);
+            if form.name != "json" {
+                assert!(!text.contains("ip_forward"), "{}: {text}", form.name);
+            }
+        }
+        let said = conclusion(&findings);
+        assert!(
+            said.contains("6.2 executes -112.0 instructions a packet (-11.20 %) in 1 function"),
+            "{said}"
+        );
+    }
+}
