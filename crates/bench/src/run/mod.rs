@@ -65,8 +65,7 @@ impl Runner {
         self.testbed.environment(version)
     }
 
-    /// Key of a calibration: a ceiling measured for these settings applies to all variants with
-    /// the same key.
+    /// Calibration key: a ceiling applies to all settings with the same key.
     pub fn calibration_key(&self, settings: &Settings) -> String {
         self.testbed.calibration_key(settings)
     }
