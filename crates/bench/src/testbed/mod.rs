@@ -32,7 +32,7 @@ pub trait Testbed {
     /// Before a run: checks that all hosts respond.
     ///
     /// # Errors
-    /// When one stays away.
+    /// When a host does not respond.
     fn begin(&mut self, _observer: &mut dyn Observer) -> Result<(), BenchError> {
         Ok(())
     }
@@ -41,7 +41,7 @@ pub trait Testbed {
     /// them, such as a reboot.
     ///
     /// # Errors
-    /// When one stays away.
+    /// When a host does not respond.
     fn recover(&mut self, _observer: &mut dyn Observer) -> Result<Option<String>, BenchError> {
         Ok(None)
     }

@@ -131,8 +131,7 @@ impl Reach {
 /// What a sender at the maximum rate does to a DUT that is slower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadModel {
-    /// The sender does not wait and the DUT drops packets: no loss means that the sender was
-    /// the bottleneck.
+    /// The sender does not wait, the DUT drops packets: without loss the sender is the limit.
     OpenLoop,
     /// The sender waits for free slots, and nothing is lost.
     Backpressured,

@@ -5,7 +5,7 @@
 //! failure the variant is given up for this invocation, and the rest of the plan continues
 //! (`reboot.rs`, [`BenchError::GivenUp`]).
 //!
-//! Limits: cabling is discovered by sending packets, not by LLDP; hosts are not installed;
+//! Limits: cabling is discovered by sending packets only; hosts are not installed;
 //! rates are measured by the senders' clocks, which are not compared with each other.
 
 mod links;
