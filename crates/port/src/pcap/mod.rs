@@ -1,4 +1,5 @@
-//! Files of captured frames: read as what comes in at a port, written as what goes out.
+//! Capture files as a port: frames read from a file come in, outgoing frames are written to
+//! one.
 //!
 //! Reads pcap in both byte orders and time resolutions and pcapng, writes pcap with
 //! nanoseconds (draft-ietf-opsawg-pcap). Frames come as fast as they are asked for: the

@@ -1,8 +1,8 @@
-//! Do two plans ask for the same? What differs besides seed, names and number
-//! of blocks makes their variants other things under the same labels.
+//! Differences between two plans. Apart from seed, names and number of blocks, any
+//! difference means that equal labels stand for different variants.
 //!
-//! Left out: what the simulated device is made of. A device is what is
-//! compared, and two simulated ones may well differ.
+//! The parameters of a simulated device are not checked: the device is what is
+//! compared.
 
 use super::error::some_of;
 use fwdlab_model::settings::{Firewall, TestbedKind};

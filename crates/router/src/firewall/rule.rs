@@ -8,10 +8,10 @@ use std::str::FromStr;
 
 use super::packet::protocol::{ICMP, ICMP6, TCP, UDP};
 
-/// What becomes of a packet.
+/// Action of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// It goes on.
+    /// The packet passes.
     Pass,
     /// It is dropped silently.
     Block,

@@ -85,11 +85,11 @@ pub struct Connection {
     pub marks: [u16; 2],
     /// Protocol number.
     pub protocol: u8,
-    /// How far it has got.
+    /// Phase of the connection.
     pub phase: Phase,
     /// Time of its last packet.
     pub last_ns: u64,
-    /// Packets from either.
+    /// Packets by direction.
     pub packets: [u64; 2],
     /// Bytes from either, from the IP header on.
     pub bytes: [u64; 2],

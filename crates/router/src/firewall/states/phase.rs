@@ -152,8 +152,7 @@ pub(super) fn go_on(phase: Phase, reply: bool) -> Phase {
     if reply || phase == Phase::Multiple { Phase::Multiple } else { Phase::Single }
 }
 
-/// Phase after a further TCP packet. A separate function, so that it is not inlined for
-/// other protocols.
+/// Phase after a further TCP packet: a separate function, so that others don't inline it.
 #[inline(never)]
 pub(super) fn tcp(
     (phase, mut finished): (Phase, Finished),
