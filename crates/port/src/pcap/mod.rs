@@ -1,5 +1,4 @@
-//! Capture files as a port: frames read from a file come in, outgoing frames are written to
-//! one.
+//! Capture files: read as incoming frames of a port, written with its outgoing ones.
 //!
 //! Reads pcap in both byte orders and time resolutions and pcapng, writes pcap with
 //! nanoseconds (draft-ietf-opsawg-pcap). Frames come as fast as they are asked for: the

@@ -1,4 +1,4 @@
-//! What an experiment will find, told before it is run.
+//! Power analysis of an experiment before it is run.
 //!
 //! All follows from one figure: the standard deviation of one block's log
 //! ratio, from earlier experiments or a pilot ([`pooled_scatter`],
@@ -81,7 +81,7 @@ pub struct Design {
     pub criteria: Criteria,
 }
 
-/// What comes of a design for one true change.
+/// Power of a design for one true change.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Outcome {
     /// True change as a ratio: 0.02 forwards 2 % more.
@@ -95,7 +95,7 @@ pub struct Outcome {
     pub blocks: f64,
 }
 
-/// What a design is worth.
+/// Power of a design.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outlook {
     /// Outcomes for no change and for [`CHANGES`].

@@ -1,4 +1,4 @@
-//! What can go wrong with a store: each message names the file and the next step.
+//! Errors of a store: each message names the file and the next step.
 
 use fwdlab_model::settings::TestbedKind;
 use std::path::PathBuf;
