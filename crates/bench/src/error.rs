@@ -36,7 +36,7 @@ pub enum BenchError {
         /// The operating system's error.
         source: std::io::Error,
     },
-    /// Something that was changed could not be put back; the rest was.
+    /// A changed setting could not be restored; the others were.
     #[error(
         "not put back on {host}: {why}\n  next step: set it by hand{instead}; {journal} on \
          {host} keeps what was there before, and every start tries again"

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// namespace, in which `/run` is another one and every user is root.
 ///
 /// # Errors
-/// When the directory can't be made, or belongs to somebody else.
+/// When the directory can't be created, or belongs to another user.
 pub(crate) fn paths() -> anyhow::Result<Paths> {
     let user = rustix::process::geteuid();
     if user.is_root() {

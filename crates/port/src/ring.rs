@@ -9,7 +9,7 @@ use std::mem;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// An index on cache lines of its own.
+/// An index on separate cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Index(AtomicUsize);

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-/// Longest wait at the own port: nobody wakes a worker for what others send it.
+/// Maximum wait at its own port: frames from other workers do not wake a worker.
 const PATIENCE: Duration = Duration::from_micros(100);
 
 /// Whether a worker sends on to others: it may, it never will again, and it isn't even

@@ -9,7 +9,7 @@ use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
 use crate::journal::Journal;
 
-/// Changes settings of a DUT so that they can be put back.
+/// Changes settings of a DUT so that they can be restored.
 pub trait Keeper {
     /// True if the DUT is a network namespace of this machine: it is dedicated to the test,
     /// nothing in it has to be restored, and its threads are visible in this machine's `/proc`.
@@ -49,7 +49,7 @@ pub trait Keeper {
     /// Restores everything that was recorded.
     ///
     /// # Errors
-    /// [`BenchError::NotPutBack`] when something can't be put back; the rest is.
+    /// [`BenchError::NotPutBack`] when a setting can't be restored; the others are.
     fn undo(&self, host: &dyn Host) -> Result<(), BenchError>;
 }
 

@@ -100,7 +100,7 @@ pub struct Counted {
     pub sent: u64,
     /// Packets received.
     pub received: u64,
-    /// Packets that the receiver itself had no room for.
+    /// Packets that the receiver dropped.
     pub receiver_dropped: u64,
     /// Intended packets that could not be sent.
     pub unsent: u64,

@@ -51,7 +51,7 @@ pub struct PacketConfig {
 
 /// A port on an interface, by packet sockets.
 ///
-/// Tags that the kernel took off received frames (VLAN) are put back.
+/// VLAN tags that the kernel removed from received frames are restored.
 #[derive(Debug)]
 pub struct PacketPort {
     socket: OwnedFd,
@@ -204,7 +204,7 @@ impl Port for PacketPort {
     }
 }
 
-/// What `sendmmsg` is told, allocated once.
+/// Arguments of `sendmmsg`, allocated once.
 #[derive(Debug)]
 struct Outbox {
     vectors: Vec<libc::iovec>,

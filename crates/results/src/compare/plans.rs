@@ -42,7 +42,7 @@ pub(super) fn differences(a: &Plan, b: &Plan) -> Vec<String> {
         if missing.is_empty() { "none".to_owned() } else { some_of(missing.into_iter()) }
     };
     differ("variants of one only", only_in(a, b), only_in(b, a));
-    // A setting that differs in every variant is told once.
+    // A setting that differs in every variant is reported once.
     let mut settings: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for variant in &a.variants {
         let other = b.variants.iter().find(|other| other.label == variant.label);

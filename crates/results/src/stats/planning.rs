@@ -25,7 +25,7 @@ use super::summary::{mean, variance};
 use serde::Serialize;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
-/// True changes, as ratios, for which a design's power is told.
+/// True changes, as ratios, for which a design's power is reported.
 pub const CHANGES: [f64; 4] = [0.01, 0.02, 0.03, 0.05];
 /// Simulated experiments per figure.
 const REPLICATES: u64 = 2000;

@@ -177,7 +177,7 @@ impl Snapshot {
         of_class.map(|&reason| self.get(reason)).sum()
     }
 
-    /// Packets that came in: the sum of what became of them.
+    /// Packets received: the sum over all outcomes.
     pub fn received(&self) -> u64 {
         [Class::Forwarded, Class::Dropped, Class::Slow].map(|class| self.total(class)).iter().sum()
     }

@@ -162,7 +162,7 @@ impl<'a> Memory<'a> {
     /// Restores the original of `path`, unless the file was changed since we wrote it.
     ///
     /// # Errors
-    /// When it can't be put back.
+    /// When it can't be restored.
     pub fn give_back(&self, path: &str) -> Result<(), BenchError> {
         let mut files = self.files()?;
         let Some(existed) = files.get(path).copied() else { return Ok(()) };

@@ -31,7 +31,7 @@ pub struct Plan {
     pub loader: BTreeMap<String, String>,
     /// Lines of rc.conf(5).
     pub rc: BTreeMap<String, String>,
-    /// Lists of rc.conf(5) that the DUT may have names of its own in: ours are added.
+    /// Lists of rc.conf(5), in which the DUT may have its own names: ours are added.
     pub lists: BTreeMap<String, Vec<String>>,
     /// Path and text of the firewall's rules.
     pub rules: Option<(&'static str, String)>,
@@ -369,7 +369,7 @@ fn addresses(link: &Link, offloads: bool) -> Vec<(String, String)> {
     all
 }
 
-/// True for a variable of rc.conf(5) that is also put in force without a reboot.
+/// True for a variable of rc.conf(5) that is also applied without a reboot.
 pub fn is_runtime(name: &str, links: &Links) -> bool {
     const WHOLE: [&str; 9] = [
         "gateway_enable",

@@ -216,7 +216,7 @@ mod tests {
     use crate::host::FakeHost;
     use crate::journal::Journal;
 
-    /// What a host is told for a firewall, and then for none.
+    /// Commands run on a host for a firewall, and then for none.
     fn told(keeper: &dyn Keeper) -> Vec<(String, String)> {
         let (host, mut loaded) = (FakeHost::default(), Loaded::default());
         let mut settings = Settings::default();

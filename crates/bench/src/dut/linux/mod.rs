@@ -58,7 +58,7 @@ impl Dut for LinuxDut<'_> {
     ) -> Result<(), BenchError> {
         let Ground { links, keeper, .. } = self.ground;
         match keeper.undo(host) {
-            // The others are put back, and this variant's own settings are read back below.
+            // The others are restored, and this variant's own settings are read back below.
             Err(left @ BenchError::NotPutBack { .. }) => {
                 findings.warnings.push(not_put_back(left));
             }

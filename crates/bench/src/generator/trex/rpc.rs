@@ -75,7 +75,7 @@ impl Rpc {
             if code == IN_PROGRESS
                 && let Some(ticket) = ticket(error)
             {
-                // From now on it is asked what became of it.
+                // From now on poll for the result.
                 (asked, with) = ("get_async_results".into(), json!({ "ticket_id": ticket }));
             }
             std::thread::sleep(PAUSE);

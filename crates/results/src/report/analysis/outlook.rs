@@ -33,7 +33,7 @@ const SURROUNDINGS: [(&str, &str, &str); 2] =
 pub struct Known {
     /// Hash of the plan that they were measured for.
     pub plan_hash: String,
-    /// True when it is the plan at hand.
+    /// True if it is the current plan.
     pub same_plan: bool,
     /// Blocks (streams in an alternation) of the comparison that has most.
     pub blocks: usize,

@@ -56,7 +56,7 @@ pub(super) struct Global {
     sweep: Mutex<Sweep>,
 }
 
-/// Groups of segments, each under a lock of its own, on cache lines of its own.
+/// Groups of segments, each with its own lock, on separate cache lines.
 #[derive(Debug)]
 pub(super) struct Sharded {
     shards: Box<[Shard]>,
