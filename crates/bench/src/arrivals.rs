@@ -1,4 +1,4 @@
-//! What a receiver has to hold packets against, and what it found, as a run's record has it.
+//! The receiver's checks and their results in the form of a run's record.
 
 use fwdlab_model::record::{Arrivals, Checked, FlowArrivals, WorstFlow};
 use fwdlab_model::warning::Warning;
@@ -7,7 +7,7 @@ use fwdlab_packet::arrivals::{Expected, Fault};
 use fwdlab_packet::arrivals::{FlowSummary, PAYLOAD_SAMPLE, Pattern};
 use fwdlab_port::{Received, Receiver, Watch};
 
-/// How a receiver looks at packets.
+/// What a receiver checks of packets.
 pub(crate) fn checked(watch: &Watch) -> Checked {
     match watch {
         Watch::Stamps { .. } => Checked::Stamp,
@@ -15,13 +15,13 @@ pub(crate) fn checked(watch: &Watch) -> Checked {
     }
 }
 
-/// How a receiver that knows what is expected looks at packets.
+/// What a receiver checks that knows the expected packets.
 pub(crate) fn checked_against(expected: &Expected) -> Checked {
     let has_payload = Pattern::new(expected).has_payload();
     Checked::Packets { payload_one_in: if has_payload { PAYLOAD_SAMPLE } else { 1 } }
 }
 
-/// What a receiver found so far.
+/// Results of the receiver's checks so far.
 pub(crate) fn found(receiver: &dyn Receiver, checked: Checked) -> Arrivals {
     record(&receiver.received(), receiver.flows(), checked)
 }
@@ -62,7 +62,7 @@ fn flow_arrivals(found: &FlowSummary) -> FlowArrivals {
     }
 }
 
-/// Doubts that follow from how packets arrived; `arrived` is how many did, intact and once.
+/// Warnings from the receiver's checks; `arrived` packets were received intact, each once.
 pub(crate) fn doubts(arrivals: &Arrivals, arrived: u64, unstamped: u64) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if arrivals.damaged > 0 {

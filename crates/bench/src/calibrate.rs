@@ -1,4 +1,4 @@
-//! The ceiling: what sender and receiver reach without a DUT between them.
+//! Calibration: the ceiling of sender and receiver without a DUT.
 
 use crate::BenchError;
 use crate::trial::{Observed, SystemClock};
@@ -6,13 +6,13 @@ use fwdlab_model::plan::{Plan, Trial};
 use fwdlab_model::record::Calibration;
 use fwdlab_model::settings::Settings;
 
-/// Times that a ceiling is measured.
+/// Number of trials of a calibration.
 const ROUNDS: u32 = 3;
 
-/// Measures a ceiling: `without_dut` carries a trial out under a run's identity.
+/// Measures a ceiling: `without_dut` runs a trial with the given run id.
 ///
 /// # Errors
-/// What a trial meets.
+/// When a trial fails.
 pub fn measure(
     plan: &Plan,
     settings: &Settings,
@@ -34,7 +34,7 @@ pub fn measure(
     })
 }
 
-/// The phases of one of its trials.
+/// Phases of a calibration trial.
 fn trial(plan: &Trial) -> Trial {
     Trial {
         warmup_ns: plan.warmup_ns.min(200_000_000),
@@ -43,7 +43,7 @@ fn trial(plan: &Trial) -> Trial {
     }
 }
 
-/// Identifies what a ceiling holds for, beside family and frame size.
+/// Calibration key: what a ceiling depends on, apart from address family and frame size.
 pub fn key(kind: &str, engine: &str, receiver: &str, settings: &Settings) -> String {
     let arrangement = match settings.testbed.arrangement {
         fwdlab_model::settings::Arrangement::Open => "open",

@@ -1,4 +1,4 @@
-//! Which CPU does what, and where its time went.
+//! CPU placement of sender, DUT and receiver, and CPU times.
 
 use fwdlab_model::record::CpuTime;
 use fwdlab_model::settings::Arrangement;
@@ -10,23 +10,23 @@ pub struct Placement {
     pub senders: Vec<u16>,
     /// CPUs of the DUT.
     pub dut: Vec<u16>,
-    /// CPUs that poll the receiver's interface, where that has threads of its own; empty
-    /// where the receiver runs to completion with whoever hands it packets.
+    /// CPUs of the threads that poll the receiver's interface; empty if it is polled on the
+    /// CPUs that send to it.
     pub receiver: Vec<u16>,
-    /// CPUs of this program's control thread and of the programs that it starts.
+    /// CPUs of this program's control thread and its child processes.
     pub control: Vec<u16>,
     /// Arrangement in effect.
     pub arrangement: Arrangement,
-    /// Why the arrangement or the number of senders is not what was asked for.
+    /// Why the arrangement or the number of senders differs from the configured one.
     pub fallback: Option<String>,
 }
 
 /// Places roles on `cpus`.
 ///
-/// Open: the senders take the first CPUs, the DUT the others; control shares the
-/// first sender's CPU, so that nothing disturbs the DUT. Closed: each sender's CPU
-/// is the DUT's too; control takes a free CPU if there is one, else the last. The
-/// receiver has none; see [`place_all`].
+/// Open: the senders get the first CPUs, the DUT the others; control shares the
+/// first sender's CPU, so that it does not disturb the DUT. Closed: each sender shares
+/// its CPU with the DUT; control gets a free CPU if there is one, else the last. The
+/// receiver gets none; see [`place_all`].
 pub fn place(cpus: &[u16], wanted: Arrangement, senders: u16, queues: u16) -> Placement {
     let wanted_senders = usize::from(senders).max(1);
     let mut fallback = None;
@@ -62,12 +62,11 @@ pub fn place(cpus: &[u16], wanted: Arrangement, senders: u16, queues: u16) -> Pl
 
 /// Places roles on `cpus`, the receiver's polling among them.
 ///
-/// Open: the receiver has the last CPU for itself where senders and DUT leave one, and
-/// shares the first sender's where they don't. Never the DUT's: what the receiver takes
-/// there, the DUT lacks. By trial on two CPUs, the device forwards a quarter to a third
-/// more when the receiver polls on the sender's CPU, which it slows: what is offered
-/// falls from nine to three times of what is forwarded. Closed: each CPU receives what it
-/// forwards.
+/// Open: the receiver gets the last CPU if senders and DUT leave one, else it shares the
+/// first sender's. It never shares the DUT's, whose forwarding rate would drop. Measured on
+/// two CPUs: the device forwards a quarter to a third more if the receiver polls on the
+/// sender's CPU, although that slows the sender: offered over forwarded falls from nine to
+/// three. Closed: each CPU receives what it forwards.
 pub fn place_all(cpus: &[u16], wanted: Arrangement, senders: u16, queues: u16) -> Placement {
     let least = usize::from(senders).max(1) + 2;
     let own = (wanted == Arrangement::Open && cpus.len() >= least).then(|| cpus.len() - 1);
@@ -81,7 +80,7 @@ pub fn place_all(cpus: &[u16], wanted: Arrangement, senders: u16, queues: u16) -
 }
 
 impl Placement {
-    /// CPUs `dut` of a DUT that shares none with sender and receiver, nor with us.
+    /// Placement of a DUT with dedicated CPUs on another machine.
     pub fn of_dut(dut: Vec<u16>) -> Placement {
         Placement {
             senders: Vec::new(),
@@ -139,7 +138,7 @@ pub(crate) fn stolen_in(text: &str, cpus: &[u16]) -> u64 {
     times(text).iter().filter(|t| cpus.contains(&t.cpu)).map(|t| t.stolen_ns).sum()
 }
 
-/// What passed between two readings, for the CPUs that have a role.
+/// CPU times between two readings, for the CPUs that have a role.
 pub fn difference(before: &[CpuTime], after: &[CpuTime], placement: &Placement) -> Vec<CpuTime> {
     let pairs = after.iter().filter_map(|a| Some((before.iter().find(|b| b.cpu == a.cpu)?, a)));
     pairs

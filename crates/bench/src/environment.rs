@@ -1,11 +1,11 @@
-//! The surroundings of an invocation: everything that a reader of the report may
-//! need to doubt or repeat it. What can't be read is left out, never guessed.
+//! The environment of an invocation: hardware and software that a reader needs to judge or
+//! repeat the experiment. Values that can't be read are left out, never guessed.
 
 use crate::host::{Host, LocalHost};
 use fwdlab_model::record::Environment;
 use std::collections::BTreeMap;
 
-/// Sysctls of the machine that change forwarding and that no experiment sets.
+/// Machine-wide sysctls that affect forwarding and that experiments do not set.
 const SYSCTLS: &[&str] = &[
     "net/core/netdev_budget",
     "net/core/netdev_budget_usecs",
@@ -18,7 +18,7 @@ const SYSCTLS: &[&str] = &[
     "kernel/unprivileged_bpf_disabled",
 ];
 
-/// What a FreeBSD machine is asked for, by section: name and sysctl.
+/// Sysctls that are read on FreeBSD: section, name, sysctl.
 const FREEBSD: &[(&str, &str, &str)] = &[
     ("cpu", "model", "hw.model"),
     ("cpu", "count", "hw.ncpu"),
@@ -37,12 +37,12 @@ const FREEBSD: &[(&str, &str, &str)] = &[
     ("sysctl", "kern.random.harvest.mask", "kern.random.harvest.mask"),
 ];
 
-/// Reads those of this machine. `version` is fwdlab's.
+/// The environment of this machine. `version` is fwdlab's.
 pub fn capture(version: &str) -> Environment {
     of_linux(&LocalHost, version)
 }
 
-/// Reads those of a FreeBSD host.
+/// The environment of a FreeBSD host.
 pub fn of_freebsd(host: &dyn Host, version: &str) -> Environment {
     // Names that a release does not have are passed over (sysctl(8), -i).
     let mut argv = vec!["sysctl", "-i"];
@@ -62,7 +62,7 @@ pub fn of_freebsd(host: &dyn Host, version: &str) -> Environment {
     Environment(sections)
 }
 
-/// Reads those of a Linux host.
+/// The environment of a Linux host.
 pub fn of_linux(host: &dyn Host, version: &str) -> Environment {
     let mut sections = BTreeMap::new();
     let mut section = |name: &str, pairs: Vec<(String, Option<String>)>| {

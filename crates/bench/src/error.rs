@@ -1,19 +1,19 @@
-//! What can go wrong while carrying out a plan.
+//! Errors of executing a plan.
 
 use fwdlab_port::PortError;
 
-/// An error of the laboratory. Its text names the thing, the place and the next step.
+/// An error of the laboratory. Its message names the object, the place and the next step.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
     /// The machine lacks something.
     #[error("{what}\n  next step: {next}")]
     Environment {
-        /// What is lacking.
+        /// What is missing.
         what: String,
         /// What to do about it.
         next: String,
     },
-    /// The experiment asks for what can't be.
+    /// The experiment asks for something impossible.
     #[error("{0}")]
     Refused(String),
     /// A program failed.
@@ -23,7 +23,7 @@ pub enum BenchError {
         command: String,
         /// Host.
         host: String,
-        /// Its last words.
+        /// Its last output.
         why: String,
     },
     /// A file could not be read or written.
@@ -33,10 +33,10 @@ pub enum BenchError {
         path: String,
         /// Host.
         host: String,
-        /// The system's answer.
+        /// The operating system's error.
         source: std::io::Error,
     },
-    /// Something that was changed could not be put back; the rest was.
+    /// A changed setting could not be restored; the others were.
     #[error(
         "not put back on {host}: {why}\n  next step: set it by hand{instead}; {journal} on \
          {host} keeps what was there before, and every start tries again"
@@ -44,11 +44,11 @@ pub enum BenchError {
     NotPutBack {
         /// Host.
         host: String,
-        /// What, and what the system answered.
+        /// The setting, and the system's error.
         why: String,
         /// What else helps, with what introduces it; or nothing.
         instead: &'static str,
-        /// File or directory that keeps what was there before.
+        /// File or directory with the original values.
         journal: String,
     },
     /// A variant can't be measured now; others can.
@@ -56,7 +56,7 @@ pub enum BenchError {
     GivenUp {
         /// Its index in the plan.
         variant: usize,
-        /// What happened, twice.
+        /// The reason of the second failure.
         why: String,
     },
     /// Sockets, BPF, namespaces.

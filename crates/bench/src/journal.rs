@@ -1,11 +1,10 @@
-//! What has to be put back, written down before it is changed.
+//! Journal: original values of machine-wide settings, recorded before they are changed.
 //!
-//! Namespaces and everything in them vanish with their names. Settings of the
-//! whole machine (a sysctl that no namespace has of its own) do not: their old
-//! values go to a journal file first. Whoever comes next undoes the journals and
-//! removes the namespaces of processes that are gone, however they ended. A value that
-//! can't be put back stays in its journal, the others are put back all the same; it is told
-//! at each start, and keeps none from starting.
+//! Settings within a namespace vanish with it. Machine-wide settings (sysctls that are not
+//! per namespace) do not: their old values are written to a journal file first. The next
+//! process restores the journals and removes the namespaces of processes that have ended
+//! or were killed. A value that can't be restored stays in its journal, the others are
+//! restored; each start reports it as a remark, not as an error.
 
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
@@ -16,11 +15,11 @@ use std::time::Duration;
 
 /// Beginning of every namespace's name: `fwdlab-PID-START-ROLE`.
 pub const PREFIX: &str = "fwdlab-";
-/// Beginning of the names of files that nobody needs any more when their process
-/// is gone: `temporary-PID-START-PURPOSE`.
+/// Prefix of temporary files that can be deleted after their process has ended:
+/// `temporary-PID-START-PURPOSE`.
 const TEMPORARY: &str = "temporary-";
 
-/// The right to use this machine's CPUs for measuring, and the journal.
+/// Lock on this machine for measuring, and the journal.
 #[derive(Debug)]
 pub struct Journal {
     directory: PathBuf,
@@ -30,8 +29,8 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Waits up to half a minute for another fwdlab on this machine to end, then
-    /// cleans up after processes that are gone.
+    /// Waits up to 30 s for another fwdlab on this machine to end, then cleans up after
+    /// processes that have ended.
     ///
     /// # Errors
     /// When another fwdlab goes on measuring, or the directory can't be written.
@@ -75,8 +74,8 @@ impl Journal {
         Ok(journal)
     }
 
-    /// What processes that are gone have left and nobody could put back: each with where it
-    /// stands and the next step.
+    /// Settings of earlier processes that could not be restored: each with its journal file and
+    /// the next step.
     pub fn left(&self) -> &[String] {
         &self.left
     }
@@ -86,7 +85,7 @@ impl Journal {
         format!("{PREFIX}{}-{role}", self.identity)
     }
 
-    /// Writes a setting of the whole machine, after its old value is on disk.
+    /// Writes a machine-wide setting, after its old value is on disk.
     ///
     /// # Errors
     /// When the setting does not exist or refuses the value.
@@ -105,7 +104,7 @@ impl Journal {
         LocalHost.put(path, value)
     }
 
-    /// Puts back everything that [`Journal::change`] changed, newest first.
+    /// Restores everything that [`Journal::change`] changed, newest first.
     ///
     /// # Errors
     /// When a value can't be restored: the others are, and the journal is kept with it.
@@ -113,8 +112,7 @@ impl Journal {
         undo_file(&self.file())
     }
 
-    /// A file of this process that need not outlive it: whoever comes next removes
-    /// it, should this process not get to it.
+    /// A temporary file of this process; if this process is killed, the next one deletes it.
     pub fn temporary(&self, purpose: &str) -> PathBuf {
         self.directory.join(format!("{TEMPORARY}{}-{purpose}", self.identity))
     }
@@ -157,8 +155,8 @@ impl Drop for Journal {
     }
 }
 
-/// Puts back every line, the last one first; those that are refused stay in the file, in
-/// their order. A setting that is not there any more needs nothing.
+/// Restores every line in reverse order; lines that fail stay in the file, in their order.
+/// A setting that no longer exists is skipped.
 fn undo_file(file: &Path) -> Result<(), BenchError> {
     let Ok(text) = fs::read_to_string(file) else { return Ok(()) };
     let (mut kept, mut refusals) = (Vec::new(), Vec::new());

@@ -1,8 +1,7 @@
-//! Carries a plan out: builds the testbed, configures the DUT, sends, counts.
+//! Executes plans: builds the testbed, configures the DUT, sends traffic, counts packets.
 //!
-//! [`Runner::open`] chooses and opens a [`Testbed`]; [`Runner::run`]
-//! executes one planned run and returns its record. What is done with records (store, figures,
-//! reports) is not this crate's business.
+//! [`Runner::open`] chooses and opens a [`Testbed`]; [`Runner::run`] executes one planned run
+//! and returns its record. Storing and evaluating records is left to other crates.
 //!
 //! Seams, each with a real and a simulated side: [`host::Host`] (run programs,
 //! read and write files), [`trial::Traffic`] and [`trial::Clock`] (send, count,
@@ -35,21 +34,21 @@ pub use testbed::{Choice, Testbed};
 
 use fwdlab_model::plan::{Plan, PlannedRun};
 
-/// Whoever watches a run: a progress bar, a log, a test.
+/// Observer of a run: a progress bar, a log, a test.
 pub trait Observer {
     /// A step begins, e.g. `namespaces`, `routes`, `traffic`.
     fn step(&mut self, _name: &str) {}
 
-    /// Rates since the last call, some times a second while traffic flows.
+    /// Rates since the last call, several times a second while traffic flows.
     fn live(&mut self, _live: &Live) {}
 
-    /// Asked often; true ends the run with [`BenchError::Interrupted`].
+    /// Polled often; true ends the run with [`BenchError::Interrupted`].
     fn cancelled(&self) -> bool {
         false
     }
 }
 
-/// What is seen while traffic flows.
+/// Live rates while traffic flows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Live {
     /// Time since the traffic began, nanoseconds.
@@ -60,7 +59,7 @@ pub struct Live {
     pub offered_pps: f64,
     /// Forwarded, packets per second.
     pub forwarded_pps: f64,
-    /// Variant in force.
+    /// Current variant.
     pub variant: usize,
 }
 

@@ -1,5 +1,4 @@
-//! The DUT's interfaces and what is at the other end of their cables, as a laboratory's
-//! file and its hosts say.
+//! The DUT's interfaces and their peers at the other ends of the cables.
 
 use fwdlab_packet::Family;
 use fwdlab_packet::address::{Side, dut_address, peer_address};
@@ -18,12 +17,13 @@ pub struct Links {
     pub ingress: Link,
     /// Towards the receiver.
     pub egress: Link,
-    /// What the DUT must go on reaching by other interfaces; in namespaces nothing.
+    /// Addresses and networks that the DUT must keep reaching by other interfaces; none in
+    /// namespaces.
     pub ways: Vec<Way>,
 }
 
 impl Links {
-    /// Those of a testbed of namespaces, by the address plan.
+    /// The links of a testbed of namespaces, by the address plan.
     pub fn of_namespaces() -> Links {
         let families = [Family::Inet, Family::Inet6];
         let link = |side, interface: &str, mac, peer: (&str, &str, [u8; 6])| Link {
@@ -69,7 +69,7 @@ pub struct Link {
     pub mac: [u8; 6],
     /// Its addresses with the lengths of their prefixes.
     pub addresses: Vec<(IpAddr, u8)>,
-    /// What is at the other ends: one, or two senders behind a switch.
+    /// Peers: one, or two senders behind a switch.
     pub peers: Vec<Peer>,
 }
 
@@ -86,18 +86,18 @@ pub struct Peer {
     pub addresses: Vec<IpAddr>,
 }
 
-/// An address that the DUT must go on reaching, or a network that it is in.
+/// An address that the DUT must keep reaching, or a network that it is attached to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Way {
-    /// The address with its whole length, or the network.
+    /// The address with full prefix length, or the network.
     pub network: (IpAddr, u8),
-    /// Who is there.
+    /// Its owner, for messages.
     pub whose: String,
 }
 
 impl Way {
-    /// True when a route to `prefix` takes packets from it. Of a network that the DUT is in
-    /// only longer prefixes, or its own, do.
+    /// True if a route to `prefix` would divert its packets. For an attached network only equal
+    /// or longer prefixes do.
     pub fn is_lost_by(&self, prefix: (IpAddr, u8)) -> bool {
         let (address, length) = self.network;
         let is_one = length == bits(address);

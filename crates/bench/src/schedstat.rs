@@ -1,5 +1,5 @@
-//! What the scheduler gave to threads, and what it made them wait for: the first two
-//! numbers of `/proc/TID/schedstat` (Documentation/scheduler/sched-stats.rst of Linux).
+//! CPU time and run delay of threads: the first two numbers of `/proc/TID/schedstat`
+//! (Documentation/scheduler/sched-stats.rst of Linux).
 //!
 //! Both are sums since the thread began. The kernel brings the time of a thread that
 //! runs on another CPU up to date at its timer tick only, so a reading may be one tick
@@ -15,12 +15,12 @@ use std::os::unix::fs::FileExt;
 pub struct ThreadTimes {
     /// Time on a CPU, nanoseconds.
     pub ran_ns: u64,
-    /// Time that it was ready to run and had no CPU, nanoseconds.
+    /// Run delay: time that it was runnable without a CPU, nanoseconds.
     pub waited_ns: u64,
 }
 
 impl ThreadTimes {
-    /// What passed since `before`.
+    /// Difference to the earlier reading `before`.
     #[must_use]
     pub fn since(self, before: ThreadTimes) -> ThreadTimes {
         ThreadTimes {
@@ -30,8 +30,8 @@ impl ThreadTimes {
     }
 }
 
-/// Threads whose times are read again and again: their files stay open, a reading is
-/// one system call a thread.
+/// Threads whose times are read repeatedly: their files stay open, so a reading is one
+/// system call per thread.
 #[derive(Debug, Default)]
 pub struct Threads {
     files: Vec<Option<File>>,

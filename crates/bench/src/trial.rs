@@ -1,9 +1,9 @@
 //! One trial: warm up, open the window, send, close it, stop, drain, read.
 //!
-//! Every packet carries the phase in which it was sent, so what belongs to the
-//! window is counted exactly, however long it took to arrive: in the window,
-//! `offered = forwarded + lost` holds to the packet. The state machine knows
-//! neither sockets nor clocks; it drives a [`Traffic`] by a [`Clock`].
+//! Every packet carries the phase in which it was sent, so packets of the window are
+//! counted exactly, whatever their latency: `offered = forwarded + lost` holds to the
+//! packet. The state machine is independent of sockets and clocks; it drives a
+//! [`Traffic`] by a [`Clock`].
 
 mod drain;
 mod opening;
@@ -23,7 +23,7 @@ use fwdlab_model::warning::Warning;
 use fwdlab_packet::Phase;
 use fwdlab_packet::stamp::PHASES;
 
-/// Something that sends packets and counts those that arrive.
+/// Sends packets and counts received ones.
 pub trait Traffic {
     /// Begins sending in phase [`Phase::WarmUp`].
     ///
@@ -37,25 +37,25 @@ pub trait Traffic {
     /// Stops sending and waits until the senders are idle.
     ///
     /// # Errors
-    /// What the senders met.
+    /// When a sender has failed.
     fn stop(&mut self) -> Result<(), BenchError>;
-    /// Distinct flows that arrived; none when they are not counted.
+    /// Number of distinct flows received; none if they are not counted.
     fn flows_seen(&mut self) -> Option<u32>;
-    /// How packets arrived: asked for after the drain.
+    /// Results of the receiver's checks (damage, duplicates, order); called after the drain.
     fn arrivals(&mut self) -> Arrivals {
         Arrivals::default()
     }
-    /// What was given to the device and what was taken from it so far.
+    /// CPU time that the device got and lost so far.
     fn evidence(&mut self) -> Evidence;
-    /// Length of the window by the senders' own clocks, nanoseconds: asked for after
-    /// [`Traffic::stop`]. None when the trial's clock is theirs.
+    /// Length of the window by the senders' clocks, nanoseconds; called after
+    /// [`Traffic::stop`]. None if they use the trial's clock.
     fn window_ns(&mut self) -> Option<u64> {
         None
     }
     /// Ends everything, after the last reading.
     ///
     /// # Errors
-    /// What was met since [`Traffic::stop`], where a snapshot could not say it.
+    /// Failures since [`Traffic::stop`], which a snapshot can't return.
     fn finish(&mut self) -> Result<(), BenchError> {
         Ok(())
     }
@@ -74,14 +74,14 @@ pub struct Snapshot {
     pub foreign: u64,
     /// Packets without stamp that arrived.
     pub unstamped: u64,
-    /// Frames that are no traffic of the benchmark's (neighbour discovery ...).
+    /// Frames that are not test traffic (neighbour discovery ...).
     pub other_frames: u64,
-    /// Packets that the receiver itself had no room for.
+    /// Packets that the receiver dropped.
     pub receiver_dropped: u64,
 }
 
 impl Snapshot {
-    /// Packets that arrived and are none of this run's.
+    /// Packets received that do not belong to this run.
     pub fn others(&self) -> u64 {
         self.foreign.saturating_add(self.unstamped).saturating_add(self.other_frames)
     }
@@ -93,34 +93,34 @@ impl Snapshot {
     }
 }
 
-/// What a trial asks of the DUT itself. Answers cost time: it is asked before the window
-/// and after it, never in it.
+/// Queries to the DUT during a trial. They take time, so they are made before and after the
+/// window, never within it.
 pub trait Account {
-    /// Packets of this trial that the DUT says it has dropped so far; none where it does
-    /// not tell all of them.
+    /// Packets of this trial that the DUT's counters report as dropped so far; none if the
+    /// counters are incomplete.
     fn dropped(&mut self) -> Option<u64> {
         None
     }
-    /// States that it holds now; none where it keeps none, or doesn't tell.
+    /// Connection states in the DUT now; none if it keeps none or does not report them.
     fn states(&mut self) -> Option<u64> {
         None
     }
 }
 
-/// A DUT that is not asked, or none at all.
+/// No DUT, or one that is not queried.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unasked;
 
 impl Account for Unasked {}
 
-/// What must have passed before the window opens.
+/// What must be observed before the window opens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Awaited {
-    /// Flows of the traffic; 0: none are waited for.
+    /// Number of flows that must have arrived; 0: no wait.
     pub flows: u32,
-    /// Senders that each go through all flows.
+    /// Number of senders that each cycle through all flows.
     pub senders: u32,
-    /// True when the DUT must hold a state for each.
+    /// True if the DUT must hold a connection state for each flow.
     pub states: bool,
 }
 
@@ -130,20 +130,20 @@ pub struct Awaited {
 pub struct Evidence {
     /// Stolen from the DUT's CPUs by the hypervisor, summed over them.
     pub stolen_ns: u64,
-    /// Given to the device's threads, summed over them.
+    /// CPU time of the device's threads, summed.
     pub ran_ns: Option<u64>,
-    /// That a thread of the device was ready to run and waited, while no other thread
-    /// of the device ran on its CPU; summed over CPUs.
+    /// Run delay of the device's threads while no other device thread ran on the same CPU,
+    /// summed over CPUs.
     pub waited_ns: Option<u64>,
-    /// That the sender's threads were ready to run and had no CPU, steal included.
+    /// Run delay of the sender's threads, steal included.
     pub sender_waited_ns: Option<u64>,
 }
 
-/// A clock that can also wait.
+/// Clock and timer of a trial.
 pub trait Clock {
     /// Nanoseconds of a monotonic clock.
     fn now_ns(&self) -> u64;
-    /// Waits until then; returns the time.
+    /// Waits until the deadline; returns the current time.
     fn sleep_until(&self, deadline_ns: u64) -> u64;
     /// Nanoseconds since 1970.
     fn wall_ns(&self) -> i64;
@@ -177,21 +177,21 @@ impl SystemClock {
 /// Switches the DUT to a variant while traffic flows.
 pub type Switch<'a> = &'a mut dyn FnMut(usize) -> Result<(), BenchError>;
 
-/// The levels of a stream in turn.
+/// Schedule of an alternation: levels switched in one stream of traffic.
 pub struct Alternation<'a> {
     /// Length of a slice, nanoseconds.
     pub slice_ns: u64,
-    /// Time after each switch that does not count, nanoseconds.
+    /// Settling time after each switch, which is not counted, nanoseconds.
     pub settle_ns: u64,
-    /// Slices of one cycle.
+    /// Number of slices in one cycle.
     pub length: u32,
     /// The variants of a cycle, by its number from 0 (A B B A, or B A A B).
     pub cycle: &'a dyn Fn(u32) -> Vec<usize>,
-    /// How to switch.
+    /// Switches the DUT.
     pub switch: Switch<'a>,
 }
 
-/// What a trial does.
+/// Specification of a trial.
 pub struct TrialSpec<'a> {
     /// Phases.
     pub trial: &'a Trial,
@@ -199,37 +199,37 @@ pub struct TrialSpec<'a> {
     pub rate_pps: Option<f64>,
     /// Variant of the whole trial (the first one of an alternation).
     pub variant: usize,
-    /// Levels in turn, or none.
+    /// Alternation of levels, if any.
     pub alternation: Option<Alternation<'a>>,
-    /// Called at the window's moments: for readings that belong to it exactly.
+    /// Called when the window opens and closes, for readings at exactly these moments.
     pub at_window: &'a mut dyn FnMut(Moment),
     /// What the warm-up waits for beyond its planned time.
     pub awaited: Awaited,
-    /// The DUT, to be asked before and after the window.
+    /// Queries to the DUT, before and after the window.
     pub account: &'a mut dyn Account,
 }
 
 /// A moment of the window, with the time by the trial's clock in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// Warm-up traffic flows, the window opens next; whatever takes time is done here.
+    /// Warm-up traffic flows, the window opens next; slow readings are taken here.
     Opening,
     /// The window has just opened.
     Open(u64),
-    /// The window has just closed; the senders still send.
+    /// The window has just closed; senders are still sending.
     Closed(u64),
 }
 
-/// What a trial observed.
+/// Results of a trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observed {
     /// Length of the window as measured.
     pub window_ns: u64,
-    /// Packets asked for in the window.
+    /// Intended packets in the window; none at the maximum rate.
     pub intended: Option<u64>,
-    /// Window.
+    /// Counts of the window.
     pub window: Counts,
-    /// Whole trial.
+    /// Counts of the whole trial.
     pub total: Counts,
     /// Packets of other runs.
     pub foreign: u64,
@@ -237,38 +237,38 @@ pub struct Observed {
     pub unstamped: u64,
     /// Flows seen.
     pub flows_seen: Option<u32>,
-    /// How packets arrived.
+    /// Results of the receiver's checks.
     pub arrivals: Arrivals,
-    /// Time that the last packets took.
+    /// Time until the last packets arrived, nanoseconds.
     pub drain_ns: u64,
-    /// Packets that the receiver itself had no room for.
+    /// Packets that the receiver dropped.
     pub receiver_dropped: u64,
-    /// What was there when the window opened, and what was left in the end.
+    /// Flows and states when the window opened, and packets unaccounted for at the end.
     pub opening: Opening,
     /// Raw samples.
     pub samples: Vec<Sample>,
-    /// Doubts.
+    /// Warnings.
     pub warnings: Vec<Warning>,
 }
 
 impl Observed {
-    /// Packets that arrived and are none of this run's.
+    /// Packets received that do not belong to this run.
     pub fn others(&self) -> u64 {
         let of_the_benchmark = self.foreign.saturating_add(self.unstamped);
         of_the_benchmark.saturating_add(self.arrivals.others)
     }
 
-    /// The trial's packets as the DUT's own interfaces must have counted them: beside
-    /// those that were forwarded, what left it damaged or again, what the receiver had no
-    /// room for, and `others` that arrived since its counters were read first.
+    /// The trial's packets as the DUT's interfaces should have counted them: forwarded packets,
+    /// damaged and duplicate ones, those that the receiver dropped, and `others` that arrived
+    /// since the first reading of its counters.
     pub fn at_the_dut(&self, others: u64) -> Counts {
         let passed = self.passed();
         let forwarded = passed.forwarded + self.receiver_dropped + others;
         Counts { offered: passed.offered, forwarded }
     }
 
-    /// Packets of the whole trial that were sent, and those that left the device, damaged
-    /// or again.
+    /// Packets of the whole trial: sent, and transmitted by the device (including damaged and
+    /// duplicate ones).
     pub fn passed(&self) -> Counts {
         let Arrivals { damaged, duplicates, .. } = self.arrivals;
         let others = damaged.saturating_add(duplicates);
@@ -296,14 +296,14 @@ impl Observed {
     }
 }
 
-/// A wall clock that went this far from the monotonic one has jumped.
+/// Deviation of the wall clock from the monotonic clock that counts as a clock step.
 const JUMP_NS: i64 = 50_000_000;
 
 /// Runs one trial.
 ///
 /// # Errors
-/// [`BenchError::Interrupted`] when the observer says so (the senders are
-/// stopped then), and whatever traffic or switching meets.
+/// [`BenchError::Interrupted`] when the observer cancels (the senders are
+/// stopped then), and errors of traffic or switching.
 pub fn run(
     traffic: &mut dyn Traffic,
     clock: &dyn Clock,
@@ -312,7 +312,7 @@ pub fn run(
 ) -> Result<Observed, BenchError> {
     let idle = traffic.snapshot();
     if idle.received_total() > 0 {
-        // Impossible with a fresh identity unless something is badly broken.
+        // Can't happen with an unused run id unless something is badly broken.
         let (offered, forwarded) = (idle.sent_total(), idle.received_total());
         return Err(BenchError::Refused(format!(
             "{forwarded} packets of this run arrived before it began ({offered} sent)"
@@ -388,8 +388,8 @@ pub fn run(
     })
 }
 
-/// Warm-up and window; returns the window's length, its samples, and what was there when
-/// it opened.
+/// Warm-up and window; returns the window's length, its samples, and the flows and states
+/// when it opened.
 fn measure(
     traffic: &mut dyn Traffic,
     clock: &dyn Clock,
@@ -455,9 +455,9 @@ fn measure(
                     (alternation.switch)(next)?;
                     variant = next;
                 }
-                // The first slice needs no settling: the warm-up was its own. A
-                // repeated level (B B) is skipped as long, so that all slices
-                // are treated alike.
+                // The warm-up served as the first slice's settling time. A repeated level
+                // (B B) is given one too, although nothing is switched, so that
+                // all slices are treated alike.
                 settled = clock.now_ns() + alternation.settle_ns;
             }
         }

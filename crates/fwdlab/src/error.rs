@@ -1,12 +1,12 @@
-//! The command line's own errors.
+//! Errors of the command line.
 
-/// What only the command line can meet. The text names the next step.
+/// An error of the command line. The message names the next step.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
-    /// The user's mistake.
+    /// A user error.
     #[error("{0}")]
     Mistake(String),
-    /// The environment lacks something.
+    /// The environment is missing something.
     #[error("{0}")]
     Environment(String),
     /// Stopped by the user; says how to go on.

@@ -1,4 +1,4 @@
-//! Exit codes, all of them, what leads to which, and how errors are printed.
+//! All exit codes, their causes, and how errors are printed.
 
 use crate::error::CliError;
 use crate::terminal;
@@ -53,9 +53,9 @@ Exit codes:
 /// Set by a panic of any thread.
 static PANICKED: AtomicBool = AtomicBool::new(false);
 
-/// Runs a command and tells how the program ends. A panic unwinds first, so
-/// that testbeds are taken down, and then ends as a bug, as does one of
-/// another thread.
+/// Runs a command and returns the exit code. A panic, of any thread, first
+/// unwinds, so that testbeds are torn down, and then exits with the code for
+/// bugs.
 pub(crate) fn guarded(command: impl FnOnce() -> anyhow::Result<Exit>) -> Exit {
     panic::set_hook(Box::new(|panic| {
         PANICKED.store(true, Ordering::SeqCst);
@@ -77,7 +77,7 @@ pub(crate) fn guarded(command: impl FnOnce() -> anyhow::Result<Exit>) -> Exit {
     if PANICKED.load(Ordering::SeqCst) { Exit::Bug } else { exit }
 }
 
-/// What an error means: the first of its causes that is known decides.
+/// Exit code of an error: the first known cause in its chain decides.
 pub(crate) fn of(error: &anyhow::Error) -> Exit {
     error.chain().find_map(of_cause).unwrap_or(Exit::Bug)
 }
@@ -123,7 +123,7 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     }
     let error = cause.downcast_ref::<io::Error>()?;
     Some(match error.kind() {
-        // Whoever read our output has seen enough: `fwdlab show ... | head -1`.
+        // The reader has closed the pipe: `fwdlab show ... | head -1`.
         io::ErrorKind::BrokenPipe => Exit::Done,
         _ => Exit::Environment,
     })

@@ -14,11 +14,11 @@ use std::{fs, io};
 
 /// Name of the store within an experiment's directory.
 pub(crate) const STORE: &str = "run.sqlite";
-/// Time around the traffic of a run on a testbed of namespaces, nanoseconds:
-/// making, configuring, reading and taking down took 0.2 to 0.5 s by trial.
+/// Overhead of a run on a testbed of namespaces, nanoseconds: set-up,
+/// configuration, readings and tear-down were measured to take 0.2 to 0.5 s.
 const RUN_OVERHEAD_NS: u64 = 300_000_000;
-/// The same in a laboratory of several machines, a guess: many commands over ssh, first
-/// packets, and counters that cards update late.
+/// Estimated overhead in a laboratory of several machines: many commands over ssh, test
+/// packets, and delayed counter updates of network cards.
 const LAB_OVERHEAD_NS: u64 = 5_000_000_000;
 
 /// Testbeds that need no more words than their names.
@@ -78,7 +78,7 @@ pub(crate) fn directory(plan: &Plan, out: Option<&Path>) -> PathBuf {
     out.map_or_else(|| Path::new("results").join(&plan.name), Path::to_path_buf)
 }
 
-/// Time around the traffic of a run, as long as none was measured.
+/// Estimated overhead of a run, until one was measured.
 pub(crate) fn overhead_guess_ns(plan: &Plan) -> u64 {
     match plan.base.testbed.kind {
         TestbedKind::Sim => 0,

@@ -1,7 +1,7 @@
-//! Telling somebody that an experiment ended: a program of this machine, an address of the
-//! web, as the laboratory's file or the command line says.
+//! Notifications at the end of an experiment: a local program or a web hook, from the lab
+//! file or the command line.
 //!
-//! That it can't be told changes nothing of how the experiment ended.
+//! A failed notification does not change the experiment's result.
 
 use crate::error::CliError;
 use crate::terminal;
@@ -15,15 +15,15 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
-/// Longest time that a notification may take.
+/// Time limit of a notification.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How an experiment ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// All is measured.
+    /// All runs are complete.
     Finished,
-    /// Something stopped it that is not the user.
+    /// It was stopped by an error.
     Failed,
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn recipients(
     command: Option<&str>,
 ) -> Result<Vec<Notify>> {
     let mut all = Vec::new();
-    // A file that can't be read is told where the testbed is opened.
+    // An unreadable lab file is reported when the testbed is opened.
     let lab = plan.base.testbed.lab.as_ref().and_then(|lab| {
         let path = directory.join(lab);
         Lab::parse(lab, &fs::read_to_string(path).ok()?).ok()
@@ -74,7 +74,7 @@ pub(crate) fn recipients(
     Ok(all)
 }
 
-/// Tells each of them. What fails is a remark.
+/// Sends the notification to all receivers. Failures become remarks.
 pub(crate) fn tell(recipients: &[Notify], message: &Message) {
     for Notify { command, url } in recipients {
         if let Some(command) = command {

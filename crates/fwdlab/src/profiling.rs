@@ -1,7 +1,7 @@
 //! Profiles of an experiment's variants: which are to be taken, and where they go.
 //!
-//! A profile is no measurement: it comes after the last run, touches none of them,
-//! and when it fails the results stand.
+//! A profile is not a measurement: it is taken after the last run, and if it fails the
+//! results are not affected.
 
 use crate::experiment::overhead_guess_ns;
 use crate::terminal::duration;
@@ -12,11 +12,11 @@ use fwdlab_model::{Plan, PlannedRun};
 use fwdlab_results::profile;
 use fwdlab_results::store::{ASKED, Store};
 
-/// How often a profile run is taken again at most, because its rate lies outside of the
-/// measured runs' range.
+/// Maximum number of repetitions of a profile run whose rate lies outside of the measured
+/// runs' range.
 pub(crate) const REPETITIONS: u16 = 2;
 
-/// One profile run that is asked for.
+/// A profile run to be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     /// Index of the variant.
@@ -79,8 +79,8 @@ pub(crate) fn run_of(plan: &Plan, wanted: Wanted, repetition: u16) -> PlannedRun
     }
 }
 
-/// What is to be said of a profile run that ran otherwise than the measured ones; none
-/// when it ran as they did, or there are too few of them.
+/// Remark on a profile run whose rate lies outside of the measured runs'; none if it lies
+/// within, or there are too few runs.
 pub(crate) fn disagreement(record: &ProfileRecord, rates_pps: &[f64]) -> Option<String> {
     let found = profile::agreement(record, rates_pps).filter(|found| !found.holds())?;
     Some(format!("the profile run {}", found.sentence()))
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(lacks(&plan, &store, false), first(&[0]));
         assert_eq!(lacks(&plan, &store, true), first(&[0, 1]));
         assert_eq!(lacks(&load("[profile]\nwindows = 9\n"), &store, false), first(&[0, 1]));
-        // Text that holds no samples is kept as a remark.
+        // Output without samples is kept as a remark.
         let [kept] = store.profiles().unwrap().try_into().unwrap();
         assert!(kept.record.remarks[0].contains("can't be read"), "{:?}", kept.record.remarks);
     }
@@ -164,7 +164,7 @@ mod tests {
             stored.iter().map(|p| (p.record.variant, p.record.start)).collect()
         };
         assert_eq!(kept(&store), [(0, 0), (0, 1), (1, 0), (1, 1)]);
-        // Asked for in another way: what is there of the variant is of no use any more.
+        // The profiler's options have changed: existing profiles of the variant are discarded.
         let record = ProfileRecord { variant: 1, start: 2, ..ProfileRecord::default() };
         store_profile(&mut store, &load(3), &record, &raw).unwrap();
         assert_eq!(kept(&store), [(0, 0), (0, 1), (1, 2)]);

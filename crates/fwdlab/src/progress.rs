@@ -1,5 +1,5 @@
-//! What is seen of a running experiment: a few lines that are rewritten on a
-//! terminal, else one line per finished run. All of it on standard error.
+//! Progress of an experiment on standard error: a few lines that are rewritten on
+//! a terminal, else one line per finished run.
 
 use crate::signal::Stop;
 use crate::terminal::{self, cut, duration};
@@ -13,7 +13,7 @@ use std::time::Instant;
 /// Narrower than this the rates get a line of their own.
 const WIDE: usize = 70;
 
-/// Watches runs and shows how far they are.
+/// Observes runs and shows their progress.
 pub(crate) struct Progress<'a> {
     plan: &'a Plan,
     stop: &'a Stop,
@@ -35,10 +35,10 @@ enum Shown {
     Bar(ProgressBar),
 }
 
-/// What is to be seen at one moment.
+/// The displayed state.
 #[derive(Clone, Debug, Default)]
 struct State {
-    /// `block 2/6`, or what else is going on.
+    /// `block 2/6`, or another activity.
     stage: String,
     label: String,
     step: String,
@@ -134,19 +134,19 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// A profile ran otherwise than the measured runs, and is taken again.
+    /// A profile's rate lies outside of the measured runs', and it is taken again.
     pub(crate) fn repeats_profile(&mut self, why: &str) {
         let label = &self.state.label;
         self.above(&format!("profile  {label}  {why}: it is taken again"));
     }
 
-    /// A run could not be had, and its variant is not tried again in this invocation.
+    /// A run failed, and its variant is given up for this invocation.
     pub(crate) fn gave_up(&mut self, why: &str) {
         let label = &self.state.label;
         self.above(&format!("{label} is given up for now, the others go on: {why}"));
     }
 
-    /// A profile could not be had.
+    /// A profile failed.
     pub(crate) fn failed_profile(&mut self, why: &str) {
         self.end();
         let label = &self.state.label;
@@ -162,7 +162,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Nothing more is shown; what was is wiped.
+    /// Clears the display and ends it.
     pub(crate) fn end(&self) {
         if let Shown::Bar(bar) = &self.shown {
             bar.finish_and_clear();

@@ -23,17 +23,17 @@ use fwdlab_results::store::{self, Invocation, Store};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// What is carried out, and how much of it is reported.
+/// Parameters of a session.
 pub(crate) struct Session<'a> {
     /// The plan.
     pub(crate) plan: &'a Plan,
     /// The experiment file's directory: files that it names lie there.
     pub(crate) directory: PathBuf,
-    /// Measure what sender and receiver reach without a DUT, where it isn't known.
+    /// Measure ceilings that are not yet known.
     pub(crate) calibrates: bool,
-    /// Tell nothing but errors.
+    /// Print errors only.
     pub(crate) quiet: bool,
-    /// The command that goes on after an interruption.
+    /// The command that resumes the experiment after an interruption.
     pub(crate) resume: String,
     /// Profile runs to be taken when the runs are done.
     pub(crate) profiles: Vec<Wanted>,
@@ -44,7 +44,7 @@ pub(crate) struct Session<'a> {
 pub(crate) struct GivenUp {
     /// Its index in the plan.
     pub(crate) variant: usize,
-    /// What happened.
+    /// The reason.
     pub(crate) why: String,
 }
 
@@ -71,8 +71,7 @@ impl Session<'_> {
     /// lacking, the others' are stored.
     ///
     /// # Errors
-    /// Whatever the testbed lacks or meets, a store that can't be written, an
-    /// interruption.
+    /// Errors of the testbed, a store that can't be written, an interruption.
     pub(crate) fn measure(
         &self,
         store: &mut Store,
@@ -184,9 +183,9 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Profiles the variants. What fails is told, and leaves the runs as they are. A run
-    /// whose rate lies outside of the measured runs' is taken again, and kept with a
-    /// remark when it stays there.
+    /// Profiles the variants. Failures are reported and do not affect the runs. A profile run
+    /// whose rate lies outside of the measured runs' is repeated, and kept with a remark if it
+    /// stays outside.
     fn profile(
         &self,
         store: &mut Store,

@@ -1,6 +1,6 @@
-//! Where lock and journal of testbeds lie: a directory that outlives the process
-//! and that no other user can write to, since whoever comes next puts back what
-//! the journal says.
+//! State directory for lock and journal of testbeds: it outlives the process, and
+//! no other user may write to it, since the next process restores settings from
+//! the journal.
 
 use crate::error::CliError;
 use fwdlab_bench::testbed::Paths;
@@ -8,11 +8,11 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Finds the directory, and makes it when not root. To be called before a user
-/// namespace is entered, in which `/run` is another one and everybody is root.
+/// Finds the directory, and creates it if not root. Call it before entering a user
+/// namespace, in which `/run` is another one and every user is root.
 ///
 /// # Errors
-/// When the directory can't be made, or belongs to somebody else.
+/// When the directory can't be created, or belongs to another user.
 pub(crate) fn paths() -> anyhow::Result<Paths> {
     let user = rustix::process::geteuid();
     if user.is_root() {

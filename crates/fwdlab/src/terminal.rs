@@ -1,6 +1,6 @@
-//! What the program says and how wide: standard output for results, standard
-//! error for everything else. Colours follow `--color`, `NO_COLOR`, `CLICOLOR`
-//! and `CLICOLOR_FORCE` and are left out where nobody sees them.
+//! Terminal output: results on standard output, everything else on standard
+//! error. Colours follow `--color`, `NO_COLOR`, `CLICOLOR` and `CLICOLOR_FORCE`
+//! and are off when the output is not a terminal.
 
 use anstyle::{AnsiColor, Style};
 use fwdlab_results::text::{self, Line, Tone};
@@ -10,7 +10,7 @@ use std::num::NonZeroU16;
 
 /// Works, better.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-/// Doubts.
+/// Warnings.
 pub(crate) const DOUBT: Style = AnsiColor::Yellow.on_default();
 /// Fails, worse.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default();
@@ -71,7 +71,7 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{text}");
 }
 
-/// Says that something is doubtful.
+/// Prints a warning.
 pub(crate) fn warn(text: &str) {
     note(&format!("{}: {text}", styled("warning", DOUBT.bold())));
 }

@@ -1,4 +1,4 @@
-//! What in a result makes the program fail.
+//! Results that make the program fail (`--fail-on`).
 
 use crate::exit::Exit;
 use crate::terminal;

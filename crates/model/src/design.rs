@@ -1,5 +1,5 @@
-//! The design of an experiment: what is varied, how long and how often is measured, what is
-//! compared with what. The words in which files, plans and reports say it.
+//! The design of an experiment: factors, durations, repetitions, comparisons, in the terms of
+//! files, plans and reports.
 
 mod metric;
 
@@ -8,7 +8,7 @@ pub use metric::{Rule, RunMetric};
 use fwdlab_packet::named;
 use serde::{Deserialize, Serialize};
 
-/// Something varied.
+/// A factor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Factor {
     /// Name, e.g. `queues`.
@@ -18,7 +18,7 @@ pub struct Factor {
 }
 
 impl Factor {
-    /// True when every level is a number, so that a line may be drawn over it.
+    /// True if every level is a number, so that a line may be drawn.
     pub fn is_numeric(&self) -> bool {
         self.levels.iter().all(|level| level.number.is_some())
     }

@@ -1,4 +1,4 @@
-//! What an experiment asks for and what a run found, as plain data.
+//! Experiments, plans and records of runs as plain data.
 //!
 //! `experiment.toml` is read twice: [`spec`] holds what was written (with the
 //! place of every value), [`experiment`] what it means, in the words of [`design`]. [`plan`] lists the runs

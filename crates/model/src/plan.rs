@@ -39,7 +39,7 @@ pub struct Plan {
     pub compare: Compare,
     /// Settings of the base, before any level.
     pub base: Settings,
-    /// Remarks of the planner, e.g. a frame size that had to be raised.
+    /// Remarks, e.g. a frame size that had to be raised.
     pub notes: Vec<String>,
     /// SHA-256 of all of the above as JSON without the laboratory's file, first 16
     /// hexadecimal digits.

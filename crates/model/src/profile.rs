@@ -1,7 +1,7 @@
-//! `[profile]`: where the CPU's time goes, found out in extra runs of each variant.
+//! `[profile]`: CPU profiles, sampled in extra runs of each variant.
 //!
-//! Such a run is never a measurement: what is asked for here touches no number of
-//! the experiment, and so is no part of its hash.
+//! Such a run is never a measurement: these settings affect no result of the experiment,
+//! and so are not part of its hash.
 
 use fwdlab_packet::named;
 use serde::{Deserialize, Serialize};

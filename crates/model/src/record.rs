@@ -1,4 +1,4 @@
-//! What a run leaves: raw observations, never a summary.
+//! Record of a run: raw observations, never a summary.
 
 mod arrivals;
 mod device;
@@ -32,7 +32,7 @@ pub struct RunRecord {
     pub trial: TrialRecord,
     /// Facts of this run: settings read back, sender, CPU placement.
     pub facts: BTreeMap<String, String>,
-    /// Doubts, with their evidence.
+    /// Warnings, with their evidence.
     pub warnings: Vec<Warning>,
     /// Time spent outside the traffic, by step, in nanoseconds, in order.
     pub overhead_ns: Vec<(String, u64)>,
@@ -64,7 +64,7 @@ impl Counts {
 pub struct TrialRecord {
     /// Length of the window as measured, in nanoseconds.
     pub window_ns: u64,
-    /// Packets that were asked for in the window; none for the maximum rate.
+    /// Intended packets in the window; none for the maximum rate.
     pub intended: Option<u64>,
     /// Packets sent in the window, and those of them that arrived (also
     /// during the drain: every packet carries the phase it was sent in).
@@ -86,13 +86,13 @@ pub struct TrialRecord {
     pub counters: Vec<Counter>,
     /// CPU time during the window.
     pub cpus: Vec<CpuTime>,
-    /// What arrived otherwise than it was sent.
+    /// Results of the receiver's checks: damage, duplicates, order.
     #[serde(default)]
     pub arrivals: Arrivals,
-    /// What the device's CPU time was spent on.
+    /// CPU time of device and receiver.
     #[serde(default)]
     pub device: DeviceTime,
-    /// What was there when the window opened, and what was left in the end.
+    /// Flows and states when the window opened, and packets unaccounted for at the end.
     #[serde(default)]
     pub opening: Opening,
 }
@@ -115,15 +115,15 @@ pub struct Sample {
     /// (`/proc/PID/schedstat`); none where the kernel doesn't tell.
     #[serde(default)]
     pub ran_ns: Option<u64>,
-    /// Time that a thread of the device was ready to run while its CPU did somebody
-    /// else's work, nanoseconds, summed over CPUs; none where the kernel doesn't tell.
+    /// Run delay of the device's threads while other programs had their CPU, nanoseconds,
+    /// summed over CPUs; none if the kernel does not report it.
     #[serde(default)]
     pub waited_ns: Option<u64>,
-    /// Time that the sender's threads were ready to run and had no CPU, steal of their
-    /// CPUs included, nanoseconds; none where the kernel doesn't tell.
+    /// Run delay of the sender's threads, steal of their CPUs included, nanoseconds; none
+    /// if the kernel does not report it.
     #[serde(default)]
     pub sender_waited_ns: Option<u64>,
-    /// Variant in force (alternation; else the run's own).
+    /// Current variant (alternation; else the run's own).
     pub variant: usize,
     /// Number of the slice of an alternation, from 0; 0 otherwise.
     pub slice: u32,
@@ -140,8 +140,8 @@ pub struct Counter {
     pub before: u64,
     /// Value after.
     pub after: u64,
-    /// What its increase must be, by our own counts; none when nothing follows
-    /// from them.
+    /// Expected increase by our own counts; none if they imply nothing about
+    /// it.
     pub expected: Option<u64>,
 }
 
@@ -171,10 +171,10 @@ pub struct CpuTime {
     pub stolen_ns: u64,
 }
 
-/// What sender and receiver reach without a DUT, measured on the same testbed.
+/// Ceiling: the rate of sender and receiver without a DUT, on the same testbed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// Testbed, arrangement, engine, senders: everything that the figure holds for.
+    /// Calibration key: testbed, arrangement, engine, senders.
     pub testbed: String,
     /// `inet` or `inet6`.
     pub family: String,
@@ -200,6 +200,6 @@ impl Calibration {
     }
 }
 
-/// The surroundings of one invocation: section -> name -> value.
+/// Environment of one invocation: section -> name -> value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment(pub BTreeMap<String, BTreeMap<String, String>>);

@@ -1,7 +1,7 @@
-//! How fwdlab's own software router is set up: what `fwdlab route` reads from a file,
-//! and what a testbed tells the router that it starts.
+//! Set-up of fwdlab's software router: as `fwdlab route` reads it from a file, and as a
+//! testbed sends it to the router that it starts.
 //!
-//! This is what was written; addresses, rules and files are read where the router is built.
+//! Addresses, rules and files are parsed and opened when the router is built.
 
 use crate::settings::{FibAlgorithm, ForwardingPath, Locking, StateTable};
 use fwdlab_packet::forwarding::Class;
@@ -9,7 +9,7 @@ use fwdlab_packet::injection::Faults;
 use fwdlab_packet::named;
 use serde::{Deserialize, Serialize};
 
-/// A router. All that has a default may be left out.
+/// A router. Everything with a default may be omitted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RouterSetup {
@@ -17,17 +17,17 @@ pub struct RouterSetup {
     pub workers: u16,
     /// CPUs that the workers are bound to, in turn; none: unbound.
     pub cpus: Vec<u16>,
-    /// How the longest matching prefix is found.
+    /// Algorithm of the longest-prefix match.
     pub fib: FibAlgorithm,
-    /// What workers hold while they look a route up.
+    /// Locking of the forwarding table during lookups.
     pub locking: Locking,
-    /// Which way through the code a packet takes.
+    /// Fast path or full path.
     pub path: ForwardingPath,
     /// Rules of the firewall; empty: none.
     pub firewall: String,
     /// Where a stateful firewall keeps its states.
     pub state: StateTable,
-    /// Most states held at a time.
+    /// Maximum number of states.
     pub state_limit: u32,
     /// Feed every packet to a pool of entropy that all workers share.
     pub entropy_harvest: bool,
@@ -50,7 +50,7 @@ pub struct RouterSetup {
     /// Interfaces, numbered from 0 in this order.
     #[serde(rename = "interface")]
     pub interfaces: Vec<InterfaceSetup>,
-    /// What is known of next hops.
+    /// Neighbours: addresses and MACs of next hops.
     #[serde(rename = "neighbour")]
     pub neighbours: Vec<NeighbourSetup>,
 }
@@ -156,7 +156,7 @@ pub struct NeighbourSetup {
     pub interface: Option<String>,
 }
 
-/// What a router says once a second, or when asked, as a line of JSON.
+/// Statistics of a router, once a second or on request, as a line of JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RouterStats {
@@ -166,12 +166,12 @@ pub struct RouterStats {
     pub received: u64,
     /// Packets sent on.
     pub forwarded: u64,
-    /// Packets that ended here.
+    /// Packets dropped.
     pub dropped: u64,
     /// Packets that went to the slow path.
     pub slow: u64,
-    /// All counters that are not 0 by their stable names, in the order of the path, each
-    /// with what it says of a packet's fate.
+    /// All non-zero counters by their stable names, in the order of the path, each with its
+    /// class.
     pub counters: Vec<(String, u64, Class)>,
     /// Packets that the ports lost before they were received, by interface.
     pub missed: Vec<(String, u64)>,

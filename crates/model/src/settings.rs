@@ -33,15 +33,15 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// True when packets are offered at a rate, and not as fast as the sender can.
+    /// True for a paced rate, false for the maximum rate.
     pub fn is_paced(&self) -> bool {
         self.traffic.rate != Rate::Max
     }
 }
 
 impl Default for Settings {
-    /// What holds when a file says nothing; the tables of keys write the same
-    /// values for readers, and a test compares them.
+    /// Default settings; the tables of keys document the same values, and a test
+    /// compares them.
     fn default() -> Self {
         Self {
             testbed: TestbedSettings {
@@ -95,7 +95,7 @@ named! {
         Ssh = "ssh",
         /// A simulated device of known capacity.
         Sim = "sim",
-        /// Somebody's laboratory, whose logs were imported.
+        /// Imported logs of another laboratory.
         Archive = "archive",
     }
 }
@@ -103,12 +103,12 @@ named! {
 named! {
     /// How sender, DUT and receiver share the machine's CPUs.
     pub enum Arrangement {
-        /// Sender on CPUs of its own, DUT and receiver on others, as in a rack: a DUT that is
-        /// slower than the sender drops.
+        /// Sender on dedicated CPUs, DUT and receiver on others, as in a rack: a DUT that is
+        /// slower than the sender drops packets.
         Open = "open",
-        /// Each sending CPU generates, forwards and counts its own packets, run to
-        /// completion: the rate is 1 / (cost of all three). Nothing is dropped as long as no
-        /// two CPUs share a queue.
+        /// Each sending CPU generates, forwards and counts its own packets, run to completion:
+        /// the rate is 1 / (cost of all three). Nothing is dropped unless two CPUs share a
+        /// queue.
         Closed = "closed",
     }
 }

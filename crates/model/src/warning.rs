@@ -1,16 +1,16 @@
-//! Doubts about a measurement. A warning is a value: it carries its evidence,
-//! travels with the number into the store and is shown wherever the number is.
+//! Warnings about a measurement. A warning contains its evidence, is stored with
+//! the number and is shown wherever the number is.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A doubt with its evidence.
+/// A warning with its evidence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Warning {
     /// The sender did not reach the intended load.
     Unsent {
-        /// Packets asked for in the window.
+        /// Intended packets in the window.
         intended: u64,
         /// Packets that left.
         offered: u64,
@@ -55,10 +55,10 @@ pub enum Warning {
         counter: String,
         /// Its increase.
         counted: u64,
-        /// What ours say.
+        /// Expected increase by our counters.
         expected: u64,
     },
-    /// Wall clock and monotonic clock went apart during the run.
+    /// Wall clock and monotonic clock diverged during the run.
     ClockJump {
         /// Difference in nanoseconds.
         jump_ns: i64,
@@ -67,12 +67,12 @@ pub enum Warning {
     NotVerified {
         /// Setting.
         setting: String,
-        /// Value asked for.
+        /// Configured value.
         wanted: String,
         /// Value found.
         found: String,
     },
-    /// Something slower or less exact is used in place of what was asked for.
+    /// A fallback that is slower or less exact is in use.
     Fallback {
         /// What is used.
         used: String,
@@ -274,9 +274,9 @@ impl Warning {
         }
     }
 
-    /// True when the number itself can't be trusted (exit code 4). Damage is a finding
-    /// about the device, and the figure leaves it out; where most of what arrived is
-    /// damaged, the figure stands for the rest and for nothing else.
+    /// True if the number itself can't be trusted (exit code 4). Damage is a finding about
+    /// the device, and damaged packets are not part of the rate; if most packets are
+    /// damaged, the rate represents only the others.
     pub fn is_fatal(&self) -> bool {
         match self {
             Warning::NotConserved { .. } | Warning::NotVerified { .. } => true,

@@ -1,5 +1,5 @@
-//! Ways to forward packets that a software router offers: the words in which
-//! experiments ask for them, the router's process is told of them, and reports say them.
+//! Forwarding options of the software router, under the names that experiments, the router's
+//! process and reports use.
 
 use crate::named;
 

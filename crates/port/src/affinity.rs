@@ -1,4 +1,4 @@
-//! Which CPU runs what.
+//! CPU affinity and scheduling of threads.
 
 use crate::PortError;
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
@@ -31,7 +31,7 @@ pub fn pin_thread(cpus: &[u16]) -> Result<(), PortError> {
 /// Binds another task (a kernel thread, for instance) to `cpus`.
 ///
 /// # Errors
-/// When the task is gone, or belongs to somebody else.
+/// When the task has ended, or belongs to another user.
 pub fn pin_task(task: u32, cpus: &[u16]) -> Result<(), PortError> {
     pin(Pid::from_raw(task as i32), cpus)
 }

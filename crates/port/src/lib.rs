@@ -1,8 +1,8 @@
 //! The operating system's side: namespaces, CPU placement, clocks, and the ways
 //! to put frames on a wire and to count them.
 //!
-//! The only crate of the house with `unsafe`; every block says the fact that it
-//! rests on. Nothing here knows experiments, plans or reports.
+//! The only crate of the workspace with `unsafe`; every block states why it is sound.
+//! Nothing here depends on experiments, plans or reports.
 
 pub mod affinity;
 pub mod circuit;
@@ -36,7 +36,7 @@ pub use user_sender::UserSender;
 
 use std::io;
 
-/// What went wrong between this program and the kernel.
+/// An error of the operating system's interfaces.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
     /// A system call failed.
@@ -44,7 +44,7 @@ pub enum PortError {
     System {
         /// What was tried.
         what: String,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: io::Error,
     },
     /// Loading, attaching or running a BPF program failed.
@@ -68,7 +68,7 @@ pub enum PortError {
 }
 
 impl PortError {
-    /// Wraps a failed call with what was tried.
+    /// Adds to the error of a call what was tried.
     pub fn system(what: impl Into<String>, source: impl Into<io::Error>) -> PortError {
         PortError::System { what: what.into(), source: source.into() }
     }

@@ -1,4 +1,4 @@
-//! What the kernel is told about big tables.
+//! Huge pages for large tables.
 //!
 //! A table that is read at random, in pages of 4 kB, costs a walk of the page
 //! tables with nearly every read; in a virtual machine two of them.
@@ -6,7 +6,7 @@
 use rustix::mm::{Advice, madvise};
 use std::ffi::c_void;
 
-/// What most machines have; others ignore advice about parts of their pages.
+/// Size of a huge page on most machines; others ignore advice about parts of their pages.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 /// `MADV_COLLAPSE` of Linux 6.1, which not every C library names.
 const MADV_COLLAPSE: libc::c_int = 25;
@@ -14,7 +14,7 @@ const MADV_COLLAPSE: libc::c_int = 25;
 /// Asks for huge pages under `table` when it is first written (madvise(2),
 /// `MADV_HUGEPAGE`): for tables of which much may stay untouched.
 ///
-/// It is a wish: a kernel without huge pages, or without any free, changes nothing.
+/// Best effort: a kernel without free huge pages changes nothing.
 pub fn prefer_huge_pages<T>(table: &[T]) {
     let bytes = size_of_val(table);
     let start = table.as_ptr() as usize;
@@ -31,7 +31,7 @@ pub fn prefer_huge_pages<T>(table: &[T]) {
 /// tables that have been written, wherever the allocator had put them. Takes some
 /// 0.2 ms for each of them. Tables that fit small pages well stay there.
 ///
-/// A wish as well; before Linux 6.1 nobody hears it.
+/// Best effort too; ignored before Linux 6.1.
 pub fn move_to_huge_pages<T>(table: &[T]) {
     let bytes = size_of_val(table);
     if bytes < HUGE_PAGE_BYTES / 4 {

@@ -1,7 +1,7 @@
 //! Network namespaces, entered by threads.
 //!
-//! A namespace belongs to a *thread*: whoever enters one dedicates the thread to
-//! it. Children started by such a thread inherit it.
+//! A namespace applies to a *thread*: a thread that enters one is dedicated to it. Child
+//! processes inherit the namespace from the thread that starts them.
 
 use crate::PortError;
 use rustix::mount::{

@@ -1,15 +1,15 @@
-//! When the next packets are due, for senders in user space.
+//! Pacing for senders in user space: when the next packets are due.
 
 /// Packets that the smallest ring on a testbed's way holds: veth's (`VETH_RING_SIZE`
 /// in drivers/net/veth.c). Network cards have 512 and more.
 const SMALLEST_RING: usize = 256;
-/// Most packets that one late sender makes up for at once.
+/// Maximum burst with which one late sender catches up.
 const BURST_MAX: usize = 64;
 
-/// Most packets that each of `senders` may send back to back because it is late: all of
-/// them together never exceed the smallest ring on the way. What is due beyond is given
-/// up and counted as missed. A bound in time would let more through than the ring holds
-/// at high rates, and the DUT would be blamed for the loss.
+/// Maximum burst with which each of `senders` may catch up after a delay: all of them
+/// together never exceed the smallest ring on the path. Further packets are given up and
+/// counted as missed. A limit in time would overflow the ring at high rates, and the loss
+/// would be attributed to the DUT.
 pub fn burst(senders: usize) -> u32 {
     (SMALLEST_RING / senders.max(1)).clamp(1, BURST_MAX) as u32
 }

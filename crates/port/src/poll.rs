@@ -1,4 +1,4 @@
-//! Waiting for a socket.
+//! Waiting for a socket with poll(2).
 
 use crate::PortError;
 use rustix::io::Errno;

@@ -1,4 +1,4 @@
-//! Counting bits with the instructions that do it.
+//! Bit counting with the CPU's instructions for it.
 //!
 //! Programs are compiled for every CPU of their architecture. On x86-64 the
 //! first of these had no `popcnt`, so `u64::count_ones` becomes a dozen

@@ -1,24 +1,24 @@
-//! What a router's ports have in common.
+//! The trait of a router's ports.
 
 use crate::PortError;
 use crate::frame::Batch;
 use std::time::Duration;
 
-/// One place where frames come in and go out, used by one thread.
+/// A port: frames come in and go out; used by one thread.
 ///
-/// Ports are numbered; each knows its number. What wraps a port (to write frames to
-/// a file, to lose some on purpose, to spread them over threads) is a port too.
+/// Ports are numbered; each knows its number. Wrappers (to capture frames, inject faults,
+/// or spread frames over threads) are ports too.
 pub trait Port: Send {
-    /// Receives what has come in, [`crate::frame::BATCH`] frames at most, and returns
-    /// how many. What the batch held before is lost; nothing is waited for.
+    /// Receives pending frames, at most [`crate::frame::BATCH`], and returns how many. The
+    /// previous contents of the batch are lost. Does not block.
     ///
     /// # Errors
     /// When the port is gone for good.
     fn receive(&mut self, batch: &mut Batch) -> Result<usize, PortError>;
 
-    /// Sends those frames of the batch that go out at this port, and returns what
-    /// became of them. When no frame goes anywhere else, the batch may hold anything
-    /// afterwards; else it is unchanged.
+    /// Sends the frames of the batch whose egress is this port, and returns the result. If
+    /// all frames have this egress, the contents of the batch are unspecified afterwards;
+    /// otherwise it is unchanged.
     ///
     /// # Errors
     /// When the port is gone for good.
@@ -40,12 +40,12 @@ pub trait Port: Send {
     }
 }
 
-/// What became of frames that were to be sent.
+/// Result of sending frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// Frames that were handed over.
+    /// Frames accepted.
     pub sent: u64,
-    /// Frames that found no room, and are lost.
+    /// Frames lost because a queue was full.
     pub lost: u64,
 }
 

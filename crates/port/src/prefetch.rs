@@ -1,10 +1,10 @@
-//! Asking for memory before it is needed.
+//! Memory prefetching.
 //!
-//! A table of megabytes is not in the caches. Whoever knows the places of many
-//! lookups asks for all of them first, and waits for them together.
+//! Large tables are not in the caches. Code that knows the addresses of many lookups
+//! prefetches all of them first, so that the accesses overlap.
 
-/// Asks for the cache line at this address: reads nothing, waits for nothing, and is
-/// harmless whatever the address. It does nothing but on x86-64.
+/// Prefetches the cache line at this address: does not block, and is harmless for any
+/// address. No effect on other architectures than x86-64.
 #[inline(always)]
 pub fn prefetch(address: usize) {
     #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! Programs that must not outlive this one.
+//! Child processes that must not outlive this one.
 
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 use std::os::unix::process::CommandExt;

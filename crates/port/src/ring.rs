@@ -1,15 +1,15 @@
-//! Memory as a wire: rings of batches from one thread to another.
+//! Rings of batches from one thread to another.
 //!
-//! A slot holds a whole batch, and sending one exchanges it against an empty one: no
-//! frame is copied, and what two threads cost each other is paid once a batch. Each
-//! slot is a mutex that is never waited for, as head and tail say whose it is.
+//! A slot holds a whole batch, and sending swaps it with an empty one: frames are not
+//! copied, and the cost of synchronisation is paid once per batch. Each slot is a mutex
+//! that is never contended, as head and tail determine its owner.
 
 use crate::frame::Batch;
 use std::mem;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// An index on cache lines of its own.
+/// An index on separate cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Index(AtomicUsize);
@@ -48,7 +48,7 @@ impl Ring {
     /// Exchanges the batch in a slot that is the caller's.
     #[inline]
     fn exchange(&self, at: usize, batch: &mut Batch) -> bool {
-        // Nobody else is in there: head and tail would have to agree to it.
+        // Never contended: head and tail determine the owner.
         let slot = self.slots[at % self.slots.len()].try_lock();
         slot.map(|mut slot| mem::swap(&mut *slot, batch)).is_ok()
     }

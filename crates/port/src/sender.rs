@@ -1,4 +1,4 @@
-//! What every way of sending and receiving has in common.
+//! Traits and configuration that all senders and receivers share.
 
 pub use crate::pacing::burst;
 
@@ -42,8 +42,8 @@ pub trait Sender: Send {
     fn sent(&self) -> [u64; PHASES];
     /// Packets given up because the sender was late (paced sending only).
     fn missed(&self) -> u64;
-    /// Id of the sending thread, by which the kernel tells what it was given of a CPU;
-    /// none where no thread of this program sends.
+    /// Id of the sending thread, for its CPU accounting; none if no thread of this program
+    /// sends.
     fn task(&self) -> Option<u32> {
         None
     }
@@ -53,21 +53,21 @@ pub trait Sender: Send {
     /// of packets sent in each phase.
     ///
     /// # Errors
-    /// What the thread met.
+    /// When the thread has failed.
     fn halt(self: Box<Self>) -> Result<[u64; PHASES], PortError>;
 }
 
-/// What a receiver holds packets against.
+/// What a receiver checks packets for.
 #[derive(Clone, Debug)]
 pub enum Watch {
-    /// The stamp alone, where nothing else is known of the packets.
+    /// The stamp alone, if nothing else is known of the packets.
     Stamps {
         /// Run whose packets count.
         run_id: u32,
-        /// Flows to tell apart, 0 for none.
+        /// Number of flows to distinguish, 0 for none.
         flows: u32,
     },
-    /// All of a packet.
+    /// The whole packet.
     Packets(Box<Expected>),
 }
 

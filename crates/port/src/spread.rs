@@ -1,10 +1,9 @@
-//! Receive-side scaling in software, where a port has none in hardware.
+//! Receive-side scaling in software, for ports without it in hardware.
 //!
-//! Each worker has a port of its own, as one queue of an interface. What any of them
-//! receives, a function gives to a worker: by a flow's hash, so that one worker meets
-//! all packets of a flow, in their order. Frames for another worker are copied and go
-//! there through a ring; each pair of workers has one. Cards do the same without the
-//! copy.
+//! Each worker has its own port, such as one queue of an interface. A function assigns each
+//! received frame to a worker by its flow's hash, so that one worker gets all packets of
+//! a flow, in order. Frames for another worker are copied into a ring; each pair of
+//! workers has one. Network cards do the same without the copy.
 //!
 //! Left out: what a flow may be (see [`fwdlab_packet::rss`]), and moving flows to
 //! workers with less to do.
@@ -17,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-/// Longest wait at the own port: nobody wakes a worker for what others send it.
+/// Maximum wait at its own port: frames from other workers do not wake a worker.
 const PATIENCE: Duration = Duration::from_micros(100);
 
 /// Whether a worker sends on to others: it may, it never will again, and it isn't even

@@ -1,5 +1,5 @@
-//! The thread that senders in user space share: it writes frames, asks a
-//! [`Transmit`] to hand them over, and counts what was really taken.
+//! The sending thread that all user-space senders use: it writes frames, passes them to a
+//! [`Transmit`], and counts those that the kernel accepted.
 
 use crate::pacing::Pacer;
 use crate::sender::{Sender, SenderConfig};

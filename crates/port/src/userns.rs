@@ -1,4 +1,4 @@
-//! A user namespace of our own: what an ordinary user may do without root.
+//! A private user namespace: networking without root.
 
 use crate::PortError;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};

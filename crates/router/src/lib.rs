@@ -1,4 +1,4 @@
-//! fwdlab's own software router: a device under test of which everything is known.
+//! fwdlab's software router: a device under test with a known implementation.
 //!
 //! [`path`] is what happens to a packet between two ports. [`fib`] holds the forwarding tables, one algorithm a file, [`routes`]
 //! reads or makes what they are filled with, and [`mod@bench`] measures them. [`worker`]

@@ -1,4 +1,4 @@
-//! Modules that stand beside each other know each other in one direction.
+//! Sibling modules depend on each other in one direction only.
 //!
 //! A module may know what is inside it, and what it stands in: that is how a
 //! folder is divided. But where two neighbours use each other, neither can be

@@ -1,4 +1,4 @@
-//! Nothing in the repository depends on where somebody keeps it.
+//! Nothing in the repository depends on the location of the working copy.
 
 use super::{Finding, lines};
 use crate::house::House;
@@ -8,7 +8,7 @@ const WORKPLACES: [&str; 4] = ["home", "root", "work", "Users"];
 /// Where every dependency comes from.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-/// No file, also no compiled one, holds an absolute path of somebody's machine.
+/// No file, compiled ones included, contains an absolute path of a user's machine.
 pub(super) fn machine_paths(house: &House) -> Vec<Finding> {
     let workplaces = WORKPLACES.map(|folder| format!("/{folder}/"));
     let mut findings = Vec::new();

@@ -44,7 +44,7 @@ impl Journal {
         }
     }
 
-    /// Every file of the set and what became of it.
+    /// Every file of the set and its outcome.
     pub(super) fn sources(&self, set: &ResultSet) -> Vec<Source> {
         let trees = set.configurations.iter().flat_map(|tree| &tree.files);
         let mut sources: Vec<Source> = set

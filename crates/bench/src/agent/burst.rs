@@ -1,4 +1,4 @@
-//! A few packets, or as many as possible, from one agent for a short time.
+//! Short bursts from one agent: a given number of packets, or the maximum rate.
 
 use super::conversation::Conversation;
 use super::protocol::{Order, SendOrder, Sent};
@@ -8,24 +8,24 @@ use fwdlab_model::settings::{Engine, Family};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Longest life of an agent that sends a burst.
+/// Maximum lifetime of an agent that sends a burst.
 const AT_MOST: Duration = Duration::from_secs(60);
-/// Time between two questions how much was sent.
+/// Interval of reading the sender's counter.
 const TICK: Duration = Duration::from_millis(10);
 
 /// An agent that is ready to send a burst of the smallest IPv4 frames.
 pub(crate) struct Burst {
     agent: Conversation,
-    /// What it uses, by name.
+    /// Mechanisms in use, by name.
     pub(crate) facts: BTreeMap<String, String>,
 }
 
-/// What a burst was.
+/// Result of a burst.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Fired {
     /// Packets sent.
     pub(crate) packets: u64,
-    /// Seconds that it took, by the sender's clock.
+    /// Duration by the sender's clock, seconds.
     pub(crate) seconds: f64,
 }
 
@@ -64,11 +64,10 @@ impl Burst {
         Ok(Burst { agent, facts })
     }
 
-    /// Sends until so many packets were sent, if a number is given, or so much time is
-    /// over.
+    /// Sends until the given number of packets is reached, if any, or the time limit.
     ///
     /// # Errors
-    /// What the agent meets.
+    /// When the agent fails.
     pub(crate) fn fire(
         mut self,
         packets: Option<u64>,
@@ -76,7 +75,7 @@ impl Burst {
     ) -> Result<Fired, BenchError> {
         let begun = self.ask(&Order::Start)?;
         match packets {
-            // Questions would only disturb it.
+            // Queries would only disturb it.
             None => std::thread::sleep(at_most),
             Some(packets) => {
                 let deadline = Instant::now() + at_most;

@@ -1,4 +1,4 @@
-//! One agent, as its controller talks to it.
+//! The controller's connection to one agent.
 
 use super::protocol::{Answer, Hello, Order, Received, Sent};
 use crate::error::BenchError;
@@ -8,18 +8,18 @@ use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Time until an agent that was started says hello.
+/// Time limit for a started agent to say hello.
 const HELLO: Duration = Duration::from_secs(20);
-/// Time to open senders or a receiver, some of whose drivers restart the link.
+/// Time limit for opening senders or a receiver; some drivers restart the link.
 const READY: Duration = Duration::from_secs(45);
-/// Time for any other answer.
+/// Time limit for any other answer.
 const ANSWER: Duration = Duration::from_secs(10);
-/// Time to die.
+/// Time limit for exiting.
 const END: Duration = Duration::from_millis(500);
 /// Lines of standard error that an error quotes.
 const LAST_LINES: usize = 5;
 
-/// An agent that runs. Dropping it ends it.
+/// A running agent. Dropping it ends the agent.
 pub(super) struct Conversation {
     program: Box<dyn Running>,
     host: String,
@@ -28,7 +28,7 @@ pub(super) struct Conversation {
 
 impl Conversation {
     /// Starts `program` with `command` (`send` or `receive`) on the host and gives it
-    /// its first order; returns what it says about itself when it is ready.
+    /// its first order; returns its facts when it is ready.
     pub(super) fn begin(
         host: &dyn Host,
         program: &str,
@@ -54,7 +54,7 @@ impl Conversation {
         &self.host
     }
 
-    /// Gives an order; its answer must be heard before the next one.
+    /// Sends an order; its answer must be read before the next one.
     pub(super) fn tell(&mut self, order: &Order) -> Result<(), BenchError> {
         self.write(order)
     }
@@ -77,7 +77,7 @@ impl Conversation {
         }
     }
 
-    /// Waits for the end of an agent that was told to stop.
+    /// Waits until an agent that received the order to stop has exited.
     pub(super) fn end(mut self) -> Result<(), BenchError> {
         let ended = self.program.wait(ANSWER);
         match ended.well {
@@ -91,7 +91,7 @@ impl Conversation {
     fn write<T: Serialize>(&mut self, what: &T) -> Result<(), BenchError> {
         let line = serde_json::to_string(what)
             .map_err(|error| BenchError::Refused(format!("an order for an agent: {error}")))?;
-        // Who has ended reads nothing: what it said last counts, not that.
+        // An agent that has exited can't read this: its last message is the error to report.
         let _ = self.program.tell(&line);
         Ok(())
     }
@@ -121,7 +121,7 @@ impl Conversation {
             .map_err(|error| self.failed(&format!("it says `{line}`, which is no answer: {error}")))
     }
 
-    /// Ends the agent; an error with its last words.
+    /// Ends the agent; returns an error with its last output.
     fn failed(&mut self, why: &str) -> BenchError {
         let ended = self.program.wait(END);
         self.error(why, &ended.status, &ended.errors)

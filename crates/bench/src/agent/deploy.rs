@@ -1,10 +1,10 @@
-//! This program on another host.
+//! Deploys fwdlab to another host.
 
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
 use std::path::{Path, PathBuf};
 
-/// The program that is to run everywhere: this one.
+/// The program to deploy: this one.
 #[derive(Clone, Copy, Debug)]
 pub struct Own<'a> {
     /// Its file on this machine.
@@ -13,10 +13,9 @@ pub struct Own<'a> {
     pub version: &'a str,
 }
 
-/// Sees to it that `host` has this program, and returns its path there: where this
-/// machine has it, in a folder of `PATH`, or as a copy in `folder` (without one
-/// `~/.cache/fwdlab`), which is made when it is missing or another. A copy has symbols,
-/// which profiles need, but no debugging information.
+/// Makes this program available on `host` and returns its path there: the same path as
+/// here, one in `PATH`, or a copy in `folder` (default `~/.cache/fwdlab`), made if missing
+/// or different. A copy keeps symbols, which profiles need, but no debugging information.
 ///
 /// # Errors
 /// When it can't be copied, or does not run there: both systems are named.
@@ -30,7 +29,7 @@ pub fn program(host: &dyn Host, own: Own<'_>, folder: Option<&str>) -> Result<St
     if same(own.program, &here)? {
         return Ok(here.into_owned());
     }
-    // A revision that is not committed says nothing about a program.
+    // A version with uncommitted changes does not identify a program.
     if !own.version.contains("dirty") && version(host, "fwdlab").as_deref() == Ok(own.version) {
         return Ok("fwdlab".into());
     }
@@ -62,15 +61,15 @@ pub fn program(host: &dyn Host, own: Own<'_>, folder: Option<&str>) -> Result<St
     }
 }
 
-/// What is sent of a program.
+/// The file to copy.
 struct Parcel {
     path: PathBuf,
-    /// Whether it is a file of our own, to be removed.
+    /// True for a temporary file that we remove.
     is_temporary: bool,
 }
 
 impl Parcel {
-    /// Without debugging information, or the program itself where binutils are missing or
+    /// A copy without debugging information; the program itself if binutils are missing or
     /// can't read it.
     fn of(program: &Path) -> Parcel {
         let stripped = LocalHost

@@ -1,26 +1,26 @@
-//! Lines that may not come.
+//! Reading lines with a timeout.
 
 use std::io::{BufRead, BufReader, Read};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Lines of an input, read by a thread of their own.
+/// Lines of an input, read by a separate thread.
 #[derive(Debug)]
 pub(super) struct Lines(Receiver<String>);
 
-/// What was heard.
+/// Result of waiting for a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
-    /// A line, without its end.
+    /// A line, without its line feed.
     Line(String),
-    /// Nothing for that long.
+    /// Timeout.
     Nothing,
-    /// The end: nothing will come any more.
+    /// End of input.
     End,
 }
 
 impl Lines {
-    /// Begins to read. The thread ends with the input.
+    /// Starts reading. The thread ends with the input.
     pub(super) fn of(input: impl Read + Send + 'static) -> Lines {
         let (said, lines) = channel();
         std::thread::spawn(move || {

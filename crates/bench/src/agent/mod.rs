@@ -1,16 +1,16 @@
 //! Agents: fwdlab's own senders and receiver on other machines of a laboratory.
 //!
 //! The same program is started there (`fwdlab send --control`, `fwdlab receive
-//! --control`), is told by lines of JSON what to do, and answers each with its counters
+//! --control`), receives orders as lines of JSON and answers each with its counters
 //! ([`protocol`]). [`serve_send`] and [`serve_receive`] are the agents' side, [`open`]
-//! what they open there; [`AgentTraffic`] is the controller's side, the traffic of a
-//! trial; [`program()`] sees to it that a host has this fwdlab.
+//! opens their senders and receivers; [`AgentTraffic`] is the controller's side, the
+//! traffic of a trial; [`program()`] deploys fwdlab to a host.
 //!
-//! An agent ends by itself when its input ends or when its time is over: a dead
-//! controller leaves no traffic behind. What it has opened goes with its process.
+//! An agent exits when its input ends or its time limit is reached: a dead controller
+//! leaves no traffic running. Sockets and XDP programs are released with its process.
 //!
-//! Left out: clocks are not set by each other. Packets say their phase, so counts need
-//! no common time; the window's length is the senders' own.
+//! Clocks are not synchronised. Packets carry their phase, so counts need no common time;
+//! the length of the window is taken from the senders' clocks.
 
 mod burst;
 mod conversation;

@@ -1,8 +1,7 @@
-//! Senders and receivers on interfaces that exist, in the namespace that the process is
-//! in.
+//! Opens senders and receivers on existing interfaces, in the namespace of the process.
 //!
-//! Nothing of the interface is changed but what ends with the process: an XDP program of
-//! the receiver, sockets. The receiver is not promiscuous: frames must go to its MAC.
+//! All changes to the interface end with the process: the receiver's XDP program, sockets.
+//! The receiver is not promiscuous: frames must be addressed to its MAC.
 
 use super::protocol::{ReceiveOrder, SendOrder};
 use super::{serve_receive, serve_send};
@@ -18,31 +17,31 @@ use fwdlab_port::{NetNs, Sender, SenderConfig, Watch, affinity, clock, sender};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Frames handed over at once at the maximum rate, as in the testbed of namespaces.
+/// Batch size in frames at the maximum rate, as in the testbed of namespaces.
 const BATCH: u32 = 64;
 /// Sending threads that a stamp can tell apart.
 const SENDERS_MAX: usize = 16;
 /// Flows that a stamp can tell apart.
 const FLOWS_MAX: u64 = 1 << 24;
-/// Identity of the packets by which a mechanism is tried.
+/// Run id of the packets that probe a mechanism.
 const TRIAL_ID: u32 = 0x7472_7900;
-/// Packets by which a mechanism is tried, and their rate.
+/// Number of packets that probe a mechanism.
 const TRIAL_PACKETS: u64 = 200;
 const TRIAL_PPS: f64 = 100_000.0;
-/// Time to send them: a sender on a busy machine starts late.
+/// Time limit for sending them: a sender on a busy machine starts late.
 const TRIAL_SENDING: Duration = Duration::from_secs(2);
-/// Time until an interface has counted them: some drivers ask their card once in two
+/// Time limit for the interface's counters: some drivers read them from the card every two
 /// seconds.
 const TRIAL_COUNTING: Duration = Duration::from_millis(2500);
-/// Time that a link may take to come back when a driver has resized its rings for XDP.
+/// Time limit for the link to return after a driver has resized its rings for XDP.
 const LINK: Duration = Duration::from_secs(15);
 
-/// Opens the senders of an order; they wait to be started. With [`Engine::Auto`] a few
-/// packets are sent to the interface's own MAC, which nobody takes, to see which
-/// mechanism its driver carries out.
+/// Opens the senders of an order; they wait to be started. [`Engine::Auto`] probes which
+/// mechanism the driver supports with a few packets to the interface's own MAC, which no
+/// host accepts.
 ///
 /// # Errors
-/// When the order can't be, the interface is missing, or no mechanism works.
+/// When the order is invalid, the interface is missing, or no mechanism works.
 pub fn senders(order: &SendOrder) -> Result<serve_send::Opened, BenchError> {
     check(order)?;
     let namespace = NetNs::current()?;
@@ -55,7 +54,7 @@ pub fn senders(order: &SendOrder) -> Result<serve_send::Opened, BenchError> {
     if let Some(cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
         return Err(BenchError::Refused(format!("no CPU {cpu} here: there are {allowed:?}")));
     }
-    // Whoever answers the controller leaves the senders alone where there is room.
+    // The thread that answers the controller avoids the senders' CPUs if possible.
     let others: Vec<u16> = allowed.iter().filter(|cpu| !cpus.contains(cpu)).copied().collect();
     if !others.is_empty() {
         affinity::pin_thread(&others)?;
@@ -100,7 +99,7 @@ pub fn senders(order: &SendOrder) -> Result<serve_send::Opened, BenchError> {
     Ok((senders?, facts))
 }
 
-/// An order that can be, or why not.
+/// Validates an order.
 fn check(order: &SendOrder) -> Result<(), BenchError> {
     let refused = |why: String| Err(BenchError::Refused(why));
     check_packets(order.family, order.frame_size, order.sources, order.destinations)?;
@@ -113,7 +112,7 @@ fn check(order: &SendOrder) -> Result<(), BenchError> {
     interface_is_here(&order.interface)
 }
 
-/// Frames and flows that can be, or why not.
+/// Validates frame size and flows.
 fn check_packets(
     family: Family,
     size: u16,
@@ -139,8 +138,7 @@ fn check_packets(
     Ok(())
 }
 
-/// The fastest mechanism that gets packets onto the link, and what is wrong with those
-/// that are faster.
+/// The fastest working mechanism, and why faster ones don't work.
 fn find(trial: &SenderConfig) -> Result<(Engine, Vec<String>), BenchError> {
     let mut failures = Vec::new();
     for engine in [Engine::Xdp, Engine::Xsk, Engine::Packet] {
@@ -155,7 +153,7 @@ fn find(trial: &SenderConfig) -> Result<(Engine, Vec<String>), BenchError> {
     ))
 }
 
-/// Sends some packets, and waits until the interface says that it has.
+/// Sends some packets, and waits until the interface has counted them.
 fn attempt(engine: Engine, trial: &SenderConfig) -> Result<(), String> {
     let counted = || counter(&trial.interface, "tx_packets");
     let before = counted();
@@ -166,7 +164,7 @@ fn attempt(engine: Engine, trial: &SenderConfig) -> Result<(), String> {
     if sent == 0 {
         return Err("nothing was sent".into());
     }
-    // An interface without counters can't contradict.
+    // Without interface counters the check is skipped.
     let Some(before) = before else { return Ok(()) };
     let left = || counted().unwrap_or(before).saturating_sub(before);
     match wait_until(TRIAL_COUNTING, || left() >= sent / 2) {
@@ -175,7 +173,7 @@ fn attempt(engine: Engine, trial: &SenderConfig) -> Result<(), String> {
     }
 }
 
-/// Opens the receiver of an order; it counts when this returns, on a link that is up.
+/// Opens the receiver of an order; on return the link is up and packets are counted.
 ///
 /// # Errors
 /// When the interface is missing, or no mechanism works.
@@ -204,7 +202,7 @@ pub fn receiver(order: &ReceiveOrder) -> Result<serve_receive::Opened, BenchErro
     ))
 }
 
-/// What the order says of the packets.
+/// The packets to count, from the order.
 fn watch(order: &ReceiveOrder) -> Result<Watch, BenchError> {
     let Some(expected) = &order.expected else {
         return Ok(Watch::Stamps { run_id: order.run_id, flows: order.flows });
@@ -238,8 +236,8 @@ fn facts(receiving: Receiving, failures: &[String]) -> BTreeMap<String, String> 
     facts
 }
 
-/// Some drivers take the link down for a while when a program is attached, here or at
-/// the far end.
+/// Waits for carrier: some drivers take the link down when an XDP program is attached, here
+/// or at the other end.
 fn wait_for_link(interface: &str) -> Result<(), BenchError> {
     let carrier = format!("/sys/class/net/{interface}/carrier");
     match wait_until(LINK, || LocalHost.get(&carrier).is_ok_and(|carrier| carrier == "1")) {
@@ -275,13 +273,13 @@ pub fn mac_of(interface: &str) -> Result<[u8; 6], BenchError> {
     Ok(text.0)
 }
 
-/// A counter of an interface of this machine, where it has it.
+/// A counter of an interface of this machine, if it exists.
 fn counter(interface: &str, name: &str) -> Option<u64> {
     let path = format!("/sys/class/net/{interface}/statistics/{name}");
     LocalHost.get(&path).ok()?.parse().ok()
 }
 
-/// Asks every millisecond until it is so, or the time is over; whether it is.
+/// Polls a condition every millisecond until it holds (true) or the time is over (false).
 fn wait_until(patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
     let deadline = clock::monotonic_ns() + patience.as_nanos() as u64;
     loop {

@@ -1,4 +1,4 @@
-//! What a controller and its agents say to each other: lines of JSON.
+//! Protocol between controller and agents: lines of JSON.
 //!
 //! Both begin with a [`Hello`]. Then the controller gives orders, the first of them
 //! [`Order::Send`] or [`Order::Receive`], and the agent answers each with one line.
@@ -10,7 +10,7 @@ use fwdlab_packet::stamp::PHASES;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Version of these lines.
+/// Version of the protocol.
 pub const PROTOCOL: u32 = 1;
 /// Version of the program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -30,7 +30,7 @@ impl Hello {
         Hello { fwdlab: VERSION.into(), protocol: PROTOCOL }
     }
 
-    /// An error unless `whoever` speaks as this program does.
+    /// Fails unless the peer `whoever` has the same versions.
     ///
     /// # Errors
     /// [`BenchError::Environment`] with both versions.
@@ -49,7 +49,7 @@ impl Hello {
     }
 }
 
-/// What an agent is to do.
+/// Order to an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "lowercase")]
 pub enum Order {
@@ -57,30 +57,30 @@ pub enum Order {
     Send(SendOrder),
     /// Open a receiver, and count from now on. Answered by [`Answer::Ready`].
     Receive(ReceiveOrder),
-    /// Begin to send.
+    /// Start sending.
     Start,
-    /// Packets sent from now on are of this phase; the answer's time is that of the
+    /// Packets sent from now on carry this phase; the answer contains the time of the
     /// change.
     Phase {
         /// 0 to 2, see [`fwdlab_packet::Phase`].
         phase: u8,
     },
-    /// Say the counters.
+    /// Report the counters.
     Report {
-        /// With the number of flows.
+        /// Include the number of flows.
         #[serde(default)]
         flows: bool,
     },
-    /// Stop, say the final counters, end.
+    /// Stop, report the final counters, exit.
     Stop,
 }
 
-/// What is to be sent.
+/// Parameters of a sender.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SendOrder {
     /// Interface.
     pub interface: String,
-    /// MAC that frames are from.
+    /// Source MAC.
     pub source_mac: [u8; 6],
     /// MAC that frames go to.
     pub next_hop_mac: [u8; 6],
@@ -108,17 +108,16 @@ pub struct SendOrder {
     pub at_most_ns: u64,
 }
 
-/// What is to be counted.
+/// Parameters of a receiver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceiveOrder {
     /// Interface.
     pub interface: String,
     /// Identity of the run.
     pub run_id: u32,
-    /// Number of flows to tell apart where packets are known by their stamp alone, 0 for
-    /// none.
+    /// Number of flows to distinguish if packets are identified by their stamp alone; 0: none.
     pub flows: u32,
-    /// What packets must be like; none: they are known by their stamp alone.
+    /// Expected packets; none: packets are identified by their stamp alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<ExpectedPackets>,
     /// Mechanism: `packet`, or any other for XDP where it works and AF_PACKET elsewhere.
@@ -129,7 +128,7 @@ pub struct ReceiveOrder {
     pub at_most_ns: u64,
 }
 
-/// How packets must arrive.
+/// Expected packets at the receiver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExpectedPackets {
     /// Address family.
@@ -152,11 +151,11 @@ pub struct ExpectedPackets {
     pub timestamps: bool,
 }
 
-/// What an agent says.
+/// Answer of an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "lowercase")]
 pub enum Answer {
-    /// All is open.
+    /// Senders or receiver are open.
     Ready {
         /// What is used, by name.
         facts: BTreeMap<String, String>,
@@ -165,7 +164,7 @@ pub enum Answer {
     Sent(Sent),
     /// A receiver's counters.
     Received(Box<Received>),
-    /// The agent ends because of this.
+    /// The agent exits with an error.
     Failed {
         /// What is wrong.
         what: String,
@@ -181,7 +180,7 @@ pub struct Sent {
     pub at_ns: u64,
     /// Packets sent, by phase.
     pub packets: [u64; PHASES],
-    /// Packets given up because the sender was late.
+    /// Packets not sent because the sender was late.
     pub missed: u64,
 }
 
@@ -198,18 +197,18 @@ pub struct Received {
     pub foreign: u64,
     /// Packets without stamp.
     pub unstamped: u64,
-    /// Frames that are no traffic of the benchmark's.
+    /// Frames that are not test traffic.
     #[serde(default)]
     pub others: u64,
-    /// Packets that the receiver had no room for.
+    /// Packets that the receiver dropped.
     pub dropped: u64,
-    /// Distinct flows, when asked for and counted.
+    /// Number of distinct flows, if requested and counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flows: Option<u32>,
     /// Packets of this run that arrived damaged.
     #[serde(default)]
     pub damaged: u64,
-    /// How packets arrived, when flows were asked for.
+    /// Results of the receiver's checks, if flows were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrivals>,
 }

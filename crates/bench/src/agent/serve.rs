@@ -1,4 +1,4 @@
-//! What both agents do alike: say hello, obey, and end in time.
+//! Common to both agents: hello, orders, time limit.
 
 use super::lines::{Heard, Lines};
 use super::protocol::{Answer, Hello, Order};
@@ -9,38 +9,38 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-/// Time between two looks at whether to end.
+/// Interval of checking whether to exit.
 const TICK: Duration = Duration::from_millis(50);
 
-/// An agent at work. Dropping it ends its work.
+/// An open agent. Dropping it stops its traffic.
 pub(super) trait Agent {
-    /// Carries an order out.
+    /// Executes an order.
     ///
     /// # Errors
-    /// When it can't; the agent ends then.
+    /// When it can't; the agent then exits.
     fn obey(&mut self, order: Order) -> Result<Answer, BenchError>;
 }
 
-/// An agent that has just begun.
+/// An agent after its first order.
 pub(super) struct Begun<A> {
     pub(super) agent: A,
     pub(super) facts: BTreeMap<String, String>,
     pub(super) at_most: Duration,
 }
 
-/// How the next line came out.
+/// Result of waiting for the next line.
 enum Next<T> {
     Said(T),
-    /// Whoever gave the orders is gone, or somebody asked to stop.
+    /// The controller is gone, or the user interrupted the agent.
     Over,
 }
 
-/// Serves one controller. `begin` carries the first order out; `stopped` is asked some
+/// Serves one controller. `begin` executes the first order; `stopped` is polled several
 /// times a second.
 ///
 /// # Errors
-/// What begin and orders meet, a controller of another version, and time that is over;
-/// the controller is told as well. A controller that is gone is no error.
+/// Failures of `begin` and orders, a version mismatch, and the time limit; they are sent to
+/// the controller as well. A controller that disconnects is not an error.
 pub(super) fn serve<A: Agent>(
     input: impl Read + Send + 'static,
     output: &mut dyn Write,
@@ -109,7 +109,7 @@ fn hear<T: DeserializeOwned>(
     Ok(Next::Over)
 }
 
-/// Says a line; false when nobody listens any more.
+/// Writes a line; false if the other side has closed.
 fn say<T: Serialize>(output: &mut dyn Write, what: &T) -> bool {
     let Ok(line) = serde_json::to_string(what) else { return false };
     writeln!(output, "{line}").and_then(|()| output.flush()).is_ok()

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::time::Duration;
 
-/// A receiver that counts, what is worth knowing of it, and how it looks at packets.
+/// An open receiver, facts about it, and what it checks of packets.
 pub type Opened = (Box<dyn Receiver>, BTreeMap<String, String>, Checked);
 
 /// Serves one controller, as [`super::serve_send::serve`] does. `open` makes the

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::time::Duration;
 
-/// Senders that wait to be started, and what is worth knowing of them.
+/// Senders that wait to be started, and facts about them.
 pub type Opened = (Vec<Box<dyn Sender>>, BTreeMap<String, String>);
 
 /// Serves one controller on `input` and `output` until it says stop, is gone, or the

@@ -1,4 +1,4 @@
-//! Agents on one or two senders and a receiver, as the traffic of a trial.
+//! The traffic of a trial by agents: one or two senders and a receiver.
 
 use super::conversation::Conversation;
 use super::protocol::{ExpectedPackets, Order, ReceiveOrder, Received, SendOrder, Sent};
@@ -15,15 +15,15 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-/// Time beyond [`AgentLoad::at_most`] after which agents end by themselves.
+/// Time beyond [`AgentLoad::at_most`] after which unattended agents exit.
 const LEFT_ALONE: Duration = Duration::from_secs(5);
-/// Most that two clocks may differ about the window: a millisecond, and a thousandth of
-/// its length. Oscillators differ by less than a tenth of that.
+/// Maximum difference of two clocks over the window: 1 ms plus 0.1 % of its length.
+/// Oscillators differ by less than a tenth of that.
 const SLACK_NS: u64 = 1_000_000;
 
 /// A host that sends or receives.
 pub struct End<'a> {
-    /// How it is reached.
+    /// Connection to the host.
     pub host: &'a dyn Host,
     /// fwdlab's path there, see [`super::program()`].
     pub program: String,
@@ -31,11 +31,11 @@ pub struct End<'a> {
     pub interface: String,
     /// Its MAC.
     pub mac: [u8; 6],
-    /// CPUs for traffic; none: the agent chooses one.
+    /// CPUs for traffic; empty: the agent chooses one.
     pub cpus: Vec<u16>,
 }
 
-/// What is to be sent.
+/// The load to send.
 #[derive(Clone, Debug)]
 pub struct AgentLoad {
     /// Address family.
@@ -50,14 +50,14 @@ pub struct AgentLoad {
     pub rate_pps: Option<f64>,
     /// Write the sending time into every packet.
     pub timestamps: bool,
-    /// Mechanism that sends.
+    /// Sending mechanism.
     pub engine: Engine,
     /// Routers on the way.
     pub hops: u8,
-    /// The MAC that frames come from when they arrive; none: any.
+    /// Source MAC of frames at the receiver; none: any.
     pub last_mac: Option<[u8; 6]>,
-    /// Longest time that the traffic may take, from arming on: agents whose controller
-    /// has died end soon after it.
+    /// Maximum duration of the traffic from arming on: agents exit soon after it if their
+    /// controller has died.
     pub at_most: Duration,
 }
 
@@ -75,18 +75,18 @@ struct SendingAgent {
     last: Sent,
     opened: Option<Edge>,
     closed: Option<Edge>,
-    /// True when it was told to stop.
+    /// True after the order to stop.
     stopped: bool,
 }
 
-/// Agents that send and receive. Dropping it ends them.
+/// Sending and receiving agents. Dropping it ends them.
 ///
-/// Counters are asked for when they are needed: a snapshot costs the slowest agent's
-/// round trip. What can't be said by a snapshot is said by the next call that can fail.
+/// Counters are read on demand: a snapshot takes the round trip to the slowest agent. A
+/// snapshot can't fail, so its error is returned by the next call that can.
 pub struct AgentTraffic<'a> {
     senders: Vec<SendingAgent>,
     receiver: Option<Conversation>,
-    /// Other packets that the receiver had counted before anything was started.
+    /// Other packets that the receiver counted before the trial started.
     idle: Received,
     last: Received,
     flows: Option<u32>,
@@ -97,12 +97,12 @@ pub struct AgentTraffic<'a> {
 }
 
 impl<'a> AgentTraffic<'a> {
-    /// Starts the agents and waits until all are ready, the receiver first. Each sender
-    /// comes with the MAC that its frames go to.
+    /// Starts the agents, the receiver first, and waits until all are ready. Each sender is
+    /// paired with its destination MAC.
     ///
     /// # Errors
-    /// When an agent can't be started, is of another version, or is not ready in time:
-    /// host, command and its last words are named.
+    /// When an agent can't be started, has another version, or is not ready in time: names
+    /// host, command and its last output.
     pub fn arm(
         senders: &[(End<'a>, [u8; 6])],
         receiver: &End<'a>,
@@ -156,7 +156,7 @@ impl<'a> AgentTraffic<'a> {
             first_number += own;
             let (agent, more) = Conversation::begin(end.host, &end.program, "send", &order)?;
             for (name, value) in more {
-                // Two senders may use different means.
+                // Two senders may use different mechanisms.
                 let name =
                     if senders.len() > 1 { format!("{name} on {}", agent.host()) } else { name };
                 facts.insert(name, value);
@@ -179,7 +179,7 @@ impl<'a> AgentTraffic<'a> {
         })
     }
 
-    /// What is used, by name: mechanisms, CPUs.
+    /// Mechanisms and CPUs in use, by name.
     pub fn facts(&self) -> BTreeMap<String, String> {
         self.facts.clone()
     }
@@ -193,7 +193,7 @@ impl<'a> AgentTraffic<'a> {
         Some(sum / lengths.len() as u64)
     }
 
-    /// Gives the order to all senders at once and hears their counters.
+    /// Sends an order to all senders at once and reads their counters.
     fn all_senders(&mut self, order: &Order) -> Result<(), BenchError> {
         for sender in &mut self.senders {
             sender.agent.tell(order)?;
@@ -240,14 +240,14 @@ impl<'a> AgentTraffic<'a> {
         Ok(())
     }
 
-    /// Keeps the first trouble for a call that can say it; nobody is asked after it.
+    /// Keeps the first error for a call that can return it; agents are not queried after it.
     fn note(&mut self, work: impl FnOnce(&mut Self) -> Result<(), BenchError>) {
         if self.trouble.is_none() {
             self.trouble = work(self).err();
         }
     }
 
-    /// Says what was kept.
+    /// Returns the kept error.
     fn told(&mut self) -> Result<(), BenchError> {
         self.trouble.take().map_or(Ok(()), Err)
     }
@@ -259,8 +259,7 @@ impl SendingAgent {
         closed.theirs_ns.checked_sub(opened.theirs_ns)
     }
 
-    /// An error when this machine's clock and the sender's can't both be right about the
-    /// window.
+    /// Fails if this machine's clock and the sender's disagree about the window's length.
     fn check_clock(&self) -> Result<(), BenchError> {
         let (Some(opened), Some(closed)) = (self.opened, self.closed) else { return Ok(()) };
         let least = closed.before_ns.saturating_sub(opened.after_ns);
@@ -325,14 +324,14 @@ impl Traffic for AgentTraffic<'_> {
     }
 
     fn stop(&mut self) -> Result<(), BenchError> {
-        // Senders are stopped whatever was met before.
+        // Senders are stopped in spite of earlier errors.
         let (mut stopped, before) = (Ok(()), self.trouble.is_some());
         for sender in &mut self.senders {
             let _ = sender.agent.tell(&Order::Stop);
         }
         for sender in &mut self.senders {
             sender.stopped = true;
-            // One that is out of step is not waited for: dropping it ends it.
+            // After an error don't wait for an agent: dropping it ends it.
             if before {
                 continue;
             }

@@ -1,9 +1,9 @@
-//! Any program that forwards between two interfaces: started, asked and ended by commands.
+//! Any program that forwards between two interfaces: commands start, query and stop it.
 //!
-//! The commands are the experiment's, with what only the testbed knows filled in. What the
-//! program counts is read from what one of them prints. It runs on the DUT's CPUs.
+//! The commands come from the experiment; the testbed fills in interfaces and addresses.
+//! Counters are parsed from the output of one of them. The program runs on the DUT's CPUs.
 //!
-//! Left out: configuring the program while it runs, and so alternation.
+//! Not supported: reconfiguring the program while it runs, and so alternation.
 
 use super::counters::{self, Own};
 use super::{Dut, Ground, Loss, Reading, Totals, program, queues};
@@ -18,19 +18,19 @@ use fwdlab_packet::forwarding::Class;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-/// Time in which a program must be ready.
+/// Time limit for a program to become ready.
 const START: Duration = Duration::from_secs(60);
-/// Pause between two questions whether it is.
+/// Interval of readiness checks.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Time in which it must end.
+/// Time limit for it to exit.
 const END: Duration = Duration::from_secs(10);
 
 /// The DUT.
 pub(super) struct CommandDut<'a> {
     ground: Ground<'a>,
-    /// The commands of the variant in force, filled in.
+    /// Commands of the current variant, placeholders filled in.
     commands: CommandSettings,
-    /// The program where it stays in the foreground.
+    /// The program, if it stays in the foreground.
     running: Option<Box<dyn Running>>,
     is_started: bool,
 }
@@ -41,7 +41,7 @@ impl<'a> CommandDut<'a> {
         CommandDut { ground, commands, running: None, is_started: false }
     }
 
-    /// Waits until it says that it is ready, or until what started it has ended well.
+    /// Waits until the program reports ready, or until its start command exits with status 0.
     fn wait_until_ready(&mut self, host: &dyn Host) -> Result<(), BenchError> {
         let deadline = Instant::now() + START;
         loop {
@@ -63,8 +63,8 @@ impl<'a> CommandDut<'a> {
         }
     }
 
-    /// An error when the program has ended with another status than 0. One that has left
-    /// something in the background and ended well is done.
+    /// Fails if the program has exited with a non-zero status. Status 0 is fine: the program
+    /// may continue in the background.
     fn has_not_failed(&mut self, host: &dyn Host) -> Result<(), BenchError> {
         let Some(program) = &mut self.running else { return Ok(()) };
         if !program.has_ended() {
@@ -85,7 +85,7 @@ impl<'a> CommandDut<'a> {
         Err(BenchError::Program { command, host: host.name().to_owned(), why })
     }
 
-    /// Ends it, by its own command if it has one; twice is as good as once.
+    /// Stops the program, by its own stop command if there is one. Idempotent.
     fn end(&mut self, host: &dyn Host) -> Result<(), BenchError> {
         let stopped = match self.commands.stop.as_slice() {
             [] => Ok(()),
@@ -111,7 +111,7 @@ impl Dut for CommandDut<'_> {
         findings: &mut Findings,
     ) -> Result<(), BenchError> {
         self.commands = filled(&settings.dut.command, &self.ground, settings, placement);
-        // Whatever a predecessor that was killed has left running.
+        // An earlier process that was killed may have left the program running.
         let _ = self.end(host);
         self.undo(host)?;
         program::configure(host, &self.ground, settings, placement, findings)?;
@@ -176,8 +176,8 @@ fn run(host: &dyn Host, argv: &[String]) -> Result<String, BenchError> {
     host.run(&argv.iter().map(String::as_str).collect::<Vec<_>>(), "")
 }
 
-/// The commands with everything in the place of
-/// [`PLACEHOLDERS`](fwdlab_model::settings::PLACEHOLDERS).
+/// The commands with all
+/// [`PLACEHOLDERS`](fwdlab_model::settings::PLACEHOLDERS) filled in.
 fn filled(
     commands: &CommandSettings,
     ground: &Ground<'_>,
@@ -212,7 +212,7 @@ fn filled(
     }
 }
 
-/// The counters in what a program prints.
+/// Parses the counters in the output of the program's counter command.
 fn own(text: &str, commands: &CommandSettings) -> Result<Vec<Own>, BenchError> {
     let json: Option<Value> = serde_json::from_str(text).ok();
     let counters = commands.counters.iter().map(|(name, pattern)| {
@@ -247,7 +247,7 @@ fn at(json: &Value, pointer: &str) -> Option<u64> {
     }
 }
 
-/// The sum of all that a pattern's group matches.
+/// Sum of all matches of a pattern's capture group.
 fn matched(text: &str, pattern: &str) -> Option<u64> {
     let pattern = regex_lite::Regex::new(pattern).ok()?;
     let numbers = pattern.captures_iter(text).map(|found| found.get(1)?.as_str().parse().ok());

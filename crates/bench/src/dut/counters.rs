@@ -1,5 +1,5 @@
-//! What a DUT counts itself, read before and after a trial: a Linux kernel, and a program
-//! that forwards in its place.
+//! The DUT's own counters, read before and after a trial: those of the Linux kernel, or of
+//! a program that forwards instead of it.
 
 use super::Totals;
 use crate::error::BenchError;
@@ -47,9 +47,9 @@ pub fn read(host: &dyn Host, links: &Links) -> Result<Reading, BenchError> {
     Ok(all.into_iter().collect())
 }
 
-/// What was counted between two readings, with what it must be by our own count: one side
-/// has received or dropped what was offered, the other has sent what arrived; a program has
-/// forwarded as many.
+/// Counter differences between two readings, each with the value that our own count expects:
+/// ingress received or dropped = offered, egress sent = received by us; a program's forwarded
+/// packets likewise.
 pub fn compare(
     before: &super::Reading,
     after: &super::Reading,

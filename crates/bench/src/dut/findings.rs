@@ -1,10 +1,10 @@
-//! What configuring a DUT finds out.
+//! Results of configuring a DUT: settings read back, and warnings.
 
 use crate::error::BenchError;
 use fwdlab_model::warning::Warning;
 use std::collections::BTreeMap;
 
-/// A doubt about what a variant has left: the next one may meet another machine.
+/// Warning that a setting was not restored and may affect later variants.
 pub fn not_put_back(error: BenchError) -> Warning {
     Warning::NotVerified {
         setting: "what was changed before".into(),
@@ -13,17 +13,17 @@ pub fn not_put_back(error: BenchError) -> Warning {
     }
 }
 
-/// What configuring found out.
+/// Results of configuring a DUT.
 #[derive(Debug, Default)]
 pub struct Findings {
     /// Settings as they read back.
     pub facts: BTreeMap<String, String>,
-    /// Doubts.
+    /// Warnings about settings.
     pub warnings: Vec<Warning>,
 }
 
 impl Findings {
-    /// Records a setting as found, and doubts it when it is not as wanted.
+    /// Records a setting as read back; adds a warning if it differs from `wanted`.
     pub fn expect(&mut self, setting: &str, wanted: &str, found: &str) {
         self.facts.insert(setting.to_owned(), found.to_owned());
         if wanted != found {

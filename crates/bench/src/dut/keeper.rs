@@ -1,60 +1,60 @@
-//! Who puts back what a DUT's settings were before they were changed, and how much of the
-//! machine is the test's.
+//! Restores a DUT's original settings, and knows whether the machine is dedicated to the
+//! test.
 //!
-//! A namespace vanishes with everything in it; another machine's settings are noted there
-//! before each change ([`super::undo`]), so that whoever comes after a process that was
-//! killed can put them back.
+//! A namespace vanishes with all its settings. On another machine, each old value is
+//! recorded there before it is changed ([`super::undo`]), so that the next process can
+//! restore it if this one is killed.
 
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
 use crate::journal::Journal;
 
-/// Changes settings of a DUT so that they can be put back.
+/// Changes settings of a DUT so that they can be restored.
 pub trait Keeper {
-    /// True when the DUT is a namespace of this machine: nothing in it is anybody else's,
-    /// nothing in it has to be put back, and this machine's kernel knows its threads.
+    /// True if the DUT is a network namespace of this machine: it is dedicated to the test,
+    /// nothing in it has to be restored, and its threads are visible in this machine's `/proc`.
     fn is_namespace(&self) -> bool;
 
-    /// Notes commands that undo what is done next, the last one first.
+    /// Records commands that undo the next change; they run in reverse order.
     ///
     /// # Errors
-    /// When they can't be noted: nothing may be changed then.
+    /// When they can't be recorded; the caller must then change nothing.
     fn note(&self, host: &dyn Host, commands: &[String]) -> Result<(), BenchError>;
 
-    /// Writes settings, path and value, in their order.
+    /// Writes settings (path, value) in the order given.
     ///
     /// # Errors
     /// When one does not exist or refuses its value.
     fn put(&self, host: &dyn Host, settings: &[(String, String)]) -> Result<(), BenchError>;
 
-    /// Writes a setting that may be the whole machine's.
+    /// Writes a setting that may be machine-wide.
     ///
     /// # Errors
     /// As [`Keeper::put`].
     fn change(&self, host: &dyn Host, path: &str, value: &str) -> Result<(), BenchError>;
 
-    /// Reads a setting that may be the whole machine's.
+    /// Reads a setting that may be machine-wide.
     ///
     /// # Errors
     /// When it does not exist.
     fn get(&self, host: &dyn Host, path: &str) -> Result<String, BenchError>;
 
-    /// What ip(8) is told of each route, so that it is found again: asked for before
-    /// routes are added.
+    /// Arguments for ip(8) that mark our routes, so that they can be removed later. Call it
+    /// before adding routes.
     ///
     /// # Errors
-    /// When it can't be noted.
+    /// When it can't be recorded.
     fn mark_routes(&self, host: &dyn Host) -> Result<&'static str, BenchError>;
 
-    /// Puts everything back that was noted; nothing when nothing was changed.
+    /// Restores everything that was recorded.
     ///
     /// # Errors
-    /// [`BenchError::NotPutBack`] when something can't be put back; the rest is.
+    /// [`BenchError::NotPutBack`] when a setting can't be restored; the others are.
     fn undo(&self, host: &dyn Host) -> Result<(), BenchError>;
 }
 
-/// A DUT in a namespace of this machine: what is the whole machine's goes through the
-/// journal, which the testbed undoes when the namespace has gone.
+/// A DUT in a namespace of this machine. Machine-wide settings go through the journal, which
+/// the testbed rolls back after the namespace is deleted.
 impl Keeper for Journal {
     fn is_namespace(&self) -> bool {
         true

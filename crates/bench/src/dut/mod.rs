@@ -27,7 +27,7 @@ use keeper::Keeper;
 use router::Wires;
 use std::path::Path;
 
-/// What must happen before a variant is in force.
+/// What is needed before a variant takes effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prepared {
     /// Nothing more.
@@ -36,22 +36,22 @@ pub enum Prepared {
     Reboot(Vec<String>),
 }
 
-/// What a DUT had counted at one moment.
+/// Counters of a DUT at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// By its machine: interfaces, queues, IP layer.
+    /// Of its machine: interfaces, queues, IP layer.
     pub machine: counters::Reading,
-    /// By the program that forwards, where one does.
+    /// Of the program that forwards, if any.
     pub own: Vec<Own>,
 }
 
-/// The packets of a trial, by our own count, as a DUT's counters must have them.
+/// Packets of a trial by our own count, as the DUT's counters should show them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Those that the DUT forwarded, damaged and duplicated ones too.
+    /// Forwarded by the DUT, including damaged and duplicate packets.
     pub passed: Counts,
-    /// The same as its interfaces must have counted them: with what was sent by others and
-    /// with what the receiver had no room for.
+    /// The same at its interfaces: including packets from other senders and packets that the
+    /// receiver dropped.
     pub at_interfaces: Counts,
 }
 
@@ -62,19 +62,19 @@ pub struct Loss<'a> {
     pub before: &'a Reading,
     /// The reading after.
     pub after: &'a Reading,
-    /// What was lost in all, by our own count.
+    /// All packets lost, by our own count.
     pub total: Counts,
-    /// Packets that the receiver had no room for.
+    /// Packets that the receiver dropped.
     pub receiver: u64,
-    /// Those of the variant.
+    /// Settings of the variant.
     pub settings: &'a Settings,
 }
 
-/// A device under test, in the order in which a run uses it. A DUT may go away and come
-/// back (a reboot), so none holds its host: each step is given the one that is reached now.
+/// A device under test; the methods are in the order in which a run calls them. A DUT may
+/// reboot, so it does not own its host: each method is passed the current connection.
 pub trait Dut {
-    /// Writes what is read at boot: files, images, packages. What is there already is not
-    /// written again.
+    /// Writes what the DUT reads at boot: files, images, packages. Skips what is already in
+    /// place.
     ///
     /// # Errors
     /// When a setting does not exist there or is refused.
@@ -82,7 +82,7 @@ pub trait Dut {
         Ok(Prepared::Ready)
     }
 
-    /// Tells its machine to reboot. It may take the connection with it.
+    /// Reboots its machine. The connection may be lost.
     ///
     /// # Errors
     /// When it refuses; a lost connection is none.
@@ -140,7 +140,7 @@ pub trait Dut {
         Ok(())
     }
 
-    /// True when it forwards from the moment when [`Dut::configure`] returns.
+    /// True if it forwards as soon as [`Dut::configure`] returns.
     fn tells_when_ready(&self) -> bool {
         true
     }
@@ -177,14 +177,14 @@ pub trait Dut {
         crate::cpu::times(&host.get("/proc/stat").unwrap_or_default())
     }
 
-    /// What was counted between two readings, with what it must be by our own count.
+    /// Counter differences between two readings, each with the value that our own count expects.
     fn compare(&self, before: &Reading, after: &Reading, totals: Totals) -> Vec<Counter>;
 
-    /// Where packets were lost; the last place is the rest of all that were. Empty when it
-    /// does not tell.
+    /// Where packets were lost; the last place is the unexplained remainder. Empty if the DUT
+    /// does not report drops.
     fn drops(&self, loss: &Loss<'_>) -> Vec<DropPlace>;
 
-    /// Ends what was started for this run; settings stay until [`Dut::undo`].
+    /// Stops what was started for this run; settings stay until [`Dut::undo`].
     ///
     /// # Errors
     /// When a program had ended before, or does not end well.
@@ -197,25 +197,25 @@ pub trait Dut {
     /// changed.
     ///
     /// # Errors
-    /// [`BenchError::NotPutBack`] when something can't be put back: the rest is, and what it
-    /// was stays remembered. Others when the DUT can't be asked.
+    /// [`BenchError::NotPutBack`] when a setting can't be restored: the others are, and its old
+    /// value stays recorded. Other errors when the DUT can't be reached.
     fn undo(&mut self, _host: &dyn Host) -> Result<(), BenchError> {
         Ok(())
     }
 }
 
-/// Where a DUT is.
+/// Environment of a DUT: links, paths, and how settings are restored.
 #[derive(Clone, Copy)]
 pub struct Ground<'a> {
     /// Its links.
     pub links: &'a Links,
     /// Directory of the experiment's files on this machine.
     pub experiment: &'a Path,
-    /// The path of fwdlab there.
+    /// Path of the fwdlab program on the DUT.
     pub program: &'a Path,
-    /// Who puts back what is changed.
+    /// Restores changed settings.
     pub keeper: &'a dyn Keeper,
-    /// What carries packets to a program.
+    /// How packets reach a program.
     pub wires: &'a Wires,
 }
 

@@ -1,5 +1,5 @@
-//! What a Linux DUT counts along the packets' path: read around the window of a
-//! profile, and over its whole run to find where packets were lost.
+//! A Linux DUT's counters along the packet path: read around the window of a profile, and
+//! over the whole run to locate packet loss.
 
 use super::Loss;
 use super::counters::{self, Reading};
@@ -8,7 +8,7 @@ use crate::host::Host;
 use crate::links::Links;
 use fwdlab_model::record::{DropPlace, ProfileCounter};
 
-/// One reading, and what could not be read (name and reason).
+/// One reading, and the counters that could not be read (name and reason).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Readings {
     values: Reading,
@@ -16,8 +16,8 @@ pub struct Readings {
 }
 
 impl Readings {
-    /// Reads everything of `host`; softirqs and backlogs of `cpus`.
-    /// What is missing is noted.
+    /// Reads all counters of `host`; softirqs and backlogs of `cpus`.
+    /// Counters that can't be read are listed with the reason.
     pub fn take(host: &dyn Host, links: &Links, cpus: &[u16]) -> Readings {
         let mut readings = Readings::default();
         let backlogs = |text: &str| softnet_counters(text, cpus);
@@ -50,7 +50,7 @@ impl Readings {
         }
     }
 
-    /// What was counted since `self` was read.
+    /// Counter increments from `self` to `later`.
     pub fn until(&self, later: &Readings) -> Vec<ProfileCounter> {
         let counted = later.values.iter().filter_map(|(name, after)| {
             let before = self.values.get(name)?;
@@ -62,7 +62,7 @@ impl Readings {
     }
 }
 
-/// How far counters have risen between two readings.
+/// Counter increments between two readings.
 pub(super) struct Risen<'a>(&'a Reading, &'a Reading);
 
 impl<'a> Risen<'a> {
@@ -70,22 +70,22 @@ impl<'a> Risen<'a> {
         Risen(&loss.before.machine, &loss.after.machine)
     }
 
-    /// By a counter's name.
+    /// Increment of a counter, by its name.
     pub(super) fn of(&self, name: &str) -> i64 {
         risen(self.0, self.1, name)
     }
 
-    /// Of the IP layer, both families together.
+    /// Increment of an IP counter, IPv4 and IPv6 together.
     pub(super) fn ip(&self, name: &str) -> i64 {
         self.of(&format!("ip {name}")) + self.of(&format!("ip6 {name}"))
     }
 
-    /// Of an interface.
+    /// Increment of an interface's counter.
     pub(super) fn at(&self, interface: &str, column: &str) -> i64 {
         self.of(&format!("{interface} {column}"))
     }
 
-    /// Packets that the IP layer found wrong.
+    /// Packets that the IP layer discarded as erroneous, with the place's name.
     pub(super) fn errors(&self) -> (String, i64) {
         let all = ["InHdrErrors", "InAddrErrors", "InUnknownProtos"];
         let place = "IP input: bad header, address or protocol".to_owned();
@@ -126,12 +126,12 @@ pub fn drops(loss: &Loss<'_>, has_firewall: bool, links: &Links) -> Vec<DropPlac
     with_unexplained(places, loss)
 }
 
-/// The place of a ring that was full.
+/// Drop place: a full receive ring.
 pub fn ring(interface: &str) -> String {
     format!("receive ring of {interface} full")
 }
 
-/// The same drops with one more place before them, whose packets are taken off the rest.
+/// Prepends a place to the drops, and subtracts its packets from the remainder.
 pub fn with_place(mut drops: Vec<DropPlace>, place: String, packets: i64) -> Vec<DropPlace> {
     if let Some(rest) = drops.last_mut()
         && packets > 0
@@ -142,7 +142,7 @@ pub fn with_place(mut drops: Vec<DropPlace>, place: String, packets: i64) -> Vec
     drops
 }
 
-/// How far a counter has risen, as far as it is clamp_count.
+/// Increment of a counter between two readings, clamped by `clamp_count`.
 pub fn risen(before: &Reading, after: &Reading, name: &str) -> i64 {
     let value = |reading: &Reading| reading.get(name).copied().unwrap_or(0);
     clamp_count(value(after).saturating_sub(value(before)))
@@ -153,8 +153,8 @@ pub(super) fn clamp_count(packets: u64) -> i64 {
     packets.min(1 << 56) as i64
 }
 
-/// The loss points that are not zero, with what the receiver lost, and last the remainder
-/// that no counter explains.
+/// The non-zero loss places, including the receiver's drops, then the remainder that no
+/// counter explains.
 pub(super) fn with_unexplained(
     places: impl IntoIterator<Item = (String, i64)>,
     loss: &Loss<'_>,
@@ -209,7 +209,7 @@ pub fn softnet_counters(text: &str, cpus: &[u16]) -> Vec<(String, u64)> {
     names.into_iter().map(str::to_owned).zip(sums).collect()
 }
 
-/// What `ethtool -S` tells of lost packets, queue by queue.
+/// Drop counters of each queue from `ethtool -S`.
 pub fn queue_counters(interface: &str, text: &str) -> Vec<(String, u64)> {
     text.lines()
         .filter_map(|line| line.trim().split_once(": "))
@@ -220,8 +220,8 @@ pub fn queue_counters(interface: &str, text: &str) -> Vec<(String, u64)> {
         .collect()
 }
 
-/// Columns of `/proc/net/stat/nf_conntrack` that tell of lost packets, summed over
-/// CPUs; the first line names the columns, the others are hexadecimal.
+/// Drop columns of `/proc/net/stat/nf_conntrack`, summed over CPUs; the first line names the
+/// columns, the others are hexadecimal.
 pub fn conntrack_counters(text: &str) -> Vec<(String, u64)> {
     let mut lines = text.lines();
     let header: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();

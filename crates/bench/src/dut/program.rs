@@ -1,5 +1,5 @@
-//! What every program that forwards in the kernel's place has: interfaces whose packets the
-//! kernel leaves to it, and losses that it counts itself.
+//! Common to all programs that forward instead of the kernel: interface set-up, and drop
+//! places from the program's own counters.
 
 use super::linux::{interfaces, scheduling};
 use super::path::{self, with_unexplained};
@@ -12,8 +12,8 @@ use crate::links::Links;
 use fwdlab_model::record::DropPlace;
 use fwdlab_model::settings::Settings;
 
-/// Where packets were lost between two readings of a program called `who`: by its own
-/// counters, and before it; the last place is the difference to what was lost in all.
+/// Where packets were lost between two readings of the program `who`: by its own counters,
+/// and before it; the last place is the unexplained remainder.
 pub(super) fn drops(who: &str, loss: &Loss<'_>, links: &Links) -> Vec<DropPlace> {
     let Loss { before, after, .. } = *loss;
     let first = |name: &str| before.own.iter().find(|own| own.name == name).map(|own| own.packets);
@@ -36,11 +36,11 @@ pub(super) fn drops(who: &str, loss: &Loss<'_>, links: &Links) -> Vec<DropPlace>
     drops
 }
 
-/// Where packets are lost before a program that reads wires in memory, with a rate.
+/// Drop place on testbed `memory` at a paced rate: no free slot on the wire.
 pub(crate) const WIRE_FULL: &str = "wire full";
 
-/// Sets the interfaces up for a program, so that the kernel neither answers nor forwards,
-/// and places whatever polls for them in a namespace.
+/// Sets up the interfaces for a program so that the kernel neither answers nor forwards, and
+/// in a namespace assigns CPUs to their NAPI threads.
 ///
 /// # Errors
 /// When something is not there or refused.
@@ -58,7 +58,7 @@ pub(super) fn configure(
         if !is_promiscuous(&interfaces::flags(host, interface)?) {
             keeper.note(host, &[format!("ip link set {interface} promisc off")])?;
         }
-        // A machine that is a router itself would forward every packet once more.
+        // If the kernel's forwarding were on, it would forward every packet a second time.
         for family in ["ipv4", "ipv6"] {
             let path = format!("/proc/sys/net/{family}/conf/{interface}/forwarding");
             if host.get(&path).is_ok() {

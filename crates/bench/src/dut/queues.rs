@@ -1,7 +1,7 @@
-//! Packets of each queue, as `ethtool -S` tells them: every driver has names of its own.
+//! Per-queue packet counters from `ethtool -S`; the counter names depend on the driver.
 //!
-//! Sources: the drivers' `get_strings` of Linux 6.1 to 6.18. A driver that is not known
-//! here tells nothing, and nothing is made up for it.
+//! Sources: the drivers' `get_strings` of Linux 6.1 to 6.18. For other drivers there are no
+//! counters; nothing is estimated.
 
 use super::counters::Reading;
 use crate::host::Host;
@@ -9,7 +9,7 @@ use crate::links::Links;
 use fwdlab_model::record::queues::{Direction, counter_name};
 
 /// Packets of each queue of both interfaces, under the names of
-/// [`fwdlab_model::record::queues`]; empty where its driver doesn't tell.
+/// [`fwdlab_model::record::queues`]; empty if the driver does not report them.
 pub fn of_both(host: &dyn Host, links: &Links) -> Reading {
     let of = |interface: &str| {
         let text = host.run(&["ethtool", "-S", interface], "").unwrap_or_default();

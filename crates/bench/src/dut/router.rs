@@ -1,8 +1,8 @@
-//! fwdlab's own software router: a process of its own, `fwdlab route --control`.
+//! fwdlab's software router as DUT: a separate process, `fwdlab route --control`.
 //!
-//! It is told its set-up as a line of JSON and asked for its counters the same way, so
-//! that whoever measures it shares nothing with it but pipes, and the wires or sockets
-//! that packets take.
+//! Set-up and counters are exchanged as lines of JSON over pipes. Apart from these and the
+//! wires or sockets that carry packets, the router shares nothing with the measuring
+//! process.
 
 use super::counters::{self, Own};
 use super::findings::Findings;
@@ -23,9 +23,9 @@ use fwdlab_packet::forwarding::Class;
 use std::path::Path;
 use std::time::Duration;
 
-/// Longest time to build tables: a million routes take some seconds.
+/// Time limit for building tables: a million routes take a few seconds.
 const START: Duration = Duration::from_secs(60);
-/// Longest time until it answers.
+/// Time limit for an answer.
 const ANSWER: Duration = Duration::from_secs(5);
 
 /// The router as a DUT.
@@ -121,14 +121,14 @@ impl Dut for RouterDut<'_> {
     }
 }
 
-/// A router that runs. Dropping it kills it.
+/// A running router. Dropping it kills the process.
 pub struct Process {
     program: Box<dyn Running>,
     name: String,
 }
 
 impl Process {
-    /// Starts `program` (this one) as a router and waits until it forwards.
+    /// Starts `program` (fwdlab itself) as a router and waits until it forwards.
     ///
     /// # Errors
     /// When it can't be started, or refuses its set-up: what it says is quoted.
@@ -144,7 +144,7 @@ impl Process {
         };
         let setup = serde_json::to_string(setup)
             .map_err(|error| BenchError::Refused(format!("a router's set-up: {error}")))?;
-        // A router that ended at once reads nothing: what it said counts, not that.
+        // A router that exits at once breaks this pipe: its own message is the error to report.
         let _ = dut.program.tell(&setup);
         let stats = dut.hear(START)?;
         Ok((dut, stats))
@@ -160,15 +160,15 @@ impl Process {
         self.hear(ANSWER)
     }
 
-    /// Ids of its workers' threads.
+    /// Thread ids of its workers.
     pub fn workers(&self) -> Vec<u32> {
         self.program.threads("router/")
     }
 
-    /// Ends it, and returns its last counters.
+    /// Stops the router and returns its final counters.
     ///
     /// # Errors
-    /// When it has ended before, or did not end well.
+    /// When it exited earlier, or with an error.
     pub fn stop(mut self) -> Result<RouterStats, BenchError> {
         let _ = self.program.tell("stop");
         let stats = self.hear(ANSWER)?;
@@ -195,12 +195,12 @@ impl Process {
     }
 }
 
-/// What holds the router's packets.
+/// How packets reach the router.
 #[derive(Clone, Debug)]
 pub enum Wires {
-    /// Memory, one path for each queue.
+    /// Shared memory: one file path per queue.
     Memory(Vec<String>),
-    /// Sockets on the devices of the testbed.
+    /// Sockets on the testbed's interfaces.
     Sockets,
 }
 
@@ -215,8 +215,8 @@ pub fn setup(
 ) -> RouterSetup {
     let (dut, router) = (&settings.dut, &settings.dut.router);
     let family = settings.traffic.family;
-    // The first routes are those of a Linux DUT; what is beyond the traffic's own
-    // destinations has the Internet's prefix lengths.
+    // The first routes are those of a Linux DUT; routes beyond the traffic's own
+    // destinations have prefix lengths distributed as in the Internet.
     let destinations = settings.traffic.flows.destinations;
     let written = dut.routes.clamp(2, destinations + 2);
     let listed = routes::prefixes(family, written, destinations, links);
@@ -284,7 +284,7 @@ fn synthesised(family: Family, count: u32) -> Option<Synthesised> {
     (count > 0).then_some(Synthesised { inet, inet6, via, seed: 1 })
 }
 
-/// A firewall in the router's own words, rule by rule what [`super::nft`] has.
+/// A firewall in the router's syntax, equivalent rule by rule to [`super::nft`].
 fn rules(firewall: &Firewall) -> String {
     let mut text = String::new();
     let mut pass = |state: &str| {

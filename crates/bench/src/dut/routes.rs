@@ -1,12 +1,12 @@
 //! Static routes, as text for `ip -batch`.
 //!
-//! The first two lead to both sides. Further ones are host routes of the traffic's
-//! own destinations, so that lookups really meet them; what is left fills the
-//! table with prefixes that no packet asks for: /30 within 10.192.0.0/10 (IPv4), /80
-//! within 2001:2:0:c000::/56 (IPv6). A kernel's table gets no route that lies elsewhere:
-//! one that does may lead a machine's answers away from whoever administers it.
+//! The first two lead to the two sides. The next are host routes to the traffic's
+//! destinations, so that lookups match them; the rest fill the table with prefixes
+//! that no test packet matches: /30 within 10.192.0.0/10 (IPv4), /80 within
+//! 2001:2:0:c000::/56 (IPv6). A kernel's table gets no routes outside of these ranges:
+//! they could divert the management traffic of the machine.
 //!
-//! Left out: the software router's own table, which no other program's packets meet.
+//! Does not apply to the software router, whose table no other traffic uses.
 
 use crate::error::BenchError;
 use crate::links::overlaps;
@@ -20,11 +20,11 @@ pub const FILLED_INET: (Ipv4Addr, u8) = (Ipv4Addr::new(10, 192, 0, 0), 10);
 /// Where IPv6 routes that fill the table lie: in the benchmark's own prefix, where it has
 /// neither links nor flows.
 pub const FILLED_INET6: (Ipv6Addr, u8) = (Ipv6Addr::new(0x2001, 2, 0, 0xc000, 0, 0, 0, 0), 56);
-/// Length of each of the former.
+/// Prefix length of the IPv4 routes that fill the table.
 const FILLER_INET: u8 = 30;
-/// Length of each of the latter.
+/// Prefix length of the IPv6 routes that fill the table.
 const FILLER_INET6: u8 = 80;
-/// The most that fill a table: all /30 of the part.
+/// Maximum number of routes that fill the table: all /30 of the range.
 pub const FILLERS_MAX: u32 = 1 << (FILLER_INET - FILLED_INET.1);
 
 /// A static route.
@@ -38,8 +38,8 @@ pub struct Route {
     pub interface: String,
 }
 
-/// `count` routes (at least the two) of one family; `destinations` is the number of
-/// destination addresses of the traffic. Never more than [`FILLERS_MAX`] that fill.
+/// `count` routes (at least two) of one address family; `destinations` is the number of
+/// destination addresses of the traffic. At most [`FILLERS_MAX`] fill the table.
 pub fn prefixes(family: Family, count: u32, destinations: u32, links: &Links) -> Vec<Route> {
     let sides = [(Side::Sender, &links.ingress), (Side::Receiver, &links.egress)];
     let (length, whole) = match family {
@@ -77,11 +77,11 @@ fn filler(family: Family, n: u32) -> IpAddr {
     }
 }
 
-/// An error if one of the routes takes packets that whoever administers the laboratory
-/// waits for.
+/// Fails if one of the routes covers an address that the laboratory's management traffic
+/// uses.
 ///
 /// # Errors
-/// The route, whose address it covers, and what to do.
+/// Names the route, the address that it covers, and the remedy.
 pub fn keep_ways(routes: &[Route], links: &Links) -> Result<(), BenchError> {
     for way in &links.ways {
         let Some(route) = routes.iter().find(|route| way.is_lost_by(route.prefix)) else {

@@ -1,23 +1,22 @@
-//! What was changed of a Linux DUT and how it is put back, kept on the DUT itself.
+//! Undo list of a Linux DUT's changed settings, kept on the DUT itself.
 //!
-//! Each line of a file in `/run` undoes one change, and is written before the change is
-//! made: whoever comes next puts everything back, whatever became of this process, its
-//! machine and the network between. `/run` is empty after a boot, and so is the list of
-//! what a boot has undone by itself.
+//! Each line of a file in `/run` undoes one change and is written before the change is
+//! made. If this process, its machine or the network fails, the next process restores
+//! everything. A reboot reverts the changes and clears `/run`, and so the list.
 
 use super::keeper::Keeper;
 use crate::error::BenchError;
 use crate::host::Host;
 
-/// Protocol number of our routes (ip-route(8)): they are found again by it. Any number
-/// that /etc/iproute2/rt_protos does not name will do.
+/// Protocol number that marks our routes (ip-route(8)). Any number that is not assigned in
+/// /etc/iproute2/rt_protos will do.
 const PROTOCOL: &str = "198";
 
 /// Notes lines. By cat, which says why they can't be written; shells don't.
 const NOTE: &str = r#"mkdir -p /run/fwdlab-dut || exit 1
 for line; do printf '%s\n' "$line"; done | cat >>/run/fwdlab-dut/undo"#;
 
-/// Writes settings, pairs of path and value, each after its old value is noted.
+/// Writes settings (pairs of path and value), recording each old value first.
 const SET: &str = r#"mkdir -p /run/fwdlab-dut || exit 1
 while [ $# -gt 1 ]; do
 path=$1 value=$2; shift 2
@@ -28,8 +27,8 @@ printf 'set %s %s\n' "$path" "$old" | cat >>/run/fwdlab-dut/undo || exit 1
 printf '%s\n' "$value" >"$path" || { echo "$path: it refuses '$value'" >&2; exit 1; }
 done"#;
 
-/// Undoes every line, the last one first, and says what could not be undone: those lines
-/// stay, in their order, the others go.
+/// Runs the undo lines in reverse order and reports failures: failed lines stay in the list,
+/// the others are removed.
 const UNDO: &str = r#"list=/run/fwdlab-dut/undo; [ -e "$list" ] || exit 0
 rm -f "$list.kept"
 sed -n '1!G;h;$p' "$list" | while IFS= read -r line; do rest=${line#* }
@@ -89,8 +88,8 @@ impl Keeper for Undo {
     }
 }
 
-/// Notes why the DUT must be rebooted, and gives all reasons since the last boot: one that
-/// was missed, because the reboot failed or somebody was killed, is still due.
+/// Records why the DUT must be rebooted, and returns all reasons since the last boot: a
+/// reboot that failed or was interrupted is still due.
 ///
 /// # Errors
 /// When they can't be written or read.
@@ -105,7 +104,7 @@ pub(super) fn reboot_for(host: &dyn Host, reasons: &[String]) -> Result<Vec<Stri
     Ok(host.run(&argv, "")?.lines().map(str::to_owned).collect())
 }
 
-/// What a host refused to put back, and where it still stands.
+/// The error for settings that a host refused to restore, with the place of the undo list.
 fn left(error: BenchError) -> BenchError {
     match error {
         BenchError::Program { host, why, .. } => BenchError::NotPutBack {

@@ -1,10 +1,10 @@
-//! What was asked of a sender, held against what its counters say.
+//! Compares a sender's counters with its intended load.
 
 use std::time::{Duration, Instant};
 
-/// Shortfalls up to this share are rounding, not packets that could not be sent.
+/// Shortfalls up to this share are attributed to rounding.
 const SHARE: f64 = 0.005;
-/// How long starting and stopping may take without being called stretched.
+/// Tolerance for starting and stopping when checking how long it sent.
 const EDGES: Duration = Duration::from_millis(300);
 
 /// The account of one sender. Times are since it was opened.
@@ -37,17 +37,17 @@ impl Account {
         }
     }
 
-    /// It begins to send.
+    /// Records that it starts sending.
     pub(crate) fn begin(&mut self) {
         self.begin_at(self.opened.elapsed());
     }
 
-    /// Its counter was read.
+    /// Records a reading of its counter.
     pub(crate) fn saw(&mut self, sent: u64) {
         self.saw_at(self.opened.elapsed(), sent);
     }
 
-    /// It has ended.
+    /// Records that it has ended.
     pub(crate) fn end(&mut self) {
         self.end_at(self.opened.elapsed());
     }
@@ -73,16 +73,16 @@ impl Account {
         self.ended = self.ended.or(Some(now));
     }
 
-    /// How long it should have sent, as far as it is known.
+    /// Intended sending time, if known.
     fn asked(&self) -> Option<Duration> {
         Some(self.ended?.saturating_sub(self.began?))
     }
 
-    /// Packets that should have been sent and were not, once it has ended; `own` is the
-    /// time that the generator itself says it took.
+    /// Unsent packets, after it has ended; `own` is the sending time that the generator itself
+    /// reports.
     pub(crate) fn unsent(&self, sent: u64, own: Option<Duration>) -> u64 {
         let (Some(rate), Some(asked)) = (self.rate, self.asked()) else { return 0 };
-        // What it says of its time is clamp_count as far as it can be true.
+        // Its own time is used only as far as it is plausible.
         let shortest = asked.saturating_sub(EDGES);
         let time = own.map_or(shortest, |own| own.clamp(shortest, asked));
         let intended = (rate * time.as_secs_f64()).round();
@@ -92,7 +92,7 @@ impl Account {
         }
     }
 
-    /// What the user should know.
+    /// Remarks for the user.
     pub(crate) fn remarks(&self, sent: u64, own: Option<Duration>) -> Vec<String> {
         let mut remarks = Vec::new();
         let unsent = self.unsent(sent, own);

@@ -1,5 +1,5 @@
-//! What an interface's own counters say: the receiver of generators that have none, and
-//! the witness for those that have.
+//! Interface counters: the receiver for generators without one, and a cross-check for the
+//! others.
 //!
 //! Sources: Linux, `Documentation/ABI/testing/sysfs-class-net-statistics`; FreeBSD,
 //! netstat(1). They count every packet, not only the generator's.
@@ -19,12 +19,12 @@ pub struct InterfaceCounter<'a> {
     is_linux: bool,
 }
 
-/// Packets since the interface exists.
+/// Packet counts since the interface was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InterfaceReading {
     /// Received.
     pub received: u64,
-    /// Arrived, but there was no room for them.
+    /// Dropped on reception because a ring was full.
     pub receiver_dropped: u64,
     /// Sent.
     pub sent: u64,
@@ -33,7 +33,7 @@ pub struct InterfaceReading {
 }
 
 impl<'a> InterfaceCounter<'a> {
-    /// Asks the host for its system and the interface for its counters.
+    /// Detects the host's operating system and checks that the counters can be read.
     ///
     /// # Errors
     /// When there is no such interface.
@@ -52,7 +52,7 @@ impl<'a> InterfaceCounter<'a> {
         let (text, reading) = if self.is_linux {
             let directory = format!("/sys/class/net/{}/statistics", self.interface);
             let files = FILES.map(|file| format!("{directory}/{file}"));
-            // One program for all: over ssh each call has its price.
+            // One program reads all: over ssh each call takes a round trip.
             let mut argv = vec!["cat"];
             argv.extend(files.iter().map(String::as_str));
             let text = self.host.run(&argv, "")?;
@@ -107,7 +107,7 @@ pub fn parse_netstat(text: &str) -> Option<InterfaceReading> {
     })
 }
 
-/// An interface beside a generator: its readings before and after.
+/// Interface counters before and after, to cross-check a generator.
 #[derive(Default)]
 pub(super) struct Witness<'a> {
     counter: Option<InterfaceCounter<'a>>,
@@ -115,15 +115,15 @@ pub(super) struct Witness<'a> {
 }
 
 impl<'a> Witness<'a> {
-    /// Reads once; an interface that can't be read is no witness and no error.
+    /// First reading; an interface that can't be read is not an error.
     pub(super) fn new(host: &'a dyn Host, interface: &str) -> Witness<'a> {
         let counter = InterfaceCounter::new(host, interface).ok();
         let before = counter.as_ref().and_then(|counter| counter.read().ok()).unwrap_or_default();
         Witness { counter, before }
     }
 
-    /// The counter that `column` takes from a reading, with what it must have risen by;
-    /// or the remark why it says nothing.
+    /// The increment of the counter that `column` selects, with the expected value; or a remark
+    /// why it is not available.
     pub(super) fn testify(
         &self,
         name: &str,

@@ -1,8 +1,8 @@
-//! Traffic generators that are not fwdlab's own, behind one trait.
+//! External traffic generators, behind one trait.
 //!
-//! They count in their own ways and know nothing of phases; what they have counted at
-//! the window's edges is what belongs to the window. Packets that are under way then are
-//! in neither count or in both: [`Capabilities::edges`] says so.
+//! Their packets carry no phase, so the counts of the window are the differences between
+//! readings at its edges. Packets in flight at an edge are in neither count or in both:
+//! [`Capabilities::edges`] says how exact that is.
 
 mod account;
 pub mod interface;
@@ -34,10 +34,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// What is to be sent, and from where to where.
+/// The load to send: frames, flows, rate.
 #[derive(Clone, Debug)]
 pub struct Load {
-    /// Frames as they must look: family, MACs, addresses, size.
+    /// Template of the frames: family, MACs, addresses, size.
     pub template: Template,
     /// Address family.
     pub family: Family,
@@ -51,36 +51,34 @@ pub struct Load {
     pub next_hop_mac: [u8; 6],
     /// Packets per second of this sender; none for as fast as possible.
     pub rate_pps: Option<f64>,
-    /// Longest time that the traffic may take: a generator whose controller has died
-    /// ends by then.
+    /// Maximum duration of the traffic: a generator stops by then if its controller has died.
     pub at_most: Duration,
 }
 
 /// What a generator can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// It keeps a rate that is asked for.
+    /// Supports a paced rate.
     pub paced: bool,
-    /// It sends IPv6.
+    /// Supports IPv6.
     pub inet6: bool,
-    /// Its counters are exact for the moment at which they are asked for; otherwise they
-    /// are those of its last report.
+    /// How exactly its counts can be divided among phases.
     pub edges: Edges,
 }
 
 /// How exactly a generator's counts can be divided among phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edges {
-    /// Each packet says its phase.
+    /// Each packet carries its phase.
     Exact,
     /// Counters are read at the edge.
     Read,
-    /// Counters come once in so many milliseconds.
+    /// Counters are reported periodically; interval in milliseconds.
     Reported(u32),
 }
 
 impl Edges {
-    /// What the window's counts are worth, for the reader of a report.
+    /// How exact the window's counts are, in words for a report.
     pub fn told(self) -> String {
         match self {
             Edges::Exact => "exact: each packet says its phase".to_owned(),
@@ -102,22 +100,22 @@ pub struct Counted {
     pub sent: u64,
     /// Packets received.
     pub received: u64,
-    /// Packets that the receiver itself had no room for.
+    /// Packets that the receiver dropped.
     pub receiver_dropped: u64,
-    /// Packets that were to be sent and could not be.
+    /// Intended packets that could not be sent.
     pub unsent: u64,
 }
 
-/// What a generator leaves when it has ended.
+/// Results of a generator that has ended.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// Final counters.
     pub counted: Counted,
-    /// Its own counters beside the interfaces', with what they should be.
+    /// Its own and the interfaces' counters, with expected values.
     pub counters: Vec<Counter>,
-    /// What is worth keeping: version, build, options, ...
+    /// Facts for the record: version, build, options, ...
     pub facts: BTreeMap<String, String>,
-    /// Remarks for the user: what it complained about.
+    /// Remarks for the user, such as its error messages.
     pub remarks: Vec<String>,
 }
 
@@ -138,7 +136,7 @@ pub struct Ends<'a> {
     pub receiver_cpus: Vec<u16>,
     /// Where a server listens: `host:port` of TRex, the URL of an OTG server.
     pub server: Option<String>,
-    /// Further words for the generator: what they mean is told by its own type.
+    /// Further options; their meaning depends on the generator.
     pub options: Vec<String>,
 }
 
@@ -207,13 +205,13 @@ pub trait Generator {
     /// What it can do.
     fn capabilities(&self) -> Capabilities;
 
-    /// Starts what counts, then what sends, up to the moment before the first packet.
+    /// Starts the receiver, then the sender, up to the moment before the first packet.
     ///
     /// # Errors
     /// When a program is missing, or one is not ready in time.
     fn prepare(&mut self, load: &Load) -> Result<(), BenchError>;
 
-    /// Begins to send.
+    /// Starts sending.
     ///
     /// # Errors
     /// When it can't.
@@ -225,9 +223,8 @@ pub trait Generator {
     /// When one end has died, with its last lines.
     fn counted(&mut self) -> Result<Counted, BenchError>;
 
-    /// Counters that are all younger than this call: of a generator that reports now
-    /// and then it waits for both ends' next report, so that two such calls enclose a
-    /// whole number of reports.
+    /// Counters newer than this call: for a generator with periodic reports this waits for the
+    /// next report of both ends, so that two such calls enclose a whole number of reports.
     ///
     /// # Errors
     /// As [`Generator::counted`].
@@ -235,15 +232,15 @@ pub trait Generator {
         self.counted()
     }
 
-    /// Ends sending; the receiver goes on.
+    /// Stops sending; the receiver continues.
     ///
     /// # Errors
-    /// What the sender met.
+    /// When the sender has failed.
     fn stop(&mut self) -> Result<(), BenchError>;
 
-    /// Ends the receiver, too.
+    /// Stops the receiver.
     ///
     /// # Errors
-    /// What it met.
+    /// When it has failed.
     fn finish(&mut self) -> Result<Outcome, BenchError>;
 }

@@ -1,4 +1,4 @@
-//! A program that is listened to: its lines, whether it still lives, its last words.
+//! A running program: reads its lines, checks that it is alive, keeps its last output.
 
 use crate::error::BenchError;
 use crate::host::{Ended, Host, Running};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// Lines that an error quotes.
 const LAST: usize = 5;
 
-/// What was heard.
+/// Result of waiting for a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Heard {
     Line(String),
@@ -25,8 +25,8 @@ pub(super) struct Talk {
 }
 
 impl Talk {
-    /// Starts a program whose standard error is heard, too: some generators report there.
-    /// The words reach the shell as arguments, not as text.
+    /// Starts a program and reads standard error too: some generators report there. The words
+    /// are passed as arguments and not interpreted by a shell.
     ///
     /// # Errors
     /// As [`Host::spawn`].
@@ -38,7 +38,7 @@ impl Talk {
         Ok(Talk { running, command, host, last: VecDeque::new() })
     }
 
-    /// The next line, if one comes in time.
+    /// The next line, unless it times out.
     pub(super) fn hear(&mut self, patience: Duration) -> Heard {
         let begin = Instant::now();
         match self.running.hear(patience) {
@@ -55,7 +55,7 @@ impl Talk {
         }
     }
 
-    /// Hears until `is_it` says yes to a line, which is returned.
+    /// Reads until `is_it` accepts a line, and returns it.
     ///
     /// # Errors
     /// When it ends before, or takes longer than `patience`.

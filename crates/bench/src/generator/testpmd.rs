@@ -1,10 +1,10 @@
 //! DPDK's testpmd as a sender (forward mode `txonly`), at its prompt.
 //!
-//! It sends as fast as it can and keeps no rate, sends IPv4 only, and its flows are not
-//! the load's: with `--txonly-multi-flow` it makes source addresses of the destination's
-//! (DPDK 22.11: 198.19.1.1, 198.19.3.1, ..., 128 of them for each sending CPU). It
-//! receives nothing here: arrivals are counted at the receiver's interface. Its rates
-//! (`Tx-pps`) are not used: the first one after each clearing is of no time at all.
+//! It sends IPv4 at the maximum rate only, and its flows differ from the load's: with
+//! `--txonly-multi-flow` it derives source addresses from the destination (DPDK 22.11:
+//! 198.19.1.1, 198.19.3.1, ..., 128 per sending CPU). It does not receive here: arrivals
+//! are counted at the receiver's interface. Its rates (`Tx-pps`) are not used: the first
+//! one after clearing the counters is meaningless.
 //! Source: the testpmd application user guide of DPDK.
 //!
 //! `options` are further words, those of the EAL before `--`, testpmd's own after it. An
@@ -22,7 +22,7 @@ use fwdlab_packet::address::{Side, flow_address};
 use fwdlab_packet::template::{DESTINATION_PORT, SOURCE_PORT};
 use std::time::Duration;
 
-/// Longest time until the prompt: hugepages are cleared meanwhile.
+/// Time limit for the first prompt: DPDK clears hugepages first.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A testpmd that sends, and an interface that receives.
@@ -44,7 +44,7 @@ pub struct Testpmd<'a> {
 pub struct PortStats {
     /// Packets sent.
     pub sent: u64,
-    /// Packets that a port's queue had no room for; printed by `stop` only.
+    /// Packets dropped because a port's queue was full; printed by `stop` only.
     pub dropped: u64,
     /// Packets that a port failed to send.
     pub errors: u64,
@@ -132,7 +132,7 @@ impl Generator for Testpmd<'_> {
         }
         let receiver = InterfaceCounter::new(self.ends.receiver, &self.ends.receiver_interface)?;
         self.receiver = Some(receiver);
-        // Over a pipe it would keep its words to itself until it ends.
+        // Its output is block-buffered over a pipe.
         let mut all: Vec<String> = ["stdbuf", "-oL"].map(str::to_owned).to_vec();
         all.extend(words);
         let mut talk = Talk::start(self.ends.sender, &all)?;
@@ -193,7 +193,7 @@ impl Generator for Testpmd<'_> {
         let stats = self.port_stats()?;
         self.has_stopped = true;
         self.sent = PortStats { dropped: total.dropped, ..stats };
-        // Two counters of its own: what the application handed over, what the port sent.
+        // Its two counters: packets that the application enqueued, packets that the port sent.
         let name = "testpmd TX-packets (forward statistics)".to_owned();
         let expected = Some(stats.sent);
         let counter = Counter { name, before: 0, after: total.sent, expected };

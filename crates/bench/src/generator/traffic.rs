@@ -1,11 +1,10 @@
 //! Any [`Generator`] as the [`Traffic`] of a trial.
 //!
-//! A generator's packets don't say their phase, so counts are divided by time: what was
-//! counted when a phase begins belongs to the phase before. What arrives after the
-//! sender has ended belongs to the window as far as the window misses packets. Packets
-//! under way at an edge are told by a phase that received more than it sent: they are
-//! given to the nearest phase that misses some. The sums over all phases are never
-//! touched.
+//! A generator's packets don't carry their phase, so counts are divided by time: packets
+//! counted before a phase begins belong to the previous phase. Packets that arrive after
+//! the sender has ended belong to the window as far as it is missing packets. If a phase
+//! received more than it sent, the surplus was in flight at an edge and is moved to the
+//! nearest phase that is missing packets. The sums over all phases never change.
 
 use super::{Capabilities, Counted, Edges, Generator, Load, Outcome};
 use crate::error::BenchError;
@@ -13,13 +12,13 @@ use crate::trial::{Evidence, Snapshot, Traffic};
 use fwdlab_packet::Phase;
 use fwdlab_packet::stamp::PHASES;
 
-/// Reports that are waited for until two agree.
+/// Maximum number of reports to wait for until two agree.
 const SETTLING: u32 = 5;
 
 /// A generator as a trial drives it.
 ///
-/// `snapshot` can't fail: the first error of a generator is kept and told by `stop`;
-/// until then its last counters stand.
+/// `snapshot` can't fail: the first error of a generator is kept and returned by `stop`;
+/// until then `snapshot` returns the last counters.
 pub struct CountedTraffic<'a> {
     generator: Box<dyn Generator + 'a>,
     ledger: Option<Ledger>,
@@ -28,7 +27,7 @@ pub struct CountedTraffic<'a> {
 }
 
 impl<'a> CountedTraffic<'a> {
-    /// Prepares the generator: what counts is running then.
+    /// Prepares the generator: on return its receiver is running.
     ///
     /// # Errors
     /// As [`Generator::prepare`].
@@ -45,7 +44,7 @@ impl<'a> CountedTraffic<'a> {
         self.generator.capabilities()
     }
 
-    /// Ends the receiver, too, once the trial is over.
+    /// Stops the receiver, after the trial.
     ///
     /// # Errors
     /// What the generator met since [`Traffic::stop`].
@@ -69,8 +68,8 @@ impl<'a> CountedTraffic<'a> {
         self.last
     }
 
-    /// Counters when the sender has ended. Reports lag behind: two of them must agree, or
-    /// what was sent after the window would look like its drain.
+    /// Counters after the sender has ended. Reports lag, so two of them must agree; otherwise
+    /// packets sent after the window would be attributed to its drain.
     fn settled(&mut self) -> Counted {
         let mut counted = self.read(true);
         for _ in 0..if self.is_reporting() { SETTLING } else { 0 } {
@@ -89,7 +88,7 @@ impl<'a> CountedTraffic<'a> {
 
 impl Traffic for CountedTraffic<'_> {
     fn start(&mut self) -> Result<(), BenchError> {
-        // What arrived before is not of this run: neighbours talk, too.
+        // Packets that arrived before do not belong to this run, e.g. neighbour discovery.
         let before = self.generator.counted()?;
         self.last = before;
         self.ledger = Some(Ledger::new(before));
@@ -135,11 +134,11 @@ impl Traffic for CountedTraffic<'_> {
     }
 }
 
-/// Which counts belong to which phase.
+/// Divides counts among phases.
 struct Ledger {
-    /// Phases and what had been counted when each began.
+    /// Phases with the counts at their beginning.
     begun: Vec<(Phase, Counted)>,
-    /// What had been counted when the sender had ended.
+    /// Counts when the sender had ended.
     idle: Option<Counted>,
 }
 

@@ -1,21 +1,21 @@
-//! How many flows a generator really makes of two address ranges.
+//! Number of flows that a generator makes of a source and a destination range.
 
 use fwdlab_packet::Flows;
 use std::fmt;
 
-/// How a generator walks through a source and a destination range.
+/// How a generator iterates over a source and a destination range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowPattern {
-    /// One advances when the other has come round: every pair occurs.
+    /// One range advances when the other wraps: every pair occurs.
     Nested,
-    /// Both advance with every packet: as many pairs as the least common multiple.
+    /// Both ranges advance with every packet: the number of pairs is the least common multiple.
     Lockstep,
-    /// One advances, the other is drawn: every pair occurs in the long run.
+    /// One range advances, the other is random: eventually every pair occurs.
     RandomDestination,
 }
 
 impl FlowPattern {
-    /// The one that reaches all flows for a generator that knows no product.
+    /// The pattern that reaches all flows, for a generator without nested ranges.
     pub(crate) fn reaching_all(flows: Flows) -> FlowPattern {
         match FlowPattern::Lockstep.flows(flows)
             == u64::from(flows.sources) * u64::from(flows.destinations)
@@ -34,7 +34,7 @@ impl FlowPattern {
         }
     }
 
-    /// Both in words, for facts.
+    /// Pattern and number of flows in words, for the record's facts.
     pub(crate) fn describe(self, flows: Flows) -> String {
         format!("{} of {}: {self}", self.flows(flows), FlowPattern::Nested.flows(flows))
     }

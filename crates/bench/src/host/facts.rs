@@ -1,4 +1,4 @@
-//! What a host says of itself.
+//! Operating system, architecture and number of CPUs of a host.
 
 use super::Host;
 use crate::error::BenchError;
@@ -16,7 +16,7 @@ pub struct Facts {
     pub cpus: u32,
 }
 
-/// Asks for them: uname(1), and getconf(1) as Linux and the BSDs know it.
+/// Reads them by uname(1) and getconf(1), which Linux and the BSDs have.
 ///
 /// # Errors
 /// When the host doesn't answer, or not as expected.

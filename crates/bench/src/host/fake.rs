@@ -1,4 +1,4 @@
-//! A host that is none, for tests.
+//! A simulated host for tests.
 
 use super::{FakeProgram, Host, Running};
 use crate::error::BenchError;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;
 
-/// A host of files in memory that remembers what was run, for tests.
+/// A simulated host with files in memory that records commands, for tests.
 #[derive(Debug, Default)]
 pub struct FakeHost {
     /// Files by path.

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
 
-/// This machine, as the program sees it.
+/// This machine, in the namespaces of this process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LocalHost;
 

@@ -1,7 +1,7 @@
-//! A place where programs run and files lie.
+//! Hosts: where programs run and files are read and written.
 //!
-//! Commands are argument vectors, never strings glued for a shell; what a login
-//! shell on another machine must read is quoted by one function, [`quote()`].
+//! Commands are argument vectors, never shell strings; one function, [`quote()`], quotes
+//! them for the login shell of another machine.
 
 mod facts;
 mod fake;
@@ -22,7 +22,7 @@ pub use ssh::{SshHost, SshSettings};
 use crate::error::BenchError;
 use std::path::Path;
 
-/// A machine or namespace, as far as a laboratory needs it.
+/// A machine or namespace.
 pub trait Host {
     /// Name for messages.
     fn name(&self) -> &str;
@@ -47,7 +47,7 @@ pub trait Host {
         self.run(argv, &text)
     }
 
-    /// Starts a program that is talked to while it runs.
+    /// Starts a program with pipes to its input and output.
     ///
     /// # Errors
     /// When it is missing.

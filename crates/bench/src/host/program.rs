@@ -1,4 +1,4 @@
-//! Programs that are talked to while they run.
+//! Running programs with line-based input and output.
 
 use crate::error::BenchError;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,21 +15,19 @@ pub trait Running {
     /// When it reads no more.
     fn tell(&mut self, line: &str) -> Result<(), BenchError>;
 
-    /// The next line of its standard output; none when it said nothing for as long,
-    /// or has ended.
+    /// The next line of its standard output; none after the timeout, or if it has exited.
     fn hear(&mut self, patience: Duration) -> Option<String>;
 
     /// Asks it to end, as Ctrl-C does.
     fn interrupt(&mut self);
 
-    /// True when it runs no more.
+    /// True if it has exited.
     fn has_ended(&mut self) -> bool;
 
-    /// Waits for its end; kills it when that takes longer than `patience`.
+    /// Waits until it exits; kills it after `patience`.
     fn wait(&mut self, patience: Duration) -> Ended;
 
-    /// Its threads of this name that run now, by the id that this machine's kernel knows
-    /// them by; none of a program on another machine.
+    /// Ids of its threads with this name; empty for a program on another machine.
     fn threads(&self, _name: &str) -> Vec<u32> {
         Vec::new()
     }
@@ -88,7 +86,7 @@ impl Program {
             host: host.clone(),
             why,
         })?;
-        // Both outputs are read as they come, so that it never waits for us.
+        // Both outputs are read continuously, so that the program never blocks on a full pipe.
         let (heard, lines) = channel();
         if let Some(output) = child.stdout.take() {
             std::thread::spawn(move || {

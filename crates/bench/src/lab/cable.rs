@@ -1,8 +1,8 @@
-//! Where a cable leads: frames sent at its far end come in at the DUT's interface, and at
-//! no other.
+//! Cable check: frames sent at the far end of a cable must arrive at the DUT's interface, and
+//! at no other.
 //!
-//! The DUT's own counters are the witness. That proves the direction towards the DUT; the
-//! other one would need the DUT to send.
+//! The check uses the DUT's interface counters. It proves the direction towards the DUT; for
+//! the other one the DUT would have to send.
 
 use super::counter::{self, Received};
 use super::ends::{DutEnd, FarEnd};
@@ -14,16 +14,16 @@ use fwdlab_model::settings::Engine;
 use serde::Serialize;
 use std::time::Duration;
 
-/// Frames that are sent along a cable: more than anything else on it in that time.
+/// Number of frames sent: more than any other traffic on the cable in that time.
 const FRAMES: u64 = 1000;
 /// Their rate: no interface is too slow for it.
 const PPS: f64 = 10_000.0;
 /// Time to send them on a busy machine.
 const SENDING: Duration = Duration::from_secs(5);
-/// All interfaces' MAC.
+/// Broadcast MAC.
 const EVERYBODY: [u8; 6] = [0xff; 6];
 
-/// What was found of one cable.
+/// Result of one cable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CableReport {
     /// Its far end, `host:interface`.
@@ -39,8 +39,8 @@ pub struct CableReport {
     pub probe: Probe,
 }
 
-/// Sends frames along a cable, to the DUT's interface and, when they don't come in there,
-/// to everybody. `run_id` is the cable's own.
+/// Sends frames along a cable to the MAC of the DUT's interface and, if they don't arrive,
+/// to the broadcast address. `run_id` is the cable's own.
 pub(super) fn check(far: &FarEnd<'_>, dut: &DutEnd<'_>, run_id: u32) -> CableReport {
     let name = format!("cable {} to {}", far.name, dut.name);
     let (mut sent, mut arrived) = (0, Received::new());
@@ -52,7 +52,7 @@ pub(super) fn check(far: &FarEnd<'_>, dut: &DutEnd<'_>, run_id: u32) -> CableRep
         Err(error) => failed(&name, error),
     };
     if !probe.works && sent > 0 && arrived.values().all(|&count| count < most(sent)) {
-        // A card takes no frames for another's MAC: where does the cable lead then?
+        // Cards discard frames for other MACs: broadcast shows where the cable leads.
         if let Ok((sent, arrived)) = attempt(far, dut, EVERYBODY, run_id) {
             let there = arrived.iter().find(|(_, count)| **count >= most(sent));
             if let Some((interface, count)) = there {

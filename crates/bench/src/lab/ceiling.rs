@@ -1,4 +1,4 @@
-//! How many packets a second a sender brings onto its cable, as the DUT counts them.
+//! Ceiling of a sender: packets per second that the DUT's interface receives.
 
 use super::bad;
 use super::counter;
@@ -13,10 +13,10 @@ use fwdlab_model::units::format_pps;
 use serde::Serialize;
 use std::time::Duration;
 
-/// Time to send.
+/// Duration of sending.
 const SENDING: Duration = Duration::from_secs(2);
 
-/// What one sender reached.
+/// Ceiling of one sender.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CeilingReport {
     /// `host:interface` that sent.
@@ -36,7 +36,7 @@ pub struct CeilingReport {
     pub probe: Probe,
 }
 
-/// Sends as fast as possible for two seconds.
+/// Sends at the maximum rate for two seconds.
 pub(super) fn measure(far: &FarEnd<'_>, dut: &DutEnd<'_>, run_id: u32) -> CeilingReport {
     let name = format!("ceiling of {}", far.name);
     let mut report = CeilingReport {
@@ -62,7 +62,7 @@ pub(super) fn measure(far: &FarEnd<'_>, dut: &DutEnd<'_>, run_id: u32) -> Ceilin
                 dut.name,
                 Burst::FRAME
             );
-            // What the card had no room for is a finding; that nothing comes is a fault.
+            // Packets that the card drops are a finding; no packets at all are an error.
             report.probe = match arrived < sent / 100 {
                 false => good(&name, detail),
                 true => bad(&name, detail, "see above where the cable leads"),

@@ -1,11 +1,11 @@
-//! How far a host's clock is from this machine's.
+//! Offset of a host's clock from this machine's.
 
 use super::{bad, failed, good};
 use crate::host::Host;
 use crate::probe::Probe;
 use jiff::Timestamp;
 
-/// Difference, in seconds, from which records of two hosts can't be put side by side.
+/// Maximum acceptable offset, in seconds.
 const LIMIT: f64 = 1.0;
 
 /// Bounds of a difference in seconds, host less this machine.
@@ -22,13 +22,13 @@ impl Difference {
         Difference { low: told - after, high: told + 1.0 - before }
     }
 
-    /// False when it is surely beyond the limit.
+    /// False if the offset is certainly beyond the limit.
     fn is_small(self) -> bool {
         self.low <= LIMIT && self.high >= -LIMIT
     }
 }
 
-/// Asks a host for its time.
+/// Queries a host's time.
 pub(super) fn probe(host: &dyn Host) -> Probe {
     let before = now();
     let told = match host.run(&["date", "+%s"], "") {

@@ -1,4 +1,4 @@
-//! Frames that an interface has received, as its own system counts them.
+//! Received frames of an interface, by its system's counters.
 
 use crate::error::BenchError;
 use crate::host::Host;
@@ -7,9 +7,9 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Time between two readings.
+/// Interval of readings.
 const TICK: Duration = Duration::from_millis(200);
-/// Time until frames are counted: some drivers ask their card once in two seconds.
+/// Time limit for counters to update: some drivers read the card every two seconds.
 const PATIENCE: Duration = Duration::from_millis(3500);
 
 /// Frames received so far, by interface.

@@ -1,4 +1,4 @@
-//! Both ends of a cable that is tried.
+//! Both ends of a cable under test.
 
 use crate::agent::End;
 use crate::host::Host;

@@ -1,4 +1,4 @@
-//! What a system says of an interface: sysfs on Linux, ifconfig(8) on FreeBSD.
+//! State of an interface: from sysfs on Linux, from ifconfig(8) on FreeBSD.
 
 use crate::dut::freebsd::apply::Interface;
 use crate::error::BenchError;
@@ -13,12 +13,12 @@ pub(super) fn listing(system: System) -> &'static str {
     }
 }
 
-/// An interface as it is.
+/// Current state of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct InterfaceState {
     /// MAC in lower case.
     pub(super) mac: Option<String>,
-    /// It is switched on and has a signal.
+    /// Up, and with carrier.
     pub(super) up: bool,
     /// That, in words.
     pub(super) state: String,
@@ -26,7 +26,7 @@ pub(super) struct InterfaceState {
     pub(super) mtu: Option<u32>,
 }
 
-/// Asks for an interface.
+/// Queries an interface.
 ///
 /// # Errors
 /// When there is none of this name.

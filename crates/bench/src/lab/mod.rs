@@ -1,9 +1,8 @@
-//! Whether the hosts of a laboratory are as its file says.
+//! `lab check`: verifies that the hosts of a laboratory match its file.
 //!
-//! Each host is asked by itself, all at the same time; nothing is changed anywhere. Where
-//! the cables lead, and how much the senders can do, needs packets to be sent:
-//! [`traffic()`]. Left out: how much the receiver can count, and the cables' direction
-//! away from the DUT, which would have to send.
+//! All hosts are queried in parallel; nothing is changed. Checking cables and measuring the
+//! senders' ceilings needs packets: [`traffic()`]. Not checked: the receiver's ceiling, and
+//! the direction of cables away from the DUT, which would have to send.
 
 mod cable;
 mod ceiling;
@@ -29,10 +28,10 @@ use link::interface_state;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Bytes that an interface must carry: test frames of up to 1518 bytes hold as many.
+/// Minimum MTU: test frames have up to 1518 bytes.
 const MTU_MIN: u32 = 1500;
 
-/// What was found of one host.
+/// Results of one host.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct HostReport {
     /// Name in the lab's file.
@@ -48,8 +47,8 @@ impl HostReport {
     }
 }
 
-/// How the lab's hosts are reached: what its file says over the defaults. `folder` is the
-/// file's, for the configuration that it names.
+/// ssh settings of the lab's hosts: those of the lab file over the defaults. `folder` is the
+/// file's directory, for the configuration file that it names.
 pub fn ssh_settings(lab: &Lab, folder: &Path) -> SshSettings {
     let (ssh, default) = (&lab.ssh, SshSettings::default());
     let time = |ns: Option<u64>, default| ns.map_or(default, Duration::from_nanos);
@@ -77,7 +76,7 @@ pub fn mac_of(host: &dyn Host, system: System, interface: &str) -> Result<[u8; 6
     })
 }
 
-/// Asks every host; reports stand in the order of the file.
+/// Queries every host; reports are in the order of the file.
 pub fn check(lab: &Lab, settings: &SshSettings) -> Vec<HostReport> {
     std::thread::scope(|scope| {
         let asked: Vec<_> = lab
@@ -116,7 +115,7 @@ fn report(described: &LabHost, settings: SshSettings) -> HostReport {
     HostReport { host: described.name.clone(), probes }
 }
 
-/// What a host that is reached says of itself.
+/// Checks of a connected host.
 fn ask(host: &dyn Host, described: &LabHost) -> Vec<Probe> {
     let found = match facts(host) {
         Ok(facts) => facts,
@@ -176,7 +175,7 @@ fn cpus(host: &dyn Host, found: &Facts, system: System, described: &LabHost) -> 
     }
 }
 
-/// Says which of its arguments are programs that can be run.
+/// Script that prints which of its arguments are executable programs.
 const FIND: &str =
     r#"for program; do command -v "$program" >/dev/null 2>&1 && echo "$program"; done; true"#;
 

@@ -1,18 +1,18 @@
-//! The hosts of a laboratory, reached.
+//! Connected hosts of a laboratory.
 
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost, SshHost, SshSettings, facts};
 use fwdlab_model::lab::{LabHost, System};
 
-/// One of them.
+/// A connected host.
 pub(crate) struct Reached {
-    /// What the file says of it.
+    /// Its entry in the lab file.
     pub(crate) described: LabHost,
-    /// What it is.
+    /// Its operating system.
     pub(crate) system: System,
     /// Its release, e.g. `6.12.0`.
     pub(crate) release: String,
-    /// CPUs that it has.
+    /// Number of CPUs.
     pub(crate) cpus: u32,
     /// fwdlab's path there; empty where it is not needed.
     pub(crate) program: String,
@@ -21,7 +21,7 @@ pub(crate) struct Reached {
 }
 
 impl Reached {
-    /// Connects to a host and asks what it is.
+    /// Connects to a host and detects its system.
     ///
     /// # Errors
     /// When it can't be reached, or runs another system than the file says.
@@ -69,7 +69,7 @@ impl Reached {
         }
     }
 
-    /// True when everything succeeds that the file wants before the host counts as up.
+    /// True if all commands succeed that the lab file defines as the test that the host is up.
     ///
     /// # Errors
     /// The first command that fails.

@@ -1,9 +1,9 @@
-//! What only packets tell of a laboratory: where its cables lead, and how much its
-//! senders can do.
+//! `lab check --traffic`: verifies a laboratory's cabling and measures the senders'
+//! ceilings by sending packets.
 //!
-//! Agents send on the hosts beside the DUT, over each cable; the DUT is asked for its
-//! counters and told nothing. The only thing that stays on any host is a copy of fwdlab
-//! (see [`crate::agent::program()`]).
+//! Agents send on the other hosts, over each cable; on the DUT only counters are read.
+//! Nothing remains on any host but a copy of fwdlab (see
+//! [`crate::agent::program()`]).
 
 use super::cable::{self, CableReport};
 use super::ceiling::{self, CeilingReport};
@@ -19,13 +19,13 @@ use fwdlab_model::lab::{Cable, LabHost, Role, Side};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Identity of the first cable's packets; each has its own.
+/// Run id of the first cable's packets; each cable has its own.
 const FIRST_RUN_ID: u32 = 0x6c61_6200;
 
-/// What was found by sending packets.
+/// Results of the check with packets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TrafficReport {
-    /// What stood in the way; usually nothing.
+    /// Errors that prevented checks; usually empty.
     pub obstacles: Vec<Probe>,
     /// Each cable, in the order of the file.
     pub cables: Vec<CableReport>,
@@ -126,7 +126,7 @@ fn dut_end<'a>(
     Ok(DutEnd { name: cable.dut.to_string(), interface, mac, host: dut.host(), system, interfaces })
 }
 
-/// What the file says, else what the host says.
+/// The value of the lab file, else the one that the host reports.
 fn mac(reached: &Reached, interface: &str) -> Result<[u8; 6], BenchError> {
     let described = reached.described.interfaces.iter().find(|i| i.name == interface);
     match described.and_then(|described| described.mac) {

@@ -1,5 +1,5 @@
-//! The ways by which a laboratory is administered: what no route of an experiment may
-//! lead elsewhere.
+//! Management addresses and networks of a laboratory, which no route of an experiment may
+//! divert.
 
 use crate::dut::freebsd::apply::Interface;
 use crate::error::BenchError;
@@ -8,8 +8,8 @@ use crate::links::{Links, Way, bits, prefix};
 use fwdlab_model::lab::System;
 use std::net::IpAddr;
 
-/// Both ends of the connection to a host, as it sees them: whoever asks (or the machine
-/// that the connection goes through), and the host's own address.
+/// Both ends of the connection to a host, as it sees them: the controller (or a jump host),
+/// and the host's own address.
 ///
 /// # Errors
 /// When it can't be asked.

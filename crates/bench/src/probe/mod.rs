@@ -1,4 +1,4 @@
-//! What this machine can do, found out by trying each thing for real.
+//! Probes which mechanisms work on this machine by trying each one.
 
 mod router;
 
@@ -13,7 +13,7 @@ use fwdlab_packet::Flows;
 use fwdlab_packet::{Family, Template};
 use fwdlab_port::{SenderConfig, Watch, affinity, clock, sender, userns};
 
-/// Right to make namespaces.
+/// Permission to create namespaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Privilege {
     /// Root of this machine (or of this container).
@@ -41,7 +41,7 @@ impl Privilege {
     }
 }
 
-/// One thing tried.
+/// Result of one probe.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Probe {
     /// What was tried.
@@ -71,10 +71,10 @@ pub fn need_program(program: &str, package: &str) -> Result<(), BenchError> {
     ))
 }
 
-/// Finds a way to send and a way to receive by sending a few packets.
+/// Finds a working sender and receiver by sending a few packets.
 ///
 /// # Errors
-/// When namespaces can't be made, or no way works.
+/// When namespaces can't be created, or no mechanism works.
 pub fn find_engines(
     journal: &Journal,
     wanted: Engine,
@@ -131,7 +131,7 @@ const PROBE_PACKETS: u64 = 200;
 /// must not be taken for one that does not work.
 const PROBE_PATIENCE_NS: u64 = 500_000_000;
 
-/// Identity of a probe's packets: any will do.
+/// Run id of a probe's packets: any value will do.
 const PROBE_ID: u32 = 0x7072_6f62;
 
 /// Sends some packets to a receiver; the number that arrived, or why none did.
@@ -176,7 +176,7 @@ fn send(wiring: &Wiring, engine: Engine) -> Result<u64, String> {
     }
 }
 
-/// Tries everything that an experiment may need, for `fwdlab doctor`.
+/// Probes everything that an experiment may need, for `fwdlab doctor`.
 pub fn everything(privilege: &Privilege, journal: Result<&Journal, String>) -> Vec<Probe> {
     let mut probes = Vec::new();
     let mut add = |name: &str, result: Result<String, String>, next: &str| {

@@ -1,4 +1,4 @@
-//! What the software router's packets can lie in.
+//! Probes the software router's port types: shared memory, AF_XDP, packet sockets.
 
 use super::send;
 use crate::wiring::Wiring;

@@ -1,4 +1,4 @@
-//! Where the CPU's time goes while the DUT forwards: samples of its CPUs.
+//! CPU profiles: samples the DUT's CPUs while it forwards.
 //!
 //! A [`Profiler`] gets ready before traffic flows, samples between
 //! [`Profiler::start`] and [`Profiler::stop`], and is read out when the traffic has
@@ -17,25 +17,25 @@ pub use trouble::remark_on;
 
 use fwdlab_model::record::ProfileCounter;
 
-/// Something that samples CPUs.
+/// A sampling profiler.
 pub trait Profiler {
-    /// Samples from now on.
+    /// Starts sampling.
     fn start(&mut self);
 
-    /// Samples no more. Cheap: traffic flows still.
+    /// Stops sampling. Fast, as traffic is still flowing.
     fn stop(&mut self);
 
-    /// Reads out what was sampled; takes as long as it takes.
+    /// Reads the samples; may take long.
     fn finish(self: Box<Self>) -> RawProfile;
 }
 
-/// What was sampled, as the sampler gives it.
+/// Raw samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RawProfile {
     /// Samples in the form of `perf script` with the fields [`perf::FIELDS`], times
     /// in seconds of CLOCK_MONOTONIC; empty when there are none.
     pub text: String,
-    /// Where they come from, in words.
+    /// Profiler and options, in words.
     pub source: String,
     /// What triggered a sample.
     pub event: String,
@@ -48,7 +48,7 @@ pub struct RawProfile {
     pub sampled_to_ns: u64,
     /// What was counted meanwhile on the same CPUs.
     pub counters: Vec<ProfileCounter>,
-    /// What went wrong or is to be known, each with what to do about it.
+    /// Remarks and errors, each with the next step.
     pub remarks: Vec<String>,
 }
 

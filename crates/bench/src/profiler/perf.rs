@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// Fields of `perf script` that a profile is made of.
 pub const FIELDS: &str = "comm,pid,tid,cpu,time,period,event,ip,sym,symoff,dso";
-/// What `perf stat` counts beside the samples.
+/// Events that `perf stat` counts in addition to the samples.
 pub const COUNTED: [&str; 6] = [
     "cycles",
     "instructions",
@@ -25,9 +25,9 @@ pub const COUNTED: [&str; 6] = [
     "cpu-migrations",
 ];
 
-/// Longest time that perf may take to get ready: it reads the kernel's symbols.
+/// Time limit for perf to become ready: it reads the kernel's symbols.
 const READY: Duration = Duration::from_secs(15);
-/// Longest time that it may take to switch on or off.
+/// Time limit for switching on or off.
 const SWITCH: Duration = Duration::from_secs(2);
 /// Longest time that it may take to write the last samples. A perf whose disk is
 /// full never ends by itself.
@@ -249,7 +249,7 @@ fn ready(host: &dyn Host, argv: &[&str]) -> Result<Box<dyn Running>, String> {
     Err(if ended.errors.trim().is_empty() { ended.status } else { ended.errors })
 }
 
-/// Says a word and waits for the answer; false when there is none.
+/// Sends a command and waits for the answer; false if there is none.
 fn switch(program: &mut dyn Running, word: &str) -> bool {
     program.tell(word).is_ok() && program.hear(SWITCH).is_some()
 }

@@ -1,4 +1,4 @@
-//! What goes wrong with perf, and what to do about it.
+//! Errors of perf, and the next step for each.
 
 /// The remark on what perf said when it failed; its own words where nothing better
 /// is known.

@@ -1,14 +1,14 @@
-//! What a testbed's DUT is asked for a trial.
+//! Queries to the DUT before and after a trial's window: drops and connection states.
 
 use crate::trial::Account;
 use fwdlab_model::record::DropPlace;
 
-/// A DUT that answers by what reads its counters.
+/// Answers a trial's queries by reading the DUT's counters.
 pub(super) struct Asked<'a> {
-    /// Where packets were lost since the trial's beginning; the last place is the rest
-    /// that no counter explains, and not looked at.
+    /// Where packets were lost since the trial began; the last place, the unexplained
+    /// remainder, is ignored.
     pub(super) drops: Box<dyn Fn() -> Option<Vec<DropPlace>> + 'a>,
-    /// States that it holds.
+    /// Number of connection states in the DUT's table.
     pub(super) states: Box<dyn Fn() -> Option<u64> + 'a>,
 }
 

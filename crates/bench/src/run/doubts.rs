@@ -1,4 +1,4 @@
-//! Doubts that follow from what was seen of machine and DUT during a trial.
+//! Warnings derived from the counters and CPU times of machine and DUT during a trial.
 
 use crate::Task;
 use crate::cpu::Placement;
@@ -8,10 +8,10 @@ use fwdlab_model::record::{Counter, CpuTime, queues};
 use fwdlab_model::settings::{Arrangement, Rate, Settings};
 use fwdlab_model::warning::Warning;
 
-/// Share of the window that may be taken from a CPU of the DUT without a warning.
+/// Share of the window that a CPU of the DUT may lose to other work without a warning.
 const CONTENDED: f64 = 0.05;
 
-/// Doubts that follow from what was seen of machine and DUT.
+/// Warnings derived from the counters and CPU times of machine and DUT.
 pub(super) fn doubts(
     observed: &Observed,
     settings: &Settings,
@@ -41,9 +41,9 @@ pub(super) fn doubts(
     let window_ns = observed.window_ns as f64;
     for cpu in cpus.iter().filter(|cpu| cpu.role != "sender") {
         let stolen = cpu.stolen_ns as f64 / window_ns;
-        // A kernel forwards in its own threads and softirqs: user time on a CPU that
-        // is the DUT's alone is somebody else's. A router that is a program is itself
-        // in user space.
+        // A kernel forwards in kernel threads and softirqs: user time on a CPU dedicated to
+        // the DUT belongs to another program. A DUT that is a program runs in user space
+        // itself.
         let is_kernel = !settings.dut.kind.row().is_program;
         let user =
             if cpu.role == "dut" && is_kernel { cpu.user_ns as f64 / window_ns } else { 0.0 };
@@ -51,8 +51,8 @@ pub(super) fn doubts(
             warnings.push(Warning::CpuContended { cpu: cpu.cpu, stolen, user });
         }
     }
-    // The DUT's own counters must agree with ours to the packet: what it sends of its own
-    // (neighbour and multicast traffic) the receiver counts apart.
+    // The DUT's counters must match ours exactly: the receiver counts packets that the DUT
+    // originates (neighbour discovery, multicast) separately.
     for counter in counters {
         if let Some(expected) = counter.expected
             && counter.delta() != expected
@@ -68,8 +68,8 @@ pub(super) fn doubts(
     warnings
 }
 
-/// Queues of the DUT without a packet, where others of the interface had some: a variant
-/// of several queues is then one of fewer.
+/// Queues of the DUT without packets while other queues of the interface had some: the
+/// variant then has fewer queues in use than its name says.
 fn idle_queues(counters: &[Counter]) -> impl Iterator<Item = Warning> {
     queues::of_counters(counters).into_iter().filter_map(|queues| {
         let idle = queues.idle();
@@ -89,7 +89,7 @@ mod tests {
     use fwdlab_model::record::queues::{Direction, counter_name};
     use fwdlab_model::record::{Arrivals, Counts, Opening};
 
-    /// Doubts about a second in which `forwarded` of a million packets arrived.
+    /// Warnings about a second in which `forwarded` of a million packets arrived.
     fn about(forwarded: u64, ceiling_pps: Option<f64>, cpus: &[CpuTime]) -> Vec<Warning> {
         let plan = fwdlab_model::load("x.toml", "version = 1\n", &|_| Err("no files".into()))
             .unwrap_or_else(|faults| panic!("{}", faults.render(false)));

@@ -1,4 +1,4 @@
-//! Tries whether a DUT forwards, with a few packets: one that answers does not yet.
+//! Checks with a few packets that the DUT forwards: responding to management is not enough.
 
 use super::rate;
 use crate::dut::Reading;
@@ -8,17 +8,17 @@ use crate::testbed::{Parts, Wanted};
 use crate::{Observer, Task};
 use std::time::{Duration, Instant};
 
-/// Rate of the packets, packets per second.
+/// Rate of the test packets, packets per second.
 const RATE_PPS: f64 = 1000.0;
-/// As many must come through.
+/// Number of packets that must arrive.
 const ENOUGH: u64 = 10;
-/// Time that they are given: links come up, bridges learn.
+/// Time limit: links come up, bridges learn addresses.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Sends a few packets until some come through.
+/// Sends packets at a low rate until [`ENOUGH`] of them arrive.
 ///
 /// # Errors
-/// When none do, with what is known of where they stay.
+/// When too few arrive, with what the counters say about where they were lost.
 pub(super) fn attempt(
     parts: &mut Parts<'_>,
     task: Task<'_>,
@@ -26,7 +26,7 @@ pub(super) fn attempt(
     observer: &mut dyn Observer,
 ) -> Result<(), BenchError> {
     let settings = &task.plan.variants[task.run.variants[0]].settings;
-    // An identity that no run has.
+    // A run id that no run uses.
     let run_id = task.plan.run_id(task.run.index | 1 << 30);
     // Not every generator keeps a rate.
     let rate_pps = settings.traffic.generator.keeps_rate().then_some(RATE_PPS);
@@ -45,7 +45,7 @@ pub(super) fn attempt(
         let received: u64 = armed.traffic().snapshot().received.iter().sum();
         if received >= ENOUGH {
             armed.traffic().stop()?;
-            // What is under way must not be counted by the trial.
+            // Packets in flight must not be counted by the trial.
             std::thread::sleep(Duration::from_millis(50));
             armed.traffic().finish()?;
             return armed.end().map(drop);
@@ -63,7 +63,7 @@ pub(super) fn attempt(
     }
 }
 
-/// What is known of packets that did not come through.
+/// The error for packets that did not arrive, with the counters' evidence.
 fn in_vain(
     parts: &Parts<'_>,
     sent: u64,

@@ -1,6 +1,6 @@
-//! Carries runs out, on whatever testbed: prepares and configures the DUT, reads back, tries
-//! whether it forwards, arms the ends, runs the trial, waits until counters agree, draws
-//! doubts and makes the record. What fails is done once more, then given up.
+//! Executes runs on any testbed: prepares and configures the DUT, reads settings back, checks
+//! forwarding, arms sender and receiver, runs the trial, waits until counters settle, derives
+//! warnings and writes the record. A failed run is retried once, then given up.
 
 pub(crate) mod asked;
 pub(crate) mod doubts;
@@ -33,40 +33,39 @@ use fwdlab_port::affinity;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// A testbed, with what has been given up on it.
+/// Executes runs on a testbed, and remembers variants that were given up.
 pub struct Runner {
     testbed: Box<dyn Testbed>,
-    /// Variants that are not tried again, with the reason.
+    /// Variants that are not retried, with the reason.
     given_up: BTreeMap<usize, String>,
 }
 
 impl Runner {
-    /// Runs on `testbed`.
+    /// A runner on `testbed`.
     pub fn new(testbed: Box<dyn Testbed>) -> Runner {
         Runner { testbed, given_up: BTreeMap::new() }
     }
 
-    /// Opens the testbed that a plan asks for; `auto` takes the best that the machine
-    /// permits.
+    /// Opens the testbed that the plan names; `auto` takes the best one available on this
+    /// machine.
     ///
     /// # Errors
-    /// When a testbed that was named can't be had; `auto` always finds one.
+    /// When the named testbed is not available here; `auto` always finds one.
     pub fn open(plan: &Plan, privilege: &Privilege, paths: &Paths) -> Result<Runner, BenchError> {
         testbed::choose(plan, privilege, paths).map(Runner::new)
     }
 
-    /// What the testbed is and how it came to be chosen.
+    /// The testbed in use and why it was chosen.
     pub fn choice(&self) -> &Choice {
         self.testbed.choice()
     }
 
-    /// The surroundings of what is measured: those of the machine that forwards. `version`
-    /// is fwdlab's.
+    /// Hardware and software environment of the machine that forwards. `version` is fwdlab's.
     pub fn environment(&self, version: &str) -> Environment {
         self.testbed.environment(version)
     }
 
-    /// What a ceiling measured here for these settings holds for.
+    /// Calibration key: a ceiling applies to all settings with the same key.
     pub fn calibration_key(&self, settings: &Settings) -> String {
         self.testbed.calibration_key(settings)
     }
@@ -86,13 +85,13 @@ impl Runner {
         self.testbed.calibrate(plan, settings, observer)
     }
 
-    /// Carries a run out: builds what a variant needs, sends, counts, takes everything down
-    /// again; once more when something failed or hosts were lost meanwhile.
+    /// Executes a run: sets up the variant, runs the trial, tears everything down. Retries once
+    /// if something failed or a host was lost.
     ///
     /// # Errors
-    /// What the user must correct, and interruptions, at once; a second failure gives the
-    /// variant up ([`BenchError::GivenUp`]), and runs of others are worth trying. Nothing is
-    /// left behind.
+    /// User errors and interruptions are returned at once. A second failure gives the variant up
+    /// ([`BenchError::GivenUp`]); runs of other variants may continue. Everything is torn down
+    /// in any case.
     pub fn run(
         &mut self,
         task: Task<'_>,
@@ -159,16 +158,16 @@ impl Runner {
             trial,
             facts: findings.facts,
             warnings,
-            // What a simulation costs says nothing about a run.
+            // The overhead of a simulated run is meaningless.
             overhead_ns: if simulated { Vec::new() } else { watch.laps },
         })
     }
 
-    /// Runs one variant once more with a sampler beside it. Its figures are no measurement.
-    /// A sampler that fails is a remark of the record, not an error.
+    /// Executes a profile run of a variant: with a sampling profiler on the DUT's CPUs. Its rate
+    /// is not a measurement. A failed profiler is a remark in the record, not an error.
     ///
     /// # Errors
-    /// As [`Runner::run`]; nothing is repeated.
+    /// As [`Runner::run`], without a retry.
     pub fn profile(
         &mut self,
         task: Task<'_>,
@@ -183,19 +182,19 @@ impl Runner {
         rig.prepare(settings, &task.plan.trial, &mut Stopwatch::default(), observer)?;
         let profiled = profile::take(rig.parts()?, task, plan, observer)?;
         observer.step("taking down");
-        // What can't be put back is told by the runs, and at the next start.
+        // Settings that can't be restored are reported by the runs, and at the next start.
         rig.down().map(drop)?;
         Ok(profiled)
     }
 }
 
-/// This thread on other CPUs for a while.
+/// Pins this thread to CPUs until dropped.
 struct Pinned {
     before: Vec<u16>,
 }
 
 impl Pinned {
-    /// On `cpus`; wherever it is when that is empty.
+    /// Pins it to `cpus`; unchanged if the list is empty.
     fn to(cpus: &[u16]) -> Result<Pinned, BenchError> {
         if cpus.is_empty() {
             return Ok(Pinned { before: Vec::new() });
@@ -209,20 +208,20 @@ impl Pinned {
 impl Drop for Pinned {
     fn drop(&mut self) {
         if !self.before.is_empty() {
-            // A record that is finished is worth more than the place of this thread.
+            // Failing to unpin this thread must not discard a finished record.
             let _ = affinity::pin_thread(&self.before);
         }
     }
 }
 
-/// What a run has brought.
+/// Result of a run before it becomes a record.
 struct Measured {
     trial: TrialRecord,
     warnings: Vec<Warning>,
     simulated: bool,
 }
 
-/// From a rig that stands to a trial's record.
+/// Measures on a rig that is up: configures, runs the trial, returns the result.
 fn measure(
     mut parts: Parts<'_>,
     task: Task<'_>,
@@ -240,8 +239,8 @@ fn measure(
     parts.dut.configure(host, settings, placement, findings)?;
     verify_levels(parts.dut, host, task, findings)?;
     watch.lap("configure");
-    // The calls that set this machine up have ended when they return; another machine, or
-    // a program that has just begun, may answer and not forward yet.
+    // This machine's set-up is complete when the calls return; another machine, or a
+    // program that has just started, may respond before it forwards.
     if remote || !parts.dut.tells_when_ready() {
         observer.step("trying whether it forwards");
         forwards::attempt(&mut parts, task, findings, observer)?;
@@ -271,7 +270,7 @@ fn measure(
     let mut account = asked(&dut, host, ends, &before, settings);
     let mut cpu_times = Vec::new();
     let mut read_cpus = |moment| {
-        // Over a network before the window opens: the answer takes a round trip.
+        // On a remote DUT read before the window opens: the answer takes a round trip.
         let is_due = match moment {
             Moment::Opening => remote,
             Moment::Open(_) => !remote,
@@ -364,7 +363,7 @@ fn is_simulated(parts: &Parts<'_>) -> bool {
     parts.reach == Reach::Here { simulated: true }
 }
 
-/// Tries every level once before traffic flows, and ends at the first one.
+/// Applies and verifies every level once before traffic flows, and returns to the first.
 fn verify_levels(
     dut: &mut dyn Dut,
     host: &dyn Host,
@@ -384,9 +383,9 @@ fn verify_levels(
     Ok(())
 }
 
-/// The DUT's counters with those of its queues, and the packets that arrived and are none
-/// of the run's, of one moment: what the DUT sends of its own may come in between, and the
-/// two are read again then.
+/// A consistent reading of the DUT's counters (queues included) and of the packets that
+/// arrived and do not belong to the run: if a packet originated by the DUT arrives during
+/// the reading, both are read again.
 fn together(
     parts: &mut Parts<'_>,
     others: &mut dyn FnMut() -> u64,
@@ -406,7 +405,7 @@ fn together(
     }
 }
 
-/// What a trial asks of a DUT whose counters were `before` when it began.
+/// The DUT queries of a trial; `before` holds the counters at its beginning.
 fn asked<'a, 'b: 'a, 'c: 'b>(
     dut: &'a RefCell<&'b mut (dyn Dut + 'c)>,
     host: &'a dyn Host,

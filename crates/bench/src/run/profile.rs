@@ -1,4 +1,4 @@
-//! A profile run: as any run, with a sampler beside it. Never a measurement.
+//! Profile runs: a trial with a sampling profiler on the DUT's CPUs. Never a measurement.
 
 use super::{asked, rate};
 use crate::cpu::Placement;
@@ -18,7 +18,7 @@ use fwdlab_model::warning::Warning;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// What came of a trial with a sampler beside it.
+/// Outcome of a profiled trial.
 struct Sampled {
     observed: Observed,
     started_at: String,
@@ -27,10 +27,10 @@ struct Sampled {
     counters: Vec<ProfileCounter>,
 }
 
-/// Runs a variant on a rig that stands, with a sampler beside it.
+/// Runs a profiled trial of a variant on a rig that is up.
 ///
 /// # Errors
-/// As a run; the sampler's troubles are remarks.
+/// As for a run; failures of the profiler become remarks.
 pub(super) fn take(
     parts: Parts<'_>,
     task: Task<'_>,
@@ -95,7 +95,7 @@ pub(super) fn take(
     };
     let observed = trial::run(armed.traffic(), trial_clock, order, observer);
     drop(account);
-    // Also of a run that failed or was interrupted: perf ends, its file goes.
+    // Also after a failed or interrupted run: stops perf and removes its file.
     observer.step("reading the samples");
     let raw = profiler.finish();
     let observed = observed?;
@@ -116,14 +116,14 @@ pub(super) fn take(
 
     let mut remarks: Vec<String> = shared_cpus(placement).into_iter().collect();
     if !dut.is_program() && !simulated {
-        // A program on the DUT's CPUs is the DUT, or somebody else's.
+        // A program on the DUT's CPUs is either the DUT or an unrelated one.
         remarks.extend(other_programs(Census::of(&raw.text), placement));
     }
     let sampled = Sampled { observed, started_at, raw, window_ns, counters };
     Ok(record(sampled, variant, plan, placement, drops, facts, remarks))
 }
 
-/// The record of what was sampled.
+/// The record of a profile run.
 fn record(
     sampled: Sampled,
     variant: usize,
@@ -139,7 +139,7 @@ fn record(
     remarks.extend(observed.warnings.iter().map(Warning::sentence));
     let record = ProfileRecord {
         variant,
-        // Whoever asks for several runs knows which one this is.
+        // The caller numbers the starts.
         start: 0,
         repeated: 0,
         started_at,
@@ -161,10 +161,10 @@ fn record(
     (record, raw)
 }
 
-/// Share of the samples that may be in programs without a remark.
+/// Share of samples in other programs above which a remark is made.
 const OTHERS: f64 = 0.05;
 
-/// The kernel forwards: programs on CPUs that are the DUT's alone are somebody else's.
+/// If the kernel forwards, programs on CPUs dedicated to the DUT are unrelated: a remark.
 fn other_programs(census: Census, placement: &Placement) -> Option<String> {
     let share = census.in_programs as f64 / census.samples.max(1) as f64;
     (placement.arrangement == Arrangement::Open && share > OTHERS).then(|| {
@@ -176,7 +176,7 @@ fn other_programs(census: Census, placement: &Placement) -> Option<String> {
     })
 }
 
-/// What is to be known of samples of CPUs that do more than the DUT's work.
+/// Remark on samples of CPUs that sender or receiver share with the DUT.
 fn shared_cpus(placement: &Placement) -> Option<String> {
     let alone = placement.arrangement == Arrangement::Open;
     (!alone).then(|| {
@@ -186,16 +186,16 @@ fn shared_cpus(placement: &Placement) -> Option<String> {
     })
 }
 
-/// The phases of a profile run: those of the plan, with the window of the profile,
-/// whose parts are whole numbers of slices.
+/// Phases of a profile run: the plan's, with the profile's window, whose parts are whole
+/// numbers of slices.
 fn trial(plan: &Trial, profile: &ProfilePlan) -> Trial {
     let part_ns = profile.duration_ns / u64::from(profile.windows.max(1));
     let slice_ns = part_ns / part_ns.div_ceil(plan.slice_ns.max(1)).max(1);
     Trial { duration_ns: profile.duration_ns, slice_ns, ..*plan }
 }
 
-/// The parts of a window that opened at `start_ns`: each sample counts for the part
-/// in which its middle lies.
+/// The parts of a window that opened at `start_ns`: each sample belongs to the part that
+/// contains its midpoint.
 fn windows(samples: &[Sample], start_ns: u64, profile: &ProfilePlan) -> Vec<ProfileWindow> {
     let parts = u64::from(profile.windows.max(1));
     let part_of = |sample: &Sample| {

@@ -1,14 +1,14 @@
-//! What the threads of device and receiver ran in a window, by the scheduler's account.
+//! CPU time of device and receiver threads in a window, from the scheduler's accounting.
 //!
-//! That account is exact for threads that hold their CPU, as a device under load does. A
-//! thread that takes the CPU from another one is charged from the moment at which it was
-//! woken, although the other one goes on until it may be interrupted: what is recorded of
-//! a receiver that takes turns with a sender is an upper bound, and the sender's a lower.
+//! The accounting is exact for threads that hold their CPU, as a device under load does. A
+//! preempting thread is charged from its wake-up, although the preempted thread runs on
+//! until it can be interrupted: where receiver and sender share a CPU, the receiver's time
+//! is an upper bound and the sender's a lower bound.
 
 use crate::schedstat::{ThreadTimes, Threads};
 use fwdlab_model::record::{DeviceTime, ReceiverPlace};
 
-/// The account of a run's threads, read at both ends of the window.
+/// CPU time of a run's threads, read at both ends of the window.
 #[derive(Debug)]
 pub struct Account {
     device: Threads,
@@ -19,8 +19,8 @@ pub struct Account {
 }
 
 impl Account {
-    /// Of the threads `device` that forward and `receiver` that receive and nothing else,
-    /// the latter at `place` on `receiver_cpus`.
+    /// Opens the account of the threads `device`, which forward, and `receiver`, which only
+    /// receive and run at `place` on `receiver_cpus`.
     pub(crate) fn open(
         device: &[u32],
         receiver: &[u32],
@@ -36,17 +36,17 @@ impl Account {
         }
     }
 
-    /// Of nobody: where the threads are another machine's.
+    /// An empty account, for threads on another machine.
     pub(crate) fn none() -> Account {
         Account::open(&[], &[], ReceiverPlace::Unknown, &[])
     }
 
-    /// Reads it.
+    /// Takes a reading.
     pub(crate) fn read(&mut self) {
         self.readings.push([self.device.total(), self.receiver.total()]);
     }
 
-    /// What the threads ran between the first reading and the last.
+    /// CPU time between the first and the last reading.
     pub(crate) fn since_first(&self) -> DeviceTime {
         let ran_ns = |threads: &Threads, which: usize| {
             let (first, last) = (self.readings.first()?, self.readings.last()?);

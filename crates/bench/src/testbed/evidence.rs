@@ -1,38 +1,38 @@
-//! What this machine's kernel tells of the CPU time of device and sender while traffic
-//! flows: steal by `/proc/stat`, threads by [`crate::schedstat`].
+//! CPU time that device and sender lost while traffic flowed: steal from `/proc/stat`, run
+//! delay of threads from [`crate::schedstat`].
 
 use crate::cpu::{self, Placement};
 use crate::schedstat::{self, ThreadTimes, Threads};
 use crate::trial::Evidence;
 use std::collections::BTreeMap;
 
-/// Reads again and again what was given to whom.
+/// Reads steal and run delay repeatedly during a trial.
 pub(crate) struct Witness {
     dut_cpus: Vec<u16>,
     sender_cpus: Vec<u16>,
     device: Threads,
-    /// The CPU that each of the device's threads is bound to; none for one that roams.
+    /// The CPU that each device thread is bound to; none for an unbound thread.
     bound: Vec<Option<u16>>,
     senders: Threads,
     /// Threads of the receiver on the senders' CPUs.
     receiver: Threads,
     sender_waited_ns: u64,
-    /// Waiting is summed up from reading to reading: only between two of them is it
-    /// known whether a thread of the device ran meanwhile.
+    /// Run delay is summed per interval: only within one is it known whether another device
+    /// thread ran meanwhile.
     before: Vec<Option<ThreadTimes>>,
     waited_ns: u64,
 }
 
 impl Witness {
-    /// Of a device whose `threads` forward; without any, softirqs do: on the sender's
-    /// own CPUs in its threads' time, and in the threads that the kernel has for softirqs.
+    /// For a device whose `threads` forward; without any, softirqs forward: on the sender's CPUs
+    /// within the time of its threads, and in the ksoftirqd threads.
     pub(crate) fn new(placement: &Placement, threads: &[u32], senders: &[u32]) -> Witness {
         let mut device = threads.to_vec();
         if device.is_empty() {
             for cpu in &placement.dut {
                 device.extend(schedstat::tasks("/proc", &format!("ksoftirqd/{cpu}")));
             }
-            // Sent into the device by the sender itself: one thread is both.
+            // The sender's thread also executes the device's forwarding.
             if placement.senders.iter().any(|cpu| placement.dut.contains(cpu)) {
                 device.extend(senders);
             }
@@ -52,13 +52,13 @@ impl Witness {
         }
     }
 
-    /// `threads` that receive take turns with the senders on their CPUs: what a sender
-    /// waits for them is load that it made itself, not time that was taken from it.
+    /// Registers receiving `threads` that share the senders' CPUs: a sender's wait for them is
+    /// not counted as lost time, because its own traffic causes it.
     pub(crate) fn receiver_beside_senders(&mut self, threads: &[u32]) {
         self.receiver = Threads::open(threads);
     }
 
-    /// The reading now.
+    /// Takes a reading.
     pub(crate) fn read(&mut self) -> Evidence {
         let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
         let stolen_of = |cpus: &[u16]| cpu::stolen_in(&text, cpus);
@@ -78,8 +78,8 @@ impl Witness {
                     .iter()
                     .flatten()
                     .fold(stolen_of(&self.sender_cpus), |sum, t| sum.saturating_add(t.waited_ns));
-                // The scheduler charges the receiver with more than it ran (see
-                // `account.rs`): this claims too little rather than too much.
+                // The scheduler overstates the receiver's time (see `account.rs`), so this
+                // understates the lost time.
                 let others = waited.saturating_sub(self.receiver.total().ran_ns);
                 self.sender_waited_ns = self.sender_waited_ns.max(others);
                 self.sender_waited_ns
@@ -88,9 +88,9 @@ impl Witness {
     }
 }
 
-/// What the threads waited for others' work: on each CPU the longest wait of a thread,
-/// less what the device's other threads there ran meanwhile. Threads that roam are taken
-/// for threads of one CPU, which claims too little rather than too much.
+/// Time that the device's threads waited for other programs: on each CPU the longest run
+/// delay of a thread, minus the run time of the device's other threads there. Unbound
+/// threads are treated as if on one CPU, which understates the lost time.
 fn waited(
     before: &[Option<ThreadTimes>],
     now: &[Option<ThreadTimes>],
@@ -110,7 +110,7 @@ fn waited(
     by_cpu.values().map(of_cpu).fold(0, u64::saturating_add)
 }
 
-/// The CPU that a thread is bound to; none when it may run on several.
+/// The CPU that a thread is bound to; none if it may run on several.
 fn only_cpu(id: u32) -> Option<u16> {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;

@@ -1,10 +1,10 @@
-//! Generator, router and sink over shared memory: no privileges, no kernel between
-//! them. The router is a process of its own; generator and sink are a thread of this
-//! one.
+//! Generator, router and sink connected by shared memory: no privileges, no kernel in the
+//! packet path. The router is a separate process; generator and sink are one thread of
+//! this process.
 //!
-//! At the maximum rate the generator fills the wires as far as they have room: nothing
-//! is lost before the router, and the rate is what the router takes. With a rate the
-//! packets that find a wire full are lost, as in a network card's receive ring.
+//! At the maximum rate the generator waits for free slots: nothing is lost before the
+//! router, and the rate is the router's capacity. At a paced rate, packets that find a
+//! wire full are lost, as in the receive ring of a network card.
 
 use super::evidence::Witness;
 use super::traffic::snapshot;
@@ -44,7 +44,7 @@ pub struct Memory {
     paths: Paths,
     cpus: Vec<u16>,
     links: Links,
-    /// The wires of the run under way.
+    /// The wires of the current run.
     wires: Wires,
     choice: Choice,
 }
@@ -53,7 +53,7 @@ impl Memory {
     /// A testbed chosen for `reasons`.
     ///
     /// # Errors
-    /// When there is no shared memory, or the plan has a DUT that is no program.
+    /// When there is no shared memory, or a DUT of the plan is not a program.
     pub fn open(plan: &Plan, paths: &Paths, reasons: Vec<String>) -> Result<Memory, BenchError> {
         let mut kinds = plan.variants.iter().map(|variant| variant.settings.dut.kind);
         if kinds.any(|kind| kind != DutKind::Router) {
@@ -199,7 +199,7 @@ impl Rig for MemoryRig<'_> {
 struct MemoryEnds {
     circuits: Vec<Circuit>,
     placement: Placement,
-    /// Packets that found a wire full, of the traffic that was made ready last.
+    /// Packets lost on full wires, for the traffic armed last.
     full: RefCell<Option<Full>>,
 }
 
@@ -213,8 +213,8 @@ impl Ends for MemoryEnds {
         let config = config(wanted.settings, placement, wanted.run_id, wanted.rate_pps, false);
         let traffic = MemoryTraffic::new(config, &self.circuits, placement, wanted.threads)?;
         *self.full.borrow_mut() = Some(traffic.traffic.full());
-        // Generator and sink are one thread. Only where it has a CPU of its own is the
-        // router's time its own.
+        // Generator and sink are one thread. The router's CPU time is its own only if that
+        // thread has a dedicated CPU.
         let (place, cpus) = match placement.arrangement {
             Arrangement::Open => (ReceiverPlace::Sender, &placement.senders[..]),
             Arrangement::Closed => (ReceiverPlace::Unknown, &[][..]),

@@ -20,36 +20,36 @@ use fwdlab_model::record::{Calibration, Environment};
 use fwdlab_model::settings::{DutKind, Settings, TestbedKind};
 use std::path::PathBuf;
 
-/// A place where planned runs are carried out: it stands machines, links, placement and
-/// traffic up. What is done with them is [`Runner`](crate::Runner)'s.
+/// Provides machines, links, CPU placement and traffic for planned runs. The
+/// [`Runner`](crate::Runner) executes the runs.
 pub trait Testbed {
-    /// What it is and how it came to be chosen.
+    /// Its kind, and why it was chosen.
     fn choice(&self) -> &Choice;
 
     /// CPUs of sender, DUT and receiver in a variant.
     fn place(&self, settings: &Settings) -> Placement;
 
-    /// Before a run: makes sure that all hosts answer.
+    /// Before a run: checks that all hosts respond.
     ///
     /// # Errors
-    /// When one stays away.
+    /// When a host does not respond.
     fn begin(&mut self, _observer: &mut dyn Observer) -> Result<(), BenchError> {
         Ok(())
     }
 
-    /// After a run that failed: waits until all hosts answer again, and says what happened
-    /// to them meanwhile.
+    /// After a failed run: waits until all hosts respond again, and returns what happened to
+    /// them, such as a reboot.
     ///
     /// # Errors
-    /// When one stays away.
+    /// When a host does not respond.
     fn recover(&mut self, _observer: &mut dyn Observer) -> Result<Option<String>, BenchError> {
         Ok(None)
     }
 
-    /// Stands up what one run of a variant needs.
+    /// Sets up everything for one run of a variant.
     ///
     /// # Errors
-    /// When something can't be had; nothing is left behind.
+    /// When something is not available; everything set up so far is torn down.
     fn stand<'a>(
         &'a mut self,
         task: Task<'a>,
@@ -92,7 +92,7 @@ pub struct Choice {
 /// Files that a testbed needs.
 #[derive(Clone, Debug)]
 pub struct Paths {
-    /// A directory that survives this process, for lock and journal.
+    /// A persistent directory for lock and journal.
     pub state: PathBuf,
     /// The program that is started as a router: `PROGRAM route --control`.
     pub program: PathBuf,
@@ -147,8 +147,7 @@ fn is_router(plan: &Plan) -> bool {
     plan.variants.iter().all(|variant| variant.settings.dut.kind == DutKind::Router)
 }
 
-/// Opens namespaces and makes sure, before anything is measured, that every variant
-/// of the plan can be had there.
+/// Opens the testbed of namespaces and checks that it supports every variant of the plan.
 fn open_netns(
     plan: &Plan,
     privilege: &Privilege,

@@ -36,7 +36,7 @@ pub struct Netns {
     paths: Paths,
     engine: Engine,
     receiving: Receiving,
-    /// The plan has variants of several queues, which all are sent to.
+    /// The plan has variants with several queues, so flows are spread over all queues.
     spreads: bool,
     cpus: Vec<u16>,
     links: Links,
@@ -44,11 +44,11 @@ pub struct Netns {
 }
 
 impl Netns {
-    /// Cleans up after predecessors, then finds out by trying how this machine
-    /// can send and receive.
+    /// Cleans up after killed processes, then probes which sending and receiving mechanisms
+    /// this machine supports.
     ///
     /// # Errors
-    /// [`BenchError::Environment`] when namespaces can't be had here.
+    /// [`BenchError::Environment`] when network namespaces are not available here.
     pub fn open(privilege: &Privilege, paths: &Paths, engine: Engine) -> Result<Netns, BenchError> {
         if let Privilege::None { why } = privilege {
             return Err(BenchError::environment(
@@ -75,12 +75,12 @@ impl Netns {
         Ok(Netns { journal, paths, engine, receiving, spreads: false, cpus, links, choice })
     }
 
-    /// Tries what the plan's variants need beyond sending: each firewall is loaded
-    /// once, IPv6 must be there for inet6, and all queues must be reached.
+    /// Checks the plan's requirements: loads each firewall once, and verifies that IPv6 is
+    /// available if used and that all queues can be reached.
     ///
     /// # Errors
     /// [`BenchError::Environment`] that names what this machine lacks, and
-    /// [`BenchError::Refused`] for variants that would not be what they are called.
+    /// [`BenchError::Refused`] for variants that can't be set up as described.
     pub fn check(&mut self, plan: &Plan) -> Result<(), BenchError> {
         self.spread(plan)?;
         // Programs need nothing of the kernel's.
@@ -108,7 +108,7 @@ impl Netns {
             let loaded = Loaded::default().load(&host, &self.journal, settings);
             loaded.map_err(|error| match firewall {
                 _ if matches!(error, BenchError::Environment { .. }) => error,
-                // A user's own file: nothing to fall back from.
+                // A user's own ruleset has no fallback.
                 Firewall::Ruleset { file, .. } => BenchError::Refused(format!(
                     "ruleset {file} can't be loaded: {error}\n  next step: `nft -c -f {file}`"
                 )),
@@ -122,8 +122,8 @@ impl Netns {
         wiring.down()
     }
 
-    /// The sending mechanism for a variant: the one that it names, else the best
-    /// one found by probing.
+    /// The sending mechanism for a variant: the one configured, else the best one found by
+    /// probing.
     fn engine(&self, settings: &Settings) -> Engine {
         match settings.testbed.engine {
             Engine::Auto => self.engine,
@@ -149,12 +149,12 @@ impl Testbed for Netns {
 
     fn place(&self, settings: &Settings) -> Placement {
         let (testbed, queues) = (&settings.testbed, settings.dut.queues);
-        // Only a program in the driver makes r0 be polled at all.
+        // r0 is polled (NAPI) only with an XDP program in driver mode.
         let place = match self.receiving {
             Receiving::Xdp => cpu::place_all,
             Receiving::XdpGeneric | Receiving::Packet => cpu::place,
         };
-        // A queue is one CPU's: there are never more senders than queues.
+        // Each queue belongs to one CPU: never more senders than queues.
         let most = if self.is_spread(settings) { queues.max(1) } else { u16::MAX };
         place(&self.cpus, testbed.arrangement, testbed.senders.min(most), queues)
     }

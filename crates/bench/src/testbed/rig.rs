@@ -1,4 +1,4 @@
-//! What a testbed stands up for one run, and what carries a run out asks of it.
+//! The rig: what a testbed sets up for one run, as the runner uses it.
 
 use crate::Observer;
 use crate::cpu::Placement;
@@ -21,14 +21,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Machines and links of one run. Dropping it takes everything down, [`Rig::down`] says
-/// how that went.
+/// Machines and links of one run. Dropping it tears everything down; [`Rig::down`] also
+/// reports errors.
 pub trait Rig {
-    /// Brings what holds from boot on to what the settings ask for; boots the DUT where
-    /// that is needed.
+    /// Applies settings that take effect at boot; reboots the DUT if needed.
     ///
     /// # Errors
-    /// When a setting does not exist there or is refused, or a boot is needed and can't be.
+    /// When a setting does not exist there or is refused, or a needed reboot is not possible.
     fn prepare(
         &mut self,
         settings: &Settings,
@@ -47,29 +46,29 @@ pub trait Rig {
         }
     }
 
-    /// Its parts, to be used side by side.
+    /// Its parts, borrowed together.
     ///
     /// # Errors
-    /// When the DUT's host can't be had.
+    /// When the DUT's host is not available.
     fn parts(&mut self) -> Result<Parts<'_>, BenchError>;
 
-    /// Takes everything down. What could not be put back is a doubt: the run is over and
-    /// counts, the next ones may meet another machine.
+    /// Tears everything down. Returns a warning for each setting that could not be restored: the
+    /// run is valid, but later runs may be affected.
     ///
     /// # Errors
-    /// When a program did not end well, or something can't be taken down.
+    /// When a program exited with an error, or something can't be torn down.
     fn down(self: Box<Self>) -> Result<Vec<Warning>, BenchError>;
 }
 
 /// The parts of a rig.
 pub struct Parts<'a> {
-    /// Where the DUT is configured and asked.
+    /// Host on which the DUT is configured and queried.
     pub host: &'a dyn Host,
-    /// The machine that the DUT is on, asked for its CPU times in the window.
+    /// The DUT's machine, for its CPU times in the window.
     pub machine: &'a dyn Host,
     /// The DUT.
     pub dut: &'a mut dyn Dut,
-    /// Its interfaces and what is beside them.
+    /// Its interfaces and their peers.
     pub links: &'a Links,
     /// CPUs of sender, DUT and receiver.
     pub placement: &'a Placement,
@@ -93,7 +92,7 @@ pub enum Reach {
         /// True when nothing of it is real: time costs nothing, and nothing is sampled.
         simulated: bool,
     },
-    /// By a network: every question takes a round trip.
+    /// Over a network: every query takes a round trip.
     Remote {
         /// How far its CLOCK_MONOTONIC is ahead of this machine's, nanoseconds.
         ahead_ns: i64,
@@ -101,8 +100,8 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// Time that counters may need until they agree with ours: some drivers fetch them
-    /// from the card every second or two.
+    /// Time limit for counters to settle: some drivers fetch them from the card only every
+    /// second or two.
     fn settling(self) -> Duration {
         match self {
             Reach::Here { .. } => Duration::ZERO,
@@ -110,8 +109,8 @@ impl Reach {
         }
     }
 
-    /// The DUT's counters after a trial, as soon as they agree with ours, or after as long
-    /// as some drivers need to fetch them.
+    /// The DUT's counters after a trial: as soon as they match ours, or after the time that
+    /// slow drivers need to update them.
     pub(crate) fn settled(
         self,
         mut read: impl FnMut() -> Result<(Reading, Vec<Counter>), BenchError>,
@@ -132,54 +131,54 @@ impl Reach {
 /// What a sender at the maximum rate does to a DUT that is slower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadModel {
-    /// It sends on, and the DUT loses packets: where none is lost, the sender was slower.
+    /// The sender does not wait, the DUT drops packets: without loss the sender is the limit.
     OpenLoop,
-    /// It waits for room, and nothing is lost.
+    /// The sender waits for free slots, and nothing is lost.
     Backpressured,
 }
 
-/// What is wanted of senders and receiver.
+/// Parameters for arming senders and receiver.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
-    /// Of the variant.
+    /// Settings of the variant.
     pub settings: &'a Settings,
-    /// Identity of the run.
+    /// Run id.
     pub run_id: u32,
     /// Packets per second of all senders together; none for as fast as possible.
     pub rate_pps: Option<f64>,
-    /// Phases: whatever is left alone ends some time after them.
+    /// Phases: unattended programs end some time after them.
     pub trial: &'a Trial,
     /// Threads of this machine that forward.
     pub threads: &'a [u32],
 }
 
-/// Both ends of a rig.
+/// Sender and receiver of a rig.
 pub trait Ends {
-    /// Makes senders and receiver ready, with the account of the threads that work.
+    /// Arms senders and receiver, and opens the CPU account of the working threads.
     ///
     /// # Errors
-    /// When one of them can't be.
+    /// When one of them fails.
     fn arm<'a>(
         &'a self,
         wanted: &Wanted<'_>,
         findings: &mut Findings,
     ) -> Result<(Box<dyn Armed + 'a>, Account), BenchError>;
 
-    /// What the warm-up of a variant waits for.
+    /// What must be observed before the window opens.
     fn awaited(&self, settings: &Settings) -> Awaited;
 
-    /// Adds to the DUT's counters what is counted at the other ends of its links only.
+    /// Adds counters that exist only at the other ends of the DUT's links.
     fn complete(&self, _reading: &mut Reading, _dut: &dyn Dut) {}
 
-    /// The ceiling that is known without being measured, packets per second.
+    /// A ceiling that is known without measuring it, packets per second.
     fn known_ceiling_pps(&self, _settings: &Settings) -> Option<f64> {
         None
     }
 
-    /// What does not depend on a run.
+    /// Facts that do not depend on the run.
     fn facts(&self, settings: &Settings) -> BTreeMap<String, String>;
 
-    /// What samples the DUT's CPUs.
+    /// The sampling profiler for the DUT's CPUs.
     fn profiler<'a>(
         &self,
         host: &'a dyn Host,
@@ -193,24 +192,24 @@ pub trait Ends {
     }
 }
 
-/// Senders and receiver that are ready.
+/// Armed senders and receiver.
 pub trait Armed {
     /// As a trial drives them.
     fn traffic(&mut self) -> &mut dyn Traffic;
 
-    /// What is used, by name.
+    /// Mechanisms and versions in use, by name.
     fn facts(&self) -> BTreeMap<String, String> {
         BTreeMap::new()
     }
 
-    /// Ends everything, and tells what there was to tell beside the counts.
+    /// Ends everything, and returns remarks and facts beyond the counts.
     ///
     /// # Errors
-    /// What was met at the end.
+    /// When something fails at the end.
     fn end(self: Box<Self>) -> Result<Outcome, BenchError>;
 }
 
-/// Ends that are nothing but their traffic.
+/// Armed ends that consist of their traffic only.
 pub struct Plain<T>(pub T);
 
 impl<T: Traffic> Armed for Plain<T> {
@@ -223,10 +222,10 @@ impl<T: Traffic> Armed for Plain<T> {
     }
 }
 
-/// What a trial of a variant waits for, with so many senders that each go through all
-/// flows in turn.
+/// What a trial waits for before its window opens; each of `senders` cycles through all
+/// flows.
 pub(crate) fn awaited(settings: &Settings, senders: usize) -> Awaited {
-    // Other generators choose their flows as they like.
+    // The flows of other generators are not known in advance.
     let ours = settings.traffic.generator == GeneratorKind::Fwdlab;
     Awaited {
         flows: if ours { settings.traffic.flows.count() } else { 0 },

@@ -1,8 +1,8 @@
 //! A simulated device of known capacity, noise, drift and loss.
 //!
-//! The whole program runs with it, without privileges and without luck: the same
-//! seed gives the same packets. What a report says can be held against
-//! [`truth_pps`], which is computed from the experiment alone.
+//! The whole program runs on it, without privileges and deterministically: the same
+//! seed gives the same packets. Reports can be checked against [`truth_pps`], which is
+//! computed from the experiment alone.
 //!
 //! One run's capacity is the truth times the factor that [`RunLaw`] draws for it.
 //! Within a run, every 5 ms vary by `jitter`.
@@ -36,14 +36,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 
-/// Time for which one deviate of the jitter holds.
+/// Time for which one random value of the jitter applies.
 const STEP_NS: u64 = 5_000_000;
 
 /// The testbed.
 #[derive(Debug)]
 pub struct Sim {
     choice: Choice,
-    /// The law as far as it was drawn: each run goes on from the one before.
+    /// State of the random law: each run continues from the one before.
     law: Option<RunLaw>,
 }
 
@@ -95,7 +95,7 @@ fn queue_effect(queues: u16) -> f64 {
     n / (1.0 + 0.1 * (n - 1.0) + 0.02 * n * (n - 1.0))
 }
 
-/// A clock that jumps to wherever it is told to wait for, or waits for real.
+/// A clock that jumps ahead instead of waiting, or waits in real time.
 #[derive(Clone, Debug)]
 struct SimClock {
     now: Rc<Cell<u64>>,
@@ -123,9 +123,9 @@ impl Clock for SimClock {
 
 struct SimTraffic {
     clock: SimClock,
-    /// Capacity now, without jitter; shared with whoever switches levels.
+    /// Current capacity without jitter; shared with the code that switches levels.
     capacity_pps: Rc<Cell<f64>>,
-    /// Packets that came through, shared with the device.
+    /// Packets forwarded, shared with the device.
     through: Rc<Cell<u64>>,
     offered_pps: f64,
     loss: f64,
@@ -134,7 +134,7 @@ struct SimTraffic {
     sending: bool,
     phase: usize,
     seen_ns: u64,
-    /// End of the step that the current deviate holds for.
+    /// End of the current jitter step.
     step_end_ns: u64,
     factor: f64,
     // Fractions of packets are carried over.
@@ -267,7 +267,7 @@ impl Rig for SimRig<'_> {
             placement: &self.placement,
             ends: &self.ends,
             clock: &self.ends.clock,
-            // It offers what it is told to, and never more than the device's ceiling.
+            // It offers the intended load, at most the ceiling.
             pressure: LoadModel::Backpressured,
             reach: Reach::Here { simulated: true },
             perf_file: Path::new(""),
@@ -282,11 +282,11 @@ impl Rig for SimRig<'_> {
 /// The device: a capacity.
 struct SimDut<'a> {
     plan: &'a Plan,
-    /// The run's own factor.
+    /// Random factor on the capacity of this run.
     noise: f64,
     /// Capacity now, packets per second; shared with the traffic.
     capacity: Rc<Cell<f64>>,
-    /// Packets that came through.
+    /// Packets forwarded.
     received: Rc<Cell<u64>>,
 }
 
@@ -336,7 +336,7 @@ impl Dut for SimDut<'_> {
     }
 
     fn drops(&self, loss: &Loss<'_>) -> Vec<DropPlace> {
-        // While traffic flows it does not tell.
+        // It does not report drops while traffic flows.
         if loss.total == Counts::default() {
             return Vec::new();
         }
@@ -345,7 +345,7 @@ impl Dut for SimDut<'_> {
     }
 }
 
-/// A sender and a receiver of nothing.
+/// Simulated sender and receiver.
 struct SimEnds<'a> {
     task: Task<'a>,
     clock: SimClock,

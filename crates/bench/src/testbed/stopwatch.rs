@@ -1,8 +1,8 @@
-//! Where a run's time goes outside the traffic.
+//! Overhead of a run: time spent outside of the traffic, by step.
 
 use std::time::Instant;
 
-/// Splits a run's time outside the traffic into named steps.
+/// Measures the overhead of a run in named steps.
 pub struct Stopwatch {
     last: Instant,
     skipped_ns: u64,
@@ -17,12 +17,12 @@ impl Default for Stopwatch {
 }
 
 impl Stopwatch {
-    /// Leaves `ns` out of the current step.
+    /// Excludes `ns` from the current step.
     pub(crate) fn skip(&mut self, ns: u64) {
         self.skipped_ns += ns;
     }
 
-    /// The step of this name ends.
+    /// Ends the step `name`.
     pub(crate) fn lap(&mut self, name: &str) {
         let ns = self.last.elapsed().as_nanos() as u64;
         self.laps.push((name.to_owned(), ns.saturating_sub(self.skipped_ns)));

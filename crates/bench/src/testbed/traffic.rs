@@ -14,7 +14,7 @@ pub(crate) struct NetnsTraffic {
     /// What the senders had counted when they ended.
     pub(crate) sent: [u64; 4],
     pub(crate) receiver: Box<dyn Receiver>,
-    /// How it looks at packets.
+    /// What the receiver checks of packets.
     pub(crate) checked: Checked,
     pub(crate) witness: Witness,
 }
@@ -62,8 +62,7 @@ impl Traffic for NetnsTraffic {
     }
 }
 
-/// The counters of both ends now: of senders that have `sent` so much, and of a receiver of
-/// this machine.
+/// Current counters: `sent` of the senders, and those of a receiver on this machine.
 pub(crate) fn snapshot(sent: [u64; 4], receiver: &dyn Receiver) -> Snapshot {
     let received = receiver.received();
     Snapshot {

@@ -1,30 +1,30 @@
-//! The wait for packets in flight: until every one is accounted for.
+//! The drain: waits until every packet in flight is accounted for.
 
 use super::{Account, Clock, Snapshot, Traffic};
 use fwdlab_model::record::DrainEnd;
 use fwdlab_model::warning::Warning;
 
-/// Packets count as drained when none arrived for this long, where the DUT doesn't tell
-/// what it dropped; where it tells, it is asked after such a silence.
+/// Silence after which the DUT's drop counters are read. If it has none, the drain ends
+/// then.
 const QUIET_NS: u64 = 10_000_000;
-/// Between two looks.
+/// Polling interval.
 const LOOK_NS: u64 = 1_000_000;
 
-/// How a drain went.
+/// Result of a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drained {
-    /// How long packets arrived, nanoseconds.
+    /// Time until the last packet arrived, nanoseconds.
     pub last_ns: u64,
-    /// What ended it.
+    /// Why it ended.
     pub end: DrainEnd,
-    /// Packets neither received nor counted as dropped; none where the DUT doesn't tell.
+    /// Packets neither received nor counted as dropped; none if the DUT does not report drops.
     pub unaccounted: Option<i64>,
-    /// True when packets still arrived at the end.
+    /// True if packets were still arriving at the end.
     is_flowing: bool,
 }
 
 impl Drained {
-    /// The doubt that a drain of at most `limit_ns` leaves.
+    /// The warning about a drain of at most `limit_ns`, if any.
     pub(super) fn doubt(&self, limit_ns: u64) -> Option<Warning> {
         match (self.end, self.unaccounted) {
             (DrainEnd::Limit, _) if self.is_flowing => {
@@ -38,8 +38,8 @@ impl Drained {
     }
 }
 
-/// Waits until all that was sent has arrived or was dropped by the DUT's own count, or the
-/// limit is reached. A DUT that doesn't tell is drained when nothing arrives any more.
+/// Waits until all packets sent have arrived or been counted as dropped by the DUT, or the
+/// time limit. Without drop counters, waits until no more packets arrive.
 pub(super) fn wait(
     traffic: &mut dyn Traffic,
     clock: &dyn Clock,
@@ -75,7 +75,7 @@ pub(super) fn wait(
         }
         let is_quiet = now - last.0 >= QUIET_NS;
         if is_quiet && now >= ask_at {
-            // What arrives between the DUT's answer and ours counts in ours.
+            // Packets that arrive between the DUT's reading and ours count as received.
             let Some(dropped) = account.dropped() else {
                 return ended(DrainEnd::Silence, None);
             };
@@ -84,7 +84,7 @@ pub(super) fn wait(
                 return ended(DrainEnd::Accounted, Some(missing));
             }
             unaccounted = Some(missing);
-            // An answer that takes long is not asked for all the time.
+            // Slow queries are made less often.
             let took = clock.now_ns() - now;
             ask_at = clock.now_ns() + QUIET_NS.max(3 * took);
         }
@@ -95,12 +95,12 @@ pub(super) fn wait(
 }
 
 impl Snapshot {
-    /// Packets that came as far as the receiver, also damaged ones.
+    /// Packets that reached the receiver, including damaged ones.
     fn arrived(&self) -> u64 {
         self.received_total().saturating_add(self.damaged).saturating_add(self.receiver_dropped)
     }
 
-    /// Packets sent that neither arrived nor were dropped.
+    /// Packets sent that neither arrived nor were counted as dropped.
     fn missing(&self, dropped: u64) -> i64 {
         let accounted = self.arrived().saturating_add(dropped);
         (self.sent_total() as i64).saturating_sub(accounted as i64)

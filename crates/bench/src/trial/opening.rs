@@ -1,21 +1,21 @@
-//! What must have been seen before the window opens.
+//! Waits before the window opens until all flows have been seen.
 //!
-//! A flow's first packet costs more than the others (a state is made, a route cached), so
-//! a window that opens before every flow was there measures a mixture. The warm-up goes on
-//! until all are there, or for so long, or until no more come.
+//! A flow's first packet costs more than the others (state creation, route caching), so a
+//! window that opens too early measures a mixture. The warm-up continues until all flows
+//! have been seen, no new ones appear, or the time limit is reached.
 
 use super::{Account, Awaited, Traffic};
 use fwdlab_model::plan::Trial;
 use fwdlab_model::record::Opening;
 use fwdlab_model::warning::Warning;
 
-/// Longest time that flows are waited for beyond the planned warm-up, nanoseconds.
+/// Maximum extension of the planned warm-up, nanoseconds.
 pub const WAIT_LIMIT_NS: u64 = 20_000_000_000;
-/// Flows that don't come for so long, and for so many rounds through all flows, never do.
+/// Time without new flows, over several rounds through all flows, after which the wait ends.
 const STILL_NS: u64 = 1_000_000_000;
 const STILL_ROUNDS: u64 = 10;
 
-/// Longest time that a trial may take, nanoseconds.
+/// Maximum duration of a trial, nanoseconds.
 pub fn longest_ns(trial: &Trial) -> u64 {
     trial.warmup_ns + WAIT_LIMIT_NS + trial.duration_ns + trial.drain_ns
 }
@@ -26,21 +26,21 @@ pub(super) struct Waiting {
     planned_ns: u64,
     awaited: Awaited,
     seen: Opening,
-    /// Most that was ever there: flows sent, flows received, states.
+    /// Maximum seen so far: flows sent, flows received, states.
     most: [u64; 3],
-    /// When it rose last, and the packets sent until then.
+    /// When it last rose, and the packets sent until then.
     risen: (u64, u64),
 }
 
 impl Waiting {
-    /// After a warm-up from `begin_ns` to `planned_ns`.
+    /// The wait after a warm-up from `begin_ns` to `planned_ns`.
     pub(super) fn new(begin_ns: u64, planned_ns: u64, awaited: Awaited) -> Waiting {
         let seen =
             Opening { flows: awaited.flows, is_stateful: awaited.states, ..Opening::default() };
         Waiting { begin_ns, planned_ns, awaited, seen, most: [0; 3], risen: (planned_ns, 0) }
     }
 
-    /// True when there is nothing more to wait for.
+    /// True when the window may open.
     pub(super) fn is_over(
         &mut self,
         now_ns: u64,
@@ -49,7 +49,7 @@ impl Waiting {
     ) -> bool {
         let sent = traffic.snapshot().sent_total();
         let flows = self.awaited.flows;
-        // Senders go through all flows in turn.
+        // Senders cycle through all flows.
         let round = u64::from(flows) * u64::from(self.awaited.senders.max(1));
         let turns = sent / u64::from(self.awaited.senders.max(1));
         self.seen.states = account.states();
@@ -72,13 +72,13 @@ impl Waiting {
         self.seen.missing().is_none() || is_still || is_late
     }
 
-    /// What was there at last, with the warm-up's length.
+    /// The flows and states seen, with the length of the warm-up.
     pub(super) fn into_opening(self, now_ns: u64) -> Opening {
         Opening { warmup_ns: now_ns.saturating_sub(self.begin_ns), ..self.seen }
     }
 }
 
-/// The doubt when not all were there.
+/// The warning if some flows are missing.
 pub(super) fn doubt(opening: &Opening) -> Option<Warning> {
     let (there, flows, what) = opening.missing()?;
     let warmup_ns = opening.warmup_ns;

@@ -1,12 +1,12 @@
-//! A trial without anything to wait for.
+//! A trial without waiting for flows and without queries to a DUT.
 
 use super::{Awaited, Observed, SystemClock, Traffic, TrialSpec, Unasked, run};
 use crate::Observer;
 use crate::error::BenchError;
 use fwdlab_model::plan::Trial;
 
-/// Runs one trial at the maximum rate, by the machine's clock, that waits for nothing and
-/// asks no device: a ceiling, a look along cables.
+/// Runs one trial at the maximum rate by the machine's clock, without waiting for flows and
+/// without queries to a DUT: for ceilings and cable checks.
 ///
 /// # Errors
 /// As [`run`].

@@ -1,4 +1,4 @@
-//! Whether a window kept its pace from beginning to end.
+//! Detects windows whose rate changed from beginning to end.
 
 use fwdlab_model::record::Sample;
 

@@ -1,4 +1,4 @@
-//! `fwdlab receive`: the receiver by itself, by hand or as an agent.
+//! `fwdlab receive`: the receiver alone, started by hand or as an agent.
 
 use super::send::{every_second, flows, say, seconds, spoken};
 use crate::exit::Exit;

@@ -1,4 +1,4 @@
-//! `fwdlab route`: the software router as a program of its own.
+//! `fwdlab route`: the software router as a standalone program.
 
 use crate::error::CliError;
 use crate::exit::Exit;

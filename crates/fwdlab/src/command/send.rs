@@ -1,4 +1,4 @@
-//! `fwdlab send`: the sender by itself, by hand or as an agent.
+//! `fwdlab send`: the sender alone, started by hand or as an agent.
 
 use crate::error::CliError;
 use crate::exit::Exit;

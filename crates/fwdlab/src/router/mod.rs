@@ -1,5 +1,5 @@
-//! The software router as a process: what was written about it becomes tables,
-//! interfaces and threads.
+//! The software router as a process: builds tables, interfaces and threads from its
+//! set-up.
 
 mod interfaces;
 mod ports;
@@ -26,7 +26,7 @@ use tables::Tables;
 /// Most worker threads.
 const WORKERS_MAX: u16 = 64;
 
-/// A router at work. Dropping it ends its threads.
+/// A running router. Dropping it ends its threads.
 pub(crate) struct Running {
     counters: Arc<Counters>,
     tables: Tables,
@@ -44,7 +44,7 @@ impl Running {
     /// Builds the router and starts its threads.
     ///
     /// # Errors
-    /// The user's mistakes in `setup`, and what the environment lacks.
+    /// User errors in `setup`, and missing requirements of the environment.
     pub(crate) fn start(setup: &RouterSetup) -> anyhow::Result<Running> {
         if !(1..=WORKERS_MAX).contains(&setup.workers) {
             return Err(mistake(format!(
@@ -194,7 +194,7 @@ impl Running {
         self.tables.change(words)
     }
 
-    /// What the router has done so far.
+    /// Counters of the router so far.
     pub(crate) fn stats(&self) -> RouterStats {
         let snapshot = self.counters.read();
         let missed = self.interfaces.iter().enumerate().filter_map(|(at, name)| {
@@ -233,7 +233,7 @@ impl Running {
     /// Ends all threads.
     ///
     /// # Errors
-    /// What the first of them met.
+    /// The first error of a thread.
     pub(crate) fn stop(&mut self) -> Result<(), PortError> {
         self.stop.store(true, Ordering::Relaxed);
         let mut result = Ok(());
@@ -276,7 +276,7 @@ fn wall(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<Option<Arc<
     Ok(Some(wall.map_err(|error| mistake(format!("firewall: {error}")))?))
 }
 
-/// The user's mistake.
+/// A user error.
 fn mistake(text: String) -> anyhow::Error {
     CliError::Mistake(text).into()
 }

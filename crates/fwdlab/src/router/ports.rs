@@ -122,7 +122,7 @@ fn packet(
     Ok((ports?, "af_packet".into()))
 }
 
-/// The port with the taps that were asked for around it.
+/// The port with the configured taps around it.
 fn tapped(
     port: Box<dyn Port>,
     number: u8,

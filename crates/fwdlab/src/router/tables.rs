@@ -1,4 +1,4 @@
-//! Routes from all their sources, in tables of the algorithm asked for.
+//! Loads routes from all sources into tables of the configured algorithm.
 
 use super::mistake;
 use anyhow::Context;
@@ -24,7 +24,7 @@ pub(super) struct Tables {
     pub(super) facts: Vec<(String, String)>,
 }
 
-/// A table that packets are forwarded by while it changes.
+/// A forwarding table that can change while packets are forwarded.
 pub(super) trait Table<A: Address>: Lookup<A> {
     /// Makes all changes of a batch.
     fn update(&self, batch: &Batch<A>);

@@ -5,11 +5,11 @@ use fwdlab_packet::named;
 named! {
     /// The per-run metric that is compared.
     pub enum RunMetric {
-        /// Packets forwarded in the window over the time that the device had: the length of
-        /// the window without what was provably taken.
+        /// Packets forwarded in the window over the time that the device had: the length of the
+        /// window minus the time provably taken from it.
         Corrected = "corrected",
         /// Paced: the intended load times the share of the packets offered that were
-        /// forwarded. What the sender sent too early or too late is no part of it.
+        /// forwarded. Deviations of the sender from its schedule have no influence.
         Delivered = "delivered",
         /// Packets forwarded in the window over its length.
         Mean = "mean",
@@ -30,7 +30,7 @@ named! {
 }
 
 impl RunMetric {
-    /// One phrase that says what it is.
+    /// Description in one phrase.
     pub fn description(self) -> &'static str {
         match self {
             RunMetric::Corrected => {

@@ -1,4 +1,4 @@
-//! Faults that only show when values are seen together.
+//! Checks that involve several values.
 
 use super::{Experiment, RUNS_MAX, VARIANTS_MAX};
 use crate::design::Trial;

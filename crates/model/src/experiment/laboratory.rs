@@ -1,4 +1,4 @@
-//! The laboratory and what is said of it stand together.
+//! Checks that a laboratory and its settings are consistent.
 
 use crate::diagnostic::Diagnostic;
 use crate::settings::{Arrangement, Settings, TestbedKind};

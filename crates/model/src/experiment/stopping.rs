@@ -6,7 +6,7 @@ use crate::design::Stop;
 use crate::diagnostic::Diagnostic;
 use crate::spec::Spec;
 
-/// The rule stands beside nothing that contradicts it, and has something to decide.
+/// Checks that no other setting contradicts the rule, and that it has something to decide.
 pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagnostic>) {
     let Some(stop) = &spec.design.stop else { return without_rule(spec, faults) };
     if let Some(alternate) = &spec.design.alternate {

@@ -1,4 +1,4 @@
-//! What a lab's file means, judged as a whole.
+//! Interprets and validates a lab file as a whole.
 
 mod ends;
 

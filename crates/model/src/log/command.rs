@@ -1,4 +1,4 @@
-//! The command line that a log begins with, and what pkt-gen understands by it.
+//! The command line at the beginning of a log, with pkt-gen's options parsed.
 
 use super::lines::{Line, text};
 use super::range::AddressRange;

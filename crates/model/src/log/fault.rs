@@ -1,4 +1,4 @@
-//! Why some bytes are no log at all.
+//! Errors for input that is not a log.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What pkt-gen prints at its end: how many packets it handled, and how fast.
+//! pkt-gen's final summary: packet count and rate.
 
 use super::cursor::Cursor;
 use super::lines::{Line, text};

@@ -1,4 +1,4 @@
-//! What a plan will do, for people: how long it takes and what each level changes.
+//! Describes a plan for users: its duration, and what each level changes.
 
 use super::{Change, Design, Plan, Stop};
 use crate::settings::TestbedKind;

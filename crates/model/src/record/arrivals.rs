@@ -1,4 +1,4 @@
-//! What arrived otherwise than it was sent.
+//! Results of the receiver's checks: damaged, duplicate and reordered packets.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ pub struct Arrivals {
     pub duplicates: u64,
     /// Those of them that were sent in the window.
     pub duplicates_in_window: u64,
-    /// Forwarded packets that a later one of their flow had overtaken (RFC 4737).
+    /// Reordered packets: arrived after a later one of their flow (RFC 4737).
     pub reordered: u64,
     /// Those of them that were sent in the window.
     pub reordered_in_window: u64,

@@ -1,4 +1,4 @@
-//! Whose work took the CPU time of the device.
+//! CPU time of device and receiver.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,20 +18,20 @@ pub struct DeviceTime {
     pub receiver: ReceiverPlace,
 }
 
-/// Where the receiver of a testbed on one machine does its work.
+/// Where the receiver of a testbed on one machine runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReceiverPlace {
     /// Not recorded, or on another machine.
     #[default]
     Unknown,
-    /// On a CPU of its own.
+    /// On a dedicated CPU.
     Own,
-    /// In a thread of its own on a sender's CPU.
+    /// In a separate thread on a sender's CPU.
     Sender,
-    /// In a thread of its own on a CPU of the device.
+    /// In a separate thread on a CPU of the device.
     Device,
-    /// Within the threads or softirqs of the device, not told apart from its work.
+    /// Within the threads or softirqs of the device, inseparable from its work.
     Within,
 }
 

@@ -1,4 +1,4 @@
-//! What was there when the window opened, and what was left when the traffic had ended.
+//! Flows and states when the window opened, and packets unaccounted for after the drain.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,13 +15,13 @@ pub struct Opening {
     pub flows_sent: Option<u32>,
     /// Flows of which a packet had been received; none when they are not counted.
     pub flows_received: Option<u32>,
-    /// States that the device held; none when it keeps none, or doesn't tell.
+    /// Connection states in the device; none if it keeps none or does not report them.
     pub states: Option<u64>,
     /// States that it held when the window closed.
     pub states_closing: Option<u64>,
     /// True when the device must hold a state for every flow.
     pub is_stateful: bool,
-    /// What ended the drain; none in records that don't say.
+    /// Why the drain ended; none in older records.
     pub drained: Option<DrainEnd>,
     /// Packets of the whole trial that were neither received nor counted as dropped by
     /// the device when the drain ended; none where the device doesn't tell what it
@@ -29,15 +29,15 @@ pub struct Opening {
     pub unaccounted: Option<i64>,
 }
 
-/// What ended a drain.
+/// Why a drain ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DrainEnd {
     /// Every packet was accounted for: received, or dropped by the device's own count.
     Accounted,
-    /// Nothing arrived any more, of a device that doesn't tell what it dropped.
+    /// No more packets arrived; the device does not report drops.
     Silence,
-    /// The longest time that was to be waited.
+    /// The time limit.
     Limit,
 }
 
@@ -53,8 +53,8 @@ impl DrainEnd {
 }
 
 impl Opening {
-    /// What was missing: how many were there of how many, and what they are. None when
-    /// all were there, and in records that don't say.
+    /// What was missing: number seen, number expected, and what they are. None if nothing
+    /// was missing, and in older records.
     pub fn missing(&self) -> Option<(u64, u64, &'static str)> {
         let flows = u64::from(self.flows);
         let states = self.states.filter(|_| self.is_stateful);
@@ -67,7 +67,7 @@ impl Opening {
         missing.and_then(|(count, what)| Some((count?, flows, what)))
     }
 
-    /// True when all flows were seen, and not only sent: someone counted them.
+    /// True if all flows were counted as received, not merely sent.
     pub fn is_known(&self) -> bool {
         self.flows_received.is_some() || (self.is_stateful && self.states.is_some())
     }

@@ -1,4 +1,4 @@
-//! What a profile run leaves beside its samples.
+//! Record of a profile run, apart from its samples.
 
 use super::Counts;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ pub struct ProfileRecord {
     pub source: String,
     /// What triggered a sample.
     pub event: String,
-    /// Samples asked for, of each CPU in a second.
+    /// Sampling rate: samples per CPU and second.
     pub frequency_hz: u32,
     /// How callers were found.
     pub call_graph: String,
@@ -46,7 +46,7 @@ pub struct ProfileRecord {
     /// last place is the rest that no counter explains; all of them sum to
     /// [`Counts::lost`] of [`ProfileRecord::total`].
     pub drops: Vec<DropPlace>,
-    /// What went wrong or is to be known, each with what to do about it.
+    /// Remarks and errors, each with the next step.
     pub remarks: Vec<String>,
     /// Facts of this run: settings read back, sender, CPU placement.
     pub facts: BTreeMap<String, String>,

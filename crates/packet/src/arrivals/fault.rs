@@ -1,4 +1,4 @@
-//! What can be wrong with a packet of a run.
+//! Faults of damaged packets.
 
 use crate::named;
 

@@ -1,4 +1,4 @@
-//! What arrived of each flow.
+//! Packets received of each flow.
 
 /// What arrived of all flows, up to the last packet that arrived: what a sender sent after
 /// it can't be seen from here.

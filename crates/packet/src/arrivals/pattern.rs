@@ -1,4 +1,4 @@
-//! How packets of a run must look when they arrive.
+//! The expected form of a run's packets at the receiver.
 
 use crate::Flows;
 use crate::address::Family;

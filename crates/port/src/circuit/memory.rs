@@ -26,7 +26,7 @@ pub(super) enum Index {
     Drained,
 }
 
-/// A count on cache lines of its own: processors fetch lines in pairs.
+/// A count on separate cache lines: processors fetch lines in pairs.
 #[repr(C, align(128))]
 struct Count(AtomicU32);
 

@@ -1,19 +1,19 @@
-//! A wire in shared memory: from a generator through a router to a sink, which may
-//! be three processes, and back.
+//! A wire in shared memory: a circular buffer from a generator through a router to a sink,
+//! which may be three processes, and back.
 //!
-//! Batches of frames lie in slots that go round. The generator fills one, the router
-//! changes it in place, the sink reads it, and the generator has it again: no frame is
-//! copied, and what two CPUs cost each other is paid once a batch. Where a frame goes
-//! is written in it ([`Frame::egress`]): port 1 is the sink's side, port 0 is back to
-//! the generator's. A frame that goes nowhere travels along and is not counted.
+//! Each slot holds a batch of frames. The generator fills a slot, the router changes it in
+//! place, the sink reads it, and the generator reuses it: frames are not copied, and the
+//! cost of transferring cache lines between CPUs is paid once per batch. Each frame
+//! contains its egress port ([`Frame::egress`]): port 1 is the sink's side, port 0 the
+//! generator's. A frame without an egress port stays in its slot and is not counted.
 //!
 //! ```text
 //! generator: Feeder -> slot -> router: Transit -> slot -> sink: Drain -> slot -> ...
 //! ```
 //!
-//! The memory is a file without a name. Another process opens it by its path under
-//! `/proc`, which takes the same user and no privilege. Whoever has it may write
-//! anything into it: that falsifies measurements, and never corrupts memory.
+//! The memory is an unnamed file. Another process of the same user opens it by its path
+//! under `/proc`, without privileges, and may write anything into it: that falsifies
+//! measurements, but never violates memory safety.
 
 mod memory;
 pub mod traffic;
@@ -65,7 +65,7 @@ impl Circuit {
     /// Makes all buffers hold these bytes, before anything is sent.
     pub fn prepare(&self, bytes: &[u8]) {
         for at in 0..self.memory.slots() {
-            // Nobody has a slot yet.
+            // No end owns a slot yet.
             let (_, frames) = self.memory.slot(at);
             for frame in frames {
                 // A template is an Ethernet frame, which every buffer holds.
@@ -96,8 +96,8 @@ impl Circuit {
     }
 }
 
-/// What the three ends have in common: each may have the slots that the one before it
-/// has let go, in turn.
+/// Common to the three ends: each may take the slots that the end before it has released,
+/// in order.
 #[derive(Debug)]
 struct End {
     memory: Arc<Memory>,
@@ -105,14 +105,14 @@ struct End {
     before: Index,
     /// Slots that it may be ahead of the one before: those that were empty at first.
     lead: u32,
-    /// Slots let go so far, modulo 2^32.
+    /// Number of slots released so far, modulo 2^32.
     at: u32,
-    /// As far as it may go, when last looked at.
+    /// Cached limit: slots released by the end before.
     limit: u32,
 }
 
 impl End {
-    /// True when a slot is ours.
+    /// True if this end owns a slot.
     #[inline]
     fn has_slot(&mut self) -> bool {
         if self.at == self.limit {
@@ -170,7 +170,7 @@ impl Transit {
         self.0.slot().map(|(count, frames)| &mut frames[..(*count as usize).min(BATCH)])
     }
 
-    /// Lets the slot go on to the sink.
+    /// Releases the slot to the sink.
     #[inline]
     pub fn publish(&mut self) {
         self.0.release();
@@ -188,7 +188,7 @@ impl Drain {
         self.0.slot().map(|(count, frames)| &frames[..(*count as usize).min(BATCH)])
     }
 
-    /// Lets the slot go back to the generator.
+    /// Releases the slot to the generator.
     #[inline]
     pub fn release(&mut self) {
         self.0.release();

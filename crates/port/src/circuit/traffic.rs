@@ -1,10 +1,10 @@
-//! Generator and sink of a testbed in memory.
+//! Generator and sink of the testbed `memory`.
 //!
-//! One thread is both, as what they cost together is less than what two threads cost
-//! each other. Without a rate it fills every wire as far as that has room: nothing is
-//! lost before the router, and the rate is the router's own. With a rate it follows
-//! the schedule, and a packet that finds its wire full is sent and lost, as in the
-//! receive ring of a network card.
+//! One thread does both, which costs less than passing cache lines between two threads.
+//! Without a rate it fills all free slots of every wire: nothing is lost before the
+//! router, and the rate is the router's capacity. With a rate it follows the schedule,
+//! and a packet that finds its wire full is sent and lost, as in the receive ring of a
+//! network card.
 
 use super::{BATCH, Circuit, Drain, FAR, Feeder, NEAR, Transit};
 use crate::frame::Frame;
@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// What is sent, and through what.
+/// Configuration of the generator.
 #[derive(Clone, Debug)]
 pub struct TrafficConfig {
     /// CPU of the thread.
@@ -51,13 +51,13 @@ struct Shared {
     idle: AtomicBool,
     /// Counts, updated after each slot.
     counts: Mutex<Received>,
-    /// Taken by the thread for what has arrived at a time; none before it began.
+    /// Held by the thread while it counts a batch; none before it has started.
     arrivals: Mutex<Option<Arrivals>>,
 }
 
 const WAIT: u8 = 0;
 const GO: u8 = 1;
-/// Send no more, count what still arrives.
+/// Stop sending, but continue counting arrivals.
 const DRAIN: u8 = 2;
 const END: u8 = 3;
 
@@ -105,7 +105,7 @@ impl Traffic {
         }
     }
 
-    /// What the sink holds packets against.
+    /// What the sink checks packets for.
     pub fn expected(&self) -> &Expected {
         &self.expected
     }
@@ -142,7 +142,7 @@ impl Traffic {
         self.give(GO);
     }
 
-    /// Sends no more and waits until that is so; what is on its way is still counted.
+    /// Stops sending and waits until it has stopped; packets in flight are still counted.
     pub fn stop(&self) {
         self.give(DRAIN);
         let working = || self.thread.as_ref().is_some_and(|thread| !thread.is_finished());
@@ -189,7 +189,7 @@ impl Receiver for Traffic {
 }
 
 impl TrafficConfig {
-    /// What must arrive.
+    /// The expected packets.
     fn expected(&self) -> Expected {
         Expected {
             template: self.template.clone(),
@@ -247,7 +247,7 @@ impl Wire {
         }
     }
 
-    /// Sends what the slot holds so far.
+    /// Sends the frames in the slot.
     fn publish(&mut self) {
         if self.filled > 0 {
             self.feeder.publish(self.filled);
@@ -255,7 +255,7 @@ impl Wire {
         }
     }
 
-    /// Does the router's part, when there is none.
+    /// Takes the router's place, if there is none.
     fn carry(&mut self) {
         let Some(transit) = &mut self.bypass else { return };
         while let Some(frames) = transit.slot() {
@@ -396,7 +396,7 @@ impl Generator {
         for wire in &mut self.wires {
             while let Some(frames) = wire.drain.slot() {
                 seen += frames.len();
-                // They lie in another CPU's caches: all are asked for at once.
+                // The frames are in another CPU's caches: prefetch them all.
                 frames.iter().for_each(|frame| prefetch(frame.bytes().as_ptr() as usize));
                 if self.config.timestamps && now_ns == 0 {
                     now_ns = clock::monotonic_ns() as u32;
@@ -425,7 +425,7 @@ impl Generator {
     }
 }
 
-/// Makes a buffer hold what it held at first.
+/// Restores the initial contents of a buffer.
 #[cold]
 fn restore(frame: &mut Frame, template: &Template) {
     let bytes = template.bytes();

@@ -5,11 +5,11 @@
 //! which at low rates is what would be measured; `recvmmsg` costs a system call a batch,
 //! and a control message for each frame that had a VLAN tag.
 //!
-//! A packet socket only sees a copy: the kernel's own stack has every frame as well. Who
-//! lets a router work here sees to it that the kernel forwards and answers nothing at
-//! that interface (no address, `ip_forward` 0, or an nftables hook `ingress` that drops).
-//! What comes from the local stack through a veth may be merged and lack its checksum:
-//! `ethtool -K NAME tx off gro off` at both ends lets it be as on a wire.
+//! A packet socket receives a copy: the kernel's stack processes every frame as well. The
+//! caller must make sure that the kernel neither forwards nor answers on that interface
+//! (no address, `ip_forward` 0, or an nftables hook `ingress` that drops). Frames from the
+//! local stack through a veth may be merged and lack checksums: `ethtool -K NAME tx off
+//! gro off` at both ends prevents that.
 
 use super::socket::{
     Mapping, attach_filter, bind_to, bypass_queueing, detach_filter, enlarge_send_buffer,
@@ -51,7 +51,7 @@ pub struct PacketConfig {
 
 /// A port on an interface, by packet sockets.
 ///
-/// Tags that the kernel took off received frames (VLAN) are put back.
+/// VLAN tags that the kernel removed from received frames are restored.
 #[derive(Debug)]
 pub struct PacketPort {
     socket: OwnedFd,
@@ -204,7 +204,7 @@ impl Port for PacketPort {
     }
 }
 
-/// What `sendmmsg` is told, allocated once.
+/// Arguments of `sendmmsg`, allocated once.
 #[derive(Debug)]
 struct Outbox {
     vectors: Vec<libc::iovec>,

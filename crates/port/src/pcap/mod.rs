@@ -1,4 +1,4 @@
-//! Files of captured frames: read as what comes in at a port, written as what goes out.
+//! Capture files: read as incoming frames of a port, written with its outgoing ones.
 //!
 //! Reads pcap in both byte orders and time resolutions and pcapng, writes pcap with
 //! nanoseconds (draft-ietf-opsawg-pcap). Frames come as fast as they are asked for: the

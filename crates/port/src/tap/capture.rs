@@ -1,4 +1,4 @@
-//! A tap that writes what passes to a capture file.
+//! A tap that writes passing frames to a capture file.
 
 use crate::frame::{Batch, Frame};
 use crate::pcap::PcapWriter;
@@ -27,7 +27,7 @@ impl<P: Port, W: Write + Send> PcapTap<P, W> {
         Ok(PcapTap { port, number, writer: PcapWriter::new(to).map_err(failed)? })
     }
 
-    /// Ends the capture: the port, and what was written to.
+    /// Ends the capture; returns the port and the output.
     pub fn into_inner(self) -> (P, W) {
         (self.port, self.writer.into_inner())
     }

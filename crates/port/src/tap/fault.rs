@@ -11,7 +11,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// What a [`FaultTap`] did in one direction.
+/// Counters of a [`FaultTap`] in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultCounts {
     /// Frames that it saw.
@@ -52,12 +52,12 @@ impl<P: Port> FaultTap<P> {
         FaultTap { port, number, incoming, outgoing, batch: Batch::new() }
     }
 
-    /// What was done to received frames.
+    /// Faults injected into received frames.
     pub fn received(&self) -> FaultCounts {
         self.incoming.counts
     }
 
-    /// What was done to frames that were sent.
+    /// Faults injected into sent frames.
     pub fn sent(&self) -> FaultCounts {
         self.outgoing.counts
     }
@@ -78,7 +78,7 @@ impl<P: Port> FaultTap<P> {
         Ok(total)
     }
 
-    /// Nothing follows for now: what was held back goes on its way.
+    /// No frame follows for now: releases a held-back frame.
     fn flush(&mut self) -> Result<(), PortError> {
         self.incoming.release();
         self.outgoing.release();

@@ -1,4 +1,4 @@
-//! A tap that tells of every frame in a line.
+//! A tap that prints a line for every frame.
 
 use crate::PortError;
 use crate::frame::{Batch, Frame};
@@ -26,7 +26,7 @@ impl<P: Port, W: Write + Send> TraceTap<P, W> {
         TraceTap { port, number, to }
     }
 
-    /// Ends it: the port, and what was written to.
+    /// Ends the trace; returns the port and the output.
     pub fn into_inner(self) -> (P, W) {
         (self.port, self.to)
     }

@@ -34,19 +34,19 @@ pub struct XskConfig {
     pub queue: u32,
     /// Number of the port.
     pub number: u8,
-    /// Whether the device shall access the frames' memory itself.
+    /// Zero copy or copy mode.
     pub bind: Bind,
 }
 
-/// How frames get from the device into the shared memory, and back.
+/// How frames get between the device and the UMEM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bind {
-    /// The device if its driver can, else the kernel, by copying.
+    /// Zero copy if the driver supports it, else copy mode.
     #[default]
     Auto,
-    /// The device, or there is no port.
+    /// Zero copy; fails if the driver does not support it.
     ZeroCopy,
-    /// The kernel.
+    /// Copy mode: the kernel copies.
     Copy,
 }
 

@@ -74,7 +74,7 @@ pub(super) fn bind_patiently(
     }
 }
 
-/// The way out of a socket: frames nobody uses, and the rings that they go through.
+/// The transmit side of a socket: free frames and rings.
 #[derive(Debug)]
 pub(super) struct Outlet {
     /// Frames that are not the kernel's.
@@ -85,7 +85,7 @@ pub(super) struct Outlet {
 }
 
 impl Outlet {
-    /// Maps the rings. The frames must be no one else's.
+    /// Maps the rings. The frames must not be in use elsewhere.
     pub(super) fn new(
         socket: &OwnedFd,
         offsets: &XdpMmapOffsets,

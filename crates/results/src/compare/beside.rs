@@ -1,6 +1,5 @@
-//! A report's `runs.csv` lies beside its `results.json`, which knows more: the
-//! baselines, the testbed, what was asked. It is believed only where it tells
-//! the same figures.
+//! Supplements a report's `runs.csv` with the `results.json` in the same directory: baselines,
+//! testbed, plan. It is used only if its figures match.
 
 use super::input::{Input, Origin};
 use crate::label::{Label, MeasuredOn};
@@ -12,7 +11,7 @@ use serde::Deserialize;
 /// Name of the file.
 const RESULTS: &str = "results.json";
 
-/// The part of it that is wanted.
+/// The fields of it that are used.
 #[derive(Deserialize)]
 struct Results {
     confidence: f64,
@@ -45,8 +44,8 @@ struct Variant {
     values: Vec<f64>,
 }
 
-/// Puts the variants into the order of the plan and adds what the results know;
-/// leaves `input` as it is where there are none, or those of other runs.
+/// Sorts the variants in the order of the plan and adds metadata from the results;
+/// leaves `input` unchanged if there are none, or if they are of other runs.
 pub(super) fn complete(input: &mut Input) {
     let path = input.path.with_file_name(RESULTS);
     let Ok(bytes) = std::fs::read(&path) else { return };
@@ -87,8 +86,8 @@ pub(super) fn complete(input: &mut Input) {
     });
 }
 
-/// Where the figures of a list come from, if the report that it lies in says so: lists of
-/// fwdlab without a comment are like that. Only what it tells the same figures of.
+/// Origin of a list's figures according to the report in the same directory, for fwdlab's
+/// lists without a comment. Used only if the figures match.
 pub(super) fn label_of_list(input: &Input) -> Option<Label> {
     let bytes = std::fs::read(input.path.with_file_name(RESULTS)).ok()?;
     let results = serde_json::from_slice::<Results>(&bytes).ok()?;

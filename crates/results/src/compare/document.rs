@@ -1,4 +1,4 @@
-//! The answer as a document.
+//! Results of a comparison as a document.
 
 use super::Results;
 use crate::document::{Block, Document};

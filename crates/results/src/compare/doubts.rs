@@ -1,4 +1,4 @@
-//! What is remarkable about the runs of a file; nothing is left out because of it.
+//! Diagnoses of the runs of a file; runs are never excluded because of them.
 
 use super::input::Input;
 use crate::stats::diagnostics::{RunFigure, diagnose};

@@ -1,14 +1,14 @@
-//! Why nothing was compared: each message names the place and the next step.
+//! Errors of comparisons: each message names the place and the next step.
 
 use crate::store::StoreError;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A question without an answer.
+/// An error of a comparison.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompareError {
-    /// The question itself makes no sense.
+    /// The request is invalid.
     #[error("{what}; {next}")]
     Question {
         /// What is wrong.
@@ -16,7 +16,7 @@ pub enum CompareError {
         /// What the user can do.
         next: String,
     },
-    /// A file doesn't hold what it should.
+    /// A file has invalid contents.
     #[error("{}: {what}; {next}", Place(path, *line))]
     Input {
         /// The file as the user named it.
@@ -28,7 +28,7 @@ pub enum CompareError {
         /// What the user can do.
         next: String,
     },
-    /// The system doesn't let us read a file.
+    /// A file can't be read.
     #[error("can't read {}: {source}; check its permissions", path.display())]
     Read {
         /// The file.

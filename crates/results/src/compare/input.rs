@@ -1,4 +1,4 @@
-//! What a file holds, whichever kind it is of.
+//! Input of a comparison: variants and metadata of a file of any kind.
 
 use super::error::{CompareError, some_of};
 use crate::label::Label;
@@ -27,16 +27,16 @@ pub enum Kind {
 pub(super) struct Input {
     /// As the user named it.
     pub(super) path: PathBuf,
-    /// What the file is.
+    /// Kind of the file.
     pub(super) kind: Kind,
     /// Its variants, at least one.
     pub(super) variants: Vec<Variant>,
     /// True when the runs' blocks are those of an experiment, and not just
     /// their numbers.
     pub(super) has_blocks: bool,
-    /// What the experiment says; none where nothing is known of it.
+    /// Metadata of the experiment, if known.
     pub(super) origin: Option<Origin>,
-    /// Where its figures come from; none where nothing says so.
+    /// Origin of its figures, if known.
     pub(super) label: Option<Label>,
     /// The plan; of a store only.
     pub(super) plan: Option<Plan>,
@@ -46,7 +46,7 @@ pub(super) struct Input {
     pub(super) notes: Vec<String>,
 }
 
-/// What is known of an experiment beside its figures.
+/// Metadata of an experiment.
 #[derive(Clone, Debug)]
 pub(super) struct Origin {
     /// For each variant the index of its baseline; none for a baseline.

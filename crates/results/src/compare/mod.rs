@@ -1,11 +1,11 @@
-//! Answers what is asked of files and stores at once: `fwdlab compare`.
+//! Compares figures in files and stores: `fwdlab compare`.
 //!
 //! Arguments become inputs (lists of figures, tables, stores), inputs become
-//! pairs of variants, pairs become comparisons, all of one command one family.
-//! Where two variants share blocks they are compared within them, else as they
-//! are; what must not be compared (simulated with measured figures, virtual
-//! testbeds with hardware, different units, plans that asked for different
-//! things) is refused with its reason.
+//! pairs of variants, pairs become comparisons; all comparisons of a command are
+//! one family. Variants with common blocks are compared within blocks, others as
+//! independent samples. Invalid comparisons (simulated with measured figures,
+//! virtual testbeds with hardware, different units, different plans) are refused
+//! with the reason.
 //!
 //! [`compare()`] answers, [`Results::document`] says it in every form. What is deliberately left out: pictures and whole reports
 //! ([`crate::report`]), and any number that isn't already in [`crate::stats`].
@@ -36,7 +36,7 @@ use pairs::{Named, Pairs};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// What the user asks.
+/// Request of the user.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Question {
     /// Files, directories with a store, `FILE:LABEL`.

@@ -1,4 +1,4 @@
-//! Which variant is compared with which, and how; and what must not be.
+//! Pairs of variants: which are compared, how, and which must not be.
 
 use super::Question;
 use super::error::{CompareError, some_of};
@@ -11,7 +11,7 @@ use fwdlab_model::settings::TestbedKind;
 use fwdlab_model::units::format_pps;
 use std::collections::{HashMap, HashSet};
 
-/// Medians further apart than this are figures of different units.
+/// Ratio of medians above which units are assumed to differ.
 const UNITS_APART: f64 = 100.0;
 
 /// A variant of an input.
@@ -21,7 +21,7 @@ pub(super) struct Side {
     pub(super) variant: usize,
 }
 
-/// What an argument names: an input, and one of its variants or all of them.
+/// The variants that an argument names: one of an input, or all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Named {
     pub(super) input: usize,
@@ -31,7 +31,7 @@ pub(super) struct Named {
 /// How two variants are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// As they are: Welch's test.
+    /// Independent samples: Welch's test.
     Unblocked,
     /// In the blocks that both have.
     Blocked,
@@ -223,7 +223,7 @@ fn way(question: &Question, inputs: &[Input], pair: &Pair) -> Way {
         () if question.blocked => Way::Blocked,
         () if same && !input.streams.is_empty() => Way::Alternation,
         () if same && input.has_blocks => match input.origin.as_ref().and_then(|o| o.stop) {
-            // Whoever looked before must go on by the rule that allowed it.
+            // After interim looks the comparison must use the stopping rule that allowed them.
             Some((mode, max_blocks)) => Way::Sequential(mode, max_blocks),
             None => Way::Blocked,
         },
@@ -252,7 +252,7 @@ fn check_lines(inputs: &[Input], pairs: &[Pair]) -> Result<(), CompareError> {
     Ok(())
 }
 
-/// Refuses what can't be compared whatever the numbers say.
+/// Refuses invalid comparisons.
 fn check(inputs: &[Input], pair: &Pair) -> Result<(), CompareError> {
     let (a, b) = (&inputs[pair.baseline.input], &inputs[pair.candidate.input]);
     if pair.baseline.input == pair.candidate.input {
@@ -293,7 +293,7 @@ fn check(inputs: &[Input], pair: &Pair) -> Result<(), CompareError> {
     same_unit(inputs, pair)
 }
 
-/// A store is in packets per second; of other files nobody knows.
+/// A store is in packets per second; the unit of other files is unknown.
 fn same_unit(inputs: &[Input], pair: &Pair) -> Result<(), CompareError> {
     let (a, b) = (&inputs[pair.baseline.input], &inputs[pair.candidate.input]);
     if a.kind == Kind::Store && b.kind == Kind::Store {

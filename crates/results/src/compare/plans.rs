@@ -1,8 +1,8 @@
-//! Do two plans ask for the same? What differs besides seed, names and number
-//! of blocks makes their variants other things under the same labels.
+//! Differences between two plans. Apart from seed, names and number of blocks, any
+//! difference means that equal labels stand for different variants.
 //!
-//! Left out: what the simulated device is made of. A device is what is
-//! compared, and two simulated ones may well differ.
+//! The parameters of a simulated device are not checked: the device is what is
+//! compared.
 
 use super::error::some_of;
 use fwdlab_model::settings::{Firewall, TestbedKind};
@@ -42,7 +42,7 @@ pub(super) fn differences(a: &Plan, b: &Plan) -> Vec<String> {
         if missing.is_empty() { "none".to_owned() } else { some_of(missing.into_iter()) }
     };
     differ("variants of one only", only_in(a, b), only_in(b, a));
-    // A setting that differs in every variant is told once.
+    // A setting that differs in every variant is reported once.
     let mut settings: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for variant in &a.variants {
         let other = b.variants.iter().find(|other| other.label == variant.label);

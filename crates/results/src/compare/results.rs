@@ -1,4 +1,4 @@
-//! Pairs compared, and everything that is shown of them.
+//! Results of comparing pairs.
 
 use super::Question;
 use super::doubts;
@@ -23,7 +23,7 @@ use std::thread;
 /// Fewer comparisons are not worth a thread.
 const PAIRS_PER_THREAD: usize = 16;
 
-/// An answer, before it is laid out.
+/// Results of a comparison, independent of the output format.
 #[derive(Clone, Debug, Serialize)]
 pub struct Results {
     /// What was compared, in one phrase.
@@ -32,8 +32,8 @@ pub struct Results {
     pub unit: &'static str,
     /// What stands for a run, where an input says so.
     pub figure: Option<RunMetric>,
-    /// What has to be said beside every number; empty for hardware and where
-    /// nothing is known.
+    /// Caveat to print with every number; empty for hardware and for unknown
+    /// testbeds.
     pub caption: String,
     /// Confidence in percent.
     pub confidence: f64,

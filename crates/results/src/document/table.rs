@@ -53,7 +53,7 @@ pub struct Row {
     pub name: String,
     /// The row in words, and what follows from it, a paragraph each; for terminals.
     pub words: Vec<String>,
-    /// What stands beside the cells, and is too long for one.
+    /// Asides: text too long for a cell.
     pub aside: String,
     /// How it is meant.
     pub tone: Tone,
@@ -237,7 +237,7 @@ impl Table {
         self.columns.iter().enumerate().filter(|(_, column)| !column.is_hidden)
     }
 
-    /// What stands beside the rows: their names and asides.
+    /// Names and asides of the rows.
     pub(crate) fn beside(&self, room: super::Room) -> Vec<String> {
         let rows = self.shown(room).iter().filter(|row| !row.aside.is_empty());
         rows.map(|row| format!("{}: {}", row.called(), row.aside)).collect()

@@ -1,5 +1,5 @@
-//! Revisions at which several machines change: what one machine shows may be
-//! its own, what three show is the software's.
+//! Revisions at which several machines change: a change on one machine may be
+//! local, a change on three is due to the software.
 
 use super::ordered::Ordered;
 use super::results::{Agreement, Change, Direction};
@@ -13,8 +13,8 @@ struct Located<'a> {
     series: &'a Ordered,
 }
 
-/// Groups of changes that may be one and the same: in one direction, and with a
-/// revision that could be the cause of all. By revision.
+/// Groups of changes with a possible common cause: same direction, and a revision
+/// that could explain all of them. Sorted by revision.
 pub(super) fn agreements(series: &[Ordered]) -> Vec<Agreement> {
     let mut found: Vec<(&Place, Agreement)> = Vec::new();
     for direction in [Direction::Better, Direction::Worse] {

@@ -1,4 +1,4 @@
-//! The changes of one series.
+//! Change points of one series.
 
 use super::ordered::Ordered;
 use super::results::{Apart, Change, Detection, Direction, PointResult, Segment};
@@ -6,13 +6,13 @@ use crate::format::{percent, signed_percent};
 use crate::stats::change_points::{Division, Indivisible, MIN_POINTS, change_points, detectable};
 use crate::stats::summary::{mean, sum_of_squares, t_quantile};
 
-/// Changes below it are counted, not listed: they are the size of what another
-/// layout of the same code does.
+/// Smaller changes are counted, not listed: another layout of the same code has an
+/// effect of this size.
 pub(super) const THRESHOLD: f64 = 0.01;
 /// Confidence of the intervals in percent.
 pub(super) const CONFIDENCE: f64 = 95.0;
 
-/// A series that would show no step smaller than this can't tell whether it has changed.
+/// If the smallest detectable step exceeds this, "no change" is not conclusive.
 pub(super) const CANT_TELL: f64 = 0.10;
 /// Two points of one segment further apart than this many standard deviations
 /// of their difference are not on one level.
@@ -47,7 +47,7 @@ pub(super) fn find(series: &mut Ordered) {
         }
     };
     let judged = line.len();
-    // Points that lie alone had no say in the division; they are none of a level either.
+    // Lone points are excluded from the segmentation, and so from the levels.
     while let Some(lone) = division.lone.pop().filter(|_| line.len() > MIN_POINTS) {
         let level = division.values.remove(lone);
         let at = line.remove(lone);

@@ -1,4 +1,4 @@
-//! Stores become points, points become series.
+//! Collects points from stores, and groups them into series.
 
 use super::agreement;
 use super::changes;
@@ -32,7 +32,7 @@ pub struct Collector {
     notes: Vec<String>,
 }
 
-/// What makes two points belong to one series: everything but the revision.
+/// Key of a series: everything but the revision.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     /// Machine, and what else names the series.
@@ -55,7 +55,7 @@ struct Gathered {
     points: Vec<Found>,
 }
 
-/// A point and where it stands.
+/// A point and its position.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) place: Place,
@@ -95,7 +95,7 @@ impl Collector {
     pub fn add(&mut self, path: &Path, contents: &Contents) {
         let figures = Figures::of(contents);
         let plan = &contents.plan;
-        // The invocation of the first run: one that recorded nothing says nothing.
+        // The invocation of the first run: others may have recorded no run.
         let used = contents.run_invocations.first();
         let stored = contents.invocations.iter().find(|stored| Some(&stored.id) == used);
         let Some(invocation) = stored.map(|stored| &stored.invocation) else {
@@ -116,7 +116,7 @@ impl Collector {
         for variant in &plan.variants {
             let runs = figures.runs.iter().filter(|run| run.variant == variant.index);
             let values: Vec<f64> = runs.filter_map(|run| run.value_pps).collect();
-            // Without runs, or with a figure that is none.
+            // Without runs, or with an invalid figure.
             let Some(summary) = SummaryResult::of(&values) else { continue };
             let revision = revision_level(plan, variant).unwrap_or_else(|| own.clone());
             let key = Key {

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 /// otherwise or means something else.
 const VERSION: u32 = 1;
 
-/// What has to be said beside every change.
+/// Caveat to print with every change.
 const CAUTION: &str = "A change was found by looking for it: before anyone is alarmed, run both \
                        revisions again in one experiment. The unit is the point (one build).";
 
@@ -233,7 +233,7 @@ fn points(series: &SeriesResult) -> String {
     text
 }
 
-/// What to do about a point that lies apart.
+/// Advice about a lone point.
 fn odd(apart: &Apart) -> String {
     let size = signed_percent(apart.ratio - 1.0, 1);
     let doubt = if apart.is_latest {
@@ -244,7 +244,7 @@ fn odd(apart: &Apart) -> String {
     format!("{} lies apart, {size} from its neighbours ({doubt}): run it again.", apart.point)
 }
 
-/// Where the series stands now, and what was not looked for.
+/// Current level of the series, and the limits of the search.
 fn status(series: &SeriesResult) -> String {
     let now = series.segments.last().map(|segment| {
         let since = format!("since {} ({} points)", segment.first_point, segment.n);
@@ -283,7 +283,7 @@ fn status(series: &SeriesResult) -> String {
     }
 }
 
-/// What several machines have in common.
+/// Changes that several machines have in common.
 fn together(agreement: &Agreement) -> String {
     let place = if agreement.before == agreement.after {
         format!("at {}", agreement.after)

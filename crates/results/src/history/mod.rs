@@ -1,4 +1,4 @@
-//! How one machine and configuration fares over revisions: `fwdlab history`.
+//! Rate of one machine and configuration over revisions: `fwdlab history`.
 //!
 //! Stores become points (one variant at one revision), points of one machine
 //! and configuration become a series in the order of revisions, and each series

@@ -1,10 +1,10 @@
-//! What a history says, before it is laid out.
+//! Results of a history, independent of the output format.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The answer: every series, and what several have in common.
+/// A history: all series, and changes that several have in common.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct History {
     /// Stores that were read.
@@ -17,7 +17,7 @@ pub struct History {
     pub series: Vec<SeriesResult>,
     /// Revisions at which several machines change.
     pub agreements: Vec<Agreement>,
-    /// How many of what.
+    /// Totals.
     pub counts: Counts,
     /// Remarks on the whole.
     pub notes: Vec<String>,
@@ -30,7 +30,7 @@ pub struct Counts {
     pub series: usize,
     /// Series with too few points to look for changes.
     pub too_short: usize,
-    /// Series that scatter too widely for "no change" to mean anything.
+    /// Series with too much scatter for "no change" to be conclusive.
     pub cant_tell: usize,
     /// Changes listed.
     pub changes: usize,
@@ -53,11 +53,11 @@ pub struct SeriesResult {
     pub machine: String,
     /// Kind of the testbed.
     pub testbed: String,
-    /// What has to be said beside every number; empty for hardware.
+    /// Caveat to print with every number; empty for hardware.
     pub caption: String,
     /// The factors other than the revision: label of the level by name.
     pub settings: BTreeMap<String, String>,
-    /// What one number stands for a run.
+    /// Metric of a run.
     pub figure: &'static str,
     /// Every point in the order of revisions, patched ones after their base.
     pub points: Vec<PointResult>,
@@ -73,7 +73,7 @@ pub struct SeriesResult {
     /// Points that lie apart from their neighbours: one point is no level, so
     /// changes are looked for without them.
     pub apart: Vec<Apart>,
-    /// Doubts about the series.
+    /// Warnings about the series.
     pub warnings: Vec<String>,
 }
 
@@ -82,8 +82,8 @@ pub struct SeriesResult {
 pub struct PointResult {
     /// The revision.
     pub revision: String,
-    /// What tells it from others of its revision, its date or its store; none
-    /// for the only point of a revision.
+    /// Distinguishes points of the same revision: date or store; none for the only
+    /// point of a revision.
     pub told_apart_by: Option<String>,
     /// True when something was laid over the revision: listed, but no part of
     /// the line in which changes are looked for.
@@ -122,7 +122,7 @@ pub enum Detection {
         /// The smallest step halfway that the series would have shown nine times in ten, as
         /// a ratio (0.03 = 3 %).
         detectable: f64,
-        /// False when that is so large that no change found is no news.
+        /// False if that is too large for "no change" to be conclusive.
         can_tell: bool,
     },
     /// There are too few points.

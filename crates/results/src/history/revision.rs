@@ -1,4 +1,4 @@
-//! What revision a point is of, and where that stands in the order of revisions.
+//! Revisions of points, and their order.
 //!
 //! Revisions are read from texts that people wrote: `r287478`, `295802D5330`,
 //! `n311215`, `fbsd12-head.r299288.D8526`, `6.18.1-rc2`, `2016-01-03`. Numbers
@@ -12,11 +12,11 @@ use std::cmp::Ordering;
 /// A revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Revision {
-    /// How it is called.
+    /// Its name.
     pub(super) label: String,
-    /// Where it stands.
+    /// Its position in the order of revisions.
     pub(super) place: Place,
-    /// True when something was laid over the revision, such as `D27401`.
+    /// True for a revision with a patch, such as `D27401`.
     pub(super) patched: bool,
 }
 

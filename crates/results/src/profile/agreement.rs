@@ -1,4 +1,4 @@
-//! Does a profile run tell of the same device as the measured runs?
+//! Checks whether a profile run is representative of the measured runs.
 //!
 //! A profile is one start of the device, and a bad one costs more per packet than any
 //! measured run did: then its stacks explain themselves, not the measurement. What can
@@ -17,7 +17,7 @@ const RUNS: usize = 3;
 /// than it were without one.
 pub const SAMPLER: f64 = 0.02;
 
-/// A profile run's rate beside those of the measured runs, packets per second.
+/// Rate of a profile run compared with the measured runs, packets per second.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Agreement {
     /// Its own.

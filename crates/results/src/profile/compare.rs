@@ -13,7 +13,7 @@ use crate::stats::summary::{mean, t_quantile, variance};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A profile of some time, and what was forwarded meanwhile.
+/// A profile and the packets forwarded meanwhile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     /// The stacks; usually the work of a [`super::Split`].
@@ -60,7 +60,7 @@ pub struct Changes {
     pub whole: Change,
     /// Its parts.
     pub parts: Vec<Change>,
-    /// What must be said beside them.
+    /// Caveats to print with them.
     pub remarks: Vec<String>,
 }
 

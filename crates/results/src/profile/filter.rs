@@ -1,4 +1,4 @@
-//! What of a profile is work of the device under test.
+//! Divides a profile into work of the device under test, idle time and harness.
 
 use super::pattern::{Pattern, any, table};
 use super::stacks::{Frame, Stacks, share};
@@ -68,7 +68,7 @@ const ENTRY: &[&str] = &[
 /// Processes that measure.
 const HARNESS: &[&str] = &["perf", "perf-*", "pmcstat", "dtrace", "bpftrace", "fwdlab*"];
 
-/// What a sample was spent on.
+/// Category of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
@@ -133,7 +133,7 @@ impl Filter {
         self
     }
 
-    /// What a stack, root first, was spent on.
+    /// Category of a stack, root first.
     pub fn class(&self, frames: &[Frame]) -> Class {
         let last = |patterns: &[Pattern]| frames.iter().rposition(|f| any(patterns, plain(f)));
         let takes = |path: &Vec<Pattern>| {

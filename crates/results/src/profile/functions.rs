@@ -1,4 +1,4 @@
-//! What each function costs, and on whose behalf.
+//! Cost of each function, and its callers.
 
 use super::flat::FlatProfile;
 use super::read::{Content, Profile};

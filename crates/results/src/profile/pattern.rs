@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// A name in which `*` stands for any text, also none: `mwait_idle*`.
-/// Upper and lower case are told apart, as in C.
+/// Case-sensitive, as in C.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern(String);
 

@@ -27,7 +27,7 @@ pub struct Samples {
     records: Vec<Sample>,
 }
 
-/// What a sample counts for.
+/// Weight of a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Weight {
     /// One.
@@ -131,7 +131,7 @@ pub(super) struct SamplesBuilder {
     samples: Samples,
 }
 
-/// What is known of a sample beside its stack.
+/// Attributes of a sample apart from its stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) cpu: Option<u32>,

@@ -29,7 +29,7 @@ pub struct Summary {
     pub top: Vec<Function>,
     /// Lines that weren't understood.
     pub unknown: Unknown,
-    /// What the user should know.
+    /// Remarks for the user.
     pub remarks: Vec<String>,
 }
 
@@ -145,7 +145,7 @@ impl Summary {
         format!("{work} of the {} are work; idle and harness {rest}", self.unit)
     }
 
-    /// What wasn't understood, and every remark, a sentence each.
+    /// Unparsed input and remarks, a sentence each.
     pub fn notes(&self) -> Vec<String> {
         /// With less than this the tables hide too much.
         const RESOLVED_LEAST: f64 = 0.9;

@@ -123,7 +123,7 @@ pub(super) fn write_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()>
         .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
         .and_then(|()| std::fs::rename(&temporary, path));
     if written.is_err() {
-        // Only the temporary file: what was there before stays as it was.
+        // Only the temporary file: the existing file stays unchanged.
         let _ = std::fs::remove_file(&temporary);
     }
     written

@@ -48,7 +48,7 @@ const RESAMPLES: usize = 1000;
 pub struct Slice {
     /// Number in the stream, from 0; says which half of which cycle it is.
     pub number: u32,
-    /// Variant in force.
+    /// Current variant.
     pub variant: usize,
     /// Mean rate of its samples over the time that the device had, those of the switch
     /// left out, packets per second.

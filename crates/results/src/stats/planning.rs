@@ -1,4 +1,4 @@
-//! What an experiment will find, told before it is run.
+//! Power analysis of an experiment before it is run.
 //!
 //! All follows from one figure: the standard deviation of one block's log
 //! ratio, from earlier experiments or a pilot ([`pooled_scatter`],
@@ -25,7 +25,7 @@ use super::summary::{mean, variance};
 use serde::Serialize;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
-/// True changes, as ratios, for which a design's power is told.
+/// True changes, as ratios, for which a design's power is reported.
 pub const CHANGES: [f64; 4] = [0.01, 0.02, 0.03, 0.05];
 /// Simulated experiments per figure.
 const REPLICATES: u64 = 2000;
@@ -81,7 +81,7 @@ pub struct Design {
     pub criteria: Criteria,
 }
 
-/// What comes of a design for one true change.
+/// Power of a design for one true change.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Outcome {
     /// True change as a ratio: 0.02 forwards 2 % more.
@@ -95,7 +95,7 @@ pub struct Outcome {
     pub blocks: f64,
 }
 
-/// What a design is worth.
+/// Power of a design.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outlook {
     /// Outcomes for no change and for [`CHANGES`].

@@ -57,7 +57,7 @@ impl Default for SteadyOptions {
     }
 }
 
-/// What was found within a run.
+/// Steady state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Steady {
     /// First interval that doesn't belong to a warm-up; 0 without a warm-up.

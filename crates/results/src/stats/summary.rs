@@ -1,4 +1,4 @@
-//! What is said about one list of figures.
+//! Summary statistics of one list of figures.
 
 use super::student;
 use serde::Serialize;

@@ -40,7 +40,7 @@ pub struct Taken {
     pub device_ns: u64,
     /// Time without packets because the sender had no CPU.
     pub sender_ns: u64,
-    /// True when the kernel told of threads, not of steal alone.
+    /// True if the kernel reported run delay of threads, not only steal.
     pub knows_threads: bool,
 }
 

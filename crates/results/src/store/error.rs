@@ -1,4 +1,4 @@
-//! What can go wrong with a store: each message names the file and the next step.
+//! Errors of a store: each message names the file and the next step.
 
 use fwdlab_model::settings::TestbedKind;
 use std::path::PathBuf;
@@ -20,9 +20,9 @@ pub enum StoreError {
         stored_title: String,
         /// Hash of the plan in the store.
         stored_hash: String,
-        /// Title of the plan at hand.
+        /// Title of the current plan.
         title: String,
-        /// Hash of the plan at hand.
+        /// Hash of the current plan.
         hash: String,
     },
     /// The store's runs come from another testbed.

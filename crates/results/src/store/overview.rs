@@ -1,4 +1,4 @@
-//! What a list of many stores says of each, without reading its runs.
+//! Overview of a store for lists of many stores, without reading its runs.
 
 use super::{Store, StoreError};
 use rusqlite::OptionalExtension;

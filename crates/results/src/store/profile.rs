@@ -13,7 +13,7 @@ pub const ASKED: &str = "asked";
 /// A profile of one variant.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StoredProfile {
-    /// What was recorded beside the samples.
+    /// Metadata of the samples.
     pub record: ProfileRecord,
     /// What is sampled: `ns` of CPU time, `cycles` ...
     pub unit: String,

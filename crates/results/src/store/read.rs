@@ -52,7 +52,7 @@ impl Contents {
 pub struct StoredInvocation {
     /// Number, from 1.
     pub id: i64,
-    /// What was recorded.
+    /// Its data.
     pub invocation: Invocation,
 }
 

@@ -1,4 +1,4 @@
-//! How many lookups a second each algorithm does.
+//! Benchmark: lookups per second of each algorithm.
 //!
 //! The shape is that of the benchmark which the authors of FreeBSD's `fib_algo`
 //! published with it: a table, random destinations, one core. All tables

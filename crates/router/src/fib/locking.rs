@@ -1,17 +1,16 @@
-//! How a table is kept from readers while it changes: the locks of older kernels, to be
-//! compared with none.
+//! Locking of forwarding tables: mutex and read-write lock as in older kernels, to compare
+//! with lock-free reading.
 //!
-//! With locks there is one table, changed in place, and each packet takes the lock for
-//! its lookup and gives it back: nothing is saved by batches, as nothing was. Each
-//! table has a lock of its own, for all workers. One for both families, as a kernel's
-//! giant lock, would tie together tables that share nothing, and make no difference to
-//! traffic of one family, which is what is measured.
+//! With locks there is one table, changed in place, and each packet takes and releases the
+//! lock for its lookup: as in those kernels, locks are not taken per batch. Each table has
+//! one lock for all workers. A lock for both families, like a kernel's giant lock, would
+//! make no difference to traffic of one family, which is what is measured.
 
 use super::{Address, Batch, Fib, NextHop, Shared};
 use fwdlab_packet::forwarding::Locking;
 use std::sync::{Mutex, PoisonError, RwLock};
 
-/// A table that workers read while another thread changes it, in one of these ways.
+/// A table that workers read while another thread changes it, with one kind of locking.
 #[derive(Debug)]
 pub struct Locked<A: Address, F>(Kept<A, F>);
 
@@ -23,7 +22,7 @@ enum Kept<A: Address, F> {
 }
 
 impl<A: Address, F: Fib<A> + Clone> Locked<A, F> {
-    /// Keeps `fib` in this way.
+    /// A table with this kind of locking.
     pub fn new(fib: F, locking: Locking) -> Locked<A, F> {
         Locked(match locking {
             Locking::Global => Kept::Global(Mutex::new(fib)),
@@ -32,7 +31,7 @@ impl<A: Address, F: Fib<A> + Clone> Locked<A, F> {
         })
     }
 
-    /// The way.
+    /// The kind of locking.
     pub fn locking(&self) -> Locking {
         match &self.0 {
             Kept::Global(_) => Locking::Global,
@@ -41,11 +40,11 @@ impl<A: Address, F: Fib<A> + Clone> Locked<A, F> {
         }
     }
 
-    /// Makes all changes of `batch`. A packet sees all of them or none; those of a
-    /// batch of packets may differ in that, unless the table is [`Locking::Lockless`].
+    /// Applies all changes of `batch` atomically for each packet. For a batch of packets they
+    /// are atomic only if the table is [`Locking::Lockless`].
     pub fn update(&self, batch: &Batch<A>) {
-        // Who panicked while writing may have left the table half changed; reading it
-        // on is what a kernel would do, too.
+        // After a panic of the writer the table may be half changed; a kernel would continue
+        // reading it, too.
         match &self.0 {
             Kept::Global(fib) => fib.lock().unwrap_or_else(PoisonError::into_inner).apply(batch),
             Kept::Rwlock(fib) => fib.write().unwrap_or_else(PoisonError::into_inner).apply(batch),

@@ -1,13 +1,12 @@
-//! Forwarding tables (FIB): which next hop an address has, by the longest prefix
-//! that contains it.
+//! Forwarding tables (FIB): longest-prefix match from an address to its next hop.
 //!
-//! One algorithm a file, all behind [`Fib`]; README.md beside them gives for each
-//! idea, source, cost and measured figures. They answer alike, always: tests hold
-//! each against the plainest one possible.
+//! One algorithm per file, all behind [`Fib`]; README.md in this directory describes
+//! idea, source, cost and measured rates of each. Tests compare the results of each with
+//! those of the simplest one possible.
 //!
-//! What a next hop *is* (interface, address, link-layer header) is left out: a table
-//! gives its number. So is everything of a routing protocol, as metrics and several
-//! routes to one prefix: the last one inserted counts.
+//! A table returns the number of a next hop; interface, address and link-layer header are
+//! kept elsewhere. There are no metrics and no multiple routes to one prefix: the route
+//! inserted last replaces earlier ones.
 
 pub mod auto;
 mod batch;
@@ -74,13 +73,13 @@ impl NextHop {
         self.0.get() - 1
     }
 
-    /// As tables keep it: 0 for none, never the highest bit.
+    /// Representation in tables: 0 for none; the highest bit is never set.
     #[inline(always)]
     pub(crate) fn pack(next_hop: Option<NextHop>) -> u32 {
         next_hop.map_or(0, |next_hop| next_hop.0.get())
     }
 
-    /// What [`NextHop::pack`] made a number of.
+    /// Inverse of [`NextHop::pack`].
     #[inline(always)]
     pub(crate) fn unpack(raw: u32) -> Option<NextHop> {
         NonZeroU32::new(raw).map(NextHop)
@@ -105,7 +104,7 @@ pub trait Fib<A: Address>: Send + Sync {
         }
     }
 
-    /// Makes all changes, in their order.
+    /// Applies all changes in order.
     fn apply(&mut self, batch: &Batch<A>);
 
     /// The next hop of exactly this prefix.
@@ -130,7 +129,7 @@ pub trait Fib<A: Address>: Send + Sync {
         before
     }
 
-    /// Takes a route out; returns the next hop that it had.
+    /// Removes a route; returns its next hop.
     fn remove(&mut self, prefix: Prefix<A>) -> Option<NextHop> {
         let before = self.get(prefix);
         if before.is_some() {

@@ -1,4 +1,4 @@
-//! The radix tree as a copy that never changes, so that nobody needs a lock.
+//! The radix tree as an immutable copy, read without locks.
 //!
 //! Any change makes a new copy from all routes. As nothing is ever inserted, the tree
 //! can be pressed together: one node for all levels that are full enough (the first

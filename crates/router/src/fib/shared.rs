@@ -1,13 +1,13 @@
-//! A table that is read by many and changed by one, while packets are forwarded.
+//! A forwarding table with many readers and one writer, updated while packets are forwarded.
 //!
-//! Two tables exist. Readers use one; a batch of changes is applied to the other,
-//! then the two change places in one atomic step. So a reader sees all changes of a
-//! batch or none, takes no lock, and is never waited for: should one keep the table
-//! that is to be changed next, the writer takes a copy instead. The price is twice
-//! the memory, and applying each change twice.
+//! There are two tables. Readers use one; a batch of changes is applied to the other,
+//! then the two are swapped atomically. So a reader sees all changes of a batch or none
+//! and takes no lock, and the writer never waits: if a reader still holds the table that
+//! is to be changed next, the writer copies it instead. The cost is twice the memory, and
+//! applying each change twice.
 //!
-//! [Left-right](https://hal.science/hal-01207881) is the same arrangement with
-//! waiting writers.
+//! [Left-right](https://hal.science/hal-01207881) is the same scheme with writers that
+//! wait.
 
 use super::{Address, Batch, Fib};
 use arc_swap::{ArcSwap, Guard};
@@ -20,14 +20,14 @@ pub struct Shared<A: Address, F> {
     writer: Mutex<Writer<A, F>>,
 }
 
-/// The table that nobody new begins to read, and what it lacks against the other.
+/// The spare table, which no new reader uses, and the changes that it still lacks.
 #[derive(Debug)]
 struct Writer<A, F> {
     spare: Arc<F>,
     lacking: Batch<A>,
 }
 
-/// How an update found the table that it changed.
+/// How an update was applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Updated {
     /// It had no readers left and was changed in place.

@@ -1,4 +1,4 @@
-//! Batches of packets are filtered by rules and states.
+//! Filters batches of packets by rules and states.
 
 use super::packet::{Packet, bit};
 use super::places;
@@ -14,9 +14,9 @@ use crate::path;
 use fwdlab_port::frame::Frame;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Slots of states that a batch looks through whether they are over.
+/// Number of slots that a batch sweeps for expired states.
 const SWEPT: usize = 1 << 10;
-/// The same after a batch that found no room.
+/// The same after a batch that found the state table full.
 const SWEPT_WHEN_FULL: usize = 1 << 14;
 
 /// The part of a router's firewall that all workers share.
@@ -27,7 +27,7 @@ pub struct SharedFirewall {
     rules: usize,
     tables: Tables,
     states: States,
-    /// A rule says `keep state`, and states are kept at all.
+    /// True if a rule says `keep state` and states are enabled.
     keeps: bool,
     when_full: Action,
     workers: Mutex<Vec<Arc<Counts>>>,
@@ -87,7 +87,7 @@ impl SharedFirewall {
         Filter { shared: Arc::clone(self), own: self.states.own(), flows, scratch, counts }
     }
 
-    /// Counters of all workers that there have been. They may go on meanwhile.
+    /// Counters of all workers so far. Workers may continue meanwhile.
     pub fn stats(&self) -> FirewallStats {
         let rules = vec![RuleStats::default(); self.rules];
         let mut stats = FirewallStats { rules, ..FirewallStats::default() };
@@ -116,7 +116,7 @@ impl Filter {
         states.with(self.own.as_mut(), List(states)).unwrap_or_default()
     }
 
-    /// Tells the states what only the cache of flows knows.
+    /// Writes the counters of the flow cache back to the states.
     fn tell_flows(&mut self) {
         struct Tell<'a>(&'a States, &'a mut Flows);
         impl Work for Tell<'_> {
@@ -158,7 +158,7 @@ impl path::Firewall for Filter {
 
     fn outgoing(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64 {
         let Filter { shared, own, flows, scratch, counts } = self;
-        // What has a state has been let through on both sides.
+        // Packets with a state have passed the firewall in both directions.
         // Not all packets that came in together go out together.
         let known = among & scratch.known;
         scratch.known &= !among;
@@ -231,7 +231,7 @@ struct WithStates<'a, P> {
     direction: Direction,
     flows: Option<&'a mut Flows>,
     totals: Totals,
-    /// A state was made.
+    /// A state was created.
     made: bool,
 }
 
@@ -242,7 +242,7 @@ impl<P: Fn(&Frame) -> u8> Work for WithStates<'_, P> {
     fn run<X: Access>(mut self, access: &mut X) -> u64 {
         // On the way out, what has a state isn't asked about.
         let passed = match self.direction {
-            // The full path asks about each packet by itself.
+            // The full path filters packets one by one.
             Direction::In if self.evaluation.among.is_power_of_two() => {
                 self.by_state_of_one(access)
             }
@@ -262,7 +262,7 @@ impl<P: Fn(&Frame) -> u8> Work for WithStates<'_, P> {
 }
 
 impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
-    /// By the cache of flows, and by states what it doesn't hold.
+    /// Looks packets up in the flow cache, and in the states if they are not there.
     #[inline(always)]
     fn by_states<X: Access>(&mut self, access: &mut X) -> u64 {
         let Evaluation { shared, batch, among, now_ns, .. } = self.evaluation;
@@ -360,7 +360,7 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
         if known == among { 0 } else { self.by_rules(among, access) }
     }
 
-    /// What happens to packets without a state, which may have one afterwards.
+    /// Evaluates the rules for packets without a state, and creates states.
     #[inline(never)]
     fn by_rules<X: Access>(&mut self, among: u64, access: &mut X) -> u64 {
         let mut passed = 0;

@@ -22,12 +22,12 @@
 //! counters: whoever can make up an error could keep it alive otherwise, and pf refreshes
 //! nothing either. Errors that quote anything else are judged by rules.
 //!
-//! Deliberately left out: sequence numbers, fragments put together, translation, logging,
-//! and synproxy.
+//! Deliberately not implemented: TCP sequence tracking, reassembly, NAT, logging, and
+//! synproxy.
 //!
-//! Batches are judged whole: first all packets are read and hashed and the memory of
-//! their states is asked for, then states are looked up lock by lock, and last rules are
-//! asked, in order, about packets without one.
+//! Batches are processed in stages: first all packets are parsed and hashed and their states
+//! prefetched, then states are looked up lock by lock, and last the rules are evaluated, in
+//! order, for packets without one.
 
 mod filter;
 mod packet;

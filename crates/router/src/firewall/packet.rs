@@ -1,14 +1,14 @@
-//! What rules and states want to know of a packet.
+//! The parsed fields of a packet that rules and states use.
 //!
-//! Later fragments have no transport header, so no ports: rules that ask for ports
-//! don't match them, and they belong to no state. The same holds where the header
-//! is cut off. Fragments are not put together.
+//! Non-initial fragments have no transport header, so no ports: rules with ports don't
+//! match them, and they belong to no state. The same applies to truncated headers.
+//! Fragments are not reassembled.
 
 use fwdlab_port::frame::{CAPACITY, Frame};
 
 /// Offset of the IP header in a frame.
 pub(super) const AT: usize = 14;
-/// Extension headers of IPv6 that are stepped over.
+/// Maximum number of IPv6 extension headers that are skipped.
 const EXTENSIONS_MAX: usize = 8;
 
 /// Protocol numbers (IANA).
@@ -33,7 +33,7 @@ pub(super) mod flag {
 
 /// Bits of [`Packet::word`], from the lowest.
 pub(super) mod bit {
-    /// The router's port where the packet is judged; 0 until then.
+    /// The router's port at which the packet is filtered; 0 until then.
     pub(in super::super) const PORT: u32 = 0xff;
     /// Protocol number.
     pub(in super::super) const PROTOCOL: u32 = 0xff << 8;
@@ -43,9 +43,9 @@ pub(super) mod bit {
     pub(in super::super) const HAS_PORTS: u32 = 1 << 17;
     /// TCP: SYN without ACK.
     pub(in super::super) const OPENS_TCP: u32 = 1 << 18;
-    /// It can belong to a state.
+    /// Has ports or an ICMP identifier, so connection tracking applies.
     pub(in super::super) const TRACKABLE: u32 = 1 << 19;
-    /// A state may begin with it: not with a reset or an ICMP answer.
+    /// May create a state: not a TCP reset or an ICMP reply.
     pub(in super::super) const OPENS: u32 = 1 << 20;
     /// All that holds for UDP over IPv4.
     pub(in super::super) const UDP: u32 =
@@ -75,8 +75,8 @@ impl Packet {
         }
     }
 
-    /// Reads a frame whose IP header has been checked; of others it makes something
-    /// or other.
+    /// Parses a frame whose IP header has been validated; otherwise the result is
+    /// unspecified.
     #[inline(always)]
     pub(super) fn read(frame: &Frame) -> Packet {
         let bytes = frame.buffer();

@@ -1,9 +1,9 @@
 //! Packets that ICMP errors quote: by them an error belongs to a connection (RFC 5508
 //! section 4, and pf.conf(5) under `keep state`).
 //!
-//! Quotes have the IP header and at least eight bytes behind it (RFC 792), which is as much
-//! as a state is known by. Left to the receiver, as of all packets: checksums, and whether
-//! the sequence number that is quoted can be one of those under way (RFC 5927).
+//! Quotes contain the IP header and at least eight bytes after it (RFC 792), enough to
+//! identify a state. Not checked here: checksums, and whether the quoted sequence number is
+//! within the window (RFC 5927).
 
 use super::packet::{AT, Packet, bit, contents, contents6, protocol, transport};
 use fwdlab_port::frame::{CAPACITY, Frame};

@@ -1,4 +1,4 @@
-//! Rules, tables and rulesets as they are written.
+//! Rules, tables and rulesets, before compilation.
 
 use crate::fib::{Address, Prefix, V4, V6};
 use fwdlab_packet::Family;
@@ -8,21 +8,21 @@ use std::str::FromStr;
 
 use super::packet::protocol::{ICMP, ICMP6, TCP, UDP};
 
-/// What becomes of a packet.
+/// Action of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// It goes on.
+    /// The packet passes.
     Pass,
     /// It is dropped silently.
     Block,
 }
 
-/// Where packets are judged.
+/// Direction in which packets are filtered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// As they came in, before the lookup.
+    /// Incoming, before the route lookup.
     In,
-    /// As they go out, after it.
+    /// Outgoing, after the route lookup.
     Out,
 }
 
@@ -61,11 +61,11 @@ pub enum Host {
 pub struct End {
     /// Addresses.
     pub host: Host,
-    /// Ports of which one must fit; empty means all, and packets without ports.
+    /// Ports, of which one must match; empty: any port, or none.
     pub ports: Vec<RangeInclusive<u16>>,
 }
 
-/// Conditions on a packet, and the action when all of them hold.
+/// Conditions on a packet, and the action if all of them match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// The action.
@@ -82,9 +82,9 @@ pub struct Rule {
     pub source: End,
     /// Destination.
     pub destination: End,
-    /// Of TCP only the packet that opens a connection: SYN without ACK.
+    /// For TCP, only the packet that opens a connection: SYN without ACK (`flags S/SA`).
     pub opening: bool,
-    /// Packets of the same connection pass from now on, in both directions.
+    /// Keep state: later packets of the connection pass in both directions.
     pub keep_state: bool,
 }
 
@@ -105,7 +105,7 @@ pub struct Ruleset {
     pub tables: Vec<Table>,
     /// The rules.
     pub rules: Vec<Rule>,
-    /// What becomes of packets that no rule matches, in either direction.
+    /// Default action for packets that match no rule, in either direction.
     pub policy: Action,
 }
 
@@ -122,7 +122,7 @@ pub enum Standard {
     Stateful,
 }
 
-/// Something that can't be meant.
+/// An invalid rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
     /// No such table.
@@ -208,7 +208,7 @@ impl Rule {
         }
     }
 
-    /// True where packets are judged in `direction`.
+    /// True if the rule applies in `direction`.
     pub fn applies(&self, direction: Direction) -> bool {
         self.direction.is_none_or(|own| own == direction)
     }

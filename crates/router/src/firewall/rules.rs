@@ -1,4 +1,4 @@
-//! Rulesets compiled for judging packets.
+//! Rulesets compiled for fast evaluation.
 //!
 //! A rule is a head of 16 bytes, four of which share a cache line, and a tail. The
 //! head compares what is small (family, protocol, port of the router, whether TCP
@@ -25,7 +25,7 @@ pub(super) struct Rules {
     policy: Action,
 }
 
-/// What was decided about a packet.
+/// Decision about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Decision {
     pub(super) action: Action,
@@ -34,7 +34,7 @@ pub(super) struct Decision {
     pub(super) rule: u32,
 }
 
-/// What most packets fail at: [`Packet::word`], and above it the marks.
+/// The part of a rule that most packets fail: [`Packet::word`], and above it the marks.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     mask: u64,
@@ -97,13 +97,13 @@ impl Rules {
         }
         let rule = ruleset.rules.len() as u32;
         let decision = Decision { action: policy, keep_state: false, rule };
-        // What no rule matches meets a last one that always does.
+        // A final rule matches every packet.
         heads.push(Head { mask: 0, value: 0 });
         tails.push(Tail { decision, nets: Nets::Any, more: None });
         Ok(Rules { heads, tails, policy })
     }
 
-    /// True when every packet passes and no state is kept, so that nobody need ask.
+    /// True if every packet passes and no state is kept, so that filtering can be skipped.
     pub(super) fn is_empty(&self) -> bool {
         self.heads.len() == 1 && self.policy == Action::Pass
     }

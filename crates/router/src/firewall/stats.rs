@@ -1,14 +1,13 @@
-//! What the firewall has done, for other threads to read.
+//! Counters of the firewall, readable by other threads.
 //!
-//! Each worker writes counters of its own, without any locked instruction: whoever
-//! reads sums over the workers and may see a batch in part.
+//! Each worker has its own counters, written without locked instructions. Readers sum over
+//! workers and may see part of a batch.
 
 use std::ops::AddAssign;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Packets and bytes that a rule decided about. Packets of connections with a state
-/// are no rule's.
+/// Packets and bytes that matched a rule. Packets that matched a state are not included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RuleStats {
     /// Packets.
@@ -24,17 +23,17 @@ pub struct FirewallStats {
     pub rules: Vec<RuleStats>,
     /// Counters of packets that no rule matched.
     pub policy: RuleStats,
-    /// States that there are now, those among them that are over and not yet removed.
+    /// Current number of states, including expired ones that are not yet removed.
     pub states: u64,
-    /// States that were made.
+    /// States created.
     pub created: u64,
-    /// States that were removed as they were over.
+    /// Expired states removed.
     pub expired: u64,
     /// Packets for which a state was looked up.
     pub searches: u64,
-    /// Packets that had one.
+    /// Packets that matched a state.
     pub matches: u64,
-    /// Packets for whose state there was no room.
+    /// Packets whose state could not be created because the table was full.
     pub full: u64,
     /// Memory of the states.
     pub memory_bytes: u64,

@@ -1,4 +1,4 @@
-//! The first look at a frame: whom is it for, and what is in it?
+//! Classifies received frames by destination and protocol.
 
 use super::counters::Reason;
 use super::ethernet::{ARP, HEADER, IPV4, IPV6, ether_type, is_arp, mac_number};
@@ -7,7 +7,7 @@ use super::{ipv4, ipv6};
 use crate::fib::{V4, V6};
 use fwdlab_port::frame::Frame;
 
-/// Where a packet without fault wants to go.
+/// Destination of a valid packet.
 pub(super) enum Destination {
     Inet(V4),
     Inet6(V6),

@@ -23,15 +23,15 @@ pub struct Config {
     pub answers: Rate,
     /// How packets are processed.
     pub path: ForwardingPath,
-    /// Tell senders whose packets leave where they came in that there is a shorter way
-    /// (ICMP redirects). The fast path then hands all such packets over.
+    /// Send ICMP redirects for packets that leave by the port at which they came in. The fast
+    /// path then passes all such packets to the full path.
     pub redirects: bool,
     /// Where entropy of every received packet goes, if anywhere: one pool, which clones
     /// of this set-up share.
     pub harvest: Option<Arc<Pool>>,
 }
 
-/// What can't be set up.
+/// An invalid configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// Ports are numbered in a byte.

@@ -1,9 +1,9 @@
-//! What became of every packet, by name.
+//! Counters of every packet's outcome, by name.
 //!
-//! A received packet ends in exactly one of [`Class::Forwarded`], [`Class::Dropped`]
-//! and [`Class::Slow`]; what the slow path then did is [`Class::Answer`], and what was
-//! sent besides is [`Class::Extra`]. Each worker
-//! adds to counters of its own, once a batch; they are summed when they are read.
+//! Each received packet is counted in exactly one of [`Class::Forwarded`], [`Class::Dropped`]
+//! and [`Class::Slow`]; results of the slow path are [`Class::Answer`], additional frames
+//! sent are [`Class::Extra`]. Each worker updates its own counters once per batch; readers
+//! sum them.
 
 use fwdlab_packet::forwarding::Class;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 macro_rules! reasons {
     ($($class:ident $reason:ident $name:literal $doc:literal,)*) => {
-        /// What became of a packet. Names are stable: they are keys in records.
+        /// Outcome of a packet. Names are stable: they are keys in records.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Reason {
@@ -148,7 +148,7 @@ impl Tally {
         taken
     }
 
-    /// Makes what was counted visible.
+    /// Publishes the counts to readers.
     pub fn flush(&mut self) {
         let Some(Worker(counters)) = self.counters.workers.get(self.worker) else { return };
         for (counter, pending) in counters.iter().zip(&mut self.pending) {
@@ -177,7 +177,7 @@ impl Snapshot {
         of_class.map(|&reason| self.get(reason)).sum()
     }
 
-    /// Packets that came in: the sum of what became of them.
+    /// Packets received: the sum over all outcomes.
     pub fn received(&self) -> u64 {
         [Class::Forwarded, Class::Dropped, Class::Slow].map(|class| self.total(class)).iter().sum()
     }

@@ -1,5 +1,5 @@
-//! Frames that a router sends beyond those that it received: they have no place in the
-//! batch that caused them.
+//! Frames that the router originates (fragments, redirects, neighbour requests), which have
+//! no place in the received batch.
 
 use fwdlab_port::frame::{Batch, Frame};
 use std::collections::VecDeque;

@@ -8,7 +8,7 @@ use fwdlab_port::Frame;
 
 /// Decides which of the packets that may be forwarded are.
 ///
-/// Packets to the router itself, and what it sends of its own, are not shown to it.
+/// Packets to or from the router itself are not filtered.
 pub trait Firewall: Send {
     /// Those of the packets `among` a batch that may go on to the lookup. Their
     /// headers have been checked. `now_ns` never goes back.

@@ -1,5 +1,5 @@
-//! Entropy from packets: what each of them looks like goes into one pool of all workers,
-//! under one lock.
+//! Entropy harvesting: each packet is mixed into one pool that all workers share, under one
+//! lock.
 //!
 //! Kernels collect randomness that way. Older releases of FreeBSD did so by default
 //! (`kern.random.harvest.mask`): `random_harvest_queue` takes a lock for each packet,

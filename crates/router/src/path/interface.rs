@@ -38,7 +38,7 @@ pub(super) enum Owned {
     Broadcast,
 }
 
-/// What answers whose an address is.
+/// Index of the router's own addresses.
 pub(super) trait Own {
     fn inet(&self, address: V4) -> Option<Owned>;
     fn inet6(&self, address: V6) -> Option<Owned>;

@@ -71,7 +71,7 @@ pub(super) fn check(frame: &Frame, owners: &impl Own) -> Result<(V4, bool), Reas
     Ok((destination, header > HEADER))
 }
 
-/// Makes the packet one that the next hop receives, or says why it can't go there.
+/// Rewrites the packet for the next hop, or returns why it can't be forwarded there.
 #[inline(always)]
 pub(super) fn rewrite(frame: &mut Frame, link: &Link) -> Result<(), Reason> {
     let total = total_length(frame.buffer());

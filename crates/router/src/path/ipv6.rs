@@ -81,7 +81,7 @@ fn check_header(frame: &Frame) -> Result<(), Reason> {
     Ok(())
 }
 
-/// Makes the packet one that the next hop receives, or says why it can't go there.
+/// Rewrites the packet for the next hop, or returns why it can't be forwarded there.
 #[inline(always)]
 pub(super) fn rewrite(frame: &mut Frame, link: &Link) -> Result<(), Reason> {
     let packet = packet_length(frame.buffer());

@@ -4,8 +4,8 @@ use crate::fib::{Address, Fib, Locked, NextHop, Shared, V4, V6};
 use fwdlab_port::frame::BATCH;
 use std::sync::Arc;
 
-/// A table that packets are forwarded by: a [`Fib`], or one that is [`Shared`] with
-/// whoever changes it, or [`Locked`] against them.
+/// A forwarding table for lookups: a plain [`Fib`], or one that another thread updates
+/// ([`Shared`] without locks, or [`Locked`]).
 pub trait Lookup<A>: Send + Sync {
     /// As [`Fib::lookup_batch`].
     fn lookup_batch(&self, addresses: &[A], next_hops: &mut [Option<NextHop>]);

@@ -1,4 +1,4 @@
-//! What happens to a packet between two ports.
+//! Packet processing between two ports.
 //!
 //! On the fast path a batch runs to completion: check all its packets, ask the firewall,
 //! look all destinations up together, rewrite all. Packets that need more (options,
@@ -7,9 +7,9 @@
 //! the frame into an answer where there is one. Every frame that came in is counted as
 //! forwarded, dropped or full over, exactly once.
 //!
-//! Frames stay in their buffers: each says afterwards at which port it goes out, if
-//! at any. What has to be sent beyond them is asked for with [`Router::take_emitted`].
-//! Receiving and sending belong to the caller, and so does the time.
+//! Frames stay in their buffers: afterwards each holds its egress port, if any. Additional
+//! frames are fetched with [`Router::take_emitted`]. The caller receives and sends frames
+//! and provides the time.
 
 mod check;
 mod config;
@@ -139,8 +139,8 @@ impl<W: Firewall> Router<W> {
         })
     }
 
-    /// Forwards a batch. Afterwards [`Frame::egress`] of each says where it goes, and
-    /// what became of it is counted, but not seen before [`Router::flush`].
+    /// Forwards a batch. Afterwards [`Frame::egress`] of each frame is its egress port, and its
+    /// outcome is counted; counts become visible with [`Router::flush`].
     ///
     /// `now_ns` is a time that never goes back, in nanoseconds from any beginning.
     pub fn process(&mut self, batch: &mut [Frame], now_ns: u64) {
@@ -197,7 +197,7 @@ impl<W: Firewall> Router<W> {
         self.tally.add(Reason::ExtraLost, frames);
     }
 
-    /// Makes what was counted visible to others.
+    /// Publishes the counts to readers.
     pub fn flush(&mut self) {
         self.tally.flush();
     }
@@ -286,7 +286,7 @@ impl<W: Firewall> Router<W> {
         }
     }
 
-    /// Asks for next hops whose MACs packets would have needed.
+    /// Sends requests for next hops whose MAC packets needed.
     #[cold]
     fn ask(&mut self, now_ns: u64) {
         for next_hop in self.exceptions.unresolved.drain(..) {
@@ -296,7 +296,7 @@ impl<W: Firewall> Router<W> {
         }
     }
 
-    /// Asks for next hops whose MACs were learnt long ago.
+    /// Sends requests for next hops whose learnt MAC is old.
     #[cold]
     fn ask_again(&mut self, now_ns: u64) {
         self.next_age_ns = now_ns.saturating_add(neighbours::ASK_NS);
@@ -306,7 +306,7 @@ impl<W: Firewall> Router<W> {
     }
 }
 
-/// Sends a request_mac for a gateway's MAC, if there is an address to ask from.
+/// Sends a request for a gateway's MAC, if the interface has an address to send it from.
 fn request_mac(
     gateway: &Gateway,
     interfaces: &[Interface],
@@ -335,7 +335,7 @@ impl Exceptions {
         }
     }
 
-    /// Decides what becomes of a packet that couldn't be rewritten for its link.
+    /// Handles a packet that could not be rewritten for its link.
     #[cold]
     fn refuse(
         &mut self,

@@ -1,20 +1,19 @@
 //! Next hops as the link knows them: entries of ARP and neighbour discovery, static or
 //! learnt.
 //!
-//! A next hop that has an address but no MAC is asked for it when packets are to go
-//! there. What is learnt lies in entries that all workers share and read without a lock;
-//! each has a table of its own for forwarding, renewed when something was learnt or
-//! forgotten. Packets aren't kept until the answer comes.
+//! The MAC of a next hop with only an IP address is requested when packets are to be sent
+//! there. Learnt MACs are in entries that all workers share and read without a lock; each
+//! worker has its own table for forwarding, rebuilt when an entry is learnt or expires.
+//! Packets are not queued until the answer arrives.
 //!
-//! What was learnt ages (RFC 1122 section 2.3.2.1), as seen when frames come in: a neighbour
-//! that hasn't told of its MAC for twenty minutes is asked again, whether packets go there
-//! or not; they go on meanwhile. After three questions without answer, a second each, it is
-//! forgotten. That is the same for ARP and neighbour discovery: reachability by the half
-//! minute (RFC 4861 section 7.3) and questions to the neighbour alone are left out. What was
-//! set never ages.
+//! Learnt entries age (RFC 1122 section 2.3.2.1), checked when frames come in: a MAC that was
+//! not confirmed for twenty minutes is requested again, whether it is in use or not;
+//! forwarding continues meanwhile. After three unanswered requests, one a second, the entry
+//! expires. This is the same for ARP and neighbour discovery: neighbour unreachability
+//! detection (RFC 4861 section 7.3) and unicast requests are not implemented. Static entries
+//! never age.
 //!
-//! There are no entries for single hosts of a connected link: a host that packets are
-//! to reach has a route of its own.
+//! There are no entries for hosts on a connected link: such a host needs a host route.
 
 use super::interface::Interface;
 use crate::fib::NextHop;
@@ -47,22 +46,22 @@ pub struct Neighbours {
     entries: Vec<Option<Arc<Entry>>>,
     /// Numbers of those with an address.
     gateways: Vec<NextHop>,
-    /// How often something was learnt or forgotten.
+    /// Version: number of entries learnt or expired so far.
     changes: Arc<AtomicU64>,
 }
 
-/// What is known of a next hop.
+/// Entry of a next hop.
 #[derive(Debug, Default)]
 pub(super) struct Entry {
     neighbour: Option<Neighbour>,
     pub(super) gateway: Option<Gateway>,
     /// A MAC and [`LEARNT`], or 0.
     learnt: AtomicU64,
-    /// When that was last told, even if it was known.
+    /// When the MAC was last confirmed.
     told_ns: AtomicU64,
-    /// When it was asked for, or [`NEVER`].
+    /// When it was last requested, or [`NEVER`].
     asked_ns: AtomicU64,
-    /// Questions since it grew old.
+    /// Unanswered requests since it grew old.
     unanswered: AtomicU64,
 }
 
@@ -70,12 +69,12 @@ pub(super) struct Entry {
 const LEARNT: u64 = 1 << 48;
 /// A time that is none.
 const NEVER: u64 = u64::MAX;
-/// A next hop is asked for no more often.
+/// Minimum interval of requests for a next hop.
 pub(super) const ASK_NS: u64 = 1_000_000_000;
-/// Time after which a MAC is asked for again: FreeBSD's `net.link.ether.inet.max_age`.
+/// Age at which a MAC is requested again: FreeBSD's `net.link.ether.inet.max_age`.
 const AGE_NS: u64 = 1200 * 1_000_000_000;
-/// Questions without answer after which an old MAC is forgotten: as many as RFC 4861
-/// section 10 has (MAX_UNICAST_SOLICIT).
+/// Unanswered requests after which an old MAC expires: MAX_UNICAST_SOLICIT of RFC 4861
+/// section 10.
 const QUESTIONS_MAX: u64 = 3;
 
 /// The highest number of a next hop that can have a neighbour.
@@ -166,7 +165,7 @@ impl Neighbours {
         self.entries.iter().map(|entry| link(entry).unwrap_or(Link::UNKNOWN)).collect()
     }
 
-    /// Brings into `links` what was learnt.
+    /// Updates `links` with learnt entries.
     #[cold]
     pub(super) fn renew(&self, links: &mut [Link], interfaces: &[Interface]) {
         for &next_hop in &self.gateways {
@@ -189,8 +188,8 @@ impl Neighbours {
         !self.gateways.is_empty()
     }
 
-    /// Learns of a MAC, which replaces another if so told. One that is known already
-    /// is young again.
+    /// Learns a MAC, which replaces another one if `replaces` says so. A known MAC is
+    /// confirmed.
     pub(super) fn learn(&self, told: Gateway, mac: [u8; 6], replaces: bool, now_ns: u64) {
         if mac[0] & 1 != 0 || mac == [0; 6] {
             return;
@@ -211,8 +210,8 @@ impl Neighbours {
         }
     }
 
-    /// Whom to ask again as what was learnt has grown old, each once a second, by whatever
-    /// worker. Forgets those that don't answer.
+    /// Next hops whose old MAC is to be requested again, each at most once a second by any
+    /// worker. Expires entries that don't answer.
     pub(super) fn age(&self, now_ns: u64) -> impl Iterator<Item = Gateway> {
         self.gateways.iter().filter_map(move |&next_hop| {
             let entry = self.entry(next_hop)?;
@@ -235,8 +234,8 @@ impl Neighbours {
         })
     }
 
-    /// Whom to ask for a next hop that has no MAC, if it is time to: it was never asked
-    /// for, or a second ago, by whatever worker.
+    /// The gateway to request the MAC of a next hop from, unless a worker requested it within
+    /// the last second.
     pub(super) fn to_be_asked(&self, next_hop: NextHop, now_ns: u64) -> Option<Gateway> {
         let entry = self.entry(next_hop)?;
         let gateway = entry.gateway?;

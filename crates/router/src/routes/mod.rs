@@ -1,4 +1,4 @@
-//! Where routes come from: a text file, a dump of a router's BGP table, or a
+//! Sources of routes: a text file, a dump of a router's BGP table, or a
 //! generator.
 //!
 //! All three give [`Routes`]. Tables know next hops by number; the addresses that

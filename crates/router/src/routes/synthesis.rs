@@ -1,4 +1,4 @@
-//! Routes that nobody announced, with the shape of those that are.
+//! Synthetic routes with a realistic distribution of prefix lengths.
 //!
 //! What decides how fast a table is: how long its prefixes are, and how they lie
 //! within each other. The shares of lengths below are rounded from what weekly

@@ -1,8 +1,8 @@
-//! What is put in force without a reboot, and read back: interfaces, routes, neighbours
+//! Settings that are applied without a reboot, and read back: interfaces, routes, neighbours
 //! and sysctls.
 //!
-//! Only what differs is changed, so that a variant that is in force already costs no more
-//! than the reading. Left out: addresses that the DUT has besides the laboratory's.
+//! Only differences are changed, so that reapplying the same variant costs no more than the
+//! reading. Other addresses of the DUT are left alone.
 
 use super::memory::Memory;
 use super::plan::{self, OFFLOADS_OFF, Plan, RC};
@@ -16,7 +16,7 @@ use fwdlab_packet::address::Family;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Routes that one command adds or removes: each is a process there.
+/// Maximum number of routes that one command adds or removes.
 const ROUTES_AT_ONCE: usize = 2000;
 /// Capabilities of an interface that are switched by `offloads`, as ifconfig(8) lists them;
 /// [`OFFLOADS_OFF`] switches them off.
@@ -24,20 +24,20 @@ const OFFLOADS: [&str; 4] = ["TSO4", "TSO6", "LRO", "VLAN_HWTSO"];
 
 /// Which sources entropy is harvested from.
 const HARVEST: &str = "kern.random.harvest.mask";
-/// Its bits that can be chosen (random(4), `RANDOM_ENVIRONMENTAL_END`); those above name
-/// hardware generators, which stay whatever is written.
+/// Its writable bits (random(4), `RANDOM_ENVIRONMENTAL_END`); higher bits are hardware
+/// generators, which can't be changed.
 const CHOSEN: u32 = 0x7ff;
 
-/// What ifconfig(8) says of an interface.
+/// State of an interface as ifconfig(8) reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interface {
     /// `flags=` of its first line: `UP`, `RUNNING`.
     pub flags: BTreeSet<String>,
     /// Largest packet, bytes.
     pub mtu: Option<u32>,
-    /// What is switched on: `options=`.
+    /// Enabled options: `options=`.
     pub options: BTreeSet<String>,
-    /// What it could do: `capabilities=`, with `ifconfig -m`.
+    /// Capabilities: `capabilities=`, with `ifconfig -m`.
     pub capabilities: BTreeSet<String>,
     /// Its MAC as written.
     pub ether: String,
@@ -198,8 +198,8 @@ pub fn routing_table(text: &str) -> BTreeMap<Prefix, IpAddr> {
     rows.filter_map(|row| Some((prefix(row.first()?)?, row.get(1)?.parse().ok()?))).collect()
 }
 
-/// Static routes: to both sides in both families, and as many more as the experiment says
-/// in the traffic's own.
+/// Static routes: to both sides for IPv4 and IPv6, and the experiment's further ones for the
+/// traffic's address family.
 ///
 /// # Errors
 /// When the table can't be read, or a route is refused.
@@ -333,8 +333,8 @@ fn hardware(word: &str) -> Option<[u8; 6]> {
     bytes.try_into().ok()
 }
 
-/// Sets sysctls, with what they were remembered, and puts those back that an earlier
-/// variant has set and this one does not.
+/// Sets sysctls, recording their old values, and restores those that an earlier variant has
+/// set and this one does not.
 ///
 /// # Errors
 /// When one does not exist or is refused.
@@ -358,7 +358,7 @@ pub fn sysctls(
     for (name, old) in memory.sysctls()? {
         if !wanted.contains_key(&name) {
             match put_back(host, memory, &name, &old) {
-                // A doubt about this variant, and no reason to measure none.
+                // A warning about this variant, but not fatal.
                 Err(BenchError::Program { .. }) => {
                     findings.expect(&format!("sysctl {name}"), &old, &read(&name)?);
                 }
@@ -380,8 +380,8 @@ pub fn sysctls(
     Ok(())
 }
 
-/// Sets a sysctl to what it was. One that is not there any more, for a module is not, needs
-/// nothing.
+/// Restores a sysctl. One that no longer exists, because its module is unloaded, is
+/// skipped.
 ///
 /// # Errors
 /// When it is refused.

@@ -1,4 +1,4 @@
-//! What a FreeBSD kernel counts, under the names that a Linux DUT's counters have.
+//! Counters of a FreeBSD kernel, under the names of a Linux DUT's counters.
 //!
 //! | name | from |
 //! |---|---|
@@ -158,7 +158,7 @@ fn sums(protocol: &str, value: impl Fn(&Name) -> Option<u64>) -> Vec<(String, u6
     all.into_iter().collect()
 }
 
-/// Where the packets of a run were lost, along their path. The last place is the rest.
+/// Where packets of a run were lost along their path; the last place is the remainder.
 pub fn drops(loss: &Loss<'_>, has_firewall: bool, links: &Links) -> Vec<DropPlace> {
     let (ingress, egress) = (links.ingress.interface.as_str(), links.egress.interface.as_str());
     let risen = Risen::in_machine(loss);
@@ -166,7 +166,7 @@ pub fn drops(loss: &Loss<'_>, has_firewall: bool, links: &Links) -> Vec<DropPlac
     let (refused, no_route) = (risen.ip("NotForwardable"), risen.ip("OutNoRoutes"));
     let (output, sent) = (risen.ip("OutDiscards"), risen.at(egress, "tx_packets"));
     let unsent = risen.at(egress, "tx_dropped") + risen.at(egress, "tx_errors");
-    // What the IP layer took in and neither refused nor handed on was dropped in between.
+    // Packets that the IP layer accepted and neither rejected nor passed on were dropped.
     let taken = risen.ip("InReceives");
     let between = (taken - errors.1 - refused - no_route - output - sent - unsent).max(0);
     let places = [

@@ -1,8 +1,8 @@
-//! Firewalls as pf.conf(5), ipfw(8) and ipf(5) have them, and how they are put in force
+//! Firewalls in the syntax of pf.conf(5), ipfw(8) and ipf(5), and how they are loaded
 //! without a reboot.
 //!
-//! Each passes everything: what is measured is what the looking costs. A rule that must
-//! not match names a port that no packet of ours carries.
+//! All of them pass all packets: the cost of filtering is what is measured. Rules that must
+//! not match name a UDP port that no test packet carries.
 
 use crate::dut::findings::Findings;
 use crate::error::BenchError;
@@ -91,8 +91,8 @@ impl Program {
     }
 }
 
-/// The text of a firewall's file, and the rules that must be found in force; none for a
-/// user's own.
+/// Text of a firewall's file, and the number of rules expected on reading back; none for a
+/// user's own file.
 pub fn ruleset(program: Program, settings: &Settings) -> (String, Option<usize>) {
     let firewall = &settings.dut.firewall;
     if let Firewall::Ruleset { text, .. } = firewall {
@@ -173,7 +173,7 @@ pub fn sysctls(program: Program, settings: &Settings) -> Vec<(String, String)> {
     short.then(|| ("net.inet.ip.fw.dyn_max".into(), needed.to_string())).into_iter().collect()
 }
 
-/// Puts the rules of the file in force, and every other program out of it.
+/// Loads the rules of the file, and disables the other firewall programs.
 ///
 /// # Errors
 /// When the program is missing or refuses the rules.
@@ -204,8 +204,8 @@ pub fn apply(
     Ok(())
 }
 
-/// Puts the rules of a variant in force while traffic flows, whatever stands in their file:
-/// the new ones first, then every other program out of it.
+/// Loads the rules of a variant while traffic flows, without changing their file: first the
+/// new rules, then the other firewall programs are disabled.
 ///
 /// # Errors
 /// As [`apply`].
@@ -218,7 +218,7 @@ pub fn switch(host: &dyn Host, settings: &Settings) -> Result<(), BenchError> {
     others.try_for_each(|program| stop(host, program))
 }
 
-/// Reads back how many rules are in force, and of which program.
+/// Reads back which program is active, with how many rules.
 ///
 /// # Errors
 /// When it can't be read.
@@ -282,7 +282,7 @@ fn start(host: &dyn Host, program: Program, rules: Option<&str>) -> Result<(), B
     };
     if !is_loaded(host, program) {
         if program == Program::Ipfw {
-            // Or the module's first rule would cut the connection that this comes over.
+            // Otherwise the module's default rule would cut our own connection.
             host.run(&["kenv", "net.inet.ip.fw.default_to_accept=1"], "")?;
         }
         host.run(&["kldload", "-n", program.module().0], "")?;
@@ -309,7 +309,7 @@ fn start(host: &dyn Host, program: Program, rules: Option<&str>) -> Result<(), B
     Ok(())
 }
 
-/// Rules as the program lists them; ipfw's last, which nobody wrote, is none.
+/// Number of rules that the program lists, without ipfw's implicit last rule.
 fn rules_in_force(host: &dyn Host, program: Program) -> Result<usize, BenchError> {
     let argv: &[&str] = match program {
         Program::Pf => &["pfctl", "-s", "rules"],

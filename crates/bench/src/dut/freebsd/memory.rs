@@ -1,5 +1,5 @@
-//! What is remembered on the DUT itself, so that another process can undo what one has
-//! done: in one directory, as plain files.
+//! Backup store on the DUT itself, a directory of plain files, so that a later process can
+//! restore the DUT.
 //!
 //! | name | holds |
 //! |---|---|
@@ -10,8 +10,8 @@
 //! | `sysctls` | `name=value` as found before the first change |
 //! | others | notes, by their names |
 //!
-//! A file is copied here before it is touched, and noted before it is written, so that a
-//! process that dies in between leaves nothing that can't be undone.
+//! A file is copied here before it is changed, and listed before it is written, so that
+//! changes can be undone even if the process dies in between.
 
 use super::system::System;
 use crate::error::BenchError;
@@ -34,7 +34,7 @@ impl<'a> Memory<'a> {
         Memory { host, home: system.home, nanobsd: system.nanobsd }
     }
 
-    /// Where something is kept, for messages too.
+    /// Path of an entry, also for messages.
     pub fn path(&self, name: &str) -> String {
         format!("{}/{}", self.home, name.trim_start_matches('/'))
     }
@@ -80,7 +80,7 @@ impl<'a> Memory<'a> {
         self.read(&self.path(name))
     }
 
-    /// Writes a note unless it reads so already.
+    /// Writes a note unless it is unchanged.
     ///
     /// # Errors
     /// When it can't be written.
@@ -116,8 +116,8 @@ impl<'a> Memory<'a> {
         self.set_note("files", &files.iter().map(line).collect::<String>())
     }
 
-    /// What stood at `path` before us. One that somebody has changed since we wrote it (an
-    /// image that brings its own, an administrator) is the original from then on.
+    /// Original content of `path`. A file that was changed since we wrote it (by an image or an
+    /// administrator) becomes the new original.
     ///
     /// # Errors
     /// When something can't be read.
@@ -159,10 +159,10 @@ impl<'a> Memory<'a> {
         self.writable(path, || self.write(path, text))
     }
 
-    /// Puts back what stood at `path`, unless somebody has changed it since.
+    /// Restores the original of `path`, unless the file was changed since we wrote it.
     ///
     /// # Errors
-    /// When it can't be put back.
+    /// When it can't be restored.
     pub fn give_back(&self, path: &str) -> Result<(), BenchError> {
         let mut files = self.files()?;
         let Some(existed) = files.get(path).copied() else { return Ok(()) };
@@ -184,7 +184,7 @@ impl<'a> Memory<'a> {
         self.forget(&format!("originals{path}"))
     }
 
-    /// Does it with `/` writable; on nanobsd it is not otherwise.
+    /// Runs `work` with `/` mounted writable, which on nanobsd it normally is not.
     fn writable(
         &self,
         path: &str,
@@ -200,7 +200,7 @@ impl<'a> Memory<'a> {
         changed
     }
 
-    /// Makes files in `/etc` survive a reboot where that takes a word: BSDRP's `config
+    /// Makes files in `/etc` survive a reboot where a command is needed: BSDRP's `config
     /// save`, or the script of nanobsd(8).
     ///
     /// # Errors
@@ -214,7 +214,7 @@ impl<'a> Memory<'a> {
         saved.or_else(|_| self.host.run(&own_script, "")).map(drop)
     }
 
-    /// Remembers a sysctl's value unless an older one is remembered.
+    /// Records a sysctl's value unless an older one is recorded.
     ///
     /// # Errors
     /// When it can't be written.

@@ -1,12 +1,12 @@
-//! A FreeBSD kernel's own forwarding, on a machine of a laboratory.
+//! Forwarding by the FreeBSD kernel, on a machine of a laboratory.
 //!
-//! [`plan`] says what must stand in which file, [`memory`] writes it with everything that
-//! was there before kept on the DUT, [`apply`], [`firewall`] and [`interrupts`] put in force
-//! what needs no reboot and read it back, [`counters`] reads what the kernel counts.
-//! [`FreebsdDut::prepare`] is asked again after each reboot, until nothing is left to do.
+//! [`plan`] computes the contents of files, [`memory`] writes them and keeps the originals on
+//! the DUT, [`apply`], [`firewall`] and [`interrupts`] apply settings that need no reboot and
+//! read them back, [`counters`] reads the kernel's counters. [`FreebsdDut::prepare`] is
+//! called again after each reboot, until no further reboot is needed.
 //!
-//! Left out: other users than root, interfaces that are made by software (VLANs, bridges,
-//! tunnels: an overlay's rc.conf makes them), routing daemons.
+//! Not supported: users other than root, virtual interfaces (VLANs, bridges, tunnels: use an
+//! overlay's rc.conf), routing daemons.
 
 pub mod apply;
 #[cfg(test)]
@@ -54,7 +54,7 @@ const BOOT: &str = "boot-second";
 /// Read after [`RC`]: what it sets wins.
 const RC_LOCAL: &str = "/etc/rc.conf.local";
 
-/// A FreeBSD machine as DUT. What must survive us is kept on it.
+/// A FreeBSD machine as DUT. Persistent data is kept on the machine itself.
 #[derive(Clone, Debug)]
 pub struct FreebsdDut {
     links: Links,
@@ -70,8 +70,8 @@ impl FreebsdDut {
         FreebsdDut { links, experiment, system: None }
     }
 
-    /// Brings all files to what the settings ask for, and says what of them the running
-    /// system has not read.
+    /// Writes all files for the settings, and returns the changes that the running system has
+    /// not read yet.
     fn files(
         &self,
         memory: &Memory,
@@ -134,7 +134,7 @@ impl FreebsdDut {
         Ok(reasons)
     }
 
-    /// A later file that sets what we set would undo it silently.
+    /// Checks that no file that is read later overrides our settings silently.
     fn check_rc_local(&self, memory: &Memory, plan: &Plan) -> Result<(), BenchError> {
         if plan.governs(RC) || plan.governs(RC_LOCAL) {
             return Ok(());
@@ -181,7 +181,7 @@ fn is_rules(path: &str) -> bool {
     firewall::Program::ALL.iter().any(|program| program.path() == path)
 }
 
-/// What differs between what was read at boot and what stands there now.
+/// Difference between a file's contents at boot and now.
 fn reason(path: &str, read: &str, now: &str) -> String {
     let lines = |text: &str| -> BTreeMap<String, String> {
         let pairs = text.lines().filter_map(|line| line.split_once('='));

@@ -1,7 +1,7 @@
-//! From settings to files: what must stand where on a FreeBSD DUT.
+//! Contents of a FreeBSD DUT's configuration files for given settings.
 //!
-//! Nothing is done here. A file's text follows from what stood there before us and from the
-//! settings alone, never from a variant that was in force in between.
+//! Pure functions: a file's text depends only on its original contents and on the settings,
+//! never on an earlier variant.
 
 use super::firewall::{self, Program};
 use super::queues;
@@ -19,25 +19,25 @@ use std::net::IpAddr;
 pub const LOADER: &str = "/boot/loader.conf.local";
 /// Variables of the system's start.
 pub const RC: &str = "/etc/rc.conf";
-/// What ifconfig(8) is told so that the interface leaves packets as they are.
+/// Arguments of ifconfig(8) that switch offloads off.
 pub const OFFLOADS_OFF: [&str; 4] = ["-tso4", "-tso6", "-lro", "-vlanhwtso"];
 /// Names of the generator's and the receiver's entries in rc.conf(5).
 const NAMES: [&str; 2] = ["generator", "receiver"];
 
-/// What must stand in which file.
+/// Contents of the configuration files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Lines of loader.conf(5).
     pub loader: BTreeMap<String, String>,
     /// Lines of rc.conf(5).
     pub rc: BTreeMap<String, String>,
-    /// Lists of rc.conf(5) that the DUT may have names of its own in: ours are added.
+    /// Lists of rc.conf(5), in which the DUT may have its own names: ours are added.
     pub lists: BTreeMap<String, Vec<String>>,
     /// Path and text of the firewall's rules.
     pub rules: Option<(&'static str, String)>,
     /// The firewall's program.
     pub firewall: Option<Program>,
-    /// Files that are laid down as they are.
+    /// Overlay files, copied unchanged.
     pub overlay: BTreeMap<String, String>,
     /// Sysctls that the experiment or its firewall names.
     pub sysctls: BTreeMap<String, String>,
@@ -46,7 +46,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What the settings mean on this machine.
+    /// The plan for these settings on this machine.
     ///
     /// # Errors
     /// When a setting has no meaning there.
@@ -77,7 +77,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// True when a file is laid down as it is: what it governs is then only read back.
+    /// True if an overlay contains the file: the settings in it are then only read back.
     pub fn governs(&self, path: &str) -> bool {
         self.overlay.contains_key(path)
     }
@@ -249,7 +249,7 @@ impl Plan {
     }
 }
 
-/// What has no meaning on FreeBSD.
+/// Refuses settings that FreeBSD does not have.
 fn refuse(settings: &Settings) -> Result<(), BenchError> {
     if !settings.dut.rps.is_empty() {
         return Err(BenchError::Refused(
@@ -369,7 +369,7 @@ fn addresses(link: &Link, offloads: bool) -> Vec<(String, String)> {
     all
 }
 
-/// True for a variable of rc.conf(5) that is also put in force without a reboot.
+/// True for a variable of rc.conf(5) that is also applied without a reboot.
 pub fn is_runtime(name: &str, links: &Links) -> bool {
     const WHOLE: [&str; 9] = [
         "gateway_enable",

@@ -9,7 +9,7 @@
 use fwdlab_model::shell::{self, Form};
 use std::fmt::Write;
 
-/// Whose rules of quoting hold.
+/// Format, with its rules of quoting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// rc.conf(5): assignments of sh(1).

@@ -1,4 +1,4 @@
-//! The revision of the system that runs: how it gets there, and how one sees that it does.
+//! Installs and verifies the software revision of a FreeBSD DUT.
 //!
 //! An image is unpacked on this machine and fed to the DUT's own upgrade program, as
 //! nanobsd's are. After either way of installing the DUT boots before anything else is
@@ -19,7 +19,7 @@ const NOTE: &str = "revision";
 /// Note of the boot that it was installed in.
 const BOOT: &str = "revision-boot";
 
-/// Installs what is not there yet; returns why a reboot is needed, if one is.
+/// Installs a missing revision; returns the reason for a reboot, if one is needed.
 ///
 /// # Errors
 /// When installing fails, or what runs after it and a reboot is not what was expected.
@@ -79,7 +79,7 @@ pub fn prepare(
     Ok(Some("the revision was installed".into()))
 }
 
-/// What runs, by the user's command.
+/// The running revision, by the user's command.
 ///
 /// # Errors
 /// When the command fails.
@@ -126,7 +126,7 @@ fn refs(command: &[String]) -> Vec<&str> {
     command.iter().map(String::as_str).collect()
 }
 
-/// All of it as text, to see whether it is the one that was installed.
+/// A revision as text, to compare with the one that was installed.
 fn describe(revision: &Revision) -> String {
     let image = revision.image.as_deref().unwrap_or_default();
     let lines = revision.install.iter().map(String::as_str);

@@ -1,9 +1,9 @@
-//! What a FreeBSD machine says of itself before anything is changed on it.
+//! Properties of a FreeBSD machine, read before anything is changed on it.
 
 use crate::error::BenchError;
 use crate::host::Host;
 
-/// Where stock FreeBSD keeps what must survive us.
+/// Directory for persistent data on stock FreeBSD.
 const HOME: &str = "/var/db/fwdlab";
 /// The same on nanobsd, whose `/var` is memory.
 const NANOBSD_HOME: &str = "/data/fwdlab";
@@ -13,15 +13,15 @@ const NANOBSD_HOME: &str = "/data/fwdlab";
 pub struct System {
     /// `kern.osreldate`: 1002000 is 10.2-RELEASE.
     pub release: u32,
-    /// What is different after a reboot.
+    /// Identity of the current boot.
     pub boot: Boot,
     /// True for nanobsd(8): `/` is read-only, `/etc` is memory that is saved on demand.
     pub nanobsd: bool,
-    /// Directory of what must survive us.
+    /// Directory for persistent data.
     pub home: &'static str,
 }
 
-/// What tells one boot from another.
+/// Identity of a boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Boot(pub String);
 
@@ -38,10 +38,10 @@ impl Boot {
 }
 
 impl System {
-    /// Asks the host.
+    /// Queries the host.
     ///
     /// # Errors
-    /// When it is no FreeBSD, or we are not root there.
+    /// When it does not run FreeBSD, or we are not root there.
     pub fn ask(host: &dyn Host) -> Result<System, BenchError> {
         let answer = |argv: &[&str]| host.run(argv, "").map(|text| text.trim().to_owned());
         let name = host.name();

@@ -1,4 +1,4 @@
-//! A Linux DUT's firewall: tables of our own beside whatever else the machine has.
+//! A Linux DUT's firewall: our own tables, separate from the machine's other rules.
 
 use super::nft;
 use crate::dut::findings::Findings;
@@ -27,19 +27,19 @@ done >"/run/fwdlab-dut/$1.new"
 nft list table "$2" filter >/dev/null 2>&1 || echo "nft delete table $2 filter" >>"/run/fwdlab-dut/$1.new"
 "$1" -t filter >"/run/fwdlab-dut/$1.part" && mv "/run/fwdlab-dut/$1.part" "/run/fwdlab-dut/$1""#;
 
-/// What is loaded, for whoever loads the next.
+/// What is loaded now; the next load replaces it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Loaded {
     /// nft was used at least once.
     nft: bool,
     /// Its tables that are ours, each `FAMILY NAME`.
     tables: Vec<String>,
-    /// iptables' chain was ours at least once.
+    /// We loaded iptables' chain at least once.
     iptables: bool,
 }
 
 impl Loaded {
-    /// Takes the place of what was loaded before; with nft in one step.
+    /// Replaces the rules loaded before; atomically with nft.
     ///
     /// # Errors
     /// When the program is missing or refuses the rules.
@@ -78,7 +78,7 @@ impl Loaded {
         } else {
             text.extend(old.iter().map(|table| format!("delete table {table}\n")));
         }
-        // Only a user's own text may touch what others have loaded.
+        // Only a user's own ruleset may touch tables that are not ours.
         let rules = nft::ruleset(firewall).text;
         self.tables = nft::tables_of(&rules);
         let undo = self.tables.iter().map(|t| format!("nft delete table {t} 2>/dev/null || :"));
@@ -113,7 +113,7 @@ impl Loaded {
         Ok(())
     }
 
-    /// Reads back what is loaded, and whether others' rules see the traffic too.
+    /// Reads the rules back, and checks whether rules that are not ours see the traffic too.
     ///
     /// # Errors
     /// When it can't be read.
@@ -177,7 +177,7 @@ fn of_program(error: BenchError, program: &str, package: &str) -> BenchError {
     }
 }
 
-/// The chain FORWARD, and nothing else, as iptables-restore(8) reads it.
+/// The chain FORWARD alone, in the format of iptables-restore(8).
 fn iptables_text(firewall: &Firewall, family: Family) -> String {
     let from_to = format!(
         "-s {} -d {} -p udp",
@@ -216,7 +216,7 @@ mod tests {
     use crate::host::FakeHost;
     use crate::journal::Journal;
 
-    /// What a host is told for a firewall, and then for none.
+    /// Commands run on a host for a firewall, and then for none.
     fn told(keeper: &dyn Keeper) -> Vec<(String, String)> {
         let (host, mut loaded) = (FakeHost::default(), Loaded::default());
         let mut settings = Settings::default();

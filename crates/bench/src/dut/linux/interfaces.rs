@@ -116,8 +116,8 @@ impl Channels {
     }
 }
 
-/// Switches both links on where they are off. What comes up gets no address of its own,
-/// which it would tell its neighbours of.
+/// Sets both interfaces up if they are down, without an automatic link-local address, which
+/// the interface would announce to its neighbours.
 ///
 /// # Errors
 /// When an interface is not there.
@@ -144,7 +144,7 @@ pub(in crate::dut) fn switch_on(
     Ok(())
 }
 
-/// Adds addresses that are not there, and neighbours for good.
+/// Adds missing addresses, and permanent neighbour entries.
 fn addresses(host: &dyn Host, keeper: &dyn Keeper, links: &Links) -> Result<(), BenchError> {
     switch_on(host, keeper, links)?;
     let has_inet6 = super::has_inet6(host);
@@ -181,7 +181,7 @@ pub fn is_up(flags: &str) -> bool {
     u32::from_str_radix(flags.trim_start_matches("0x"), 16).is_ok_and(|flags| flags & 1 == 1)
 }
 
-/// Addresses of a link that `ip -o addr show` does not show.
+/// Addresses of a link that are missing in the output of `ip -o addr show`.
 fn missing(link: &Link, shown: &str, has_inet6: bool) -> Vec<(IpAddr, u8)> {
     let has = |address: IpAddr, length: u8| {
         let wanted = format!("{address}/{length}");
@@ -259,7 +259,7 @@ pub fn feature_state<'a>(features: &'a str, feature: &str) -> &'a str {
         .unwrap_or("absent")
 }
 
-/// Interrupt n of an interface's queues goes to the n-th CPU, round and round.
+/// Binds the interrupt of queue n to the n-th CPU, modulo the number of CPUs.
 fn interrupts(
     host: &dyn Host,
     keeper: &dyn Keeper,
@@ -311,10 +311,10 @@ pub fn queue_interrupts(text: &str, interface: &str, of_device: &str) -> Vec<u32
     of_queues.map(|(number, _)| *number).collect()
 }
 
-/// Waits until both links have a signal: changing their queues may have cost it.
+/// Waits until both links have carrier; changing the queues may have reset them.
 ///
 /// # Errors
-/// When one has none within the time.
+/// When one has no carrier within the time limit.
 pub(in crate::dut) fn wait_for_signal(host: &dyn Host, links: &Links) -> Result<(), BenchError> {
     const WAIT: &str = r#"for name; do left=100
 until [ "$(cat "/sys/class/net/$name/carrier" 2>/dev/null)" = 1 ]; do

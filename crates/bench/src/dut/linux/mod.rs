@@ -1,12 +1,12 @@
-//! A Linux kernel's own forwarding: of this machine, in a namespace, or of a machine of a
+//! Forwarding by the Linux kernel: in a namespace of this machine, or on a machine of a
 //! laboratory.
 //!
-//! What is changed is noted first, so that it can be put back by whoever comes next: that,
-//! and what of the machine is the test's, is the [`Keeper`](super::keeper::Keeper)'s to say.
-//! Each variant begins with the same machine.
+//! The [`Keeper`](super::keeper::Keeper) records each old value before it is changed, so that
+//! a later process can restore it, and knows whether the machine is dedicated to the test.
+//! Each variant starts from the same machine state.
 //!
-//! Left out: a machine's own firewall and addresses. They stay, and what of them forwarded
-//! packets would meet is told.
+//! Not managed: the machine's own firewall rules and addresses. They stay, and rules that
+//! forwarded packets would traverse are reported.
 
 pub(crate) mod firewall;
 pub mod interfaces;
@@ -29,9 +29,9 @@ use std::collections::BTreeMap;
 pub(super) struct LinuxDut<'a> {
     ground: Ground<'a>,
     loaded: Loaded,
-    /// Values that sysctls had before the first change, to switch back to.
+    /// Sysctl values before the first change; switching levels restores them.
     found: BTreeMap<String, String>,
-    /// Kernel threads of this machine that poll for it on CPUs given to them.
+    /// NAPI threads of this machine's kernel that poll for the DUT, bound to CPUs.
     threads: Vec<u32>,
 }
 
@@ -58,7 +58,7 @@ impl Dut for LinuxDut<'_> {
     ) -> Result<(), BenchError> {
         let Ground { links, keeper, .. } = self.ground;
         match keeper.undo(host) {
-            // The others are put back, and this variant's own settings are read back below.
+            // The others are restored, and this variant's own settings are read back below.
             Err(left @ BenchError::NotPutBack { .. }) => {
                 findings.warnings.push(not_put_back(left));
             }
@@ -81,7 +81,7 @@ impl Dut for LinuxDut<'_> {
         self.verify_sysctls(host, settings, findings)
     }
 
-    /// On another machine at the speed of the network: a few round trips.
+    /// On another machine this takes a few network round trips.
     fn switch(
         &mut self,
         host: &dyn Host,
@@ -104,7 +104,7 @@ impl Dut for LinuxDut<'_> {
                 self.set_sysctl(host, name, value)?;
             }
         }
-        // What only the other level sets goes back to what was found.
+        // Sysctls that only the other level sets return to their original values.
         for name in from.dut.sysctl.keys().filter(|name| !to.dut.sysctl.contains_key(*name)) {
             if let Some(value) = self.found.get(name).cloned() {
                 self.set_sysctl(host, name, &value)?;
@@ -188,8 +188,8 @@ impl<'a> LinuxDut<'a> {
     }
 
     fn forwarding(&self, host: &dyn Host, settings: &Settings) -> Result<(), BenchError> {
-        // The interfaces' own values first: one of `default` is handed on to those that
-        // have none, and what it was before could not be told any more.
+        // The interfaces' own values first: a value of `default` propagates to interfaces
+        // without one, and the original could then no longer be read.
         let mut wanted: Vec<(String, &str)> =
             self.of_both("ipv4", "rp_filter").map(|name| (name, "0")).into();
         let plain = [("conf.default.rp_filter", "0"), ("conf.all.rp_filter", "0")];
@@ -238,7 +238,7 @@ impl<'a> LinuxDut<'a> {
         Ok(())
     }
 
-    /// Reads the firewall back, and gives its states room.
+    /// Reads the firewall back, and raises the limit of its state table if needed.
     fn verify_firewall(
         &self,
         host: &dyn Host,

@@ -4,15 +4,15 @@ use fwdlab_model::settings::{Family, Firewall};
 use fwdlab_packet::address::{Side, routed_prefix};
 use std::fmt::Write;
 
-/// Takes every rule away. Before a ruleset, loading both is one atomic switch.
+/// Removes every rule. Prepended to a ruleset, both load in one atomic transaction.
 pub const FLUSH: &str = "flush ruleset\n";
 
 /// A ruleset, and how to recognise it when it is read back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ruleset {
-    /// Text for `nft -f`.
+    /// Input for `nft -f`.
     pub text: String,
-    /// Number of rules that must be found; none for a user's own file.
+    /// Number of rules expected on reading back; none for a user's own file.
     pub rules: Option<usize>,
 }
 
@@ -33,7 +33,7 @@ pub fn ruleset(firewall: &Firewall) -> Ruleset {
             ],
         ),
         Firewall::Rules(count) => {
-            // Ports that no packet of ours carries, so that every rule is tried.
+            // Ports that no test packet carries, so that every rule is evaluated.
             let rules: Vec<String> =
                 (0..*count).map(|n| format!("udp dport {} drop", 10_000 + n)).collect();
             chain("accept", &rules)
@@ -67,11 +67,11 @@ fn chain(policy: &str, rules: &[String]) -> Ruleset {
 /// What `nft -j list ruleset` shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {
-    /// Tables that are ours.
+    /// Number of our tables.
     pub tables: usize,
     /// Rules in them.
     pub rules: usize,
-    /// Chains of others that forwarded packets meet.
+    /// Chains in other tables that forwarded packets traverse.
     pub other_hooks: usize,
 }
 

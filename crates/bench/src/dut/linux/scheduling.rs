@@ -1,4 +1,4 @@
-//! Which CPU does the DUT's receive work, and which queue belongs to which CPU.
+//! CPU assignment of the DUT's receive processing and queues (NAPI threads, RPS, XPS).
 
 use crate::cpu::{self, Placement};
 use crate::dut::findings::Findings;
@@ -71,8 +71,8 @@ pub(in crate::dut) fn apply(
     Ok(bound)
 }
 
-/// Without the right to bind kernel threads: steering moves the work, if that is
-/// allowed; else threads that the scheduler places; else the sender's softirq.
+/// Fallbacks without permission to bind kernel threads: RPS, if permitted; else unbound NAPI
+/// threads; else the sender's softirq.
 fn fall_back(
     host: &dyn Host,
     keeper: &dyn Keeper,
@@ -97,13 +97,13 @@ fn fall_back(
     used
 }
 
-/// What makes an interface poll in kernel threads (`1`) or in softirqs (`0`).
+/// Sysfs setting that makes an interface poll in NAPI threads (`1`) or softirqs (`0`).
 fn poll(interface: &str, threaded: &str) -> [(String, String); 1] {
     [(format!("/sys/class/net/{interface}/threaded"), threaded.to_owned())]
 }
 
-/// Makes an interface that is taken away afterwards poll in kernel threads, and binds them;
-/// returns their ids.
+/// Makes a temporary interface poll in NAPI threads and binds them to CPUs; returns their
+/// ids.
 ///
 /// # Errors
 /// Without the right to place kernel threads.
@@ -136,15 +136,15 @@ esac; done"#;
     Ok(threads)
 }
 
-/// Receive packet steering of all queues, path and mask; an empty mask is none.
+/// Receive packet steering (RPS) of all queues as path and CPU mask; an empty mask is off.
 pub(in crate::dut) fn steering(ingress: &str, queues: u16, mask: &str) -> Vec<(String, String)> {
     let mask = if mask.is_empty() { "0" } else { mask };
     let path = |queue| format!("/sys/class/net/{ingress}/queues/rx-{queue}/rps_cpus");
     (0..queues).map(|queue| (path(queue), mask.to_owned())).collect()
 }
 
-/// Outgoing queue i belongs to the i-th CPU of the DUT, round and round (XPS): path and
-/// mask of each.
+/// Transmit packet steering (XPS): transmit queue i belongs to the DUT's CPU i modulo the
+/// number of CPUs; path and mask of each queue.
 fn queue_maps(egress: &str, queues: u16, cpus: &[u16]) -> Vec<(String, String)> {
     let path = |queue| format!("/sys/class/net/{egress}/queues/tx-{queue}/xps_cpus");
     let pairs = (0..queues).zip(cpus.iter().cycle());

@@ -1,7 +1,7 @@
-//! Files that are laid over a Linux DUT's own, and the revision that it runs.
+//! Overlay files and the software revision of a Linux DUT.
 //!
-//! Old files, and what was installed last, are kept in `/var/lib/fwdlab` on the DUT:
-//! that outlives reboots, as the new ones do.
+//! Original files and the identity of the installed revision are kept in `/var/lib/fwdlab`
+//! on the DUT, which survives reboots.
 
 use crate::dut::findings::Findings;
 use crate::dut::undo::script;
@@ -31,8 +31,8 @@ elif [ -e "$kept.none" ]; then rm -f "$target" && rm "$kept.none"; fi"#;
 const LAID: &str = r#"cd "$1/files" 2>/dev/null || exit 0
 find . -type f | sed 's/^\.\///; s/\.none$//'"#;
 
-/// Makes the files those of an overlay, and puts back what it does not have; gives the
-/// names of those that changed.
+/// Applies an overlay and restores files that it does not contain; returns the names of the
+/// files that changed.
 ///
 /// # Errors
 /// When one can't be read or written.
@@ -67,7 +67,7 @@ pub(super) fn lay(host: &dyn Host, overlay: Option<&Overlay>) -> Result<Vec<Stri
     Ok(changed)
 }
 
-/// Installs a revision unless it is there; gives what was done.
+/// Installs a revision unless it is already installed; returns what was done.
 ///
 /// # Errors
 /// When a command fails, or the image can't be read.
@@ -107,7 +107,7 @@ pub(super) fn install(
     Ok(done)
 }
 
-/// True when the DUT says so; where nothing is expected of it, what was installed last.
+/// True if the DUT reports this revision; without an expected report, if it was installed last.
 fn is_there(host: &dyn Host, revision: &Revision) -> Result<bool, BenchError> {
     if !revision.expect.is_empty() && !revision.verify.is_empty() {
         return Ok(verify(host, revision).is_ok_and(|found| found.contains(&revision.expect)));
@@ -115,7 +115,7 @@ fn is_there(host: &dyn Host, revision: &Revision) -> Result<bool, BenchError> {
     Ok(host.get(&format!("{KEPT}/revision")).is_ok_and(|found| found == identity(revision)))
 }
 
-/// Everything that installs it, in one line.
+/// Identity of a revision: everything that installs it, on one line.
 fn identity(revision: &Revision) -> String {
     serde_json::to_string(revision).unwrap_or_default()
 }
@@ -126,10 +126,10 @@ fn verify(host: &dyn Host, revision: &Revision) -> Result<String, BenchError> {
     Ok(said.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// Asks which revision runs, and doubts it when it is another one.
+/// Checks which revision runs; adds a warning if it is not the expected one.
 ///
 /// # Errors
-/// When it was installed and does not run, or does not say.
+/// When it was installed but does not run, or the DUT does not report it.
 pub(super) fn check(
     host: &dyn Host,
     revision: &Revision,

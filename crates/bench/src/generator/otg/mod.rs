@@ -1,10 +1,10 @@
 //! Any server of the Open Traffic Generator API (<https://otg.dev>), over HTTP.
 //!
-//! Ports are named by their location, in the server's own words. Frame sizes count the
-//! FCS, as ours. Each field of a packet varies by itself, so both addresses advance
-//! together. What a server counts for the flow is clamp_count as far as its ports say the
-//! same; how old its counters are it does not say, so readings wait until they change.
-//! `options` may say `insecure`: any certificate will do.
+//! Ports are named by the server's location strings. Frame sizes include the FCS, as in
+//! fwdlab. Each packet field varies independently, so both addresses advance in lockstep.
+//! The flow's counters are cross-checked with the ports' counters. The API does not report
+//! the age of counters, so readings wait until they change. The option `insecure` accepts
+//! any certificate.
 
 mod config;
 pub mod http;
@@ -19,10 +19,9 @@ use http::Server;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// Longest time for one answer.
+/// Time limit for one answer.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Longest time between two changes of a counter that is refreshed now and then: taken
-/// to be enough, the API does not say.
+/// Assumed maximum refresh interval of counters; the API does not specify one.
 const UPDATE_MS: u32 = 1000;
 
 /// A flow between two ports of a server.

@@ -8,17 +8,17 @@ use fwdlab_packet::template::{DESTINATION_PORT, SOURCE_PORT};
 
 /// Milliseconds between two reports.
 pub(super) const REPORT_MS: u32 = 100;
-/// Packets handed over at a time when no rate is asked for: pkt-gen's own choice.
+/// Batch size without a rate: pkt-gen's default.
 const BURST: f64 = 512.0;
 
-/// The sender's words.
+/// The sender's command line.
 ///
 /// # Errors
 /// When its CPUs are not neighbours.
 pub(super) fn sender(ends: &Ends<'_>, load: &Load) -> Result<Vec<String>, BenchError> {
     let mut words = common("tx", &ends.sender_interface);
-    // The most that a rate allows in the longest time: nobody may be there to stop it.
-    // Without a rate it ends when nobody reads its reports any more.
+    // A packet limit for the case that the controller dies. Without a rate it ends when its
+    // output pipe closes.
     let count = load.rate_pps.map_or(0, |rate| (rate * load.at_most.as_secs_f64()).ceil() as u64);
     words.extend(["-n".into(), count.to_string()]);
     words.push(if load.family == Family::Inet6 { "-6" } else { "-4" }.into());
@@ -30,7 +30,7 @@ pub(super) fn sender(ends: &Ends<'_>, load: &Load) -> Result<Vec<String>, BenchE
     words.extend(["-D".into(), mac(load.next_hop_mac)]);
     if let Some(rate) = load.rate_pps {
         words.extend(["-R".into(), (rate.round().max(1.0) as u64).to_string()]);
-        // It sends whole bursts: of 512 packets a slow rate would come in heaps.
+        // It sends whole bursts: with 512 packets a slow rate would be very bursty.
         words.extend(["-b".into(), burst(rate).to_string()]);
     }
     words.extend(threads(&ends.sender_cpus)?);
@@ -38,7 +38,7 @@ pub(super) fn sender(ends: &Ends<'_>, load: &Load) -> Result<Vec<String>, BenchE
     Ok(words)
 }
 
-/// The receiver's words.
+/// The receiver's command line.
 ///
 /// # Errors
 /// When its CPUs are not neighbours.
@@ -56,7 +56,7 @@ fn common(function: &str, interface: &str) -> Vec<String> {
     words.map(str::to_owned).to_vec()
 }
 
-/// A thousandth of a second's packets at a time.
+/// Batch size for a rate: the packets of one millisecond.
 pub(super) fn burst(rate: f64) -> u32 {
     (rate / 1000.0).clamp(1.0, BURST) as u32
 }

@@ -1,12 +1,11 @@
 //! netmap's pkt-gen, on FreeBSD and Linux, at both ends.
 //!
-//! It prints what it has counted ten times a second, totals only when it is interrupted
-//! (SIGINT; SIGTERM takes them away), and knows no phases. Its receiver counts every
-//! packet. What its sender counts was put into a ring, not onto a wire: the interface's
-//! counters stand beside it. Opening an interface for netmap may take its link down for
-//! seconds, so both ends wait before they are ready; the receiver is opened first.
-//! `options` are further words of the sender's command line, e.g. `-U` (compute UDP
-//! checksums) or `-w 4`.
+//! It reports counters ten times a second, and totals only on SIGINT (not on SIGTERM). Its
+//! receiver counts every packet. Its sender counts packets put into a ring, not transmitted
+//! ones, so they are cross-checked with the interface's counters. Opening an interface for
+//! netmap may take its link down for seconds, so both ends wait before they are ready; the
+//! receiver is opened first. `options` are appended to the sender's command line, e.g. `-U`
+//! (compute UDP checksums) or `-w 4`.
 
 mod command;
 pub mod tally;
@@ -24,9 +23,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use tally::Tally;
 
-/// Longest time until an end is ready: drivers reset their link meanwhile.
+/// Time limit for an end to become ready: drivers reset their link.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Reports that may be missed before it is looked whether the program still lives.
+/// Missing reports after which we check whether the program is alive.
 const MISSED: u32 = 3;
 
 /// A pkt-gen at each end.
@@ -73,8 +72,8 @@ impl<'a> PktGen<'a> {
         self
     }
 
-    /// Which build it is: FreeBSD's port alone knows `-U`, and walks through ranges in
-    /// another way than netmap's own.
+    /// Detects the build: only FreeBSD's port has `-U`, and it iterates over address ranges
+    /// differently from upstream netmap.
     fn identify(&mut self, load: &Load) -> Result<(), BenchError> {
         let script = "pkt-gen -U -h 2>&1; for tool in 'sha256 -q' sha256sum; do \
                       $tool \"$(command -v pkt-gen)\" 2>/dev/null && break; done; true";
@@ -246,7 +245,7 @@ impl End {
         Ok(end)
     }
 
-    /// Reads what it has said since; an end that has died is an error unless it may.
+    /// Reads pending output; a program that has exited is an error unless `may_end`.
     fn listen(&mut self, may_end: bool) -> Result<(), BenchError> {
         while !self.has_ended {
             let is_late = self.heard.elapsed() > Duration::from_millis((MISSED * REPORT_MS).into());

@@ -1,9 +1,9 @@
-//! What one pkt-gen has reported so far, line by line.
+//! Parses the output of one pkt-gen line by line, and sums its reports.
 
 use fwdlab_model::log::{GeneratorLog, Total};
 use std::time::Duration;
 
-/// Errors that are kept.
+/// Number of error messages that are kept.
 const KEPT: usize = 5;
 
 /// Figures of one end.
@@ -17,13 +17,13 @@ pub struct Tally {
     pub busy: Duration,
     /// The totals at its end.
     pub total: Option<Total>,
-    /// It said that it is ready.
+    /// It has reported ready.
     pub is_ready: bool,
-    /// Some figure had a unit, so was rounded.
+    /// Some number had a unit prefix, so was rounded.
     pub is_rounded: bool,
     /// Line of the source that reports: tells versions apart.
     pub version: Option<u32>,
-    /// What goes where, in its own words.
+    /// Flows as it describes them.
     pub flows: Option<String>,
     /// Its complaints.
     pub errors: Vec<String>,
@@ -58,13 +58,13 @@ impl Tally {
         self.total.as_ref().map_or(self.packets, |total| total.packets.max(self.packets))
     }
 
-    /// How long it says that packets went; none where it can't be.
+    /// Sending time that it reports; none if implausible.
     pub fn time(&self) -> Option<Duration> {
         let seconds = self.total.as_ref().and_then(|total| total.seconds);
         seconds.and_then(|s| Duration::try_from_secs_f64(s).ok())
     }
 
-    /// What is worth telling of one end.
+    /// Remarks about one end.
     pub fn remarks(&self, end: &str) -> Vec<String> {
         let mut remarks: Vec<String> =
             self.errors.iter().map(|line| format!("the {end} complained: {line}")).collect();

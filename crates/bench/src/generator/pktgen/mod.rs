@@ -1,10 +1,10 @@
 //! The Linux kernel's pktgen, one kernel thread for each sending CPU.
 //!
-//! It is told by files, one command a write, each answered in the file's `Result:`. Its
-//! counters can be read at any moment and its begin and end are exact to a microsecond.
-//! It receives nothing: arrivals are counted at the receiver's interface. IPv6 varies
-//! the destination only, by bits. `options` are further commands for each device, one a
-//! word, e.g. `"clone_skb 100"` or `"burst 32"`.
+//! It is controlled through files, one command per write, with the status in the file's
+//! `Result:`. Counters can be read at any time; start and end times have a resolution of a
+//! microsecond. It does not receive: arrivals are counted at the receiver's interface. With
+//! IPv6 only the destination varies, bitwise. `options` are further commands for each
+//! device, one per element, e.g. `"clone_skb 100"` or `"burst 32"`.
 
 mod commands;
 pub mod text;
@@ -69,7 +69,7 @@ impl<'a> Pktgen<'a> {
         self.ends.sender.put(&format!("{FILES}/{file}"), &format!("{command}\n"))
     }
 
-    /// Writes one command and looks whether it was understood.
+    /// Writes one command and checks its result.
     fn order(&self, file: &str, command: &str) -> Result<(), BenchError> {
         let answered = match self.tell(file, command) {
             Ok(()) => text::result(&self.ends.sender.get(&format!("{FILES}/{file}"))?),
@@ -117,7 +117,7 @@ impl<'a> Pktgen<'a> {
         }
     }
 
-    /// Takes its devices away again. What fails here fails later, too.
+    /// Removes its devices. Errors are ignored: they recur at the next use.
     fn clean(&mut self) {
         if std::mem::take(&mut self.is_sending) {
             let _ = self.tell("pgctrl", "stop");
@@ -264,7 +264,7 @@ impl Drop for Pktgen<'_> {
     }
 }
 
-/// How long the threads sent: the longest, since each keeps a share of the rate.
+/// Sending time: the longest of all threads, since each sends a share of the rate.
 fn longest(devices: &[Device]) -> Option<Duration> {
     devices.iter().filter_map(|device| device.time).max()
 }

@@ -1,9 +1,9 @@
 //! A TRex server in stateless mode, spoken to over its JSON-RPC: no Python is needed.
 //!
-//! Ports are named by their MAC, PCI address or number. The server's counters grow for
-//! ever, so they are read before and subtracted. Its packets carry no FCS. A port is
-//! acquired, and given back on every way out; `options` may say `force` to take it away
-//! from whoever has it. Traffic ends by itself after the load's longest time.
+//! Ports are named by their MAC, PCI address or number. The server's counters are never
+//! reset, so the first reading is subtracted. Its packet sizes exclude the FCS. A port is
+//! acquired, and released on every exit path; the option `force` takes it from another
+//! user. Traffic stops after the load's maximum duration.
 //! Source: TRex stateless RPC; the traps are those of its issues 442 and 1212.
 
 pub mod rpc;
@@ -18,14 +18,13 @@ use rpc::Rpc;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// Longest time for one answer, work in progress included.
+/// Time limit for one answer, work in progress included.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Whose ports they are while we have them.
+/// User name under which ports are acquired.
 const USER: &str = "fwdlab";
 /// The only profile.
 const PROFILE: &str = "_";
-/// The server refreshes its counters now and then, how often it does not say: a second
-/// is taken to be enough.
+/// Assumed maximum refresh interval of the server's counters; it is not documented.
 const UPDATE_MS: u32 = 1000;
 
 /// A server, one port that sends and one that receives.
@@ -119,7 +118,7 @@ impl<'a> Trex<'a> {
         stats.map_or(0, |stats| number(&stats, "m_total_queue_full"))
     }
 
-    /// Waits until the port sends no more: stopping takes its time.
+    /// Waits until the port has stopped sending.
     fn wait_idle(&mut self) -> Result<(), BenchError> {
         let deadline = Instant::now() + self.timeout;
         loop {
@@ -152,8 +151,8 @@ impl<'a> Trex<'a> {
         self.handler = None;
     }
 
-    /// Orders what must be; a connection on which an answer is late is of no use, so it
-    /// tries once more on another. What fails then fails on the server, too.
+    /// Sends an order and ignores its result; after an error it retries once on a new
+    /// connection, since one with a late answer can't be used any more.
     fn insist(&mut self, method: &str, params: Value) {
         if self.order(method, params.clone()).is_err() {
             self.rpc = Rpc::open(&self.server, self.timeout).ok();

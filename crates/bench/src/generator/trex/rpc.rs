@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 
 /// First bytes of compressed data.
 const MAGIC: [u8; 4] = [0xab, 0xe8, 0x5c, 0xea];
-/// Largest length of compressed data that is clamp_count.
+/// Maximum accepted length of compressed data.
 const LARGEST: u64 = 64 << 20;
-/// Time between two questions after work in progress.
+/// Interval of polling work in progress.
 const PAUSE: Duration = Duration::from_millis(20);
-/// What the server answers when it is busy.
+/// The server's error code for busy.
 const TRY_AGAIN: i64 = -32001;
-/// What the server answers when it works on it.
+/// The server's error code for work in progress.
 const IN_PROGRESS: i64 = -32002;
 
 /// A session with a server.
@@ -75,7 +75,7 @@ impl Rpc {
             if code == IN_PROGRESS
                 && let Some(ticket) = ticket(error)
             {
-                // From now on it is asked what became of it.
+                // From now on poll for the result.
                 (asked, with) = ("get_async_results".into(), json!({ "ticket_id": ticket }));
             }
             std::thread::sleep(PAUSE);

@@ -28,7 +28,7 @@ impl Requester {
     /// Connects to `host:port` and shakes hands; no step takes longer than `timeout`.
     ///
     /// # Errors
-    /// When nobody listens there, or somebody who speaks no ZMTP 3.
+    /// When no server listens there, or it does not speak ZMTP 3.
     pub(super) fn connect(server: &str, timeout: Duration) -> Result<Requester> {
         let mut last = Error::new(ErrorKind::NotFound, "the name has no address");
         for address in server.to_socket_addrs()? {

@@ -1,8 +1,8 @@
-//! The one connection to a host that all commands share.
+//! The ssh connection to a host, shared by all commands.
 //!
-//! `ssh` keeps it as a process in the background (ControlMaster). It is opened by
-//! itself before the first command, so that what is wrong with the connection is
-//! told apart from what is wrong with a command, and again when it is gone.
+//! `ssh` keeps it as a background process (ControlMaster). It is opened separately before
+//! the first command, so that connection errors are distinguished from command errors, and
+//! reopened after it is lost.
 
 use super::trouble::{self, During};
 use crate::error::BenchError;
@@ -16,8 +16,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Seconds without a command after which the master ends by itself: what a killed
-/// laboratory leaves behind does not stay.
+/// Idle time in seconds after which the master exits, in case fwdlab was killed.
 const PERSIST_S: u32 = 60;
 /// A socket's path may have 103 bytes (FreeBSD's `sun_path`), of which `ssh` needs
 /// 17 for a temporary name.

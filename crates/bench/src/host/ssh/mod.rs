@@ -1,20 +1,20 @@
 //! A machine reached by OpenSSH's `ssh`, the program.
 //!
-//! The user's own configuration counts: names, ports, keys, agents, jump hosts, and
-//! how strict host keys are taken. Nothing ever asks: what needs a password or an
-//! answer is an error. All commands of a host share one connection (`master.rs`),
-//! each program has a guard on the other side (`remote.rs`), and each failure names
-//! host, command and the last lines that were said (`trouble.rs`). The other side
-//! needs an OpenSSH server, a POSIX `/bin/sh` and the tools that go with it: Linux
-//! and the BSDs do.
+//! The user's ssh configuration applies: names, ports, keys, agents, jump hosts, and
+//! strictness of host key checking. There are no prompts: a password or confirmation
+//! request is an error. All commands of a host share one connection (`master.rs`),
+//! each program has a guard on the remote side (`remote.rs`), and each error names
+//! host, command and the last lines of output (`trouble.rs`). The remote side needs an
+//! OpenSSH server and a POSIX `/bin/sh` with the standard utilities, as on Linux and the
+//! BSDs.
 //!
-//! Files travel as the input and output of `cat`, byte for byte: that needs no file
-//! server there, and no second way of quoting.
+//! Files are copied through `cat`, byte for byte: no sftp server is needed, and no second
+//! way of quoting.
 //!
-//! Left out: ports that are forwarded, terminals, other users' rights (sudo), and
-//! waiting for a machine that boots. An open connection sends a few bytes every
-//! [`SshSettings::alive`] when nothing else passes: whoever must not be disturbed is
-//! left alone by [`SshHost::close`]; the next command opens it again.
+//! Not supported: port forwarding, terminals, privilege escalation (sudo), waiting for a
+//! booting machine. An idle connection sends keepalives every [`SshSettings::alive`];
+//! [`SshHost::close`] closes it where even these would disturb. The next command reopens
+//! it.
 
 mod master;
 mod remote;
@@ -36,13 +36,13 @@ use std::time::{Duration, Instant};
 pub struct SshSettings {
     /// A configuration file instead of the user's own (`ssh -F`).
     pub config: Option<PathBuf>,
-    /// Time that a command may take; after it, it is killed.
+    /// Time limit of a command, after which it is killed.
     pub deadline: Duration,
     /// Time to connect, whole seconds.
     pub connect: Duration,
-    /// Silence after which the host is asked whether it lives, whole seconds.
+    /// Keepalive interval (`ServerAliveInterval`), whole seconds.
     pub alive: Duration,
-    /// Unanswered questions after which the connection is given up.
+    /// Unanswered keepalives after which the connection is closed (`ServerAliveCountMax`).
     pub alive_count: u32,
 }
 
@@ -58,7 +58,7 @@ impl Default for SshSettings {
     }
 }
 
-/// Bytes a second that a file's transfer is given time for beside the deadline.
+/// Minimum transfer rate in bytes per second, which extends the deadline of file copies.
 const SLOWEST: u64 = 1_000_000;
 
 /// Writes to a file that exists, in one piece and without cutting it off: for
@@ -83,8 +83,8 @@ impl SshHost {
     /// `ssh://user@host:port`.
     ///
     /// # Errors
-    /// When it is no destination ([`BenchError::Refused`]), or can't be reached, is
-    /// not who it was, or does not let us in ([`BenchError::Environment`]).
+    /// When it is not a valid destination ([`BenchError::Refused`]), or can't be reached, its
+    /// host key has changed, or login is denied ([`BenchError::Environment`]).
     pub fn connect(destination: &str, settings: SshSettings) -> Result<SshHost, BenchError> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-:@%/[]+=,~".contains(c);
         if destination.is_empty()

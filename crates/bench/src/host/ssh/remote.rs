@@ -1,14 +1,14 @@
-//! What runs on the other side: a few lines of sh around each program.
+//! The guard: a few lines of sh around each remote program.
 //!
 //! Without a terminal `ssh` passes no signals on, and a program whose connection
 //! has gone lives on until it happens to write. With one (`-tt`) bytes are changed,
 //! input is echoed, and both outputs are one. So each program gets a guard that
 //! reads the session's standard input:
 //!
-//! - The input's end is the end of whoever asked, however that came about: a
-//!   closed pipe, a killed `ssh`, a lost network. The guard then kills (SIGKILL)
-//!   the process group, which is the whole session: OpenSSH's server gives each one
-//!   a session and group of its own (another server may not, and won't do).
+//! - End of input means that the controller is gone: a closed pipe, a killed `ssh`, a
+//!   lost connection. The guard then kills (SIGKILL) the process group, which is the
+//!   whole session: OpenSSH's server gives each one its own session and group (servers
+//!   that don't are not supported).
 //! - `run SIZE`: that many bytes come first and are kept in a file that has no
 //!   name any more; the program begins when all of them are there, never with half
 //!   its input. Nothing that it leaves unread stands in the guard's way.

@@ -1,4 +1,4 @@
-//! What sender and receiver reach without a DUT.
+//! Ceiling measurement: sender straight into receiver, without a DUT.
 
 use super::{Netns, receiver};
 use crate::Observer;
@@ -27,8 +27,8 @@ impl Netns {
         let wanted = Wanted { settings, run_id, rate_pps: None, trial, threads: &[] };
         let mut traffic = self.arm(&wiring, placement, &wanted)?;
         if placement.arrangement == Arrangement::Open {
-            // As with a DUT: the receiver polls where it does then. Where that is not
-            // permitted, it is not permitted for the DUT either.
+            // The receiver polls on the same CPU as with a DUT. If this is not permitted here, it
+            // is not permitted with a DUT either.
             if let Err(error) = receiver::poll(&wiring, placement) {
                 observer.step(&format!("ceiling with unbound polling: {error}"));
             }

@@ -1,14 +1,14 @@
-//! Where the receiver polls its interface, and what that takes from the device.
+//! Where the receiver's interface is polled, and how much CPU time that costs the device.
 //!
-//! A veth is polled in a softirq of whoever sends into it: the DUT. There the receiver's
-//! counting, and with live frames the way of every frame back to the sender's page pool,
-//! with the locks on it, would be the DUT's CPU time. So r0 is polled by a thread of its
-//! own, on a CPU of its own or on the sender's.
+//! By default a veth is polled in a softirq on the CPU that sends into it: the DUT's. The
+//! receiver's counting, and with live frames the return of every frame to the sender's page
+//! pool with its locks, would then use the DUT's CPU time. So a NAPI thread polls r0, on a
+//! dedicated CPU or on the sender's.
 //!
-//! Two things make that cheap. The poll is deferred by a timer: otherwise the DUT would
-//! wake another CPU for nearly every packet, which below a hypervisor costs more than
-//! forwarding one. And the thread comes before the sender, whose turns are longer than
-//! the 256 frames of a veth's ring last.
+//! Two measures make that cheap. A timer defers the poll: otherwise the DUT would wake
+//! another CPU for nearly every packet, which on a virtual machine costs more than
+//! forwarding it. And the thread has priority over the sender, whose time slices are longer
+//! than it takes to fill the 256 frames of a veth's ring.
 
 use crate::cpu::Placement;
 use crate::dut::findings::Findings;
@@ -26,10 +26,10 @@ use fwdlab_port::affinity;
 const POLL_NS: u32 = 50_000;
 /// Polls without a packet before the thread waits to be woken again: never, in a run.
 const IDLE_POLLS: u32 = 2_000_000_000;
-/// Share of the device's CPU time that the receiver may take without a warning.
+/// Share of the device's CPU time that the receiver may use without a warning.
 const TOLERATED: f64 = 0.1;
 
-/// Polls r0 as `placement` says; returns the threads that do, none where the DUT does.
+/// Sets up polling of r0 by `placement`; returns the polling threads, none if the DUT polls.
 ///
 /// # Errors
 /// Where kernel threads can't be placed, or `/proc` doesn't show them.
@@ -46,8 +46,8 @@ pub(super) fn poll(wiring: &Wiring, placement: &Placement) -> Result<Vec<u32>, B
     Ok(threads)
 }
 
-/// [`poll`], and what is to be known of it where that is not permitted: the DUT polls r0
-/// then, as it would without threads.
+/// [`poll`], or a remark if that is not permitted: the DUT then polls r0, as without
+/// threads.
 pub(super) fn poll_or_say(
     wiring: &Wiring,
     placement: &Placement,
@@ -71,7 +71,7 @@ pub(super) fn poll_or_say(
     threads
 }
 
-/// Where the threads `receiver` work.
+/// Where the threads `receiver` run.
 pub(super) fn place(receiver: &[u32], placement: &Placement) -> ReceiverPlace {
     let on = |cpus: &[u16]| placement.receiver.iter().any(|cpu| cpus.contains(cpu));
     match receiver {
@@ -82,8 +82,8 @@ pub(super) fn place(receiver: &[u32], placement: &Placement) -> ReceiverPlace {
     }
 }
 
-/// What is doubtful about the device's CPU time. In the closed arrangement all three
-/// share each CPU by intent, and the rate is that of all three.
+/// Warning if the receiver used too much of the device's CPU time. In the closed arrangement
+/// sender, device and receiver share each CPU by design, and the rate is that of all three.
 pub(crate) fn doubt(time: &DeviceTime, placement: &Placement) -> Option<Warning> {
     if placement.arrangement == Arrangement::Closed || time.receiver == ReceiverPlace::Unknown {
         return None;
@@ -93,9 +93,9 @@ pub(crate) fn doubt(time: &DeviceTime, placement: &Placement) -> Option<Warning>
     is_much.then_some(Warning::ReceiverOnDevice { share })
 }
 
-/// What a receiver that polls elsewhere had no room for: frames that the DUT found its
-/// ring full for, and so dropped itself. At the maximum rate a few are lost whenever the
-/// hypervisor takes the receiver's CPU away; of a stated rate each would be told as loss.
+/// Frames lost because the ring of a receiver on another CPU was full; veth counts them as
+/// the DUT's drops. At the maximum rate a few are lost whenever the hypervisor steals the
+/// receiver's CPU; at a paced rate each would be reported as loss.
 pub(crate) fn refused(
     counters: &[Counter],
     forwarded: u64,
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(found(111, Rate::Max, &elsewhere), warning(101));
         assert_eq!(found(11, Rate::Pps(1000.0), &elsewhere), warning(1));
         assert_eq!(found(10, Rate::Pps(1000.0), &elsewhere), None);
-        // Polled by the DUT itself, its ring is full for other reasons.
+        // If the DUT itself polls, a full ring has other causes.
         assert_eq!(found(5000, Rate::Max, &within), None);
         assert_eq!(refused(&[], 100_000, Rate::Max, &elsewhere), None);
     }

@@ -3,9 +3,9 @@
 //! Veth has no receive-side scaling. A packet arrives at the queue that its sender chose:
 //! with AF_XDP the queue of the socket, with live frames the queue of the sending CPU
 //! (`veth_xdp_xmit`: its number modulo the queues), with AF_PACKET one by the sending CPU
-//! or by a hash that nobody knows. So flows are spread as a network card's Toeplitz hash
-//! would spread them by a socket for each queue, at the price of the slower sender, for
-//! all variants of a plan alike: else the variants would differ in their sender as well.
+//! or by an unspecified hash. So one AF_XDP socket per queue spreads flows as a network
+//! card's Toeplitz hash would. The slower sender is used for all variants of the plan, so
+//! that they do not differ in their sender as well.
 
 use super::Netns;
 use crate::cpu::Placement;
@@ -47,12 +47,12 @@ impl Netns {
         })
     }
 
-    /// True when a variant's flows are spread over the queues by whoever sends.
+    /// True if the sender spreads a variant's flows over the queues.
     pub(super) fn is_spread(&self, settings: &Settings) -> bool {
         self.spreads && self.engine(settings) == Engine::Xsk
     }
 
-    /// What gives packets to receive queues, in words.
+    /// What distributes packets to receive queues, in words.
     pub(super) fn filled_by(&self, settings: &Settings) -> &'static str {
         match (settings.dut.queues, self.is_spread(settings)) {
             (0 | 1, _) => "one",
@@ -72,15 +72,15 @@ fn is_wanted(plan: &Plan) -> bool {
     plan.variants.iter().any(|variant| variant.settings.dut.queues > 1)
 }
 
-/// The flows of each sender: queue n is sender n's, round and round, so that no two CPUs
-/// ever share one.
+/// The flows of each sender: queue n belongs to sender n modulo the number of senders, so
+/// that no two CPUs share a queue.
 pub(super) fn turns(template: &Template, queues: u16, senders: usize) -> Vec<Turns> {
     let of_flows: Arc<[u16]> = queues_of_flows(template, queues).into();
     let own = |sender| (sender as u16..queues).step_by(senders.max(1)).collect();
     (0..senders).map(|sender| Turns { queues: of_flows.clone(), own: own(sender) }).collect()
 }
 
-/// Queues that a sender's packets reach where it can't choose: those of its CPU.
+/// Number of queues that senders reach if the queue follows from the sending CPU.
 fn reached(senders: &[u16], queues: u16) -> usize {
     let mut all: Vec<u16> = senders.iter().map(|cpu| cpu % queues.max(1)).collect();
     all.sort_unstable();
@@ -88,8 +88,7 @@ fn reached(senders: &[u16], queues: u16) -> usize {
     all.len()
 }
 
-/// An error for a variant in the open arrangement some of whose queues would have no
-/// packet: it would be one of fewer queues.
+/// Refuses a variant in the open arrangement if some of its queues would receive no packets.
 fn refuse(settings: &Settings, engine: Engine, placement: &Placement) -> Result<(), BenchError> {
     let queues = settings.dut.queues;
     let reached = match engine {

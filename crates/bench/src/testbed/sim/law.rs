@@ -1,8 +1,7 @@
 //! The law by which the simulated device's capacity varies from run to run.
 //!
-//! It knows numbers only, no packets and no time, so that thousands of runs can
-//! be drawn from it: whether a statistic keeps its promises is seen on the same
-//! law that whole experiments run under.
+//! It has no packets and no clock, so that thousands of runs can be drawn from it:
+//! the self-test of the statistics and whole simulated experiments use the same law.
 //!
 //! A run's factor is `exp(noise x (sqrt(1-d) e + sqrt(d) a))`: `e` is standard
 //! normal, fresh for every run; `a` is a stationary AR(1) series with lag-1

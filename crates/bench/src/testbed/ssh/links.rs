@@ -1,5 +1,5 @@
-//! Which interfaces and addresses the DUT's two sides have: what the lab's file says,
-//! completed by its hosts (MACs) and by the benchmark's address plan.
+//! Interfaces and addresses of the DUT's two sides: from the lab file, completed by the
+//! hosts (MACs) and by the benchmark's address plan.
 
 use super::rack::Rack;
 use crate::error::BenchError;
@@ -13,11 +13,11 @@ use fwdlab_packet::Family;
 use fwdlab_packet::address::{self, flow_address};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Asks the hosts for what the file leaves out.
+/// Queries the hosts for what the lab file leaves out.
 ///
 /// # Errors
-/// When an interface is not there, or addresses don't go with each other or with the
-/// test's flows.
+/// When an interface is missing, or addresses conflict with each other or with the test's
+/// flows.
 pub(super) fn resolve(rack: &Rack) -> Result<Links, BenchError> {
     let (ingress, egress) = (side(rack, Side::Sender)?, side(rack, Side::Receiver)?);
     let mut links = Links { ingress, egress, ways: Vec::new() };
@@ -68,7 +68,7 @@ fn interface_of<'a>(host: &'a LabHost, name: &str) -> Result<&'a LabInterface, B
     found.ok_or_else(|| BenchError::Refused(format!("{} has no interface {name}", host.name)))
 }
 
-/// The host's word, which must be the file's where that says one.
+/// MAC of an interface as the host reports it; it must match the lab file's, if given.
 fn mac(reached: &Reached, interface: &LabInterface) -> Result<[u8; 6], BenchError> {
     let live = mac_of(reached.host(), reached.system, &interface.name)?;
     match interface.mac {
@@ -83,7 +83,7 @@ fn mac(reached: &Reached, interface: &LabInterface) -> Result<[u8; 6], BenchErro
     }
 }
 
-/// One address a family: the file's, else the plan's where it lies in the DUT's network.
+/// One address per family: the file's, else the plan's if it is in the DUT's network.
 fn peer_addresses(
     interface: &LabInterface,
     dut: &[(IpAddr, u8)],
@@ -114,7 +114,7 @@ fn peer_addresses(
     Ok(addresses)
 }
 
-/// The address so many after another.
+/// The address `number` after another one.
 fn nth(address: IpAddr, number: usize) -> Option<IpAddr> {
     match address {
         IpAddr::V4(first) => {
@@ -135,8 +135,8 @@ fn is_within(address: IpAddr, network: IpAddr, length: u8) -> bool {
     of(address).shares_link_with(&of(network))
 }
 
-/// Flows have addresses behind sender and receiver. On a link of the DUT it would ask for
-/// the MAC of each.
+/// Checks that flow addresses are not on-link for the DUT: it would have to resolve the MAC
+/// of each.
 fn check_flows(dut: &str, addresses: &[(IpAddr, u8)]) -> Result<(), BenchError> {
     for &(network, length) in addresses {
         for family in [Family::Inet, Family::Inet6] {

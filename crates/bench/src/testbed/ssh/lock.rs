@@ -1,16 +1,16 @@
-//! The right to measure with the hosts of a laboratory.
+//! Lock on the hosts of a laboratory: one controller measures at a time.
 //!
 //! A directory on each host, `/var/run/fwdlab-lab.lock`, with numbered files. The highest
-//! number is the lock as it stands: in it is written who holds it and until when, by that
-//! host's own clock. No file ever changes, and none is written in place: whoever takes the
-//! lock, holds it for longer or gives it back makes the next number by a hard link to a
-//! finished file, which one can do and no second. So nothing lies between looking and
-//! taking: who looked at a number that is not the highest any more fails, and looks again.
-//! The highest number is removed by its holder only, with the directory.
+//! number is the current lock: it names the owner and the expiry time by that host's clock.
+//! Files are never modified: to take, extend or release the lock, a process creates the file
+//! with the next number by a hard link to a complete file, which only one process can do.
+//! So there is no race between reading and taking: a process whose number is no longer the
+//! highest fails, and reads again. Only the owner removes the highest number, with the
+//! directory.
 //!
-//! It is stale, and taken over, when its time is over, when its owner was a process of this
-//! machine that is gone, or when the host has booted (which empties `/var/run`). Each run
-//! holds it anew.
+//! The lock is stale, and can be taken over, if it has expired, if its owner was a process of
+//! this machine that has ended, or after a reboot of the host (which clears `/var/run`). Each
+//! run extends it.
 
 use super::rack::Rack;
 use crate::error::BenchError;
@@ -38,8 +38,8 @@ for file in "$lock"/[0-9]*; do number=${file##*/}
 lock=$1 owner=$2 tries=0
 "#;
 
-/// Takes the lock `$1` for the owner `$2` for `$3` seconds, or says whose it is. `$4` is an
-/// owner that is known to be gone.
+/// Takes the lock `$1` for the owner `$2` for `$3` seconds, or prints its owner. `$4` is an
+/// owner that is known to have ended.
 const TAKE: &str = r#"while highest; do now=$(date +%s)
 read -r held theirs 2>/dev/null <"$lock/$at" || held=0 theirs=nobody
 if [ "$theirs" != "$owner" ] && [ "$theirs" != "$4" ] && [ "$held" -gt "$now" ]; then
@@ -48,9 +48,9 @@ fi
 if next $((now + $3)) "$owner"; then exit 0; fi
 done"#;
 
-/// Gives the lock `$1` back if it is the owner's, `$2`. While it is held nobody else makes
-/// a number, so the directory can go, by one rename; what others see is all of it or none.
-/// Where the time is over somebody may be taking it: then it is given back by a number.
+/// Releases the lock `$1` if `$2` owns it. Before it expires no other process creates a
+/// number, so one rename removes the directory atomically. After it has expired another
+/// process may be taking it: then a new number releases it.
 const RELEASE: &str = r#"while highest; do
 read -r held theirs 2>/dev/null <"$lock/$at" || exit 0
 [ "$theirs" = "$owner" ] || exit 0
@@ -62,17 +62,17 @@ done"#;
 
 const PATH: &str = "/var/run/fwdlab-lab.lock";
 
-/// The locks of one controller.
+/// The locks that one controller holds.
 #[derive(Debug)]
 pub(super) struct Locks {
     owner: String,
 }
 
 impl Locks {
-    /// Takes every host for so long.
+    /// Locks every host for `time`.
     ///
     /// # Errors
-    /// When another controller has one: its name and the time that it may have still.
+    /// When another controller holds a lock: names it and the remaining time.
     pub(super) fn take(rack: &Rack, time: Duration) -> Result<Locks, BenchError> {
         let name = LocalHost.run(&["uname", "-n"], "")?;
         let locks = Locks { owner: format!("{}-{}", journal::identity(), name.trim()) };
@@ -85,7 +85,7 @@ impl Locks {
         Ok(locks)
     }
 
-    /// Takes a host, or holds it for longer.
+    /// Locks a host, or extends its lock.
     ///
     /// # Errors
     /// As [`Locks::take`].
@@ -112,7 +112,7 @@ impl Locks {
         ))
     }
 
-    /// Gives every host back; one that can't be reached frees itself in time.
+    /// Releases every host; the lock of an unreachable host expires.
     pub(super) fn release(&self, rack: &Rack) {
         let text = [FUNCTIONS, RELEASE].concat();
         for reached in rack.all() {

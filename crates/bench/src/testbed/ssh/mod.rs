@@ -1,12 +1,12 @@
-//! A laboratory of several hosts, reached by ssh.
+//! The testbed `ssh`: a laboratory of several hosts.
 //!
-//! A run is prepared, configured, tried with a few packets, measured as on every testbed,
-//! and read out; the hosts do the work and this machine only asks. What fails because a
-//! connection or the DUT was lost is done once more; what fails again is given up for this
-//! sitting, and the rest of the plan goes on (`reboot.rs`, [`BenchError::GivenUp`]).
+//! Runs proceed as on every testbed; the hosts do the work and this machine controls them.
+//! A run that fails because a connection or the DUT was lost is retried once; after a second
+//! failure the variant is given up for this invocation, and the rest of the plan continues
+//! (`reboot.rs`, [`BenchError::GivenUp`]).
 //!
-//! Left out: where the cables lead is found out by sending, not by asking; hosts are not
-//! installed; a rate is measured by the senders' clocks, which nobody compares.
+//! Limits: cabling is discovered by sending packets only; hosts are not installed;
+//! rates are measured by the senders' clocks, which are not compared with each other.
 
 mod links;
 mod lock;
@@ -36,7 +36,7 @@ use rig::{SshEnds, SshRig};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a host is ours beyond a run's phases.
+/// How long a host stays locked beyond a run's phases.
 const HELD: Duration = Duration::from_secs(1800);
 
 /// The testbed.
@@ -46,18 +46,18 @@ pub struct Ssh {
     locks: Locks,
     placement: Placement,
     experiment: PathBuf,
-    /// The boot that the DUT was in when the run under way began.
+    /// Boot id of the DUT when the current run began.
     boot: String,
     choice: Choice,
 }
 
 impl Ssh {
-    /// Reaches the hosts of the plan's laboratory, takes them, and puts back what a
-    /// predecessor that was killed has left on the DUT.
+    /// Connects to the hosts of the plan's laboratory, locks them, and restores settings that a
+    /// killed process left on the DUT.
     ///
     /// # Errors
-    /// When the lab's file has faults or asks for what can't be, a host can't be reached
-    /// or is another controller's, or the plan does not go with the laboratory.
+    /// When the lab file is invalid, a host can't be reached or is locked by another controller,
+    /// or the laboratory does not support the plan.
     pub fn open(plan: &Plan, paths: &Paths) -> Result<Ssh, BenchError> {
         let file = plan.base.testbed.lab.as_ref().ok_or_else(|| {
             BenchError::Refused(
@@ -81,14 +81,14 @@ impl Ssh {
         let boot = String::new();
         let mut ssh = Ssh { rack, links, locks, placement, experiment, boot, choice };
         match ssh.undo() {
-            // Told, and no reason not to start: the rest is as it was.
+            // Reported, but not fatal: the other settings were restored.
             Err(left @ BenchError::NotPutBack { .. }) => ssh.choice.reasons.push(left.to_string()),
             other => other?,
         }
         Ok(ssh)
     }
 
-    /// The kernel's kind on the DUT: it puts back whatever any kind has changed there.
+    /// The DUT kind for its kernel: it can restore what any kind has changed there.
     fn kernel(&self) -> Result<DutKind, BenchError> {
         Ok(match self.rack.dut()?.system {
             System::Linux => DutKind::Linux,
@@ -135,7 +135,7 @@ impl Ssh {
             let counters = dut.compare(&before, &after, totals);
             Ok((after, counters))
         })?;
-        // What the senders believe to have sent, as far as the DUT's interface saw it.
+        // The senders' counts, limited to what the DUT's interface counted.
         let seen = counters.iter().find(|counter| counter.expected == Some(observed.total.offered));
         let share = seen
             .map_or(1.0, |counter| counter.delta() as f64 / observed.total.offered.max(1) as f64);
@@ -146,7 +146,7 @@ impl Ssh {
 
 impl Drop for Ssh {
     fn drop(&mut self) {
-        // What can't be put back now is put back by whoever comes next.
+        // The next process restores what can't be restored now.
         let _ = self.undo();
         self.locks.release(&self.rack);
     }
@@ -199,7 +199,7 @@ impl Testbed for Ssh {
     ) -> Result<Calibration, BenchError> {
         let key = self.calibration_key(settings);
         let host = self.rack.dut()?.host();
-        // Packets are counted as they arrive: what would become of them does not matter.
+        // Packets are counted at ingress: forwarding does not matter.
         let mut settings_of_kernel = settings.clone();
         settings_of_kernel.dut.kind = self.kernel()?;
         let findings = &mut Default::default();
@@ -210,7 +210,7 @@ impl Testbed for Ssh {
         })
     }
 
-    /// The DUT's, and a few lines about this machine, which controls.
+    /// The DUT's environment, and a few lines about this machine, the controller.
     fn environment(&self, version: &str) -> Environment {
         let Environment(controller) = environment::capture(version);
         let Ok(dut) = self.rack.dut() else { return Environment(controller) };
@@ -241,19 +241,19 @@ impl Testbed for Ssh {
     }
 }
 
-/// Time for which a host is taken.
+/// Time for which a host is locked.
 fn held(trial: &Trial) -> Duration {
     HELD + Duration::from_nanos(2 * longest_ns(trial))
 }
 
-/// CPUs of the DUT: those that the file names, else all.
+/// CPUs of the DUT: those that the lab file names, else all.
 fn placement(dut: &Reached) -> Placement {
     let all = || (0..u16::try_from(dut.cpus).unwrap_or(u16::MAX)).collect();
     let named = &dut.described.cpus;
     Placement::of_dut(if named.is_empty() { all() } else { named.clone() })
 }
 
-/// What of a plan can be said before anything is asked of the DUT.
+/// Checks that need no query to the DUT.
 fn check(settings: &Settings, system: System) -> Result<(), BenchError> {
     let refused = |why: String| Err(BenchError::Refused(why));
     let (kind, program) = (settings.dut.kind, settings.dut.remote.firewall_program);

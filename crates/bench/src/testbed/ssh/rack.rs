@@ -1,4 +1,4 @@
-//! The hosts of a laboratory, reached.
+//! The connected hosts of a laboratory.
 
 use crate::agent::{self, Own};
 use crate::error::BenchError;
@@ -11,15 +11,14 @@ use fwdlab_model::settings::GeneratorKind;
 use std::path::Path;
 use std::time::Duration;
 
-/// How many times a command's deadline a host may take to boot, where the file does not
-/// say how long.
+/// Default time limit for booting, in multiples of a command's deadline.
 const BOOT: u32 = 5;
 
-/// All of them.
+/// All hosts of a laboratory.
 pub(super) struct Rack {
-    /// Its file.
+    /// The lab file.
     pub(super) lab: Lab,
-    /// Time in which a host that was rebooted must be back.
+    /// Time limit for a reboot.
     pub(super) patience: Duration,
     hosts: Vec<Reached>,
 }
@@ -28,8 +27,8 @@ impl Rack {
     /// Reads the lab's file and connects to every host.
     ///
     /// # Errors
-    /// When the file has faults, or a host can't be reached or lacks what it needs: fwdlab
-    /// itself where it sends, and on the DUT where it forwards (`on_dut`).
+    /// When the file is invalid, a host can't be reached, or fwdlab can't be installed where it
+    /// sends or, with `on_dut`, on the DUT.
     pub(super) fn open(
         file: &Path,
         program: &Path,

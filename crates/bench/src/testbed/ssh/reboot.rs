@@ -1,4 +1,4 @@
-//! A DUT that goes away and comes back: on our word, by itself, or by its power switch.
+//! Reboots of the DUT: ours, unexpected ones, and power cycling.
 
 use super::rack::Rack;
 use crate::Observer;
@@ -7,14 +7,13 @@ use crate::host::{Host, LocalHost};
 use crate::lab::reached::Reached;
 use std::time::{Duration, Instant};
 
-/// Pause between two attempts to reach a host that boots.
+/// Interval of attempts to reach a booting host.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// What differs between two boots: Linux's random number of this boot, FreeBSD's time of
-/// boot.
+/// Command that identifies a boot: Linux's random boot id, FreeBSD's boot time.
 const MARK: &str = "cat /proc/sys/kernel/random/boot_id 2>/dev/null || sysctl -n kern.boottime";
 
-/// Which boot a host is in.
+/// Identity of a host's current boot.
 ///
 /// # Errors
 /// When it doesn't answer.
@@ -22,11 +21,11 @@ pub(super) fn mark(host: &dyn Host) -> Result<String, BenchError> {
     host.run(&["/bin/sh", "-c", MARK], "").map(|text| text.trim().to_owned())
 }
 
-/// Waits for the DUT to be back in another boot than `before` (in any, when that is none).
-/// One that does not come back in time is switched off and on, once.
+/// Waits until the DUT responds after another boot than `before` (any boot if none). After
+/// the time limit it is power-cycled, once.
 ///
 /// # Errors
-/// When it stays away, or the observer cancels.
+/// When it does not respond, or the observer cancels.
 pub(super) fn wait(
     rack: &Rack,
     before: Option<&str>,
@@ -60,7 +59,7 @@ pub(super) fn wait(
     }
 }
 
-/// Waits for an answer; the last reason when there is none in time.
+/// Waits for a response; returns the last error when there is none in time.
 fn answers(
     reached: &Reached,
     before: Option<&str>,
@@ -88,11 +87,11 @@ fn answers(
     }
 }
 
-/// After something went wrong: waits until every host answers again, the DUT as
-/// [`wait`] does; true when the DUT has booted since `before`.
+/// After a failure: waits until every host responds, the DUT as in [`wait`]; true if the
+/// DUT has rebooted since `before`.
 ///
 /// # Errors
-/// When one stays away.
+/// When a host does not respond.
 pub(super) fn recover(
     rack: &Rack,
     before: &str,

@@ -1,4 +1,4 @@
-//! One run's rig: hosts that stand already, and the DUT of the variant.
+//! The rig of one run: the connected hosts and the variant's DUT.
 
 use super::lock::Locks;
 use super::rack::Rack;
@@ -23,7 +23,7 @@ use fwdlab_model::warning::Warning;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Boots that a variant may need: into a revision, with its files, and one to spare.
+/// Maximum number of reboots for a variant: for the revision, for its files, and one spare.
 const BOOTS_MAX: u32 = 3;
 /// perf's file on the DUT.
 const PERF: &str = "/var/tmp/fwdlab-perf.data";
@@ -36,7 +36,7 @@ pub(super) struct SshRig<'a> {
 }
 
 impl Rig for SshRig<'_> {
-    /// What holds from boot on is brought there, and booted where that is needed.
+    /// Writes what the DUT reads at boot, and reboots it if needed.
     fn prepare(
         &mut self,
         settings: &Settings,
@@ -77,7 +77,7 @@ impl Rig for SshRig<'_> {
             let before = reboot::mark(host)?;
             self.dut.reboot(host)?;
             reboot::wait(self.ends.rack, Some(&before), observer)?;
-            // The lock went with the boot.
+            // The reboot has cleared the lock.
             self.locks.hold(reached, held(trial))?;
             watch.lap("reboot");
             boots += 1;
@@ -100,7 +100,7 @@ impl Rig for SshRig<'_> {
         })
     }
 
-    /// Everything stays as it is for the next run, which puts back what it does not want.
+    /// Settings stay in place; the next run restores those that it does not use.
     fn down(self: Box<Self>) -> Result<Vec<Warning>, BenchError> {
         Ok(Vec::new())
     }
@@ -123,7 +123,7 @@ impl Ends for SshEnds<'_> {
         Ok((Box::new(armed), Account::none()))
     }
 
-    /// Each sending thread goes through all flows.
+    /// Each sending thread cycles through all flows.
     fn awaited(&self, settings: &Settings) -> Awaited {
         let threads = usize::from(settings.testbed.senders.max(1));
         awaited(settings, self.links.ingress.peers.len() * threads)
@@ -158,8 +158,8 @@ impl Armed for traffic::Armed<'_> {
     }
 }
 
-/// How far a Linux host's CLOCK_MONOTONIC is ahead of this machine's, nanoseconds, to
-/// half a round trip; 0 when it does not say.
+/// Offset of a Linux host's CLOCK_MONOTONIC from this machine's, nanoseconds, accurate to
+/// half a round trip; 0 if unknown.
 fn ahead_ns(host: &dyn Host) -> i64 {
     let before = SystemClock.now_ns() as i64;
     // "now at N nsecs" in the third line (kernel/time/timer_list.c).

@@ -1,4 +1,4 @@
-//! What sends and counts in a laboratory, whichever generator it is.
+//! Senders and receiver in a laboratory, with any generator.
 
 use super::rack::Rack;
 use crate::agent::{AgentLoad, AgentTraffic, End};
@@ -15,21 +15,21 @@ use fwdlab_packet::Template;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Time beside a trial's phases after which whatever sends ends by itself.
+/// Time after a trial's phases at which unattended senders stop.
 const LEEWAY: Duration = Duration::from_secs(60);
 
-/// Senders and receiver that are ready.
+/// Armed senders and receiver.
 pub(super) enum Armed<'a> {
     /// fwdlab's own.
     Agents(Box<AgentTraffic<'a>>),
-    /// Somebody else's.
+    /// An external generator.
     Counted(&'static str, Box<CountedTraffic<'a>>),
 }
 
-/// Makes them ready.
+/// Arms senders and receiver.
 ///
 /// # Errors
-/// When one of them can't be.
+/// When one of them fails.
 pub(super) fn arm<'a>(
     rack: &'a Rack,
     links: &Links,
@@ -47,7 +47,7 @@ pub(super) fn arm<'a>(
 }
 
 impl Armed<'_> {
-    /// As a trial drives it.
+    /// As the traffic of a trial.
     pub(super) fn as_traffic(&mut self) -> &mut dyn Traffic {
         match self {
             Armed::Agents(agents) => agents.as_mut(),
@@ -55,7 +55,7 @@ impl Armed<'_> {
         }
     }
 
-    /// What is used, by name.
+    /// Mechanisms and versions in use, by name.
     pub(super) fn facts(&self) -> BTreeMap<String, String> {
         match self {
             Armed::Agents(agents) => agents.facts(),
@@ -66,10 +66,10 @@ impl Armed<'_> {
         }
     }
 
-    /// Ends everything, and tells what there was to tell beside the counts.
+    /// Ends everything, and returns remarks and facts beyond the counts.
     ///
     /// # Errors
-    /// What the generator met at the end.
+    /// When the generator fails at the end.
     pub(super) fn end(self) -> Result<Outcome, BenchError> {
         match self {
             Armed::Agents(_) => Ok(Outcome::default()),
@@ -83,7 +83,7 @@ impl Armed<'_> {
     }
 }
 
-/// The ends and the load of a generator that is not ours. It has one sender.
+/// Ends and load of an external generator, which has one sender.
 fn others<'a>(
     rack: &'a Rack,
     links: &Links,
@@ -112,7 +112,7 @@ fn others<'a>(
     };
     let (family, flows) = (traffic.family, wanted.settings.traffic.flows);
     let next_hop_mac = next_hop(wanted.settings, links);
-    // It takes addresses and ports from the frame, and the size from beside it.
+    // It takes addresses and ports from the template, and the frame size separately.
     let size = traffic.frame_size.0.max(Template::smallest_frame(family));
     let template = Template::new(family, size, flows, wanted.run_id, peer.mac, next_hop_mac);
     let load = Load {
@@ -128,8 +128,8 @@ fn others<'a>(
     Ok((ends, load))
 }
 
-/// Where a generator that is a server listens: on the sending host, at its usual port,
-/// where the experiment does not say it.
+/// Address of a generator's server: by default the sending host at the generator's usual
+/// port.
 fn server(traffic: &TrafficSettings, sender: &Reached) -> Option<String> {
     if !traffic.generator_server.is_empty() {
         return Some(traffic.generator_server.clone());
@@ -144,7 +144,7 @@ fn server(traffic: &TrafficSettings, sender: &Reached) -> Option<String> {
     }
 }
 
-/// Whom packets are sent to: the DUT, or the receiver where the DUT is a bridge.
+/// Destination MAC of test frames: the DUT's, or the receiver's if the DUT is a bridge.
 fn next_hop(settings: &Settings, links: &Links) -> [u8; 6] {
     let receiver = links.egress.peers.first().map(|peer| peer.mac);
     match settings.dut.rewrites() {
@@ -203,8 +203,8 @@ fn end<'a>(reached: &'a Reached, peer: &Peer, cpus: Vec<u16>) -> End<'a> {
     }
 }
 
-/// CPUs that send and CPUs that receive on a host, of those that the file names: the first
-/// ones send, one a thread, where it does both.
+/// Sending and receiving CPUs of a host, from the lab file. If it does both, the first ones
+/// send, one per thread.
 fn cpus(reached: &Reached, threads: usize) -> (Vec<u16>, Vec<u16>) {
     let (host, all) = (&reached.described, &reached.described.cpus);
     let sending: Vec<u16> = all.iter().copied().take(threads).collect();

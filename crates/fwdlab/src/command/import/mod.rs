@@ -56,7 +56,7 @@ pub(crate) struct Arguments {
     list: bool,
 }
 
-/// What was looked at and what became of it.
+/// Directories examined and their outcomes.
 struct Report<'a> {
     jobs: &'a [Job],
     scan: &'a Scan,

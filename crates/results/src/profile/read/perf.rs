@@ -56,7 +56,7 @@ pub(super) fn read(text: &str, notes: &mut Notes) -> Samples {
 struct Reader<'a> {
     samples: SamplesBuilder,
     header: Option<Header<'a>>,
-    /// Frames of the sample at hand, innermost first.
+    /// Frames of the current sample, innermost first.
     frames: Vec<Cow<'a, str>>,
     /// Samples of each event.
     events: BTreeMap<&'a str, usize>,

@@ -54,7 +54,7 @@ pub(super) fn read(text: &str, notes: &mut Notes) -> Stacks {
 struct Reader {
     names: Names,
     stacks: Stacks,
-    /// Entries from the function that was interrupted to the one at hand.
+    /// Entries from the interrupted function to the current one.
     path: Vec<Node>,
     /// Entries whose callers have too many samples.
     exceeded: usize,

@@ -1,9 +1,8 @@
-//! The runs of two variants, and whether they deserve a verdict.
+//! The runs of two variants, and whether they permit a verdict.
 //!
-//! A run whose sender fell short says nothing of the device and is left out. Where
-//! nothing was lost at a paced rate there is nothing to compare. Where most runs were
-//! disturbed, or limited by the generator, whatever the numbers say is not the
-//! device's.
+//! A run whose sender fell short of its load is excluded. Without loss at a paced rate there
+//! is nothing to compare. If most runs were disturbed, or limited by the generator, the
+//! difference can't be attributed to the device.
 
 use super::figures::RunResult;
 use crate::stats::comparison::{Capacity, Doubtful};
@@ -48,7 +47,7 @@ impl<'a> Arms<'a> {
         Ok(Comparison { capacity, doubtful: self.doubtful(), ..found })
     }
 
-    /// What keeps these runs from being compared at all.
+    /// Reason why these runs can't be compared.
     fn refuse(&self) -> Result<(), Unanswerable> {
         for side in self.sides {
             let mut own = self.runs.iter().filter(|run| run.variant == side).peekable();

@@ -1,4 +1,4 @@
-//! How packets arrived: intact, once, in order; or what was found otherwise.
+//! Results of the receiver's checks: damaged, duplicate and reordered packets.
 
 use super::quality::groups;
 use crate::store::Contents;
@@ -8,10 +8,10 @@ use fwdlab_model::warning::faults_in_words;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// How the packets of all runs arrived.
+/// Results of the receiver's checks of all runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ArrivalResult {
-    /// What was looked at, and that nothing was found if so.
+    /// What was checked, and whether nothing was found.
     pub sentence: String,
     /// By variant (set of variants in an alternation), those of which something was found.
     pub found: Vec<ArrivalsFound>,
@@ -30,9 +30,9 @@ pub struct ArrivalsFound {
     pub faults: BTreeMap<String, u64>,
     /// The same in words.
     pub faults_in_words: String,
-    /// Packets that arrived again.
+    /// Duplicate packets.
     pub duplicates: u64,
-    /// Packets that a later one of their flow had overtaken.
+    /// Reordered packets: arrived after a later packet of their flow.
     pub reordered: u64,
     /// The same as a share of those that arrived, 0 to 1.
     pub reordered_ratio: f64,

@@ -27,12 +27,12 @@ pub struct Compared {
     pub baseline: usize,
     /// Its label.
     pub baseline_label: String,
-    /// What came out.
+    /// Result of the comparison.
     pub outcome: Outcome,
 }
 
 impl Compared {
-    /// A sentence where one of the two is held up more often than the other.
+    /// Remark if rate over capacity differs between the two.
     pub(super) fn unequal_steadiness(&self) -> Option<String> {
         let Outcome::Compared(answer) = &self.outcome else { return None };
         let share = answer.comparison.capacity?.unequal_steadiness?;
@@ -113,7 +113,7 @@ pub struct Shown {
     pub verdict: String,
     /// How it was computed.
     pub method: String,
-    /// What stands beside it; empty when nothing does.
+    /// Secondary results; may be empty.
     pub beside: String,
 }
 
@@ -167,7 +167,7 @@ fn compare_runs(
     }
 }
 
-/// What the plan asks of each comparison.
+/// The plan's parameters of each comparison.
 pub(super) fn criteria(plan: &Plan) -> Criteria {
     Criteria {
         confidence: plan.compare.confidence,

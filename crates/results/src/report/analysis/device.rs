@@ -1,8 +1,8 @@
 //! The device alone: its CPU time per forwarded packet, without the receiver's.
 //!
-//! On a testbed of one machine the rate is that of the device only as far as nothing else
-//! uses its CPUs. The scheduler's account of the threads that forward tells what each
-//! packet cost the device, whoever else had the CPU for a while.
+//! On a testbed of one machine the rate is that of the device only if nothing else uses its
+//! CPUs. The scheduler's account of the forwarding threads gives the CPU time per packet,
+//! independent of other load on the CPU.
 
 use super::comparisons::{criteria, pairs};
 use crate::format;
@@ -13,7 +13,7 @@ use fwdlab_model::RunRecord;
 use fwdlab_model::record::ReceiverPlace;
 use serde::Serialize;
 
-/// The device alone, where its runs tell.
+/// The device alone, if its runs have the data.
 #[derive(Clone, Debug, Serialize)]
 pub struct DeviceAlone {
     /// Whose CPU receiver and frame pool used, in words.
@@ -40,7 +40,7 @@ pub struct DeviceRow {
     pub overload: Option<f64>,
 }
 
-/// What a variant costs the device more than its baseline.
+/// Additional CPU time per packet of a variant compared with its baseline.
 #[derive(Clone, Debug, Serialize)]
 pub struct DeviceEffect {
     /// Index of the variant.

@@ -1,10 +1,9 @@
-//! What a store's runs say: raw observations in, typed results out.
+//! Analysis of a store: raw observations in, typed results out.
 //!
-//! README, HTML, JSON and the terminal show one and the same [`Analysis`]; each
-//! number is computed here once. It is a function of the store's contents:
-//! nothing is measured, no clock is read, and the same contents give the same
-//! analysis. Drawing and wording of whole pages are left to the rest of
-//! [`super`].
+//! README, HTML, JSON and the terminal show the same [`Analysis`]; each number is
+//! computed once, here. It is a pure function of the store's contents: the same
+//! contents give the same analysis. Figures and page layout are left to the rest
+//! of [`super`].
 
 mod archive;
 pub(crate) mod arms;
@@ -61,7 +60,7 @@ use fwdlab_model::plan::RunMetric;
 use fwdlab_model::settings::TestbedKind;
 use serde::Serialize;
 
-/// Everything that a report says, before it is laid out.
+/// Contents of a report, independent of the output format.
 #[derive(Clone, Debug, Serialize)]
 pub struct Analysis {
     /// Short name of the experiment.
@@ -124,23 +123,23 @@ pub struct Analysis {
     pub calibrations: Vec<CalibrationResult>,
     /// Frame size with FCS in bytes where all variants have the same.
     pub frame_size: Option<u16>,
-    /// The ceiling of all variants, packets per second, where it is one and the same.
+    /// The ceiling, packets per second, if it is the same for all variants.
     pub ceiling_pps: Option<f64>,
-    /// Doubts, by kind.
+    /// Warnings, by kind.
     pub warnings: Vec<WarningGroup>,
     /// Packets offered, forwarded, lost.
     pub conservation: Vec<Conservation>,
-    /// How packets arrived; none where they were not checked.
+    /// Results of the receiver's checks; none if packets were not checked.
     pub arrivals: Option<ArrivalResult>,
     /// The DUT's own counters against ours.
     pub counters: Vec<CounterCheck>,
     /// Packets by queue of the DUT; empty where none had more than one.
     pub queues: Vec<QueueShares>,
-    /// What was there when the windows opened, and what ended the drains.
+    /// Flows and states when the windows opened, and why the drains ended.
     pub openings: Vec<Opened>,
     /// CPU time that the hypervisor took from the measured CPUs.
     pub steal: Vec<Steal>,
-    /// Did the runs drift.
+    /// Drift over the runs.
     pub order: Option<RunOrder>,
     /// What a reader should know about the runs before believing their means.
     pub diagnoses: Vec<Finding>,
@@ -162,7 +161,7 @@ pub struct Testbed {
     pub reason: String,
     /// True when no packet was really sent.
     pub simulated: bool,
-    /// What has to be said beside every number of it; empty for hardware.
+    /// Caveat to print with every number; empty for hardware.
     pub caption: String,
 }
 

@@ -1,4 +1,4 @@
-//! What was there when the windows opened, and what ended the drains.
+//! Flows and states when the windows opened, and why the drains ended.
 
 use super::quality::groups;
 use crate::stats::summary::median;
@@ -24,12 +24,12 @@ pub struct Opened {
     pub states: Option<u64>,
     /// Fewest states when a window closed.
     pub states_closing: Option<u64>,
-    /// Runs in which not all flows were there, or nobody counted them.
+    /// Runs in which flows were missing at the opening, or not counted.
     pub early: usize,
-    /// What ended the drains, with the number of runs.
+    /// Reasons for the end of drains, with the number of runs.
     pub drained: String,
-    /// Most packets of a run that nobody accounted for; none where the device doesn't
-    /// tell what it dropped.
+    /// Maximum of packets unaccounted for in a run; none if the device does not report
+    /// drops.
     pub unaccounted: Option<i64>,
 }
 

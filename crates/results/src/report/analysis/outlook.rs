@@ -1,9 +1,9 @@
-//! What an experiment will find, told from runs of the same device.
+//! Power analysis: what an experiment can detect, from the scatter of earlier runs.
 //!
-//! How much blocks scatter is a matter of the testbed and the device, hardly of
-//! what was compared on them: another experiment's runs tell it too
-//! ([`Known::of`]), a simulated device's or another testbed's never do. Left
-//! out: finding stores, and what it all costs in time.
+//! The scatter of blocks depends on testbed and device, hardly on the variants: the
+//! runs of another experiment can be used ([`Known::of`]), those of a simulated
+//! device or another testbed can't. Not done here: finding stores, estimating
+//! durations.
 
 use super::comparisons::{criteria, mode, of, pairs, streams};
 use super::figures::run_results;
@@ -28,12 +28,12 @@ const UPPER: f64 = 0.8;
 const SURROUNDINGS: [(&str, &str, &str); 2] =
     [("cpu", "model", "CPU"), ("kernel", "release", "kernel")];
 
-/// What the runs of one store tell about the scatter.
+/// Scatter estimated from the runs of one store.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Known {
     /// Hash of the plan that they were measured for.
     pub plan_hash: String,
-    /// True when it is the plan at hand.
+    /// True if it is the current plan.
     pub same_plan: bool,
     /// Blocks (streams in an alternation) of the comparison that has most.
     pub blocks: usize,
@@ -44,7 +44,7 @@ pub struct Known {
     log_ratios: Vec<Vec<f64>>,
 }
 
-/// Why a store tells nothing about an experiment.
+/// Why a store can't be used to plan an experiment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
     /// Nothing was measured.
@@ -183,7 +183,7 @@ fn remarks(contents: &Contents, plan: &Plan, here: &Environment) -> Vec<String> 
     remarks
 }
 
-/// What an experiment is worth, given the scatter of earlier ones.
+/// Power of an experiment, given the scatter of earlier ones.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outlook {
     /// Scatter of a block's log ratio, as it was estimated.

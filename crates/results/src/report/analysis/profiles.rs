@@ -1,11 +1,11 @@
-//! Where the CPU's time went: per variant, and against its baseline, per packet.
+//! CPU time by function: per variant, and per packet against its baseline.
 //!
-//! A profile is an extra run that touches no measured number. Where a variant was
-//! profiled in several starts of the device those are the replicates of the differences;
-//! of one start its windows are: they tell how well this one start is known, not how
-//! starts differ. A start whose own rate lies outside of the measured runs' explains
-//! itself, not them: then no difference is claimed. Profiles of imported sets are what
-//! was published; they have no windows and so no intervals.
+//! A profile is an extra run and contributes to no measured number. If a variant was
+//! profiled in several starts of the device, these are the replicates of differences;
+//! with one start its windows are, which show the precision within this start, not the
+//! variation between starts. If the rate of a start lies outside of the measured runs',
+//! it is not representative, and no difference is claimed. Imported sets have published
+//! profiles without windows, and so no intervals.
 
 mod source;
 

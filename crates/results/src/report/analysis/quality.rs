@@ -1,4 +1,4 @@
-//! How far the numbers can be trusted: doubts, conservation, steal.
+//! Quality of the data: warnings, packet conservation, steal.
 
 use super::figures::distinct;
 use crate::stats::summary::median;
@@ -9,7 +9,7 @@ use fwdlab_model::{RunRecord, Warning};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A doubt about one run.
+/// A warning about one run.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunWarning {
     /// Index of the run.
@@ -22,7 +22,7 @@ pub struct RunWarning {
     pub evidence: Warning,
 }
 
-/// All doubts of one kind.
+/// All warnings of one kind.
 #[derive(Clone, Debug, Serialize)]
 pub struct WarningGroup {
     /// Kind.
@@ -57,7 +57,7 @@ pub struct Conservation {
     pub foreign: u64,
     /// Packets without a stamp.
     pub unstamped: u64,
-    /// Packets asked for and not sent, in the windows; none at the maximum rate.
+    /// Unsent packets of the windows; none at the maximum rate.
     pub unsent: Option<u64>,
 }
 
@@ -68,8 +68,8 @@ pub struct CounterCheck {
     pub name: String,
     /// Its increase over all trials.
     pub counted: u64,
-    /// What our counts say of the same trials: packets offered for a counter of
-    /// received packets, packets forwarded for one of sent packets, else none.
+    /// Expected increase by our own counts: packets offered for a receive counter,
+    /// packets forwarded for a transmit counter, else none.
     pub expected: Option<u64>,
     /// Counted minus expected.
     pub difference: Option<i64>,
@@ -80,7 +80,7 @@ pub struct CounterCheck {
 /// What sender and receiver reach without a DUT.
 #[derive(Clone, Debug, Serialize)]
 pub struct CalibrationResult {
-    /// What the figure holds for.
+    /// Calibration key of the ceiling.
     pub testbed: String,
     /// Address family.
     pub family: String,

@@ -53,7 +53,7 @@ pub struct ScaledSeries {
     /// Why levels are no points of the law: queues that were idle, or shared CPUs. Empty
     /// where all are.
     pub left_out: String,
-    /// What came out.
+    /// Result of the fit.
     pub outcome: ScalingOutcome,
 }
 
@@ -118,7 +118,7 @@ pub(super) fn scaling(contents: &Contents, runs: &[RunResult]) -> Vec<Scaling> {
     sweeps
         .filter_map(|(factor, swept)| Some((factor, swept, counts(swept)?)))
         .map(|(factor, swept, counts)| {
-            // What was not swept is no point of a law.
+            // Levels whose queues were not really varied are not points of the law.
             let of = |run: &RunRecord, level| match is_of_queues(swept) {
                 true => not_swept(run, level),
                 false => None,

@@ -12,7 +12,7 @@ use fwdlab_model::units::format_pps;
 /// Functions of a difference that forms without room for all show.
 const FUNCTIONS: usize = 12;
 
-/// All variants in short, the differences, then each variant by itself.
+/// Summary of all variants, the differences, then each variant.
 pub(super) fn section(profiles: &Profiles, imported: bool) -> Block {
     let text = match imported {
         true => {

@@ -1,10 +1,10 @@
-//! What keeps a comparison from saying too much: its capacity and doubtful runs.
+//! Qualifications of a comparison: capacity and doubtful runs.
 
 use super::Comparison;
 use serde::Serialize;
 use std::fmt;
 
-/// A comparison by capacity, beside the one by the rate.
+/// A comparison by capacity, secondary to the one by rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Capacity {
     /// Capacity of the candidate over that of the baseline.
@@ -21,7 +21,7 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// What a comparison of capacities says.
+    /// Result of comparing capacities.
     pub fn of(comparison: &Comparison) -> Capacity {
         Capacity {
             ratio: comparison.ratio,
@@ -50,10 +50,10 @@ pub enum Cause {
     GeneratorLimited,
 }
 
-/// Most runs of a comparison are doubtful, so it says nothing of the device.
+/// Most runs of a comparison are doubtful, so it is not conclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Doubtful {
-    /// What most of the doubtful runs have.
+    /// The most frequent reason.
     pub cause: Cause,
     /// Doubtful runs.
     pub runs: usize,

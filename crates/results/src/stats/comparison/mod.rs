@@ -1,4 +1,4 @@
-//! What a comparison of two variants says, and the only way it is printed.
+//! Result of comparing two variants, and its printed form.
 //!
 //! A comparison is a ratio of rates, candidate over baseline: above 1 the
 //! candidate forwards more. It is always shown with its interval, its p-value,
@@ -68,7 +68,7 @@ pub struct Comparison {
     pub margin: f64,
     /// How interval and p-value were computed.
     pub method: Method,
-    /// What the claim holds for.
+    /// Scope of the claim.
     pub scope: Scope,
     /// The other of exact test and t test, where both were computed.
     pub beside: Option<Estimate>,
@@ -81,7 +81,7 @@ pub struct Comparison {
     pub doubtful: Option<Doubtful>,
 }
 
-/// An answer that stands beside the one that decides.
+/// A secondary result, which does not decide.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Estimate {
     /// Rate of the candidate over the rate of the baseline.
@@ -105,7 +105,7 @@ impl Estimate {
     }
 }
 
-/// What a claim holds for.
+/// Scope of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
@@ -180,7 +180,7 @@ impl Serialize for Method {
     }
 }
 
-/// What is asked of a comparison, stated before the experiment.
+/// Parameters of a comparison, stated before the experiment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Criteria {
     /// Confidence in percent (above 50, below 100).
@@ -211,7 +211,7 @@ impl Default for Criteria {
     }
 }
 
-/// What was decided.
+/// Verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {

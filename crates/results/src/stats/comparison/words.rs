@@ -91,7 +91,7 @@ impl Comparison {
         }
     }
 
-    /// What stands beside the deciding answer, in one line; none when there is
+    /// The secondary result in one line; none when there is
     /// nothing.
     pub fn beside_sentence(&self) -> Option<String> {
         let digits = self.digits();

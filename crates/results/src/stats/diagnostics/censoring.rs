@@ -6,7 +6,7 @@ use serde::Serialize;
 /// A rate within this share of a bound is taken for bounded.
 const NEAR: f64 = 0.015;
 
-/// What bounds a rate in the DUT's place.
+/// A limit of the rate other than the DUT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
@@ -30,7 +30,7 @@ pub struct RunRate {
 pub struct Censored {
     /// Label of the variant.
     pub label: String,
-    /// What bounds it.
+    /// The limit.
     pub by: Limit,
     /// Runs at the bound.
     pub runs: usize,

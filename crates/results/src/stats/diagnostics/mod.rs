@@ -1,4 +1,4 @@
-//! What a reader should know about runs before believing their means.
+//! Diagnoses of runs: trends, outliers, modes, correlation, censoring.
 //!
 //! Looking is not deleting: no figure is left out because of what is found here
 //! (a slow start of the DUT is a finding), and no comparison changes. Looked for

@@ -1,4 +1,4 @@
-//! What is left of runs' figures when variants and blocks are taken out.
+//! Residuals of runs' figures after removing the effects of variants and blocks.
 
 use super::RunFigure;
 use crate::stats::summary::mean;

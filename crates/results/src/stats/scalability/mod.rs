@@ -135,7 +135,7 @@ pub struct Prediction {
     pub high: f64,
 }
 
-/// What was measured at one level.
+/// Measurements at one level.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Measured {
     /// Level.

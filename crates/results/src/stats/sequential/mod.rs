@@ -38,7 +38,7 @@ pub enum Mode {
     Open,
 }
 
-/// What becomes of the experiment, for one comparison.
+/// Decision about one comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Decision {
@@ -79,7 +79,7 @@ pub struct Sequential {
     pub looks_done: u32,
     /// Looks that are planned in all; none in the open mode.
     pub looks_planned: Option<u32>,
-    /// What follows.
+    /// The decision.
     pub decision: Decision,
 }
 

@@ -126,7 +126,7 @@ fn header(family: Family) -> usize {
     }
 }
 
-/// Buffers are 0 behind the header, and nobody writes there.
+/// Buffers are 0 after the header, and are never written there.
 fn write<const N: usize>(
     headers: &[u8],
     length: usize,

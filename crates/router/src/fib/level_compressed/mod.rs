@@ -129,7 +129,7 @@ impl Cells {
     pub(crate) fn step(&self, way: Way) -> Way {
         let Way { cell, rest } = way;
         let (place, within) = way.next();
-        // The first cell is nobody's: read in vain.
+        // The first cell is a dummy: read and ignored.
         let next = self.cells[select_unpredictable(cell.is_node(), place, 0) as usize];
         Way {
             cell: Cell(select_unpredictable(cell.is_node(), next.0, cell.0)),

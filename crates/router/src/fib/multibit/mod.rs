@@ -37,9 +37,9 @@ const LANES: usize = 16;
 pub struct Multibit {
     rib: Rib<V6>,
     root: Root<{ 1 << ROOT_BITS }>,
-    /// Entries of all further tables. The first table is nobody's.
+    /// Entries of all further tables. The first table is unused.
     entries: Pool<u32>,
-    /// The first line is nobody's.
+    /// The first line is unused.
     lines: Pool<Line>,
 }
 
@@ -103,7 +103,7 @@ impl Multibit {
     fn step(&self, Way { entry, rest }: Way) -> Way {
         let stride = stride(entry);
         let at = place(entry) + (rest >> 1 >> (63 - stride)) as u32;
-        // The first table is nobody's: read in vain.
+        // The first table is a dummy: read and ignored.
         let next = self.entries[select_unpredictable(is_table(entry), at, 0)];
         let entry = select_unpredictable(is_table(entry), next, entry);
         Way { entry, rest: rest << stride }

@@ -1,7 +1,7 @@
-//! Ways to a segment: through the lock of all, through its group's, or through none.
+//! Access to segments of states: with one lock for all, one lock per group, or none.
 //!
-//! Locks are the standard library's. Poisoned ones are taken as they are: nothing
-//! that is done under them leaves a table half changed and goes on.
+//! Locks are the standard library's. Poisoning is ignored: no operation leaves a table
+//! half changed.
 
 use super::lists::LISTS;
 use super::phase::Limits;
@@ -11,20 +11,20 @@ use fwdlab_packet::Family;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
 
-/// Slots that are swept at once or not at all.
+/// Granularity of sweeping, in slots.
 const SWEEP_MIN: usize = 64;
 
 /// A way to the segments.
 pub(in crate::firewall) trait Access {
-    /// Groups of segments that are guarded together: segment n is in group n modulo this.
+    /// Number of groups of segments with a common lock: segment n is in group n modulo this.
     const GROUPS: usize;
-    /// What guards a group is taken for each packet.
+    /// The group's lock is taken for each packet.
     const EACH: bool;
 
     /// Where a table probably is, without any lock.
     fn place(&self, segment: usize, family: Family) -> Place;
 
-    /// A group of segments, for oneself alone while it is borrowed.
+    /// Exclusive access to a group of segments.
     fn group(&mut self, group: usize) -> impl DerefMut<Target = Vec<Segment>>;
 
     /// The same of a single segment.
@@ -36,8 +36,8 @@ pub(in crate::firewall) trait Access {
     /// A table has moved.
     fn moved(&mut self, segment: usize, family: Family, place: Place);
 
-    /// Removes what is over among the slots that are due; returns how many. `slots`
-    /// is how many there are.
+    /// Removes expired states in the slots that are due; returns how many. `slots` is the total
+    /// number of slots.
     fn sweep(
         &mut self,
         now_ns: u64,
@@ -56,7 +56,7 @@ pub(super) struct Global {
     sweep: Mutex<Sweep>,
 }
 
-/// Groups of segments, each under a lock of its own, on cache lines of its own.
+/// Groups of segments, each with its own lock, on separate cache lines.
 #[derive(Debug)]
 pub(super) struct Sharded {
     shards: Box<[Shard]>,
@@ -145,7 +145,7 @@ impl Access for &Global {
     }
 
     fn sweep(&mut self, now: u64, most: usize, slots: usize, interval: u64, l: &Limits) -> usize {
-        // Another worker is at it.
+        // Another worker is sweeping.
         let Ok(mut sweep) = self.sweep.try_lock() else { return 0 };
         sweep.run((now, most, slots, interval), l, self.hints.len(), self)
     }
@@ -200,7 +200,7 @@ impl Access for Own {
     }
 }
 
-/// Where the search for what is over has got to.
+/// Position of the sweep for expired states.
 #[derive(Debug, Default)]
 struct Sweep {
     segment: usize,

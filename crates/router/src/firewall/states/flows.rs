@@ -1,18 +1,17 @@
-//! A worker's own cache of flows that have a state: packets that would change nothing of
-//! it but its counters and its time are let through without it, as exact-match caches
-//! of software switches do (Pfaff et al., The Design and Implementation of Open vSwitch,
-//! NSDI 2015, section 6).
+//! Flow cache: a per-worker exact-match cache of flows with a state. Packets that would
+//! change only the counters and the time of their state pass without access to it, as in
+//! software switches (Pfaff et al., The Design and Implementation of Open vSwitch, NSDI
+//! 2015, section 6).
 //!
-//! A flow is one direction of a connection. It is remembered when its state has said that
-//! further packets of it leave the phase alone ([`Found::Steady`]); packets with SYN, FIN
-//! or RST never go by the cache, and make it forget. What was counted here is added to
-//! the state at least every two periods; a flow without packets since the last time is
-//! forgotten then. So a state's time is at most two periods behind, a period is a
-//! sixteenth of the shortest timeout or less, and nothing is over that would not be
-//! without the cache: only counters may be read late.
+//! A flow is one direction of a connection. It is cached when further packets can't change
+//! the phase of its state ([`Found::Steady`]); packets with SYN, FIN or RST bypass the cache
+//! and evict the flow. Counters are written back to the state at least every two periods; a
+//! flow without packets since the last visit is then evicted. So a state's time lags by at
+//! most two periods, and a period is at most a sixteenth of the shortest timeout: no state
+//! expires early, only counters may lag.
 //!
-//! With many more flows than slots, or with flows of few packets, there is little to be
-//! found. The cache then stands aside, and tries again from time to time.
+//! With many more flows than slots, or with short flows, the hit rate is low. The cache is
+//! then bypassed, and tried again from time to time.
 //!
 //! [`Found::Steady`]: super::Found::Steady
 
@@ -31,9 +30,9 @@ const PAIRS: usize = 1 << 13;
 const PERIOD_MAX: u64 = 10_000_000;
 /// Periods in the shortest timeout.
 const PERIODS: u64 = 16;
-/// Packets after which it is seen whether the cache is worth its while.
+/// Number of packets after which the hit rate is evaluated.
 const TRIAL: u32 = 1 << 17;
-/// Packets that pass it by when it isn't.
+/// Number of packets that bypass the cache after a low hit rate.
 const REST: u32 = 1 << 22;
 
 /// Flows of both families.
@@ -44,12 +43,12 @@ pub(in crate::firewall) struct Flows {
     trial: Trial,
 }
 
-/// Whether the cache is worth its while.
+/// Whether the cache is used, by its hit rate.
 #[derive(Debug, Default)]
 struct Trial {
-    /// Packets that still pass it by.
+    /// Remaining packets that bypass it.
     resting: u32,
-    /// Packets since it was last judged, and those of them that found their flow.
+    /// Lookups and hits since the last evaluation.
     asked: u32,
     found: u32,
 }
@@ -61,15 +60,14 @@ pub(in crate::firewall) struct Slots<const N: usize> {
     pairs: Box<[Pair<N>]>,
     /// Pairs that hold a flow, or held one, in no order.
     listed: Vec<u16>,
-    /// How many of these the visit under way has still to go to, from the last of them to
-    /// the first.
+    /// Pairs that the current visit has still to process, from the last to the first.
     left: usize,
-    /// When that visit began.
+    /// Start time of the current visit.
     visit_ns: u64,
     period_ns: u64,
     pairing: Pairing,
     asked: [Ask<N>; BATCH],
-    /// Flows that were forgotten and had something that their state doesn't know yet.
+    /// Evicted flows whose counters must still be written back.
     forgotten: Vec<(Key<N>, Credit)>,
 }
 
@@ -81,7 +79,7 @@ struct Pairing {
     multiplier: u64,
 }
 
-/// What is matches for, for one packet of a batch.
+/// The lookup of one packet of a batch.
 #[derive(Clone, Copy, Debug)]
 struct Ask<const N: usize> {
     /// [`Key::counting`]
@@ -97,13 +95,13 @@ struct Ask<const N: usize> {
 #[repr(align(64))]
 struct Pair<const N: usize>([Slot<N>; 2]);
 
-/// A flow, or none.
+/// A flow entry, possibly empty.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 struct Slot<const N: usize> {
     /// [`Key::counting`]
     key: Key<N>,
-    /// Packets that the state doesn't know of, in the upper 24 bits, and their bytes.
+    /// Packets not yet written back, in the upper 24 bits, and their bytes.
     more: u64,
     /// Time of the last packet; where there is no flow, [`FREE`] or [`LISTED`].
     last_ns: u64,
@@ -129,8 +127,8 @@ impl Flows {
         }
     }
 
-    /// True when a batch of so many packets is to be matches for. Otherwise what is found
-    /// is not to be remembered either.
+    /// True if a batch of so many packets should use the cache. Otherwise its flows must not be
+    /// inserted either.
     #[inline(always)]
     pub(in crate::firewall) fn is_awake(&mut self, packets: u32) -> bool {
         let trial = &mut self.trial;
@@ -146,7 +144,7 @@ impl Flows {
         true
     }
 
-    /// Notes how many packets of a batch found their flow.
+    /// Records the number of hits in a batch.
     #[inline(always)]
     pub(in crate::firewall) fn found(&mut self, packets: u32) {
         self.trial.found += packets;
@@ -164,7 +162,7 @@ impl Flows {
         self.inet6.visit(states, access, now_ns);
     }
 
-    /// Tells them what they don't know of flows that were just forgotten.
+    /// Writes back the counters of flows that were just evicted.
     #[inline(always)]
     pub(in crate::firewall) fn tell_forgotten<X: Access>(
         &mut self,
@@ -176,14 +174,14 @@ impl Flows {
         self.inet6.tell_forgotten(states, access, now_ns);
     }
 
-    /// Tells them everything.
+    /// Writes back all counters.
     pub(in crate::firewall) fn tell<X: Access>(&mut self, states: &States, access: &mut X) {
         self.inet.tell(states, access);
         self.inet6.tell(states, access);
     }
 
-    /// Lets those packets `among` a batch go by whose flow is held and that can't change
-    /// its phase. A function of its own: two short loops that need all registers.
+    /// Returns the packets `among` a batch that hit the cache and can't change their state's
+    /// phase. A separate function: two short loops that need all registers.
     #[inline(never)]
     pub(in crate::firewall) fn take(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64 {
         let Flows { inet, inet6, .. } = self;
@@ -221,8 +219,8 @@ impl Pairing {
         (key.spread(self.multiplier) >> (64 - PAIRS.ilog2())) as usize
     }
 
-    /// What is matches for. Its memory is asked for already: it is further away than the
-    /// packets.
+    /// The lookup of a packet. Prefetches the slots, which are less likely cached than the
+    /// packet.
     #[inline(always)]
     fn ask<const N: usize>(&self, key: Key<N>, more: u32) -> Ask<N> {
         let at = self.at(&key);
@@ -271,7 +269,7 @@ impl<const N: usize> Slots<N> {
         if ends == 0 { taken } else { taken | self.forget_and_take(ends, now_ns) }
     }
 
-    /// Forgets the flow of the first of these packets, and goes on behind it.
+    /// Evicts the flow of the first of these packets, and continues after it.
     #[cold]
     #[inline(never)]
     fn forget_and_take(&mut self, among: u64, now_ns: u64) -> u64 {
@@ -286,7 +284,7 @@ impl<const N: usize> Slots<N> {
         self.take(among & (among - 1), now_ns)
     }
 
-    /// Remembers a flow, unless others are in both slots that it may be in.
+    /// Inserts a flow, unless both of its slots are occupied.
     pub(in crate::firewall) fn remember(&mut self, query: &Query<N>, now_ns: u64) {
         if self.pairs.is_empty() {
             let mut pairs = Vec::with_capacity(PAIRS);
@@ -310,8 +308,8 @@ impl<const N: usize> Slots<N> {
         *slot = Slot { key, more: 0, last_ns: now_ns.clamp(FREE + 1, LISTED - 1) };
     }
 
-    /// Tells the states what they don't know yet of the flows whose turn it is, and
-    /// forgets those that had no packet or whose state is no longer steady.
+    /// Writes back the counters of the flows that are due, and evicts those without packets or
+    /// whose state is no longer steady.
     #[inline(always)]
     fn visit<X: Access>(&mut self, states: &States, access: &mut X, now_ns: u64)
     where
@@ -353,7 +351,7 @@ impl<const N: usize> Slots<N> {
         }
     }
 
-    /// Tells the states everything.
+    /// Writes back all counters.
     fn tell<X: Access>(&mut self, states: &States, access: &mut X)
     where
         Segment: OfFamily<N>,
@@ -365,7 +363,7 @@ impl<const N: usize> Slots<N> {
         self.tell_forgotten(states, access, now_ns);
     }
 
-    /// Tells the states what they don't know of flows that were just forgotten.
+    /// Writes back the counters of flows that were just evicted.
     #[inline(always)]
     fn tell_forgotten<X: Access>(&mut self, states: &States, access: &mut X, now_ns: u64)
     where

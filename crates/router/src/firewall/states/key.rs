@@ -1,5 +1,5 @@
-//! What identifies a connection: kept as its first packet has it, and hashed in one way
-//! for both of its directions.
+//! Key of a connection: stored in the direction of its first packet; the hash is the same
+//! for both directions.
 
 use crate::fib::{Address, V4, V6};
 use crate::firewall::packet::{Packet, bit, ends, ends6};
@@ -25,7 +25,7 @@ pub(in crate::firewall) trait Of: Sized {
     fn of(bytes: &[u8; CAPACITY], packet: &Packet) -> Self;
 }
 
-/// Three secret numbers: without them nobody can choose connections that collide.
+/// Random seed of the hash: three secret numbers, which prevent chosen collisions.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::firewall) struct Seed([u64; 3]);
 

@@ -1,4 +1,4 @@
-//! Packets of a batch by the lock that guards their states.
+//! Packets of a batch grouped by the lock of their states.
 
 use fwdlab_port::frame::BATCH;
 

@@ -1,11 +1,11 @@
-//! Connections that may go on: who holds them, and under which lock.
+//! State tables of the firewall: sharing between workers, and locking.
 //!
-//! All kinds are the same tables, in segments of some thousand connections each, and
-//! differ in their locks only. A segment grows by itself, so a table of millions
-//! never stops for longer than one of them takes to be copied (some 0.3 ms), and it
-//! never shrinks. What is over is removed little by little: all slots are matches at
-//! once in [`StateConfig::interval`]. Before that it counts towards the limit, but no
-//! packet belongs to it any more.
+//! All kinds use the same tables, in segments of some thousand connections each, and
+//! differ in their locks only. Segments grow independently, so growing never blocks for
+//! longer than it takes to copy one segment (some 0.3 ms); tables never shrink. Expired
+//! states are removed incrementally: every slot is checked once in
+//! [`StateConfig::interval`]. Until then an expired state counts towards the limit, but
+//! matches no packet.
 
 mod access;
 mod flows;
@@ -35,27 +35,27 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Connections for each of which there is a segment.
+/// Connections per segment.
 const PER_SEGMENT: usize = 1 << 14;
-/// Fewest and most segments.
+/// Minimum and maximum number of segments.
 const SEGMENTS: std::ops::RangeInclusive<usize> = 64..=1 << 16;
 
-/// How states are kept.
+/// Configuration of the state tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateConfig {
     /// Where states are kept.
     pub kind: StateTable,
-    /// How many there may be, of all workers together.
+    /// Maximum number of states, of all workers together.
     pub limit: usize,
-    /// What becomes of a connection for whose state there is no room: it is blocked,
-    /// or passes without one. Those that have a state go on.
+    /// Action for new connections when the table is full: block, or pass without state.
+    /// Existing connections are not affected.
     pub when_full: Action,
-    /// When they are over.
+    /// Timeouts.
     pub timeouts: Timeouts,
-    /// Time in which each is matches at once whether it is over.
+    /// Interval in which every state is checked once for expiry.
     pub interval: Duration,
-    /// Each worker remembers flows that it has just let through, and asks their states
-    /// again some hundred times a second only. Never where there is one lock for all.
+    /// Enable the flow cache of each worker, which writes back to the states some hundred times
+    /// a second. Not used with a single lock for all states.
     pub flow_cache: bool,
     /// Seed of the hash; `None` is a random one.
     pub seed: Option<u64>,
@@ -76,20 +76,20 @@ impl Default for StateConfig {
     }
 }
 
-/// A connection as it is remembered.
+/// A snapshot of a connection's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// Addresses of who began and of the other side.
+    /// Addresses of initiator and responder.
     pub ends: [IpAddr; 2],
     /// Their ports; twice the identifier of ICMP queries, 0 of other protocols.
     pub marks: [u16; 2],
     /// Protocol number.
     pub protocol: u8,
-    /// How far it has got.
+    /// Phase of the connection.
     pub phase: Phase,
     /// Time of its last packet.
     pub last_ns: u64,
-    /// Packets from either.
+    /// Packets by direction.
     pub packets: [u64; 2],
     /// Bytes from either, from the IP header on.
     pub bytes: [u64; 2],
@@ -118,7 +118,7 @@ enum Holder {
     PerWorker,
 }
 
-/// What is matches up for a batch's packets of one family.
+/// Lookups of a batch's packets of one address family.
 #[derive(Debug)]
 pub(super) struct Queries<const N: usize> {
     queries: [Query<N>; BATCH],
@@ -145,25 +145,25 @@ impl<const N: usize> Queries<N> {
     }
 }
 
-/// What was found for a batch. A set of packets is a word, as everywhere.
+/// Result of the lookups of a batch; sets of packets are bit masks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Matches {
     /// Packets that have a connection.
     pub(super) known: u64,
     /// Those whose connection is steady: [`Found::Steady`].
     pub(super) steady: u64,
-    /// Connections that were over and are gone now.
+    /// Expired connections that were removed.
     pub(super) over: usize,
 }
 
 /// Result of keeping state for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Insertion {
-    /// There is a state now.
+    /// The state was created.
     New,
-    /// There was one already.
+    /// It already existed.
     Known,
-    /// There are too many.
+    /// The limit is reached.
     Full,
 }
 
@@ -193,7 +193,7 @@ impl States {
         states
     }
 
-    /// What a worker has of its own, where each has.
+    /// A worker's own tables, where each has one.
     pub(super) fn own(&self) -> Option<Own> {
         matches!(self.holder, Holder::PerWorker).then(|| {
             self.count_new_segments();
@@ -213,7 +213,7 @@ impl States {
         (cached && self.flow_cache).then(|| Flows::new(&self.limits, &self.seed))
     }
 
-    /// Forgets what a worker that ends had.
+    /// Removes the states and caches of a worker that ends.
     pub(super) fn give_up(&self, own: &Own) {
         let mut live = 0;
         for segment in own.segments() {
@@ -244,8 +244,8 @@ impl States {
         (hash >> 48) as usize & (self.segments - 1)
     }
 
-    /// Writes down what is matches up for a packet at a place of its batch, and asks for the
-    /// memory that [`States::lookup_all`] will need.
+    /// Prepares the lookup of a packet at a place of its batch, and prefetches the memory that
+    /// [`States::lookup_all`] will need.
     #[inline(always)]
     pub(super) fn enqueue<const N: usize, X: Access>(
         &self,
@@ -372,7 +372,7 @@ impl States {
         }
     }
 
-    /// Removes what is over among the slots that are due, up to `most` of them.
+    /// Removes expired states in the slots that are due, at most `most` slots.
     pub(super) fn sweep<X: Access>(&self, access: &mut X, now_ns: u64, most: usize) -> u64 {
         let slots = self.slots.iter().map(|slots| slots.load(Relaxed)).sum();
         let removed = access.sweep(now_ns, most, slots, self.interval_ns, &self.limits);

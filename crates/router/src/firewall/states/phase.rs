@@ -1,22 +1,22 @@
-//! How far a connection has got, and how long it is remembered without packets.
+//! Phases of a connection, and the timeouts of its state.
 
 use crate::firewall::packet::protocol::{ICMP, ICMP6, TCP, UDP};
 use crate::firewall::packet::{Packet, bit, flag};
 use std::time::Duration;
 
-/// How far a connection has got: coarse, and nothing of sequence numbers.
+/// Phase of a connection: coarse, without sequence numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Phase {
     /// One packet so far.
     First,
-    /// Several packets, all from who began. Not of TCP.
+    /// Several packets, all from the initiator. Not TCP.
     Single,
-    /// Packets from both sides. Not of TCP.
+    /// Packets from both sides. Not TCP.
     Multiple,
     /// TCP: the other side has answered.
     Opening,
-    /// TCP: both have, or it was found under way.
+    /// TCP: both have answered, or it was picked up mid-stream.
     Established,
     /// TCP: one side has finished.
     Closing,
@@ -24,19 +24,18 @@ pub enum Phase {
     Closed,
 }
 
-/// Time without packets after which a state is forgotten. The defaults are those of
-/// pf.conf(5).
+/// Idle timeouts of states. The defaults are those of pf.conf(5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     /// TCP before any answer.
     pub tcp_first: Duration,
     /// TCP before both have answered.
     pub tcp_opening: Duration,
-    /// TCP in use.
+    /// Established TCP.
     pub tcp_established: Duration,
     /// TCP that one side has finished.
     pub tcp_closing: Duration,
-    /// TCP that is over.
+    /// Closed TCP.
     pub tcp_closed: Duration,
     /// UDP after one packet.
     pub udp_first: Duration,
@@ -137,7 +136,7 @@ impl Limits {
 /// The sides that have finished; bit 0 is who began.
 pub(super) type Finished = u8;
 
-/// The phase that a connection begins in.
+/// Initial phase of a connection.
 pub(super) fn begin(packet: &Packet) -> (Phase, Finished) {
     match packet.protocol() {
         TCP if packet.flags() & flag::FIN != 0 => (Phase::Closing, 1),
@@ -147,13 +146,13 @@ pub(super) fn begin(packet: &Packet) -> (Phase, Finished) {
     }
 }
 
-/// What a further packet makes of it. Not of TCP.
+/// Phase after a further packet. Not for TCP.
 #[inline(always)]
 pub(super) fn go_on(phase: Phase, reply: bool) -> Phase {
     if reply || phase == Phase::Multiple { Phase::Multiple } else { Phase::Single }
 }
 
-/// What a further packet makes of it, of TCP. Apart, so that others needn't carry it.
+/// Phase after a further TCP packet: a separate function, so that others don't inline it.
 #[inline(never)]
 pub(super) fn tcp(
     (phase, mut finished): (Phase, Finished),

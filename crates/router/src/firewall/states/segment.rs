@@ -1,5 +1,4 @@
-//! A part of all states: what one lock of sharded tables guards, and what grows at
-//! once.
+//! A segment of the state table: the unit of growth, and of locking in sharded tables.
 
 use super::key::{self, Key, Seed};
 use super::phase::{Limits, Phase, Sort, begin, go_on, tcp};
@@ -9,7 +8,7 @@ use fwdlab_packet::Family::{self, Inet, Inet6};
 use fwdlab_port::frame::Frame;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// What a flow had that its state doesn't know yet.
+/// Packets and bytes of a flow that are not yet written back to its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::firewall) struct Credit {
     pub(super) packets: u64,
@@ -24,7 +23,7 @@ pub(in crate::firewall) struct Segment {
     pub(super) inet6: Table<5>,
 }
 
-/// What is matches up: the connection of a packet.
+/// The lookup of a packet's connection.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::firewall) struct Query<const N: usize> {
     pub(in crate::firewall) key: Key<N>,
@@ -76,7 +75,7 @@ impl Of<5> for Segment {
     }
 }
 
-/// What was found.
+/// Result of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::firewall) enum Found {
     /// The connection, to which the packet was added.
@@ -90,14 +89,14 @@ pub(in crate::firewall) enum Found {
     Over,
 }
 
-/// What became of a new connection.
+/// Result of inserting a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Made {
-    /// It was made; the memory grew by so many slots of its family.
+    /// Created; the table grew by so many slots of its address family.
     New { grown: usize },
-    /// Another worker had made it meanwhile.
+    /// Another worker has created it meanwhile.
     Known,
-    /// There are as many as there may be.
+    /// The limit is reached.
     Full,
 }
 
@@ -251,7 +250,7 @@ fn first<const N: usize>(query: &Query<N>, now_ns: u64) -> Entry<N> {
     entry
 }
 
-/// Where a segment's tables are, for whoever doesn't hold its lock.
+/// Addresses of a segment's tables, readable without its lock.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(super) struct Hint([[AtomicUsize; 3]; 2]);

@@ -1,4 +1,4 @@
-//! The full path: each packet by itself, through the stages of a BSD kernel.
+//! The full path: one packet at a time, through the stages of a BSD kernel.
 //!
 //! | stage | in FreeBSD |
 //! |---|---|
@@ -12,8 +12,8 @@
 //! | the interface's MTU, the whole header's checksum, fragments | `ip_output`, `ip_fragment` |
 //! | MACs, and a queue at the port | `ether_output`, `if_transmit` |
 //!
-//! The fast path hands over what it has no place for from `ip_dooptions` on. What goes
-//! out is what the fast path would send, byte by byte: what differs is the work.
+//! The fast path passes exceptional packets to it from `ip_dooptions` on. Both paths send
+//! identical bytes; only the amount of work differs.
 //!
 //! Left out: reassembly, timestamp options, multicast, and queues that are shared with
 //! other threads. IPv6 options are carried along unread (RFC 8200 section 4.3).
@@ -76,7 +76,7 @@ fn plain(reason: Reason) -> Refused {
 }
 
 impl<W: Firewall> Router<W> {
-    /// Takes a whole batch the full path.
+    /// Processes a whole batch on the full path.
     pub(super) fn process_fully(&mut self, batch: &mut [Frame], now_ns: u64) {
         for (place, frame) in batch.iter_mut().enumerate() {
             frame.send_nowhere();
@@ -97,7 +97,7 @@ impl<W: Firewall> Router<W> {
         self.transmit(batch);
     }
 
-    /// Takes what the fast path handed over the rest of the way.
+    /// Processes the exceptions of the fast path.
     #[inline(always)]
     pub(super) fn forward_handed(&mut self, batch: &mut [Frame], now_ns: u64) {
         if !self.exceptions.full.is_empty() {
@@ -238,20 +238,20 @@ impl<W: Firewall> Router<W> {
         self.tally.add(outcome, 1);
     }
 
-    /// Asks the firewall about a packet that came in.
+    /// Filters an incoming packet.
     fn filter(&mut self, frame: &Frame, now_ns: u64) -> Result<(), Refused> {
         let passed = self.firewall.incoming(slice::from_ref(frame), 1, now_ns);
         if passed & 1 != 0 { Ok(()) } else { Err(self.held_back()) }
     }
 
-    /// Why the firewall held a packet back.
+    /// Why the firewall dropped a packet.
     #[cold]
     fn held_back(&mut self) -> Refused {
         let is_full = self.firewall.take_state_limit_drops() > 0;
         plain(if is_full { Reason::StateFull } else { Reason::Firewall })
     }
 
-    /// Asks the firewall about a packet that goes out, before it is cut.
+    /// Filters an outgoing packet, before fragmentation.
     fn leave(
         &mut self,
         batch: &mut [Frame],

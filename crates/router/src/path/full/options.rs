@@ -1,8 +1,8 @@
 //! Options of IPv4 headers (RFC 791 section 3.1, RFC 1812 sections 4.2.2 and 5.3.13).
 //!
 //! Source routes are refused, as every router does by now (RFC 7126 section 4.3).
-//! Recorded routes are recorded. Timestamps need a clock that nobody gives the router:
-//! they and all others are carried along.
+//! Record-route options are processed. Timestamp options are not, as the router has no
+//! wall clock; they and all others are passed on unchanged.
 
 use super::super::ethernet::HEADER as ETHERNET;
 use super::super::{Reason, ipv4};

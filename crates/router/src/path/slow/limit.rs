@@ -9,7 +9,7 @@ pub struct Rate {
     pub burst: u32,
 }
 
-/// As much as a kernel sends by itself: 1000 messages a second, 50 at once.
+/// Defaults like a kernel's: 1000 messages a second, bursts of 50.
 impl Default for Rate {
     fn default() -> Rate {
         Rate { per_second: 1000, burst: 50 }

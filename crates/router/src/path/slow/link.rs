@@ -56,7 +56,7 @@ pub(super) fn solicitation(frame: &Frame, interface: &Interface) -> Option<Answe
         && end6(frame) >= OPTIONS
         && bytes[ipv6::field::HOP_LIMIT] == 255
         && bytes[MESSAGE..MESSAGE + 2] == [ipv6::SOLICITATION, 0]
-        // Nobody sends to a group of its own.
+        // A sender's address is never a multicast group.
         && bytes[ipv6::field::SOURCE] != 0xff;
     let asked = is_sound && has(interface, ipv6::address(bytes, TARGET));
     asked.then_some(Answer::Reply(write_advertisement))
