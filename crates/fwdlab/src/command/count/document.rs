@@ -187,7 +187,7 @@ pub(super) fn document(findings: &Findings, functions: usize) -> Document<'_> {
         .filter(|function| function.weight() >= SHOWN && !function.background)
         .take(functions)
         .collect();
-    let mut table = Table::of(shown.into_iter())
+    let mut table = Table::of(shown)
         .words("function", |function: &Function| Cell::text(function.name.as_str()));
     for (number, kernel) in findings.kernels.iter().enumerate() {
         let title = match &kernel.change {
