@@ -187,7 +187,7 @@ mod tests {
             executed: vec![
                 executed(0x100, 900),
                 executed(0x140, 100),
-                executed(0x200, 70),
+                executed(0x200, 90),
                 executed(0x300, rare),
             ],
             idle: vec![executed(0x200, 35)],
