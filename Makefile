@@ -22,6 +22,9 @@ SEEDS ?= ../shared/archive
 # Where Debian's kernels for guests lie, and which are fetched there.
 KERNELS ?= target/kernels
 KERNEL_PACKAGES ?= linux-image-cloud-amd64
+ifneq ($(wildcard $(KERNELS)/*.deb),)
+export FWDLAB_KERNELS ?= $(KERNELS)
+endif
 
 .PHONY: demo seeds test lab-test vm-test kernels deps
 
@@ -56,11 +59,13 @@ lab-test: deps
 kernels:
 	mkdir -p $(KERNELS)
 	cd $(KERNELS) && for name in $(KERNEL_PACKAGES); do \
-		apt-get download $$(apt-cache depends --important $$name | sed -n 's/ *Depends: \(linux-image-[0-9].*\)/\1/p'); \
+		apt-get download $$(apt-cache depends --important $$name | sed -n 's/ *Depends: \(linux-image-[0-9].*\)/\1/p') \
+			|| exit 1; \
 	done
 
-vm-test: kernels
-	FWDLAB_KERNELS=$(KERNELS) cargo test --locked -p fwdlab-vm
+vm-test:
+	test -n "$$(ls $(KERNELS)/*.deb 2>/dev/null)" || $(MAKE) kernels
+	cargo test --locked -p fwdlab-vm
 	FWDLAB_KERNELS=$(KERNELS) cargo test --locked -p fwdlab --test vm
 
 deps:

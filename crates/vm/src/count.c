@@ -8,8 +8,14 @@
  * else, whose addresses mean nothing, goes to one slot.
  *
  * A repeated string instruction (rep movs, rep stos ...) is one instruction,
- * however long it runs; QEMU executes it as one block an iteration. Its slot
- * counts how often it was begun, and its iterations apart, as bytes.
+ * however long it runs; QEMU executes it as one block an iteration, and a last one
+ * that finds nothing left. Its slot counts how often it was begun, and its iterations
+ * apart, as bytes.
+ *
+ * An instruction that lies across the end of a page ends the block before it: QEMU
+ * takes it out of the block again, but up to 8.1 not out of what plugins are shown. So
+ * an instruction that may be such a one has a slot of its own, which is added to when
+ * it is executed, and it is executed only where it stayed in.
  *
  * Inline additions are not atomic: with more than one virtual CPU, QEMU needs
  * `-accel tcg,thread=single`.
@@ -44,6 +50,7 @@ typedef void (*exec_cb)(unsigned int, void *);
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t, tb_trans_cb);
 void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *, exec_cb, enum qemu_plugin_cb_flags, void *);
 void qemu_plugin_register_vcpu_tb_exec_inline(struct qemu_plugin_tb *, enum qemu_plugin_op, void *, uint64_t);
+void qemu_plugin_register_vcpu_insn_exec_inline(struct qemu_plugin_insn *, enum qemu_plugin_op, void *, uint64_t);
 void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *, exec_cb, enum qemu_plugin_cb_flags, void *);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
 uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *);
@@ -103,8 +110,8 @@ static struct slot *find(uint64_t address, uint32_t instructions, uint32_t atomi
     return NULL;
 }
 
-/* Bytes of one iteration of a repeated string instruction; 0 for any other. */
-static uint32_t repeated(const uint8_t *code, size_t size)
+/* Bytes that one iteration of a repeated string instruction moves; -1 for any other. */
+static int repeated(const uint8_t *code, size_t size)
 {
     bool rep = false, wide = false, narrow = false;
     size_t i = 0;
@@ -116,14 +123,16 @@ static uint32_t repeated(const uint8_t *code, size_t size)
         else break;
     }
     if (i < size && (code[i] & 0xf0) == 0x40) wide = code[i++] & 8;
-    if (!rep || i >= size) return 0;
+    if (!rep || i >= size) return -1;
     switch (code[i]) {
-    case 0x6c: case 0x6e: case 0xa4: case 0xa6: case 0xaa: case 0xac: case 0xae:
+    case 0x6c: case 0x6e: case 0xa4: case 0xaa: case 0xac:
         return 1;
-    case 0x6d: case 0x6f: case 0xa5: case 0xa7: case 0xab: case 0xad: case 0xaf:
+    case 0x6d: case 0x6f: case 0xa5: case 0xab: case 0xad:
         return wide ? 8 : narrow ? 2 : 4;
+    case 0xa6: case 0xa7: case 0xae: case 0xaf: /* compare and scan move nothing */
+        return 0;
     }
-    return 0;
+    return -1;
 }
 
 static bool atomic(const uint8_t *code, size_t size)
@@ -145,8 +154,8 @@ static void iteration(unsigned int cpu, void *data)
     struct slot *slot = data;
     (void)cpu;
     bool goes_on = slot == last_repeated && head->blocks == last_block + 1;
-    if (!goes_on) slot->executions++;
-    slot->bytes += slot->atomics & 0x7fffffffu;
+    if (goes_on) slot->bytes += slot->atomics & 0x7fffffffu;
+    else slot->executions++;
     last_repeated = slot;
     last_block = head->blocks;
 }
@@ -160,37 +169,49 @@ static void gate(unsigned int cpu, void *data)
     while (head->hold) usleep(20);
 }
 
+/* True where QEMU may have taken the instruction out of its block again. */
+static bool may_be_gone(const struct qemu_plugin_insn *insn, size_t n, size_t i)
+{
+    return n > 1 && i == n - 1 && (qemu_plugin_insn_vaddr(insn) & 0xfff) + qemu_plugin_insn_size(insn) >= 0x1000;
+}
+
 static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
     (void)id;
     size_t n = qemu_plugin_tb_n_insns(tb);
     uint64_t address = qemu_plugin_tb_vaddr(tb);
-    qemu_plugin_register_vcpu_tb_exec_inline(tb, QEMU_PLUGIN_INLINE_ADD_U64, &head->blocks, 1);
-    if (address < kernel) {
-        qemu_plugin_register_vcpu_tb_exec_inline(tb, QEMU_PLUGIN_INLINE_ADD_U64, &head->user, n);
-        return;
-    }
-    if (address == head->gate) qemu_plugin_register_vcpu_tb_exec_cb(tb, gate, QEMU_PLUGIN_CB_NO_REGS, NULL);
+    bool is_kernel = address >= kernel;
     uint32_t counted = 0, atomics = 0;
+    qemu_plugin_register_vcpu_tb_exec_inline(tb, QEMU_PLUGIN_INLINE_ADD_U64, &head->blocks, 1);
+    if (is_kernel && address == head->gate)
+        qemu_plugin_register_vcpu_tb_exec_cb(tb, gate, QEMU_PLUGIN_CB_NO_REGS, NULL);
     for (size_t i = 0; i < n; i++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
         const uint8_t *code = qemu_plugin_insn_data(insn);
         size_t size = qemu_plugin_insn_size(insn);
-        uint32_t width = repeated(code, size);
-        struct slot *slot = width ? find(qemu_plugin_insn_vaddr(insn), 1, width | 0x80000000u) : NULL;
-        if (slot) {
-            qemu_plugin_register_vcpu_insn_exec_cb(insn, iteration, QEMU_PLUGIN_CB_NO_REGS, slot);
-        } else {
-            counted++;
-            atomics += atomic(code, size);
+        int width = is_kernel ? repeated(code, size) : -1;
+        if (width >= 0) {
+            struct slot *slot = find(qemu_plugin_insn_vaddr(insn), 1, (uint32_t)width | 0x80000000u);
+            if (slot) {
+                qemu_plugin_register_vcpu_insn_exec_cb(insn, iteration, QEMU_PLUGIN_CB_NO_REGS, slot);
+                continue;
+            }
         }
+        if (may_be_gone(insn, n, i)) {
+            struct slot *slot = is_kernel ? find(qemu_plugin_insn_vaddr(insn), 1, atomic(code, size)) : NULL;
+            void *counter = slot ? (void *)&slot->executions : is_kernel ? &head->overflow : &head->user;
+            qemu_plugin_register_vcpu_insn_exec_inline(insn, QEMU_PLUGIN_INLINE_ADD_U64, counter, 1);
+            continue;
+        }
+        counted++;
+        atomics += atomic(code, size);
     }
     if (counted == 0) return;
-    struct slot *slot = find(address, counted, atomics);
+    struct slot *slot = is_kernel ? find(address, counted, atomics) : NULL;
     if (slot)
         qemu_plugin_register_vcpu_tb_exec_inline(tb, QEMU_PLUGIN_INLINE_ADD_U64, &slot->executions, 1);
     else
-        qemu_plugin_register_vcpu_tb_exec_inline(tb, QEMU_PLUGIN_INLINE_ADD_U64, &head->overflow, counted);
+        qemu_plugin_register_vcpu_tb_exec_inline(tb, QEMU_PLUGIN_INLINE_ADD_U64, is_kernel ? &head->overflow : &head->user, counted);
 }
 
 __attribute__((visibility("default"))) int

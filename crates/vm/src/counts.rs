@@ -144,9 +144,11 @@ impl Counts {
     /// # Errors
     /// When more blocks were executed than there are slots: the counts lack something.
     pub fn since(&self, before: &Counts) -> Result<Vec<Executed>, VmError> {
-        if self.word(Word::Overflow) != 0 {
+        if self.word(Word::Overflow) != before.word(Word::Overflow) {
             return Err(VmError::Counts(
-                "the guest has executed more different blocks than the plugin has slots".into(),
+                "the guest has executed more different blocks than the plugin has slots\n  next step: \
+                 boot it anew for each change"
+                    .into(),
             ));
         }
         let user = self.word(Word::User).wrapping_sub(before.word(Word::User));

@@ -87,7 +87,18 @@ pub fn measure(
     wires: [&Wire; 2],
     symbols: &Symbols,
     question: &Question,
-    mut progress: impl FnMut(u32),
+) -> Result<Answer, VmError> {
+    let counted = bursts(running, wires, symbols, question);
+    // A guest that has died says why on its console.
+    let dead = || running.machine.console().look().err();
+    counted.map_err(|error| running.machine.explain(dead().unwrap_or(error)))
+}
+
+fn bursts(
+    running: &Running,
+    wires: [&Wire; 2],
+    symbols: &Symbols,
+    question: &Question,
 ) -> Result<Answer, VmError> {
     let counts = running.counts.as_ref().ok_or_else(|| {
         VmError::Counts("the guest is executed by the CPU itself, which counts nothing".into())
@@ -98,24 +109,26 @@ pub fn measure(
     let warm = (question.flows.count() / u32::from(question.batch) + 1).max(20);
     let through = traffic.batches(&mut lockstep, warm)?;
     if through == 0 {
-        running.machine.console().look()?;
-        return Err(VmError::Counts(format!(
-            "the guest forwards nothing: of {} packets none came out",
-            warm * u32::from(question.batch)
-        )));
+        return Err(VmError::Counts(
+            "the guest forwards nothing: none of the first packets came out\n  next step: see what \
+             the change does to forwarding"
+                .into(),
+        ));
     }
     let before = lockstep.scattered();
     let mut bursts = Vec::new();
     let (mut sent, mut lost) = (0, 0);
-    for number in 0..question.bursts {
+    for _ in 0..question.bursts {
         let opened = counts.counts()?;
         let began = Instant::now();
         let through = traffic.batches(&mut lockstep, question.batches)?;
         lockstep.wait_for_rest()?;
         let took = began.elapsed();
         let closed = counts.counts()?;
+        let resting = Instant::now();
         std::thread::sleep(took);
         let idled = counts.counts()?;
+        let scale = took.as_secs_f64() / resting.elapsed().as_secs_f64();
         let packets = u64::from(question.batches) * u64::from(question.batch);
         sent += packets;
         lost += packets - through;
@@ -123,9 +136,8 @@ pub fn measure(
             packets: through,
             executed: closed.since(&opened)?,
             idle: idled.since(&closed)?,
-            scale: 1.0,
+            scale,
         });
-        progress(number + 1);
     }
     let scattered = lockstep.scattered() - before;
     let batches = f64::from(question.batches) * f64::from(question.bursts);

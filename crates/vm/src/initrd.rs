@@ -168,6 +168,7 @@ mod tests {
         let listed = match tool::run("cpio", &["-itv", "--quiet"], &bytes, "cpio") {
             Ok(listed) => String::from_utf8(listed).unwrap(),
             Err(error) => {
+                assert!(error.to_string().contains("No such file"), "{error}");
                 assert_ne!(std::env::var("FWDLAB_CI").as_deref(), Ok("1"), "{error}");
                 eprintln!("SKIPPED: cpio is not on this machine: {error}");
                 return;

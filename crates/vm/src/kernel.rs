@@ -5,6 +5,7 @@ use crate::tool;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 /// A kernel that boots, and its modules.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,14 +33,16 @@ impl Kernel {
             return Kernel::of_tree(path);
         }
         if path.extension().is_some_and(|extension| extension == "deb") {
-            return Kernel::of_package(path, meta.len(), cache);
+            let made = meta.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+            let made = made.unwrap_or_default().as_secs();
+            return Kernel::of_package(path, &format!("{}-{made}", meta.len()), cache);
         }
         Ok(Kernel { image: path.to_owned(), root: None, release: String::new() })
     }
 
-    fn of_package(path: &Path, size: u64, cache: &Path) -> Result<Kernel, VmError> {
+    fn of_package(path: &Path, version: &str, cache: &Path) -> Result<Kernel, VmError> {
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        let root = cache.join(format!("{name}-{size}"));
+        let root = cache.join(format!("{name}-{version}"));
         if !root.exists() {
             fs::create_dir_all(cache).map_err(|source| VmError::file(cache, source))?;
             // Whole or not at all: beside its place first.
@@ -52,7 +55,7 @@ impl Kernel {
             path: path.to_owned(),
             why: "the package holds no boot/vmlinuz-*: give one named linux-image-VERSION".into(),
         })?;
-        Kernel::with_modules(image, root)
+        Kernel::with_modules(image, root, None)
     }
 
     fn of_tree(path: &Path) -> Result<Kernel, VmError> {
@@ -60,13 +63,15 @@ impl Kernel {
         if image.is_file() {
             // Where `make modules_install INSTALL_MOD_PATH=modules` puts them.
             let root = path.join("modules");
+            let built = fs::read_to_string(path.join("include/config/kernel.release")).ok();
+            let built = built.as_deref().map(str::trim);
             return match root.is_dir() {
-                true => Kernel::with_modules(image, root),
+                true => Kernel::with_modules(image, root, built),
                 false => Ok(Kernel { image, root: None, release: String::new() }),
             };
         }
         match only(&path.join("boot"), "vmlinuz") {
-            Some(image) => Kernel::with_modules(image, path.to_owned()),
+            Some(image) => Kernel::with_modules(image, path.to_owned(), None),
             None => Err(VmError::Kernel {
                 path: path.to_owned(),
                 why: "neither arch/x86/boot/bzImage nor boot/vmlinuz-* is in it: build the tree \
@@ -76,11 +81,22 @@ impl Kernel {
         }
     }
 
-    fn with_modules(image: PathBuf, root: PathBuf) -> Result<Kernel, VmError> {
+    /// With the modules of the release that was built; of the only one that is there where
+    /// nothing says which that is.
+    fn with_modules(image: PathBuf, root: PathBuf, built: Option<&str>) -> Result<Kernel, VmError> {
         let modules = root.join("lib/modules");
-        let release = only(&modules, "").ok_or_else(|| VmError::Kernel {
+        let release = match built {
+            Some(release) => Some(modules.join(release)).filter(|path| path.is_dir()),
+            None => only(&modules, ""),
+        };
+        let release = release.ok_or_else(|| VmError::Kernel {
             path: modules.clone(),
-            why: "no modules are in it".into(),
+            why: match built {
+                Some(release) => format!(
+                    "no modules of {release}: INSTALL_MOD_PATH=modules make modules_install"
+                ),
+                None => "not the modules of exactly one kernel".into(),
+            },
         })?;
         let release = release.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if !modules.join(&release).join("modules.dep").exists() {

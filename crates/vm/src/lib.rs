@@ -26,6 +26,7 @@ pub mod kernel;
 pub mod linux;
 pub mod machine;
 pub mod plugin;
+pub mod probe;
 pub mod symbols;
 mod tool;
 pub mod wire;

@@ -25,6 +25,8 @@ const PROGRAMS: [(&str, &str); 5] = [
     ("ethtool", "ethtool"),
     ("sshd", "openssh-server"),
 ];
+/// See sshd(8) of OpenSSH 9.8.
+const SSHD_SESSION: &str = "/usr/lib/openssh/sshd-session";
 /// Modules of firewalls.
 const FIREWALL: [&str; 5] = ["nf_tables", "nft_ct", "nft_limit", "nft_log", "nft_reject_inet"];
 /// Time for a boot; emulated on a busy machine it takes half a minute.
@@ -95,21 +97,36 @@ impl Guest<'_> {
             boot: Boot::Linux {
                 image: self.kernel.image.clone(),
                 initrd,
-                append: format!("console=ttyS0 quiet panic=-1 nokaslr {}", self.append),
+                append: format!(
+                    "console=ttyS0 quiet panic=-1 nokaslr noreplace-smp {}",
+                    self.append
+                ),
             },
             admin: Model::Virtio,
             ssh_port: port,
             nics: self.nics.clone(),
             counting,
+            log: self.cache.join("console.log"),
         };
         let machine = Machine::start(&spec, directory)?;
+        let booted = self.up(&machine, counts.as_ref(), model);
+        booted.map_err(|error| machine.explain(error))?;
+        Ok(Running { machine, counts, ssh_config })
+    }
+
+    /// Waits until the guest is up, and sets the gate on the way.
+    fn up(
+        &self,
+        machine: &Machine,
+        counts: Option<&CountFile>,
+        model: Model,
+    ) -> Result<(), VmError> {
         let said = machine.console().wait_for(LOADED, BOOT)?;
-        if let Some(counts) = &counts {
+        if let Some(counts) = counts {
             counts.set_gate(gate(&said, model)?)?;
         }
         machine.console().send("go")?;
-        machine.console().wait_for(UP, BOOT)?;
-        Ok(Running { machine, counts, ssh_config })
+        machine.console().wait_for(UP, BOOT).map(drop)
     }
 
     /// The guest's system.
@@ -128,6 +145,10 @@ impl Guest<'_> {
         initrd.program("/bin/busybox", "busybox-static")?;
         for (program, package) in PROGRAMS {
             initrd.program(program, package)?;
+        }
+        // A part of the server that is a program of its own from OpenSSH 9.8 on.
+        if Path::new(SSHD_SESSION).is_file() {
+            initrd.program(SSHD_SESSION, "openssh-server")?;
         }
         // Busybox's own shell runs its applets in place of programs of the same name.
         initrd.link("bin/sh", "/usr/bin/dash");
@@ -221,7 +242,11 @@ fn script(modules: &[&str], model: Model) -> String {
          done\n\
          sshd=$(ls /usr/sbin/sshd /usr/bin/sshd /sbin/sshd 2>/dev/null | head -n 1)\n\
          $sshd -f /etc/ssh/sshd_config -E /run/sshd.log\n\
-         until grep -q ':0016 00000000:0000 0A' /proc/net/tcp; do sleep 0.1; done\n\
+         n=0\n\
+         until grep -q ':0016 00000000:0000 0A' /proc/net/tcp; do\n\
+           sleep 0.2; n=$((n + 1))\n\
+           [ $n -lt 300 ] || {{ echo 'panic: no ssh server:'; cat /run/sshd.log; break; }}\n\
+         done\n\
          echo '{UP}'\n\
          while :; do sleep 100000; done\n"
     )
@@ -234,8 +259,11 @@ fn gate(said: &str, model: Model) -> Result<u64, VmError> {
         .find_map(|line| u64::from_str_radix(line.split(' ').next()?, 16).ok())
         .ok_or_else(|| {
             VmError::Counts(format!(
-                "the guest's kernel has no function {}: has it a driver for the card?",
-                model.poll()
+                "the guest's kernel has no function {}\n  next step: see that it has {} built in, or \
+                 its modules where they are looked for (INSTALL_MOD_PATH=modules make \
+                 modules_install)",
+                model.poll(),
+                model.module()
             ))
         })
 }

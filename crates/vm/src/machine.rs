@@ -9,12 +9,13 @@ use crate::error::VmError;
 use fwdlab_port::process;
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// The program.
-const QEMU: &str = "qemu-system-x86_64";
+pub(crate) const QEMU: &str = "qemu-system-x86_64";
 /// Begins the name of every machine's directory; a process number and its start follow.
 const PREFIX: &str = "fwdlab-vm-";
 /// Addresses of the network for administration, which exists inside QEMU only: the host's
@@ -149,6 +150,8 @@ pub struct Spec {
     pub nics: Vec<Nic>,
     /// The plugin, and the file that it counts in.
     pub counting: Option<(PathBuf, PathBuf)>,
+    /// Where what the guest says on its serial line is kept; it outlives the machine.
+    pub log: PathBuf,
 }
 
 impl Spec {
@@ -177,6 +180,7 @@ impl Spec {
             &cpus,
             "-m",
             &memory,
+            "-no-reboot",
             "-display",
             "none",
             "-nodefaults",
@@ -192,7 +196,7 @@ impl Spec {
             format!(
                 "socket,id=console,path={},server=on,wait=off,logfile={}",
                 file("console"),
-                file("console.log")
+                self.log.display()
             ),
         ]);
         add(["-serial".into(), "chardev:console".into()]);
@@ -313,8 +317,7 @@ impl Machine {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        let log = directory.join("console.log");
-        let console = Console::connect(&socket, &log, Duration::from_secs(5))?;
+        let console = Console::connect(&socket, &spec.log, Duration::from_secs(5))?;
         let child = started.child.take().ok_or_else(|| VmError::Counts("started".into()))?;
         Ok(Machine { child, directory: directory.to_owned(), console })
     }
@@ -332,6 +335,14 @@ impl Machine {
     /// Where its files are.
     pub fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    /// The error with QEMU's own last words, where it is QEMU that has ended.
+    pub fn explain(&self, error: VmError) -> VmError {
+        let VmError::Ended { status, text } = error else { return error };
+        let words = fs::read_to_string(self.directory.join("qemu.log")).unwrap_or_default();
+        let words = words.trim().replace('\n', " | ");
+        VmError::Ended { status, text: format!("{words}; the guest's last words: {text}") }
     }
 
     /// True when none of QEMU's threads has anything to do.
@@ -395,7 +406,9 @@ pub fn directory(parent: &Path, number: u32) -> Result<PathBuf, VmError> {
     let pid = std::process::id();
     let start = start_of(pid).unwrap_or_default();
     let directory = parent.join(format!("{PREFIX}{pid}-{start}-{number}"));
-    fs::create_dir_all(&directory).map_err(|source| VmError::file(&directory, source))?;
+    // Nobody else's, and not one that somebody has put there: keys lie in it.
+    let made = fs::DirBuilder::new().mode(0o700).create(&directory);
+    made.map_err(|source| VmError::file(&directory, source))?;
     Ok(directory)
 }
 
@@ -443,6 +456,7 @@ mod tests {
             ssh_port: 2222,
             nics: vec![nic],
             counting: Some(("p.so".into(), "c".into())),
+            log: "/l/console.log".into(),
         }
     }
 
@@ -462,7 +476,7 @@ mod tests {
             "virtio-net-pci,netdev=data0,mac=02:00:c6:12:00:01,mq=on,vectors=6,tx=timer",
             "hostfwd=tcp:127.0.0.1:2222-192.0.2.15:22",
             "-plugin p.so,counts=c",
-            "logfile=/d/console.log",
+            "logfile=/l/console.log",
         ] {
             assert!(text.contains(part), "{part} in {text}");
         }

@@ -19,8 +19,11 @@ pub(crate) fn run(
         why,
         next: format!("install {package}"),
     };
+    // Where Debian keeps depmod, also for users who don't look there.
+    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
     let mut child = Command::new(program)
         .args(arguments)
+        .env("PATH", path)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

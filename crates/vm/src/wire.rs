@@ -38,7 +38,9 @@ impl Wire {
     pub fn bind(directory: &Path, number: usize) -> Result<Wire, VmError> {
         let ours = directory.join(format!("wire{number}"));
         let guest = directory.join(format!("guest{number}"));
-        let socket = UnixDatagram::bind(&ours).map_err(|source| VmError::file(&ours, source))?;
+        let fail = |source| VmError::file(&ours, source);
+        let socket = UnixDatagram::bind(&ours).map_err(fail)?;
+        socket.set_write_timeout(Some(PATIENCE)).map_err(fail)?;
         Ok(Wire { socket, guest, ours })
     }
 
@@ -72,13 +74,27 @@ impl Wire {
         // Zero would mean forever.
         let patience = patience.max(Duration::from_millis(1));
         self.socket.set_read_timeout(Some(patience)).map_err(fail)?;
-        match self.socket.recv(buffer) {
-            Ok(length) => Ok(Some(length)),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                Ok(None)
+        loop {
+            match self.socket.recv(buffer) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Ok(length) => return Ok(Some(length)),
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+                {
+                    return Ok(None);
+                }
+                Err(source) => return Err(fail(source)),
             }
-            Err(source) => Err(fail(source)),
         }
+    }
+
+    /// Takes away what has come and nobody wants: a full queue would stop the guest.
+    fn drain(&self) -> Result<(), VmError> {
+        let fail = |source| VmError::file(&self.ours, source);
+        self.socket.set_nonblocking(true).map_err(fail)?;
+        let mut buffer = [0; 64];
+        while self.socket.recv(&mut buffer).is_ok() {}
+        self.socket.set_nonblocking(false).map_err(fail)
     }
 
     /// Bytes that QEMU has not yet taken.
@@ -124,6 +140,7 @@ impl<'a> Lockstep<'a> {
     ) -> Result<usize, VmError> {
         let [source, sink] = self.ends;
         let size = frames.len();
+        source.drain()?;
         self.wait_for_rest()?;
         let held = self.counts.held()?;
         self.counts.hold(true)?;

@@ -1,5 +1,6 @@
 //! `fwdlab doctor`.
 
+use super::count;
 use crate::exit::Exit;
 use crate::state;
 use crate::terminal::{self, BAD, GOOD, HEADING, styled, wrap};
@@ -7,6 +8,7 @@ use fwdlab_bench::Runner;
 use fwdlab_bench::journal::Journal;
 use fwdlab_bench::probe::{self, Privilege, Probe};
 use fwdlab_bench::testbed::Choice;
+use fwdlab_vm::{machine, probe as guest};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -35,7 +37,9 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     let paths = state::paths()?;
     let privilege = Privilege::obtain();
     let journal = Journal::open(&paths.state);
-    let probes = probe::everything(&privilege, journal.as_ref().map_err(|error| error.to_string()));
+    let mut probes =
+        probe::everything(&privilege, journal.as_ref().map_err(|error| error.to_string()));
+    probes.push(guests());
     // The testbed takes the lock for itself.
     drop(journal);
     let choice_for = |experiment: &str| -> anyhow::Result<Choice> {
@@ -54,6 +58,27 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
         terminal::print(&text(&probes, choice, router, terminal::width()))?;
     }
     Ok(if choice.simulated { Exit::Environment } else { Exit::Done })
+}
+
+/// Whether `fwdlab count` works here.
+fn guests() -> Probe {
+    let scratch = std::env::temp_dir();
+    let tried = count::cache().and_then(|cache| {
+        let directory = machine::directory(&scratch, 0)?;
+        let tried = guest::counting(&cache, &directory);
+        // What is left is removed by the next start.
+        let _ = std::fs::remove_dir_all(&directory);
+        Ok(tried?)
+    });
+    let name = "guests that are counted".to_owned();
+    match tried {
+        Ok(detail) => Probe { name, works: true, detail, next: String::new() },
+        Err(error) => {
+            let text = error.to_string();
+            let (detail, next) = text.split_once("\n  next step: ").unwrap_or((&text, ""));
+            Probe { name, works: false, detail: detail.into(), next: next.into() }
+        }
+    }
 }
 
 fn json_of(choice: &Choice) -> Value {

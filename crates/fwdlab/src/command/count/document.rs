@@ -81,19 +81,31 @@ impl Findings {
     pub(super) fn of(counted: Vec<Counted>, family: Family, batch: u16) -> Findings {
         let costs: Vec<&Costs> = counted.iter().map(|counted| &counted.answer.costs).collect();
         let functions = functions(&costs);
+        let is_alone = |release: &str| {
+            counted.iter().filter(|c| c.change.is_none() && c.release == release).count() == 1
+        };
         let kernels = counted.iter().enumerate().map(|(number, counted)| {
             let costs = &counted.answer.costs;
             let differing = || functions.iter().filter(|f| f.differs[number] && !f.background);
             let difference = differing().map(|f| f.instructions[number] - f.instructions[0]).sum();
             Row {
-                kernel: match &counted.change {
-                    None => counted.release.clone(),
-                    Some(change) => format!("{} after `{change}`", counted.release),
+                kernel: {
+                    let (release, file) = (&counted.release, &counted.file);
+                    let alone = is_alone(release);
+                    let name = if alone { release.clone() } else { format!("{release} ({file})") };
+                    match &counted.change {
+                        None => name,
+                        Some(change) => format!("{name} after `{change}`"),
+                    }
                 },
                 file: counted.file.clone(),
                 release: counted.release.clone(),
                 change: counted.change.clone(),
-                instructions: costs.instructions,
+                instructions: functions
+                    .iter()
+                    .filter(|function| !function.background)
+                    .map(|function| function.instructions[number])
+                    .sum(),
                 least: costs.bursts.iter().copied().fold(f64::INFINITY, f64::min),
                 most: costs.bursts.iter().copied().fold(f64::NEG_INFINITY, f64::max),
                 difference: (number > 0).then_some(difference),
@@ -138,7 +150,8 @@ fn functions(costs: &[&Costs]) -> Vec<Function> {
                         far && here(n).differs(here(0))
                     })
                     .collect(),
-                background: (0..by_name.len()).all(|n| here(n).is_background),
+                // Mostly so in one kernel, and it says nothing about either.
+                background: by_name.iter().any(|f| f.get(name).is_some_and(|f| f.is_background)),
             }
         })
         .collect();
@@ -191,8 +204,9 @@ pub(super) fn document(findings: &Findings, functions: usize) -> Document<'_> {
         .words("function", |function: &Function| Cell::text(function.name.as_str()));
     for (number, kernel) in findings.kernels.iter().enumerate() {
         let title = match &kernel.change {
+            Some(_) if findings.kernels.len() == 2 => "after".to_owned(),
+            _ if several => kernel.kernel.clone(),
             Some(_) => "after".to_owned(),
-            None if several => kernel.release.clone(),
             None => "instructions".to_owned(),
         };
         table = table.numbers(title, move |function| rate(function.instructions[number], 1));
@@ -265,8 +279,8 @@ fn conclusion(findings: &Findings) -> String {
                 })
                 .collect();
             format!(
-                "Against {} ({:.1} instructions a packet), {}. No other function differs by more \
-                 than it scatters; bursts of one kernel lie within {agreement:.2} %.",
+                "Against {} ({:.1} instructions a packet), {}. No other function differs by half \
+                 an instruction and more than it scatters; bursts of one kernel lie within {agreement:.2} %.",
                 first.kernel,
                 first.instructions,
                 others.join("; ")

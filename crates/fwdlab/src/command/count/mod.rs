@@ -35,7 +35,7 @@ const DEADLINE: Duration = Duration::from_secs(120);
 ///
 /// The kernel boots in QEMU, emulated, and forwards packets in lockstep; a plugin counts
 /// what it executes. That needs no privileges, does not depend on what else this machine
-/// does, and repeats within 0.2 %. Instructions are not time: caches, branches and
+/// does, and totals repeat within 0.5 %, most functions to the instruction. Instructions are not time: caches, branches and
 /// contention between CPUs are not in them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -75,7 +75,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 1600, value_name = "N", value_parser = clap::value_parser!(u32).range(64..=1_000_000))]
     packets: u32,
     /// Bursts, whose medians count
-    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     bursts: u32,
     /// Functions to show
     #[arg(long, default_value_t = 25, value_name = "N")]
@@ -96,12 +96,17 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let input = input.transpose()?.unwrap_or_default();
     let machines = std::env::temp_dir();
     machine::clean(&machines);
-    let cache = cache();
+    let cache = cache()?;
     let mut counted = Vec::new();
     for (number, path) in (0..).zip(&arguments.kernels) {
         let kernel = Kernel::find(path, &cache)?;
         let directory = machine::directory(&machines, number)?;
-        counted.extend(of_kernel(arguments, path, &kernel, &directory, &cache, &input)?);
+        let found = of_kernel(arguments, path, &kernel, &directory, &cache, &input);
+        if found.is_err() {
+            // A machine that has begun removes its own files.
+            let _ = std::fs::remove_dir_all(&directory);
+        }
+        counted.extend(found?);
     }
     let findings = Findings::of(counted, arguments.family, arguments.batch);
     arguments.form.print(&document::document(&findings, arguments.functions))?;
@@ -141,7 +146,10 @@ fn of_kernel(
     let running = guest.boot(directory)?;
     wires.iter().try_for_each(Wire::connect)?;
     let host = connect(&running)?;
-    let symbols = Symbols::of_kallsyms(&host.run(&["cat", "/proc/kallsyms"], "")?);
+    // What a change loads has symbols of its own.
+    let symbols = || -> Result<Symbols> {
+        Ok(Symbols::of_kallsyms(&host.run(&["cat", "/proc/kallsyms"], "")?))
+    };
     let release = host.run(&["uname", "-r"], "")?.trim().to_owned();
     for words in forwarding::set_up(INTERFACES, arguments.family) {
         host.run(&words.iter().map(String::as_str).collect::<Vec<_>>(), "")?;
@@ -155,7 +163,7 @@ fn of_kernel(
         batches: arguments.packets.div_ceil(u32::from(arguments.batch)),
         bursts: arguments.bursts,
     };
-    let count = |change: Option<&String>| -> Result<Counted> {
+    let count = |change: Option<&String>, symbols: &Symbols| -> Result<Counted> {
         // A connection that is open says now and then that it lives.
         host.close();
         match change {
@@ -164,7 +172,7 @@ fn of_kernel(
         }
         let began = Instant::now();
         let ends = [&wires[0], &wires[1]];
-        let answer = forwarding::measure(&running, ends, &symbols, &question, |_| {})?;
+        let answer = forwarding::measure(&running, ends, symbols, &question)?;
         Ok(Counted {
             file: name.clone(),
             change: change.cloned(),
@@ -174,10 +182,10 @@ fn of_kernel(
             took: began.elapsed(),
         })
     };
-    let mut counted = vec![count(None)?];
+    let mut counted = vec![count(None, &symbols()?)?];
     if let Some(change) = &arguments.change {
         host.run(&["sh", "-c", change], input)?;
-        counted.push(count(Some(change))?);
+        counted.push(count(Some(change), &symbols()?)?);
     }
     Ok(counted)
 }
@@ -193,8 +201,21 @@ fn connect(running: &Running) -> Result<SshHost> {
 }
 
 /// Where what is made once is kept: unpacked packages and the compiled plugin.
-fn cache() -> PathBuf {
-    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
-    let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
-    base.unwrap_or_else(std::env::temp_dir).join("fwdlab")
+///
+/// # Errors
+/// When the user has no such place: it must be nobody else's, since QEMU loads the plugin.
+pub(crate) fn cache() -> Result<PathBuf> {
+    let named = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty());
+    let base = named("XDG_CACHE_HOME").map(PathBuf::from);
+    let base = base.or_else(|| Some(PathBuf::from(named("HOME")?).join(".cache")));
+    let base = base.ok_or_else(|| {
+        CliError::Environment(
+            "neither HOME nor XDG_CACHE_HOME names a directory\n  next step: set one of them"
+                .into(),
+        )
+    })?;
+    let cache = base.join("fwdlab");
+    std::fs::create_dir_all(&cache)
+        .map_err(|error| CliError::Environment(format!("{}: {error}", cache.display())))?;
+    Ok(cache)
 }
