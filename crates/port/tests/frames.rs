@@ -152,16 +152,22 @@ fn a_paced_sender_never_exceeds_its_rate() {
             let sender = sender.expect("sender");
             let begin = clock::monotonic_ns();
             sender.start();
-            clock::sleep_until(begin + 200_000_000);
-            let sent: u64 = sender.sent().iter().sum();
+            // How soon it gets there is the machine's affair; that it does is not.
+            let wanted = (0.1 * rate) as u64;
+            let deadline = begin + 20_000_000_000;
+            let mut sent: u64 = 0;
+            while sent + sender.missed() < wanted && clock::monotonic_ns() < deadline {
+                clock::sleep_until(clock::monotonic_ns() + 20_000_000);
+                sent = sender.sent().iter().sum();
+                // Whatever the machine does meanwhile, a schedule is an upper bound;
+                // what was not sent in time is counted as missed.
+                let seconds = (clock::monotonic_ns() - begin) as f64 / 1e9;
+                assert!(sent as f64 <= rate * seconds + 1.0, "{engine:?} at {rate}: {sent}");
+            }
             let missed = sender.missed();
-            let seconds = (clock::monotonic_ns() - begin) as f64 / 1e9;
             sender.halt().expect("halt");
-            // Whatever the machine does meanwhile, a schedule is an upper bound;
-            // what was not sent in time is counted as missed.
-            assert!(sent as f64 <= rate * seconds + 1.0, "{engine:?} at {rate}: {sent}");
-            let wanted = rate * seconds - missed as f64;
-            assert!(sent as f64 >= 0.5 * wanted, "{engine:?} at {rate}: {sent} of {wanted}");
+            assert!(sent > 0, "{engine:?} at {rate}: nothing sent, {missed} missed");
+            assert!(sent + missed >= wanted, "{engine:?} at {rate}: {sent} sent, {missed} missed");
         }
     }
 }
