@@ -298,7 +298,7 @@ pub fn cpu_times(text: &str) -> Option<Vec<CpuTicks>> {
 /// Times of all CPUs from `kern.cp_times`, which counts at the rate `stathz` of
 /// `kern.clockrate` (clocks(7)); FreeBSD's interrupts are Linux's softirqs.
 pub fn times(text: &str) -> Option<Vec<CpuTime>> {
-    let (times, rates) = text.trim().split_once('\n')?;
+    let (times, rates) = text.split_once('{')?;
     let rate = rates.split("stathz =").nth(1)?;
     let rate: String = rate.trim_start().chars().take_while(char::is_ascii_digit).collect();
     let tick_ns = 1_000_000_000 / rate.parse::<u64>().ok().filter(|&rate| rate > 0)?;
@@ -474,6 +474,10 @@ mod tests {
         let found = times(text).expect("two CPUs");
         assert_eq!((found[1].cpu, found[1].user_ns), (1, 300_000_000));
         assert_eq!((found[0].softirq_ns, found[0].idle_ns), (40_000_000, 50_000_000));
+        // In one line too, as FreeBSD 13.2 answers.
+        let line = "5527 18 2256 145 14500 { hz = 100, tick = 10000, profhz = 8128, stathz = 127 }";
+        let found = times(line).expect("one CPU");
+        assert_eq!(crate::cpu::passed_ns(&found[0]), (5527 + 18 + 2256 + 145 + 14500) * 7_874_015);
         assert!(times("1 2 3\n{ stathz = 127 }").is_none());
     }
 }

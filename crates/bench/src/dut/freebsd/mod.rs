@@ -384,6 +384,14 @@ impl Dut for FreebsdDut {
         text.ok().and_then(|text| counters::times(&text)).unwrap_or_default()
     }
 
+    fn cpu_script(&self) -> Option<&'static str> {
+        Some("sysctl -n kern.cp_times kern.clockrate")
+    }
+
+    fn cpu_times_of(&self, text: &str) -> Vec<CpuTime> {
+        counters::times(text).unwrap_or_default()
+    }
+
     fn compare(&self, before: &Reading, after: &Reading, totals: Totals) -> Vec<Counter> {
         counters::compare(before, after, totals, &self.links)
     }
