@@ -89,6 +89,9 @@ pub(super) fn writing(section: &Section, key: &Key, value: &str) -> String {
         ("design", "stop") => format!("{factor}[design]\n{line}"),
         ("design", "max_blocks") => format!("{factor}[design]\nstop = \"planned\"\n{line}"),
         ("compare", "baseline") => format!("{factor}[compare]\n{line}"),
+        ("compare", "figure") if value == "\"instructions\"" => format!(
+            "version = 1\n[testbed]\nkind = \"vm\"\n[vm]\nkernel = \"kernel.deb\"\n[compare]\n{line}"
+        ),
         (path, _) => format!("version = 1\n[{path}]\n{line}"),
     }
 }
