@@ -23,14 +23,22 @@ pub(super) fn lines(contents: &Contents, testbed: &Testbed) -> Vec<String> {
     }
     let mut lines = vec![testbed_line(testbed)];
     lines.extend(machine(contents));
-    if !matches!(testbed.kind, Some(TestbedKind::Sim | TestbedKind::Memory | TestbedKind::Ssh)) {
+    if testbed.kind == Some(TestbedKind::Vm) {
+        for name in ["kernel", "disk", "cpus", "memory", "nic"] {
+            lines.extend(rows::lines(contents, name));
+        }
+    }
+    if matches!(testbed.kind, None | Some(TestbedKind::Netns | TestbedKind::Archive)) {
         lines.push(varied(contents, "CPU arrangement: ", |s| arrangement(s.testbed.arrangement)));
     }
     lines.extend(facts(contents));
     lines.push(varied(contents, "Flows of UDP packets: ", |s| s.traffic.flows.to_string()));
     lines.push(varied(contents, "Address family: ", |s| s.traffic.family.name().to_owned()));
     lines.push(varied(contents, "Frame size with FCS: ", |s| s.traffic.frame_size.to_string()));
-    lines.push(load(contents));
+    match contents.plan.metric().is_rate() {
+        true => lines.push(load(contents)),
+        false => lines.extend(rows::lines(contents, "batch")),
+    }
     lines.extend(loss(contents));
     lines.extend(laboratory::generator(contents));
     lines.extend(router::device(contents));
@@ -77,6 +85,10 @@ fn testbed_line(testbed: &Testbed) -> String {
              kernel forwarded them"
         }
         Some(TestbedKind::Ssh) => "hosts of a laboratory, reached over ssh",
+        Some(TestbedKind::Vm) if testbed.caption.starts_with("emulated") => {
+            "emulated machine (QEMU, TCG): instructions are exact, time means nothing"
+        }
+        Some(TestbedKind::Vm) => "virtual machine (QEMU, KVM) of this machine",
         Some(TestbedKind::Sim) => "simulated device",
         // Never recorded of a run, and of an import nothing is said here.
         Some(kind @ (TestbedKind::Auto | TestbedKind::Archive)) => kind.name(),
@@ -231,6 +243,11 @@ fn design(contents: &Contents) -> String {
             seconds(slice_ns),
             design.seed
         ),
+        None if !plan.metric().is_rate() => format!(
+            "randomised complete blocks: {}, one trial in lockstep per run, seed {}",
+            design.extent(),
+            design.seed
+        ),
         None => format!(
             "randomised complete blocks: {}, one trial of {} after {} of warm-up per run, seed {}",
             design.extent(),
@@ -294,6 +311,7 @@ mod tests {
             (TestbedKind::Memory, "no kernel forwarded them"),
             (TestbedKind::Ssh, "hosts of a laboratory"),
             (TestbedKind::Sim, "simulated"),
+            (TestbedKind::Vm, "QEMU"),
         ] {
             let testbed = Testbed {
                 kind: Some(kind),
