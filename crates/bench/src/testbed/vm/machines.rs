@@ -5,12 +5,14 @@ use crate::Observer;
 use crate::error::BenchError;
 use crate::host::{Host, SshHost, SshSettings};
 use crate::links::{Link, Links, Peer, Way, mac, prefix};
-use fwdlab_model::settings::{Accel, DutKind, Nic, Settings, VmSettings};
+use fwdlab_model::settings::{self, DutKind, Settings, VmSettings};
+use fwdlab_vm::freebsd::{self, Image};
+use fwdlab_vm::guest::{self, Running, System};
 use fwdlab_vm::kernel::Kernel;
-use fwdlab_vm::linux::{self, Guest, Running};
-use fwdlab_vm::machine::{self, Model};
+use fwdlab_vm::machine::{self, Accel, Model, Nic};
 use fwdlab_vm::symbols::Symbols;
 use fwdlab_vm::wire::Wire;
+use fwdlab_vm::{VmError, linux};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -82,7 +84,7 @@ impl Machines {
         observer.step(&format!("booting {}", what.name()));
         let directory = machine::directory(&self.parent, self.booted).map_err(trouble)?;
         self.booted += 1;
-        let up = self.linux(what, &directory);
+        let up = self.up(what, &directory);
         if up.is_err() {
             // A machine that has begun removes its own files.
             let _ = std::fs::remove_dir_all(&directory);
@@ -91,31 +93,19 @@ impl Machines {
         Ok(())
     }
 
-    fn linux(&self, what: What, directory: &Path) -> Result<Up, BenchError> {
-        let file = what.vm.kernel.as_deref().unwrap_or_default();
-        let kernel = Kernel::find(&self.experiment.join(file), &self.cache).map_err(trouble)?;
+    fn up(&self, what: What, directory: &Path) -> Result<Up, BenchError> {
         let wires = [0, 1].map(|number| Wire::bind(directory, number));
         let [ingress, egress] = wires;
         let wires = [ingress.map_err(trouble)?, egress.map_err(trouble)?];
         let macs = [mac::INGRESS, mac::EGRESS];
-        let nics = macs.iter().zip(&wires).map(|(&own, wire)| machine::Nic {
+        let nics = macs.iter().zip(&wires).map(|(&own, wire)| Nic {
             model: model(what.vm.nic),
             mac: mac::text(own),
             queues: what.queues,
             gathers: true,
             backend: wire.backend(),
         });
-        let guest = Guest {
-            kernel: &kernel,
-            accel: machine::Accel::Tcg,
-            cpus: what.vm.cpus,
-            memory: what.vm.memory,
-            nics: nics.collect(),
-            firewall: true,
-            append: "",
-            cache: &self.cache,
-        };
-        let running = guest.boot(directory).map_err(trouble)?;
+        let running = self.running(&what, nics.collect(), directory).map_err(trouble)?;
         wires.iter().try_for_each(Wire::connect).map_err(trouble)?;
         let ssh = SshSettings {
             config: Some(running.ssh_config.clone()),
@@ -124,10 +114,32 @@ impl Machines {
             alive: DEADLINE,
             ..SshSettings::default()
         };
-        let host = SshHost::connect(linux::NAME, ssh)?;
+        let host = SshHost::connect(guest::NAME, ssh)?;
         let release = host.run(&["uname", "-rv"], "")?.trim().to_owned();
-        let links = links_of(["eth1", "eth2"]);
+        let links = links_of(&running.interfaces);
         Ok(Up { host, running, wires, links, release, what, symbols: RefCell::default() })
+    }
+
+    /// Boots the guest.
+    fn running(&self, what: &What, nics: Vec<Nic>, directory: &Path) -> Result<Running, VmError> {
+        let (cache, vm) = (self.cache.as_path(), &what.vm);
+        let file =
+            |name: &Option<String>| self.experiment.join(name.as_deref().unwrap_or_default());
+        let (accel, cpus, memory) = (Accel::Tcg, vm.cpus, vm.memory);
+        match what.kind {
+            DutKind::Freebsd => {
+                let image = &Image::find(&file(&vm.disk), cache)?;
+                let kernel = vm.kernel.as_ref().map(|_| file(&vm.kernel));
+                let kernel = kernel.as_deref();
+                freebsd::Guest { image, kernel, accel, cpus, memory, nics, cache }.boot(directory)
+            }
+            _ => {
+                let kernel = &Kernel::find(&file(&vm.kernel), cache)?;
+                let (firewall, append) = (true, "");
+                linux::Guest { kernel, accel, cpus, memory, nics, firewall, append, cache }
+                    .boot(directory)
+            }
+        }
     }
 }
 
@@ -142,7 +154,8 @@ struct What {
 impl What {
     fn of(settings: &Settings) -> What {
         // How it is counted is no part of the machine.
-        let vm = VmSettings { batch: 0, accel: Accel::Auto, ..settings.testbed.vm.clone() };
+        let accel = settings::Accel::Auto;
+        let vm = VmSettings { batch: 0, accel, ..settings.testbed.vm.clone() };
         What { kind: settings.dut.kind, vm, queues: settings.dut.queues }
     }
 
@@ -171,32 +184,33 @@ impl Up {
     /// # Errors
     /// When they can't be read.
     pub(super) fn symbols(&self) -> Result<Rc<Symbols>, BenchError> {
-        let modules = self.host.run(&["cut", "-d ", "-f1", "/proc/modules"], "")?;
+        let modules = match self.running.system {
+            System::Linux => self.host.run(&["cut", "-d ", "-f1", "/proc/modules"], "")?,
+            System::FreeBsd => self.host.run(&["kldstat"], "")?,
+        };
         let mut known = self.symbols.borrow_mut();
         if let Some((then, symbols)) = known.as_ref()
             && *then == modules
         {
             return Ok(symbols.clone());
         }
-        let text = self.host.run(&["cat", "/proc/kallsyms"], "")?;
-        let symbols = Rc::new(Symbols::of_kallsyms(&text));
+        let symbols = Rc::new(self.running.symbols().map_err(trouble)?);
         *known = Some((modules, symbols.clone()));
         Ok(symbols)
     }
 }
 
-fn model(nic: Nic) -> Model {
+fn model(nic: settings::Nic) -> Model {
     match nic {
-        Nic::Virtio => Model::Virtio,
-        Nic::E1000e => Model::E1000e,
-        Nic::Vmxnet3 => Model::Vmxnet3,
-        Nic::Igb => Model::Igb,
+        settings::Nic::Virtio => Model::Virtio,
+        settings::Nic::E1000e => Model::E1000e,
+        settings::Nic::Vmxnet3 => Model::Vmxnet3,
     }
 }
 
 /// The links of a machine by the address plan: its two data interfaces, and this process
 /// at the other ends.
-fn links_of(interfaces: [&str; 2]) -> Links {
+fn links_of(interfaces: &[String; 2]) -> Links {
     let namespaces = Links::of_namespaces();
     let renamed = |link: &Link, interface: &str| Link {
         interface: interface.to_owned(),
@@ -209,8 +223,8 @@ fn links_of(interfaces: [&str; 2]) -> Links {
     };
     let admin = prefix(ADMIN).map(|network| Way { network, whose: "its administration".into() });
     Links {
-        ingress: renamed(&namespaces.ingress, interfaces[0]),
-        egress: renamed(&namespaces.egress, interfaces[1]),
+        ingress: renamed(&namespaces.ingress, &interfaces[0]),
+        egress: renamed(&namespaces.egress, &interfaces[1]),
         ways: admin.into_iter().collect(),
     }
 }
