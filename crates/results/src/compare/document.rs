@@ -31,7 +31,7 @@ impl Results {
             blocks.push(Block::text(terms(self.confidence, self.margin, &self.adjustment, of)));
         }
         blocks.push(verdicts(&self.comparisons));
-        blocks.extend(self.comparisons.iter().filter_map(counts::differences));
+        blocks.extend(self.comparisons.iter().filter_map(|c| counts::differences(c, false)));
         Document {
             title: self.asked.clone(),
             conclusion: Vec::new(),

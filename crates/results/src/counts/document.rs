@@ -156,7 +156,7 @@ fn exact(compared: &Compared) -> Option<&Exact> {
 
 /// What differs between two variants, by function and by subsystem; none where only totals
 /// are known.
-pub(crate) fn differences(compared: &Compared) -> Option<Block> {
+pub(crate) fn differences(compared: &Compared, with_pictures: bool) -> Option<Block> {
     let found = exact(compared)?.functions.as_ref()?;
     let (before, after) = (&compared.baseline_label, &compared.label);
     let table = |what: &str, name, list: &[FunctionDifference]| {
@@ -177,8 +177,10 @@ pub(crate) fn differences(compared: &Compared) -> Option<Block> {
             .block()
     };
     let linked = match &found.file {
-        Some(file) => Inline::default().link("Differential flame graph", file).text(". "),
-        None => Inline::default(),
+        Some(file) if with_pictures => {
+            Inline::default().link("Differential flame graph", file).text(". ")
+        }
+        _ => Inline::default(),
     };
     let mut blocks = vec![Block::text(linked.text(told(found)))];
     if !found.differing.is_empty() {

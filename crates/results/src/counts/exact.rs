@@ -41,7 +41,7 @@ pub struct Exact {
     pub bursts_within: Option<f64>,
     /// Margin of equivalence as a ratio.
     pub margin: f64,
-    /// True when the whole range lies within the margin.
+    /// True when there is a range, and all of it lies within the margin.
     pub within_margin: bool,
     /// Verdict.
     pub verdict: CountVerdict,
@@ -129,7 +129,7 @@ pub(crate) fn compare(
     // The distance between the nearest runs of the two; 0 where they overlap.
     let gap = low.max(-high).max(0.0);
     let is_told = functions.as_ref().is_none_or(|found| !found.differing.is_empty());
-    let within_margin = low.abs().max(high.abs()) <= margin * baseline;
+    let within_margin = repeats && low.abs().max(high.abs()) <= margin * baseline;
     let verdict = match candidate < baseline {
         is_less if repeats && gap > spread && is_told => {
             if is_less {
@@ -138,7 +138,7 @@ pub(crate) fn compare(
                 CountVerdict::More
             }
         }
-        _ if repeats && within_margin => CountVerdict::Equivalent,
+        _ if within_margin => CountVerdict::Equivalent,
         _ => CountVerdict::Inconclusive,
     };
     let within = |lists: [Vec<f64>; 2]| -> f64 {

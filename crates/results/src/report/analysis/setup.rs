@@ -39,7 +39,7 @@ pub(super) fn lines(contents: &Contents, testbed: &Testbed) -> Vec<String> {
         true => lines.push(load(contents)),
         false => lines.extend(rows::lines(contents, "batch")),
     }
-    lines.extend(loss(contents));
+    lines.extend(loss(contents, contents.plan.metric().is_rate()));
     lines.extend(laboratory::generator(contents));
     lines.extend(router::device(contents));
     lines.extend(rows::lines(contents, "queues"));
@@ -111,7 +111,11 @@ fn machine(contents: &Contents) -> Vec<String> {
     let environment = &stored.invocation.environment;
     let mut lines = Vec::new();
     // Of several machines, that of the device under test.
-    let of = if stored.invocation.testbed == TestbedKind::Ssh { "DUT, " } else { "" };
+    let of = match stored.invocation.testbed {
+        TestbedKind::Ssh => "DUT, ",
+        TestbedKind::Vm => "machine that QEMU ran on, ",
+        _ => "",
+    };
     if let Some(model) = value(environment, "cpu", "model") {
         let count = value(environment, "cpu", "count")
             .map(|count| format!(", {count} CPUs"))
@@ -180,19 +184,21 @@ fn load(contents: &Contents) -> String {
 }
 
 /// What was lost in the windows: as counted, whatever arrangement and rate promise.
-fn loss(contents: &Contents) -> Option<String> {
+fn loss(contents: &Contents, is_loaded: bool) -> Option<String> {
     let runs = contents.runs.iter().filter(|run| run.trial.window.offered > 0);
     let lost: Vec<f64> = runs.map(|run| run.trial.window.loss_ratio()).collect();
-    Some(format!("Packets lost in the windows, as counted: {}", loss_of(&lost)?))
+    Some(format!("Packets lost in the windows, as counted: {}", loss_of(&lost, is_loaded)?))
 }
 
-/// The same of the loss ratios of runs; none of no run.
-fn loss_of(lost: &[f64]) -> Option<String> {
+/// The same of the loss ratios of runs, of a device that was loaded or went in lockstep;
+/// none of no run.
+fn loss_of(lost: &[f64], is_loaded: bool) -> Option<String> {
     let with_loss = lost.iter().filter(|ratio| **ratio > 0.0).count();
     let most = lost.iter().copied().fold(0.0, f64::max);
     let least = lost.iter().copied().reduce(f64::min)?;
     let runs = lost.len();
     Some(match with_loss {
+        0 if !is_loaded => format!("none in any of {runs} runs"),
         0 => format!("none in any of {runs} runs: the device under test was never overloaded"),
         _ => format!(
             "in {with_loss} of {runs} runs, {} to {} of those offered",
@@ -293,8 +299,8 @@ mod tests {
 
     #[test]
     fn loss_is_told_as_it_was_counted_whatever_the_plan_promised() {
-        assert_eq!(loss_of(&[]), None);
-        let told = |lost: &[f64]| loss_of(lost).unwrap_or_default();
+        assert_eq!(loss_of(&[], true), None);
+        let told = |lost: &[f64]| loss_of(lost, true).unwrap_or_default();
         assert!(told(&[0.0; 8]).starts_with("none in any of 8 runs"));
         let most = told(&[0.69, 0.5, 0.695]);
         assert_eq!(most, "in 3 of 3 runs, 50.00 % to 69.50 % of those offered");

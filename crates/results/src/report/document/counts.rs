@@ -39,7 +39,7 @@ pub(super) fn figures(analysis: &Analysis, counts: &Counts) -> Block {
 /// What differs, function by function, and what each variant executes.
 pub(super) fn sections(analysis: &Analysis, counts: &Counts) -> Vec<Block> {
     let differences: Vec<Block> =
-        analysis.comparisons.iter().filter_map(counts::differences).collect();
+        analysis.comparisons.iter().filter_map(|c| counts::differences(c, true)).collect();
     let mut sections = Vec::new();
     if !differences.is_empty() {
         sections.push(Block::section("What differs", differences));

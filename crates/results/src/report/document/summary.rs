@@ -22,7 +22,7 @@ pub fn summary<'a>(analysis: &'a Analysis) -> Document<'a> {
         None => variants(&analysis.variants, of).block(),
     });
     blocks.push(verdicts(&analysis.comparisons));
-    blocks.extend(analysis.comparisons.iter().filter_map(counts::differences));
+    blocks.extend(analysis.comparisons.iter().filter_map(|c| counts::differences(c, false)));
     if let Some(device) = &analysis.device {
         blocks.push(Block::text(format!("{}.", device.receiver)));
         blocks.extend(device.effects.iter().map(|effect| Block::text(effect.sentence())));
