@@ -3,6 +3,7 @@
 //! warnings and writes the record. A failed run is retried once, then given up.
 
 pub(crate) mod asked;
+mod cpus;
 pub(crate) mod doubts;
 mod forwards;
 pub(crate) mod profile;
@@ -21,6 +22,7 @@ use crate::testbed::{self, Choice, Ends, Parts, Paths, Reach, Testbed, Wanted};
 use crate::trial::{self, Alternation, Moment, SystemClock, TrialSpec};
 use crate::{Observer, Task};
 use asked::Asked;
+use cpus::Sampler;
 use doubts::doubts;
 use fwdlab_model::plan::Plan;
 use fwdlab_model::profile::ProfilePlan;
@@ -273,10 +275,20 @@ fn measure(
         dut.borrow_mut().switch(host, from, to)
     };
     let mut account = asked(&dut, host, ends, &before, settings);
-    let mut cpu_times = Vec::new();
+    let sampler = match remote {
+        true => Sampler::start(&**dut.borrow(), machine, parts.clock, plan.trial.duration_ns),
+        false => None,
+    };
+    let (mut cpu_times, mut window) = (Vec::new(), (0, 0));
     let mut read_cpus = |moment| {
+        match moment {
+            Moment::Opening => {}
+            Moment::Open(now_ns) => window.0 = now_ns,
+            Moment::Closed(now_ns) => window.1 = now_ns,
+        }
         // On a remote DUT read before the window opens: the answer takes a round trip.
         let is_due = match moment {
+            _ if sampler.is_some() => false,
             Moment::Opening => remote,
             Moment::Open(_) => !remote,
             Moment::Closed(_) => true,
@@ -304,6 +316,9 @@ fn measure(
     };
     let observed = trial::run(armed.traffic(), parts.clock, order, observer)?;
     drop(account);
+    if let Some(both) = sampler.and_then(|sampler| sampler.end(&**dut.borrow(), window)) {
+        cpu_times = both.into();
+    }
     watch.skip(plan.trial.warmup_ns + observed.window_ns);
     watch.lap("stop and drain");
 
