@@ -72,6 +72,11 @@ impl Runner {
         self.testbed.calibration_key(settings)
     }
 
+    /// True when the testbed's sender has a ceiling that can be measured.
+    pub fn has_ceiling(&self) -> bool {
+        self.testbed.has_ceiling()
+    }
+
     /// Measures the ceiling for a variant's family and frame size: the sender straight into
     /// the receiver, or up to the DUT's interface.
     ///
@@ -341,6 +346,7 @@ fn measure(
             findings.facts.insert(format!("lost: {}", place.place), place.packets.to_string());
         }
     }
+    let executed = armed.traffic().executed()?;
     findings.facts.extend(armed.facts());
     let ended = armed.end()?;
     parts.dut.stop(host)?;
@@ -370,7 +376,10 @@ fn measure(
         findings.facts.insert(format!("generator's remark {number}"), remark);
     }
     findings.facts.extend(ends.facts(settings));
-    let trial = TrialRecord { device, ..observed.into_record(counters, cpus) };
+    if executed.is_some() {
+        warnings.retain(|warning| !warning.is_of_time());
+    }
+    let trial = TrialRecord { device, executed, ..observed.into_record(counters, cpus) };
     Ok(Measured { trial, warnings, simulated: is_simulated(&parts) })
 }
 
