@@ -305,6 +305,7 @@ fn interfaces(model: Model) -> [String; 2] {
         Model::Virtio => ["vtnet1", "vtnet2"],
         Model::E1000e => ["em0", "em1"],
         Model::Vmxnet3 => ["vmx0", "vmx1"],
+        Model::Igb => ["igb0", "igb1"],
     }
     .map(str::to_owned)
 }
@@ -315,7 +316,7 @@ fn gate(symbols: &Symbols, model: Model) -> Result<u64, VmError> {
     let function = match model {
         Model::Virtio => "vtnet_rx_vq_process",
         // Those whose rings iflib(9) works through.
-        Model::E1000e | Model::Vmxnet3 => "_task_fn_rx",
+        Model::E1000e | Model::Vmxnet3 | Model::Igb => "_task_fn_rx",
     };
     symbols.address(function).ok_or_else(|| {
         VmError::Counts(format!("the guest's kernel has no function {function}, its driver's"))
