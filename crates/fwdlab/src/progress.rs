@@ -6,6 +6,7 @@ use crate::terminal::{self, cut, duration};
 use fwdlab_bench::{Live, Observer};
 use fwdlab_model::units::format_pps;
 use fwdlab_model::{Plan, PlannedRun, ProfileRecord, RunRecord};
+use fwdlab_results::counts::Foreground;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::Instant;
@@ -105,11 +106,8 @@ impl<'a> Progress<'a> {
         self.spent_ns += self.began.elapsed().as_nanos() as u64;
         self.began = Instant::now();
         if let Shown::Lines = self.shown {
-            let window = &record.trial.window;
-            let seconds = record.trial.window_ns.max(1) as f64 / 1e9;
             let State { stage, label, .. } = &self.state;
-            let rate = format_pps(window.forwarded as f64 / seconds);
-            terminal::note(&format!("{stage}  {label}  {rate}"));
+            terminal::note(&format!("{stage}  {label}  {}", figure(self.plan, record)));
             for warning in &record.warnings {
                 terminal::note(&format!("  {}", warning.sentence()));
             }
@@ -226,6 +224,19 @@ fn label(plan: &Plan, run: &PlannedRun) -> String {
             labels.join(" > ")
         }
     }
+}
+
+/// What a run found: its rate, or what it counted by itself.
+fn figure(plan: &Plan, record: &RunRecord) -> String {
+    let trial = &record.trial;
+    if plan.metric().is_rate() {
+        let seconds = trial.window_ns.max(1) as f64 / 1e9;
+        return format_pps(trial.window.forwarded as f64 / seconds);
+    }
+    let total = trial.executed.as_ref().and_then(|e| Foreground::of([e]).total(e));
+    total.map_or("not counted".to_owned(), |total| {
+        format!("{:.1} instructions a packet", total.instructions)
+    })
 }
 
 impl State {

@@ -32,7 +32,7 @@ pub(crate) fn exit_of<'a>(
     let outcomes: Vec<&Outcome> = outcomes.collect();
     let is_doubtful = |outcome: &&Outcome| match outcome {
         Outcome::Compared(answer) => answer.comparison.doubtful.is_some(),
-        Outcome::Unanswerable { .. } => false,
+        Outcome::Counted(_) | Outcome::Unanswerable { .. } => false,
     };
     if outcomes.iter().any(is_doubtful) {
         terminal::warn(
@@ -44,6 +44,7 @@ pub(crate) fn exit_of<'a>(
     let Some(fail_on) = fail_on else { return Exit::Done };
     let fails = outcomes.into_iter().any(|outcome| match outcome {
         Outcome::Compared(answer) => is_failure(fail_on, answer.verdict, answer.within_margin),
+        Outcome::Counted(exact) => is_failure(fail_on, exact.verdict.into(), exact.within_margin),
         Outcome::Unanswerable { .. } => fail_on == FailOn::NotEquivalent,
     });
     if fails { Exit::Difference } else { Exit::Done }

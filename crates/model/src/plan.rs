@@ -13,7 +13,7 @@ pub use build::{INET6_FRAME_BARE, INET6_FRAME_MIN, load, plan};
 pub use describe::{Difference, Estimate};
 
 use crate::profile::ProfilePlan;
-use crate::settings::Settings;
+use crate::settings::{Settings, TestbedKind};
 use serde::{Deserialize, Serialize};
 
 /// All runs of an experiment, in order. A function of (file, seed).
@@ -80,7 +80,10 @@ impl Plan {
     /// The metric that stands for a run of this plan.
     pub fn metric(&self) -> RunMetric {
         let is_paced = self.variants.iter().all(|variant| variant.settings.is_paced());
+        let is_emulated = self.base.testbed.kind == TestbedKind::Vm;
         match self.compare.figure {
+            // An emulated CPU's time means nothing.
+            None if is_emulated => RunMetric::Instructions,
             _ if self.design.alternate_ns.is_some() => RunMetric::Slices,
             // The best tenth of a paced run is the sender's own best.
             None | Some(RunMetric::P90) if is_paced => RunMetric::Delivered,

@@ -2,12 +2,14 @@
 
 mod arrivals;
 mod device;
+mod executed;
 mod opening;
 mod profile;
 pub mod queues;
 
 pub use arrivals::{Arrivals, Checked, FlowArrivals, WorstFlow};
 pub use device::{DeviceTime, ReceiverPlace};
+pub use executed::{Executed, ExecutedFunction};
 pub use opening::{DrainEnd, Opening};
 pub use profile::{DropPlace, ProfileCounter, ProfileRecord, ProfileWindow};
 
@@ -95,6 +97,9 @@ pub struct TrialRecord {
     /// Flows and states when the window opened, and packets unaccounted for at the end.
     #[serde(default)]
     pub opening: Opening,
+    /// What the device executed in the window; none where nobody counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executed: Option<Executed>,
 }
 
 /// One raw sample of the window.

@@ -7,6 +7,7 @@ mod command;
 mod kind;
 mod laboratory;
 mod router;
+mod vm;
 
 pub use command::*;
 pub use fwdlab_packet::forwarding::{FibAlgorithm, ForwardingPath, Locking, StateTable};
@@ -14,6 +15,7 @@ pub use fwdlab_packet::{Family, Flows};
 pub use kind::*;
 pub use laboratory::*;
 pub use router::*;
+pub use vm::*;
 
 use crate::units::FrameSize;
 use fwdlab_packet::named;
@@ -50,6 +52,7 @@ impl Default for Settings {
                 senders: 1,
                 engine: Engine::Auto,
                 lab: None,
+                vm: VmSettings::default(),
                 sim: SimSettings::default(),
             },
             dut: DutSettings {
@@ -93,6 +96,8 @@ named! {
         Memory = "memory",
         /// Hosts of a laboratory, reached over ssh.
         Ssh = "ssh",
+        /// A machine of QEMU on this machine.
+        Vm = "vm",
         /// A simulated device of known capacity.
         Sim = "sim",
         /// Imported logs of another laboratory.
@@ -142,6 +147,9 @@ pub struct TestbedSettings {
     /// stands in it is no part of a plan: the same plan runs in any laboratory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lab: Option<String>,
+    /// The machine of QEMU (`vm` only). The defaults add nothing to a plan's hash.
+    #[serde(default, skip_serializing_if = "VmSettings::is_default")]
+    pub vm: VmSettings,
     /// Parameters of the simulated device (used by `sim` only).
     pub sim: SimSettings,
 }

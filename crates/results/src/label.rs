@@ -104,13 +104,23 @@ impl Label {
 
     /// What has to be said beside every number.
     pub(crate) fn caption(&self) -> &'static str {
-        caption(self.simulated, self.testbed.kind, self.testbed.below_hypervisor)
+        let figure = self.figure.unwrap_or(RunMetric::Mean);
+        caption(self.simulated, self.testbed.kind, self.testbed.below_hypervisor, figure)
     }
 
     /// True when figures of the two may stand side by side as far as the testbed goes.
     pub fn is_comparable(&self, other: &Label) -> bool {
         (&self.testbed, self.simulated) == (&other.testbed, other.simulated)
     }
+}
+
+const PPS: &str = "packets per second";
+/// Unit of counts.
+pub(crate) const INSTRUCTIONS: &str = "instructions a packet";
+
+/// The unit of a figure.
+pub(crate) fn unit(figure: RunMetric) -> &'static str {
+    if figure.is_rate() { PPS } else { INSTRUCTIONS }
 }
 
 /// A figure's word in files that programs read.
@@ -128,6 +138,7 @@ pub(crate) fn caption(
     simulated: bool,
     kind: Option<TestbedKind>,
     below_hypervisor: bool,
+    figure: RunMetric,
 ) -> &'static str {
     match (simulated, kind) {
         (true, _) => "SIMULATED: no packet was sent; these numbers say nothing about any machine",
@@ -139,6 +150,15 @@ pub(crate) fn caption(
         (false, Some(TestbedKind::Ssh)) if below_hypervisor => {
             "virtual testbed: the device under test runs below a hypervisor; not comparable with \
              hardware"
+        }
+        (false, Some(TestbedKind::Vm)) if !figure.is_rate() => {
+            "emulated machine (QEMU, TCG): instructions are exact, time means nothing. \
+             Instructions are not time: caches, branches and contention between CPUs are not in \
+             them."
+        }
+        (false, Some(TestbedKind::Vm)) => {
+            "virtual testbed: the device under test is a virtual machine of this machine; not \
+             comparable with hardware"
         }
         (false, Some(TestbedKind::Archive)) => "imported: measured elsewhere, read from logs",
         (false, _) => "",
@@ -152,7 +172,8 @@ impl fmt::Display for Label {
         write!(
             f,
             "{BEGINNING}{version}; testbed: {testbed}; simulated: {simulated}; figure: {figure}; \
-             unit: packets per second"
+             unit: {}",
+            self.figure.map_or(PPS, unit)
         )
     }
 }

@@ -1,6 +1,6 @@
 //! Keeps, counts and shows what runs found.
 //!
-//! [`store`] keeps raw observations; [`stats`] counts; [`figure`] draws;
+//! [`store`] keeps raw observations; [`stats`] reckons with rates, [`counts`] with instructions; [`figure`] draws;
 //! [`report`] writes, [`compare`] answers what is asked of files and stores at
 //! once, [`history`] follows a machine over revisions; what they say is a [`document`]
 //! in whatever form. Nothing here measures,
@@ -8,6 +8,7 @@
 //! rebuilt from stores alone.
 
 pub mod compare;
+pub mod counts;
 pub mod document;
 pub mod figure;
 mod format;

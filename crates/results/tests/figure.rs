@@ -2,7 +2,9 @@
 //! writes them anew; `KEEP_PNG=DIR` keeps the pictures to be looked at.
 
 use fwdlab_model::units::FrameSize;
-use fwdlab_results::figure::{Chart, CurvePoint, Fit, Point, RightAxis, Series, Strip, XAxis, png};
+use fwdlab_results::figure::{
+    Chart, CurvePoint, Fit, Point, Quantity, RightAxis, Series, Strip, XAxis, png,
+};
 use std::path::Path;
 
 fn point(median_pps: f64, spread: f64) -> Option<Point> {
@@ -32,6 +34,7 @@ fn chart(title: &str, x_label: &str, x: XAxis, series: Vec<Series>) -> Chart {
         x_label: x_label.into(),
         x,
         series,
+        y: Quantity::Rate,
         right: Some(RightAxis::L2Rate(FrameSize(64))),
         ceiling_pps: None,
         footnote: None,

@@ -219,6 +219,38 @@ fn an_empty_store_has_no_report() {
     Store::open(&path).expect("an empty file becomes a store");
 }
 
+#[test]
+fn what_was_executed_is_kept_and_a_store_of_before_has_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.sqlite");
+    let plan = small_plan();
+    let mut store = Store::open(&path).unwrap();
+    fill(&mut store, &plan, [0]);
+    let counted = support::counted(&plan, 1, &[("ip_forward", &[126.0, 127.5], false)]);
+    store.insert_run(&counted).unwrap();
+    assert_eq!(store.runs().unwrap()[1], counted);
+    assert_eq!(store.runs().unwrap()[0].trial.executed, None);
+    let figures = store.figures_only(|_| false).unwrap();
+    assert_eq!(figures.runs[1].trial.executed, counted.trial.executed);
+    drop(store);
+
+    // As version 4 left it.
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.execute_batch("ALTER TABLE run DROP COLUMN executed").unwrap();
+    connection.pragma_update(None, "user_version", 4).unwrap();
+    drop(connection);
+    let reader = Store::open_read_only(&path).unwrap();
+    assert_eq!(reader.contents().unwrap().runs.len(), 2);
+    assert_eq!(reader.figures_only(|_| true).unwrap().runs[1].trial.executed, None);
+    drop(reader);
+    let mut store = Store::open(&path).unwrap();
+    assert_eq!(store.runs().unwrap()[1].trial.executed, None);
+    store.begin_invocation(&invocation(TestbedKind::Netns)).unwrap();
+    let counted = support::counted(&plan, 2, &[("ip_forward", &[126.0], false)]);
+    store.insert_run(&counted).unwrap();
+    assert_eq!(store.runs().unwrap()[2], counted);
+}
+
 /// A writer killed in the middle loses at most the run in progress.
 #[test]
 fn a_killed_writer_loses_no_finished_run() {

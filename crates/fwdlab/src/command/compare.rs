@@ -9,8 +9,8 @@ use fwdlab_results::compare::{self, Question};
 
 /// Compare variants of files and stores: the first one is the baseline.
 ///
-/// Each argument is a file with one figure per run (packets per second, one per
-/// line), a report's runs.csv, a store (run.sqlite or the directory that holds
+/// Each argument is a file with one figure per run (packets per second, or a report's
+/// instructions a packet, one per line), a report's runs.csv, a store (run.sqlite or the directory that holds
 /// it), or FILE:LABEL for one variant of those. One argument with several
 /// variants compares each with its baseline; two whole stores are compared
 /// variant by variant.

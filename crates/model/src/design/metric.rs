@@ -18,6 +18,8 @@ named! {
         /// Alternation: median over a variant's slices of each slice's rate over the time
         /// that the device had.
         Slices = "slices",
+        /// Emulated machines: instructions that the device executes to forward a packet.
+        Instructions = "instructions",
         /// Imported runs: median of the log's rates that the netbenches archive's rule keeps.
         Netbenches = "netbenches",
         /// The same with the upper of the two middle values as the median of an even
@@ -45,6 +47,9 @@ impl RunMetric {
                 "median over the slices of each slice's rate over the time that was not taken \
                  from the device"
             }
+            RunMetric::Instructions => {
+                "instructions that the device executes to forward a packet, counted"
+            }
             RunMetric::Netbenches => {
                 "median of the log's rates by the archive's rule (15 lines dropped at the start, \
                  10 at the end)"
@@ -57,6 +62,12 @@ impl RunMetric {
         }
     }
 
+    /// True for a rate in packets per second, of which more is better; false for a count of
+    /// instructions, of which fewer are.
+    pub fn is_rate(self) -> bool {
+        self != RunMetric::Instructions
+    }
+
     /// Its short name in tables.
     pub fn short(self) -> &'static str {
         match self {
@@ -65,6 +76,7 @@ impl RunMetric {
             RunMetric::Mean => "mean",
             RunMetric::P90 => "p90",
             RunMetric::Slices => "slices",
+            RunMetric::Instructions => "instructions",
             RunMetric::Netbenches | RunMetric::NetbenchesUpper => "netbenches",
             RunMetric::Steady => "steady",
         }

@@ -62,7 +62,11 @@ fn need_of(owner: Owner) -> Option<&'static Need> {
         },
         Owner::Host => &Need {
             keys: &[],
-            met: |settings| has_hosts(settings) && !is_router(settings) && !is_command(settings),
+            met: |settings| {
+                (has_hosts(settings) || is_vm(settings))
+                    && !is_router(settings)
+                    && !is_command(settings)
+            },
             otherwise: "is a setting of a laboratory's DUT",
             help: "write kind = \"ssh\" and lab = \"lab.toml\" in [testbed]",
         },
@@ -77,11 +81,24 @@ fn need_of(owner: Owner) -> Option<&'static Need> {
             otherwise: "is a setting of a laboratory: elsewhere fwdlab itself sends and counts",
             help: "write kind = \"ssh\" and lab = \"lab.toml\" in [testbed]",
         },
+        Owner::Vm => &Need {
+            keys: &[],
+            met: |settings| is_vm(settings) || settings.testbed.kind == TestbedKind::Sim,
+            otherwise: "is a setting of a virtual machine",
+            help: "write kind = \"vm\" in [testbed]",
+        },
     })
 }
 
 /// What single settings need beside their owner.
-static NEEDS: [Need; 15] = [
+static NEEDS: [Need; 16] = [
+    Need {
+        keys: &["rate", "timestamps", "senders", "engine", "arrangement"],
+        met: |settings| !is_vm(settings),
+        otherwise: "has no effect where packets come in lockstep, so that their instructions can \
+                    be counted",
+        help: "leave it out",
+    },
     Need {
         keys: &["ready", "stop", "statistics", "counters", "rewrites"],
         met: |settings| !settings.dut.command.start.is_empty(),
@@ -208,6 +225,10 @@ fn is_freebsd(settings: &Settings) -> bool {
 /// True for a laboratory, and for a simulated device that stands for one.
 fn has_hosts(settings: &Settings) -> bool {
     matches!(settings.testbed.kind, TestbedKind::Ssh | TestbedKind::Sim)
+}
+
+fn is_vm(settings: &Settings) -> bool {
+    settings.testbed.kind == TestbedKind::Vm
 }
 
 /// True when fwdlab sends and counts.

@@ -7,6 +7,7 @@ mod check;
 mod compare;
 mod device;
 mod laboratory;
+mod machine;
 mod stopping;
 
 use crate::design::{Change, Compare, Design, Factor, Level, Trial};
@@ -81,6 +82,7 @@ impl Experiment {
         check::effects(spec, &experiment, &mut faults);
         check::variants(spec, &experiment, &mut faults);
         laboratory::judge(spec, &mut faults);
+        machine::judge(spec, &experiment, &mut faults);
         device::judge(spec, &experiment, &mut faults);
         (experiment, faults)
     }

@@ -40,10 +40,17 @@ const NO_KERNEL: (TestbedKind, &str, &str) = (
     "no kernel forwards packets in memory",
     "write kind = \"router\" in [dut], or kind = \"netns\" in [testbed]",
 );
+/// No programs in guests: a virtual machine is there for its kernel.
+const NO_PROGRAM: (TestbedKind, &str, &str) = (
+    TestbedKind::Vm,
+    "a virtual machine has a kernel under test, not a program",
+    "write kind = \"linux\" or \"freebsd\" in [dut], or kind = \"netns\" in [testbed]",
+);
 /// No FreeBSD on one machine.
 const NO_FREEBSD: (&str, &str) = (
     "this machine's kernel is not FreeBSD's",
-    "write kind = \"ssh\" and lab = \"lab.toml\" in [testbed]: a host with FreeBSD",
+    "write kind = \"vm\" in [testbed] and disk = \"IMAGE\" in [vm], or kind = \"ssh\" and \
+     lab = \"lab.toml\": a host with FreeBSD",
 );
 
 impl DutKind {
@@ -62,7 +69,7 @@ impl DutKind {
                 is_program: true,
                 alternates: false,
                 systems: &[System::Linux],
-                lacking: &[],
+                lacking: &[NO_PROGRAM],
             },
             DutKind::Freebsd => DutRow {
                 words: "the FreeBSD kernel",
@@ -80,11 +87,15 @@ impl DutKind {
                 is_program: true,
                 alternates: false,
                 systems: &[System::Linux, System::FreeBsd],
-                lacking: &[(
-                    TestbedKind::Memory,
-                    "a program that is started by commands has interfaces, not packets in memory",
-                    "write kind = \"netns\" in [testbed]",
-                )],
+                lacking: &[
+                    (
+                        TestbedKind::Memory,
+                        "a program that is started by commands has interfaces, not packets in \
+                         memory",
+                        "write kind = \"netns\" in [testbed]",
+                    ),
+                    NO_PROGRAM,
+                ],
             },
         }
     }
@@ -95,6 +106,27 @@ impl Settings {
     pub fn lacks_device(&self) -> Option<(&'static str, &'static str)> {
         let lacking = self.dut.kind.row().lacking;
         let here = lacking.iter().find(|(testbed, ..)| *testbed == self.testbed.kind);
-        here.map(|(_, why, next)| (*why, *next)).or_else(|| self.dut.lacks_program())
+        here.map(|(_, why, next)| (*why, *next))
+            .or_else(|| self.dut.lacks_program().or_else(|| self.lacks_machine()))
+    }
+
+    /// What a virtual machine lacks of what it boots, and what to write.
+    fn lacks_machine(&self) -> Option<(&'static str, &'static str)> {
+        let vm = &self.testbed.vm;
+        match self.dut.kind {
+            _ if self.testbed.kind != TestbedKind::Vm => None,
+            DutKind::Linux if vm.disk.is_some() => Some((
+                "a Linux guest has a system that fwdlab makes, and no disk",
+                "leave `disk` out and write kernel = \"linux-image-....deb\" in [vm]",
+            )),
+            DutKind::Linux if vm.kernel.is_none() => Some((
+                "a virtual machine without a kernel",
+                "write kernel = \"linux-image-....deb\" in [vm], or beside it in the level",
+            )),
+            DutKind::Freebsd if vm.disk.is_none() => {
+                Some(("a FreeBSD guest without a disk", "write disk = \"freebsd.raw\" in [vm]"))
+            }
+            _ => None,
+        }
     }
 }

@@ -98,7 +98,7 @@ impl Reader<'_> {
         let span = node.span();
         // `kind` is that of the device, which may be varied; the testbed's may not.
         let fixed = keys::SECTIONS.iter().find(|section| {
-            matches!(section.path, "testbed" | "dut" | "traffic")
+            matches!(section.path, "testbed" | "vm" | "dut" | "traffic")
                 && setting(&name).is_none()
                 && section.key(&name).is_some_and(|key| key.vary == Vary::Never)
         });

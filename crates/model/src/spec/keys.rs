@@ -8,11 +8,13 @@ mod method;
 pub(in crate::spec) mod setting;
 mod tables;
 pub(in crate::spec) mod value;
+mod vm;
 
 pub use device::*;
 pub use field::Field;
 pub use method::*;
 pub use tables::*;
+pub use vm::VM;
 
 use super::kind::Kind;
 use crate::settings::Settings;
@@ -78,6 +80,8 @@ pub enum Owner {
     Host,
     /// The generators of a laboratory.
     Generator,
+    /// A machine of QEMU.
+    Vm,
 }
 
 /// How a table is written.
@@ -147,11 +151,11 @@ impl Section {
 
 /// Every table in the order of the documentation.
 pub const SECTIONS: &[Section] =
-    &[ROOT, TESTBED, SIM, DUT, FACTOR, LEVEL, TRAFFIC, FLOWS, TRIAL, DESIGN, COMPARE, PROFILE];
+    &[ROOT, TESTBED, SIM, VM, DUT, FACTOR, LEVEL, TRAFFIC, FLOWS, TRIAL, DESIGN, COMPARE, PROFILE];
 
 /// Every key that a level may set.
 pub fn settings() -> impl Iterator<Item = &'static Key> {
-    [TESTBED, DUT, TRAFFIC]
+    [TESTBED, VM, DUT, TRAFFIC]
         .into_iter()
         .flat_map(|section| section.keys)
         .filter(|key| key.vary != Vary::Never)

@@ -178,6 +178,9 @@ impl Reader<'_> {
         spec.lab = testbed.read_spanned("lab", |key, node| self.text(key, node));
         self.settings_of(&testbed, &mut spec.settings);
 
+        let vm = self.table(top, &keys::VM);
+        self.settings_of(&vm, &mut spec.settings);
+
         let sim = self.table(&testbed, &keys::SIM);
         let numbers = [
             ("noise", &mut spec.sim.noise),

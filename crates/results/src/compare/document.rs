@@ -1,7 +1,9 @@
 //! Results of a comparison as a document.
 
-use super::Results;
+use super::{Results, VariantResult};
+use crate::counts;
 use crate::document::{Block, Document};
+use crate::label::INSTRUCTIONS;
 use crate::report::verdicts::{terms, variants, verdicts};
 
 /// Version of the shape of the fields; raised when something that was there is named
@@ -10,15 +12,26 @@ const VERSION: u32 = 1;
 
 impl Results {
     /// What was asked, the figures and the verdicts.
-    pub fn document(&self) -> Document<'_> {
+    pub fn document<'a>(&'a self) -> Document<'a> {
         let figure = self.figure.map_or(String::new(), |f| format!(": {}", f.description()));
         let mut blocks: Vec<Block> = Block::caption(&self.caption).into_iter().collect();
         blocks.extend(Block::notes(&self.notes));
-        blocks.push(Block::text(format!("One figure per run{figure}. All in packets per second.")));
-        blocks.push(variants(&self.variants, |v| (v.label.as_str(), v.summary.as_ref())).block());
-        let of = self.comparisons.len();
-        blocks.push(Block::text(terms(self.confidence, self.margin, &self.adjustment, of)));
+        let figures =
+            |unit: &str| Block::text(format!("One figure per run{figure}. All in {unit}."));
+        let of = |v: &'a VariantResult| (v.label.as_str(), v.summary.as_ref());
+        if self.unit == INSTRUCTIONS {
+            blocks.push(figures(INSTRUCTIONS));
+            blocks.push(counts::figures(&self.variants, of).block());
+            let terms = counts::terms(self.margin);
+            blocks.push(Block::text(format!("{terms} {}", counts::NOT_TIME)));
+        } else {
+            blocks.push(figures("packets per second"));
+            blocks.push(variants(&self.variants, of).block());
+            let of = self.comparisons.len();
+            blocks.push(Block::text(terms(self.confidence, self.margin, &self.adjustment, of)));
+        }
         blocks.push(verdicts(&self.comparisons));
+        blocks.extend(self.comparisons.iter().filter_map(|c| counts::differences(c, false)));
         Document {
             title: self.asked.clone(),
             conclusion: Vec::new(),

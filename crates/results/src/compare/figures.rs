@@ -13,8 +13,8 @@ use crate::stats::BlockedRun;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Columns that hold the rate, the first one found counts.
-const RATES: [&str; 3] = ["value_pps", "pps", "rate_pps"];
+/// Columns that hold the figure, the first one found counts.
+const RATES: [&str; 4] = ["value_pps", "pps", "rate_pps", "instructions"];
 /// Columns that say that a line is a part of a run.
 const PARTS: [&str; 8] =
     ["second", "seconds", "sec", "interval", "sample", "slice", "time", "timestamp"];
@@ -122,7 +122,7 @@ impl Columns {
             _ => refused(
                 format!(
                     "no column is called {}",
-                    RATES.map(|name| format!("`{name}`")).join(" or ")
+                    RATES[..2].iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(" or ")
                 ),
                 "name the column with one figure per run, in packets per second, `pps`",
             ),
@@ -223,7 +223,12 @@ impl Table<'_> {
         for run in &self.runs {
             let index = *known.entry(&run.variant).or_insert_with(|| {
                 let label = if of_file { Input::stem(path) } else { run.variant.clone() };
-                variants.push(Variant { label, runs: Vec::new(), known: Vec::new() });
+                variants.push(Variant {
+                    label,
+                    runs: Vec::new(),
+                    known: Vec::new(),
+                    executed: Vec::new(),
+                });
                 variants.len() - 1
             });
             let runs = &mut variants[index].runs;

@@ -6,6 +6,7 @@ use crate::report::analysis::RunResult;
 use crate::stats::BlockedRun;
 use crate::stats::alternation::Slice;
 use crate::stats::sequential::Mode;
+use fwdlab_model::record::Executed;
 use fwdlab_model::{Plan, suggest};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -68,6 +69,8 @@ pub(super) struct Variant {
     pub(super) runs: Vec<BlockedRun>,
     /// The same runs with what is known of each; of a store only, else empty.
     pub(super) known: Vec<RunResult>,
+    /// What the same runs executed, by run; of a store of counts only, else empty.
+    pub(super) executed: Vec<Executed>,
 }
 
 impl Variant {

@@ -12,6 +12,7 @@
 
 mod argument;
 mod beside;
+mod counts;
 mod document;
 mod doubts;
 mod error;
@@ -82,6 +83,7 @@ pub fn compare(question: &Question) -> Result<Results, CompareError> {
         };
         named.push(Named { input, variant });
     }
+    counts::together(&mut inputs);
     answer(question, &inputs, &named)
 }
 

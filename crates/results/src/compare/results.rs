@@ -1,11 +1,12 @@
 //! Results of comparing pairs.
 
 use super::Question;
+use super::counts;
 use super::doubts;
 use super::error::CompareError;
 use super::input::{Input, Kind};
 use super::pairs::{Named, Pair, Pairs, Side, Way, common_figure};
-use crate::label::{Label, MeasuredOn};
+use crate::label::{INSTRUCTIONS, Label, MeasuredOn};
 use crate::report::analysis::arms::Arms;
 use crate::report::analysis::{Compared, Outcome, RunResult, SummaryResult, adjust};
 use crate::stats::alternation::{Slice, compare_alternation};
@@ -28,7 +29,7 @@ const PAIRS_PER_THREAD: usize = 16;
 pub struct Results {
     /// What was compared, in one phrase.
     pub asked: String,
-    /// Unit of every rate.
+    /// Unit of every figure.
     pub unit: &'static str,
     /// What stands for a run, where an input says so.
     pub figure: Option<RunMetric>,
@@ -79,7 +80,7 @@ pub struct VariantResult {
     pub label: String,
     /// Position of its file in [`Results::inputs`].
     pub input: usize,
-    /// One figure per run, in packets per second.
+    /// One figure per run.
     pub values: Vec<f64>,
     /// Summary of them; none without runs.
     pub summary: Option<SummaryResult>,
@@ -104,12 +105,16 @@ pub(super) fn results(
         family: pairs.len(),
         adjustment: question.adjustment,
     };
-    let mut outcomes = compare_all(inputs, pairs, criteria);
-    if let (Some(Err(reason)), true) = (outcomes.first(), outcomes.iter().all(Result::is_err)) {
-        let next = "measure more runs of both";
-        return Err(CompareError::question(format!("nothing can be compared: {reason}"), next));
-    }
-    adjust(&mut outcomes, question.adjustment);
+    let outcomes: Vec<Outcome> = if counts::are_counts(inputs) {
+        let outcomes = counts::compare(inputs, pairs, criteria.margin);
+        refuse_nothing(&outcomes)?;
+        outcomes.into_iter().map(Outcome::counted).collect()
+    } else {
+        let mut outcomes = compare_all(inputs, pairs, criteria);
+        refuse_nothing(&outcomes)?;
+        adjust(&mut outcomes, question.adjustment);
+        outcomes.into_iter().map(Outcome::of).collect()
+    };
 
     let sides = Sides::of(inputs, pairs);
     let variants: Vec<VariantResult> = sides.variants(inputs);
@@ -123,14 +128,14 @@ pub(super) fn results(
                 label: variants[variant].label.clone(),
                 baseline,
                 baseline_label: variants[baseline].label.clone(),
-                outcome: Outcome::of(outcome),
+                outcome,
             }
         })
         .collect();
     let caption = inputs.iter().filter_map(|input| input.label.as_ref()).map(Label::caption);
     Ok(Results {
         asked: asked.clone(),
-        unit: "pps",
+        unit: if counts::are_counts(inputs) { INSTRUCTIONS } else { "pps" },
         figure: common_figure(inputs),
         caption: caption.max_by_key(|caption| caption.len()).unwrap_or_default().to_owned(),
         confidence: criteria.confidence,
@@ -142,6 +147,16 @@ pub(super) fn results(
         comparisons,
         notes: notes(inputs, pairs),
     })
+}
+
+fn refuse_nothing<T>(outcomes: &[Result<T, Unanswerable>]) -> Result<(), CompareError> {
+    match outcomes.first() {
+        Some(Err(reason)) if outcomes.iter().all(Result::is_err) => {
+            let next = "measure more runs of both";
+            Err(CompareError::question(format!("nothing can be compared: {reason}"), next))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The pairs compared in their order, on as many CPUs as there are: a thousand
@@ -271,9 +286,13 @@ fn input_result(input: &Input) -> InputResult {
 fn notes(inputs: &[Input], pairs: &[Pair]) -> Vec<String> {
     let mut notes: Vec<String> =
         inputs.iter().flat_map(|input| input.notes.iter().cloned()).collect();
-    notes.extend(inputs.iter().flat_map(doubts::of));
+    let has_time = !counts::are_counts(inputs);
+    if has_time {
+        notes.extend(inputs.iter().flat_map(doubts::of));
+    }
     let across: Vec<&Pair> = pairs.iter().filter(|pair| pair.way == Way::Unblocked).collect();
-    if across.iter().any(|pair| pair.baseline.input != pair.candidate.input) {
+    let is_between = across.iter().any(|pair| pair.baseline.input != pair.candidate.input);
+    if has_time && is_between {
         notes.push(
             "runs of different files share no blocks: a drift of the machine from one to the \
              other is not controlled and looks like a difference"

@@ -3,10 +3,12 @@
 use super::error::CompareError;
 use super::input::{Input, Kind, Origin, Stream, Variant};
 use crate::label::{Label, MeasuredOn};
-use crate::report::analysis::{Figures, mode, slices_of_run};
+use crate::report::analysis::{Figures, RunResult, mode, slices_of_run};
 use crate::stats::BlockedRun;
 use crate::store::Store;
+use fwdlab_model::RunRecord;
 use fwdlab_model::plan::RunMetric;
+use fwdlab_model::record::Executed;
 use std::path::Path;
 
 /// Reads the figures of the store at `path`.
@@ -17,7 +19,7 @@ pub(super) fn read(path: &Path) -> Result<Input, CompareError> {
 /// The figures of an open store, which the user calls `path`.
 pub(super) fn of_store(path: &Path, store: &Store) -> Result<Input, CompareError> {
     let (contents, figures) = Figures::of_store(store)?;
-    let plan = contents.plan;
+    let plan = contents.plan.clone();
     let mut variants: Vec<Variant> = plan
         .variants
         .iter()
@@ -25,10 +27,12 @@ pub(super) fn of_store(path: &Path, store: &Store) -> Result<Input, CompareError
             label: variant.label.clone(),
             runs: Vec::new(),
             known: Vec::new(),
+            executed: Vec::new(),
         })
         .collect();
     for run in &figures.runs {
-        if let (Some(variant), Some(pps)) = (variants.get_mut(run.variant), run.value_pps) {
+        if let (Some(variant), Some(pps)) = (variants.get_mut(run.variant), run.value()) {
+            variant.executed.extend(executed_by(&contents.runs, run));
             variant.runs.push(BlockedRun { block: run.block, pps });
             variant.known.push(run.clone());
         }
@@ -71,4 +75,10 @@ pub(super) fn of_store(path: &Path, store: &Store) -> Result<Input, CompareError
         streams,
         notes,
     })
+}
+
+/// What a run executed, where that is its figure.
+fn executed_by(records: &[RunRecord], run: &RunResult) -> Option<Executed> {
+    run.counted.as_ref()?;
+    records.iter().find(|record| record.run == run.run)?.trial.executed.clone()
 }

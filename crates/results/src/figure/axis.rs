@@ -56,6 +56,8 @@ impl Axis {
 
     fn with_step(low: f64, high: f64, step: f64, unit: &str) -> Axis {
         let (scale, prefix) = match high {
+            // Words take no prefix.
+            _ if unit.contains(' ') => (1.0, ""),
             h if h >= 1e12 => (1e12, "T"),
             h if h >= 1e9 => (1e9, "G"),
             h if h >= 1e6 => (1e6, "M"),

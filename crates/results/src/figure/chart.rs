@@ -4,6 +4,7 @@
 //! yields bars in groups. The whiskers span the smallest and the largest run,
 //! not an interval of confidence: what was seen, nothing computed.
 
+use super::Quantity;
 use super::axis::Axis;
 use super::fit::{self, Fit};
 use super::frame::{Frame, Item, LABEL_SIZE, Plot, Sample, WIDTH, bar_style, dashes};
@@ -38,6 +39,8 @@ pub struct Chart {
     pub x: XAxis,
     /// The series; a legend names them when there is more than one.
     pub series: Vec<Series>,
+    /// What the left axis shows.
+    pub y: Quantity,
     /// What the right axis shows; none leaves that axis out.
     pub right: Option<RightAxis>,
     /// What sender and receiver reach without a DUT, in packets per second: a
@@ -91,7 +94,7 @@ pub struct Series {
     pub fit: Option<Fit>,
 }
 
-/// What was found at one level, in packets per second.
+/// What was found at one level, in the unit of the figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// Median of the runs.
@@ -110,7 +113,7 @@ impl Chart {
         let ceiling = self.ceiling_pps.filter(|ceiling| ceiling.is_finite() && *ceiling > 0.0);
         let drawn = ceiling.filter(|&ceiling| max > 0.0 && ceiling <= CEILING_IN_RANGE * max);
         // Room for the figures that stand on the whiskers.
-        let y = Axis::from_zero((1.06 * max).max(1.02 * drawn.unwrap_or(0.0)), "pps");
+        let y = Axis::from_zero((1.06 * max).max(1.02 * drawn.unwrap_or(0.0)), self.y.unit());
         let slots = match &self.x {
             XAxis::Categories(labels) => labels.len(),
             XAxis::Numbers(levels) => levels.len(),
@@ -118,7 +121,7 @@ impl Chart {
         let mut frame = Frame {
             title: &self.title,
             legend: self.legend(ceiling, drawn.is_some()),
-            y_label: "forwarded",
+            y_label: self.y.name(),
             y: &y,
             right: self.right.map(|right| {
                 let (label, factor) = right.label_and_factor();
@@ -158,9 +161,9 @@ impl Chart {
             (0..labels.len()).map(|i| plot.left + (i as f64 + 0.5) * slot).collect();
         let series = self.series.len().max(1) as f64;
         let bar = (GROUP_SHARE * slot / series).min(MAX_BAR);
-        let values_fit = self
-            .finite_points()
-            .all(|(_, _, point)| width(&figure(point, frame.y), LABEL_SIZE - 1.0) + 4.0 <= bar);
+        let values_fit = self.finite_points().all(|(_, _, point)| {
+            width(&self.figure(point, frame.y), LABEL_SIZE - 1.0) + 4.0 <= bar
+        });
         for (index, level, point) in self.finite_points() {
             let Some(middle) = middles.get(level) else { continue };
             let x = middle + (index as f64 - (series - 1.0) / 2.0) * bar;
@@ -173,7 +176,7 @@ impl Chart {
             if values_fit {
                 let above = plot.y(frame.y, point.max_pps) - 5.0;
                 let style = TextStyle::new(LABEL_SIZE - 1.0, Anchor::Middle);
-                svg.text((x, above), &figure(point, frame.y), style);
+                svg.text((x, above), &self.figure(point, frame.y), style);
             }
         }
         draw_ceiling(&mut svg, &plot, frame.y, ceiling);
@@ -301,10 +304,22 @@ impl Chart {
         let separator = if name.is_empty() || level.is_empty() { "" } else { ", " };
         format!(
             "{level}{separator}{name}: median {}, {} to {}",
-            format_pps(point.median_pps),
-            format_pps(point.min_pps),
-            format_pps(point.max_pps)
+            self.y.print(point.median_pps),
+            self.y.print(point.min_pps),
+            self.y.print(point.max_pps)
         )
+    }
+
+    /// The figure above a bar: the median in the axis' unit.
+    fn figure(&self, point: &Point, axis: &Axis) -> String {
+        if point.median_pps == 0.0 {
+            return "0".into();
+        }
+        let text = self.y.print(point.median_pps);
+        match text.strip_suffix(&axis.unit) {
+            Some(number) => number.trim_end().to_owned(),
+            None => text,
+        }
     }
 }
 
@@ -331,18 +346,6 @@ fn draw_ceiling(svg: &mut Svg, plot: &Plot, axis: &Axis, ceiling: Option<f64>) {
     if let Some(ceiling) = ceiling {
         let y = plot.y(axis, ceiling);
         svg.line((plot.left, y), (plot.right, y), &dashes());
-    }
-}
-
-/// The figure above a bar: the median in the axis' unit.
-fn figure(point: &Point, axis: &Axis) -> String {
-    if point.median_pps == 0.0 {
-        return "0".into();
-    }
-    let text = format_pps(point.median_pps);
-    match text.strip_suffix(&axis.unit) {
-        Some(number) => number.trim_end().to_owned(),
-        None => text,
     }
 }
 

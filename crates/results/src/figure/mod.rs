@@ -18,6 +18,7 @@ mod fit;
 mod frame;
 mod history;
 pub mod png;
+mod quantity;
 mod scale;
 mod strip;
 mod svg;
@@ -27,6 +28,7 @@ mod xlabels;
 pub use chart::{Chart, Point, RightAxis, Series, XAxis};
 pub use fit::{CurvePoint, Fit};
 pub use history::{ChangeMark, Level, RevisionPoint, Revisions};
+pub use quantity::Quantity;
 pub use strip::{Mark, Strip};
 
 #[cfg(test)]

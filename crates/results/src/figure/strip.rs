@@ -4,6 +4,7 @@
 //! one stream show what a live switch does. The axis doesn't begin at zero:
 //! here small changes matter, and no lengths are compared.
 
+use super::Quantity;
 use super::axis::Axis;
 use super::frame::{Frame, Item, LABEL_SIZE, LINE, Sample, WIDTH};
 use super::svg::{Anchor, INK, PALE, TextStyle};
@@ -16,6 +17,8 @@ const MANY: usize = 150;
 pub struct Strip {
     /// Title.
     pub title: String,
+    /// What the y axis shows.
+    pub y: Quantity,
     /// What the x axis counts.
     pub x_label: String,
     /// Names of the variants; the index is [`Mark::variant`].
@@ -52,6 +55,7 @@ impl Strip {
             .collect();
         Strip {
             title: title.into(),
+            y: Quantity::Rate,
             x_label: "run, in order of execution".into(),
             variants,
             marks,
@@ -66,6 +70,7 @@ impl Strip {
         let marks = samples.iter().map(|&(x, variant, pps)| Mark { x, pps, variant }).collect();
         Strip {
             title: title.into(),
+            y: Quantity::Rate,
             x_label: "seconds into the stream".into(),
             variants,
             marks,
@@ -79,7 +84,7 @@ impl Strip {
         let marks: Vec<&Mark> =
             self.marks.iter().filter(|mark| mark.x.is_finite() && mark.pps.is_finite()).collect();
         let (min, max) = range(marks.iter().map(|mark| mark.pps));
-        let y = Axis::around(min, max, "pps");
+        let y = Axis::around(min, max, self.y.unit());
         let (first, last) = range(marks.iter().map(|mark| mark.x));
         let legend = self
             .variants
@@ -90,7 +95,7 @@ impl Strip {
         let frame = Frame {
             title: &self.title,
             legend,
-            y_label: "forwarded",
+            y_label: self.y.name(),
             y: &y,
             right: None,
             x_label: &self.x_label,
@@ -111,7 +116,7 @@ impl Strip {
         for mark in &marks {
             let at = (x_of(mark.x), plot.y(&y, mark.pps));
             let name = self.variants.get(mark.variant).map_or("", String::as_str);
-            let rate = fwdlab_model::units::format_pps(mark.pps);
+            let rate = self.y.print(mark.pps);
             let tip = if few { format!("{name}: {rate}") } else { String::new() };
             svg.marker(at, if few { 5.0 } else { 2.2 }, mark.variant, &tip);
         }

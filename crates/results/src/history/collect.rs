@@ -102,6 +102,11 @@ impl Collector {
             return self.note(path, "holds no runs and is left out");
         };
         self.stores += 1;
+        if !figures.figure.is_rate() {
+            let what = "its figures are instructions a packet, which are no rates: left out; \
+                        compare its variants with fwdlab compare";
+            return self.note(path, what);
+        }
         if figures.runs.iter().all(|run| run.value_pps.is_none()) {
             return self.note(path, "none of its runs has a figure, it is left out");
         }

@@ -2,7 +2,9 @@
 
 use super::ReportError;
 use super::analysis::{Analysis, Scaling, ScalingOutcome, VariantResult};
-use crate::figure::{Chart, CurvePoint, Fit, Point, RightAxis, Series, Strip, XAxis, png};
+use crate::figure::{
+    Chart, CurvePoint, Fit, Point, Quantity, RightAxis, Series, Strip, XAxis, png,
+};
 use crate::stats::Scalability;
 use fwdlab_model::units::FrameSize;
 
@@ -58,9 +60,10 @@ pub(super) fn order(analysis: &Analysis) -> String {
     let runs: Vec<(u32, usize, f64)> = analysis
         .runs
         .iter()
-        .filter_map(|run| Some((run.block, run.variant, run.value_pps?)))
+        .filter_map(|run| Some((run.block, run.variant, run.value()?)))
         .collect();
-    Strip::of_runs("Runs in their order", variants, &runs).render()
+    Strip { y: quantity(analysis), ..Strip::of_runs("Runs in their order", variants, &runs) }
+        .render()
 }
 
 /// The graph as PNG, of as many pixels as fit.
@@ -78,11 +81,13 @@ fn right_axis(analysis: &Analysis) -> Option<RightAxis> {
 }
 
 fn chart(analysis: &Analysis, x_label: &str, x: XAxis, series: Vec<Series>) -> Chart {
-    let what = format!(
-        "Medians of the runs with the slowest and the fastest; per run: {}.",
-        analysis.figure.description()
-    );
-    let footnote = match analysis.testbed.caption.as_str() {
+    let ends = match quantity(analysis) {
+        Quantity::Rate => "the slowest and the fastest",
+        Quantity::Instructions => "the least and the most",
+    };
+    let what =
+        format!("Medians of the runs with {ends}; per run: {}.", analysis.figure.description());
+    let footnote = match analysis.testbed.caption.trim_end_matches('.') {
         "" => what,
         caption => format!("{caption}. {what}"),
     };
@@ -91,10 +96,15 @@ fn chart(analysis: &Analysis, x_label: &str, x: XAxis, series: Vec<Series>) -> C
         x_label: x_label.to_owned(),
         x,
         series,
-        right: right_axis(analysis),
+        y: quantity(analysis),
+        right: right_axis(analysis).filter(|_| analysis.figure.is_rate()),
         ceiling_pps: analysis.ceiling_pps,
         footnote: Some(footnote),
     }
+}
+
+fn quantity(analysis: &Analysis) -> Quantity {
+    if analysis.figure.is_rate() { Quantity::Rate } else { Quantity::Instructions }
 }
 
 /// The series of `members`, one per level of the axis; none where the

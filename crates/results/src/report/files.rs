@@ -20,6 +20,12 @@ pub(super) fn pps(label: &Label, values: &[f64]) -> String {
     })
 }
 
+/// `<variant>.instructions`: the same in instructions a packet, as many digits as repeat.
+pub(super) fn instructions(label: &Label, values: &[f64]) -> String {
+    let lines = values.iter().map(|value| format!("{value:.3}\n"));
+    format!("{label}\n{}", lines.collect::<String>())
+}
+
 /// The list of an imported variant: eight significant digits, as the archive's
 /// own lists have them.
 pub(super) fn archived(label: &Label, values: &[f64]) -> String {
@@ -33,6 +39,7 @@ pub(super) fn gnuplot(analysis: &Analysis) -> String {
         if let Some(summary) = &variant.summary {
             let printed = |value: f64| match analysis.figure {
                 RunMetric::Netbenches | RunMetric::NetbenchesUpper => log_rule::printed(value),
+                RunMetric::Instructions => format!("{value:.3}"),
                 _ => value.round().to_string(),
             };
             let _ = writeln!(
@@ -61,17 +68,12 @@ fn gnuplot_word(label: &str) -> String {
 pub(super) fn runs_csv(analysis: &Analysis) -> String {
     let mut header = vec!["run", "block", "variant"];
     header.extend(analysis.factors.iter().map(|factor| factor.name.as_str()));
-    header.extend([
-        "started_at",
-        "value_pps",
-        "mean_pps",
-        "p90_pps",
-        "offered_pps",
-        "offered",
-        "forwarded",
-        "lost",
-        "warnings",
-    ]);
+    header.push("started_at");
+    header.extend(match analysis.figure.is_rate() {
+        true => ["value_pps", "mean_pps", "p90_pps", "offered_pps"].as_slice(),
+        false => &["instructions", "least", "most", "atomics", "bytes", "background"],
+    });
+    header.extend(["offered", "forwarded", "lost", "warnings"]);
     header.extend(label::COLUMNS);
     let label = analysis.label().fields();
     let mut text = csv_line(header.into_iter().map(str::to_owned));
@@ -80,8 +82,17 @@ pub(super) fn runs_csv(analysis: &Analysis) -> String {
         let mut fields = vec![run.run.to_string(), run.block.to_string(), run.label.clone()];
         fields.extend(analysis.factors.iter().map(|factor| settings[&factor.name].clone()));
         fields.push(run.started_at.clone());
-        let rates = [run.value_pps, run.mean_pps, run.p90_pps, run.offered_pps];
-        fields.extend(rates.map(|rate| rate.map_or(String::new(), |pps| format!("{pps:.1}"))));
+        if analysis.figure.is_rate() {
+            let rates = [run.value_pps, run.mean_pps, run.p90_pps, run.offered_pps];
+            fields.extend(rates.map(|rate| rate.map_or(String::new(), |pps| format!("{pps:.1}"))));
+        } else {
+            let counts = run.counted.as_ref().map(|c| {
+                let (least, most) = c.range();
+                [c.instructions, least, most, c.atomics, c.bytes, c.background]
+            });
+            let shown = |at: usize| counts.map_or(String::new(), |c| format!("{:.3}", c[at]));
+            fields.extend((0..6).map(shown));
+        }
         fields.push(run.offered.to_string());
         fields.push(run.forwarded.to_string());
         fields.push((i128::from(run.offered) - i128::from(run.forwarded)).to_string());

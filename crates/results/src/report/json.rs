@@ -3,6 +3,7 @@
 use super::analysis::Analysis;
 use super::document::document;
 use crate::document::form::json::{self as as_json, rounded};
+use crate::label::unit;
 use fwdlab_model::settings::TestbedKind;
 use serde_json::{Value, json};
 
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 /// named otherwise or means something else.
 const SHOW_VERSION: u32 = 1;
 
-/// What the figures are of; each variant's figures, in packets per second, and what was found about the
+/// What the figures are of; each variant's figures, and what was found about the
 /// runs: what `fwdlab show --json` prints. A variant without runs has no values
 /// and null for median, min, max. The rest is as in `results.json`.
 pub fn show_json(analysis: &Analysis) -> Value {
@@ -38,7 +39,7 @@ pub fn show_json(analysis: &Analysis) -> Value {
         "simulated": label.simulated,
         "caption": analysis.testbed.caption,
         "figure": label.figure,
-        "unit": "packets per second",
+        "unit": unit(analysis.figure),
         "fwdlab_version": label.version,
         "variants": variants,
         "diagnoses": analysis.diagnoses,

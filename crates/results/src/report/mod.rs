@@ -95,7 +95,7 @@ pub fn write_files(
     Ok(())
 }
 
-/// Removes what an earlier report of other variants left: only `.pps` files that
+/// Removes what an earlier report of other variants left: only lists of figures that
 /// its own results.json names, and only if this report does not write them again.
 /// Best effort: a file that stays is clutter, not a fault.
 fn remove_stale(directory: &Path, files: &[ReportFile]) {
@@ -103,7 +103,8 @@ fn remove_stale(directory: &Path, files: &[ReportFile]) {
     let old: Value = serde_json::from_slice(&old).unwrap_or_default();
     let variants = old.get("variants").and_then(Value::as_array).into_iter().flatten();
     for name in variants.filter_map(|variant| variant.get("file")?.as_str()) {
-        let plain = name.ends_with(".pps") && Path::new(name).file_name() == Some(name.as_ref());
+        let is_list = name.ends_with(".pps") || name.ends_with(".instructions");
+        let plain = is_list && Path::new(name).file_name() == Some(name.as_ref());
         if plain && files.iter().all(|file| file.name != name) {
             let _ = std::fs::remove_file(directory.join(name));
         }
@@ -133,6 +134,7 @@ pub fn files(contents: &Contents, analysis: &Analysis) -> Result<Vec<ReportFile>
             RunMetric::Netbenches | RunMetric::NetbenchesUpper => {
                 files::archived(&label, &variant.values)
             }
+            RunMetric::Instructions => files::instructions(&label, &variant.values),
             _ => files::pps(&label, &variant.values),
         };
         files.push(text(&variant.file, list));

@@ -2,18 +2,21 @@
 
 use std::collections::BTreeSet;
 
-/// One name of a file with figures per label, `<label>.pps`, all different also
+/// One name of a file with figures per label, `<label>.<suffix>`, all different also
 /// where case doesn't count.
-pub(crate) fn pps_files<'a>(labels: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+pub(crate) fn list_files<'a>(
+    labels: impl IntoIterator<Item = &'a str>,
+    suffix: &str,
+) -> Vec<String> {
     let mut used = BTreeSet::new();
     labels
         .into_iter()
         .map(|label| {
             let stem = safe(label);
-            let mut name = format!("{stem}.pps");
+            let mut name = format!("{stem}.{suffix}");
             let mut number = 2;
             while !used.insert(name.to_ascii_lowercase()) {
-                name = format!("{stem}-{number}.pps");
+                name = format!("{stem}-{number}.{suffix}");
                 number += 1;
             }
             name
@@ -56,7 +59,7 @@ mod tests {
 
     #[test]
     fn names_are_all_different() {
-        let names = pps_files(["a:b", "a/b", "a-b-2", "A-B", "c"]);
+        let names = list_files(["a:b", "a/b", "a-b-2", "A-B", "c"], "pps");
         assert_eq!(names, ["a-b.pps", "a-b-2.pps", "a-b-2-2.pps", "A-B-3.pps", "c.pps"]);
     }
 }

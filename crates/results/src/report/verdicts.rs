@@ -1,6 +1,7 @@
 //! Comparisons as a table: what reports and `fwdlab compare` say of each pair.
 
 use super::analysis::{Answer, Compared, Outcome, SummaryResult};
+use crate::counts;
 use crate::document::table::{Cell, Digits, Row, Rows};
 use crate::document::{Block, Table};
 use crate::format::percent;
@@ -48,10 +49,13 @@ pub(crate) fn terms(confidence: f64, margin: f64, adjustment: &str, comparisons:
 
 /// A row per comparison, the answer first.
 pub(crate) fn verdicts(comparisons: &[Compared]) -> Block {
+    if comparisons.iter().any(|compared| matches!(compared.outcome, Outcome::Counted(_))) {
+        return counts::verdicts(comparisons);
+    }
     let of = |get: fn(&Answer) -> Cell| {
         move |compared: &Compared| match &compared.outcome {
             Outcome::Compared(answer) => get(answer),
-            Outcome::Unanswerable { .. } => Cell::None,
+            Outcome::Counted(_) | Outcome::Unanswerable { .. } => Cell::None,
         }
     };
     Table::of(comparisons)
@@ -64,6 +68,7 @@ pub(crate) fn verdicts(comparisons: &[Compared]) -> Block {
             Outcome::Unanswerable { reason } => {
                 Cell::Values(format!("no answer: {reason}").into(), Vec::new())
             }
+            Outcome::Counted(_) => Cell::None,
         })
         .keys(&["verdict"])
         .numbers("effect", of(|a| shown(&a.shown.effect, json!([a.comparison.ratio]))))
@@ -94,8 +99,8 @@ pub(crate) fn verdicts(comparisons: &[Compared]) -> Block {
         .hidden("adjustment", of(|a| Cell::text(a.comparison.adjustment.to_string())))
         .hidden("method", of(|a| Cell::text(a.comparison.method.to_string())))
         .hidden("reason", |compared| match &compared.outcome {
-            Outcome::Compared(_) => Cell::None,
             Outcome::Unanswerable { reason } => Cell::text(reason),
+            _ => Cell::None,
         })
         .said(say)
         .set(|table| {
@@ -131,10 +136,11 @@ fn say(compared: &Compared, row: &mut Row) {
             row.tone = Tone::Doubt;
             row.words.push(format!("no answer: {reason}"));
         }
+        Outcome::Counted(_) => {}
     }
 }
 
-/// The beginning of a table of variants: how many runs each has, and their figures.
+/// The beginning of a table of variants: how many runs each has, and their rates.
 pub(crate) fn variants<'t, T>(
     variants: impl IntoIterator<Item = &'t T>,
     of: impl Fn(&'t T) -> (&'t str, Option<&'t SummaryResult>) + Copy,

@@ -301,6 +301,7 @@ fn read_runs(connection: &Connection, store: &Store) -> Result<Vec<RunRecord>, F
                 arrivals: optional_json(store, row, "arrivals")?,
                 device: optional_json(store, row, "device")?,
                 opening: optional_json(store, row, "opening")?,
+                executed: optional_json(store, row, "executed")?,
                 ..scalars(row)?
             },
             facts: store.parse_json("a run's facts", &row.get::<_, String>("facts")?)?,
@@ -332,10 +333,11 @@ fn read_figures(
 ) -> Result<Vec<RunRecord>, Failure> {
     let mut cpus = store.groups("SELECT * FROM cpu ORDER BY run, position", cpu)?;
     let mut warnings = warnings(store)?;
-    let mut statement = connection.prepare(
-        "SELECT run, block, variants, window_ns, window_offered, window_forwarded, intended \
-         FROM run ORDER BY run",
-    )?;
+    let executed = if store.has_version(5)? { "executed" } else { "NULL" };
+    let mut statement = connection.prepare(&format!(
+        "SELECT run, block, variants, window_ns, window_offered, window_forwarded, intended, \
+         {executed} AS executed FROM run ORDER BY run",
+    ))?;
     let mut rows = statement.query([])?;
     let mut runs: Vec<RunRecord> = Vec::new();
     let unsigned = |row: &Row<'_>, column: usize| row.get(column).map(i64::cast_unsigned);
@@ -353,6 +355,7 @@ fn read_figures(
                 window: Counts { offered: unsigned(row, 4)?, forwarded: unsigned(row, 5)? },
                 intended: row.get::<_, Option<i64>>(6)?.map(i64::cast_unsigned),
                 cpus: cpus.remove(&row.get(0)?).unwrap_or_default(),
+                executed: optional_json(store, row, "executed")?,
                 ..TrialRecord::default()
             },
             warnings: warnings.remove(&row.get(0)?).unwrap_or_default(),
@@ -419,6 +422,10 @@ fn optional_json<T: DeserializeOwned + Default>(
     row: &Row<'_>,
     column: &str,
 ) -> Result<T, Failure> {
+    // Who only reads can't migrate: the column may be missing.
+    if row.as_ref().column_index(column).is_err() {
+        return Ok(T::default());
+    }
     let Some(json) = row.get::<_, Option<String>>(column)? else { return Ok(T::default()) };
     Ok(store.parse_json(&format!("a run's {column}"), &json)?)
 }

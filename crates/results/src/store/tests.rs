@@ -85,7 +85,7 @@ fn durability_is_as_the_module_says() {
     assert_eq!(pragma("synchronous"), "2", "FULL");
     assert_eq!(pragma("foreign_keys"), "1");
     assert_eq!(pragma("application_id"), "1719100524");
-    assert_eq!(pragma("user_version"), "4");
+    assert_eq!(pragma("user_version"), "5");
 }
 
 #[test]

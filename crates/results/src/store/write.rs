@@ -217,6 +217,7 @@ struct Texts {
     arrivals: String,
     device: String,
     opening: String,
+    executed: Option<String>,
     warnings: Vec<String>,
 }
 
@@ -229,6 +230,10 @@ impl Texts {
             arrivals: store.to_json("the run's arrivals", &record.trial.arrivals)?,
             device: store.to_json("the device's time", &record.trial.device)?,
             opening: store.to_json("the opening of the window", &record.trial.opening)?,
+            executed: match &record.trial.executed {
+                Some(executed) => Some(store.to_json("what was executed", executed)?),
+                None => None,
+            },
             warnings: warnings
                 .map(|warning| store.to_json("a warning", warning))
                 .collect::<Result<_, StoreError>>()?,
@@ -260,8 +265,9 @@ fn insert_scalars(
     tx.prepare_cached(
         "INSERT INTO run (run, invocation, block, variants, run_id, started_at, window_ns, intended,
          window_offered, window_forwarded, total_offered, total_forwarded, foreign_packets,
-         unstamped, flows_seen, drain_ns, facts, arrivals, device, opening)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+         unstamped, flows_seen, drain_ns, facts, arrivals, device, opening,
+         executed)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )?
     .execute(params![
             record.run,
@@ -284,6 +290,7 @@ fn insert_scalars(
             texts.arrivals,
             texts.device,
             texts.opening,
+            texts.executed,
         ])?;
     Ok(())
 }

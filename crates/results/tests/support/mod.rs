@@ -7,11 +7,13 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use fwdlab_model::plan::{Adjust, Change, Compare, Design, Factor, Level, Trial};
-use fwdlab_model::record::{Counter, Counts, CpuTime, Environment, Sample, TrialRecord};
+use fwdlab_model::record::{
+    Counter, Counts, CpuTime, Environment, Executed, ExecutedFunction, Sample, TrialRecord,
+};
 use fwdlab_model::settings::{
     Arrangement, CommandSettings, DutKind, DutSettings, Engine, Family, Firewall, Flows,
     GeneratorKind, Napi, Rate, RemoteSettings, RouterSettings, SimSettings, TestbedKind,
-    TestbedSettings, TrafficSettings,
+    TestbedSettings, TrafficSettings, VmSettings,
 };
 use fwdlab_model::units::FrameSize;
 use fwdlab_model::{Calibration, Plan, PlannedRun, RunRecord, Settings, Variant, Warning};
@@ -48,6 +50,7 @@ pub(crate) fn base(kind: TestbedKind) -> Settings {
             senders: 1,
             engine: Engine::Auto,
             lab: None,
+            vm: VmSettings::default(),
             sim: SimSettings {
                 capacity_pps: 1e6,
                 noise: 0.01,
@@ -360,6 +363,41 @@ pub(crate) fn record(plan: &Plan, index: u32) -> RunRecord {
         warnings,
         overhead_ns: vec![("set up".into(), 120_000_000), ("configure".into(), 30_000_000)],
     }
+}
+
+/// A function, its instructions a packet in each burst, and whether it is background.
+pub(crate) type Fabricated<'a> = (&'a str, &'a [f64], bool);
+
+/// The record of run `index` of an emulated machine, of which these functions were counted.
+/// A tenth of each function is atomic, and it moves half a byte an instruction.
+pub(crate) fn counted(plan: &Plan, index: u32, functions: &[Fabricated<'_>]) -> RunRecord {
+    let mut record = record(plan, index);
+    let packets = vec![5120; functions.iter().map(|f| f.1.len()).max().unwrap_or(0)];
+    let total = Counts { offered: packets.iter().sum(), forwarded: packets.iter().sum() };
+    let functions = functions.iter().map(|&(name, bursts, is_background)| ExecutedFunction {
+        name: name.into(),
+        bursts: bursts.to_vec(),
+        atomics: bursts[0] / 10.0,
+        bytes: bursts[0] / 2.0,
+        is_background,
+    });
+    let executed = Executed {
+        packets,
+        batch: 32,
+        scattered: (0, 480),
+        background: 41.5,
+        functions: functions.collect(),
+    };
+    record.trial = TrialRecord {
+        window_ns: record.trial.window_ns,
+        window: total,
+        total,
+        executed: Some(executed),
+        ..TrialRecord::default()
+    };
+    record.warnings.clear();
+    record.facts = BTreeMap::from([("accel".to_owned(), "tcg".to_owned())]);
+    record
 }
 
 /// The invocation of the fabricated stores.

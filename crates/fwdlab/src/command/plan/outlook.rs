@@ -11,6 +11,10 @@ use serde_json::{Value, json};
 /// Scatter between runs that the smallest effects are stated for as long as none
 /// is known.
 const SCATTERS: [f64; 3] = [0.005, 0.02, 0.05];
+/// What counts find, which need no chance.
+const COUNTED: &str = "instructions a packet, by function: whatever differs by more than its runs \
+                       scatter, half an instruction in a function at least; that takes two runs of \
+                       each variant, three where runs scatter";
 /// Chance with which those effects are found.
 const CHANCE: f64 = 0.9;
 
@@ -21,6 +25,10 @@ pub(super) fn text(plan: &Plan, history: &History, width: usize) -> String {
     let mut line = |name: &str, value: &str| {
         out += &wrap(&format!("  {name:9} {value}"), width, "            ");
     };
+    if !plan.metric().is_rate() {
+        line("finds", COUNTED);
+        return out;
+    }
     for telling in &history.stores {
         let (path, known) = (telling.path.display(), &telling.known);
         let mut told = format!("{} {} in {path}", known.blocks, unit(plan));
@@ -66,6 +74,7 @@ pub(super) fn json(plan: &Plan, history: &History) -> serde_json::Result<Value> 
     value["block_ns"] = block_ns(plan).into();
     if history.outlook.is_none() {
         let design = analysis::design(plan);
+        let design = design.filter(|_| plan.metric().is_rate());
         let generic = design.map_or_else(Vec::new, |design| generic(&design, plan));
         value["generic"] =
             generic.into_iter().map(|(cv, mde)| json!({ "cv": cv, "mde_90": mde })).collect();

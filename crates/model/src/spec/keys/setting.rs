@@ -1,7 +1,7 @@
 //! One setting with its value, as a level of a factor lays it over the base.
 
-use super::{Key, Place, Vary};
-use crate::settings::{Revision, Settings};
+use super::{Key, Owner, Place, Vary};
+use crate::settings::{Revision, Settings, TestbedKind};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -119,7 +119,8 @@ impl Settings {
                 (field.get)(&mut copy, key, &mut all);
             }
         }
-        all.retain(Setting::is_said);
+        let is_vm = self.testbed.kind == TestbedKind::Vm;
+        all.retain(|setting| setting.is_said() && (is_vm || setting.key.owner != Owner::Vm));
         all
     }
 
@@ -175,6 +176,9 @@ mod tests {
     #[test]
     fn every_setting_of_the_tables_exists_and_the_other_way_round() {
         let mut settings = Settings::default();
+        settings.testbed.kind = TestbedKind::Vm;
+        settings.testbed.vm.kernel = Some("kernel.deb".to_owned());
+        settings.testbed.vm.disk = Some("disk.raw".to_owned());
         settings.dut.sysctl.insert("net.ipv4.ip_early_demux".to_owned(), "0".to_owned());
         settings.dut.router.routes_file = Some(routes_file());
         settings.dut.remote = remote();

@@ -26,9 +26,9 @@ pub const TESTBED: Section = Section {
     keys: &[
         key(
             "kind",
-            Kind::Word { words: &["auto", "netns", "memory", "ssh", "sim"], absent: &["vm"] },
+            words(&["auto", "netns", "memory", "ssh", "vm", "sim"]),
             "\"auto\"",
-            "`netns`: network namespaces of this machine joined by veth pairs; `memory`: packets in memory that the router's process shares with a generator and a sink, without privileges and without a kernel that forwards; `ssh`: the hosts of a laboratory; `sim`: a simulated device; `auto`: `netns` where this machine permits it, else `sim`.",
+            "`netns`: network namespaces of this machine joined by veth pairs; `memory`: packets in memory that the router's process shares with a generator and a sink, without privileges and without a kernel that forwards; `ssh`: the hosts of a laboratory; `vm`: a machine of QEMU, described in `[vm]`; `sim`: a simulated device; `auto`: `netns` where this machine permits it, else `sim`.",
         )
         .example("\"netns\""),
         key(

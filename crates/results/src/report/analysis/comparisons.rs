@@ -1,7 +1,9 @@
 //! Each variant against its baseline: one family, adjusted together.
 
 use super::arms::{self, Arms};
+use super::counts;
 use super::figures::RunResult;
+use crate::counts::Exact;
 use crate::format;
 use crate::stats::alternation::{Slice, compare_alternation, slices_of};
 use crate::stats::comparison::Layout;
@@ -54,6 +56,8 @@ impl Compared {
 pub enum Outcome {
     /// Compared.
     Compared(Box<Answer>),
+    /// Compared by exact counts.
+    Counted(Box<Exact>),
     /// There is no answer yet.
     Unanswerable {
         /// Why.
@@ -62,6 +66,14 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// An outcome of counts.
+    pub(crate) fn counted(outcome: Result<Exact, Unanswerable>) -> Outcome {
+        match outcome {
+            Ok(exact) => Outcome::Counted(Box::new(exact)),
+            Err(reason) => Outcome::Unanswerable { reason: reason.to_string() },
+        }
+    }
+
     /// An outcome with everything that is printed of it.
     pub(crate) fn of(outcome: Result<Comparison, Unanswerable>) -> Outcome {
         match outcome {
@@ -121,6 +133,14 @@ pub struct Shown {
 pub(super) fn compare(contents: &Contents, runs: &[RunResult]) -> Vec<Compared> {
     let plan = &contents.plan;
     let pairs = pairs(plan);
+    if !plan.metric().is_rate() {
+        let outcomes = counts::compare(contents, runs, &pairs);
+        return pairs
+            .into_iter()
+            .zip(outcomes)
+            .map(|((variant, baseline), outcome)| compared(plan, variant, baseline, outcome))
+            .collect();
+    }
     let criteria = criteria(plan);
     let alternates = plan.design.alternate_ns.is_some();
     let mut outcomes: Vec<Result<Comparison, Unanswerable>> = pairs
@@ -143,7 +163,9 @@ pub(super) fn compare(contents: &Contents, runs: &[RunResult]) -> Vec<Compared> 
     pairs
         .into_iter()
         .zip(outcomes)
-        .map(|((variant, baseline), outcome)| compared(plan, variant, baseline, outcome))
+        .map(|((variant, baseline), outcome)| {
+            compared(plan, variant, baseline, Outcome::of(outcome))
+        })
         .collect()
 }
 
@@ -224,18 +246,13 @@ pub(crate) fn adjust(outcomes: &mut [Result<Comparison, Unanswerable>], adjustme
     }
 }
 
-fn compared(
-    plan: &Plan,
-    variant: usize,
-    baseline: usize,
-    outcome: Result<Comparison, Unanswerable>,
-) -> Compared {
+fn compared(plan: &Plan, variant: usize, baseline: usize, outcome: Outcome) -> Compared {
     Compared {
         variant,
         label: plan.variants[variant].label.clone(),
         baseline,
         baseline_label: plan.variants[baseline].label.clone(),
-        outcome: Outcome::of(outcome),
+        outcome,
     }
 }
 

@@ -113,7 +113,7 @@ pub(super) fn steadiness(
     runs: &[RunResult],
     figure: RunMetric,
 ) -> Vec<RunSteadiness> {
-    if figure == RunMetric::Slices {
+    if figure == RunMetric::Slices || !figure.is_rate() {
         return Vec::new();
     }
     runs.iter()

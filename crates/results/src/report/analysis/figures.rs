@@ -1,5 +1,6 @@
 //! The figure that stands for a run.
 
+use crate::counts::{Foreground, Total};
 use crate::stats::alternation::slices_of;
 use crate::stats::log_rule;
 use crate::stats::summary::{median, quantile};
@@ -26,6 +27,10 @@ pub struct RunResult {
     /// The compared figure in packets per second; none when the run has no
     /// valid sample.
     pub value_pps: Option<f64>,
+    /// What the device executed, a packet, where that is what is compared: then there are no
+    /// rates, which mean nothing of an emulated device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counted: Option<Total>,
     /// Mean rate forwarded.
     pub mean_pps: Option<f64>,
     /// Share of the window that was provably taken from the device, 0 to 1.
@@ -54,6 +59,11 @@ pub struct RunResult {
 }
 
 impl RunResult {
+    /// The compared figure, a rate or instructions a packet.
+    pub fn value(&self) -> Option<f64> {
+        self.value_pps.or(self.counted.as_ref().map(|counted| counted.instructions))
+    }
+
     /// Packets lost over packets offered; none when nothing was offered.
     pub fn loss_ratio(&self) -> Option<f64> {
         let lost = self.offered.saturating_sub(self.forwarded);
@@ -65,13 +75,17 @@ impl RunResult {
 pub(super) fn run_results(contents: &Contents, figure: RunMetric) -> (Vec<RunResult>, Vec<String>) {
     let mut results = Vec::new();
     let mut notes = Vec::new();
+    let foreground = super::counts::foreground(contents);
     for run in &contents.runs {
         for variant in distinct(&run.variants) {
-            let result = run_result(&contents.plan, run, variant, figure);
-            if result.value_pps.is_none() {
+            let result = run_result(&contents.plan, run, variant, figure, &foreground);
+            if result.value().is_none() {
+                let why = match figure.is_rate() {
+                    true => "no valid sample, or hardly any time on a CPU,",
+                    false => "no counts of instructions",
+                };
                 notes.push(format!(
-                    "run {} ({}) has no valid sample, or hardly any time on a CPU, and is left out of \
-                     the comparisons",
+                    "run {} ({}) has {why} and is left out of the comparisons",
                     run.run, result.label
                 ));
             }
@@ -90,8 +104,10 @@ pub(super) fn run_result(
     run: &RunRecord,
     variant: usize,
     figure: RunMetric,
+    foreground: &Foreground,
 ) -> RunResult {
     let trial = &run.trial;
+    let has_time = figure.is_rate();
     let valid: Vec<Sample> = trial
         .samples
         .iter()
@@ -101,8 +117,8 @@ pub(super) fn run_result(
     let rates: Vec<f64> = valid.iter().map(rate_pps).collect();
     let roles = Roles::of(&trial.cpus);
     let taken = Taken::of(&valid, roles).and_of_window(&trial.cpus, trial.window_ns, roles);
-    let intended_pps =
-        trial.intended.map(|packets| packets as f64 * 1e9 / trial.window_ns.max(1) as f64);
+    let intended = trial.intended.filter(|_| has_time);
+    let intended_pps = intended.map(|packets| packets as f64 * 1e9 / trial.window_ns.max(1) as f64);
     // A run of one variant is its whole window; a part of an alternation only
     // the samples that were taken while the variant was in force.
     let (offered, forwarded, window_ns) = if figure == RunMetric::Slices {
@@ -115,9 +131,9 @@ pub(super) fn run_result(
         (trial.window.offered, trial.window.forwarded, trial.window_ns)
     };
     let per_second =
-        |packets: u64| (window_ns > 0).then(|| packets as f64 * 1e9 / window_ns as f64);
+        |packets: u64| (has_time && window_ns > 0).then(|| packets as f64 * 1e9 / window_ns as f64);
     let mean_pps = per_second(forwarded);
-    let p90_pps = quantile(&rates, 0.9);
+    let p90_pps = quantile(&rates, 0.9).filter(|_| has_time);
     RunResult {
         run: run.run,
         block: run.block,
@@ -138,6 +154,10 @@ pub(super) fn run_result(
         }
         // Only samples that don't count: an imported log without a steady state, say.
         .filter(|_| trial.samples.is_empty() || !valid.is_empty()),
+        counted: match &trial.executed {
+            Some(executed) if !has_time => foreground.total(executed),
+            _ => None,
+        },
         mean_pps,
         taken: taken.share(),
         p90_pps,
@@ -192,6 +212,7 @@ pub(super) fn figure_pps(
             let slices = slices_of(samples, roles, intended_pps);
             median(&slices.iter().map(|slice| slice.pps).collect::<Vec<f64>>())
         }
+        RunMetric::Instructions => None,
         RunMetric::Netbenches => log_rule::netbenches_pps(samples, false),
         RunMetric::NetbenchesUpper => log_rule::netbenches_pps(samples, true),
         RunMetric::Steady => log_rule::steady_pps(samples),

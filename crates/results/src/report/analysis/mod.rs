@@ -10,6 +10,7 @@ pub(crate) mod arms;
 mod arrivals;
 mod blocks;
 mod comparisons;
+mod counts;
 mod device;
 mod diagnoses;
 mod figures;
@@ -34,6 +35,7 @@ pub use archive::{
 pub use arrivals::{ArrivalResult, ArrivalsFound};
 pub use blocks::MinistatBlock;
 pub use comparisons::{Answer, Compared, Outcome, Shown};
+pub use counts::{CountedVariant, Counts};
 pub use device::{DeviceAlone, DeviceEffect, DeviceRow};
 pub use diagnoses::{Finding, RunSteadiness};
 pub use figures::RunResult;
@@ -81,9 +83,12 @@ pub struct Analysis {
     pub archive: Option<ArchiveResult>,
     /// The device's own CPU time per packet; none where no run tells.
     pub device: Option<DeviceAlone>,
+    /// What the devices executed; none where that is not what is compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counts: Option<Counts>,
     /// Where the CPU's time went; none without profiles.
     pub profiles: Option<Profiles>,
-    /// The pictures of the profiles: name in the report and SVG.
+    /// The pictures of profiles and counts: name in the report and SVG.
     #[serde(skip)]
     pub(crate) profile_pictures: profiles::Pictures,
     /// Runs that the plan asks for.
@@ -225,8 +230,13 @@ impl Analysis {
         let figure = plan.metric();
         let (runs, figure_notes) = figures::run_results(contents, figure);
         let variants = variants::variants(contents, &runs);
-        let comparisons = comparisons::compare(contents, &runs);
-        let (profiles, profile_pictures) = profiles::profiles(contents, &variants);
+        let mut comparisons = comparisons::compare(contents, &runs);
+        let (profiles, mut profile_pictures) = profiles::profiles(contents, &variants);
+        let counts = (!figure.is_rate()).then(|| {
+            let (counts, pictures) = counts::counts(contents, &runs, &variants, &mut comparisons);
+            profile_pictures.extend(pictures);
+            counts
+        });
         let archive = archive::archive(contents, figure, &variants, &runs, &comparisons);
         let stopping = stopping::stopping(plan, &runs);
         let mut notes = notes(contents, stopping.as_ref());
@@ -247,16 +257,20 @@ impl Analysis {
             margin: plan.compare.margin,
             adjustment: Adjustment::from(plan.compare.adjust).to_string(),
             stopping,
-            device: device::device(contents),
+            device: device::device(contents).filter(|_| figure.is_rate()),
+            counts,
             setup: setup::lines(contents, &testbed),
             notes,
             factors: plan.factors.iter().map(|f| factor(contents, f)).collect(),
             comparisons,
-            scaling: scaling::scaling(contents, &runs),
+            scaling: match figure.is_rate() {
+                true => scaling::scaling(contents, &runs),
+                false => Vec::new(),
+            },
             // What was published is shown in its own grouping instead.
             ministat: match archive.as_ref().is_some_and(|archive| !archive.blocks.is_empty()) {
-                true => Vec::new(),
-                false => blocks::ministat_blocks(plan, &variants),
+                false if figure.is_rate() => blocks::ministat_blocks(plan, &variants),
+                _ => Vec::new(),
             },
             calibrations: quality::calibrations(contents),
             frame_size: quality::common_frame_size(contents),
@@ -269,7 +283,10 @@ impl Analysis {
             openings: openings::openings(contents),
             steal: quality::steal(contents),
             order: order(plan, &diagnoses::log_figures(&runs)),
-            diagnoses: diagnoses::diagnoses(contents, &runs),
+            diagnoses: match figure.is_rate() {
+                true => diagnoses::diagnoses(contents, &runs),
+                false => Vec::new(),
+            },
             steadiness: diagnoses::steadiness(contents, &runs, figure),
             overhead: quality::overhead(contents),
             invocations: invocations(contents),
@@ -355,7 +372,7 @@ fn testbed(contents: &Contents) -> Testbed {
     let simulated = invocation.is_some_and(|i| i.simulated);
     // The environment of a laboratory is its DUT's.
     let hypervisor = invocation.and_then(|i| i.environment.0.get("cpu")?.get("hypervisor"));
-    let caption = label::caption(simulated, kind, hypervisor.is_some());
+    let caption = label::caption(simulated, kind, hypervisor.is_some(), contents.plan.metric());
     Testbed {
         kind,
         reason: invocation.map_or(String::new(), |i| i.testbed_reason.clone()),

@@ -23,15 +23,23 @@ pub(super) fn lines(contents: &Contents, testbed: &Testbed) -> Vec<String> {
     }
     let mut lines = vec![testbed_line(testbed)];
     lines.extend(machine(contents));
-    if !matches!(testbed.kind, Some(TestbedKind::Sim | TestbedKind::Memory | TestbedKind::Ssh)) {
+    if testbed.kind == Some(TestbedKind::Vm) {
+        for name in ["kernel", "disk", "cpus", "memory", "nic"] {
+            lines.extend(rows::lines(contents, name));
+        }
+    }
+    if matches!(testbed.kind, None | Some(TestbedKind::Netns | TestbedKind::Archive)) {
         lines.push(varied(contents, "CPU arrangement: ", |s| arrangement(s.testbed.arrangement)));
     }
     lines.extend(facts(contents));
     lines.push(varied(contents, "Flows of UDP packets: ", |s| s.traffic.flows.to_string()));
     lines.push(varied(contents, "Address family: ", |s| s.traffic.family.name().to_owned()));
     lines.push(varied(contents, "Frame size with FCS: ", |s| s.traffic.frame_size.to_string()));
-    lines.push(load(contents));
-    lines.extend(loss(contents));
+    match contents.plan.metric().is_rate() {
+        true => lines.push(load(contents)),
+        false => lines.extend(rows::lines(contents, "batch")),
+    }
+    lines.extend(loss(contents, contents.plan.metric().is_rate()));
     lines.extend(laboratory::generator(contents));
     lines.extend(router::device(contents));
     lines.extend(rows::lines(contents, "queues"));
@@ -77,6 +85,10 @@ fn testbed_line(testbed: &Testbed) -> String {
              kernel forwarded them"
         }
         Some(TestbedKind::Ssh) => "hosts of a laboratory, reached over ssh",
+        Some(TestbedKind::Vm) if testbed.caption.starts_with("emulated") => {
+            "emulated machine (QEMU, TCG): instructions are exact, time means nothing"
+        }
+        Some(TestbedKind::Vm) => "virtual machine (QEMU, KVM) of this machine",
         Some(TestbedKind::Sim) => "simulated device",
         // Never recorded of a run, and of an import nothing is said here.
         Some(kind @ (TestbedKind::Auto | TestbedKind::Archive)) => kind.name(),
@@ -99,7 +111,11 @@ fn machine(contents: &Contents) -> Vec<String> {
     let environment = &stored.invocation.environment;
     let mut lines = Vec::new();
     // Of several machines, that of the device under test.
-    let of = if stored.invocation.testbed == TestbedKind::Ssh { "DUT, " } else { "" };
+    let of = match stored.invocation.testbed {
+        TestbedKind::Ssh => "DUT, ",
+        TestbedKind::Vm => "machine that QEMU ran on, ",
+        _ => "",
+    };
     if let Some(model) = value(environment, "cpu", "model") {
         let count = value(environment, "cpu", "count")
             .map(|count| format!(", {count} CPUs"))
@@ -168,19 +184,21 @@ fn load(contents: &Contents) -> String {
 }
 
 /// What was lost in the windows: as counted, whatever arrangement and rate promise.
-fn loss(contents: &Contents) -> Option<String> {
+fn loss(contents: &Contents, is_loaded: bool) -> Option<String> {
     let runs = contents.runs.iter().filter(|run| run.trial.window.offered > 0);
     let lost: Vec<f64> = runs.map(|run| run.trial.window.loss_ratio()).collect();
-    Some(format!("Packets lost in the windows, as counted: {}", loss_of(&lost)?))
+    Some(format!("Packets lost in the windows, as counted: {}", loss_of(&lost, is_loaded)?))
 }
 
-/// The same of the loss ratios of runs; none of no run.
-fn loss_of(lost: &[f64]) -> Option<String> {
+/// The same of the loss ratios of runs, of a device that was loaded or went in lockstep;
+/// none of no run.
+fn loss_of(lost: &[f64], is_loaded: bool) -> Option<String> {
     let with_loss = lost.iter().filter(|ratio| **ratio > 0.0).count();
     let most = lost.iter().copied().fold(0.0, f64::max);
     let least = lost.iter().copied().reduce(f64::min)?;
     let runs = lost.len();
     Some(match with_loss {
+        0 if !is_loaded => format!("none in any of {runs} runs"),
         0 => format!("none in any of {runs} runs: the device under test was never overloaded"),
         _ => format!(
             "in {with_loss} of {runs} runs, {} to {} of those offered",
@@ -231,6 +249,11 @@ fn design(contents: &Contents) -> String {
             seconds(slice_ns),
             design.seed
         ),
+        None if !plan.metric().is_rate() => format!(
+            "randomised complete blocks: {}, one trial in lockstep per run, seed {}",
+            design.extent(),
+            design.seed
+        ),
         None => format!(
             "randomised complete blocks: {}, one trial of {} after {} of warm-up per run, seed {}",
             design.extent(),
@@ -276,8 +299,8 @@ mod tests {
 
     #[test]
     fn loss_is_told_as_it_was_counted_whatever_the_plan_promised() {
-        assert_eq!(loss_of(&[]), None);
-        let told = |lost: &[f64]| loss_of(lost).unwrap_or_default();
+        assert_eq!(loss_of(&[], true), None);
+        let told = |lost: &[f64]| loss_of(lost, true).unwrap_or_default();
         assert!(told(&[0.0; 8]).starts_with("none in any of 8 runs"));
         let most = told(&[0.69, 0.5, 0.695]);
         assert_eq!(most, "in 3 of 3 runs, 50.00 % to 69.50 % of those offered");
@@ -294,6 +317,7 @@ mod tests {
             (TestbedKind::Memory, "no kernel forwarded them"),
             (TestbedKind::Ssh, "hosts of a laboratory"),
             (TestbedKind::Sim, "simulated"),
+            (TestbedKind::Vm, "QEMU"),
         ] {
             let testbed = Testbed {
                 kind: Some(kind),

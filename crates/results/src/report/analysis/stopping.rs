@@ -2,6 +2,7 @@
 
 use super::comparisons::{criteria, mode, pairs};
 use super::figures::{RunResult, distinct, run_result};
+use crate::counts::Foreground;
 use crate::stats::sequential::{Course, Decision, Mode, Rule, next_look_after};
 use crate::stats::summary::mean;
 use crate::store::{Store, StoreError};
@@ -98,7 +99,13 @@ impl<'a> StoppingWatch<'a> {
     /// Takes in a run that was recorded.
     pub fn add(&mut self, run: &RunRecord) {
         for variant in distinct(&run.variants) {
-            self.add_result(&run_result(self.plan, run, variant, self.figure));
+            self.add_result(&run_result(
+                self.plan,
+                run,
+                variant,
+                self.figure,
+                &Foreground::default(),
+            ));
         }
     }
 

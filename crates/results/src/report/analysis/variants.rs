@@ -4,7 +4,7 @@ use super::archive;
 use super::figures::RunResult;
 use super::quality::{self, RunWarning};
 use crate::format;
-use crate::report::names::pps_files;
+use crate::report::names::list_files;
 use crate::stats::Summary;
 use crate::stats::binomial::Rate;
 use crate::stats::summary::Interval;
@@ -27,7 +27,7 @@ pub struct VariantResult {
     pub settings: BTreeMap<String, String>,
     /// Index of the baseline it is compared with; none for a baseline.
     pub baseline: Option<usize>,
-    /// The compared figure in packets per second, one per run in run order.
+    /// The compared figure, one per run in run order.
     pub values: Vec<f64>,
     /// Mean rates of the same runs.
     pub means: Vec<f64>,
@@ -85,7 +85,7 @@ impl Loss {
     }
 }
 
-/// Summary of one variant's figures, in packets per second.
+/// Summary of one variant's figures.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SummaryResult {
     /// Number of runs.
@@ -120,7 +120,8 @@ impl SummaryResult {
 pub(super) fn variants(contents: &Contents, runs: &[RunResult]) -> Vec<VariantResult> {
     let plan = &contents.plan;
     let median = |values: &[f64]| crate::stats::summary::median(values);
-    let mut files = pps_files(plan.variants.iter().map(|variant| variant.label.as_str()));
+    let suffix = if plan.metric().is_rate() { "pps" } else { "instructions" };
+    let mut files = list_files(plan.variants.iter().map(|variant| variant.label.as_str()), suffix);
     archive::published_names(contents, &mut files);
     plan.variants
         .iter()
@@ -132,7 +133,7 @@ pub(super) fn variants(contents: &Contents, runs: &[RunResult]) -> Vec<VariantRe
                 // The archive's lists are in the order of `ls`: 1, 10, 2.
                 own.sort_by_key(|run| (run.block + 1).to_string());
             }
-            let values: Vec<f64> = own.iter().filter_map(|run| run.value_pps).collect();
+            let values: Vec<f64> = own.iter().filter_map(|run| run.value()).collect();
             let means: Vec<f64> = own.iter().filter_map(|run| run.mean_pps).collect();
             let p90s: Vec<f64> = own.iter().filter_map(|run| run.p90_pps).collect();
             VariantResult {

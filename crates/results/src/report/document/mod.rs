@@ -4,6 +4,7 @@
 //! [`crate::document::form`] writes them.
 
 mod archive;
+mod counts;
 mod figures;
 mod profiles;
 mod quality;
@@ -13,6 +14,7 @@ pub use summary::{summary, summary_text};
 
 use super::analysis::{Analysis, MinistatBlock};
 use super::verdicts::{terms, verdicts};
+use crate::counts as exact;
 use crate::document::{Block, Document, Figure, Inline};
 use crate::label::MeasuredOn;
 
@@ -36,13 +38,21 @@ pub fn document<'a>(analysis: &'a Analysis, graph: &str, order: &str) -> Documen
     if let Some(archive) = &analysis.archive {
         blocks.extend(archive::sections(archive));
     }
-    blocks.push(figures::section(analysis));
+    match &analysis.counts {
+        Some(counts) => {
+            blocks.push(counts::figures(analysis, counts));
+            blocks.extend(counts::sections(analysis, counts));
+        }
+        None => blocks.push(figures::section(analysis)),
+    }
     blocks.extend(figures::scaling(analysis));
     blocks.extend(analysis.device.as_ref().map(figures::device));
     if let Some(profiles) = &analysis.profiles {
         blocks.push(profiles::section(profiles, analysis.archive.is_some()));
     }
-    blocks.push(ministat(analysis));
+    if analysis.counts.is_none() {
+        blocks.push(ministat(analysis));
+    }
     blocks.extend(quality::sections(analysis, order));
     blocks.push(Block::section("How it was made", vec![made(analysis)]));
     Document {
@@ -55,6 +65,11 @@ pub fn document<'a>(analysis: &'a Analysis, graph: &str, order: &str) -> Documen
 }
 
 fn answers(analysis: &Analysis) -> Vec<Block> {
+    if analysis.counts.is_some() {
+        let how = "Each variant against its baseline, by instructions a packet.";
+        let text = format!("{how} {} {}", exact::terms(analysis.margin), exact::NOT_TIME);
+        return vec![Block::text(text), verdicts(&analysis.comparisons)];
+    }
     let how = if analysis.alternation {
         "Levels were switched live within streams of traffic and compared as neighbours in time."
     } else if analysis.sequential {

@@ -15,13 +15,21 @@ const UNSTEADY: usize = 8;
 pub(super) fn sections(analysis: &Analysis, order: &str) -> Vec<Block> {
     let mut sections = vec![
         Block::section("Warnings", vec![warnings(analysis)]),
-        Block::section("Diagnostics", diagnostics(analysis)),
         Block::section("Conservation", conservation(analysis)),
     ];
+    let has_time = analysis.counts.is_none();
+    if has_time {
+        sections.insert(1, Block::section("Diagnostics", diagnostics(analysis)));
+    }
     sections.extend(queues(analysis));
     sections.extend(openings(analysis));
-    sections.push(Block::section("Ceiling without a device under test", vec![ceiling(analysis)]));
-    sections.push(Block::section("Stolen time and order", time(analysis, order)));
+    if has_time {
+        let ceiling = vec![ceiling(analysis)];
+        sections.push(Block::section("Ceiling without a device under test", ceiling));
+        sections.push(Block::section("Stolen time and order", time(analysis, order)));
+    } else {
+        sections.push(Block::section("Order", in_order(analysis, order)));
+    }
     sections.push(Block::Where(Room::All, vec![Block::section("Runs", vec![runs(analysis)])]));
     sections
 }
@@ -213,6 +221,13 @@ fn time(analysis: &Analysis, order: &str) -> Vec<Block> {
             p_value(order.p)
         )));
     }
+    blocks.extend(in_order(analysis, order));
+    blocks
+}
+
+/// The runs one after the other, and what took time beside their traffic.
+fn in_order(analysis: &Analysis, order: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
     if !analysis.runs.is_empty() {
         let title = "Runs in their order".to_owned();
         blocks.push(Block::Figure(Figure { title, file: None, svg: order.to_owned() }));
@@ -229,7 +244,17 @@ fn time(analysis: &Analysis, order: &str) -> Vec<Block> {
 }
 
 fn runs(analysis: &Analysis) -> Block {
-    let table = Table::of(&analysis.runs)
+    let table = match analysis.counts {
+        Some(_) => super::counts::runs(analysis),
+        None => rated(analysis),
+    };
+    let title = format!("All {} in their order", analysis.runs.len());
+    let blocks = vec![Block::Table(table)];
+    Block::Section(Section { title: title.into(), blocks, folded: true })
+}
+
+fn rated(analysis: &Analysis) -> Table {
+    Table::of(&analysis.runs)
         .numbers("run", |r| Cell::count(r.run))
         .numbers("block", |r| Cell::count(r.block))
         .words("variant", |r| Cell::text(&r.label))
@@ -240,8 +265,6 @@ fn runs(analysis: &Analysis) -> Block {
         .numbers("offered pps", |r| Cell::rate(r.offered_pps))
         .numbers("offered", |r| Cell::count(r.offered))
         .numbers("forwarded", |r| Cell::count(r.forwarded))
-        .numbers("warnings", |r| Cell::count(r.warnings));
-    let title = format!("All {} in their order", analysis.runs.len());
-    let blocks = vec![table.block()];
-    Block::Section(Section { title: title.into(), blocks, folded: true })
+        .numbers("warnings", |r| Cell::count(r.warnings))
+        .table()
 }

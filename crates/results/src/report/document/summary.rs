@@ -1,12 +1,13 @@
 //! What a terminal shows of a report: figures, verdicts and doubts.
 
+use crate::counts;
 use crate::document::form::text;
 use crate::document::{Block, Document, Remark};
-use crate::report::analysis::Analysis;
+use crate::report::analysis::{Analysis, VariantResult};
 use crate::report::verdicts::{variants, verdicts};
 
 /// The summary as a document.
-pub fn summary(analysis: &Analysis) -> Document<'_> {
+pub fn summary<'a>(analysis: &'a Analysis) -> Document<'a> {
     let mut blocks: Vec<Block> = Block::caption(&analysis.testbed.caption).into_iter().collect();
     blocks.push(Block::text(format!(
         "{} of {} runs; per run: {}",
@@ -15,9 +16,13 @@ pub fn summary(analysis: &Analysis) -> Document<'_> {
         analysis.figure.description()
     )));
     blocks.extend(Block::notes(&analysis.notes));
-    let of = variants(&analysis.variants, |v| (v.label.as_str(), v.summary.as_ref()));
-    blocks.push(of.block());
+    let of = |v: &'a VariantResult| (v.label.as_str(), v.summary.as_ref());
+    blocks.push(match &analysis.counts {
+        Some(_) => counts::figures(&analysis.variants, of).block(),
+        None => variants(&analysis.variants, of).block(),
+    });
     blocks.push(verdicts(&analysis.comparisons));
+    blocks.extend(analysis.comparisons.iter().filter_map(|c| counts::differences(c, false)));
     if let Some(device) = &analysis.device {
         blocks.push(Block::text(format!("{}.", device.receiver)));
         blocks.extend(device.effects.iter().map(|effect| Block::text(effect.sentence())));

@@ -25,6 +25,7 @@ pub(super) fn lines(contents: &Contents, name: &str) -> Vec<String> {
             let default = value(&Settings::default(), key);
             is_any(contents, |settings| value(settings, key) != default)
         }
+        Owner::Vm => is_any(contents, |settings| !of(settings, key).is_empty()),
         _ => is_any(contents, has),
     };
     let line = || varied_of(contents, has, &format!("{}: ", key.title), |s| value(s, key));

@@ -1,0 +1,70 @@
+//! `[vm]`: the machine of QEMU that is the device under test.
+
+use fwdlab_packet::named;
+use serde::{Deserialize, Serialize};
+
+/// The machine. All defaults add nothing to a plan's hash.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct VmSettings {
+    /// Linux: a Debian package of a kernel, a build tree, or an image. FreeBSD: a directory
+    /// or archive that becomes a kernel beside the disk's own. As written in the experiment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// Image of a disk, which is never written; as written in the experiment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk: Option<String>,
+    /// What executes it.
+    pub accel: Accel,
+    /// Its CPUs.
+    pub cpus: u16,
+    /// Its memory in MiB.
+    pub memory: u32,
+    /// Its cards for traffic.
+    pub nic: Nic,
+    /// Packets that it finds at once while its instructions are counted.
+    pub batch: u16,
+}
+
+impl Default for VmSettings {
+    fn default() -> Self {
+        VmSettings {
+            kernel: None,
+            disk: None,
+            accel: Accel::Auto,
+            cpus: 1,
+            memory: 512,
+            nic: Nic::Virtio,
+            batch: 32,
+        }
+    }
+}
+
+impl VmSettings {
+    /// True when nothing differs from the defaults.
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+named! {
+    /// What executes a virtual machine.
+    pub enum Accel default Auto {
+        /// What can be counted: emulation.
+        Auto = "auto",
+        /// QEMU's emulation: exact counts of instructions, and a time that means nothing.
+        Tcg = "tcg",
+    }
+}
+
+named! {
+    /// A network card that QEMU emulates.
+    pub enum Nic default Virtio {
+        /// virtio-net, with queue pairs.
+        Virtio = "virtio",
+        /// Intel 82574.
+        E1000e = "e1000e",
+        /// VMware's.
+        Vmxnet3 = "vmxnet3",
+    }
+}

@@ -1,0 +1,76 @@
+//! `[vm]`: the machine of QEMU under test.
+
+use super::field::field;
+use super::{Kind, Owner, Section, integer, key};
+use crate::settings::Nic;
+
+/// `[vm]`.
+pub const VM: Section = Section {
+    path: "vm",
+    doc: "The machine of QEMU that is the device under test; with `kind = \"vm\"` in `[testbed]`.",
+    keys: &[
+        key(
+            "kernel",
+            Kind::File,
+            "",
+            "Linux: the kernel that boots, a Debian package (`linux-image-*.deb`), a build tree, or an image; fwdlab makes the small system around it. FreeBSD: a directory or archive that becomes a kernel in /boot beside the disk's own. The plan keeps its name, not its content; each run records which kernel ran.",
+        )
+        .example("\"linux-image-6.1.0-50-cloud-amd64_6.1.176-1_amd64.deb\"")
+        .of(Owner::Vm)
+        .title("Kernel of the virtual machine")
+        .restart(field!(some text, |s| &mut s.testbed.vm.kernel)),
+        key(
+            "disk",
+            Kind::File,
+            "",
+            "The image of a disk that boots, raw or qcow2, .zst where it is compressed. It is never written: the machine has an overlay.",
+        )
+        .example("\"freebsd-13.2.raw.zst\"")
+        .of(Owner::Vm)
+        .title("Disk of the virtual machine")
+        .restart(field!(some text, |s| &mut s.testbed.vm.disk)),
+        key(
+            "accel",
+            Kind::Word { words: &["auto", "tcg"], absent: &["kvm"] },
+            "\"auto\"",
+            "What executes the machine. `tcg`: QEMU's emulation, whose instructions are counted exactly and whose time means nothing; `auto`: the same, since nothing else can be counted.",
+        )
+        .example("\"tcg\"")
+        .of(Owner::Vm)
+        .restart(field!(word, |s| &mut s.testbed.vm.accel)),
+        key("cpus", integer(1, 64), "1", "CPUs of the machine.")
+            .unit("CPUs")
+            .example("2")
+            .of(Owner::Vm)
+            .title("CPUs of the virtual machine")
+            .restart(field!(integer, |s| &mut s.testbed.vm.cpus)),
+        key("memory", integer(128, 1_048_576), "512", "Memory of the machine.")
+            .unit("MiB")
+            .example("1024")
+            .of(Owner::Vm)
+            .title("Memory of the virtual machine in MiB")
+            .restart(field!(integer, |s| &mut s.testbed.vm.memory)),
+        key(
+            "nic",
+            Kind::Word { words: Nic::NAMES, absent: &["igb"] },
+            "\"virtio\"",
+            "The machine's cards for traffic, as far as the QEMU here and the kernel have them.",
+        )
+        .example("\"e1000e\"")
+        .of(Owner::Vm)
+        .title("Cards of the virtual machine")
+        .restart(field!(word, |s| &mut s.testbed.vm.nic)),
+        key(
+            "batch",
+            integer(1, 64),
+            "32",
+            "Packets that the machine finds at once while its instructions are counted: what a poll costs is shared by so many.",
+        )
+        .unit("packets")
+        .example("8")
+        .of(Owner::Vm)
+        .title("Packets that the machine finds at once")
+        .restart(field!(integer, |s| &mut s.testbed.vm.batch)),
+    ],
+    ..Section::TABLE
+};

@@ -1,0 +1,265 @@
+//! Counts as tables: totals, verdicts, what differs by function.
+
+use super::functions::by_subsystem;
+use super::{Differences, Exact, FunctionCount, FunctionDifference, SHOWN};
+use crate::document::table::{Cell, Digits, Row, Rows};
+use crate::document::{Block, Inline, Table};
+use crate::report::analysis::{Compared, Outcome, SummaryResult};
+use crate::text::Tone;
+use serde_json::json;
+
+/// Functions that forms without room for all show.
+const FUNCTIONS: usize = 20;
+/// Where a line of a table of verdicts begins for programs.
+const FIRST_KEYS: &[&str] = &[
+    "baseline",
+    "candidate",
+    "instructions_baseline",
+    "instructions_candidate",
+    "difference",
+    "low",
+    "high",
+    "change",
+    "n_baseline",
+    "n_candidate",
+    "bursts",
+    "runs_within",
+    "bursts_within",
+    "margin",
+    "verdict",
+    "reason",
+];
+const DIGITS: Digits = Digits::Decimals(1);
+
+/// What the table of verdicts says, in a sentence or two.
+pub(crate) fn terms(margin: f64) -> String {
+    let margin = Digits::Percent(1).print(margin);
+    format!(
+        "Differences are of the medians over the runs, in brackets those of all pairs of runs. Two \
+         variants differ where every run of one lies on one side of every run of the other and the \
+         gap is larger than the runs of either scatter, at least two runs each; they are \
+         equivalent where every pair of runs lies within {margin}. That is no test: how well runs \
+         and bursts repeat stands beside it."
+    )
+}
+
+/// The beginning of a table of variants: how many runs each has, and their totals.
+pub(crate) fn figures<'t, T>(
+    variants: impl IntoIterator<Item = &'t T>,
+    of: impl Fn(&'t T) -> (&'t str, Option<&'t SummaryResult>) + Copy,
+) -> Rows<'t, T> {
+    let summary = move |get: fn(&SummaryResult) -> f64| {
+        move |variant: &'t T| Cell::number(of(variant).1.map(get), DIGITS)
+    };
+    Table::of(variants)
+        .words("variant", move |variant| Cell::text(of(variant).0))
+        .numbers("runs", move |variant| Cell::count(of(variant).1.map_or(0, |s| s.n)))
+        .numbers("instructions a packet", summary(|s| s.median))
+        .keys(&["median"])
+        .numbers("minimum", summary(|s| s.min))
+        .numbers("maximum", summary(|s| s.max))
+        .said(move |variant, row| {
+            row.words.push(of(variant).1.map_or("no runs yet".to_owned(), |summary| {
+                let SummaryResult { n, median, min, max, .. } = summary;
+                format!("{median:.1} instructions a packet (n = {n}, {min:.1} to {max:.1})")
+            }));
+        })
+}
+
+/// A row per comparison, the answer first.
+pub(crate) fn verdicts(comparisons: &[Compared]) -> Block {
+    let of = |get: fn(&Exact) -> Cell| {
+        move |compared: &Compared| exact(compared).map_or(Cell::None, get)
+    };
+    let hidden = |value: serde_json::Value| Cell::Values(Inline::default(), vec![value]);
+    Table::of(comparisons)
+        .words("variant", |compared| Cell::text(&compared.label))
+        .keys(&["candidate"])
+        .words("verdict", |compared| match (exact(compared), &compared.outcome) {
+            (Some(exact), _) => Cell::Verdict(exact.verdict.name().into(), exact.shown.clone()),
+            (None, Outcome::Unanswerable { reason }) => {
+                Cell::Values(format!("no answer: {reason}").into(), Vec::new())
+            }
+            (None, _) => Cell::None,
+        })
+        .keys(&["verdict"])
+        .numbers(
+            "instructions a packet",
+            of(|e| {
+                let values = vec![json!(e.difference), json!(e.baseline), json!(e.candidate)];
+                Cell::Values(super::exact::signed(e.difference).into(), values)
+            }),
+        )
+        .keys(&["difference", "instructions_baseline", "instructions_candidate"])
+        .words(
+            "range",
+            of(|e| {
+                let [low, high] = [e.low, e.high].map(super::exact::signed);
+                Cell::Values(format!("[{low}, {high}]").into(), vec![json!(e.low), json!(e.high)])
+            }),
+        )
+        .keys(&["low", "high"])
+        .numbers("change", of(|e| Cell::number(e.change, Digits::Signed(2))))
+        .words("against", |compared| Cell::text(&compared.baseline_label))
+        .keys(&["baseline"])
+        .words(
+            "agreement",
+            of(|e| {
+                let values = vec![
+                    json!(e.n_a),
+                    json!(e.n_b),
+                    json!(e.bursts),
+                    json!(e.runs_within),
+                    json!(e.bursts_within),
+                ];
+                Cell::Values(e.agreement().into(), values)
+            }),
+        )
+        .keys(&["n_baseline", "n_candidate", "bursts", "runs_within", "bursts_within"])
+        .hidden("margin", move |c| exact(c).map_or(Cell::None, |e| hidden(json!(e.margin))))
+        .hidden("reason", |compared| match &compared.outcome {
+            Outcome::Unanswerable { reason } => Cell::text(reason),
+            _ => Cell::None,
+        })
+        .said(|compared, row: &mut Row| {
+            row.name = format!("{} against {}", compared.label, compared.baseline_label);
+            match (exact(compared), &compared.outcome) {
+                (Some(exact), _) => {
+                    row.tone = match exact.verdict {
+                        super::CountVerdict::Fewer => Tone::Better,
+                        super::CountVerdict::More => Tone::Worse,
+                        _ => Tone::Plain,
+                    };
+                    row.words.push(exact.sentence.clone());
+                }
+                (None, Outcome::Unanswerable { reason }) => {
+                    row.tone = Tone::Doubt;
+                    row.words.push(format!("no answer: {reason}"));
+                }
+                (None, _) => {}
+            }
+        })
+        .set(|table| {
+            table.name = Some("verdicts");
+            table.in_words = true;
+            table.first_keys = FIRST_KEYS;
+        })
+        .block()
+}
+
+fn exact(compared: &Compared) -> Option<&Exact> {
+    match &compared.outcome {
+        Outcome::Counted(exact) => Some(exact),
+        _ => None,
+    }
+}
+
+/// What differs between two variants, by function and by subsystem; none where only totals
+/// are known.
+pub(crate) fn differences(compared: &Compared, with_pictures: bool) -> Option<Block> {
+    let found = exact(compared)?.functions.as_ref()?;
+    let (before, after) = (&compared.baseline_label, &compared.label);
+    let table = |what: &str, name, list: &[FunctionDifference]| {
+        let mut rows = Table::of(list)
+            .hidden("baseline", |_| Cell::text(before.as_str()))
+            .hidden("candidate", |_| Cell::text(after.as_str()))
+            .words(what, |f: &FunctionDifference| Cell::text(f.name.as_str()));
+        if what == "function" {
+            rows = rows.words("subsystem", |f| Cell::text(f.subsystem.as_str()));
+        }
+        rows.numbers(before, |f| Cell::number(f.before, DIGITS))
+            .keys(&["before"])
+            .numbers(after, |f| Cell::number(f.after, DIGITS))
+            .keys(&["after"])
+            .numbers("difference", |f| difference(f.difference))
+            .numbers("atomic", |f| difference(f.atomics))
+            .set(|table| table.name = Some(name))
+            .block()
+    };
+    let linked = match &found.file {
+        Some(file) if with_pictures => {
+            Inline::default().link("Differential flame graph", file).text(". ")
+        }
+        _ => Inline::default(),
+    };
+    let mut blocks = vec![Block::text(linked.text(told(found)))];
+    if !found.differing.is_empty() {
+        blocks.push(table("function", "functions", &found.differing));
+    }
+    let rest = rest(found);
+    if !rest.is_empty() {
+        blocks.push(Block::text(rest));
+    }
+    let parts: Vec<FunctionDifference> =
+        found.subsystems.iter().filter(|part| part.difference.abs() >= 0.05).cloned().collect();
+    if !parts.is_empty() {
+        blocks.push(table("subsystem", "subsystems", &parts));
+    }
+    Some(Block::section(format!("{after} against {before}"), blocks))
+}
+
+fn difference(number: f64) -> Cell {
+    Cell::Values(super::exact::signed(number).into(), vec![number.into()])
+}
+
+/// How many functions differ, and by how much together.
+fn told(found: &Differences) -> String {
+    let sum: f64 = found.differing.iter().map(|f| f.difference).sum();
+    match found.differing.len() {
+        0 => format!("No function differs by {SHOWN} instructions and more than it scatters."),
+        1 => format!(
+            "One function differs by {SHOWN} instructions a packet or more: {}.",
+            super::exact::signed(sum)
+        ),
+        many => format!(
+            "{many} functions differ by {SHOWN} instructions a packet or more: {} together.",
+            super::exact::signed(sum)
+        ),
+    }
+}
+
+/// What the table leaves out.
+fn rest(found: &Differences) -> String {
+    let mut said = Vec::new();
+    if !found.scattering.is_empty() {
+        let each: Vec<String> = found
+            .scattering
+            .iter()
+            .take(5)
+            .map(|f| format!("{} ({})", f.name, super::exact::signed(f.difference)))
+            .collect();
+        let more = found.scattering.len().saturating_sub(each.len());
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        said.push(format!("No more than they scatter: {}{more}.", each.join(", ")));
+    }
+    if found.others > 0 {
+        let (others, sum) = (found.others, super::exact::signed(found.others_sum));
+        let what = if others == 1 { "function differs" } else { "functions differ" };
+        said.push(format!("{others} other {what} by less than {SHOWN}: {sum} together."));
+    }
+    said.join(" ")
+}
+
+/// The dearest functions and the subsystems of one variant.
+pub(crate) fn functions(functions: &[FunctionCount]) -> Vec<Block> {
+    let total: f64 = functions.iter().map(|function| function.instructions).sum();
+    let shown = functions.iter().filter(|function| function.instructions >= SHOWN);
+    let by_function = Table::of(shown)
+        .words("function", |f: &FunctionCount| Cell::text(f.name.as_str()))
+        .words("subsystem", |f| Cell::text(f.subsystem.as_str()));
+    let subsystems = by_subsystem(functions);
+    let by_part =
+        Table::of(&subsystems).words("subsystem", |f: &FunctionCount| Cell::text(f.name.as_str()));
+    vec![
+        shares(by_part, total).block(),
+        shares(by_function, total).set(|table| table.brief = Some(FUNCTIONS)).block(),
+    ]
+}
+
+fn shares(rows: Rows<'_, FunctionCount>, total: f64) -> Rows<'_, FunctionCount> {
+    let share = move |f: &FunctionCount| f.instructions / total.max(f64::MIN_POSITIVE);
+    rows.numbers("instructions", |f| Cell::number(f.instructions, DIGITS))
+        .numbers("share", move |f| Cell::number(share(f), Digits::Percent(1)))
+        .numbers("atomic", |f| Cell::number(f.atomics, DIGITS))
+        .numbers("bytes", |f| Cell::number(f.bytes, DIGITS))
+}

@@ -1,0 +1,319 @@
+//! A verdict on counts, which need no p-value where they repeat.
+//!
+//! The difference is that of the medians over the runs, its range that of all pairs of runs.
+//! Two variants differ when every run of one lies on one side of every run of the other, the
+//! gap between them is larger than the runs of either scatter, and a function tells why. The
+//! rule is no test and promises no error rate; what it rests on stands beside it: how many
+//! runs and bursts there are, and how well they agree.
+
+use super::total::range;
+use super::{Differences, Total};
+use crate::format::signed_percent;
+use crate::stats::summary::median;
+use crate::stats::{Unanswerable, Verdict};
+use serde::Serialize;
+use std::fmt;
+
+/// Two variants compared by what they execute.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Exact {
+    /// Instructions a packet of the baseline: median over its runs.
+    pub baseline: f64,
+    /// The same of the candidate.
+    pub candidate: f64,
+    /// Candidate minus baseline, instructions a packet.
+    pub difference: f64,
+    /// The smallest difference of any pair of runs.
+    pub low: f64,
+    /// The largest.
+    pub high: f64,
+    /// The difference as a ratio of the baseline: -0.02 for 2 % fewer.
+    pub change: f64,
+    /// Runs of the baseline.
+    pub n_a: usize,
+    /// Runs of the candidate.
+    pub n_b: usize,
+    /// Bursts of each run; the fewest, and 0 where they are not known.
+    pub bursts: usize,
+    /// Largest scatter of the runs of one variant, as a ratio; none of single runs.
+    pub runs_within: Option<f64>,
+    /// Largest scatter of the bursts of one variant, as a ratio; none where not known.
+    pub bursts_within: Option<f64>,
+    /// Margin of equivalence as a ratio.
+    pub margin: f64,
+    /// True when there is a range, and all of it lies within the margin.
+    pub within_margin: bool,
+    /// Verdict.
+    pub verdict: CountVerdict,
+    /// Verdict with its qualification.
+    pub shown: String,
+    /// All of it in one line.
+    pub sentence: String,
+    /// Function by function; none where only totals are known.
+    pub functions: Option<Differences>,
+}
+
+/// Verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CountVerdict {
+    /// The candidate executes fewer instructions a packet.
+    Fewer,
+    /// The candidate executes more.
+    More,
+    /// Whatever the difference is, it lies within the margin.
+    Equivalent,
+    /// Runs scatter, or nothing says whether they do.
+    Inconclusive,
+}
+
+impl CountVerdict {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            CountVerdict::Fewer => "fewer",
+            CountVerdict::More => "more",
+            CountVerdict::Equivalent => "equivalent",
+            CountVerdict::Inconclusive => "inconclusive",
+        }
+    }
+}
+
+impl From<CountVerdict> for Verdict {
+    /// For who asks whether something got worse: more to execute is.
+    fn from(verdict: CountVerdict) -> Verdict {
+        match verdict {
+            CountVerdict::Fewer => Verdict::Better,
+            CountVerdict::More => Verdict::Worse,
+            CountVerdict::Equivalent => Verdict::Equivalent,
+            CountVerdict::Inconclusive => Verdict::Inconclusive,
+        }
+    }
+}
+
+/// One run's figure, and those of its bursts where they are known.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Repeated {
+    pub(crate) instructions: f64,
+    pub(crate) bursts: Vec<f64>,
+}
+
+impl From<&Total> for Repeated {
+    fn from(total: &Total) -> Repeated {
+        Repeated { instructions: total.instructions, bursts: total.bursts.clone() }
+    }
+}
+
+/// Compares the runs of a baseline with those of a candidate.
+///
+/// # Errors
+/// A side without runs, or a baseline that executes nothing.
+pub(crate) fn compare(
+    a: &[Repeated],
+    b: &[Repeated],
+    margin: f64,
+    functions: Option<Differences>,
+) -> Result<Exact, Unanswerable> {
+    let values = |runs: &[Repeated]| -> Vec<f64> { runs.iter().map(|r| r.instructions).collect() };
+    let (of_a, of_b) = (values(a), values(b));
+    let (Some(baseline), Some(candidate)) = (median(&of_a), median(&of_b)) else {
+        return Err(Unanswerable::TooFew { what: "counted runs of each", have: 0, need: 1 });
+    };
+    if !(baseline > 0.0 && candidate.is_finite()) {
+        return Err(Unanswerable::NotPositive { rate: baseline });
+    }
+    let ((least_a, most_a), (least_b, most_b)) = (range(&of_a), range(&of_b));
+    let (low, high) = (least_b - most_a, most_b - least_a);
+    let repeats = of_a.len() > 1 && of_b.len() > 1;
+    let spread = (most_a - least_a).max(most_b - least_b);
+    // The distance between the nearest runs of the two; 0 where they overlap.
+    let gap = low.max(-high).max(0.0);
+    let is_told = functions.as_ref().is_none_or(|found| !found.differing.is_empty());
+    let within_margin = repeats && low.abs().max(high.abs()) <= margin * baseline;
+    let verdict = match candidate < baseline {
+        is_less if repeats && gap > spread && is_told => {
+            if is_less {
+                CountVerdict::Fewer
+            } else {
+                CountVerdict::More
+            }
+        }
+        _ if within_margin => CountVerdict::Equivalent,
+        _ => CountVerdict::Inconclusive,
+    };
+    let within = |lists: [Vec<f64>; 2]| -> f64 {
+        let ratio = |list: &Vec<f64>| {
+            let (least, most) = range(list);
+            (most - least) / median(list).unwrap_or(1.0)
+        };
+        lists.iter().map(ratio).fold(0.0, f64::max)
+    };
+    let bursts_of = |runs: &[Repeated]| runs.iter().flat_map(|r| r.bursts.clone()).collect();
+    let bursts = a.iter().chain(b).map(|run| run.bursts.len()).min().unwrap_or(0);
+    let mut exact = Exact {
+        baseline,
+        candidate,
+        difference: candidate - baseline,
+        low,
+        high,
+        change: candidate / baseline - 1.0,
+        n_a: of_a.len(),
+        n_b: of_b.len(),
+        bursts,
+        runs_within: repeats.then(|| within([of_a, of_b])),
+        bursts_within: (bursts > 1).then(|| within([bursts_of(a), bursts_of(b)])),
+        margin,
+        within_margin,
+        verdict,
+        shown: String::new(),
+        sentence: String::new(),
+        functions,
+    };
+    exact.shown = exact.qualified();
+    exact.sentence = exact.to_string();
+    Ok(exact)
+}
+
+impl Exact {
+    /// How many runs and bursts agree within what.
+    pub fn agreement(&self) -> String {
+        let mut text = match self.bursts {
+            0 => format!("{} + {} runs", self.n_a, self.n_b),
+            1 => format!("{} + {} runs x 1 burst", self.n_a, self.n_b),
+            bursts => format!("{} + {} runs x {bursts} bursts", self.n_a, self.n_b),
+        };
+        if let Some(runs) = self.runs_within {
+            text += &format!("; runs of one variant agree within {}", share(runs));
+        }
+        if let Some(bursts) = self.bursts_within {
+            let and = if self.runs_within.is_some() { ", its bursts" } else { "; bursts agree" };
+            text += &format!("{and} within {}", share(bursts));
+        }
+        text
+    }
+
+    /// The verdict with its qualification.
+    fn qualified(&self) -> String {
+        let margin = signed_percent(self.margin, 1);
+        let margin = margin.trim_start_matches('+');
+        let nearest = self.low.abs().min(self.high.abs());
+        match self.verdict {
+            CountVerdict::Equivalent => format!("equivalent within {margin}"),
+            CountVerdict::Inconclusive => format!("inconclusive: {}", self.why()),
+            found => {
+                let said = format!("{} instructions a packet", found.name());
+                match () {
+                    () if self.within_margin => format!("{said}, but within {margin}"),
+                    () if nearest > self.margin * self.baseline => {
+                        format!("{said} by more than {margin}")
+                    }
+                    () => said,
+                }
+            }
+        }
+    }
+
+    /// Why nothing is concluded.
+    fn why(&self) -> String {
+        match (self.n_a, self.n_b) {
+            (1, 1) => "one run each: nothing says how well it repeats".to_owned(),
+            (1, _) | (_, 1) => {
+                "one run of one of them: nothing says how well it repeats".to_owned()
+            }
+            _ => match self.functions.as_ref().and_then(|found| found.scatters.as_ref()) {
+                Some((name, by)) => {
+                    format!("{name} scatters by {by:.1} instructions a packet between runs")
+                }
+                None => "runs of one variant scatter".to_owned(),
+            },
+        }
+    }
+}
+
+/// One line: difference, range, sizes, agreement, verdict.
+impl fmt::Display for Exact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Exact { difference, low, high, change, .. } = self;
+        let of = signed_percent(*change, 2);
+        write!(f, "{} instructions a packet", signed(*difference))?;
+        if self.n_a * self.n_b > 1 {
+            write!(f, " [{}, {}]", signed(*low), signed(*high))?;
+        }
+        write!(f, " ({of}), {}: {}", self.agreement(), self.shown)
+    }
+}
+
+/// Instructions with a sign; nothing is left of less than a twentieth.
+pub(super) fn signed(number: f64) -> String {
+    let text = format!("{number:+.1}");
+    if matches!(text.as_str(), "+0.0" | "-0.0") { "0.0".to_owned() } else { text }
+}
+
+/// A small share as percent, never rounded to nothing.
+fn share(ratio: f64) -> String {
+    match 100.0 * ratio {
+        zero if zero <= 0.0 => "0 %".to_owned(),
+        little if little < 0.001 => "0.001 %".to_owned(),
+        little if little < 0.095 => format!("{little:.3} %"),
+        percent => format!("{percent:.2} %"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(values: &[f64]) -> Vec<Repeated> {
+        let run = |&v: &f64| Repeated { instructions: v, bursts: vec![v - 1.0, v, v + 1.0] };
+        values.iter().map(run).collect()
+    }
+
+    fn verdict(a: &[f64], b: &[f64]) -> CountVerdict {
+        compare(&runs(a), &runs(b), 0.02, None).expect("a comparison").verdict
+    }
+
+    #[test]
+    fn runs_that_repeat_decide_and_others_do_not() {
+        assert_eq!(verdict(&[5000.0; 3], &[4888.0; 3]), CountVerdict::Fewer);
+        assert_eq!(verdict(&[5000.0; 2], &[5001.0; 2]), CountVerdict::More);
+        assert_eq!(verdict(&[5000.0; 2], &[5000.0; 2]), CountVerdict::Equivalent);
+        // Apart, but by no more than the runs of one scatter.
+        assert_eq!(verdict(&[5000.0, 5004.0], &[5007.0, 5008.0]), CountVerdict::Equivalent);
+        assert_eq!(verdict(&[5000.0, 5004.0], &[5009.0, 5010.0]), CountVerdict::More);
+        // Overlapping, and beyond the margin.
+        assert_eq!(verdict(&[5000.0, 5600.0], &[5100.0, 5200.0]), CountVerdict::Inconclusive);
+        // Once is no repetition.
+        assert_eq!(verdict(&[5000.0], &[4000.0]), CountVerdict::Inconclusive);
+        assert_eq!(verdict(&[5000.0; 3], &[4000.0]), CountVerdict::Inconclusive);
+        assert!(compare(&[], &runs(&[1.0]), 0.02, None).is_err());
+    }
+
+    #[test]
+    fn the_line_says_how_well_it_repeats() {
+        let said = |a: &[f64], b: &[f64]| {
+            compare(&runs(a), &runs(b), 0.02, None).expect("a comparison").sentence
+        };
+        assert_eq!(
+            said(&[5000.0, 5001.0, 5000.0], &[4888.0; 3]),
+            "-112.0 instructions a packet [-113.0, -112.0] (-2.24 %), 3 + 3 runs x 3 bursts; runs \
+             of one variant agree within 0.020 %, its bursts within 0.06 %: fewer instructions a \
+             packet by more than 2.0 %"
+        );
+        assert_eq!(
+            said(&[5000.0], &[4990.0]),
+            "-10.0 instructions a packet (-0.20 %), 1 + 1 runs x 3 bursts; bursts agree within \
+             0.041 %: inconclusive: one run each: nothing says how well it repeats"
+        );
+        let same = said(&[5000.0; 2], &[5000.0; 2]);
+        assert!(same.starts_with("0.0 instructions a packet [0.0, 0.0] (0.00 %)"), "{same}");
+        assert!(same.ends_with("equivalent within 2.0 %"), "{same}");
+        assert!(said(&[5000.0; 2], &[5001.0; 2]).ends_with("a packet, but within 2.0 %"));
+    }
+
+    #[test]
+    fn a_total_that_no_function_explains_is_no_difference() {
+        let nothing = Some(Differences::default());
+        let found = compare(&runs(&[5000.0; 2]), &runs(&[5001.0; 2]), 0.02, nothing);
+        assert_eq!(found.map(|found| found.verdict), Ok(CountVerdict::Equivalent));
+    }
+}

@@ -1,0 +1,27 @@
+//! What emulated devices executed: exact counts, and what they say of two variants.
+//!
+//! A run's figure is a sum over functions of the median of its bursts ([`Foreground`]). Where
+//! counts repeat a verdict needs no test ([`Exact`]): it says how well they repeat instead.
+//! [`Differences`] tells two variants apart function by function. Left out: counting, and any
+//! statement about time.
+
+mod document;
+mod exact;
+mod functions;
+mod picture;
+mod total;
+
+pub(crate) use document::{differences, figures, functions as dearest, terms, verdicts};
+pub use exact::{CountVerdict, Exact};
+pub(crate) use exact::{Repeated, compare};
+pub use functions::{Differences, FunctionCount, FunctionDifference, costs};
+pub(crate) use picture::{flames, red_and_blue};
+pub use total::{Foreground, Total};
+
+/// What must stand beside every such figure.
+pub const NOT_TIME: &str = "Instructions are not time: caches, branches and contention between \
+                            CPUs are not in them.";
+
+/// Smallest difference of a function that counts as one, instructions a packet. Below it lies
+/// what depends on the state that a boot left behind, such as how full a slab is.
+pub const SHOWN: f64 = 0.5;

@@ -1,0 +1,39 @@
+//! What a figure shows.
+
+use fwdlab_model::units::format_pps;
+
+/// What the y axis counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Quantity {
+    /// Packets per second that were forwarded.
+    #[default]
+    Rate,
+    /// Instructions that were executed for a packet.
+    Instructions,
+}
+
+impl Quantity {
+    /// Name of the axis.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Quantity::Rate => "forwarded",
+            Quantity::Instructions => "executed",
+        }
+    }
+
+    /// Its unit, without a prefix.
+    pub(super) fn unit(self) -> &'static str {
+        match self {
+            Quantity::Rate => "pps",
+            Quantity::Instructions => "instructions a packet",
+        }
+    }
+
+    /// A value with its unit, where that isn't told by the axis.
+    pub(super) fn print(self, value: f64) -> String {
+        match self {
+            Quantity::Rate => format_pps(value),
+            Quantity::Instructions => format!("{value:.1}"),
+        }
+    }
+}

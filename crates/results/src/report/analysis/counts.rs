@@ -1,0 +1,171 @@
+//! What emulated devices executed, by variant, and each variant against its baseline.
+
+use super::figures::RunResult;
+use super::profiles::Pictures;
+use super::{Compared, Outcome, VariantResult};
+use crate::counts::{
+    self, Differences, Foreground, FunctionCount, Repeated, Total, flames, red_and_blue,
+};
+use crate::profile::Subsystems;
+use crate::report::safe_name;
+use crate::stats::summary::median;
+use crate::store::Contents;
+use fwdlab_model::record::Executed;
+use serde::Serialize;
+
+/// The counts of an experiment.
+#[derive(Clone, Debug, Serialize)]
+pub struct Counts {
+    /// Unit of every figure.
+    pub unit: &'static str,
+    /// What must stand beside them.
+    pub caution: &'static str,
+    /// The variants that were counted.
+    pub variants: Vec<CountedVariant>,
+}
+
+/// What one variant executes, a packet: medians over its runs.
+#[derive(Clone, Debug, Serialize)]
+pub struct CountedVariant {
+    /// Index of the variant.
+    pub variant: usize,
+    /// Its label.
+    pub label: String,
+    /// Least and most of the bursts of its runs.
+    pub bursts: (f64, f64),
+    /// Atomic instructions.
+    pub atomics: f64,
+    /// Bytes that repeated string instructions moved.
+    pub bytes: f64,
+    /// Instructions of the idle device in as much time, which are in no total.
+    pub background: f64,
+    /// Packets that were counted in all runs.
+    pub packets: u64,
+    /// Packets that the device found at once.
+    pub batch: u16,
+    /// Batches that it did not find at once, of so many, in all runs.
+    pub scattered: (u64, u64),
+    /// By function, dearest first; what runs as background is not among them.
+    pub functions: Vec<FunctionCount>,
+    /// The flame graph, a file of the report; none when there is nothing to draw.
+    pub file: Option<String>,
+}
+
+/// What was counted in each variant's runs that count.
+struct Counted<'a> {
+    contents: &'a Contents,
+    runs: &'a [RunResult],
+    foreground: Foreground,
+    table: Subsystems,
+}
+
+impl<'a> Counted<'a> {
+    fn of(contents: &'a Contents, runs: &'a [RunResult]) -> Counted<'a> {
+        let foreground = foreground(contents);
+        Counted { contents, runs, foreground, table: Subsystems::default() }
+    }
+
+    fn runs(&self, variant: usize) -> impl Iterator<Item = (&'a RunResult, &'a Total)> + '_ {
+        let own = move |run: &&RunResult| run.variant == variant && run.left_out.is_none();
+        self.runs.iter().filter(own).filter_map(|run| Some((run, run.counted.as_ref()?)))
+    }
+
+    fn functions(&self, variant: usize) -> Vec<FunctionCount> {
+        let own: Vec<u32> = self.runs(variant).map(|(run, _)| run.run).collect();
+        let records = self.contents.runs.iter().filter(|record| own.contains(&record.run));
+        let executed: Vec<&Executed> =
+            records.filter_map(|record| record.trial.executed.as_ref()).collect();
+        counts::costs(&executed, &self.foreground, &self.table)
+    }
+
+    fn repeated(&self, variant: usize) -> Vec<Repeated> {
+        self.runs(variant).map(|(_, total)| total.into()).collect()
+    }
+}
+
+/// The functions that enter the totals of a store.
+pub(super) fn foreground(contents: &Contents) -> Foreground {
+    Foreground::of(contents.runs.iter().filter_map(|run| run.trial.executed.as_ref()))
+}
+
+/// Each variant that has a baseline, by what both execute.
+pub(super) fn compare(
+    contents: &Contents,
+    runs: &[RunResult],
+    pairs: &[(usize, usize)],
+) -> Vec<Outcome> {
+    let counted = Counted::of(contents, runs);
+    let by_variant: Vec<Vec<FunctionCount>> =
+        (0..contents.plan.variants.len()).map(|variant| counted.functions(variant)).collect();
+    let margin = contents.plan.compare.margin;
+    let outcome = |&(variant, baseline): &(usize, usize)| {
+        let functions = Differences::of(&by_variant[baseline], &by_variant[variant]);
+        let (a, b) = (counted.repeated(baseline), counted.repeated(variant));
+        Outcome::counted(counts::compare(&a, &b, margin, Some(functions)))
+    };
+    pairs.iter().map(outcome).collect()
+}
+
+/// The counts by variant, and the pictures; the comparisons learn the names of theirs.
+pub(super) fn counts(
+    contents: &Contents,
+    runs: &[RunResult],
+    variants: &[VariantResult],
+    comparisons: &mut [Compared],
+) -> (Counts, Pictures) {
+    let counted = Counted::of(contents, runs);
+    let mut pictures = Pictures::new();
+    let mut all: Vec<CountedVariant> =
+        variants.iter().filter_map(|variant| counted_variant(&counted, variant)).collect();
+    for variant in &mut all {
+        let name = format!("instructions-{}.svg", safe_name(&variant.label));
+        if let Ok(svg) = flames(&variant.label, &variant.functions) {
+            pictures.push((name.clone(), svg));
+            variant.file = Some(name);
+        }
+    }
+    let of = |index: usize| all.iter().find(|variant| variant.variant == index);
+    for compared in comparisons {
+        let labels = [compared.baseline_label.as_str(), compared.label.as_str()];
+        let Outcome::Counted(exact) = &mut compared.outcome else { continue };
+        let (Some(before), Some(after), Some(found)) =
+            (of(compared.baseline), of(compared.variant), &mut exact.functions)
+        else {
+            continue;
+        };
+        if let Ok(svg) = red_and_blue(labels, &before.functions, &after.functions) {
+            let [before, after] = labels.map(safe_name);
+            let name = format!("instructions-{after}-against-{before}.svg");
+            pictures.push((name.clone(), svg));
+            found.file = Some(name);
+        }
+    }
+    let unit = crate::label::INSTRUCTIONS;
+    (Counts { unit, caution: counts::NOT_TIME, variants: all }, pictures)
+}
+
+fn counted_variant(counted: &Counted<'_>, variant: &VariantResult) -> Option<CountedVariant> {
+    let totals: Vec<&Total> = counted.runs(variant.index).map(|(_, total)| total).collect();
+    let first = totals.first()?;
+    let middle = |of: fn(&Total) -> f64| {
+        median(&totals.iter().map(|total| of(total)).collect::<Vec<f64>>()).unwrap_or(0.0)
+    };
+    let ranges = totals.iter().map(|total| total.range());
+    Some(CountedVariant {
+        variant: variant.index,
+        label: variant.label.clone(),
+        bursts: ranges.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), (low, high)| {
+            (least.min(low), most.max(high))
+        }),
+        atomics: middle(|total| total.atomics),
+        bytes: middle(|total| total.bytes),
+        background: middle(|total| total.background),
+        packets: totals.iter().map(|total| total.packets).sum(),
+        batch: first.batch,
+        scattered: totals
+            .iter()
+            .fold((0, 0), |(some, all), total| (some + total.scattered.0, all + total.scattered.1)),
+        functions: counted.functions(variant.index),
+        file: None,
+    })
+}

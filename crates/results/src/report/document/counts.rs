@@ -1,0 +1,91 @@
+//! What was executed: the figures of emulated devices.
+
+use crate::counts::{self, NOT_TIME};
+use crate::document::table::{Cell, Digits};
+use crate::document::{Block, Inline, Section, Table};
+use crate::report::analysis::{Analysis, CountedVariant, Counts, RunResult, VariantResult};
+
+const DIGITS: Digits = Digits::Decimals(1);
+
+/// A row per variant.
+pub(super) fn figures(analysis: &Analysis, counts: &Counts) -> Block {
+    let counted = |variant: &VariantResult| {
+        counts.variants.iter().find(|counted| counted.variant == variant.index)
+    };
+    let of = |get: fn(&CountedVariant) -> Cell| {
+        move |variant: &VariantResult| counted(variant).map_or(Cell::None, get)
+    };
+    let text = format!(
+        "One figure stands for a run: {}. It is the sum over functions of the median of the run's \
+         bursts; what the idle device executes in as much time is subtracted and stands beside it, \
+         and functions that are mostly such background in any run are in no total. {NOT_TIME}",
+        analysis.figure.description()
+    );
+    let table = counts::figures(&analysis.variants, |v| (v.label.as_str(), v.summary.as_ref()))
+        .words("bursts", of(|c| Cell::interval(c.bursts, DIGITS)))
+        .numbers("atomic", of(|c| Cell::number(c.atomics, DIGITS)))
+        .numbers("bytes moved", of(|c| Cell::number(c.bytes, DIGITS)))
+        .numbers("background", of(|c| Cell::number(c.background, DIGITS)))
+        .numbers("packets", of(|c| Cell::count(c.packets)))
+        .numbers("loss", |v| v.loss.as_ref().map_or(Cell::None, |loss| Cell::text(&loss.shown)))
+        .words(
+            "batches not found at once",
+            of(|c| Cell::text(format!("{} of {}", c.scattered.0, c.scattered.1))),
+        )
+        .numbers("warnings", |v| Cell::count(v.warnings.len()));
+    Block::section("Figures", vec![Block::text(text), table.block()])
+}
+
+/// What differs, function by function, and what each variant executes.
+pub(super) fn sections(analysis: &Analysis, counts: &Counts) -> Vec<Block> {
+    let differences: Vec<Block> =
+        analysis.comparisons.iter().filter_map(|c| counts::differences(c, true)).collect();
+    let mut sections = Vec::new();
+    if !differences.is_empty() {
+        sections.push(Block::section("What differs", differences));
+    }
+    let variants = counts.variants.iter().filter(|variant| !variant.functions.is_empty());
+    let variants: Vec<Block> = variants.map(dearest).collect();
+    if !variants.is_empty() {
+        sections.push(Block::section("What is executed", variants));
+    }
+    sections
+}
+
+fn dearest(variant: &CountedVariant) -> Block {
+    let mut blocks = Vec::new();
+    if let Some(file) = &variant.file {
+        let text = Inline::default().link("Flame graph", file);
+        blocks.push(Block::text(text.text(" by subsystem and function.")));
+    }
+    blocks.extend(counts::dearest(&variant.functions));
+    let title = format!("{}: subsystems and functions, instructions a packet", variant.label);
+    Block::Section(Section { title: title.into(), blocks, folded: true })
+}
+
+/// Every run.
+pub(super) fn runs(analysis: &Analysis) -> Table {
+    let counted = |get: fn(&counts::Total) -> Cell| {
+        move |run: &RunResult| run.counted.as_ref().map_or(Cell::None, get)
+    };
+    Table::of(&analysis.runs)
+        .numbers("run", |r| Cell::count(r.run))
+        .numbers("block", |r| Cell::count(r.block))
+        .words("variant", |r| Cell::text(&r.label))
+        .words("started", |r| Cell::text(&r.started_at))
+        .numbers("instructions a packet", counted(|c| Cell::number(c.instructions, DIGITS)))
+        .words(
+            "bursts",
+            counted(|c| {
+                let each: Vec<String> =
+                    c.bursts.iter().map(|burst| format!("{burst:.1}")).collect();
+                Cell::text(each.join(", "))
+            }),
+        )
+        .numbers("atomic", counted(|c| Cell::number(c.atomics, DIGITS)))
+        .numbers("background", counted(|c| Cell::number(c.background, DIGITS)))
+        .numbers("offered", |r| Cell::count(r.offered))
+        .numbers("forwarded", |r| Cell::count(r.forwarded))
+        .numbers("warnings", |r| Cell::count(r.warnings))
+        .table()
+}
