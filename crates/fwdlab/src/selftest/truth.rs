@@ -156,6 +156,7 @@ pub(crate) fn evaluate(analysis: &Analysis) -> Report {
         .map(|compared| {
             let said = match &compared.outcome {
                 Outcome::Compared(answer) => answer.sentence.clone(),
+                Outcome::Counted(exact) => exact.sentence.clone(),
                 Outcome::Unanswerable { reason } => reason.clone(),
             };
             format!("{} against {}: {said}", compared.label, compared.baseline_label)

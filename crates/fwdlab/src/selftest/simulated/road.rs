@@ -269,7 +269,7 @@ fn verdict(plan: &Plan, seed: u64, candidate: Device, machine: Machine) -> Optio
     let contents = draw.contents(plan, candidate, machine);
     match &verdicts(&contents).first()?.outcome {
         Outcome::Compared(answer) => Some(answer.verdict),
-        Outcome::Unanswerable { .. } => None,
+        Outcome::Counted(_) | Outcome::Unanswerable { .. } => None,
     }
 }
 
