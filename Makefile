@@ -6,7 +6,8 @@
 # make vm-test
 #             guests of QEMU under test; `make test` has it, too, where there is a kernel
 # make kernels
-#             fetch a kernel for guests into target/kernels, by apt-get
+#             fetch two kernels for guests into target/kernels, by apt-get: the oldest
+#             and the newest of the distribution's own series
 # make lab-test
 #             experiments in laboratories of several hosts, for which namespaces of
 #             this machine stand in, each with an sshd; `make test` has it, too
@@ -19,9 +20,8 @@ export PATH := $(PATH):/usr/sbin:/sbin
 # Experiments of the netbenches archive, each with its raw logs.
 SEEDS ?= ../shared/archive
 
-# Where Debian's kernels for guests lie, and which are fetched there.
+# Where Debian's kernels for guests lie.
 KERNELS ?= target/kernels
-KERNEL_PACKAGES ?= linux-image-cloud-amd64
 ifneq ($(wildcard $(KERNELS)/*.deb),)
 export FWDLAB_KERNELS ?= $(KERNELS)
 endif
@@ -55,13 +55,18 @@ lab-test: deps
 	cargo test --locked -p fwdlab-bench --test ssh
 	cargo test --locked -p fwdlab --test lab
 
-# The packages that KERNEL_PACKAGES stand for, as apt knows them now.
+# As apt knows them now; the series is that of what linux-image-cloud-amd64 stands for.
 kernels:
 	mkdir -p $(KERNELS)
-	cd $(KERNELS) && for name in $(KERNEL_PACKAGES); do \
-		apt-get download $$(apt-cache depends --important $$name | sed -n 's/ *Depends: \(linux-image-[0-9].*\)/\1/p') \
-			|| exit 1; \
-	done
+	cd $(KERNELS) && series=$$(apt-cache depends --important linux-image-cloud-amd64 \
+		| sed -n 's/ *Depends: linux-image-\([0-9]*[.][0-9]*\)[.].*/\1/p') \
+		&& names=$$(apt-cache pkgnames "linux-image-$$series." \
+			| grep -E -- '-cloud-amd64$$' | sort -V) \
+		&& for name in oldest newest; do \
+			case $$name in oldest) end=head;; *) end=tail;; esac; \
+			package=$$(echo "$$names" | $$end -n 1); rm -f "$$package"_*.deb; \
+			apt-get download "$$package" && mv "$$package"_*.deb $$name.deb || exit 1; \
+		done
 
 vm-test:
 	test -n "$$(ls $(KERNELS)/*.deb 2>/dev/null)" || $(MAKE) kernels

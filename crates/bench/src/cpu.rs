@@ -138,6 +138,15 @@ pub(crate) fn stolen_in(text: &str, cpus: &[u16]) -> u64 {
     times(text).iter().filter(|t| cpus.contains(&t.cpu)).map(|t| t.stolen_ns).sum()
 }
 
+/// Time that passed on a CPU between the readings that `time` is the difference of, or since
+/// its machine booted: the sum of all that it did, and of doing nothing.
+pub fn passed_ns(time: &CpuTime) -> u64 {
+    let CpuTime { cpu: _, role: _, user_ns, system_ns, softirq_ns, idle_ns, stolen_ns } = time;
+    [user_ns, system_ns, softirq_ns, idle_ns, stolen_ns]
+        .into_iter()
+        .fold(0, |sum, part| sum.saturating_add(*part))
+}
+
 /// CPU times between two readings, for the CPUs that have a role.
 pub fn difference(before: &[CpuTime], after: &[CpuTime], placement: &Placement) -> Vec<CpuTime> {
     let pairs = after.iter().filter_map(|a| Some((before.iter().find(|b| b.cpu == a.cpu)?, a)));

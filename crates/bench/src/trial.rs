@@ -18,7 +18,9 @@ use self::steadiness::unsteady;
 use crate::error::BenchError;
 use crate::{Live, Observer};
 use fwdlab_model::plan::Trial;
-use fwdlab_model::record::{Arrivals, Counter, Counts, CpuTime, Opening, Sample, TrialRecord};
+use fwdlab_model::record::{
+    Arrivals, Counter, Counts, CpuTime, Executed, Opening, Sample, TrialRecord,
+};
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::Phase;
 use fwdlab_packet::stamp::PHASES;
@@ -51,6 +53,14 @@ pub trait Traffic {
     /// [`Traffic::stop`]. None if they use the trial's clock.
     fn window_ns(&mut self) -> Option<u64> {
         None
+    }
+    /// What the device executed in the window, where that is counted; called after the last
+    /// reading.
+    ///
+    /// # Errors
+    /// When the counts can't be had.
+    fn executed(&mut self) -> Result<Option<Executed>, BenchError> {
+        Ok(None)
     }
     /// Ends everything, after the last reading.
     ///

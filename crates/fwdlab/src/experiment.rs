@@ -82,7 +82,7 @@ pub(crate) fn directory(plan: &Plan, out: Option<&Path>) -> PathBuf {
 pub(crate) fn overhead_guess_ns(plan: &Plan) -> u64 {
     match plan.base.testbed.kind {
         TestbedKind::Sim => 0,
-        TestbedKind::Ssh => LAB_OVERHEAD_NS,
+        TestbedKind::Ssh | TestbedKind::Vm => LAB_OVERHEAD_NS,
         _ => RUN_OVERHEAD_NS,
     }
 }

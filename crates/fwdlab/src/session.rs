@@ -118,7 +118,7 @@ impl Session<'_> {
         testbed: &mut Runner,
         progress: &mut Progress<'_>,
     ) -> Result<()> {
-        if !self.calibrates {
+        if !self.calibrates || !testbed.has_ceiling() {
             return Ok(());
         }
         for variant in &self.plan.variants {
@@ -259,6 +259,10 @@ fn open_testbed(plan: &Plan, directory: &Path) -> Result<Runner> {
         TestbedKind::Memory => (
             state::nowhere()?,
             Privilege::None { why: "not asked for, since the packets stay in memory".into() },
+        ),
+        TestbedKind::Vm => (
+            Paths { cache: crate::command::count::cache()?, ..state::nowhere()? },
+            Privilege::None { why: "not asked for, since a machine of QEMU needs none".into() },
         ),
         // The paths first: in a user namespace they can't be told any more.
         TestbedKind::Auto | TestbedKind::Netns | TestbedKind::Ssh => {

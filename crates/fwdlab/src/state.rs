@@ -33,7 +33,8 @@ pub(crate) fn nowhere() -> anyhow::Result<Paths> {
 }
 
 fn of_state(state: PathBuf) -> anyhow::Result<Paths> {
-    Ok(Paths { state, program: program()?, experiment: PathBuf::new() })
+    let (cache, experiment) = (PathBuf::new(), PathBuf::new());
+    Ok(Paths { state, cache, program: program()?, experiment })
 }
 
 /// This program: it is started again as a router.

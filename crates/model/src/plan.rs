@@ -13,7 +13,7 @@ pub use build::{INET6_FRAME_BARE, INET6_FRAME_MIN, load, plan};
 pub use describe::{Difference, Estimate};
 
 use crate::profile::ProfilePlan;
-use crate::settings::{Accel, Settings, TestbedKind};
+use crate::settings::{Settings, TestbedKind};
 use serde::{Deserialize, Serialize};
 
 /// All runs of an experiment, in order. A function of (file, seed).
@@ -80,8 +80,7 @@ impl Plan {
     /// The metric that stands for a run of this plan.
     pub fn metric(&self) -> RunMetric {
         let is_paced = self.variants.iter().all(|variant| variant.settings.is_paced());
-        let is_emulated =
-            self.base.testbed.kind == TestbedKind::Vm && self.base.testbed.vm.accel != Accel::Kvm;
+        let is_emulated = self.base.testbed.kind == TestbedKind::Vm;
         match self.compare.figure {
             // An emulated CPU's time means nothing.
             None if is_emulated => RunMetric::Instructions,

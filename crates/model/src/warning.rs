@@ -284,6 +284,18 @@ impl Warning {
             _ => false,
         }
     }
+
+    /// True when it is about rates and CPU time, which say nothing of a device that is
+    /// emulated.
+    pub fn is_of_time(&self) -> bool {
+        matches!(
+            self,
+            Warning::NotSteady { .. }
+                | Warning::CpuContended { .. }
+                | Warning::GeneratorLimited { .. }
+                | Warning::ClockJump { .. }
+        )
+    }
 }
 
 /// What was wrong with packets, the most frequent first: `12 x ttl, 1 x payload`.

@@ -35,7 +35,8 @@ pub struct Costs {
     pub packets: Vec<u64>,
     /// Instructions a packet of each burst, without the background.
     pub bursts: Vec<f64>,
-    /// Instructions a packet: the sum over the functions but those of the background.
+    /// Instructions a packet: the sum over the functions but those of the background, as
+    /// [`Costs::over`] gives it.
     pub instructions: f64,
     /// Atomic ones among them.
     pub atomics: f64,
@@ -54,6 +55,8 @@ pub struct FunctionCost {
     pub name: String,
     /// Instructions a packet: median over the bursts.
     pub instructions: f64,
+    /// Instructions a packet of each burst.
+    pub bursts: Vec<f64>,
     /// Least and most of the bursts.
     pub range: (f64, f64),
     /// Atomic instructions a packet.
@@ -69,6 +72,35 @@ impl FunctionCost {
     /// scatter.
     pub fn differs(&self, other: &FunctionCost) -> bool {
         self.range.0 > other.range.1 || other.range.0 > self.range.1
+    }
+}
+
+/// What a packet costs in some of the functions.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Total {
+    /// Instructions a packet: the sum of the functions' medians.
+    pub instructions: f64,
+    /// Atomic ones among them.
+    pub atomics: f64,
+    /// Bytes a packet that repeated string instructions move.
+    pub bytes: f64,
+    /// Instructions a packet of each burst, in the same functions.
+    pub bursts: Vec<f64>,
+}
+
+impl Costs {
+    /// What the functions that `counts` names cost together.
+    pub fn over(&self, counts: impl Fn(&FunctionCost) -> bool) -> Total {
+        let mut total = Total { bursts: vec![0.0; self.packets.len()], ..Total::default() };
+        for function in self.functions.iter().filter(|function| counts(function)) {
+            total.instructions += function.instructions;
+            total.atomics += function.atomics;
+            total.bytes += function.bytes;
+            for (sum, burst) in total.bursts.iter_mut().zip(&function.bursts) {
+                *sum += burst;
+            }
+        }
+        total
     }
 }
 
@@ -102,7 +134,8 @@ pub fn costs(bursts: &[Burst], symbols: &Symbols) -> Costs {
             FunctionCost {
                 is_background: 2.0 * idle.iter().sum::<f64>() > gross.iter().sum(),
                 name: name.to_owned(),
-                instructions: median(instructions),
+                instructions: median(instructions.clone()),
+                bursts: instructions,
                 range: (least, most),
                 atomics: median(of(|share| share.atomics)),
                 bytes: median(of(|share| share.bytes)),
@@ -112,27 +145,18 @@ pub fn costs(bursts: &[Burst], symbols: &Symbols) -> Costs {
     functions.sort_by(|a, b| {
         b.instructions.total_cmp(&a.instructions).then_with(|| a.name.cmp(&b.name))
     });
-    let of_packets = || functions.iter().filter(|function| !function.is_background);
-    let sum = |figure: fn(&FunctionCost) -> f64| of_packets().map(figure).sum();
-    let names: std::collections::BTreeSet<&str> =
-        of_packets().map(|function| function.name.as_str()).collect();
-    let of_burst = |shares: &BTreeMap<&str, Share>| -> f64 {
-        let counted = shares.iter().filter(|(name, _)| names.contains(*name));
-        counted.map(|(_, share)| share.instructions).sum()
-    };
     let background = bursts.iter().map(|burst| {
         let idle: u64 = burst.idle.iter().map(|place| place.instructions).sum();
         idle as f64 * burst.scale / burst.packets.max(1) as f64
     });
-    Costs {
+    let costs = Costs {
         packets: bursts.iter().map(|burst| burst.packets).collect(),
-        bursts: by_burst.iter().map(of_burst).collect(),
-        instructions: sum(|function| function.instructions),
-        atomics: sum(|function| function.atomics),
-        bytes: sum(|function| function.bytes),
         background: median(background.collect()),
         functions,
-    }
+        ..Costs::default()
+    };
+    let Total { instructions, atomics, bytes, bursts } = costs.over(|f| !f.is_background);
+    Costs { instructions, atomics, bytes, bursts, ..costs }
 }
 
 /// A burst by function, a packet each, without what idles.
@@ -204,5 +228,8 @@ mod tests {
         assert!(costs.functions[1].is_background && !costs.functions[0].is_background);
         assert!(!costs.functions[2].differs(&costs.functions[1]), "0 to 5 holds 2");
         assert!(costs.functions[0].differs(&costs.functions[1]));
+        // Sum and bursts are of the same functions, whichever they are.
+        let total = costs.over(|function| function.name != "rare");
+        assert_eq!((total.instructions, total.bursts), (102.0, vec![102.0; 3]));
     }
 }

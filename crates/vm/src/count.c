@@ -47,6 +47,9 @@ enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS };
 typedef void (*tb_trans_cb)(qemu_plugin_id_t, struct qemu_plugin_tb *);
 typedef void (*exec_cb)(unsigned int, void *);
 
+typedef void (*simple_cb)(qemu_plugin_id_t);
+
+void qemu_plugin_reset(qemu_plugin_id_t, simple_cb);
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t, tb_trans_cb);
 void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *, exec_cb, enum qemu_plugin_cb_flags, void *);
 void qemu_plugin_register_vcpu_tb_exec_inline(struct qemu_plugin_tb *, enum qemu_plugin_op, void *, uint64_t);
@@ -169,6 +172,26 @@ static void gate(unsigned int cpu, void *data)
     while (head->hold) usleep(20);
 }
 
+/*
+ * The gate is looked for when code is translated. Where its code was translated before the
+ * gate was set, all code is translated anew.
+ */
+static uint64_t known_gate;
+
+static void again(qemu_plugin_id_t);
+
+static void look_for_gate(qemu_plugin_id_t id)
+{
+    if (head->gate == known_gate) return;
+    known_gate = head->gate;
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        if (slots[i].address == known_gate) {
+            qemu_plugin_reset(id, again);
+            return;
+        }
+    }
+}
+
 /* True where QEMU may have taken the instruction out of its block again. */
 static bool may_be_gone(const struct qemu_plugin_insn *insn, size_t n, size_t i)
 {
@@ -177,7 +200,7 @@ static bool may_be_gone(const struct qemu_plugin_insn *insn, size_t n, size_t i)
 
 static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
-    (void)id;
+    look_for_gate(id);
     size_t n = qemu_plugin_tb_n_insns(tb);
     uint64_t address = qemu_plugin_tb_vaddr(tb);
     bool is_kernel = address >= kernel;
@@ -214,6 +237,11 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
         qemu_plugin_register_vcpu_tb_exec_inline(tb, QEMU_PLUGIN_INLINE_ADD_U64, is_kernel ? &head->overflow : &head->user, counted);
 }
 
+static void again(qemu_plugin_id_t id)
+{
+    qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
+}
+
 __attribute__((visibility("default"))) int
 qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
 {
@@ -235,6 +263,6 @@ qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char
     slots = (struct slot *)(head + 1);
     head->slots = SLOTS;
     head->magic = MAGIC;
-    qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
+    again(id);
     return 0;
 }

@@ -14,6 +14,8 @@ const MAGIC: u64 = 0x3154_4e55_4f43_5746;
 /// Bytes of the header and of a slot.
 const HEADER: usize = 512;
 const SLOT: usize = 32;
+/// Slots that the plugin has.
+const SLOTS: usize = 1 << 18;
 /// Marks the slot of a repeated instruction; the other bits are the bytes of an iteration.
 const REPEATED: u32 = 1 << 31;
 
@@ -41,10 +43,12 @@ impl CountFile {
     /// An empty file for the plugin to fill.
     ///
     /// # Errors
-    /// When it can't be made.
+    /// When it can't be made, or the disk has no room for it: QEMU would be killed there.
     pub fn create(path: &Path) -> Result<CountFile, VmError> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path);
-        let file = file.map_err(|source| VmError::file(path, source))?;
+        let fail = |source| VmError::file(path, source);
+        let file = file.map_err(fail)?;
+        file.write_all_at(&vec![0; HEADER + SLOTS * SLOT], 0).map_err(fail)?;
         Ok(CountFile { path: path.to_owned(), file })
     }
 
@@ -53,8 +57,8 @@ impl CountFile {
         &self.path
     }
 
-    /// The block that waits while [`CountFile::hold`] says so. It counts for blocks that
-    /// are translated later: set it before the code is executed for the first time.
+    /// The block that waits while [`CountFile::hold`] says so. It counts from the next time
+    /// on that the guest executes anything for the first time.
     ///
     /// # Errors
     /// When the file can't be written.

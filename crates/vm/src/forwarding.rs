@@ -2,7 +2,7 @@
 
 use crate::costs::{Burst, Costs, costs};
 use crate::error::VmError;
-use crate::linux::Running;
+use crate::guest::{Running, System};
 use crate::symbols::Symbols;
 use crate::wire::{Lockstep, Wire};
 use fwdlab_packet::{Family, Flows, FrameWriter, Phase, Side, Stamp, Template, address};
@@ -50,31 +50,57 @@ pub struct Answer {
     pub scattered: u64,
 }
 
-/// Commands that make a Linux guest forward between its second and third interface, as
-/// argument vectors for its `sh`.
-pub fn set_up(interfaces: [&str; 2], family: Family) -> Vec<Vec<String>> {
-    let words = |text: String| text.split(' ').map(str::to_owned).collect::<Vec<String>>();
-    let option = if family == Family::Inet6 { "-6" } else { "-4" };
+/// Commands that make a guest forward between two interfaces, as argument vectors.
+pub fn set_up(system: System, interfaces: [&str; 2], family: Family) -> Vec<Vec<String>> {
+    let commands = match system {
+        System::Linux => linux(interfaces, family),
+        System::FreeBsd => freebsd(interfaces, family),
+    };
+    commands.iter().map(|text| text.split(' ').map(str::to_owned).collect()).collect()
+}
+
+/// The two sides of a guest, with the MACs beyond them.
+fn sides(interfaces: [&str; 2]) -> [(Side, &str, &'static str); 2] {
+    [(Side::Sender, interfaces[0], SENDER), (Side::Receiver, interfaces[1], RECEIVER)]
+}
+
+fn linux(interfaces: [&str; 2], family: Family) -> Vec<String> {
+    let (option, nodad, sysctl) = match family {
+        Family::Inet => ("-4", "", "net.ipv4.ip_forward=1"),
+        Family::Inet6 => ("-6", " nodad", "net.ipv6.conf.all.forwarding=1"),
+    };
     let mut commands = Vec::new();
-    for (side, interface, mac) in
-        [(Side::Sender, interfaces[0], SENDER), (Side::Receiver, interfaces[1], RECEIVER)]
-    {
+    for (side, interface, mac) in sides(interfaces) {
         let own = address::dut_address(family, side);
         let peer = address::peer_address(family, side);
         let prefix = address::routed_prefix(family, side);
-        let nodad = if family == Family::Inet6 { " nodad" } else { "" };
-        commands.push(words(format!("ip link set {interface} up")));
-        commands.push(words(format!("ip {option} addr add {own} dev {interface}{nodad}")));
-        commands.push(words(format!(
+        commands.push(format!("ip link set {interface} up"));
+        commands.push(format!("ip {option} addr add {own} dev {interface}{nodad}"));
+        commands.push(format!(
             "ip {option} neigh replace {peer} lladdr {mac} dev {interface} nud permanent"
-        )));
-        commands.push(words(format!("ip {option} route replace {prefix} via {peer}")));
+        ));
+        commands.push(format!("ip {option} route replace {prefix} via {peer}"));
     }
-    let sysctl = match family {
-        Family::Inet => "net.ipv4.ip_forward=1",
-        Family::Inet6 => "net.ipv6.conf.all.forwarding=1",
+    commands.push(format!("sysctl -w {sysctl}"));
+    commands
+}
+
+fn freebsd(interfaces: [&str; 2], family: Family) -> Vec<String> {
+    let (nodad, neighbour, sysctl) = match family {
+        Family::Inet => ("", "arp -S", "net.inet.ip.forwarding=1"),
+        // Duplicates are looked for with frames that nobody answers.
+        Family::Inet6 => (" -ifdisabled no_dad", "ndp -s", "net.inet6.ip6.forwarding=1"),
     };
-    commands.push(words(format!("sysctl -w {sysctl}")));
+    let mut commands = Vec::new();
+    for (side, interface, mac) in sides(interfaces) {
+        let own = address::dut_address(family, side);
+        let peer = address::peer_address(family, side);
+        let prefix = address::routed_prefix(family, side);
+        commands.push(format!("ifconfig {interface} {family} {own}{nodad} up"));
+        commands.push(format!("{neighbour} {peer} {mac}"));
+        commands.push(format!("route -n add -{family} {prefix} {peer}"));
+    }
+    commands.push(format!("sysctl {sysctl}"));
     commands
 }
 
@@ -197,8 +223,14 @@ mod tests {
 
     #[test]
     fn a_guest_is_set_up_by_plain_commands() {
-        let commands: Vec<String> =
-            set_up(["eth1", "eth2"], Family::Inet).iter().map(|words| words.join(" ")).collect();
+        let commands = |system, interfaces| -> Vec<String> {
+            let commands = set_up(system, interfaces, Family::Inet);
+            commands.iter().map(|words| words.join(" ")).collect()
+        };
+        let of_freebsd = commands(System::FreeBsd, ["vtnet1", "vtnet2"]);
+        assert_eq!(of_freebsd[0], "ifconfig vtnet1 inet 198.18.0.1/24 up");
+        assert_eq!(of_freebsd[5], "route -n add -inet 198.19.0.0/16 198.19.0.2");
+        let commands = commands(System::Linux, ["eth1", "eth2"]);
         assert_eq!(commands[1], "ip -4 addr add 198.18.0.1/24 dev eth1");
         assert_eq!(commands[7], "ip -4 route replace 198.19.0.0/16 via 198.19.0.2");
         assert_eq!(commands[8], "sysctl -w net.ipv4.ip_forward=1");

@@ -4,8 +4,12 @@ use crate::error::VmError;
 use crate::tool;
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
+
+/// Where a bzImage says that it is one (Documentation/arch/x86/boot.rst of Linux).
+const MAGIC_AT: u64 = 0x202;
 
 /// A kernel that boots, and its modules.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +40,23 @@ impl Kernel {
             let made = meta.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
             let made = made.unwrap_or_default().as_secs();
             return Kernel::of_package(path, &format!("{}-{made}", meta.len()), cache);
+        }
+        Kernel::of_image(path)
+    }
+
+    /// An image alone: what does not begin as Linux's boot protocol says would only make
+    /// QEMU wait.
+    fn of_image(path: &Path) -> Result<Kernel, VmError> {
+        let fail = |source| VmError::file(path, source);
+        let mut magic = [0; 4];
+        let read = fs::File::open(path).map_err(fail)?.read_exact_at(&mut magic, MAGIC_AT);
+        if read.is_err() || magic != *b"HdrS" {
+            return Err(VmError::Kernel {
+                path: path.to_owned(),
+                why: "no kernel of Linux for x86: give a bzImage, a package (.deb), a build tree, \
+                      or a disk of FreeBSD (.raw, .img, .qcow2)"
+                    .into(),
+            });
         }
         Ok(Kernel { image: path.to_owned(), root: None, release: String::new() })
     }
@@ -206,6 +227,9 @@ mod tests {
         let image = tree.join("arch/x86/boot/bzImage");
         fs::create_dir_all(image.parent().unwrap()).unwrap();
         fs::write(&image, "x").unwrap();
+        let error = Kernel::find(&image, directory.path()).unwrap_err().to_string();
+        assert!(error.contains("no kernel of Linux"), "{error}");
+        fs::write(&image, [vec![0; 0x202], b"HdrS".to_vec()].concat()).unwrap();
         let kernel = Kernel::find(&tree, directory.path()).unwrap();
         assert_eq!((&kernel.image, kernel.modules(&["virtio_net"]).unwrap()), (&image, vec![]));
         assert_eq!(Kernel::find(&image, directory.path()).unwrap(), kernel);

@@ -6,8 +6,9 @@
 //! cost of a packet is known by function, the same on a noisy shared machine as on a
 //! quiet one, and without any privilege.
 //!
-//! [`linux`] boots a guest of Linux: [`kernel`] finds kernel and modules, [`initrd`] makes the small system around them,
-//! [`machine`] runs QEMU, [`console`] reads the guest's serial line and names a panic,
+//! [`linux`] boots a guest of Linux: [`kernel`] finds kernel and modules, [`initrd`] makes
+//! the small system around them; [`freebsd`] boots one of FreeBSD from a disk. Either is a
+//! [`guest`] then. [`machine`] runs QEMU, [`console`] reads the guest's serial line and names a panic,
 //! [`wire`] joins the guest's data interfaces to this process, [`plugin`] and [`counts`]
 //! count, [`forwarding`] asks a guest, [`symbols`] gives addresses their functions, and [`costs`] is what a packet
 //! costs.
@@ -21,6 +22,8 @@ pub mod costs;
 pub mod counts;
 pub mod error;
 pub mod forwarding;
+pub mod freebsd;
+pub mod guest;
 pub mod initrd;
 pub mod kernel;
 pub mod linux;

@@ -8,14 +8,16 @@
 
 use crate::counts::CountFile;
 use crate::error::VmError;
+use crate::guest::{self, System};
 use crate::initrd::Initrd;
 use crate::kernel::Kernel;
 use crate::machine::{self, Accel, Boot, Machine, Model, Nic, Spec};
 use crate::plugin;
-use crate::tool;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+pub use crate::guest::{NAME, Running};
 
 /// Programs of this machine that the guest gets, and what holds them.
 const PROGRAMS: [(&str, &str); 5] = [
@@ -55,20 +57,6 @@ pub struct Guest<'a> {
     /// A directory that survives this process: for the plugin.
     pub cache: &'a Path,
 }
-
-/// A guest that answers.
-#[derive(Debug)]
-pub struct Running {
-    /// The machine.
-    pub machine: Machine,
-    /// What it executes; none where the CPU itself does.
-    pub counts: Option<CountFile>,
-    /// Configuration of ssh that reaches it as `dut` (`ssh -F`).
-    pub ssh_config: PathBuf,
-}
-
-/// Name of the guest in its configuration of ssh.
-pub const NAME: &str = "dut";
 
 impl Guest<'_> {
     /// Boots it with its files in `directory`, until it answers by ssh.
@@ -111,7 +99,8 @@ impl Guest<'_> {
         let machine = Machine::start(&spec, directory)?;
         let booted = self.up(&machine, counts.as_ref(), model);
         booted.map_err(|error| machine.explain(error))?;
-        Ok(Running { machine, counts, ssh_config })
+        let interfaces = ["eth1", "eth2"].map(str::to_owned);
+        Ok(Running { machine, counts, ssh_config, system: System::Linux, interfaces })
     }
 
     /// Waits until the guest is up, and sets the gate on the way.
@@ -174,31 +163,11 @@ impl Guest<'_> {
 
     /// Keys of both sides, and a configuration of ssh that reaches the guest with them.
     fn keys(&self, directory: &Path, port: u16) -> Result<PathBuf, VmError> {
-        for name in ["key", "host_key"] {
-            let file = directory.join(name);
-            let text = file.to_string_lossy();
-            let arguments = ["-q", "-t", "ed25519", "-N", "", "-C", "fwdlab", "-f", &text];
-            tool::run("ssh-keygen", &arguments, &[], "openssh-client")?;
-        }
-        let write = |name: &str, text: String| {
-            let file = directory.join(name);
-            fs::write(&file, text).map_err(|source| VmError::file(&file, source))?;
-            Ok::<PathBuf, VmError>(file)
-        };
+        ["key", "host_key"].iter().try_for_each(|name| guest::key(directory, name))?;
         let public = directory.join("host_key.pub");
         let public =
             fs::read_to_string(&public).map_err(|source| VmError::file(&public, source))?;
-        let known = write("known_hosts", format!("{NAME} {public}"))?;
-        write(
-            "ssh_config",
-            format!(
-                "Host {NAME}\n  HostName 127.0.0.1\n  Port {port}\n  User root\n  HostKeyAlias \
-                 {NAME}\n  IdentityFile {}\n  IdentitiesOnly yes\n  UserKnownHostsFile {}\n  \
-                 StrictHostKeyChecking yes\n  Compression no\n",
-                directory.join("key").display(),
-                known.display()
-            ),
-        )
+        guest::ssh_config(directory, port, public.trim_end())
     }
 }
 

@@ -44,8 +44,6 @@ pub enum Model {
     E1000e,
     /// VMware's.
     Vmxnet3,
-    /// Intel 82576, where QEMU has it (8.0 and later).
-    Igb,
 }
 
 impl Model {
@@ -55,7 +53,6 @@ impl Model {
             Model::Virtio => "virtio-net-pci",
             Model::E1000e => "e1000e",
             Model::Vmxnet3 => "vmxnet3",
-            Model::Igb => "igb",
         }
     }
 
@@ -65,7 +62,6 @@ impl Model {
             Model::Virtio => "virtio_net",
             Model::E1000e => "e1000e",
             Model::Vmxnet3 => "vmxnet3",
-            Model::Igb => "igb",
         }
     }
 
@@ -75,7 +71,6 @@ impl Model {
             Model::Virtio => "virtnet_poll",
             Model::E1000e => "e1000e_poll",
             Model::Vmxnet3 => "vmxnet3_poll_rx_only",
-            Model::Igb => "igb_poll",
         }
     }
 }
@@ -180,7 +175,6 @@ impl Spec {
             &cpus,
             "-m",
             &memory,
-            "-no-reboot",
             "-display",
             "none",
             "-nodefaults",
@@ -205,6 +199,8 @@ impl Spec {
                 add(["-kernel".into(), image.display().to_string()]);
                 add(["-initrd".into(), initrd.display().to_string()]);
                 add(["-append".into(), append.clone()]);
+                // Nothing of it would be left.
+                add(["-action".into(), "reboot=shutdown".into()]);
             }
             Boot::Disk { .. } => add([
                 "-drive".into(),

@@ -12,7 +12,7 @@ const GRAPH: &[(&str, &[&str])] = &[
     ("port", &["packet"]),
     ("router", &["packet", "port"]),
     ("vm", &["packet", "port"]),
-    ("bench", &["model", "packet", "port"]),
+    ("bench", &["model", "packet", "port", "vm"]),
     ("results", &["model"]),
     ("testdata", &[]),
     ("archive", &["model", "results"]),

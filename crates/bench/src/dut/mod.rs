@@ -177,6 +177,17 @@ pub trait Dut {
         crate::cpu::times(&host.get("/proc/stat").unwrap_or_default())
     }
 
+    /// Script of sh(1) that prints the CPU times once, for a machine that answers too late to
+    /// be asked while it is overloaded; [`Dut::cpu_times_of`] reads the words.
+    fn cpu_script(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// CPU times in what [`Dut::cpu_script`] printed; none when it is something else.
+    fn cpu_times_of(&self, _text: &str) -> Vec<CpuTime> {
+        Vec::new()
+    }
+
     /// Counter differences between two readings, each with the value that our own count expects.
     fn compare(&self, before: &Reading, after: &Reading, totals: Totals) -> Vec<Counter>;
 

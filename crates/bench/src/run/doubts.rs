@@ -1,7 +1,7 @@
 //! Warnings derived from the counters and CPU times of machine and DUT during a trial.
 
 use crate::Task;
-use crate::cpu::Placement;
+use crate::cpu::{Placement, passed_ns};
 use crate::testbed::LoadModel;
 use crate::trial::Observed;
 use fwdlab_model::record::{Counter, CpuTime, queues};
@@ -38,15 +38,16 @@ pub(super) fn doubts(
         }
         _ => {}
     }
-    let window_ns = observed.window_ns as f64;
     for cpu in cpus.iter().filter(|cpu| cpu.role != "sender") {
-        let stolen = cpu.stolen_ns as f64 / window_ns;
+        // Of the time between the two readings, which need not be the window's.
+        let passed_ns = passed_ns(cpu).max(1) as f64;
+        let stolen = cpu.stolen_ns as f64 / passed_ns;
         // A kernel forwards in kernel threads and softirqs: user time on a CPU dedicated to
         // the DUT belongs to another program. A DUT that is a program runs in user space
         // itself.
         let is_kernel = !settings.dut.kind.row().is_program;
         let user =
-            if cpu.role == "dut" && is_kernel { cpu.user_ns as f64 / window_ns } else { 0.0 };
+            if cpu.role == "dut" && is_kernel { cpu.user_ns as f64 / passed_ns } else { 0.0 };
         if stolen > CONTENDED || user > CONTENDED {
             warnings.push(Warning::CpuContended { cpu: cpu.cpu, stolen, user });
         }
@@ -168,11 +169,15 @@ mod tests {
             role: role.into(),
             user_ns,
             stolen_ns,
+            idle_ns: 1_000_000_000_u64.saturating_sub(user_ns + stolen_ns),
             ..CpuTime::default()
         };
         assert_eq!(about(500_000, None, &[cpu("sender", 900_000_000, 900_000_000)]), []);
         assert_eq!(about(500_000, None, &[cpu("dut", 40_000_000, 40_000_000)]), []);
         let contended = Warning::CpuContended { cpu: 1, stolen: 0.0, user: 0.5 };
         assert_eq!(about(500_000, None, &[cpu("dut", 500_000_000, 0)]), [contended]);
+        // The window of a second was read over seventeen.
+        let late = CpuTime { softirq_ns: 16_000_000_000, ..cpu("dut", 500_000_000, 0) };
+        assert_eq!(about(500_000, None, &[late]), []);
     }
 }

@@ -3,6 +3,7 @@
 //! warnings and writes the record. A failed run is retried once, then given up.
 
 pub(crate) mod asked;
+mod cpus;
 pub(crate) mod doubts;
 mod forwards;
 pub(crate) mod profile;
@@ -21,6 +22,7 @@ use crate::testbed::{self, Choice, Ends, Parts, Paths, Reach, Testbed, Wanted};
 use crate::trial::{self, Alternation, Moment, SystemClock, TrialSpec};
 use crate::{Observer, Task};
 use asked::Asked;
+use cpus::Sampler;
 use doubts::doubts;
 use fwdlab_model::plan::Plan;
 use fwdlab_model::profile::ProfilePlan;
@@ -68,6 +70,11 @@ impl Runner {
     /// Calibration key: a ceiling applies to all settings with the same key.
     pub fn calibration_key(&self, settings: &Settings) -> String {
         self.testbed.calibration_key(settings)
+    }
+
+    /// True when the testbed's sender has a ceiling that can be measured.
+    pub fn has_ceiling(&self) -> bool {
+        self.testbed.has_ceiling()
     }
 
     /// Measures the ceiling for a variant's family and frame size: the sender straight into
@@ -268,10 +275,20 @@ fn measure(
         dut.borrow_mut().switch(host, from, to)
     };
     let mut account = asked(&dut, host, ends, &before, settings);
-    let mut cpu_times = Vec::new();
+    let sampler = match remote {
+        true => Sampler::start(&**dut.borrow(), machine, parts.clock, plan.trial.duration_ns),
+        false => None,
+    };
+    let (mut cpu_times, mut window) = (Vec::new(), (0, 0));
     let mut read_cpus = |moment| {
+        match moment {
+            Moment::Opening => {}
+            Moment::Open(now_ns) => window.0 = now_ns,
+            Moment::Closed(now_ns) => window.1 = now_ns,
+        }
         // On a remote DUT read before the window opens: the answer takes a round trip.
         let is_due = match moment {
+            _ if sampler.is_some() => false,
             Moment::Opening => remote,
             Moment::Open(_) => !remote,
             Moment::Closed(_) => true,
@@ -299,6 +316,9 @@ fn measure(
     };
     let observed = trial::run(armed.traffic(), parts.clock, order, observer)?;
     drop(account);
+    if let Some(both) = sampler.and_then(|sampler| sampler.end(&**dut.borrow(), window)) {
+        cpu_times = both.into();
+    }
     watch.skip(plan.trial.warmup_ns + observed.window_ns);
     watch.lap("stop and drain");
 
@@ -326,6 +346,7 @@ fn measure(
             findings.facts.insert(format!("lost: {}", place.place), place.packets.to_string());
         }
     }
+    let executed = armed.traffic().executed()?;
     findings.facts.extend(armed.facts());
     let ended = armed.end()?;
     parts.dut.stop(host)?;
@@ -355,7 +376,10 @@ fn measure(
         findings.facts.insert(format!("generator's remark {number}"), remark);
     }
     findings.facts.extend(ends.facts(settings));
-    let trial = TrialRecord { device, ..observed.into_record(counters, cpus) };
+    if executed.is_some() {
+        warnings.retain(|warning| !warning.is_of_time());
+    }
+    let trial = TrialRecord { device, executed, ..observed.into_record(counters, cpus) };
     Ok(Measured { trial, warnings, simulated: is_simulated(&parts) })
 }
 

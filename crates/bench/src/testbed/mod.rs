@@ -9,6 +9,7 @@ pub mod sim;
 pub mod ssh;
 pub(crate) mod stopwatch;
 pub(crate) mod traffic;
+pub mod vm;
 
 pub use rig::{Armed, Ends, LoadModel, Parts, Plain, Reach, Rig, Wanted};
 
@@ -56,6 +57,11 @@ pub trait Testbed {
         observer: &mut dyn Observer,
     ) -> Result<Box<dyn Rig + 'a>, BenchError>;
 
+    /// True when the sender has a ceiling that can be measured.
+    fn has_ceiling(&self) -> bool {
+        true
+    }
+
     /// Measures the ceiling for a variant's family and frame size: the sender
     /// straight into the receiver.
     ///
@@ -94,6 +100,8 @@ pub struct Choice {
 pub struct Paths {
     /// A persistent directory for lock and journal.
     pub state: PathBuf,
+    /// A persistent directory for what is made once: unpacked kernels, compiled plugins.
+    pub cache: PathBuf,
     /// The program that is started as a router: `PROGRAM route --control`.
     pub program: PathBuf,
     /// The directory that files named in the experiment lie in.
@@ -116,6 +124,7 @@ pub(crate) fn choose(
             Ok(Box::new(memory::Memory::open(plan, paths, reasons)?))
         }
         TestbedKind::Ssh => Ok(Box::new(ssh::Ssh::open(plan, paths)?)),
+        TestbedKind::Vm => Ok(Box::new(vm::Vm::open(plan, paths)?)),
         TestbedKind::Archive => Err(BenchError::Refused(
             "imported runs were measured in somebody's laboratory and can't be repeated here"
                 .to_owned(),

@@ -2,7 +2,9 @@
 //! instruction.
 //!
 //! Needs QEMU and a Debian kernel (`linux-image-*.deb`) in the directory that
-//! `FWDLAB_KERNELS` names; `make kernels` fetches one.
+//! `FWDLAB_KERNELS` names; `make kernels` fetches one. See `freebsd` for what that needs.
+
+mod freebsd;
 
 use serde_json::Value;
 use std::path::PathBuf;

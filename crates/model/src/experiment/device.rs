@@ -7,8 +7,7 @@
 use super::{Experiment, VARIANTS_MAX};
 use crate::diagnostic::Diagnostic;
 use crate::settings::{
-    Accel, DutKind, Firewall, FirewallProgram, GeneratorKind, Reboot, Revision, Settings,
-    TestbedKind,
+    DutKind, Firewall, FirewallProgram, GeneratorKind, Reboot, Revision, Settings, TestbedKind,
 };
 use crate::spec::keys::Owner;
 use crate::spec::{Setting, Spec};
@@ -92,19 +91,13 @@ fn need_of(owner: Owner) -> Option<&'static Need> {
 }
 
 /// What single settings need beside their owner.
-static NEEDS: [Need; 17] = [
+static NEEDS: [Need; 16] = [
     Need {
         keys: &["rate", "timestamps", "senders", "engine", "arrangement"],
-        met: |settings| !is_emulated(settings),
+        met: |settings| !is_vm(settings),
         otherwise: "has no effect where packets come in lockstep, so that their instructions can \
                     be counted",
-        help: "leave it out, or write accel = \"kvm\" in [vm]",
-    },
-    Need {
-        keys: &["batch"],
-        met: |settings| settings.testbed.vm.accel != Accel::Kvm,
-        otherwise: "has no effect where the CPU itself executes the machine",
-        help: "leave it out, or write accel = \"tcg\" in [vm]",
+        help: "leave it out",
     },
     Need {
         keys: &["ready", "stop", "statistics", "counters", "rewrites"],
@@ -236,10 +229,6 @@ fn has_hosts(settings: &Settings) -> bool {
 
 fn is_vm(settings: &Settings) -> bool {
     settings.testbed.kind == TestbedKind::Vm
-}
-
-fn is_emulated(settings: &Settings) -> bool {
-    is_vm(settings) && settings.testbed.vm.accel != Accel::Kvm
 }
 
 /// True when fwdlab sends and counts.

@@ -3,7 +3,7 @@
 use super::Experiment;
 use crate::design::RunMetric;
 use crate::diagnostic::Diagnostic;
-use crate::settings::{Accel, TestbedKind};
+use crate::settings::TestbedKind;
 use crate::spec::Spec;
 
 /// Time is measured where a CPU executes the device, instructions where it is emulated.
@@ -19,20 +19,12 @@ pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagn
         }
         return;
     };
-    let accel = experiment.base.testbed.vm.accel;
-    match figure {
-        Some(figure) if *figure.get_ref() == RunMetric::Instructions && accel == Accel::Kvm => {
-            faults.push(
-                Diagnostic::new(figure.span(), "the CPU itself counts no instructions for us")
-                    .help("write accel = \"tcg\" in [vm], or leave it out"),
-            );
-        }
-        Some(figure) if figure.get_ref().is_rate() && accel == Accel::Tcg => faults.push(
+    if let Some(figure) = figure.filter(|figure| figure.get_ref().is_rate()) {
+        faults.push(
             Diagnostic::new(figure.span(), "the time of an emulated CPU means nothing")
                 .label("a rate")
                 .help("leave `figure` out: instructions a packet are compared"),
-        ),
-        _ => {}
+        );
     }
     if experiment.design.alternate_ns.is_some()
         && let Some(alternate) = &spec.design.alternate

@@ -50,10 +50,8 @@ impl VmSettings {
 named! {
     /// What executes a virtual machine.
     pub enum Accel default Auto {
-        /// The CPU where a rate is asked for and this machine can, else emulation.
+        /// What can be counted: emulation.
         Auto = "auto",
-        /// The CPU itself.
-        Kvm = "kvm",
         /// QEMU's emulation: exact counts of instructions, and a time that means nothing.
         Tcg = "tcg",
     }
@@ -68,7 +66,5 @@ named! {
         E1000e = "e1000e",
         /// VMware's.
         Vmxnet3 = "vmxnet3",
-        /// Intel 82576.
-        Igb = "igb",
     }
 }

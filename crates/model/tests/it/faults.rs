@@ -49,7 +49,30 @@ fn each_single_fault_is_found_and_says_what_to_do() {
         ("version = 1\n[profile]\nsubsystems = \"no.txt\"", "can't be read", "no such file"),
         ("version = 1\n[testbed]\nkind = \"ssh\"", "without the file of its", "lab = \"lab.toml\""),
         ("version = 1\n[testbed]\nlab = \"x\"", "`lab` has no effect", "kind = \"ssh\""),
-        ("version = 1\n[testbed]\nkind = \"vm\"", "this build has no kind \"vm\"", "\"sim\""),
+        ("version = 1\n[testbed]\nkind = \"vm\"", "without a kernel", "linux-image"),
+        (
+            "version = 1\n[testbed]\nkind = \"vm\"\n[vm]\nkernel = \"k\"\ndisk = \"d\"",
+            "no disk",
+            "leave `disk` out",
+        ),
+        (
+            "version = 1\n[testbed]\nkind = \"vm\"\n[dut]\nkind = \"freebsd\"",
+            "FreeBSD guest without a disk",
+            "freebsd.raw",
+        ),
+        (
+            "version = 1\n[testbed]\nkind = \"vm\"\n[vm]\nkernel = \"k\"\n[traffic]\nrate = \"1kpps\"",
+            "in lockstep",
+            "leave it out",
+        ),
+        (
+            "version = 1\n[testbed]\nkind = \"vm\"\n[vm]\nkernel = \"k\"\naccel = \"tcg\"\n[compare]\n\
+             figure = \"mean\"",
+            "the time of an emulated CPU",
+            "instructions a packet",
+        ),
+        ("version = 1\n[compare]\nfigure = \"instructions\"", "nobody counts", "kind = \"vm\""),
+        ("version = 1\n[vm]\nkernel = \"k\"", "of a virtual machine", "kind = \"vm\""),
         ("version = 1\n[dut]\nkind = \"freebsd\"", "not FreeBSD's", "lab = \"lab.toml\""),
         ("version = 1\n[dut]\nkind = \"command\"", "nothing says how", "start = "),
         ("version = 1\n[dut]\nstart = [\"x\"]", "started by commands", "kind = \"command\""),

@@ -31,13 +31,16 @@ fn device_of(key: &Key, value: &str) -> &'static str {
     }
 }
 
-/// The testbed of a laboratory where a key has no effect elsewhere.
+/// The testbed of a laboratory, or of a virtual machine, where a key has no effect elsewhere.
 fn testbed_of(key: &Key, value: &str) -> &'static str {
     match key.name {
         "firewall_program" | "loader" | "rc" | "harvest_mask" | "bind_interrupts" | "overlay"
         | "reboot" | "install" | "image" | "upgrade" | "verify" | "expect" | "generator"
         | "generator_server" | "generator_options" => {
             "[testbed]\nkind = \"ssh\"\nlab = \"lab.toml\"\n"
+        }
+        "kernel" | "disk" | "accel" | "cpus" | "memory" | "nic" | "batch" => {
+            "[testbed]\nkind = \"vm\"\n[dut]\nkind = \"freebsd\"\n"
         }
         "kind" if value == "\"freebsd\"" => "[testbed]\nkind = \"ssh\"\nlab = \"lab.toml\"\n",
         _ => "",
@@ -75,13 +78,20 @@ pub(super) fn writing(section: &Section, key: &Key, value: &str) -> String {
         ("testbed", "kind") if value == "\"memory\"" => {
             format!("version = 1\n[testbed]\n{line}[dut]\nkind = \"router\"\n")
         }
-        ("dut" | "traffic", _) => silent(section, key, value) + &line,
+        ("testbed", "kind") if value == "\"vm\"" => {
+            format!("version = 1\n[testbed]\n{line}[vm]\nkernel = \"kernel.deb\"\n")
+        }
+        ("vm", "disk") => silent(section, key, value).replace("disk = \"x\"\n", &line),
+        ("dut" | "traffic" | "vm", _) => silent(section, key, value) + &line,
         ("design", "alternate") => format!(
             "version = 1\n[design]\n{line}[[factor]]\nname = \"firewall\"\nlevels = [\"none\", \"stateful\"]\n"
         ),
         ("design", "stop") => format!("{factor}[design]\n{line}"),
         ("design", "max_blocks") => format!("{factor}[design]\nstop = \"planned\"\n{line}"),
         ("compare", "baseline") => format!("{factor}[compare]\n{line}"),
+        ("compare", "figure") if value == "\"instructions\"" => format!(
+            "version = 1\n[testbed]\nkind = \"vm\"\n[vm]\nkernel = \"kernel.deb\"\n[compare]\n{line}"
+        ),
         (path, _) => format!("version = 1\n[{path}]\n{line}"),
     }
 }
@@ -90,6 +100,7 @@ pub(super) fn writing(section: &Section, key: &Key, value: &str) -> String {
 fn silent(section: &Section, key: &Key, value: &str) -> String {
     let (testbed, device) = (testbed_of(key, value), device_of(key, value));
     match section.path {
+        "vm" => format!("version = 1\n{testbed}[vm]\ndisk = \"x\"\n"),
         "dut" => format!("version = 1\n{testbed}[dut]\n{device}"),
         _ => format!("version = 1\n{testbed}[traffic]\n{}", generator_of(key)),
     }
@@ -109,7 +120,7 @@ fn every_example_is_accepted_and_every_default_says_nothing_new() {
             let written = plan(&writing(section, key, key.default));
             let silent = match section.path {
                 "profile" => plan("version = 1\n[profile]\n"),
-                "dut" | "traffic" => plan(&silent(section, key, key.default)),
+                "dut" | "traffic" | "vm" => plan(&silent(section, key, key.default)),
                 _ => plan("version = 1\n"),
             };
             assert_eq!(written, silent, "default of {} {}", key.name, section.place());
@@ -137,10 +148,11 @@ fn every_setting_can_be_a_level_by_itself_and_in_a_bundle() {
             "start" => "kind = \"command\"\nstart = [\"x\"]\n",
             _ => device_of(key, key.example),
         };
-        let head = format!(
-            "version = 1\n{testbed}[traffic]\n{}[dut]\n{device}[[factor]]\n",
-            generator_of(key)
-        );
+        let device = match key.owner {
+            keys::Owner::Vm => "[vm]\ndisk = \"x\"\n".to_owned(),
+            _ => format!("[traffic]\n{}[dut]\n{device}", generator_of(key)),
+        };
+        let head = format!("version = 1\n{testbed}{device}[[factor]]\n");
         let bundle = format!(
             "{head}name = \"x\"\nlevels = [{{ label = \"a\" }}, {{ label = \"b\", {} = {} }}]\n",
             key.name, key.example
@@ -187,6 +199,7 @@ fn the_schema_has_exactly_the_keys_that_the_reader_accepts() {
                 &schema,
                 vec![
                     "testbed", "dut", "factor", "traffic", "trial", "design", "compare", "profile",
+                    "vm",
                 ],
             ),
             "testbed" => (&schema["properties"]["testbed"], vec!["sim"]),

@@ -4,6 +4,7 @@
 //! Only differences are changed, so that reapplying the same variant costs no more than the
 //! reading. Other addresses of the DUT are left alone.
 
+use super::fib;
 use super::memory::Memory;
 use super::plan::{self, OFFLOADS_OFF, Plan, RC};
 use crate::dut::findings::Findings;
@@ -370,6 +371,7 @@ pub fn sysctls(
         let old = read(name)?;
         if old != *value {
             memory.remember_sysctl(name, &old)?;
+            fib::before_setting(host, memory, name, value)?;
             set(name, value)?;
         }
     }
@@ -377,7 +379,8 @@ pub fn sysctls(
         let value = plan.sysctls.get(name).unwrap_or(value);
         findings.expect(&format!("sysctl {name}"), value, &read(name)?);
     }
-    Ok(())
+    fib::unload(host, memory, plan)?;
+    fib::read_back(host, memory, plan, findings)
 }
 
 /// Restores a sysctl. One that no longer exists, because its module is unloaded, is

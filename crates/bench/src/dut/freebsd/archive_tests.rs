@@ -122,6 +122,7 @@ fn experiments() -> Vec<Experiment> {
 /// What differs on purpose: experiment, file, names that begin so, why.
 const INTENDED: &[(&str, &str, &str, &str)] = &[
     ("", RC, "icmp_drop_redirect", "said in any case; the default is the release's own"),
+    ("", LOADER, "net.inet.ip.fw.default_to_accept", "without it a flush cuts the connection"),
     ("003", LOADER, "hw.cxgbe.n", "the tree leaves the driver's default, an experiment says it"),
     ("002", LOADER, "dev.mce.0.conf.channels", "queues hold for both interfaces"),
     ("004", RC, "ipv6_gateway_enable", "no addresses of that family: left as the DUT has it"),

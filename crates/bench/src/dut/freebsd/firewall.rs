@@ -4,6 +4,8 @@
 //! All of them pass all packets: the cost of filtering is what is measured. Rules that must
 //! not match name a UDP port that no test packet carries.
 
+use super::memory::Memory;
+use super::modules;
 use crate::dut::findings::Findings;
 use crate::error::BenchError;
 use crate::host::Host;
@@ -18,6 +20,8 @@ const PF_STATES: u64 = 100_000;
 const IPFW_STATES: u64 = 4096;
 /// States that ipf holds by default (ipf(8), `state_max`).
 const IPF_STATES: u64 = 4013;
+/// Tunable: what ipfw's last rule does. Read when the module is loaded.
+pub const DEFAULT_TO_ACCEPT: &str = "net.inet.ip.fw.default_to_accept";
 /// First port of the rules that don't match, and how many ports they go through.
 const PORTS: (u32, u32) = (10_000, 50_000);
 
@@ -82,7 +86,7 @@ impl Program {
     }
 
     /// The file of its kernel module, and the module's name.
-    fn module(self) -> (&'static str, &'static str) {
+    pub(super) fn module(self) -> (&'static str, &'static str) {
         match self {
             Program::Pf => ("pf", "pf"),
             Program::Ipfw => ("ipfw", "ipfw"),
@@ -173,24 +177,32 @@ pub fn sysctls(program: Program, settings: &Settings) -> Vec<(String, String)> {
     short.then(|| ("net.inet.ip.fw.dyn_max".into(), needed.to_string())).into_iter().collect()
 }
 
-/// Loads the rules of the file, and disables the other firewall programs.
+/// Loads the rules of the file, and disables the other firewall programs. What of them was
+/// loaded for an earlier variant is unloaded: a kernel with the module is not one without it.
 ///
 /// # Errors
 /// When the program is missing or refuses the rules.
 pub fn apply(
     host: &dyn Host,
+    memory: &Memory,
     settings: &Settings,
     findings: &mut Findings,
 ) -> Result<(), BenchError> {
     let wanted = Program::of(settings)?;
-    for program in Program::ALL.into_iter().filter(|program| Some(*program) != wanted) {
-        stop(host, program)?;
-    }
+    let there = loaded(host)?;
+    let others = || there.iter().copied().filter(|program| Some(*program) != wanted);
+    others().try_for_each(|program| stop(host, program))?;
+    let kept = modules::unload(host, memory, |file| others().any(|p| p.module().0 == file))?;
     let Some(program) = wanted else {
+        let idle: Vec<&str> = others().filter(|p| kept(p.module().0)).map(Program::name).collect();
+        let idle = if idle.is_empty() { String::new() } else { format!(" ({})", idle.join(", ")) };
         findings.facts.insert("firewall".into(), "none".into());
+        if !idle.is_empty() {
+            findings.facts.insert("firewall in the kernel".into(), format!("off{idle}"));
+        }
         return Ok(());
     };
-    start(host, program, None)?;
+    start(host, memory, program, there.contains(&program), None)?;
     verify(host, settings, findings)?;
     let needed = u64::from(settings.traffic.flows.count());
     if program == Program::Ipf && settings.dut.firewall == Firewall::Stateful && needed > IPF_STATES
@@ -205,16 +217,18 @@ pub fn apply(
 }
 
 /// Loads the rules of a variant while traffic flows, without changing their file: first the
-/// new rules, then the other firewall programs are disabled.
+/// new rules, then the other firewall programs are disabled. Modules stay.
 ///
 /// # Errors
 /// As [`apply`].
-pub fn switch(host: &dyn Host, settings: &Settings) -> Result<(), BenchError> {
+pub fn switch(host: &dyn Host, memory: &Memory, settings: &Settings) -> Result<(), BenchError> {
     let wanted = Program::of(settings)?;
+    let there = loaded(host)?;
     if let Some(program) = wanted {
-        start(host, program, Some(&ruleset(program, settings).0))?;
+        let rules = ruleset(program, settings).0;
+        start(host, memory, program, there.contains(&program), Some(&rules))?;
     }
-    let mut others = Program::ALL.into_iter().filter(|program| Some(*program) != wanted);
+    let mut others = there.into_iter().filter(|program| Some(*program) != wanted);
     others.try_for_each(|program| stop(host, program))
 }
 
@@ -229,7 +243,7 @@ pub fn verify(
 ) -> Result<(), BenchError> {
     let Some(program) = Program::of(settings)? else {
         let mut on = Vec::new();
-        for program in Program::ALL.into_iter().filter(|program| is_loaded(host, *program)) {
+        for program in loaded(host)? {
             on.extend(is_running(host, program)?.then_some(program.name()));
         }
         let found = if on.is_empty() { "none".to_owned() } else { on.join(" and ") };
@@ -249,8 +263,15 @@ pub fn verify(
     Ok(())
 }
 
-fn is_loaded(host: &dyn Host, program: Program) -> bool {
-    host.run(&["kldstat", "-q", "-m", program.module().1], "").is_ok()
+/// Prints which of its arguments are modules of the kernel, compiled in or loaded.
+pub(super) const LOADED: &str = r#"for name; do kldstat -q -m "$name" && echo "$name"; done; true"#;
+
+/// The programs that the kernel has.
+pub(super) fn loaded(host: &dyn Host) -> Result<Vec<Program>, BenchError> {
+    let names = Program::ALL.map(|program| program.module().1);
+    let said = host.run(&[&["/bin/sh", "-c", LOADED, "sh"][..], &names].concat(), "")?;
+    let is_there = |program: &Program| said.lines().any(|line| line == program.module().1);
+    Ok(Program::ALL.into_iter().filter(is_there).collect())
 }
 
 fn is_running(host: &dyn Host, program: Program) -> Result<bool, BenchError> {
@@ -261,8 +282,9 @@ fn is_running(host: &dyn Host, program: Program) -> Result<bool, BenchError> {
     })
 }
 
-fn stop(host: &dyn Host, program: Program) -> Result<(), BenchError> {
-    if !is_loaded(host, program) || !is_running(host, program)? {
+/// Disables a program that the kernel has.
+pub(super) fn stop(host: &dyn Host, program: Program) -> Result<(), BenchError> {
+    if !is_running(host, program)? {
         return Ok(());
     }
     let argv: &[&str] = match program {
@@ -273,19 +295,31 @@ fn stop(host: &dyn Host, program: Program) -> Result<(), BenchError> {
     host.run(argv, "").map(drop)
 }
 
+/// Runs a script of ipfw. Between its flush and its rules the default rule counts, which may
+/// deny: a rule of set 31, which flush spares (ipfw(8)), keeps our own connection meanwhile.
+pub(super) const UNCUT: &str = "ipfw -q add 65533 set 31 allow ip from any to any || exit 1\n\
+                     /bin/sh \"$0\"; status=$?\n\
+                     ipfw -q delete 65533; exit $status";
+
 /// With the rules of its file, or with `rules`.
-fn start(host: &dyn Host, program: Program, rules: Option<&str>) -> Result<(), BenchError> {
+fn start(
+    host: &dyn Host,
+    memory: &Memory,
+    program: Program,
+    is_loaded: bool,
+    rules: Option<&str>,
+) -> Result<(), BenchError> {
     // All three read standard input where a file is called so; sh by `-s`.
     let (path, rules) = match rules {
         Some(rules) => ("-", rules),
         None => (program.path(), ""),
     };
-    if !is_loaded(host, program) {
+    if !is_loaded {
         if program == Program::Ipfw {
             // Otherwise the module's default rule would cut our own connection.
-            host.run(&["kenv", "net.inet.ip.fw.default_to_accept=1"], "")?;
+            host.run(&["kenv", &format!("{DEFAULT_TO_ACCEPT}=1")], "")?;
         }
-        host.run(&["kldload", "-n", program.module().0], "")?;
+        modules::load(host, memory, program.module().0)?;
     }
     match program {
         Program::Pf => {
@@ -296,7 +330,7 @@ fn start(host: &dyn Host, program: Program, rules: Option<&str>) -> Result<(), B
         }
         Program::Ipfw => {
             let path = if path == "-" { "-s" } else { path };
-            host.run(&["/bin/sh", path], rules)?;
+            host.run(&["/bin/sh", "-c", UNCUT, path], rules)?;
             host.run(&["sysctl", "net.inet.ip.fw.enable=1", "net.inet6.ip6.fw.enable=1"], "")?;
         }
         Program::Ipf => {
@@ -317,7 +351,11 @@ fn rules_in_force(host: &dyn Host, program: Program) -> Result<usize, BenchError
         Program::Ipf => &["ipfstat", "-io"],
     };
     let text = host.run(argv, "")?;
-    let is_rule = |line: &&str| !line.trim().is_empty() && !line.starts_with("65535 ");
+    // ipfstat's `# empty list for ipfilter(out)` is none.
+    let others = ["65535 ", "#"];
+    let is_rule = |line: &&str| {
+        !line.trim().is_empty() && !others.iter().any(|other| line.starts_with(other))
+    };
     Ok(text.lines().filter(is_rule).count())
 }
 

@@ -2,7 +2,10 @@
 //!
 //! Their names are the drivers' own: `irq284: t5nex0:0a3` is queue 3 of port 0 of a Chelsio
 //! adapter, `irq264: ix0:rxq1` queue 1 of an interface made with iflib(4), `irq276: igb1:que
-//! 3` of one before it. Left out: drivers that name theirs otherwise; they are refused.
+//! 3` of one before it. Those of vtnet(4) all have the name of their bus, `irq27: virtio_pci1`:
+//! first that of the configuration, then one for each queue, `rxq0`, `txq0`, `rxq1` ... (seen
+//! on FreeBSD 13.2 with MSI-X). Left out: drivers that name theirs otherwise, and a vtnet
+//! whose queues share an interrupt; they are refused.
 
 use super::memory::Memory;
 use super::queues::driver;
@@ -30,7 +33,8 @@ pub fn parse(text: &str) -> Vec<(u32, String, u64)> {
         let words: Vec<&str> = rest.split_whitespace().collect();
         let (name, numbers) = words.split_at(words.len().checked_sub(2)?);
         let total = numbers.first()?.parse().ok()?;
-        Some((irq.parse().ok()?, name.join(" "), total))
+        // Nobody's interrupt has no name.
+        Some((irq.parse().ok()?, name.join(" "), total)).filter(|(_, name, _)| !name.is_empty())
     };
     text.lines().filter_map(line).collect()
 }
@@ -56,10 +60,13 @@ pub fn of(host: &dyn Host, interface: &str) -> Result<Vec<Interrupt>, BenchError
         let rest = name.strip_prefix(&parent)?.strip_prefix(':')?;
         port.as_ref().map_or_else(|| plain_queue(rest), |port| chelsio_queue(rest, port))
     };
-    let mut found: Vec<Interrupt> = all
-        .iter()
-        .filter_map(|(irq, name, _)| Some(Interrupt { irq: *irq, queue: queue(name)? }))
-        .collect();
+    let mut found: Vec<Interrupt> = match name {
+        "vtnet" => virtio_queues(&all, oid("%parent")?.trim()),
+        _ => all
+            .iter()
+            .filter_map(|(irq, name, _)| Some(Interrupt { irq: *irq, queue: queue(name)? }))
+            .collect(),
+    };
     found.sort_by_key(|interrupt| interrupt.queue);
     if found.is_empty() {
         return Err(BenchError::Refused(format!(
@@ -70,6 +77,20 @@ pub fn of(host: &dyn Host, interface: &str) -> Result<Vec<Interrupt>, BenchError
         )));
     }
     Ok(found)
+}
+
+/// The interrupts of a vtnet's queues by the name of its bus; none when they share one.
+fn virtio_queues(all: &[(u32, String, u64)], bus: &str) -> Vec<Interrupt> {
+    let of_bus = all.iter().filter(|(_, name, _)| name == bus);
+    let mut numbers: Vec<u32> = of_bus.map(|(irq, ..)| *irq).collect();
+    numbers.sort_unstable();
+    match numbers.split_first() {
+        Some((_, queues)) if !queues.is_empty() && queues.len() % 2 == 0 => {
+            let numbered = queues.iter().zip(0..);
+            numbered.map(|(&irq, index)| Interrupt { irq, queue: index / 2 }).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// `0a3` (port, virtual interface, queue, in hexadecimal) or, up to FreeBSD 10, `0.3`.
@@ -141,6 +162,19 @@ mod tests {
 
     /// As `vmstat -i` printed it on a router with adapters of Intel and Chelsio.
     const VMSTAT: &str = "interrupt                          total       rate\nirq276: igb1:que 3                  1246          1\nirq281: igb1:link                      2          0\nirq283: t5nex0:evt                     4          0\nirq284: t5nex0:0a0                608689        474\nirq285: t5nex0:0a1                281882        219\nirq292: t5nex0:1a0                     5          0\ncpu0:timer                        100000        100\nTotal                             900000        700\n";
+
+    #[test]
+    fn a_vtnets_queues_are_found_by_their_order() {
+        // FreeBSD 13.2 in QEMU, two pairs of queues behind a PCI Express port, and without.
+        let text = "irq16:                                 0          0\nstray irq16                            0          0\nirq26: virtio_pci0                     1          0\nirq27: virtio_pci1                     0          0\nirq28: virtio_pci1                     7          0\nirq29: virtio_pci1                     0          0\nirq30: virtio_pci1                     9          0\nirq31: virtio_pci1                     0          0\nirq22: virtio_pci4+                  880          5\n";
+        let all = parse(text);
+        assert_eq!(all.len(), 7, "{all:?}");
+        let found = virtio_queues(&all, "virtio_pci1").into_iter();
+        let found: Vec<(u32, u16)> = found.map(|found| (found.irq, found.queue)).collect();
+        assert_eq!(found, [(28, 0), (29, 0), (30, 1), (31, 1)]);
+        assert_eq!(virtio_queues(&all, "virtio_pci4"), []);
+        assert_eq!(virtio_queues(&all, "virtio_pci0"), []);
+    }
 
     #[test]
     fn queues_are_found_by_name() {

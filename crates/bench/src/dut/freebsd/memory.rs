@@ -34,6 +34,11 @@ impl<'a> Memory<'a> {
         Memory { host, home: system.home, nanobsd: system.nanobsd }
     }
 
+    /// The host that it is kept on.
+    pub fn host(&self) -> &'a dyn Host {
+        self.host
+    }
+
     /// Path of an entry, also for messages.
     pub fn path(&self, name: &str) -> String {
         format!("{}/{}", self.home, name.trim_start_matches('/'))

@@ -12,9 +12,11 @@ pub mod apply;
 #[cfg(test)]
 mod archive_tests;
 pub mod counters;
+pub mod fib;
 pub mod firewall;
 pub mod interrupts;
 pub mod memory;
+pub mod modules;
 #[cfg(test)]
 mod parser_tests;
 pub mod plan;
@@ -24,12 +26,15 @@ pub mod revision;
 #[cfg(test)]
 mod scripted;
 #[cfg(test)]
+mod scripted_modules;
+#[cfg(test)]
 mod switch_tests;
 pub mod system;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod vtnet_tests;
 
-use super::counters::compare;
 use super::findings::Findings;
 use super::routes::keep_ways_of;
 use super::{Dut, Loss, Prepared, Reading, Totals};
@@ -38,7 +43,7 @@ use crate::error::BenchError;
 use crate::host::Host;
 use crate::links::Links;
 use fwdlab_model::record::{Counter, CpuTime, DropPlace};
-use fwdlab_model::settings::{Firewall, Settings};
+use fwdlab_model::settings::{Firewall, Reboot, Settings};
 use fwdlab_model::warning::Warning;
 use memory::Memory;
 use plan::{LOADER, Plan, RC};
@@ -76,9 +81,15 @@ impl FreebsdDut {
         &self,
         memory: &Memory,
         system: &System,
-        plan: &Plan,
+        plan: &mut Plan,
     ) -> Result<Vec<String>, BenchError> {
         self.check_rc_local(memory, plan)?;
+        let boot = memory.note(BOOT)?.unwrap_or_default();
+        if !system.boot.is(&boot) {
+            memory.forget("boot")?;
+            memory.set_note(BOOT, &system.boot.0)?;
+        }
+        self.spare_tunables(memory, plan)?;
         let mut standing = BTreeMap::new();
         let wanted = plan.files(|path| {
             let now = memory.read(path)?;
@@ -87,11 +98,6 @@ impl FreebsdDut {
             Ok(original)
         })?;
         let remembered = memory.files()?;
-        let boot = memory.note(BOOT)?.unwrap_or_default();
-        if !system.boot.is(&boot) {
-            memory.forget("boot")?;
-            memory.set_note(BOOT, &system.boot.0)?;
-        }
         let paths: BTreeSet<&String> = wanted.keys().chain(remembered.keys()).collect();
         let (mut reasons, mut changed) = (Vec::new(), false);
         for path in paths {
@@ -130,8 +136,50 @@ impl FreebsdDut {
         }
         if changed {
             memory.persist()?;
+            // The next boot loads what we have just written.
+            if let Some(program) = plan.firewall
+                && !firewall::loaded(memory.host())?.contains(&program)
+            {
+                modules::note(memory, program.module().0)?;
+            }
         }
         Ok(reasons)
+    }
+
+    /// Leaves tunables out for interfaces that have as many queues as wanted without one: it
+    /// would only cost a reboot.
+    fn spare_tunables(&self, memory: &Memory, plan: &mut Plan) -> Result<(), BenchError> {
+        if plan.queues.is_empty() {
+            return Ok(());
+        }
+        let read = match memory.note(&format!("boot{LOADER}"))? {
+            Some(read) => read,
+            None => {
+                let now = memory.read(LOADER)?;
+                plan::at_boot(LOADER, now.as_deref(), &self.links)
+            }
+        };
+        let is_said =
+            |name: &String| read.lines().any(|line| line.starts_with(&format!("{name}=")));
+        let host = memory.host();
+        let needless: Vec<String> = plan
+            .queues
+            .iter()
+            .filter(|(interface, (wanted, tunables))| {
+                !tunables.iter().any(is_said)
+                    && queues::found(host, interface).as_deref() == Some(wanted)
+            })
+            .flat_map(|(_, (_, tunables))| tunables.clone())
+            .collect();
+        // Some tunables are of both interfaces' adapter.
+        let needed: BTreeSet<&String> = plan
+            .queues
+            .values()
+            .flat_map(|(_, tunables)| tunables)
+            .filter(|name| !needless.contains(name))
+            .collect();
+        plan.loader.retain(|name, _| !needless.contains(name) || needed.contains(name));
+        Ok(())
     }
 
     /// Checks that no file that is read later overrides our settings silently.
@@ -206,7 +254,7 @@ fn reason(path: &str, read: &str, now: &str) -> String {
 impl Dut for FreebsdDut {
     fn prepare(&mut self, host: &dyn Host, settings: &Settings) -> Result<Prepared, BenchError> {
         let system = System::ask(host)?;
-        let plan = Plan::new(settings, &self.links, &system)?;
+        let mut plan = Plan::new(settings, &self.links, &system)?;
         let memory = Memory::new(host, &system);
         if let Some(revision) = &settings.dut.remote.revision
             && let Some(why) =
@@ -214,7 +262,11 @@ impl Dut for FreebsdDut {
         {
             return Ok(Prepared::Reboot(vec![why]));
         }
-        let reasons = self.files(&memory, &system, &plan)?;
+        let mut reasons = self.files(&memory, &system, &mut plan)?;
+        if settings.dut.remote.reboot != Reboot::Never {
+            let pinned = fib::pinned(&memory, &plan)?.into_iter();
+            reasons.extend(pinned.map(|name| format!("{name}: set by name, only a boot ends it")));
+        }
         Ok(if reasons.is_empty() { Prepared::Ready } else { Prepared::Reboot(reasons) })
     }
 
@@ -252,7 +304,7 @@ impl Dut for FreebsdDut {
         if plan.governs(RC) && settings.dut.firewall == Firewall::None {
             findings.facts.insert("firewall".into(), format!("as the overlay's {RC} says"));
         } else {
-            firewall::apply(host, settings, findings)?;
+            firewall::apply(host, &memory, settings, findings)?;
         }
         apply::sysctls(host, &memory, &plan, findings)?;
         let bind = settings.dut.bind_queues || settings.dut.remote.bind_interrupts;
@@ -272,14 +324,14 @@ impl Dut for FreebsdDut {
         from: &Settings,
         to: &Settings,
     ) -> Result<(), BenchError> {
-        if from.dut.firewall != to.dut.firewall {
-            firewall::switch(host, to)?;
-        }
         let system = match &self.system {
             Some(system) => system.clone(),
             None => System::ask(host)?,
         };
         let memory = Memory::new(host, &system);
+        if from.dut.firewall != to.dut.firewall {
+            firewall::switch(host, &memory, to)?;
+        }
         let [old, new] = [from, to].map(|settings| {
             let plan = Plan::new(settings, &self.links, &system)?;
             let mut all = plan.implied;
@@ -290,6 +342,7 @@ impl Dut for FreebsdDut {
         for (name, value) in new.iter().filter(|(name, value)| old.get(*name) != Some(value)) {
             let found = host.run(&["sysctl", "-n", name], "")?;
             memory.remember_sysctl(name, found.trim())?;
+            fib::before_setting(host, &memory, name, value)?;
             host.run(&["sysctl", &format!("{name}={value}")], "")?;
         }
         for name in old.keys().filter(|name| !new.contains_key(*name)) {
@@ -331,8 +384,16 @@ impl Dut for FreebsdDut {
         text.ok().and_then(|text| counters::times(&text)).unwrap_or_default()
     }
 
+    fn cpu_script(&self) -> Option<&'static str> {
+        Some("sysctl -n kern.cp_times kern.clockrate")
+    }
+
+    fn cpu_times_of(&self, text: &str) -> Vec<CpuTime> {
+        counters::times(text).unwrap_or_default()
+    }
+
     fn compare(&self, before: &Reading, after: &Reading, totals: Totals) -> Vec<Counter> {
-        compare(before, after, totals, &self.links)
+        counters::compare(before, after, totals, &self.links)
     }
 
     fn drops(&self, loss: &Loss<'_>) -> Vec<DropPlace> {
@@ -360,10 +421,16 @@ impl Dut for FreebsdDut {
         if !files.is_empty() {
             note(memory.persist())?;
         }
+        for program in firewall::loaded(host)? {
+            if modules::is_noted(&memory, program.module().0)? {
+                note(firewall::stop(host, program))?;
+            }
+        }
         for (name, value) in memory.sysctls()? {
             note(apply::put_back(host, &memory, &name, &value))?;
         }
         note(interrupts::apply(host, &memory, &self.links, false, &mut Findings::default()))?;
+        note(modules::unload(host, &memory, |_| true).map(drop))?;
         match refusals.is_empty() {
             true => Ok(()),
             false => Err(BenchError::NotPutBack {

@@ -3,7 +3,7 @@
 //! Pure functions: a file's text depends only on its original contents and on the settings,
 //! never on an earlier variant.
 
-use super::firewall::{self, Program};
+use super::firewall::{self, DEFAULT_TO_ACCEPT, Program};
 use super::queues;
 use super::rc::{Document, Format};
 use super::system::System;
@@ -29,6 +29,9 @@ const NAMES: [&str; 2] = ["generator", "receiver"];
 pub struct Plan {
     /// Lines of loader.conf(5).
     pub loader: BTreeMap<String, String>,
+    /// The number of queues that each interface shall have, with the names of the tunables in
+    /// `loader` that say so; none where the experiment names one of them itself.
+    pub queues: BTreeMap<String, (String, Vec<String>)>,
     /// Lines of rc.conf(5).
     pub rc: BTreeMap<String, String>,
     /// Lists of rc.conf(5), in which the DUT may have its own names: ours are added.
@@ -118,7 +121,14 @@ impl Plan {
         for link in links.both() {
             let queues = settings.dut.queues;
             let found = queues::tunables(&link.interface, queues, system.release, &remote.loader)?;
+            let names = found.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+            if !names.is_empty() && !names.iter().any(|name| remote.loader.contains_key(name)) {
+                self.queues.insert(link.interface.clone(), (queues.to_string(), names));
+            }
             self.loader.extend(found);
+        }
+        if self.firewall == Some(Program::Ipfw) {
+            self.loader.insert(DEFAULT_TO_ACCEPT.into(), "1".into());
         }
         if settings.dut.bind_queues {
             self.loader.insert("net.isr.bindthreads".into(), "1".into());
@@ -408,7 +418,12 @@ pub fn at_boot(path: &str, text: Option<&str>, links: &Links) -> String {
     let document = Document::parse(format, text);
     let mut all = BTreeMap::new();
     for (name, value) in document.assignments() {
-        if format != Format::Rc || !is_runtime(name, links) {
+        // The default of ipfw is also set before its module is loaded.
+        let is_runtime = match format {
+            Format::Rc => is_runtime(name, links),
+            _ => name == DEFAULT_TO_ACCEPT,
+        };
+        if !is_runtime {
             all.insert(name, value.split_whitespace().collect::<Vec<_>>().join(" "));
         }
     }

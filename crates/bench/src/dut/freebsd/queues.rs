@@ -88,7 +88,8 @@ pub fn found(host: &dyn Host, interface: &str) -> Option<String> {
             Some(if receive == transmit { receive } else { format!("{receive} rx, {transmit} tx") })
         }
         "mce" => oid("conf.channels"),
-        "vtnet" => oid("act_vq_pairs"),
+        // None is active before the interface is first up.
+        "vtnet" => oid("act_vq_pairs").filter(|pairs| pairs != "0").or_else(|| oid("req_vq_pairs")),
         _ => {
             let names = host.run(&["sysctl", "-N", &format!("dev.{name}.{unit}")], "").ok()?;
             Some(counted(&names)).filter(|count| *count > 0).map(|count| count.to_string())
@@ -125,7 +126,8 @@ pub fn packets(host: &dyn Host, interface: &str) -> Reading {
 }
 
 /// The queue that a sysctl counts the packets of: `dev.ix.0.queue3.rx_packets`,
-/// `dev.mce.0.rxstat3.packets`, `dev.mce.0.txstat3tc0.packets`, `dev.vtnet.0.rxq3.packets`.
+/// `dev.mce.0.rxstat3.packets`, `dev.mce.0.txstat3tc0.packets`, `dev.vtnet.0.rxq3.ipackets`
+/// (`packets` before FreeBSD 13).
 fn queue_of(oid: &str) -> Option<(Direction, u16)> {
     let (receive, transmit) = (Direction::Receive, Direction::Transmit);
     let mut last = oid.rsplitn(3, '.');
@@ -137,6 +139,8 @@ fn queue_of(oid: &str) -> Option<(Direction, u16)> {
         ("txstat", "tc0", "packets", transmit),
         ("rxq", "", "packets", receive),
         ("txq", "", "packets", transmit),
+        ("rxq", "", "ipackets", receive),
+        ("txq", "", "opackets", transmit),
     ];
     forms.into_iter().find_map(|(head, tail, packets, direction)| {
         let number = queue.strip_prefix(head)?.strip_suffix(tail)?;
@@ -196,6 +200,9 @@ mod tests {
             ("dev.mce.1.rxstat0.packets", Some((rx, 0))),
             ("dev.mce.1.txstat7tc0.packets", Some((tx, 7))),
             ("dev.vtnet.0.rxq1.packets", Some((rx, 1))),
+            ("dev.vtnet.1.rxq0.ipackets", Some((rx, 0))),
+            ("dev.vtnet.1.txq0.opackets", Some((tx, 0))),
+            ("dev.vtnet.1.txq0.omcasts", None),
             ("dev.vtnet.0.rxq1.bytes", None),
             ("dev.ix.0.queue3.lro_queued", None),
             ("dev.ix.0.mac_stats.rx_packets", None),

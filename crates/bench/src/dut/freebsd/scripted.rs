@@ -2,10 +2,11 @@
 //! table, neighbours and firewalls that commands change and show.
 //!
 //! Its answers are written after the manual pages ifconfig(8), netstat(1), arp(8), ndp(8),
-//! pfctl(8), ipfw(8), ipf(8), vmstat(8) and the programs' sources; what `uname -v` says is
-//! the archive's.
+//! pfctl(8), ipfw(8), ipf(8), vmstat(8) and the programs' sources, and corrected by what
+//! FreeBSD 13.2 answers; what `uname -v` says is the archive's.
 
 use super::rc::{Document, Format};
+use super::{counters, firewall, system};
 use crate::error::BenchError;
 use crate::host::{Host, Running};
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,6 +56,8 @@ impl ScriptedHost {
             ("net.inet6.ip6.redirect", "1"),
             ("net.inet.icmp.drop_redirect", "0"),
             ("kern.random.harvest.mask", "511"),
+            ("net.route.algo.inet.algo", "bsearch4"),
+            ("net.route.algo.inet.algo_list", "bsearch4, radix4_lockless, radix4"),
         ] {
             host.defaults.insert(name.into(), value.into());
         }
@@ -79,7 +82,7 @@ impl ScriptedHost {
         let loader = state.files.get("/boot/loader.conf.local").cloned().unwrap_or_default();
         let loader = Document::parse(Format::Loader, &loader);
         let queues = |names: [&str; 2]| {
-            names.iter().find_map(|name| loader.get(&format!("hw.cxgbe.{name}"))).unwrap_or("8")
+            names.iter().find_map(|name| loader.get(&format!("hw.cxgbe.{name}"))).unwrap_or("16")
         };
         for name in self.interfaces.keys() {
             let on = ["RXCSUM", "TXCSUM", "TSO4", "TSO6", "LRO", "VLAN_HWTSO"];
@@ -94,6 +97,13 @@ impl ScriptedHost {
                 ];
                 for (last, value) in parts {
                     state.sysctls.insert(format!("dev.cxl.{unit}.{last}"), value.to_owned());
+                }
+            }
+            if name.starts_with("vtnet") {
+                let unit = &name["vtnet".len()..];
+                let pairs = loader.get(&format!("hw.vtnet.{unit}.mq_max_pairs")).unwrap_or("1");
+                for (last, value) in [("act_vq_pairs", "0"), ("req_vq_pairs", pairs)] {
+                    state.sysctls.insert(format!("dev.vtnet.{unit}.{last}"), value.to_owned());
                 }
             }
             if name.starts_with("mce") {
@@ -133,7 +143,7 @@ impl ScriptedHost {
     }
 }
 
-type Answer = Result<String, String>;
+pub(super) type Answer = Result<String, String>;
 
 fn no_file(program: &str, path: &str) -> Answer {
     Err(format!("{program}: {path}: No such file or directory"))
@@ -170,9 +180,9 @@ impl State {
                 Ok(format!("irq {irq} mask: {mask}\n"))
             }
             ["shutdown", "-r", "now"] | ["kenv", _] => Ok(String::new()),
-            ["kldstat" | "kldload" | "pfctl" | "ipfw" | "ipf" | "ipfstat" | "/bin/sh", ..] => {
-                self.firewall(argv, stdin)
-            }
+            ["/bin/sh", "-c", script, rest @ ..] => self.script(script, rest, stdin),
+            ["kldload" | "kldunload", ..] => self.module(argv),
+            ["pfctl" | "ipfw" | "ipf" | "ipfstat", ..] => self.firewall(argv, stdin),
             _ => Err(format!("{}: not found", argv[0])),
         }
     }
@@ -214,12 +224,32 @@ impl State {
         }
     }
 
+    /// The scripts that are not files.
+    fn script(&mut self, script: &str, arguments: &[&str], stdin: &str) -> Answer {
+        match script {
+            system::BOOT => Ok(format!("Format: Length:16 Dump:{:#034x}\n", self.booted)),
+            firewall::LOADED => {
+                let there = arguments[1..].iter().filter(|name| self.modules.contains(**name));
+                Ok(there.map(|name| format!("{name}\n")).collect())
+            }
+            firewall::UNCUT => self.firewall(&["/bin/sh", arguments[0]], stdin),
+            counters::READ => {
+                let mut text = String::new();
+                for name in &arguments[1..] {
+                    text += &format!("== {name}\n{}", self.netstat(&["-I", name, "-bdnW"])?);
+                }
+                for name in ["ip", "ip6"] {
+                    text += &format!("== {name}\n{}\n", self.netstat(&["-s", "-p", name])?);
+                }
+                Ok(text + "== netisr\n== irq\n" + &vmstat())
+            }
+            other => Err(format!("/bin/sh: {other}: not scripted")),
+        }
+    }
+
     fn sysctl(&mut self, argv: &[&str]) -> Answer {
         let unknown = |name: &str| Err(format!("sysctl: unknown oid '{name}'"));
         match argv {
-            ["-n", "kern.boottime"] => {
-                Ok(format!("{{ sec = {}, usec = 837885 }} Sun Sep 20 10:37:31 2026\n", self.booted))
-            }
             ["-n", name] => match self.sysctls.get(*name) {
                 Some(value) => Ok(format!("{value}\n")),
                 None => unknown(name),
@@ -230,6 +260,10 @@ impl State {
             }
             pairs => {
                 for (name, value) in pairs.iter().filter_map(|pair| pair.split_once('=')) {
+                    let list = self.sysctls.get(&format!("{name}_list"));
+                    if list.is_some_and(|list| !list.split(", ").any(|known| known == value)) {
+                        return Err(format!("sysctl: {name}={value}: No such process"));
+                    }
                     match self.sysctls.get_mut(name) {
                         Some(old) => *old = value.to_owned(),
                         None => return unknown(name),
@@ -342,67 +376,6 @@ impl State {
             false => format!("? ({address}) at {mac} on cxl0 permanent [ethernet]\n"),
         };
         of_family.map(line).collect()
-    }
-
-    fn firewall(&mut self, argv: &[&str], stdin: &str) -> Answer {
-        let text = match argv.last().copied().unwrap_or_default() {
-            "-" | "-s" => stdin.to_owned(),
-            path => self.files.get(path).cloned().unwrap_or_default(),
-        };
-        let lines = |words: &[&str]| {
-            let is_rule = |line: &&str| words.iter().any(|word| line.starts_with(word));
-            text.lines().filter(is_rule).count()
-        };
-        let rules =
-            |count: usize| -> String { (0..count).map(|n| format!("rule {n}\n")).collect() };
-        let of = |state: &State, name| state.running.get(name).copied();
-        match argv {
-            ["kldstat", "-q", "-m", name] => match self.modules.contains(*name) {
-                true => return Ok(String::new()),
-                false => return Err("exit status: 1".into()),
-            },
-            ["kldload", "-n", name] => {
-                let (module, oids): (&str, &[&str]) = match *name {
-                    "ipfw" => (
-                        "ipfw",
-                        &[
-                            "net.inet.ip.fw.enable",
-                            "net.inet6.ip6.fw.enable",
-                            "net.inet.ip.fw.dyn_max",
-                        ],
-                    ),
-                    "ipl" => ("ipfilter", &["net.inet.ipf.fr_running"]),
-                    other => (other, &[]),
-                };
-                self.modules.insert(module.to_owned());
-                for oid in oids {
-                    self.sysctls.insert(oid.to_string(), "0".into());
-                }
-            }
-            ["pfctl", "-s", "info"] => {
-                let status = if of(self, "pf on").is_some() { "Enabled" } else { "Disabled" };
-                return Ok(format!("Status: {status} for 0 days 00:00:10\n"));
-            }
-            ["pfctl", "-f", _] => drop(self.running.insert("pf", lines(&["pass", "block"]))),
-            ["pfctl", "-e"] => drop(self.running.insert("pf on", 1)),
-            ["pfctl", "-d"] => drop(self.running.remove("pf on")),
-            ["pfctl", "-s", "rules"] => return Ok(rules(of(self, "pf").unwrap_or(0))),
-            ["/bin/sh", _] => drop(self.running.insert("ipfw", lines(&["${fwcmd} add"]))),
-            ["ipfw", "list"] => {
-                let last = "65535 deny ip from any to any\n";
-                return Ok(rules(of(self, "ipfw").unwrap_or(0)) + last);
-            }
-            ["ipf", "-E"] => {
-                drop(self.sysctls.insert("net.inet.ipf.fr_running".into(), "1".into()))
-            }
-            ["ipf", "-D"] => {
-                drop(self.sysctls.insert("net.inet.ipf.fr_running".into(), "0".into()))
-            }
-            ["ipf", "-Fa", "-f", _] => drop(self.running.insert("ipf", lines(&["pass", "block"]))),
-            ["ipfstat", "-io"] => return Ok(rules(of(self, "ipf").unwrap_or(0))),
-            _ => return Err(format!("usage: {}", argv[0])),
-        }
-        Ok(String::new())
     }
 }
 

@@ -21,11 +21,41 @@ pub struct System {
     pub home: &'static str,
 }
 
+/// Script that identifies the boot of a FreeBSD host. `kern.boot_id` is there since FreeBSD
+/// 13, and opaque: without `-x` nothing is printed, and nothing either before the random
+/// device is seeded, without an error.
+pub const BOOT: &str = "if sysctl -N kern.boot_id >/dev/null 2>&1; then \
+                        sysctl -nx kern.boot_id; else sysctl -n kern.boottime; fi";
+
 /// Identity of a boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Boot(pub String);
 
 impl Boot {
+    /// The current boot of a FreeBSD host.
+    ///
+    /// # Errors
+    /// When it does not tell.
+    pub fn of(host: &dyn Host) -> Result<Boot, BenchError> {
+        Boot::told(host, BOOT)
+    }
+
+    /// The boot that a script of sh(1) tells.
+    ///
+    /// # Errors
+    /// When it fails, or says nothing: that would be everybody's boot.
+    pub fn told(host: &dyn Host, script: &str) -> Result<Boot, BenchError> {
+        let text = host.run(&["/bin/sh", "-c", script], "")?;
+        match boot_of(&text) {
+            boot if boot.is_empty() => Err(BenchError::Program {
+                command: script.into(),
+                host: host.name().into(),
+                why: "it says nothing: is the random device seeded?".into(),
+            }),
+            boot => Ok(Boot(boot)),
+        }
+    }
+
     /// True when both are the same boot. A clock that is set moves the time of the boot a
     /// little: ten seconds are less than any machine takes to boot.
     pub fn is(&self, other: &str) -> bool {
@@ -66,9 +96,7 @@ impl System {
             host: name.into(),
             why: format!("`{release}` is no release"),
         })?;
-        // Since FreeBSD 13; before, a clock that is set moves what tells boots apart.
-        let boot = answer(&["sysctl", "-n", "kern.boot_id"]);
-        let boot = boot.or_else(|_| answer(&["sysctl", "-n", "kern.boottime"]))?;
+        let boot = Boot::of(host)?;
         let nanobsd = host.run(&["test", "-e", "/etc/nanobsd.conf"], "").is_ok();
         if nanobsd {
             host.run(&["test", "-d", "/data"], "").map_err(|_| {
@@ -80,18 +108,21 @@ impl System {
         }
         Ok(System {
             release: number,
-            boot: Boot(boot_second(&boot)),
+            boot,
             nanobsd,
             home: if nanobsd { NANOBSD_HOME } else { HOME },
         })
     }
 }
 
-/// The second of `{ sec = 1789900651, usec = 837885 } Sun Sep 20 10:37:31 2026`; the whole
-/// text when it is written otherwise.
-pub fn boot_second(text: &str) -> String {
+/// What tells a boot apart in the answer to [`BOOT`]: the bytes of `Format: Length:16
+/// Dump:0x4d2d...`, or the second of `{ sec = 1789900651, usec = 837885 } Sun Sep 20 ...`;
+/// else the whole text.
+fn boot_of(text: &str) -> String {
+    let text = text.trim();
+    let dump = text.split_once("Dump:").map(|(_, bytes)| bytes);
     let second = text.split_once("sec = ").and_then(|(_, rest)| rest.split([',', ' ']).next());
-    second.unwrap_or(text).to_owned()
+    dump.or(second).unwrap_or(text).trim().to_owned()
 }
 
 #[cfg(test)]
@@ -104,8 +135,8 @@ mod tests {
         for (command, output) in [
             ("uname -s", system),
             ("id -u", user),
-            // One output for both: the fake host knows the first two words only.
             ("sysctl -n", "1400097"),
+            ("/bin/sh -c", "Format: Length:16 Dump:0x4d2d1cb8e37736eafa887c18f6581ad0"),
         ] {
             host.outputs.insert(command.into(), format!("{output}\n"));
         }
@@ -117,6 +148,7 @@ mod tests {
     fn only_root_of_a_freebsd_is_served() {
         let system = System::ask(&host("FreeBSD", "0")).expect("a system");
         assert_eq!((system.release, system.home), (1_400_097, HOME));
+        assert_eq!(system.boot.0, "0x4d2d1cb8e37736eafa887c18f6581ad0");
         let error = System::ask(&host("Linux", "0")).expect_err("Linux").to_string();
         assert!(error.contains("fake runs Linux"), "{error}");
         let error = System::ask(&host("FreeBSD", "1001")).expect_err("no root").to_string();
@@ -126,10 +158,22 @@ mod tests {
     }
 
     #[test]
-    fn boots_are_told_apart_by_their_second() {
-        let text = "{ sec = 1789900651, usec = 837885 } Sun Sep 20 10:37:31 2026";
-        let boot = Boot(boot_second(text));
+    fn boots_are_told_apart_by_their_id_or_their_second() {
+        let text = "{ sec = 1789900651, usec = 837885 } Sun Sep 20 10:37:31 2026\n";
+        let boot = Boot(boot_of(text));
         assert_eq!(boot.0, "1789900651");
         assert!(boot.is("1789900652") && !boot.is("1789900690") && !boot.is(""));
+        // As FreeBSD 13.2 answers `sysctl -nx kern.boot_id`.
+        let id = |bytes: &str| Boot(boot_of(&format!("Format: Length:16 Dump:{bytes}\n")));
+        let one = id("0x4d2d1cb8e37736eafa887c18f6581ad0");
+        assert!(one.is(&one.0) && !one.is(&id("0x4d2d1cb8e37736eafa887c18f6581ad1").0));
+    }
+
+    #[test]
+    fn a_boot_without_a_name_is_no_boot() {
+        let mut host = host("FreeBSD", "0");
+        host.outputs.insert("/bin/sh -c".into(), "\n".into());
+        let error = System::ask(&host).expect_err("nobody's boot").to_string();
+        assert!(error.contains("kern.boot_id") && error.contains("says nothing"), "{error}");
     }
 }

@@ -17,6 +17,7 @@ mod traffic;
 
 use super::{Choice, Paths, Rig, Testbed, Wanted};
 use crate::cpu::Placement;
+use crate::dut::freebsd::system::Boot;
 use crate::dut::router::Wires;
 use crate::dut::routes::keep_ways_of;
 use crate::dut::undo::Undo;
@@ -47,7 +48,7 @@ pub struct Ssh {
     placement: Placement,
     experiment: PathBuf,
     /// Boot id of the DUT when the current run began.
-    boot: String,
+    boot: Boot,
     choice: Choice,
 }
 
@@ -78,7 +79,7 @@ impl Ssh {
         let choice =
             Choice { kind: TestbedKind::Ssh, simulated: false, reasons: reasons(&rack, &links) };
         let experiment = paths.experiment.clone();
-        let boot = String::new();
+        let boot = Boot(String::new());
         let mut ssh = Ssh { rack, links, locks, placement, experiment, boot, choice };
         match ssh.undo() {
             // Reported, but not fatal: the other settings were restored.

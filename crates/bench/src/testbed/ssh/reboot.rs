@@ -2,6 +2,7 @@
 
 use super::rack::Rack;
 use crate::Observer;
+use crate::dut::freebsd::system::{BOOT, Boot};
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
 use crate::lab::reached::Reached;
@@ -10,15 +11,12 @@ use std::time::{Duration, Instant};
 /// Interval of attempts to reach a booting host.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Command that identifies a boot: Linux's random boot id, FreeBSD's boot time.
-const MARK: &str = "cat /proc/sys/kernel/random/boot_id 2>/dev/null || sysctl -n kern.boottime";
-
-/// Identity of a host's current boot.
+/// Identity of a host's current boot: Linux's random boot id, or FreeBSD's.
 ///
 /// # Errors
 /// When it doesn't answer.
-pub(super) fn mark(host: &dyn Host) -> Result<String, BenchError> {
-    host.run(&["/bin/sh", "-c", MARK], "").map(|text| text.trim().to_owned())
+pub(super) fn mark(host: &dyn Host) -> Result<Boot, BenchError> {
+    Boot::told(host, &format!("cat /proc/sys/kernel/random/boot_id 2>/dev/null || {{ {BOOT}; }}"))
 }
 
 /// Waits until the DUT responds after another boot than `before` (any boot if none). After
@@ -28,7 +26,7 @@ pub(super) fn mark(host: &dyn Host) -> Result<String, BenchError> {
 /// When it does not respond, or the observer cancels.
 pub(super) fn wait(
     rack: &Rack,
-    before: Option<&str>,
+    before: Option<&Boot>,
     observer: &mut dyn Observer,
 ) -> Result<(), BenchError> {
     let dut = rack.dut()?;
@@ -62,7 +60,7 @@ pub(super) fn wait(
 /// Waits for a response; returns the last error when there is none in time.
 fn answers(
     reached: &Reached,
-    before: Option<&str>,
+    before: Option<&Boot>,
     patience: Duration,
     observer: &mut dyn Observer,
 ) -> Result<Option<String>, BenchError> {
@@ -70,7 +68,8 @@ fn answers(
     loop {
         reached.reconnect();
         let why = match mark(reached.host()) {
-            Ok(now) if before != Some(now.as_str()) => match reached.is_online() {
+            Ok(now) if !before.is_some_and(|before| now.is(&before.0)) => match reached.is_online()
+            {
                 Ok(()) => return Ok(None),
                 Err(error) => error.to_string(),
             },
@@ -94,7 +93,7 @@ fn answers(
 /// When a host does not respond.
 pub(super) fn recover(
     rack: &Rack,
-    before: &str,
+    before: &Boot,
     observer: &mut dyn Observer,
 ) -> Result<bool, BenchError> {
     wait(rack, None, observer)?;
@@ -107,5 +106,5 @@ pub(super) fn recover(
             ));
         }
     }
-    Ok(mark(dut.host())? != before)
+    Ok(!mark(dut.host())?.is(&before.0))
 }

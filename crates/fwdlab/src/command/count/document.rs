@@ -6,7 +6,7 @@ use fwdlab_results::document::{Block, Document, Remark, Table};
 use fwdlab_vm::costs::{Costs, FunctionCost};
 use fwdlab_vm::forwarding::Answer;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Smallest difference of a function that counts as one, instructions a packet. Below it lies
@@ -81,11 +81,15 @@ impl Findings {
     pub(super) fn of(counted: Vec<Counted>, family: Family, batch: u16) -> Findings {
         let costs: Vec<&Costs> = counted.iter().map(|counted| &counted.answer.costs).collect();
         let functions = functions(&costs);
+        // Of one kernel or of another: totals are of the same functions everywhere.
+        let background: BTreeSet<&str> =
+            functions.iter().filter(|f| f.background).map(|f| f.name.as_str()).collect();
         let is_alone = |release: &str| {
             counted.iter().filter(|c| c.change.is_none() && c.release == release).count() == 1
         };
         let kernels = counted.iter().enumerate().map(|(number, counted)| {
             let costs = &counted.answer.costs;
+            let total = costs.over(|function| !background.contains(function.name.as_str()));
             let differing = || functions.iter().filter(|f| f.differs[number] && !f.background);
             let difference = differing().map(|f| f.instructions[number] - f.instructions[0]).sum();
             Row {
@@ -101,17 +105,13 @@ impl Findings {
                 file: counted.file.clone(),
                 release: counted.release.clone(),
                 change: counted.change.clone(),
-                instructions: functions
-                    .iter()
-                    .filter(|function| !function.background)
-                    .map(|function| function.instructions[number])
-                    .sum(),
-                least: costs.bursts.iter().copied().fold(f64::INFINITY, f64::min),
-                most: costs.bursts.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+                instructions: total.instructions,
+                least: total.bursts.iter().copied().fold(f64::INFINITY, f64::min),
+                most: total.bursts.iter().copied().fold(f64::NEG_INFINITY, f64::max),
                 difference: (number > 0).then_some(difference),
                 differing: differing().count(),
-                atomics: costs.atomics,
-                bytes: costs.bytes,
+                atomics: total.atomics,
+                bytes: total.bytes,
                 background: costs.background,
                 packets: counted.answer.sent,
                 lost: counted.answer.lost,
@@ -120,7 +120,8 @@ impl Findings {
                 took_s: counted.took.as_secs_f64(),
             }
         });
-        Findings { family, batch, kernels: kernels.collect(), functions }
+        let kernels = kernels.collect();
+        Findings { family, batch, kernels, functions }
     }
 }
 
@@ -131,7 +132,7 @@ fn functions(costs: &[&Costs]) -> Vec<Function> {
         .iter()
         .map(|costs| costs.functions.iter().map(|f| (f.name.as_str(), f)).collect())
         .collect();
-    let names: std::collections::BTreeSet<&str> =
+    let names: BTreeSet<&str> =
         by_name.iter().flat_map(|functions| functions.keys().copied()).collect();
     let mut functions: Vec<Function> = names
         .into_iter()
@@ -294,17 +295,21 @@ mod tests {
     use super::*;
     use fwdlab_results::document::FORMS;
 
-    fn counted(what: &str, instructions: f64) -> Counted {
+    fn counted(what: &str, instructions: f64, clock: bool) -> Counted {
         let function = |name: &str, instructions: f64| FunctionCost {
             name: name.into(),
             instructions,
+            bursts: vec![instructions; 2],
             range: (instructions, instructions),
             ..FunctionCost::default()
         };
         let costs = Costs {
-            bursts: vec![instructions - 1.0, instructions],
-            instructions,
-            functions: vec![function("ip_forward", 126.0), function("demux", instructions - 126.0)],
+            packets: vec![50; 2],
+            functions: vec![
+                function("ip_forward", 126.0),
+                function("demux", instructions - 126.0),
+                FunctionCost { is_background: clock, ..function("clock", 7.0) },
+            ],
             ..Costs::default()
         };
         let answer = Answer { costs, sent: 100, lost: 0, scattered: 0 };
@@ -321,8 +326,8 @@ mod tests {
 
     #[test]
     fn what_differs_stands_first_and_what_does_not_is_left_out() {
-        let findings =
-            Findings::of(vec![counted("6.1", 1000.0), counted("6.2", 888.0)], Family::Inet, 32);
+        let both = vec![counted("6.1", 1000.0, true), counted("6.2", 888.0, false)];
+        let findings = Findings::of(both, Family::Inet, 32);
         assert_eq!(findings.functions[0].name, "demux");
         for form in FORMS {
             let text = (form.render)(&document(&findings, 10), 100).expect("every form");
@@ -336,5 +341,14 @@ mod tests {
             said.contains("6.2 executes -112.0 instructions a packet (-11.20 %) in 1 function"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn a_total_and_its_bursts_are_of_the_same_functions() {
+        let both = vec![counted("6.1", 1000.0, true), counted("6.2", 888.0, false)];
+        let findings = Findings::of(both, Family::Inet, 32);
+        for (row, total) in findings.kernels.iter().zip([1000.0, 888.0]) {
+            assert_eq!((row.instructions, row.least, row.most), (total, total, total));
+        }
     }
 }

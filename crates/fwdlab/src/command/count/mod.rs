@@ -16,22 +16,23 @@ use document::{Counted, Findings};
 use fwdlab_bench::host::{Host, SshHost, SshSettings};
 use fwdlab_packet::{Family, Flows};
 use fwdlab_vm::forwarding::{self, GUEST_MACS, Question};
+use fwdlab_vm::freebsd::{self, Image};
+use fwdlab_vm::guest::{self, Running, System};
 use fwdlab_vm::kernel::Kernel;
-use fwdlab_vm::linux::{self, Guest, Running};
+use fwdlab_vm::linux;
 use fwdlab_vm::machine::{self, Accel, Model, Nic};
 use fwdlab_vm::symbols::Symbols;
 use fwdlab_vm::wire::Wire;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The guest's interfaces for traffic: the first is for administration.
-const INTERFACES: [&str; 2] = ["eth1", "eth2"];
-/// Memory of a guest in MiB.
-const MEMORY: u32 = 384;
+/// Memory of a guest in MiB: of Linux, and of FreeBSD.
+const MEMORY: [u32; 2] = [384, 512];
 /// Time that a command in the guest may take.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Count what forwarding a packet costs in a Linux kernel: instructions, by function.
+/// Count what forwarding a packet costs in a kernel of Linux or FreeBSD: instructions, by
+/// function.
 ///
 /// The kernel boots in QEMU, emulated, and forwards packets in lockstep; a plugin counts
 /// what it executes. That needs no privileges, does not depend on what else this machine
@@ -44,19 +45,29 @@ Examples:
   fwdlab count old.deb new.deb
   fwdlab count ~/linux --change 'sysctl -w net.ipv4.ip_early_demux=0'
   fwdlab count kernel.deb --change 'nft -f -' --input rules.nft --format markdown
+  fwdlab count freebsd.qcow2 --change 'sysctl net.route.algo.inet.algo=radix4_lockless'
+  fwdlab count freebsd.qcow2 --kernel /usr/obj/boot/kernel.mine
 
-Kernels come by `apt-get download linux-image-...`; a build tree has been built with
+A disk of FreeBSD (.raw, .img, .qcow2; also .zst) is never written; root must be let in on
+its serial console without a password.
+
+Kernels of Linux come by `apt-get download linux-image-...`; a build tree has been built with
 `make bzImage modules`, and its modules are looked for where
 `make modules_install INSTALL_MOD_PATH=modules` puts them.")]
 pub(crate) struct Arguments {
-    /// A Debian package (linux-image-*.deb), a build tree, or an image; the first is what
-    /// the others are held against
+    /// A Debian package (linux-image-*.deb), a build tree or an image of Linux, or a disk
+    /// of FreeBSD; the first is what the others are held against
     #[arg(required = true, value_name = "KERNEL")]
     kernels: Vec<PathBuf>,
-    /// Count again after this command of the guest's shell, in the same boot
+    /// A kernel to boot the disks of FreeBSD with as well: a directory as below /boot, or
+    /// one as .tar.zst; may be given several times
+    #[arg(long, value_name = "PATH")]
+    kernel: Vec<PathBuf>,
+    /// Count again after this command of the guest's shell, in the same boot; may be given
+    /// several times, one change after the other
     #[arg(long, value_name = "COMMAND")]
-    change: Option<String>,
-    /// A file that the command reads
+    change: Vec<String>,
+    /// A file that the commands read
     #[arg(long, value_name = "FILE", requires = "change")]
     input: Option<PathBuf>,
     /// Address family
@@ -98,10 +109,9 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     machine::clean(&machines);
     let cache = cache()?;
     let mut counted = Vec::new();
-    for (number, path) in (0..).zip(&arguments.kernels) {
-        let kernel = Kernel::find(path, &cache)?;
+    for (number, subject) in (0..).zip(&subjects(arguments, &cache)?) {
         let directory = machine::directory(&machines, number)?;
-        let found = of_kernel(arguments, path, &kernel, &directory, &cache, &input);
+        let found = of_kernel(arguments, subject, &directory, &cache, &input);
         if found.is_err() {
             // A machine that has begun removes its own files.
             let _ = std::fs::remove_dir_all(&directory);
@@ -113,16 +123,86 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Boots a kernel and counts, once more after the change that is asked for.
+/// What is booted.
+enum Subject {
+    Linux(Kernel),
+    /// A disk, and the kernel in place of its own.
+    FreeBsd(Image, Option<PathBuf>),
+}
+
+/// Everything that is to be booted, with its name.
+fn subjects(arguments: &Arguments, cache: &Path) -> Result<Vec<(String, Subject)>> {
+    let name =
+        |path: &Path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    let mut subjects = Vec::new();
+    for path in &arguments.kernels {
+        if !Image::is_one(path) {
+            subjects.push((name(path), Subject::Linux(Kernel::find(path, cache)?)));
+            continue;
+        }
+        let image = Image::find(path, cache)?;
+        subjects.push((name(path), Subject::FreeBsd(image.clone(), None)));
+        for kernel in &arguments.kernel {
+            let subject = Subject::FreeBsd(image.clone(), Some(kernel.clone()));
+            subjects.push((name(kernel), subject));
+        }
+    }
+    let has_disk = subjects.iter().any(|(_, subject)| matches!(subject, Subject::FreeBsd(..)));
+    if !arguments.kernel.is_empty() && !has_disk {
+        return Err(CliError::Mistake(
+            "--kernel is for disks of FreeBSD, and none is given\n  next step: give kernels of \
+             Linux by their names alone"
+                .into(),
+        )
+        .into());
+    }
+    Ok(subjects)
+}
+
+impl Subject {
+    /// Boots it.
+    fn boot(
+        &self,
+        arguments: &Arguments,
+        nics: Vec<Nic>,
+        directory: &Path,
+        cache: &Path,
+    ) -> Result<Running> {
+        let running = match self {
+            Subject::Linux(kernel) => linux::Guest {
+                kernel,
+                accel: Accel::Tcg,
+                cpus: 1,
+                memory: MEMORY[0],
+                nics,
+                firewall: !arguments.change.is_empty(),
+                append: "",
+                cache,
+            }
+            .boot(directory),
+            Subject::FreeBsd(image, kernel) => freebsd::Guest {
+                image,
+                kernel: kernel.as_deref(),
+                accel: Accel::Tcg,
+                cpus: 1,
+                memory: MEMORY[1],
+                nics,
+                cache,
+            }
+            .boot(directory),
+        };
+        Ok(running?)
+    }
+}
+
+/// Boots a kernel and counts, once more after each change that is asked for.
 fn of_kernel(
     arguments: &Arguments,
-    path: &Path,
-    kernel: &Kernel,
+    (name, subject): &(String, Subject),
     directory: &Path,
     cache: &Path,
     input: &str,
 ) -> Result<Vec<Counted>> {
-    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let began = Instant::now();
     let wires = [Wire::bind(directory, 0)?, Wire::bind(directory, 1)?];
     let nics = GUEST_MACS.iter().zip(&wires).map(|(mac, wire)| Nic {
@@ -132,26 +212,18 @@ fn of_kernel(
         gathers: true,
         backend: wire.backend(),
     });
-    let guest = Guest {
-        kernel,
-        accel: Accel::Tcg,
-        cpus: 1,
-        memory: MEMORY,
-        nics: nics.collect(),
-        firewall: arguments.change.is_some(),
-        append: "",
-        cache,
-    };
     terminal::note(&format!("booting {name}"));
-    let running = guest.boot(directory)?;
+    let running = subject.boot(arguments, nics.collect(), directory, cache)?;
     wires.iter().try_for_each(Wire::connect)?;
     let host = connect(&running)?;
-    // What a change loads has symbols of its own.
-    let symbols = || -> Result<Symbols> {
-        Ok(Symbols::of_kallsyms(&host.run(&["cat", "/proc/kallsyms"], "")?))
+    let uname = match running.system {
+        System::Linux => "-r",
+        // With the name of its configuration.
+        System::FreeBsd => "-ri",
     };
-    let release = host.run(&["uname", "-r"], "")?.trim().to_owned();
-    for words in forwarding::set_up(INTERFACES, arguments.family) {
+    let release = host.run(&["uname", uname], "")?.trim().to_owned();
+    let interfaces = running.interfaces.each_ref().map(String::as_str);
+    for words in forwarding::set_up(running.system, interfaces, arguments.family) {
         host.run(&words.iter().map(String::as_str).collect::<Vec<_>>(), "")?;
     }
     let ready = began.elapsed();
@@ -182,10 +254,11 @@ fn of_kernel(
             took: began.elapsed(),
         })
     };
-    let mut counted = vec![count(None, &symbols()?)?];
-    if let Some(change) = &arguments.change {
+    // What a change loads has symbols of its own.
+    let mut counted = vec![count(None, &running.symbols()?)?];
+    for change in &arguments.change {
         host.run(&["sh", "-c", change], input)?;
-        counted.push(count(Some(change), &symbols()?)?);
+        counted.push(count(Some(change), &running.symbols()?)?);
     }
     Ok(counted)
 }
@@ -197,7 +270,7 @@ fn connect(running: &Running) -> Result<SshHost> {
         connect: Duration::from_secs(60),
         ..SshSettings::default()
     };
-    Ok(SshHost::connect(linux::NAME, settings)?)
+    Ok(SshHost::connect(guest::NAME, settings)?)
 }
 
 /// Where what is made once is kept: unpacked packages and the compiled plugin.

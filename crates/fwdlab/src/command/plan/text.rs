@@ -48,6 +48,7 @@ fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
         TestbedKind::Netns => "netns".to_owned(),
         TestbedKind::Memory => "memory: no kernel forwards the packets".to_owned(),
         TestbedKind::Sim => "sim: no packet is real".to_owned(),
+        TestbedKind::Vm => "vm: a machine of QEMU, whose instructions are counted".to_owned(),
         TestbedKind::Ssh => match &testbed.lab {
             Some(lab) => format!("ssh, laboratory {lab}"),
             None => "ssh".to_owned(),
@@ -63,7 +64,11 @@ fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
             estimate.runs,
             duration(run_ns),
             duration(estimate.total_ns),
-            if testbed.kind == TestbedKind::Ssh { ", reboots not counted" } else { "" }
+            match testbed.kind {
+                TestbedKind::Ssh => ", reboots not counted",
+                TestbedKind::Vm => ", boots not counted",
+                _ => "",
+            }
         ),
     };
     let mut rows = vec![

@@ -1,8 +1,8 @@
 //! `[vm]`: the machine of QEMU under test.
 
 use super::field::field;
-use super::{Kind, Owner, Section, integer, key, words};
-use crate::settings::{Accel, Nic};
+use super::{Kind, Owner, Section, integer, key};
+use crate::settings::Nic;
 
 /// `[vm]`.
 pub const VM: Section = Section {
@@ -31,9 +31,9 @@ pub const VM: Section = Section {
         .restart(field!(some text, |s| &mut s.testbed.vm.disk)),
         key(
             "accel",
-            words(Accel::NAMES),
+            Kind::Word { words: &["auto", "tcg"], absent: &["kvm"] },
             "\"auto\"",
-            "What executes the machine. `tcg`: QEMU's emulation, whose instructions are counted exactly and whose time means nothing; `kvm`: the CPU itself; `auto`: `tcg` where instructions are compared, else `kvm` where a guest boots under it.",
+            "What executes the machine. `tcg`: QEMU's emulation, whose instructions are counted exactly and whose time means nothing; `auto`: the same, since nothing else can be counted.",
         )
         .example("\"tcg\"")
         .of(Owner::Vm)
@@ -52,7 +52,7 @@ pub const VM: Section = Section {
             .restart(field!(integer, |s| &mut s.testbed.vm.memory)),
         key(
             "nic",
-            words(Nic::NAMES),
+            Kind::Word { words: Nic::NAMES, absent: &["igb"] },
             "\"virtio\"",
             "The machine's cards for traffic, as far as the QEMU here and the kernel have them.",
         )

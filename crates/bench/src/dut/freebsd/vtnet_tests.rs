@@ -1,0 +1,112 @@
+//! A FreeBSD that is a virtual machine, as FreeBSD 13.2 in QEMU answers.
+
+use super::archive_tests::{bring_up, hp};
+use super::scripted::ScriptedHost;
+use super::tests::queues;
+use super::*;
+use fwdlab_model::settings::FirewallProgram;
+
+const INTERFACES: [(&str, &str); 2] =
+    [("vtnet1", "00:07:43:2e:e4:70"), ("vtnet2", "00:07:43:2e:e4:78")];
+
+fn machine() -> ScriptedHost {
+    ScriptedHost::new(1_302_001, &INTERFACES)
+}
+
+fn dut() -> FreebsdDut {
+    let mut links = hp();
+    links.ingress.interface = "vtnet1".into();
+    links.egress.interface = "vtnet2".into();
+    FreebsdDut::new(links, PathBuf::new())
+}
+
+fn shutdowns(host: &ScriptedHost) -> usize {
+    host.ran("shutdown").len()
+}
+
+#[test]
+fn what_is_as_it_should_be_needs_no_boot() {
+    let host = machine();
+    let before = host.visible();
+    let findings = bring_up(&mut dut(), &host, &queues(1));
+    assert_eq!((shutdowns(&host), host.file(LOADER)), (0, None));
+    assert_eq!(findings.facts["vtnet1 queues"], "1");
+    dut().undo(&host).expect("undone");
+    assert_eq!(host.visible(), before);
+    bring_up(&mut dut(), &host, &queues(1));
+    assert_eq!(shutdowns(&host), 0);
+    // Two need one, and so does the way back; then the tunable stays, whatever reads back.
+    bring_up(&mut dut(), &host, &queues(2));
+    assert_eq!(shutdowns(&host), 1);
+    let findings = bring_up(&mut dut(), &host, &queues(1));
+    assert_eq!((shutdowns(&host), findings.facts["vtnet2 queues"].as_str()), (2, "1"));
+    bring_up(&mut dut(), &host, &queues(1));
+    assert_eq!(shutdowns(&host), 2);
+    assert!(host.file(LOADER).expect("tunables").contains("hw.vtnet.1.mq_max_pairs=\"1\""));
+}
+
+#[test]
+fn ipfw_never_cuts_the_connection_and_needs_no_boot() {
+    let host = machine();
+    let mut settings = queues(1);
+    settings.dut.firewall = Firewall::Stateless;
+    settings.dut.remote.firewall_program = FirewallProgram::Ipfw;
+    let findings = bring_up(&mut dut(), &host, &settings);
+    assert_eq!((findings.facts["firewall"].as_str(), shutdowns(&host)), ("ipfw, 1 rules", 0));
+    let tunables = host.file(LOADER).expect("tunables");
+    assert!(tunables.contains("net.inet.ip.fw.default_to_accept=\"1\""), "{tunables}");
+    // The rule that flush spares comes first, and goes last.
+    let script = host.ran("/bin/sh -c ipfw -q add 65533 set 31 allow");
+    assert!(script[0].trim_end().ends_with("exit $status /etc/ipfw.rules"), "{script:?}");
+}
+
+#[test]
+fn an_algorithm_is_loaded_unloaded_and_leaves_the_choice_to_the_next_boot() {
+    let host = machine();
+    let with = |algorithm: &str| {
+        let mut settings = queues(1);
+        settings.dut.sysctl.insert(fib::CHOICES[0].into(), algorithm.into());
+        settings
+    };
+    let plain = queues(1);
+    let findings = bring_up(&mut dut(), &host, &plain);
+    assert_eq!(findings.facts["sysctl net.route.algo.inet.algo"], "bsearch4");
+    let findings = bring_up(&mut dut(), &host, &with("dxr"));
+    assert_eq!(findings.facts["sysctl net.route.algo.inet.algo"], "dxr");
+    assert_eq!(host.now().modules, BTreeSet::from(["fib_dxr".to_owned()]));
+    bring_up(&mut dut(), &host, &with("radix4"));
+    assert!(host.now().modules.is_empty());
+    assert_eq!((shutdowns(&host), findings.warnings), (0, vec![]));
+    // A kernel that was told does not choose any more.
+    let mut never = plain.clone();
+    never.dut.remote.reboot = Reboot::Never;
+    let findings = bring_up(&mut dut(), &host, &never);
+    let [Warning::NotVerified { wanted, found, .. }] = &findings.warnings[..] else {
+        panic!("{:?}", findings.warnings);
+    };
+    assert!(wanted.contains("own choice") && found.starts_with("bsearch4, set by name"), "{found}");
+    let reasons = dut().prepare(&host, &plain).expect("prepared");
+    assert!(
+        matches!(&reasons, Prepared::Reboot(why) if why[0].contains("only a boot")),
+        "{reasons:?}"
+    );
+    let findings = bring_up(&mut dut(), &host, &plain);
+    assert_eq!((shutdowns(&host), findings.warnings), (1, vec![]));
+    dut().undo(&host).expect("undone");
+}
+
+#[test]
+fn what_was_loaded_for_a_variant_goes_when_it_is_put_back() {
+    let host = machine();
+    let mut settings = queues(1);
+    settings.dut.firewall = Firewall::Stateful;
+    bring_up(&mut dut(), &host, &settings);
+    assert!(host.now().modules.contains("pf"));
+    dut().undo(&host).expect("undone");
+    assert!(host.now().modules.is_empty() && host.now().running.is_empty());
+    // What was there before is not ours, and what the kernel keeps is told.
+    host.now().modules.insert("pf".into());
+    let findings = bring_up(&mut dut(), &host, &queues(1));
+    assert!(host.now().modules.contains("pf"));
+    assert_eq!(findings.facts["firewall in the kernel"], "off (pf)");
+}

@@ -1,0 +1,130 @@
+//! Both ends of a machine's links: this process. Packets flow while the trial waits, so
+//! that nothing else runs beside them.
+
+use super::lockstep::Pump;
+use super::machines::Up;
+use crate::cpu::Placement;
+use crate::dut::findings::Findings;
+use crate::error::BenchError;
+use crate::generator::Outcome;
+use crate::testbed::account::Account;
+use crate::testbed::rig::awaited;
+use crate::testbed::{Armed, Ends, Wanted};
+use crate::trial::{Awaited, Clock, Evidence, Snapshot, SystemClock, Traffic};
+use fwdlab_model::record::{Arrivals, Executed};
+use fwdlab_model::settings::Settings;
+use fwdlab_packet::Phase;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+/// The ends.
+pub(super) struct VmEnds<'a> {
+    pub(super) up: &'a Up,
+    pub(super) placement: &'a Placement,
+    /// The packets of the run, once it is armed.
+    pub(super) pump: RefCell<Option<Pump<'a>>>,
+}
+
+impl<'a> VmEnds<'a> {
+    fn with<T>(&self, ask: impl FnOnce(&mut Pump<'a>) -> T) -> Option<T> {
+        self.pump.borrow_mut().as_mut().map(ask)
+    }
+}
+
+/// Waiting is sending: one thread does both.
+impl Clock for VmEnds<'_> {
+    fn now_ns(&self) -> u64 {
+        SystemClock.now_ns()
+    }
+
+    fn sleep_until(&self, deadline_ns: u64) -> u64 {
+        while SystemClock.now_ns() < deadline_ns && self.with(|pump| pump.flows()) == Some(true) {
+            self.with(Pump::batch);
+        }
+        SystemClock.sleep_until(deadline_ns)
+    }
+
+    fn wall_ns(&self) -> i64 {
+        SystemClock.wall_ns()
+    }
+}
+
+impl Ends for VmEnds<'_> {
+    fn arm<'a>(
+        &'a self,
+        wanted: &Wanted<'_>,
+        _findings: &mut Findings,
+    ) -> Result<(Box<dyn Armed + 'a>, Account), BenchError> {
+        *self.pump.borrow_mut() = Some(Pump::new(self.up, wanted)?);
+        Ok((Box::new(VmTraffic(self)), Account::none()))
+    }
+
+    fn awaited(&self, settings: &Settings) -> Awaited {
+        awaited(settings, 1)
+    }
+
+    fn facts(&self, _settings: &Settings) -> BTreeMap<String, String> {
+        BTreeMap::from([
+            ("kernel".into(), self.up.release.clone()),
+            ("executed by".into(), "QEMU's emulation (TCG)".to_owned()),
+            ("sender".into(), "lockstep over Unix sockets".to_owned()),
+            ("dut CPUs".into(), format!("{:?}", self.placement.dut)),
+        ])
+    }
+}
+
+/// The armed ends.
+struct VmTraffic<'a, 'u>(&'a VmEnds<'u>);
+
+impl Armed for VmTraffic<'_, '_> {
+    fn traffic(&mut self) -> &mut dyn Traffic {
+        self
+    }
+
+    fn end(self: Box<Self>) -> Result<Outcome, BenchError> {
+        Ok(Outcome::default())
+    }
+}
+
+impl Traffic for VmTraffic<'_, '_> {
+    fn start(&mut self) -> Result<(), BenchError> {
+        self.0.with(Pump::start);
+        Ok(())
+    }
+
+    fn set_phase(&mut self, phase: Phase) {
+        self.0.with(|pump| pump.set_phase(phase));
+    }
+
+    /// Whoever looks without waiting for the clock waits for packets.
+    fn snapshot(&mut self) -> Snapshot {
+        let look = |pump: &mut Pump<'_>| {
+            if pump.flows() {
+                pump.batch();
+            }
+            pump.snapshot()
+        };
+        self.0.with(look).unwrap_or_default()
+    }
+
+    fn stop(&mut self) -> Result<(), BenchError> {
+        self.0.with(Pump::stop).unwrap_or(Ok(()))
+    }
+
+    fn flows_seen(&mut self) -> Option<u32> {
+        self.0.with(|pump| pump.flows_seen()).flatten()
+    }
+
+    fn arrivals(&mut self) -> Arrivals {
+        self.0.with(|pump| pump.arrivals()).unwrap_or_default()
+    }
+
+    /// Time says nothing of a machine that is emulated.
+    fn evidence(&mut self) -> Evidence {
+        Evidence::default()
+    }
+
+    fn executed(&mut self) -> Result<Option<Executed>, BenchError> {
+        self.0.with(Pump::executed).unwrap_or(Ok(None))
+    }
+}

@@ -1,0 +1,290 @@
+//! Packets in lockstep, and what the machine executes meanwhile.
+
+use super::machines::Up;
+use super::trouble;
+use crate::arrivals;
+use crate::error::BenchError;
+use crate::links::mac;
+use crate::testbed::Wanted;
+use crate::testbed::traffic::snapshot;
+use crate::trial::Snapshot;
+use fwdlab_model::record::{Arrivals, Checked, Executed, ExecutedFunction};
+use fwdlab_packet::arrivals::{self as packets, Expected, FlowSummary, Received};
+use fwdlab_packet::{FrameWriter, Phase, Template};
+use fwdlab_port::{Receiver, Watch};
+use fwdlab_vm::VmError;
+use fwdlab_vm::costs::{self, Burst};
+use fwdlab_vm::counts::{CountFile, Counts};
+use fwdlab_vm::symbols::Symbols;
+use fwdlab_vm::wire::Lockstep;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// Bursts that the window is divided into: how well they agree says how exact a count is.
+const BURSTS: u32 = 3;
+/// Silence after which what is missing of a batch is taken for lost.
+const SILENCE: Duration = Duration::from_secs(1);
+/// Instructions a packet below which a function is not kept.
+const KEPT: f64 = 0.05;
+
+/// Sender and receiver of a run, one thread: a batch goes in, and comes out again.
+pub(super) struct Pump<'a> {
+    up: &'a Up,
+    counts: &'a CountFile,
+    symbols: Rc<Symbols>,
+    lockstep: Lockstep<'a>,
+    writer: FrameWriter,
+    frames: Vec<Vec<u8>>,
+    received: Counter,
+    checked: Checked,
+    sent: [u64; 4],
+    phase: Phase,
+    is_sending: bool,
+    /// What has failed, until somebody can be told.
+    failed: Option<VmError>,
+    /// Length of a burst by the plan.
+    burst: Duration,
+    batches: u64,
+    /// The burst that is under way.
+    open: Option<Opened>,
+    bursts: Vec<(Burst, Duration)>,
+    scattered: (u64, u64),
+}
+
+/// The beginning of a burst.
+struct Opened {
+    counts: Counts,
+    at: Instant,
+    arrived: u64,
+}
+
+/// The receiver.
+struct Counter(packets::Arrivals);
+
+impl Receiver for Counter {
+    fn received(&self) -> Received {
+        *self.0.counts()
+    }
+
+    fn flows(&self) -> Option<FlowSummary> {
+        self.0.flows()
+    }
+
+    fn dropped(&self) -> u64 {
+        0
+    }
+}
+
+impl Counter {
+    /// Packets of the run that came out, in whatever state.
+    fn arrived(&self) -> u64 {
+        let counts = self.0.counts();
+        let others = counts.damaged.iter().chain(&counts.duplicates).sum::<u64>();
+        counts.total() + others
+    }
+}
+
+impl<'a> Pump<'a> {
+    /// Packets as `wanted`, through `up`.
+    ///
+    /// # Errors
+    /// When the machine does not tell its functions.
+    pub(super) fn new(up: &'a Up, wanted: &Wanted<'_>) -> Result<Pump<'a>, BenchError> {
+        let counts = up.running.counts.as_ref().ok_or_else(|| {
+            trouble(VmError::Counts("the machine is not emulated, so nothing is counted".into()))
+        })?;
+        let (settings, traffic) = (wanted.settings, &wanted.settings.traffic);
+        let (family, size) = (traffic.family, traffic.frame_size.0);
+        let template =
+            Template::new(family, size, traffic.flows, wanted.run_id, mac::SENDER, mac::INGRESS);
+        let watch = Watch::Packets(Box::new(Expected {
+            template: template.clone(),
+            destination_mac: Some(mac::RECEIVER),
+            source_mac: Some(mac::EGRESS),
+            hops: 1,
+            senders: 1,
+            timestamps: false,
+            same_clock: false,
+        }));
+        let writer = FrameWriter::new(template, 0);
+        let mut frame = vec![0; writer.frame_length()];
+        writer.prepare(&mut frame);
+        Ok(Pump {
+            up,
+            counts,
+            symbols: up.symbols()?,
+            lockstep: Lockstep::new(&up.running.machine, counts, [&up.wires[0], &up.wires[1]]),
+            writer,
+            frames: vec![frame; usize::from(settings.testbed.vm.batch)],
+            received: Counter(watch.arrivals()),
+            checked: arrivals::checked(&watch),
+            sent: [0; 4],
+            phase: Phase::WarmUp,
+            is_sending: false,
+            failed: None,
+            burst: Duration::from_nanos(wanted.trial.duration_ns / u64::from(BURSTS)),
+            batches: 0,
+            open: None,
+            bursts: Vec::new(),
+            scattered: (0, 0),
+        })
+    }
+
+    /// Begins sending.
+    pub(super) fn start(&mut self) {
+        self.is_sending = true;
+    }
+
+    /// True while packets flow.
+    pub(super) fn flows(&self) -> bool {
+        self.is_sending && self.failed.is_none()
+    }
+
+    /// Sends a batch and waits until it is out again.
+    pub(super) fn batch(&mut self) {
+        if let Err(error) = self.attempt() {
+            self.failed = Some(error);
+        }
+    }
+
+    fn attempt(&mut self) -> Result<(), VmError> {
+        for frame in &mut self.frames {
+            self.writer.write_next(frame, self.phase, 0);
+        }
+        self.sent[self.phase as usize] += self.frames.len() as u64;
+        self.batches += 1;
+        let received = &mut self.received;
+        self.lockstep.batch(self.frames.iter().map(Vec::as_slice), SILENCE, |frame| {
+            let before = received.arrived();
+            received.0.take(frame, frame.len(), 0);
+            received.arrived() > before
+        })?;
+        let is_full = self.open.as_ref().is_some_and(|open| open.at.elapsed() >= self.burst);
+        // The last one ends with the window.
+        if is_full && self.bursts.len() + 1 < BURSTS as usize {
+            self.close()?;
+            self.open()?;
+        }
+        Ok(())
+    }
+
+    /// Packets of another phase from now on; counts open and close with the window.
+    pub(super) fn set_phase(&mut self, phase: Phase) {
+        self.phase = phase;
+        let turned = match phase {
+            Phase::Window => {
+                self.scattered = (self.lockstep.scattered(), self.batches);
+                self.quiet().and_then(|()| self.open())
+            }
+            _ if self.open.is_some() => {
+                let (scattered, batches) = self.scattered;
+                self.scattered = (self.lockstep.scattered() - scattered, self.batches - batches);
+                self.close()
+            }
+            _ => Ok(()),
+        };
+        if let Err(error) = turned {
+            self.failed = Some(error);
+        }
+    }
+
+    /// A connection that is open says now and then that it lives.
+    fn quiet(&self) -> Result<(), VmError> {
+        self.up.host.close();
+        self.lockstep.wait_for_rest()
+    }
+
+    fn open(&mut self) -> Result<(), VmError> {
+        self.lockstep.wait_for_rest()?;
+        let (counts, arrived) = (self.counts.counts()?, self.received.arrived());
+        self.open = Some(Opened { counts, at: Instant::now(), arrived });
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), VmError> {
+        let Some(open) = self.open.take() else { return Ok(()) };
+        self.lockstep.wait_for_rest()?;
+        let took = open.at.elapsed();
+        let executed = self.counts.counts()?.since(&open.counts)?;
+        let packets = self.received.arrived() - open.arrived;
+        self.bursts.push((Burst { packets, executed, idle: Vec::new(), scale: 0.0 }, took));
+        Ok(())
+    }
+
+    /// Ends sending.
+    ///
+    /// # Errors
+    /// What has failed since it began.
+    pub(super) fn stop(&mut self) -> Result<(), BenchError> {
+        self.is_sending = false;
+        match self.failed.take() {
+            None => Ok(()),
+            Some(error) => {
+                // A guest that has died says why on its console.
+                let machine = &self.up.running.machine;
+                let dead = machine.console().look().err();
+                Err(trouble(machine.explain(dead.unwrap_or(error))))
+            }
+        }
+    }
+
+    /// What was executed in the window: waits as long as a burst took, to see what the
+    /// machine executes when it idles. None where no window was opened.
+    ///
+    /// # Errors
+    /// When the machine is gone or does not come to rest.
+    pub(super) fn executed(&mut self) -> Result<Option<Executed>, BenchError> {
+        if self.bursts.is_empty() {
+            return Ok(None);
+        }
+        self.count_idle().map_err(trouble)?;
+        let bursts: Vec<Burst> = self.bursts.drain(..).map(|(burst, _)| burst).collect();
+        let costs = costs::costs(&bursts, &self.symbols);
+        let functions = costs.functions.into_iter().filter(|function| {
+            function.bursts.iter().any(|instructions| instructions.abs() >= KEPT)
+        });
+        Ok(Some(Executed {
+            packets: costs.packets,
+            batch: self.frames.len() as u16,
+            scattered: self.scattered,
+            background: costs.background,
+            functions: functions
+                .map(|function| ExecutedFunction {
+                    name: function.name,
+                    bursts: function.bursts,
+                    atomics: function.atomics,
+                    bytes: function.bytes,
+                    is_background: function.is_background,
+                })
+                .collect(),
+        }))
+    }
+
+    fn count_idle(&mut self) -> Result<(), VmError> {
+        self.quiet()?;
+        let longest = self.bursts.iter().map(|(_, took)| *took).max().unwrap_or_default();
+        let (before, began) = (self.counts.counts()?, Instant::now());
+        std::thread::sleep(longest);
+        let idle = self.counts.counts()?.since(&before)?;
+        let rested = began.elapsed().as_secs_f64();
+        for (burst, took) in &mut self.bursts {
+            (burst.idle, burst.scale) = (idle.clone(), took.as_secs_f64() / rested);
+        }
+        Ok(())
+    }
+
+    /// Counters so far.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        snapshot(self.sent, &self.received)
+    }
+
+    /// Flows that arrived.
+    pub(super) fn flows_seen(&self) -> Option<u32> {
+        self.received.flows().map(|flows| flows.seen)
+    }
+
+    /// What the receiver found.
+    pub(super) fn arrivals(&self) -> Arrivals {
+        arrivals::found(&self.received, self.checked)
+    }
+}

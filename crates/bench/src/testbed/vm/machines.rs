@@ -1,0 +1,230 @@
+//! Machines that are up, by what they boot.
+
+use super::trouble;
+use crate::Observer;
+use crate::error::BenchError;
+use crate::host::{Host, SshHost, SshSettings};
+use crate::links::{Link, Links, Peer, Way, mac, prefix};
+use fwdlab_model::settings::{self, DutKind, Settings, VmSettings};
+use fwdlab_vm::freebsd::{self, Image};
+use fwdlab_vm::guest::{self, Running, System};
+use fwdlab_vm::kernel::Kernel;
+use fwdlab_vm::machine::{self, Accel, Model, Nic};
+use fwdlab_vm::symbols::Symbols;
+use fwdlab_vm::wire::Wire;
+use fwdlab_vm::{VmError, linux};
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Machines that stay up at a time: two kernels alternate by block.
+const KEPT: usize = 2;
+/// Time that a command may take in a machine that is emulated.
+const DEADLINE: Duration = Duration::from_secs(120);
+/// The network for administration, which exists in QEMU only.
+const ADMIN: &str = "192.0.2.0/24";
+
+/// The machines.
+pub(super) struct Machines {
+    up: Vec<Up>,
+    /// Where their files are while they run.
+    parent: PathBuf,
+    /// Where the plugin and unpacked kernels are kept.
+    cache: PathBuf,
+    /// Directory of the experiment's files.
+    experiment: PathBuf,
+    booted: u32,
+}
+
+impl Machines {
+    /// None yet; what processes that are gone have left is removed.
+    pub(super) fn open(cache: &Path, experiment: &Path) -> Result<Machines, BenchError> {
+        let parent = std::env::temp_dir();
+        machine::clean(&parent);
+        let made = std::fs::create_dir_all(cache);
+        made.map_err(|source| BenchError::File {
+            path: cache.display().to_string(),
+            host: "this machine".into(),
+            source,
+        })?;
+        let (cache, experiment) = (cache.to_owned(), experiment.to_owned());
+        Ok(Machines { up: Vec::new(), parent, cache, experiment, booted: 0 })
+    }
+
+    /// Ends all of them.
+    pub(super) fn clear(&mut self) {
+        self.up.clear();
+    }
+
+    /// The machine that booted last.
+    pub(super) fn last(&self) -> Result<&Up, BenchError> {
+        self.up.last().ok_or_else(|| BenchError::Refused("no machine is up".into()))
+    }
+
+    /// Boots what a variant wants, unless it is up; it is the last one then.
+    ///
+    /// # Errors
+    /// When a kernel or program is missing, or the machine does not come up.
+    pub(super) fn boot(
+        &mut self,
+        settings: &Settings,
+        observer: &mut dyn Observer,
+    ) -> Result<(), BenchError> {
+        let what = What::of(settings);
+        if let Some(at) = self.up.iter().position(|up| up.what == what) {
+            let up = self.up.remove(at);
+            self.up.push(up);
+            return Ok(());
+        }
+        // Before the next one, which needs the memory.
+        while self.up.len() >= KEPT {
+            self.up.remove(0);
+        }
+        observer.step(&format!("booting {}", what.name()));
+        let directory = machine::directory(&self.parent, self.booted).map_err(trouble)?;
+        self.booted += 1;
+        let up = self.up(what, &directory);
+        if up.is_err() {
+            // A machine that has begun removes its own files.
+            let _ = std::fs::remove_dir_all(&directory);
+        }
+        self.up.push(up?);
+        Ok(())
+    }
+
+    fn up(&self, what: What, directory: &Path) -> Result<Up, BenchError> {
+        let wires = [0, 1].map(|number| Wire::bind(directory, number));
+        let [ingress, egress] = wires;
+        let wires = [ingress.map_err(trouble)?, egress.map_err(trouble)?];
+        let macs = [mac::INGRESS, mac::EGRESS];
+        let nics = macs.iter().zip(&wires).map(|(&own, wire)| Nic {
+            model: model(what.vm.nic),
+            mac: mac::text(own),
+            queues: what.queues,
+            gathers: true,
+            backend: wire.backend(),
+        });
+        let running = self.running(&what, nics.collect(), directory).map_err(trouble)?;
+        wires.iter().try_for_each(Wire::connect).map_err(trouble)?;
+        let ssh = SshSettings {
+            config: Some(running.ssh_config.clone()),
+            deadline: DEADLINE,
+            connect: DEADLINE,
+            alive: DEADLINE,
+            ..SshSettings::default()
+        };
+        let host = SshHost::connect(guest::NAME, ssh)?;
+        let release = host.run(&["uname", "-rv"], "")?.trim().to_owned();
+        let links = links_of(&running.interfaces);
+        Ok(Up { host, running, wires, links, release, what, symbols: RefCell::default() })
+    }
+
+    /// Boots the guest.
+    fn running(&self, what: &What, nics: Vec<Nic>, directory: &Path) -> Result<Running, VmError> {
+        let (cache, vm) = (self.cache.as_path(), &what.vm);
+        let file =
+            |name: &Option<String>| self.experiment.join(name.as_deref().unwrap_or_default());
+        let (accel, cpus, memory) = (Accel::Tcg, vm.cpus, vm.memory);
+        match what.kind {
+            DutKind::Freebsd => {
+                let image = &Image::find(&file(&vm.disk), cache)?;
+                let kernel = vm.kernel.as_ref().map(|_| file(&vm.kernel));
+                let kernel = kernel.as_deref();
+                freebsd::Guest { image, kernel, accel, cpus, memory, nics, cache }.boot(directory)
+            }
+            _ => {
+                let kernel = &Kernel::find(&file(&vm.kernel), cache)?;
+                let (firewall, append) = (true, "");
+                linux::Guest { kernel, accel, cpus, memory, nics, firewall, append, cache }
+                    .boot(directory)
+            }
+        }
+    }
+}
+
+/// What makes a machine another one.
+#[derive(Clone, Debug, PartialEq)]
+struct What {
+    kind: DutKind,
+    vm: VmSettings,
+    queues: u16,
+}
+
+impl What {
+    fn of(settings: &Settings) -> What {
+        // How it is counted is no part of the machine.
+        let accel = settings::Accel::Auto;
+        let vm = VmSettings { batch: 0, accel, ..settings.testbed.vm.clone() };
+        What { kind: settings.dut.kind, vm, queues: settings.dut.queues }
+    }
+
+    fn name(&self) -> &str {
+        let file = self.vm.kernel.as_deref().or(self.vm.disk.as_deref()).unwrap_or_default();
+        file.rsplit('/').next().unwrap_or(file)
+    }
+}
+
+/// A machine that is up. Its connection closes before it ends.
+pub(super) struct Up {
+    pub(super) host: SshHost,
+    pub(super) running: Running,
+    pub(super) wires: [Wire; 2],
+    pub(super) links: Links,
+    /// `uname -rv`.
+    pub(super) release: String,
+    what: What,
+    /// Its functions, with the modules that were loaded when they were read.
+    symbols: RefCell<Option<(String, Rc<Symbols>)>>,
+}
+
+impl Up {
+    /// Its functions as they are now: a module brings its own.
+    ///
+    /// # Errors
+    /// When they can't be read.
+    pub(super) fn symbols(&self) -> Result<Rc<Symbols>, BenchError> {
+        let modules = match self.running.system {
+            System::Linux => self.host.run(&["cut", "-d ", "-f1", "/proc/modules"], "")?,
+            System::FreeBsd => self.host.run(&["kldstat"], "")?,
+        };
+        let mut known = self.symbols.borrow_mut();
+        if let Some((then, symbols)) = known.as_ref()
+            && *then == modules
+        {
+            return Ok(symbols.clone());
+        }
+        let symbols = Rc::new(self.running.symbols().map_err(trouble)?);
+        *known = Some((modules, symbols.clone()));
+        Ok(symbols)
+    }
+}
+
+fn model(nic: settings::Nic) -> Model {
+    match nic {
+        settings::Nic::Virtio => Model::Virtio,
+        settings::Nic::E1000e => Model::E1000e,
+        settings::Nic::Vmxnet3 => Model::Vmxnet3,
+    }
+}
+
+/// The links of a machine by the address plan: its two data interfaces, and this process
+/// at the other ends.
+fn links_of(interfaces: &[String; 2]) -> Links {
+    let namespaces = Links::of_namespaces();
+    let renamed = |link: &Link, interface: &str| Link {
+        interface: interface.to_owned(),
+        peers: link
+            .peers
+            .iter()
+            .map(|peer| Peer { host: "fwdlab".into(), ..peer.clone() })
+            .collect(),
+        ..link.clone()
+    };
+    let admin = prefix(ADMIN).map(|network| Way { network, whose: "its administration".into() });
+    Links {
+        ingress: renamed(&namespaces.ingress, &interfaces[0]),
+        egress: renamed(&namespaces.egress, &interfaces[1]),
+        ways: admin.into_iter().collect(),
+    }
+}

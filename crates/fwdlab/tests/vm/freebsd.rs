@@ -1,0 +1,74 @@
+//! A FreeBSD that is booted from its disk, and counted.
+//!
+//! Needs `freebsd-13.2-fwdlab.raw.zst` in the directory that `FWDLAB_FREEBSD` names, or in
+//! `../shared/freebsd` beside the workspace, and QEMU. The figures are those of that image.
+
+use super::{count, of};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// The disk; none where there is none, which a bare clone has not.
+fn image() -> Option<PathBuf> {
+    // As the workspace's root sees it.
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let named = std::env::var_os("FWDLAB_FREEBSD").unwrap_or("../shared/freebsd".into());
+    let directory = root.join(named);
+    if !directory.is_dir() {
+        eprintln!("SKIPPED: no FreeBSD is booted: {} is no directory", directory.display());
+        return None;
+    }
+    let image = directory.join("freebsd-13.2-fwdlab.raw.zst");
+    let programs = ["qemu-system-x86_64", "qemu-img", "zstd"];
+    let missing = programs
+        .into_iter()
+        .find(|program| Command::new(program).arg("--version").output().is_err())
+        .map(|program| format!("{program} is missing"))
+        .or_else(|| (!image.is_file()).then(|| format!("{} is missing", image.display())));
+    if let Some(why) = &missing {
+        let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
+        assert!(!in_ci, "{why}");
+        eprintln!("SKIPPED: no FreeBSD is booted: {why}");
+    }
+    missing.is_none().then_some(image)
+}
+
+#[test]
+fn routing_algorithms_and_a_firewall_cost_what_they_are_known_to() {
+    let Some(image) = image() else { return };
+    let image = image.to_string_lossy();
+    let algorithm = |name| format!("sysctl net.route.algo.inet.algo={name}");
+    let changes = [
+        algorithm("radix4"),
+        algorithm("radix4_lockless"),
+        format!("kldload dpdk_lpm4; {}", algorithm("dpdk_lpm4")),
+        "kldload pf; pfctl -e; echo pass all no state | pfctl -f -".to_owned(),
+    ];
+    let mut arguments = vec![&*image, "--packets", "640", "--bursts", "3"];
+    changes.iter().for_each(|change| arguments.extend(["--change", change]));
+    let found = count(&arguments).unwrap_or_else(|error| panic!("{error}"));
+    let kernels = found["kernels"].as_array().expect("kernels");
+    assert_eq!(kernels.len(), 5, "{found:#}");
+    for row in kernels {
+        assert_eq!((&row["lost"], &row["packets"]), (&0.into(), &1920.into()), "{row:#}");
+        assert_eq!(row["release"], "13.2-RELEASE FWDLAB", "{row:#}");
+    }
+    let total = kernels[0]["instructions"].as_f64().unwrap();
+    assert!((2800.0..3000.0).contains(&total), "{total}");
+    let near = |function: &str, expected: [f64; 4]| {
+        let found = of(&found, function);
+        let all =
+            found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 0.5);
+        assert!(all, "{function}: {found:?}");
+    };
+    // The image's own algorithm for few routes, then the three that were asked for.
+    near("ip_input", [79.0; 4]);
+    near("ether_output", [151.0; 4]);
+    near("_rm_rlock", [35.0, 70.0, 35.0, 35.0]);
+    near("_rm_runlock", [21.0, 42.0, 21.0, 21.0]);
+    let tree = of(&found, "rn_match");
+    assert!(tree[1] > 100.0 && (tree[1] - tree[2]).abs() < 5.0, "{tree:?}");
+    assert!(tree[0].abs() < 0.5 && tree[3].abs() < 0.5, "{tree:?}");
+    // A module's functions are known by name, where it was loaded.
+    assert!(of(&found, "pf_test")[4] > 400.0, "{found:#}");
+    assert!(of(&found, "pf_test")[3].abs() < 0.5);
+}

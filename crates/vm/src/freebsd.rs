@@ -1,0 +1,393 @@
+//! A FreeBSD guest: booted from a disk image, made reachable over its serial console.
+//!
+//! The image is never written: what the guest writes goes to an overlay that dies with the
+//! machine. The image must offer a `login:` on its first serial port and let root in there
+//! without a password, as images for virtual machines do. A second kernel, if there is one,
+//! is put into the overlay and booted in place of the image's own.
+
+use crate::console::Console;
+use crate::counts::CountFile;
+use crate::error::VmError;
+use crate::guest::{self, Running, System};
+use crate::machine::{self, Accel, Boot, Machine, Model, Nic, Spec};
+use crate::symbols::Symbols;
+use crate::{plugin, tool};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+/// Time for a boot; emulated on a busy machine it takes two minutes and more.
+const BOOT: Duration = Duration::from_secs(600);
+/// Time for a command on the console: the first start of sshd makes keys.
+const COMMAND: Duration = Duration::from_secs(180);
+/// Begins what a command on the console is followed by. The quotation marks are not in it,
+/// so that a line that is echoed is not taken for it.
+const SAID: &str = "fwdlab: ";
+const SAY: &str = "echo fwdlab\": \"$?";
+/// Where a kernel begins that is not moved, as `kldstat` calls it.
+const KERNEL: &str = "kernel";
+
+/// A disk to boot from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// The file; it is not written.
+    pub file: PathBuf,
+    /// `raw` or `qcow2`.
+    format: &'static str,
+}
+
+impl Image {
+    /// True when a file is one, by its name.
+    pub fn is_one(path: &Path) -> bool {
+        format(path).is_some()
+    }
+
+    /// The disk at `path`; one that is compressed (`.zst`) is unpacked below `cache`, once.
+    ///
+    /// # Errors
+    /// When it is none, or there is no room for it.
+    pub fn find(path: &Path, cache: &Path) -> Result<Image, VmError> {
+        let format = format(path).ok_or_else(|| VmError::Kernel {
+            path: path.to_owned(),
+            why: "no disk image: its name ends with .raw, .img or .qcow2, and .zst after that \
+                  where it is compressed"
+                .into(),
+        })?;
+        let meta = fs::metadata(path).map_err(|source| VmError::file(path, source))?;
+        if path.extension().is_none_or(|extension| extension != "zst") {
+            return Ok(Image { file: path.to_owned(), format });
+        }
+        let made = meta.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        let made = made.unwrap_or_default().as_secs();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        let file = cache.join(format!("{}-{made}-{name}", meta.len()));
+        if !file.exists() {
+            fs::create_dir_all(cache).map_err(|source| VmError::file(cache, source))?;
+            // Whole or not at all: beside its place first.
+            let part = cache.join(format!("unpacking-{}-{name}", std::process::id()));
+            let texts = [path.to_string_lossy(), part.to_string_lossy()];
+            let arguments = ["-d", "-q", "-f", "--long=27", "-o", &texts[1], &texts[0]];
+            let unpacked = tool::run("zstd", &arguments, &[], "zstd").map(drop);
+            let moved = unpacked.and_then(|()| {
+                fs::rename(&part, &file).map_err(|source| VmError::file(&file, source))
+            });
+            if moved.is_err() {
+                // There may be none.
+                let _ = fs::remove_file(&part);
+            }
+            moved?;
+        }
+        Ok(Image { file, format })
+    }
+}
+
+/// Format of a disk by its name.
+fn format(path: &Path) -> Option<&'static str> {
+    let name = path.file_name()?.to_str()?;
+    let name = name.strip_suffix(".zst").unwrap_or(name);
+    match name.rsplit_once('.')?.1 {
+        "raw" | "img" => Some("raw"),
+        "qcow2" => Some("qcow2"),
+        _ => None,
+    }
+}
+
+/// A guest as it is to be.
+#[derive(Clone, Debug)]
+pub struct Guest<'a> {
+    /// Its disk.
+    pub image: &'a Image,
+    /// A kernel in place of the image's own: a directory as below /boot, with modules, or
+    /// such a one as `.tar.zst`.
+    pub kernel: Option<&'a Path>,
+    /// What executes it.
+    pub accel: Accel,
+    /// CPUs.
+    pub cpus: u16,
+    /// Memory in MiB.
+    pub memory: u32,
+    /// Cards for traffic, all of one model.
+    pub nics: Vec<Nic>,
+    /// A directory that survives this process: for the plugin.
+    pub cache: &'a Path,
+}
+
+impl Guest<'_> {
+    /// Boots it with its files in `directory`, until it answers by ssh.
+    ///
+    /// # Errors
+    /// When a program is missing, or the guest does not come up.
+    pub fn boot(&self, directory: &Path) -> Result<Running, VmError> {
+        guest::key(directory, "key")?;
+        let port = machine::free_port()?;
+        let counts = match self.accel {
+            Accel::Kvm => None,
+            Accel::Tcg => Some(CountFile::create(&directory.join("counts"))?),
+        };
+        let counting = match &counts {
+            None => None,
+            Some(counts) => Some((plugin::compiled(self.cache)?, counts.path().to_owned())),
+        };
+        let spec = Spec {
+            accel: self.accel,
+            cpus: self.cpus,
+            memory: self.memory,
+            boot: Boot::Disk {
+                image: self.image.file.clone(),
+                format: self.image.format.to_owned(),
+            },
+            admin: Model::Virtio,
+            ssh_port: port,
+            nics: self.nics.clone(),
+            counting,
+            log: self.cache.join("console.log"),
+        };
+        let machine = Machine::start(&spec, directory)?;
+        let ssh_config = self.up(machine.console(), directory, port);
+        let ssh_config = ssh_config.map_err(|error| machine.explain(error))?;
+        let model = self.nics.first().map_or(Model::Virtio, |nic| nic.model);
+        if let Some(counts) = &counts {
+            counts.set_gate(gate(&symbols(&ssh_config)?, model)?)?;
+        }
+        let interfaces = interfaces(model);
+        Ok(Running { machine, counts, ssh_config, system: System::FreeBsd, interfaces })
+    }
+
+    /// Waits until the guest is up, and makes it reachable.
+    fn up(&self, console: &Console, directory: &Path, port: u16) -> Result<PathBuf, VmError> {
+        let public = directory.join("key.pub");
+        let public =
+            fs::read_to_string(&public).map_err(|source| VmError::file(&public, source))?;
+        log_in(console)?;
+        for command in set_up(public.trim()) {
+            tell(console, &command)?;
+        }
+        let host_key = tell(console, "cat /etc/ssh/ssh_host_ed25519_key.pub")?;
+        let host_key = host_key.lines().map(str::trim).find(|line| line.starts_with("ssh-"));
+        let host_key = host_key
+            .ok_or_else(|| VmError::Counts("the guest's ssh server has no ed25519 key".into()))?;
+        let config = guest::ssh_config(directory, port, host_key)?;
+        if let Some(path) = self.kernel {
+            let name = install(path, &config)?;
+            tell(console, &format!("echo 'kernel=\"{name}\"' >> /boot/loader.conf"))?;
+            console.send("reboot")?;
+            log_in(console)?;
+            let booted = tell(console, "sysctl -n kern.bootfile")?;
+            if !booted.contains(&format!("/boot/{name}/")) {
+                return Err(VmError::Kernel {
+                    path: path.to_owned(),
+                    why: format!("the guest booted {} in its place", booted.trim()),
+                });
+            }
+        }
+        console.send("exit")?;
+        Ok(config)
+    }
+}
+
+/// Logs root in, and leaves a shell that prints no prompt and echoes nothing.
+fn log_in(console: &Console) -> Result<(), VmError> {
+    console.wait_for("login:", BOOT)?;
+    console.send("root")?;
+    // Of any shell that root has.
+    console.wait_for("# ", COMMAND)?;
+    console.send("exec /bin/sh")?;
+    console.wait_for("# ", COMMAND)?;
+    console.send(&format!("PS1=; set +E +V; stty -echo; {SAY}"))?;
+    console.wait_for(SAID, COMMAND)?;
+    console.wait_for("\n", COMMAND).map(drop)
+}
+
+/// Runs a command on the console; returns what it printed.
+fn tell(console: &Console, command: &str) -> Result<String, VmError> {
+    console.send(&format!("{command}; {SAY}"))?;
+    let printed = console.wait_for(SAID, COMMAND)?;
+    let status = console.wait_for("\n", COMMAND)?;
+    match status.trim() {
+        "0" => Ok(printed),
+        status => Err(VmError::Counts(format!(
+            "the guest's `{command}` ended with {status}: {}",
+            printed.trim()
+        ))),
+    }
+}
+
+/// Commands that make the guest reachable, now and after a reboot. Terminals take lines of
+/// 255 bytes.
+fn set_up(public: &str) -> Vec<String> {
+    let (host, guest) = machine::ADMIN;
+    let options = "-o UseDNS=no -o PermitRootLogin=prohibit-password -o MaxSessions=64";
+    vec![
+        "mkdir -p /root/.ssh".to_owned(),
+        format!("echo '{public}' >> /root/.ssh/authorized_keys"),
+        "chmod 700 /root/.ssh; chmod 600 /root/.ssh/authorized_keys".to_owned(),
+        format!(
+            "echo 'ifconfig_vtnet0=\"inet {guest}/24\" defaultrouter=\"{host}\"' >> /etc/rc.conf"
+        ),
+        format!("echo 'sshd_enable=YES sshd_flags=\"{options}\"' >> /etc/rc.conf"),
+        "echo 'background_fsck=NO' >> /etc/rc.conf".to_owned(),
+        format!("ifconfig vtnet0 inet {guest}/24"),
+        "service sshd restart".to_owned(),
+        QUIET.to_owned(),
+    ]
+}
+
+/// Ends what would wake the guest a minute after its start.
+const QUIET: &str = "pkill -f 'rc autoboot'; pkill -x sleep; true";
+
+/// Puts a kernel into the guest; returns its name below /boot.
+fn install(path: &Path, config: &Path) -> Result<String, VmError> {
+    let wrong = |why: &str| VmError::Kernel { path: path.to_owned(), why: why.to_owned() };
+    let text = path.to_string_lossy();
+    let archive = match path.is_dir() {
+        true => tool::run("tar", &["-C", &text, "-cf", "-", "."], &[], "tar")?,
+        false => tool::run("zstd", &["-dcq", "--long=27", &text], &[], "zstd")?,
+    };
+    let list = tool::run("tar", &["-tf", "-"], &archive, "tar")?;
+    let list = String::from_utf8_lossy(&list);
+    let (top, files): (Vec<&str>, Vec<&str>) =
+        list.lines().filter_map(|line| line.split_once('/')).unzip();
+    if !files.contains(&KERNEL) {
+        return Err(wrong(
+            "no kernel: give a directory that holds a file `kernel` and its modules",
+        ));
+    }
+    let named = match top.first() {
+        Some(&".") | None => path.file_name().unwrap_or_default().to_str().unwrap_or_default(),
+        Some(name) => *name,
+    };
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    if named.is_empty() || !named.chars().all(is_plain) {
+        return Err(wrong("a kernel's name has letters, digits, `.`, `_` and `-` only"));
+    }
+    // The image's own stays as it is.
+    let name = if named == KERNEL { "kernel.given" } else { named };
+    let unpack = format!("mkdir -p /boot/{name} && tar -C /boot/{name} --strip-components 1 -xf -");
+    guest::ssh(config, &unpack, &archive)?;
+    Ok(name.to_owned())
+}
+
+/// What is loaded, with its functions, in `nm`'s words.
+const NAMES: &str = "kldstat -v | sed -n 's/.* 0x\\([0-9a-f]*\\) .*(\\(\\/.*\\))$/\\1 \\2/p' | \
+                     while read at file; do echo module $at $file; nm $file; done";
+
+/// The functions of the guest's kernel, and of its modules where they are loaded.
+///
+/// # Errors
+/// When the guest does not answer.
+pub fn symbols(config: &Path) -> Result<Symbols, VmError> {
+    let listed = guest::ssh(config, "/bin/sh -s", NAMES.as_bytes())?;
+    let symbols = named(&listed);
+    match symbols.is_empty() {
+        true => Err(VmError::Counts("the guest's nm knows no function of its kernel".into())),
+        false => Ok(symbols),
+    }
+}
+
+/// The functions of what [`NAMES`] prints.
+fn named(listed: &str) -> Symbols {
+    let mut symbols = Symbols::default();
+    for module in listed.split("module ").skip(1) {
+        let (head, functions) = module.split_once('\n').unwrap_or((module, ""));
+        let (at, file) = head.split_once(' ').unwrap_or((head, ""));
+        // A kernel says where it is, a module how far from its begin.
+        let is_kernel = file.rsplit('/').next() == Some(KERNEL);
+        let base = if is_kernel { Ok(0) } else { u64::from_str_radix(at, 16) };
+        symbols.add(functions, base.unwrap_or(0));
+    }
+    symbols
+}
+
+/// Interfaces for traffic: where their driver is also that of the one for administration,
+/// they come after it.
+fn interfaces(model: Model) -> [String; 2] {
+    match model {
+        Model::Virtio => ["vtnet1", "vtnet2"],
+        Model::E1000e => ["em0", "em1"],
+        Model::Vmxnet3 => ["vmx0", "vmx1"],
+    }
+    .map(str::to_owned)
+}
+
+/// Address of the function at which batches are gathered: it is called once for an
+/// interrupt, before the driver looks for frames.
+fn gate(symbols: &Symbols, model: Model) -> Result<u64, VmError> {
+    let function = match model {
+        Model::Virtio => "vtnet_rx_vq_process",
+        // Those whose rings iflib(9) works through.
+        Model::E1000e | Model::Vmxnet3 => "_task_fn_rx",
+    };
+    symbols.address(function).ok_or_else(|| {
+        VmError::Counts(format!("the guest's kernel has no function {function}, its driver's"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+
+    #[test]
+    fn disks_are_known_by_name_and_unpacked_once() {
+        for (name, format) in
+            [("a.raw.zst", Some("raw")), ("b.qcow2", Some("qcow2")), ("c.deb", None)]
+        {
+            assert_eq!(super::format(Path::new(name)), format, "{name}");
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let disk = directory.path().join("x.raw");
+        fs::write(&disk, vec![7; 100_000]).unwrap();
+        let (packed, cache) = (directory.path().join("x.raw.zst"), directory.path().join("cache"));
+        let arguments = ["-q".into(), disk.to_string_lossy()];
+        let arguments: Vec<&str> = arguments.iter().map(AsRef::as_ref).collect();
+        if let Err(error) = tool::run("zstd", &arguments, &[], "zstd") {
+            assert_ne!(std::env::var("FWDLAB_CI").as_deref(), Ok("1"), "{error}");
+            eprintln!("SKIPPED: nothing is unpacked: {error}");
+            return;
+        }
+        let image = Image::find(&packed, &cache).unwrap();
+        assert_eq!(fs::read(&image.file).unwrap(), fs::read(&disk).unwrap());
+        fs::write(&image.file, "kept").unwrap();
+        assert_eq!(Image::find(&packed, &cache).unwrap(), image);
+        assert_eq!(fs::read(&image.file).unwrap(), b"kept");
+        fs::write(&packed, "no archive").unwrap();
+        assert!(Image::find(&packed, &cache).is_err());
+        assert_eq!(fs::read_dir(&cache).unwrap().count(), 1, "nothing half done is left");
+    }
+
+    #[test]
+    fn modules_are_found_where_they_are_loaded() {
+        let listed = "module ffffffff80200000 /boot/kernel/kernel\n\
+                      ffffffff80414060 t vtnet_rx_vq_process\n\
+                      module ffffffff80e00000 /boot/kernel/pf.ko\n\
+                      0000000000000100 T pf_test\n";
+        let symbols = named(listed);
+        assert_eq!(symbols.address("pf_test"), Some(0xffff_ffff_80e0_0100));
+        assert_eq!(gate(&symbols, Model::Virtio).unwrap(), 0xffff_ffff_8041_4060);
+        assert!(gate(&symbols, Model::E1000e).unwrap_err().to_string().contains("_task_fn_rx"));
+    }
+
+    #[test]
+    fn a_command_that_fails_on_the_console_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("console");
+        let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let console = Console::connect(&socket, Path::new("log"), Duration::from_secs(5)).unwrap();
+        let mut guest = listener.accept().unwrap().0;
+        guest.write_all(b"key\r\nfwdlab: 0\r\nno such file\r\nfwdlab: 1\r\n").unwrap();
+        assert_eq!(tell(&console, "cat key").unwrap().trim(), "key");
+        let error = tell(&console, "cat other").unwrap_err().to_string();
+        assert!(error.contains("`cat other` ended with 1: no such file"), "{error}");
+        let mut typed = [0; 31];
+        guest.read_exact(&mut typed).unwrap();
+        assert_eq!(&typed, b"cat key; echo fwdlab\": \"$?\ncat ");
+    }
+
+    #[test]
+    fn a_terminal_takes_every_line() {
+        let key = "ssh-ed25519 ".to_owned() + &"A".repeat(68) + " fwdlab";
+        for command in set_up(&key) {
+            assert!(command.len() + SAY.len() < 250, "{command}");
+        }
+    }
+}

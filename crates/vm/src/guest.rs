@@ -1,0 +1,97 @@
+//! A guest that answers, whatever system it is, and how it is reached.
+
+use crate::counts::CountFile;
+use crate::error::VmError;
+use crate::machine::Machine;
+use crate::symbols::Symbols;
+use crate::{freebsd, tool};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Name of the guest in its configuration of ssh.
+pub const NAME: &str = "dut";
+
+/// What runs in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum System {
+    /// Linux.
+    Linux,
+    /// FreeBSD.
+    FreeBsd,
+}
+
+/// A guest that answers.
+#[derive(Debug)]
+pub struct Running {
+    /// The machine.
+    pub machine: Machine,
+    /// What it executes; none where the CPU itself does.
+    pub counts: Option<CountFile>,
+    /// Configuration of ssh that reaches it as `dut` (`ssh -F`).
+    pub ssh_config: PathBuf,
+    /// What runs in it.
+    pub system: System,
+    /// Its interfaces for traffic: where frames go in, and where they come out.
+    pub interfaces: [String; 2],
+}
+
+impl Running {
+    /// The functions of its kernel, with those of what is loaded now.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub fn symbols(&self) -> Result<Symbols, VmError> {
+        match self.system {
+            System::Linux => {
+                Ok(Symbols::of_kallsyms(&ssh(&self.ssh_config, "cat /proc/kallsyms", &[])?))
+            }
+            System::FreeBsd => freebsd::symbols(&self.ssh_config),
+        }
+    }
+}
+
+/// Runs a command in the guest; returns what it printed.
+///
+/// # Errors
+/// When the guest can't be reached, or the command fails.
+pub(crate) fn ssh(config: &Path, command: &str, input: &[u8]) -> Result<String, VmError> {
+    let config = config.to_string_lossy();
+    let arguments = ["-F", &config, "-o", "BatchMode=yes", NAME, command];
+    let output = tool::run("ssh", &arguments, input, "openssh-client")?;
+    Ok(String::from_utf8_lossy(&output).into_owned())
+}
+
+/// Makes a pair of keys below `directory`.
+///
+/// # Errors
+/// When it can't.
+pub(crate) fn key(directory: &Path, name: &str) -> Result<(), VmError> {
+    let file = directory.join(name);
+    let text = file.to_string_lossy();
+    let arguments = ["-q", "-t", "ed25519", "-N", "", "-C", "fwdlab", "-f", &text];
+    tool::run("ssh-keygen", &arguments, &[], "openssh-client").map(drop)
+}
+
+/// Writes a configuration of ssh that reaches the guest, which shows the key `host_key`, with
+/// the key below `directory`.
+///
+/// # Errors
+/// When a file can't be written.
+pub(crate) fn ssh_config(directory: &Path, port: u16, host_key: &str) -> Result<PathBuf, VmError> {
+    let write = |name: &str, text: String| {
+        let file = directory.join(name);
+        fs::write(&file, text).map_err(|source| VmError::file(&file, source))?;
+        Ok::<PathBuf, VmError>(file)
+    };
+    let known = write("known_hosts", format!("{NAME} {host_key}\n"))?;
+    write(
+        "ssh_config",
+        format!(
+            "Host {NAME}\n  HostName 127.0.0.1\n  Port {port}\n  User root\n  HostKeyAlias \
+             {NAME}\n  IdentityFile {}\n  IdentitiesOnly yes\n  UserKnownHostsFile {}\n  \
+             StrictHostKeyChecking yes\n  Compression no\n",
+            directory.join("key").display(),
+            known.display()
+        ),
+    )
+}
