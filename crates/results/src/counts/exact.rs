@@ -244,7 +244,7 @@ impl fmt::Display for Exact {
 }
 
 /// Instructions with a sign; nothing is left of less than a twentieth.
-pub(super) fn signed(number: f64) -> String {
+pub(crate) fn signed(number: f64) -> String {
     let text = format!("{number:+.1}");
     if matches!(text.as_str(), "+0.0" | "-0.0") { "0.0".to_owned() } else { text }
 }
