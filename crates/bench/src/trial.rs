@@ -106,9 +106,9 @@ impl Snapshot {
 /// Queries to the DUT during a trial. They take time, so they are made before and after the
 /// window, never within it.
 pub trait Account {
-    /// Packets of this trial that the DUT's counters report as dropped so far; none if the
-    /// counters are incomplete.
-    fn dropped(&mut self) -> Option<u64> {
+    /// Packets of this trial that the DUT's counters report as dropped so far, of `sent`; none
+    /// if the counters are incomplete.
+    fn dropped(&mut self, _sent: u64) -> Option<u64> {
         None
     }
     /// Connection states in the DUT now; none if it keeps none or does not report them.

@@ -26,6 +26,23 @@ pub(super) struct InterfaceState {
     pub(super) mtu: Option<u32>,
 }
 
+/// Of a Linux or FreeBSD interface that is not up.
+const OFF: &str = "switched off";
+
+impl InterfaceState {
+    /// What to do about an interface that is not up.
+    pub(super) fn next(&self, system: System, name: &str) -> String {
+        let command = match system {
+            System::Linux => format!("ip link set {name} up"),
+            System::FreeBsd => format!("ifconfig {name} up"),
+        };
+        match self.state == OFF {
+            true => format!("switch the interface on there: `{command}`"),
+            false => "check the cable and its far end".into(),
+        }
+    }
+}
+
 /// Queries an interface.
 ///
 /// # Errors
@@ -48,7 +65,7 @@ fn linux(host: &dyn Host, name: &str) -> Result<InterfaceState, BenchError> {
     let (up, state) = match get("carrier").as_deref() {
         Ok("1") => (true, "up"),
         Ok(_) => (false, "no signal"),
-        Err(_) => (false, "switched off"),
+        Err(_) => (false, OFF),
     };
     let mtu = get("mtu")?.parse().ok();
     Ok(InterfaceState { mac: Some(mac.to_lowercase()), up, state: state.into(), mtu })
@@ -58,7 +75,7 @@ fn linux(host: &dyn Host, name: &str) -> Result<InterfaceState, BenchError> {
 fn freebsd(text: &str) -> InterfaceState {
     let Interface { flags, ether, status, mtu, .. } = Interface::parse(text);
     let (up, state) = match (flags.contains("UP") && flags.contains("RUNNING"), status.as_str()) {
-        (false, _) => (false, "switched off"),
+        (false, _) => (false, OFF),
         (true, "" | "active") => (true, "up"),
         (true, status) => (false, status),
     };
@@ -90,6 +107,14 @@ cxl0: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mt
         assert_eq!((unplugged.up, unplugged.state.as_str()), (false, "no carrier"));
         let off = freebsd(&CXL0.replace("<UP,", "<"));
         assert_eq!((off.up, off.state.as_str()), (false, "switched off"));
+        // As FreeBSD 13.2 says of one that nothing has configured.
+        let fresh = freebsd(
+            "vtnet1: flags=8822<BROADCAST,SIMPLEX,MULTICAST> metric 0 mtu 1500\n\toptions=80028<VLAN_MTU,JUMBO_MTU,LINKSTATE>\n\tether 02:00:c6:12:00:01\n\tmedia: Ethernet autoselect (10Gbase-T <full-duplex>)\n\tstatus: active\n\tnd6 options=29<PERFORMNUD,IFDISABLED,AUTO_LINKLOCAL>\n",
+        );
+        assert!(
+            !fresh.up && fresh.next(System::FreeBsd, "vtnet1").contains("`ifconfig vtnet1 up`")
+        );
+        assert!(unplugged.next(System::FreeBsd, "cxl0").contains("cable"));
         let lo0 = freebsd("lo0: flags=8049<UP,LOOPBACK,RUNNING,MULTICAST> metric 0 mtu 16384\n");
         assert_eq!((lo0.up, lo0.mac, lo0.mtu), (true, None, Some(16384)));
         assert!(!freebsd("").up);

@@ -274,11 +274,7 @@ fn interface_probes(host: &dyn Host, system: System, interface: &LabInterface) -
     };
     let state = match link.up {
         true => good(named("link"), &link.state),
-        false => bad(
-            named("link"),
-            &link.state,
-            "switch the interface on, and check the cable and its far end",
-        ),
+        false => bad(named("link"), &link.state, link.next(system, &interface.name)),
     };
     let mtu = match link.mtu {
         Some(mtu) if mtu >= MTU_MIN => good(named("MTU"), mtu.to_string()),

@@ -13,10 +13,10 @@ use crate::trial::Clock;
 use fwdlab_model::record::CpuTime;
 use std::time::Duration;
 
-/// Readings in a window.
-const READINGS: u64 = 10;
+/// Readings in a window: few, for each starts two programs on the DUT.
+const READINGS: u64 = 4;
 /// The shortest and the longest time between two, milliseconds.
-const BETWEEN_MS: (u64, u64) = (200, 2000);
+const BETWEEN_MS: (u64, u64) = (200, 5000);
 /// Time for what was printed last to arrive.
 const PATIENCE: Duration = Duration::from_millis(500);
 

@@ -438,11 +438,12 @@ fn asked<'a, 'b: 'a, 'c: 'b>(
     settings: &'a Settings,
 ) -> Asked<'a> {
     Asked {
-        drops: Box::new(move || {
+        drops: Box::new(move |sent| {
             let mut dut = dut.borrow_mut();
             let mut now = dut.read(host).ok()?;
             ends.complete(&mut now, &**dut);
-            let total = Counts::default();
+            // How many are lost is what is asked.
+            let total = Counts { offered: sent, forwarded: sent };
             Some(dut.drops(&Loss { before, after: &now, total, receiver: 0, settings }))
         }),
         states: Box::new(move || dut.borrow_mut().states(host, &settings.dut.firewall)),

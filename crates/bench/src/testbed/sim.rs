@@ -26,7 +26,7 @@ use crate::trial::{Awaited, Clock, Evidence, Snapshot, SystemClock, Traffic};
 use crate::{Observer, Task, calibrate};
 use fwdlab_model::plan::Plan;
 use fwdlab_model::profile::ProfilePlan;
-use fwdlab_model::record::{Calibration, Counter, Counts, CpuTime, DropPlace};
+use fwdlab_model::record::{Calibration, Counter, CpuTime, DropPlace};
 use fwdlab_model::settings::{Family, Firewall, Settings, TestbedKind};
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::Phase;
@@ -337,7 +337,7 @@ impl Dut for SimDut<'_> {
 
     fn drops(&self, loss: &Loss<'_>) -> Vec<DropPlace> {
         // It does not report drops while traffic flows.
-        if loss.total == Counts::default() {
+        if loss.total.lost() == 0 {
             return Vec::new();
         }
         let place = |place: &str, packets| DropPlace { place: place.to_owned(), packets };

@@ -76,7 +76,7 @@ pub(super) fn wait(
         let is_quiet = now - last.0 >= QUIET_NS;
         if is_quiet && now >= ask_at {
             // Packets that arrive between the DUT's reading and ours count as received.
-            let Some(dropped) = account.dropped() else {
+            let Some(dropped) = account.dropped(snapshot.sent_total()) else {
                 return ended(DrainEnd::Silence, None);
             };
             let missing = traffic.snapshot().missing(dropped);

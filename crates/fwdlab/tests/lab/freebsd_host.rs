@@ -159,6 +159,7 @@ arp | ndp)
     esac ;;
 kldstat) [ -e $state/module."$3" ] || exit 1 ;;
 kldload) : >$state/module."$2" ;;
+kldunload) rm "$state/module.$1"; [ "$1" != pf ] || rm -f $state/pf ;;
 pfctl)
     case "$*" in
     '-s info') [ -e $state/pf ] && echo 'Status: Enabled for 0 days 00:00:10           Debug: Urgent' || echo 'Status: Disabled' ;;
@@ -172,9 +173,22 @@ shutdown) exec AT/dut.bin/reboot ;;
 esac
 "#;
 
-const NAMES: [&str; 14] = [
-    "boot", "uname", "sysctl", "ifconfig", "route", "netstat", "arp", "ndp", "kldstat", "kldload",
-    "pfctl", "vmstat", "shutdown", "cpuset",
+const NAMES: [&str; 15] = [
+    "boot",
+    "uname",
+    "sysctl",
+    "ifconfig",
+    "route",
+    "netstat",
+    "arp",
+    "ndp",
+    "kldstat",
+    "kldload",
+    "kldunload",
+    "pfctl",
+    "vmstat",
+    "shutdown",
+    "cpuset",
 ];
 
 /// Makes the DUT of the laboratory a FreeBSD with these files, with the interfaces, MACs

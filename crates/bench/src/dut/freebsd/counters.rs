@@ -24,7 +24,7 @@ use crate::dut::{Loss, Totals};
 use crate::error::BenchError;
 use crate::host::Host;
 use crate::links::Links;
-use fwdlab_model::record::{Counter, Counts, CpuTime, DropPlace};
+use fwdlab_model::record::{Counter, CpuTime, DropPlace};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -255,7 +255,7 @@ pub fn drops(loss: &Loss<'_>, has_firewall: bool, links: &Links) -> Vec<DropPlac
         let between = came - netisr - errors.1 - refused - no_route - output - sent - unsent;
         let told: i64 = places.iter().map(|(_, packets)| *packets).sum();
         let missing = loss.total.lost() - told - clamp_count(loss.receiver);
-        let is_known = loss.total != Counts::default();
+        let is_known = loss.total.lost() != 0;
         let dropped = if is_known { between.min(missing) } else { between };
         places.insert(7, ("firewall".to_owned(), dropped.max(0)));
     }

@@ -294,6 +294,7 @@ impl Dut for FreebsdDut {
         keep_ways_of(settings, &self.links)?;
         let kernel = host.run(&["uname", "-v"], "")?;
         findings.facts.insert("kernel".into(), kernel.trim().to_owned());
+        findings.facts.extend(system::kernel_facts(host));
         if let Some(revision) = &settings.dut.remote.revision {
             revision::read_back(host, revision, findings)?;
         }

@@ -227,6 +227,13 @@ impl State {
     /// The scripts that are not files.
     fn script(&mut self, script: &str, arguments: &[&str], stdin: &str) -> Answer {
         match script {
+            system::ASK => {
+                let release = self.sysctls["kern.osreldate"].as_str();
+                let yes = |is_there: bool| if is_there { "yes" } else { "no" };
+                let nanobsd = yes(self.files.contains_key("/etc/nanobsd.conf"));
+                let data = yes(self.directories.contains("/data"));
+                Ok(format!("FreeBSD\n0\n{release}\n{nanobsd}\n{data}\n"))
+            }
             system::BOOT => Ok(format!("Format: Length:16 Dump:{:#034x}\n", self.booted)),
             firewall::LOADED => {
                 let there = arguments[1..].iter().filter(|name| self.modules.contains(**name));

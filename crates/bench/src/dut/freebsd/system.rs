@@ -21,6 +21,12 @@ pub struct System {
     pub home: &'static str,
 }
 
+/// Prints what tells one machine from another, a line each: over ssh each command takes a
+/// round trip.
+pub(super) const ASK: &str = "uname -s; id -u; sysctl -n kern.osreldate 2>/dev/null || echo none
+test -e /etc/nanobsd.conf && echo yes || echo no
+test -d /data && echo yes || echo no";
+
 /// Script that identifies the boot of a FreeBSD host. `kern.boot_id` is there since FreeBSD
 /// 13, and opaque: without `-x` nothing is printed, and nothing either before the random
 /// device is seeded, without an error.
@@ -73,16 +79,17 @@ impl System {
     /// # Errors
     /// When it does not run FreeBSD, or we are not root there.
     pub fn ask(host: &dyn Host) -> Result<System, BenchError> {
-        let answer = |argv: &[&str]| host.run(argv, "").map(|text| text.trim().to_owned());
+        let text = host.run(&["/bin/sh", "-c", ASK], "")?;
+        let mut lines = text.lines().map(str::trim);
+        let [system, user, release, nanobsd, data] =
+            std::array::from_fn(|_| lines.next().unwrap_or_default());
         let name = host.name();
-        let system = answer(&["uname", "-s"])?;
         if system != "FreeBSD" {
             return Err(BenchError::environment(
                 format!("{name} runs {system}, but dut.kind is \"freebsd\""),
                 "write dut.kind = \"linux\", or name the right host in the laboratory's file",
             ));
         }
-        let user = answer(&["id", "-u"])?;
         if user != "0" {
             return Err(BenchError::environment(
                 format!("{name} lets us in as user {user}; a DUT is configured by root only"),
@@ -90,21 +97,18 @@ impl System {
                  prohibit-password in the DUT's /etc/ssh/sshd_config; sudo and doas are not used",
             ));
         }
-        let release = answer(&["sysctl", "-n", "kern.osreldate"])?;
         let number = release.parse().map_err(|_| BenchError::Program {
             command: "sysctl -n kern.osreldate".into(),
             host: name.into(),
             why: format!("`{release}` is no release"),
         })?;
         let boot = Boot::of(host)?;
-        let nanobsd = host.run(&["test", "-e", "/etc/nanobsd.conf"], "").is_ok();
-        if nanobsd {
-            host.run(&["test", "-d", "/data"], "").map_err(|_| {
-                BenchError::environment(
-                    format!("{name} is a nanobsd without /data: nothing on it survives a reboot"),
-                    "give its image a partition that is mounted on /data",
-                )
-            })?;
+        let nanobsd = nanobsd == "yes";
+        if nanobsd && data != "yes" {
+            return Err(BenchError::environment(
+                format!("{name} is a nanobsd without /data: nothing on it survives a reboot"),
+                "give its image a partition that is mounted on /data",
+            ));
         }
         Ok(System {
             release: number,
@@ -113,6 +117,56 @@ impl System {
             home: if nanobsd { NANOBSD_HOME } else { HOME },
         })
     }
+}
+
+/// Words of a kernel's configuration that change how it forwards, or how fast.
+const OPTIONS: [&str; 17] = [
+    "DEBUG",
+    "FIB_ALGO",
+    "INET",
+    "INET6",
+    "INVARIANTS",
+    "IPFIREWALL",
+    "IPSEC",
+    "IPSEC_SUPPORT",
+    "KASAN",
+    "KMSAN",
+    "MAC",
+    "NUMA",
+    "ROUTE_MPATH",
+    "RSS",
+    "SMP",
+    "VIMAGE",
+    "WITNESS",
+];
+
+/// Prints the kernel's file, and its configuration where it was compiled with it.
+const KERNEL: &str = "sysctl -n kern.bootfile; sysctl -n kern.conftxt 2>/dev/null; true";
+
+/// The running kernel's file, name and options that matter (config(5)), so that one with a
+/// wrong label is noticed: `kern.bootfile` and `kern.conftxt`. Nothing where they are not
+/// told.
+pub fn kernel_facts(host: &dyn Host) -> Vec<(String, String)> {
+    let text = host.run(&["/bin/sh", "-c", KERNEL], "").unwrap_or_default();
+    let (file, text) = text.split_once('\n').unwrap_or_default();
+    let mut facts = vec![("kernel file".to_owned(), file.trim().to_owned())];
+    facts.extend(configuration(text));
+    facts.retain(|(_, value)| !value.is_empty());
+    facts
+}
+
+/// Name and options in the text of a kernel's configuration.
+fn configuration(text: &str) -> [(String, String); 2] {
+    let words = |wanted: &'static str| {
+        let lines = text.lines().filter_map(|line| line.split_once(char::is_whitespace));
+        lines.filter(move |(kind, _)| *kind == wanted).map(|(_, value)| value.trim())
+    };
+    let mut options: Vec<&str> = words("options")
+        .filter(|option| OPTIONS.contains(&option.split('=').next().unwrap_or(option)))
+        .collect();
+    options.sort_unstable();
+    let ident = words("ident").next().unwrap_or_default().to_owned();
+    [("kernel ident".into(), ident), ("kernel options".into(), options.join(" "))]
 }
 
 /// What tells a boot apart in the answer to [`BOOT`]: the bytes of `Format: Length:16
@@ -130,17 +184,13 @@ mod tests {
     use super::*;
     use crate::host::FakeHost;
 
+    /// The fake host knows the first two words of a command only: one output for both
+    /// questions.
     fn host(system: &str, user: &str) -> FakeHost {
         let mut host = FakeHost::default();
-        for (command, output) in [
-            ("uname -s", system),
-            ("id -u", user),
-            ("sysctl -n", "1400097"),
-            ("/bin/sh -c", "Format: Length:16 Dump:0x4d2d1cb8e37736eafa887c18f6581ad0"),
-        ] {
-            host.outputs.insert(command.into(), format!("{output}\n"));
-        }
-        host.failures.insert("test -e".into(), "exit status: 1".into());
+        let boot = "Format: Length:16 Dump:0x4d2d1cb8e37736eafa887c18f6581ad0";
+        let text = format!("{system}\n{user}\n1400097\nno\nno\n{boot}\n");
+        host.outputs.insert("/bin/sh -c".into(), text);
         host
     }
 
@@ -170,10 +220,22 @@ mod tests {
     }
 
     #[test]
+    fn a_kernels_configuration_is_read() {
+        // Some lines of FreeBSD 13.2's `kern.conftxt`.
+        let text = "options\tCONFIG_AUTOGENERATED\nident\tFWDLAB\nmachine\tamd64\noptions\tSMP\noptions\tPRINTF_BUFR_SIZE=128\noptions\tFIB_ALGO\noptions\tINET6\noptions\tINET\ndevice\tvtnet\n\n";
+        let [ident, options] = configuration(text);
+        assert_eq!((ident.1.as_str(), options.1.as_str()), ("FWDLAB", "FIB_ALGO INET INET6 SMP"));
+        assert_eq!(
+            configuration(""),
+            [("kernel ident".into(), String::new()), ("kernel options".into(), String::new())]
+        );
+    }
+
+    #[test]
     fn a_boot_without_a_name_is_no_boot() {
         let mut host = host("FreeBSD", "0");
         host.outputs.insert("/bin/sh -c".into(), "\n".into());
-        let error = System::ask(&host).expect_err("nobody's boot").to_string();
+        let error = Boot::of(&host).expect_err("nobody's boot").to_string();
         assert!(error.contains("kern.boot_id") && error.contains("says nothing"), "{error}");
     }
 }

@@ -10,7 +10,7 @@ struct Device {
 }
 
 impl Account for Device {
-    fn dropped(&mut self) -> Option<u64> {
+    fn dropped(&mut self, _sent: u64) -> Option<u64> {
         self.dropped.get()
     }
     fn states(&mut self) -> Option<u64> {
