@@ -4,7 +4,8 @@
 #             reports lie below results/archive
 # make test   everything that must hold before a change is merged
 # make vm-test
-#             guests of QEMU under test; `make test` has it, too, where there is a kernel
+#             guests of QEMU under test; `make test` has it, too, where there is a kernel.
+#             FreeBSD's image is looked for in FWDLAB_FREEBSD, else in ../shared/freebsd
 # make kernels
 #             fetch two kernels for guests into target/kernels, by apt-get: the oldest
 #             and the newest of the distribution's own series

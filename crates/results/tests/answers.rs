@@ -121,7 +121,7 @@ fn list(seed: u64, n: usize, centre: f64) -> (Vec<f64>, String) {
 fn numbers(results: &Results) -> Vec<Comparison> {
     let number = |outcome: &Outcome| match outcome {
         Outcome::Compared(answer) => answer.comparison.clone(),
-        Outcome::Unanswerable { reason } => panic!("no answer: {reason}"),
+        other => panic!("no answer: {other:?}"),
     };
     results.comparisons.iter().map(|compared| number(&compared.outcome)).collect()
 }

@@ -17,6 +17,7 @@
 //! here.
 #![forbid(unsafe_code)]
 
+pub mod card;
 pub mod console;
 pub mod costs;
 pub mod counts;

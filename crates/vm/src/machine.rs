@@ -4,6 +4,7 @@
 //! its files lie in one directory of its own. QEMU dies with the thread that started it,
 //! however that ends; directories that a killed process left are removed by [`clean`].
 
+pub use crate::card::{Backend, Model, Nic};
 use crate::console::Console;
 use crate::error::VmError;
 use fwdlab_port::process;
@@ -23,9 +24,6 @@ const PREFIX: &str = "fwdlab-vm-";
 pub const ADMIN: (&str, &str) = ("192.0.2.2", "192.0.2.15");
 /// MAC of the interface for administration.
 pub const ADMIN_MAC: &str = "02:00:c6:12:00:00";
-/// Time after which QEMU sends what a guest with [`Nic::gathers`] has queued, nanoseconds.
-const TX_TIMER_NS: u64 = 20_000_000;
-
 /// What executes the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accel {
@@ -33,76 +31,6 @@ pub enum Accel {
     Kvm,
     /// QEMU's emulation: exact counts, and a time that means nothing.
     Tcg,
-}
-
-/// Network cards that QEMU emulates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Model {
-    /// virtio-net, with queue pairs.
-    Virtio,
-    /// Intel 82574.
-    E1000e,
-    /// VMware's.
-    Vmxnet3,
-}
-
-impl Model {
-    /// As QEMU calls it.
-    fn device(self) -> &'static str {
-        match self {
-            Model::Virtio => "virtio-net-pci",
-            Model::E1000e => "e1000e",
-            Model::Vmxnet3 => "vmxnet3",
-        }
-    }
-
-    /// Linux's module for it.
-    pub fn module(self) -> &'static str {
-        match self {
-            Model::Virtio => "virtio_net",
-            Model::E1000e => "e1000e",
-            Model::Vmxnet3 => "vmxnet3",
-        }
-    }
-
-    /// The function of Linux that takes frames from it: where a batch can be gathered.
-    pub fn poll(self) -> &'static str {
-        match self {
-            Model::Virtio => "virtnet_poll",
-            Model::E1000e => "e1000e_poll",
-            Model::Vmxnet3 => "vmxnet3_poll_rx_only",
-        }
-    }
-}
-
-/// Where a card's frames go.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Backend {
-    /// A pair of Unix datagram sockets, one frame a datagram: QEMU's own and ours.
-    Datagram {
-        /// QEMU's.
-        guest: PathBuf,
-        /// Ours.
-        ours: PathBuf,
-    },
-    /// A tap of this machine.
-    Tap(String),
-}
-
-/// A card for traffic.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Nic {
-    /// What it is.
-    pub model: Model,
-    /// Its MAC.
-    pub mac: String,
-    /// Queue pairs (virtio only).
-    pub queues: u16,
-    /// True when what the guest sends is gathered before it leaves, so that how fast QEMU
-    /// is does not change what the guest executes (virtio only).
-    pub gathers: bool,
-    /// Where its frames go.
-    pub backend: Backend,
 }
 
 /// What is booted.
@@ -227,37 +155,6 @@ impl Spec {
             add(["-plugin".into(), format!("{},counts={}", plugin.display(), counts.display())]);
         }
         arguments
-    }
-}
-
-impl Nic {
-    fn netdev(&self, number: usize) -> String {
-        match &self.backend {
-            Backend::Datagram { guest, ours } => format!(
-                "dgram,id=data{number},local.type=unix,local.path={},remote.type=unix,\
-                 remote.path={}",
-                guest.display(),
-                ours.display()
-            ),
-            Backend::Tap(name) => {
-                let queues = match self.queues {
-                    0 | 1 => String::new(),
-                    n => format!(",queues={n}"),
-                };
-                format!("tap,id=data{number},ifname={name},script=no,downscript=no{queues}")
-            }
-        }
-    }
-
-    fn device(&self, number: usize) -> String {
-        let mut text = format!("{},netdev=data{number},mac={}", self.model.device(), self.mac);
-        if self.model == Model::Virtio && self.queues > 1 {
-            text.push_str(&format!(",mq=on,vectors={}", 2 * self.queues + 2));
-        }
-        if self.model == Model::Virtio && self.gathers {
-            text.push_str(&format!(",tx=timer,x-txtimer={TX_TIMER_NS}"));
-        }
-        text
     }
 }
 

@@ -4,6 +4,7 @@
 //! Needs QEMU and a Debian kernel (`linux-image-*.deb`) in the directory that
 //! `FWDLAB_KERNELS` names; `make kernels` fetches one. See `freebsd` for what that needs.
 
+mod experiment;
 mod freebsd;
 
 use serde_json::Value;

@@ -1,9 +1,10 @@
 //! Results of a comparison as a document.
 
 use super::{Results, VariantResult};
-use crate::counts;
+use crate::counts::NOT_TIME;
 use crate::document::{Block, Document};
 use crate::label::INSTRUCTIONS;
+use crate::report::counted;
 use crate::report::verdicts::{terms, variants, verdicts};
 
 /// Version of the shape of the fields; raised when something that was there is named
@@ -21,9 +22,9 @@ impl Results {
         let of = |v: &'a VariantResult| (v.label.as_str(), v.summary.as_ref());
         if self.unit == INSTRUCTIONS {
             blocks.push(figures(INSTRUCTIONS));
-            blocks.push(counts::figures(&self.variants, of).block());
-            let terms = counts::terms(self.margin);
-            blocks.push(Block::text(format!("{terms} {}", counts::NOT_TIME)));
+            blocks.push(counted::figures(&self.variants, of).block());
+            let terms = counted::terms(self.margin);
+            blocks.push(Block::text(format!("{terms} {}", NOT_TIME)));
         } else {
             blocks.push(figures("packets per second"));
             blocks.push(variants(&self.variants, of).block());
@@ -31,7 +32,7 @@ impl Results {
             blocks.push(Block::text(terms(self.confidence, self.margin, &self.adjustment, of)));
         }
         blocks.push(verdicts(&self.comparisons));
-        blocks.extend(self.comparisons.iter().filter_map(|c| counts::differences(c, false)));
+        blocks.extend(self.comparisons.iter().filter_map(|c| counted::differences(c, false)));
         Document {
             title: self.asked.clone(),
             conclusion: Vec::new(),

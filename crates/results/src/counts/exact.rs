@@ -244,7 +244,7 @@ impl fmt::Display for Exact {
 }
 
 /// Instructions with a sign; nothing is left of less than a twentieth.
-pub(super) fn signed(number: f64) -> String {
+pub(crate) fn signed(number: f64) -> String {
     let text = format!("{number:+.1}");
     if matches!(text.as_str(), "+0.0" | "-0.0") { "0.0".to_owned() } else { text }
 }
@@ -296,13 +296,13 @@ mod tests {
         assert_eq!(
             said(&[5000.0, 5001.0, 5000.0], &[4888.0; 3]),
             "-112.0 instructions a packet [-113.0, -112.0] (-2.24 %), 3 + 3 runs x 3 bursts; runs \
-             of one variant agree within 0.020 %, its bursts within 0.06 %: fewer instructions a \
+             of one variant agree within 0.020 %, its bursts within 0.060 %: fewer instructions a \
              packet by more than 2.0 %"
         );
         assert_eq!(
             said(&[5000.0], &[4990.0]),
             "-10.0 instructions a packet (-0.20 %), 1 + 1 runs x 3 bursts; bursts agree within \
-             0.041 %: inconclusive: one run each: nothing says how well it repeats"
+             0.040 %: inconclusive: one run each: nothing says how well it repeats"
         );
         let same = said(&[5000.0; 2], &[5000.0; 2]);
         assert!(same.starts_with("0.0 instructions a packet [0.0, 0.0] (0.00 %)"), "{same}");

@@ -5,15 +5,14 @@
 //! [`Differences`] tells two variants apart function by function. Left out: counting, and any
 //! statement about time.
 
-mod document;
 mod exact;
 mod functions;
 mod picture;
 mod total;
 
-pub(crate) use document::{differences, figures, functions as dearest, terms, verdicts};
 pub use exact::{CountVerdict, Exact};
-pub(crate) use exact::{Repeated, compare};
+pub(crate) use exact::{Repeated, compare, signed};
+pub(crate) use functions::by_subsystem;
 pub use functions::{Differences, FunctionCount, FunctionDifference, costs};
 pub(crate) use picture::{flames, red_and_blue};
 pub use total::{Foreground, Total};

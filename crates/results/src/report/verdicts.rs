@@ -1,7 +1,7 @@
 //! Comparisons as a table: what reports and `fwdlab compare` say of each pair.
 
 use super::analysis::{Answer, Compared, Outcome, SummaryResult};
-use crate::counts;
+use super::counted;
 use crate::document::table::{Cell, Digits, Row, Rows};
 use crate::document::{Block, Table};
 use crate::format::percent;
@@ -50,7 +50,7 @@ pub(crate) fn terms(confidence: f64, margin: f64, adjustment: &str, comparisons:
 /// A row per comparison, the answer first.
 pub(crate) fn verdicts(comparisons: &[Compared]) -> Block {
     if comparisons.iter().any(|compared| matches!(compared.outcome, Outcome::Counted(_))) {
-        return counts::verdicts(comparisons);
+        return counted::verdicts(comparisons);
     }
     let of = |get: fn(&Answer) -> Cell| {
         move |compared: &Compared| match &compared.outcome {

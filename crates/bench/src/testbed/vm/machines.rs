@@ -57,7 +57,12 @@ impl Machines {
         self.up.clear();
     }
 
-    /// The machine that booted last.
+    /// Ends the last one.
+    pub(super) fn end_last(&mut self) {
+        self.up.pop();
+    }
+
+    /// The last one.
     pub(super) fn last(&self) -> Result<&Up, BenchError> {
         self.up.last().ok_or_else(|| BenchError::Refused("no machine is up".into()))
     }

@@ -16,17 +16,17 @@ use super::{Choice, Paths, Rig, Testbed};
 use crate::cpu::Placement;
 use crate::dut::router::Wires;
 use crate::dut::undo::Undo;
-use crate::dut::{self, Dut, Ground};
+use crate::dut::{self, Dut, Ground, Prepared};
 use crate::error::BenchError;
 use crate::testbed::{LoadModel, Parts, Reach};
 use crate::{Observer, Task};
 use ends::VmEnds;
 use fwdlab_model::plan::Plan;
 use fwdlab_model::record::Calibration;
-use fwdlab_model::settings::{Reboot, Settings, TestbedKind};
+use fwdlab_model::settings::{DutKind, Reboot, Settings, TestbedKind};
 use fwdlab_model::warning::Warning;
 use fwdlab_vm::VmError;
-use machines::Machines;
+use machines::{Machines, Up};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
@@ -58,6 +58,20 @@ impl Vm {
     }
 }
 
+impl Vm {
+    /// A DUT of a kind in a machine.
+    fn device<'a>(&'a self, kind: DutKind, up: &'a Up) -> Box<dyn Dut + 'a> {
+        let ground = Ground {
+            links: &up.links,
+            experiment: &self.experiment,
+            program: Path::new(""),
+            keeper: &Undo,
+            wires: &Wires::Sockets,
+        };
+        dut::open(kind, ground)
+    }
+}
+
 impl Testbed for Vm {
     fn choice(&self) -> &Choice {
         &self.choice
@@ -84,15 +98,16 @@ impl Testbed for Vm {
         }
         self.machines.boot(settings, observer)?;
         let up = self.machines.last()?;
-        let ground = Ground {
-            links: &up.links,
-            experiment: &self.experiment,
-            program: Path::new(""),
-            keeper: &Undo,
-            wires: &Wires::Sockets,
-        };
+        let prepared = self.device(settings.dut.kind, up).prepare(&up.host, settings)?;
+        if let Prepared::Reboot(reasons) = prepared {
+            // What is to be as it was found is so in a machine that boots from its image.
+            observer.step(&format!("booting anew: {}", reasons.join("; ")));
+            self.machines.end_last();
+            self.machines.boot(settings, observer)?;
+        }
+        let up = self.machines.last()?;
         Ok(Box::new(VmRig {
-            dut: dut::open(settings.dut.kind, ground),
+            dut: self.device(settings.dut.kind, up),
             ends: VmEnds { up, placement: &self.placement, pump: RefCell::new(None) },
         }))
     }

@@ -12,6 +12,7 @@ use crate::form::FormArguments;
 use crate::names;
 use crate::terminal;
 use anyhow::Result;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use document::{Counted, Findings};
 use fwdlab_bench::host::{Host, SshHost, SshSettings};
 use fwdlab_packet::{Family, Flows};
@@ -88,6 +89,9 @@ pub(crate) struct Arguments {
     /// Bursts, whose medians count
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     bursts: u32,
+    /// The guest's cards for traffic, as far as QEMU and the guest have them
+    #[arg(long, default_value = "virtio", value_parser = card())]
+    nic: Model,
     /// Functions to show
     #[arg(long, default_value_t = 25, value_name = "N")]
     functions: usize,
@@ -206,7 +210,7 @@ fn of_kernel(
     let began = Instant::now();
     let wires = [Wire::bind(directory, 0)?, Wire::bind(directory, 1)?];
     let nics = GUEST_MACS.iter().zip(&wires).map(|(mac, wire)| Nic {
-        model: Model::Virtio,
+        model: arguments.nic,
         mac: (*mac).to_owned(),
         queues: 1,
         gathers: true,
@@ -261,6 +265,13 @@ fn of_kernel(
         counted.push(count(Some(change), &running.symbols()?)?);
     }
     Ok(counted)
+}
+
+/// Cards by the names that QEMU and experiments have for them.
+fn card() -> impl TypedValueParser<Value = Model> {
+    PossibleValuesParser::new(Model::ALL.map(Model::name)).try_map(|name| {
+        Model::ALL.into_iter().find(|model| model.name() == name).ok_or("no such card")
+    })
 }
 
 fn connect(running: &Running) -> Result<SshHost> {

@@ -1,6 +1,6 @@
 //! What emulated devices executed, by variant, and each variant against its baseline.
 
-use super::figures::RunResult;
+use super::figures::{RunResult, foreground};
 use super::profiles::Pictures;
 use super::{Compared, Outcome, VariantResult};
 use crate::counts::{
@@ -81,11 +81,6 @@ impl<'a> Counted<'a> {
     fn repeated(&self, variant: usize) -> Vec<Repeated> {
         self.runs(variant).map(|(_, total)| total.into()).collect()
     }
-}
-
-/// The functions that enter the totals of a store.
-pub(super) fn foreground(contents: &Contents) -> Foreground {
-    Foreground::of(contents.runs.iter().filter_map(|run| run.trial.executed.as_ref()))
 }
 
 /// Each variant that has a baseline, by what both execute.

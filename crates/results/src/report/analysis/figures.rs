@@ -75,7 +75,7 @@ impl RunResult {
 pub(super) fn run_results(contents: &Contents, figure: RunMetric) -> (Vec<RunResult>, Vec<String>) {
     let mut results = Vec::new();
     let mut notes = Vec::new();
-    let foreground = super::counts::foreground(contents);
+    let foreground = foreground(contents);
     for run in &contents.runs {
         for variant in distinct(&run.variants) {
             let result = run_result(&contents.plan, run, variant, figure, &foreground);
@@ -96,6 +96,11 @@ pub(super) fn run_results(contents: &Contents, figure: RunMetric) -> (Vec<RunRes
         }
     }
     (results, notes)
+}
+
+/// The functions that enter the totals of a store.
+pub(super) fn foreground(contents: &Contents) -> Foreground {
+    Foreground::of(contents.runs.iter().filter_map(|run| run.trial.executed.as_ref()))
 }
 
 /// The figure of one variant's part of a run.

@@ -1,19 +1,20 @@
 //! What was executed: the figures of emulated devices.
 
-use crate::counts::{self, NOT_TIME};
+use crate::counts::{NOT_TIME, Total};
 use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Inline, Section, Table};
 use crate::report::analysis::{Analysis, CountedVariant, Counts, RunResult, VariantResult};
+use crate::report::counted;
 
 const DIGITS: Digits = Digits::Decimals(1);
 
 /// A row per variant.
 pub(super) fn figures(analysis: &Analysis, counts: &Counts) -> Block {
-    let counted = |variant: &VariantResult| {
+    let counts_of = |variant: &VariantResult| {
         counts.variants.iter().find(|counted| counted.variant == variant.index)
     };
     let of = |get: fn(&CountedVariant) -> Cell| {
-        move |variant: &VariantResult| counted(variant).map_or(Cell::None, get)
+        move |variant: &VariantResult| counts_of(variant).map_or(Cell::None, get)
     };
     let text = format!(
         "One figure stands for a run: {}. It is the sum over functions of the median of the run's \
@@ -21,7 +22,7 @@ pub(super) fn figures(analysis: &Analysis, counts: &Counts) -> Block {
          and functions that are mostly such background in any run are in no total. {NOT_TIME}",
         analysis.figure.description()
     );
-    let table = counts::figures(&analysis.variants, |v| (v.label.as_str(), v.summary.as_ref()))
+    let table = counted::figures(&analysis.variants, |v| (v.label.as_str(), v.summary.as_ref()))
         .words("bursts", of(|c| Cell::interval(c.bursts, DIGITS)))
         .numbers("atomic", of(|c| Cell::number(c.atomics, DIGITS)))
         .numbers("bytes moved", of(|c| Cell::number(c.bytes, DIGITS)))
@@ -39,7 +40,7 @@ pub(super) fn figures(analysis: &Analysis, counts: &Counts) -> Block {
 /// What differs, function by function, and what each variant executes.
 pub(super) fn sections(analysis: &Analysis, counts: &Counts) -> Vec<Block> {
     let differences: Vec<Block> =
-        analysis.comparisons.iter().filter_map(|c| counts::differences(c, true)).collect();
+        analysis.comparisons.iter().filter_map(|c| counted::differences(c, true)).collect();
     let mut sections = Vec::new();
     if !differences.is_empty() {
         sections.push(Block::section("What differs", differences));
@@ -58,14 +59,14 @@ fn dearest(variant: &CountedVariant) -> Block {
         let text = Inline::default().link("Flame graph", file);
         blocks.push(Block::text(text.text(" by subsystem and function.")));
     }
-    blocks.extend(counts::dearest(&variant.functions));
+    blocks.extend(counted::functions(&variant.functions));
     let title = format!("{}: subsystems and functions, instructions a packet", variant.label);
     Block::Section(Section { title: title.into(), blocks, folded: true })
 }
 
 /// Every run.
 pub(super) fn runs(analysis: &Analysis) -> Table {
-    let counted = |get: fn(&counts::Total) -> Cell| {
+    let of = |get: fn(&Total) -> Cell| {
         move |run: &RunResult| run.counted.as_ref().map_or(Cell::None, get)
     };
     Table::of(&analysis.runs)
@@ -73,17 +74,17 @@ pub(super) fn runs(analysis: &Analysis) -> Table {
         .numbers("block", |r| Cell::count(r.block))
         .words("variant", |r| Cell::text(&r.label))
         .words("started", |r| Cell::text(&r.started_at))
-        .numbers("instructions a packet", counted(|c| Cell::number(c.instructions, DIGITS)))
+        .numbers("instructions a packet", of(|c| Cell::number(c.instructions, DIGITS)))
         .words(
             "bursts",
-            counted(|c| {
+            of(|c| {
                 let each: Vec<String> =
                     c.bursts.iter().map(|burst| format!("{burst:.1}")).collect();
                 Cell::text(each.join(", "))
             }),
         )
-        .numbers("atomic", counted(|c| Cell::number(c.atomics, DIGITS)))
-        .numbers("background", counted(|c| Cell::number(c.background, DIGITS)))
+        .numbers("atomic", of(|c| Cell::number(c.atomics, DIGITS)))
+        .numbers("background", of(|c| Cell::number(c.background, DIGITS)))
         .numbers("offered", |r| Cell::count(r.offered))
         .numbers("forwarded", |r| Cell::count(r.forwarded))
         .numbers("warnings", |r| Cell::count(r.warnings))

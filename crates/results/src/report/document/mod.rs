@@ -13,8 +13,9 @@ mod summary;
 pub use summary::{summary, summary_text};
 
 use super::analysis::{Analysis, MinistatBlock};
+use super::counted;
 use super::verdicts::{terms, verdicts};
-use crate::counts as exact;
+use crate::counts::NOT_TIME;
 use crate::document::{Block, Document, Figure, Inline};
 use crate::label::MeasuredOn;
 
@@ -67,7 +68,7 @@ pub fn document<'a>(analysis: &'a Analysis, graph: &str, order: &str) -> Documen
 fn answers(analysis: &Analysis) -> Vec<Block> {
     if analysis.counts.is_some() {
         let how = "Each variant against its baseline, by instructions a packet.";
-        let text = format!("{how} {} {}", exact::terms(analysis.margin), exact::NOT_TIME);
+        let text = format!("{how} {} {}", counted::terms(analysis.margin), NOT_TIME);
         return vec![Block::text(text), verdicts(&analysis.comparisons)];
     }
     let how = if analysis.alternation {

@@ -1,9 +1,9 @@
 //! What a terminal shows of a report: figures, verdicts and doubts.
 
-use crate::counts;
 use crate::document::form::text;
 use crate::document::{Block, Document, Remark};
 use crate::report::analysis::{Analysis, VariantResult};
+use crate::report::counted;
 use crate::report::verdicts::{variants, verdicts};
 
 /// The summary as a document.
@@ -18,11 +18,11 @@ pub fn summary<'a>(analysis: &'a Analysis) -> Document<'a> {
     blocks.extend(Block::notes(&analysis.notes));
     let of = |v: &'a VariantResult| (v.label.as_str(), v.summary.as_ref());
     blocks.push(match &analysis.counts {
-        Some(_) => counts::figures(&analysis.variants, of).block(),
+        Some(_) => counted::figures(&analysis.variants, of).block(),
         None => variants(&analysis.variants, of).block(),
     });
     blocks.push(verdicts(&analysis.comparisons));
-    blocks.extend(analysis.comparisons.iter().filter_map(|c| counts::differences(c, false)));
+    blocks.extend(analysis.comparisons.iter().filter_map(|c| counted::differences(c, false)));
     if let Some(device) = &analysis.device {
         blocks.push(Block::text(format!("{}.", device.receiver)));
         blocks.extend(device.effects.iter().map(|effect| Block::text(effect.sentence())));

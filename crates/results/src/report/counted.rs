@@ -1,10 +1,12 @@
 //! Counts as tables: totals, verdicts, what differs by function.
 
-use super::functions::by_subsystem;
-use super::{Differences, Exact, FunctionCount, FunctionDifference, SHOWN};
+use super::analysis::{Compared, Outcome, SummaryResult};
+use crate::counts::{
+    CountVerdict, Differences, Exact, FunctionCount, FunctionDifference, SHOWN, by_subsystem,
+    signed,
+};
 use crate::document::table::{Cell, Digits, Row, Rows};
 use crate::document::{Block, Inline, Table};
-use crate::report::analysis::{Compared, Outcome, SummaryResult};
 use crate::text::Tone;
 use serde_json::json;
 
@@ -87,14 +89,14 @@ pub(crate) fn verdicts(comparisons: &[Compared]) -> Block {
             "instructions a packet",
             of(|e| {
                 let values = vec![json!(e.difference), json!(e.baseline), json!(e.candidate)];
-                Cell::Values(super::exact::signed(e.difference).into(), values)
+                Cell::Values(signed(e.difference).into(), values)
             }),
         )
         .keys(&["difference", "instructions_baseline", "instructions_candidate"])
         .words(
             "range",
             of(|e| {
-                let [low, high] = [e.low, e.high].map(super::exact::signed);
+                let [low, high] = [e.low, e.high].map(signed);
                 Cell::Values(format!("[{low}, {high}]").into(), vec![json!(e.low), json!(e.high)])
             }),
         )
@@ -126,8 +128,8 @@ pub(crate) fn verdicts(comparisons: &[Compared]) -> Block {
             match (exact(compared), &compared.outcome) {
                 (Some(exact), _) => {
                     row.tone = match exact.verdict {
-                        super::CountVerdict::Fewer => Tone::Better,
-                        super::CountVerdict::More => Tone::Worse,
+                        CountVerdict::Fewer => Tone::Better,
+                        CountVerdict::More => Tone::Worse,
                         _ => Tone::Plain,
                     };
                     row.words.push(exact.sentence.clone());
@@ -199,7 +201,7 @@ pub(crate) fn differences(compared: &Compared, with_pictures: bool) -> Option<Bl
 }
 
 fn difference(number: f64) -> Cell {
-    Cell::Values(super::exact::signed(number).into(), vec![number.into()])
+    Cell::Values(signed(number).into(), vec![number.into()])
 }
 
 /// How many functions differ, and by how much together.
@@ -209,11 +211,11 @@ fn told(found: &Differences) -> String {
         0 => format!("No function differs by {SHOWN} instructions and more than it scatters."),
         1 => format!(
             "One function differs by {SHOWN} instructions a packet or more: {}.",
-            super::exact::signed(sum)
+            signed(sum)
         ),
         many => format!(
             "{many} functions differ by {SHOWN} instructions a packet or more: {} together.",
-            super::exact::signed(sum)
+            signed(sum)
         ),
     }
 }
@@ -226,14 +228,14 @@ fn rest(found: &Differences) -> String {
             .scattering
             .iter()
             .take(5)
-            .map(|f| format!("{} ({})", f.name, super::exact::signed(f.difference)))
+            .map(|f| format!("{} ({})", f.name, signed(f.difference)))
             .collect();
         let more = found.scattering.len().saturating_sub(each.len());
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         said.push(format!("No more than they scatter: {}{more}.", each.join(", ")));
     }
     if found.others > 0 {
-        let (others, sum) = (found.others, super::exact::signed(found.others_sum));
+        let (others, sum) = (found.others, signed(found.others_sum));
         let what = if others == 1 { "function differs" } else { "functions differ" };
         said.push(format!("{others} other {what} by less than {SHOWN}: {sum} together."));
     }
