@@ -376,7 +376,9 @@ mod tests {
         let symbols = named(listed);
         assert_eq!(symbols.address("pf_test"), Some(0xffff_ffff_80e0_0100));
         assert_eq!(gate(&symbols, Model::Virtio).unwrap(), 0xffff_ffff_8041_4060);
-        assert!(gate(&symbols, Model::E1000e).unwrap_err().to_string().contains("_task_fn_rx"));
+        let error = interfaces(Model::E1000e).unwrap_err().to_string();
+        assert!(error.contains("take virtio or vmxnet3"), "{error}");
+        assert!(gate(&symbols, Model::Vmxnet3).unwrap_err().to_string().contains("_task_fn_rx"));
     }
 
     #[test]
