@@ -36,7 +36,7 @@ fn plan(text: &str) -> Plan {
 fn state() -> Paths {
     let state = std::env::temp_dir().join(format!("fwdlab-test-{}", std::process::id()));
     // No router is started here.
-    Paths { state, program: "fwdlab".into(), experiment: ".".into() }
+    Paths { cache: state.clone(), state, program: "fwdlab".into(), experiment: ".".into() }
 }
 
 fn open(plan: &Plan) -> Option<Runner> {

@@ -47,7 +47,7 @@ fn open(plan: &Plan) -> Option<Runner> {
     match Runner::open(
         plan,
         &Privilege::Root,
-        &Paths { state, program: "fwdlab".into(), experiment: ".".into() },
+        &Paths { cache: state.clone(), state, program: "fwdlab".into(), experiment: ".".into() },
     ) {
         Ok(testbed) => Some(testbed),
         Err(error) => {

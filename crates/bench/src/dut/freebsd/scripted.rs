@@ -99,8 +99,7 @@ impl ScriptedHost {
                     state.sysctls.insert(format!("dev.cxl.{unit}.{last}"), value.to_owned());
                 }
             }
-            if name.starts_with("vtnet") {
-                let unit = &name["vtnet".len()..];
+            if let Some(unit) = name.strip_prefix("vtnet") {
                 let pairs = loader.get(&format!("hw.vtnet.{unit}.mq_max_pairs")).unwrap_or("1");
                 for (last, value) in [("act_vq_pairs", "0"), ("req_vq_pairs", pairs)] {
                     state.sysctls.insert(format!("dev.vtnet.{unit}.{last}"), value.to_owned());
