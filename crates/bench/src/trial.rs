@@ -95,12 +95,6 @@ impl Snapshot {
     pub fn others(&self) -> u64 {
         self.foreign.saturating_add(self.unstamped).saturating_add(self.other_frames)
     }
-    fn sent_total(&self) -> u64 {
-        self.sent.iter().copied().fold(0, u64::saturating_add)
-    }
-    fn received_total(&self) -> u64 {
-        self.received.iter().copied().fold(0, u64::saturating_add)
-    }
 }
 
 /// Queries to the DUT during a trial. They take time, so they are made before and after the

@@ -261,7 +261,7 @@ fn open_testbed(plan: &Plan, directory: &Path) -> Result<Runner> {
             Privilege::None { why: "not asked for, since the packets stay in memory".into() },
         ),
         TestbedKind::Vm => (
-            Paths { cache: crate::command::count::cache()?, ..state::nowhere()? },
+            Paths { cache: state::cache()?, ..state::nowhere()? },
             Privilege::None { why: "not asked for, since a machine of QEMU needs none".into() },
         ),
         // The paths first: in a user namespace they can't be told any more.

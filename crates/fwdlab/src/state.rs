@@ -37,6 +37,26 @@ fn of_state(state: PathBuf) -> anyhow::Result<Paths> {
     Ok(Paths { state, cache, program: program()?, experiment })
 }
 
+/// Where what is made once is kept: unpacked packages and the compiled plugin.
+///
+/// # Errors
+/// When the user has no such place: it must be nobody else's, since QEMU loads the plugin.
+pub(crate) fn cache() -> anyhow::Result<PathBuf> {
+    let named = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty());
+    let base = named("XDG_CACHE_HOME").map(PathBuf::from);
+    let base = base.or_else(|| Some(PathBuf::from(named("HOME")?).join(".cache")));
+    let base = base.ok_or_else(|| {
+        CliError::Environment(
+            "neither HOME nor XDG_CACHE_HOME names a directory\n  next step: set one of them"
+                .into(),
+        )
+    })?;
+    let cache = base.join("fwdlab");
+    fs::create_dir_all(&cache)
+        .map_err(|error| CliError::Environment(format!("{}: {error}", cache.display())))?;
+    Ok(cache)
+}
+
 /// This program: it is started again as a router.
 fn program() -> anyhow::Result<PathBuf> {
     Ok(std::env::current_exe().map_err(|error| {

@@ -24,7 +24,7 @@ const COMMAND: Duration = Duration::from_secs(180);
 /// so that a line that is echoed is not taken for it.
 const SAID: &str = "fwdlab: ";
 const SAY: &str = "echo fwdlab\": \"$?";
-/// Where a kernel begins that is not moved, as `kldstat` calls it.
+/// A kernel's file, beside its modules.
 const KERNEL: &str = "kernel";
 
 /// A disk to boot from.
@@ -148,7 +148,7 @@ impl Guest<'_> {
         let ssh_config = self.up(machine.console(), directory, port);
         let ssh_config = ssh_config.map_err(|error| machine.explain(error))?;
         if let Some(counts) = &counts {
-            counts.set_gate(gate(&symbols(&ssh_config)?, model)?)?;
+            counts.set_gate(gate(&guest::symbols(System::FreeBsd, &ssh_config)?, model)?)?;
         }
         Ok(Running { machine, counts, ssh_config, system: System::FreeBsd, interfaces })
     }
@@ -172,6 +172,7 @@ impl Guest<'_> {
             tell(console, &format!("echo 'kernel=\"{name}\"' >> /boot/loader.conf"))?;
             console.send("reboot")?;
             log_in(console)?;
+            tell(console, LISTENS)?;
             let booted = tell(console, "sysctl -n kern.bootfile")?;
             if !booted.contains(&format!("/boot/{name}/")) {
                 return Err(VmError::Kernel {
@@ -218,9 +219,9 @@ fn set_up(public: &str) -> Vec<String> {
     let (host, guest) = machine::ADMIN;
     let options = "-o UseDNS=no -o PermitRootLogin=prohibit-password -o MaxSessions=64";
     vec![
-        "mkdir -p /root/.ssh".to_owned(),
-        format!("echo '{public}' >> /root/.ssh/authorized_keys"),
-        "chmod 700 /root/.ssh; chmod 600 /root/.ssh/authorized_keys".to_owned(),
+        "mkdir -p ~/.ssh".to_owned(),
+        format!("echo '{public}' >> ~/.ssh/authorized_keys"),
+        "chmod 700 ~/.ssh; chmod 600 ~/.ssh/authorized_keys".to_owned(),
         format!(
             "echo 'ifconfig_vtnet0=\"inet {guest}/24\" defaultrouter=\"{host}\"' >> /etc/rc.conf"
         ),
@@ -230,10 +231,13 @@ fn set_up(public: &str) -> Vec<String> {
         format!("echo {CLOCK} >> /etc/sysctl.conf; sysctl {CLOCK}"),
         format!("ifconfig vtnet0 inet {guest}/24"),
         "service sshd restart".to_owned(),
+        LISTENS.to_owned(),
         QUIET.to_owned(),
     ]
 }
 
+/// Waits for the ssh server, which forks before it listens.
+const LISTENS: &str = "until netstat -anp tcp | grep -q '[.]22 .*LISTEN'; do sleep 0.2; done";
 /// See eventtimers(4).
 const CLOCK: &str = "kern.eventtimer.idletick=1";
 /// Ends what would wake the guest a minute after its start.
@@ -269,37 +273,6 @@ fn install(path: &Path, config: &Path) -> Result<String, VmError> {
     let unpack = format!("mkdir -p /boot/{name} && tar -C /boot/{name} --strip-components 1 -xf -");
     guest::ssh(config, &unpack, &archive)?;
     Ok(name.to_owned())
-}
-
-/// What is loaded, with its functions, in `nm`'s words.
-const NAMES: &str = "kldstat -v | sed -n 's/.* 0x\\([0-9a-f]*\\) .*(\\(\\/.*\\))$/\\1 \\2/p' | \
-                     while read at file; do echo module $at $file; nm $file; done";
-
-/// The functions of the guest's kernel, and of its modules where they are loaded.
-///
-/// # Errors
-/// When the guest does not answer.
-pub fn symbols(config: &Path) -> Result<Symbols, VmError> {
-    let listed = guest::ssh(config, "/bin/sh -s", NAMES.as_bytes())?;
-    let symbols = named(&listed);
-    match symbols.is_empty() {
-        true => Err(VmError::Counts("the guest's nm knows no function of its kernel".into())),
-        false => Ok(symbols),
-    }
-}
-
-/// The functions of what [`NAMES`] prints.
-fn named(listed: &str) -> Symbols {
-    let mut symbols = Symbols::default();
-    for module in listed.split("module ").skip(1) {
-        let (head, functions) = module.split_once('\n').unwrap_or((module, ""));
-        let (at, file) = head.split_once(' ').unwrap_or((head, ""));
-        // A kernel says where it is, a module how far from its begin.
-        let is_kernel = file.rsplit('/').next() == Some(KERNEL);
-        let base = if is_kernel { Ok(0) } else { u64::from_str_radix(at, 16) };
-        symbols.add(functions, base.unwrap_or(0));
-    }
-    symbols
 }
 
 /// Interfaces for traffic: where their driver is also that of the one for administration,
@@ -368,15 +341,12 @@ mod tests {
     }
 
     #[test]
-    fn modules_are_found_where_they_are_loaded() {
-        let listed = "module ffffffff80200000 /boot/kernel/kernel\n\
-                      ffffffff80414060 t vtnet_rx_vq_process\n\
-                      module ffffffff80e00000 /boot/kernel/pf.ko\n\
-                      0000000000000100 T pf_test\n";
-        let symbols = named(listed);
-        assert_eq!(symbols.address("pf_test"), Some(0xffff_ffff_80e0_0100));
+    fn drivers_have_their_gates() {
+        let symbols = Symbols::of_kallsyms("ffffffff80414060 t vtnet_rx_vq_process\n");
         assert_eq!(gate(&symbols, Model::Virtio).unwrap(), 0xffff_ffff_8041_4060);
-        assert!(gate(&symbols, Model::E1000e).unwrap_err().to_string().contains("_task_fn_rx"));
+        assert!(gate(&symbols, Model::Vmxnet3).unwrap_err().to_string().contains("_task_fn_rx"));
+        let error = interfaces(Model::E1000e).unwrap_err().to_string();
+        assert!(error.contains("take virtio or vmxnet3"), "{error}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::counts::CountFile;
 use crate::error::VmError;
 use crate::machine::Machine;
 use crate::symbols::Symbols;
-use crate::{freebsd, tool};
+use crate::tool;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -41,12 +41,26 @@ impl Running {
     /// # Errors
     /// When it does not answer.
     pub fn symbols(&self) -> Result<Symbols, VmError> {
-        match self.system {
-            System::Linux => {
-                Ok(Symbols::of_kallsyms(&ssh(&self.ssh_config, "cat /proc/kallsyms", &[])?))
-            }
-            System::FreeBsd => freebsd::symbols(&self.ssh_config),
-        }
+        symbols(self.system, &self.ssh_config)
+    }
+}
+
+/// What is loaded, with its functions, as [`Symbols::of_modules`] reads it.
+const MODULES: &str = "kldstat -v | sed -n 's/.* 0x\\([0-9a-f]*\\) .*(\\(\\/.*\\))$/\\1 \\2/p' | \
+                       while read at file; do echo module $at $file; nm $file; done";
+
+/// The functions of a guest's kernel, and of its modules where they are loaded.
+///
+/// # Errors
+/// When the guest does not answer.
+pub(crate) fn symbols(system: System, ssh_config: &Path) -> Result<Symbols, VmError> {
+    let symbols = match system {
+        System::Linux => Symbols::of_kallsyms(&ssh(ssh_config, "cat /proc/kallsyms", &[])?),
+        System::FreeBsd => Symbols::of_modules(&ssh(ssh_config, "/bin/sh -s", MODULES.as_bytes())?),
+    };
+    match symbols.is_empty() {
+        true => Err(VmError::Counts("the guest tells no function of its kernel".into())),
+        false => Ok(symbols),
     }
 }
 

@@ -23,6 +23,21 @@ impl Symbols {
         symbols
     }
 
+    /// Reads what `nm` prints of each module of FreeBSD that is loaded, after a line `module`
+    /// with where it is, in hexadecimal digits, and its file.
+    pub fn of_modules(text: &str) -> Symbols {
+        let mut symbols = Symbols::default();
+        for module in text.split("module ").skip(1) {
+            let (head, functions) = module.split_once('\n').unwrap_or((module, ""));
+            let (at, file) = head.split_once(' ').unwrap_or((head, ""));
+            // A kernel says where its functions are, a module how far from its begin.
+            let is_kernel = file.rsplit('/').next() == Some("kernel");
+            let base = if is_kernel { Ok(0) } else { u64::from_str_radix(at, 16) };
+            symbols.add(functions, base.unwrap_or(0));
+        }
+        symbols
+    }
+
     /// Adds what `nm` prints of a kernel or of a module that was loaded at `base`.
     pub fn add(&mut self, text: &str, base: u64) {
         let read = text.lines().filter_map(|line| {
@@ -101,5 +116,17 @@ mod tests {
         let mut symbols = Symbols::of_kallsyms("ffffffff80200000 T btext\n");
         symbols.add("0000000000001000 t dxr_lookup.part.3\n", 0xffff_ffff_8240_0000);
         assert_eq!(symbols.name(0xffff_ffff_8240_1004), Some("dxr_lookup"));
+    }
+
+    #[test]
+    fn modules_of_freebsd_are_found_where_they_are_loaded() {
+        let symbols = Symbols::of_modules(
+            "module ffffffff80200000 /boot/kernel/kernel\n\
+             ffffffff80414060 t vtnet_rx_vq_process\n\
+             module ffffffff80e00000 /boot/kernel/pf.ko\n\
+             0000000000000100 T pf_test\n",
+        );
+        assert_eq!(symbols.address("vtnet_rx_vq_process"), Some(0xffff_ffff_8041_4060));
+        assert_eq!(symbols.address("pf_test"), Some(0xffff_ffff_80e0_0100));
     }
 }

@@ -95,6 +95,16 @@ pub(super) fn wait(
 }
 
 impl Snapshot {
+    /// Packets sent, in all phases.
+    pub(super) fn sent_total(&self) -> u64 {
+        self.sent.iter().copied().fold(0, u64::saturating_add)
+    }
+
+    /// Packets received, of all phases.
+    pub(super) fn received_total(&self) -> u64 {
+        self.received.iter().copied().fold(0, u64::saturating_add)
+    }
+
     /// Packets that reached the receiver, including damaged ones.
     fn arrived(&self) -> u64 {
         self.received_total().saturating_add(self.damaged).saturating_add(self.receiver_dropped)

@@ -1,6 +1,5 @@
 //! `fwdlab doctor`.
 
-use super::count;
 use crate::exit::Exit;
 use crate::state;
 use crate::terminal::{self, BAD, GOOD, HEADING, styled, wrap};
@@ -63,7 +62,7 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
 /// Whether `fwdlab count` works here.
 fn guests() -> Probe {
     let scratch = std::env::temp_dir();
-    let tried = count::cache().and_then(|cache| {
+    let tried = state::cache().and_then(|cache| {
         let directory = machine::directory(&scratch, 0)?;
         let tried = guest::counting(&cache, &directory);
         // What is left is removed by the next start.

@@ -10,6 +10,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::form::FormArguments;
 use crate::names;
+use crate::state;
 use crate::terminal;
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -111,7 +112,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let input = input.transpose()?.unwrap_or_default();
     let machines = std::env::temp_dir();
     machine::clean(&machines);
-    let cache = cache()?;
+    let cache = state::cache()?;
     let mut counted = Vec::new();
     for (number, subject) in (0..).zip(&subjects(arguments, &cache)?) {
         let directory = machine::directory(&machines, number)?;
@@ -282,24 +283,4 @@ fn connect(running: &Running) -> Result<SshHost> {
         ..SshSettings::default()
     };
     Ok(SshHost::connect(guest::NAME, settings)?)
-}
-
-/// Where what is made once is kept: unpacked packages and the compiled plugin.
-///
-/// # Errors
-/// When the user has no such place: it must be nobody else's, since QEMU loads the plugin.
-pub(crate) fn cache() -> Result<PathBuf> {
-    let named = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty());
-    let base = named("XDG_CACHE_HOME").map(PathBuf::from);
-    let base = base.or_else(|| Some(PathBuf::from(named("HOME")?).join(".cache")));
-    let base = base.ok_or_else(|| {
-        CliError::Environment(
-            "neither HOME nor XDG_CACHE_HOME names a directory\n  next step: set one of them"
-                .into(),
-        )
-    })?;
-    let cache = base.join("fwdlab");
-    std::fs::create_dir_all(&cache)
-        .map_err(|error| CliError::Environment(format!("{}: {error}", cache.display())))?;
-    Ok(cache)
 }
