@@ -6,12 +6,11 @@
 //! is put into the overlay and booted in place of the image's own.
 
 use crate::console::Console;
-use crate::counts::CountFile;
 use crate::error::VmError;
 use crate::guest::{self, Running, System};
 use crate::machine::{self, Accel, Boot, Machine, Model, Nic, Spec};
 use crate::symbols::Symbols;
-use crate::{plugin, tool};
+use crate::tool;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
@@ -122,14 +121,7 @@ impl Guest<'_> {
         let interfaces = interfaces(model)?;
         guest::key(directory, "key")?;
         let port = machine::free_port()?;
-        let counts = match self.accel {
-            Accel::Kvm => None,
-            Accel::Tcg => Some(CountFile::create(&directory.join("counts"))?),
-        };
-        let counting = match &counts {
-            None => None,
-            Some(counts) => Some((plugin::compiled(self.cache)?, counts.path().to_owned())),
-        };
+        let (counts, counting) = guest::counting(self.accel, directory, self.cache)?;
         let spec = Spec {
             accel: self.accel,
             cpus: self.cpus,

@@ -2,7 +2,8 @@
 
 use crate::counts::CountFile;
 use crate::error::VmError;
-use crate::machine::Machine;
+use crate::machine::{Accel, Machine};
+use crate::plugin;
 use crate::symbols::Symbols;
 use crate::tool;
 use std::fs;
@@ -73,6 +74,25 @@ pub(crate) fn ssh(config: &Path, command: &str, input: &[u8]) -> Result<String, 
     let arguments = ["-F", &config, "-o", "BatchMode=yes", NAME, command];
     let output = tool::run("ssh", &arguments, input, "openssh-client")?;
     Ok(String::from_utf8_lossy(&output).into_owned())
+}
+
+/// The file that a guest is counted in; plugin and file as QEMU is told of them.
+type Counting = (Option<CountFile>, Option<(PathBuf, PathBuf)>);
+
+/// The file that a guest is counted in, and what QEMU is told of it: the plugin and that
+/// file. Nothing where the CPU itself executes the guest.
+///
+/// # Errors
+/// When the plugin can't be compiled, or there is no room for the counts.
+pub(crate) fn counting(accel: Accel, directory: &Path, cache: &Path) -> Result<Counting, VmError> {
+    match accel {
+        Accel::Kvm => Ok((None, None)),
+        Accel::Tcg => {
+            let counts = CountFile::create(&directory.join("counts"))?;
+            let plugin = (plugin::compiled(cache)?, counts.path().to_owned());
+            Ok((Some(counts), Some(plugin)))
+        }
+    }
 }
 
 /// Makes a pair of keys below `directory`.

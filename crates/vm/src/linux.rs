@@ -12,7 +12,6 @@ use crate::guest::{self, System};
 use crate::initrd::Initrd;
 use crate::kernel::Kernel;
 use crate::machine::{self, Accel, Boot, Machine, Model, Nic, Spec};
-use crate::plugin;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -70,14 +69,7 @@ impl Guest<'_> {
         let initrd = directory.join("initrd");
         fs::write(&initrd, self.initrd(directory, model)?)
             .map_err(|source| VmError::file(&initrd, source))?;
-        let counts = match self.accel {
-            Accel::Kvm => None,
-            Accel::Tcg => Some(CountFile::create(&directory.join("counts"))?),
-        };
-        let counting = match &counts {
-            None => None,
-            Some(counts) => Some((plugin::compiled(self.cache)?, counts.path().to_owned())),
-        };
+        let (counts, counting) = guest::counting(self.accel, directory, self.cache)?;
         let spec = Spec {
             accel: self.accel,
             cpus: self.cpus,

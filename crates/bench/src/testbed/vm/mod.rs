@@ -42,10 +42,11 @@ pub struct Vm {
 }
 
 impl Vm {
-    /// Removes what machines of processes that are gone have left, and looks for QEMU.
+    /// Removes what machines of processes that are gone have left. Whether there is a QEMU
+    /// shows when the first machine boots.
     ///
     /// # Errors
-    /// When QEMU is missing, or its plugin can't be made.
+    /// When the directory of what is made once can't be made.
     pub fn open(_plan: &Plan, paths: &Paths) -> Result<Vm, BenchError> {
         let machines = Machines::open(&paths.cache, &paths.experiment)?;
         let reasons = vec![
