@@ -1,6 +1,6 @@
 //! Killed while real namespaces, links and machine-wide settings exist.
 
-use crate::support::{Lab, values_per_variant};
+use crate::support::{Lab, machine, values_per_variant};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -44,6 +44,7 @@ fn a_killed_laboratory_leaves_nothing_behind_and_loses_nothing() {
         return;
     }
     let budget = || std::fs::read_to_string(BUDGET).expect("netdev_budget");
+    let _alone = machine();
     let before = budget();
     let lab = Lab::new(REAL);
     let arguments = ["run", "x.toml", "--no-calibration"];
@@ -101,6 +102,7 @@ fn the_router_forwards_between_devices_of_the_kernel() {
         eprintln!("SKIPPED: AF_XDP in namespaces needs root");
         return;
     }
+    let _alone = machine();
     let lab = Lab::new(ROUTER);
     let arguments = ["run", "x.toml", "--no-calibration", "--json"];
     let result = lab.fwdlab(&arguments).carried_out().json();
@@ -143,6 +145,7 @@ fn a_firewall_is_what_rises_in_the_profile() {
         eprintln!("SKIPPED: profiles of the kernel need root and perf (Debian: linux-perf)");
         return;
     }
+    let _alone = machine();
     let lab = Lab::new(FIREWALL);
     lab.fwdlab(&["run", "x.toml", "--no-calibration", "--out", "o"]).carried_out();
     let text = std::fs::read_to_string(lab.path("o/results.json")).expect("results");
@@ -200,6 +203,7 @@ fn any_program_that_forwards_is_measured_beside_kernel_and_router() {
     let text = include_str!("../../../../experiments/forwarders.toml");
     let short = text.replace("duration = \"1s\"", "duration = \"300ms\"\ndrain = \"500ms\"");
     assert_ne!(text, short);
+    let _alone = machine();
     let lab = Lab::new(&format!("{short}\n[compare]\nbaseline = {{ forwarder = \"kernel\" }}\n"));
     let arguments = ["run", "x.toml", "--no-calibration", "--blocks", "1", "--json"];
     let result = lab.fwdlab(&arguments).carried_out().json();

@@ -9,7 +9,16 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::TempDir;
+
+static MACHINE: Mutex<()> = Mutex::new(());
+
+/// Held by tests that measure on this machine: the program refuses to start beside another
+/// measurement that lasts longer than it waits.
+pub(crate) fn machine() -> MutexGuard<'static, ()> {
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A simulated device that answers at once: two variants, four blocks.
 pub(crate) const INSTANT: &str = "\
