@@ -110,12 +110,13 @@ other:
 	return XDP_DROP;
 }
 
-static __always_inline int receive(struct xdp_md *ctx, __u32 family)
+static __always_inline int receive(struct xdp_md *ctx, __u32 family, int timed)
 {
 	void *data = (void *)(long)ctx->data;
 	void *end = (void *)(long)ctx->data_end;
 	__u32 cpu = bpf_get_smp_processor_id(), sender, flow, phase, source, destination;
-	__u32 headers = family == FAMILY_INET ? 60 : 80, scan = 0, fault;
+	__u32 headers = family == FAMILY_INET ? 60 : 80, length = LENGTH, scan = 0, fault;
+	__u32 destinations = DESTINATIONS;
 	struct receiver_state *state;
 	struct changing c = {};
 
@@ -123,11 +124,11 @@ static __always_inline int receive(struct xdp_md *ctx, __u32 family)
 	if (!state)
 		return XDP_ABORTED;
 	/* User space knows how many without further payload were looked at: all of them. */
-	if (LENGTH > headers) {
+	if (length > headers) {
 		scan = state->in_full < FIRST_IN_FULL || !(state->taken & (PAYLOAD_SAMPLE - 1));
 		state->in_full += scan;
 	}
-	if (end - data != LENGTH || data + headers > end)
+	if (end - data != length || data + headers > end)
 		goto wrong;
 	if (read_headers(data, family, &c))
 		goto wrong;
@@ -137,16 +138,16 @@ static __always_inline int receive(struct xdp_md *ctx, __u32 family)
 	flow = c.tag & 0xffffff;
 	phase = (c.tag >> 24) & 0xf;
 	sender = c.tag >> 28;
-	if (source >= SOURCES || destination >= DESTINATIONS ||
-	    flow != source * DESTINATIONS + destination || sender >= SENDERS || phase > 2)
+	if (source >= SOURCES || destination >= destinations ||
+	    flow != source * destinations + destination || sender >= SENDERS || phase > 2)
 		goto wrong;
 	if (scan && is_payload_altered(ctx))
 		goto wrong;
 
 	state->phase = phase;
-	if (LENGTH > headers)
+	if (length > headers)
 		state->taken++;
-	switch (follow(&state->walks[sender & (SENDERS_MAX - 1)], sender, flow,
+	switch (follow(&state->walks[sender & (SENDERS_MAX - 1)], timed, sender, flow,
 		       bpf_ntohl(c.sequence), bpf_ntohl(c.time))) {
 	case LATE:
 		state->reordered[phase & (PHASES - 1)]++;
@@ -185,16 +186,18 @@ damaged:
 	return XDP_DROP;
 }
 
-SEC("xdp")
-int receive_inet(struct xdp_md *ctx)
-{
-	return receive(ctx, FAMILY_INET);
-}
+/* One for each family, with and without sending times: what is known when it is loaded is
+ * neither asked for each packet nor kept in registers meanwhile. */
+#define RECEIVER(NAME, FAMILY, TIMED)               \
+	SEC("xdp")                                  \
+	int NAME(struct xdp_md *ctx)                \
+	{                                           \
+		return receive(ctx, FAMILY, TIMED); \
+	}
 
-SEC("xdp")
-int receive_inet6(struct xdp_md *ctx)
-{
-	return receive(ctx, FAMILY_INET6);
-}
+RECEIVER(receive_inet, FAMILY_INET, 0)
+RECEIVER(receive_inet6, FAMILY_INET6, 0)
+RECEIVER(receive_inet_timed, FAMILY_INET, 1)
+RECEIVER(receive_inet6_timed, FAMILY_INET6, 1)
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -27,8 +27,7 @@ const volatile __u32 SOURCE_BASE = 0;
 const volatile __u32 DESTINATION_BASE = 0;
 const volatile __u32 SENDERS = 1;
 const volatile __u32 FLOWS = 1;
-const volatile __u32 TIMES = 0;      /* packets carry their sending time */
-const volatile __u32 SAME_CLOCK = 0; /* ... of this machine's clock */
+const volatile __u32 SAME_CLOCK = 0; /* sending times are of this machine's clock */
 const volatile __u32 FOLLOWED = 0;   /* the map of flows has room for them */
 const volatile __u32 SHARES = 0;     /* entries of a flow, as a power of two */
 

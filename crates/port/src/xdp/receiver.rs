@@ -103,7 +103,6 @@ impl XdpReceiver {
             .override_global("DESTINATION_BASE", &settings.bases.1, true)
             .override_global("SENDERS", &settings.senders, true)
             .override_global("FLOWS", &settings.flows.max(1), true)
-            .override_global("TIMES", &u32::from(settings.times), true)
             .override_global("SAME_CLOCK", &u32::from(settings.same_clock), true)
             .override_global("FOLLOWED", &u32::from(entries > 0), true)
             .override_global("SHARES", &settings.shares, true)
@@ -219,10 +218,12 @@ impl Settings {
 
     /// The program that counts such packets: what it needs not ask costs nothing.
     fn program(&self) -> &'static str {
-        match (&self.pattern, self.family) {
-            (None, _) => "receive_stamps",
-            (Some(_), 4) => "receive_inet",
-            (Some(_), _) => "receive_inet6",
+        match (&self.pattern, self.family, self.times) {
+            (None, ..) => "receive_stamps",
+            (Some(_), 4, false) => "receive_inet",
+            (Some(_), 4, true) => "receive_inet_timed",
+            (Some(_), _, false) => "receive_inet6",
+            (Some(_), _, true) => "receive_inet6_timed",
         }
     }
 
