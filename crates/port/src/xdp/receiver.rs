@@ -88,7 +88,7 @@ impl XdpReceiver {
         let settings = Settings::of(watch);
         let entries = settings.entries();
         let newest = if settings.shares > 0 { settings.flows * settings.senders } else { 0 };
-        let mut object = EbpfLoader::new()
+        let object = EbpfLoader::new()
             .override_global("RUN_ID", &settings.run_id, true)
             .override_global("FAMILY", &settings.family, true)
             .override_global("LENGTH", &settings.length, true)
