@@ -2,10 +2,6 @@
 //! is known: `FWDLAB_VERSION`, e.g. `0.1.0 (73212c1-dirty)` (`git describe
 //! --always --dirty`). Without git, or outside the project's own repository, the
 //! version stands alone.
-//!
-//! And asks the linker to keep functions that are the same only once, where the linker is
-//! known to be able to: a sixth of the program is generic code made again for types that
-//! look alike.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,22 +13,6 @@ fn main() {
         None => version.to_owned(),
     };
     println!("cargo::rustc-env=FWDLAB_VERSION={version}");
-    if links_by_lld() == Some(true) {
-        println!("cargo::rustc-link-arg-bins=-Wl,--icf=all");
-    }
-}
-
-/// True when this target's programs are linked by the lld that came with the compiler, and
-/// nobody said otherwise.
-fn links_by_lld() -> Option<bool> {
-    let chosen = std::env::var_os("RUSTC_LINKER").is_some()
-        || std::env::var("CARGO_ENCODED_RUSTFLAGS").is_ok_and(|flags| flags.contains("link"));
-    let by_default = std::env::var("TARGET").ok()? == "x86_64-unknown-linux-gnu";
-    let rustc = std::env::var_os("RUSTC")?;
-    let output = Command::new(rustc).args(["--print", "target-libdir"]).output().ok()?;
-    let libraries = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
-    let came = libraries.parent()?.join("bin/gcc-ld/ld.lld").exists();
-    Some(by_default && came && !chosen)
 }
 
 /// The revision, after saying what to watch for a change of it.
