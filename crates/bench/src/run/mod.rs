@@ -29,7 +29,7 @@ use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::record::{
     Calibration, Counts, Environment, ProfileRecord, RunRecord, TrialRecord,
 };
-use fwdlab_model::settings::Settings;
+use fwdlab_model::settings::{Settings, TestbedKind};
 use fwdlab_model::warning::Warning;
 use fwdlab_port::affinity;
 use std::cell::RefCell;
@@ -275,7 +275,9 @@ fn measure(
         dut.borrow_mut().switch(host, from, to)
     };
     let mut account = asked(&dut, host, ends, &before, settings);
-    let sampler = match remote {
+    // Who counts instructions asks for no time, and lets nothing else run meanwhile.
+    let is_timed = settings.testbed.kind != TestbedKind::Vm;
+    let sampler = match remote && is_timed {
         true => Sampler::start(&**dut.borrow(), machine, parts.clock, plan.trial.duration_ns),
         false => None,
     };
@@ -288,7 +290,7 @@ fn measure(
         }
         // On a remote DUT read before the window opens: the answer takes a round trip.
         let is_due = match moment {
-            _ if sampler.is_some() => false,
+            _ if sampler.is_some() || !is_timed => false,
             Moment::Opening => remote,
             Moment::Open(_) => !remote,
             Moment::Closed(_) => true,

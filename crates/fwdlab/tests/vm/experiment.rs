@@ -94,6 +94,18 @@ fn a_guest_that_does_not_boot_is_named_and_the_others_are_measured() {
 }
 
 #[test]
+fn profiles_are_refused_before_anything_boots() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = experiment(Path::new("no-such.deb"), "", 1, "");
+    let output = fwdlab(directory.path(), &text).arg("--profile").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("no profiler samples a virtual machine"), "{said}");
+    assert!(said.contains("leave it out"), "{said}");
+    assert!(!directory.path().join("out").exists(), "nothing was begun");
+}
+
+#[test]
 fn a_killed_program_leaves_no_machine_and_the_next_start_removes_its_files() {
     let Some(kernel) = kernel() else { return };
     let directory = tempfile::tempdir().unwrap();

@@ -174,7 +174,7 @@ impl<'a> Pump<'a> {
         let turned = match phase {
             Phase::Window => {
                 self.scattered = (self.lockstep.scattered(), self.batches);
-                self.quiet().and_then(|()| self.open())
+                self.open()
             }
             _ if self.open.is_some() => {
                 let (scattered, batches) = self.scattered;
@@ -186,12 +186,6 @@ impl<'a> Pump<'a> {
         if let Err(error) = turned {
             self.failed = Some(error);
         }
-    }
-
-    /// A connection that is open says now and then that it lives.
-    fn quiet(&self) -> Result<(), VmError> {
-        self.up.host.close();
-        self.lockstep.wait_for_rest()
     }
 
     fn open(&mut self) -> Result<(), VmError> {
@@ -261,7 +255,7 @@ impl<'a> Pump<'a> {
     }
 
     fn count_idle(&mut self) -> Result<(), VmError> {
-        self.quiet()?;
+        self.lockstep.wait_for_rest()?;
         let longest = self.bursts.iter().map(|(_, took)| *took).max().unwrap_or_default();
         let (before, began) = (self.counts.counts()?, Instant::now());
         std::thread::sleep(longest);

@@ -22,6 +22,8 @@ use std::time::Duration;
 const KEPT: usize = 2;
 /// Time that a command may take in a machine that is emulated.
 const DEADLINE: Duration = Duration::from_secs(120);
+/// Time after which a connection says that it lives: longer than any run.
+const SILENT: Duration = Duration::from_secs(24 * 60 * 60);
 /// The network for administration, which exists in QEMU only.
 const ADMIN: &str = "192.0.2.0/24";
 
@@ -116,7 +118,9 @@ impl Machines {
             config: Some(running.ssh_config.clone()),
             deadline: DEADLINE,
             connect: DEADLINE,
-            alive: DEADLINE,
+            // Nothing is to stir while it is counted.
+            alive: SILENT,
+            one_shell: true,
             ..SshSettings::default()
         };
         let host = SshHost::connect(guest::NAME, ssh)?;

@@ -241,8 +241,6 @@ fn of_kernel(
         bursts: arguments.bursts,
     };
     let count = |change: Option<&String>, symbols: &Symbols| -> Result<Counted> {
-        // A connection that is open says now and then that it lives.
-        host.close();
         match change {
             None => terminal::note(&format!("counting {release}")),
             Some(change) => terminal::note(&format!("counting {release} after `{change}`")),
@@ -280,6 +278,9 @@ fn connect(running: &Running) -> Result<SshHost> {
         config: Some(running.ssh_config.clone()),
         deadline: DEADLINE,
         connect: Duration::from_secs(60),
+        // Nothing is to stir while it is counted.
+        alive: Duration::from_secs(24 * 60 * 60),
+        one_shell: true,
         ..SshSettings::default()
     };
     Ok(SshHost::connect(guest::NAME, settings)?)
