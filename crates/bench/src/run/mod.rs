@@ -125,7 +125,9 @@ impl Runner {
             let meanwhile = self.testbed.recover(observer)?;
             let and = meanwhile.map_or(String::new(), |what| format!("; {what}"));
             let why = format!("{error}{and}").replace('\n', ";");
-            if repeated.is_some() {
+            if let Some(first) = repeated {
+                let why =
+                    if why == first { why } else { format!("{why}; the first time: {first}") };
                 self.given_up.insert(variant, why.clone());
                 return Err(BenchError::GivenUp { variant, why });
             }

@@ -2,7 +2,8 @@
 //! run that the store lacks, report.
 
 use super::store_at;
-use crate::exit::{self, CliError, Exit};
+use crate::error::CliError;
+use crate::exit::{self, Exit};
 use crate::experiment::overhead_guess_ns;
 use crate::experiment::{self, Loaded, Overrides};
 use crate::notify::{self, Message, Outcome};

@@ -49,6 +49,9 @@ pub struct SshSettings {
     /// Whether one shell there runs all commands, in place of one guard each: for a machine
     /// that is emulated, where a program's start takes long.
     pub one_shell: bool,
+    /// Where the directory of the connection's socket is made, instead of among temporary
+    /// files.
+    pub directory: Option<PathBuf>,
 }
 
 impl Default for SshSettings {
@@ -60,6 +63,7 @@ impl Default for SshSettings {
             alive: Duration::from_secs(5),
             alive_count: 3,
             one_shell: false,
+            directory: None,
         }
     }
 }
@@ -203,7 +207,10 @@ impl SshHost {
     fn output_of(&self, argv: &[&str], stdin: &str) -> Result<Vec<u8>, BenchError> {
         if self.settings.one_shell && stdin.len() < LARGE {
             let (host, deadline) = (self.destination.as_str(), self.settings.deadline);
-            return self.shell.run(&self.master, host, argv, stdin, deadline).map(String::into_bytes);
+            return self
+                .shell
+                .run(&self.master, host, argv, stdin, deadline)
+                .map(String::into_bytes);
         }
         let output = Shared::default();
         let input = Cursor::new(stdin.to_owned().into_bytes());

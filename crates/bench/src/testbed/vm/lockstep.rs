@@ -213,12 +213,8 @@ impl<'a> Pump<'a> {
         self.is_sending = false;
         match self.failed.take() {
             None => Ok(()),
-            Some(error) => {
-                // A guest that has died says why on its console.
-                let machine = &self.up.running.machine;
-                let dead = machine.console().look().err();
-                Err(trouble(machine.explain(dead.unwrap_or(error))))
-            }
+            // A guest that has died says why on its console.
+            Some(error) => Err(trouble(self.up.explain(error))),
         }
     }
 
