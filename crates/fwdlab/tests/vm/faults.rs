@@ -26,8 +26,8 @@ enum Fault {
 }
 
 /// Waits for packets of the trial: more than are tried before it.
-const FLOWS: &str = "until [ $(cat /sys/class/net/eth1/statistics/rx_packets) -gt 150 ]; do \
-                     sleep 0.05; done";
+const FLOWS: &str = "n=0; until [ $n -gt 150 ]; do sleep 0.3; \
+                     read n < /sys/class/net/eth1/statistics/rx_packets; done";
 /// Said by a guest that is reached.
 const HERE: &str = "here";
 
