@@ -22,7 +22,6 @@ use crate::testbed::{LoadModel, Parts, Reach};
 use crate::{Observer, Task};
 use ends::VmEnds;
 use fwdlab_model::plan::Plan;
-use fwdlab_model::record::Calibration;
 use fwdlab_model::settings::{DutKind, Reboot, Settings, TestbedKind};
 use fwdlab_model::warning::Warning;
 use fwdlab_vm::VmError;
@@ -119,15 +118,6 @@ impl Testbed for Vm {
 
     fn has_ceiling(&self) -> bool {
         false
-    }
-
-    fn calibrate(
-        &mut self,
-        _: &Plan,
-        _: &Settings,
-        _: &mut dyn Observer,
-    ) -> Result<Calibration, BenchError> {
-        Err(BenchError::Refused("packets in lockstep have no ceiling".into()))
     }
 
     fn calibration_key(&self, _settings: &Settings) -> String {
