@@ -83,8 +83,12 @@ impl Testbed for Vm {
 
     /// A machine that was lost is not asked again: the next run boots its own.
     fn recover(&mut self, _observer: &mut dyn Observer) -> Result<Option<String>, BenchError> {
-        self.machines.clear();
-        Ok(Some("the machine boots anew".to_owned()))
+        let boots = "the machine boots anew";
+        Ok(Some(match self.machines.end_lost() {
+            // A connection that broke does not say why.
+            Some(why) => format!("{why}; {boots}"),
+            None => boots.to_owned(),
+        }))
     }
 
     fn stand<'a>(
