@@ -196,7 +196,7 @@ impl Testbed for Netns {
         run_id: u32,
         observer: &mut dyn Observer,
     ) -> Result<Observed, BenchError> {
-        self.ceiling(settings, trial, run_id, observer)
+        self.ceiling(settings, &self.place(settings), trial, run_id, observer)
     }
 
     fn calibration_key(&self, settings: &Settings) -> String {

@@ -2,8 +2,9 @@
 
 use super::{Netns, receiver};
 use crate::Observer;
+use crate::cpu::Placement;
 use crate::error::BenchError;
-use crate::testbed::{Testbed, Wanted};
+use crate::testbed::Wanted;
 use crate::trial::{self, Observed};
 use crate::wiring::Wiring;
 use fwdlab_model::plan::Trial;
@@ -17,11 +18,11 @@ impl Netns {
     pub fn ceiling(
         &self,
         settings: &Settings,
+        placement: &Placement,
         trial: &Trial,
         run_id: u32,
         observer: &mut dyn Observer,
     ) -> Result<Observed, BenchError> {
-        let placement = &self.place(settings);
         let wiring = Wiring::up(&self.journal, settings.dut.queues, false)?;
         let wanted = Wanted { settings, run_id, rate_pps: None, trial, threads: &[] };
         let mut traffic = self.arm(&wiring, placement, &wanted)?;
