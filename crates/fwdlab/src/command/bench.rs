@@ -13,7 +13,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use fwdlab_bench::probe::Privilege;
 use fwdlab_bench::testbed::netns::Netns;
-use fwdlab_bench::{BenchError, Observer, cpu};
+use fwdlab_bench::{BenchError, Observer, Testbed, cpu};
 use fwdlab_model::plan::{INET6_FRAME_MIN, Trial};
 use fwdlab_model::settings::{self, Arrangement, Family, Settings};
 use fwdlab_model::spec::kind::{FRAME_MAX, FRAME_MIN};
