@@ -74,7 +74,8 @@ fn sound(result: &SearchResult) {
         let of = |class: Class| move |(load, of): (u64, Class)| (of == class).then_some(load);
         let upper = trials.classes(number).find_map(of(Class::Upper));
         let is_below = |load: &u64| upper.is_none_or(|upper| *load < upper);
-        let lower = trials.classes(number).filter_map(of(Class::Lower)).filter(is_below).next_back();
+        let lower =
+            trials.classes(number).filter_map(of(Class::Lower)).filter(is_below).next_back();
         assert_eq!((found.bounds.lower, found.bounds.upper), (lower, upper));
         assert_eq!(found.conditional_throughput.is_some(), lower.is_some());
         if let (Some(rate), Some(lower)) = (found.conditional_throughput, lower) {
