@@ -50,7 +50,7 @@ test: deps
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo build --workspace --locked
-	cargo test --workspace --locked
+	cargo test --workspace --locked --no-fail-fast
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 
 lab-test: deps

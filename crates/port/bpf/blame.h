@@ -83,7 +83,7 @@ __noinline int is_udp_intact(struct xdp_md *ctx)
 	}
 	if ((void *)at + 1 <= end)
 		sum += *(__u8 *)at;
-	return fold(sum) == 0xffff;
+	return adds_up(sum);
 }
 
 static __always_inline int is_udp(void *data, void *end, __u32 family)
@@ -271,7 +271,7 @@ __noinline int blame(struct xdp_md *ctx, __u32 scan)
 		half = data + 14;
 		for (i = 0; i < 10; i++)
 			sum += half[i];
-		if (fold(sum) != 0xffff)
+		if (!adds_up(sum))
 			return phase | FAULT_IP_CHECKSUM;
 	}
 	return phase | FAULT_UDP_CHECKSUM;

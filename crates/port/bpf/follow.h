@@ -47,19 +47,19 @@ static __always_inline int is_time_possible(struct walk *walk, __u32 sequence, _
 /* Follows an intact packet; returns its place among those before it. */
 enum place { NEXT, LATE, AGAIN, WRONG_SEQUENCE, WRONG_TIME };
 
-static __always_inline enum place follow(struct walk *walk, __u32 sender, __u32 flow,
-					 __u32 sequence, __u32 time)
+static __always_inline enum place follow(struct walk *walk, int timed, __u32 sender,
+					 __u32 flow, __u32 sequence, __u32 time)
 {
 	__u64 base = walk->base;
-	__u32 round = walk->round, number, key, own, behind;
+	__u32 round = walk->round, flows_of_each = FLOWS, shares = SHARES, number, key, own, behind;
 	__s32 ahead = sequence - flow - (__u32)base;
 	struct entry *entry;
 	__u64 *first;
 	int late;
 
 	if (ahead) {
-		if ((__u32)ahead == FLOWS) {
-			base += FLOWS;
+		if ((__u32)ahead == flows_of_each) {
+			base += flows_of_each;
 			round++;
 		} else {
 			__s64 there = leap(walk, ahead);
@@ -70,7 +70,7 @@ static __always_inline enum place follow(struct walk *walk, __u32 sender, __u32 
 			round = base / FLOWS;
 		}
 	}
-	if (TIMES) {
+	if (timed) {
 		if (!is_time_possible(walk, sequence, time))
 			return WRONG_TIME;
 	} else if (time) {
@@ -82,12 +82,12 @@ static __always_inline enum place follow(struct walk *walk, __u32 sender, __u32 
 	}
 	if (!FOLLOWED)
 		return NEXT;
-	number = sender * FLOWS + flow;
-	key = (number << SHARES) + (round & ((1 << SHARES) - 1));
+	number = sender * flows_of_each + flow;
+	key = (number << shares) + (round & ((1 << shares) - 1));
 	entry = bpf_map_lookup_elem(&flows, &key);
 	if (!entry)
 		return NEXT;
-	own = round >> SHARES;
+	own = round >> shares;
 	late = own < entry->next;
 	if (late) {
 		behind = entry->next - 1 - own;
@@ -105,7 +105,7 @@ static __always_inline enum place follow(struct walk *walk, __u32 sender, __u32 
 		entry->next = own + 1;
 	}
 	entry->count++;
-	if (SHARES) {
+	if (shares) {
 		first = bpf_map_lookup_elem(&newest, &number);
 		if (first) {
 			late = round < *first;

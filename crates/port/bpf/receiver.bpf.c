@@ -21,50 +21,65 @@ struct changing {
 };
 
 /* Reads headers and stamp of a frame that is long enough; returns 0 when all words that
- * are the same in every packet, and the checksums, are right. */
-static __always_inline int read_headers(void *data, struct changing *c)
+ * are the same in every packet, and the checksums, are right. Sums are taken of whole words:
+ * each of their 16 bits weighs the same in what adds_up() asks. */
+static __always_inline int read_headers(void *data, __u32 family, struct changing *c)
 {
-	__u64 *w = data, wrong, sum;
+	__u64 *w = data, wrong, sum, addresses;
 	__u32 check;
 
-	wrong = ((w[0] ^ WORDS[0]) & MASKS[0]) | ((w[1] ^ WORDS[1]) & MASKS[1]) |
-		((w[2] ^ WORDS[2]) & MASKS[2]) | ((w[4] ^ WORDS[4]) & MASKS[4]) |
-		((w[5] ^ WORDS[5]) & MASKS[5]);
-	if (FAMILY == FAMILY_INET) {
-		__u64 w3 = w[3], w6 = w[6];
+	wrong = ((w[0] ^ WORDS[0]) & MASKS[0]) | ((w[1] ^ WORDS[1]) & MASKS[1]);
+	if (family == FAMILY_INET) {
+		__u64 w2 = w[2], w3 = w[3], w4 = w[4], w5 = w[5];
 
+		/* Identification, addresses, UDP's checksum: what is free of these words. */
+		wrong |= ((w2 ^ WORDS[2]) & ~0xffff0000ULL) | ((w4 ^ WORDS[4]) >> 16) |
+			 ((w5 ^ WORDS[5]) >> 16);
+		if (wrong)
+			return 1;
 		c->source = w3 >> 16;
-		c->destination = (__u32)(w3 >> 48) | (__u32)w[4] << 16;
-		c->tag = w6;
-		c->sequence = w6 >> 32;
+		c->destination = (__u32)(w3 >> 48) | (__u32)w4 << 16;
+		c->tag = w[6];
+		c->sequence = w[6] >> 32;
 		c->time = *(__u32 *)(data + 56);
-		check = w[5] & 0xffff;
-		sum = (__u64)IP_SUM + ((w[2] >> 16) & 0xffff) + (w3 & 0xffff);
-		if (fold(sum + c->source + c->destination) != 0xffff)
+		check = w5 & 0xffff;
+		addresses = (w3 >> 16) + (w4 & 0xffff);
+		if (!adds_up(IP_SUM + ((w2 >> 16) & 0xffff) + (w3 & 0xffff) + addresses))
 			return 1;
 	} else {
-		wrong |= ((w[3] ^ WORDS[3]) & MASKS[3]) | ((w[6] ^ WORDS[6]) & MASKS[6]) |
-			 ((w[7] ^ WORDS[7]) & MASKS[7]) | ((w[8] ^ WORDS[8]) & MASKS[8]);
+		wrong |= ((w[2] ^ WORDS[2]) & MASKS[2]) | (w[3] ^ WORDS[3]) |
+			 ((w[4] ^ WORDS[4]) & MASKS[4]) | (w[5] ^ WORDS[5]) |
+			 ((w[6] ^ WORDS[6]) & MASKS[6]) | ((w[7] ^ WORDS[7]) & MASKS[7]) |
+			 ((w[8] ^ WORDS[8]) & MASKS[8]);
 		c->source = w[4] >> 16;
 		c->destination = w[6] >> 16;
 		c->tag = w[8] >> 32;
 		c->sequence = w[9];
 		c->time = w[9] >> 32;
 		check = (w[7] >> 32) & 0xffff;
+		addresses = (__u64)c->source + c->destination;
 	}
 	if (wrong || !check)
 		return 1;
-	sum = (__u64)UDP_SUM + c->source + c->destination + c->tag + c->sequence + c->time + check;
-	return fold(sum) != 0xffff;
+	sum = UDP_SUM + addresses + c->tag + c->sequence + c->time + check;
+	return !adds_up(sum);
 }
 
 /* Counts by the stamp alone, where nothing else is known of the packets. */
-static __always_inline int count_by_stamp(void *data, void *end, struct receiver_state *state)
+SEC("xdp")
+int receive_stamps(struct xdp_md *ctx)
 {
+	void *data = (void *)(long)ctx->data;
+	void *end = (void *)(long)ctx->data_end;
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct receiver_state *state;
 	struct entry *entry;
 	__u16 *stamp;
 	__u32 tag, key;
 
+	state = bpf_map_lookup_elem(&receiver, &cpu);
+	if (!state)
+		return XDP_ABORTED;
 	if (is_stamped(data, end, FAMILY_INET))
 		stamp = data + 42;
 	else if (is_stamped(data, end, FAMILY_INET6))
@@ -95,33 +110,27 @@ other:
 	return XDP_DROP;
 }
 
-SEC("xdp")
-int receive_packet(struct xdp_md *ctx)
+static __always_inline int receive(struct xdp_md *ctx, __u32 family, int timed)
 {
 	void *data = (void *)(long)ctx->data;
 	void *end = (void *)(long)ctx->data_end;
 	__u32 cpu = bpf_get_smp_processor_id(), sender, flow, phase, source, destination;
-	__u32 headers = FAMILY == FAMILY_INET ? 60 : 80, scan = 0, fault;
+	__u32 headers = family == FAMILY_INET ? 60 : 80, length = LENGTH, scan = 0, fault;
+	__u32 destinations = DESTINATIONS;
 	struct receiver_state *state;
 	struct changing c = {};
 
 	state = bpf_map_lookup_elem(&receiver, &cpu);
 	if (!state)
 		return XDP_ABORTED;
-	if (!CHECKED)
-		return count_by_stamp(data, end, state);
-
-	if (LENGTH > headers) {
+	/* User space knows how many without further payload were looked at: all of them. */
+	if (length > headers) {
 		scan = state->in_full < FIRST_IN_FULL || !(state->taken & (PAYLOAD_SAMPLE - 1));
 		state->in_full += scan;
-	} else {
-		state->in_full++;
 	}
-	if (end - data != LENGTH || data + 60 > end)
+	if (end - data != length || data + headers > end)
 		goto wrong;
-	if (FAMILY == FAMILY_INET6 && data + 80 > end)
-		goto wrong;
-	if (read_headers(data, &c))
+	if (read_headers(data, family, &c))
 		goto wrong;
 	c.tag = bpf_ntohl(c.tag);
 	source = bpf_ntohl(c.source) - SOURCE_BASE;
@@ -129,15 +138,16 @@ int receive_packet(struct xdp_md *ctx)
 	flow = c.tag & 0xffffff;
 	phase = (c.tag >> 24) & 0xf;
 	sender = c.tag >> 28;
-	if (source >= SOURCES || destination >= DESTINATIONS ||
-	    flow != source * DESTINATIONS + destination || sender >= SENDERS || phase > 2)
+	if (source >= SOURCES || destination >= destinations ||
+	    flow != source * destinations + destination || sender >= SENDERS || phase > 2)
 		goto wrong;
 	if (scan && is_payload_altered(ctx))
 		goto wrong;
 
 	state->phase = phase;
-	state->taken++;
-	switch (follow(&state->walks[sender & (SENDERS_MAX - 1)], sender, flow,
+	if (length > headers)
+		state->taken++;
+	switch (follow(&state->walks[sender & (SENDERS_MAX - 1)], timed, sender, flow,
 		       bpf_ntohl(c.sequence), bpf_ntohl(c.time))) {
 	case LATE:
 		state->reordered[phase & (PHASES - 1)]++;
@@ -155,7 +165,6 @@ int receive_packet(struct xdp_md *ctx)
 		break;
 	}
 	state->packets[phase & (PHASES - 1)]++;
-	state->bytes += LENGTH;
 	return XDP_DROP;
 
 wrong:
@@ -176,5 +185,19 @@ damaged:
 	state->faults[fault & 15]++;
 	return XDP_DROP;
 }
+
+/* One for each family, with and without sending times: what is known when it is loaded is
+ * neither asked for each packet nor kept in registers meanwhile. */
+#define RECEIVER(NAME, FAMILY, TIMED)               \
+	SEC("xdp")                                  \
+	int NAME(struct xdp_md *ctx)                \
+	{                                           \
+		return receive(ctx, FAMILY, TIMED); \
+	}
+
+RECEIVER(receive_inet, FAMILY_INET, 0)
+RECEIVER(receive_inet6, FAMILY_INET6, 0)
+RECEIVER(receive_inet_timed, FAMILY_INET, 1)
+RECEIVER(receive_inet6_timed, FAMILY_INET6, 1)
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

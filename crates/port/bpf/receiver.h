@@ -13,7 +13,6 @@
 #include "stamp.h"
 
 /* Set before loading; see packet::arrivals::Pattern. */
-const volatile __u32 CHECKED = 0; /* 0: only the stamp's run id is looked at */
 const volatile __u32 RUN_ID = 0;
 const volatile __u32 FAMILY = FAMILY_INET;
 const volatile __u32 LENGTH = 0;
@@ -28,8 +27,7 @@ const volatile __u32 SOURCE_BASE = 0;
 const volatile __u32 DESTINATION_BASE = 0;
 const volatile __u32 SENDERS = 1;
 const volatile __u32 FLOWS = 1;
-const volatile __u32 TIMES = 0;      /* packets carry their sending time */
-const volatile __u32 SAME_CLOCK = 0; /* ... of this machine's clock */
+const volatile __u32 SAME_CLOCK = 0; /* sending times are of this machine's clock */
 const volatile __u32 FOLLOWED = 0;   /* the map of flows has room for them */
 const volatile __u32 SHARES = 0;     /* entries of a flow, as a power of two */
 
@@ -64,12 +62,13 @@ struct {
 	__type(value, __u64);
 } newest SEC(".maps");
 
-/* The sum of words, below 2^48, nearly in 16 bits (RFC 1071): 0xffff when they and their
- * checksum add up. A sum that is above it after two steps becomes 1 or 2. */
-static __always_inline __u32 fold(__u64 sum)
+/* True when words and their checksum, together above 0, add up (RFC 1071): one's complement
+ * sums of 16 bits are sums modulo 0xffff, and a word of 32 or 48 bits is one of its parts.
+ * A multiple of 0xffff, times the inverse of that modulo 2^64, is what it is a multiple by;
+ * anything else becomes larger than any such (Hacker's Delight, 10-17). */
+static __always_inline int adds_up(__u64 sum)
 {
-	sum = (sum & 0xffff) + ((sum >> 16) & 0xffff) + (sum >> 32);
-	return (sum & 0xffff) + (sum >> 16);
+	return sum * 0xfffefffefffeffffULL <= 0x0001000100010001ULL;
 }
 
 static __always_inline __u32 bits(__u64 x)

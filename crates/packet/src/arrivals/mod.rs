@@ -58,6 +58,13 @@ impl Received {
         self.packets.iter().copied().fold(0, u64::saturating_add)
     }
 
+    /// Frames that came, whatever they were.
+    pub fn seen(&self) -> u64 {
+        let phases = [self.packets, self.damaged, self.duplicates];
+        let others = [self.foreign, self.unstamped, self.others];
+        phases.iter().flatten().chain(&others).copied().fold(0, u64::saturating_add)
+    }
+
     /// Adds the counts of another part of the same receiver.
     pub fn add(&mut self, other: &Received) {
         for phase in 0..PHASES {

@@ -245,10 +245,9 @@ fn word(bytes: &[u8], n: usize) -> u64 {
     u64::from_le_bytes(eight)
 }
 
-/// True when words and their checksum add up (RFC 1071).
+/// True when words and their checksum, together above 0, add up (RFC 1071): one's complement
+/// sums of 16 bits are sums modulo 0xffff, and a word of 32 bits is one of its parts.
 #[inline]
 pub(super) fn sums_up(sum: u64) -> bool {
-    // Below 2^48; what is above 0xffff after two steps becomes 1 or 2.
-    let sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
-    (sum & 0xffff) + (sum >> 16) == 0xffff
+    sum.is_multiple_of(0xffff)
 }

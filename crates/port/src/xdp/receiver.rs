@@ -39,6 +39,9 @@ impl From<XdpMode> for aya::programs::XdpMode {
 pub struct XdpReceiver {
     state: Mapped<ReceiverState>,
     flows: Option<Followed>,
+    program: &'static str,
+    /// Bytes of each packet where all of them are checked, and whether its stamp ends it.
+    checked: Option<(u64, bool)>,
     // Holds program and link; dropping it detaches.
     object: Ebpf,
 }
@@ -54,8 +57,6 @@ struct Followed {
     sequences: bool,
 }
 
-const PROGRAM: &str = "receive_packet";
-
 impl XdpReceiver {
     /// Attaches the counting program to `interface`.
     ///
@@ -70,8 +71,8 @@ impl XdpReceiver {
         let (interface, watch) = (interface.to_owned(), watch.clone());
         namespace.run(move || {
             let mut receiver = XdpReceiver::detached(&watch)?;
-            let program = program(&mut receiver.object)?;
-            program
+            receiver
+                .program()?
                 .attach(&interface, mode.into())
                 .map_err(|e| PortError::bpf("attaching the BPF receiver", &e))?;
             Ok(receiver)
@@ -87,8 +88,7 @@ impl XdpReceiver {
         let settings = Settings::of(watch);
         let entries = settings.entries();
         let newest = if settings.shares > 0 { settings.flows * settings.senders } else { 0 };
-        let mut object = EbpfLoader::new()
-            .override_global("CHECKED", &u32::from(settings.pattern.is_some()), true)
+        let object = EbpfLoader::new()
             .override_global("RUN_ID", &settings.run_id, true)
             .override_global("FAMILY", &settings.family, true)
             .override_global("LENGTH", &settings.length, true)
@@ -103,7 +103,6 @@ impl XdpReceiver {
             .override_global("DESTINATION_BASE", &settings.bases.1, true)
             .override_global("SENDERS", &settings.senders, true)
             .override_global("FLOWS", &settings.flows.max(1), true)
-            .override_global("TIMES", &u32::from(settings.times), true)
             .override_global("SAME_CLOCK", &u32::from(settings.same_clock), true)
             .override_global("FOLLOWED", &u32::from(entries > 0), true)
             .override_global("SHARES", &settings.shares, true)
@@ -123,9 +122,13 @@ impl XdpReceiver {
                 sequences: settings.pattern.is_some(),
             }),
         };
-        let program = program(&mut object)?;
-        program.load().map_err(|e| PortError::bpf("loading the BPF receiver", &e))?;
-        Ok(XdpReceiver { state, flows, object })
+        let checked = settings.pattern.as_ref();
+        let checked = checked.map(|pattern| (pattern.length as u64, !pattern.has_payload()));
+        let program = settings.program();
+        let mut receiver = XdpReceiver { state, flows, program, checked, object };
+        let loaded = receiver.program()?.load();
+        loaded.map_err(|e| PortError::bpf("loading the BPF receiver", &e))?;
+        Ok(receiver)
     }
 
     /// Lets the program see a frame so many times (`BPF_PROG_TEST_RUN`); returns the mean
@@ -137,18 +140,18 @@ impl XdpReceiver {
         let mut options = TestRunOptions::new();
         options.data_in = Some(frame);
         options.repeat = times;
-        let shown = program(&mut self.object)?.test_run(options);
+        let shown = self.program()?.test_run(options);
         let shown = shown.map_err(|e| PortError::bpf("showing the BPF receiver a frame", &e))?;
         Ok(shown.duration)
     }
-}
 
-fn program(object: &mut Ebpf) -> Result<&mut Xdp, PortError> {
-    object
-        .program_mut(PROGRAM)
-        .ok_or(PortError::Bpf { what: "reading a BPF object", why: "no program".into() })?
-        .try_into()
-        .map_err(|e: aya::programs::ProgramError| PortError::bpf("BPF receiver", &e))
+    fn program(&mut self) -> Result<&mut Xdp, PortError> {
+        self.object
+            .program_mut(self.program)
+            .ok_or(PortError::Bpf { what: "reading a BPF object", why: "no program".into() })?
+            .try_into()
+            .map_err(|e: aya::programs::ProgramError| PortError::bpf("BPF receiver", &e))
+    }
 }
 
 /// The program's constants.
@@ -213,6 +216,17 @@ impl Settings {
         }
     }
 
+    /// The program that counts such packets: what it needs not ask costs nothing.
+    fn program(&self) -> &'static str {
+        match (&self.pattern, self.family, self.times) {
+            (None, ..) => "receive_stamps",
+            (Some(_), 4, false) => "receive_inet",
+            (Some(_), 4, true) => "receive_inet_timed",
+            (Some(_), _, false) => "receive_inet6",
+            (Some(_), _, true) => "receive_inet6_timed",
+        }
+    }
+
     /// Entries of the map of flows; 0 when there would be too many.
     fn entries(&self) -> u32 {
         let entries = (u64::from(self.flows) * u64::from(self.senders)) << self.shares;
@@ -225,6 +239,13 @@ impl Receiver for XdpReceiver {
         let mut sum = Received::default();
         for cpu in 0..self.state.len() {
             sum.add(&self.state.read(cpu).into());
+        }
+        // What follows from the other counters is not counted for each packet.
+        if let Some((length, is_whole)) = self.checked {
+            sum.bytes = length * sum.total();
+            if is_whole {
+                sum.in_full = sum.seen();
+            }
         }
         sum
     }

@@ -28,9 +28,11 @@ const DUT_THREADS: [&str; 14] = [
 /// Where the receiver of a testbed of namespaces works, by what is called in which order:
 /// its own polling thread; its counting program and the frames that this drops (nothing
 /// else drops frames within the driver's receive function).
-const RECEIVER: [&[&str]; 5] = [
+const RECEIVER: [&[&str]; 7] = [
     &["napi/r0*"],
-    &["bpf_prog_*_receive_packet"],
+    &["bpf_prog_*_receive_packet"], // as it was called in older profiles
+    &["bpf_prog_*_receive_inet*"],
+    &["bpf_prog_*_receive_stamps"],
     &["veth_xdp_rcv_skb", "sk_skb_reason_drop"],
     &["veth_xdp_rcv_skb", "kfree_skb*"],
     &["veth_xdp_rcv_skb", "consume_skb"],
@@ -97,7 +99,7 @@ mod tests {
         assert_eq!((split.work.total(), split.harness.total()), (6, 14));
         // Both in softirqs: what only the receiver does is told apart, the rest is not.
         let softirq = unfold(
-            "swapper;net_rx_action;veth_poll;veth_xdp_rcv_skb;bpf_prog_0123456789abcdef_receive_packet 2\n\
+            "swapper;net_rx_action;veth_poll;veth_xdp_rcv_skb;bpf_prog_0123456789abcdef_receive_inet6 2\n\
              swapper;net_rx_action;veth_poll;veth_xdp_rcv_skb;sk_skb_reason_drop;kmem_cache_free 3\n\
              swapper;net_rx_action;veth_poll;veth_xdp_rcv_skb;veth_xdp_rcv_one 1\n\
              swapper;net_rx_action;veth_poll;ip_rcv;sk_skb_reason_drop 7\n",
