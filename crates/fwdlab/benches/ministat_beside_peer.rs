@@ -1,5 +1,5 @@
 //! `fwdlab ministat` beside Debian's ministat, on the same ten million values,
-//! in one sitting.
+//! in one session.
 //!
 //! `cargo bench -p fwdlab --bench ministat_beside_peer` (Debian's package
 //! `ministat` has the peer, `time` measures memory and time on the CPUs, which other

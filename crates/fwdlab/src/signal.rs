@@ -7,10 +7,30 @@ use signal_hook::flag;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Between two looks at whether a signal came.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Whether the user asked to stop.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stop(Arc<AtomicBool>);
+
+/// Ends the program at the first signal, after `before`: for what has nothing to finish.
+///
+/// # Errors
+/// When the handlers can't be installed.
+pub(crate) fn end_after(before: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let stop = Stop::on_signals()?;
+    std::thread::spawn(move || {
+        while !stop.requested() {
+            std::thread::sleep(LOOK);
+        }
+        before();
+        std::process::exit(Exit::Interrupted as i32);
+    });
+    Ok(())
+}
 
 impl Stop {
     /// Listens from now on.

@@ -1,4 +1,4 @@
-//! Our senders beside xdp-trafficgen, into the same sink, in one sitting.
+//! Our senders beside xdp-trafficgen, into the same sink, in one session.
 //!
 //! `cargo bench -p fwdlab-port --bench sender_beside_peer` (as root; Debian's package
 //! `xdp-tools` has the peer; the variable XDP_TRAFFICGEN names another build). One core generates and counts: g0 in one namespace,

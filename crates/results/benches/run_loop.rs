@@ -1,6 +1,7 @@
 //! What a run costs outside of the testbed: choosing it, keeping it, asking whether the
 //! stopping rule has decided. CPU time of the thread, flushing to disk included; it must
-//! not grow with the number of blocks.
+//! not grow with the number of blocks. Simulated runs aren't flushed one by one, those of
+//! namespaces are (the first rows).
 //!
 //! `cargo bench -p fwdlab-results --bench run_loop`
 
@@ -18,10 +19,10 @@ use support::{firewall, invocation, plan, record};
 const BLOCKS: [u32; 5] = [100, 200, 400, 800, 10_000];
 
 /// Two variants in blocks; the stopping rule's comparison never ends.
-fn pair(blocks: u32, stop: Option<Stop>) -> Plan {
+fn pair(kind: TestbedKind, blocks: u32, stop: Option<Stop>) -> Plan {
     let mut factor = firewall();
     factor.levels.truncate(2);
-    let mut plan = plan(TestbedKind::Sim, vec![factor], vec![Some(0)], blocks);
+    let mut plan = plan(kind, vec![factor], vec![Some(0)], blocks);
     plan.design.stop = stop;
     plan.compare.margin = 1e-9;
     plan
@@ -44,7 +45,7 @@ fn undecided(plan: &Plan, index: u32) -> RunRecord {
 }
 
 /// The session's loop around a testbed that costs nothing; CPU time in nanoseconds.
-fn carry_out(plan: &Plan) -> u64 {
+fn carry_out(kind: TestbedKind, plan: &Plan) -> u64 {
     let directory = tempfile::tempdir().expect("a directory");
     let records: Vec<RunRecord> =
         (0..plan.runs.len() as u32).map(|index| undecided(plan, index)).collect();
@@ -54,7 +55,7 @@ fn carry_out(plan: &Plan) -> u64 {
     let wanted: HashSet<u32> =
         store.missing_runs(plan).expect("missing runs").into_iter().collect();
     let mut watch = StoppingWatch::begin(plan, &store).expect("a watch");
-    store.begin_invocation(&invocation(TestbedKind::Sim)).expect("an invocation");
+    store.begin_invocation(&invocation(kind)).expect("an invocation");
     let mut block = None;
     for run in plan.runs.iter().filter(|run| wanted.contains(&run.index)) {
         if block != Some(run.block) && watch.as_ref().is_some_and(StoppingWatch::is_done) {
@@ -74,12 +75,16 @@ fn main() {
     // `cargo test --benches` asks only whether it runs.
     let is_test = !std::env::args().any(|argument| argument == "--bench");
     println!("{:8} {:>7} {:>9} {:>9} {:>9}", "stop", "blocks", "CPU s", "us a run", "relative");
-    for (name, stop) in [("-", None), ("planned", Some(Stop::Planned)), ("open", Some(Stop::Open))]
-    {
+    for (name, kind, stop) in [
+        ("flushed", TestbedKind::Netns, None),
+        ("-", TestbedKind::Sim, None),
+        ("planned", TestbedKind::Sim, Some(Stop::Planned)),
+        ("open", TestbedKind::Sim, Some(Stop::Open)),
+    ] {
         let mut first = None;
         for blocks in BLOCKS.into_iter().take(if is_test { 1 } else { BLOCKS.len() }) {
-            let plan = pair(blocks, stop);
-            let ns = carry_out(&plan) as f64;
+            let plan = pair(kind, blocks, stop);
+            let ns = carry_out(kind, &plan) as f64;
             let each = ns / plan.runs.len() as f64;
             let relative = each / *first.get_or_insert(each);
             let (seconds, us) = (ns / 1e9, each / 1e3);

@@ -1,6 +1,8 @@
 //! What `fwdlab compare` answers: goldens of every form, agreement with
 //! reports, and what is refused.
 
+#[path = "support/golden.rs"]
+mod golden;
 mod support;
 
 use fwdlab_model::Plan;
@@ -14,6 +16,7 @@ use fwdlab_results::stats::{
 };
 use fwdlab_results::stats::{BlockedRun, Verdict};
 use fwdlab_results::store::Store;
+use golden::golden;
 use proptest::prelude::*;
 use std::path::Path;
 use support::{Random, alternation_plan, family, fill, firewall, plan, routed};
@@ -83,16 +86,7 @@ impl Files {
             ("csv", csv::render(&results.document())),
             ("json", json::render(&results.document()).unwrap()),
         ] {
-            let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-                .join("tests/golden/compare")
-                .join(format!("{name}.{form}"));
-            if std::env::var_os("UPDATE").is_some() {
-                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-                std::fs::write(&path, &text).unwrap();
-            }
-            let expected = std::fs::read_to_string(&path)
-                .unwrap_or_else(|error| panic!("{}: {error}; UPDATE=1 makes it", path.display()));
-            assert_eq!(text, expected, "{}", path.display());
+            golden(&format!("compare/{name}.{form}"), &text);
         }
     }
 

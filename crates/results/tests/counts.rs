@@ -1,5 +1,7 @@
 //! Exact counts: from records of emulated machines to verdicts, tables and every form.
 
+#[path = "support/golden.rs"]
+mod golden;
 mod support;
 
 use fwdlab_model::plan::RunMetric;
@@ -10,10 +12,10 @@ use fwdlab_results::counts::{CountVerdict, Exact, NOT_TIME};
 use fwdlab_results::document::FORMS;
 use fwdlab_results::history::Collector;
 use fwdlab_results::report::analysis::Outcome;
-use fwdlab_results::report::{Analysis, ReportFile, document, files, show_json, summary_text};
+use fwdlab_results::report::{Analysis, document, show_json, summary_text};
 use fwdlab_results::store::Store;
-use std::path::Path;
-use support::{Fabricated, counted, firewall, invocation, plan};
+use golden::golden;
+use support::{Fabricated, counted, file, firewall, invocation, plan, report};
 
 fn vm_plan(blocks: u32) -> Plan {
     let mut factor = firewall();
@@ -68,45 +70,20 @@ fn exact(analysis: &Analysis) -> &Exact {
     exact
 }
 
-fn report(store: &Store) -> Vec<ReportFile> {
-    let contents = store.contents().unwrap();
-    files(&contents, &Analysis::of(&contents)).unwrap()
-}
-
-fn file(files: &[ReportFile], name: &str) -> String {
-    let file = files.iter().find(|file| file.name == name).unwrap_or_else(|| panic!("no {name}"));
-    String::from_utf8(file.bytes.clone()).unwrap()
-}
-
-/// Compares with `tests/golden/counts/<name>`; `UPDATE=1` writes it instead.
-fn golden(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/counts").join(name);
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, text).unwrap();
-    }
-    let expected = std::fs::read_to_string(&path)
-        .unwrap_or_else(|error| panic!("{}: {error}; UPDATE=1 makes it", path.display()));
-    for (number, (ours, theirs)) in text.lines().zip(expected.lines()).enumerate() {
-        assert_eq!(ours, theirs, "{name}, line {}", number + 1);
-    }
-    assert_eq!(text.lines().count(), expected.lines().count(), "{name}: number of lines");
-}
-
 #[test]
 fn a_report_in_every_form() {
     let store = store(&vm_plan(3), 0.02);
     let analysis = Analysis::of_store(&store).unwrap();
     let document = document(&analysis, "<svg/>", "<svg/>");
     for form in FORMS {
-        golden(&format!("report.{}", form.name), &(form.render)(&document, 100).unwrap());
+        golden(&format!("counts/report.{}", form.name), &(form.render)(&document, 100).unwrap());
     }
-    golden("summary.txt", &summary_text(&analysis, 100));
+    golden("counts/summary.txt", &summary_text(&analysis, 100));
     let files = report(&store);
-    golden("runs.csv", &file(&files, "runs.csv"));
-    golden("gnuplot.data", &file(&files, "gnuplot.data"));
-    golden("stateless.instructions", &file(&files, "stateless.instructions"));
-    golden("show.json", &format!("{:#}\n", show_json(&analysis)));
+    golden("counts/runs.csv", &file(&files, "runs.csv"));
+    golden("counts/gnuplot.data", &file(&files, "gnuplot.data"));
+    golden("counts/stateless.instructions", &file(&files, "stateless.instructions"));
+    golden("counts/show.json", &format!("{:#}\n", show_json(&analysis)));
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! Figures compared with golden files (`tests/golden/figure`). `UPDATE=1`
 //! writes them anew; `KEEP_PNG=DIR` keeps the pictures to be looked at.
 
+#[path = "support/golden.rs"]
+mod golden;
+
 use fwdlab_model::units::FrameSize;
 use fwdlab_results::figure::{
     Chart, CurvePoint, Fit, Point, Quantity, RightAxis, Series, Strip, XAxis, png,
 };
-use std::path::Path;
+use golden::picture;
 
 fn point(median_pps: f64, spread: f64) -> Option<Point> {
     Some(Point {
@@ -41,24 +44,6 @@ fn chart(title: &str, x_label: &str, x: XAxis, series: Vec<Series>) -> Chart {
     }
 }
 
-fn check(name: &str, svg: &str) {
-    let png = png::render(svg, 1.0).unwrap();
-    assert!(png.len() > 4000, "{name} is blank: {} bytes", png.len());
-    if let Some(folder) = std::env::var_os("KEEP_PNG") {
-        std::fs::write(Path::new(&folder).join(format!("{name}.png")), &png).unwrap();
-    }
-    let golden =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/figure/{name}.svg"));
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::create_dir_all(golden.parent().unwrap()).unwrap();
-        std::fs::write(&golden, svg).unwrap();
-        return;
-    }
-    let expected = std::fs::read_to_string(&golden)
-        .unwrap_or_else(|error| panic!("{}: {error}; UPDATE=1 writes it", golden.display()));
-    assert!(svg == expected, "{name} has changed; UPDATE=1 accepts it");
-}
-
 #[test]
 fn numeric_levels() {
     let queues = numbers(&[1, 2, 3, 4, 5, 6, 7, 8]);
@@ -71,7 +56,7 @@ fn numeric_levels() {
     );
     chart.footnote = Some("netns testbed: virtual, not comparable with hardware".into());
     chart.ceiling_pps = Some(5.1e6);
-    check("numeric", &chart.render());
+    picture("figure/numeric", &chart.render());
 }
 
 #[test]
@@ -91,7 +76,7 @@ fn several_lines_over_powers_of_ten() {
             },
         ],
     );
-    check("lines", &chart.render());
+    picture("figure/lines", &chart.render());
 }
 
 /// A curve of the scalability law over 1 to 64 with a band of 4 %.
@@ -119,7 +104,7 @@ fn fitted_curves_over_powers_of_two() {
     cores.series[0].fit = law(1.0e6, 0.03, 0.0009, 33.0, true);
     cores.series[1].fit = law(0.8e6, 0.08, 0.0005, 43.0, false);
     cores.ceiling_pps = Some(12.0e6);
-    check("fitted", &cores.render());
+    picture("figure/fitted", &cores.render());
 }
 
 #[test]
@@ -133,7 +118,7 @@ fn grouped_bars() {
             series("inet6", &[2.9e6, 2.71e6, 1.92e6], 0.06),
         ],
     );
-    check("grouped", &chart.render());
+    picture("figure/grouped", &chart.render());
 }
 
 #[test]
@@ -154,7 +139,7 @@ fn long_labels() {
     );
     chart.ceiling_pps = Some(13.7e6);
     chart.footnote = Some("SIMULATED".into());
-    check("long-labels", &chart.render());
+    picture("figure/long-labels", &chart.render());
 }
 
 #[test]
@@ -172,14 +157,14 @@ fn labels_that_wrap() {
         ]),
         vec![series("", &[3.4e6, 2.9e6, 3.1e6, 2.7e6, 2.2e6, 1.9e6], 0.05)],
     );
-    check("wrapped", &chart.render());
+    picture("figure/wrapped", &chart.render());
 }
 
 #[test]
 fn one_bar_alone() {
     let mut one = chart("One variant", "", categories(&["all"]), vec![series("", &[1.488e6], 0.0)]);
     one.right = None;
-    check("one", &one.render());
+    picture("figure/one", &one.render());
 }
 
 #[test]
@@ -188,14 +173,20 @@ fn nothing_forwarded_and_nothing_measured() {
         series("broken", &[0.0, 0.0, 0.0], 0.0),
         Series { name: "missing".into(), points: vec![None, None, None], fit: None },
     ];
-    check("zero", &chart("No packets", "level", categories(&["a", "b", "c"]), rates).render());
+    picture(
+        "figure/zero",
+        &chart("No packets", "level", categories(&["a", "b", "c"]), rates).render(),
+    );
 }
 
 #[test]
 fn rates_of_many_magnitudes() {
     let rates = vec![series("", &[12.0, 4.5e3, 0.9e6, 37.7e6, 148.8e6], 0.3)];
     let levels = categories(&["ping", "user space", "AF_PACKET", "XDP", "line rate of 100G"]);
-    check("magnitudes", &chart("From 12 pps to 149 Mpps", "sender", levels, rates).render());
+    picture(
+        "figure/magnitudes",
+        &chart("From 12 pps to 149 Mpps", "sender", levels, rates).render(),
+    );
 }
 
 #[test]
@@ -204,12 +195,18 @@ fn many_categories_and_series() {
     let labels: Vec<&str> = names.iter().map(String::as_str).collect();
     let rates: Vec<f64> = (0..60).map(|i| 1.4e6 + 1e4 * f64::from(i % 7)).collect();
     let one = vec![series("", &rates, 0.02)];
-    check("many", &chart("Sixty revisions", "revision", categories(&labels), one).render());
+    picture(
+        "figure/many",
+        &chart("Sixty revisions", "revision", categories(&labels), one).render(),
+    );
 
     let ten: Vec<Series> = (1..=10)
         .map(|i| series(&format!("series number {i}"), &[1e6 + 1e5 * f64::from(i); 3], 0.1))
         .collect();
-    check("ten", &chart("Ten series", "level", categories(&["a", "b", "c"]), ten).render());
+    picture(
+        "figure/ten",
+        &chart("Ten series", "level", categories(&["a", "b", "c"]), ten).render(),
+    );
 }
 
 #[test]
@@ -223,7 +220,7 @@ fn runs_in_their_order() {
             runs.push((block, variant, drift * [1.7e6, 1.6e6, 1.45e6][variant]));
         }
     }
-    check("runs", &Strip::of_runs("Runs in their order", variants, &runs).render());
+    picture("figure/runs", &Strip::of_runs("Runs in their order", variants, &runs).render());
 }
 
 #[test]
@@ -236,7 +233,10 @@ fn one_stream_switched_live() {
         })
         .collect();
     let variants = vec!["firewall none".into(), "firewall stateful".into()];
-    check("stream", &Strip::of_stream("One stream, switched live", variants, &samples).render());
+    picture(
+        "figure/stream",
+        &Strip::of_stream("One stream, switched live", variants, &samples).render(),
+    );
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! Figures of histories compared with golden files (`tests/golden/figure`).
 //! `UPDATE=1` writes them anew; `KEEP_PNG=DIR` keeps the pictures to be looked at.
 
-use fwdlab_results::figure::{ChangeMark, Level, RevisionPoint, Revisions, png};
-use std::path::Path;
+#[path = "support/golden.rs"]
+mod golden;
+
+use fwdlab_results::figure::{ChangeMark, Level, RevisionPoint, Revisions};
+use golden::picture;
 
 /// Medians on levels that begin at `starts`, scattering in a fixed pattern.
 fn revisions(n: usize, levels: &[(usize, f64)]) -> Revisions {
@@ -35,26 +38,9 @@ fn revisions(n: usize, levels: &[(usize, f64)]) -> Revisions {
     }
 }
 
-fn check(name: &str, svg: &str) {
-    let png = png::render(svg, 1.0).unwrap();
-    assert!(png.len() > 4000, "{name} is blank: {} bytes", png.len());
-    if let Some(folder) = std::env::var_os("KEEP_PNG") {
-        std::fs::write(Path::new(&folder).join(format!("{name}.png")), &png).unwrap();
-    }
-    let golden =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/figure/{name}.svg"));
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(&golden, svg).unwrap();
-        return;
-    }
-    let expected = std::fs::read_to_string(&golden)
-        .unwrap_or_else(|error| panic!("{}: {error}; UPDATE=1 writes it", golden.display()));
-    assert!(svg == expected, "{name} has changed; UPDATE=1 accepts it");
-}
-
 #[test]
 fn four_points_on_one_level() {
-    check("history-four", &revisions(4, &[(0, 1.45e6)]).render());
+    picture("figure/history-four", &revisions(4, &[(0, 1.45e6)]).render());
 }
 
 #[test]
@@ -68,7 +54,7 @@ fn thirty_points_with_patches_and_changes() {
         figure.points[i].min_pps *= 1.02;
     }
     figure.footnote = Some("Changes below 1.0 % are not marked.".into());
-    check("history-thirty", &figure.render());
+    picture("figure/history-thirty", &figure.render());
 }
 
 #[test]
@@ -76,13 +62,13 @@ fn a_hundred_points_with_neighbouring_changes() {
     let levels = [(0, 8.9e6), (20, 9.2e6), (24, 9.6e6), (26, 9.1e6), (60, 9.4e6), (97, 9.0e6)];
     let mut figure = revisions(100, &levels);
     figure.footnote = Some("virtual testbed; not comparable with hardware.".into());
-    check("history-hundred", &figure.render());
+    picture("figure/history-hundred", &figure.render());
 }
 
 #[test]
 fn nothing_and_one_point_are_figures_too() {
     let mut figure = revisions(1, &[(0, 1e6)]);
-    check("history-one", &figure.render());
+    picture("figure/history-one", &figure.render());
     figure.points.clear();
     assert!(!figure.render().contains("NaN"));
     figure.levels.clear();

@@ -2,6 +2,8 @@
 //! changes are found, and how they are shown. Golden files are in
 //! `tests/golden/history`; `UPDATE=1` writes them anew.
 
+#[path = "support/golden.rs"]
+mod golden;
 mod support;
 
 use fwdlab_model::plan::{Factor, Level};
@@ -11,6 +13,7 @@ use fwdlab_model::{Plan, RunRecord};
 use fwdlab_results::document::form::{json, text};
 use fwdlab_results::history::{Collector, Detection, Direction, History};
 use fwdlab_results::store::{Contents, Invocation, Store};
+use golden::golden;
 use std::collections::BTreeMap;
 use std::path::Path;
 use support::{Random, plan, queues};
@@ -383,8 +386,8 @@ fn text_page_and_json_are_as_they_were() {
     collector.keep_titles_with("queues = 1");
     of_kernels(&mut collector, "sim", TestbedKind::Sim, &[("6.1", 1e6), ("main", 1.1e6)]);
     let history = collector.finish();
-    check("text.80.txt", &shown(&history, 80));
-    check("text.40.txt", &shown(&history, 40));
+    golden("history/text.80.txt", &shown(&history, 80));
+    golden("history/text.40.txt", &shown(&history, 40));
     let files = history.files();
     assert_eq!(files.len(), 1 + history.series.len());
     let figure = String::from_utf8(files[1].bytes.clone()).unwrap();
@@ -393,24 +396,12 @@ fn text_page_and_json_are_as_they_were() {
     for file in &files[1..] {
         assert!(page.contains(&format!("]({})", file.name)), "{} is in no page", file.name);
     }
-    check("history.md", &page);
-    check("history.json", &json::render(&history.document(false)).unwrap());
+    golden("history/history.md", &page);
+    golden("history/history.json", &json::render(&history.document(false)).unwrap());
     let widest = shown(&history, 40).lines().map(|line| line.chars().count()).max();
     assert!(widest <= Some(44), "{widest:?}");
 }
 
 fn shown(history: &History, width: usize) -> String {
     text::render(&history.document(false), width)
-}
-
-fn check(name: &str, text: &str) {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/history").join(name);
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::create_dir_all(golden.parent().unwrap()).unwrap();
-        std::fs::write(&golden, text).unwrap();
-        return;
-    }
-    let expected = std::fs::read_to_string(&golden)
-        .unwrap_or_else(|error| panic!("{}: {error}; UPDATE=1 writes it", golden.display()));
-    assert!(text == expected, "{name} has changed; UPDATE=1 accepts it:\n{text}");
 }

@@ -249,7 +249,7 @@ fn bounds_of_planned_looks() {
 }
 
 #[test]
-fn outliers_and_heaps() {
+fn outliers_and_modes() {
     for case in cases("grubbs") {
         let ours = grubbs(&figures(&case["figures"])).unwrap();
         let theirs = number(&case["statistic"]);

@@ -1,13 +1,15 @@
 //! Flame graphs and tables compared with golden files (`tests/golden/profile`).
 //! `UPDATE=1` writes them anew; `KEEP_PNG=DIR` keeps the pictures to be looked at.
 
-use fwdlab_results::figure::png;
+#[path = "support/golden.rs"]
+mod golden;
+
 use fwdlab_results::profile::compare::{Grouping, Measured, compare};
 use fwdlab_results::profile::draw::{Look, Side, difference, flame_graph};
 use fwdlab_results::profile::functions::{By, neighbours_in_stacks};
 use fwdlab_results::profile::{Divided, Filter, Kept, Subsystems, read, text};
 use fwdlab_results::text::Line;
-use std::path::Path;
+use golden::{golden, picture};
 
 const BEFORE: &str = "\
 swapper;do_idle;cpuidle_enter;acpi_idle_do_entry 480
@@ -39,25 +41,6 @@ fn look(title: &str, divided: &Divided, is_icicle: bool) -> Look {
     Look { title: title.into(), subtitle, unit: "samples".into(), is_icicle }
 }
 
-#[track_caller]
-fn check(name: &str, actual: &str) {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/profile/{name}"));
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(&golden, actual).unwrap();
-    }
-    let expected = std::fs::read_to_string(&golden).unwrap_or_default();
-    assert!(actual == expected, "{name} differs from its golden file; UPDATE=1 writes it anew");
-}
-
-fn check_svg(name: &str, svg: &str) {
-    let png = png::render(svg, 1.0).unwrap();
-    if let Some(folder) = std::env::var_os("KEEP_PNG") {
-        std::fs::write(Path::new(&folder).join(format!("{name}.png")), &png).unwrap();
-    }
-    assert!(png.len() > 4000, "{name} is blank: {} bytes", png.len());
-    check(&format!("{name}.svg"), svg);
-}
-
 fn joined(lines: Vec<Line>) -> String {
     lines.into_iter().map(|line| line.text + "\n").collect()
 }
@@ -67,8 +50,8 @@ fn flames_and_icicles() {
     let before = divided(BEFORE);
     let stacks = before.kept.to_stacks();
     assert_eq!(stacks.total(), 454);
-    check_svg("flames", &flame_graph(&stacks, &look("Before", &before, false)).unwrap());
-    check_svg("icicles", &flame_graph(&stacks, &look("Before", &before, true)).unwrap());
+    picture("profile/flames", &flame_graph(&stacks, &look("Before", &before, false)).unwrap());
+    picture("profile/icicles", &flame_graph(&stacks, &look("Before", &before, true)).unwrap());
 }
 
 #[test]
@@ -79,7 +62,7 @@ fn differences_per_packet() {
     let side = |stacks, packets: f64| Side { stacks, per_count: 1.0 / packets };
     let look = look("After less before, per packet", &after, false);
     let svg = difference(side(&a, 1e6), side(&b, 3e6), true, &look).unwrap();
-    check_svg("difference", &svg);
+    picture("profile/difference", &svg);
     // Most of what is drawn costs less, although there are more samples of it.
     let rises = svg.split("<title>").skip(1).filter(|title| title.contains("; +")).count();
     assert_eq!(rises, 1, "only fib_table_lookup costs more");
@@ -107,5 +90,5 @@ fn tables() {
     let changes = compare(&windows(&before, 1.0), &windows(&after, 3.0), Grouping::Own, 95.0);
     said +=
         &joined(text::changes(&changes.unwrap(), "samples per million packets", "function", 9, 80));
-    check("tables.txt", &said);
+    golden("profile/tables.txt", &said);
 }

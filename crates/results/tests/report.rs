@@ -1,5 +1,7 @@
 //! Reports: goldens of the text, and what must hold for every store.
 
+#[path = "support/golden.rs"]
+mod golden;
 mod support;
 
 use fwdlab_model::plan::RunMetric;
@@ -11,16 +13,15 @@ use fwdlab_model::settings::{
 use fwdlab_model::units::FrameSize;
 use fwdlab_model::{Plan, Warning};
 use fwdlab_results::report::analysis::Outcome;
-use fwdlab_results::report::{
-    Analysis, ReportError, ReportFile, files, show_json, summary_text, write,
-};
+use fwdlab_results::report::{Analysis, ReportError, files, show_json, summary_text, write};
 use fwdlab_results::stats::{Method, Verdict};
 use fwdlab_results::store::Store;
+use golden::golden;
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use support::{
-    alternation_plan, family, fill, firewall, full_store, plan, queues, record, routed, store,
-    truth,
+    alternation_plan, family, file, fill, firewall, full_store, plan, queues, record, report,
+    routed, store, truth,
 };
 
 /// Firewalls in both address families, each family with a baseline of its own.
@@ -28,53 +29,28 @@ fn netns_plan() -> Plan {
     plan(TestbedKind::Netns, vec![firewall(), family()], vec![Some(0), None], 5)
 }
 
-fn report(store: &Store) -> Vec<ReportFile> {
-    let contents = store.contents().unwrap();
-    files(&contents, &Analysis::of(&contents)).unwrap()
-}
-
-fn file(files: &[ReportFile], name: &str) -> String {
-    let file = files.iter().find(|file| file.name == name).unwrap_or_else(|| panic!("no {name}"));
-    String::from_utf8(file.bytes.clone()).unwrap()
-}
-
-/// Compares with `tests/golden/report/<name>`; `UPDATE=1` writes it instead.
-fn golden(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/report").join(name);
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, text).unwrap();
-    }
-    let expected = std::fs::read_to_string(&path)
-        .unwrap_or_else(|error| panic!("{}: {error}; UPDATE=1 makes it", path.display()));
-    for (number, (ours, theirs)) in text.lines().zip(expected.lines()).enumerate() {
-        assert_eq!(ours, theirs, "{name}, line {}", number + 1);
-    }
-    assert_eq!(text.lines().count(), expected.lines().count(), "{name}: number of lines");
-}
-
 #[test]
 fn blocks_on_namespaces() {
     let files = report(&full_store(&netns_plan()));
-    golden("netns.README.md", &file(&files, "README.md"));
-    golden("netns.results.json", &file(&files, "results.json"));
-    golden("netns.runs.csv", &file(&files, "runs.csv"));
-    golden("netns.gnuplot.data", &file(&files, "gnuplot.data"));
-    golden("netns.environment.json", &file(&files, "environment.json"));
-    golden("netns.stateful-inet6.pps", &file(&files, "stateful-inet6.pps"));
+    golden("report/netns.README.md", &file(&files, "README.md"));
+    golden("report/netns.results.json", &file(&files, "results.json"));
+    golden("report/netns.runs.csv", &file(&files, "runs.csv"));
+    golden("report/netns.gnuplot.data", &file(&files, "gnuplot.data"));
+    golden("report/netns.environment.json", &file(&files, "environment.json"));
+    golden("report/netns.stateful-inet6.pps", &file(&files, "stateful-inet6.pps"));
 }
 
 #[test]
 fn streams_that_alternate() {
     let files = report(&full_store(&alternation_plan(TestbedKind::Netns, 4)));
-    golden("alternation.README.md", &file(&files, "README.md"));
+    golden("report/alternation.README.md", &file(&files, "README.md"));
 }
 
 #[test]
 fn an_unfinished_simulation() {
     let plan = plan(TestbedKind::Sim, vec![queues()], vec![Some(0)], 3);
     let files = report(&store(&plan, 0..5));
-    golden("sim.README.md", &file(&files, "README.md"));
+    golden("report/sim.README.md", &file(&files, "README.md"));
 }
 
 #[test]
@@ -84,7 +60,7 @@ fn the_terminal() {
         let text = summary_text(&analysis, width);
         let longest = text.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(longest <= width, "{longest} columns in:\n{text}");
-        golden(&format!("netns.summary.{width}.txt"), &text);
+        golden(&format!("report/netns.summary.{width}.txt"), &text);
     }
 }
 

@@ -1,6 +1,8 @@
 //! The scalability law, from runs to the report: on sweeps of known truth, and
 //! on the archive's queue sweeps against scipy.
 
+#[path = "support/golden.rs"]
+mod golden;
 mod support;
 
 use fwdlab_model::plan::{Change, Factor, Level};
@@ -9,13 +11,12 @@ use fwdlab_model::record::queues::{Direction, counter_name};
 use fwdlab_model::settings::{Family, TestbedKind};
 use fwdlab_model::units::FrameSize;
 use fwdlab_model::{Plan, RunRecord, Warning};
-use fwdlab_results::figure::{
-    Chart, CurvePoint, Fit, Point, Quantity, RightAxis, Series, XAxis, png,
-};
+use fwdlab_results::figure::{Chart, CurvePoint, Fit, Point, Quantity, RightAxis, Series, XAxis};
 use fwdlab_results::report::analysis::{FittedLaw, ScaledSeries, ScalingOutcome};
 use fwdlab_results::report::{Analysis, files, results_json, show_json, summary_text};
 use fwdlab_results::stats::{Scalability, ScaledRun, Summary, fit_scalability};
 use fwdlab_results::store::Store;
+use golden::{golden, picture};
 use std::path::Path;
 use support::{family, plan, record, store, truth};
 
@@ -72,25 +73,6 @@ fn fitted(series: &ScaledSeries) -> &FittedLaw {
     }
 }
 
-/// Compares with `tests/golden/<name>`; `UPDATE=1` writes it instead.
-fn golden(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(&path, text).unwrap();
-    }
-    let expected = std::fs::read_to_string(&path)
-        .unwrap_or_else(|error| panic!("{}: {error}; UPDATE=1 makes it", path.display()));
-    assert!(text == expected, "{name} has changed; UPDATE=1 accepts it");
-}
-
-/// Keeps the picture where `KEEP_PNG=DIR` asks for it.
-fn keep(name: &str, svg: &str) {
-    if let Some(folder) = std::env::var_os("KEEP_PNG") {
-        let png = png::render(svg, 1.0).unwrap();
-        std::fs::write(Path::new(&folder).join(format!("{name}.png")), png).unwrap();
-    }
-}
-
 #[test]
 fn a_sweep_finds_the_simulated_truth_and_says_so_everywhere() {
     let store = sweep(&[1, 2, 3, 4, 5, 6, 7, 8], true, |_, _| {});
@@ -117,8 +99,7 @@ fn a_sweep_finds_the_simulated_truth_and_says_so_everywhere() {
     };
     golden("report/scaling.README.md", &text("README.md"));
     golden("report/scaling.summary.100.txt", &summary_text(&analysis, 100));
-    golden("figure/scaling.svg", &text("graph.svg"));
-    keep("scaling", &text("graph.svg"));
+    picture("figure/scaling", &text("graph.svg"));
     assert!(text("index.html").contains("<h2>Scaling</h2>"));
     let law = &results_json(&analysis).unwrap()["scaling"][0]["series"][0]["outcome"];
     assert_eq!(law["fitted"]["law"]["best"]["level"], four.law.best.level);
@@ -137,8 +118,7 @@ fn one_series_has_its_best_in_the_legend() {
     let graph = files.iter().find(|file| file.name == "graph.svg").unwrap();
     let svg = String::from_utf8(graph.bytes.clone()).unwrap();
     assert!(svg.contains("best by the law: "), "{svg}");
-    keep("scaling-one", &svg);
-    golden("figure/scaling-one.svg", &svg);
+    picture("figure/scaling-one", &svg);
 }
 
 #[test]
@@ -234,8 +214,7 @@ fn the_archives_queue_sweeps_agree_with_scipy() {
             assert_eq!((law.best.level, law.fastest_measured.level), (expected.best, 4));
             assert!(law.sentence().starts_with("the law does NOT describe these levels"));
             let svg = chart(&runs, &law).render();
-            keep(expected.name, &svg);
-            golden(&format!("figure/{}.svg", expected.name), &svg);
+            picture(&format!("figure/{}", expected.name), &svg);
         }
     }
 }

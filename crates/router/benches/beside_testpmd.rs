@@ -1,4 +1,4 @@
-//! The router beside DPDK's testpmd in its mode `csum`, on one core, in one sitting.
+//! The router beside DPDK's testpmd in its mode `csum`, on one core, in one session.
 //!
 //! `cargo bench -p fwdlab-router --bench beside_testpmd` (Debian's package `dpdk-dev` has
 //! the peer, `dpdk-testpmd`; no huge pages, no NIC, no privileges). Ports are in

@@ -99,6 +99,12 @@ impl Console {
         }
     }
 
+    /// The error for a guest that has not moved for so many seconds, with its last words.
+    pub(crate) fn hangs(&self, seconds: u64) -> VmError {
+        let heard = self.heard.0.lock().unwrap_or_else(PoisonError::into_inner);
+        VmError::Hangs { seconds, text: last_lines(&heard.text), log: self.log.clone() }
+    }
+
     /// Says whether the guest has died.
     ///
     /// # Errors

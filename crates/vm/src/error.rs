@@ -53,6 +53,16 @@ pub enum VmError {
         /// The whole console.
         log: PathBuf,
     },
+    /// The guest executes nothing any more, or nothing of what it should.
+    #[error("for {seconds} s the guest took no frame: it hangs, or its interface is down; its last words: {text}\n  next step: read {}", log.display())]
+    Hangs {
+        /// For how long.
+        seconds: u64,
+        /// Last lines of its console.
+        text: String,
+        /// The whole console.
+        log: PathBuf,
+    },
     /// QEMU ended.
     #[error("QEMU has ended ({status}): {text}")]
     Ended {

@@ -63,7 +63,7 @@ impl Image {
         if !file.exists() {
             fs::create_dir_all(cache).map_err(|source| VmError::file(cache, source))?;
             // Whole or not at all: beside its place first.
-            let part = cache.join(format!("unpacking-{}-{name}", std::process::id()));
+            let part = machine::unfinished(cache, &name);
             let texts = [path.to_string_lossy(), part.to_string_lossy()];
             let arguments = ["-d", "-q", "-f", "--long=27", "-o", &texts[1], &texts[0]];
             let unpacked = tool::run("zstd", &arguments, &[], "zstd").map(drop);

@@ -1,6 +1,7 @@
 //! Kernels of Linux as they are given: a Debian package, a build tree, or an image alone.
 
 use crate::error::VmError;
+use crate::machine;
 use crate::tool;
 use std::collections::BTreeMap;
 use std::fs;
@@ -67,10 +68,17 @@ impl Kernel {
         if !root.exists() {
             fs::create_dir_all(cache).map_err(|source| VmError::file(cache, source))?;
             // Whole or not at all: beside its place first.
-            let part = cache.join(format!("unpacking-{}", std::process::id()));
+            let part = machine::unfinished(cache, &name);
             let texts = [path.to_string_lossy(), part.to_string_lossy()];
-            tool::run("dpkg-deb", &["-x", &texts[0], &texts[1]], &[], "dpkg")?;
-            fs::rename(&part, &root).map_err(|source| VmError::file(&root, source))?;
+            let unpacked = tool::run("dpkg-deb", &["-x", &texts[0], &texts[1]], &[], "dpkg");
+            let moved = unpacked.and_then(|_| {
+                fs::rename(&part, &root).map_err(|source| VmError::file(&root, source))
+            });
+            if moved.is_err() {
+                // There may be none.
+                let _ = fs::remove_dir_all(&part);
+            }
+            moved?;
         }
         let image = only(&root.join("boot"), "vmlinuz").ok_or_else(|| VmError::Kernel {
             path: path.to_owned(),

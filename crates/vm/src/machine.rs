@@ -19,6 +19,8 @@ use std::time::Duration;
 pub(crate) const QEMU: &str = "qemu-system-x86_64";
 /// Begins the name of every machine's directory; a process number and its start follow.
 const PREFIX: &str = "fwdlab-vm-";
+/// Begins the names of what is being made; a process number follows.
+const UNFINISHED: &str = "unpacking-";
 /// Addresses of the network for administration, which exists inside QEMU only: the host's
 /// and the guest's (RFC 5737).
 pub const ADMIN: (&str, &str) = ("192.0.2.2", "192.0.2.15");
@@ -307,16 +309,44 @@ pub fn directory(parent: &Path, number: u32) -> Result<PathBuf, VmError> {
 
 /// Removes the directories of machines whose process is gone; returns how many.
 pub fn clean(parent: &Path) -> usize {
+    remove(parent, |pid, start| start_of(pid) != start)
+}
+
+/// The name of something that is not yet whole, below `cache`; [`clean_cache`] finds it.
+pub(crate) fn unfinished(cache: &Path, name: &str) -> PathBuf {
+    cache.join(format!("{UNFINISHED}{}-{name}", std::process::id()))
+}
+
+/// Removes what processes that are gone have left unfinished below `cache`.
+pub fn clean_cache(cache: &Path) {
+    let Ok(entries) = fs::read_dir(cache) else { return };
+    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let pid = name.strip_prefix(UNFINISHED).and_then(|rest| rest.split('-').next());
+        if pid.and_then(|pid| pid.parse().ok()).is_some_and(|pid| start_of(pid).is_none()) {
+            // A kernel is a directory, a disk a file; whoever else removes it is welcome.
+            let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
+        }
+    }
+}
+
+/// Removes the directories of this process's machines, which end with it.
+pub fn clear(parent: &Path) -> usize {
+    remove(parent, |pid, _| pid == std::process::id())
+}
+
+/// Removes directories of machines by their process and its start.
+fn remove(parent: &Path, is_one: impl Fn(u32, Option<u64>) -> bool) -> usize {
     let Ok(entries) = fs::read_dir(parent) else { return 0 };
-    let dead = entries.filter_map(Result::ok).filter(|entry| {
+    let found = entries.filter_map(Result::ok).filter(|entry| {
         let name = entry.file_name().to_string_lossy().into_owned();
         let Some(rest) = name.strip_prefix(PREFIX) else { return false };
         let mut words = rest.split('-');
         let pid = words.next().and_then(|pid| pid.parse().ok());
         let start = words.next().and_then(|start| start.parse::<u64>().ok());
-        pid.is_some_and(|pid| start_of(pid) != start)
+        pid.is_some_and(|pid| is_one(pid, start))
     });
-    dead.filter(|entry| fs::remove_dir_all(entry.path()).is_ok()).count()
+    found.filter(|entry| fs::remove_dir_all(entry.path()).is_ok()).count()
 }
 
 /// When a process began, in ticks after the boot (proc(5), field 22); none of no process.
@@ -384,5 +414,15 @@ mod tests {
         [&dead, &other].into_iter().for_each(|path| fs::create_dir(path).unwrap());
         assert_eq!(clean(parent.path()), 1);
         assert!(own.exists() && other.exists() && !dead.exists());
+        assert_eq!(clear(parent.path()), 1);
+        assert!(!own.exists() && other.exists());
+        // No process has a number that long.
+        let (half, whole) = (parent.path().join("unpacking-4194999-x"), parent.path().join("x"));
+        let own = unfinished(parent.path(), "y");
+        [&half, &whole, &own].into_iter().for_each(|path| fs::write(path, "").unwrap());
+        fs::create_dir(parent.path().join("unpacking-4194998")).unwrap();
+        clean_cache(parent.path());
+        assert!(whole.exists() && own.exists() && !half.exists());
+        assert!(!parent.path().join("unpacking-4194998").exists());
     }
 }

@@ -2,6 +2,7 @@
 //! machine that runs QEMU has a compiler or gets one by name.
 
 use crate::error::VmError;
+use crate::machine;
 use crate::tool;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -26,7 +27,7 @@ pub fn compiled(directory: &Path) -> Result<PathBuf, VmError> {
     }
     fs::create_dir_all(directory).map_err(|source| VmError::file(directory, source))?;
     // Beside its place first: another process may look for it at the same time.
-    let part = directory.join(format!("count-{}.part", std::process::id()));
+    let part = machine::unfinished(directory, "count.so");
     let text = part.to_string_lossy();
     let mut arguments = FLAGS.to_vec();
     arguments.extend(["-", "-o", &text]);

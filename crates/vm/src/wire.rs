@@ -115,6 +115,17 @@ pub struct Lockstep<'a> {
     scattered: u64,
 }
 
+/// How a guest found a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gathered {
+    /// All of it lay in its ring when it came.
+    AtOnce,
+    /// It had come before.
+    InParts,
+    /// It did not come in time.
+    Never,
+}
+
 impl<'a> Lockstep<'a> {
     /// From the first end through the guest to the second.
     pub fn new(machine: &'a Machine, counts: &'a CountFile, ends: [&'a Wire; 2]) -> Lockstep<'a> {
@@ -147,7 +158,8 @@ impl<'a> Lockstep<'a> {
         let sent = frames.into_iter().try_for_each(|frame| source.send(frame));
         let gathered = sent.and_then(|()| self.gathered(held));
         self.counts.hold(false)?;
-        if !gathered? {
+        let gathered = gathered?;
+        if gathered != Gathered::AtOnce {
             self.scattered += 1;
         }
         let mut buffer = vec![0; FRAME_MAX];
@@ -158,24 +170,28 @@ impl<'a> Lockstep<'a> {
                 None => break,
             }
         }
-        Ok(count)
+        // One that drops all of them still comes and takes them.
+        match (gathered, count) {
+            (Gathered::Never, 0) => Err(self.machine.console().hangs(PATIENCE.as_secs())),
+            _ => Ok(count),
+        }
     }
 
-    /// Waits until the guest stands at the gate and QEMU has put all frames into its ring;
-    /// false when it never came there, or had been there before.
-    fn gathered(&self, held: u64) -> Result<bool, VmError> {
+    /// Waits until the guest stands at the gate and QEMU has put all frames into its ring.
+    fn gathered(&self, held: u64) -> Result<Gathered, VmError> {
         let deadline = Instant::now() + PATIENCE;
         let mut rests = 0;
         while rests < LOOKS {
             if Instant::now() > deadline {
-                return Ok(false);
+                return Ok(Gathered::Never);
             }
             std::thread::sleep(LOOK);
             // At the gate its virtual CPU sleeps, so all of QEMU may rest.
             let is_there = self.source_is_empty()? && self.counts.held()? > held;
             rests = if is_there && self.machine.rests() { rests + 1 } else { 0 };
         }
-        Ok(self.counts.held()? == held + 1)
+        let is_first = self.counts.held()? == held + 1;
+        Ok(if is_first { Gathered::AtOnce } else { Gathered::InParts })
     }
 
     fn source_is_empty(&self) -> Result<bool, VmError> {

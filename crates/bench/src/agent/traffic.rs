@@ -247,8 +247,8 @@ impl<'a> AgentTraffic<'a> {
         }
     }
 
-    /// Returns the kept error.
-    fn told(&mut self) -> Result<(), BenchError> {
+    /// Returns the error that was kept.
+    fn take_trouble(&mut self) -> Result<(), BenchError> {
         self.trouble.take().map_or(Ok(()), Err)
     }
 }
@@ -292,7 +292,7 @@ fn seconds(ns: u64) -> f64 {
 
 impl Traffic for AgentTraffic<'_> {
     fn start(&mut self) -> Result<(), BenchError> {
-        self.told()?;
+        self.take_trouble()?;
         self.all_senders(&Order::Start)
     }
 
@@ -340,7 +340,7 @@ impl Traffic for AgentTraffic<'_> {
                 Err(error) => stopped = stopped.and(Err(error)),
             }
         }
-        self.told()?;
+        self.take_trouble()?;
         stopped?;
         self.senders.iter().try_for_each(SendingAgent::check_clock)?;
         self.ask(false)
@@ -366,7 +366,7 @@ impl Traffic for AgentTraffic<'_> {
     }
 
     fn finish(&mut self) -> Result<(), BenchError> {
-        self.told()?;
+        self.take_trouble()?;
         if let Some(mut receiver) = self.receiver.take() {
             receiver.tell(&Order::Stop)?;
             self.last = receiver.received()?;

@@ -79,7 +79,7 @@ pub enum Edges {
 
 impl Edges {
     /// How exact the window's counts are, in words for a report.
-    pub fn told(self) -> String {
+    pub fn describe(self) -> String {
         match self {
             Edges::Exact => "exact: each packet says its phase".to_owned(),
             Edges::Read => "counters are read there: packets that are under way may be counted on \

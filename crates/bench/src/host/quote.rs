@@ -38,6 +38,12 @@ pub enum QuoteError {
 /// # Errors
 /// When there is no program, or what no shell can pass on.
 pub fn quote(argv: &[&str]) -> Result<String, QuoteError> {
+    let command = words(argv)?;
+    Ok(format!(r#"exec /bin/sh -c 'eval "$(printf %b "$0")"' '{}'"#, escaped(&command)))
+}
+
+/// The vector as sh alone reads it, with lines where its arguments have some.
+pub(super) fn words(argv: &[&str]) -> Result<String, QuoteError> {
     match argv.first() {
         None | Some(&"") => return Err(QuoteError::NoProgram),
         Some(program) if program.starts_with('-') => {
@@ -54,7 +60,7 @@ pub fn quote(argv: &[&str]) -> Result<String, QuoteError> {
         command.push_str(&argument.replace('\'', r"'\''"));
         command.push('\'');
     }
-    Ok(format!(r#"exec /bin/sh -c 'eval "$(printf %b "$0")"' '{}'"#, escaped(&command)))
+    Ok(command)
 }
 
 /// Text as `printf %b` reads it, without what some shell reads differently.

@@ -57,7 +57,7 @@ pub fn ssh_settings(lab: &Lab, folder: &Path) -> SshSettings {
         connect: time(ssh.connect_ns, default.connect),
         alive: time(ssh.alive_ns, default.alive),
         deadline: time(ssh.deadline_ns, default.deadline),
-        alive_count: default.alive_count,
+        ..default
     }
 }
 

@@ -29,7 +29,7 @@ use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::record::{
     Calibration, Counts, Environment, ProfileRecord, RunRecord, TrialRecord,
 };
-use fwdlab_model::settings::Settings;
+use fwdlab_model::settings::{Settings, TestbedKind};
 use fwdlab_model::warning::Warning;
 use fwdlab_port::affinity;
 use std::cell::RefCell;
@@ -125,7 +125,9 @@ impl Runner {
             let meanwhile = self.testbed.recover(observer)?;
             let and = meanwhile.map_or(String::new(), |what| format!("; {what}"));
             let why = format!("{error}{and}").replace('\n', ";");
-            if repeated.is_some() {
+            if let Some(first) = repeated {
+                let why =
+                    if why == first { why } else { format!("{why}; the first time: {first}") };
                 self.given_up.insert(variant, why.clone());
                 return Err(BenchError::GivenUp { variant, why });
             }
@@ -275,7 +277,9 @@ fn measure(
         dut.borrow_mut().switch(host, from, to)
     };
     let mut account = asked(&dut, host, ends, &before, settings);
-    let sampler = match remote {
+    // Who counts instructions asks for no time, and lets nothing else run meanwhile.
+    let is_timed = settings.testbed.kind != TestbedKind::Vm;
+    let sampler = match remote && is_timed {
         true => Sampler::start(&**dut.borrow(), machine, parts.clock, plan.trial.duration_ns),
         false => None,
     };
@@ -288,7 +292,7 @@ fn measure(
         }
         // On a remote DUT read before the window opens: the answer takes a round trip.
         let is_due = match moment {
-            _ if sampler.is_some() => false,
+            _ if sampler.is_some() || !is_timed => false,
             Moment::Opening => remote,
             Moment::Open(_) => !remote,
             Moment::Closed(_) => true,

@@ -26,7 +26,7 @@ use crate::testbed::rig::awaited;
 use crate::trial::{self, Awaited, Evidence, Observed, Snapshot, SystemClock};
 use crate::{Observer, Task, calibrate};
 use fwdlab_model::plan::{Plan, Trial};
-use fwdlab_model::record::{Arrivals, Calibration, ReceiverPlace};
+use fwdlab_model::record::{Arrivals, ReceiverPlace};
 use fwdlab_model::settings::{Arrangement, DutKind, Settings, TestbedKind};
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::rss::queues_of_flows;
@@ -65,21 +65,6 @@ impl Memory {
         let choice = Choice { kind: TestbedKind::Memory, simulated: false, reasons };
         let (cpus, links) = (affinity::allowed_cpus()?, Links::of_namespaces());
         Ok(Memory { paths: paths.clone(), cpus, links, wires: Wires::Sockets, choice })
-    }
-
-    /// Generator straight into sink.
-    fn without_dut(
-        &self,
-        settings: &Settings,
-        placement: &Placement,
-        trial: &Trial,
-        run_id: u32,
-        observer: &mut dyn Observer,
-    ) -> Result<Observed, BenchError> {
-        let circuits = circuits(settings)?;
-        let config = config(settings, placement, run_id, None, true);
-        let mut traffic = MemoryTraffic::new(config, &circuits, placement, &[])?;
-        trial::plain(&mut traffic, trial, observer)
     }
 }
 
@@ -148,17 +133,17 @@ impl Testbed for Memory {
         }))
     }
 
-    fn calibrate(
-        &mut self,
-        plan: &Plan,
+    fn without_dut(
+        &self,
         settings: &Settings,
+        trial: &Trial,
+        run_id: u32,
         observer: &mut dyn Observer,
-    ) -> Result<Calibration, BenchError> {
-        let placement = self.place(settings);
-        let key = self.calibration_key(settings);
-        calibrate::measure(plan, settings, key, &mut |trial, run_id| {
-            self.without_dut(settings, &placement, trial, run_id, observer)
-        })
+    ) -> Result<Observed, BenchError> {
+        let (circuits, placement) = (circuits(settings)?, &self.place(settings));
+        let config = config(settings, placement, run_id, None, true);
+        let mut traffic = MemoryTraffic::new(config, &circuits, placement, &[])?;
+        trial::plain(&mut traffic, trial, observer)
     }
 
     fn calibration_key(&self, settings: &Settings) -> String {

@@ -15,8 +15,9 @@ pub use rig::{Armed, Ends, LoadModel, Parts, Plain, Reach, Rig, Wanted};
 
 use crate::cpu::Placement;
 use crate::probe::Privilege;
-use crate::{BenchError, Observer, Task, environment};
-use fwdlab_model::plan::Plan;
+use crate::trial::Observed;
+use crate::{BenchError, Observer, Task, calibrate, environment};
+use fwdlab_model::plan::{Plan, Trial};
 use fwdlab_model::record::{Calibration, Environment};
 use fwdlab_model::settings::{DutKind, Settings, TestbedKind};
 use std::path::PathBuf;
@@ -72,7 +73,26 @@ pub trait Testbed {
         plan: &Plan,
         settings: &Settings,
         observer: &mut dyn Observer,
-    ) -> Result<Calibration, BenchError>;
+    ) -> Result<Calibration, BenchError> {
+        let key = self.calibration_key(settings);
+        calibrate::measure(plan, settings, key, &mut |trial, run_id| {
+            self.without_dut(settings, trial, run_id, observer)
+        })
+    }
+
+    /// One trial of the sender straight into the receiver, at the maximum rate.
+    ///
+    /// # Errors
+    /// As [`Runner::run`](crate::Runner::run); always where there is no ceiling.
+    fn without_dut(
+        &self,
+        _settings: &Settings,
+        _trial: &Trial,
+        _run_id: u32,
+        _observer: &mut dyn Observer,
+    ) -> Result<Observed, BenchError> {
+        Err(BenchError::Refused("this testbed has no ceiling to be measured".into()))
+    }
 
     /// The surroundings of what is measured: those of the machine that forwards. `version`
     /// is fwdlab's.

@@ -18,12 +18,11 @@ use crate::journal::Journal;
 use crate::links::Links;
 use crate::probe::{self, Privilege};
 use crate::testbed::LoadModel;
-use crate::trial::SystemClock;
+use crate::trial::{Observed, SystemClock};
 use crate::wiring::Wiring;
 use crate::{Observer, Task, calibrate};
 use ends::NetnsEnds;
-use fwdlab_model::plan::Plan;
-use fwdlab_model::record::Calibration;
+use fwdlab_model::plan::{Plan, Trial};
 use fwdlab_model::settings::{DutKind, Engine, Family, Firewall, Settings, TestbedKind};
 use fwdlab_model::warning::Warning;
 use fwdlab_port::affinity;
@@ -190,17 +189,14 @@ impl Testbed for Netns {
         }))
     }
 
-    fn calibrate(
-        &mut self,
-        plan: &Plan,
+    fn without_dut(
+        &self,
         settings: &Settings,
+        trial: &Trial,
+        run_id: u32,
         observer: &mut dyn Observer,
-    ) -> Result<Calibration, BenchError> {
-        let placement = self.place(settings);
-        let key = self.calibration_key(settings);
-        calibrate::measure(plan, settings, key, &mut |trial, run_id| {
-            self.without_dut(settings, &placement, trial, run_id, observer)
-        })
+    ) -> Result<Observed, BenchError> {
+        self.ceiling(settings, trial, run_id, observer)
     }
 
     fn calibration_key(&self, settings: &Settings) -> String {

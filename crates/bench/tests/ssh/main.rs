@@ -51,6 +51,45 @@ fn programs_get_their_arguments_and_input_untouched() {
 }
 
 #[test]
+fn one_shell_runs_all_commands_as_sessions_of_their_own_do() {
+    let Some(server) = Server::start("") else { return };
+    let deadline = Duration::from_secs(2);
+    let settings = SshSettings { one_shell: true, deadline, ..server.settings() };
+    let host = SshHost::connect("dut", settings).expect("a connection");
+    let run = |script: &str, input: &str| host.run(&["sh", "-c", script], input);
+    let words = ["", "a b", "'\"\\", "!! !$", "$(exit 3)`x`", "~ * ?", "a\nb\n", "-n", "ü🦀"];
+    let argv = [&["printf", "%s|"], words.as_slice()].concat();
+    assert_eq!(host.run(&argv, "").expect("printf"), words.map(|word| format!("{word}|")).concat());
+    for text in ["i\nt\n!'\\ünix\n", "no end", "\n\n", "", &"long\n".repeat(10_000)] {
+        assert_eq!(host.run(&["cat"], text).expect("cat"), text);
+        assert_eq!(host.run(&["echo", "unread"], text).expect("echo"), "unread\n");
+    }
+    // Nothing of one command is left to the next, and each has its own errors.
+    let shell = run("echo $PPID", "").expect("a shell");
+    assert_eq!(run("echo said >&2; echo $PPID; cd /; exit 0", "").expect("the same"), shell);
+    let error = failing(run("echo out; echo line >&2; exit 3", ""));
+    assert!(error.ends_with("exit status 3: line"), "{error}");
+    assert!(failing(run("echo out; exit 4", "")).ends_with("exit status 4: out"));
+    assert!(failing(host.run(&["no-such-program"], "")).ends_with("is not installed"));
+    assert!(failing(run("kill -KILL $$", "")).contains("exit status 137"));
+    let missing = host.get("/no/such/file").expect_err("no file").to_string();
+    assert!(missing.contains("No such file"), "{missing}");
+    assert!(host.run(&["x\0"], "").expect_err("a NUL").to_string().contains("NUL"));
+    assert_eq!(run("echo $PPID", "").expect("a shell"), shell, "one for all");
+    // What hangs is ended with its shell; so is what kills it. The next is another one.
+    let time = long_time();
+    let error = failing(run(&format!("echo before >&2; sleep {time}"), ""));
+    assert!(error.ends_with("killed after 2 s: before"), "{error}");
+    assert!(until(PATIENCE, || naming(&time).is_empty()), "it goes on");
+    let next = run("echo $PPID", "").expect("another");
+    assert_ne!(next, shell);
+    let error = lacking(run(&format!("kill -KILL {}", next.trim()), ""));
+    assert!(error.contains("(during `sh -c kill -KILL"), "{error}");
+    assert_eq!(host.run(&["echo", "next"], "").expect("echo"), "next\n");
+    assert_eq!(server.logins(), 1);
+}
+
+#[test]
 fn failures_are_quoted_with_their_last_lines() {
     let Some(server) = Server::start("") else { return };
     let host = server.host();

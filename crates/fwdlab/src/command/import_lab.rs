@@ -66,11 +66,11 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
             .and_then(|mut file| file.write_all(text.as_bytes()))
             .map_err(|error| unwritable(path, &error))?;
     }
-    terminal::print(&told(&files.map(|(path, _)| path), &remarks, terminal::width()))?;
+    terminal::print(&written(&files.map(|(path, _)| path), &remarks, terminal::width()))?;
     Ok(Exit::Done)
 }
 
-fn told([lab, experiment]: &[PathBuf; 2], remarks: &[String], width: usize) -> String {
+fn written([lab, experiment]: &[PathBuf; 2], remarks: &[String], width: usize) -> String {
     let mut out = format!("written: {} and {}\n", lab.display(), experiment.display());
     if !remarks.is_empty() {
         out += "\nWhat has no place in them, or was assumed (they say it too):\n";

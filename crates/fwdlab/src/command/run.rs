@@ -2,6 +2,7 @@
 //! run that the store lacks, report.
 
 use super::store_at;
+use crate::error::CliError;
 use crate::exit::{self, Exit};
 use crate::experiment::overhead_guess_ns;
 use crate::experiment::{self, Loaded, Overrides};
@@ -12,6 +13,7 @@ use crate::terminal::{self, duration};
 use crate::verdict::{self, FailOn};
 use anyhow::Result;
 use fwdlab_model::Plan;
+use fwdlab_model::settings::TestbedKind;
 use fwdlab_results::report::analysis::{Stopping, StoppingWatch};
 use fwdlab_results::report::{self, Analysis};
 use std::path::{Path, PathBuf};
@@ -77,6 +79,14 @@ pub(crate) struct Arguments {
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let mut loaded = experiment::load(&arguments.experiment, &arguments.overrides)?;
     if let Some(wanted) = arguments.wants_profiles() {
+        if wanted && loaded.plan.base.testbed.kind == TestbedKind::Vm {
+            return Err(CliError::Mistake(
+                "--profile: no profiler samples a virtual machine\n  next step: leave it out: all \
+                 instructions are counted by function anyway"
+                    .into(),
+            )
+            .into());
+        }
         loaded.plan.profile = experiment::profile(&arguments.experiment, &loaded.text, wanted);
     }
     let beside = experiment::beside(&arguments.experiment);

@@ -93,7 +93,7 @@ fn a_dut_that_stays_away_is_switched_off_and_on() {
 }
 
 #[test]
-fn a_dut_that_nothing_brings_back_ends_the_sitting_and_the_next_one_goes_on() {
+fn a_dut_that_nothing_brings_back_ends_the_session_and_the_next_one_goes_on() {
     let Some(rack) = Rack::build() else { return };
     rack.write("lab.toml", &rack.lab("reboot_timeout = \"3s\""));
     rack.write("x.toml", &plain(3));

@@ -2,12 +2,12 @@
 
 use super::kernel;
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// An experiment of one kernel with these factors, in blocks.
-fn experiment(kernel: &Path, vm: &str, blocks: u32, factor: &str) -> String {
+pub(super) fn experiment(kernel: &Path, vm: &str, blocks: u32, factor: &str) -> String {
     format!(
         "version = 1\ntitle = \"guest\"\n[testbed]\nkind = \"vm\"\n[vm]\nkernel = \"{}\"\n{vm}\
          [traffic]\nflows = {{ sources = 1, destinations = 32 }}\n\
@@ -17,7 +17,7 @@ fn experiment(kernel: &Path, vm: &str, blocks: u32, factor: &str) -> String {
 }
 
 /// fwdlab on an experiment in `directory`, with its files there.
-fn fwdlab(directory: &Path, text: &str) -> Command {
+pub(super) fn fwdlab(directory: &Path, text: &str) -> Command {
     let file = directory.join("guest.toml");
     std::fs::write(&file, text).expect("a file");
     let mut command = Command::new(env!("CARGO_BIN_EXE_fwdlab"));
@@ -32,11 +32,11 @@ fn fwdlab(directory: &Path, text: &str) -> Command {
 }
 
 /// What machines have left in `directory`.
-fn left(directory: &Path) -> Vec<String> {
+pub(super) fn left(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).expect("the directory");
     let names = entries.map(|entry| entry.expect("an entry").file_name());
     let names = names.map(|name| name.to_string_lossy().into_owned());
-    names.filter(|name| name.starts_with("fwdlab-vm-")).collect()
+    names.filter(|name| name.starts_with("fwdlab-")).collect()
 }
 
 #[test]
@@ -74,64 +74,132 @@ fn an_experiment_finds_a_known_change_to_the_instruction() {
 }
 
 #[test]
-fn a_guest_that_does_not_boot_is_named_and_the_others_are_measured() {
-    let Some(kernel) = kernel() else { return };
+fn profiles_are_refused_before_anything_boots() {
     let directory = tempfile::tempdir().unwrap();
-    // A kernel that is none stands for one that panics before it says anything.
-    std::fs::write(directory.path().join("broken.deb"), "no package").unwrap();
-    let factor = format!(
-        "[[factor]]\nname = \"revision\"\nlevels = [{{ label = \"good\", kernel = \"{}\" }}, \
-         {{ label = \"broken\", kernel = \"broken.deb\" }}]\n",
-        kernel.display()
-    );
-    let output = fwdlab(directory.path(), &experiment(&kernel, "", 1, &factor)).output().unwrap();
+    let text = experiment(Path::new("no-such.deb"), "", 1, "");
+    let output = fwdlab(directory.path(), &text).arg("--profile").output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.contains("broken.deb"), "{said}");
-    let page = std::fs::read_to_string(directory.path().join("out/README.md")).unwrap();
-    assert!(page.contains("good"), "{page}");
-    assert_eq!(left(directory.path()), Vec::<String>::new());
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("no profiler samples a virtual machine"), "{said}");
+    assert!(said.contains("leave it out"), "{said}");
+    assert!(!directory.path().join("out").exists(), "nothing was begun");
 }
+
+/// A machine that runs.
+#[derive(Debug)]
+pub(super) struct Machine {
+    pub(super) pid: u32,
+    /// MiB.
+    pub(super) memory: u32,
+    /// Where its files are.
+    pub(super) directory: PathBuf,
+}
+
+/// The machines whose files are in `directory`.
+pub(super) fn machines(directory: &Path) -> Vec<Machine> {
+    let processes = std::fs::read_dir("/proc").expect("/proc").filter_map(Result::ok);
+    let machine = |entry: std::fs::DirEntry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let line = std::fs::read(entry.path().join("cmdline")).ok()?;
+        let line = String::from_utf8_lossy(&line).into_owned();
+        let words: Vec<&str> = line.split('\0').collect();
+        if !words.first()?.starts_with("qemu") {
+            return None;
+        }
+        let after = |option| words.iter().skip_while(move |word| **word != option).nth(1);
+        let initrd = Path::new(after("-initrd")?);
+        let own = initrd.parent().filter(|own| own.starts_with(directory))?.to_owned();
+        Some(Machine { pid, memory: after("-m")?.parse().ok()?, directory: own })
+    };
+    processes.filter_map(machine).collect()
+}
+
+/// Waits for something, as long as a boot on a busy machine takes.
+fn until(mut is_so: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + Duration::from_secs(240);
+    while !is_so() {
+        if Instant::now() >= deadline {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    true
+}
+
+/// True when the last machine has said something on its console.
+fn has_said(directory: &Path, words: &str) -> bool {
+    let log = directory.join("cache/fwdlab/console.log");
+    std::fs::read(log).is_ok_and(|said| String::from_utf8_lossy(&said).contains(words))
+}
+
+/// Something that is waited for.
+type Moment<'a> = (&'a str, &'a dyn Fn(&Path) -> bool);
 
 #[test]
 fn a_killed_program_leaves_no_machine_and_the_next_start_removes_its_files() {
     let Some(kernel) = kernel() else { return };
     let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let moments: [Moment<'_>; 3] = [
+        ("a machine", &|directory| !machines(directory).is_empty()),
+        ("modules", &|directory| has_said(directory, "modules are loaded")),
+        ("a connection", &|directory| {
+            machines(directory).iter().any(|machine| has_socket(&machine.directory))
+        }),
+    ];
     let text = experiment(&kernel, "", 1, "");
-    let mut child = fwdlab(directory.path(), &text)
-        .stderr(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let deadline = Instant::now() + Duration::from_secs(120);
-    let of_machine = || left(directory.path()).into_iter().next();
-    let is_running = || qemu(directory.path()).is_some();
-    while !is_running() && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(100));
+    for (name, has_come) in moments {
+        // What the machine before has said is not this one's.
+        let _ = std::fs::remove_file(directory.join("cache/fwdlab/console.log"));
+        let mut child = fwdlab(directory, &text)
+            .arg("--fresh")
+            .stderr(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        assert!(until(|| has_come(directory)), "{name} did not come");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(until(|| machines(directory).is_empty()), "QEMU outlived fwdlab: {name}");
     }
-    assert!(is_running(), "no machine was started: {:?}", of_machine());
-    child.kill().unwrap();
-    child.wait().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while is_running() && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    assert!(!is_running(), "QEMU outlived fwdlab");
+    assert!(!left(directory).is_empty(), "nothing was left, so nothing is shown");
     // The files are there until somebody starts again; a plan that can't run is enough.
+    std::fs::write(directory.join("cache/fwdlab/unpacking-4194999-x.deb"), "").unwrap();
     let text = experiment(Path::new("no-such.deb"), "", 1, "");
-    let output = fwdlab(directory.path(), &text).arg("--fresh").output().unwrap();
+    let output = fwdlab(directory, &text).arg("--fresh").output().unwrap();
     assert!(!output.status.success());
-    assert_eq!(left(directory.path()), Vec::<String>::new());
+    assert_eq!(left(directory), Vec::<String>::new());
+    let cache = std::fs::read_dir(directory.join("cache/fwdlab")).unwrap();
+    let names = cache.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    let names: Vec<String> = names.filter(|name| name.starts_with("unpacking")).collect();
+    assert_eq!(names, Vec::<String>::new());
 }
 
-/// The process whose command line names files of machines in `directory`.
-fn qemu(directory: &Path) -> Option<String> {
-    let wanted = directory.join("fwdlab-vm-").display().to_string();
-    let processes = std::fs::read_dir("/proc").expect("/proc").filter_map(Result::ok);
-    let mut lines = processes.filter_map(|entry| {
-        let line = std::fs::read(entry.path().join("cmdline")).ok()?;
-        let line = String::from_utf8_lossy(&line).replace('\0', " ");
-        (line.starts_with("qemu") && line.contains(&wanted)).then_some(line)
-    });
-    lines.next()
+/// True when ssh has a connection to the machine whose files are there.
+fn has_socket(machine: &Path) -> bool {
+    let entries = std::fs::read_dir(machine).into_iter().flatten().filter_map(Result::ok);
+    entries.map(|entry| entry.path().join("s")).any(|socket| socket.exists())
+}
+
+#[test]
+fn an_interrupted_program_leaves_nothing_and_goes_on() {
+    let Some(kernel) = kernel() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let interrupt = |mut child: std::process::Child| {
+        assert!(until(|| !machines(directory).is_empty()), "no machine was started");
+        let pid = child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+        let status = child.wait().unwrap();
+        assert_eq!(status.code(), Some(130));
+        assert!(until(|| machines(directory).is_empty()), "QEMU outlived fwdlab");
+        assert_eq!(left(directory), Vec::<String>::new());
+    };
+    let mut run = fwdlab(directory, &experiment(&kernel, "", 1, ""));
+    interrupt(run.stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap());
+    assert!(directory.join("out").exists(), "what was begun is kept");
+    let mut count = Command::new(env!("CARGO_BIN_EXE_fwdlab"));
+    count.arg("count").arg(&kernel).env("TMPDIR", directory);
+    count.env("XDG_CACHE_HOME", directory.join("cache"));
+    interrupt(count.stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap());
 }

@@ -5,6 +5,7 @@
 //! `FWDLAB_KERNELS` names; `make kernels` fetches one. See `freebsd` for what that needs.
 
 mod experiment;
+mod faults;
 mod freebsd;
 
 use serde_json::Value;

@@ -35,4 +35,18 @@ pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagn
                 .help("leave `alternate` out: counts need no pairs of slices"),
         );
     }
+    if let Some(stop) = &spec.design.stop {
+        faults.push(
+            Diagnostic::new(stop.span(), "`stop` decides by scatter, and counts repeat exactly")
+                .context(kind.span(), "the testbed")
+                .help("write blocks = 3 instead: as many boots as are to agree"),
+        );
+    }
+    if let Some(place) = spec.profile.place.clone().filter(|_| experiment.profile.is_some()) {
+        faults.push(
+            Diagnostic::new(place, "no profiler samples a virtual machine")
+                .context(kind.span(), "the testbed")
+                .help("leave [profile] out: all instructions are counted by function anyway"),
+        );
+    }
 }

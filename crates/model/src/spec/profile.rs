@@ -4,12 +4,15 @@ use super::keys::value::{Node, Reader};
 use super::keys::{self, Key};
 use super::section::Section;
 use crate::profile::{CallGraph, Event, Subsystems};
+use std::ops::Range;
 
 /// `[profile]`; `None` where it says nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProfileSpec {
     /// True when the file has the table.
     pub present: bool,
+    /// Its place in the file.
+    pub place: Option<Range<usize>>,
     /// `cpu`.
     pub cpu: Option<bool>,
     /// `duration`, in nanoseconds.
@@ -35,6 +38,7 @@ impl Reader<'_> {
         let profile = self.table(top, &keys::PROFILE);
         ProfileSpec {
             present: profile.is_present(),
+            place: profile.is_present().then(|| profile.span()),
             cpu: profile.read("cpu", |key, node| self.boolean(key, node)),
             duration_ns: profile.read("duration", |key, node| self.duration_ns(key, node)),
             windows: profile.read("windows", |key, node| self.integer(key, node)),

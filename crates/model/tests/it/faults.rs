@@ -71,6 +71,17 @@ fn each_single_fault_is_found_and_says_what_to_do() {
             "the time of an emulated CPU",
             "instructions a packet",
         ),
+        (
+            "version = 1\n[testbed]\nkind = \"vm\"\n[vm]\nkernel = \"k\"\n[design]\nstop = \"planned\"\n\
+             [[factor]]\nname = \"routes\"\nlevels = [2, 9]",
+            "decides by scatter",
+            "blocks = 3",
+        ),
+        (
+            "version = 1\n[testbed]\nkind = \"vm\"\n[vm]\nkernel = \"k\"\n[profile]\nwindows = 2",
+            "no profiler samples",
+            "leave [profile] out",
+        ),
         ("version = 1\n[compare]\nfigure = \"instructions\"", "nobody counts", "kind = \"vm\""),
         ("version = 1\n[vm]\nkernel = \"k\"", "of a virtual machine", "kind = \"vm\""),
         ("version = 1\n[dut]\nkind = \"freebsd\"", "not FreeBSD's", "lab = \"lab.toml\""),

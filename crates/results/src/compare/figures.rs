@@ -9,6 +9,7 @@ use super::error::CompareError;
 use super::input::{Input, Kind, Variant};
 use super::records::{Record, Separator, records};
 use crate::label::Label;
+use crate::report::LEFT_OUT;
 use crate::stats::BlockedRun;
 use std::collections::HashMap;
 use std::path::Path;
@@ -86,6 +87,7 @@ struct Columns {
     run: Option<usize>,
     block: Option<usize>,
     variant: Option<usize>,
+    left_out: Option<usize>,
 }
 
 impl Columns {
@@ -102,12 +104,20 @@ impl Columns {
                     format!("each line holds one {part}, and parts of a run are no replicates");
                 return refused(what, "add a column `run` with the number of the run");
             }
-            let (run, block, variant) = (at("run"), at("block"), at("variant"));
-            return Ok(Columns { is_named: true, count, rate, run, block, variant });
+            let [run, block, variant, left_out] = ["run", "block", "variant", LEFT_OUT].map(at);
+            return Ok(Columns { is_named: true, count, rate, run, block, variant, left_out });
         }
         let numbers = first.fields.iter().filter(|field| field.parse::<f64>().is_ok()).count();
         let unnamed = |rate: usize, run: Option<usize>| {
-            Ok(Columns { is_named: false, count, rate, run, block: None, variant: None })
+            Ok(Columns {
+                is_named: false,
+                count,
+                rate,
+                run,
+                block: None,
+                variant: None,
+                left_out: None,
+            })
         };
         match (count, separator) {
             (1, _) => unnamed(0, None),
@@ -147,11 +157,13 @@ struct Lines {
     block: Option<u32>,
     sum: f64,
     count: usize,
+    /// Marked as no part of any verdict.
+    is_left_out: bool,
 }
 
 impl Table<'_> {
     fn add(&mut self, record: &Record<'_>) -> Result<(), CompareError> {
-        let Columns { is_named, count, rate, run, block, variant } = self.columns;
+        let Columns { is_named, count, rate, run, block, variant, left_out } = self.columns;
         let refused =
             |what: String, next: &str| Err(CompareError::input(self.path, record.line, what, next));
         let fields = &record.fields;
@@ -192,7 +204,8 @@ impl Table<'_> {
             return refused(what, "two columns are run and rate; name other ones in a first line");
         }
         let variant = variant.map_or(String::new(), |at| fields[at].clone().into_owned());
-        let lines = Lines { variant, block, sum: pps, count: 1 };
+        let is_left_out = left_out.is_some_and(|at| !fields[at].is_empty());
+        let lines = Lines { variant, block, sum: pps, count: 1, is_left_out };
         let Some(at) = run else {
             self.runs.push(lines);
             return Ok(());
@@ -220,6 +233,7 @@ impl Table<'_> {
         let of_file = self.columns.variant.is_none();
         let mut variants: Vec<Variant> = Vec::new();
         let mut known: HashMap<&str, usize> = HashMap::new();
+        let mut left_out: Vec<(&str, usize)> = Vec::new();
         for run in &self.runs {
             let index = *known.entry(&run.variant).or_insert_with(|| {
                 let label = if of_file { Input::stem(path) } else { run.variant.clone() };
@@ -233,6 +247,9 @@ impl Table<'_> {
             });
             let runs = &mut variants[index].runs;
             let block = run.block.unwrap_or(runs.len() as u32);
+            if run.is_left_out {
+                left_out.push((&run.variant, runs.len()));
+            }
             runs.push(BlockedRun { block, pps: run.sum / run.count as f64 });
         }
         if variants.is_empty() {
@@ -270,6 +287,17 @@ impl Table<'_> {
         };
         if !of_file {
             beside::complete(&mut input);
+        }
+        // From the last on, so that those before keep their places.
+        for (label, at) in left_out.iter().rev() {
+            let named = |variant: &&mut Variant| of_file || variant.label == *label;
+            if let Some(variant) = input.variants.iter_mut().find(named) {
+                variant.runs.remove(*at);
+            }
+        }
+        if !left_out.is_empty() {
+            let (path, marked) = (path.display(), left_out.len());
+            input.notes.push(format!("{path}: {marked} runs are marked as left out, and are"));
         }
         Ok(input)
     }
@@ -315,6 +343,16 @@ mod tests {
         assert_eq!(labels, ["4, a", "b"]);
         assert_eq!(input.variants[0].runs[1], BlockedRun { block: 1, pps: 11.0 });
         assert_eq!(input.notes, ["dir/a.b.pps: 1 lines without a figure are left out"]);
+    }
+
+    #[test]
+    fn runs_that_are_marked_are_left_out() {
+        let text = "run,variant,value_pps,left_out\n0,a,10,\n1,b,20,\n2,b,1,short\n3,a,11,\n\
+                    4,b,21,\n";
+        let input = read(text).unwrap();
+        assert_eq!(input.variants[0].values(), [10.0, 11.0]);
+        assert_eq!(input.variants[1].values(), [20.0, 21.0]);
+        assert_eq!(input.notes, ["dir/a.b.pps: 1 runs are marked as left out, and are"]);
     }
 
     #[test]

@@ -184,7 +184,7 @@ pub(crate) fn differences(compared: &Compared, with_pictures: bool) -> Option<Bl
         }
         _ => Inline::default(),
     };
-    let mut blocks = vec![Block::text(linked.text(told(found)))];
+    let mut blocks = vec![Block::text(linked.text(sentence(found)))];
     if !found.differing.is_empty() {
         blocks.push(table("function", "functions", &found.differing));
     }
@@ -205,7 +205,7 @@ fn difference(number: f64) -> Cell {
 }
 
 /// How many functions differ, and by how much together.
-fn told(found: &Differences) -> String {
+fn sentence(found: &Differences) -> String {
     let sum: f64 = found.differing.iter().map(|f| f.difference).sum();
     match found.differing.len() {
         0 => format!("No function differs by {SHOWN} instructions and more than it scatters."),

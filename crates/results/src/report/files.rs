@@ -64,6 +64,9 @@ fn gnuplot_word(label: &str) -> String {
     format!("\"{}\"", label.replace(['"', '\n', '\r'], "'").replace('\\', "\\\\"))
 }
 
+/// The column that says why a run enters no verdict; empty when it does.
+pub(crate) const LEFT_OUT: &str = "left_out";
+
 /// `runs.csv` (RFC 4180, lines end in LF): a line per run.
 pub(super) fn runs_csv(analysis: &Analysis) -> String {
     let mut header = vec!["run", "block", "variant"];
@@ -75,6 +78,7 @@ pub(super) fn runs_csv(analysis: &Analysis) -> String {
     });
     header.extend(["offered", "forwarded", "lost", "warnings"]);
     header.extend(label::COLUMNS);
+    header.push(LEFT_OUT);
     let label = analysis.label().fields();
     let mut text = csv_line(header.into_iter().map(str::to_owned));
     for run in &analysis.runs {
@@ -98,6 +102,7 @@ pub(super) fn runs_csv(analysis: &Analysis) -> String {
         fields.push((i128::from(run.offered) - i128::from(run.forwarded)).to_string());
         fields.push(run.warnings.to_string());
         fields.extend(label.clone());
+        fields.push(run.absence(analysis.figure).unwrap_or_default().to_owned());
         text.push_str(&csv_line(fields));
     }
     text

@@ -22,6 +22,7 @@ pub use names::safe as safe_name;
 
 pub use analysis::Analysis;
 pub use error::ReportError;
+pub(crate) use files::LEFT_OUT;
 pub use json::{results_json, show_json};
 
 use crate::document::form::{html, json as as_json, markdown};

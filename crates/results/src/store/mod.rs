@@ -10,9 +10,11 @@
 //! clocks (every time is given by the caller), and deleting anything.
 //!
 //! SQLite runs in WAL mode (<https://www.sqlite.org/wal.html>), so that readers
-//! never stop the writer, with `synchronous = FULL`: a run costs seconds to
-//! minutes of measuring, and one more flush at its end keeps it across a power
-//! failure. The flush falls between two runs, never into a measured window.
+//! never stop the writer. A finished run outlives the process, however that ends.
+//! Across a power failure, too, where it was measured (`synchronous = FULL`): it
+//! cost seconds to minutes, and one more flush falls between two runs, never into
+//! a measured window. Of simulated runs (`NORMAL`) a power failure may take the
+//! last ones: the store stays whole, and they are simulated again, the same.
 
 mod error;
 mod import;

@@ -72,8 +72,8 @@ fn each_column_is_explained() {
 #[test]
 fn durability_is_as_the_module_says() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::open(&directory.path().join("run.sqlite")).unwrap();
-    let pragma = |name: &str| -> String {
+    let mut store = Store::open(&directory.path().join("run.sqlite")).unwrap();
+    let pragma = |store: &Store, name: &str| -> String {
         store
             .connection
             .pragma_query_value(None, name, |row| {
@@ -81,24 +81,32 @@ fn durability_is_as_the_module_says() {
             })
             .unwrap()
     };
-    assert_eq!(pragma("journal_mode"), "wal");
-    assert_eq!(pragma("synchronous"), "2", "FULL");
-    assert_eq!(pragma("foreign_keys"), "1");
-    assert_eq!(pragma("application_id"), "1719100524");
-    assert_eq!(pragma("user_version"), "5");
+    assert_eq!(pragma(&store, "journal_mode"), "wal");
+    assert_eq!(pragma(&store, "synchronous"), "2", "FULL");
+    assert_eq!(pragma(&store, "foreign_keys"), "1");
+    assert_eq!(pragma(&store, "application_id"), "1719100524");
+    assert_eq!(pragma(&store, "user_version"), "5");
+    store.begin_invocation(&invocation(false)).unwrap();
+    assert_eq!(pragma(&store, "synchronous"), "2", "measured: FULL");
+    store.begin_invocation(&invocation(true)).unwrap();
+    assert_eq!(pragma(&store, "synchronous"), "1", "simulated: NORMAL");
+}
+
+fn invocation(simulated: bool) -> Invocation {
+    Invocation {
+        started_at: "2024-03-05T10:00:00Z".into(),
+        fwdlab_version: "0.1.0".into(),
+        testbed: fwdlab_model::settings::TestbedKind::Sim,
+        testbed_reason: "asked for".into(),
+        simulated,
+        environment: Environment::default(),
+    }
 }
 
 #[test]
 fn invocations_count_up() {
     let mut store = Store::memory().unwrap();
-    let invocation = Invocation {
-        started_at: "2024-03-05T10:00:00Z".into(),
-        fwdlab_version: "0.1.0".into(),
-        testbed: fwdlab_model::settings::TestbedKind::Sim,
-        testbed_reason: "asked for".into(),
-        simulated: true,
-        environment: Environment::default(),
-    };
+    let invocation = invocation(true);
     assert_eq!(store.begin_invocation(&invocation).unwrap(), 1);
     assert_eq!(store.begin_invocation(&invocation).unwrap(), 2);
     assert_eq!(store.invocations().unwrap()[1].invocation, invocation);

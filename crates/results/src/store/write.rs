@@ -78,6 +78,10 @@ impl Store {
             )?;
             Ok(Ok(tx.last_insert_rowid()))
         })??;
+        if invocation.simulated {
+            let lighter = self.connection.pragma_update(None, "synchronous", "NORMAL");
+            lighter.map_err(|source| self.failed(source))?;
+        }
         self.invocation = Some(id);
         Ok(id)
     }
@@ -100,11 +104,9 @@ impl Store {
         }
         let texts = Texts::of(self, record)?;
         self.transaction(|tx| {
-            let stored: Option<String> = tx
-                .query_row("SELECT started_at FROM run WHERE run = ?", [record.run], |row| {
-                    row.get(0)
-                })
-                .optional()?;
+            let mut select = tx.prepare_cached("SELECT started_at FROM run WHERE run = ?")?;
+            let stored: Option<String> =
+                select.query_row([record.run], |row| row.get(0)).optional()?;
             if let Some(started_at) = stored {
                 return Ok(Err(StoreError::DuplicateRun { path, run: record.run, started_at }));
             }

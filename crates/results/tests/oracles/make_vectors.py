@@ -549,10 +549,10 @@ def dips():
     random = np.random.default_rng(101)
     inputs = {
         "one heap": random.normal(0, 1, 30).tolist(),
-        "two heaps": np.concatenate([random.normal(0, 1, 15), random.normal(9, 1, 12)]).tolist(),
+        "two modes": np.concatenate([random.normal(0, 1, 15), random.normal(9, 1, 12)]).tolist(),
         "even": [float(i) for i in range(20)],
         "ties": [1.0, 1.0, 1.0, 2.0, 5.0, 5.0, 5.0, 6.0],
-        "three heaps": [0.0, 0.1, 0.2, 5.0, 5.1, 5.2, 9.0, 9.1, 9.2, 9.3],
+        "three modes": [0.0, 0.1, 0.2, 5.0, 5.1, 5.2, 9.0, 9.1, 9.2, 9.3],
     }
     return [{"name": name, "figures": x, "dip": float(diptest.dipstat(np.array(x), allow_zero=False))}
             for name, x in inputs.items()]

@@ -17,6 +17,7 @@ use fwdlab_model::settings::{
 };
 use fwdlab_model::units::FrameSize;
 use fwdlab_model::{Calibration, Plan, PlannedRun, RunRecord, Settings, Variant, Warning};
+use fwdlab_results::report::{Analysis, ReportFile, files};
 use fwdlab_results::store::{Invocation, Store};
 use std::collections::BTreeMap;
 
@@ -453,4 +454,16 @@ pub(crate) fn fill(store: &mut Store, plan: &Plan, which: impl IntoIterator<Item
     for run in which {
         store.insert_run(&record(plan, run)).expect("a run is kept");
     }
+}
+
+/// All files of a store's report.
+pub(crate) fn report(store: &Store) -> Vec<ReportFile> {
+    let contents = store.contents().unwrap();
+    files(&contents, &Analysis::of(&contents)).unwrap()
+}
+
+/// One of them as text.
+pub(crate) fn file(files: &[ReportFile], name: &str) -> String {
+    let file = files.iter().find(|file| file.name == name).unwrap_or_else(|| panic!("no {name}"));
+    String::from_utf8(file.bytes.clone()).unwrap()
 }

@@ -43,14 +43,14 @@ impl Boot {
     /// # Errors
     /// When it does not tell.
     pub fn of(host: &dyn Host) -> Result<Boot, BenchError> {
-        Boot::told(host, BOOT)
+        Boot::by_script(host, BOOT)
     }
 
-    /// The boot that a script of sh(1) tells.
+    /// The boot that a script of sh(1) prints.
     ///
     /// # Errors
     /// When it fails, or says nothing: that would be everybody's boot.
-    pub fn told(host: &dyn Host, script: &str) -> Result<Boot, BenchError> {
+    pub fn by_script(host: &dyn Host, script: &str) -> Result<Boot, BenchError> {
         let text = host.run(&["/bin/sh", "-c", script], "")?;
         match boot_of(&text) {
             boot if boot.is_empty() => Err(BenchError::Program {

@@ -217,7 +217,7 @@ mod tests {
     use crate::journal::Journal;
 
     /// Commands run on a host for a firewall, and then for none.
-    fn told(keeper: &dyn Keeper) -> Vec<(String, String)> {
+    fn commands(keeper: &dyn Keeper) -> Vec<(String, String)> {
         let (host, mut loaded) = (FakeHost::default(), Loaded::default());
         let mut settings = Settings::default();
         for firewall in [Firewall::None, Firewall::Stateless, Firewall::None] {
@@ -232,13 +232,13 @@ mod tests {
     fn in_a_namespace_all_rules_go_and_elsewhere_only_ours() {
         let folder = std::env::temp_dir().join(format!("fwdlab-rules-{}", std::process::id()));
         let journal = Journal::open(&folder).expect("a journal");
-        let found = told(&journal);
+        let found = commands(&journal);
         std::fs::remove_dir_all(&folder).expect("removed");
         let texts: Vec<&str> = found.iter().map(|(_, input)| input.as_str()).collect();
         assert!(texts[0].starts_with("flush ruleset\ntable inet fwdlab {"), "{texts:?}");
         assert_eq!(texts[1..], ["flush ruleset\n"]);
 
-        let found = told(&Undo);
+        let found = commands(&Undo);
         assert_eq!(found.len(), 3, "{found:?}");
         let undo = "run nft delete table inet fwdlab 2>/dev/null || :";
         assert!(found[0].0.starts_with("/bin/sh") && found[0].0.ends_with(undo), "{found:?}");

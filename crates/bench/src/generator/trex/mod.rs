@@ -144,16 +144,16 @@ impl<'a> Trex<'a> {
             return;
         }
         if std::mem::take(&mut self.is_sending) {
-            self.insist("stop_traffic", json!({ "profile_id": PROFILE }));
+            self.order_with_retry("stop_traffic", json!({ "profile_id": PROFILE }));
         }
-        self.insist("remove_all_streams", json!({ "profile_id": PROFILE }));
-        self.insist("release", json!({}));
+        self.order_with_retry("remove_all_streams", json!({ "profile_id": PROFILE }));
+        self.order_with_retry("release", json!({}));
         self.handler = None;
     }
 
     /// Sends an order and ignores its result; after an error it retries once on a new
     /// connection, since one with a late answer can't be used any more.
-    fn insist(&mut self, method: &str, params: Value) {
+    fn order_with_retry(&mut self, method: &str, params: Value) {
         if self.order(method, params.clone()).is_err() {
             self.rpc = Rpc::open(&self.server, self.timeout).ok();
             let _ = self.order(method, params);

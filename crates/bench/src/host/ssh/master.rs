@@ -37,7 +37,8 @@ pub(super) struct Master {
 impl Master {
     /// Opens the connection.
     pub(super) fn open(destination: &str, settings: SshSettings) -> Result<Master, BenchError> {
-        let directory = private_directory().map_err(|(path, source)| BenchError::File {
+        let parent = settings.directory.clone().unwrap_or_else(std::env::temp_dir);
+        let directory = private_directory(&parent).map_err(|(path, source)| BenchError::File {
             path: path.display().to_string(),
             host: "this machine".into(),
             source,
@@ -147,12 +148,11 @@ impl Drop for Master {
 }
 
 /// A new directory for this user only, with a short path.
-fn private_directory() -> Result<PathBuf, (PathBuf, std::io::Error)> {
-    let temporary = std::env::temp_dir();
+fn private_directory(parent: &Path) -> Result<PathBuf, (PathBuf, std::io::Error)> {
     loop {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("fwdlab-ssh-{}-{number}", std::process::id());
-        let mut path = temporary.join(&name);
+        let mut path = parent.join(&name);
         if path.as_os_str().len() + "/s".len() > LONGEST_PATH {
             path = Path::new("/tmp").join(&name);
         }

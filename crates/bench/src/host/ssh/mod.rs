@@ -19,12 +19,14 @@
 mod master;
 mod remote;
 mod session;
+mod shell;
 mod trouble;
 
 use super::{Host, Running};
 use crate::error::BenchError;
 use master::{GRACE, Master};
 use session::{Mode, RemoteProgram, Session, Shared, skip_to_output};
+use shell::Shell;
 use std::fs::{self, File};
 use std::io::{BufReader, Cursor, Read, Write};
 use std::path::{Path, PathBuf};
@@ -44,6 +46,12 @@ pub struct SshSettings {
     pub alive: Duration,
     /// Unanswered keepalives after which the connection is closed (`ServerAliveCountMax`).
     pub alive_count: u32,
+    /// Whether one shell there runs all commands, in place of one guard each: for a machine
+    /// that is emulated, where a program's start takes long.
+    pub one_shell: bool,
+    /// Where the directory of the connection's socket is made, instead of among temporary
+    /// files.
+    pub directory: Option<PathBuf>,
 }
 
 impl Default for SshSettings {
@@ -54,12 +62,17 @@ impl Default for SshSettings {
             connect: Duration::from_secs(10),
             alive: Duration::from_secs(5),
             alive_count: 3,
+            one_shell: false,
+            directory: None,
         }
     }
 }
 
 /// Minimum transfer rate in bytes per second, which extends the deadline of file copies.
 const SLOWEST: u64 = 1_000_000;
+/// Bytes of input from which on a session of its own is the shorter way: a shell reads a
+/// pipe byte by byte.
+const LARGE: usize = 16 * 1024;
 
 /// Writes to a file that exists, in one piece and without cutting it off: for
 /// sysctls and sysfs as for files.
@@ -75,6 +88,8 @@ const SEND: &str = r#"cat >"$1.part" && mv -f "$1.part" "$1" || { rm -f "$1.part
 pub struct SshHost {
     destination: String,
     settings: SshSettings,
+    /// Ends before the connection does.
+    shell: Shell,
     master: Master,
 }
 
@@ -94,12 +109,14 @@ impl SshHost {
             return Err(BenchError::Refused(format!("`{destination}` is no host for ssh")));
         }
         let master = Master::open(destination, settings.clone())?;
-        Ok(SshHost { destination: destination.to_owned(), settings, master })
+        let (destination, shell) = (destination.to_owned(), Shell::default());
+        Ok(SshHost { destination, settings, shell, master })
     }
 
     /// Closes the connection and ends what runs over it; the next command opens it
     /// again.
     pub fn close(&self) {
+        self.shell.close();
         self.master.close();
     }
 
@@ -188,6 +205,13 @@ impl SshHost {
     }
 
     fn output_of(&self, argv: &[&str], stdin: &str) -> Result<Vec<u8>, BenchError> {
+        if self.settings.one_shell && stdin.len() < LARGE {
+            let (host, deadline) = (self.destination.as_str(), self.settings.deadline);
+            return self
+                .shell
+                .run(&self.master, host, argv, stdin, deadline)
+                .map(String::into_bytes);
+        }
         let output = Shared::default();
         let input = Cursor::new(stdin.to_owned().into_bytes());
         let deadline = self.time_for(stdin.len() as u64);

@@ -192,6 +192,21 @@ impl RemoteProgram {
         }
     }
 
+    /// What it wrote to standard error up to a text, which is taken away; none when that does
+    /// not come in time.
+    pub(super) fn errors_until(&mut self, end: &str, until: Instant) -> Option<String> {
+        loop {
+            let is_over = self.session.errors.thread.is_finished() || Instant::now() >= until;
+            if let Some(text) = self.session.errors.up_to(end) {
+                return Some(text);
+            }
+            if is_over {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     fn write(&mut self, text: &str) -> std::io::Result<()> {
         match &mut self.input {
             Some(input) => input.write_all(text.as_bytes()),
@@ -255,6 +270,15 @@ impl Collected {
             let _ = std::io::copy(&mut pipe, &mut sink);
         });
         Collected { bytes, thread }
+    }
+
+    /// What has come before a text, which is taken away with it.
+    fn up_to(&self, end: &str) -> Option<String> {
+        let mut bytes = self.bytes.lock().ok()?;
+        let at = bytes.windows(end.len()).position(|found| found == end.as_bytes())?;
+        let text = String::from_utf8_lossy(&bytes[..at]).into_owned();
+        bytes.drain(..at + end.len());
+        Some(text)
     }
 
     /// Everything up to the pipe's end, or what there is after so much patience:

@@ -2,9 +2,8 @@
 
 use super::{Netns, receiver};
 use crate::Observer;
-use crate::cpu::Placement;
 use crate::error::BenchError;
-use crate::testbed::Wanted;
+use crate::testbed::{Testbed, Wanted};
 use crate::trial::{self, Observed};
 use crate::wiring::Wiring;
 use fwdlab_model::plan::Trial;
@@ -15,14 +14,14 @@ impl Netns {
     ///
     /// # Errors
     /// As [`crate::Runner::run`].
-    pub fn without_dut(
+    pub fn ceiling(
         &self,
         settings: &Settings,
-        placement: &Placement,
         trial: &Trial,
         run_id: u32,
         observer: &mut dyn Observer,
     ) -> Result<Observed, BenchError> {
+        let placement = &self.place(settings);
         let wiring = Wiring::up(&self.journal, settings.dut.queues, false)?;
         let wanted = Wanted { settings, run_id, rate_pps: None, trial, threads: &[] };
         let mut traffic = self.arm(&wiring, placement, &wanted)?;

@@ -16,7 +16,10 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// # Errors
 /// When it doesn't answer.
 pub(super) fn mark(host: &dyn Host) -> Result<Boot, BenchError> {
-    Boot::told(host, &format!("cat /proc/sys/kernel/random/boot_id 2>/dev/null || {{ {BOOT}; }}"))
+    Boot::by_script(
+        host,
+        &format!("cat /proc/sys/kernel/random/boot_id 2>/dev/null || {{ {BOOT}; }}"),
+    )
 }
 
 /// Waits until the DUT responds after another boot than `before` (any boot if none). After

@@ -60,7 +60,7 @@ impl Armed<'_> {
         match self {
             Armed::Agents(agents) => agents.facts(),
             Armed::Counted(_, counted) => {
-                let edges = counted.capabilities().edges.told();
+                let edges = counted.capabilities().edges.describe();
                 BTreeMap::from([("window's edges".to_owned(), edges)])
             }
         }

@@ -174,7 +174,7 @@ impl<'a> Pump<'a> {
         let turned = match phase {
             Phase::Window => {
                 self.scattered = (self.lockstep.scattered(), self.batches);
-                self.quiet().and_then(|()| self.open())
+                self.open()
             }
             _ if self.open.is_some() => {
                 let (scattered, batches) = self.scattered;
@@ -186,12 +186,6 @@ impl<'a> Pump<'a> {
         if let Err(error) = turned {
             self.failed = Some(error);
         }
-    }
-
-    /// A connection that is open says now and then that it lives.
-    fn quiet(&self) -> Result<(), VmError> {
-        self.up.host.close();
-        self.lockstep.wait_for_rest()
     }
 
     fn open(&mut self) -> Result<(), VmError> {
@@ -219,12 +213,8 @@ impl<'a> Pump<'a> {
         self.is_sending = false;
         match self.failed.take() {
             None => Ok(()),
-            Some(error) => {
-                // A guest that has died says why on its console.
-                let machine = &self.up.running.machine;
-                let dead = machine.console().look().err();
-                Err(trouble(machine.explain(dead.unwrap_or(error))))
-            }
+            // A guest that has died says why on its console.
+            Some(error) => Err(trouble(self.up.explain(error))),
         }
     }
 
@@ -261,7 +251,7 @@ impl<'a> Pump<'a> {
     }
 
     fn count_idle(&mut self) -> Result<(), VmError> {
-        self.quiet()?;
+        self.lockstep.wait_for_rest()?;
         let longest = self.bursts.iter().map(|(_, took)| *took).max().unwrap_or_default();
         let (before, began) = (self.counts.counts()?, Instant::now());
         std::thread::sleep(longest);

@@ -13,7 +13,7 @@ use fwdlab_vm::machine::{self, Accel, Model, Nic};
 use fwdlab_vm::symbols::Symbols;
 use fwdlab_vm::wire::Wire;
 use fwdlab_vm::{VmError, linux};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -22,6 +22,8 @@ use std::time::Duration;
 const KEPT: usize = 2;
 /// Time that a command may take in a machine that is emulated.
 const DEADLINE: Duration = Duration::from_secs(120);
+/// Time after which a connection says that it lives: longer than any run.
+const SILENT: Duration = Duration::from_secs(24 * 60 * 60);
 /// The network for administration, which exists in QEMU only.
 const ADMIN: &str = "192.0.2.0/24";
 
@@ -35,6 +37,8 @@ pub(super) struct Machines {
     /// Directory of the experiment's files.
     experiment: PathBuf,
     booted: u32,
+    /// Whether the machine that was asked for last is up.
+    is_up: bool,
 }
 
 impl Machines {
@@ -42,6 +46,7 @@ impl Machines {
     pub(super) fn open(cache: &Path, experiment: &Path) -> Result<Machines, BenchError> {
         let parent = std::env::temp_dir();
         machine::clean(&parent);
+        machine::clean_cache(cache);
         let made = std::fs::create_dir_all(cache);
         made.map_err(|source| BenchError::File {
             path: cache.display().to_string(),
@@ -49,7 +54,7 @@ impl Machines {
             source,
         })?;
         let (cache, experiment) = (cache.to_owned(), experiment.to_owned());
-        Ok(Machines { up: Vec::new(), parent, cache, experiment, booted: 0 })
+        Ok(Machines { up: Vec::new(), parent, cache, experiment, booted: 0, is_up: false })
     }
 
     /// Ends all of them.
@@ -60,6 +65,13 @@ impl Machines {
     /// Ends the last one.
     pub(super) fn end_last(&mut self) {
         self.up.pop();
+    }
+
+    /// Ends the machine of a run that failed, unless the one that was to boot did not come up;
+    /// returns what became of its guest, where nobody was told.
+    pub(super) fn end_lost(&mut self) -> Option<String> {
+        let lost = if self.is_up { self.up.pop() } else { None };
+        lost.filter(|up| !up.told.get())?.died().map(|error| error.to_string())
     }
 
     /// The last one.
@@ -80,8 +92,10 @@ impl Machines {
         if let Some(at) = self.up.iter().position(|up| up.what == what) {
             let up = self.up.remove(at);
             self.up.push(up);
+            self.is_up = true;
             return Ok(());
         }
+        self.is_up = false;
         // Before the next one, which needs the memory.
         while self.up.len() >= KEPT {
             self.up.remove(0);
@@ -95,6 +109,7 @@ impl Machines {
             let _ = std::fs::remove_dir_all(&directory);
         }
         self.up.push(up?);
+        self.is_up = true;
         Ok(())
     }
 
@@ -116,13 +131,17 @@ impl Machines {
             config: Some(running.ssh_config.clone()),
             deadline: DEADLINE,
             connect: DEADLINE,
-            alive: DEADLINE,
+            // Nothing is to stir while it is counted.
+            alive: SILENT,
+            one_shell: true,
+            directory: Some(directory.to_owned()),
             ..SshSettings::default()
         };
         let host = SshHost::connect(guest::NAME, ssh)?;
         let release = host.run(&["uname", "-rv"], "")?.trim().to_owned();
         let links = links_of(&running.interfaces);
-        Ok(Up { host, running, wires, links, release, what, symbols: RefCell::default() })
+        let (symbols, told) = (RefCell::default(), Cell::new(false));
+        Ok(Up { host, running, wires, links, release, what, symbols, told })
     }
 
     /// Boots the guest.
@@ -181,9 +200,24 @@ pub(super) struct Up {
     what: What,
     /// Its functions, with the modules that were loaded when they were read.
     symbols: RefCell<Option<(String, Rc<Symbols>)>>,
+    /// Whether an error has said that the guest died.
+    told: Cell<bool>,
 }
 
 impl Up {
+    /// Why the guest is dead; none where it is not.
+    fn died(&self) -> Option<VmError> {
+        let machine = &self.running.machine;
+        machine.console().look().err().map(|error| machine.explain(error))
+    }
+
+    /// The error itself, or the guest's death in its place.
+    pub(super) fn explain(&self, error: VmError) -> VmError {
+        let died = self.died();
+        self.told.set(died.is_some());
+        died.unwrap_or(error)
+    }
+
     /// Its functions as they are now: a module brings its own.
     ///
     /// # Errors

@@ -22,7 +22,6 @@ use crate::testbed::{LoadModel, Parts, Reach};
 use crate::{Observer, Task};
 use ends::VmEnds;
 use fwdlab_model::plan::Plan;
-use fwdlab_model::record::Calibration;
 use fwdlab_model::settings::{DutKind, Reboot, Settings, TestbedKind};
 use fwdlab_model::warning::Warning;
 use fwdlab_vm::VmError;
@@ -84,8 +83,12 @@ impl Testbed for Vm {
 
     /// A machine that was lost is not asked again: the next run boots its own.
     fn recover(&mut self, _observer: &mut dyn Observer) -> Result<Option<String>, BenchError> {
-        self.machines.clear();
-        Ok(Some("the machine boots anew".to_owned()))
+        let boots = "the machine boots anew";
+        Ok(Some(match self.machines.end_lost() {
+            // A connection that broke does not say why.
+            Some(why) => format!("{why}; {boots}"),
+            None => boots.to_owned(),
+        }))
     }
 
     fn stand<'a>(
@@ -115,15 +118,6 @@ impl Testbed for Vm {
 
     fn has_ceiling(&self) -> bool {
         false
-    }
-
-    fn calibrate(
-        &mut self,
-        _: &Plan,
-        _: &Settings,
-        _: &mut dyn Observer,
-    ) -> Result<Calibration, BenchError> {
-        Err(BenchError::Refused("packets in lockstep have no ceiling".into()))
     }
 
     fn calibration_key(&self, _settings: &Settings) -> String {

@@ -10,9 +10,10 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::form::FormArguments;
 use crate::names;
+use crate::signal;
 use crate::state;
 use crate::terminal;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use document::{Counted, Findings};
 use fwdlab_bench::host::{Host, SshHost, SshSettings};
@@ -112,7 +113,14 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let input = input.transpose()?.unwrap_or_default();
     let machines = std::env::temp_dir();
     machine::clean(&machines);
+    let own = machines.clone();
+    // Machines end with this process.
+    let clear = move || {
+        machine::clear(&own);
+    };
+    signal::end_after(clear).context("listening to signals")?;
     let cache = state::cache()?;
+    machine::clean_cache(&cache);
     let mut counted = Vec::new();
     for (number, subject) in (0..).zip(&subjects(arguments, &cache)?) {
         let directory = machine::directory(&machines, number)?;
@@ -241,8 +249,6 @@ fn of_kernel(
         bursts: arguments.bursts,
     };
     let count = |change: Option<&String>, symbols: &Symbols| -> Result<Counted> {
-        // A connection that is open says now and then that it lives.
-        host.close();
         match change {
             None => terminal::note(&format!("counting {release}")),
             Some(change) => terminal::note(&format!("counting {release} after `{change}`")),
@@ -280,6 +286,10 @@ fn connect(running: &Running) -> Result<SshHost> {
         config: Some(running.ssh_config.clone()),
         deadline: DEADLINE,
         connect: Duration::from_secs(60),
+        // Nothing is to stir while it is counted.
+        alive: Duration::from_secs(24 * 60 * 60),
+        one_shell: true,
+        directory: Some(running.machine.directory().to_owned()),
         ..SshSettings::default()
     };
     Ok(SshHost::connect(guest::NAME, settings)?)

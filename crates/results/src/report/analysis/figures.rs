@@ -64,6 +64,12 @@ impl RunResult {
         self.value_pps.or(self.counted.as_ref().map(|counted| counted.instructions))
     }
 
+    /// Why the run enters no verdict, whatever the reason; none when it does.
+    pub fn absence(&self, figure: RunMetric) -> Option<&str> {
+        let without = || self.value().is_none().then(|| without_figure(figure));
+        self.left_out.as_deref().or_else(without)
+    }
+
     /// Packets lost over packets offered; none when nothing was offered.
     pub fn loss_ratio(&self) -> Option<f64> {
         let lost = self.offered.saturating_sub(self.forwarded);
@@ -80,13 +86,10 @@ pub(super) fn run_results(contents: &Contents, figure: RunMetric) -> (Vec<RunRes
         for variant in distinct(&run.variants) {
             let result = run_result(&contents.plan, run, variant, figure, &foreground);
             if result.value().is_none() {
-                let why = match figure.is_rate() {
-                    true => "no valid sample, or hardly any time on a CPU,",
-                    false => "no counts of instructions",
-                };
+                let (run, label, why) = (run.run, &result.label, without_figure(figure));
+                let comma = if figure.is_rate() { "," } else { "" };
                 notes.push(format!(
-                    "run {} ({}) has {why} and is left out of the comparisons",
-                    run.run, result.label
+                    "run {run} ({label}) has {why}{comma} and is left out of the comparisons"
                 ));
             }
             notes.extend(result.left_out.iter().map(|why| {
@@ -96,6 +99,14 @@ pub(super) fn run_results(contents: &Contents, figure: RunMetric) -> (Vec<RunRes
         }
     }
     (results, notes)
+}
+
+/// What a run lacks that has no figure.
+fn without_figure(figure: RunMetric) -> &'static str {
+    match figure.is_rate() {
+        true => "no valid sample, or hardly any time on a CPU",
+        false => "no counts of instructions",
+    }
 }
 
 /// The functions that enter the totals of a store.

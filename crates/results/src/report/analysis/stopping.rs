@@ -162,7 +162,7 @@ impl<'a> StoppingWatch<'a> {
             sentence: String::new(),
         };
         let mode = mode(self.stop);
-        stopping.sentence = stopping.told(next_look_after(mode, max_blocks, blocks), mode);
+        stopping.sentence = stopping.sentence(next_look_after(mode, max_blocks, blocks), mode);
         stopping
     }
 }
@@ -213,7 +213,7 @@ pub(super) fn stopping(plan: &Plan, runs: &[RunResult]) -> Option<Stopping> {
 }
 
 impl Stopping {
-    fn told(&self, next_look: Option<u32>, mode: Mode) -> String {
+    fn sentence(&self, next_look: Option<u32>, mode: Mode) -> String {
         let rule = match mode {
             Mode::Planned => "planned looks",
             Mode::Open => "open-ended",

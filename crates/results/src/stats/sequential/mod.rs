@@ -17,6 +17,7 @@
 //! without effect end by equivalence.
 
 mod compare;
+mod leaps;
 pub mod open;
 pub mod planned;
 mod rule;
@@ -132,7 +133,7 @@ impl Stand {
         }
     }
 
-    fn told(
+    fn judged(
         self,
         effect: f64,
         p: f64,

@@ -86,7 +86,7 @@ impl Rule {
         }
         let mut course = self.start();
         log_ratios.iter().for_each(|&log_ratio| self.advance(&mut course, log_ratio));
-        Ok(self.told(course))
+        Ok(self.judged(course))
     }
 
     /// The course of one comparison, before its first block.
@@ -127,7 +127,7 @@ impl Rule {
     }
 
     /// How a course stands, without the p-value of the planned mode.
-    fn told(&self, course: Course) -> Sequential {
+    fn judged(&self, course: Course) -> Sequential {
         let max_blocks = self.looks.max_blocks();
         match self.mode {
             Mode::Planned => {
@@ -136,14 +136,14 @@ impl Rule {
                 let seen = course.at_last_look.unwrap_or_else(|| Seen::of(&course.log_ratios));
                 let planned = Some(self.looks.at.len() as u32);
                 let is_last = blocks == max_blocks;
-                course.stand.told(seen.effect, 1.0, blocks, looks as u32, planned, is_last)
+                course.stand.judged(seen.effect, 1.0, blocks, looks as u32, planned, is_last)
             }
             Mode::Open => {
                 let Course { difference, stand, .. } = course;
                 let blocks = difference.blocks();
                 let looks = blocks.saturating_sub(1);
                 let is_last = blocks == max_blocks;
-                stand.told(difference.effect(), difference.p(), blocks, looks, None, is_last)
+                stand.judged(difference.effect(), difference.p(), blocks, looks, None, is_last)
             }
         }
     }

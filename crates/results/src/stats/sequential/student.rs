@@ -17,17 +17,16 @@
 //! exact calculation that Jennison and Turnbull describe for t tests (1991,
 //! Biometrika 78). No approximation but the grid's is involved.
 //!
-//! Left out: other alternatives than two-sided, bounds that differ by side.
+//! Left out: other alternatives than two-sided, bounds that differ by side. Looks far
+//! apart are taken in leaps instead (`leaps.rs`).
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use statrs::function::gamma::ln_gamma;
 use std::f64::consts::{FRAC_PI_2, PI};
 
-/// Blocks between looks from which on they are gone through at once.
-const SEVERAL: u32 = 256;
 /// Increments of probability below this aren't spent at their look: the bound
 /// there is infinite, and the next look spends them.
-const SMALLEST_SPEND: f64 = 1e-13;
+pub(super) const SMALLEST_SPEND: f64 = 1e-13;
 /// Density, relative to its peak, below which the grid ends.
 const NEGLIGIBLE: f64 = 1e-12;
 
@@ -155,44 +154,9 @@ impl Paths {
 
     /// All blocks until there are `blocks`, none looked at.
     fn advance_until(&mut self, blocks: u32, rule: &GaussLegendre) {
-        let several = blocks.saturating_sub(self.blocks);
-        if several >= SEVERAL {
-            return self.advance_by(several);
-        }
         while self.blocks < blocks {
             self.advance(rule);
         }
-    }
-
-    /// Several blocks at once. They have a direction of their own, independent of how
-    /// much of the sum of squares is theirs, sin(share)^2, which is a beta variable:
-    ///
-    /// ```text
-    /// sqrt(n + m) sin(angle') = sqrt(n) sin(angle) cos(share) + sqrt(m) sin(theirs) sin(share)
-    /// ```
-    fn advance_by(&mut self, several: u32) {
-        // The bound of a look leaves an edge, which few nodes would turn into stairs.
-        let (share_rule, rule) = (GaussLegendre::of(32), GaussLegendre::of(256));
-        let (n, m) = (f64::from(self.blocks), f64::from(several));
-        let theirs = Turns::after(several - 1);
-        let mut ways = Vec::with_capacity(share_rule.0.len() * rule.0.len());
-        for (sin_share, cos_share, share_weight) in shares(n, m, &share_rule) {
-            for &(sin, _, weight) in &theirs.weighted(&rule, -theirs.end, theirs.end) {
-                let across = (m / (n + m)).sqrt() * sin * sin_share;
-                ways.push(((n / (n + m)).sqrt() * cos_share, across, share_weight * weight));
-            }
-        }
-        let widest = ((self.masses.len() - 1) as f64 * self.step).sin();
-        let reach = ((n * widest.powi(2) + m * theirs.end.sin().powi(2)) / (n + m)).sqrt().asin();
-        let mut next = self.empty(reach.min(end_of_density(self.blocks + several)));
-        next.blocks = self.blocks + several;
-        for (sin_angle, mass) in self.nodes() {
-            for &(along, across, weight) in &ways {
-                let sin = along * sin_angle + across;
-                next.add(sin.clamp(-1.0, 1.0).asin(), mass * weight);
-            }
-        }
-        *self = next;
     }
 
     /// Another block, and only the paths that stay below `bound`.
@@ -325,12 +289,10 @@ impl Turns {
 
     /// Sine, cosine and probability of the nodes between two turns.
     fn weighted(&self, rule: &GaussLegendre, from: f64, to: f64) -> Vec<(f64, f64, f64)> {
-        let (middle, half) = (0.5 * (from + to), 0.5 * (to - from));
-        rule.0
-            .iter()
-            .map(|&(node, weight)| {
-                let (sin, cos) = (middle + half * node).sin_cos();
-                (sin, cos, half * weight * (self.ln_norm + (self.n - 1.0) * cos.ln()).exp())
+        rule.between(from, to)
+            .map(|(turn, weight)| {
+                let (sin, cos) = turn.sin_cos();
+                (sin, cos, weight * (self.ln_norm + (self.n - 1.0) * cos.ln()).exp())
             })
             .collect()
     }
@@ -347,43 +309,13 @@ impl Turns {
     }
 }
 
-/// Sine, cosine and probability of the nodes of an angle whose squared sine is the share
-/// that `m` blocks have of the sum of squares of `n + m`: beta with m/2 and n/2.
-fn shares(n: f64, m: f64, rule: &GaussLegendre) -> Vec<(f64, f64, f64)> {
-    let ln_density = |angle: f64| (m - 1.0) * angle.sin().ln() + (n - 1.0) * angle.cos().ln();
-    let peak = ((m - 1.0) / (n - 1.0)).sqrt().atan();
-    let end = |mut beyond: f64| {
-        let mut within = peak;
-        for _ in 0..40 {
-            let middle = 0.5 * (within + beyond);
-            match ln_density(middle) - ln_density(peak) > NEGLIGIBLE.ln() {
-                true => within = middle,
-                false => beyond = middle,
-            }
-        }
-        beyond
-    };
-    let (from, to) = (end(0.0), end(FRAC_PI_2));
-    let mut nodes: Vec<(f64, f64, f64)> = rule
-        .0
-        .iter()
-        .map(|&(node, weight)| {
-            let angle = 0.5 * (from + to) + 0.5 * (to - from) * node;
-            let (sin, cos) = angle.sin_cos();
-            (sin, cos, weight * (ln_density(angle) - ln_density(peak)).exp())
-        })
-        .collect();
-    let total: f64 = nodes.iter().map(|node| node.2).sum();
-    nodes.iter_mut().for_each(|node| node.2 /= total);
-    nodes
-}
-
-fn t_of_angle(angle: f64, blocks: u32) -> f64 {
+/// Student's t that an angle after `blocks` blocks stands for.
+pub(super) fn t_of_angle(angle: f64, blocks: u32) -> f64 {
     (f64::from(blocks) - 1.0).sqrt() * angle.tan()
 }
 
 /// The angle beyond which either tail together hold `tails`.
-fn angle_of_tail(tails: f64, blocks: u32) -> f64 {
+pub(super) fn angle_of_tail(tails: f64, blocks: u32) -> f64 {
     let df = f64::from(blocks) - 1.0;
     match StudentsT::new(0.0, 1.0, df) {
         // By the lower tail, whose small chances keep their digits.
@@ -393,21 +325,27 @@ fn angle_of_tail(tails: f64, blocks: u32) -> f64 {
 }
 
 /// Where cos(angle)^(n - 2), the density after n blocks, becomes negligible.
-fn end_of_density(blocks: u32) -> f64 {
+pub(super) fn end_of_density(blocks: u32) -> f64 {
     let power = (f64::from(blocks) - 2.0).max(0.5);
     (NEGLIGIBLE.ln() / power).exp().acos()
 }
 
 /// The logarithm of the integral of cos^power from -pi/2 to pi/2.
-fn ln_integral_of_cosine(power: f64) -> f64 {
+pub(super) fn ln_integral_of_cosine(power: f64) -> f64 {
     0.5 * PI.ln() + ln_gamma(0.5 * (power + 1.0)) - ln_gamma(0.5 * power + 1.0)
 }
 
 /// Nodes and weights on [-1, 1] (Newton's method on Legendre's polynomial).
-struct GaussLegendre(Vec<(f64, f64)>);
+pub(super) struct GaussLegendre(Vec<(f64, f64)>);
 
 impl GaussLegendre {
-    fn of(nodes: usize) -> GaussLegendre {
+    /// Nodes and weights from `from` to `to`.
+    pub(super) fn between(&self, from: f64, to: f64) -> impl Iterator<Item = (f64, f64)> + '_ {
+        let (middle, half) = (0.5 * (from + to), 0.5 * (to - from));
+        self.0.iter().map(move |&(node, weight)| (middle + half * node, half * weight))
+    }
+
+    pub(super) fn of(nodes: usize) -> GaussLegendre {
         let n = nodes as f64;
         let pair = |i: usize| {
             let mut x = (PI * (i as f64 + 0.75) / (n + 0.5)).cos();
@@ -466,24 +404,6 @@ mod tests {
         let crossed = paths.crossing(bound);
         let stayed = total(&paths.past_look(bound, &rule));
         assert!((crossed + stayed - 0.99).abs() < 1e-6, "{crossed} {stayed}");
-    }
-
-    #[test]
-    fn several_blocks_at_once_are_as_one_by_one() {
-        let rule = GaussLegendre::of(32);
-        for (first, several) in [(256, 256), (1000, 256), (300, 300)] {
-            let start = || Paths::starting(first, angle_of_tail(0.03, first), 400);
-            let (mut slow, mut fast) = (start(), start());
-            for _ in 0..several {
-                slow.advance(&rule);
-            }
-            fast.advance_by(several);
-            for (tail, close) in [(0.5, 1e-5), (0.05, 1e-4), (1e-3, 2e-3)] {
-                let bound = angle_of_tail(tail, first + several + 1);
-                let (slow, fast) = (slow.crossing(bound), fast.crossing(bound));
-                assert!((slow / fast - 1.0).abs() < close, "{first} {several}: {slow} {fast}");
-            }
-        }
     }
 
     #[test]

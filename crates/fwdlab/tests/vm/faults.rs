@@ -1,0 +1,140 @@
+//! Guests that fail while packets flow, as kernels under development do: each is named, its
+//! run is repeated once in a machine that boots anew, and the other variants are measured.
+//!
+//! The variants are told apart by their memory: that is how this test knows whose guest it
+//! reaches, and what is to happen to it.
+
+use super::experiment::{Machine, experiment, fwdlab, left, machines};
+use super::kernel;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::{Scope, sleep};
+use std::time::{Duration, Instant};
+
+/// What happens to a guest.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    /// Its kernel panics under traffic.
+    Panic,
+    /// Nothing is executed any more, under traffic.
+    Hang,
+    /// Its file system is full before it is set up.
+    Full,
+    /// Its ssh server and all sessions are gone, under traffic.
+    Deaf,
+}
+
+/// Waits for packets of the trial: more than are tried before it.
+const FLOWS: &str = "n=0; until [ $n -gt 150 ]; do sleep 0.3; \
+                     read n < /sys/class/net/eth1/statistics/rx_packets; done";
+/// Said by a guest that is reached.
+const HERE: &str = "here";
+
+impl Fault {
+    /// Makes it happen to a machine of fwdlab's process `lab`.
+    fn inflict(self, machine: &Machine, lab: u32) {
+        let ssh = |script: &str| {
+            let config = machine.directory.join("ssh_config");
+            let mut ssh = Command::new("ssh");
+            ssh.args(["-F", &config.to_string_lossy(), "-o", "LogLevel=ERROR", "dut", script]);
+            let output = ssh.stdin(Stdio::null()).output().expect("ssh");
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        };
+        let deadline = Instant::now() + Duration::from_secs(240);
+        while !ssh(&format!("echo {HERE}")).contains(HERE) && Instant::now() < deadline {
+            sleep(Duration::from_millis(200));
+        }
+        match self {
+            // The connection dies with it.
+            Fault::Panic => drop(ssh(&format!("{FLOWS}; echo c > /proc/sysrq-trigger"))),
+            Fault::Deaf => drop(ssh(&format!("{FLOWS}; kill -9 $(pidof sshd sshd-session)"))),
+            Fault::Hang => {
+                ssh(FLOWS);
+                signal("STOP", machine.pid);
+            }
+            Fault::Full => {
+                // So that it is full before anything else is written.
+                signal("STOP", lab);
+                ssh("dd if=/dev/zero of=/tmp/full bs=65536");
+                signal("CONT", lab);
+            }
+        }
+    }
+}
+
+fn signal(name: &str, pid: u32) {
+    let sent = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status();
+    assert!(sent.expect("kill").success(), "{name} to {pid}");
+}
+
+/// Does to the machines in `directory`, by their memory, what is in their list, as they come.
+fn watch<'s>(
+    scope: &'s Scope<'s, '_>,
+    directory: &Path,
+    lab: u32,
+    faults: &mut BTreeMap<u32, Vec<Fault>>,
+    known: &mut Vec<u32>,
+) {
+    for machine in machines(directory) {
+        if known.contains(&machine.pid) {
+            continue;
+        }
+        known.push(machine.pid);
+        if let Some(fault) = faults.get_mut(&machine.memory).and_then(Vec::pop) {
+            scope.spawn(move || fault.inflict(&machine, lab));
+        }
+    }
+}
+
+#[test]
+fn a_guest_that_fails_is_named_and_the_others_are_measured() {
+    let Some(kernel) = kernel() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    // A kernel that is none stands for one that does not boot.
+    std::fs::write(directory.path().join("broken.deb"), "no package").unwrap();
+    let factor = "[[factor]]\nname = \"machine\"\nlevels = [\
+                  { label = \"good\", memory = 301 }, { label = \"one\", memory = 302 }, \
+                  { label = \"two\", memory = 303 }, \
+                  { label = \"broken\", kernel = \"broken.deb\" }]\n";
+    // The last of a list comes first.
+    let mut faults = BTreeMap::from([
+        (302, vec![Fault::Full, Fault::Panic]),
+        (303, vec![Fault::Deaf, Fault::Hang]),
+    ]);
+    let text = experiment(&kernel, "", 1, factor);
+    let mut child = fwdlab(directory.path(), &text)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (lab, mut known) = (child.id(), Vec::new());
+    std::thread::scope(|scope| {
+        while child.try_wait().unwrap().is_none() {
+            watch(scope, directory.path(), lab, &mut faults, &mut known);
+            sleep(Duration::from_millis(50));
+        }
+    });
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(faults.values().all(Vec::is_empty), "{faults:?} did not happen: {said}");
+    let given_up = |label: &str| {
+        let mut lines = said.lines();
+        let line = lines.find(|line| line.contains(&format!("{label} was given up: ")));
+        line.unwrap_or_else(|| panic!("{label} was not given up: {said}")).to_owned()
+    };
+    let (one, two, broken) = (given_up("one"), given_up("two"), given_up("broken"));
+    let told = |line: &str, words: &[&str]| {
+        words.iter().for_each(|word| assert!(line.contains(word), "{word} is not in {line}"));
+    };
+    told(&one, &["No space left on device", "the first time: ", "the guest panicked: "]);
+    told(&one, &["Kernel panic - not syncing: sysrq triggered crash", "the machine boots anew"]);
+    told(&two, &["dut: ", "the first time: ", "the guest took no frame: it hangs"]);
+    told(&broken, &["broken.deb"]);
+    let page = std::fs::read_to_string(directory.path().join("out/README.md")).unwrap();
+    assert!(page.contains("good"), "{page}");
+    assert_eq!(left(directory.path()), Vec::<String>::new());
+    // The good one booted once, the others twice.
+    assert_eq!(known.len(), 5, "{said}");
+}
