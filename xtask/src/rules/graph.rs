@@ -14,6 +14,7 @@ const GRAPH: &[(&str, &[&str])] = &[
     ("vm", &["packet", "port"]),
     ("bench", &["model", "packet", "port", "vm"]),
     ("results", &["model"]),
+    ("search", &[]),
     ("testdata", &[]),
     ("archive", &["model", "results"]),
     ("fwdlab", &["model", "packet", "port", "router", "bench", "results", "archive", "vm"]),

@@ -29,11 +29,11 @@ pub(super) fn unsafe_code(house: &House) -> Vec<Finding> {
     grep(files, "`unsafe` belongs in crates/port", word)
 }
 
-/// The crates `model` and `packet` do no I/O, start nothing and read no clock.
+/// The crates `model`, `packet` and `search` do no I/O, start nothing and read no clock.
 pub(super) fn purity(house: &House) -> Vec<Finding> {
-    let pure = ["crates/model/src/", "crates/packet/src/"];
+    let pure = ["crates/model/src/", "crates/packet/src/", "crates/search/src/"];
     let files = rust(house).filter(|file| pure.iter().any(|folder| file.path.starts_with(folder)));
-    grep(files, "model and packet know no operating system", |code| {
+    grep(files, "model, packet and search know no operating system", |code| {
         IMPURE.iter().any(|module| code.contains(module))
     })
 }

@@ -1,0 +1,34 @@
+//! Relevant bounds (RFC 9971, "Result Terms").
+
+use crate::classify::Class;
+use crate::trial::Trials;
+use serde::Serialize;
+
+/// The relevant bounds of a goal as the trials so far have it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Bounds {
+    /// The largest lower bound below the relevant upper bound. Where there is no upper bound
+    /// the RFC knows no relevant lower bound either; this is the largest lower bound then.
+    pub lower: Option<u64>,
+    /// The smallest upper bound.
+    pub upper: Option<u64>,
+    /// Loss inversion: the largest lower bound, if it lies above the relevant upper bound. The
+    /// upper bound is believed.
+    pub inverted: Option<u64>,
+}
+
+impl Bounds {
+    /// The bounds of a goal, by its number.
+    pub fn of(trials: &Trials, goal: usize) -> Bounds {
+        let mut bounds = Bounds::default();
+        for (load, class) in trials.classes(goal) {
+            match (class, bounds.upper) {
+                (Class::Lower, None) => bounds.lower = Some(load),
+                (Class::Lower, Some(_)) => bounds.inverted = Some(load),
+                (Class::Upper, None) => bounds.upper = Some(load),
+                (Class::Upper, Some(_)) | (Class::Undecided, _) => {}
+            }
+        }
+        bounds
+    }
+}

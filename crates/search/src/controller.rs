@@ -1,0 +1,217 @@
+//! The controller (RFC 9971, "Controller") as a state machine without input or output: it says
+//! which trial it wants, and is told how the trial came out.
+
+use crate::drift::Drift;
+use crate::fault::Fault;
+use crate::goal::Goal;
+use crate::result::{Ending, GoalResult, Invalid, SearchResult, State};
+use crate::strategy::Strategy;
+use crate::trial::{Measured, Outcome, Trial, Trials};
+
+/// How often in a row a trial may be invalid before the search gives up.
+pub const INVALID_MAX: usize = 3;
+
+/// What a search may use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Min Load: the least load of a trial, in frames a second of one interface.
+    pub min_load: u64,
+    /// Max Load: the greatest one.
+    pub max_load: u64,
+    /// What the link carries at most, where it is known.
+    pub link: Option<u64>,
+    /// Trials at most.
+    pub trials: usize,
+    /// Effective durations together at most.
+    pub time_ns: u64,
+}
+
+impl Limits {
+    /// From `min_load` to `max_load`, with as many trials and as much time as no sensible
+    /// search needs.
+    pub fn between(min_load: u64, max_load: u64) -> Limits {
+        Limits { min_load, max_load, link: None, trials: 2_000, time_ns: 86_400 * 1_000_000_000 }
+    }
+
+    fn faults(&self, goals: &[Goal]) -> Vec<Fault> {
+        let (min, max) = (self.min_load, self.max_load);
+        let mut faults = Vec::new();
+        if min == 0 {
+            faults.push(Fault::Loads("a least load of 0: nothing can be lost of nothing".into()));
+        }
+        if min >= max {
+            faults.push(Fault::Loads(format!(
+                "a least load ({min} frames/s) that is not below the greatest ({max} frames/s)"
+            )));
+        }
+        if let Some(link) = self.link.filter(|link| max > *link) {
+            faults.push(Fault::Loads(format!(
+                "a greatest load ({max} frames/s) above what the link carries ({link} frames/s)"
+            )));
+        }
+        for goal in goals {
+            let frames = min as f64 * goal.initial_ns as f64 / 1e9;
+            if frames < 1.0 && goal.initial_ns > 0 && min > 0 {
+                let name = goal.name.clone();
+                let what = format!(
+                    "at the least load ({min} frames/s) its shortest trial ({} ns) sends no frame",
+                    goal.initial_ns
+                );
+                faults.push(Fault::Goal { goal: name, what });
+            }
+            let step = min as f64 * goal.width;
+            if step < 1.0 && goal.width > 0.0 && min > 0 {
+                let name = goal.name.clone();
+                let least = (1.0 / goal.width).ceil();
+                let what = format!(
+                    "a width of {} of the least load ({min} frames/s) is less than a frame a \
+                     second: begin at {least} frames/s",
+                    goal.width
+                );
+                faults.push(Fault::Goal { goal: name, what });
+            }
+        }
+        if self.trials == 0 || self.time_ns == 0 {
+            faults.push(Fault::Limits("no trials, or no time, are allowed".into()));
+        }
+        faults
+    }
+}
+
+/// What a search wants.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// This trial, then [`Search::record`].
+    Measure(Trial),
+    /// Nothing further.
+    Done(Box<SearchResult>),
+}
+
+/// A search under way.
+#[derive(Clone, Debug)]
+pub struct Search {
+    limits: Limits,
+    trials: Trials,
+    strategy: Strategy,
+    wanted: Option<Trial>,
+    invalid: Vec<Invalid>,
+    /// Invalid trials in a row.
+    in_a_row: usize,
+    time_ns: u64,
+    ending: Option<Ending>,
+}
+
+impl Search {
+    /// A search for goals.
+    ///
+    /// # Errors
+    /// Everything that makes it impossible.
+    pub fn new(goals: Vec<Goal>, limits: Limits) -> Result<Search, Vec<Fault>> {
+        let mut faults: Vec<Fault> = goals.iter().flat_map(Goal::faults).collect();
+        if goals.is_empty() {
+            faults.push(Fault::NoGoals);
+        }
+        let is_double = |number: &usize| {
+            goals[..*number].iter().any(|before| before.name == goals[*number].name)
+        };
+        let doubles = (0..goals.len()).filter(is_double);
+        faults.extend(doubles.map(|number| Fault::Twice(goals[number].name.clone())));
+        faults.extend(limits.faults(&goals));
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        let mut search = Search {
+            limits,
+            trials: Trials::new(goals),
+            strategy: Strategy::default(),
+            wanted: None,
+            invalid: Vec::new(),
+            in_a_row: 0,
+            time_ns: 0,
+            ending: None,
+        };
+        search.choose();
+        Ok(search)
+    }
+
+    /// What is wanted; the same until it is recorded.
+    pub fn next(&self) -> Step {
+        match self.wanted {
+            Some(trial) => Step::Measure(trial),
+            None => Step::Done(Box::new(self.result())),
+        }
+    }
+
+    /// Records how the trial came out that was wanted.
+    pub fn record(&mut self, outcome: Outcome) {
+        let Some(trial) = self.wanted else { return };
+        match outcome.checked() {
+            Outcome::Valid(output) => {
+                self.in_a_row = 0;
+                self.time_ns = self.time_ns.saturating_add(output.effective_ns);
+                self.trials.add(Measured { trial, output });
+                self.choose();
+            }
+            Outcome::Invalid(why) => {
+                self.in_a_row += 1;
+                if self.in_a_row >= INVALID_MAX {
+                    self.end(Ending::Unmeasurable { trial, why: why.clone() });
+                }
+                self.invalid.push(Invalid { trial, why });
+            }
+        }
+    }
+
+    /// Ends the search: what is not found by now is irregular.
+    pub fn end(&mut self, ending: Ending) {
+        self.ending.get_or_insert(ending);
+        self.wanted = None;
+    }
+
+    /// What was found so far.
+    pub fn result(&self) -> SearchResult {
+        let goals = self.trials.goals();
+        let width = goals.iter().map(|goal| goal.width).fold(1.0, f64::min);
+        let result = |number| {
+            let state = State::of(&self.trials, number, &self.limits);
+            GoalResult::of(&self.trials, number, state, self.ending.as_ref())
+        };
+        SearchResult {
+            goals: (0..goals.len()).map(result).collect(),
+            trials: self.trials.all().to_vec(),
+            invalid: self.invalid.clone(),
+            drift: Drift::of(&self.trials, width),
+        }
+    }
+
+    fn choose(&mut self) {
+        let open: Vec<usize> = (0..self.trials.goals().len())
+            .filter(|number| State::of(&self.trials, *number, &self.limits) == State::Open)
+            .collect();
+        if open.is_empty() {
+            self.wanted = None;
+        } else if self.trials.all().len() >= self.limits.trials {
+            self.end(Ending::Trials);
+        } else if self.time_ns >= self.limits.time_ns {
+            self.end(Ending::Time);
+        } else {
+            self.wanted = self.strategy.next(&self.trials, &self.limits, &open);
+        }
+    }
+}
+
+/// Carries a search out: `measure` is the measurer.
+///
+/// # Errors
+/// The first error of the measurer.
+pub fn run<E>(
+    mut search: Search,
+    mut measure: impl FnMut(Trial) -> Result<Outcome, E>,
+) -> Result<SearchResult, E> {
+    loop {
+        match search.next() {
+            Step::Measure(trial) => search.record(measure(trial)?),
+            Step::Done(result) => return Ok(*result),
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Search for the rate at which a device loses as much as is tolerated and no more: multiple
+//! loss ratio search, MLRsearch, as RFC 9971 defines it.
+//!
+//! [`Search`] is the RFC's controller. It knows no device, no clock and no thread: it says which
+//! trial it wants ([`Step`]) and is told how the trial came out ([`Outcome`]). Whoever measures
+//! (a testbed, a simulated device) is the RFC's measurer, whoever reads the [`SearchResult`] its
+//! manager. `docs/MLRSEARCH.md` holds the RFC's requirements against this crate.
+#![forbid(unsafe_code)]
+
+pub mod bounds;
+pub mod classify;
+mod controller;
+mod drift;
+mod estimate;
+mod fault;
+pub mod goal;
+mod grid;
+mod normal;
+pub mod result;
+pub mod simulated;
+mod strategy;
+pub mod trial;
+
+pub use bounds::Bounds;
+pub use classify::{Class, Sums, conditional_throughput};
+pub use controller::{INVALID_MAX, Limits, Search, Step, run};
+pub use drift::Drift;
+pub use fault::Fault;
+pub use goal::{Goal, PRESETS};
+pub use result::{Ending, GoalResult, Irregular, SearchResult};
+pub use trial::{Measured, Outcome, Output, Trial, Trials};

@@ -1,0 +1,161 @@
+//! What a search found (RFC 9971, "Result Terms").
+
+use crate::bounds::Bounds;
+use crate::classify::conditional_throughput;
+use crate::controller::Limits;
+use crate::drift::Drift;
+use crate::goal::{Goal, distance};
+use crate::trial::{Measured, Trial, Trials};
+use serde::Serialize;
+use std::fmt;
+
+/// Search Result: one goal result for each goal, in their order, and all that was measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SearchResult {
+    /// What was found for each goal.
+    pub goals: Vec<GoalResult>,
+    /// All trials, as they were measured.
+    pub trials: Vec<Measured>,
+    /// Trials that said nothing of the device, and why.
+    pub invalid: Vec<Invalid>,
+    /// A device that became faster or slower during the search: its bounds hold for no one
+    /// moment.
+    pub drift: Option<Drift>,
+}
+
+/// A trial that said nothing of the device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Invalid {
+    /// What was asked.
+    #[serde(flatten)]
+    pub trial: Trial,
+    /// What went wrong.
+    pub why: String,
+}
+
+/// Goal Result.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GoalResult {
+    /// The goal, as it was applied.
+    pub goal: Goal,
+    /// Relevant bounds in frames a second of one interface.
+    #[serde(flatten)]
+    pub bounds: Bounds,
+    /// Conditional throughput at the lower bound, in frames a second of one interface.
+    pub conditional_throughput: Option<f64>,
+    /// Why the result is irregular; a regular one has no reason.
+    pub irregular: Option<Irregular>,
+}
+
+/// Why a goal has no regular result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "reason")]
+pub enum Irregular {
+    /// The greatest load that was allowed is a lower bound: the device may be faster.
+    NoUpperBound,
+    /// The least load that was allowed is an upper bound: the device may hold the goal nowhere.
+    NoLowerBound,
+    /// The search was ended before.
+    Ended {
+        /// By what.
+        by: Ending,
+    },
+}
+
+/// What ends a search before its goals are reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Ending {
+    /// As many trials as were allowed.
+    Trials,
+    /// As much time as was allowed.
+    Time,
+    /// Whoever started it.
+    Cancelled,
+    /// A trial that was invalid again and again.
+    Unmeasurable {
+        /// The trial.
+        trial: Trial,
+        /// What was wrong the last time.
+        why: String,
+    },
+}
+
+impl fmt::Display for Irregular {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Irregular::NoUpperBound => "the greatest load is a lower bound: there may be more",
+            Irregular::NoLowerBound => "the least load is an upper bound: there may be nothing",
+            Irregular::Ended { by: Ending::Trials } => "the number of trials was used up",
+            Irregular::Ended { by: Ending::Time } => "the time was used up",
+            Irregular::Ended { by: Ending::Cancelled } => "cancelled",
+            Irregular::Ended { by: Ending::Unmeasurable { trial, why } } => {
+                return write!(f, "no valid trial at {} frames/s: {why}", trial.load);
+            }
+        })
+    }
+}
+
+impl GoalResult {
+    /// True if both relevant bounds were found, as close together as the goal asks.
+    pub fn is_regular(&self) -> bool {
+        self.irregular.is_none()
+    }
+
+    /// Distance of the bounds, in shares of the upper one.
+    pub fn width(&self) -> Option<f64> {
+        Some(distance(self.bounds.lower?, self.bounds.upper?))
+    }
+
+    /// The result of a goal, by its number, as it stands; `ending` says what ended the search.
+    pub(crate) fn of(
+        trials: &Trials,
+        number: usize,
+        state: State,
+        ending: Option<&Ending>,
+    ) -> Self {
+        let (goal, bounds) = (trials.goals()[number].clone(), Bounds::of(trials, number));
+        let at_lower = |load| conditional_throughput(&goal, load, trials.at(load));
+        GoalResult {
+            bounds,
+            conditional_throughput: bounds.lower.and_then(at_lower),
+            irregular: match state {
+                State::Reached => None,
+                State::NoUpper => Some(Irregular::NoUpperBound),
+                State::NoLower => Some(Irregular::NoLowerBound),
+                State::Open => {
+                    Some(Irregular::Ended { by: ending.cloned().unwrap_or(Ending::Cancelled) })
+                }
+            },
+            goal,
+        }
+    }
+}
+
+/// How far a goal is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Further trials are needed.
+    Open,
+    /// Both bounds, close together.
+    Reached,
+    /// The greatest load is a lower bound.
+    NoUpper,
+    /// The least load is an upper bound.
+    NoLower,
+}
+
+impl State {
+    /// The state of a goal, by its number.
+    pub(crate) fn of(trials: &Trials, number: usize, limits: &Limits) -> State {
+        let bounds = Bounds::of(trials, number);
+        match (bounds.lower, bounds.upper) {
+            (Some(lower), None) if lower == limits.max_load => State::NoUpper,
+            (None, Some(upper)) if upper == limits.min_load => State::NoLower,
+            (Some(lower), Some(upper)) if trials.goals()[number].is_reached(lower, upper) => {
+                State::Reached
+            }
+            _ => State::Open,
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Devices whose truth is known, to try searches on.
+
+use crate::normal;
+use crate::trial::{Outcome, Output, Trial};
+
+/// How a device behaves. Rates are frames a second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Law {
+    /// What it forwards at most, at the beginning.
+    pub capacity: f64,
+    /// Standard deviation of the capacity from trial to trial, in shares.
+    pub sigma: f64,
+    /// Probability that a trial loses some packets whatever the load.
+    pub lossy: f64,
+    /// By how much the capacity grows with every second of traffic, in shares.
+    pub drift: f64,
+    /// Share of the capacity that is lost for each share of overload.
+    pub livelock: f64,
+    /// Seconds of the excess that a buffer holds.
+    pub buffer_s: f64,
+    /// Seconds beside the traffic that each trial counts for.
+    pub overhead_s: f64,
+}
+
+impl Law {
+    /// A device that always forwards `capacity` at most.
+    pub fn exact(capacity: f64) -> Law {
+        Law {
+            capacity,
+            sigma: 0.0,
+            lossy: 0.0,
+            drift: 0.0,
+            livelock: 0.0,
+            buffer_s: 0.0,
+            overhead_s: 0.0,
+        }
+    }
+
+    /// The load at which half of all trials of a second lose more than a ratio; `None` if half
+    /// of them do so at every load.
+    pub fn truth(&self, loss_ratio: f64) -> Option<f64> {
+        let nowhere = loss_ratio == 0.0 && self.lossy >= 0.5;
+        // Of trials without a loss of their own, how many must have enough capacity.
+        (!nowhere).then(|| {
+            let share = if loss_ratio == 0.0 { 0.5 / (1.0 - self.lossy) } else { 0.5 };
+            let below = self.capacity * (1.0 - self.sigma * normal::quantile(share));
+            below / (1.0 - loss_ratio)
+        })
+    }
+}
+
+/// A device that follows a law, with a random generator of its own.
+#[derive(Clone, Debug)]
+pub struct Device {
+    law: Law,
+    random: u64,
+    /// Seconds of traffic so far.
+    now_s: f64,
+    /// Trials so far.
+    pub trials: usize,
+}
+
+impl Device {
+    /// A device of its own for each seed.
+    pub fn new(law: Law, seed: u64) -> Device {
+        Device { law, random: seed.wrapping_mul(0x5851_f42d_4c95_7f2d), now_s: 0.0, trials: 0 }
+    }
+
+    /// Carries a trial out.
+    pub fn measure(&mut self, trial: Trial) -> Outcome {
+        let law = self.law;
+        let seconds = trial.duration_ns as f64 / 1e9;
+        self.trials += 1;
+        self.now_s += seconds;
+        let expected = (trial.load as f64 * seconds).round();
+        let noise = if law.sigma > 0.0 { law.sigma * self.normal() } else { 0.0 };
+        let drifted = law.capacity * (1.0 + law.drift * self.now_s) * (1.0 + noise);
+        let overload = (trial.load as f64 / drifted.max(1.0) - 1.0).max(0.0);
+        let capacity = drifted * (1.0 - (law.livelock * overload).min(0.9));
+        let room = if overload > 0.0 { law.buffer_s * capacity } else { 0.0 };
+        let mut forwarded = expected.min((capacity.max(0.0) * seconds + room).floor());
+        if law.lossy > 0.0 && self.uniform() < law.lossy {
+            let lost = (1.0 + 50.0 * self.uniform()).floor();
+            forwarded = (forwarded - lost).max(0.0);
+        }
+        match Output::of_counts(trial, expected as u64, forwarded as u64) {
+            Some(output) => {
+                let overhead_ns = (law.overhead_s * 1e9) as u64;
+                let effective_ns = output.effective_ns + overhead_ns;
+                Outcome::Valid(Output { effective_ns, ..output })
+            }
+            None => Outcome::Invalid(format!("{forwarded} of {expected} frames forwarded")),
+        }
+    }
+
+    /// Splitmix64.
+    fn uniform(&mut self) -> f64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.random;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((bits ^ (bits >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// Box and Muller.
+    fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+}

@@ -1,0 +1,147 @@
+//! Trials (RFC 9971, "Trial Terms"): what is asked of a measurer, what it answers, and all that
+//! were measured.
+
+use crate::classify::{Class, Sums};
+use crate::goal::Goal;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Trial Input: what is asked of a measurer, and nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Trial {
+    /// Intended load of one interface, in frames a second.
+    pub load: u64,
+    /// How long traffic is to be sent.
+    pub duration_ns: u64,
+}
+
+/// Trial Output: what the measurer answers.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Output {
+    /// Trial Loss Ratio: of the frames that were to be forwarded, the share that was not.
+    /// Between 0 and 1.
+    pub loss_ratio: f64,
+    /// Trial Effective Duration: what the trial counts for in sums of durations.
+    pub effective_ns: u64,
+}
+
+impl Output {
+    /// The output of a trial of which `expected` frames were to be forwarded and `forwarded`
+    /// were; it counts for its intended duration. `None` if no ratio comes of these figures:
+    /// nothing expected, or more forwarded than that.
+    pub fn of_counts(trial: Trial, expected: u64, forwarded: u64) -> Option<Output> {
+        let lost = expected.checked_sub(forwarded)?;
+        (expected > 0).then(|| Output {
+            loss_ratio: lost as f64 / expected as f64,
+            effective_ns: trial.duration_ns,
+        })
+    }
+
+    fn is_possible(&self) -> bool {
+        (0.0..=1.0).contains(&self.loss_ratio) && self.effective_ns > 0
+    }
+}
+
+/// How a trial came out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// It was measured.
+    Valid(Output),
+    /// It says nothing of the device, for this reason (the sender fell short, the receiver
+    /// dropped): it is measured again.
+    Invalid(String),
+}
+
+impl Outcome {
+    /// An output that no trial can have is none.
+    pub(crate) fn checked(self) -> Outcome {
+        match self {
+            Outcome::Valid(output) if !output.is_possible() => Outcome::Invalid(format!(
+                "a loss ratio of {} in {} ns",
+                output.loss_ratio, output.effective_ns
+            )),
+            other => other,
+        }
+    }
+}
+
+/// Trial Result: input and output.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Measured {
+    /// What was asked.
+    #[serde(flatten)]
+    pub trial: Trial,
+    /// What was answered.
+    #[serde(flatten)]
+    pub output: Output,
+}
+
+impl Measured {
+    /// Trial Forwarding Rate, in frames a second.
+    pub fn forwarding_rate(&self) -> f64 {
+        self.trial.load as f64 * (1.0 - self.output.loss_ratio)
+    }
+}
+
+/// All trials of a search, by load, with what they say of each goal.
+#[derive(Clone, Debug)]
+pub struct Trials {
+    goals: Vec<Goal>,
+    at: BTreeMap<u64, AtLoad>,
+    all: Vec<Measured>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct AtLoad {
+    trials: Vec<Measured>,
+    sums: Vec<Sums>,
+}
+
+impl Trials {
+    /// None yet.
+    pub fn new(goals: Vec<Goal>) -> Trials {
+        Trials { goals, at: BTreeMap::new(), all: Vec::new() }
+    }
+
+    /// Adds one: every trial counts for every goal.
+    pub fn add(&mut self, measured: Measured) {
+        let at = self.at.entry(measured.trial.load).or_default();
+        at.sums.resize(self.goals.len(), Sums::default());
+        for (sums, goal) in at.sums.iter_mut().zip(&self.goals) {
+            sums.add(goal, &measured);
+        }
+        at.trials.push(measured);
+        self.all.push(measured);
+    }
+
+    /// The goals that they are held against.
+    pub fn goals(&self) -> &[Goal] {
+        &self.goals
+    }
+
+    /// All, as they were measured.
+    pub fn all(&self) -> &[Measured] {
+        &self.all
+    }
+
+    /// Those at one load.
+    pub fn at(&self, load: u64) -> &[Measured] {
+        self.at.get(&load).map_or(&[], |at| &at.trials)
+    }
+
+    /// Loads that have trials, rising, with them.
+    pub fn loads(&self) -> impl DoubleEndedIterator<Item = (u64, &[Measured])> {
+        self.at.iter().map(|(load, at)| (*load, at.trials.as_slice()))
+    }
+
+    /// The class of a load for a goal, by its number.
+    pub fn class(&self, goal: usize, load: u64) -> Class {
+        let at = self.at.get(&load);
+        at.map_or(Class::Undecided, |at| at.sums[goal].class(&self.goals[goal]))
+    }
+
+    /// Loads that have trials, rising, with their class for a goal.
+    pub fn classes(&self, goal: usize) -> impl DoubleEndedIterator<Item = (u64, Class)> {
+        self.at.iter().map(move |(load, at)| (*load, at.sums[goal].class(&self.goals[goal])))
+    }
+}

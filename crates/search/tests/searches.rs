@@ -1,0 +1,345 @@
+//! Whole searches on simulated devices whose truth is known: how many trials they take, how
+//! often their bounds hold the truth, and what they say where there is nothing to find.
+
+use fwdlab_search::simulated::{Device, Law};
+use fwdlab_search::{
+    Class, Ending, Goal, Irregular, Limits, Outcome, Output, Search, SearchResult, Step, Trial,
+    Trials, run,
+};
+
+const MIN: u64 = 9_001;
+const MAX: u64 = 14_880_000;
+
+fn presets(names: &[&str]) -> Vec<Goal> {
+    names.iter().map(|name| Goal::preset(name).unwrap()).collect()
+}
+
+fn search(device: &mut Device, names: &[&str]) -> SearchResult {
+    let search = Search::new(presets(names), Limits::between(MIN, MAX)).unwrap();
+    run(search, |trial| Ok::<_, ()>(device.measure(trial))).unwrap()
+}
+
+/// What a thousand searches for NDR and PDR came to.
+#[derive(Debug, Default)]
+struct Thousand {
+    trials: Vec<usize>,
+    /// Searches whose bounds hold the truth; where there is none, those that say so.
+    covered: [usize; 2],
+    regular: [usize; 2],
+    drifting: usize,
+}
+
+impl Thousand {
+    /// Devices of one law, with capacities spread evenly over the logarithm.
+    fn of(law: Law) -> Thousand {
+        let mut all = Thousand::default();
+        for seed in 0..1000 {
+            let at = (seed as f64 * 0.618_033_988_75).fract();
+            let law = Law { capacity: 10_f64.powf(5.3 + 1.7 * at), ..law };
+            let mut device = Device::new(law, seed);
+            let result = search(&mut device, &["ndr", "pdr"]);
+            sound(&result);
+            assert_eq!(device.trials, result.trials.len());
+            all.trials.push(device.trials);
+            all.drifting += usize::from(result.drift.is_some());
+            for (at, found) in result.goals.iter().enumerate() {
+                let bounds = (found.bounds.lower, found.bounds.upper);
+                let is_covered = match (law.truth(found.goal.loss_ratio), bounds) {
+                    (Some(truth), (Some(lower), Some(upper))) => {
+                        lower as f64 <= truth && truth <= upper as f64
+                    }
+                    (None, _) => found.irregular == Some(Irregular::NoLowerBound),
+                    _ => false,
+                };
+                all.covered[at] += usize::from(is_covered);
+                all.regular[at] += usize::from(found.is_regular());
+            }
+        }
+        all
+    }
+
+    fn mean(&self) -> f64 {
+        self.trials.iter().sum::<usize>() as f64 / self.trials.len() as f64
+    }
+}
+
+/// Holds a result against the RFC, by all trials anew: each load's class, the bounds, regular
+/// only within the width, loads within the limits, throughput not above the lower bound.
+fn sound(result: &SearchResult) {
+    let goals: Vec<Goal> = result.goals.iter().map(|found| found.goal.clone()).collect();
+    let mut trials = Trials::new(goals);
+    result.trials.iter().for_each(|measured| trials.add(*measured));
+    assert!(result.trials.iter().all(|m| (MIN..=MAX).contains(&m.trial.load)));
+    for (number, found) in result.goals.iter().enumerate() {
+        let of = |class: Class| move |(load, of): (u64, Class)| (of == class).then_some(load);
+        let upper = trials.classes(number).find_map(of(Class::Upper));
+        let is_below = |load: &u64| upper.is_none_or(|upper| *load < upper);
+        let lower =
+            trials.classes(number).filter_map(of(Class::Lower)).filter(is_below).next_back();
+        assert_eq!((found.bounds.lower, found.bounds.upper), (lower, upper));
+        assert_eq!(found.conditional_throughput.is_some(), lower.is_some());
+        if let (Some(rate), Some(lower)) = (found.conditional_throughput, lower) {
+            let least = lower as f64 * (1.0 - found.goal.loss_ratio);
+            assert!((least - 1e-6..=lower as f64).contains(&rate), "{rate} at {lower}");
+        }
+        if found.is_regular() {
+            let (lower, upper) = (lower.unwrap() as f64, upper.unwrap() as f64);
+            assert!((upper - lower) / upper <= found.goal.width);
+        }
+    }
+}
+
+#[test]
+fn an_exact_device_takes_fewer_trials_than_the_reference() {
+    let all = Thousand::of(Law::exact(1.0));
+    // The reference: 35 and one to warm up. Three loads by eleven trials are the least.
+    assert!(all.trials.iter().all(|count| (33..=34).contains(count)), "{:?}", all.trials);
+    assert_eq!((all.covered, all.regular, all.drifting), ([1000; 2], [1000; 2], 0));
+}
+
+#[test]
+fn a_little_noise_takes_fewer_trials_and_covers_as_often() {
+    let all = Thousand::of(Law { sigma: 0.002, ..Law::exact(1.0) });
+    assert!((36.0..43.0).contains(&all.mean()), "{}", all.mean());
+    assert!(all.covered.iter().all(|count| (940..=990).contains(count)), "{:?}", all.covered);
+    assert_eq!(all.regular, [1000; 2]);
+    assert!(all.drifting <= 5, "{}", all.drifting);
+}
+
+#[test]
+fn noise_of_twice_the_width_takes_fewer_trials() {
+    let all = Thousand::of(Law { sigma: 0.01, ..Law::exact(1.0) });
+    assert!((50.0..70.0).contains(&all.mean()), "{}", all.mean());
+    assert!(all.covered.iter().all(|count| (570..=750).contains(count)), "{:?}", all.covered);
+    assert_eq!(all.regular, [1000; 2]);
+}
+
+#[test]
+fn a_device_that_mostly_loses_something_takes_fewer_trials_and_is_often_found_out() {
+    let all = Thousand::of(Law { sigma: 0.002, lossy: 0.6, ..Law::exact(1.0) });
+    assert!((60.0..134.0).contains(&all.mean()), "{}", all.mean());
+    // At most loads chance alone makes a lower bound of one in six.
+    assert!(all.covered[0] >= 450, "{:?}", all.covered);
+    assert!(all.covered[1] >= 900 && all.regular[1] == 1000, "{:?}", all.covered);
+}
+
+#[test]
+fn a_device_that_seldom_loses_something_is_taken_for_what_it_is() {
+    let all = Thousand::of(Law { lossy: 0.3, ..Law::exact(1.0) });
+    assert!((33.0..42.0).contains(&all.mean()), "{}", all.mean());
+    assert!(all.covered.iter().all(|count| *count >= 960), "{:?}", all.covered);
+}
+
+#[test]
+fn a_device_that_forwards_less_the_more_it_gets_is_found() {
+    let all = Thousand::of(Law { livelock: 0.3, ..Law::exact(1.0) });
+    assert!((35.0..110.0).contains(&all.mean()), "{}", all.mean());
+    assert_eq!((all.covered[0], all.regular), (1000, [1000; 2]));
+}
+
+#[test]
+fn a_device_that_drifts_is_said_to() {
+    let all = Thousand::of(Law { drift: -0.001, sigma: 0.0005, ..Law::exact(1.0) });
+    assert!(all.drifting >= 900, "{}", all.drifting);
+    let mut device = Device::new(Law { drift: -0.001, ..Law::exact(3.3e6) }, 1);
+    let drift = search(&mut device, &["ndr", "pdr"]).drift.unwrap();
+    assert!((-0.06..-0.02).contains(&drift.change), "{drift:?}");
+}
+
+#[test]
+fn a_dead_device_and_one_that_never_loses_are_irregular() {
+    let mut dead = Device::new(Law::exact(0.0), 1);
+    let result = search(&mut dead, &["ndr", "pdr"]);
+    sound(&result);
+    for found in &result.goals {
+        assert_eq!(found.irregular, Some(Irregular::NoLowerBound));
+        assert_eq!((found.bounds.lower, found.bounds.upper), (None, Some(MIN)));
+        assert_eq!(found.conditional_throughput, None);
+    }
+    assert_eq!(dead.trials, 12);
+    let mut fast = Device::new(Law::exact(1e9), 1);
+    let result = search(&mut fast, &["ndr", "pdr"]);
+    sound(&result);
+    for found in &result.goals {
+        assert_eq!(found.irregular, Some(Irregular::NoUpperBound));
+        assert_eq!((found.bounds.lower, found.bounds.upper), (Some(MAX), None));
+        assert_eq!(found.conditional_throughput, Some(MAX as f64));
+    }
+    assert_eq!(fast.trials, 11);
+}
+
+#[test]
+fn throughput_of_rfc_2544_takes_full_length_trials_at_the_lower_bound_only() {
+    for (name, full) in [("rfc2544", 1), ("tst009", 2)] {
+        let mut device = Device::new(Law::exact(1_234_567.8), 1);
+        let result = search(&mut device, &[name]);
+        sound(&result);
+        let found = &result.goals[0];
+        let (lower, upper) = (found.bounds.lower.unwrap(), found.bounds.upper.unwrap());
+        assert!((lower..upper).contains(&1_234_567) && found.is_regular());
+        assert_eq!(found.conditional_throughput, Some(lower as f64));
+        let is_full = |m: &&fwdlab_search::Measured| m.trial.duration_ns == 60_000_000_000;
+        assert_eq!(result.trials.iter().filter(is_full).count(), full, "{name}");
+        assert!(result.trials.len() <= 5 + full, "{:?}", result.trials);
+    }
+}
+
+/// Short trials pass where a buffer holds the excess: full-length ones don't.
+#[test]
+fn a_buffer_deceives_short_trials_and_no_result() {
+    let law = Law { buffer_s: 0.05, ..Law::exact(1_000_000.0) };
+    let result = search(&mut Device::new(law, 1), &["rfc2544"]);
+    let found = &result.goals[0];
+    sound(&result);
+    assert!(found.is_regular());
+    // A second more holds 50,000 packets; a minute does so too.
+    let truth = 1e6 * (1.0 + 0.05 / 60.0);
+    assert!(found.bounds.lower.unwrap() as f64 <= truth * 1.0001, "{:?}", found.bounds);
+    assert!(found.bounds.upper.unwrap() as f64 > truth, "{:?}", found.bounds);
+}
+
+#[test]
+fn four_goals_share_their_trials() {
+    let mut device = Device::new(Law { sigma: 0.0005, ..Law::exact(5e6) }, 3);
+    let mut goals = presets(&["ndr", "pdr", "rfc2544"]);
+    goals.push(Goal { name: "1 %".into(), loss_ratio: 0.01, width: 0.02, ..goals[0].clone() });
+    let search = |goals: Vec<Goal>, device: &mut Device| {
+        let search = Search::new(goals, Limits::between(MIN, MAX)).unwrap();
+        run(search, |trial| Ok::<_, ()>(device.measure(trial))).unwrap()
+    };
+    let result = search(goals.clone(), &mut device);
+    sound(&result);
+    assert!(result.goals.iter().all(fwdlab_search::GoalResult::is_regular));
+    // Apart they take more, and their order does not matter much.
+    let apart: usize = goals
+        .iter()
+        .map(|goal| {
+            let mut device = Device::new(Law { sigma: 0.0005, ..Law::exact(5e6) }, 3);
+            search(vec![goal.clone()], &mut device).trials.len()
+        })
+        .sum();
+    assert!(result.trials.len() < apart, "{} {apart}", result.trials.len());
+    goals.reverse();
+    let mut again = Device::new(Law::exact(5e6), 3);
+    let reversed = search(goals.clone(), &mut again);
+    goals.reverse();
+    let straight = search(goals, &mut Device::new(Law::exact(5e6), 3));
+    let rates = |result: &SearchResult| -> Vec<_> {
+        result.goals.iter().map(|found| found.conditional_throughput).collect()
+    };
+    let mut reversed_rates = rates(&reversed);
+    reversed_rates.reverse();
+    assert_eq!(reversed_rates, rates(&straight));
+}
+
+#[test]
+fn what_trials_count_for_is_what_the_measurer_says() {
+    let law = Law { overhead_s: 0.5, ..Law::exact(3.3e6) };
+    let result = search(&mut Device::new(law, 1), &["ndr", "pdr"]);
+    sound(&result);
+    // Seven trials of a second and a half are half of 21 s, and a load more than that.
+    assert!(result.trials.len() <= 26, "{}", result.trials.len());
+}
+
+#[test]
+fn an_invalid_trial_is_measured_again_and_ends_the_search_in_the_end() {
+    let new = || Search::new(presets(&["ndr"]), Limits::between(MIN, MAX)).unwrap();
+    let mut search = new();
+    let Step::Measure(first) = search.next() else { panic!("nothing is wanted") };
+    for _ in 0..2 {
+        search.record(Outcome::Invalid("the sender fell short".into()));
+        assert_eq!(search.next(), Step::Measure(first));
+    }
+    search.record(Outcome::Valid(Output { loss_ratio: 0.9, effective_ns: first.duration_ns }));
+    let so_far = search.result();
+    assert_eq!((so_far.trials.len(), so_far.invalid.len()), (1, 2));
+    for why in ["one", "two", "three"] {
+        search.record(Outcome::Invalid(why.into()));
+    }
+    let Step::Done(result) = search.next() else { panic!("it goes on") };
+    assert_eq!((result.trials.len(), result.invalid.len()), (1, 5));
+    let Some(Irregular::Ended { by: Ending::Unmeasurable { why, .. } }) =
+        &result.goals[0].irregular
+    else {
+        panic!("{:?}", result.goals)
+    };
+    assert_eq!(why, "three");
+    // What no trial can have is none.
+    let mut search = new();
+    for output in [(-0.1, 5), (1.1, 5), (f64::NAN, 5), (0.5, 0)] {
+        let (loss_ratio, effective_ns) = output;
+        search.record(Outcome::Valid(Output { loss_ratio, effective_ns }));
+    }
+    assert_eq!((search.result().trials.len(), search.result().invalid.len()), (0, 3));
+    assert_eq!(Output::of_counts(first, 0, 0), None);
+    assert_eq!(Output::of_counts(first, 10, 11), None);
+}
+
+#[test]
+fn a_search_that_is_ended_says_so_and_keeps_what_it_has() {
+    let limited = |limits: Limits| {
+        let mut device = Device::new(Law::exact(3.3e6), 1);
+        let search = Search::new(presets(&["ndr", "pdr"]), limits).unwrap();
+        run(search, |trial| Ok::<_, ()>(device.measure(trial))).unwrap()
+    };
+    let limits = Limits::between(MIN, MAX);
+    let result = limited(Limits { trials: 20, ..limits.clone() });
+    assert_eq!(result.trials.len(), 20);
+    assert_eq!(result.goals[0].irregular, Some(Irregular::Ended { by: Ending::Trials }));
+    assert!(result.goals[0].bounds.lower.is_some() && result.goals[0].bounds.upper.is_none());
+    let result = limited(Limits { time_ns: 24_500_000_000, ..limits.clone() });
+    assert_eq!(result.trials.len(), 25);
+    // What was reached before is regular.
+    assert!(result.goals[0].is_regular());
+    assert_eq!(result.goals[1].irregular, Some(Irregular::Ended { by: Ending::Time }));
+    let mut search = Search::new(presets(&["ndr"]), limits).unwrap();
+    search.end(Ending::Cancelled);
+    let Step::Done(result) = search.next() else { panic!("it goes on") };
+    assert_eq!(result.goals[0].irregular, Some(Irregular::Ended { by: Ending::Cancelled }));
+    let failed =
+        run(Search::new(presets(&["ndr"]), Limits::between(MIN, MAX)).unwrap(), |_: Trial| {
+            Err("the cable is out")
+        });
+    assert_eq!(failed.unwrap_err(), "the cable is out");
+}
+
+#[test]
+fn impossible_searches_are_refused_with_every_reason() {
+    let ndr = || Goal::preset("ndr").unwrap();
+    let says = |goals: Vec<Goal>, limits: Limits, part: &str| {
+        let faults = Search::new(goals, limits).unwrap_err();
+        let texts: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        assert!(texts.iter().any(|text| text.contains(part)), "{part}: {texts:?}");
+    };
+    let loads = || Limits::between(MIN, MAX);
+    says(vec![], loads(), "no goal");
+    says(vec![ndr(), ndr()], loads(), "two goals are named ndr");
+    for ratio in [-0.1, 1.0, f64::NAN] {
+        says(vec![Goal { loss_ratio: ratio, ..ndr() }], loads(), "goal ndr: a loss ratio of");
+        says(vec![Goal { exceed_ratio: ratio, ..ndr() }], loads(), "an exceed ratio of");
+        says(vec![Goal { width: ratio, ..ndr() }], loads(), "a width of");
+    }
+    says(vec![Goal { width: 0.0, ..ndr() }], loads(), "a width of 0:");
+    says(vec![Goal { initial_ns: 0, ..ndr() }], loads(), "an initial trial duration of 0");
+    says(vec![Goal { initial_ns: 2_000_000_000, ..ndr() }], loads(), "above the final one");
+    says(vec![Goal { sum_ns: 5, ..ndr() }], loads(), "below the final trial duration");
+    says(vec![ndr()], Limits::between(0, MAX), "a least load of 0");
+    says(vec![ndr()], Limits::between(MAX, MAX), "not below the greatest");
+    says(vec![ndr()], Limits { link: Some(MAX - 1), ..loads() }, "above what the link carries");
+    says(vec![ndr()], Limits::between(100, MAX), "begin at 200 frames/s");
+    says(vec![Goal { initial_ns: 1_000, ..ndr() }], loads(), "sends no frame");
+    says(vec![ndr()], Limits { trials: 0, ..loads() }, "no trials");
+    // All at once.
+    let goal = Goal { loss_ratio: 2.0, width: 3.0, ..ndr() };
+    assert_eq!(Search::new(vec![goal], Limits::between(5, 4)).unwrap_err().len(), 3);
+    assert_eq!(Goal::preset("best"), None);
+    assert!(fwdlab_search::PRESETS.iter().all(|name| Goal::preset(name).is_some()));
+}
+
+#[test]
+fn the_same_answers_lead_to_the_same_search() {
+    let law = Law { sigma: 0.01, lossy: 0.2, ..Law::exact(2e6) };
+    let of = |seed| search(&mut Device::new(law, seed), &["ndr", "pdr"]);
+    assert_eq!(of(5), of(5));
+    assert_ne!(of(5), of(6));
+}
