@@ -36,6 +36,7 @@ demo: deps
 	cargo build --release --locked
 	rm -f results/demo/run.sqlite.[0-9]*
 	$(TARGET)/release/fwdlab run experiments/demo.toml --fresh || test $$? -eq 4
+	@echo "another kernel than the one that runs, by instructions a packet: see docs/VM.md"
 
 seeds:
 	@test -d $(SEEDS) || { \

@@ -20,6 +20,9 @@ const RUN_OVERHEAD_NS: u64 = 300_000_000;
 /// Estimated overhead in a laboratory of several machines: many commands over ssh, test
 /// packets, and delayed counter updates of network cards.
 const LAB_OVERHEAD_NS: u64 = 5_000_000_000;
+/// The same of an emulated machine, whose every command takes a second, with its share of
+/// the boots.
+const VM_OVERHEAD_NS: u64 = 60_000_000_000;
 
 /// Testbeds that need no more words than their names.
 const TESTBEDS: [TestbedKind; 4] =
@@ -82,7 +85,8 @@ pub(crate) fn directory(plan: &Plan, out: Option<&Path>) -> PathBuf {
 pub(crate) fn overhead_guess_ns(plan: &Plan) -> u64 {
     match plan.base.testbed.kind {
         TestbedKind::Sim => 0,
-        TestbedKind::Ssh | TestbedKind::Vm => LAB_OVERHEAD_NS,
+        TestbedKind::Ssh => LAB_OVERHEAD_NS,
+        TestbedKind::Vm => VM_OVERHEAD_NS,
         _ => RUN_OVERHEAD_NS,
     }
 }

@@ -156,6 +156,13 @@ impl<'a> Lockstep<'a> {
         let held = self.counts.held()?;
         self.counts.hold(true)?;
         let sent = frames.into_iter().try_for_each(|frame| source.send(frame));
+        let sent = sent.map_err(|error| match error {
+            // The wire holds a few frames only.
+            VmError::File { source, .. } if source.kind() == ErrorKind::WouldBlock => {
+                self.machine.console().hangs(PATIENCE.as_secs())
+            }
+            other => other,
+        });
         let gathered = sent.and_then(|()| self.gathered(held));
         self.counts.hold(false)?;
         let gathered = gathered?;

@@ -13,7 +13,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use fwdlab_bench::probe::Privilege;
 use fwdlab_bench::testbed::netns::Netns;
-use fwdlab_bench::{BenchError, Observer, cpu};
+use fwdlab_bench::{BenchError, Observer, Testbed, cpu};
 use fwdlab_model::plan::{INET6_FRAME_MIN, Trial};
 use fwdlab_model::settings::{self, Arrangement, Family, Settings};
 use fwdlab_model::spec::kind::{FRAME_MAX, FRAME_MIN};
@@ -220,7 +220,7 @@ fn measure(
     for round in 0..arguments.rounds {
         let run_id = FIRST_RUN_ID + round;
         let mut watch = Watch(stop);
-        let observed = testbed.without_dut(settings, &placement, &trial, run_id, &mut watch)?;
+        let observed = testbed.ceiling(settings, &trial, run_id, &mut watch)?;
         let per_second = |packets: u64| packets as f64 * 1e9 / observed.window_ns as f64;
         measured.rates_pps.push(per_second(observed.window.forwarded));
         measured.offered_pps.push(per_second(observed.window.offered));

@@ -88,6 +88,10 @@ fn a_known_change_is_found_to_the_instruction() {
     assert!(demux[0] > 50.0 && demux[1].abs() < 0.1, "{demux:?}");
     let difference = kernels[1]["difference"].as_f64().unwrap();
     assert!((-250.0..-60.0).contains(&difference), "{difference}");
+    // What the clock costs depends on how long a burst takes: it is no cost of packets.
+    let functions = found["functions"].as_array().expect("functions");
+    let clock = functions.iter().find(|row| row["name"] == "timekeeping_advance");
+    assert!(clock.is_none_or(|row| row["background"] == true), "{clock:?}");
 }
 
 #[test]

@@ -159,6 +159,7 @@ mod tests {
             ("veth_poll", Some("driver")),
             ("cpu_idle_acpi", Some("idle")),
             ("ip_tryforward", Some("ip_input")),
+            ("lradix4_lookup", Some("lookup")),
             ("uma_zalloc_arg", Some("memory")),
             ("__mtx_lock_sleep", Some("locks")),
             ("main", None),

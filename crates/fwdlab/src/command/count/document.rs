@@ -70,6 +70,8 @@ struct Row {
 struct Function {
     name: String,
     instructions: Vec<f64>,
+    /// Least and most of its bursts in each.
+    bursts: Vec<(f64, f64)>,
     atomics: Vec<f64>,
     /// True where the bursts lie apart from those of the first kernel.
     differs: Vec<bool>,
@@ -144,6 +146,7 @@ fn functions(costs: &[&Costs]) -> Vec<Function> {
             Function {
                 name: name.to_owned(),
                 instructions: of(|function| function.instructions),
+                bursts: (0..by_name.len()).map(|n| here(n).range).collect(),
                 atomics: of(|function| function.atomics),
                 differs: (0..by_name.len())
                     .map(|n| {
