@@ -1,7 +1,7 @@
 //! Relevant bounds (RFC 9971, "Result Terms").
 
 use crate::classify::Class;
-use crate::trial::Trials;
+use crate::trials::Trials;
 use serde::Serialize;
 
 /// The relevant bounds of a goal as the trials so far have it.

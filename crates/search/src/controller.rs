@@ -4,79 +4,14 @@
 use crate::drift::Drift;
 use crate::fault::Fault;
 use crate::goal::Goal;
+use crate::limits::Limits;
 use crate::result::{Ending, GoalResult, Invalid, SearchResult, State};
 use crate::strategy::Strategy;
-use crate::trial::{Measured, Outcome, Trial, Trials};
+use crate::trial::{Measured, Outcome, Trial};
+use crate::trials::Trials;
 
 /// How often in a row a trial may be invalid before the search gives up.
 pub const INVALID_MAX: usize = 3;
-
-/// What a search may use.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Min Load: the least load of a trial, in frames a second of one interface.
-    pub min_load: u64,
-    /// Max Load: the greatest one.
-    pub max_load: u64,
-    /// What the link carries at most, where it is known.
-    pub link: Option<u64>,
-    /// Trials at most.
-    pub trials: usize,
-    /// Effective durations together at most.
-    pub time_ns: u64,
-}
-
-impl Limits {
-    /// From `min_load` to `max_load`, with as many trials and as much time as no sensible
-    /// search needs.
-    pub fn between(min_load: u64, max_load: u64) -> Limits {
-        Limits { min_load, max_load, link: None, trials: 2_000, time_ns: 86_400 * 1_000_000_000 }
-    }
-
-    fn faults(&self, goals: &[Goal]) -> Vec<Fault> {
-        let (min, max) = (self.min_load, self.max_load);
-        let mut faults = Vec::new();
-        if min == 0 {
-            faults.push(Fault::Loads("a least load of 0: nothing can be lost of nothing".into()));
-        }
-        if min >= max {
-            faults.push(Fault::Loads(format!(
-                "a least load ({min} frames/s) that is not below the greatest ({max} frames/s)"
-            )));
-        }
-        if let Some(link) = self.link.filter(|link| max > *link) {
-            faults.push(Fault::Loads(format!(
-                "a greatest load ({max} frames/s) above what the link carries ({link} frames/s)"
-            )));
-        }
-        for goal in goals {
-            let frames = min as f64 * goal.initial_ns as f64 / 1e9;
-            if frames < 1.0 && goal.initial_ns > 0 && min > 0 {
-                let name = goal.name.clone();
-                let what = format!(
-                    "at the least load ({min} frames/s) its shortest trial ({} ns) sends no frame",
-                    goal.initial_ns
-                );
-                faults.push(Fault::Goal { goal: name, what });
-            }
-            let step = min as f64 * goal.width;
-            if step < 1.0 && goal.width > 0.0 && min > 0 {
-                let name = goal.name.clone();
-                let least = (1.0 / goal.width).ceil();
-                let what = format!(
-                    "a width of {} of the least load ({min} frames/s) is less than a frame a \
-                     second: begin at {least} frames/s",
-                    goal.width
-                );
-                faults.push(Fault::Goal { goal: name, what });
-            }
-        }
-        if self.trials == 0 || self.time_ns == 0 {
-            faults.push(Fault::Limits("no trials, or no time, are allowed".into()));
-        }
-        faults
-    }
-}
 
 /// What a search wants.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,8 @@
 //! Whether the device became faster or slower during a search, by overloaded trials at the same
 //! load: how much they forwarded against when they were measured.
 
-use crate::trial::{Measured, Trials};
+use crate::trial::Measured;
+use crate::trials::Trials;
 use serde::Serialize;
 
 /// Trials that a statement needs at least, and how many standard errors the slope must be away

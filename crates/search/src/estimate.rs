@@ -2,7 +2,8 @@
 //! Decides which loads are tried next, and nothing else: a wrong estimate costs trials.
 
 use crate::normal;
-use crate::trial::{Measured, Trials};
+use crate::trial::Measured;
+use crate::trials::Trials;
 
 /// Share of the width from which a loss says that the load is too much. A smaller one says
 /// that packets are lost, not how many more there could be.

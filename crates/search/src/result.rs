@@ -2,10 +2,11 @@
 
 use crate::bounds::Bounds;
 use crate::classify::conditional_throughput;
-use crate::controller::Limits;
 use crate::drift::Drift;
 use crate::goal::{Goal, distance};
-use crate::trial::{Measured, Trial, Trials};
+use crate::limits::Limits;
+use crate::trial::{Measured, Trial};
+use crate::trials::Trials;
 use serde::Serialize;
 use std::fmt;
 

@@ -12,11 +12,12 @@
 
 use crate::bounds::Bounds;
 use crate::classify::Class;
-use crate::controller::Limits;
 use crate::estimate::{self, Estimate};
 use crate::goal::Goal;
 use crate::grid::Grid;
-use crate::trial::{Trial, Trials};
+use crate::limits::Limits;
+use crate::trial::Trial;
+use crate::trials::Trials;
 
 /// How much further each step leads that goes on above a lower bound.
 const GROWTH_UP: f64 = 4.0;
