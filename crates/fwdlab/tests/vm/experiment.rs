@@ -180,26 +180,3 @@ fn has_socket(machine: &Path) -> bool {
     let entries = std::fs::read_dir(machine).into_iter().flatten().filter_map(Result::ok);
     entries.map(|entry| entry.path().join("s")).any(|socket| socket.exists())
 }
-
-#[test]
-fn an_interrupted_program_leaves_nothing_and_goes_on() {
-    let Some(kernel) = kernel() else { return };
-    let directory = tempfile::tempdir().unwrap();
-    let directory = directory.path();
-    let interrupt = |mut child: std::process::Child| {
-        assert!(until(|| !machines(directory).is_empty()), "no machine was started");
-        let pid = child.id().to_string();
-        assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
-        let status = child.wait().unwrap();
-        assert_eq!(status.code(), Some(130));
-        assert!(until(|| machines(directory).is_empty()), "QEMU outlived fwdlab");
-        assert_eq!(left(directory), Vec::<String>::new());
-    };
-    let mut run = fwdlab(directory, &experiment(&kernel, "", 1, ""));
-    interrupt(run.stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap());
-    assert!(directory.join("out").exists(), "what was begun is kept");
-    let mut count = Command::new(env!("CARGO_BIN_EXE_fwdlab"));
-    count.arg("count").arg(&kernel).env("TMPDIR", directory);
-    count.env("XDG_CACHE_HOME", directory.join("cache"));
-    interrupt(count.stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap());
-}
