@@ -7,6 +7,7 @@
 use super::experiment::{Machine, experiment, fwdlab, left, machines};
 use super::kernel;
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::{Scope, sleep};
@@ -26,39 +27,45 @@ enum Fault {
 }
 
 /// Waits for packets of the trial: more than are tried before it.
-const FLOWS: &str = "n=0; until [ $n -gt 150 ]; do sleep 0.3; \
+const FLOWS: &str = "n=0; until [ $n -gt 150 ]; do sleep 0.05; \
                      read n < /sys/class/net/eth1/statistics/rx_packets; done";
 /// Said by a guest that is reached.
 const HERE: &str = "here";
 
 impl Fault {
-    /// Makes it happen to a machine of fwdlab's process `lab`.
+    /// Makes it happen to a machine of fwdlab's process `lab`, which is held until the guest
+    /// is reached, so that nothing depends on who is faster.
     fn inflict(self, machine: &Machine, lab: u32) {
         let ssh = |script: &str| {
             let config = machine.directory.join("ssh_config");
             let mut ssh = Command::new("ssh");
             ssh.args(["-F", &config.to_string_lossy(), "-o", "LogLevel=ERROR", "dut", script]);
-            let output = ssh.stdin(Stdio::null()).output().expect("ssh");
+            ssh.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("ssh")
+        };
+        let said = |script: &str| {
+            let output = ssh(script).wait_with_output().expect("ssh");
             String::from_utf8_lossy(&output.stdout).into_owned()
         };
         let deadline = Instant::now() + Duration::from_secs(240);
-        while !ssh(&format!("echo {HERE}")).contains(HERE) && Instant::now() < deadline {
+        while !said(&format!("echo {HERE}")).contains(HERE) && Instant::now() < deadline {
             sleep(Duration::from_millis(200));
         }
-        match self {
-            // The connection dies with it.
-            Fault::Panic => drop(ssh(&format!("{FLOWS}; echo c > /proc/sysrq-trigger"))),
-            Fault::Deaf => drop(ssh(&format!("{FLOWS}; kill -9 $(pidof sshd sshd-session)"))),
-            Fault::Hang => {
-                ssh(FLOWS);
-                signal("STOP", machine.pid);
-            }
-            Fault::Full => {
-                // So that it is full before anything else is written.
-                signal("STOP", lab);
-                ssh("dd if=/dev/zero of=/tmp/full bs=65536");
-                signal("CONT", lab);
-            }
+        signal("STOP", lab);
+        let mut waiting = ssh(&match self {
+            // Full before anything else is written.
+            Fault::Full => format!("dd if=/dev/zero of=/tmp/full bs=65536; echo {HERE}"),
+            Fault::Panic => format!("echo {HERE}; {FLOWS}; echo c > /proc/sysrq-trigger"),
+            Fault::Deaf => format!("echo {HERE}; {FLOWS}; kill -9 $(pidof sshd sshd-session)"),
+            Fault::Hang => format!("echo {HERE}; {FLOWS}"),
+        });
+        let mut line = String::new();
+        let output = waiting.stdout.take().expect("its output");
+        BufReader::new(output).read_line(&mut line).expect("a line");
+        signal("CONT", lab);
+        // Where the guest is gone, so is the connection.
+        waiting.wait().expect("ssh");
+        if let Fault::Hang = self {
+            signal("STOP", machine.pid);
         }
     }
 }
