@@ -1,10 +1,10 @@
 //! The receiver's checks and their results in the form of a run's record.
 
-use fwdlab_model::record::{Arrivals, Checked, FlowArrivals, WorstFlow};
+use fwdlab_model::record::{Arrivals, Checked, CheckedSample, FlowArrivals, WorstFlow};
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::Phase;
-use fwdlab_packet::arrivals::{Expected, Fault};
-use fwdlab_packet::arrivals::{FlowSummary, PAYLOAD_SAMPLE, Pattern};
+use fwdlab_packet::arrivals::{CHECKED_ONE_IN, FIRST_CHECKED, PAYLOAD_ONE_IN};
+use fwdlab_packet::arrivals::{Expected, Fault, FlowSummary, Pattern};
 use fwdlab_port::{Received, Receiver, Watch};
 
 /// What a receiver checks of packets.
@@ -18,7 +18,7 @@ pub(crate) fn checked(watch: &Watch) -> Checked {
 /// What a receiver checks that knows the expected packets.
 pub(crate) fn checked_against(expected: &Expected) -> Checked {
     let has_payload = Pattern::new(expected).has_payload();
-    Checked::Packets { payload_one_in: if has_payload { PAYLOAD_SAMPLE } else { 1 } }
+    Checked::Packets { payload_one_in: if has_payload { PAYLOAD_ONE_IN } else { 1 } }
 }
 
 /// Results of the receiver's checks so far.
@@ -41,8 +41,17 @@ fn record(received: &Received, flows: Option<FlowSummary>, checked: Checked) -> 
         reordered_in_window: received.reordered[window],
         others: received.others,
         in_full: received.in_full,
+        sample: sample(received).filter(|_| matches!(checked, Checked::Packets { .. })),
         flows: flows.map(|flows| flow_arrivals(&flows)),
     }
+}
+
+/// Which packets were checked; none where all were.
+fn sample(received: &Received) -> Option<CheckedSample> {
+    let (checked, of) = (received.checked, received.ours());
+    let damaged = received.damaged.iter().sum::<u64>().saturating_sub(received.evident);
+    let (first, one_in) = (FIRST_CHECKED, CHECKED_ONE_IN);
+    (checked < of).then_some(CheckedSample { first, one_in, checked, of, damaged })
 }
 
 fn flow_arrivals(found: &FlowSummary) -> FlowArrivals {
@@ -67,7 +76,8 @@ pub(crate) fn doubts(arrivals: &Arrivals, arrived: u64, unstamped: u64) -> Vec<W
     let mut warnings = Vec::new();
     if arrivals.damaged > 0 {
         let (packets, faults) = (arrivals.damaged, arrivals.faults.clone());
-        warnings.push(Warning::Damaged { packets, intact: arrived, faults });
+        let sample = arrivals.sample;
+        warnings.push(Warning::Damaged { packets, intact: arrived, faults, sample });
     }
     if arrivals.duplicates > 0 {
         warnings.push(Warning::Duplicated { packets: arrivals.duplicates, arrived });
@@ -118,5 +128,36 @@ mod tests {
         assert_eq!(said[4], "4 of 5 flows arrived");
         assert!(!doubts(&bad, 10, 0).iter().any(Warning::is_fatal));
         assert!(doubts(&bad, 4, 0)[0].is_fatal(), "most of it was damaged");
+    }
+
+    #[test]
+    fn a_sample_is_recorded_and_its_damage_is_said_of_it_alone() {
+        let packets = Checked::Packets { payload_one_in: 1 };
+        let all = Received { packets: [0, 100, 0, 0], checked: 100, ..Received::default() };
+        assert_eq!(record(&all, None, packets).sample, None);
+        let mut faults = [0; 15];
+        faults[Fault::Ttl as usize] = 9;
+        let part = Received {
+            packets: [0, 300_000, 0, 0],
+            damaged: [0, 9, 0, 0],
+            faults,
+            checked: 125_000,
+            evident: 4,
+            ..Received::default()
+        };
+        let found = record(&part, None, packets);
+        let sample =
+            CheckedSample { first: 65_536, one_in: 4, checked: 125_000, of: 300_009, damaged: 5 };
+        assert_eq!(found.sample, Some(sample));
+        let warnings = doubts(&found, 300_000, 0);
+        let said = warnings[0].sentence();
+        assert!(said.contains("125000 of 300009 packets were checked"), "{said}");
+        assert!(said.contains("5 of these are damaged (0.004 %)"), "{said}");
+        assert!(!warnings[0].is_fatal());
+        let worse = CheckedSample { damaged: 70_000, ..sample };
+        let worse = Arrivals { sample: Some(worse), ..found };
+        assert!(doubts(&worse, 300_000, 0)[0].is_fatal(), "most of what was checked was damaged");
+        // Stamps alone are no sample of checks.
+        assert_eq!(record(&part, None, Checked::Stamp).sample, None);
     }
 }

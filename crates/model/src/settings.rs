@@ -76,6 +76,7 @@ impl Default for Settings {
                 flows: Flows { sources: 20, destinations: 100 },
                 rate: Rate::Max,
                 timestamps: false,
+                checks: Checks::Auto,
                 generator: GeneratorKind::Fwdlab,
                 generator_server: String::new(),
                 generator_options: Vec::new(),
@@ -334,6 +335,40 @@ impl fmt::Display for Rate {
     }
 }
 
+named! {
+    /// Which packets a receiver in the kernel checks beyond their stamp.
+    pub enum Checks default Auto {
+        /// A sample at rates at which checking all of them would cost the receiver a part of
+        /// its own, all of them below.
+        Auto = "auto",
+        /// Every one.
+        All = "all",
+        /// The first of a run, and a sample of those after them.
+        Sample = "sample",
+    }
+}
+
+/// Up to this rate, packets per second, every packet is checked unless something else is
+/// asked for: a quarter of what a receiver that checks them all takes on a slow CPU
+/// (docs/PERFORMANCE.md).
+const CHECKED_PPS: f64 = 1e6;
+
+impl Checks {
+    /// True when not every packet is checked at this rate; none: as fast as possible.
+    pub fn is_sample(self, rate_pps: Option<f64>) -> bool {
+        match self {
+            Checks::Auto => rate_pps.is_none_or(|rate| rate > CHECKED_PPS),
+            Checks::All => false,
+            Checks::Sample => true,
+        }
+    }
+
+    /// True for the default, which adds nothing to a plan's hash.
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// `[traffic]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrafficSettings {
@@ -348,6 +383,9 @@ pub struct TrafficSettings {
     pub rate: Rate,
     /// Write the sending time into every packet.
     pub timestamps: bool,
+    /// Which packets the receiver checks. The default adds nothing to a plan's hash.
+    #[serde(default, skip_serializing_if = "Checks::is_default")]
+    pub checks: Checks,
     /// What makes and counts the traffic. The default adds nothing to a plan's hash.
     #[serde(default, skip_serializing_if = "GeneratorKind::is_default")]
     pub generator: GeneratorKind,

@@ -1,6 +1,7 @@
 //! Warnings about a measurement. A warning contains its evidence, is stored with
 //! the number and is shown wherever the number is.
 
+use crate::record::CheckedSample;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -150,6 +151,9 @@ pub enum Warning {
         intact: u64,
         /// The damaged ones by what is wrong with them.
         faults: BTreeMap<String, u64>,
+        /// Which packets were checked; none: every one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sample: Option<CheckedSample>,
     },
     /// Packets arrived more than once; each counts once.
     Duplicated {
@@ -255,10 +259,21 @@ impl Warning {
                  the end of the drain of {:.1} s: they count as lost",
                 *drain_ns as f64 / 1e9
             ),
-            Warning::Damaged { packets, intact, faults } => format!(
+            Warning::Damaged { packets, intact, faults, sample: None } => format!(
                 "{packets} packets arrived damaged ({}), {intact} intact: only these count as \
                  forwarded",
                 faults_in_words(faults)
+            ),
+            Warning::Damaged { packets, intact, faults, sample: Some(sample) } => format!(
+                "{packets} packets arrived damaged ({}), {intact} count as forwarded; {}, \
+                 {} of these {} damaged ({:.3} %): what is damaged of the others counts as \
+                 forwarded unless its stamp shows it; write checks = \"all\" in [traffic] to \
+                 find it",
+                faults_in_words(faults),
+                sample.sentence(),
+                sample.damaged,
+                if sample.damaged == 1 { "is" } else { "are" },
+                100.0 * sample.damaged as f64 / sample.checked.max(1) as f64
             ),
             Warning::Duplicated { packets, arrived } => format!(
                 "{packets} packets arrived again after {arrived} had arrived: each counts once"
@@ -280,6 +295,8 @@ impl Warning {
     pub fn is_fatal(&self) -> bool {
         match self {
             Warning::NotConserved { .. } | Warning::NotVerified { .. } => true,
+            // Of those that were checked, where it is known of these alone.
+            Warning::Damaged { sample: Some(sample), .. } => sample.damaged > sample.checked / 2,
             Warning::Damaged { packets, intact, .. } => packets > intact,
             _ => false,
         }

@@ -1,5 +1,5 @@
-//! What it costs a receiver to check packets: the same receiver looking at the stamp alone
-//! and at everything, in alternating pairs.
+//! What it costs a receiver to check packets: the same receiver looking at the stamp alone,
+//! at everything, and at everything of a sample, in turns.
 //!
 //! `cargo bench -p fwdlab-port --bench receiver_checks` (as root). One core sends and counts,
 //! as in the closed arrangement: the ratio is that of the ceiling. The ring of a packet
@@ -50,6 +50,7 @@ fn expected(family: Family, size: u16, flows: Flows, timestamps: bool) -> Expect
         senders: 1,
         timestamps,
         same_clock: true,
+        sampled: false,
     }
 }
 
@@ -62,28 +63,29 @@ fn in_the_kernel(g: &str, r: &str) {
         ("inet, 1518 bytes, 2000 flows", expected(Family::Inet, 1518, FEW, false)),
         ("inet, 64 bytes, time stamps", expected(Family::Inet, 64, FEW, true)),
     ] {
-        let stamps = Watch::Stamps { run_id: 1, flows: 2000 };
-        let all = Watch::Packets(Box::new(expected.clone()));
-        let (mut before, mut after, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-        for pair in 0..PAIRS {
-            let rate = |watch| rate_of(&near, &far, &expected, watch);
-            let (a, b) = match pair % 2 {
-                0 => (rate(&stamps), rate(&all)),
-                _ => {
-                    let b = rate(&all);
-                    (rate(&stamps), b)
-                }
-            };
-            before.push(a);
-            after.push(b);
-            ratios.push(b / a);
+        // The stamp alone, everything, everything of a sample; each stands first in turn.
+        let sampled = Expected { sampled: true, ..expected.clone() };
+        let watches = [
+            Watch::Stamps { run_id: 1, flows: 2000 },
+            Watch::Packets(Box::new(expected.clone())),
+            Watch::Packets(Box::new(sampled)),
+        ];
+        let mut rates = [(); 3].map(|()| Vec::new());
+        for round in 0..PAIRS {
+            for turn in 0..3 {
+                let which = (round + turn) % 3;
+                rates[which].push(rate_of(&near, &far, &expected, &watches[which]));
+            }
         }
-        println!(
-            "{label:32} stamp {} Mpps   everything {} Mpps   ratio {}",
-            spread(&mut before, 1e6),
-            spread(&mut after, 1e6),
-            spread(&mut ratios, 1.0)
-        );
+        let ratio = |which: usize| {
+            let pairs = rates[which].iter().zip(&rates[0]);
+            spread(&mut pairs.map(|(rate, stamp)| rate / stamp).collect::<Vec<f64>>(), 1.0)
+        };
+        let (all, some) = (ratio(1), ratio(2));
+        let [stamp, everything, sample] = rates.map(|mut rates| spread(&mut rates, 1e6));
+        println!("{label:32} stamp {stamp} Mpps");
+        println!("{:32} everything {everything} Mpps   ratio {all}", "");
+        println!("{:32} a sample {sample} Mpps   ratio {some}", "");
     }
 }
 

@@ -10,6 +10,7 @@
 #include "blame.h"
 #include "follow.h"
 #include "receiver.h"
+#include "sample.h"
 
 /* What of a frame changes from packet to packet. */
 struct changing {
@@ -116,16 +117,22 @@ static __always_inline int receive(struct xdp_md *ctx, __u32 family, int timed)
 	void *end = (void *)(long)ctx->data_end;
 	__u32 cpu = bpf_get_smp_processor_id(), sender, flow, phase, source, destination;
 	__u32 headers = family == FAMILY_INET ? 60 : 80, length = LENGTH, scan = 0, fault;
-	__u32 destinations = DESTINATIONS;
+	__u32 destinations = DESTINATIONS, chosen = 1;
 	struct receiver_state *state;
 	struct changing c = {};
 
 	state = bpf_map_lookup_elem(&receiver, &cpu);
 	if (!state)
 		return XDP_ABORTED;
-	/* User space knows how many without further payload were looked at: all of them. */
-	if (length > headers) {
-		scan = state->in_full < FIRST_IN_FULL || !(state->taken & (PAYLOAD_SAMPLE - 1));
+	if (SAMPLED) {
+		chosen = choose(state);
+		if (!chosen && end - data == length && data + headers <= end &&
+		    take_by_stamp(data, state, family))
+			return XDP_DROP;
+	}
+	/* User space knows how many without further payload were looked at: those checked. */
+	if (length > headers && chosen) {
+		scan = wants_payload(state);
 		state->in_full += scan;
 	}
 	if (end - data != length || data + headers > end)
@@ -145,8 +152,8 @@ static __always_inline int receive(struct xdp_md *ctx, __u32 family, int timed)
 		goto wrong;
 
 	state->phase = phase;
-	if (length > headers)
-		state->taken++;
+	if (SAMPLED)
+		state->checked += chosen;
 	switch (follow(&state->walks[sender & (SENDERS_MAX - 1)], timed, sender, flow,
 		       bpf_ntohl(c.sequence), bpf_ntohl(c.time))) {
 	case LATE:
@@ -180,7 +187,10 @@ wrong:
 			state->others++;
 		return XDP_DROP;
 	}
+	if (SAMPLED)
+		state->checked += chosen;
 damaged:
+	state->evident += !chosen;
 	state->damaged[phase & (PHASES - 1)]++;
 	state->faults[fault & 15]++;
 	return XDP_DROP;

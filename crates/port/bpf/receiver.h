@@ -29,11 +29,10 @@ const volatile __u32 SENDERS = 1;
 const volatile __u32 FLOWS = 1;
 const volatile __u32 SAME_CLOCK = 0; /* sending times are of this machine's clock */
 const volatile __u32 FOLLOWED = 0;   /* the map of flows has room for them */
+const volatile __u32 SAMPLED = 0;    /* not every packet is checked */
 const volatile __u32 SHARES = 0;     /* entries of a flow, as a power of two */
 
 #define NEAR_BITS 3
-#define FIRST_IN_FULL 1024
-#define PAYLOAD_SAMPLE 64
 #define JUMP_MAX (1 << 24)
 #define AGE_MAX_NS 3000000000U
 #define BACK_MAX_NS (1U << 30)

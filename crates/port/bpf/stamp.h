@@ -70,10 +70,11 @@ struct walk {
 /* One per CPU of the receiver; whole cache lines so that CPUs do not share one. */
 struct receiver_state {
 	__u64 packets[PHASES]; /* of this run, intact and for the first time, by phase */
-	__u64 bytes;           /* of these, without FCS */
+	__u64 frames;          /* that came, where some of them are chosen */
+	__u64 chosen;          /* which of 64 frames are checked, the first in the lowest bit */
+	__u64 phase;           /* of the last packet that was checked */
 	__u64 in_full;         /* packets whose payload was looked at from end to end */
-	__u64 taken;           /* intact packets, whether they came before or not */
-	__u64 phase;           /* of the last intact packet */
+	__u64 bytes;           /* of packets, without FCS */
 	__u64 foreign;         /* of another run */
 	__u64 unstamped;       /* UDP between the benchmark's addresses without a stamp */
 	__u64 others;          /* anything else */
@@ -81,7 +82,9 @@ struct receiver_state {
 	__u64 duplicates[PHASES];
 	__u64 reordered[PHASES];
 	__u64 faults[FAULTS + 1];
-	__u64 pad[1];
+	__u64 checked;         /* packets of this run chosen to be checked */
+	__u64 evident;         /* damaged ones among the others */
+	__u64 pad[6];
 	struct walk walks[SENDERS_MAX];
 };
 

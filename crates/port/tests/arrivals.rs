@@ -7,7 +7,7 @@ mod common;
 use common::Pair;
 use common::forwarder::{BATCH, BATCHES, FROM, Forwarder, TO, Wrong};
 use fwdlab_packet::Flows;
-use fwdlab_packet::arrivals::{Expected, FAULTS, Fault};
+use fwdlab_packet::arrivals::{CHECKED_ONE_IN, Expected, FAULTS, FIRST_CHECKED, Fault};
 use fwdlab_packet::injection::Damage;
 use fwdlab_packet::{Family, FrameWriter, Phase, Template};
 use fwdlab_port::circuit::traffic::{Traffic, TrafficConfig};
@@ -36,6 +36,7 @@ fn expected(family: Family, size: u16, timestamps: bool) -> Expected {
         senders: 1,
         timestamps,
         same_clock: true,
+        sampled: false,
     }
 }
 
@@ -332,9 +333,58 @@ fn nothing_is_found_in_what_the_senders_send() {
             bytes: received.bytes,
             others: received.others,
             in_full: received.in_full,
+            checked: sent,
             ..Received::default()
         };
         assert_eq!((received, flows_lost, received.total()), (clean, 0, sent), "run {seed}");
+    }
+}
+
+#[test]
+fn a_sample_of_what_a_sender_sends_is_checked_and_nothing_is_found() {
+    let _guard = ONE_AT_A_TIME.lock();
+    let Some(pair) = Pair::new() else { return };
+    let cpu = affinity::allowed_cpus().expect("CPUs")[0];
+    for expected in packets() {
+        let size = bytes_with_fcs(&expected.template);
+        let family = expected.template.family();
+        let template = Template::new(family, size, FLOWS, RUN_ID, FROM, TO);
+        let expected = Expected { template, hops: 0, sampled: true, ..expected };
+        let watch = Watch::Packets(Box::new(expected.clone()));
+        let receiver = XdpReceiver::new(&pair.receiver, "r0", &watch, XdpMode::Driver);
+        let receiver = receiver.expect("XDP");
+        let config = SenderConfig {
+            namespace: pair.sender.clone(),
+            interface: "g0".into(),
+            cpu,
+            number: 0,
+            template: expected.template.clone(),
+            rate_pps: None,
+            timestamps: expected.timestamps,
+            batch: 64,
+            burst: 64,
+            spread: None,
+        };
+        let sender: Box<dyn Sender> = Box::new(XdpSender::new(&config).expect("sender"));
+        sender.start();
+        // Twice as many as are all checked by any of its CPUs.
+        let cpus = affinity::possible_cpus() as u64;
+        let enough = 2 * cpus * FIRST_CHECKED;
+        let deadline = clock::monotonic_ns() + 30_000_000_000;
+        while receiver.received().total() < enough && clock::monotonic_ns() < deadline {
+            clock::sleep_until(clock::monotonic_ns() + 1_000_000);
+        }
+        let sent: u64 = sender.halt().expect("halt").iter().sum();
+        settle(&receiver, sent);
+        let received = receiver.received();
+        let what = format!("{sent} sent: {received:?}");
+        assert_eq!(
+            (received.total(), received.ours(), received.evident),
+            (sent, sent, 0),
+            "{what}"
+        );
+        assert!(received.checked > FIRST_CHECKED, "{what}");
+        assert!(received.checked < cpus * FIRST_CHECKED + sent / (CHECKED_ONE_IN - 1), "{what}");
     }
 }
 
@@ -349,8 +399,9 @@ fn the_kernel_finds_what_user_space_finds() {
     }
     // What the program keeps by CPU, user space keeps once.
     affinity::pin_thread(&affinity::allowed_cpus().expect("CPUs")[..1]).expect("pinned");
-    for (expected, seed) in packets().into_iter().zip(40..) {
-        let expected = Expected { timestamps: false, senders: 3, ..expected };
+    let both = packets().into_iter().flat_map(|one| [(one.clone(), false), (one, true)]);
+    for ((expected, sampled), seed) in both.zip(40..) {
+        let expected = Expected { timestamps: false, senders: 3, sampled, ..expected };
         let watch = Watch::Packets(Box::new(expected.clone()));
         let mut kernel = XdpReceiver::detached(&watch).expect("the program");
         let mut user = watch.arrivals();
@@ -363,6 +414,13 @@ fn the_kernel_finds_what_user_space_finds() {
         let other = Template::new(template.family(), size, FLOWS, 99, [2; 6], [6; 6]);
         let mut stranger = FrameWriter::new(other, 0);
         let (mut old, mut held): (Vec<Vec<u8>>, Option<Frame>) = (Vec::new(), None);
+        if sampled {
+            // As many as are all checked, and more.
+            let times = FIRST_CHECKED as u32 + 100;
+            let frame = forwarded(&expected, &mut Forwarder::new(Wrong::Nothing, 0), 1).remove(0);
+            kernel.show(&frame, times).expect("shown");
+            (0..times).for_each(|_| user.take(&frame, frame.len(), 0));
+        }
         for n in 0..20_000 {
             let bytes = expected.template.bytes();
             let mut frame = Frame::of(0, bytes).expect("it fits");
@@ -423,5 +481,6 @@ fn the_kernel_finds_what_user_space_finds() {
         let kinds = [counts.foreign, counts.others, counts.duplicates[1], counts.reordered[1]];
         assert!(kinds.iter().all(|&n| n > 0), "{counts:?}");
         assert_eq!(kernel.flows(), user.flows());
+        assert_eq!(counts.checked < counts.ours() && counts.evident > 0, sampled, "{counts:?}");
     }
 }

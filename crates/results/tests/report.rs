@@ -5,7 +5,7 @@ mod golden;
 mod support;
 
 use fwdlab_model::plan::RunMetric;
-use fwdlab_model::record::{Arrivals, Checked};
+use fwdlab_model::record::{Arrivals, Checked, CheckedSample};
 use fwdlab_model::settings::{
     DutKind, FibAlgorithm, Firewall, FirewallProgram, GeneratorKind, Reboot, Revision, Settings,
     TestbedKind,
@@ -380,6 +380,26 @@ fn how_packets_arrived_is_said_in_one_line_or_in_a_table() {
     let readme = file(&spoilt, "README.md");
     assert!(!readme.contains("none damaged"), "{readme}");
     assert_eq!(readme.matches("9 x ttl").count(), 1, "one variant: {readme}");
+    // A sample says how large it is, and of damage what it can't say.
+    let sampled = |damaged: u64| {
+        checked(&move |_, arrivals| {
+            let (first, one_in) = (65_536, 4);
+            let (checked, of) = (100_000, 203_392);
+            arrivals.sample = Some(CheckedSample { first, one_in, checked, of, damaged });
+            arrivals.damaged = damaged;
+        })
+    };
+    let size = "3000000 of 6101760 packets were checked (the first 65536 and one in 4)";
+    for name in ["README.md", "index.html"] {
+        let clean = sampled(0);
+        assert!(file(&clean, name).contains(size), "{name}");
+        assert!(file(&clean, name).contains("one in 4): none damaged, none twice"), "{name}");
+        let spoilt = sampled(1000);
+        assert!(file(&spoilt, name).contains(size), "{name}");
+        // 5,000 of 500,000 of each variant; the limits by Clopper and Pearson.
+        let share = "1.000 % of the 500000 packets checked arrived damaged [0.973 %, 1.028 %]";
+        assert!(file(&spoilt, name).contains(share), "{name}: {}", file(&spoilt, name));
+    }
 }
 
 #[test]

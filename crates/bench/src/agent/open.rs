@@ -225,6 +225,7 @@ fn watch(order: &ReceiveOrder) -> Result<Watch, BenchError> {
         senders: expected.senders,
         timestamps: expected.timestamps,
         same_clock: false,
+        sampled: expected.sampled,
     })))
 }
 

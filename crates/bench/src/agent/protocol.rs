@@ -149,6 +149,9 @@ pub struct ExpectedPackets {
     pub senders: u8,
     /// The sending time is in every packet.
     pub timestamps: bool,
+    /// A receiver in the kernel checks a sample.
+    #[serde(default)]
+    pub sampled: bool,
 }
 
 /// Answer of an agent.

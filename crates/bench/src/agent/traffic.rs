@@ -50,6 +50,8 @@ pub struct AgentLoad {
     pub rate_pps: Option<f64>,
     /// Write the sending time into every packet.
     pub timestamps: bool,
+    /// A receiver in the kernel checks a sample.
+    pub sampled: bool,
     /// Sending mechanism.
     pub engine: Engine,
     /// Routers on the way.
@@ -125,6 +127,7 @@ impl<'a> AgentTraffic<'a> {
                 hops: load.hops,
                 senders: u8::try_from(threads.max(1)).unwrap_or(u8::MAX),
                 timestamps: load.timestamps,
+                sampled: load.sampled,
             }),
             engine: Engine::Auto,
             cpus: receiver.cpus.clone(),

@@ -7,7 +7,8 @@
 use super::{Experiment, VARIANTS_MAX};
 use crate::diagnostic::Diagnostic;
 use crate::settings::{
-    DutKind, Firewall, FirewallProgram, GeneratorKind, Reboot, Revision, Settings, TestbedKind,
+    Checks, DutKind, Firewall, FirewallProgram, GeneratorKind, Reboot, Revision, Settings,
+    TestbedKind,
 };
 use crate::spec::keys::Owner;
 use crate::spec::{Setting, Spec};
@@ -91,7 +92,7 @@ fn need_of(owner: Owner) -> Option<&'static Need> {
 }
 
 /// What single settings need beside their owner.
-static NEEDS: [Need; 16] = [
+static NEEDS: [Need; 17] = [
     Need {
         keys: &["rate", "timestamps", "senders", "engine", "arrangement"],
         met: |settings| !is_vm(settings),
@@ -167,6 +168,18 @@ static NEEDS: [Need; 16] = [
         met: is_ours,
         otherwise: "is a setting of fwdlab's own sender, which does not send here",
         help: "leave it out, or remove `generator` from [traffic]",
+    },
+    Need {
+        keys: &["checks"],
+        met: |settings| {
+            let is_in_kernel = is_ours(settings)
+                && !is_vm(settings)
+                && settings.testbed.kind != TestbedKind::Memory;
+            settings.traffic.checks != Checks::Sample || is_in_kernel
+        },
+        otherwise: "needs packets of fwdlab's own and a receiver in the kernel, which there is \
+                    none of here",
+        help: "leave it out",
     },
     Need {
         keys: &["generator_server"],

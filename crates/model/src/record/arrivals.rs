@@ -30,6 +30,9 @@ pub struct Arrivals {
     pub others: u64,
     /// Packets of which every byte was looked at.
     pub in_full: u64,
+    /// Which packets were checked; none: every one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample: Option<CheckedSample>,
     /// What arrived of each flow; none where flows were not followed.
     pub flows: Option<FlowArrivals>,
 }
@@ -43,12 +46,37 @@ pub enum Checked {
     Nothing,
     /// Their stamp alone.
     Stamp,
-    /// Headers, checksums, stamp and order of each; of the payload after the stamp, that
-    /// of one packet in so many, and of all of the first thousand; 1: of each.
+    /// Headers, checksums, stamp and order of each, or stamp and order of each and the rest
+    /// of a sample ([`Arrivals::sample`]); of the payload after the stamp, that
+    /// of one of these in so many, and of all of the first thousand; 1: of each.
     Packets {
         /// One in so many.
         payload_one_in: u64,
     },
+}
+
+/// A sample of packets that were checked in full, of all that arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CheckedSample {
+    /// So many were checked before the sample began.
+    pub first: u64,
+    /// Then one in so many.
+    pub one_in: u64,
+    /// Packets that were checked.
+    pub checked: u64,
+    /// Packets of this run that arrived, intact or not.
+    pub of: u64,
+    /// Damaged packets among those that were checked.
+    pub damaged: u64,
+}
+
+impl CheckedSample {
+    /// What was checked, in words.
+    pub fn sentence(&self) -> String {
+        let CheckedSample { first, one_in, checked, of, .. } = self;
+        format!("{checked} of {of} packets were checked (the first {first} and one in {one_in})")
+    }
 }
 
 /// What arrived of all flows together, up to the last packet that arrived.

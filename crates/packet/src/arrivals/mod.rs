@@ -11,20 +11,16 @@ pub mod flows;
 pub mod judge;
 pub mod order;
 pub mod pattern;
+pub mod sample;
 
 pub use fault::{FAULTS, Fault};
 pub use flows::FlowSummary;
 pub use judge::Seen;
 pub use order::{Order, Routes, Times};
 pub use pattern::{Expected, Pattern};
+pub use sample::{CHECKED_ONE_IN, FIRST_CHECKED, FIRST_IN_FULL, PAYLOAD_ONE_IN};
 
 use crate::stamp::{PHASES, Stamp};
-
-/// Packets of a run whose payload is looked at from end to end before samples begin.
-pub const FIRST_IN_FULL: u64 = 1024;
-/// Sampling of later packets: the whole payload of one in so many is checked, where it goes
-/// on after the stamp.
-pub const PAYLOAD_SAMPLE: u64 = 64;
 
 /// Counters of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,8 +44,12 @@ pub struct Received {
     /// Packets, counted above as arrived, that a later one of the same flow had overtaken,
     /// by phase.
     pub reordered: [u64; PHASES],
-    /// Packets whose payload was looked at from end to end.
+    /// Packets of this run of which every byte was looked at.
     pub in_full: u64,
+    /// Packets of this run that were chosen to be checked: where nothing is a sample, all.
+    pub checked: u64,
+    /// Damaged packets among those that were not chosen.
+    pub evident: u64,
 }
 
 impl Received {
@@ -58,11 +58,16 @@ impl Received {
         self.packets.iter().copied().fold(0, u64::saturating_add)
     }
 
+    /// Packets of this run that came, intact or not.
+    pub fn ours(&self) -> u64 {
+        let phases = [self.packets, self.damaged, self.duplicates];
+        phases.iter().flatten().copied().fold(0, u64::saturating_add)
+    }
+
     /// Frames that came, whatever they were.
     pub fn seen(&self) -> u64 {
-        let phases = [self.packets, self.damaged, self.duplicates];
         let others = [self.foreign, self.unstamped, self.others];
-        phases.iter().flatten().chain(&others).copied().fold(0, u64::saturating_add)
+        others.into_iter().fold(self.ours(), u64::saturating_add)
     }
 
     /// Adds the counts of another part of the same receiver.
@@ -81,6 +86,8 @@ impl Received {
         self.unstamped += other.unstamped;
         self.others += other.others;
         self.in_full += other.in_full;
+        self.checked += other.checked;
+        self.evident += other.evident;
     }
 }
 
@@ -92,7 +99,11 @@ pub struct Arrivals {
     order: Order,
     /// Phase of the last intact packet.
     phase: usize,
-    /// Whatever is there from end to end is looked at so.
+    /// Frames that came.
+    frames: u64,
+    /// Which of 64 frames are checked, the next in the lowest bit.
+    chosen: u64,
+    /// Whatever is there is checked, from end to end.
     all_whole: bool,
     counts: Received,
 }
@@ -109,7 +120,16 @@ impl Arrivals {
         };
         let order = Order::new(routes, times);
         let (run_id, counts) = (expected.template.run_id(), Received::default());
-        Arrivals { run_id, pattern: Some(pattern), order, phase: 0, all_whole: false, counts }
+        Arrivals {
+            run_id,
+            pattern: Some(pattern),
+            order,
+            phase: 0,
+            frames: 0,
+            chosen: 0,
+            all_whole: false,
+            counts,
+        }
     }
 
     /// Looks at stamps alone, where nothing else is known of the packets; flows below
@@ -117,11 +137,20 @@ impl Arrivals {
     pub fn by_stamp(run_id: u32, flows: u32) -> Arrivals {
         let order = Order::new(Routes::Everywhere { flows, senders: 1 }, Times::Off);
         let counts = Received::default();
-        Arrivals { run_id, pattern: None, order, phase: 0, all_whole: false, counts }
+        Arrivals {
+            run_id,
+            pattern: None,
+            order,
+            phase: 0,
+            frames: 0,
+            chosen: 0,
+            all_whole: false,
+            counts,
+        }
     }
 
-    /// Looks at each payload that is there from end to end: for receivers that leave most
-    /// of them out themselves.
+    /// Checks every packet, and each payload that is there from end to end: for receivers
+    /// that leave most of the payloads out themselves.
     pub fn looking_at_all(self) -> Arrivals {
         Arrivals { all_whole: true, ..self }
     }
@@ -136,44 +165,67 @@ impl Arrivals {
         self.order.flows(self.pattern.is_some())
     }
 
-    /// True when the next frame's payload should be there from end to end.
-    #[inline]
-    fn wants_all(&self) -> bool {
-        self.all_whole
-            || self.counts.in_full < FIRST_IN_FULL
-            || self.order.taken().is_multiple_of(PAYLOAD_SAMPLE)
-    }
-
     /// Takes a frame that had `length` bytes on the wire, of which `frame` holds the first
     /// or all. `now_ns` is the receiver's clock modulo 2^32; any where packets carry no time.
     #[inline]
     pub fn take(&mut self, frame: &[u8], length: usize, now_ns: u32) {
         let Some(pattern) = &self.pattern else { return self.take_by_stamp(frame, length) };
-        let scan = self.wants_all() && pattern.has_payload() && frame.len() == length;
-        self.counts.in_full += u64::from(scan || !pattern.has_payload());
-        let Some(stamp) = pattern.passes(frame, length, scan) else {
+        let sampled = pattern.expected().sampled && !self.all_whole;
+        self.chosen = match self.frames % 64 {
+            0 if !sampled || self.counts.checked < FIRST_CHECKED => u64::MAX,
+            0 => sample::chosen(self.run_id, self.frames),
+            _ => self.chosen.rotate_right(1),
+        };
+        let chosen = self.chosen & 1 == 1;
+        let scan = chosen
+            && pattern.has_payload()
+            && frame.len() == length
+            && (self.all_whole
+                || self.counts.in_full < FIRST_IN_FULL
+                || sample::is_whole(self.run_id, self.frames));
+        self.frames += 1;
+        // Where there is no such payload, whatever is checked is.
+        self.counts.in_full += u64::from(scan);
+        let is_whole = u64::from(chosen && !pattern.has_payload());
+        let unchecked = match chosen {
+            true => None,
+            false => pattern
+                .stamp(frame, length)
+                .filter(|stamp| usize::from(stamp.phase) == self.phase && self.order.is_due(stamp)),
+        };
+        let is_checked = unchecked.is_none();
+        let Some(stamp) = unchecked.or_else(|| pattern.passes(frame, length, scan)) else {
             let flow_of = |sender, sequence| self.order.flow_of(sender, sequence);
             let seen = pattern.judge(frame, length, scan, flow_of);
-            return self.count(seen);
+            if matches!(seen, Seen::Damaged(..)) {
+                self.counts.checked += u64::from(chosen);
+                self.counts.in_full += is_whole;
+            }
+            return self.count(seen, chosen);
         };
         let phase = usize::from(stamp.phase);
         self.phase = phase;
-        match self.order.take(&stamp, now_ns) {
+        self.counts.checked += u64::from(chosen);
+        self.counts.in_full += is_whole;
+        match self.order.take(&stamp, is_checked.then_some(now_ns)) {
             order::Place::Next => {}
             order::Place::Late => self.counts.reordered[phase] += 1,
             order::Place::Again => {
                 self.counts.duplicates[phase] += 1;
                 return;
             }
-            order::Place::Wrong(fault) => return self.count(Seen::Damaged(fault, Some(phase))),
+            order::Place::Wrong(fault) => {
+                return self.count(Seen::Damaged(fault, Some(phase)), chosen);
+            }
         }
         self.counts.packets[phase] += 1;
         self.counts.bytes += length as u64;
     }
 
-    fn count(&mut self, seen: Seen) {
+    fn count(&mut self, seen: Seen, chosen: bool) {
         match seen {
             Seen::Damaged(fault, phase) => {
+                self.counts.evident += u64::from(!chosen);
                 self.counts.damaged[phase.unwrap_or(self.phase)] += 1;
                 self.counts.faults[fault as usize] += 1;
             }

@@ -92,7 +92,6 @@ pub struct Order {
     /// Entries of a flow as a power of two.
     shares: u32,
     times: Times,
-    taken: u64,
 }
 
 /// What sending times are held against.
@@ -139,14 +138,7 @@ impl Order {
             newest: vec![0; newest],
             shares,
             times,
-            taken: 0,
         }
-    }
-
-    /// Packets that it was told of.
-    #[inline]
-    pub fn taken(&self) -> u64 {
-        self.taken
     }
 
     /// Sender, place among its flows and number of the flow's entries; none when there is
@@ -166,10 +158,26 @@ impl Order {
         }
     }
 
-    /// Takes a packet that is right in itself.
+    /// True when a packet is of its sender's newest round or of the one after it, and newer
+    /// than all that came of its flow.
     #[inline]
-    pub fn take(&mut self, stamp: &Stamp, now_ns: u32) -> Place {
-        self.taken += 1;
+    pub fn is_due(&self, stamp: &Stamp) -> bool {
+        let Some((at, place, number)) = self.place(stamp.sender, stamp.flow) else { return false };
+        let walk = &self.walks[at];
+        let ahead = stamp.sequence.wrapping_sub(place).wrapping_sub(walk.base as u32);
+        let is_next = ahead == self.lengths[at];
+        let round = walk.round.wrapping_add(u32::from(is_next));
+        let share = round as usize & ((1 << self.shares) - 1);
+        let entry = self.entries.get((number << self.shares) + share);
+        (ahead == 0 || is_next)
+            && entry.is_none_or(|entry| round >> self.shares >= entry.next)
+            && self.newest.get(number).is_none_or(|&newest| round >= newest)
+    }
+
+    /// Takes a packet that is right in itself. `now_ns` is the receiver's clock; none where
+    /// the sending time is not looked at.
+    #[inline]
+    pub fn take(&mut self, stamp: &Stamp, now_ns: Option<u32>) -> Place {
         let Some((at, place, number)) = self.place(stamp.sender, stamp.flow) else {
             return Place::Wrong(Fault::Stamp);
         };
@@ -186,10 +194,11 @@ impl Order {
                 None => return Place::Wrong(Fault::Sequence),
             }
         };
-        let is_possible = match self.times {
-            Times::Off => stamp.time_ns == 0,
-            Times::EachOther => walk.is_time_possible(stamp, now_ns, false),
-            Times::Clock => walk.is_time_possible(stamp, now_ns, true),
+        let is_possible = match (self.times, now_ns) {
+            (_, None) => true,
+            (Times::Off, _) => stamp.time_ns == 0,
+            (Times::EachOther, Some(now)) => walk.is_time_possible(stamp, now, false),
+            (Times::Clock, Some(now)) => walk.is_time_possible(stamp, now, true),
         };
         if !is_possible {
             return Place::Wrong(Fault::Time);
@@ -253,7 +262,6 @@ impl Order {
 
     /// Notes that a packet of a flow came, and nothing else.
     pub fn mark(&mut self, flow: u32) {
-        self.taken += 1;
         if let Some(entry) = self.entries.get_mut((flow as usize) << self.shares) {
             entry.count += 1;
         }

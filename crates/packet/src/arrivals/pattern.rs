@@ -23,6 +23,8 @@ pub struct Expected {
     pub timestamps: bool,
     /// Sender and receiver read the same clock.
     pub same_clock: bool,
+    /// Not every packet is checked, see [`super::sample`].
+    pub sampled: bool,
 }
 
 /// Words of 8 bytes that hold headers and stamp of both families.
@@ -150,6 +152,21 @@ impl Pattern {
             Family::Inet => self.passes_inet(frame, scan),
             Family::Inet6 => self.passes_inet6(frame, scan),
         }
+    }
+
+    /// The stamp of a frame that was sent as long and has one of this run, whatever else is
+    /// in it; none where a part of the stamp can't be.
+    #[inline]
+    pub fn stamp(&self, frame: &[u8], length: usize) -> Option<Stamp> {
+        if length != self.length {
+            return None;
+        }
+        let stamp = Stamp::parse(frame.get(offsets(self.family).udp + 8..)?)?;
+        let is_ours = stamp.run_id == self.run_id
+            && stamp.phase <= 2
+            && stamp.sender < self.senders
+            && stamp.flow < self.flows.count();
+        is_ours.then_some(stamp)
     }
 
     #[inline]

@@ -199,6 +199,7 @@ impl TrafficConfig {
             senders: 16,
             timestamps: self.timestamps,
             same_clock: true,
+            sampled: false,
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::poll::wait_readable;
 use crate::sender::{Received, Receiver, Watch};
 use crate::xdp::interface_index;
 use crate::{NetNs, PortError, affinity, clock};
-use fwdlab_packet::arrivals::{Arrivals, FIRST_IN_FULL, FlowSummary, PAYLOAD_SAMPLE};
+use fwdlab_packet::arrivals::{Arrivals, FIRST_IN_FULL, FlowSummary, PAYLOAD_ONE_IN};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use std::time::Duration;
 const BLOCKS: usize = 64;
 const BLOCK_BYTES: usize = 1 << 20;
 /// Bytes kept of every packet: headers and stamp of both families. Of the first packets,
-/// and of one in [`PAYLOAD_SAMPLE`] by chance, all bytes are.
+/// and of one in [`PAYLOAD_ONE_IN`] by chance, all bytes are.
 const SNAP: u32 = 96;
 
 #[derive(Debug)]
@@ -199,7 +199,7 @@ fn few_bytes() -> [libc::sock_filter; 7] {
         is_outgoing,
         none,
         instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, SKF_AD_RANDOM),
-        instruction(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, 0, 1, PAYLOAD_SAMPLE as u32 - 1),
+        instruction(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, 0, 1, PAYLOAD_ONE_IN as u32 - 1),
         instruction(libc::BPF_RET | libc::BPF_K, 0, 0, SNAP),
         all,
     ]

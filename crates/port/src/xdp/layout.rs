@@ -52,12 +52,13 @@ pub struct WalkState {
 pub struct ReceiverState {
     /// Intact packets of this run by phase.
     pub packets: [u64; PHASES],
-    /// Bytes of these packets.
-    pub bytes: u64,
+    frames: u64,
+    chosen: u64,
+    phase: u64,
     /// Packets whose payload was looked at from end to end.
     pub in_full: u64,
-    taken: u64,
-    phase: u64,
+    /// Bytes of packets, where they are not all as long.
+    pub bytes: u64,
     /// Packets stamped by another run.
     pub foreign: u64,
     /// UDP packets between the benchmark's addresses without stamp.
@@ -72,7 +73,9 @@ pub struct ReceiverState {
     pub reordered: [u64; PHASES],
     /// Damaged packets by fault.
     pub faults: [u64; FAULTS + 1],
-    pad: u64,
+    checked: u64,
+    evident: u64,
+    pad: [u64; 6],
     walks: [WalkState; SENDERS_MAX],
 }
 
@@ -89,10 +92,12 @@ impl From<ReceiverState> for Received {
             duplicates: state.duplicates,
             reordered: state.reordered,
             in_full: state.in_full,
+            checked: state.checked,
+            evident: state.evident,
         }
     }
 }
 
 // The C compiler's layout: sizes checked here, offsets by what the tests count.
 const _: () = assert!(size_of::<SenderState>() == 128);
-const _: () = assert!(size_of::<ReceiverState>() == 960);
+const _: () = assert!(size_of::<ReceiverState>() == 1024);

@@ -40,8 +40,8 @@ pub struct XdpReceiver {
     state: Mapped<ReceiverState>,
     flows: Option<Followed>,
     program: &'static str,
-    /// Bytes of each packet where all of them are checked, and whether its stamp ends it.
-    checked: Option<(u64, bool)>,
+    /// What is known of packets before they arrive; none where only stamps are read.
+    pattern: Option<Pattern>,
     // Holds program and link; dropping it detaches.
     object: Ebpf,
 }
@@ -105,6 +105,7 @@ impl XdpReceiver {
             .override_global("FLOWS", &settings.flows.max(1), true)
             .override_global("SAME_CLOCK", &u32::from(settings.same_clock), true)
             .override_global("FOLLOWED", &u32::from(entries > 0), true)
+            .override_global("SAMPLED", &u32::from(settings.sampled), true)
             .override_global("SHARES", &settings.shares, true)
             .map_max_entries("receiver", cpus as u32)
             .map_max_entries("flows", entries.max(1))
@@ -122,10 +123,8 @@ impl XdpReceiver {
                 sequences: settings.pattern.is_some(),
             }),
         };
-        let checked = settings.pattern.as_ref();
-        let checked = checked.map(|pattern| (pattern.length as u64, !pattern.has_payload()));
-        let program = settings.program();
-        let mut receiver = XdpReceiver { state, flows, program, checked, object };
+        let (program, pattern) = (settings.program(), settings.pattern);
+        let mut receiver = XdpReceiver { state, flows, program, pattern, object };
         let loaded = receiver.program()?.load();
         loaded.map_err(|e| PortError::bpf("loading the BPF receiver", &e))?;
         Ok(receiver)
@@ -172,6 +171,7 @@ struct Settings {
     shares: u32,
     times: bool,
     same_clock: bool,
+    sampled: bool,
 }
 
 impl Settings {
@@ -212,6 +212,7 @@ impl Settings {
             shares: shares(flows.count()),
             times: expected.timestamps,
             same_clock: expected.same_clock,
+            sampled: expected.sampled,
             pattern: Some(pattern),
         }
     }
@@ -241,10 +242,13 @@ impl Receiver for XdpReceiver {
             sum.add(&self.state.read(cpu).into());
         }
         // What follows from the other counters is not counted for each packet.
-        if let Some((length, is_whole)) = self.checked {
-            sum.bytes = length * sum.total();
-            if is_whole {
-                sum.in_full = sum.seen();
+        if let Some(pattern) = &self.pattern {
+            sum.bytes = pattern.length as u64 * sum.total();
+            if !pattern.expected().sampled {
+                sum.checked = sum.ours();
+            }
+            if !pattern.has_payload() {
+                sum.in_full = sum.checked;
             }
         }
         sum

@@ -44,6 +44,7 @@ pub fn show_json(analysis: &Analysis) -> Value {
         "variants": variants,
         "diagnoses": analysis.diagnoses,
         "steadiness": analysis.steadiness,
+        "checked": analysis.arrivals.as_ref().map(|arrivals| &arrivals.checked),
         "scaling": analysis.scaling,
     }))
 }

@@ -22,6 +22,7 @@ fn load() -> AgentLoad {
         run_id: 77,
         rate_pps: Some(3e6),
         timestamps: false,
+        sampled: false,
         hops: 0,
         last_mac: None,
         engine: Engine::Auto,

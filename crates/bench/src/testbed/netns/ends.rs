@@ -65,6 +65,7 @@ impl Netns {
             senders: placement.senders.len() as u8,
             timestamps: traffic.timestamps,
             same_clock: true,
+            sampled: traffic.checks.is_sample(rate_pps),
         }));
         let receiver =
             open_receiver(self.receiving, &wiring.receiver, "r0", &watch, &placement.dut)?;

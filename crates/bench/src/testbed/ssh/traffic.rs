@@ -181,6 +181,7 @@ fn agents<'a>(
         run_id: wanted.run_id,
         rate_pps: wanted.rate_pps,
         timestamps: traffic.timestamps,
+        sampled: traffic.checks.is_sample(wanted.rate_pps),
         engine: wanted.settings.testbed.engine,
         hops: u8::from(wanted.settings.dut.rewrites() == Rewrites::Route),
         // A bridge leaves the MAC addresses of one or more senders as they are.

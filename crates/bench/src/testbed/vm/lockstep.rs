@@ -105,6 +105,7 @@ impl<'a> Pump<'a> {
             senders: 1,
             timestamps: false,
             same_clock: false,
+            sampled: false,
         }));
         let writer = FrameWriter::new(template, 0);
         let mut frame = vec![0; writer.frame_length()];

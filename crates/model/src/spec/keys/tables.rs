@@ -3,7 +3,7 @@
 
 use super::field::{bytes, field, words as line};
 use super::{Form, Kind, Owner, Section, integer, key, number, words};
-use crate::settings::{Arrangement, Engine, Family, GeneratorKind};
+use crate::settings::{Arrangement, Checks, Engine, Family, GeneratorKind};
 
 /// The top of the file.
 pub const ROOT: Section = Section {
@@ -228,6 +228,14 @@ pub const TRAFFIC: Section = Section {
         )
         .example("true")
         .restart(field!(boolean, |s| &mut s.traffic.timestamps)),
+        key(
+            "checks",
+            words(Checks::NAMES),
+            "\"auto\"",
+            "Which packets a receiver in the kernel (XDP) checks in full; every packet's stamp and order are. `all`; `sample`: the first 65,536 of a run and one in 4 of the others; `auto`: all at a rate of at most 1 Mpps, a sample above. Receivers in user space check all.",
+        )
+        .example("\"all\"")
+        .restart(field!(word, |s| &mut s.traffic.checks)),
         key(
             "generator",
             words(GeneratorKind::NAMES),

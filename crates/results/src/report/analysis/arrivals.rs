@@ -1,9 +1,11 @@
 //! Results of the receiver's checks: damaged, duplicate and reordered packets.
 
 use super::quality::groups;
+use crate::stats::binomial::Rate;
+use crate::stats::summary::Interval;
 use crate::store::Contents;
 use fwdlab_model::RunRecord;
-use fwdlab_model::record::Checked;
+use fwdlab_model::record::{Checked, CheckedSample};
 use fwdlab_model::warning::faults_in_words;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -11,6 +13,8 @@ use std::collections::BTreeMap;
 /// Results of the receiver's checks of all runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ArrivalResult {
+    /// How many packets were checked, e.g. `every packet was checked`.
+    pub checked: String,
     /// What was checked, and whether nothing was found.
     pub sentence: String,
     /// By variant (set of variants in an alternation), those of which something was found.
@@ -30,6 +34,10 @@ pub struct ArrivalsFound {
     pub faults: BTreeMap<String, u64>,
     /// The same in words.
     pub faults_in_words: String,
+    /// Where a sample was checked: how many of these were damaged. Damage among the others
+    /// counts as forwarded unless the stamp shows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<SampledDamage>,
     /// Duplicate packets.
     pub duplicates: u64,
     /// Reordered packets: arrived after a later packet of their flow.
@@ -38,6 +46,17 @@ pub struct ArrivalsFound {
     pub reordered_ratio: f64,
     /// Runs in which flows did not arrive that chance does not explain.
     pub runs_without_flows: usize,
+}
+
+/// Damage among the packets that were checked, in all runs with a sample together.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SampledDamage {
+    /// The sample.
+    pub sample: CheckedSample,
+    /// Damaged share of it, 0 to 1.
+    pub share: f64,
+    /// Its exact 95 % interval (Clopper and Pearson).
+    pub interval: Interval,
 }
 
 /// What the runs' receivers found; none where no run's packets were checked.
@@ -51,17 +70,37 @@ pub(super) fn arrivals(contents: &Contents) -> Option<ArrivalResult> {
     let payload = payload.max()?;
     let others =
         checked.iter().filter(|checked| !matches!(checked, Checked::Packets { .. })).count();
-    let mut sentence = String::from(
-        "Every packet was checked on arrival (lengths, MACs, TTL, addresses of its flow, \
-         checksums, stamp, order",
-    );
+    let samples: Vec<CheckedSample> =
+        contents.runs.iter().filter_map(|run| run.trial.arrivals.sample).collect();
+    let sample = together(&samples);
+    let mut how_many = sample.map_or_else(|| EVERY.to_owned(), |sample| sample.sentence());
+    if samples.len() < checked.len() - others && sample.is_some() {
+        how_many += &format!(" in {} runs; in the others every packet was", samples.len());
+    }
+    if others > 0 {
+        how_many += &format!(", but in {others} of {} runs", checked.len());
+    }
+    let mut sentence = String::from(match sample {
+        None => {
+            "Every packet was checked on arrival (lengths, MACs, TTL, addresses of its flow, \
+             checksums, stamp, order"
+        }
+        Some(_) => {
+            "Stamp and order of every packet were checked on arrival, and of a sample the rest \
+             (lengths, MACs, TTL, addresses of its flow, checksums"
+        }
+    });
     sentence += &match payload {
         1 => ")".to_owned(),
-        n => format!("; the payload after the stamp of the first thousand and of one in {n})"),
+        n => format!(
+            "; the payload after the stamp of the first thousand and of one in {n}{})",
+            if sample.is_some() { " of these" } else { "" }
+        ),
     };
-    if others > 0 {
-        sentence += &format!(", but in {others} of {} runs", checked.len());
-    }
+    sentence += &match sample {
+        Some(_) => format!(": {how_many}"),
+        None => how_many.trim_start_matches(EVERY).to_owned(),
+    };
     let found: Vec<ArrivalsFound> =
         groups(contents).into_iter().map(|(label, runs)| of_runs(label, &runs)).collect();
     let found: Vec<ArrivalsFound> = found.into_iter().filter(ArrivalsFound::is_any).collect();
@@ -69,7 +108,20 @@ pub(super) fn arrivals(contents: &Contents) -> Option<ArrivalResult> {
         true => ": none damaged, none twice, none out of order.",
         false => ". What was found, warm-up included:",
     };
-    Some(ArrivalResult { sentence, found })
+    Some(ArrivalResult { checked: how_many, sentence, found })
+}
+
+const EVERY: &str = "every packet was checked";
+
+/// The samples of several runs as one; none of none.
+fn together(samples: &[CheckedSample]) -> Option<CheckedSample> {
+    let mut sum = *samples.first()?;
+    for sample in &samples[1..] {
+        sum.checked += sample.checked;
+        sum.of += sample.of;
+        sum.damaged += sample.damaged;
+    }
+    Some(sum)
 }
 
 fn of_runs(label: String, runs: &[&RunRecord]) -> ArrivalsFound {
@@ -87,6 +139,12 @@ fn of_runs(label: String, runs: &[&RunRecord]) -> ArrivalsFound {
     }
     found.faults_in_words = faults_in_words(&found.faults);
     found.reordered_ratio = found.reordered as f64 / (found.intact as f64).max(1.0);
+    let samples: Vec<CheckedSample> =
+        runs.iter().filter_map(|run| run.trial.arrivals.sample).collect();
+    found.sampled = together(&samples).map(|sample| {
+        let damaged = Rate { hits: sample.damaged, of: sample.checked };
+        SampledDamage { sample, share: damaged.share(), interval: damaged.interval(95.0) }
+    });
     found
 }
 

@@ -32,7 +32,7 @@ pub use archive::{
     ArchiveResult, ArchivedVariant, BothRules, Contradicted, Picture, PublishedBlock, RefusedFile,
     RuleFigures,
 };
-pub use arrivals::{ArrivalResult, ArrivalsFound};
+pub use arrivals::{ArrivalResult, ArrivalsFound, SampledDamage};
 pub use blocks::MinistatBlock;
 pub use comparisons::{Answer, Compared, Outcome, Shown};
 pub use counts::{CountedVariant, Counts};

@@ -4,7 +4,9 @@
 use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Figure, Inline, Item, List, Room, Section, Table};
 use crate::format::{p_value, percent, signed_percent};
-use crate::report::analysis::{Analysis, ArrivalResult, RunSteadiness, RunWarning, WarningGroup};
+use crate::report::analysis::{
+    Analysis, ArrivalResult, RunSteadiness, RunWarning, SampledDamage, WarningGroup,
+};
 
 /// Warnings of one kind that forms without room for all spell out.
 const WARNINGS: usize = 5;
@@ -138,6 +140,20 @@ fn arrivals(arrivals: &ArrivalResult) -> Vec<Block> {
             })
             .numbers("runs that lack flows", |f| Cell::count(f.runs_without_flows));
         blocks.push(table.block());
+    }
+    for found in arrivals.found.iter().filter(|found| found.damaged > 0) {
+        if let Some(SampledDamage { sample, share, interval }) = found.sampled {
+            blocks.push(Block::text(format!(
+                "{}: {} of the {} packets checked arrived damaged [{}, {}]; of the {} others, what \
+                 is damaged counts as forwarded unless its stamp shows it.",
+                found.label,
+                percent(share, 3),
+                sample.checked,
+                percent(interval.low, 3),
+                percent(interval.high, 3),
+                sample.of - sample.checked,
+            )));
+        }
     }
     blocks
 }

@@ -27,6 +27,8 @@ pub fn summary<'a>(analysis: &'a Analysis) -> Document<'a> {
         blocks.push(Block::text(format!("{}.", device.receiver)));
         blocks.extend(device.effects.iter().map(|effect| Block::text(effect.sentence())));
     }
+    let checked = analysis.arrivals.iter().map(|arrivals| &arrivals.checked);
+    blocks.extend(checked.map(|checked| Block::text(format!("On arrival {checked}."))));
     blocks.extend(analysis.scaling.iter().map(super::figures::laws));
     blocks.extend(analysis.warnings.iter().map(|group| {
         let example = group.warnings.first().map_or("", |warning| warning.sentence.as_str());
