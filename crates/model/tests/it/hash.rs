@@ -1,7 +1,7 @@
 //! The hash covers what matters and nothing else.
 
 use super::keys::writing;
-use super::plan;
+use super::{faults, plan};
 use fwdlab_model::spec::keys::SECTIONS;
 use std::collections::BTreeMap;
 
@@ -158,4 +158,25 @@ fn a_profile_changes_neither_the_hash_nor_what_is_stored() {
         let stored = serde_json::to_string(&with).expect("a plan is JSON");
         assert_eq!(stored, serde_json::to_string(&silent).expect("JSON"), "{}", key.name);
     }
+}
+
+#[test]
+fn checks_are_a_sample_at_high_rates_unless_asked_for_and_that_adds_nothing_to_a_plan() {
+    let asked = |checks: &str| plan(&format!("version = 1\n[traffic]\nchecks = \"{checks}\"\n"));
+    assert_eq!(asked("auto").hash, plan("version = 1\n").hash);
+    let is_sample = |checks: &str| {
+        let checks = asked(checks).base.traffic.checks;
+        [None, Some(1_000_001.0), Some(1e6)].map(|rate| checks.is_sample(rate))
+    };
+    assert_eq!(is_sample("auto"), [true, true, false]);
+    assert_eq!(is_sample("all"), [false; 3]);
+    assert_eq!(is_sample("sample"), [true; 3]);
+    let in_memory = |checks: &str| {
+        format!(
+            "version = 1\n[testbed]\nkind = \"memory\"\n[dut]\nkind = \"router\"\n[traffic]\nchecks = \"{checks}\"\n"
+        )
+    };
+    plan(&in_memory("all"));
+    let got = faults(&in_memory("sample"));
+    assert!(got.contains("`checks`") && got.contains("a receiver in the kernel"), "{got}");
 }
