@@ -32,7 +32,7 @@ pub fn show_json(analysis: &Analysis) -> Value {
         })
         .collect();
     let label = analysis.label();
-    rounded(json!({
+    let mut shown = json!({
         "version": SHOW_VERSION,
         "title": analysis.title,
         "testbed": analysis.testbed.kind.map_or("none", TestbedKind::name),
@@ -44,9 +44,12 @@ pub fn show_json(analysis: &Analysis) -> Value {
         "variants": variants,
         "diagnoses": analysis.diagnoses,
         "steadiness": analysis.steadiness,
-        "checked": analysis.arrivals.as_ref().map(|arrivals| &arrivals.checked),
         "scaling": analysis.scaling,
-    }))
+    });
+    if let Some(arrivals) = &analysis.arrivals {
+        shown["checked"] = arrivals.checked.as_str().into();
+    }
+    rounded(shown)
 }
 
 /// The whole analysis: `results.json`.
