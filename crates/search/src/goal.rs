@@ -1,12 +1,12 @@
 //! Search goals: what a load must hold to count as throughput (RFC 9971, "Goal Terms").
 
 use crate::fault::Fault;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// One search goal: the required attributes of RFC 9971 and its two optional ones.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Goal {
     /// What reports call it.
     pub name: String,
@@ -56,6 +56,14 @@ impl Goal {
     /// True if the bounds are as close together as the goal asks.
     pub fn is_reached(&self, lower: u64, upper: u64) -> bool {
         lower < upper && distance(lower, upper) <= self.width
+    }
+
+    /// The least load in frames a second at which the width is a whole frame, and the shortest
+    /// trial sends one.
+    pub fn least_load(&self) -> u64 {
+        let of_width = (1.0 / self.width).ceil();
+        let of_trial = (SECOND_NS as f64 / self.initial_ns.max(1) as f64).ceil();
+        of_width.max(of_trial) as u64
     }
 
     /// What keeps the goal from being searched for.

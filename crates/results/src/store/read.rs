@@ -304,6 +304,7 @@ fn read_runs(connection: &Connection, store: &Store) -> Result<Vec<RunRecord>, F
                 executed: optional_json(store, row, "executed")?,
                 ..scalars(row)?
             },
+            method: optional_json(store, row, "method")?,
             facts: store.parse_json("a run's facts", &row.get::<_, String>("facts")?)?,
             warnings: warnings.remove(&owner).unwrap_or_default(),
             overhead_ns: overhead.remove(&owner).unwrap_or_default(),
@@ -334,9 +335,10 @@ fn read_figures(
     let mut cpus = store.groups("SELECT * FROM cpu ORDER BY run, position", cpu)?;
     let mut warnings = warnings(store)?;
     let executed = if store.has_version(5)? { "executed" } else { "NULL" };
+    let method = if store.has_version(6)? { "method" } else { "NULL" };
     let mut statement = connection.prepare(&format!(
         "SELECT run, block, variants, window_ns, window_offered, window_forwarded, intended, \
-         {executed} AS executed FROM run ORDER BY run",
+         {executed} AS executed, {method} AS method FROM run ORDER BY run",
     ))?;
     let mut rows = statement.query([])?;
     let mut runs: Vec<RunRecord> = Vec::new();
@@ -358,6 +360,7 @@ fn read_figures(
                 executed: optional_json(store, row, "executed")?,
                 ..TrialRecord::default()
             },
+            method: optional_json(store, row, "method")?,
             warnings: warnings.remove(&row.get(0)?).unwrap_or_default(),
             ..RunRecord::default()
         });
