@@ -82,15 +82,17 @@ impl Goal {
         let width = self.width;
         let is_width = (WIDTH_MIN..1.0).contains(&width);
         hold(is_width, format!("a width of {width}: at least {WIDTH_MIN} and below 1"));
-        let (initial, last, sum) = (self.initial_ns, self.final_ns, self.sum_ns);
+        let initial = self.initial_ns;
         hold(initial > 0, "an initial trial duration of 0: use a second, for example".into());
+        let seconds = |ns: u64| ns as f64 / SECOND_NS as f64;
+        let [first, last, sum] = [initial, self.final_ns, self.sum_ns].map(seconds);
         hold(
-            initial <= last,
-            format!("an initial trial duration ({initial} ns) above the final one ({last} ns)"),
+            first <= last,
+            format!("an initial trial duration of {first} s above the final one of {last} s"),
         );
         hold(
             last <= sum,
-            format!("a duration sum ({sum} ns) below the final trial duration ({last} ns)"),
+            format!("a duration sum of {sum} s below the final trial duration of {last} s"),
         );
         faults
     }

@@ -8,10 +8,10 @@ use crate::trial::{self, Awaited, Observed, TrialSpec, Unasked};
 use crate::{Observer, Task};
 use fwdlab_model::design::{Method, SearchMethod};
 use fwdlab_model::plan::Trial;
-use fwdlab_model::record::{MethodRecord, MethodTrial, tolerated};
+use fwdlab_model::record::{MethodRecord, MethodTrial, Sample, tolerated};
 use fwdlab_model::units::format_pps;
 use fwdlab_model::warning::Warning;
-use fwdlab_search::{Curve, Ending, INVALID_MAX, Limits, Outcome, Search, Step};
+use fwdlab_search::{Curve, Ending, Limits, Outcome, Search, Step};
 use fwdlab_search::{Trial as Asked, goal};
 
 /// Share of what the sender offered at most that it can surely offer at a pace.
@@ -20,6 +20,10 @@ const PACED: f64 = 0.9;
 const ABOVE: f64 = 2.0;
 /// Least load of a search over the greatest one.
 const BELOW: f64 = 0.01;
+
+/// Invalid trials in a row after which a search gives up: on a machine whose CPUs are shared
+/// every other one may be.
+const INVALID_IN_A_ROW: usize = 30;
 
 /// Carries the plan's method out, after the run's own trial; none if there is none.
 ///
@@ -44,10 +48,12 @@ pub(super) fn carry_out(
     Ok(Some(trials.record))
 }
 
-/// Packets per second in the window of the run's own trial: offered and forwarded.
+/// Packets per second in the window of the run's own trial: offered, and forwarded in the time
+/// that the device had.
 fn rates(own: &Observed) -> (f64, f64) {
-    let per_second = |packets: u64| packets as f64 * 1e9 / own.window_ns.max(1) as f64;
-    (per_second(own.window.offered), per_second(own.window.forwarded))
+    let per_second = |packets: u64, ns: u64| packets as f64 * 1e9 / ns.max(1) as f64;
+    let had_ns = own.window_ns.saturating_sub(taken_ns(own)).max(own.window_ns / 10);
+    (per_second(own.window.offered, own.window_ns), per_second(own.window.forwarded, had_ns))
 }
 
 /// The greatest load that a method tries unless told otherwise: well above what the device
@@ -78,6 +84,7 @@ impl Trials<'_, '_> {
         let limits = Limits {
             trials: method.max_trials as usize,
             time_ns: method.max_time_ns,
+            invalid: INVALID_IN_A_ROW,
             ..Limits::between(min_load, max_load)
         };
         (self.record.min_load, self.record.max_load) = (min_load, max_load);
@@ -138,7 +145,7 @@ impl Trials<'_, '_> {
 
     /// Measures a load until a trial is valid, a few times at most; the share that was lost.
     fn until_valid(&mut self, asked: Asked) -> Result<Option<f64>, BenchError> {
-        for _ in 0..INVALID_MAX {
+        for _ in 0..INVALID_IN_A_ROW {
             let trial = self.measure(asked)?;
             let found = match trial.outcome(1.0) {
                 Outcome::Valid(output) => Some(output.loss_ratio),
@@ -194,17 +201,20 @@ impl Trials<'_, '_> {
             damaged: observed.arrivals.damaged,
             duplicates: observed.arrivals.duplicates,
             taken_ns: taken_ns(&observed),
+            stalled_ns: observed.samples.iter().map(taken_in).max().unwrap_or(0),
             invalid: invalid(&observed),
         })
     }
 }
 
+/// CPU time that was provably taken from the device within a sample, nanoseconds.
+fn taken_in(sample: &Sample) -> u64 {
+    sample.stolen_ns.saturating_add(sample.waited_ns.unwrap_or(0))
+}
+
 /// CPU time that was provably taken from the device in the window.
 fn taken_ns(observed: &Observed) -> u64 {
-    let of = |sample: &fwdlab_model::record::Sample| {
-        sample.stolen_ns.saturating_add(sample.waited_ns.unwrap_or(0))
-    };
-    observed.samples.iter().map(of).fold(0, u64::saturating_add)
+    observed.samples.iter().map(taken_in).fold(0, u64::saturating_add)
 }
 
 /// What the instrument did wrong in a trial: then its losses are not the device's.
@@ -213,4 +223,27 @@ fn invalid(observed: &Observed) -> Option<String> {
         matches!(warning, Warning::NotConserved { .. } | Warning::ReceiverDropped { .. })
     };
     observed.warnings.iter().find(is_instrument).map(Warning::sentence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fwdlab_model::record::Counts;
+
+    fn own(offered: u64, forwarded: u64, taken_ns: u64) -> Observed {
+        Observed {
+            window_ns: 1_000_000_000,
+            window: Counts { offered, forwarded },
+            samples: vec![Sample { waited_ns: Some(taken_ns), ..Sample::default() }],
+            ..Observed::default()
+        }
+    }
+
+    #[test]
+    fn the_greatest_load_is_what_the_sender_can_and_the_device_may_need() {
+        assert_eq!(greatest_load(&own(1000, 300, 0)), 600);
+        assert_eq!(greatest_load(&own(1000, 300, 250_000_000)), 800, "of the time that it had");
+        assert_eq!(greatest_load(&own(1000, 900, 0)), 900, "nine tenths of what was offered");
+        assert_eq!(greatest_load(&own(1000, 0, 0)), 900, "a dead device");
+    }
 }

@@ -87,6 +87,20 @@ impl Method {
         }
     }
 
+    /// What it does, in words for plans and reports.
+    pub fn words(&self) -> String {
+        match self {
+            Method::Mlrsearch(search) => {
+                let goals: Vec<&str> = search.goals.iter().map(|goal| goal.name.as_str()).collect();
+                format!("then a search for {} (RFC 9971)", goals.join(" and "))
+            }
+            Method::LossCurve { step, .. } => {
+                format!("then trials at loads that fall by {:.0} %", 100.0 * step)
+            }
+            Method::Soak { trials } => format!("then {trials} trials at the same load"),
+        }
+    }
+
     /// Trials that a run is likely to take, and how long each lasts, nanoseconds: for telling
     /// how long an experiment takes. A search for two goals takes some 40 trials
     /// (docs/MLRSEARCH.md).

@@ -183,7 +183,8 @@ fn searchable(
         let place = match &fault {
             Fault::Goal { goal, .. } | Fault::Twice(goal) => {
                 let of_goal = |written: &&Spanned<GoalSpec>| written.get_ref().name == *goal;
-                written.goal.iter().rfind(of_goal).map(Spanned::span)
+                let own = written.goal.iter().rfind(of_goal).map(Spanned::span);
+                own.or_else(|| written.goals.as_ref().map(Spanned::span))
             }
             Fault::Loads(_) => {
                 written.min_load.as_ref().or(written.max_load.as_ref()).map(Spanned::span)
