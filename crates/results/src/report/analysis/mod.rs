@@ -14,6 +14,7 @@ mod counts;
 mod device;
 mod diagnoses;
 mod figures;
+mod goals;
 mod openings;
 mod outlook;
 mod profiles;
@@ -41,6 +42,7 @@ pub use counts::{CountedVariant, Counts};
 pub use device::{DeviceAlone, DeviceEffect, DeviceRow};
 pub use diagnoses::{Finding, RunSteadiness};
 pub use figures::RunResult;
+pub use goals::found_in_words;
 pub use openings::Opened;
 pub use outlook::{Known, Outlook, Unusable, design};
 pub use profiles::{
@@ -51,7 +53,7 @@ pub use quality::{
 };
 pub use queues::QueueShares;
 pub use scaling::{FittedLaw, ScaledSeries, Scaling, ScalingOutcome, ShownLaw};
-pub use search::{GoalFound, Method, MethodPoint, MethodRun, Searched, Soaked, found_in_words};
+pub use search::{GoalFound, Method, MethodPoint, MethodRun, Searched, Soaked};
 pub use stopping::{Stopping, StoppingWatch};
 pub use variants::{Loss, SummaryResult, VariantResult};
 

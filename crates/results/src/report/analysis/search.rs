@@ -2,15 +2,14 @@
 //! loss against load, and how one load was held.
 
 use super::figures::RunResult;
+use super::goals::result_of;
 use super::variants::SummaryResult;
 use crate::stats::binomial::Rate;
 use crate::stats::summary::{Interval, median};
 use crate::store::Contents;
 use fwdlab_model::design::{Method as Planned, MethodKind};
 use fwdlab_model::record::{MethodRecord, MethodTrial, tolerated};
-use fwdlab_model::units::format_pps;
-use fwdlab_model::{Plan, RunRecord};
-use fwdlab_search::{Goal, Limits, Outcome, SearchResult};
+use fwdlab_search::{Goal, Outcome};
 use serde::Serialize;
 
 /// The method of an experiment and what it found.
@@ -131,21 +130,6 @@ pub struct Soaked {
     pub invalid: usize,
 }
 
-/// What a run's trials say of the plan's goals; none if nothing was searched for.
-pub(super) fn of_run(plan: &Plan, run: &RunRecord) -> Option<SearchResult> {
-    result_of(plan.goals(), run.method.as_ref()?)
-}
-
-/// What trials say of goals; none without goals.
-fn result_of(goals: &[Goal], record: &MethodRecord) -> Option<SearchResult> {
-    if goals.is_empty() {
-        return None;
-    }
-    let limits = Limits::between(record.min_load, record.max_load);
-    let outcomes = record.outcomes(goals);
-    Some(SearchResult::of(goals.to_vec(), &limits, outcomes, record.ended.as_ref()))
-}
-
 /// The method of a store and what it found; none where a run is one trial.
 pub(super) fn method(contents: &Contents, results: &[RunResult]) -> Option<Method> {
     let plan = &contents.plan;
@@ -226,22 +210,6 @@ fn point(trial: &MethodTrial, tolerated: f64) -> MethodPoint {
         invalid,
         taken: trial.taken_ns as f64 / trial.window_ns.max(1) as f64,
     }
-}
-
-/// What a run's search found, in words; none if nothing was searched for.
-pub fn found_in_words(plan: &Plan, run: &RunRecord) -> Option<String> {
-    let result = of_run(plan, run)?;
-    let goals = result.goals.iter().map(|goal| {
-        let name = &goal.goal.name;
-        match (&goal.irregular, goal.conditional_throughput) {
-            (None, Some(pps)) => format!("{name} {}", format_pps(pps)),
-            (Some(why), _) => format!("{name}: irregular, {why}"),
-            (None, None) => format!("{name}: nothing"),
-        }
-    });
-    let goals: Vec<String> = goals.collect();
-    let trials = result.trials.len() + result.invalid.len();
-    Some(format!("{} ({trials} trials)", goals.join(", ")))
 }
 
 /// A row per goal of a variant; `frmol` is a run's forwarding rate at the maximum offered load.
