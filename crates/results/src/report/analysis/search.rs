@@ -145,7 +145,10 @@ pub(super) fn method(contents: &Contents, results: &[RunResult]) -> Option<Metho
     let runs: Vec<MethodRun> = runs.collect();
     let frmol = |run: u32| results.iter().find(|result| result.run == run)?.mean_pps;
     let labels = plan.variants.iter().map(|variant| (variant.index, variant.label.as_str()));
-    let searched = labels.clone().flat_map(|variant| searched(plan.goals(), variant, &runs, frmol));
+    let searched = labels.clone().flat_map(|variant| {
+        let frame = plan.variants[variant.0].settings.traffic.frame_size;
+        searched(plan.goals(), variant, &runs, Some(frame), frmol)
+    });
     Some(Method {
         kind: planned.kind(),
         goals: plan.goals().to_vec(),
