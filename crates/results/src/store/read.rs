@@ -304,6 +304,7 @@ fn read_runs(connection: &Connection, store: &Store) -> Result<Vec<RunRecord>, F
                 executed: optional_json(store, row, "executed")?,
                 ..scalars(row)?
             },
+            method: optional_json(store, row, "method")?,
             facts: store.parse_json("a run's facts", &row.get::<_, String>("facts")?)?,
             warnings: warnings.remove(&owner).unwrap_or_default(),
             overhead_ns: overhead.remove(&owner).unwrap_or_default(),
@@ -333,11 +334,7 @@ fn read_figures(
 ) -> Result<Vec<RunRecord>, Failure> {
     let mut cpus = store.groups("SELECT * FROM cpu ORDER BY run, position", cpu)?;
     let mut warnings = warnings(store)?;
-    let executed = if store.has_version(5)? { "executed" } else { "NULL" };
-    let mut statement = connection.prepare(&format!(
-        "SELECT run, block, variants, window_ns, window_offered, window_forwarded, intended, \
-         {executed} AS executed FROM run ORDER BY run",
-    ))?;
+    let mut statement = connection.prepare("SELECT * FROM run ORDER BY run")?;
     let mut rows = statement.query([])?;
     let mut runs: Vec<RunRecord> = Vec::new();
     let unsigned = |row: &Row<'_>, column: usize| row.get(column).map(i64::cast_unsigned);
@@ -345,20 +342,18 @@ fn read_figures(
         Ok(row.get::<_, Option<i64>>(column)?.map(i64::cast_unsigned))
     };
     while let Some(row) = rows.next()? {
-        let variants = row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?;
+        let owner: i64 = row.get("run")?;
         runs.push(RunRecord {
-            run: row.get(0)?,
-            block: row.get(1)?,
-            variants: store.parse_json("a run's variants", variants)?,
+            run: row.get("run")?,
+            block: row.get("block")?,
+            variants: store.parse_json("a run's variants", &row.get::<_, String>("variants")?)?,
             trial: TrialRecord {
-                window_ns: unsigned(row, 3)?,
-                window: Counts { offered: unsigned(row, 4)?, forwarded: unsigned(row, 5)? },
-                intended: row.get::<_, Option<i64>>(6)?.map(i64::cast_unsigned),
-                cpus: cpus.remove(&row.get(0)?).unwrap_or_default(),
+                cpus: cpus.remove(&owner).unwrap_or_default(),
                 executed: optional_json(store, row, "executed")?,
-                ..TrialRecord::default()
+                ..scalars(row)?
             },
-            warnings: warnings.remove(&row.get(0)?).unwrap_or_default(),
+            method: optional_json(store, row, "method")?,
+            warnings: warnings.remove(&owner).unwrap_or_default(),
             ..RunRecord::default()
         });
     }

@@ -220,6 +220,7 @@ struct Texts {
     device: String,
     opening: String,
     executed: Option<String>,
+    method: Option<String>,
     warnings: Vec<String>,
 }
 
@@ -234,6 +235,10 @@ impl Texts {
             opening: store.to_json("the opening of the window", &record.trial.opening)?,
             executed: match &record.trial.executed {
                 Some(executed) => Some(store.to_json("what was executed", executed)?),
+                None => None,
+            },
+            method: match &record.method {
+                Some(method) => Some(store.to_json("the trials of a method", method)?),
                 None => None,
             },
             warnings: warnings
@@ -268,8 +273,8 @@ fn insert_scalars(
         "INSERT INTO run (run, invocation, block, variants, run_id, started_at, window_ns, intended,
          window_offered, window_forwarded, total_offered, total_forwarded, foreign_packets,
          unstamped, flows_seen, drain_ns, facts, arrivals, device, opening,
-         executed)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+         executed, method)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )?
     .execute(params![
             record.run,
@@ -293,6 +298,7 @@ fn insert_scalars(
             texts.device,
             texts.opening,
             texts.executed,
+            texts.method,
         ])?;
     Ok(())
 }
