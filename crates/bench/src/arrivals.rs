@@ -1,7 +1,7 @@
 //! The receiver's checks and their results in the form of a run's record.
 
-use fwdlab_model::record::{Arrivals, Checked, CheckedSample, FlowArrivals, WorstFlow};
-use fwdlab_model::warning::Warning;
+use fwdlab_model::record::{Arrivals, Checked, FlowArrivals, WorstFlow};
+use fwdlab_model::warning::{CheckedSample, Warning};
 use fwdlab_packet::Phase;
 use fwdlab_packet::arrivals::{CHECKED_ONE_IN, FIRST_CHECKED, PAYLOAD_ONE_IN};
 use fwdlab_packet::arrivals::{Expected, Fault, FlowSummary, Pattern};

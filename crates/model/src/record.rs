@@ -8,7 +8,7 @@ mod opening;
 mod profile;
 pub mod queues;
 
-pub use arrivals::{Arrivals, Checked, CheckedSample, FlowArrivals, WorstFlow};
+pub use arrivals::{Arrivals, Checked, FlowArrivals, WorstFlow};
 pub use device::{DeviceTime, ReceiverPlace};
 pub use executed::{Executed, ExecutedFunction};
 pub use method::{MethodRecord, MethodTrial, tolerated};

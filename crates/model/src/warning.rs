@@ -1,9 +1,32 @@
 //! Warnings about a measurement. A warning contains its evidence, is stored with
 //! the number and is shown wherever the number is.
 
-use crate::record::CheckedSample;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// A sample of packets that were checked in full, of all that arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CheckedSample {
+    /// So many were checked before the sample began.
+    pub first: u64,
+    /// Then one in so many.
+    pub one_in: u64,
+    /// Packets that were checked.
+    pub checked: u64,
+    /// Packets of this run that arrived, intact or not.
+    pub of: u64,
+    /// Damaged packets among those that were checked.
+    pub damaged: u64,
+}
+
+impl CheckedSample {
+    /// What was checked, in words.
+    pub fn sentence(&self) -> String {
+        let CheckedSample { first, one_in, checked, of, .. } = self;
+        format!("{checked} of {of} packets were checked (the first {first} and one in {one_in})")
+    }
+}
 
 /// A warning with its evidence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

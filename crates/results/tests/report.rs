@@ -5,12 +5,13 @@ mod golden;
 mod support;
 
 use fwdlab_model::plan::RunMetric;
-use fwdlab_model::record::{Arrivals, Checked, CheckedSample};
+use fwdlab_model::record::{Arrivals, Checked};
 use fwdlab_model::settings::{
     DutKind, FibAlgorithm, Firewall, FirewallProgram, GeneratorKind, Reboot, Revision, Settings,
     TestbedKind,
 };
 use fwdlab_model::units::FrameSize;
+use fwdlab_model::warning::CheckedSample;
 use fwdlab_model::{Plan, Warning};
 use fwdlab_results::report::analysis::Outcome;
 use fwdlab_results::report::{Analysis, ReportError, files, show_json, summary_text, write};

@@ -242,7 +242,6 @@ fn orders(at_most: Duration) -> String {
         first_number: 0,
         rate_pps: Some(1000.0),
         timestamps: false,
-        sampled: false,
         engine: Engine::Packet,
         cpus: vec![],
         at_most_ns: at_most.as_nanos() as u64,

@@ -1,5 +1,6 @@
 //! Results of the receiver's checks: damaged, duplicate and reordered packets.
 
+use crate::warning::CheckedSample;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -53,30 +54,6 @@ pub enum Checked {
         /// One in so many.
         payload_one_in: u64,
     },
-}
-
-/// A sample of packets that were checked in full, of all that arrived.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct CheckedSample {
-    /// So many were checked before the sample began.
-    pub first: u64,
-    /// Then one in so many.
-    pub one_in: u64,
-    /// Packets that were checked.
-    pub checked: u64,
-    /// Packets of this run that arrived, intact or not.
-    pub of: u64,
-    /// Damaged packets among those that were checked.
-    pub damaged: u64,
-}
-
-impl CheckedSample {
-    /// What was checked, in words.
-    pub fn sentence(&self) -> String {
-        let CheckedSample { first, one_in, checked, of, .. } = self;
-        format!("{checked} of {of} packets were checked (the first {first} and one in {one_in})")
-    }
 }
 
 /// What arrived of all flows together, up to the last packet that arrived.

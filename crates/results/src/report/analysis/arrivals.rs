@@ -5,8 +5,8 @@ use crate::stats::binomial::Rate;
 use crate::stats::summary::Interval;
 use crate::store::Contents;
 use fwdlab_model::RunRecord;
-use fwdlab_model::record::{Checked, CheckedSample};
-use fwdlab_model::warning::faults_in_words;
+use fwdlab_model::record::Checked;
+use fwdlab_model::warning::{CheckedSample, faults_in_words};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
