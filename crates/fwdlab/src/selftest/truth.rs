@@ -175,7 +175,7 @@ mod tests {
         assert!((truth.worst + 0.01).abs() < 1e-12, "{truth:?}");
         let report = Report { truths: vec![truth], left_out: 0, verdicts: Vec::new() };
         let said = form::markdown::render(&of_truths(&report));
-        let row = "| shaper | mean | 10.02 kpps | 10.00 kpps | +0.200 % | -1.000 % | kept |";
+        let row = "| shaper | mean | 10.0 kpps | 10.0 kpps | +0.200 % | -1.000 % | kept |";
         assert!(said.contains(row), "{said}");
         let lost = Truth::of("stall", "loss", 0.08, vec![0.085]).expect("measured");
         assert!(!lost.is_kept());
