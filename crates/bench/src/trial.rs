@@ -225,7 +225,7 @@ pub enum Moment {
 }
 
 /// Results of a trial.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
     /// Length of the window as measured.
     pub window_ns: u64,

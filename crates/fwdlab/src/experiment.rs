@@ -8,6 +8,7 @@ use fwdlab_model::plan::Stop;
 use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_model::{Diagnostics, Plan, plan, spec};
+use fwdlab_search::PRESETS;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -46,6 +47,10 @@ pub(crate) struct Overrides {
     /// Seed of the random order, instead of the file's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub(crate) seed: Option<u64>,
+    /// Search for these rates in each run (RFC 9971), whatever method the file has: ndr, pdr,
+    /// rfc2544, tst009
+    #[arg(long, value_name = "GOAL", value_delimiter = ',', value_parser = PRESETS)]
+    pub(crate) search: Vec<String>,
 }
 
 impl Overrides {
@@ -58,13 +63,14 @@ impl Overrides {
         out: Option<&Path>,
     ) -> String {
         let mut line = format!("fwdlab {command} {}", quoted(&experiment.to_string_lossy()));
-        let Overrides { testbed, lab, blocks, seed } = self;
+        let Overrides { testbed, lab, blocks, seed, search } = self;
         let options = [
             ("--out", out.map(|out| quoted(&out.to_string_lossy()))),
             ("--testbed", testbed.map(|testbed| testbed.name().to_owned())),
             ("--lab", lab.as_ref().map(|lab| quoted(&lab.to_string_lossy()))),
             ("--blocks", blocks.map(|blocks| blocks.to_string())),
             ("--seed", seed.map(|seed| seed.to_string())),
+            ("--search", (!search.is_empty()).then(|| search.join(","))),
         ];
         for (option, value) in options {
             if let Some(value) = value {
@@ -185,6 +191,9 @@ fn overridden(
         let lab = std::path::absolute(lab).unwrap_or_else(|_| lab.clone());
         spec.set_lab(&lab.to_string_lossy());
     }
+    if !overrides.search.is_empty() {
+        spec.set_search(&overrides.search);
+    }
     let (mut experiment, faults) = Experiment::new(path, &spec);
     // The file has none; but another testbed may lack what it asks for.
     if !faults.is_empty() {
@@ -245,9 +254,13 @@ mod tests {
             lab: None,
             blocks: Some(3),
             seed: Some(9),
+            search: vec!["pdr".into()],
         };
         let got = plan_with(TWO, &overrides).unwrap();
-        let written = format!("{TWO}[testbed]\nkind = \"sim\"\n[design]\nblocks = 3\nseed = 9\n");
+        let written = format!(
+            "{TWO}[testbed]\nkind = \"sim\"\n[design]\nblocks = 3\nseed = 9\n\
+             [method]\nkind = \"mlrsearch\"\ngoals = [\"pdr\"]\n"
+        );
         assert_eq!(got, plan_with(&written, &Overrides::default()).unwrap());
         assert_ne!(got.hash, plan_with(TWO, &Overrides::default()).unwrap().hash);
         assert!(got.is_intact());

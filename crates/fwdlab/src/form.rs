@@ -35,6 +35,11 @@ impl FormArguments {
         self.form.or(short.and_then(Form::named)).filter(|form| form.name != "text")
     }
 
+    /// True where JSON is asked for.
+    pub(crate) fn is_json(self) -> bool {
+        self.form().is_some_and(|form| form.name == "json")
+    }
+
     /// True where pictures have to be drawn for it.
     pub(crate) fn has_pictures(self) -> bool {
         self.form().is_some_and(|form| form.has_pictures)

@@ -7,6 +7,7 @@ use fwdlab_bench::{Live, Observer};
 use fwdlab_model::units::format_pps;
 use fwdlab_model::{Plan, PlannedRun, ProfileRecord, RunRecord};
 use fwdlab_results::counts::Foreground;
+use fwdlab_results::report::analysis::found_in_words;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::Instant;
@@ -231,7 +232,11 @@ fn figure(plan: &Plan, record: &RunRecord) -> String {
     let trial = &record.trial;
     if plan.metric().is_rate() {
         let seconds = trial.window_ns.max(1) as f64 / 1e9;
-        return format_pps(trial.window.forwarded as f64 / seconds);
+        let rate = format_pps(trial.window.forwarded as f64 / seconds);
+        return match found_in_words(plan, record) {
+            Some(found) => format!("{found}, {rate} at the maximum load"),
+            None => rate,
+        };
     }
     let total = trial.executed.as_ref().and_then(|e| Foreground::of([e]).total(e));
     total.map_or("not counted".to_owned(), |total| {

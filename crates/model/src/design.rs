@@ -1,8 +1,10 @@
 //! The design of an experiment: factors, durations, repetitions, comparisons, in the terms of
 //! files, plans and reports.
 
+pub mod method;
 mod metric;
 
+pub use method::{Method, MethodKind, SearchMethod};
 pub use metric::{Rule, RunMetric};
 
 use fwdlab_packet::named;

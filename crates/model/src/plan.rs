@@ -7,13 +7,14 @@ mod describe;
 mod order;
 
 pub use crate::design::{
-    Adjust, Change, Compare, Design, Factor, Level, Rule, RunMetric, Stop, Trial,
+    Adjust, Change, Compare, Design, Factor, Level, Method, Rule, RunMetric, Stop, Trial,
 };
 pub use build::{INET6_FRAME_BARE, INET6_FRAME_MIN, load, plan};
 pub use describe::{Difference, Estimate};
 
 use crate::profile::ProfilePlan;
 use crate::settings::{Settings, TestbedKind};
+use fwdlab_search::Goal;
 use serde::{Deserialize, Serialize};
 
 /// All runs of an experiment, in order. A function of (file, seed).
@@ -44,6 +45,10 @@ pub struct Plan {
     /// SHA-256 of all of the above as JSON without the laboratory's file, first 16
     /// hexadecimal digits.
     pub hash: String,
+    /// What is done in each run beside its own trial, if anything. None adds nothing to the
+    /// hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<Method>,
     /// How each variant is profiled after the runs, if at all. Not stored and no
     /// part of the hash: a profile touches no number, so that one asked for later
     /// finds the same store.
@@ -84,12 +89,18 @@ impl Plan {
         match self.compare.figure {
             // An emulated CPU's time means nothing.
             None if is_emulated => RunMetric::Instructions,
+            None if !self.goals().is_empty() => RunMetric::Throughput,
             _ if self.design.alternate_ns.is_some() => RunMetric::Slices,
             // The best tenth of a paced run is the sender's own best.
             None | Some(RunMetric::P90) if is_paced => RunMetric::Delivered,
             None => RunMetric::Corrected,
             Some(metric) => metric,
         }
+    }
+
+    /// The goals of a search; empty when there is none.
+    pub fn goals(&self) -> &[Goal] {
+        self.method.as_ref().map_or(&[], Method::goals)
     }
 
     /// Index of the baseline variant that `variant` is compared with, or

@@ -3,6 +3,7 @@
 mod arrivals;
 mod device;
 mod executed;
+mod method;
 mod opening;
 mod profile;
 pub mod queues;
@@ -10,6 +11,7 @@ pub mod queues;
 pub use arrivals::{Arrivals, Checked, FlowArrivals, WorstFlow};
 pub use device::{DeviceTime, ReceiverPlace};
 pub use executed::{Executed, ExecutedFunction};
+pub use method::{MethodRecord, MethodTrial, tolerated};
 pub use opening::{DrainEnd, Opening};
 pub use profile::{DropPlace, ProfileCounter, ProfileRecord, ProfileWindow};
 
@@ -32,6 +34,9 @@ pub struct RunRecord {
     pub started_at: String,
     /// The trial.
     pub trial: TrialRecord,
+    /// Further trials on the same start of the device; none where a run is one trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<MethodRecord>,
     /// Facts of this run: settings read back, sender, CPU placement.
     pub facts: BTreeMap<String, String>,
     /// Warnings, with their evidence.

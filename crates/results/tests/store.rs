@@ -235,12 +235,13 @@ fn what_was_executed_is_kept_and_a_store_of_before_has_none() {
 }
 
 /// Steps of the schema, as they were released.
-const STEPS: [&str; 5] = [
+const STEPS: [&str; 6] = [
     include_str!("../src/store/schema.sql"),
     include_str!("../src/store/schema-2.sql"),
     include_str!("../src/store/schema-3.sql"),
     include_str!("../src/store/schema-4.sql"),
     include_str!("../src/store/schema-5.sql"),
+    include_str!("../src/store/schema-6.sql"),
 ];
 
 /// Writes what is in the store at `new` as version `version` kept it.

@@ -1,17 +1,13 @@
 //! The controller (RFC 9971, "Controller") as a state machine without input or output: it says
 //! which trial it wants, and is told how the trial came out.
 
-use crate::drift::Drift;
 use crate::fault::Fault;
 use crate::goal::Goal;
 use crate::limits::Limits;
-use crate::result::{Ending, GoalResult, Invalid, SearchResult, State};
+use crate::result::{Ending, Invalid, SearchResult, State};
 use crate::strategy::Strategy;
 use crate::trial::{Measured, Outcome, Trial};
 use crate::trials::Trials;
-
-/// How often in a row a trial may be invalid before the search gives up.
-pub const INVALID_MAX: usize = 3;
 
 /// What a search wants.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,7 +85,7 @@ impl Search {
             }
             Outcome::Invalid(why) => {
                 self.in_a_row += 1;
-                if self.in_a_row >= INVALID_MAX {
+                if self.in_a_row >= self.limits.invalid {
                     self.end(Ending::Unmeasurable { trial, why: why.clone() });
                 }
                 self.invalid.push(Invalid { trial, why });
@@ -103,20 +99,15 @@ impl Search {
         self.wanted = None;
     }
 
+    /// What ended it before its goals were reached, if anything did.
+    pub fn ending(&self) -> Option<&Ending> {
+        self.ending.as_ref()
+    }
+
     /// What was found so far.
     pub fn result(&self) -> SearchResult {
-        let goals = self.trials.goals();
-        let width = goals.iter().map(|goal| goal.width).fold(1.0, f64::min);
-        let result = |number| {
-            let state = State::of(&self.trials, number, &self.limits);
-            GoalResult::of(&self.trials, number, state, self.ending.as_ref())
-        };
-        SearchResult {
-            goals: (0..goals.len()).map(result).collect(),
-            trials: self.trials.all().to_vec(),
-            invalid: self.invalid.clone(),
-            drift: Drift::of(&self.trials, width),
-        }
+        let (invalid, ending) = (self.invalid.clone(), self.ending.as_ref());
+        SearchResult::of_trials(&self.trials, invalid, &self.limits, ending)
     }
 
     fn choose(&mut self) {

@@ -1,12 +1,12 @@
 //! Search goals: what a load must hold to count as throughput (RFC 9971, "Goal Terms").
 
 use crate::fault::Fault;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// One search goal: the required attributes of RFC 9971 and its two optional ones.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Goal {
     /// What reports call it.
     pub name: String,
@@ -58,6 +58,14 @@ impl Goal {
         lower < upper && distance(lower, upper) <= self.width
     }
 
+    /// The least load in frames a second at which the width is a whole frame, and the shortest
+    /// trial sends one.
+    pub fn least_load(&self) -> u64 {
+        let of_width = (1.0 / self.width).ceil();
+        let of_trial = (SECOND_NS as f64 / self.initial_ns.max(1) as f64).ceil();
+        of_width.max(of_trial) as u64
+    }
+
     /// What keeps the goal from being searched for.
     pub(crate) fn faults(&self) -> Vec<Fault> {
         let mut faults = Vec::new();
@@ -74,15 +82,17 @@ impl Goal {
         let width = self.width;
         let is_width = (WIDTH_MIN..1.0).contains(&width);
         hold(is_width, format!("a width of {width}: at least {WIDTH_MIN} and below 1"));
-        let (initial, last, sum) = (self.initial_ns, self.final_ns, self.sum_ns);
+        let initial = self.initial_ns;
         hold(initial > 0, "an initial trial duration of 0: use a second, for example".into());
+        let seconds = |ns: u64| ns as f64 / SECOND_NS as f64;
+        let [first, last, sum] = [initial, self.final_ns, self.sum_ns].map(seconds);
         hold(
-            initial <= last,
-            format!("an initial trial duration ({initial} ns) above the final one ({last} ns)"),
+            first <= last,
+            format!("an initial trial duration of {first} s above the final one of {last} s"),
         );
         hold(
             last <= sum,
-            format!("a duration sum ({sum} ns) below the final trial duration ({last} ns)"),
+            format!("a duration sum of {sum} s below the final trial duration of {last} s"),
         );
         faults
     }

@@ -10,6 +10,7 @@
 pub mod bounds;
 pub mod classify;
 mod controller;
+mod curve;
 mod drift;
 mod estimate;
 mod fault;
@@ -25,11 +26,12 @@ mod trials;
 
 pub use bounds::Bounds;
 pub use classify::{Class, Sums, conditional_throughput};
-pub use controller::{INVALID_MAX, Search, Step, run};
+pub use controller::{Search, Step, run};
+pub use curve::Curve;
 pub use drift::Drift;
 pub use fault::Fault;
 pub use goal::{Goal, PRESETS};
-pub use limits::Limits;
+pub use limits::{INVALID_MAX, Limits};
 pub use result::{Ending, GoalResult, Irregular, SearchResult};
 pub use trial::{Measured, Outcome, Output, Trial};
 pub use trials::Trials;

@@ -16,13 +16,25 @@ pub struct Limits {
     pub trials: usize,
     /// Effective durations together at most.
     pub time_ns: u64,
+    /// Invalid trials in a row after which the search gives up.
+    pub invalid: usize,
 }
+
+/// How often in a row a trial may be invalid unless told otherwise.
+pub const INVALID_MAX: usize = 3;
 
 impl Limits {
     /// From `min_load` to `max_load`, with as many trials and as much time as no sensible
     /// search needs.
     pub fn between(min_load: u64, max_load: u64) -> Limits {
-        Limits { min_load, max_load, link: None, trials: 2_000, time_ns: 86_400 * 1_000_000_000 }
+        Limits {
+            min_load,
+            max_load,
+            link: None,
+            trials: 2_000,
+            time_ns: 86_400 * 1_000_000_000,
+            invalid: INVALID_MAX,
+        }
     }
 
     pub(crate) fn faults(&self, goals: &[Goal]) -> Vec<Fault> {
@@ -63,7 +75,7 @@ impl Limits {
                 faults.push(Fault::Goal { goal: name, what });
             }
         }
-        if self.trials == 0 || self.time_ns == 0 {
+        if self.trials == 0 || self.time_ns == 0 || self.invalid == 0 {
             faults.push(Fault::Limits("no trials, or no time, are allowed".into()));
         }
         faults

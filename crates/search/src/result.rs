@@ -5,9 +5,9 @@ use crate::classify::conditional_throughput;
 use crate::drift::Drift;
 use crate::goal::{Goal, distance};
 use crate::limits::Limits;
-use crate::trial::{Measured, Trial};
+use crate::trial::{Measured, Outcome, Trial};
 use crate::trials::Trials;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Search Result: one goal result for each goal, in their order, and all that was measured.
@@ -64,7 +64,7 @@ pub enum Irregular {
 }
 
 /// What ends a search before its goals are reached.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Ending {
     /// As many trials as were allowed.
@@ -94,6 +94,49 @@ impl fmt::Display for Irregular {
                 return write!(f, "no valid trial at {} frames/s: {why}", trial.load);
             }
         })
+    }
+}
+
+impl SearchResult {
+    /// What trials say that were made elsewhere, or before: the goals, the limits of their
+    /// search, each trial with its outcome, and what ended the search before its goals were
+    /// reached.
+    pub fn of(
+        goals: Vec<Goal>,
+        limits: &Limits,
+        outcomes: impl IntoIterator<Item = (Trial, Outcome)>,
+        ending: Option<&Ending>,
+    ) -> SearchResult {
+        let mut trials = Trials::new(goals);
+        let mut invalid = Vec::new();
+        for (trial, outcome) in outcomes {
+            match outcome.checked() {
+                Outcome::Valid(output) => trials.add(Measured { trial, output }),
+                Outcome::Invalid(why) => invalid.push(Invalid { trial, why }),
+            }
+        }
+        SearchResult::of_trials(&trials, invalid, limits, ending)
+    }
+
+    /// The result as it stands.
+    pub(crate) fn of_trials(
+        trials: &Trials,
+        invalid: Vec<Invalid>,
+        limits: &Limits,
+        ending: Option<&Ending>,
+    ) -> SearchResult {
+        let goals = trials.goals();
+        let width = goals.iter().map(|goal| goal.width).fold(1.0, f64::min);
+        let result = |number| {
+            let state = State::of(trials, number, limits);
+            GoalResult::of(trials, number, state, ending)
+        };
+        SearchResult {
+            goals: (0..goals.len()).map(result).collect(),
+            trials: trials.all().to_vec(),
+            invalid,
+            drift: Drift::of(trials, width),
+        }
     }
 }
 

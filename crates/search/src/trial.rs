@@ -1,10 +1,10 @@
 //! Trials (RFC 9971, "Trial Terms"): what is asked of a measurer, and what it
 //! answers.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Trial Input: what is asked of a measurer, and nothing else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trial {
     /// Intended load of one interface, in frames a second.
     pub load: u64,

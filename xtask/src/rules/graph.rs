@@ -8,16 +8,19 @@ use toml::Table;
 /// (dev-dependencies) may look further.
 const GRAPH: &[(&str, &[&str])] = &[
     ("packet", &[]),
-    ("model", &["packet"]),
+    ("model", &["packet", "search"]),
     ("port", &["packet"]),
     ("router", &["packet", "port"]),
     ("vm", &["packet", "port"]),
-    ("bench", &["model", "packet", "port", "vm"]),
-    ("results", &["model"]),
+    ("bench", &["model", "packet", "port", "search", "vm"]),
+    ("results", &["model", "search"]),
     ("search", &[]),
     ("testdata", &[]),
     ("archive", &["model", "results"]),
-    ("fwdlab", &["model", "packet", "port", "router", "bench", "results", "archive", "vm"]),
+    (
+        "fwdlab",
+        &["model", "packet", "port", "router", "bench", "results", "archive", "search", "vm"],
+    ),
 ];
 
 /// Outside crates that only some of the house may use.

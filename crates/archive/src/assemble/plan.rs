@@ -74,6 +74,7 @@ pub(super) fn plan(parts: &Parts<'_>) -> Plan {
     let metric = if is_search { RunMetric::Mean } else { parts.rule.metric(parts.upper) };
     let blocks = parts.groups.iter().map(|group| group.runs.len()).max().unwrap_or(0);
     Plan {
+        method: None,
         name: place.label.clone(),
         title: parts.title.clone().unwrap_or_else(|| title(parts.set)),
         version: 1,

@@ -6,6 +6,7 @@ pub(crate) mod asked;
 mod cpus;
 pub(crate) mod doubts;
 mod forwards;
+mod method;
 pub(crate) mod profile;
 mod rate;
 
@@ -27,7 +28,7 @@ use doubts::doubts;
 use fwdlab_model::plan::Plan;
 use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::record::{
-    Calibration, Counts, Environment, ProfileRecord, RunRecord, TrialRecord,
+    Calibration, Counts, Environment, MethodRecord, ProfileRecord, RunRecord, TrialRecord,
 };
 use fwdlab_model::settings::{Settings, TestbedKind};
 use fwdlab_model::warning::Warning;
@@ -155,7 +156,7 @@ impl Runner {
         let left = rig.down()?;
         watch.lap("take down");
 
-        let Measured { trial, mut warnings, simulated } = measured;
+        let Measured { trial, method, mut warnings, simulated } = measured;
         warnings.extend(left);
         warnings.extend(findings.warnings);
         Ok(RunRecord {
@@ -165,6 +166,7 @@ impl Runner {
             run_id: task.plan.run_id(task.run.index),
             started_at,
             trial,
+            method,
             facts: findings.facts,
             warnings,
             // The overhead of a simulated run is meaningless.
@@ -226,6 +228,7 @@ impl Drop for Pinned {
 /// Result of a run before it becomes a record.
 struct Measured {
     trial: TrialRecord,
+    method: Option<MethodRecord>,
     warnings: Vec<Warning>,
     simulated: bool,
 }
@@ -353,6 +356,7 @@ fn measure(
     let executed = armed.traffic().executed()?;
     findings.facts.extend(armed.facts());
     let ended = armed.end()?;
+    let method = method::carry_out(&mut parts, task, &observed, findings, observer)?;
     parts.dut.stop(host)?;
     watch.lap("read");
 
@@ -384,7 +388,7 @@ fn measure(
         warnings.retain(|warning| !warning.is_of_time());
     }
     let trial = TrialRecord { device, executed, ..observed.into_record(counters, cpus) };
-    Ok(Measured { trial, warnings, simulated: is_simulated(&parts) })
+    Ok(Measured { trial, method, warnings, simulated: is_simulated(&parts) })
 }
 
 fn is_simulated(parts: &Parts<'_>) -> bool {

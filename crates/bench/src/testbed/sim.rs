@@ -176,9 +176,14 @@ impl Traffic for SimTraffic {
 
     fn snapshot(&mut self) -> Snapshot {
         self.advance();
-        let received = self.received.map(|packets| packets.floor() as u64);
-        self.through.set(received.iter().sum());
         let sent = self.sent.map(|packets| packets.ceil() as u64);
+        // A packet of which a part was forwarded was not, unless nothing is lost at all.
+        let arrived = |phase: usize| match self.received[phase] {
+            all if all == self.sent[phase] => sent[phase],
+            some => some.floor() as u64,
+        };
+        let received = std::array::from_fn(arrived);
+        self.through.set(received.iter().sum());
         Snapshot { sent, received, ..Snapshot::default() }
     }
 

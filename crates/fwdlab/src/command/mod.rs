@@ -19,6 +19,7 @@ pub(crate) mod report;
 pub(crate) mod route;
 pub(crate) mod run;
 pub(crate) mod schema;
+pub(crate) mod search;
 pub(crate) mod selftest;
 pub(crate) mod send;
 pub(crate) mod show;
@@ -44,6 +45,7 @@ Examples:
   fwdlab plan experiments/demo.toml          what would be done, how long?
   fwdlab run experiments/demo.toml           do it; the report is in results/demo
   fwdlab show results/demo --json            the figures, for programs
+  fwdlab search experiments/demo.toml        at which rates is nothing lost?
   fwdlab compare before.pps after.pps        did anything change?";
 
 /// A laboratory for packet-forwarding performance.
@@ -89,6 +91,8 @@ pub(crate) enum Command {
     Import(import::Arguments),
     /// Make a laboratory of a configuration of bench-lab.sh
     ImportLab(import_lab::Arguments),
+    /// Search for the rates at which no more packets are lost than tolerated
+    Search(search::Arguments),
     /// Count what a packet costs in a kernel: instructions, by function
     Count(count::Arguments),
     /// Show which functions CPU time goes to
@@ -149,6 +153,7 @@ pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
         Command::History(arguments) => history::execute(&arguments),
         Command::Import(arguments) => import::execute(&arguments),
         Command::ImportLab(arguments) => import_lab::execute(&arguments),
+        Command::Search(arguments) => search::execute(&arguments),
         Command::Count(arguments) => count::execute(&arguments),
         Command::Profile(arguments) => profile::execute(&arguments),
         Command::Flamegraph(arguments) => flamegraph::execute(&arguments),

@@ -93,7 +93,7 @@ pub(super) fn flows(text: &str) -> Result<Flows, String> {
         .ok_or_else(|| "two numbers: sources x destinations, e.g. 20x100".into())
 }
 
-fn rate(text: &str) -> Result<f64, String> {
+pub(super) fn rate(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix("pps").unwrap_or(text).trim_end();
     let (number, factor) = match number.strip_suffix(['k', 'M', 'G']) {
         None => (number, 1.0),

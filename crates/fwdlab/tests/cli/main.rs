@@ -16,6 +16,7 @@ mod resume;
 mod route;
 mod run;
 mod run_profile;
+mod search;
 mod send;
 mod send_ssh;
 mod stopping;

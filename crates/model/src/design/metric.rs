@@ -18,6 +18,8 @@ named! {
         /// Alternation: median over a variant's slices of each slice's rate over the time
         /// that the device had.
         Slices = "slices",
+        /// Searches: conditional throughput (RFC 9971) of the first goal.
+        Throughput = "throughput",
         /// Emulated machines: instructions that the device executes to forward a packet.
         Instructions = "instructions",
         /// Imported runs: median of the log's rates that the netbenches archive's rule keeps.
@@ -46,6 +48,9 @@ impl RunMetric {
             RunMetric::Slices => {
                 "median over the slices of each slice's rate over the time that was not taken \
                  from the device"
+            }
+            RunMetric::Throughput => {
+                "conditional throughput (RFC 9971) of the first goal that was searched for"
             }
             RunMetric::Instructions => {
                 "instructions that the device executes to forward a packet, counted"
@@ -76,6 +81,7 @@ impl RunMetric {
             RunMetric::Mean => "mean",
             RunMetric::P90 => "p90",
             RunMetric::Slices => "slices",
+            RunMetric::Throughput => "throughput",
             RunMetric::Instructions => "instructions",
             RunMetric::Netbenches | RunMetric::NetbenchesUpper => "netbenches",
             RunMetric::Steady => "steady",

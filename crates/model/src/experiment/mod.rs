@@ -8,9 +8,10 @@ mod compare;
 mod device;
 mod laboratory;
 mod machine;
+mod method;
 mod stopping;
 
-use crate::design::{Change, Compare, Design, Factor, Level, Trial};
+use crate::design::{Change, Compare, Design, Factor, Level, Method, Trial};
 use crate::diagnostic::Diagnostic;
 use crate::profile::ProfilePlan;
 use crate::settings::Settings;
@@ -36,6 +37,8 @@ pub struct Experiment {
     pub design: Design,
     /// What is compared with what.
     pub compare: Compare,
+    /// What is done in each run beside its own trial, if anything.
+    pub method: Option<Method>,
     /// How each variant is profiled, if at all.
     pub profile: Option<ProfilePlan>,
 }
@@ -69,6 +72,7 @@ impl Experiment {
             base: base_of(spec),
             trial: trial_of(spec),
             design: design_of(spec),
+            method: method::method_of(spec),
             compare: compare::compare_of(spec, &mut faults),
             profile: profile_of(spec, None),
             factors,
@@ -82,6 +86,7 @@ impl Experiment {
         check::effects(spec, &experiment, &mut faults);
         check::variants(spec, &experiment, &mut faults);
         laboratory::judge(spec, &mut faults);
+        method::judge(spec, &experiment, &mut faults);
         machine::judge(spec, &experiment, &mut faults);
         device::judge(spec, &experiment, &mut faults);
         (experiment, faults)

@@ -2,6 +2,7 @@
 
 use super::order::Order;
 use super::{Factor, Plan, PlannedRun, Variant};
+use crate::design::method::TRIALS_MAX;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::experiment::Experiment;
 use crate::settings::{Family, GeneratorKind, Settings};
@@ -58,6 +59,7 @@ pub fn plan(experiment: &Experiment) -> Plan {
         compare: experiment.compare.clone(),
         base,
         notes,
+        method: experiment.method.clone(),
         hash: String::new(),
         profile: experiment.profile.clone(),
     };
@@ -182,6 +184,13 @@ impl Plan {
         // 1 .. 2^32 - 1 without wrapping for any index below 2^31, so never 0,
         // which alone would be mixed to 0.
         mix(base.wrapping_add(1).wrapping_add(index))
+    }
+
+    /// Identity of a trial beside the run's own one: those of a method, by their number from 0,
+    /// below [`TRIALS_MAX`]. None of a run or of another trial of the plan.
+    pub fn trial_id(&self, index: u32, trial: u32) -> u32 {
+        let before = (self.runs.len() as u32).wrapping_add(index.wrapping_mul(TRIALS_MAX));
+        self.run_id(before.wrapping_add(trial))
     }
 }
 

@@ -57,7 +57,12 @@ impl Plan {
         let traffic_ns = if sim.kind == TestbedKind::Sim && !sim.sim.realtime {
             0
         } else {
-            self.trial.warmup_ns + self.trial.duration_ns + self.trial.drain_ns
+            let around_ns = self.trial.warmup_ns + self.trial.drain_ns;
+            let further_ns = self.method.as_ref().map_or(0, |method| {
+                let (trials, trial_ns) = method.expected(self.trial.duration_ns);
+                u64::from(trials).saturating_mul(around_ns.saturating_add(trial_ns))
+            });
+            (around_ns + self.trial.duration_ns).saturating_add(further_ns)
         };
         let run_ns = traffic_ns.saturating_add(overhead_ns);
         let runs = self.runs.len();

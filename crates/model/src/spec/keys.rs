@@ -150,8 +150,10 @@ impl Section {
 }
 
 /// Every table in the order of the documentation.
-pub const SECTIONS: &[Section] =
-    &[ROOT, TESTBED, SIM, VM, DUT, FACTOR, LEVEL, TRAFFIC, FLOWS, TRIAL, DESIGN, COMPARE, PROFILE];
+pub const SECTIONS: &[Section] = &[
+    ROOT, TESTBED, SIM, VM, DUT, FACTOR, LEVEL, TRAFFIC, FLOWS, TRIAL, METHOD, GOAL, DESIGN,
+    COMPARE, PROFILE,
+];
 
 /// Every key that a level may set.
 pub fn settings() -> impl Iterator<Item = &'static Key> {

@@ -10,6 +10,7 @@ mod file;
 mod host;
 pub mod keys;
 pub mod kind;
+mod method;
 mod profile;
 mod quantity;
 mod section;
@@ -19,11 +20,12 @@ pub use factor::{FactorSpec, LevelSpec};
 pub use keys::setting::Setting;
 pub use keys::value::format_ns;
 pub(crate) use keys::value::{Node, Reader};
+pub use method::{GoalSpec, MethodSpec};
 pub use profile::ProfileSpec;
 pub(crate) use section::Section;
 pub(crate) use syntax::merge;
 
-use crate::design::{Adjust, RunMetric, Stop};
+use crate::design::{Adjust, MethodKind, RunMetric, Stop};
 use crate::diagnostic::Diagnostic;
 use crate::settings::{SimSettings, TestbedKind};
 use keys::SECTIONS;
@@ -62,6 +64,8 @@ pub struct Spec {
     pub trial: TrialSpec,
     /// `[design]`.
     pub design: DesignSpec,
+    /// `[method]`.
+    pub method: MethodSpec,
     /// `[compare]`.
     pub compare: CompareSpec,
     /// `[profile]`.
@@ -79,6 +83,17 @@ impl Spec {
         if kind != TestbedKind::Ssh {
             self.lab = None;
         }
+    }
+
+    /// Asks for a search for these goals, whatever method the file has.
+    pub fn set_search(&mut self, goals: &[String]) {
+        let place = self.method.kind.as_ref().map_or(0..0, Spanned::span);
+        let goals = goals.iter().map(|goal| Spanned::new(place.clone(), goal.clone())).collect();
+        self.method = MethodSpec {
+            kind: Some(Spanned::new(place.clone(), MethodKind::Mlrsearch)),
+            goals: Some(Spanned::new(place, goals)),
+            ..MethodSpec::default()
+        };
     }
 
     /// Asks for another laboratory than the file does.
@@ -167,6 +182,7 @@ impl Reader<'_> {
         self.traffic(&top, &mut spec);
         self.trial(&top, &mut spec.trial);
         self.design(&top, &mut spec.design);
+        spec.method = self.method(&top);
         self.compare(&top, &mut spec.compare);
         spec.profile = self.profile(&top);
         spec

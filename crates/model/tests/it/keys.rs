@@ -86,6 +86,11 @@ pub(super) fn writing(section: &Section, key: &Key, value: &str) -> String {
         ("design", "alternate") => format!(
             "version = 1\n[design]\n{line}[[factor]]\nname = \"firewall\"\nlevels = [\"none\", \"stateful\"]\n"
         ),
+        ("method", "kind") if ["\"fixed\"", "\"soak\""].contains(&value) => {
+            format!("version = 1\n[traffic]\nrate = 1000\n[method]\n{line}")
+        }
+        ("method", "kind") => format!("version = 1\n[method]\n{line}"),
+        ("method" | "method.goal", _) => silent(section, key, value) + &line,
         ("design", "stop") => format!("{factor}[design]\n{line}"),
         ("design", "max_blocks") => format!("{factor}[design]\nstop = \"planned\"\n{line}"),
         ("compare", "baseline") => format!("{factor}[compare]\n{line}"),
@@ -102,6 +107,14 @@ fn silent(section: &Section, key: &Key, value: &str) -> String {
     match section.path {
         "vm" => format!("version = 1\n{testbed}[vm]\ndisk = \"x\"\n"),
         "dut" => format!("version = 1\n{testbed}[dut]\n{device}"),
+        "method" if key.name == "step" => {
+            "version = 1\n[method]\nkind = \"loss-curve\"\n".to_owned()
+        }
+        "method" => "version = 1\n[method]\nkind = \"mlrsearch\"\n".to_owned(),
+        "method.goal" => {
+            let name = if key.name == "name" { "" } else { "name = \"x\"\n" };
+            format!("version = 1\n[method]\nkind = \"mlrsearch\"\n[[method.goal]]\n{name}")
+        }
         _ => format!("version = 1\n{testbed}[traffic]\n{}", generator_of(key)),
     }
 }
@@ -120,7 +133,9 @@ fn every_example_is_accepted_and_every_default_says_nothing_new() {
             let written = plan(&writing(section, key, key.default));
             let silent = match section.path {
                 "profile" => plan("version = 1\n[profile]\n"),
-                "dut" | "traffic" | "vm" => plan(&silent(section, key, key.default)),
+                "dut" | "traffic" | "vm" | "method" | "method.goal" => {
+                    plan(&silent(section, key, key.default))
+                }
                 _ => plan("version = 1\n"),
             };
             assert_eq!(written, silent, "default of {} {}", key.name, section.place());
@@ -198,11 +213,15 @@ fn the_schema_has_exactly_the_keys_that_the_reader_accepts() {
             "" => (
                 &schema,
                 vec![
-                    "testbed", "dut", "factor", "traffic", "trial", "design", "compare", "profile",
-                    "vm",
+                    "testbed", "dut", "factor", "traffic", "trial", "method", "design", "compare",
+                    "profile", "vm",
                 ],
             ),
             "testbed" => (&schema["properties"]["testbed"], vec!["sim"]),
+            "method" => (&schema["properties"]["method"], vec!["goal"]),
+            "method.goal" => {
+                (&schema["properties"]["method"]["properties"]["goal"]["items"], vec![])
+            }
             "testbed.sim" => (&schema["properties"]["testbed"]["properties"]["sim"], vec![]),
             "traffic.flows" => (&schema["properties"]["traffic"]["properties"]["flows"], vec![]),
             "factor" => (&schema["properties"]["factor"]["items"], vec![]),
@@ -243,6 +262,9 @@ fn bounds_of_the_schema_are_bounds_of_the_reader() {
         let properties = match section.path {
             "" | "factor" | "factor.level" | "traffic.flows" => continue,
             "testbed.sim" => &schema["properties"]["testbed"]["properties"]["sim"]["properties"],
+            "method.goal" => {
+                &schema["properties"]["method"]["properties"]["goal"]["items"]["properties"]
+            }
             path => &schema["properties"][path]["properties"],
         };
         for key in section.keys {

@@ -8,6 +8,10 @@ pub enum Quantity {
     /// Packets per second that were forwarded.
     #[default]
     Rate,
+    /// Packets per second that were to be sent.
+    Load,
+    /// Packets lost, in percent of those offered.
+    Loss,
     /// Instructions that were executed for a packet.
     Instructions,
 }
@@ -17,6 +21,8 @@ impl Quantity {
     pub(super) fn name(self) -> &'static str {
         match self {
             Quantity::Rate => "forwarded",
+            Quantity::Load => "intended load",
+            Quantity::Loss => "lost",
             Quantity::Instructions => "executed",
         }
     }
@@ -24,7 +30,8 @@ impl Quantity {
     /// Its unit, without a prefix.
     pub(super) fn unit(self) -> &'static str {
         match self {
-            Quantity::Rate => "pps",
+            Quantity::Rate | Quantity::Load => "pps",
+            Quantity::Loss => "%",
             Quantity::Instructions => "instructions a packet",
         }
     }
@@ -32,7 +39,8 @@ impl Quantity {
     /// A value with its unit, where that isn't told by the axis.
     pub(super) fn print(self, value: f64) -> String {
         match self {
-            Quantity::Rate => format_pps(value),
+            Quantity::Rate | Quantity::Load => format_pps(value),
+            Quantity::Loss => format!("{value:.4} %"),
             Quantity::Instructions => format!("{value:.1}"),
         }
     }

@@ -82,8 +82,8 @@ fn right_axis(analysis: &Analysis) -> Option<RightAxis> {
 
 fn chart(analysis: &Analysis, x_label: &str, x: XAxis, series: Vec<Series>) -> Chart {
     let ends = match quantity(analysis) {
-        Quantity::Rate => "the slowest and the fastest",
-        Quantity::Instructions => "the least and the most",
+        Quantity::Rate | Quantity::Load => "the slowest and the fastest",
+        Quantity::Instructions | Quantity::Loss => "the least and the most",
     };
     let what =
         format!("Medians of the runs with {ends}; per run: {}.", analysis.figure.description());

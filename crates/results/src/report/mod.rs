@@ -17,7 +17,7 @@ mod json;
 mod names;
 pub(crate) mod verdicts;
 
-pub use document::{document, summary, summary_text};
+pub use document::{document, searches, summary, summary_text};
 pub use names::safe as safe_name;
 
 pub use analysis::Analysis;

@@ -1,4 +1,4 @@
--- The lists of a run as version 6 keeps them, of the tables of the versions before.
+-- The lists of a run as version 7 keeps them, of the tables of the versions before.
 (SELECT json_group_array(json_array(at_ns, duration_ns, offered, forwarded, stolen_ns,
         ran_ns, waited_ns, sender_waited_ns, variant, slice, valid) ORDER BY position)
     FROM sample s WHERE s.run = r.run) AS samples,

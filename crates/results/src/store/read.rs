@@ -296,6 +296,7 @@ fn read_runs(connection: &Connection, store: &Store) -> Result<Vec<RunRecord>, F
                 executed: optional_json(store, row, "executed")?,
                 ..scalars(row)?
             },
+            method: optional_json(store, row, "method")?,
             facts: store.parse_json("a run's facts", &row.get::<_, String>("facts")?)?,
             warnings: warnings.remove(&owner).unwrap_or_default(),
             overhead_ns: list(store, row, "overhead")?,
@@ -324,33 +325,38 @@ fn read_figures(
     with_samples: bool,
 ) -> Result<Vec<RunRecord>, Failure> {
     let mut warnings = warnings(store)?;
-    let samples = if with_samples { "samples" } else { "'[]' AS samples" };
-    let executed = if store.has_version(5)? { "executed" } else { "NULL" };
+    // Lists are made of tables where an older store is only read: those that are not asked
+    // for are left alone.
+    let samples = if with_samples { ", samples" } else { "" };
+    let recent = match (store.has_version(5)?, store.has_version(6)?) {
+        (_, true) => ", executed, method",
+        (true, _) => ", executed",
+        _ => "",
+    };
     let mut statement = connection.prepare(&format!(
-        "SELECT run, block, variants, window_ns, window_offered, window_forwarded, intended, \
-         {executed} AS executed, cpus, {samples} FROM run ORDER BY run",
+        "SELECT run, block, variants, window_ns, intended, window_offered, window_forwarded, \
+         total_offered, total_forwarded, foreign_packets, unstamped, flows_seen, drain_ns, cpus\
+         {recent}{samples} FROM run ORDER BY run",
     ))?;
     let mut rows = statement.query([])?;
     let mut runs: Vec<RunRecord> = Vec::new();
-    let unsigned = |row: &Row<'_>, column: usize| row.get(column).map(i64::cast_unsigned);
     while let Some(row) = rows.next()? {
-        let variants = row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?;
-        let mut samples: Vec<Sample> = list(store, row, "samples")?;
+        let owner: i64 = row.get("run")?;
+        let mut samples: Vec<Sample> =
+            if with_samples { list(store, row, "samples")? } else { Vec::new() };
         samples.retain(|sample| sample.valid);
         runs.push(RunRecord {
-            run: row.get(0)?,
-            block: row.get(1)?,
-            variants: store.parse_json("a run's variants", variants)?,
+            run: row.get("run")?,
+            block: row.get("block")?,
+            variants: store.parse_json("a run's variants", &row.get::<_, String>("variants")?)?,
             trial: TrialRecord {
-                window_ns: unsigned(row, 3)?,
-                window: Counts { offered: unsigned(row, 4)?, forwarded: unsigned(row, 5)? },
-                intended: row.get::<_, Option<i64>>(6)?.map(i64::cast_unsigned),
                 cpus: list(store, row, "cpus")?,
                 samples,
                 executed: optional_json(store, row, "executed")?,
-                ..TrialRecord::default()
+                ..scalars(row)?
             },
-            warnings: warnings.remove(&row.get(0)?).unwrap_or_default(),
+            method: optional_json(store, row, "method")?,
+            warnings: warnings.remove(&owner).unwrap_or_default(),
             ..RunRecord::default()
         });
     }

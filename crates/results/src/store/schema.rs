@@ -15,11 +15,12 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema-3.sql"),
     include_str!("schema-4.sql"),
     include_str!("schema-5.sql"),
+    include_str!("schema-6.sql"),
     concat!(
         "CREATE VIEW listed AS SELECT run, ",
         include_str!("lists.sql"),
         "FROM run r;",
-        include_str!("schema-6.sql")
+        include_str!("schema-7.sql")
     ),
 ];
 
@@ -63,11 +64,11 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes a store of before version 6 that can't be brought up to date, because it is only
+/// Makes a store of before version 7 that can't be brought up to date, because it is only
 /// read, have its lists in the rows of runs as well.
 pub(super) fn list_runs(connection: &Connection) -> rusqlite::Result<()> {
     let lists = match version(connection)? {
-        6.. => return Ok(()),
+        7.. => return Ok(()),
         4.. => include_str!("lists.sql").to_owned(),
         _ => include_str!("lists.sql")
             .replace("ran_ns, waited_ns, sender_waited_ns", "NULL, NULL, NULL"),

@@ -222,6 +222,7 @@ struct Texts {
     device: String,
     opening: String,
     executed: Option<String>,
+    method: Option<String>,
     lists: [String; 4],
     warnings: Vec<String>,
 }
@@ -238,6 +239,10 @@ impl Texts {
             opening: store.to_json("the opening of the window", &record.trial.opening)?,
             executed: match &record.trial.executed {
                 Some(executed) => Some(store.to_json("what was executed", executed)?),
+                None => None,
+            },
+            method: match &record.method {
+                Some(method) => Some(store.to_json("the trials of a method", method)?),
                 None => None,
             },
             lists: [
@@ -274,9 +279,9 @@ fn insert_scalars(
     tx.prepare_cached(
         "INSERT INTO run (run, invocation, block, variants, run_id, started_at, window_ns, intended,
          window_offered, window_forwarded, total_offered, total_forwarded, foreign_packets,
-         unstamped, flows_seen, drain_ns, facts, arrivals, device, opening, executed, samples,
-         counters, cpus, overhead)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+         unstamped, flows_seen, drain_ns, facts, arrivals, device, opening, executed, method,
+         samples, counters, cpus, overhead)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )?
     .execute(params![
             record.run,
@@ -300,6 +305,7 @@ fn insert_scalars(
             texts.device,
             texts.opening,
             texts.executed,
+            texts.method,
             samples,
             counters,
             cpus,

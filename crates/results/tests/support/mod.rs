@@ -191,6 +191,7 @@ fn assemble(
     baseline: Vec<Option<usize>>,
 ) -> Plan {
     let mut plan = Plan {
+        method: None,
         name: "fabricated".into(),
         title: "Impact of the firewall on forwarding performance".into(),
         version: 1,
@@ -338,6 +339,7 @@ pub(crate) fn record(plan: &Plan, index: u32) -> RunRecord {
     let queues = plan.variants[plan.runs[index as usize].variants[0]].settings.dut.queues;
     let cpus = std::iter::once(sender).chain((1..=queues.max(1)).map(dut)).collect();
     RunRecord {
+        method: None,
         run: index,
         block: planned.block,
         variants: planned.variants.clone(),

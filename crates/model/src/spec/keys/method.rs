@@ -1,8 +1,10 @@
 //! How it is tested, in the order of the documentation: the trial, the design,
 //! the comparison, the profile.
 
-use super::{Kind, Section, duration, integer, key, words};
-use crate::design::Stop;
+use super::{Form, Kind, Section, duration, integer, key, number, words};
+use crate::design::method::TRIALS_MAX;
+use crate::design::{MethodKind, Stop};
+use fwdlab_search::PRESETS;
 
 /// `[trial]`.
 pub const TRIAL: Section = Section {
@@ -39,6 +41,113 @@ pub const TRIAL: Section = Section {
         )
         .unit("time")
         .example("\"10ms\""),
+    ],
+    ..Section::TABLE
+};
+
+/// `[method]`.
+pub const METHOD: Section = Section {
+    path: "method",
+    doc: "What is asked of the device in each run, beside how fast it forwards: a run's own trial comes first, the trials of the method follow on the same start of the device.",
+    keys: &[
+        key(
+            "kind",
+            words(MethodKind::NAMES),
+            "",
+            "`blast`: the forwarding rate at the maximum offered load (RFC 2285, 3.6.2), and `fixed`: the load of `[traffic] rate`; either is what happens without this table. `mlrsearch`: the rates at which no more is lost than goals tolerate (RFC 9971). `loss-curve`: loss at falling loads, until two trials in a row lose nothing (RFC 2544, 26.3). `soak`: trials at the load of `[traffic] rate`, one after the other.",
+        )
+        .example("\"mlrsearch\""),
+        key(
+            "goals",
+            Kind::List(&words(&PRESETS)),
+            "[\"ndr\", \"pdr\"]",
+            "`mlrsearch`: well-known goals. `ndr`: no loss, `pdr`: at most 0.5 %, both in trials of a second, 21 s of them at a load that is in doubt, half of which may exceed; `rfc2544`: no loss in a trial of 60 s; `tst009`: binary search with loss verification, 2 x 60 s (ETSI GS NFV-TST 009). The first one's conditional throughput stands for a run.",
+        )
+        .example("[\"ndr\"]"),
+        key(
+            "min_load",
+            Kind::PacketRate,
+            "",
+            "`mlrsearch`: the least load; without it, a hundredth of the greatest.",
+        )
+        .unit("pps")
+        .example("\"10kpps\""),
+        key(
+            "max_load",
+            Kind::PacketRate,
+            "",
+            "`mlrsearch`, `loss-curve`: the greatest load; without it, twice what the run's own trial forwarded, at most nine tenths of what it offered.",
+        )
+        .unit("pps")
+        .example("\"2Mpps\""),
+        key(
+            "max_trials",
+            integer(1, TRIALS_MAX as i64),
+            "",
+            "`mlrsearch`: trials of a run at most, 1000 without it; `soak`: trials of a run, 60 without it.",
+        )
+        .unit("trials")
+        .example("200"),
+        key(
+            "max_time",
+            duration(1_000_000),
+            "\"60min\"",
+            "`mlrsearch`: traffic of all trials of a run at most.",
+        )
+        .unit("time")
+        .example("\"10min\""),
+        key(
+            "step",
+            Kind::Percent,
+            "\"10%\"",
+            "`loss-curve`: from load to load, in shares of the greatest one.",
+        )
+        .unit("%")
+        .example("\"5%\""),
+    ],
+    ..Section::TABLE
+};
+
+/// `[[method.goal]]`.
+pub const GOAL: Section = Section {
+    path: "method.goal",
+    form: Form::List,
+    doc: "A goal of `mlrsearch` with values of its own (RFC 9971, Goal Terms), after those of `goals`; without `goals`, instead of them.",
+    keys: &[
+        key("name", Kind::Name, "", "What reports call it.").example("\"one-percent\"").required(),
+        key(
+            "loss_ratio",
+            number(0.0, 0.99),
+            "0.0",
+            "A trial that loses more is a high-loss trial.",
+        )
+        .unit("ratio")
+        .example("0.01"),
+        key(
+            "exceed_ratio",
+            number(0.0, 0.99),
+            "0.5",
+            "Share of the duration sum that high-loss trials may have at a lower bound.",
+        )
+        .unit("ratio")
+        .example("0.2"),
+        key("initial_trial", duration(1_000_000), "\"1s\"", "Shortest trial.")
+            .unit("time")
+            .example("\"500ms\""),
+        key("final_trial", duration(1_000_000), "\"1s\"", "Full-length trial.")
+            .unit("time")
+            .example("\"2s\""),
+        key(
+            "duration_sum",
+            duration(1_000_000),
+            "\"21s\"",
+            "As much full-length traffic decides on a load that is in doubt.",
+        )
+        .unit("time")
+        .example("\"11s\""),
+        key("width", Kind::Percent, "\"0.5%\"", "Greatest distance of the bounds.")
+            .unit("%")
+            .example("\"1%\""),
     ],
     ..Section::TABLE
 };

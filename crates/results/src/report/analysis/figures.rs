@@ -1,5 +1,6 @@
 //! The figure that stands for a run.
 
+use super::goals;
 use crate::counts::{Foreground, Total};
 use crate::stats::alternation::slices_of;
 use crate::stats::log_rule;
@@ -123,6 +124,8 @@ pub(super) fn run_result(
     foreground: &Foreground,
 ) -> RunResult {
     let trial = &run.trial;
+    let search = goals::of_run(plan, run);
+    let goal = search.as_ref().and_then(|found| found.goals.first());
     let has_time = figure.is_rate();
     let valid: Vec<Sample> = trial
         .samples
@@ -166,6 +169,7 @@ pub(super) fn run_result(
             RunMetric::Mean => mean_pps,
             RunMetric::P90 => p90_pps,
             RunMetric::Slices => figure_pps(&valid, figure, roles, intended_pps),
+            RunMetric::Throughput => goal.and_then(|goal| goal.conditional_throughput),
             _ => figure_pps(&trial.samples, figure, roles, intended_pps),
         }
         // Only samples that don't count: an imported log without a steady state, say.
@@ -182,10 +186,18 @@ pub(super) fn run_result(
         forwarded,
         intended_pps,
         warnings: run.warnings.len(),
-        left_out: run.warnings.iter().find_map(|warning| match warning {
-            Warning::Unsent { .. } => Some(warning.sentence()),
-            _ => None,
-        }),
+        left_out: run
+            .warnings
+            .iter()
+            .find_map(|warning| match warning {
+                Warning::Unsent { .. } => Some(warning.sentence()),
+                _ => None,
+            })
+            .or_else(|| {
+                let irregular = goal.and_then(|goal| Some((goal, goal.irregular.as_ref()?)));
+                let (goal, why) = irregular.filter(|_| figure == RunMetric::Throughput)?;
+                Some(format!("no regular result for {}: {why}", goal.goal.name))
+            }),
         disturbed: run.warnings.iter().any(|warning| {
             matches!(warning, Warning::CpuContended { .. } | Warning::NotSteady { .. })
         }),
@@ -228,7 +240,7 @@ pub(super) fn figure_pps(
             let slices = slices_of(samples, roles, intended_pps);
             median(&slices.iter().map(|slice| slice.pps).collect::<Vec<f64>>())
         }
-        RunMetric::Instructions => None,
+        RunMetric::Instructions | RunMetric::Throughput => None,
         RunMetric::Netbenches => log_rule::netbenches_pps(samples, false),
         RunMetric::NetbenchesUpper => log_rule::netbenches_pps(samples, true),
         RunMetric::Steady => log_rule::steady_pps(samples),

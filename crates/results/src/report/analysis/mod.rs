@@ -14,14 +14,17 @@ mod counts;
 mod device;
 mod diagnoses;
 mod figures;
+mod goals;
 mod openings;
 mod outlook;
 mod profiles;
 mod quality;
 mod queues;
 mod scaling;
+mod search;
 mod setup;
 mod stopping;
+mod trials;
 mod variants;
 
 pub(in crate::report) use archive::copied_pictures;
@@ -39,6 +42,7 @@ pub use counts::{CountedVariant, Counts};
 pub use device::{DeviceAlone, DeviceEffect, DeviceRow};
 pub use diagnoses::{Finding, RunSteadiness};
 pub use figures::RunResult;
+pub use goals::found_in_words;
 pub use openings::Opened;
 pub use outlook::{Known, Outlook, Unusable, design};
 pub use profiles::{
@@ -49,6 +53,7 @@ pub use quality::{
 };
 pub use queues::QueueShares;
 pub use scaling::{FittedLaw, ScaledSeries, Scaling, ScalingOutcome, ShownLaw};
+pub use search::{GoalFound, Method, MethodPoint, MethodRun, Searched, Soaked};
 pub use stopping::{Stopping, StoppingWatch};
 pub use variants::{Loss, SummaryResult, VariantResult};
 
@@ -86,6 +91,9 @@ pub struct Analysis {
     /// What the devices executed; none where that is not what is compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counts: Option<Counts>,
+    /// The trials beside the runs' own ones; none where a run is one trial.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<Method>,
     /// Where the CPU's time went; none without profiles.
     pub profiles: Option<Profiles>,
     /// The pictures of profiles and counts: name in the report and SVG.
@@ -237,6 +245,8 @@ impl Analysis {
             profile_pictures.extend(pictures);
             counts
         });
+        let method = search::method(contents, &runs);
+        profile_pictures.extend(method.iter().flat_map(Method::pictures));
         let archive = archive::archive(contents, figure, &variants, &runs, &comparisons);
         let stopping = stopping::stopping(plan, &runs);
         let mut notes = notes(contents, stopping.as_ref());
@@ -259,6 +269,7 @@ impl Analysis {
             stopping,
             device: device::device(contents).filter(|_| figure.is_rate()),
             counts,
+            method,
             setup: setup::lines(contents, &testbed),
             notes,
             factors: plan.factors.iter().map(|f| factor(contents, f)).collect(),

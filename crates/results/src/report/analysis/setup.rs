@@ -255,10 +255,11 @@ fn design(contents: &Contents) -> String {
             design.seed
         ),
         None => format!(
-            "randomised complete blocks: {}, one trial of {} after {} of warm-up per run, seed {}",
+            "randomised complete blocks: {}, one trial of {} after {} of warm-up per run{}, seed {}",
             design.extent(),
             seconds(trial.duration_ns),
             seconds(trial.warmup_ns),
+            plan.method.as_ref().map_or(String::new(), |method| format!(", {}", method.words())),
             design.seed
         ),
     }

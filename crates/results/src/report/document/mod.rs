@@ -6,10 +6,12 @@
 mod archive;
 mod counts;
 mod figures;
+mod method;
 mod profiles;
 mod quality;
 mod summary;
 
+pub use method::searches;
 pub use summary::{summary, summary_text};
 
 use super::analysis::{Analysis, MinistatBlock};
@@ -45,6 +47,9 @@ pub fn document<'a>(analysis: &'a Analysis, graph: &str, order: &str) -> Documen
             blocks.extend(counts::sections(analysis, counts));
         }
         None => blocks.push(figures::section(analysis)),
+    }
+    if let Some(method) = &analysis.method {
+        blocks.push(method::section(method, &analysis.profile_pictures));
     }
     blocks.extend(figures::scaling(analysis));
     blocks.extend(analysis.device.as_ref().map(figures::device));

@@ -21,6 +21,7 @@ pub fn summary<'a>(analysis: &'a Analysis) -> Document<'a> {
         Some(_) => counted::figures(&analysis.variants, of).block(),
         None => variants(&analysis.variants, of).block(),
     });
+    blocks.extend(analysis.method.as_ref().and_then(super::method::table));
     blocks.push(verdicts(&analysis.comparisons));
     blocks.extend(analysis.comparisons.iter().filter_map(|c| counted::differences(c, false)));
     if let Some(device) = &analysis.device {

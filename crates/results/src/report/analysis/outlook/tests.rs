@@ -24,6 +24,7 @@ fn contents(plan: &Plan, testbed: &str, log_ratios: &[f64]) -> Contents {
         let forwarded = 1e9 * if run.variants[0] == 1 { log_ratio.exp() } else { 1.0 };
         let window = Counts { offered: 2_000_000_000, forwarded: forwarded.round() as u64 };
         Some(RunRecord {
+            method: None,
             run: run.index,
             block: run.block,
             variants: run.variants.clone(),

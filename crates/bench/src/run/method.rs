@@ -1,0 +1,249 @@
+//! What a run does beside its own trial: further trials on the same start of the device, at
+//! loads that a search, a curve or a soak asks for.
+
+use crate::dut::findings::Findings;
+use crate::error::BenchError;
+use crate::testbed::{Parts, Wanted};
+use crate::trial::{self, Awaited, Observed, TrialSpec, Unasked};
+use crate::{Observer, Task};
+use fwdlab_model::design::{Method, SearchMethod};
+use fwdlab_model::plan::Trial;
+use fwdlab_model::record::{MethodRecord, MethodTrial, Sample, tolerated};
+use fwdlab_model::units::format_pps;
+use fwdlab_model::warning::Warning;
+use fwdlab_search::{Curve, Ending, Limits, Outcome, Search, Step};
+use fwdlab_search::{Trial as Asked, goal};
+
+/// Share of what the sender offered at most that it can surely offer at a pace.
+const PACED: f64 = 0.9;
+/// Greatest load of a method over what the device forwarded at the maximum offered load.
+const ABOVE: f64 = 2.0;
+/// Least load of a search over the greatest one.
+const BELOW: f64 = 0.01;
+
+/// Invalid trials in a row after which a search gives up: on a machine whose CPUs are shared
+/// every other one may be.
+const INVALID_IN_A_ROW: usize = 30;
+
+/// Carries the plan's method out, after the run's own trial; none if there is none.
+///
+/// # Errors
+/// As [`trial::run`]; what makes a search impossible on this device.
+pub(super) fn carry_out(
+    parts: &mut Parts<'_>,
+    task: Task<'_>,
+    own: &Observed,
+    findings: &mut Findings,
+    observer: &mut dyn Observer,
+) -> Result<Option<MethodRecord>, BenchError> {
+    let Some(method) = &task.plan.method else { return Ok(None) };
+    let began_ns = parts.clock.now_ns();
+    let record = MethodRecord::default();
+    let mut trials = Trials { parts, task, findings, observer, began_ns, record };
+    match method {
+        Method::Mlrsearch(search) => trials.search(search, own)?,
+        Method::LossCurve { step, max_load } => trials.curve(*step, *max_load, own)?,
+        Method::Soak { trials: count } => trials.soak(*count, own)?,
+    }
+    Ok(Some(trials.record))
+}
+
+/// Packets per second in the window of the run's own trial: offered, and forwarded in the time
+/// that the device had.
+fn rates(own: &Observed) -> (f64, f64) {
+    let per_second = |packets: u64, ns: u64| packets as f64 * 1e9 / ns.max(1) as f64;
+    let had_ns = own.window_ns.saturating_sub(taken_ns(own)).max(own.window_ns / 10);
+    (per_second(own.window.offered, own.window_ns), per_second(own.window.forwarded, had_ns))
+}
+
+/// The greatest load that a method tries unless told otherwise: well above what the device
+/// forwards, as far as the sender can offer it.
+fn greatest_load(own: &Observed) -> u64 {
+    let (offered, forwarded) = rates(own);
+    let surely = PACED * offered;
+    let wanted = if forwarded > 0.0 { ABOVE * forwarded } else { surely };
+    wanted.min(surely).round() as u64
+}
+
+/// The trials of a method in one run.
+struct Trials<'a, 'p> {
+    parts: &'a mut Parts<'p>,
+    task: Task<'a>,
+    findings: &'a mut Findings,
+    observer: &'a mut dyn Observer,
+    began_ns: u64,
+    record: MethodRecord,
+}
+
+impl Trials<'_, '_> {
+    fn search(&mut self, method: &SearchMethod, own: &Observed) -> Result<(), BenchError> {
+        let max_load = method.max_load.unwrap_or_else(|| greatest_load(own));
+        let least = method.goals.iter().map(goal::Goal::least_load).max().unwrap_or(1);
+        let derived = ((max_load as f64 * BELOW) as u64).max(least);
+        let min_load = method.min_load.unwrap_or(derived);
+        let limits = Limits {
+            trials: method.max_trials as usize,
+            time_ns: method.max_time_ns,
+            invalid: INVALID_IN_A_ROW,
+            ..Limits::between(min_load, max_load)
+        };
+        (self.record.min_load, self.record.max_load) = (min_load, max_load);
+        let mut search = Search::new(method.goals.clone(), limits).map_err(|faults| {
+            let why: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            BenchError::Refused(format!(
+                "no search between {} and {}: {}",
+                format_pps(min_load as f64),
+                format_pps(max_load as f64),
+                why.join("; ")
+            ))
+        })?;
+        let tolerated = tolerated(&method.goals);
+        while let Step::Measure(asked) = search.next() {
+            if self.is_full() {
+                search.end(Ending::Trials);
+                break;
+            }
+            let trial = self.measure(asked)?;
+            search.record(trial.outcome(tolerated));
+            self.record.trials.push(trial);
+        }
+        self.record.ended = search.ending().cloned();
+        Ok(())
+    }
+
+    fn curve(&mut self, step: f64, max: Option<u64>, own: &Observed) -> Result<(), BenchError> {
+        let max_load = max.unwrap_or_else(|| greatest_load(own));
+        self.record.max_load = max_load;
+        let mut curve = Curve::new(max_load, step);
+        while let Some(load) = curve.next()
+            && !self.is_full()
+        {
+            let asked = Asked { load, duration_ns: self.task.plan.trial.duration_ns };
+            let loss = self.until_valid(asked)?;
+            curve.record(loss);
+            self.record.min_load = load;
+        }
+        Ok(())
+    }
+
+    fn soak(&mut self, count: u32, own: &Observed) -> Result<(), BenchError> {
+        let load = own.intended.unwrap_or(own.window.offered) as f64 * 1e9;
+        let load = (load / own.window_ns.max(1) as f64).round() as u64;
+        (self.record.min_load, self.record.max_load) = (load, load);
+        for _ in 0..count {
+            let asked = Asked { load, duration_ns: self.task.plan.trial.duration_ns };
+            let trial = self.measure(asked)?;
+            self.record.trials.push(trial);
+        }
+        Ok(())
+    }
+
+    /// True when a run's own ids of trials are used up.
+    fn is_full(&self) -> bool {
+        self.record.trials.len() >= fwdlab_model::design::method::TRIALS_MAX as usize
+    }
+
+    /// Measures a load until a trial is valid, a few times at most; the share that was lost.
+    fn until_valid(&mut self, asked: Asked) -> Result<Option<f64>, BenchError> {
+        for _ in 0..INVALID_IN_A_ROW {
+            let trial = self.measure(asked)?;
+            let found = match trial.outcome(1.0) {
+                Outcome::Valid(output) => Some(output.loss_ratio),
+                Outcome::Invalid(_) => None,
+            };
+            self.record.trials.push(trial);
+            if found.is_some() || self.is_full() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// One trial, with senders and receiver that are armed for it alone.
+    fn measure(&mut self, asked: Asked) -> Result<MethodTrial, BenchError> {
+        let Task { plan, run, .. } = self.task;
+        let first = run.variants[0];
+        let settings = &plan.variants[first].settings;
+        let number = self.record.trials.len() as u32;
+        let rate_pps = Some(asked.load as f64);
+        self.observer.step(&format!("trial {} at {}", number + 1, format_pps(asked.load as f64)));
+        let phases = Trial {
+            duration_ns: asked.duration_ns,
+            interval_ns: plan.trial.interval_ns.min(asked.duration_ns),
+            slice_ns: plan.trial.slice_ns.min(asked.duration_ns),
+            ..plan.trial
+        };
+        let threads = self.parts.dut.threads();
+        let run_id = plan.trial_id(run.index, number);
+        let wanted = Wanted { settings, run_id, rate_pps, trial: &phases, threads: &threads };
+        let ends = self.parts.ends;
+        let at_ns = self.parts.clock.now_ns().saturating_sub(self.began_ns);
+        let (mut armed, _times) = ends.arm(&wanted, self.findings)?;
+        let order = TrialSpec {
+            trial: &phases,
+            rate_pps,
+            variant: first,
+            alternation: None,
+            at_window: &mut |_| {},
+            // The run's own trial has seen every flow; at a low load that would take long.
+            awaited: Awaited::default(),
+            account: &mut Unasked,
+        };
+        let observed = trial::run(armed.traffic(), self.parts.clock, order, self.observer)?;
+        armed.end()?;
+        Ok(MethodTrial {
+            load: asked.load,
+            duration_ns: asked.duration_ns,
+            at_ns,
+            window_ns: observed.window_ns,
+            offered: observed.window.offered,
+            forwarded: observed.window.forwarded,
+            damaged: observed.arrivals.damaged,
+            duplicates: observed.arrivals.duplicates,
+            taken_ns: taken_ns(&observed),
+            stalled_ns: observed.samples.iter().map(taken_in).max().unwrap_or(0),
+            invalid: invalid(&observed),
+        })
+    }
+}
+
+/// CPU time that was provably taken from the device within a sample, nanoseconds.
+fn taken_in(sample: &Sample) -> u64 {
+    sample.stolen_ns.saturating_add(sample.waited_ns.unwrap_or(0))
+}
+
+/// CPU time that was provably taken from the device in the window.
+fn taken_ns(observed: &Observed) -> u64 {
+    observed.samples.iter().map(taken_in).fold(0, u64::saturating_add)
+}
+
+/// What the instrument did wrong in a trial: then its losses are not the device's.
+fn invalid(observed: &Observed) -> Option<String> {
+    let is_instrument = |warning: &&Warning| {
+        matches!(warning, Warning::NotConserved { .. } | Warning::ReceiverDropped { .. })
+    };
+    observed.warnings.iter().find(is_instrument).map(Warning::sentence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fwdlab_model::record::Counts;
+
+    fn own(offered: u64, forwarded: u64, taken_ns: u64) -> Observed {
+        Observed {
+            window_ns: 1_000_000_000,
+            window: Counts { offered, forwarded },
+            samples: vec![Sample { waited_ns: Some(taken_ns), ..Sample::default() }],
+            ..Observed::default()
+        }
+    }
+
+    #[test]
+    fn the_greatest_load_is_what_the_sender_can_and_the_device_may_need() {
+        assert_eq!(greatest_load(&own(1000, 300, 0)), 600);
+        assert_eq!(greatest_load(&own(1000, 300, 250_000_000)), 800, "of the time that it had");
+        assert_eq!(greatest_load(&own(1000, 900, 0)), 900, "nine tenths of what was offered");
+        assert_eq!(greatest_load(&own(1000, 0, 0)), 900, "a dead device");
+    }
+}

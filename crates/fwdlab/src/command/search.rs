@@ -1,0 +1,260 @@
+//! `fwdlab search`: rates that lose no more than is tolerated, of an experiment's variants or
+//! of whatever a program measures.
+
+use super::{run, send};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::form::FormArguments;
+use crate::signal::Stop;
+use crate::terminal;
+use anyhow::{Context, Result};
+use clap::{Args as _, FromArgMatches as _};
+use fwdlab_bench::BenchError;
+use fwdlab_model::record::{MethodRecord, MethodTrial, tolerated};
+use fwdlab_model::units::format_pps;
+use fwdlab_results::report::{self, analysis::Method};
+use fwdlab_search::{Goal, Limits, PRESETS, Search, Step, Trial};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Search for the rates at which no more packets are lost than tolerated (RFC 9971).
+///
+/// Of an experiment file: each run of its variants searches, and the report compares the rates
+/// found. Or of anything: after `--` follows a program that carries one trial out. In its
+/// arguments {load} stands for packets per second and {seconds} for the length of the trial; it
+/// prints how many packets were offered and how many were forwarded, two numbers on its last
+/// line, or a JSON object with `offered` and `forwarded`. A trial whose program fails is
+/// invalid and is repeated.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  fwdlab search experiments/firewalls.toml
+  fwdlab search experiments/firewalls.toml --goal pdr --blocks 10
+  fwdlab search --max-load 14.88Mpps -- ./trial.sh {load} {seconds}
+  fwdlab search --goal ndr --width 1 --seconds 0.5 --max-load 2Mpps --repeats 10 --json -- \\
+      ssh rack ./one-trial --pps {load} --time {seconds}")]
+pub(crate) struct Arguments {
+    /// The experiment file; without it a program measures
+    #[arg(value_name = "EXPERIMENT.toml", required_unless_present = "program")]
+    experiment: Option<PathBuf>,
+    /// What to search for; may be given several times
+    #[arg(long, value_name = "GOAL", value_delimiter = ',', value_parser = PRESETS, default_value = "ndr,pdr")]
+    goal: Vec<String>,
+    /// Directory of store and report of an experiment [default: results/NAME-search]
+    #[arg(long, short, value_name = "DIR", conflicts_with = "program")]
+    out: Option<PathBuf>,
+    /// Number of blocks of the experiment, instead of the file's
+    #[arg(long, value_name = "N", conflicts_with = "program")]
+    blocks: Option<u32>,
+    /// Show no progress, only the results
+    #[arg(long, short)]
+    quiet: bool,
+    /// Least load of a program's trials [default: a thousandth of the greatest]
+    #[arg(long, value_name = "RATE", value_parser = send::rate, requires = "program")]
+    min_load: Option<f64>,
+    /// Greatest load of a program's trials
+    #[arg(long, value_name = "RATE", value_parser = send::rate, requires = "program")]
+    max_load: Option<f64>,
+    /// Length of a program's full-length trials, in seconds; the durations that decide about a
+    /// load keep their ratio to it
+    #[arg(long, value_name = "S", value_parser = send::seconds, requires = "program")]
+    seconds: Option<Duration>,
+    /// Greatest distance of the bounds, in percent
+    #[arg(long, value_name = "PERCENT", requires = "program")]
+    width: Option<f64>,
+    /// Searches, one after the other
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "program", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeats: u32,
+    #[command(flatten)]
+    form: FormArguments,
+    /// The program that carries a trial out, with its arguments
+    #[arg(
+        last = true,
+        value_name = "PROGRAM",
+        conflicts_with = "experiment",
+        requires = "max_load"
+    )]
+    program: Vec<String>,
+}
+
+/// Searches.
+///
+/// # Errors
+/// The user's mistakes, what a run meets, an interruption.
+pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
+    match &arguments.experiment {
+        Some(experiment) => of_experiment(arguments, experiment),
+        None => of_program(arguments),
+    }
+}
+
+/// As `fwdlab run` with a search in each run.
+fn of_experiment(arguments: &Arguments, experiment: &std::path::Path) -> Result<Exit> {
+    let name = experiment.file_stem().unwrap_or_default().to_string_lossy();
+    let out = arguments.out.clone();
+    let out = out.unwrap_or_else(|| PathBuf::from("results").join(format!("{name}-search")));
+    let mut line: Vec<std::ffi::OsString> = vec!["run".into(), experiment.into()];
+    line.extend(["--out".into(), out.into_os_string()]);
+    line.extend(["--search".into(), arguments.goal.join(",").into()]);
+    line.extend(arguments.blocks.iter().flat_map(|n| ["--blocks".into(), n.to_string().into()]));
+    line.extend(arguments.quiet.then(|| "--quiet".into()));
+    line.extend(arguments.form.is_json().then(|| "--json".into()));
+    let command = run::Arguments::augment_args(clap::Command::new("run"));
+    let run = run::Arguments::from_arg_matches(&command.try_get_matches_from(line)?)?;
+    run::execute(&run)
+}
+
+fn of_program(arguments: &Arguments) -> Result<Exit> {
+    let stop = Stop::on_signals().context("listening to signals")?;
+    let goals: Vec<Goal> = arguments.goal.iter().filter_map(|name| goal(arguments, name)).collect();
+    let max_load = arguments.max_load.unwrap_or_default().round() as u64;
+    let least = goals.iter().map(Goal::least_load).max().unwrap_or(1);
+    let min_load = match arguments.min_load {
+        Some(load) => load.round() as u64,
+        None => (max_load / 1000).max(least),
+    };
+    let limits = Limits::between(min_load, max_load);
+    let mut records = Vec::new();
+    for number in 1..=arguments.repeats {
+        let search = Search::new(goals.clone(), limits.clone()).map_err(|faults| {
+            let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            CliError::Mistake(lines.join("\n"))
+        })?;
+        let of = if arguments.repeats > 1 {
+            format!("search {number} of {}, ", arguments.repeats)
+        } else {
+            String::new()
+        };
+        records.push(carry_out(arguments, search, &limits, &of, &stop)?);
+    }
+    let label = arguments.program.first().map_or("", String::as_str);
+    let method = Method::of_searches(label, &goals, &records);
+    arguments.form.print(&report::searches("Throughput search", &method))?;
+    let is_regular =
+        |run: &report::analysis::MethodRun| run.found.iter().all(|found| found.irregular.is_none());
+    Ok(if method.runs.iter().all(is_regular) { Exit::Done } else { Exit::Untrustworthy })
+}
+
+/// The goal of a name, with the lengths and the width that were asked for.
+fn goal(arguments: &Arguments, name: &str) -> Option<Goal> {
+    let mut goal = Goal::preset(name)?;
+    if let Some(percent) = arguments.width {
+        goal.width = percent / 100.0;
+    }
+    if let Some(seconds) = arguments.seconds {
+        let longer = seconds.as_nanos() as f64 / goal.final_ns as f64;
+        let scaled = |ns: u64| (ns as f64 * longer).round().max(1.0) as u64;
+        goal.initial_ns = scaled(goal.initial_ns);
+        goal.final_ns = scaled(goal.final_ns);
+        goal.sum_ns = scaled(goal.sum_ns);
+    }
+    Some(goal)
+}
+
+fn carry_out(
+    arguments: &Arguments,
+    mut search: Search,
+    limits: &Limits,
+    of: &str,
+    stop: &Stop,
+) -> Result<MethodRecord> {
+    let began = Instant::now();
+    let mut record = MethodRecord {
+        min_load: limits.min_load,
+        max_load: limits.max_load,
+        ..MethodRecord::default()
+    };
+    let tolerated =
+        tolerated(&search.result().goals.iter().map(|g| g.goal.clone()).collect::<Vec<_>>());
+    while let Step::Measure(asked) = search.next() {
+        let at_ns = began.elapsed().as_nanos() as u64;
+        let trial = MethodTrial { at_ns, ..measure(&arguments.program, asked)? };
+        if stop.requested() {
+            return Err(BenchError::Interrupted.into());
+        }
+        let outcome = trial.outcome(tolerated);
+        if !arguments.quiet {
+            let number = record.trials.len() + 1;
+            let load = format_pps(asked.load as f64);
+            let seen = match &outcome {
+                fwdlab_search::Outcome::Valid(output) => {
+                    format!("{:.4} % lost", 100.0 * output.loss_ratio)
+                }
+                fwdlab_search::Outcome::Invalid(why) => format!("invalid: {why}"),
+            };
+            terminal::note(&format!("{of}trial {number}: {load}, {seen}"));
+        }
+        search.record(outcome);
+        record.trials.push(trial);
+    }
+    record.ended = search.ending().cloned();
+    Ok(record)
+}
+
+/// One trial of the program.
+fn measure(program: &[String], asked: Trial) -> Result<MethodTrial> {
+    let seconds = asked.duration_ns as f64 / 1e9;
+    let filled = |word: &String| {
+        word.replace("{load}", &asked.load.to_string()).replace("{seconds}", &format!("{seconds}"))
+    };
+    let words: Vec<String> = program.iter().map(filled).collect();
+    let output = Command::new(&words[0]).args(&words[1..]).output().map_err(|error| {
+        CliError::Mistake(format!("{}: {error}\n  next step: name a program after `--`", words[0]))
+    })?;
+    let trial = MethodTrial {
+        load: asked.load,
+        duration_ns: asked.duration_ns,
+        window_ns: asked.duration_ns,
+        ..MethodTrial::default()
+    };
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let last = said.lines().last().unwrap_or_default();
+        return Ok(MethodTrial { invalid: Some(format!("{}: {last}", output.status)), ..trial });
+    }
+    let said = String::from_utf8_lossy(&output.stdout);
+    match counts(&said) {
+        Some((offered, forwarded)) => Ok(MethodTrial { offered, forwarded, ..trial }),
+        None => Err(CliError::Mistake(format!(
+            "{} printed no counts: `{}`\n  next step: let its last line be `OFFERED FORWARDED`, or \
+             a JSON object with `offered` and `forwarded`",
+            words[0],
+            said.lines().last().unwrap_or_default()
+        ))
+        .into()),
+    }
+}
+
+/// Packets offered and forwarded, as a program's last line or its whole output says.
+fn counts(said: &str) -> Option<(u64, u64)> {
+    let last = said.trim_end().lines().last()?;
+    let json = |text: &str| -> Option<(u64, u64)> {
+        let value: Value = serde_json::from_str(text).ok()?;
+        Some((value.get("offered")?.as_u64()?, value.get("forwarded")?.as_u64()?))
+    };
+    let numbers = || {
+        let mut words = last.split_whitespace().map(str::parse);
+        match (words.next(), words.next(), words.next()) {
+            (Some(Ok(offered)), Some(Ok(forwarded)), None) => Some((offered, forwarded)),
+            _ => None,
+        }
+    };
+    json(last).or_else(|| json(said)).or_else(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_the_last_line_or_a_json_object() {
+        assert_eq!(counts("hello\n1000 990\n"), Some((1000, 990)));
+        assert_eq!(counts("{\"offered\": 5, \"forwarded\": 4}"), Some((5, 4)));
+        assert_eq!(counts("{\n\"offered\": 5,\n\"forwarded\": 4\n}\n"), Some((5, 4)));
+        for wrong in ["", "1000", "1 2 3", "a b", "1000 -1", "{\"offered\": 5}"] {
+            assert_eq!(counts(wrong), None, "{wrong}");
+        }
+    }
+}

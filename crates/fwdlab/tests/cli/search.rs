@@ -1,0 +1,158 @@
+//! Searches, loss curves and soaks, of simulated devices and of programs.
+
+use crate::support::Lab;
+use std::os::unix::fs::PermissionsExt;
+
+/// A device of 1 Mpps, and one of 0.8, that vary by half a percent from run to run.
+const SEARCH: &str = "\
+version = 1
+title = \"A search\"
+[testbed]
+kind = \"sim\"
+[testbed.sim]
+capacity = \"1Mpps\"
+noise = 0.005
+jitter = 0.0
+effect = { \"firewall=stateful\" = 0.8 }
+[method]
+kind = \"mlrsearch\"
+[[factor]]
+name = \"firewall\"
+levels = [\"none\", \"stateful\"]
+[design]
+blocks = 6
+";
+
+/// A trial of a device that forwards 20,000 packets a second, as a program.
+const TRIAL: &str = "\
+#!/bin/sh
+offered=$(($1 * ${2%.*})) most=$((20000 * ${2%.*}))
+echo a trial
+if [ $offered -gt $most ]; then echo $offered $most; else echo $offered $offered; fi
+";
+
+fn program(lab: &Lab, text: &str) -> String {
+    lab.write("trial.sh", text);
+    let path = lab.path("trial.sh");
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&path, mode).expect("an executable");
+    path.to_string_lossy().into_owned()
+}
+
+/// The row of a table of the document `results.json` by variant and goal.
+fn found(json: &serde_json::Value, label: &str, goal: &str) -> serde_json::Value {
+    let rows = json["method"]["searched"].as_array().expect("rows").iter();
+    let row = rows.clone().find(|row| row["label"] == label && row["goal"] == goal);
+    row.cloned().unwrap_or_else(|| panic!("no {label}, {goal} in {json}"))
+}
+
+#[test]
+fn searches_of_two_variants_are_compared_by_what_they_found() {
+    let lab = Lab::new(SEARCH);
+    let ended = lab.fwdlab(&["run", "x.toml"]).expect(0);
+    assert!(ended.stdout.contains("stateful against none: -2"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("worse by more than"), "{}", ended.stdout);
+    let text = std::fs::read_to_string(lab.path("results/x/results.json")).expect("results");
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    for (label, capacity) in [("none", 1e6), ("stateful", 0.8e6)] {
+        for (goal, rate) in [("ndr", capacity), ("pdr", capacity)] {
+            let row = found(&json, label, goal);
+            let median = row["throughput"]["median"].as_f64().expect("a rate");
+            assert!((median / rate - 1.0).abs() < 0.012, "{label}, {goal}: {median}");
+            assert_eq!(row["regular"], serde_json::json!([6, 6]), "{label}, {goal}");
+            let frmol = row["frmol"].as_f64().expect("a rate at the maximum load");
+            assert!(frmol >= median * 0.99, "{label}: {frmol} against {median}");
+        }
+    }
+    let report = std::fs::read_to_string(lab.path("results/x/README.md")).expect("a report");
+    for wanted in ["## Throughput", "search-none.svg", "RFC 9971", "lower bound"] {
+        assert!(report.contains(wanted), "{wanted} in {report}");
+    }
+    // What was measured stays what it is: the report is made of the store alone.
+    lab.fwdlab(&["report", "results/x", "--out", "again"]).expect(0);
+    let again = std::fs::read_to_string(lab.path("again/results.json")).expect("results");
+    assert_eq!(again, text);
+}
+
+#[test]
+fn the_command_line_asks_for_a_search_of_any_experiment() {
+    let lab = Lab::new(&SEARCH.replace("[method]\nkind = \"mlrsearch\"\n", ""));
+    lab.fwdlab(&["search", "x.toml", "--goal", "pdr", "--blocks", "2", "--quiet"]).expect(0);
+    let text = std::fs::read_to_string(lab.path("results/x-search/results.json")).expect("results");
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(json["method"]["searched"].as_array().map(Vec::len), Some(2));
+    assert_eq!(found(&json, "none", "pdr")["regular"], serde_json::json!([2, 2]));
+}
+
+#[test]
+fn a_device_that_forwards_nothing_or_more_than_can_be_sent_is_irregular() {
+    let lab = Lab::new(&SEARCH.replace("capacity = \"1Mpps\"", "capacity = \"20Mpps\""));
+    let ended = lab.fwdlab(&["run", "x.toml", "--blocks", "2"]).expect(0);
+    let said = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("the greatest load is a lower bound"), "{said}");
+    assert!(!said.contains("worse by"), "no verdict on what was not found: {said}");
+}
+
+#[test]
+fn a_program_measures_trial_by_trial() {
+    let lab = Lab::new(SEARCH);
+    let trial = program(&lab, TRIAL);
+    let command =
+        ["search", "--max-load", "100kpps", "--json", "--", &trial, "{load}", "{seconds}"];
+    let ended = lab.fwdlab(&command).expect(0);
+    let json = ended.json();
+    let ndr = &json["searched"][0];
+    let (lower, upper) = (ndr["lower"].as_f64(), ndr["upper"].as_f64());
+    assert!(lower <= Some(20_000.0) && upper > Some(20_000.0), "{ndr}");
+    assert!(upper.zip(lower).is_some_and(|(upper, lower)| upper - lower <= 0.005 * upper), "{ndr}");
+    assert!(ended.stderr.contains("trial 1: 100 kpps, 80.0000 % lost"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_program_that_fails_or_says_nothing_is_named() {
+    let lab = Lab::new(SEARCH);
+    let silent = program(&lab, "#!/bin/sh\necho hello\n");
+    let asked = |trial: &str| lab.fwdlab(&["search", "--max-load", "1Mpps", "--", trial, "{load}"]);
+    let ended = asked(&silent).expect(2);
+    assert!(ended.stderr.contains("printed no counts: `hello`"), "{}", ended.stderr);
+    let failing = program(&lab, "#!/bin/sh\necho the rack is on fire >&2\nexit 3\n");
+    let ended = asked(&failing).expect(4);
+    assert!(ended.stdout.contains("the rack is on fire"), "{}", ended.stdout);
+    let ended = asked("/nowhere/at/all").expect(2);
+    assert!(ended.stderr.contains("name a program after `--`"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_loss_curve_ends_where_nothing_is_lost() {
+    let curve = SEARCH.replace("mlrsearch", "loss-curve").replace("noise = 0.005", "noise = 0.0");
+    let lab = Lab::new(&curve);
+    lab.fwdlab(&["run", "x.toml", "--blocks", "1"]).expect(0);
+    let text = std::fs::read_to_string(lab.path("results/x/results.json")).expect("results");
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let points = json["method"]["runs"][0]["points"].as_array().expect("points").clone();
+    let share: Vec<f64> = points
+        .iter()
+        .map(|point| (1000.0 * point["loss_ratio"].as_f64().expect("a ratio")).round())
+        .collect();
+    // From twice the capacity down by tenths.
+    assert_eq!(share, [500.0, 444.0, 375.0, 286.0, 167.0, 0.0, 0.0]);
+    let report = std::fs::read_to_string(lab.path("results/x/README.md")).expect("a report");
+    assert!(report.contains("## Frame loss rate") && report.contains("curve-none.svg"), "{report}");
+}
+
+#[test]
+fn a_soak_counts_the_trials_that_lose() {
+    let soak = SEARCH
+        .replace("kind = \"mlrsearch\"", "kind = \"soak\"\nmax_trials = 7")
+        .replace("[[factor]]", "[traffic]\nrate = \"900kpps\"\n[[factor]]");
+    let lab = Lab::new(&soak);
+    lab.fwdlab(&["run", "x.toml", "--blocks", "1"]).expect(0);
+    let text = std::fs::read_to_string(lab.path("results/x/results.json")).expect("results");
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let rows = json["method"]["soaked"].as_array().expect("rows");
+    let lossy: Vec<(&str, Option<u64>)> = rows
+        .iter()
+        .map(|row| (row["label"].as_str().unwrap_or_default(), row["lossy"].as_u64()))
+        .collect();
+    assert_eq!(lossy, [("none", Some(0)), ("stateful", Some(7))]);
+}

@@ -1,0 +1,118 @@
+//! `[method]`: what is asked of a device that stands beyond its forwarding rate at the maximum
+//! offered load.
+
+use fwdlab_packet::named;
+use fwdlab_search::Goal;
+use serde::{Deserialize, Serialize};
+
+named! {
+    /// The words of `[method] kind`.
+    pub enum MethodKind {
+        /// The maximum offered load: the forwarding rate (RFC 2285, 3.6.2).
+        Blast = "blast",
+        /// The load that `[traffic] rate` names.
+        Fixed = "fixed",
+        /// A search for the rate that loses no more than is tolerated (RFC 9971).
+        Mlrsearch = "mlrsearch",
+        /// Frame loss rate against load (RFC 2544, section 26.3).
+        LossCurve = "loss-curve",
+        /// One load for long.
+        Soak = "soak",
+    }
+}
+
+/// What is done after a run's own trial, on the same start of the device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Method {
+    /// A search for rates (RFC 9971). The run's own trial is at the maximum offered load.
+    Mlrsearch(SearchMethod),
+    /// Trials at falling loads until two in a row lose nothing (RFC 2544, section 26.3). The
+    /// run's own trial is at the maximum offered load.
+    LossCurve {
+        /// From load to load, in shares of the greatest one.
+        step: f64,
+        /// The greatest load in packets per second; none: derived from the run's own trial.
+        max_load: Option<u64>,
+    },
+    /// Trials at one load, that of the run's own trial, one after the other.
+    Soak {
+        /// Their number.
+        trials: u32,
+    },
+}
+
+/// What is searched for, and within which limits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SearchMethod {
+    /// The goals; the first one's conditional throughput stands for a run.
+    pub goals: Vec<Goal>,
+    /// The least load in packets per second; none: a hundredth of the greatest, or the least
+    /// that the goals allow.
+    pub min_load: Option<u64>,
+    /// The greatest load in packets per second; none: derived from the run's own trial.
+    pub max_load: Option<u64>,
+    /// Trials at most.
+    pub max_trials: u32,
+    /// Traffic of all trials together at most, nanoseconds.
+    pub max_time_ns: u64,
+}
+
+impl SearchMethod {
+    /// A search for these goals within limits that a sensible one never meets.
+    pub fn of(goals: Vec<Goal>) -> SearchMethod {
+        let (max_trials, max_time_ns) = (TRIALS_MAX, 3_600_000_000_000);
+        SearchMethod { goals, min_load: None, max_load: None, max_trials, max_time_ns }
+    }
+}
+
+/// Most trials of a method in one run: so many run ids are a run's own.
+pub const TRIALS_MAX: u32 = 1_000;
+
+impl Method {
+    /// The word that chooses it.
+    pub fn kind(&self) -> MethodKind {
+        match self {
+            Method::Mlrsearch(_) => MethodKind::Mlrsearch,
+            Method::LossCurve { .. } => MethodKind::LossCurve,
+            Method::Soak { .. } => MethodKind::Soak,
+        }
+    }
+
+    /// The goals of a search; empty for every other method.
+    pub fn goals(&self) -> &[Goal] {
+        match self {
+            Method::Mlrsearch(search) => &search.goals,
+            _ => &[],
+        }
+    }
+
+    /// What it does, in words for plans and reports.
+    pub fn words(&self) -> String {
+        match self {
+            Method::Mlrsearch(search) => {
+                let goals: Vec<&str> = search.goals.iter().map(|goal| goal.name.as_str()).collect();
+                format!("then a search for {} (RFC 9971)", goals.join(" and "))
+            }
+            Method::LossCurve { step, .. } => {
+                format!("then trials at loads that fall by {:.0} %", 100.0 * step)
+            }
+            Method::Soak { trials } => format!("then {trials} trials at the same load"),
+        }
+    }
+
+    /// Trials that a run is likely to take, and how long each lasts, nanoseconds: for telling
+    /// how long an experiment takes. A search for two goals takes some 40 trials
+    /// (docs/MLRSEARCH.md).
+    pub fn expected(&self, duration_ns: u64) -> (u32, u64) {
+        match self {
+            Method::Mlrsearch(search) => {
+                let goals = search.goals.len() as u32;
+                let trial = search.goals.iter().map(|goal| goal.final_ns).max();
+                (10 + 15 * goals, trial.unwrap_or(duration_ns))
+            }
+            Method::LossCurve { step, .. } => ((1.0 / step).floor() as u32, duration_ns),
+            Method::Soak { trials } => (*trials, duration_ns),
+        }
+    }
+}

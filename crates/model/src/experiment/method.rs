@@ -1,0 +1,197 @@
+//! `[method]`: what it means, judged together with traffic, design and testbed.
+
+use super::Experiment;
+use crate::design::method::TRIALS_MAX;
+use crate::design::{Method, MethodKind, SearchMethod};
+use crate::diagnostic::Diagnostic;
+use crate::settings::{Rate, Settings, TestbedKind};
+use crate::spec::{GoalSpec, MethodSpec, Spec};
+use fwdlab_search::{Fault, Goal, Limits, Search};
+use std::ops::Range;
+use toml::Spanned;
+
+/// Part of the greatest load that lies between two trials of a loss curve (RFC 2544, 26.3).
+const STEP: f64 = 0.1;
+/// Trials of a soak.
+const SOAK_TRIALS: u32 = 60;
+
+/// What is done beside a run's own trial; none where that is all.
+pub(super) fn method_of(spec: &Spec) -> Option<Method> {
+    let written = &spec.method;
+    let load =
+        |load: &Option<Spanned<f64>>| load.as_ref().map(|load| load.get_ref().round() as u64);
+    match written.kind.as_ref()?.get_ref() {
+        MethodKind::Blast | MethodKind::Fixed => None,
+        MethodKind::Mlrsearch => Some(Method::Mlrsearch(SearchMethod {
+            min_load: load(&written.min_load),
+            max_load: load(&written.max_load),
+            max_trials: super::value_or(&written.max_trials, TRIALS_MAX),
+            max_time_ns: super::value_or(&written.max_time, 3_600_000_000_000),
+            ..SearchMethod::of(goals_of(written))
+        })),
+        MethodKind::LossCurve => Some(Method::LossCurve {
+            step: super::value_or(&written.step, STEP),
+            max_load: load(&written.max_load),
+        }),
+        MethodKind::Soak => {
+            Some(Method::Soak { trials: super::value_or(&written.max_trials, SOAK_TRIALS) })
+        }
+    }
+}
+
+fn goals_of(written: &MethodSpec) -> Vec<Goal> {
+    let words: Vec<&str> = match &written.goals {
+        Some(words) => words.get_ref().iter().map(|word| word.get_ref().as_str()).collect(),
+        None if written.goal.is_empty() => vec!["ndr", "pdr"],
+        None => Vec::new(),
+    };
+    let presets = words.into_iter().filter_map(Goal::preset);
+    presets.chain(written.goal.iter().map(|goal| goal_of(goal.get_ref()))).collect()
+}
+
+fn goal_of(written: &GoalSpec) -> Goal {
+    let default = Goal::preset("ndr").unwrap_or_else(|| unreachable!("a preset of that name"));
+    let final_ns = written.final_ns.unwrap_or(default.final_ns);
+    Goal {
+        name: written.name.clone(),
+        loss_ratio: written.loss_ratio.unwrap_or(default.loss_ratio),
+        exceed_ratio: written.exceed_ratio.unwrap_or(default.exceed_ratio),
+        initial_ns: written.initial_ns.unwrap_or(default.initial_ns.min(final_ns)),
+        final_ns,
+        sum_ns: written.sum_ns.unwrap_or(default.sum_ns.max(final_ns)),
+        width: written.width.unwrap_or(default.width),
+    }
+}
+
+/// Checks that the method fits what it is applied to.
+pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagnostic>) {
+    let written = &spec.method;
+    let Some(kind) = &written.kind else {
+        return without_kind(written, faults);
+    };
+    unused(written, *kind.get_ref(), faults);
+    rates(kind, experiment, faults);
+    if experiment.method.is_none() {
+        return;
+    }
+    if let Some(alternate) = &spec.design.alternate {
+        faults.push(
+            Diagnostic::new(kind.span(), "an alternation is one stream, without other trials")
+                .context(alternate.span(), "the variants alternate in it")
+                .help("remove `alternate`: each run is then a start of its own"),
+        );
+    }
+    if experiment.base.testbed.kind == TestbedKind::Vm {
+        faults.push(
+            Diagnostic::new(kind.span(), "the time of an emulated CPU means nothing")
+                .label("a rate is searched for")
+                .help("leave [method] out: instructions a packet are counted"),
+        );
+    }
+    if let Some(Method::Mlrsearch(search)) = &experiment.method
+        && !written.faulty
+    {
+        searchable(written, search, kind.span(), faults);
+    }
+}
+
+fn without_kind(written: &MethodSpec, faults: &mut Vec<Diagnostic>) {
+    for (name, place) in keys_of(written) {
+        faults.push(
+            Diagnostic::new(place, format!("`{name}` belongs to a method, and none is named"))
+                .help("write kind = \"mlrsearch\" in [method]"),
+        );
+    }
+}
+
+/// The keys that are written beside `kind`, with their places.
+fn keys_of(written: &MethodSpec) -> Vec<(&'static str, Range<usize>)> {
+    fn place<T>(value: &Option<Spanned<T>>) -> Option<Range<usize>> {
+        value.as_ref().map(Spanned::span)
+    }
+    let goal = written.goal.first().map(Spanned::span);
+    let all = [
+        ("goals", place(&written.goals)),
+        ("goal", goal),
+        ("min_load", place(&written.min_load)),
+        ("max_load", place(&written.max_load)),
+        ("max_trials", place(&written.max_trials)),
+        ("max_time", place(&written.max_time)),
+        ("step", place(&written.step)),
+    ];
+    all.into_iter().filter_map(|(name, place)| Some((name, place?))).collect()
+}
+
+/// Values that would be without effect.
+fn unused(written: &MethodSpec, kind: MethodKind, faults: &mut Vec<Diagnostic>) {
+    let used: &[&str] = match kind {
+        MethodKind::Blast | MethodKind::Fixed => &[],
+        MethodKind::Mlrsearch => {
+            &["goals", "goal", "min_load", "max_load", "max_trials", "max_time"]
+        }
+        MethodKind::LossCurve => &["step", "max_load"],
+        MethodKind::Soak => &["max_trials"],
+    };
+    for (name, place) in keys_of(written).into_iter().filter(|(name, _)| !used.contains(name)) {
+        let message = format!("`{name}` has no effect on the method `{}`", kind.name());
+        faults.push(Diagnostic::new(place, message).help("remove it, or choose another `kind`"));
+    }
+}
+
+/// Some methods choose the load themselves, the others are told it.
+fn rates(kind: &Spanned<MethodKind>, experiment: &Experiment, faults: &mut Vec<Diagnostic>) {
+    let needs_rate = matches!(kind.get_ref(), MethodKind::Fixed | MethodKind::Soak);
+    let variants = experiment.combinations();
+    let settings = variants.iter().map(|levels| {
+        let mut settings: Settings = experiment.base.clone();
+        for (factor, &level) in experiment.factors.iter().zip(levels) {
+            factor.settings[level].iter().for_each(|setting| setting.apply(&mut settings));
+        }
+        settings
+    });
+    let is_wrong = |settings: Settings| (settings.traffic.rate == Rate::Max) == needs_rate;
+    if !settings.into_iter().any(is_wrong) {
+        return;
+    }
+    let name = kind.get_ref().name();
+    faults.push(match needs_rate {
+        true => Diagnostic::new(kind.span(), format!("`{name}` needs a load"))
+            .help("write rate = \"100kpps\" in [traffic], for example"),
+        false => Diagnostic::new(kind.span(), format!("`{name}` chooses the load itself"))
+            .label("and [traffic] has a `rate`")
+            .help("remove `rate`, or write kind = \"fixed\""),
+    });
+}
+
+/// Goals and limits that no search can be made of are faults, each said by the search itself.
+fn searchable(
+    written: &MethodSpec,
+    search: &SearchMethod,
+    kind: Range<usize>,
+    faults: &mut Vec<Diagnostic>,
+) {
+    let least = search.goals.iter().map(|goal| 1.0 / goal.width.max(1e-5)).fold(1.0, f64::max);
+    let min_load = search.min_load.unwrap_or(least.ceil() as u64);
+    let max_load = search.max_load.unwrap_or(u64::from(u32::MAX).max(min_load.saturating_mul(2)));
+    let limits = Limits {
+        trials: search.max_trials as usize,
+        time_ns: search.max_time_ns,
+        ..Limits::between(min_load, max_load)
+    };
+    let Err(found) = Search::new(search.goals.clone(), limits) else { return };
+    for fault in found {
+        let place = match &fault {
+            Fault::Goal { goal, .. } | Fault::Twice(goal) => {
+                let of_goal = |written: &&Spanned<GoalSpec>| written.get_ref().name == *goal;
+                let own = written.goal.iter().rfind(of_goal).map(Spanned::span);
+                own.or_else(|| written.goals.as_ref().map(Spanned::span))
+            }
+            Fault::Loads(_) => {
+                written.min_load.as_ref().or(written.max_load.as_ref()).map(Spanned::span)
+            }
+            Fault::NoGoals => written.goals.as_ref().map(Spanned::span),
+            Fault::Limits(_) => written.max_trials.as_ref().map(Spanned::span),
+        };
+        faults.push(Diagnostic::new(place.unwrap_or(kind.clone()), fault.to_string()));
+    }
+}

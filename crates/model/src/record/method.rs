@@ -1,0 +1,192 @@
+//! The trials of a method: what a run does beside its own trial.
+
+use fwdlab_search::{Ending, Goal, Outcome, Output, Trial};
+use serde::{Deserialize, Serialize};
+
+/// What a method measured in one run: every trial in its order, and nothing derived.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MethodRecord {
+    /// The least load that was allowed, packets per second.
+    pub min_load: u64,
+    /// The greatest load that was allowed, packets per second.
+    pub max_load: u64,
+    /// The trials.
+    pub trials: Vec<MethodTrial>,
+    /// What ended a search before its goals were reached; none if nothing did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Ending>,
+}
+
+/// One trial at a load.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MethodTrial {
+    /// Intended load, packets per second.
+    pub load: u64,
+    /// How long was to be sent, nanoseconds.
+    pub duration_ns: u64,
+    /// When it began, nanoseconds after the first one.
+    pub at_ns: u64,
+    /// Length of the window as measured, nanoseconds.
+    pub window_ns: u64,
+    /// Packets that left the sender in the window.
+    pub offered: u64,
+    /// Those of them that arrived intact, each once.
+    pub forwarded: u64,
+    /// Packets of the whole trial that arrived damaged.
+    pub damaged: u64,
+    /// Packets of the whole trial that arrived again.
+    pub duplicates: u64,
+    /// CPU time provably taken from the device in the window, nanoseconds: stolen by the
+    /// hypervisor, or used by other programs.
+    pub taken_ns: u64,
+    /// The most of it that lay within one sample, nanoseconds.
+    pub stalled_ns: u64,
+    /// What the receiver or the machine did wrong, so that it says nothing of the device; none
+    /// when nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invalid: Option<String>,
+}
+
+/// Packets that the smallest ring on the way holds, a veth's: what arrives while the device
+/// does not run is lost beyond it.
+const RING: f64 = 256.0;
+/// Longest time that others may have the device's CPU within one sample, nanoseconds: what a
+/// device then finds at once is no paced load, whatever the rings hold.
+const STALL_NS: u64 = 5_000_000;
+/// Share of a trial's intended packets that its sender may leave unsent.
+const UNSENT: f64 = 0.005;
+
+impl MethodTrial {
+    /// Packets lost over packets offered; none if nothing was offered or more arrived.
+    pub fn loss_ratio(&self) -> Option<f64> {
+        let lost = self.offered.checked_sub(self.forwarded)?;
+        (self.offered > 0).then(|| lost as f64 / self.offered as f64)
+    }
+
+    /// Intended packets in the window.
+    pub fn intended(&self) -> u64 {
+        (self.load as f64 * self.window_ns as f64 / 1e9).round() as u64
+    }
+
+    /// What the trial says of the device, by whose goals no more than `tolerated`, a ratio, may
+    /// be lost.
+    ///
+    /// A sender that fell short did not put the load on the device. If the device lost more
+    /// than any goal tolerates even so, it would of more: packets unsent then count as lost
+    /// (RFC 9971, Trial Loss Ratio). Otherwise nothing is known of the load.
+    ///
+    /// Where others had the device's CPU for longer than its rings can bridge, what was lost is
+    /// not the device's, nor would it be fair to count only the trials in which nothing was
+    /// lost in spite of it. Such a trial counts only if the device lost more than any goal
+    /// tolerates of what arrived in the time that it had.
+    pub fn outcome(&self, tolerated: f64) -> Outcome {
+        if let Some(why) = &self.invalid {
+            return Outcome::Invalid(why.clone());
+        }
+        let asked = Trial { load: self.load, duration_ns: self.duration_ns };
+        let (intended, offered) = (self.intended(), self.offered);
+        let is_beyond = |expected: u64| {
+            self.forwarded <= offered
+                && expected.saturating_sub(self.forwarded) as f64 > tolerated * expected as f64
+        };
+        let (mut expected, mut doubt) = (offered, None);
+        if offered as f64 <= intended as f64 * (1.0 - UNSENT) {
+            doubt = (!is_beyond(offered)).then(|| {
+                format!("the sender left {} of {intended} packets unsent", intended - offered)
+            });
+            expected = intended;
+        }
+        if self.is_stalled() {
+            let had = 1.0 - (self.taken_ns as f64 / self.window_ns.max(1) as f64).min(1.0);
+            expected = (expected as f64 * had).round() as u64;
+            doubt = doubt.or_else(|| {
+                (!is_beyond(expected)).then(|| {
+                    format!(
+                        "others had the device's CPU for {:.1} ms within one sample",
+                        self.stalled_ns as f64 / 1e6
+                    )
+                })
+            });
+        }
+        match (doubt, Output::of_counts(asked, expected, self.forwarded)) {
+            (Some(why), _) => Outcome::Invalid(why),
+            (None, Some(output)) => Outcome::Valid(output),
+            (None, None) => {
+                Outcome::Invalid(format!("{} of {offered} packets arrived", self.forwarded))
+            }
+        }
+    }
+
+    /// True if others had the device's CPU for longer than its rings can bridge at this load.
+    fn is_stalled(&self) -> bool {
+        let arrived = self.load as f64 * self.stalled_ns as f64 / 1e9;
+        arrived > RING || self.stalled_ns > STALL_NS
+    }
+}
+
+impl MethodRecord {
+    /// The trials with what they say of the device; see [`MethodTrial::outcome`].
+    pub fn outcomes(&self, goals: &[Goal]) -> Vec<(Trial, Outcome)> {
+        let tolerated = tolerated(goals);
+        let of = |trial: &MethodTrial| {
+            let asked = Trial { load: trial.load, duration_ns: trial.duration_ns };
+            (asked, trial.outcome(tolerated))
+        };
+        self.trials.iter().map(of).collect()
+    }
+}
+
+/// The largest loss ratio that any goal tolerates.
+pub fn tolerated(goals: &[Goal]) -> f64 {
+    goals.iter().map(|goal| goal.loss_ratio).fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trial(offered: u64, forwarded: u64) -> MethodTrial {
+        MethodTrial {
+            load: 1000,
+            duration_ns: 1_000_000_000,
+            window_ns: 1_000_000_000,
+            offered,
+            forwarded,
+            ..MethodTrial::default()
+        }
+    }
+
+    fn lost(trial: MethodTrial) -> Option<f64> {
+        match trial.outcome(0.005) {
+            Outcome::Valid(output) => Some(output.loss_ratio),
+            Outcome::Invalid(_) => None,
+        }
+    }
+
+    #[test]
+    fn what_a_short_sender_means_depends_on_what_was_lost_even_so() {
+        assert_eq!(lost(trial(1000, 1000)), Some(0.0));
+        assert_eq!(lost(trial(996, 996)), Some(0.0), "within half a percent");
+        assert_eq!(lost(trial(990, 990)), None, "nothing is known of the load");
+        assert_eq!(lost(trial(990, 986)), None, "a goal tolerates as much");
+        assert_eq!(lost(trial(900, 500)), Some(0.5), "it would of more");
+        assert_eq!(lost(trial(1000, 1001)), None, "more arrived than were sent");
+        assert_eq!(lost(trial(900, 1001)), None, "more arrived than were sent");
+        let spoiled = MethodTrial { invalid: Some("dropped".into()), ..trial(1000, 1000) };
+        assert_eq!(lost(spoiled), None);
+    }
+    #[test]
+    fn a_trial_whose_device_was_stalled_from_outside_tells_of_clear_losses_only() {
+        let stalled = |offered, forwarded, stalled_ns| MethodTrial {
+            taken_ns: 200_000_000,
+            stalled_ns,
+            ..trial(offered, forwarded)
+        };
+        assert_eq!(lost(stalled(1000, 800, 6_000_000)), None, "what arrived meanwhile");
+        assert_eq!(lost(stalled(1000, 1000, 6_000_000)), None, "lucky");
+        assert_eq!(lost(stalled(1000, 400, 6_000_000)), Some(0.5), "of the time that it had");
+        assert_eq!(lost(stalled(1000, 800, 4_000_000)), Some(0.2), "rings bridge as much");
+        let fast = MethodTrial { load: 1_000_000, ..stalled(1_000_000, 900_000, 300_000) };
+        assert_eq!(lost(fast), None, "300 packets arrive meanwhile");
+    }
+}

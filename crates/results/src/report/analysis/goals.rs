@@ -1,0 +1,37 @@
+//! What a run's trials say of the goals that were searched for.
+
+use fwdlab_model::record::MethodRecord;
+use fwdlab_model::units::format_pps;
+use fwdlab_model::{Plan, RunRecord};
+use fwdlab_search::{Goal, Limits, SearchResult};
+
+/// What a run's trials say of the plan's goals; none if nothing was searched for.
+pub(super) fn of_run(plan: &Plan, run: &RunRecord) -> Option<SearchResult> {
+    result_of(plan.goals(), run.method.as_ref()?)
+}
+
+/// What trials say of goals; none without goals.
+pub(super) fn result_of(goals: &[Goal], record: &MethodRecord) -> Option<SearchResult> {
+    if goals.is_empty() {
+        return None;
+    }
+    let limits = Limits::between(record.min_load, record.max_load);
+    let outcomes = record.outcomes(goals);
+    Some(SearchResult::of(goals.to_vec(), &limits, outcomes, record.ended.as_ref()))
+}
+
+/// What a run's search found, in words; none if nothing was searched for.
+pub fn found_in_words(plan: &Plan, run: &RunRecord) -> Option<String> {
+    let result = of_run(plan, run)?;
+    let goals = result.goals.iter().map(|goal| {
+        let name = &goal.goal.name;
+        match (&goal.irregular, goal.conditional_throughput) {
+            (None, Some(pps)) => format!("{name} {}", format_pps(pps)),
+            (Some(why), _) => format!("{name}: irregular, {why}"),
+            (None, None) => format!("{name}: nothing"),
+        }
+    });
+    let goals: Vec<String> = goals.collect();
+    let trials = result.trials.len() + result.invalid.len();
+    Some(format!("{} ({trials} trials)", goals.join(", ")))
+}

@@ -1,0 +1,92 @@
+//! Pictures of the trials beside the runs' own ones.
+
+use super::search::{Method, MethodPoint, MethodRun};
+use crate::figure::{Quantity, Strip};
+use crate::format::percent;
+use crate::report::safe_name;
+use fwdlab_model::design::MethodKind;
+use fwdlab_search::Goal;
+
+impl Method {
+    /// The pictures of it, one for each variant: how loads were found, or what was lost at
+    /// which load or when; names in the report and SVG.
+    pub(crate) fn pictures(&self) -> Vec<(String, String)> {
+        pictures(self)
+    }
+}
+
+fn pictures(method: &Method) -> Vec<(String, String)> {
+    let mut variants: Vec<(usize, &str)> =
+        method.runs.iter().map(|run| (run.variant, run.label.as_str())).collect();
+    variants.sort_unstable();
+    variants.dedup();
+    let of = |&(variant, label): &(usize, &str)| {
+        let runs: Vec<&MethodRun> =
+            method.runs.iter().filter(|run| run.variant == variant).collect();
+        let (what, strip) = match method.kind {
+            MethodKind::LossCurve => ("curve", curve(&runs, label)),
+            MethodKind::Soak => ("soak", soak(&runs, label)),
+            _ => ("search", progress(&method.goals, &runs, label)),
+        };
+        (format!("{what}-{}.svg", safe_name(label)), strip.render())
+    };
+    variants.iter().map(of).collect()
+}
+
+/// Load against time, coloured by what the goals say of each trial.
+fn progress(goals: &[Goal], runs: &[&MethodRun], label: &str) -> Strip {
+    let strictest = goals.iter().map(|goal| goal.loss_ratio).fold(1.0, f64::min);
+    let mildest = goals.iter().map(|goal| goal.loss_ratio).fold(0.0, f64::max);
+    let mut verdicts = vec![format!("lost at most {}", percent(strictest, 2))];
+    if mildest > strictest {
+        verdicts.push(format!("at most {}", percent(mildest, 2)));
+    }
+    verdicts.push("more".to_owned());
+    let beyond = verdicts.len() - 1;
+    verdicts.push("says nothing of the device".to_owned());
+    let verdict = |point: &MethodPoint| match point.loss_ratio {
+        None => beyond + 1,
+        Some(loss) if loss <= strictest => 0,
+        Some(loss) if loss <= mildest => 1,
+        Some(_) => beyond,
+    };
+    let points = runs.iter().flat_map(|run| &run.points);
+    let marks: Vec<(f64, usize, f64)> =
+        points.map(|point| (point.at_s, verdict(point), point.load as f64)).collect();
+    let title = format!("{label}: trials of the searches in their order");
+    Strip {
+        y: Quantity::Load,
+        x_label: "seconds since the search began".to_owned(),
+        ..Strip::of_stream(&title, verdicts, &marks)
+    }
+}
+
+/// Loss against load.
+fn curve(runs: &[&MethodRun], label: &str) -> Strip {
+    let points = runs.iter().flat_map(|run| &run.points);
+    let lost = points.filter_map(|point| Some((point.load as f64, 0, 100.0 * point.loss_ratio?)));
+    Strip {
+        y: Quantity::Loss,
+        x_label: "intended load, packets per second".to_owned(),
+        ..Strip::of_stream(
+            &format!("{label}: frame loss rate"),
+            vec![label.to_owned()],
+            &lost.collect::<Vec<_>>(),
+        )
+    }
+}
+
+/// Loss over time.
+fn soak(runs: &[&MethodRun], label: &str) -> Strip {
+    let points = runs.iter().flat_map(|run| &run.points);
+    let lost = points.filter_map(|point| Some((point.at_s, 0, 100.0 * point.loss_ratio?)));
+    Strip {
+        y: Quantity::Loss,
+        x_label: "seconds since the first trial began".to_owned(),
+        ..Strip::of_stream(
+            &format!("{label}: packets lost, trial by trial"),
+            vec![label.to_owned()],
+            &lost.collect::<Vec<_>>(),
+        )
+    }
+}
