@@ -70,7 +70,7 @@ pub(crate) fn capacity(trials: &Trials, width: f64) -> Option<Estimate> {
     let count = samples.len() as f64;
     let error = (samples.len() > 1).then_some(deviation / count.sqrt());
     let (rate, near) = (mean * middle, over.len() + free.len());
-    let reach = rate * (1.0 + (2.0 * width).max(3.0 * deviation));
+    let reach = rate * (1.0 + width.max(3.0 * deviation));
     let guess = passed.map(|load| load as f64).filter(|load| *load > reach);
     let contradicted = guess.is_some();
     let rate = guess.map_or(rate, |load| (load + refused as f64) / 2.0);

@@ -132,8 +132,7 @@ fn a_device_that_seldom_loses_something_is_taken_for_what_it_is() {
 #[test]
 fn a_device_that_forwards_less_the_more_it_gets_is_found() {
     let all = Thousand::of(Law { livelock: 0.3, ..Law::exact(1.0) });
-    // Where overload leaves next to nothing the estimate misleads: that costs trials.
-    assert!((35.0..320.0).contains(&all.mean()), "{}", all.mean());
+    assert!((35.0..80.0).contains(&all.mean()), "{}", all.mean());
     assert_eq!((all.covered[0], all.regular), (1000, [1000; 2]));
 }
 

@@ -136,6 +136,69 @@ baseline = { firewall = \"none\" }
 duration = \"3s\"
 ";
 
+const SHAPER: &str = "\
+version = 1
+title = \"A device of known throughput\"
+[testbed]
+kind = \"netns\"
+[dut]
+firewall = \"shaper.nft\"
+[trial]
+warmup = \"50ms\"
+duration = \"250ms\"
+[method]
+kind = \"mlrsearch\"
+max_load = \"200kpps\"
+max_trials = 80
+[[method.goal]]
+name = \"ndr\"
+initial_trial = \"250ms\"
+final_trial = \"250ms\"
+duration_sum = \"1750ms\"
+width = \"1%\"
+[design]
+blocks = 1
+";
+
+/// 100,000 packets a second, and a bucket of 2 ms.
+const RULES: &str = "\
+table inet shaper {
+	chain forward {
+		type filter hook forward priority 0; policy accept;
+		limit rate over 100000/second burst 200 packets drop
+	}
+}
+";
+
+/// Whatever else the machine does meanwhile: no rate is found but the right one.
+#[test]
+fn a_search_finds_the_rate_of_a_shaper_or_says_what_kept_it() {
+    let lab = Lab::new(SHAPER);
+    lab.write("shaper.nft", RULES);
+    let _alone = machine();
+    if !rustix::process::geteuid().is_root() {
+        let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
+        assert!(!in_ci, "not root in CI");
+        eprintln!("SKIPPED: a shaper in a namespace needs root");
+        return;
+    }
+    lab.fwdlab(&["run", "x.toml", "--no-calibration"]).carried_out();
+    let text = std::fs::read_to_string(lab.path("results/x/results.json")).expect("results");
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let run = &json["method"]["runs"][0];
+    let found = &run["found"][0];
+    match found["irregular"].as_str() {
+        None => {
+            let rate = found["throughput"].as_f64().expect("a rate");
+            assert!((rate / 100_000.0 - 1.0).abs() < 0.02, "{rate}: {run}");
+        }
+        Some(why) => {
+            eprintln!("the machine was too busy to find it: {why}");
+            assert!(why.contains("no valid trial") || why.contains("number of trials"), "{run}");
+        }
+    }
+}
+
 #[test]
 fn a_firewall_is_what_rises_in_the_profile() {
     let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");

@@ -77,6 +77,9 @@ fn searches_of_two_variants_are_compared_by_what_they_found() {
 #[test]
 fn the_command_line_asks_for_a_search_of_any_experiment() {
     let lab = Lab::new(&SEARCH.replace("[method]\nkind = \"mlrsearch\"\n", ""));
+    let planned = lab.fwdlab(&["plan", "x.toml", "--search", "pdr"]).expect(0).stdout;
+    let planned = planned.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(planned.contains("then a search for pdr (RFC 9971)"), "{planned}");
     lab.fwdlab(&["search", "x.toml", "--goal", "pdr", "--blocks", "2", "--quiet"]).expect(0);
     let text = std::fs::read_to_string(lab.path("results/x-search/results.json")).expect("results");
     let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");

@@ -79,10 +79,13 @@ fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
         (
             "trial",
             format!(
-                "{} of warm-up, a window of {}, up to {} of drain",
+                "{} of warm-up, a window of {}, up to {} of drain{}",
                 duration(trial.warmup_ns),
                 duration(trial.duration_ns),
-                duration(trial.drain_ns)
+                duration(trial.drain_ns),
+                plan.method
+                    .as_ref()
+                    .map_or(String::new(), |method| format!(", {}", method.words()))
             ),
         ),
         ("runs", runs),

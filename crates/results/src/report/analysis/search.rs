@@ -9,6 +9,7 @@ use crate::stats::summary::{Interval, median};
 use crate::store::Contents;
 use fwdlab_model::design::{Method as Planned, MethodKind};
 use fwdlab_model::record::{MethodRecord, MethodTrial, tolerated};
+use fwdlab_model::units::FrameSize;
 use fwdlab_search::{Goal, Outcome};
 use serde::Serialize;
 
@@ -91,6 +92,9 @@ pub struct Searched {
     pub goal: String,
     /// Conditional throughput of the runs with a regular result.
     pub throughput: Option<SummaryResult>,
+    /// The median in bits per second on the link, with preamble and gap (L1) and without (L2);
+    /// none where nothing is known of the frames.
+    pub bits: Option<(f64, f64)>,
     /// Median of their lower bounds.
     pub lower: Option<f64>,
     /// Median of their upper bounds.
@@ -141,7 +145,10 @@ pub(super) fn method(contents: &Contents, results: &[RunResult]) -> Option<Metho
     let runs: Vec<MethodRun> = runs.collect();
     let frmol = |run: u32| results.iter().find(|result| result.run == run)?.mean_pps;
     let labels = plan.variants.iter().map(|variant| (variant.index, variant.label.as_str()));
-    let searched = labels.clone().flat_map(|variant| searched(plan.goals(), variant, &runs, frmol));
+    let searched = labels.clone().flat_map(|variant| {
+        let frame = plan.variants[variant.0].settings.traffic.frame_size;
+        searched(plan.goals(), variant, &runs, Some(frame), frmol)
+    });
     Some(Method {
         kind: planned.kind(),
         goals: plan.goals().to_vec(),
@@ -163,7 +170,7 @@ impl Method {
         Method {
             kind: MethodKind::Mlrsearch,
             goals: goals.to_vec(),
-            searched: searched(goals, (0, label), &runs, |_| None).collect(),
+            searched: searched(goals, (0, label), &runs, None, |_| None).collect(),
             soaked: Vec::new(),
             runs,
         }
@@ -217,6 +224,7 @@ fn searched<'a>(
     goals: &'a [Goal],
     (variant, label): (usize, &'a str),
     runs: &'a [MethodRun],
+    frame: Option<FrameSize>,
     frmol: impl Fn(u32) -> Option<f64> + Copy + 'a,
 ) -> impl Iterator<Item = Searched> + 'a {
     goals.iter().enumerate().map(move |(number, goal)| {
@@ -232,11 +240,16 @@ fn searched<'a>(
         reasons.dedup();
         let rates: Vec<f64> = regular.iter().filter_map(|run| frmol(run.run)).collect();
         let trials: usize = own.iter().map(|run| run.points.len()).sum();
+        let throughput = SummaryResult::of(&of(|found| found.throughput));
+        let bits = throughput.zip(frame).map(|(found, frame)| {
+            (frame.l1_bits_per_second(found.median), frame.l2_bits_per_second(found.median))
+        });
         Searched {
             variant,
             label: label.to_owned(),
             goal: goal.name.clone(),
-            throughput: SummaryResult::of(&of(|found| found.throughput)),
+            throughput,
+            bits,
             lower: median(&of(|found| found.lower.map(|pps| pps as f64))),
             upper: median(&of(|found| found.upper.map(|pps| pps as f64))),
             frmol: median(&rates),

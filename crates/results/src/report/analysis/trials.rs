@@ -37,18 +37,20 @@ fn pictures(method: &Method) -> Vec<(String, String)> {
 fn progress(goals: &[Goal], runs: &[&MethodRun], label: &str) -> Strip {
     let strictest = goals.iter().map(|goal| goal.loss_ratio).fold(1.0, f64::min);
     let mildest = goals.iter().map(|goal| goal.loss_ratio).fold(0.0, f64::max);
-    let mut verdicts = vec![format!("lost at most {}", percent(strictest, 2))];
-    if mildest > strictest {
-        verdicts.push(format!("at most {}", percent(mildest, 2)));
-    }
-    verdicts.push("more".to_owned());
-    let beyond = verdicts.len() - 1;
+    // In the palette's order: blue, red, green, yellow.
+    let within = |loss: f64| match loss {
+        0.0 => "nothing lost".to_owned(),
+        loss => format!("at most {} lost", percent(loss, 2)),
+    };
+    let beyond = format!("more than {} lost", percent(mildest, 2));
+    let mut verdicts = vec![within(strictest), beyond];
+    verdicts.extend((mildest > strictest).then(|| within(mildest)));
     verdicts.push("says nothing of the device".to_owned());
     let verdict = |point: &MethodPoint| match point.loss_ratio {
-        None => beyond + 1,
+        None => verdicts.len() - 1,
         Some(loss) if loss <= strictest => 0,
-        Some(loss) if loss <= mildest => 1,
-        Some(_) => beyond,
+        Some(loss) if loss <= mildest => 2,
+        Some(_) => 1,
     };
     let points = runs.iter().flat_map(|run| &run.points);
     let marks: Vec<(f64, usize, f64)> =
@@ -64,10 +66,11 @@ fn progress(goals: &[Goal], runs: &[&MethodRun], label: &str) -> Strip {
 /// Loss against load.
 fn curve(runs: &[&MethodRun], label: &str) -> Strip {
     let points = runs.iter().flat_map(|run| &run.points);
-    let lost = points.filter_map(|point| Some((point.load as f64, 0, 100.0 * point.loss_ratio?)));
+    let lost =
+        points.filter_map(|point| Some((point.load as f64 / 1e3, 0, 100.0 * point.loss_ratio?)));
     Strip {
         y: Quantity::Loss,
-        x_label: "intended load, packets per second".to_owned(),
+        x_label: "intended load (kpps)".to_owned(),
         ..Strip::of_stream(
             &format!("{label}: frame loss rate"),
             vec![label.to_owned()],

@@ -7,7 +7,7 @@ use crate::format::percent;
 use crate::report::analysis::{Method, Searched, Soaked};
 use fwdlab_model::design::MethodKind;
 use fwdlab_model::spec::format_ns;
-use fwdlab_model::units::format_pps;
+use fwdlab_model::units::{format_bps, format_pps};
 
 /// Searches on their own, as a document.
 pub fn searches<'a>(title: &str, method: &'a Method) -> Document<'a> {
@@ -75,6 +75,8 @@ fn searched(rows: &[Searched]) -> Block {
         })
         .numbers("lower bound", |row| Cell::rate(row.lower))
         .numbers("upper bound", |row| Cell::rate(row.upper))
+        .numbers("L1", |row| bits(row.bits.map(|(l1, _)| l1)))
+        .numbers("L2", |row| bits(row.bits.map(|(_, l2)| l2)))
         .numbers("FRMOL", |row| Cell::rate(row.frmol))
         .words("regular", |row| {
             let (regular, all) = row.regular;
@@ -97,6 +99,10 @@ fn searched(rows: &[Searched]) -> Block {
         })
         .set(|table| table.name = Some("throughput"))
         .block()
+}
+
+fn bits(bps: Option<f64>) -> Cell {
+    bps.map_or(Cell::None, |bps| Cell::Values(format_bps(bps).into(), vec![bps.into()]))
 }
 
 fn soaked(rows: &[Soaked]) -> Block {
