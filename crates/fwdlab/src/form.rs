@@ -14,7 +14,7 @@ pub(crate) struct FormArguments {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Print CSV, a line per comparison, change or point
+    /// Print CSV, a line per row of the tables
     #[arg(long)]
     csv: bool,
     /// Print Markdown

@@ -232,23 +232,78 @@ fn what_was_executed_is_kept_and_a_store_of_before_has_none() {
     assert_eq!(store.runs().unwrap()[0].trial.executed, None);
     let figures = store.figures_only(|_| false).unwrap();
     assert_eq!(figures.runs[1].trial.executed, counted.trial.executed);
+}
+
+/// Steps of the schema, as they were released.
+const STEPS: [&str; 6] = [
+    include_str!("../src/store/schema.sql"),
+    include_str!("../src/store/schema-2.sql"),
+    include_str!("../src/store/schema-3.sql"),
+    include_str!("../src/store/schema-4.sql"),
+    include_str!("../src/store/schema-5.sql"),
+    include_str!("../src/store/schema-6.sql"),
+];
+
+/// Writes what is in the store at `new` as version `version` kept it.
+fn write_old(new: &Path, old: &Path, version: usize) {
+    let connection = rusqlite::Connection::open(old).unwrap();
+    STEPS[..version].iter().for_each(|step| connection.execute_batch(step).unwrap());
+    connection.pragma_update(None, "application_id", 0x6677_646c).unwrap();
+    connection.pragma_update(None, "user_version", version as i64).unwrap();
+    connection.execute("ATTACH ? AS new", [new.to_str().unwrap()]).unwrap();
+    for table in ["plan", "invocation", "run", "sample", "counter", "cpu", "overhead", "warning"] {
+        let sql = "SELECT group_concat(name) FROM pragma_table_info(?, 'main')";
+        let columns: String = connection.query_row(sql, [table], |row| row.get(0)).unwrap();
+        let copy =
+            format!("INSERT INTO main.{table} ({columns}) SELECT {columns} FROM new.{table}");
+        connection.execute_batch(&copy).unwrap();
+    }
+}
+
+#[test]
+fn stores_of_every_version_before_are_read_and_brought_up_to_date() {
+    let directory = tempfile::tempdir().unwrap();
+    let plan = small_plan();
+    let new = directory.path().join("run.sqlite");
+    let mut store = Store::open(&new).unwrap();
+    fill(&mut store, &plan, [0, 3]);
+    let mut odd = record(&plan, 4);
+    odd.trial.counters[0].name = "d1 \"tx\"\n\u{e9}".into();
+    odd.trial.counters[0].before = u64::MAX;
+    odd.trial.counters[0].expected = None;
+    odd.trial.samples.truncate(3);
+    odd.trial.samples[1].ran_ns = Some(u64::MAX);
+    odd.trial.samples[2].valid = false;
+    odd.trial.cpus.clear();
+    odd.overhead_ns.clear();
+    store.insert_run(&odd).unwrap();
+    let counted = support::counted(&plan, 5, &[("ip_forward", &[126.0, 127.5], false)]);
+    store.insert_run(&counted).unwrap();
     drop(store);
 
-    // As version 4 left it.
-    let connection = rusqlite::Connection::open(&path).unwrap();
-    connection.execute_batch("ALTER TABLE run DROP COLUMN executed").unwrap();
-    connection.pragma_update(None, "user_version", 4).unwrap();
-    drop(connection);
-    let reader = Store::open_read_only(&path).unwrap();
-    assert_eq!(reader.contents().unwrap().runs.len(), 2);
-    assert_eq!(reader.figures_only(|_| true).unwrap().runs[1].trial.executed, None);
-    drop(reader);
-    let mut store = Store::open(&path).unwrap();
-    assert_eq!(store.runs().unwrap()[1].trial.executed, None);
-    store.begin_invocation(&invocation(TestbedKind::Netns)).unwrap();
-    let counted = support::counted(&plan, 2, &[("ip_forward", &[126.0], false)]);
-    store.insert_run(&counted).unwrap();
-    assert_eq!(store.runs().unwrap()[2], counted);
+    for version in 1..=STEPS.len() {
+        let mut expected = [record(&plan, 0), record(&plan, 3), odd.clone(), counted.clone()];
+        if version < 4 {
+            expected[2].trial.samples[1].ran_ns = None;
+        }
+        if version < 5 {
+            expected[3].trial.executed = None;
+        }
+        let path = directory.path().join(format!("{version}.sqlite"));
+        write_old(&new, &path, version);
+        let reader = Store::open_read_only(&path).unwrap();
+        assert_eq!(reader.runs().unwrap(), expected, "read as version {version} left it");
+        let figures = reader.figures_only(|_| true).unwrap();
+        drop(reader);
+        let mut store = Store::open(&path).unwrap();
+        assert_eq!(store.runs().unwrap(), expected, "brought up from version {version}");
+        assert_eq!(store.figures_only(|_| true).unwrap(), figures);
+        assert_eq!(figures.runs[2].trial.samples.len(), 2, "those that are valid");
+        store.begin_invocation(&invocation(TestbedKind::Netns)).unwrap();
+        let another = support::counted(&plan, 6, &[("ip_forward", &[126.0], false)]);
+        store.insert_run(&another).unwrap();
+        assert_eq!(store.runs().unwrap()[4], another);
+    }
 }
 
 /// A writer killed in the middle loses at most the run in progress.

@@ -1,10 +1,10 @@
 //! `fwdlab selftest`.
 
 use crate::exit::Exit;
+use crate::form::FormArguments;
 use crate::selftest::machine::{self, Machine};
 use crate::selftest::{self, Held, Measured, live, simulated, truth};
 use crate::session::{self, Session};
-use crate::terminal;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use fwdlab_model::Plan;
@@ -51,12 +51,8 @@ pub(crate) struct Arguments {
     /// Show no progress, only the results
     #[arg(long, short)]
     quiet: bool,
-    /// Print the results as JSON
-    #[arg(long, conflicts_with = "markdown")]
-    json: bool,
-    /// Print the results as Markdown
-    #[arg(long)]
-    markdown: bool,
+    #[command(flatten)]
+    form: FormArguments,
 }
 
 /// Where runs come from.
@@ -90,13 +86,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
             (machine.rates.clone(), Some(machine))
         }
     };
-    if arguments.json {
-        terminal::print_json(&json!({ "rates": rates, "machine": machine }))?;
-    } else if arguments.markdown {
-        terminal::print(&selftest::markdown(&rates, machine.as_ref()))?;
-    } else {
-        terminal::print(&selftest::text(&rates, machine.as_ref(), terminal::width()))?;
-    }
+    let data = json!({ "rates": rates, "machine": machine });
+    arguments.form.print(&selftest::document(&rates, machine.as_ref(), &data))?;
     let broken = rates.iter().any(|row| row.held == Some(Held::No));
     Ok(if broken { Exit::Untrustworthy } else { Exit::Done })
 }
@@ -130,11 +121,7 @@ impl Arguments {
         let (plan, text) = truth::plan().context("planning the self-test")?;
         let store = self.carry_out(&plan, &text, &self.out.join("truth"))?;
         let report = truth::evaluate(&Analysis::of_store(&store)?);
-        if self.json {
-            terminal::print_json(&json!(report))?;
-        } else {
-            terminal::print(truth::text(&report).trim_end())?;
-        }
+        self.form.print(&selftest::of_truths(&report))?;
         let kept = !report.truths.is_empty() && report.truths.iter().all(truth::Truth::is_kept);
         Ok(if kept { Exit::Done } else { Exit::Untrustworthy })
     }

@@ -13,7 +13,7 @@ pub(crate) mod simulated;
 mod text;
 pub(crate) mod truth;
 
-pub(crate) use text::{markdown, text};
+pub(crate) use text::{document, of_truths};
 
 use fwdlab_results::stats::binomial::Rate;
 use fwdlab_results::stats::summary::Interval;

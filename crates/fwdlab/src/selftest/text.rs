@@ -1,43 +1,58 @@
-//! The self-test's tables, for a terminal and for Markdown.
+//! What the self-test says, in whatever form.
 
 use super::detection::Detection;
 use super::machine::Machine;
+use super::truth::{Report, Truth};
 use super::{Bar, CONFIDENCE, Held, Measured};
-use crate::terminal::{HEADING, columns, duration, styled, wrap};
+use crate::terminal::duration;
+use fwdlab_model::units::format_pps;
+use fwdlab_results::document::table::{Cell, Digits, Table};
+use fwdlab_results::document::{Block, Data, Document};
 
-/// Rates and what follows from them, for a terminal of `width` columns.
-pub(crate) fn text(rates: &[Measured], machine: Option<&Machine>, width: usize) -> String {
-    let mut out = String::new();
-    for question in questions(rates) {
-        out += &format!("{}\n", styled(question, HEADING));
-        let rows: Vec<&Measured> = rates.iter().filter(|row| row.question == question).collect();
-        out += &table(&rows, width);
-        out.push('\n');
+/// Rates and what follows from them; `data` is the same for programs.
+pub(crate) fn document<'a>(
+    rates: &[Measured],
+    machine: Option<&Machine>,
+    data: &'a dyn Data,
+) -> Document<'a> {
+    let of = |question: &str| {
+        let rows = rates.iter().filter(|row| row.question == question);
+        Block::section(capitalised(question), vec![table(rows)])
+    };
+    let mut blocks: Vec<Block> = questions(rates).into_iter().map(of).collect();
+    blocks.extend(machine.into_iter().flat_map(of_machine));
+    Document {
+        title: "The laboratory's error rates".to_owned(),
+        conclusion: vec![Block::text(conclusion(rates))],
+        blocks,
+        data,
+        version: 1,
     }
-    if let Some(machine) = machine {
-        out += &machine_text(machine, width);
-    }
-    out += &wrap(&conclusion(rates), width, "");
-    out
 }
 
-/// The same as Markdown.
-pub(crate) fn markdown(rates: &[Measured], machine: Option<&Machine>) -> String {
-    let mut out = String::new();
-    for question in questions(rates) {
-        out += &format!("**{}**\n\n", capitalised(question));
-        out += "| design | runs scatter | rate | 95 % interval | bar | classic practice |\n";
-        out += "|---|---|---:|---|---|---:|\n";
-        for row in rates.iter().filter(|row| row.question == question) {
-            let [design, noise, rate, interval, bar, classic] = cells(row);
-            out += &format!("| {design} | {noise} | {rate} | {interval} | {bar} | {classic} |\n");
-        }
-        out.push('\n');
+/// Devices of known truth against what was measured of them.
+pub(crate) fn of_truths(report: &Report) -> Document<'_> {
+    let value = |truth: &Truth, value: f64| match truth.is_loss() {
+        true => Cell::number(value, Digits::Percent(3)),
+        false => Cell::text(format_pps(value)),
+    };
+    let held = |truth: &Truth| if truth.is_kept() { "kept" } else { "BROKEN" };
+    let table = Table::of(&report.truths)
+        .words("device", |truth| Cell::text(&truth.device))
+        .words("measured", |truth| Cell::text(&truth.what))
+        .numbers("median", |truth| value(truth, truth.median()))
+        .numbers("truth", |truth| value(truth, truth.truth))
+        .numbers("error", |truth| Cell::number(truth.error, Digits::Signed(3)))
+        .numbers("worst run", |truth| Cell::number(truth.worst, Digits::Signed(3)))
+        .words("promise", |truth| Cell::text(held(truth)))
+        .set(|table| table.name = Some("truths"));
+    let mut blocks = vec![table.block(), Block::list(&report.verdicts)];
+    if report.left_out > 0 {
+        let left_out = report.left_out;
+        blocks.push(Block::text(format!("{left_out} runs are left out: their sender fell short")));
     }
-    if let Some(machine) = machine {
-        out += &machine_text(machine, usize::MAX);
-    }
-    out + &conclusion(rates) + "\n"
+    let title = "The laboratory against devices of known truth".to_owned();
+    Document { title, conclusion: Vec::new(), blocks, data: report, version: 1 }
 }
 
 /// The questions in their order, each once.
@@ -51,37 +66,23 @@ fn questions(rates: &[Measured]) -> Vec<&str> {
     questions
 }
 
-/// Columns as wide as their widest cell; lines that are too long are wrapped.
-fn table(rows: &[&Measured], width: usize) -> String {
-    let heading = ["design", "runs scatter", "rate", "interval", "bar", "classic"];
-    let all: Vec<[String; 6]> = std::iter::once(heading.map(str::to_owned))
-        .chain(rows.iter().map(|row| cells(row)))
-        .collect();
-    let widths: Vec<usize> = (0..heading.len())
-        .map(|column| all.iter().map(|cells| columns(&cells[column])).max().unwrap_or(0))
-        .collect();
-    let line = |cells: &[String; 6]| {
-        let padded: Vec<String> = cells
-            .iter()
-            .zip(&widths)
-            .map(|(cell, width)| format!("{cell}{}", " ".repeat(width - columns(cell))))
-            .collect();
-        wrap(&format!("  {}", padded.join("  ").trim_end()), width, "      ")
-    };
-    all.iter().map(line).collect()
-}
-
-fn cells(row: &Measured) -> [String; 6] {
-    let interval = row.interval;
-    let blocks = row.blocks.map_or(String::new(), |blocks| format!(", {blocks:.1} blocks"));
-    [
-        format!("{}{blocks}", row.design),
-        row.noise.clone(),
-        percent(row.share),
-        format!("[{}, {}]", percent(interval.low), percent(interval.high)),
-        bar(row),
-        row.classic.map_or("-".to_owned(), percent),
-    ]
+fn table<'m>(rows: impl Iterator<Item = &'m Measured>) -> Block {
+    let share = |share: f64| Some(share).filter(|share| !share.is_nan());
+    let digits = Digits::Percent(2);
+    Table::of(rows)
+        .words("design", |row| {
+            let blocks = row.blocks.map(|blocks| format!(", {blocks:.1} blocks"));
+            Cell::text(format!("{}{}", row.design, blocks.unwrap_or_default()))
+        })
+        .words("runs scatter", |row| Cell::text(&row.noise))
+        .numbers("rate", |row| Cell::number(share(row.share), digits))
+        .words("95 % interval", |row| Cell::interval((row.interval.low, row.interval.high), digits))
+        .keys(&["low", "high"])
+        .words("bar", |row| Cell::text(bar(row)))
+        .numbers("classic practice", |row| Cell::number(row.classic.and_then(share), digits))
+        .hidden("question", |row| Cell::text(&row.question))
+        .set(|table| table.name = Some("rates"))
+        .block()
 }
 
 fn bar(row: &Measured) -> String {
@@ -99,53 +100,48 @@ fn bar(row: &Measured) -> String {
     }
 }
 
-fn machine_text(machine: &Machine, width: usize) -> String {
-    let mut out = format!("{}\n", styled("what this machine can tell apart", HEADING));
-    if !machine.caption.is_empty() {
-        out += &wrap(&machine.caption, width, "");
-    }
-    out += &apart(&machine.effects, ", all blocks together", width);
+fn of_machine(machine: &Machine) -> Vec<Block> {
+    let mut found: Vec<Block> = Block::caption(&machine.caption).into_iter().collect();
+    found.extend(apart(&machine.effects, ", all blocks together"));
     let scatter = percent(machine.scatter);
-    let line = format!("  scatter of a block's ratio of two identical variants: {scatter}");
-    out += &wrap(&(line + &each("a run", machine.seconds_per_run)), width, "    ");
-    out += &found_after(&machine.times, "blocks", width);
+    found.push(Block::text(format!(
+        "scatter of a block's ratio of two identical variants: {scatter}{}",
+        each("a run", machine.seconds_per_run)
+    )));
+    found.extend(found_after(&machine.times, "blocks"));
+    let mut sections = vec![Block::section("What this machine can tell apart", found)];
     if let Some(live) = &machine.live {
-        out += &format!("\n{}\n", styled("the same, switched live", HEADING));
-        out += &apart(&live.effects, "", width);
+        let mut found: Vec<Block> = apart(&live.effects, "").collect();
         let scatter = percent(live.scatter);
-        let line = format!("  scatter of a stream's ratio of two identical variants: {scatter}");
-        out += &wrap(&(line + &each("a stream", live.seconds_per_stream)), width, "    ");
-        out += &found_after(&live.times, "streams", width);
+        found.push(Block::text(format!(
+            "scatter of a stream's ratio of two identical variants: {scatter}{}",
+            each("a stream", live.seconds_per_stream)
+        )));
+        found.extend(found_after(&live.times, "streams"));
+        sections.push(Block::section("The same, switched live", found));
     }
-    out + "\n"
+    sections
 }
 
 /// What was found about each variant.
-fn apart(effects: &[(String, String)], over: &str, width: usize) -> String {
-    effects
-        .iter()
-        .map(|(label, effect)| wrap(&format!("  {label}{over}: {effect}"), width, "    "))
-        .collect()
+fn apart(effects: &[(String, String)], over: &str) -> impl Iterator<Item = Block> {
+    effects.iter().map(move |(label, effect)| Block::text(format!("{label}{over}: {effect}")))
 }
 
 fn each(what: &str, seconds: Option<f64>) -> String {
     seconds.map_or(String::new(), |seconds| format!("; {what} takes {}", time(seconds)))
 }
 
-fn found_after(times: &[Detection], what: &str, width: usize) -> String {
-    times
-        .iter()
-        .map(|found| {
-            let after = match (found.blocks, found.seconds) {
-                (Some(blocks), Some(seconds)) => format!("{blocks} {what}, {}", time(seconds)),
-                (Some(blocks), None) => format!("{blocks} {what}"),
-                (None, _) => format!("more than a thousand {what}"),
-            };
-            let change = 100.0 * found.change;
-            let line = format!("  finds a change of {change:.0} % nine times in ten after {after}");
-            wrap(&line, width, "    ")
-        })
-        .collect()
+fn found_after(times: &[Detection], what: &str) -> impl Iterator<Item = Block> {
+    times.iter().map(move |found| {
+        let after = match (found.blocks, found.seconds) {
+            (Some(blocks), Some(seconds)) => format!("{blocks} {what}, {}", time(seconds)),
+            (Some(blocks), None) => format!("{blocks} {what}"),
+            (None, _) => format!("more than a thousand {what}"),
+        };
+        let change = 100.0 * found.change;
+        Block::text(format!("finds a change of {change:.0} % nine times in ten after {after}"))
+    })
 }
 
 fn time(seconds: f64) -> String {

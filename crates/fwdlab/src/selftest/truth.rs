@@ -7,7 +7,6 @@
 //! truth follows from the ruleset alone; the rest is the laboratory's error.
 
 use fwdlab_model::Plan;
-use fwdlab_model::units::format_pps;
 use fwdlab_results::report::Analysis;
 use fwdlab_results::report::analysis::{Outcome, RunResult};
 use fwdlab_results::stats::summary::median;
@@ -92,26 +91,14 @@ impl Truth {
         self.error.abs() <= self.bar
     }
 
-    /// One line.
-    fn line(&self) -> String {
-        let value = |value: f64| match self.what.as_str() {
-            "loss" => format!("{:.3} %", 100.0 * value),
-            _ => format_pps(value),
-        };
-        let found = median(&self.measured).map_or("-".to_owned(), value);
-        let (unit, held) = match (self.what.as_str(), self.is_kept()) {
-            ("loss", kept) => ("points", kept),
-            (_, kept) => ("%", kept),
-        };
-        format!(
-            "{}: {} {found}, truth {}, error {:+.3} {unit} (worst run {:+.3}): {}",
-            self.device,
-            self.what,
-            value(self.truth),
-            100.0 * self.error,
-            100.0 * self.worst,
-            if held { "kept" } else { "broken" }
-        )
+    /// True for a share of lost packets.
+    pub(crate) fn is_loss(&self) -> bool {
+        self.what == "loss"
+    }
+
+    /// The median of what was measured.
+    pub(crate) fn median(&self) -> f64 {
+        median(&self.measured).unwrap_or(f64::NAN)
     }
 }
 
@@ -167,24 +154,11 @@ pub(crate) fn evaluate(analysis: &Analysis) -> Report {
     Report { truths, left_out, verdicts }
 }
 
-/// The report for people.
-pub(crate) fn text(report: &Report) -> String {
-    let mut out = String::new();
-    for truth in &report.truths {
-        out += &format!("{}\n", truth.line());
-    }
-    for verdict in &report.verdicts {
-        out += &format!("{verdict}\n");
-    }
-    if report.left_out > 0 {
-        out += &format!("{} runs are left out: their sender fell short\n", report.left_out);
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::text::of_truths;
     use super::*;
+    use fwdlab_results::document::form;
 
     #[test]
     fn the_plan_is_sound() {
@@ -199,7 +173,10 @@ mod tests {
         let truth = truth.expect("measured");
         assert!((truth.error - 0.002).abs() < 1e-12 && truth.is_kept(), "{truth:?}");
         assert!((truth.worst + 0.01).abs() < 1e-12, "{truth:?}");
-        assert!(truth.line().contains("error +0.200 % (worst run -1.000): kept"), "{truth:?}");
+        let report = Report { truths: vec![truth], left_out: 0, verdicts: Vec::new() };
+        let said = form::markdown::render(&of_truths(&report));
+        let row = "| shaper | mean | 10.0 kpps | 10.0 kpps | +0.200 % | -1.000 % | kept |";
+        assert!(said.contains(row), "{said}");
         let lost = Truth::of("stall", "loss", 0.08, vec![0.085]).expect("measured");
         assert!(!lost.is_kept());
         assert_eq!(Truth::of("none", "loss", 0.0, Vec::new()).map(|t| t.error), None);

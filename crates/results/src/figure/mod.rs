@@ -6,7 +6,7 @@
 //! - [`Strip`]: every run in the order of execution, to see drift; and the
 //!   trace of one stream, sample by sample.
 //! - [`Revisions`]: one configuration over revisions, and where it changed.
-//! - [`png::render`]: pixels of any, with a font of its own.
+//! - [`png::render`]: pixels of any of these, with a font of its own.
 //!
 //! The same data yields the same text: no time stamps, no random names, so
 //! figures can be compared with golden files and kept under version control.

@@ -18,6 +18,7 @@
 
 mod error;
 mod import;
+mod lists;
 mod lock;
 mod overview;
 mod profile;
@@ -221,6 +222,7 @@ fn read_only(path: &Path, immutable: bool) -> Result<Connection, Failure> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     schema::check(&connection, path)?;
     schema::check_not_empty(&connection, path)?;
+    schema::list_runs(&connection)?;
     Ok(connection)
 }
 

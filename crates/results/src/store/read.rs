@@ -1,11 +1,10 @@
 //! Reading: everything a report is made of, as it was written.
 
+use super::lists::Entry;
 use super::{Failure, Import, Invocation, Store, StoreError, StoredProfile};
 use crate::stats::log_rule::Rule;
 use fwdlab_model::plan::RunMetric;
-use fwdlab_model::record::{
-    Calibration, Counter, Counts, CpuTime, Environment, RunRecord, Sample, TrialRecord,
-};
+use fwdlab_model::record::{Calibration, Counts, Environment, RunRecord, Sample, TrialRecord};
 use fwdlab_model::{Plan, Warning};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -274,13 +273,6 @@ fn bits(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
 }
 
 fn read_runs(connection: &Connection, store: &Store) -> Result<Vec<RunRecord>, Failure> {
-    let mut samples = read_samples(connection)?;
-    let mut counters = store.groups("SELECT * FROM counter ORDER BY run, position", counter)?;
-    let mut cpus = store.groups("SELECT * FROM cpu ORDER BY run, position", cpu)?;
-    let mut overhead = store
-        .groups("SELECT run, step, duration_ns FROM overhead ORDER BY run, position", |row| {
-            Ok((row.get("step")?, bits(row, "duration_ns")?))
-        })?;
     let mut warnings = warnings(store)?;
 
     let mut statement = connection.prepare("SELECT * FROM run ORDER BY run")?;
@@ -295,9 +287,9 @@ fn read_runs(connection: &Connection, store: &Store) -> Result<Vec<RunRecord>, F
             run_id: row.get("run_id")?,
             started_at: row.get("started_at")?,
             trial: TrialRecord {
-                samples: samples.remove(&owner).unwrap_or_default(),
-                counters: counters.remove(&owner).unwrap_or_default(),
-                cpus: cpus.remove(&owner).unwrap_or_default(),
+                samples: list(store, row, "samples")?,
+                counters: list(store, row, "counters")?,
+                cpus: list(store, row, "cpus")?,
                 arrivals: optional_json(store, row, "arrivals")?,
                 device: optional_json(store, row, "device")?,
                 opening: optional_json(store, row, "opening")?,
@@ -307,7 +299,7 @@ fn read_runs(connection: &Connection, store: &Store) -> Result<Vec<RunRecord>, F
             method: optional_json(store, row, "method")?,
             facts: store.parse_json("a run's facts", &row.get::<_, String>("facts")?)?,
             warnings: warnings.remove(&owner).unwrap_or_default(),
-            overhead_ns: overhead.remove(&owner).unwrap_or_default(),
+            overhead_ns: list(store, row, "overhead")?,
         });
     }
     Ok(runs)
@@ -332,23 +324,34 @@ fn read_figures(
     store: &Store,
     with_samples: bool,
 ) -> Result<Vec<RunRecord>, Failure> {
-    let mut cpus = store.groups("SELECT * FROM cpu ORDER BY run, position", cpu)?;
     let mut warnings = warnings(store)?;
-    let mut statement = connection.prepare("SELECT * FROM run ORDER BY run")?;
+    // Lists are made of tables where an older store is only read: those that are not asked
+    // for are left alone.
+    let samples = if with_samples { ", samples" } else { "" };
+    let recent = match (store.has_version(5)?, store.has_version(6)?) {
+        (_, true) => ", executed, method",
+        (true, _) => ", executed",
+        _ => "",
+    };
+    let mut statement = connection.prepare(&format!(
+        "SELECT run, block, variants, window_ns, intended, window_offered, window_forwarded, \
+         total_offered, total_forwarded, foreign_packets, unstamped, flows_seen, drain_ns, cpus\
+         {recent}{samples} FROM run ORDER BY run",
+    ))?;
     let mut rows = statement.query([])?;
     let mut runs: Vec<RunRecord> = Vec::new();
-    let unsigned = |row: &Row<'_>, column: usize| row.get(column).map(i64::cast_unsigned);
-    let known = |row: &Row<'_>, column: usize| -> rusqlite::Result<Option<u64>> {
-        Ok(row.get::<_, Option<i64>>(column)?.map(i64::cast_unsigned))
-    };
     while let Some(row) = rows.next()? {
         let owner: i64 = row.get("run")?;
+        let mut samples: Vec<Sample> =
+            if with_samples { list(store, row, "samples")? } else { Vec::new() };
+        samples.retain(|sample| sample.valid);
         runs.push(RunRecord {
             run: row.get("run")?,
             block: row.get("block")?,
             variants: store.parse_json("a run's variants", &row.get::<_, String>("variants")?)?,
             trial: TrialRecord {
-                cpus: cpus.remove(&owner).unwrap_or_default(),
+                cpus: list(store, row, "cpus")?,
+                samples,
                 executed: optional_json(store, row, "executed")?,
                 ..scalars(row)?
             },
@@ -357,40 +360,10 @@ fn read_figures(
             ..RunRecord::default()
         });
     }
-    if !with_samples {
-        return Ok(runs);
-    }
-    let mut statement = connection.prepare(
-        "SELECT run, duration_ns, forwarded, variant, slice, offered, stolen_ns, ran_ns, \
-         waited_ns, sender_waited_ns FROM sample WHERE valid ORDER BY run, position",
-    )?;
-    let mut rows = statement.query([])?;
-    let mut at = 0;
-    while let Some(row) = rows.next()? {
-        let owner: u32 = row.get(0)?;
-        while runs.get(at).is_some_and(|run| run.run < owner) {
-            at += 1;
-        }
-        if let Some(run) = runs.get_mut(at).filter(|run| run.run == owner) {
-            run.trial.samples.push(Sample {
-                duration_ns: unsigned(row, 1)?,
-                forwarded: unsigned(row, 2)?,
-                variant: unsigned(row, 3)? as usize,
-                slice: row.get(4)?,
-                offered: unsigned(row, 5)?,
-                stolen_ns: unsigned(row, 6)?,
-                ran_ns: known(row, 7)?,
-                waited_ns: known(row, 8)?,
-                sender_waited_ns: known(row, 9)?,
-                valid: true,
-                ..Sample::default()
-            });
-        }
-    }
     Ok(runs)
 }
 
-/// The trial's columns of table `run`; the lists come from tables of their own.
+/// The trial's numbers in table `run`.
 fn scalars(row: &Row<'_>) -> rusqlite::Result<TrialRecord> {
     Ok(TrialRecord {
         window_ns: bits(row, "window_ns")?,
@@ -425,71 +398,9 @@ fn optional_json<T: DeserializeOwned + Default>(
     Ok(store.parse_json(&format!("a run's {column}"), &json)?)
 }
 
-/// The samples of each run. There may be millions: the columns' places are looked up once.
-fn read_samples(connection: &Connection) -> rusqlite::Result<BTreeMap<i64, Vec<Sample>>> {
-    const COLUMNS: [&str; 12] = [
-        "run",
-        "at_ns",
-        "duration_ns",
-        "offered",
-        "forwarded",
-        "stolen_ns",
-        "ran_ns",
-        "waited_ns",
-        "sender_waited_ns",
-        "variant",
-        "slice",
-        "valid",
-    ];
-    let mut statement = connection.prepare("SELECT * FROM sample ORDER BY run, position")?;
-    let mut at = [0; COLUMNS.len()];
-    for (place, name) in at.iter_mut().zip(COLUMNS) {
-        *place = statement.column_index(name)?;
-    }
-    let [run, at_ns, duration_ns, offered, forwarded, stolen_ns, taken @ .., variant, slice, valid] =
-        at;
-    let [ran_ns, waited_ns, sender_waited_ns] = taken;
-    let mut rows = statement.query([])?;
-    let mut samples: BTreeMap<i64, Vec<Sample>> = BTreeMap::new();
-    while let Some(row) = rows.next()? {
-        let count = |column: usize| row.get(column).map(i64::cast_unsigned);
-        let known = |column: usize| -> rusqlite::Result<Option<u64>> {
-            Ok(row.get::<_, Option<i64>>(column)?.map(i64::cast_unsigned))
-        };
-        samples.entry(row.get(run)?).or_default().push(Sample {
-            at_ns: count(at_ns)?,
-            duration_ns: count(duration_ns)?,
-            offered: count(offered)?,
-            forwarded: count(forwarded)?,
-            stolen_ns: count(stolen_ns)?,
-            ran_ns: known(ran_ns)?,
-            waited_ns: known(waited_ns)?,
-            sender_waited_ns: known(sender_waited_ns)?,
-            variant: count(variant)? as usize,
-            slice: row.get(slice)?,
-            valid: row.get(valid)?,
-        });
-    }
-    Ok(samples)
-}
-
-fn counter(row: &Row<'_>) -> rusqlite::Result<Counter> {
-    Ok(Counter {
-        name: row.get("name")?,
-        before: bits(row, "before")?,
-        after: bits(row, "after")?,
-        expected: row.get::<_, Option<i64>>("expected")?.map(i64::cast_unsigned),
-    })
-}
-
-fn cpu(row: &Row<'_>) -> rusqlite::Result<CpuTime> {
-    Ok(CpuTime {
-        cpu: row.get("cpu")?,
-        role: row.get("role")?,
-        user_ns: bits(row, "user_ns")?,
-        system_ns: bits(row, "system_ns")?,
-        softirq_ns: bits(row, "softirq_ns")?,
-        idle_ns: bits(row, "idle_ns")?,
-        stolen_ns: bits(row, "stolen_ns")?,
-    })
+/// A list in the run's row.
+fn list<T: Entry>(store: &Store, row: &Row<'_>, column: &str) -> Result<Vec<T>, Failure> {
+    let text = row.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?;
+    let entries: Vec<T::Columns> = store.parse_json(&format!("a run's {column}"), text)?;
+    Ok(entries.into_iter().map(T::of).collect())
 }

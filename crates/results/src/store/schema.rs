@@ -16,6 +16,12 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema-4.sql"),
     include_str!("schema-5.sql"),
     include_str!("schema-6.sql"),
+    concat!(
+        "CREATE VIEW listed AS SELECT run, ",
+        include_str!("lists.sql"),
+        "FROM run r;",
+        include_str!("schema-7.sql")
+    ),
 ];
 
 /// Newest version of the schema that this program knows.
@@ -56,6 +62,19 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), Failure> {
         step.commit()?;
     }
     Ok(())
+}
+
+/// Makes a store of before version 7 that can't be brought up to date, because it is only
+/// read, have its lists in the rows of runs as well.
+pub(super) fn list_runs(connection: &Connection) -> rusqlite::Result<()> {
+    let lists = match version(connection)? {
+        7.. => return Ok(()),
+        4.. => include_str!("lists.sql").to_owned(),
+        _ => include_str!("lists.sql")
+            .replace("ran_ns, waited_ns, sender_waited_ns", "NULL, NULL, NULL"),
+    };
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.execute_batch(&format!("CREATE TEMP VIEW run AS SELECT *, {lists} FROM main.run r"))
 }
 
 /// Version of the connection's schema.

@@ -1,5 +1,6 @@
 //! Writing: each function is one transaction, undone as a whole when it fails.
 
+use super::lists::{Entry, bits};
 use super::read::named;
 use super::{Invocation, Store, StoreError};
 use fwdlab_model::record::{Calibration, RunRecord};
@@ -190,6 +191,16 @@ impl Store {
             .map_err(|source| StoreError::of(path, source))
     }
 
+    /// The text of a list, of integers and names, which read back.
+    fn list<T: Entry>(&self, what: &str, entries: &[T]) -> Result<String, StoreError> {
+        let columns: Vec<T::Columns> = entries.iter().map(T::columns).collect();
+        serde_json::to_string(&columns).map_err(|source| self.unwritable(what, source))
+    }
+
+    fn unwritable(&self, what: &str, source: serde_json::Error) -> StoreError {
+        StoreError::Value { path: self.path.clone(), what: what.to_owned(), source }
+    }
+
     /// JSON text of `value` that is known to read back: JSON has no NaN and no
     /// infinity, and what can't be read must not be written.
     pub(super) fn to_json<T: Serialize + DeserializeOwned>(
@@ -199,17 +210,8 @@ impl Store {
     ) -> Result<String, StoreError> {
         serde_json::to_string(value)
             .and_then(|text| serde_json::from_str::<T>(&text).map(|_| text))
-            .map_err(|source| StoreError::Value {
-                path: self.path.clone(),
-                what: what.to_owned(),
-                source,
-            })
+            .map_err(|source| self.unwritable(what, source))
     }
-}
-
-/// Stores an unsigned counter bit by bit in SQLite's signed integer.
-fn bits(value: u64) -> i64 {
-    value.cast_signed()
 }
 
 /// The parts of a record that are stored as JSON.
@@ -221,12 +223,14 @@ struct Texts {
     opening: String,
     executed: Option<String>,
     method: Option<String>,
+    lists: [String; 4],
     warnings: Vec<String>,
 }
 
 impl Texts {
     fn of(store: &Store, record: &RunRecord) -> Result<Texts, StoreError> {
         let warnings = record.warnings.iter();
+        let trial = &record.trial;
         Ok(Texts {
             variants: store.to_json("the run's variants", &record.variants)?,
             facts: store.to_json("the run's facts", &record.facts)?,
@@ -241,6 +245,12 @@ impl Texts {
                 Some(method) => Some(store.to_json("the trials of a method", method)?),
                 None => None,
             },
+            lists: [
+                store.list("the run's samples", &trial.samples)?,
+                store.list("the run's counters", &trial.counters)?,
+                store.list("the run's CPUs", &trial.cpus)?,
+                store.list("the run's overhead", &record.overhead_ns)?,
+            ],
             warnings: warnings
                 .map(|warning| store.to_json("a warning", warning))
                 .collect::<Result<_, StoreError>>()?,
@@ -255,10 +265,6 @@ fn insert_run(
     texts: &Texts,
 ) -> rusqlite::Result<()> {
     insert_scalars(tx, record, invocation, texts)?;
-    insert_samples(tx, record)?;
-    insert_counters(tx, record)?;
-    insert_cpus(tx, record)?;
-    insert_overhead(tx, record)?;
     insert_warnings(tx, record, &texts.warnings)
 }
 
@@ -269,12 +275,13 @@ fn insert_scalars(
     texts: &Texts,
 ) -> rusqlite::Result<()> {
     let trial = &record.trial;
+    let [samples, counters, cpus, overhead] = &texts.lists;
     tx.prepare_cached(
         "INSERT INTO run (run, invocation, block, variants, run_id, started_at, window_ns, intended,
          window_offered, window_forwarded, total_offered, total_forwarded, foreign_packets,
-         unstamped, flows_seen, drain_ns, facts, arrivals, device, opening,
-         executed, method)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+         unstamped, flows_seen, drain_ns, facts, arrivals, device, opening, executed, method,
+         samples, counters, cpus, overhead)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )?
     .execute(params![
             record.run,
@@ -299,76 +306,11 @@ fn insert_scalars(
             texts.opening,
             texts.executed,
             texts.method,
+            samples,
+            counters,
+            cpus,
+            overhead,
         ])?;
-    Ok(())
-}
-
-fn insert_samples(tx: &Transaction<'_>, record: &RunRecord) -> rusqlite::Result<()> {
-    let mut insert = tx.prepare_cached(
-        "INSERT INTO sample (run, position, at_ns, duration_ns, offered, forwarded, stolen_ns,
-         ran_ns, waited_ns, sender_waited_ns, variant, slice, valid)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    )?;
-    for (position, sample) in record.trial.samples.iter().enumerate() {
-        insert.execute(params![
-            record.run,
-            position as i64,
-            bits(sample.at_ns),
-            bits(sample.duration_ns),
-            bits(sample.offered),
-            bits(sample.forwarded),
-            bits(sample.stolen_ns),
-            sample.ran_ns.map(bits),
-            sample.waited_ns.map(bits),
-            sample.sender_waited_ns.map(bits),
-            sample.variant as i64,
-            sample.slice,
-            sample.valid,
-        ])?;
-    }
-    Ok(())
-}
-
-fn insert_counters(tx: &Transaction<'_>, record: &RunRecord) -> rusqlite::Result<()> {
-    let mut insert = tx.prepare_cached(
-        "INSERT INTO counter (run, position, name, before, after, expected) VALUES (?, ?, ?, ?, ?, ?)",
-    )?;
-    for (position, counter) in record.trial.counters.iter().enumerate() {
-        let (before, after) = (bits(counter.before), bits(counter.after));
-        let (name, expected) = (&counter.name, counter.expected.map(bits));
-        insert.execute(params![record.run, position as i64, name, before, after, expected])?;
-    }
-    Ok(())
-}
-
-fn insert_cpus(tx: &Transaction<'_>, record: &RunRecord) -> rusqlite::Result<()> {
-    let mut insert = tx.prepare_cached(
-        "INSERT INTO cpu (run, position, cpu, role, user_ns, system_ns, softirq_ns, idle_ns,
-         stolen_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    )?;
-    for (position, cpu) in record.trial.cpus.iter().enumerate() {
-        insert.execute(params![
-            record.run,
-            position as i64,
-            cpu.cpu,
-            cpu.role,
-            bits(cpu.user_ns),
-            bits(cpu.system_ns),
-            bits(cpu.softirq_ns),
-            bits(cpu.idle_ns),
-            bits(cpu.stolen_ns),
-        ])?;
-    }
-    Ok(())
-}
-
-fn insert_overhead(tx: &Transaction<'_>, record: &RunRecord) -> rusqlite::Result<()> {
-    let mut insert = tx.prepare_cached(
-        "INSERT INTO overhead (run, position, step, duration_ns) VALUES (?, ?, ?, ?)",
-    )?;
-    for (position, (step, duration_ns)) in record.overhead_ns.iter().enumerate() {
-        insert.execute(params![record.run, position as i64, step, bits(*duration_ns)])?;
-    }
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-use fwdlab_results::figure::png;
+use resvg::{tiny_skia, usvg};
 use std::path::Path;
 
 /// Compares with `tests/golden/<name>`.
@@ -25,7 +25,15 @@ pub(crate) fn golden(name: &str, text: &str) {
 /// A picture that is not blank, compared with `tests/golden/<name>.svg`.
 #[track_caller]
 pub(crate) fn picture(name: &str, svg: &str) {
-    let png = png::render(svg, 1.0).unwrap();
+    let mut options = usvg::Options { font_family: "DejaVu Sans".into(), ..Default::default() };
+    let font = include_bytes!("../../assets/DejaVuSans-Latin.ttf");
+    options.fontdb_mut().load_font_data(font.to_vec());
+    options.fontdb_mut().set_sans_serif_family("DejaVu Sans");
+    let tree = usvg::Tree::from_str(svg, &options).unwrap();
+    let size = tree.size().to_int_size();
+    let mut pixels = tiny_skia::Pixmap::new(size.width(), size.height()).unwrap();
+    resvg::render(&tree, tiny_skia::Transform::identity(), &mut pixels.as_mut());
+    let png = pixels.encode_png().unwrap();
     if let Some(folder) = std::env::var_os("KEEP_PNG") {
         let file = Path::new(name).file_name().unwrap();
         std::fs::write(Path::new(&folder).join(file).with_extension("png"), &png).unwrap();
