@@ -1,6 +1,6 @@
 //! The figure that stands for a run.
 
-use super::goals;
+use super::method::of_run;
 use crate::counts::{Foreground, Total};
 use crate::stats::alternation::slices_of;
 use crate::stats::log_rule;
@@ -124,7 +124,7 @@ pub(super) fn run_result(
     foreground: &Foreground,
 ) -> RunResult {
     let trial = &run.trial;
-    let search = goals::of_run(plan, run);
+    let search = of_run(plan, run);
     let goal = search.as_ref().and_then(|found| found.goals.first());
     let has_time = figure.is_rate();
     let valid: Vec<Sample> = trial

@@ -14,17 +14,15 @@ mod counts;
 mod device;
 mod diagnoses;
 mod figures;
-mod goals;
+mod method;
 mod openings;
 mod outlook;
 mod profiles;
 mod quality;
 mod queues;
 mod scaling;
-mod search;
 mod setup;
 mod stopping;
-mod trials;
 mod variants;
 
 pub(in crate::report) use archive::copied_pictures;
@@ -42,7 +40,7 @@ pub use counts::{CountedVariant, Counts};
 pub use device::{DeviceAlone, DeviceEffect, DeviceRow};
 pub use diagnoses::{Finding, RunSteadiness};
 pub use figures::RunResult;
-pub use goals::found_in_words;
+pub use method::{GoalFound, Method, MethodPoint, MethodRun, Searched, Soaked, found_in_words};
 pub use openings::Opened;
 pub use outlook::{Known, Outlook, Unusable, design};
 pub use profiles::{
@@ -53,7 +51,6 @@ pub use quality::{
 };
 pub use queues::QueueShares;
 pub use scaling::{FittedLaw, ScaledSeries, Scaling, ScalingOutcome, ShownLaw};
-pub use search::{GoalFound, Method, MethodPoint, MethodRun, Searched, Soaked};
 pub use stopping::{Stopping, StoppingWatch};
 pub use variants::{Loss, SummaryResult, VariantResult};
 
@@ -245,7 +242,7 @@ impl Analysis {
             profile_pictures.extend(pictures);
             counts
         });
-        let method = search::method(contents, &runs);
+        let method = method::method(contents, &runs);
         profile_pictures.extend(method.iter().flat_map(Method::pictures));
         let archive = archive::archive(contents, figure, &variants, &runs, &comparisons);
         let stopping = stopping::stopping(plan, &runs);

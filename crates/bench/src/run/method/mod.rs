@@ -1,25 +1,25 @@
 //! What a run does beside its own trial: further trials on the same start of the device, at
 //! loads that a search, a curve or a soak asks for.
 
+mod curve;
+mod search;
+
 use crate::dut::findings::Findings;
 use crate::error::BenchError;
 use crate::testbed::{Parts, Wanted};
 use crate::trial::{self, Awaited, Observed, TrialSpec, Unasked};
 use crate::{Observer, Task};
-use fwdlab_model::design::{Method, SearchMethod};
+use fwdlab_model::design::Method;
 use fwdlab_model::plan::Trial;
-use fwdlab_model::record::{MethodRecord, MethodTrial, Sample, tolerated};
+use fwdlab_model::record::{MethodRecord, MethodTrial, Sample};
 use fwdlab_model::units::format_pps;
 use fwdlab_model::warning::Warning;
-use fwdlab_search::{Curve, Ending, Limits, Outcome, Search, Step};
-use fwdlab_search::{Trial as Asked, goal};
+use fwdlab_search::Trial as Asked;
 
 /// Share of what the sender offered at most that it can surely offer at a pace.
 const PACED: f64 = 0.9;
 /// Greatest load of a method over what the device forwarded at the maximum offered load.
 const ABOVE: f64 = 2.0;
-/// Least load of a search over the greatest one.
-const BELOW: f64 = 0.01;
 
 /// Invalid trials in a row after which a search gives up: on a machine whose CPUs are shared
 /// every other one may be.
@@ -76,87 +76,9 @@ struct Trials<'a, 'p> {
 }
 
 impl Trials<'_, '_> {
-    fn search(&mut self, method: &SearchMethod, own: &Observed) -> Result<(), BenchError> {
-        let max_load = method.max_load.unwrap_or_else(|| greatest_load(own));
-        let least = method.goals.iter().map(goal::Goal::least_load).max().unwrap_or(1);
-        let derived = ((max_load as f64 * BELOW) as u64).max(least);
-        let min_load = method.min_load.unwrap_or(derived);
-        let limits = Limits {
-            trials: method.max_trials as usize,
-            time_ns: method.max_time_ns,
-            invalid: INVALID_IN_A_ROW,
-            ..Limits::between(min_load, max_load)
-        };
-        (self.record.min_load, self.record.max_load) = (min_load, max_load);
-        let mut search = Search::new(method.goals.clone(), limits).map_err(|faults| {
-            let why: Vec<String> = faults.iter().map(ToString::to_string).collect();
-            BenchError::Refused(format!(
-                "no search between {} and {}: {}",
-                format_pps(min_load as f64),
-                format_pps(max_load as f64),
-                why.join("; ")
-            ))
-        })?;
-        let tolerated = tolerated(&method.goals);
-        while let Step::Measure(asked) = search.next() {
-            if self.is_full() {
-                search.end(Ending::Trials);
-                break;
-            }
-            let trial = self.measure(asked)?;
-            search.record(trial.outcome(tolerated));
-            self.record.trials.push(trial);
-        }
-        self.record.ended = search.ending().cloned();
-        Ok(())
-    }
-
-    fn curve(&mut self, step: f64, max: Option<u64>, own: &Observed) -> Result<(), BenchError> {
-        let max_load = max.unwrap_or_else(|| greatest_load(own));
-        self.record.max_load = max_load;
-        let mut curve = Curve::new(max_load, step);
-        while let Some(load) = curve.next()
-            && !self.is_full()
-        {
-            let asked = Asked { load, duration_ns: self.task.plan.trial.duration_ns };
-            let loss = self.until_valid(asked)?;
-            curve.record(loss);
-            self.record.min_load = load;
-        }
-        Ok(())
-    }
-
-    fn soak(&mut self, count: u32, own: &Observed) -> Result<(), BenchError> {
-        let load = own.intended.unwrap_or(own.window.offered) as f64 * 1e9;
-        let load = (load / own.window_ns.max(1) as f64).round() as u64;
-        (self.record.min_load, self.record.max_load) = (load, load);
-        for _ in 0..count {
-            let asked = Asked { load, duration_ns: self.task.plan.trial.duration_ns };
-            let trial = self.measure(asked)?;
-            self.record.trials.push(trial);
-        }
-        Ok(())
-    }
-
     /// True when a run's own ids of trials are used up.
     fn is_full(&self) -> bool {
         self.record.trials.len() >= fwdlab_model::design::method::TRIALS_MAX as usize
-    }
-
-    /// Measures a load until a trial is valid, a few times at most; the share that was lost.
-    fn until_valid(&mut self, asked: Asked) -> Result<Option<f64>, BenchError> {
-        for _ in 0..INVALID_IN_A_ROW {
-            let trial = self.measure(asked)?;
-            let found = match trial.outcome(1.0) {
-                Outcome::Valid(output) => Some(output.loss_ratio),
-                Outcome::Invalid(_) => None,
-            };
-            self.record.trials.push(trial);
-            if found.is_some() || self.is_full() {
-                return Ok(found);
-            }
-        }
-        Ok(None)
     }
 
     /// One trial, with senders and receiver that are armed for it alone.

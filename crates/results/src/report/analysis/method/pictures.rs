@@ -1,6 +1,6 @@
 //! Pictures of the trials beside the runs' own ones.
 
-use super::search::{Method, MethodPoint, MethodRun};
+use super::{Method, MethodPoint, MethodRun};
 use crate::figure::{Quantity, Strip};
 use crate::format::percent;
 use crate::report::safe_name;

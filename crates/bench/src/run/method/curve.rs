@@ -1,0 +1,57 @@
+//! Trials at loads that are known beforehand: a curve of falling loads (RFC 2544, 26.3), and one
+//! load for long.
+
+use super::{INVALID_IN_A_ROW, Trials, greatest_load};
+use crate::error::BenchError;
+use crate::trial::Observed;
+use fwdlab_search::{Curve, Outcome, Trial as Asked};
+
+impl Trials<'_, '_> {
+    pub(super) fn curve(
+        &mut self,
+        step: f64,
+        max: Option<u64>,
+        own: &Observed,
+    ) -> Result<(), BenchError> {
+        let max_load = max.unwrap_or_else(|| greatest_load(own));
+        self.record.max_load = max_load;
+        let mut curve = Curve::new(max_load, step);
+        while let Some(load) = curve.next()
+            && !self.is_full()
+        {
+            let asked = Asked { load, duration_ns: self.task.plan.trial.duration_ns };
+            let loss = self.until_valid(asked)?;
+            curve.record(loss);
+            self.record.min_load = load;
+        }
+        Ok(())
+    }
+
+    pub(super) fn soak(&mut self, count: u32, own: &Observed) -> Result<(), BenchError> {
+        let load = own.intended.unwrap_or(own.window.offered) as f64 * 1e9;
+        let load = (load / own.window_ns.max(1) as f64).round() as u64;
+        (self.record.min_load, self.record.max_load) = (load, load);
+        for _ in 0..count {
+            let asked = Asked { load, duration_ns: self.task.plan.trial.duration_ns };
+            let trial = self.measure(asked)?;
+            self.record.trials.push(trial);
+        }
+        Ok(())
+    }
+
+    /// Measures a load until a trial is valid, a few times at most; the share that was lost.
+    fn until_valid(&mut self, asked: Asked) -> Result<Option<f64>, BenchError> {
+        for _ in 0..INVALID_IN_A_ROW {
+            let trial = self.measure(asked)?;
+            let found = match trial.outcome(1.0) {
+                Outcome::Valid(output) => Some(output.loss_ratio),
+                Outcome::Invalid(_) => None,
+            };
+            self.record.trials.push(trial);
+            if found.is_some() || self.is_full() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,53 @@
+//! A search for the rates at which no more is lost than goals tolerate (RFC 9971).
+
+use super::{INVALID_IN_A_ROW, Trials, greatest_load};
+use crate::error::BenchError;
+use crate::trial::Observed;
+use fwdlab_model::design::SearchMethod;
+use fwdlab_model::record::tolerated;
+use fwdlab_model::units::format_pps;
+use fwdlab_search::{Ending, Goal, Limits, Search, Step};
+
+/// Least load of a search over the greatest one.
+const BELOW: f64 = 0.01;
+
+impl Trials<'_, '_> {
+    pub(super) fn search(
+        &mut self,
+        method: &SearchMethod,
+        own: &Observed,
+    ) -> Result<(), BenchError> {
+        let max_load = method.max_load.unwrap_or_else(|| greatest_load(own));
+        let least = method.goals.iter().map(Goal::least_load).max().unwrap_or(1);
+        let derived = ((max_load as f64 * BELOW) as u64).max(least);
+        let min_load = method.min_load.unwrap_or(derived);
+        let limits = Limits {
+            trials: method.max_trials as usize,
+            time_ns: method.max_time_ns,
+            invalid: INVALID_IN_A_ROW,
+            ..Limits::between(min_load, max_load)
+        };
+        (self.record.min_load, self.record.max_load) = (min_load, max_load);
+        let mut search = Search::new(method.goals.clone(), limits).map_err(|faults| {
+            let why: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            BenchError::Refused(format!(
+                "no search between {} and {}: {}",
+                format_pps(min_load as f64),
+                format_pps(max_load as f64),
+                why.join("; ")
+            ))
+        })?;
+        let tolerated = tolerated(&method.goals);
+        while let Step::Measure(asked) = search.next() {
+            if self.is_full() {
+                search.end(Ending::Trials);
+                break;
+            }
+            let trial = self.measure(asked)?;
+            search.record(trial.outcome(tolerated));
+            self.record.trials.push(trial);
+        }
+        self.record.ended = search.ending().cloned();
+        Ok(())
+    }
+}

@@ -1,0 +1,52 @@
+//! How a variant held one load.
+
+use super::{MethodPoint, MethodRun};
+use crate::stats::binomial::Rate;
+use crate::stats::summary::Interval;
+use serde::Serialize;
+
+/// How a variant held one load, over all trials of its runs.
+#[derive(Clone, Debug, Serialize)]
+pub struct Soaked {
+    /// Index of the variant.
+    pub variant: usize,
+    /// Its label.
+    pub label: String,
+    /// The load, packets per second.
+    pub load: u64,
+    /// Valid trials.
+    pub trials: usize,
+    /// Those that lost something.
+    pub lossy: usize,
+    /// Packets lost.
+    pub lost: u64,
+    /// Packets offered.
+    pub offered: u64,
+    /// Ends of the 95 % interval of the share that was lost (Clopper and Pearson).
+    pub interval: (f64, f64),
+    /// The largest share that one trial lost.
+    pub worst: f64,
+    /// Trials that say nothing of the device.
+    pub invalid: usize,
+}
+
+/// A variant over all trials of its runs; none without trials.
+pub(super) fn soaked((variant, label): (usize, &str), runs: &[MethodRun]) -> Option<Soaked> {
+    let own = || runs.iter().filter(|run| run.variant == variant).flat_map(|run| &run.points);
+    let valid: Vec<(&MethodPoint, f64)> = own().filter_map(|p| Some((p, p.loss_ratio?))).collect();
+    let offered = valid.iter().map(|(point, _)| point.offered).sum();
+    let lost = valid.iter().map(|(point, _)| point.offered - point.forwarded).sum();
+    let Interval { low, high } = Rate { hits: lost, of: offered }.interval(95.0);
+    Some(Soaked {
+        variant,
+        label: label.to_owned(),
+        load: own().next()?.load,
+        trials: valid.len(),
+        lossy: valid.iter().filter(|(_, loss)| *loss > 0.0).count(),
+        lost,
+        offered,
+        interval: (low, high),
+        worst: valid.iter().map(|(_, loss)| *loss).fold(0.0, f64::max),
+        invalid: own().count() - valid.len(),
+    })
+}

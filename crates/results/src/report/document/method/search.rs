@@ -1,0 +1,70 @@
+//! Rates that were searched for, and what they had to hold.
+
+use crate::document::table::{Cell, Digits};
+use crate::document::{Block, Table};
+use crate::report::analysis::{Method, Searched};
+use fwdlab_model::spec::format_ns;
+use fwdlab_model::units::{format_bps, format_pps};
+
+/// A row for each variant and goal.
+pub(super) fn table(rows: &[Searched]) -> Block {
+    Table::of(rows)
+        .words("variant", |row| Cell::text(&row.label))
+        .words("goal", |row| Cell::text(&row.goal))
+        .numbers("throughput", |row| Cell::rate(row.throughput.map(|found| found.median)))
+        .numbers("minimum", |row| Cell::rate(row.throughput.map(|found| found.min)))
+        .numbers("maximum", |row| Cell::rate(row.throughput.map(|found| found.max)))
+        .numbers("CV", |row| {
+            Cell::number(row.throughput.and_then(|found| found.cv), Digits::Percent(2))
+        })
+        .numbers("lower bound", |row| Cell::rate(row.lower))
+        .numbers("upper bound", |row| Cell::rate(row.upper))
+        .numbers("L1", |row| bits(row.bits.map(|(l1, _)| l1)))
+        .numbers("L2", |row| bits(row.bits.map(|(_, l2)| l2)))
+        .numbers("FRMOL", |row| Cell::rate(row.frmol))
+        .words("regular", |row| {
+            let (regular, all) = row.regular;
+            Cell::Values(format!("{regular} of {all}").into(), vec![regular.into(), all.into()])
+        })
+        .keys(&["regular", "runs"])
+        .numbers("trials", |row| Cell::number(row.trials, Digits::Decimals(1)))
+        .said(|row, line| {
+            line.name = format!("{}, {}", row.label, row.goal);
+            line.words.push(match &row.throughput {
+                Some(found) => format!(
+                    "{} (n = {}, {} to {})",
+                    format_pps(found.median),
+                    found.n,
+                    format_pps(found.min),
+                    format_pps(found.max)
+                ),
+                None => format!("no regular result: {}", row.irregular.join("; ")),
+            });
+        })
+        .set(|table| table.name = Some("throughput"))
+        .block()
+}
+
+fn bits(bps: Option<f64>) -> Cell {
+    bps.map_or(Cell::None, |bps| Cell::Values(format_bps(bps).into(), vec![bps.into()]))
+}
+
+/// What a load had to hold, since every attribute of a goal must be reported.
+pub(super) fn goals(method: &Method) -> Option<Block> {
+    let ratio = |value: f64| Cell::number(value, Digits::Percent(2));
+    let time = |ns: u64| Cell::text(format_ns(ns));
+    let table = Table::of(&method.goals)
+        .words("goal", |goal| Cell::text(&goal.name))
+        .numbers("loss ratio", move |goal| ratio(goal.loss_ratio))
+        .numbers("exceed ratio", move |goal| ratio(goal.exceed_ratio))
+        .numbers("initial trial", move |goal| time(goal.initial_ns))
+        .numbers("final trial", move |goal| time(goal.final_ns))
+        .numbers("duration sum", move |goal| time(goal.sum_ns))
+        .numbers("width", move |goal| ratio(goal.width));
+    (!method.goals.is_empty())
+        .then(|| Block::section("Goals", vec![Block::text(GOALS), table.block()]))
+}
+
+const GOALS: &str = "Loads are packets per second into the device, in one direction. A trial that \
+                     the instrument spoiled (its sender fell short, its receiver dropped) is \
+                     invalid, is listed, and is measured again.";

@@ -1,0 +1,37 @@
+//! How one load was held.
+
+use crate::document::table::{Cell, Digits};
+use crate::document::{Block, Table};
+use crate::format::percent;
+use crate::report::analysis::Soaked;
+use fwdlab_model::units::format_pps;
+
+/// A row for each variant.
+pub(super) fn table(rows: &[Soaked]) -> Block {
+    Table::of(rows)
+        .words("variant", |row| Cell::text(&row.label))
+        .numbers("load", |row| Cell::rate(row.load as f64))
+        .numbers("trials", |row| Cell::count(row.trials as u64))
+        .numbers("with loss", |row| Cell::count(row.lossy as u64))
+        .numbers("lost", |row| Cell::count(row.lost))
+        .numbers("of", |row| Cell::count(row.offered))
+        .words("loss", |row| {
+            let (low, high) = row.interval;
+            let ratio = row.lost as f64 / row.offered.max(1) as f64;
+            let text = format!("{} [{}, {}]", percent(ratio, 4), percent(low, 4), percent(high, 4));
+            Cell::Values(text.into(), vec![ratio.into(), low.into(), high.into()])
+        })
+        .keys(&["loss_ratio", "low", "high"])
+        .numbers("worst trial", |row| Cell::number(row.worst, Digits::Percent(4)))
+        .numbers("invalid", |row| Cell::count(row.invalid as u64))
+        .said(|row, line| {
+            line.words.push(format!(
+                "{} of {} trials lost something at {}",
+                row.lossy,
+                row.trials,
+                format_pps(row.load as f64)
+            ));
+        })
+        .set(|table| table.name = Some("soak"))
+        .block()
+}
