@@ -1,6 +1,6 @@
 //! The figure that stands for a run.
 
-use super::method::of_run;
+use super::goals::of_run;
 use crate::counts::{Foreground, Total};
 use crate::stats::alternation::slices_of;
 use crate::stats::log_rule;

@@ -14,6 +14,7 @@ mod counts;
 mod device;
 mod diagnoses;
 mod figures;
+mod goals;
 mod method;
 mod openings;
 mod outlook;
@@ -40,7 +41,8 @@ pub use counts::{CountedVariant, Counts};
 pub use device::{DeviceAlone, DeviceEffect, DeviceRow};
 pub use diagnoses::{Finding, RunSteadiness};
 pub use figures::RunResult;
-pub use method::{GoalFound, Method, MethodPoint, MethodRun, Searched, Soaked, found_in_words};
+pub use goals::found_in_words;
+pub use method::{GoalFound, Method, MethodPoint, MethodRun, Searched, Soaked};
 pub use openings::Opened;
 pub use outlook::{Known, Outlook, Unusable, design};
 pub use profiles::{

@@ -1,21 +1,17 @@
 //! What the trials beside the runs' own ones say: the rates that were searched for (RFC 9971),
 //! loss against load, and how one load was held.
 
-mod goals;
 mod pictures;
 mod search;
 mod soak;
 
-pub use goals::found_in_words;
 pub use search::{GoalFound, Searched};
 pub use soak::Soaked;
 
-pub(super) use goals::of_run;
-
-use self::goals::result_of;
 use self::search::searched;
 use self::soak::soaked;
 use super::figures::RunResult;
+use super::goals::result_of;
 use crate::store::Contents;
 use fwdlab_model::design::{Method as Planned, MethodKind};
 use fwdlab_model::record::{MethodRecord, MethodTrial, tolerated};

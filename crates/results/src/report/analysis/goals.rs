@@ -6,7 +6,7 @@ use fwdlab_model::{Plan, RunRecord};
 use fwdlab_search::{Goal, Limits, SearchResult};
 
 /// What a run's trials say of the plan's goals; none if nothing was searched for.
-pub(in crate::report::analysis) fn of_run(plan: &Plan, run: &RunRecord) -> Option<SearchResult> {
+pub(super) fn of_run(plan: &Plan, run: &RunRecord) -> Option<SearchResult> {
     result_of(plan.goals(), run.method.as_ref()?)
 }
 
