@@ -63,6 +63,32 @@ impl MethodTrial {
         (self.offered > 0).then(|| lost as f64 / self.offered as f64)
     }
 
+    /// Share of the offered packets that the device lost, at least and at most: the difference
+    /// is what it may have lost while others had its CPU for longer than its rings can bridge.
+    ///
+    /// # Errors
+    /// Why the trial says nothing of the device.
+    pub fn loss_bounds(&self) -> Result<(f64, f64), String> {
+        if let Some(why) = &self.invalid {
+            return Err(why.clone());
+        }
+        let most = self.loss_ratio().ok_or_else(|| self.too_many())?;
+        if !self.is_stalled() {
+            return Ok((most, most));
+        }
+        let expected = self.offered as f64 * self.had();
+        Ok(((1.0 - self.forwarded as f64 / expected.max(1.0)).max(0.0), most))
+    }
+
+    /// Share of the window that the device had its CPU.
+    fn had(&self) -> f64 {
+        1.0 - (self.taken_ns as f64 / self.window_ns.max(1) as f64).min(1.0)
+    }
+
+    fn too_many(&self) -> String {
+        format!("{} of {} packets arrived", self.forwarded, self.offered)
+    }
+
     /// Intended packets in the window.
     pub fn intended(&self) -> u64 {
         (self.load as f64 * self.window_ns as f64 / 1e9).round() as u64
@@ -97,8 +123,7 @@ impl MethodTrial {
             expected = intended;
         }
         if self.is_stalled() {
-            let had = 1.0 - (self.taken_ns as f64 / self.window_ns.max(1) as f64).min(1.0);
-            expected = (expected as f64 * had).round() as u64;
+            expected = (expected as f64 * self.had()).round() as u64;
             doubt = doubt.or_else(|| {
                 (!is_beyond(expected)).then(|| {
                     format!(
@@ -111,9 +136,7 @@ impl MethodTrial {
         match (doubt, Output::of_counts(asked, expected, self.forwarded)) {
             (Some(why), _) => Outcome::Invalid(why),
             (None, Some(output)) => Outcome::Valid(output),
-            (None, None) => {
-                Outcome::Invalid(format!("{} of {offered} packets arrived", self.forwarded))
-            }
+            (None, None) => Outcome::Invalid(self.too_many()),
         }
     }
 
@@ -188,5 +211,21 @@ mod tests {
         assert_eq!(lost(stalled(1000, 800, 4_000_000)), Some(0.2), "rings bridge as much");
         let fast = MethodTrial { load: 1_000_000, ..stalled(1_000_000, 900_000, 300_000) };
         assert_eq!(lost(fast), None, "300 packets arrive meanwhile");
+    }
+
+    #[test]
+    fn what_may_have_been_lost_in_a_stall_is_told_from_what_was_lost_for_sure() {
+        let stalled = |forwarded| MethodTrial {
+            taken_ns: 200_000_000,
+            stalled_ns: 6_000_000,
+            ..trial(1000, forwarded)
+        };
+        assert_eq!(trial(1000, 800).loss_bounds(), Ok((0.2, 0.2)));
+        assert_eq!(stalled(400).loss_bounds(), Ok((0.5, 0.6)));
+        assert_eq!(stalled(900).loss_bounds(), Ok((0.0, 0.1)), "all of it may be");
+        assert_eq!(stalled(1000).loss_bounds(), Ok((0.0, 0.0)));
+        assert_eq!(trial(900, 450).loss_bounds(), Ok((0.5, 0.5)), "of what was offered");
+        assert!(trial(1000, 1001).loss_bounds().is_err());
+        assert!(trial(0, 0).loss_bounds().is_err());
     }
 }

@@ -1,10 +1,13 @@
 //! Trials at loads that are known beforehand: a curve of falling loads (RFC 2544, 26.3), and one
 //! load for long.
 
-use super::{INVALID_IN_A_ROW, Trials, greatest_load};
+use super::{Trials, greatest_load};
 use crate::error::BenchError;
 use crate::trial::Observed;
-use fwdlab_search::{Curve, Outcome, Trial as Asked};
+use fwdlab_search::{Curve, Trial as Asked};
+
+/// How often a load is measured where sender or receiver spoil the trial.
+const SPOILED: usize = 3;
 
 impl Trials<'_, '_> {
     pub(super) fn curve(
@@ -39,17 +42,15 @@ impl Trials<'_, '_> {
         Ok(())
     }
 
-    /// Measures a load until a trial is valid, a few times at most; the share that was lost.
+    /// Measures a load until sender and receiver spoil nothing, a few times at most; the share
+    /// that was lost, at most.
     fn until_valid(&mut self, asked: Asked) -> Result<Option<f64>, BenchError> {
-        for _ in 0..INVALID_IN_A_ROW {
+        for _ in 0..SPOILED {
             let trial = self.measure(asked)?;
-            let found = match trial.outcome(1.0) {
-                Outcome::Valid(output) => Some(output.loss_ratio),
-                Outcome::Invalid(_) => None,
-            };
+            let found = trial.loss_bounds().ok();
             self.record.trials.push(trial);
             if found.is_some() || self.is_full() {
-                return Ok(found);
+                return Ok(found.map(|(_, most)| most));
             }
         }
         Ok(None)

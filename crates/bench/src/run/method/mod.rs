@@ -21,10 +21,6 @@ const PACED: f64 = 0.9;
 /// Greatest load of a method over what the device forwarded at the maximum offered load.
 const ABOVE: f64 = 2.0;
 
-/// Invalid trials in a row after which a search gives up: on a machine whose CPUs are shared
-/// every other one may be.
-const INVALID_IN_A_ROW: usize = 30;
-
 /// Carries the plan's method out, after the run's own trial; none if there is none.
 ///
 /// # Errors

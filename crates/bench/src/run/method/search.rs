@@ -1,6 +1,6 @@
 //! A search for the rates at which no more is lost than goals tolerate (RFC 9971).
 
-use super::{INVALID_IN_A_ROW, Trials, greatest_load};
+use super::{Trials, greatest_load};
 use crate::error::BenchError;
 use crate::trial::Observed;
 use fwdlab_model::design::SearchMethod;
@@ -10,6 +10,10 @@ use fwdlab_search::{Ending, Goal, Limits, Search, Step};
 
 /// Least load of a search over the greatest one.
 const BELOW: f64 = 0.01;
+
+/// Invalid trials in a row after which a search gives up: on a machine whose CPUs are shared
+/// every other one may be.
+const INVALID_IN_A_ROW: usize = 30;
 
 impl Trials<'_, '_> {
     pub(super) fn search(

@@ -59,12 +59,16 @@ pub struct MethodPoint {
     pub at_s: f64,
     /// Seconds of traffic.
     pub duration_s: f64,
+    /// Offered load in the window, packets per second.
+    pub offered_pps: f64,
     /// Packets offered.
     pub offered: u64,
     /// Packets forwarded.
     pub forwarded: u64,
-    /// Share that was lost; none if the trial says nothing of the device.
+    /// Share that was lost, at least; none if the trial says nothing of the device.
     pub loss_ratio: Option<f64>,
+    /// The same at most: with what may have been lost while others had the device's CPU.
+    pub loss_at_most: Option<f64>,
     /// Why it says nothing; none when it does.
     pub invalid: Option<String>,
     /// Share of the window's time that was provably taken from the device.
@@ -121,7 +125,6 @@ fn method_run(
     record: &MethodRecord,
 ) -> MethodRun {
     let result = result_of(goals, record);
-    let tolerated = if goals.is_empty() { 1.0 } else { tolerated(goals) };
     let found = result.iter().flat_map(|result| &result.goals).map(|goal| GoalFound {
         goal: goal.goal.name.clone(),
         lower: goal.bounds.lower,
@@ -133,25 +136,33 @@ fn method_run(
         run,
         variant,
         label: label.to_owned(),
-        points: record.trials.iter().map(|trial| point(trial, tolerated)).collect(),
+        points: record.trials.iter().map(|trial| point(trial, goals)).collect(),
         found: found.collect(),
         drift: result.as_ref().and_then(|result| Some(result.drift.as_ref()?.change)),
     }
 }
 
-fn point(trial: &MethodTrial, tolerated: f64) -> MethodPoint {
-    let (loss_ratio, invalid) = match trial.outcome(tolerated) {
-        Outcome::Valid(output) => (Some(output.loss_ratio), None),
-        Outcome::Invalid(why) => (None, Some(why)),
+fn point(trial: &MethodTrial, goals: &[Goal]) -> MethodPoint {
+    // A search must know at which side of its goals a load lies; elsewhere what is known of
+    // the loss is told.
+    let lost = match goals {
+        [] => trial.loss_bounds(),
+        _ => match trial.outcome(tolerated(goals)) {
+            Outcome::Valid(output) => Ok((output.loss_ratio, output.loss_ratio)),
+            Outcome::Invalid(why) => Err(why),
+        },
     };
+    let (loss_ratio, loss_at_most) = lost.as_ref().ok().copied().unzip();
     MethodPoint {
         load: trial.load,
         at_s: trial.at_ns as f64 / 1e9,
         duration_s: trial.duration_ns as f64 / 1e9,
+        offered_pps: trial.offered as f64 * 1e9 / trial.window_ns.max(1) as f64,
         offered: trial.offered,
         forwarded: trial.forwarded,
         loss_ratio,
-        invalid,
+        loss_at_most,
+        invalid: lost.err(),
         taken: trial.taken_ns as f64 / trial.window_ns.max(1) as f64,
     }
 }

@@ -65,31 +65,37 @@ fn progress(goals: &[Goal], runs: &[&MethodRun], label: &str) -> Strip {
 
 /// Loss against load.
 fn curve(runs: &[&MethodRun], label: &str) -> Strip {
-    let points = runs.iter().flat_map(|run| &run.points);
-    let lost =
-        points.filter_map(|point| Some((point.load as f64 / 1e3, 0, 100.0 * point.loss_ratio?)));
-    Strip {
-        y: Quantity::Loss,
-        x_label: "intended load (kpps)".to_owned(),
-        ..Strip::of_stream(
-            &format!("{label}: frame loss rate"),
-            vec![label.to_owned()],
-            &lost.collect::<Vec<_>>(),
-        )
-    }
+    let title = format!("{label}: frame loss rate");
+    losses(runs, &title, "offered load (kpps)", |point| point.offered_pps / 1e3)
 }
 
 /// Loss over time.
 fn soak(runs: &[&MethodRun], label: &str) -> Strip {
-    let points = runs.iter().flat_map(|run| &run.points);
-    let lost = points.filter_map(|point| Some((point.at_s, 0, 100.0 * point.loss_ratio?)));
+    let title = format!("{label}: packets lost, trial by trial");
+    losses(runs, &title, "seconds since the first trial began", |point| point.at_s)
+}
+
+/// What each trial lost for sure, and with what was lost while others had the device's CPU.
+fn losses(
+    runs: &[&MethodRun],
+    title: &str,
+    x_label: &str,
+    x: impl Fn(&MethodPoint) -> f64,
+) -> Strip {
+    let percent = |loss: Option<f64>| loss.map(|ratio| 100.0 * ratio);
+    let marks = runs.iter().flat_map(|run| &run.points).flat_map(|point| {
+        let (least, most) = (percent(point.loss_ratio), percent(point.loss_at_most));
+        let doubt = most.filter(|most| Some(*most) != least).map(|most| (x(point), 1, most));
+        [least.map(|least| (x(point), 0, least)), doubt].into_iter().flatten()
+    });
+    let marks: Vec<(f64, usize, f64)> = marks.collect();
+    let mut series = vec!["lost by the device".to_owned()];
+    if marks.iter().any(|(_, series, _)| *series == 1) {
+        series.push("and while others had its CPU".to_owned());
+    }
     Strip {
         y: Quantity::Loss,
-        x_label: "seconds since the first trial began".to_owned(),
-        ..Strip::of_stream(
-            &format!("{label}: packets lost, trial by trial"),
-            vec![label.to_owned()],
-            &lost.collect::<Vec<_>>(),
-        )
+        x_label: x_label.to_owned(),
+        ..Strip::of_stream(title, series, &marks)
     }
 }

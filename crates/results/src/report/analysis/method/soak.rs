@@ -16,10 +16,13 @@ pub struct Soaked {
     pub load: u64,
     /// Valid trials.
     pub trials: usize,
-    /// Those that lost something.
+    /// Those in which the device lost something for sure.
     pub lossy: usize,
-    /// Packets lost.
+    /// Packets that the device lost, at least.
     pub lost: u64,
+    /// Packets lost besides, while others had the device's CPU: whose loss they are is not
+    /// known.
+    pub in_doubt: u64,
     /// Packets offered.
     pub offered: u64,
     /// Ends of the 95 % interval of the share that was lost (Clopper and Pearson).
@@ -35,7 +38,12 @@ pub(super) fn soaked((variant, label): (usize, &str), runs: &[MethodRun]) -> Opt
     let own = || runs.iter().filter(|run| run.variant == variant).flat_map(|run| &run.points);
     let valid: Vec<(&MethodPoint, f64)> = own().filter_map(|p| Some((p, p.loss_ratio?))).collect();
     let offered = valid.iter().map(|(point, _)| point.offered).sum();
-    let lost = valid.iter().map(|(point, _)| point.offered - point.forwarded).sum();
+    let all: u64 = valid.iter().map(|(point, _)| point.offered - point.forwarded).sum();
+    let surely = |(point, loss): &(&MethodPoint, f64)| match point.loss_at_most {
+        Some(most) if most > *loss => (loss * point.offered as f64).floor() as u64,
+        _ => point.offered - point.forwarded,
+    };
+    let lost: u64 = valid.iter().map(surely).sum();
     let Interval { low, high } = Rate { hits: lost, of: offered }.interval(95.0);
     Some(Soaked {
         variant,
@@ -44,6 +52,7 @@ pub(super) fn soaked((variant, label): (usize, &str), runs: &[MethodRun]) -> Opt
         trials: valid.len(),
         lossy: valid.iter().filter(|(_, loss)| *loss > 0.0).count(),
         lost,
+        in_doubt: all - lost,
         offered,
         interval: (low, high),
         worst: valid.iter().map(|(_, loss)| *loss).fold(0.0, f64::max),

@@ -14,6 +14,7 @@ pub(super) fn table(rows: &[Soaked]) -> Block {
         .numbers("trials", |row| Cell::count(row.trials as u64))
         .numbers("with loss", |row| Cell::count(row.lossy as u64))
         .numbers("lost", |row| Cell::count(row.lost))
+        .numbers("in doubt", |row| Cell::count(row.in_doubt))
         .numbers("of", |row| Cell::count(row.offered))
         .words("loss", |row| {
             let (low, high) = row.interval;
