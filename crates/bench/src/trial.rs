@@ -5,19 +5,23 @@
 //! packet. The state machine is independent of sockets and clocks; it drives a
 //! [`Traffic`] by a [`Clock`].
 
+mod burst;
+mod clock;
 mod drain;
 mod opening;
 mod plain;
+mod spec;
 mod steadiness;
 
+pub use clock::{Clock, SystemClock};
 pub use drain::Drained;
 pub use opening::{WAIT_LIMIT_NS, longest_ns};
 pub use plain::plain;
+pub use spec::{Action, Alternation, Course, Moment, Switch, TrialSpec};
 
 use self::steadiness::unsteady;
 use crate::error::BenchError;
 use crate::{Live, Observer};
-use fwdlab_model::plan::Trial;
 use fwdlab_model::record::{
     Arrivals, Counter, Counts, CpuTime, Executed, Opening, Sample, TrialRecord,
 };
@@ -34,6 +38,13 @@ pub trait Traffic {
     fn start(&mut self) -> Result<(), BenchError>;
     /// Phase of the packets sent from now on.
     fn set_phase(&mut self, phase: Phase);
+    /// Sends at another rate from now on, packets per second.
+    ///
+    /// # Errors
+    /// Where the rate can't be changed while traffic flows.
+    fn set_rate(&mut self, _rate_pps: f64) -> Result<(), BenchError> {
+        Err(BenchError::Refused("this generator keeps one rate as long as it sends".into()))
+    }
     /// Counters so far.
     fn snapshot(&mut self) -> Snapshot;
     /// Stops sending and waits until the senders are idle.
@@ -143,87 +154,6 @@ pub struct Evidence {
     pub sender_waited_ns: Option<u64>,
 }
 
-/// Clock and timer of a trial.
-pub trait Clock {
-    /// Nanoseconds of a monotonic clock.
-    fn now_ns(&self) -> u64;
-    /// Waits until the deadline; returns the current time.
-    fn sleep_until(&self, deadline_ns: u64) -> u64;
-    /// Nanoseconds since 1970.
-    fn wall_ns(&self) -> i64;
-}
-
-/// The machine's clocks.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SystemClock;
-
-impl Clock for SystemClock {
-    fn now_ns(&self) -> u64 {
-        fwdlab_port::clock::monotonic_ns()
-    }
-    fn sleep_until(&self, deadline_ns: u64) -> u64 {
-        fwdlab_port::clock::sleep_until(deadline_ns)
-    }
-    fn wall_ns(&self) -> i64 {
-        fwdlab_port::clock::realtime_ns()
-    }
-}
-
-impl SystemClock {
-    /// The time in words, UTC (RFC 3339).
-    pub fn wall_text(self) -> String {
-        jiff::Timestamp::from_nanosecond(self.wall_ns().into())
-            .map(|time| time.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string())
-            .unwrap_or_default()
-    }
-}
-
-/// Switches the DUT to a variant while traffic flows.
-pub type Switch<'a> = &'a mut dyn FnMut(usize) -> Result<(), BenchError>;
-
-/// Schedule of an alternation: levels switched in one stream of traffic.
-pub struct Alternation<'a> {
-    /// Length of a slice, nanoseconds.
-    pub slice_ns: u64,
-    /// Settling time after each switch, which is not counted, nanoseconds.
-    pub settle_ns: u64,
-    /// Number of slices in one cycle.
-    pub length: u32,
-    /// The variants of a cycle, by its number from 0 (A B B A, or B A A B).
-    pub cycle: &'a dyn Fn(u32) -> Vec<usize>,
-    /// Switches the DUT.
-    pub switch: Switch<'a>,
-}
-
-/// Specification of a trial.
-pub struct TrialSpec<'a> {
-    /// Phases.
-    pub trial: &'a Trial,
-    /// Intended load in packets per second; none for the maximum.
-    pub rate_pps: Option<f64>,
-    /// Variant of the whole trial (the first one of an alternation).
-    pub variant: usize,
-    /// Alternation of levels, if any.
-    pub alternation: Option<Alternation<'a>>,
-    /// Called when the window opens and closes, for readings at exactly these moments.
-    pub at_window: &'a mut dyn FnMut(Moment),
-    /// What the warm-up waits for beyond its planned time.
-    pub awaited: Awaited,
-    /// Queries to the DUT, before and after the window.
-    pub account: &'a mut dyn Account,
-}
-
-/// A moment of the window, with the time by the trial's clock in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
-    /// Warm-up traffic flows, the window opens next; slow readings are taken here.
-    Opening,
-    /// The window has just opened.
-    Open(u64),
-    /// The window has just closed; senders are still sending.
-    Closed(u64),
-}
-
 /// Results of a trial.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
@@ -249,6 +179,8 @@ pub struct Observed {
     pub receiver_dropped: u64,
     /// Flows and states when the window opened, and packets unaccounted for at the end.
     pub opening: Opening,
+    /// Counts of all phases when the window opened.
+    pub at_opening: Counts,
     /// Raw samples.
     pub samples: Vec<Sample>,
     /// Warnings.
@@ -303,12 +235,26 @@ impl Observed {
 /// Deviation of the wall clock from the monotonic clock that counts as a clock step.
 const JUMP_NS: i64 = 50_000_000;
 
-/// Runs one trial.
+/// Runs one trial: warm-up and window at one load.
 ///
 /// # Errors
 /// [`BenchError::Interrupted`] when the observer cancels (the senders are
 /// stopped then), and errors of traffic or switching.
 pub fn run(
+    traffic: &mut dyn Traffic,
+    clock: &dyn Clock,
+    order: TrialSpec<'_>,
+    observer: &mut dyn Observer,
+) -> Result<Observed, BenchError> {
+    run_as(Course::Steady, traffic, clock, order, observer)
+}
+
+/// Runs one trial of another course than a steady load.
+///
+/// # Errors
+/// As [`run`], and those of what is done meanwhile.
+pub fn run_as(
+    mut course: Course<'_>,
     traffic: &mut dyn Traffic,
     clock: &dyn Clock,
     mut order: TrialSpec<'_>,
@@ -323,11 +269,17 @@ pub fn run(
         )));
     }
     let wall_before = clock.wall_ns() - clock.now_ns() as i64;
+    if matches!(course, Course::Burst(_)) {
+        traffic.set_phase(Phase::Window);
+    }
     traffic.start()?;
-    let measured = measure(traffic, clock, &mut order, observer);
+    let measured = match course {
+        Course::Burst(packets) => burst::measure(packets, traffic, clock, &order, observer),
+        _ => measure(&mut course, traffic, clock, &mut order, observer),
+    };
     traffic.set_phase(Phase::After);
     let stopped = traffic.stop();
-    let (window_ns, samples, mut opening) = measured?;
+    let Window { ns: window_ns, samples, mut opening, at_opening } = measured?;
     stopped?;
     let drained = drain::wait(traffic, clock, order.account, order.trial.drain_ns);
     let drain_ns = drained.last_ns;
@@ -342,7 +294,8 @@ pub fn run(
     let phase = Phase::Window as usize;
     let window = Counts { offered: last.sent[phase], forwarded: last.received[phase] };
     let total = Counts { offered: last.sent_total(), forwarded: last.received_total() };
-    let intended = order.rate_pps.map(|rate| (rate * window_ns as f64 / 1e9).round() as u64);
+    let rate_pps = course.window_pps().or(order.rate_pps);
+    let intended = rate_pps.map(|rate| (rate * window_ns as f64 / 1e9).round() as u64);
     let mut warnings = Vec::new();
     if let Some(intended) = intended
         && intended as f64 > window.offered as f64 * 1.005
@@ -387,19 +340,32 @@ pub fn run(
         drain_ns,
         receiver_dropped: last.receiver_dropped,
         opening,
+        at_opening,
         samples,
         warnings,
     })
 }
 
-/// Warm-up and window; returns the window's length, its samples, and the flows and states
-/// when it opened.
+/// What was seen of a window.
+#[derive(Default)]
+struct Window {
+    /// Its length, nanoseconds.
+    ns: u64,
+    samples: Vec<Sample>,
+    /// Flows and states when it opened.
+    opening: Opening,
+    /// Counts of all phases when it opened.
+    at_opening: Counts,
+}
+
+/// Warm-up and window.
 fn measure(
+    course: &mut Course<'_>,
     traffic: &mut dyn Traffic,
     clock: &dyn Clock,
     order: &mut TrialSpec<'_>,
     observer: &mut dyn Observer,
-) -> Result<(u64, Vec<Sample>, Opening), BenchError> {
+) -> Result<Window, BenchError> {
     let trial = *order.trial;
     let begin = clock.now_ns();
     let total_ns = trial.warmup_ns + trial.duration_ns;
@@ -441,12 +407,17 @@ fn measure(
 
     (order.at_window)(Moment::Opening);
     traffic.set_phase(Phase::Window);
+    if let Some(rate_pps) = course.window_pps() {
+        traffic.set_rate(rate_pps)?;
+    }
     let start = clock.now_ns();
     (order.at_window)(Moment::Open(start));
     let close = start + trial.duration_ns;
     let mut samples = Vec::with_capacity((trial.duration_ns / trial.slice_ns.max(1)) as usize + 1);
     let (mut slice, mut settled) = (0, start);
     let mut last = (start, traffic.snapshot(), traffic.evidence());
+    let (offered, forwarded) = (last.1.sent_total(), last.1.received_total());
+    let at_opening = Counts { offered, forwarded };
     let mut deadline = start;
     while last.0 < close {
         if let Some(alternation) = &mut order.alternation {
@@ -468,32 +439,44 @@ fn measure(
         deadline = (deadline + trial.slice_ns).max(last.0 + trial.slice_ns / 2).min(close);
         let now = clock.sleep_until(deadline);
         let (snapshot, evidence) = (traffic.snapshot(), traffic.evidence());
-        let since = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
         samples.push(Sample {
-            at_ns: last.0 - start,
-            duration_ns: now - last.0,
-            offered: snapshot.sent_total().saturating_sub(last.1.sent_total()),
-            forwarded: snapshot.received_total().saturating_sub(last.1.received_total()),
-            stolen_ns: evidence.stolen_ns.saturating_sub(last.2.stolen_ns),
-            ran_ns: since(evidence.ran_ns, last.2.ran_ns),
-            waited_ns: since(evidence.waited_ns, last.2.waited_ns),
-            sender_waited_ns: since(evidence.sender_waited_ns, last.2.sender_waited_ns),
             variant,
             slice,
             valid: last.0 >= settled,
+            ..sample_of(&last, &(now, snapshot, evidence), start)
         });
         show(now, snapshot, variant, observer);
         last = (now, snapshot, evidence);
+        course.at(now - start)?;
         if observer.cancelled() {
             return Err(BenchError::Interrupted);
         }
     }
     traffic.set_phase(Phase::After);
     let end = clock.now_ns();
-    let window_ns = end - start;
     (order.at_window)(Moment::Closed(end));
     opening.states_closing = opening.states.and_then(|_| order.account.states());
-    Ok((window_ns, samples, opening))
+    Ok(Window { ns: end - start, samples, opening, at_opening })
+}
+
+/// What both ends and the kernel told at a moment, by the trial's clock.
+type Reading = (u64, Snapshot, Evidence);
+
+/// What lies between two readings, of a window that began at `start` nanoseconds.
+fn sample_of(before: &Reading, after: &Reading, start: u64) -> Sample {
+    let (last, now) = (before, after);
+    let since = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
+    Sample {
+        at_ns: last.0 - start,
+        duration_ns: now.0 - last.0,
+        offered: now.1.sent_total().saturating_sub(last.1.sent_total()),
+        forwarded: now.1.received_total().saturating_sub(last.1.received_total()),
+        stolen_ns: now.2.stolen_ns.saturating_sub(last.2.stolen_ns),
+        ran_ns: since(now.2.ran_ns, last.2.ran_ns),
+        waited_ns: since(now.2.waited_ns, last.2.waited_ns),
+        sender_waited_ns: since(now.2.sender_waited_ns, last.2.sender_waited_ns),
+        ..Sample::default()
+    }
 }
 
 #[cfg(test)]

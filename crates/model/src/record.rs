@@ -11,7 +11,7 @@ pub mod queues;
 pub use arrivals::{Arrivals, Checked, FlowArrivals, WorstFlow};
 pub use device::{DeviceTime, ReceiverPlace};
 pub use executed::{Executed, ExecutedFunction};
-pub use method::{MethodRecord, MethodTrial, tolerated};
+pub use method::{MethodRecord, MethodTrial, Reset, tolerated};
 pub use opening::{DrainEnd, Opening};
 pub use profile::{DropPlace, ProfileCounter, ProfileRecord, ProfileWindow};
 

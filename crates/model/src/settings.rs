@@ -171,6 +171,10 @@ pub struct SimSettings {
     pub jitter: f64,
     /// Loss ratio below capacity (RFC 2544 frame loss), 0 to 1.
     pub loss: f64,
+    /// Packets that the device keeps while more arrive than it forwards; the default adds
+    /// nothing to a plan's hash.
+    #[serde(default, skip_serializing_if = "SimSettings::is_none")]
+    pub buffer: u32,
     /// What the simulated sender reaches at most, in packets per second.
     pub ceiling_pps: f64,
     /// Factor on the capacity by "setting=label", e.g. "firewall=stateful" = 0.8.
@@ -187,6 +191,10 @@ pub struct SimSettings {
 }
 
 impl SimSettings {
+    fn is_none(packets: &u32) -> bool {
+        *packets == 0
+    }
+
     fn is_clean(contamination: &f64) -> bool {
         *contamination == 0.0
     }
@@ -213,6 +221,7 @@ impl Default for SimSettings {
             ceiling_pps: 5e6,
             effect: BTreeMap::new(),
             realtime: false,
+            buffer: 0,
             contamination: 0.0,
             contamination_depth: Self::depth(),
         }

@@ -111,6 +111,7 @@ fn forward_for_a_second(g: &NetNs, d: &NetNs, sink: &XdpReceiver, kind: Kind) ->
         number: 0,
         template,
         rate_pps: None,
+        limit: None,
         burst: 64,
         spread: None,
         timestamps: false,

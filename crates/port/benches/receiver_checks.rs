@@ -106,6 +106,7 @@ fn rate_of(near: &NetNs, far: &NetNs, expected: &Expected, watch: &Watch) -> f64
         number: 0,
         template: expected.template.clone(),
         rate_pps: None,
+        limit: None,
         timestamps: expected.timestamps,
         batch: 64,
         burst: 64,

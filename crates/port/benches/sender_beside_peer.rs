@@ -99,6 +99,7 @@ fn one_of_ours(
         number: 0,
         template: Template::new(family, size, flows, 1, [2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]),
         rate_pps: None,
+        limit: None,
         burst: 64,
         spread: None,
         timestamps,

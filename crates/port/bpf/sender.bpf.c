@@ -25,6 +25,7 @@ const volatile __u32 SOURCE_BASE = 0;      /* host order: last 32 bits of the fi
 const volatile __u32 DESTINATION_BASE = 0;
 const volatile __u32 STAMP_TIME = 0;
 const volatile __u32 PACED = 0;
+const volatile __u64 LIMIT = 0; /* packets after which no more are sent; 0: no end */
 const volatile __u32 BURST = 1; /* paced: most packets in one go, at least 1 */
 /* Sums of the 16-bit words that are the same in every packet (RFC 1071), see
  * packet::Template. */
@@ -86,6 +87,8 @@ int send_packet(struct xdp_md *ctx)
 	if (!state)
 		return XDP_ABORTED;
 
+	if (LIMIT && state->sequence >= LIMIT)
+		return XDP_DROP;
 	if (PACED || STAMP_TIME)
 		now = bpf_ktime_get_ns();
 	if (PACED) {

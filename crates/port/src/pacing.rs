@@ -44,6 +44,11 @@ impl Pacer {
         (target.saturating_sub(self.due) as usize).min(most)
     }
 
+    /// Another rate from `now_ns` on; what was due before and was not sent is not made up for.
+    pub(crate) fn set_rate(&mut self, rate_pps: f64, now_ns: u64) {
+        (self.interval_ns, self.start_ns, self.due) = (1e9 / rate_pps, now_ns, 0);
+    }
+
     /// `count` packets were sent.
     pub(crate) fn sent(&mut self, count: usize) {
         self.due += count as u64;
@@ -82,6 +87,24 @@ mod tests {
             assert_eq!(due, 64);
             assert_eq!(pacer.missed(), rate as u64 - 64);
         }
+    }
+
+    #[test]
+    fn another_rate_holds_from_that_moment_on() {
+        let mut pacer = Pacer::new(1e6, 0, 64);
+        let count = |pacer: &mut Pacer, from: u64, to: u64| {
+            let mut sent = 0;
+            for now in (from..to).step_by(1000) {
+                let due = pacer.due(now, 64);
+                pacer.sent(due);
+                sent += due;
+            }
+            sent
+        };
+        assert!((998..=1000).contains(&count(&mut pacer, 0, 1_000_000)));
+        pacer.set_rate(1e5, 1_000_000);
+        assert!((98..=100).contains(&count(&mut pacer, 1_000_000, 2_000_000)));
+        assert_eq!(pacer.missed(), 0);
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub struct SenderConfig {
     pub template: Template,
     /// Packets per second; none for as fast as possible.
     pub rate_pps: Option<f64>,
+    /// Packets after which the thread sends no more, without ending: a burst; none for no end.
+    pub limit: Option<u64>,
     /// With a rate: most packets that are sent in one go after a delay, see [`burst`].
     pub burst: u32,
     /// Write the sending time into every packet.
@@ -47,6 +49,9 @@ pub trait Sender: Send {
     fn task(&self) -> Option<u32> {
         None
     }
+    /// Sends at another rate from now on, packets per second. Only where a rate was set: a
+    /// sender without one has no schedule.
+    fn set_rate(&self, rate_pps: f64);
     /// Begins sending. The threads exist and wait before.
     fn start(&self);
     /// Stops sending, waits until the thread has ended; returns the final count
@@ -97,6 +102,12 @@ pub trait Receiver: Send {
     fn flows(&self) -> Option<FlowSummary>;
     /// Packets that the receiver itself lost, as far as it knows.
     fn dropped(&self) -> u64;
+}
+
+/// Packets of a burst for sender `number` of `senders`: all together send `limit`.
+pub fn share_of_burst(limit: Option<u64>, number: usize, senders: usize) -> Option<u64> {
+    let (number, senders) = (number as u64, senders.max(1) as u64);
+    limit.map(|packets| packets / senders + u64::from(number < packets % senders))
 }
 
 /// Packets a second for the sender that shares a rate with `senders` others.

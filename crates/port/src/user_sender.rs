@@ -49,11 +49,16 @@ struct Shared {
     phase: AtomicU8,
     sent: [AtomicU64; PHASES],
     missed: AtomicU64,
+    /// Bits of the rate wanted from now on; 0 for the configured one.
+    rate: AtomicU64,
 }
 
 const WAIT: u8 = 0;
 const GO: u8 = 1;
 const STOP: u8 = 2;
+
+/// How often a thread that has sent its burst looks whether it shall end.
+const AFTER_A_BURST: std::time::Duration = std::time::Duration::from_millis(1);
 
 /// A sending thread in user space.
 #[derive(Debug)]
@@ -128,7 +133,21 @@ fn send_until_stopped(
     let mut pacer =
         config.rate_pps.map(|rate| Pacer::new(rate, clock::monotonic_ns(), config.burst));
     let capacity = transmit.capacity();
+    let (mut left, mut rate) = (config.limit.unwrap_or(u64::MAX), 0);
     while shared.order.load(Ordering::Relaxed) == GO {
+        if left == 0 {
+            // The burst is sent: the CPU is for whoever forwards it.
+            std::thread::park_timeout(AFTER_A_BURST);
+            continue;
+        }
+        let wanted = shared.rate.load(Ordering::Relaxed);
+        if wanted != rate
+            && let Some(pacer) = &mut pacer
+        {
+            rate = wanted;
+            pacer.set_rate(f64::from_bits(rate), clock::monotonic_ns());
+        }
+        let capacity = capacity.min(usize::try_from(left).unwrap_or(usize::MAX));
         let count = match &mut pacer {
             None => capacity,
             Some(pacer) => match pacer.due(clock::monotonic_ns(), capacity) {
@@ -153,6 +172,7 @@ fn send_until_stopped(
         writer.take_back(refused as u32);
         // One writer: a plain load and store keep the hot loop free of locked
         // instructions.
+        left -= taken as u64;
         let sent = &shared.sent[number];
         sent.store(sent.load(Ordering::Relaxed) + taken as u64, Ordering::Release);
         if let Some(pacer) = &mut pacer {
@@ -174,6 +194,10 @@ impl Sender for UserSender {
 
     fn missed(&self) -> u64 {
         self.shared.missed.load(Ordering::Relaxed)
+    }
+
+    fn set_rate(&self, rate_pps: f64) {
+        self.shared.rate.store(rate_pps.to_bits(), Ordering::Relaxed);
     }
 
     fn task(&self) -> Option<u32> {

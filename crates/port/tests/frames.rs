@@ -40,6 +40,7 @@ fn config(pair: &Pair, template: Template, rate_pps: Option<f64>) -> SenderConfi
         number: 3,
         template,
         rate_pps,
+        limit: None,
         burst: 64,
         spread: None,
         timestamps: true,
@@ -88,6 +89,43 @@ fn every_sender_sends_exactly_the_reference_frames() {
             assert_eq!(seen.len(), 15, "{what}: flows");
             assert_eq!(phases, HashSet::from([0, 1]), "{what}: phases");
         }
+    }
+}
+
+#[test]
+fn a_burst_is_as_long_as_it_was_asked_for_and_a_rate_can_change() {
+    let _guard = ONE_AT_A_TIME.lock();
+    let Some(pair) = Pair::new() else { return };
+    let flows = Flows { sources: 3, destinations: 5 };
+    let template = Template::new(Family::Inet, 64, flows, RUN_ID, SOURCE, DESTINATION);
+    let total = |sender: &dyn Sender| sender.sent().iter().sum::<u64>();
+    for engine in [Engine::Xdp, Engine::Xsk, Engine::Packet] {
+        let burst = SenderConfig { limit: Some(777), ..config(&pair, template.clone(), None) };
+        let sender = open(engine, &burst).unwrap_or_else(|e| panic!("{engine:?}: {e}"));
+        sender.set_phase(Phase::Window);
+        sender.start();
+        let patience = clock::monotonic_ns() + 5_000_000_000;
+        while total(&*sender) < 777 && clock::monotonic_ns() < patience {
+            clock::sleep_until(clock::monotonic_ns() + 1_000_000);
+        }
+        clock::sleep_until(clock::monotonic_ns() + 20_000_000);
+        let sent = sender.halt().expect("halt");
+        assert_eq!(sent, [0, 777, 0, 0], "{engine:?}: nothing before, nothing beyond");
+
+        // A hundred times slower: what the first rate would send in as long is far away.
+        let sender = open(engine, &config(&pair, template.clone(), Some(100_000.0)))
+            .unwrap_or_else(|e| panic!("{engine:?}: {e}"));
+        sender.start();
+        wait_for_packets(&*sender);
+        sender.set_rate(1_000.0);
+        clock::sleep_until(clock::monotonic_ns() + 20_000_000);
+        let (before, began) = (total(&*sender), clock::monotonic_ns());
+        clock::sleep_until(began + 200_000_000);
+        let (packets, seconds) =
+            (total(&*sender) - before, (clock::monotonic_ns() - began) as f64 / 1e9);
+        sender.halt().expect("halt");
+        assert!(packets as f64 <= 1_000.0 * seconds + 2.0, "{engine:?}: {packets} in {seconds} s");
+        assert!(packets > 0, "{engine:?}: it still sends");
     }
 }
 

@@ -133,6 +133,7 @@ fn ports_receive_what_senders_send() {
                 number: 3,
                 template: template.clone(),
                 rate_pps: Some(5_000.0),
+                limit: None,
                 burst: 64,
                 spread: None,
                 timestamps: true,

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bounds;
+mod burst;
 pub mod classify;
 mod controller;
 mod curve;
@@ -25,6 +26,7 @@ pub mod trial;
 mod trials;
 
 pub use bounds::Bounds;
+pub use burst::{Burst, Longest};
 pub use classify::{Class, Sums, conditional_throughput};
 pub use controller::{Search, Step, run};
 pub use curve::Curve;

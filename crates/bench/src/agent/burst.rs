@@ -55,6 +55,7 @@ impl Burst {
             run_id,
             first_number: 0,
             rate_pps,
+            limit: None,
             timestamps: false,
             engine,
             cpus: end.cpus.clone(),

@@ -64,6 +64,7 @@ impl Sender for FakeSender {
     fn missed(&self) -> u64 {
         1
     }
+    fn set_rate(&self, _rate_pps: f64) {}
     fn start(&self) {
         self.sent.lock().expect("sender").1 = true;
         with(&self.wire, |wire| wire.sending += 1);

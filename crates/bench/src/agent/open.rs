@@ -72,6 +72,7 @@ pub fn senders(order: &SendOrder) -> Result<serve_send::Opened, BenchError> {
         number: order.first_number + number as u8,
         template,
         rate_pps,
+        limit: sender::share_of_burst(order.limit, number, cpus.len()),
         burst: sender::burst(cpus.len()),
         timestamps: order.timestamps,
         spread: None,
@@ -80,7 +81,10 @@ pub fn senders(order: &SendOrder) -> Result<serve_send::Opened, BenchError> {
     let mut facts = BTreeMap::new();
     let engine = match order.engine {
         Engine::Auto => {
-            let trial = config(0, template(TRIAL_ID, order.source_mac), Some(TRIAL_PPS));
+            let trial = SenderConfig {
+                limit: None,
+                ..config(0, template(TRIAL_ID, order.source_mac), Some(TRIAL_PPS))
+            };
             let (engine, failures) = find(&trial)?;
             if !failures.is_empty() {
                 facts.insert("sender falls back".into(), failures.join("; "));
@@ -311,6 +315,7 @@ mod tests {
             run_id: 1,
             first_number: 0,
             rate_pps: None,
+            limit: None,
             timestamps: false,
             engine: Engine::Packet,
             cpus: vec![],

@@ -65,6 +65,11 @@ pub enum Order {
         /// 0 to 2, see [`fwdlab_packet::Phase`].
         phase: u8,
     },
+    /// Packets are sent at another rate from now on, per second of this agent.
+    Rate {
+        /// Above 0.
+        rate_pps: f64,
+    },
     /// Report the counters.
     Report {
         /// Include the number of flows.
@@ -98,6 +103,9 @@ pub struct SendOrder {
     pub first_number: u8,
     /// Packets per second of this agent; none for as fast as possible.
     pub rate_pps: Option<f64>,
+    /// Packets of a burst of this agent's; none for no end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
     /// Write the sending time into every packet.
     pub timestamps: bool,
     /// Mechanism.

@@ -80,6 +80,11 @@ impl Agent for Sending {
                 self.senders.iter().for_each(|sender| sender.set_phase(phase));
                 self.count()
             }
+            Order::Rate { rate_pps } if rate_pps > 0.0 && rate_pps.is_finite() => {
+                let share = rate_pps / self.senders.len().max(1) as f64;
+                self.senders.iter().for_each(|sender| sender.set_rate(share));
+                self.count()
+            }
             Order::Report { .. } => self.count(),
             Order::Stop => self.stop()?,
             other => return Err(misplaced(&other)),

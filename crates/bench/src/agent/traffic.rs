@@ -11,6 +11,7 @@ use fwdlab_packet::Flows;
 use fwdlab_packet::stamp::PHASES;
 use fwdlab_packet::{Family, Phase};
 use fwdlab_port::clock;
+use fwdlab_port::sender::share_of_burst;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -48,6 +49,8 @@ pub struct AgentLoad {
     pub run_id: u32,
     /// Packets per second of all senders together; none for as fast as possible.
     pub rate_pps: Option<f64>,
+    /// Packets of a burst of all senders together; none for no end.
+    pub limit: Option<u64>,
     /// Write the sending time into every packet.
     pub timestamps: bool,
     /// A receiver in the kernel checks a sample.
@@ -87,6 +90,8 @@ struct SendingAgent {
 /// snapshot can't fail, so its error is returned by the next call that can.
 pub struct AgentTraffic<'a> {
     senders: Vec<SendingAgent>,
+    /// Sending threads of each.
+    threads: Vec<usize>,
     receiver: Option<Conversation>,
     /// Other packets that the receiver counted before the trial started.
     idle: Received,
@@ -151,6 +156,7 @@ impl<'a> AgentTraffic<'a> {
                 run_id: load.run_id,
                 first_number: u8::try_from(first_number).unwrap_or(u8::MAX),
                 rate_pps: load.rate_pps.map(|rate| rate * share),
+                limit: burst_of(load.limit, first_number, own, threads),
                 timestamps: load.timestamps,
                 engine: load.engine,
                 cpus: end.cpus.clone(),
@@ -171,6 +177,7 @@ impl<'a> AgentTraffic<'a> {
         let idle = receiving.received()?;
         Ok(AgentTraffic {
             senders: armed,
+            threads: senders.iter().map(|(end, _)| end.cpus.len().max(1)).collect(),
             receiver: Some(receiving),
             last: idle.clone(),
             idle,
@@ -289,6 +296,12 @@ impl SendingAgent {
     }
 }
 
+/// Packets of a burst for the agent whose `own` threads begin with `first` of all `threads`.
+fn burst_of(limit: Option<u64>, first: usize, own: usize, threads: usize) -> Option<u64> {
+    let threads = threads.max(1);
+    (first..first + own).map(|number| share_of_burst(limit, number, threads)).sum()
+}
+
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
@@ -305,6 +318,19 @@ impl Traffic for AgentTraffic<'_> {
         if phase != Phase::After || !closed {
             self.note(|traffic| traffic.begin_phase(phase));
         }
+    }
+
+    fn set_rate(&mut self, rate_pps: f64) -> Result<(), BenchError> {
+        self.take_trouble()?;
+        let threads = self.threads.iter().sum::<usize>().max(1);
+        let shares = self.threads.iter().map(|&own| rate_pps * own as f64 / threads as f64);
+        for (sender, share) in self.senders.iter_mut().zip(shares) {
+            sender.agent.tell(&Order::Rate { rate_pps: share })?;
+        }
+        for sender in &mut self.senders {
+            sender.last = sender.agent.sent()?;
+        }
+        Ok(())
     }
 
     fn snapshot(&mut self) -> Snapshot {

@@ -131,6 +131,18 @@ impl Dut for CommandDut<'_> {
         false
     }
 
+    fn reset(
+        &mut self,
+        host: &dyn Host,
+        settings: &Settings,
+        placement: &Placement,
+        findings: &mut Findings,
+    ) -> Result<Option<String>, BenchError> {
+        self.stop(host)?;
+        self.configure(host, settings, placement, findings)?;
+        Ok(Some("the program ended and started again".into()))
+    }
+
     fn is_program(&self) -> bool {
         true
     }

@@ -140,6 +140,21 @@ pub trait Dut {
         Ok(())
     }
 
+    /// Resets what forwards while traffic flows, and configures it anew (RFC 6201); what was
+    /// done, in words. None where that is not known to be possible: nothing was done then.
+    ///
+    /// # Errors
+    /// As [`Dut::configure`].
+    fn reset(
+        &mut self,
+        _host: &dyn Host,
+        _settings: &Settings,
+        _placement: &Placement,
+        _findings: &mut Findings,
+    ) -> Result<Option<String>, BenchError> {
+        Ok(None)
+    }
+
     /// True if it forwards as soon as [`Dut::configure`] returns.
     fn tells_when_ready(&self) -> bool {
         true

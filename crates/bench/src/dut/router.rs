@@ -70,6 +70,22 @@ impl Dut for RouterDut<'_> {
         Ok(())
     }
 
+    fn reset(
+        &mut self,
+        host: &dyn Host,
+        settings: &Settings,
+        placement: &Placement,
+        findings: &mut Findings,
+    ) -> Result<Option<String>, BenchError> {
+        // What lies in memory that is shared with the generator can't be left alone.
+        if matches!(self.ground.wires, Wires::Memory(_)) {
+            return Ok(None);
+        }
+        self.stop(host)?;
+        self.configure(host, settings, placement, findings)?;
+        Ok(Some("the router ended and started again".into()))
+    }
+
     fn is_program(&self) -> bool {
         true
     }

@@ -159,6 +159,7 @@ fn send(wiring: &Wiring, engine: Engine) -> Result<u64, String> {
         number: 0,
         template: Template::new(Family::Inet, 64, flows, PROBE_ID, source, destination),
         rate_pps: Some(100_000.0),
+        limit: None,
         burst: sender::burst(1),
         timestamps: false,
         spread: None,

@@ -107,6 +107,7 @@ mod tests {
             drain_ns: 0,
             receiver_dropped: 0,
             opening: Opening::default(),
+            at_opening: Counts::default(),
             samples: Vec::new(),
             warnings: Vec::new(),
         };

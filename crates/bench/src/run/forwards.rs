@@ -35,7 +35,14 @@ pub(super) fn attempt(
         (few, _) => few,
     };
     let threads = parts.dut.threads();
-    let wanted = Wanted { settings, run_id, rate_pps, trial: &task.plan.trial, threads: &threads };
+    let wanted = Wanted {
+        settings,
+        run_id,
+        rate_pps,
+        limit: None,
+        trial: &task.plan.trial,
+        threads: &threads,
+    };
     let (mut armed, _) = parts.ends.arm(&wanted, findings)?;
     let before = parts.dut.read(parts.host)?;
     armed.traffic().start()?;

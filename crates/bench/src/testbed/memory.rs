@@ -195,6 +195,11 @@ impl Ends for MemoryEnds {
         _findings: &mut Findings,
     ) -> Result<(Box<dyn Armed + 'a>, Account), BenchError> {
         let placement = &self.placement;
+        if wanted.limit.is_some() {
+            return Err(BenchError::Refused(
+                "in memory the generator waits for free slots: no burst is too long".into(),
+            ));
+        }
         let config = config(wanted.settings, placement, wanted.run_id, wanted.rate_pps, false);
         let traffic = MemoryTraffic::new(config, &self.circuits, placement, wanted.threads)?;
         *self.full.borrow_mut() = Some(traffic.traffic.full());
@@ -272,6 +277,11 @@ impl trial::Traffic for MemoryTraffic {
 
     fn set_phase(&mut self, phase: Phase) {
         self.traffic.set_phase(phase);
+    }
+
+    fn set_rate(&mut self, rate_pps: f64) -> Result<(), BenchError> {
+        self.traffic.set_rate(rate_pps);
+        Ok(())
     }
 
     fn snapshot(&mut self) -> Snapshot {

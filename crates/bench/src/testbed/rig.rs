@@ -146,6 +146,8 @@ pub struct Wanted<'a> {
     pub run_id: u32,
     /// Packets per second of all senders together; none for as fast as possible.
     pub rate_pps: Option<f64>,
+    /// Packets of a burst of all senders together; none for no end.
+    pub limit: Option<u64>,
     /// Phases: unattended programs end some time after them.
     pub trial: &'a Trial,
     /// Threads of this machine that forward.

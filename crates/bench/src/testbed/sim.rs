@@ -128,9 +128,15 @@ struct SimTraffic {
     /// Packets forwarded, shared with the device.
     through: Rc<Cell<u64>>,
     offered_pps: f64,
+    ceiling_pps: f64,
     loss: f64,
     jitter: f64,
     random: Xoshiro256StarStar,
+    /// Packets after which it sends no more.
+    limit: Option<u64>,
+    /// Room in the device, packets, and how much of it is taken.
+    buffer: f64,
+    kept: f64,
     sending: bool,
     phase: usize,
     seen_ns: u64,
@@ -153,9 +159,23 @@ impl SimTraffic {
             let until = now.min(self.step_end_ns);
             let seconds = (until - self.seen_ns) as f64 / 1e9;
             let capacity = self.capacity_pps.get() * self.factor;
-            let forwarded = (self.offered_pps * (1.0 - self.loss)).min(capacity);
-            self.sent[self.phase] += self.offered_pps * seconds;
-            self.received[self.phase] += forwarded * seconds;
+            let sent: f64 = self.sent.iter().sum();
+            let left = self.limit.map_or(f64::INFINITY, |limit| limit as f64 - sent);
+            let offered = (self.offered_pps * seconds).min(left.max(0.0));
+            // What a burst brings in a part of a step leaves at the device's own pace.
+            let seconds = if offered < self.offered_pps * seconds {
+                offered / self.offered_pps
+            } else {
+                seconds
+            };
+            let wanted = offered * (1.0 - self.loss);
+            let passed = wanted.min(capacity * seconds);
+            // What is kept is forwarded later: it counts as soon as it is sure to be.
+            let room = (self.buffer - self.kept).max(0.0);
+            let kept = (wanted - passed).min(room);
+            self.kept = (self.kept + kept - (capacity * seconds - passed)).max(0.0);
+            self.sent[self.phase] += offered;
+            self.received[self.phase] += passed + kept;
             self.seen_ns = until;
         }
         self.seen_ns = now;
@@ -172,6 +192,12 @@ impl Traffic for SimTraffic {
     fn set_phase(&mut self, phase: Phase) {
         self.advance();
         self.phase = phase as usize;
+    }
+
+    fn set_rate(&mut self, rate_pps: f64) -> Result<(), BenchError> {
+        self.advance();
+        self.offered_pps = rate_pps.min(self.ceiling_pps);
+        Ok(())
     }
 
     fn snapshot(&mut self) -> Snapshot {
@@ -370,9 +396,13 @@ impl Ends for SimEnds<'_> {
             capacity_pps: self.capacity.clone(),
             through: self.received.clone(),
             offered_pps: wanted.rate_pps.unwrap_or(sim.ceiling_pps).min(sim.ceiling_pps),
+            ceiling_pps: sim.ceiling_pps,
             loss: sim.loss,
             jitter: sim.jitter,
             random: law::jitter(self.task.plan.design.seed, self.task.run.index),
+            limit: wanted.limit,
+            buffer: f64::from(sim.buffer),
+            kept: 0.0,
             sending: false,
             phase: 0,
             seen_ns: 0,

@@ -29,6 +29,12 @@ impl Traffic for NetnsTraffic {
         self.senders.iter().for_each(|sender| sender.set_phase(phase));
     }
 
+    fn set_rate(&mut self, rate_pps: f64) -> Result<(), BenchError> {
+        let share = rate_pps / self.senders.len().max(1) as f64;
+        self.senders.iter().for_each(|sender| sender.set_rate(share));
+        Ok(())
+    }
+
     fn snapshot(&mut self) -> Snapshot {
         let mut sent = self.sent;
         for sender in &self.senders {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::NoopObserver;
+use fwdlab_model::plan::Trial;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 

@@ -169,6 +169,7 @@ fn order(arguments: &Arguments, interface: &str, to: Mac) -> Result<SendOrder> {
         run_id: arguments.run_id,
         first_number: 0,
         rate_pps: arguments.rate,
+        limit: None,
         timestamps: arguments.timestamps,
         engine: arguments.engine,
         cpus: arguments.cpus.clone(),

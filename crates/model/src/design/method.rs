@@ -18,6 +18,30 @@ named! {
         LossCurve = "loss-curve",
         /// One load for long.
         Soak = "soak",
+        /// The longest burst that loses nothing (RFC 2544, section 26.4; RFC 9004).
+        BackToBack = "back-to-back",
+        /// Time until nothing is lost any more after an overload (RFC 2544, section 26.5).
+        SystemRecovery = "system-recovery",
+        /// Time without forwarding around a reset (RFC 2544, section 26.6; RFC 6201).
+        Reset = "reset",
+        /// The tests of RFC 2544, one after the other.
+        Rfc2544 = "rfc2544",
+    }
+}
+
+named! {
+    /// The tests of RFC 2544, section 26, in its words.
+    pub enum Rfc2544Test {
+        /// Section 26.1.
+        Throughput = "throughput",
+        /// Section 26.3.
+        FrameLossRate = "frame-loss-rate",
+        /// Section 26.4, as RFC 9004 has it.
+        BackToBack = "back-to-back",
+        /// Section 26.5.
+        SystemRecovery = "system-recovery",
+        /// Section 26.6, as RFC 6201 has it.
+        Reset = "reset",
     }
 }
 
@@ -39,6 +63,30 @@ pub enum Method {
     Soak {
         /// Their number.
         trials: u32,
+    },
+    /// Bursts as fast as the sender can, in search of the longest that loses nothing.
+    BackToBack {
+        /// How often it is searched for.
+        repeats: u32,
+        /// The longest burst in frames; none: as many as are sent in two seconds.
+        max_frames: Option<u64>,
+    },
+    /// An overload, then half of it.
+    SystemRecovery {
+        /// How often.
+        repeats: u32,
+        /// How long the overload lasts, nanoseconds.
+        overload_ns: u64,
+    },
+    /// The device is reset while it forwards.
+    Reset {
+        /// How often.
+        repeats: u32,
+    },
+    /// One after the other, on the same start of the device.
+    Rfc2544 {
+        /// The tests.
+        parts: Vec<Method>,
     },
 }
 
@@ -76,6 +124,18 @@ impl Method {
             Method::Mlrsearch(_) => MethodKind::Mlrsearch,
             Method::LossCurve { .. } => MethodKind::LossCurve,
             Method::Soak { .. } => MethodKind::Soak,
+            Method::BackToBack { .. } => MethodKind::BackToBack,
+            Method::SystemRecovery { .. } => MethodKind::SystemRecovery,
+            Method::Reset { .. } => MethodKind::Reset,
+            Method::Rfc2544 { .. } => MethodKind::Rfc2544,
+        }
+    }
+
+    /// What it consists of: its parts, or itself.
+    pub fn parts(&self) -> &[Method] {
+        match self {
+            Method::Rfc2544 { parts } => parts,
+            alone => std::slice::from_ref(alone),
         }
     }
 
@@ -83,6 +143,9 @@ impl Method {
     pub fn goals(&self) -> &[Goal] {
         match self {
             Method::Mlrsearch(search) => &search.goals,
+            Method::Rfc2544 { parts } => {
+                parts.iter().map(Method::goals).find(|goals| !goals.is_empty()).unwrap_or(&[])
+            }
             _ => &[],
         }
     }
@@ -98,13 +161,41 @@ impl Method {
                 format!("then trials at loads that fall by {:.0} %", 100.0 * step)
             }
             Method::Soak { trials } => format!("then {trials} trials at the same load"),
+            Method::BackToBack { repeats, .. } => {
+                format!("then bursts, in search of the longest without loss, {repeats} times")
+            }
+            Method::SystemRecovery { repeats, .. } => {
+                format!("then an overload and half of it, {repeats} times")
+            }
+            Method::Reset { repeats } => format!("then a reset under traffic, {repeats} times"),
+            Method::Rfc2544 { parts } => {
+                let words: Vec<String> = parts.iter().map(Method::words).collect();
+                words.join(", ")
+            }
         }
     }
 
-    /// Trials that a run is likely to take, and how long each lasts, nanoseconds: for telling
-    /// how long an experiment takes. A search for two goals takes some 40 trials
-    /// (docs/MLRSEARCH.md).
+    /// Trials that a run is likely to take, and how long they last together without their
+    /// warm-ups and drains, nanoseconds: for telling how long an experiment takes. A search for
+    /// two goals takes some 40 trials (docs/MLRSEARCH.md), one for a burst some 12.
     pub fn expected(&self, duration_ns: u64) -> (u32, u64) {
+        let times = |(trials, each_ns): (u32, u64)| (trials, u64::from(trials) * each_ns);
+        match self {
+            Method::Rfc2544 { parts } => {
+                let each = parts.iter().map(|part| part.expected(duration_ns));
+                each.fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1))
+            }
+            Method::BackToBack { repeats, .. } => (12 * repeats, 0),
+            Method::SystemRecovery { repeats, overload_ns } => {
+                times((*repeats, overload_ns + duration_ns))
+            }
+            Method::Reset { repeats } => times((*repeats, duration_ns)),
+            _ => times(self.trials(duration_ns)),
+        }
+    }
+
+    /// Number and length of trials that are all alike.
+    fn trials(&self, duration_ns: u64) -> (u32, u64) {
         match self {
             Method::Mlrsearch(search) => {
                 let goals = search.goals.len() as u32;
@@ -113,6 +204,7 @@ impl Method {
             }
             Method::LossCurve { step, .. } => ((1.0 / step).floor() as u32, duration_ns),
             Method::Soak { trials } => (*trials, duration_ns),
+            _ => (1, duration_ns),
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use super::Experiment;
 use crate::design::method::TRIALS_MAX;
-use crate::design::{Method, MethodKind, SearchMethod};
+use crate::design::{Method, MethodKind, Rfc2544Test, SearchMethod};
 use crate::diagnostic::Diagnostic;
-use crate::settings::{Rate, Settings, TestbedKind};
+use crate::settings::{GeneratorKind, Rate, Settings, TestbedKind};
 use crate::spec::{GoalSpec, MethodSpec, Spec};
 use fwdlab_search::{Fault, Goal, Limits, Search};
 use std::ops::Range;
@@ -15,34 +15,87 @@ const STEP: f64 = 0.1;
 /// Trials of a soak.
 const SOAK_TRIALS: u32 = 60;
 
+/// Searches for the longest burst (RFC 9004 asks for many, RFC 2544 for 50).
+const BURSTS: u32 = 50;
+/// Repetitions of what an overload or a reset does (RFC 2544: "a number of times").
+const REPEATS: u32 = 5;
+/// How long an overload lasts (RFC 2544, 26.5).
+const OVERLOAD_NS: u64 = 60_000_000_000;
+
 /// What is done beside a run's own trial; none where that is all.
 pub(super) fn method_of(spec: &Spec) -> Option<Method> {
     let written = &spec.method;
-    let load =
-        |load: &Option<Spanned<f64>>| load.as_ref().map(|load| load.get_ref().round() as u64);
     match written.kind.as_ref()?.get_ref() {
         MethodKind::Blast | MethodKind::Fixed => None,
-        MethodKind::Mlrsearch => Some(Method::Mlrsearch(SearchMethod {
-            min_load: load(&written.min_load),
-            max_load: load(&written.max_load),
-            max_trials: super::value_or(&written.max_trials, TRIALS_MAX),
-            max_time_ns: super::value_or(&written.max_time, 3_600_000_000_000),
-            ..SearchMethod::of(goals_of(written))
-        })),
-        MethodKind::LossCurve => Some(Method::LossCurve {
-            step: super::value_or(&written.step, STEP),
-            max_load: load(&written.max_load),
-        }),
+        MethodKind::Mlrsearch => Some(search_of(written, &["ndr", "pdr"])),
+        MethodKind::LossCurve => Some(curve_of(written)),
         MethodKind::Soak => {
             Some(Method::Soak { trials: super::value_or(&written.max_trials, SOAK_TRIALS) })
+        }
+        MethodKind::BackToBack => Some(bursts_of(written)),
+        MethodKind::SystemRecovery => Some(recovery_of(written)),
+        MethodKind::Reset => Some(reset_of(written)),
+        MethodKind::Rfc2544 => {
+            let asked: Vec<Rfc2544Test> = match &written.tests {
+                Some(tests) => tests.get_ref().iter().map(|test| *test.get_ref()).collect(),
+                None => Rfc2544Test::ALL.to_vec(),
+            };
+            let of = |test: &Rfc2544Test| match test {
+                Rfc2544Test::Throughput => search_of(written, &["rfc2544"]),
+                Rfc2544Test::FrameLossRate => curve_of(written),
+                Rfc2544Test::BackToBack => bursts_of(written),
+                Rfc2544Test::SystemRecovery => recovery_of(written),
+                Rfc2544Test::Reset => reset_of(written),
+            };
+            // In its order, whatever the file's: what is found first is used by what follows.
+            let parts = Rfc2544Test::ALL.iter().filter(|test| asked.contains(test)).map(of);
+            Some(Method::Rfc2544 { parts: parts.collect() })
         }
     }
 }
 
-fn goals_of(written: &MethodSpec) -> Vec<Goal> {
+fn search_of(written: &MethodSpec, goals: &[&'static str]) -> Method {
+    Method::Mlrsearch(SearchMethod {
+        min_load: load(&written.min_load),
+        max_load: load(&written.max_load),
+        max_trials: super::value_or(&written.max_trials, TRIALS_MAX),
+        max_time_ns: super::value_or(&written.max_time, 3_600_000_000_000),
+        ..SearchMethod::of(goals_of(written, goals))
+    })
+}
+
+fn curve_of(written: &MethodSpec) -> Method {
+    let step = super::value_or(&written.step, STEP);
+    Method::LossCurve { step, max_load: load(&written.max_load) }
+}
+
+fn bursts_of(written: &MethodSpec) -> Method {
+    Method::BackToBack {
+        repeats: super::value_or(&written.repeats, BURSTS),
+        max_frames: written.max_frames.as_ref().map(|frames| *frames.get_ref()),
+    }
+}
+
+fn recovery_of(written: &MethodSpec) -> Method {
+    Method::SystemRecovery {
+        repeats: super::value_or(&written.repeats, REPEATS),
+        overload_ns: super::value_or(&written.overload, OVERLOAD_NS),
+    }
+}
+
+fn reset_of(written: &MethodSpec) -> Method {
+    Method::Reset { repeats: super::value_or(&written.repeats, REPEATS) }
+}
+
+fn load(written: &Option<Spanned<f64>>) -> Option<u64> {
+    written.as_ref().map(|load| load.get_ref().round() as u64)
+}
+
+/// The goals of a search; `usual` ones where none is named.
+fn goals_of(written: &MethodSpec, usual: &[&'static str]) -> Vec<Goal> {
     let words: Vec<&str> = match &written.goals {
         Some(words) => words.get_ref().iter().map(|word| word.get_ref().as_str()).collect(),
-        None if written.goal.is_empty() => vec!["ndr", "pdr"],
+        None if written.goal.is_empty() => usual.to_vec(),
         None => Vec::new(),
     };
     let presets = words.into_iter().filter_map(Goal::preset);
@@ -88,10 +141,41 @@ pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagn
                 .help("leave [method] out: instructions a packet are counted"),
         );
     }
-    if let Some(Method::Mlrsearch(search)) = &experiment.method
-        && !written.faulty
-    {
-        searchable(written, search, kind.span(), faults);
+    for part in experiment.method.iter().flat_map(Method::parts) {
+        match part {
+            Method::Mlrsearch(search) if !written.faulty => {
+                searchable(written, search, kind.span(), faults);
+            }
+            Method::BackToBack { .. } => burstable(kind, experiment, faults),
+            _ => {}
+        }
+    }
+    if let Some(tests) = written.tests.as_ref().filter(|tests| tests.get_ref().is_empty()) {
+        faults.push(
+            Diagnostic::new(tests.span(), "a suite without a test")
+                .help("name some, or leave `tests` out for all"),
+        );
+    }
+}
+
+/// Counted bursts are sent by fwdlab's own senders, into what does not make them wait.
+fn burstable(kind: &Spanned<MethodKind>, experiment: &Experiment, faults: &mut Vec<Diagnostic>) {
+    let base = &experiment.base;
+    if base.traffic.generator != GeneratorKind::Fwdlab {
+        let name = base.traffic.generator.name();
+        faults.push(
+            Diagnostic::new(kind.span(), format!("`{name}` is not asked for counted bursts"))
+                .help("leave `generator` out, or choose other `tests`"),
+        );
+    }
+    if base.testbed.kind == TestbedKind::Memory {
+        faults.push(
+            Diagnostic::new(
+                kind.span(),
+                "in memory the generator waits for free slots: no burst is too long",
+            )
+            .help("choose kind = \"netns\" in [testbed], or other `tests`"),
+        );
     }
 }
 
@@ -118,6 +202,10 @@ fn keys_of(written: &MethodSpec) -> Vec<(&'static str, Range<usize>)> {
         ("max_trials", place(&written.max_trials)),
         ("max_time", place(&written.max_time)),
         ("step", place(&written.step)),
+        ("tests", place(&written.tests)),
+        ("repeats", place(&written.repeats)),
+        ("max_frames", place(&written.max_frames)),
+        ("overload", place(&written.overload)),
     ];
     all.into_iter().filter_map(|(name, place)| Some((name, place?))).collect()
 }
@@ -131,6 +219,22 @@ fn unused(written: &MethodSpec, kind: MethodKind, faults: &mut Vec<Diagnostic>) 
         }
         MethodKind::LossCurve => &["step", "max_load"],
         MethodKind::Soak => &["max_trials"],
+        MethodKind::BackToBack => &["repeats", "max_frames"],
+        MethodKind::SystemRecovery => &["repeats", "overload"],
+        MethodKind::Reset => &["repeats"],
+        MethodKind::Rfc2544 => &[
+            "goals",
+            "goal",
+            "min_load",
+            "max_load",
+            "max_trials",
+            "max_time",
+            "step",
+            "tests",
+            "repeats",
+            "max_frames",
+            "overload",
+        ],
     };
     for (name, place) in keys_of(written).into_iter().filter(|(name, _)| !used.contains(name)) {
         let message = format!("`{name}` has no effect on the method `{}`", kind.name());

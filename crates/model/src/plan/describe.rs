@@ -59,8 +59,8 @@ impl Plan {
         } else {
             let around_ns = self.trial.warmup_ns + self.trial.drain_ns;
             let further_ns = self.method.as_ref().map_or(0, |method| {
-                let (trials, trial_ns) = method.expected(self.trial.duration_ns);
-                u64::from(trials).saturating_mul(around_ns.saturating_add(trial_ns))
+                let (trials, traffic_ns) = method.expected(self.trial.duration_ns);
+                u64::from(trials).saturating_mul(around_ns).saturating_add(traffic_ns)
             });
             (around_ns + self.trial.duration_ns).saturating_add(further_ns)
         };

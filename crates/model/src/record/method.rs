@@ -15,6 +15,9 @@ pub struct MethodRecord {
     /// What ended a search before its goals were reached; none if nothing did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Ending>,
+    /// The tests of a suite, in its order; empty for a method that stands alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<MethodRecord>,
 }
 
 /// One trial at a load.
@@ -41,10 +44,35 @@ pub struct MethodTrial {
     pub taken_ns: u64,
     /// The most of it that lay within one sample, nanoseconds.
     pub stalled_ns: u64,
+    /// A burst: frames that were to be sent as fast as possible; `load` is then what the sender
+    /// reached in the run's own trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<u64>,
+    /// The load before the window, where it was another one, packets per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<u64>,
+    /// When the last packet that was lost in the window had been sent, nanoseconds after it
+    /// opened, to a sample; none if none was lost, or it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_loss_ns: Option<u64>,
+    /// How the device was reset in the window; none if it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reset: Option<Reset>,
     /// What the receiver or the machine did wrong, so that it says nothing of the device; none
     /// when nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invalid: Option<String>,
+}
+
+/// A reset of the device while it met traffic.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reset {
+    /// What was done.
+    pub how: String,
+    /// When it began, nanoseconds after the window opened, to a sample.
+    pub at_ns: u64,
+    /// How long it took until whatever was asked to do it had answered, nanoseconds.
+    pub took_ns: u64,
 }
 
 /// Packets that the smallest ring on the way holds, a veth's: what arrives while the device
@@ -53,6 +81,9 @@ const RING: f64 = 256.0;
 /// Longest time that others may have the device's CPU within one sample, nanoseconds: what a
 /// device then finds at once is no paced load, whatever the rings hold.
 const STALL_NS: u64 = 5_000_000;
+/// Packets of a burst that may arrive while others have the device's CPU before its loss is no
+/// longer the device's: a batch of a driver's.
+const MEANWHILE: f64 = 64.0;
 /// Share of a trial's intended packets that its sender may leave unsent.
 const UNSENT: f64 = 0.005;
 
@@ -78,6 +109,30 @@ impl MethodTrial {
         }
         let expected = self.offered as f64 * self.had();
         Ok(((1.0 - self.forwarded as f64 / expected.max(1.0)).max(0.0), most))
+    }
+
+    /// True if a burst arrived whole, false if the device lost some of it.
+    ///
+    /// # Errors
+    /// Why the trial says nothing of the device: what is lost while others have its CPU says
+    /// nothing of its buffers. That a burst arrives in spite of it says more than without.
+    pub fn is_whole(&self) -> Result<bool, String> {
+        if let Some(why) = &self.invalid {
+            return Err(why.clone());
+        }
+        let frames = self.burst.unwrap_or(self.offered);
+        if self.offered != frames || self.forwarded > frames {
+            return Err(format!("{} of {frames} frames were sent", self.offered));
+        }
+        let meanwhile = self.load as f64 * self.stalled_ns as f64 / 1e9;
+        match self.forwarded == frames {
+            true => Ok(true),
+            false if meanwhile > MEANWHILE => {
+                let us = self.stalled_ns as f64 / 1e3;
+                Err(format!("others had the device's CPU for {us:.0} us meanwhile"))
+            }
+            false => Ok(false),
+        }
     }
 
     /// Share of the window that the device had its CPU.
@@ -148,6 +203,24 @@ impl MethodTrial {
 }
 
 impl MethodRecord {
+    /// What it consists of: its parts, or itself.
+    pub fn parts(&self) -> &[MethodRecord] {
+        match self.parts.as_slice() {
+            [] => std::slice::from_ref(self),
+            parts => parts,
+        }
+    }
+
+    /// Trials of all parts.
+    pub fn len(&self) -> usize {
+        self.parts().iter().map(|part| part.trials.len()).sum()
+    }
+
+    /// True without a trial.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// The trials with what they say of the device; see [`MethodTrial::outcome`].
     pub fn outcomes(&self, goals: &[Goal]) -> Vec<(Trial, Outcome)> {
         let tolerated = tolerated(goals);
@@ -211,6 +284,23 @@ mod tests {
         assert_eq!(lost(stalled(1000, 800, 4_000_000)), Some(0.2), "rings bridge as much");
         let fast = MethodTrial { load: 1_000_000, ..stalled(1_000_000, 900_000, 300_000) };
         assert_eq!(lost(fast), None, "300 packets arrive meanwhile");
+    }
+
+    #[test]
+    fn a_burst_that_met_a_stalled_device_says_nothing_unless_it_arrived() {
+        let burst = |offered, forwarded, stalled_ns| MethodTrial {
+            load: 1_000_000,
+            burst: Some(300),
+            stalled_ns,
+            ..trial(offered, forwarded)
+        };
+        assert_eq!(burst(300, 300, 0).is_whole(), Ok(true));
+        assert_eq!(burst(300, 299, 0).is_whole(), Ok(false));
+        assert_eq!(burst(300, 299, 64_000).is_whole(), Ok(false), "64 frames are bridged");
+        assert!(burst(300, 299, 65_000).is_whole().is_err());
+        assert_eq!(burst(300, 300, 900_000).is_whole(), Ok(true));
+        assert!(burst(299, 299, 0).is_whole().is_err(), "one was never sent");
+        assert!(burst(300, 301, 0).is_whole().is_err());
     }
 
     #[test]

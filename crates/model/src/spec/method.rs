@@ -3,7 +3,7 @@
 use super::keys;
 use super::keys::value::Reader;
 use super::section::Section;
-use crate::design::MethodKind;
+use crate::design::{MethodKind, Rfc2544Test};
 use toml::Spanned;
 
 /// `[method]`; `None` where it says nothing.
@@ -25,6 +25,14 @@ pub struct MethodSpec {
     pub max_time: Option<Spanned<u64>>,
     /// `step`, as a ratio.
     pub step: Option<Spanned<f64>>,
+    /// `tests`.
+    pub tests: Option<Spanned<Vec<Spanned<Rfc2544Test>>>>,
+    /// `repeats`.
+    pub repeats: Option<Spanned<u32>>,
+    /// `max_frames`.
+    pub max_frames: Option<Spanned<u64>>,
+    /// `overload`, in nanoseconds.
+    pub overload: Option<Spanned<u64>>,
     /// True when a value could not be read: what depends on it isn't judged.
     pub faulty: bool,
 }
@@ -62,6 +70,12 @@ impl Reader<'_> {
             max_trials: method.read_spanned("max_trials", |key, node| self.integer(key, node)),
             max_time: method.read_spanned("max_time", |key, node| self.duration_ns(key, node)),
             step: method.read_spanned("step", |key, node| self.percent(key, node)),
+            tests: method.read_spanned("tests", |key, node| {
+                self.list(key, node, |reader, key, node| reader.word(key, node))
+            }),
+            repeats: method.read_spanned("repeats", |key, node| self.integer(key, node)),
+            max_frames: method.read_spanned("max_frames", |key, node| self.integer(key, node)),
+            overload: method.read_spanned("overload", |key, node| self.duration_ns(key, node)),
             ..MethodSpec::default()
         };
         for goal in self.tables(&method, &keys::GOAL).into_iter().flatten().flatten() {

@@ -219,6 +219,9 @@ impl Reader<'_> {
                 *place = value;
             }
         }
+        if let Some(value) = sim.read("buffer", |key, node| self.integer(key, node)) {
+            spec.sim.buffer = value;
+        }
         if let Some(value) = sim.read("realtime", |key, node| self.boolean(key, node)) {
             spec.sim.realtime = value;
         }

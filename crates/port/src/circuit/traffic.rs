@@ -46,6 +46,8 @@ struct Shared {
     phase: AtomicU8,
     sent: [AtomicU64; PHASES],
     missed: AtomicU64,
+    /// Bits of the rate wanted from now on; 0 for the configured one.
+    rate: AtomicU64,
     full: AtomicU64,
     returned: AtomicU64,
     idle: AtomicBool,
@@ -149,6 +151,11 @@ impl Traffic {
         while !self.shared.idle.load(Ordering::Acquire) && working() {
             thread::sleep(Duration::from_micros(200));
         }
+    }
+
+    /// Sends at another rate from now on, packets per second; only where a rate was set.
+    pub fn set_rate(&self, rate_pps: f64) {
+        self.shared.rate.store(rate_pps.to_bits(), Ordering::Relaxed);
     }
 
     /// Packets sent in each phase so far.
@@ -296,11 +303,17 @@ impl Generator {
         }
         let mut pacer =
             self.config.rate_pps.map(|rate| Pacer::new(rate, clock::monotonic_ns(), burst(1)));
+        let mut rate = 0;
         while self.shared.order.load(Ordering::Relaxed) == GO {
             let counted = self.count();
+            let wanted = self.shared.rate.load(Ordering::Relaxed);
             let sent = match &mut pacer {
                 None => self.fill(),
                 Some(pacer) => {
+                    if wanted != rate {
+                        rate = wanted;
+                        pacer.set_rate(f64::from_bits(rate), clock::monotonic_ns());
+                    }
                     let due = pacer.due(clock::monotonic_ns(), BATCH);
                     self.send(due);
                     pacer.sent(due);

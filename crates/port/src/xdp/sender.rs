@@ -71,6 +71,7 @@ impl XdpSender {
             .override_global("DESTINATION_BASE", &destination_base, true)
             .override_global("STAMP_TIME", &u32::from(config.timestamps), true)
             .override_global("PACED", &u32::from(config.rate_pps.is_some()), true)
+            .override_global("LIMIT", &config.limit.unwrap_or(0), true)
             .override_global("BURST", &config.burst.max(1), true)
             .override_global("IP_SUM", &sums.ip, true)
             .override_global("UDP_SUM", &sums.udp, true)
@@ -78,9 +79,7 @@ impl XdpSender {
             .load(OBJECT)
             .map_err(|e| PortError::bpf("loading the BPF sender", &e))?;
         let state: Mapped<SenderState> = Mapped::new(array_of(&object, "sender")?.fd(), 1)?;
-        let interval_q = config.rate_pps.map_or(0, |rate| (1e9 * 65536.0 / rate) as u64);
-        // SAFETY: `at(0)` is valid for writes and nobody else writes the field.
-        unsafe { addr_of_mut!((*state.at(0)).interval_q).write_volatile(interval_q) };
+        set_interval(&state, config.rate_pps.map_or(0, interval_q));
         let program: &mut Xdp = object
             .program_mut("send_packet")
             .ok_or(PortError::Bpf { what: "reading a BPF object", why: "no program".into() })?
@@ -166,6 +165,10 @@ impl Sender for XdpSender {
         unsafe { addr_of!((*self.state.at(0)).missed).read_volatile() }
     }
 
+    fn set_rate(&self, rate_pps: f64) {
+        set_interval(&self.state, interval_q(rate_pps));
+    }
+
     fn task(&self) -> Option<u32> {
         Some(self.task)
     }
@@ -180,6 +183,16 @@ impl Sender for XdpSender {
         self.end()?;
         Ok(self.sent())
     }
+}
+
+/// Time between two packets at a rate, in 1/65536 ns.
+fn interval_q(rate_pps: f64) -> u64 {
+    (1e9 * 65536.0 / rate_pps) as u64
+}
+
+fn set_interval(state: &Mapped<SenderState>, interval_q: u64) {
+    // SAFETY: `at(0)` is valid for writes; the program only reads the field.
+    unsafe { addr_of_mut!((*state.at(0)).interval_q).write_volatile(interval_q) };
 }
 
 impl Drop for XdpSender {

@@ -18,6 +18,7 @@ fn order(at_most: Duration) -> Order {
         run_id: 1,
         first_number: 0,
         rate_pps: None,
+        limit: None,
         timestamps: false,
         engine: Engine::Auto,
         cpus: vec![],

@@ -21,6 +21,7 @@ fn load() -> AgentLoad {
         flows: Flows { sources: 4, destinations: 4 },
         run_id: 77,
         rate_pps: Some(3e6),
+        limit: None,
         timestamps: false,
         sampled: false,
         hops: 0,

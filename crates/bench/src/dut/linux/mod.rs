@@ -126,6 +126,20 @@ impl Dut for LinuxDut<'_> {
         self.verify_sysctls(host, to, findings)
     }
 
+    fn reset(
+        &mut self,
+        host: &dyn Host,
+        settings: &Settings,
+        placement: &Placement,
+        findings: &mut Findings,
+    ) -> Result<Option<String>, BenchError> {
+        for link in self.ground.links.both() {
+            host.run(&["ip", "link", "set", &link.interface, "down"], "")?;
+        }
+        self.configure(host, settings, placement, findings)?;
+        Ok(Some("both interfaces taken down, everything configured anew".into()))
+    }
+
     fn threads(&self) -> Vec<u32> {
         self.threads.clone()
     }

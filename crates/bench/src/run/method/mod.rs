@@ -1,17 +1,19 @@
 //! What a run does beside its own trial: further trials on the same start of the device, at
 //! loads that a search, a curve or a soak asks for.
 
+mod burst;
 mod curve;
+mod recovery;
 mod search;
 
 use crate::dut::findings::Findings;
 use crate::error::BenchError;
 use crate::testbed::{Parts, Wanted};
-use crate::trial::{self, Awaited, Observed, TrialSpec, Unasked};
+use crate::trial::{self, Awaited, Course, Observed, TrialSpec, Unasked};
 use crate::{Observer, Task};
 use fwdlab_model::design::Method;
 use fwdlab_model::plan::Trial;
-use fwdlab_model::record::{MethodRecord, MethodTrial, Sample};
+use fwdlab_model::record::{MethodRecord, MethodTrial, Reset, Sample};
 use fwdlab_model::units::format_pps;
 use fwdlab_model::warning::Warning;
 use fwdlab_search::Trial as Asked;
@@ -35,13 +37,18 @@ pub(super) fn carry_out(
     let Some(method) = &task.plan.method else { return Ok(None) };
     let began_ns = parts.clock.now_ns();
     let record = MethodRecord::default();
-    let mut trials = Trials { parts, task, findings, observer, began_ns, record };
-    match method {
-        Method::Mlrsearch(search) => trials.search(search, own)?,
-        Method::LossCurve { step, max_load } => trials.curve(*step, *max_load, own)?,
-        Method::Soak { trials: count } => trials.soak(*count, own)?,
+    let (done, throughput) = (0, None);
+    let mut trials = Trials { parts, task, findings, observer, began_ns, record, done, throughput };
+    let mut records = Vec::new();
+    for part in method.parts() {
+        trials.carry_out(part, own)?;
+        trials.done += trials.record.trials.len() as u32;
+        records.push(std::mem::take(&mut trials.record));
     }
-    Ok(Some(trials.record))
+    Ok(Some(match method {
+        Method::Rfc2544 { .. } => MethodRecord { parts: records, ..MethodRecord::default() },
+        _ => records.pop().unwrap_or_default(),
+    }))
 }
 
 /// Packets per second in the window of the run's own trial: offered, and forwarded in the time
@@ -69,34 +76,91 @@ struct Trials<'a, 'p> {
     observer: &'a mut dyn Observer,
     began_ns: u64,
     record: MethodRecord,
+    /// Trials of the suite's earlier parts.
+    done: u32,
+    /// The rate that an earlier part of the suite has found, packets per second.
+    throughput: Option<f64>,
+}
+
+/// What one trial is to do.
+struct Wish {
+    /// The load, or what the sender reaches where it is a burst, and the length of the window.
+    asked: Asked,
+    kind: Kind,
+    warmup_ns: u64,
+    slice_ns: u64,
+}
+
+/// How the load goes in a trial, and what happens to the device.
+enum Kind {
+    Steady,
+    /// So many frames as fast as possible.
+    Burst(u64),
+    /// The window begins with another load, packets per second.
+    Then(f64),
+    /// The device is reset so many nanoseconds into the window.
+    Reset(u64),
 }
 
 impl Trials<'_, '_> {
+    fn carry_out(&mut self, method: &Method, own: &Observed) -> Result<(), BenchError> {
+        match method {
+            Method::Mlrsearch(search) => self.search(search, own),
+            Method::LossCurve { step, max_load } => self.curve(*step, *max_load, own),
+            Method::Soak { trials } => self.soak(*trials, own),
+            Method::BackToBack { repeats, max_frames } => self.bursts(*repeats, *max_frames, own),
+            Method::SystemRecovery { repeats, overload_ns } => {
+                self.recovery(*repeats, *overload_ns, own)
+            }
+            Method::Reset { repeats } => self.resets(*repeats, own),
+            Method::Rfc2544 { .. } => Err(BenchError::Refused("a suite within a suite".to_owned())),
+        }
+    }
+
     /// True when a run's own ids of trials are used up.
     fn is_full(&self) -> bool {
-        self.record.trials.len() >= fwdlab_model::design::method::TRIALS_MAX as usize
+        self.number() >= fwdlab_model::design::method::TRIALS_MAX
+    }
+
+    /// Number of the next trial in its run.
+    fn number(&self) -> u32 {
+        self.done + self.record.trials.len() as u32
+    }
+
+    /// One trial at a load.
+    fn measure(&mut self, asked: Asked) -> Result<MethodTrial, BenchError> {
+        let trial = self.task.plan.trial;
+        let slice_ns = trial.slice_ns.min(asked.duration_ns);
+        let wish = Wish { asked, kind: Kind::Steady, warmup_ns: trial.warmup_ns, slice_ns };
+        Ok(self.observe(wish)?.0)
     }
 
     /// One trial, with senders and receiver that are armed for it alone.
-    fn measure(&mut self, asked: Asked) -> Result<MethodTrial, BenchError> {
-        let Task { plan, run, .. } = self.task;
+    fn observe(&mut self, wish: Wish) -> Result<(MethodTrial, Observed), BenchError> {
+        let Wish { asked, kind, warmup_ns, slice_ns } = wish;
+        let number = self.number();
+        let Trials { parts, task: Task { plan, run, .. }, findings, observer, .. } = self;
         let first = run.variants[0];
         let settings = &plan.variants[first].settings;
-        let number = self.record.trials.len() as u32;
-        let rate_pps = Some(asked.load as f64);
-        self.observer.step(&format!("trial {} at {}", number + 1, format_pps(asked.load as f64)));
+        let (rate_pps, limit) = match kind {
+            Kind::Burst(frames) => (None, Some(frames)),
+            _ => (Some(asked.load as f64), None),
+        };
+        observer.step(&format!("trial {} at {}", number + 1, format_pps(asked.load as f64)));
         let phases = Trial {
             duration_ns: asked.duration_ns,
             interval_ns: plan.trial.interval_ns.min(asked.duration_ns),
-            slice_ns: plan.trial.slice_ns.min(asked.duration_ns),
+            warmup_ns,
+            slice_ns,
             ..plan.trial
         };
-        let threads = self.parts.dut.threads();
+        let threads = parts.dut.threads();
         let run_id = plan.trial_id(run.index, number);
-        let wanted = Wanted { settings, run_id, rate_pps, trial: &phases, threads: &threads };
-        let ends = self.parts.ends;
-        let at_ns = self.parts.clock.now_ns().saturating_sub(self.began_ns);
-        let (mut armed, _times) = ends.arm(&wanted, self.findings)?;
+        let wanted =
+            Wanted { settings, run_id, rate_pps, limit, trial: &phases, threads: &threads };
+        let (ends, clock) = (parts.ends, parts.clock);
+        let at_ns = clock.now_ns().saturating_sub(self.began_ns);
+        let (mut armed, _times) = ends.arm(&wanted, findings)?;
         let order = TrialSpec {
             trial: &phases,
             rate_pps,
@@ -107,10 +171,29 @@ impl Trials<'_, '_> {
             awaited: Awaited::default(),
             account: &mut Unasked,
         };
-        let observed = trial::run(armed.traffic(), self.parts.clock, order, self.observer)?;
+        let (dut, host, placement) = (&mut *parts.dut, parts.host, parts.placement);
+        let mut reset = None;
+        let mut act = |at_ns| {
+            let began_ns = clock.now_ns();
+            let done = dut.reset(host, settings, placement, findings)?;
+            let took_ns = clock.now_ns() - began_ns;
+            reset = done.map(|how| Reset { how, at_ns, took_ns });
+            Ok(())
+        };
+        let course = match kind {
+            Kind::Steady => Course::Steady,
+            Kind::Burst(frames) => Course::Burst(frames),
+            Kind::Then(rate_pps) => Course::Then(rate_pps),
+            Kind::Reset(due_ns) => Course::Meanwhile(due_ns, Some(&mut act)),
+        };
+        let observed = trial::run_as(course, armed.traffic(), clock, order, *observer)?;
         armed.end()?;
-        Ok(MethodTrial {
-            load: asked.load,
+        let (load, before) = match kind {
+            Kind::Then(rate_pps) => (rate_pps.round() as u64, Some(asked.load)),
+            _ => (asked.load, None),
+        };
+        let trial = MethodTrial {
+            load,
             duration_ns: asked.duration_ns,
             at_ns,
             window_ns: observed.window_ns,
@@ -121,7 +204,12 @@ impl Trials<'_, '_> {
             taken_ns: taken_ns(&observed),
             stalled_ns: observed.samples.iter().map(taken_in).max().unwrap_or(0),
             invalid: invalid(&observed),
-        })
+            burst: limit,
+            before,
+            reset,
+            ..MethodTrial::default()
+        };
+        Ok((trial, observed))
     }
 }
 

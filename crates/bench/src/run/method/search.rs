@@ -52,6 +52,8 @@ impl Trials<'_, '_> {
             self.record.trials.push(trial);
         }
         self.record.ended = search.ending().cloned();
+        let found = search.result().goals.into_iter().next();
+        self.throughput = found.and_then(|goal| goal.conditional_throughput);
         Ok(())
     }
 }

@@ -24,7 +24,7 @@ impl Netns {
         observer: &mut dyn Observer,
     ) -> Result<Observed, BenchError> {
         let wiring = Wiring::up(&self.journal, settings.dut.queues, false)?;
-        let wanted = Wanted { settings, run_id, rate_pps: None, trial, threads: &[] };
+        let wanted = Wanted { settings, run_id, rate_pps: None, limit: None, trial, threads: &[] };
         let mut traffic = self.arm(&wiring, placement, &wanted)?;
         if placement.arrangement == Arrangement::Open {
             // The receiver polls on the same CPU as with a DUT. If this is not permitted here, it

@@ -45,7 +45,7 @@ impl Netns {
         placement: &Placement,
         wanted: &Wanted<'_>,
     ) -> Result<NetnsTraffic, BenchError> {
-        let Wanted { settings, run_id, rate_pps, threads, .. } = *wanted;
+        let Wanted { settings, run_id, rate_pps, limit, threads, .. } = *wanted;
         let traffic = &settings.traffic;
         let flows = traffic.flows;
         let family = traffic.family;
@@ -88,6 +88,7 @@ impl Netns {
                         number: number as u8,
                         template: template.clone(),
                         rate_pps: sender::share_of_rate(rate_pps, placement.senders.len()),
+                        limit: sender::share_of_burst(limit, number, placement.senders.len()),
                         burst: sender::burst(placement.senders.len()),
                         timestamps: traffic.timestamps,
                         spread: turns.next(),

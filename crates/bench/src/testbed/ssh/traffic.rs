@@ -90,6 +90,12 @@ fn others<'a>(
     wanted: &Wanted<'_>,
 ) -> Result<(Ends<'a>, Load), BenchError> {
     let traffic = &wanted.settings.traffic;
+    if wanted.limit.is_some() {
+        return Err(BenchError::Refused(format!(
+            "generator = \"{}\" is not asked for counted bursts: leave `generator` out",
+            traffic.generator.name()
+        )));
+    }
     let [peer] = links.ingress.peers.as_slice() else {
         return Err(BenchError::Refused(format!(
             "generator = \"{}\" sends from one host: the laboratory has two senders",
@@ -180,6 +186,7 @@ fn agents<'a>(
         flows: wanted.settings.traffic.flows,
         run_id: wanted.run_id,
         rate_pps: wanted.rate_pps,
+        limit: wanted.limit,
         timestamps: traffic.timestamps,
         sampled: traffic.checks.is_sample(wanted.rate_pps),
         engine: wanted.settings.testbed.engine,

@@ -104,6 +104,14 @@ pub const SIM: Section = Section {
         key("loss", number(0.0, 1.0), "0.0", "Loss ratio below capacity.")
             .unit("ratio")
             .example("0.001"),
+        key(
+            "buffer",
+            integer(0, 1_000_000_000),
+            "0",
+            "Packets that it keeps while more arrive than it forwards.",
+        )
+        .unit("packets")
+        .example("512"),
         key("ceiling", Kind::PacketRate, "5e6", "What the simulated sender reaches at most.")
             .unit("pps")
             .example("\"10Mpps\""),

@@ -1,0 +1,58 @@
+//! The longest burst that loses nothing (RFC 2544, section 26.4; RFC 9004).
+
+use super::{Kind, Trials, Wish, rates};
+use crate::error::BenchError;
+use crate::trial::Observed;
+use fwdlab_search::{Longest, Trial as Asked};
+
+/// Seconds of the longest burst, unless the file says how long it is (RFC 2544, 26.4).
+const LONGEST_S: f64 = 2.0;
+/// First length that is tried: a driver's batch.
+const FIRST: u64 = 64;
+/// How often a burst is sent where others had the device's CPU meanwhile.
+const SPOILED: usize = 10;
+/// Interval in which it is looked whether a burst is sent, nanoseconds.
+const LOOK_NS: u64 = 5_000_000;
+
+impl Trials<'_, '_> {
+    pub(super) fn bursts(
+        &mut self,
+        repeats: u32,
+        max_frames: Option<u64>,
+        own: &Observed,
+    ) -> Result<(), BenchError> {
+        let (fastest, _) = rates(own);
+        let most = max_frames.unwrap_or((LONGEST_S * fastest) as u64).max(1);
+        (self.record.min_load, self.record.max_load) = (1, most);
+        let mut guess = FIRST;
+        for _ in 0..repeats {
+            let mut search = Longest::new(guess, most);
+            while let Some(frames) = search.next() {
+                let Some(is_whole) = self.burst(frames, fastest)? else { return Ok(()) };
+                search.record(frames, is_whole);
+            }
+            guess = search.found().map_or(guess, |found| found.frames.max(1));
+        }
+        Ok(())
+    }
+
+    /// Sends a burst until what became of it was the device's doing; none if that never was
+    /// so, or the run's ids of trials are used up.
+    fn burst(&mut self, frames: u64, fastest: f64) -> Result<Option<bool>, BenchError> {
+        for _ in 0..SPOILED {
+            if self.is_full() {
+                return Ok(None);
+            }
+            let asked = Asked { load: fastest.round() as u64, duration_ns: LOOK_NS };
+            let kind = Kind::Burst(frames);
+            let wish = Wish { asked, kind, warmup_ns: 0, slice_ns: LOOK_NS };
+            let (trial, _) = self.observe(wish)?;
+            let is_whole = trial.is_whole().ok();
+            self.record.trials.push(trial);
+            if is_whole.is_some() {
+                return Ok(is_whole);
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,36 @@
+//! The clock of a trial.
+
+/// Clock and timer of a trial.
+pub trait Clock {
+    /// Nanoseconds of a monotonic clock.
+    fn now_ns(&self) -> u64;
+    /// Waits until the deadline; returns the current time.
+    fn sleep_until(&self, deadline_ns: u64) -> u64;
+    /// Nanoseconds since 1970.
+    fn wall_ns(&self) -> i64;
+}
+
+/// The machine's clocks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now_ns(&self) -> u64 {
+        fwdlab_port::clock::monotonic_ns()
+    }
+    fn sleep_until(&self, deadline_ns: u64) -> u64 {
+        fwdlab_port::clock::sleep_until(deadline_ns)
+    }
+    fn wall_ns(&self) -> i64 {
+        fwdlab_port::clock::realtime_ns()
+    }
+}
+
+impl SystemClock {
+    /// The time in words, UTC (RFC 3339).
+    pub fn wall_text(self) -> String {
+        jiff::Timestamp::from_nanosecond(self.wall_ns().into())
+            .map(|time| time.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string())
+            .unwrap_or_default()
+    }
+}

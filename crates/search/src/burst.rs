@@ -1,0 +1,127 @@
+//! The longest burst that loses nothing (RFC 2544, section 26.4; RFC 9004).
+//!
+//! A burst that arrives whole is a lower bound, one that does not an upper bound. From a first
+//! guess the length is doubled or halved until there are both, then the interval is halved,
+//! until its ends are neighbours or lie within a thousandth.
+
+use serde::{Deserialize, Serialize};
+
+/// Share of a length below which two bounds are called one.
+const RESOLUTION: f64 = 0.001;
+
+/// A search for the longest burst under way: which length next.
+#[derive(Clone, Debug)]
+pub struct Longest {
+    guess: u64,
+    most: u64,
+    /// The longest that arrived whole so far; 0 before there is one.
+    whole: u64,
+    /// The shortest that did not.
+    lossy: Option<u64>,
+}
+
+/// The longest burst that arrived whole, in frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Burst {
+    /// Its length; 0 if no frame ever came through.
+    pub frames: u64,
+    /// True if no longer one was tried: the device may take more.
+    pub is_most: bool,
+}
+
+impl Longest {
+    /// Bursts of up to `most` frames, beginning with `guess`.
+    pub fn new(guess: u64, most: u64) -> Longest {
+        let most = most.max(1);
+        Longest { guess: guess.clamp(1, most), most, whole: 0, lossy: None }
+    }
+
+    /// The length that is wanted, in frames; none when the search is over.
+    pub fn next(&self) -> Option<u64> {
+        match (self.whole, self.lossy) {
+            (0, None) => Some(self.guess),
+            (whole, None) if whole >= self.most => None,
+            (whole, None) => Some(whole.saturating_mul(2).min(self.most)),
+            (0, Some(1)) => None,
+            (0, Some(lossy)) => Some(lossy / 2),
+            (whole, Some(lossy)) => {
+                let width = lossy.saturating_sub(whole);
+                let is_found = width <= 1 || (width as f64) < RESOLUTION * lossy as f64;
+                (!is_found).then_some(whole + width / 2)
+            }
+        }
+    }
+
+    /// Records whether a burst of `frames` arrived whole.
+    pub fn record(&mut self, frames: u64, is_whole: bool) {
+        match is_whole {
+            true => self.whole = self.whole.max(frames),
+            false => self.lossy = Some(self.lossy.map_or(frames, |lossy| lossy.min(frames))),
+        }
+        // A device whose room varies may lose what it took before: what came through then
+        // says nothing any more.
+        if self.lossy.is_some_and(|lossy| self.whole >= lossy) {
+            self.whole = 0;
+        }
+    }
+
+    /// What was found; none before the search is over.
+    pub fn found(&self) -> Option<Burst> {
+        let is_over = self.next().is_none();
+        is_over.then_some(Burst { frames: self.whole, is_most: self.lossy.is_none() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The bursts that were tried on a device that takes `room` frames, and what was found.
+    fn tried(guess: u64, most: u64, room: u64) -> (usize, Burst) {
+        let mut search = Longest::new(guess, most);
+        for tries in 0.. {
+            let Some(frames) = search.next() else {
+                return (tries, search.found().expect("it is over"));
+            };
+            assert!((1..=most).contains(&frames));
+            search.record(frames, frames <= room);
+        }
+        unreachable!("it ends");
+    }
+
+    #[test]
+    fn a_burst_is_found_to_the_frame_and_the_more_quickly_the_better_the_guess() {
+        assert_eq!(tried(64, 100_000, 330), (12, Burst { frames: 330, is_most: false }));
+        assert_eq!(tried(330, 100_000, 330).1.frames, 330);
+        assert_eq!(tried(64, 100_000, 0), (7, Burst { frames: 0, is_most: false }));
+        assert_eq!(tried(64, 1000, 5000), (5, Burst { frames: 1000, is_most: true }));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_found_is_the_room(guess in 1_u64..100_000, most in 1_u64..1_000_000,
+                                     room in 0_u64..1_000_000) {
+            let (tries, found) = tried(guess, most, room);
+            let truth = room.min(most);
+            prop_assert!(found.frames <= truth);
+            prop_assert!((truth - found.frames) as f64 <= RESOLUTION * truth as f64 + 1.0);
+            prop_assert_eq!(found.is_most, room >= most);
+            prop_assert!(tries <= 45, "{}", tries);
+        }
+
+        #[test]
+        fn a_device_that_takes_what_it_likes_ends_the_search_too(seed: u64, most in 1_u64..100_000) {
+            let mut search = Longest::new(64, most);
+            let mut state = seed | 1;
+            let mut tries = 0;
+            while let Some(frames) = search.next() {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                search.record(frames, state >> 63 == 0);
+                tries += 1;
+                prop_assert!(tries <= 300);
+            }
+            prop_assert!(search.found().is_some());
+        }
+    }
+}
