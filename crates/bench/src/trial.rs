@@ -165,6 +165,8 @@ pub struct Observed {
     pub window: Counts,
     /// Counts of the whole trial.
     pub total: Counts,
+    /// Counts of the warm-up.
+    pub warm_up: Counts,
     /// Packets of other runs.
     pub foreign: u64,
     /// Packets without stamp.
@@ -293,6 +295,8 @@ pub fn run_as(
 
     let phase = Phase::Window as usize;
     let window = Counts { offered: last.sent[phase], forwarded: last.received[phase] };
+    let phase = Phase::WarmUp as usize;
+    let warm_up = Counts { offered: last.sent[phase], forwarded: last.received[phase] };
     let total = Counts { offered: last.sent_total(), forwarded: last.received_total() };
     let rate_pps = course.window_pps().or(order.rate_pps);
     let intended = rate_pps.map(|rate| (rate * window_ns as f64 / 1e9).round() as u64);
@@ -333,6 +337,7 @@ pub fn run_as(
         intended,
         window,
         total,
+        warm_up,
         foreign: last.foreign,
         unstamped: last.unstamped,
         flows_seen,

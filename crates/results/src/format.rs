@@ -61,6 +61,17 @@ pub(crate) fn grouped(value: i128) -> String {
 }
 
 /// Seconds without needless digits: `2 s`, `0.25 s`.
+/// A time in seconds with three significant digits in the unit that suits it: `3.21 ms`.
+pub(crate) fn duration(seconds: f64) -> String {
+    let (factor, unit) = match seconds.abs() {
+        s if s == 0.0 || s >= 1.0 => (1.0, "s"),
+        s if s >= 1e-3 => (1e3, "ms"),
+        s if s >= 1e-6 => (1e6, "us"),
+        _ => (1e9, "ns"),
+    };
+    format!("{} {unit}", significant(seconds * factor))
+}
+
 pub(crate) fn seconds(ns: u64) -> String {
     format!("{} s", ns as f64 / 1e9)
 }

@@ -100,6 +100,7 @@ mod tests {
             intended: None,
             window: counts,
             total: counts,
+            warm_up: Counts::default(),
             foreign: 0,
             unstamped: 0,
             flows_seen: Some(2000),

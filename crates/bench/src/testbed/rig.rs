@@ -172,6 +172,12 @@ pub trait Ends {
     /// Adds counters that exist only at the other ends of the DUT's links.
     fn complete(&self, _reading: &mut Reading, _dut: &dyn Dut) {}
 
+    /// Packets between two readings that the device had sent and the receiver's interface
+    /// refused; none where that is not told.
+    fn lost_at_receiver(&self, _before: &Reading, _after: &Reading) -> Option<u64> {
+        None
+    }
+
     /// A ceiling that is known without measuring it, packets per second.
     fn known_ceiling_pps(&self, _settings: &Settings) -> Option<f64> {
         None

@@ -36,13 +36,14 @@ impl Traffic for NetnsTraffic {
     }
 
     fn snapshot(&mut self) -> Snapshot {
-        let mut sent = self.sent;
+        // Before what was sent is read: else more may have arrived by then than was sent.
+        let mut snapshot = snapshot(self.sent, self.receiver.as_ref());
         for sender in &self.senders {
-            for (sum, packets) in sent.iter_mut().zip(sender.sent()) {
+            for (sum, packets) in snapshot.sent.iter_mut().zip(sender.sent()) {
                 *sum += packets;
             }
         }
-        snapshot(sent, self.receiver.as_ref())
+        snapshot
     }
 
     fn stop(&mut self) -> Result<(), BenchError> {

@@ -44,6 +44,10 @@ pub struct MethodTrial {
     pub taken_ns: u64,
     /// The most of it that lay within one sample, nanoseconds.
     pub stalled_ns: u64,
+    /// Packets of the whole trial that found the receiver's ring full, as far as that is told:
+    /// the device had forwarded them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub receiver_lost: u64,
     /// A burst: frames that were to be sent as fast as possible; `load` is then what the sender
     /// reached in the run's own trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,8 +55,8 @@ pub struct MethodTrial {
     /// The load before the window, where it was another one, packets per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<u64>,
-    /// When the last packet that was lost in the window had been sent, nanoseconds after it
-    /// opened, to a sample; none if none was lost, or it is not known.
+    /// When the last packet that the device lost in the window had been sent, nanoseconds after
+    /// it opened, to a sample; none if it lost none, or that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_loss_ns: Option<u64>,
     /// How the device was reset in the window; none if it was not.
@@ -64,8 +68,12 @@ pub struct MethodTrial {
     pub invalid: Option<String>,
 }
 
+fn is_zero(packets: &u64) -> bool {
+    *packets == 0
+}
+
 /// A reset of the device while it met traffic.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reset {
     /// What was done.
     pub how: String,
@@ -73,6 +81,8 @@ pub struct Reset {
     pub at_ns: u64,
     /// How long it took until whatever was asked to do it had answered, nanoseconds.
     pub took_ns: u64,
+    /// Packets lost from then on until the device forwarded again what it was sent.
+    pub lost: u64,
 }
 
 /// Packets that the smallest ring on the way holds, a veth's: what arrives while the device
@@ -104,11 +114,9 @@ impl MethodTrial {
             return Err(why.clone());
         }
         let most = self.loss_ratio().ok_or_else(|| self.too_many())?;
-        if !self.is_stalled() {
-            return Ok((most, most));
-        }
-        let expected = self.offered as f64 * self.had();
-        Ok(((1.0 - self.forwarded as f64 / expected.max(1.0)).max(0.0), most))
+        let had = if self.is_stalled() { self.had() } else { 1.0 };
+        let (expected, passed) = (self.offered as f64 * had, self.passed_at_most() as f64);
+        Ok((((expected - passed) / expected.max(1.0)).clamp(0.0, most), most))
     }
 
     /// True if a burst arrived whole, false if the device lost some of it.
@@ -127,12 +135,23 @@ impl MethodTrial {
         let meanwhile = self.load as f64 * self.stalled_ns as f64 / 1e9;
         match self.forwarded == frames {
             true => Ok(true),
+            false if self.receiver_lost > 0 => Err(self.receiver_full()),
             false if meanwhile > MEANWHILE => {
                 let us = self.stalled_ns as f64 / 1e3;
                 Err(format!("others had the device's CPU for {us:.0} us meanwhile"))
             }
             false => Ok(false),
         }
+    }
+
+    /// Packets that the device forwarded at most: those that the receiver lost may all have been
+    /// of the window.
+    fn passed_at_most(&self) -> u64 {
+        self.forwarded.saturating_add(self.receiver_lost).min(self.offered)
+    }
+
+    fn receiver_full(&self) -> String {
+        format!("{} packets found the receiver's ring full", self.receiver_lost)
     }
 
     /// Share of the window that the device had its CPU.
@@ -160,17 +179,29 @@ impl MethodTrial {
     /// not the device's, nor would it be fair to count only the trials in which nothing was
     /// lost in spite of it. Such a trial counts only if the device lost more than any goal
     /// tolerates of what arrived in the time that it had.
+    ///
+    /// Packets that the receiver's full ring refused were forwarded. Where it matters whose a
+    /// loss was, the trial says nothing.
     pub fn outcome(&self, tolerated: f64) -> Outcome {
         if let Some(why) = &self.invalid {
             return Outcome::Invalid(why.clone());
         }
         let asked = Trial { load: self.load, duration_ns: self.duration_ns };
         let (intended, offered) = (self.intended(), self.offered);
-        let is_beyond = |expected: u64| {
-            self.forwarded <= offered
-                && expected.saturating_sub(self.forwarded) as f64 > tolerated * expected as f64
+        // What the receiver lost counts as forwarded where a loss must be the device's own.
+        let passed = self.passed_at_most();
+        let exceeds = |passed: u64, expected: u64| {
+            expected.saturating_sub(passed) as f64 > tolerated * expected as f64
         };
+        let is_beyond = |expected: u64| self.forwarded <= offered && exceeds(passed, expected);
         let (mut expected, mut doubt) = (offered, None);
+        let mut forwarded = self.forwarded;
+        if passed > forwarded {
+            // Within what is tolerated the receiver's share does not matter.
+            doubt =
+                (exceeds(forwarded, offered) && !is_beyond(offered)).then(|| self.receiver_full());
+            forwarded = if is_beyond(offered) { passed } else { forwarded };
+        }
         if offered as f64 <= intended as f64 * (1.0 - UNSENT) {
             doubt = (!is_beyond(offered)).then(|| {
                 format!("the sender left {} of {intended} packets unsent", intended - offered)
@@ -188,7 +219,7 @@ impl MethodTrial {
                 })
             });
         }
-        match (doubt, Output::of_counts(asked, expected, self.forwarded)) {
+        match (doubt, Output::of_counts(asked, expected, forwarded)) {
             (Some(why), _) => Outcome::Invalid(why),
             (None, Some(output)) => Outcome::Valid(output),
             (None, None) => Outcome::Invalid(self.too_many()),
@@ -284,6 +315,21 @@ mod tests {
         assert_eq!(lost(stalled(1000, 800, 4_000_000)), Some(0.2), "rings bridge as much");
         let fast = MethodTrial { load: 1_000_000, ..stalled(1_000_000, 900_000, 300_000) };
         assert_eq!(lost(fast), None, "300 packets arrive meanwhile");
+    }
+
+    #[test]
+    fn what_the_receiver_lost_is_not_the_devices() {
+        let refused =
+            |forwarded, receiver_lost| MethodTrial { receiver_lost, ..trial(1000, forwarded) };
+        assert_eq!(lost(refused(1000, 0)), Some(0.0));
+        assert_eq!(lost(refused(1000, 7)), Some(0.0), "of the warm-up");
+        assert_eq!(lost(refused(998, 2)), Some(0.002), "a goal tolerates as much");
+        assert_eq!(lost(refused(990, 10)), None, "all of it may be the receiver's");
+        assert_eq!(lost(refused(980, 16)), None, "the device's part may be tolerated");
+        assert_eq!(lost(refused(900, 50)), Some(0.05), "the device's part, at least");
+        assert_eq!(refused(900, 50).loss_bounds(), Ok((0.05, 0.1)));
+        let burst = MethodTrial { burst: Some(1000), ..refused(990, 10) };
+        assert!(burst.is_whole().is_err());
     }
 
     #[test]

@@ -12,6 +12,8 @@ pub enum Quantity {
     Load,
     /// Packets lost, in percent of those offered.
     Loss,
+    /// Frames of a burst.
+    Frames,
     /// Instructions that were executed for a packet.
     Instructions,
 }
@@ -23,6 +25,7 @@ impl Quantity {
             Quantity::Rate => "forwarded",
             Quantity::Load => "intended load",
             Quantity::Loss => "lost",
+            Quantity::Frames => "burst",
             Quantity::Instructions => "executed",
         }
     }
@@ -32,6 +35,7 @@ impl Quantity {
         match self {
             Quantity::Rate | Quantity::Load => "pps",
             Quantity::Loss => "%",
+            Quantity::Frames => "frames",
             Quantity::Instructions => "instructions a packet",
         }
     }
@@ -41,6 +45,7 @@ impl Quantity {
         match self {
             Quantity::Rate | Quantity::Load => format_pps(value),
             Quantity::Loss => format!("{value:.4} %"),
+            Quantity::Frames => format!("{value:.0}"),
             Quantity::Instructions => format!("{value:.1}"),
         }
     }

@@ -59,6 +59,7 @@ pub(crate) fn base(kind: TestbedKind) -> Settings {
                 phi: 0.9,
                 jitter: 0.02,
                 loss: 0.0,
+                buffer: 0,
                 ceiling_pps: 4e6,
                 effect: BTreeMap::new(),
                 realtime: false,

@@ -161,6 +161,7 @@ impl Trials<'_, '_> {
         let (ends, clock) = (parts.ends, parts.clock);
         let at_ns = clock.now_ns().saturating_sub(self.began_ns);
         let (mut armed, _times) = ends.arm(&wanted, findings)?;
+        let counters = parts.dut.read(parts.host)?;
         let order = TrialSpec {
             trial: &phases,
             rate_pps,
@@ -177,7 +178,7 @@ impl Trials<'_, '_> {
             let began_ns = clock.now_ns();
             let done = dut.reset(host, settings, placement, findings)?;
             let took_ns = clock.now_ns() - began_ns;
-            reset = done.map(|how| Reset { how, at_ns, took_ns });
+            reset = done.map(|how| Reset { how, at_ns, took_ns, lost: 0 });
             Ok(())
         };
         let course = match kind {
@@ -188,6 +189,7 @@ impl Trials<'_, '_> {
         };
         let observed = trial::run_as(course, armed.traffic(), clock, order, *observer)?;
         armed.end()?;
+        let refused = ends.lost_at_receiver(&counters, &parts.dut.read(parts.host)?);
         let (load, before) = match kind {
             Kind::Then(rate_pps) => (rate_pps.round() as u64, Some(asked.load)),
             _ => (asked.load, None),
@@ -204,6 +206,7 @@ impl Trials<'_, '_> {
             taken_ns: taken_ns(&observed),
             stalled_ns: observed.samples.iter().map(taken_in).max().unwrap_or(0),
             invalid: invalid(&observed),
+            receiver_lost: refused.unwrap_or(0),
             burst: limit,
             before,
             reset,

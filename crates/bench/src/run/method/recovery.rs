@@ -1,8 +1,9 @@
 //! What comes after: an overload (RFC 2544, section 26.5), a reset (section 26.6; RFC 6201).
 
-use super::{Kind, PACED, Trials, Wish, rates};
+use super::{Kind, PACED, Trials, Wish, rates, taken_in};
 use crate::error::BenchError;
 use crate::trial::Observed;
+use fwdlab_model::record::{Reset, Sample};
 use fwdlab_search::Trial as Asked;
 
 /// The overload, over the throughput.
@@ -11,6 +12,8 @@ const OVERLOAD: f64 = 1.1;
 const THEN: f64 = 0.5;
 /// Interval of the samples, nanoseconds: to it the time of the last loss is known.
 const LOOK_NS: u64 = 5_000_000;
+/// Share of the offered packets from which on a device forwards again.
+const BACK: f64 = 0.9;
 /// Length of a trial with a reset, over that of another one: as long before it, the rest after.
 const LONGER: u64 = 5;
 
@@ -43,7 +46,7 @@ impl Trials<'_, '_> {
             let kind = Kind::Then(then);
             let wish = Wish { asked, kind, warmup_ns: overload_ns, slice_ns: LOOK_NS };
             let (mut trial, observed) = self.observe(wish)?;
-            trial.last_loss_ns = last_loss_ns(&observed);
+            trial.last_loss_ns = last_loss_ns(&observed, then, trial.receiver_lost);
             self.record.trials.push(trial);
         }
         Ok(())
@@ -68,31 +71,103 @@ impl Trials<'_, '_> {
         let kind = Kind::Reset(trial.duration_ns);
         let wish = Wish { asked, kind, warmup_ns: trial.warmup_ns, slice_ns: LOOK_NS };
         let (mut trial, observed) = self.observe(wish)?;
-        trial.last_loss_ns = last_loss_ns(&observed);
         let was_reset = trial.reset.is_some();
+        if let Some(reset) = &mut trial.reset {
+            reset.lost = lost_around(reset, &observed.samples);
+        }
         self.record.trials.push(trial);
         Ok(was_reset)
     }
 }
 
-/// When the last packet that was lost had been sent, nanoseconds after the window opened, to a
-/// sample; none if none of the window's was.
+/// When the last packet that the device lost in the window had been sent, nanoseconds after it
+/// opened, to a sample; none if it lost none there.
 ///
-/// Packets under way are not told from lost ones before they arrive, so a loss within a packet's
-/// transit of the end of a sample may be booked on it.
-fn last_loss_ns(observed: &Observed) -> Option<u64> {
-    if observed.window.lost() <= 0 {
-        return None;
-    }
+/// Losses that others' use of the device's CPU explains are not the device's: as many packets
+/// as arrived while it did not run, and as many as the receiver lost. Packets under way are not told from lost ones before they
+/// arrive, so a loss within a packet's transit of the end of a sample may be booked on it.
+fn last_loss_ns(observed: &Observed, load_pps: f64, receiver_lost: u64) -> Option<u64> {
     // Sent and not arrived at the end of each sample: what was lost, and what is under way.
     let mut missing = observed.at_opening.lost();
-    let gaps = observed.samples.iter().map(|sample| {
+    let mut ends = vec![(0, missing)];
+    ends.extend(observed.samples.iter().map(|sample| {
         missing += sample.offered as i64 - sample.forwarded as i64;
         (sample.at_ns + sample.duration_ns, missing)
-    });
-    let gaps: Vec<(u64, i64)> = gaps.collect();
-    let lost = observed.total.lost();
-    let before = gaps.iter().rposition(|&(_, missing)| missing < lost);
-    let first = gaps.get(before.map_or(0, |at| at + 1));
-    Some(first.map_or(observed.window_ns, |&(at_ns, _)| at_ns))
+    }));
+    let lost = observed.warm_up.lost() + observed.window.lost();
+    // The earliest moment after which no more was lost than stalls explain: from the end.
+    let mut explained = receiver_lost as f64;
+    let mut found = observed.window_ns;
+    for (at, &(end_ns, missing)) in ends.iter().enumerate().rev() {
+        let taken_ns = observed.samples.get(at).map_or(0, taken_in);
+        explained += load_pps * taken_ns as f64 / 1e9;
+        if (lost - missing) as f64 > explained {
+            return Some(found);
+        }
+        found = end_ns;
+    }
+    None
+}
+
+/// Packets lost from a reset on until the device forwards again what it is sent.
+fn lost_around(reset: &Reset, samples: &[Sample]) -> u64 {
+    let after = samples.iter().skip_while(|sample| sample.at_ns + sample.duration_ns < reset.at_ns);
+    let over_ns = reset.at_ns + reset.took_ns;
+    let mut lost: i64 = 0;
+    for sample in after {
+        lost += sample.offered as i64 - sample.forwarded as i64;
+        let is_back = sample.forwarded as f64 >= BACK * sample.offered as f64;
+        if sample.at_ns > over_ns && is_back {
+            break;
+        }
+    }
+    lost.max(0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fwdlab_model::record::Counts;
+
+    /// Samples of 5 ms, a packet a microsecond: what is lost, and what is taken, nanoseconds.
+    fn observed(before: u64, losses: &[(u64, u64)]) -> Observed {
+        let lost: u64 = losses.iter().map(|(lost, _)| lost).sum();
+        let samples = (0..).zip(losses).map(|(at, &(lost, taken_ns))| Sample {
+            at_ns: at * LOOK_NS,
+            duration_ns: LOOK_NS,
+            offered: 5000,
+            forwarded: 5000 - lost,
+            waited_ns: Some(taken_ns),
+            ..Sample::default()
+        });
+        let offered = 5000 * losses.len() as u64;
+        Observed {
+            window_ns: losses.len() as u64 * LOOK_NS,
+            window: Counts { offered, forwarded: offered - lost },
+            at_opening: Counts { offered: 1000, forwarded: 1000 - before },
+            warm_up: Counts { offered: 1000, forwarded: 1000 - before },
+            samples: samples.collect(),
+            ..Observed::default()
+        }
+    }
+
+    #[test]
+    fn the_last_loss_is_the_devices_own() {
+        let of = |before, losses: &[(u64, u64)]| last_loss_ns(&observed(before, losses), 1e6, 0);
+        assert_eq!(of(300, &[(0, 0), (0, 0)]), None, "what the overload lost is not counted");
+        assert_eq!(of(300, &[(200, 0), (10, 0), (0, 0)]), Some(2 * LOOK_NS));
+        assert_eq!(of(0, &[(200, 0), (0, 0), (400, 500_000), (0, 0)]), Some(LOOK_NS));
+        assert_eq!(of(0, &[(0, 0), (400, 500_000)]), None, "all of it is explained");
+        assert_eq!(of(0, &[(0, 0), (400, 300_000)]), Some(2 * LOOK_NS), "not all of it");
+        let refused = observed(0, &[(200, 0), (0, 0), (40, 0)]);
+        assert_eq!(last_loss_ns(&refused, 1e6, 40), Some(LOOK_NS), "the receiver's");
+    }
+
+    #[test]
+    fn only_what_is_lost_around_a_reset_is_its() {
+        let losses = [(70, 0), (5000, 0), (5000, 0), (2000, 0), (3, 0), (400, 0)];
+        let samples = observed(0, &losses).samples;
+        let reset = Reset { at_ns: LOOK_NS + 1, took_ns: LOOK_NS, ..Reset::default() };
+        assert_eq!(lost_around(&reset, &samples), 12_003);
+    }
 }

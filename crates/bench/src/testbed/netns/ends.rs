@@ -145,6 +145,14 @@ impl Ends for NetnsEnds<'_> {
         reading.machine.extend(sent.map(|((_, queue), n)| (of_dut(queue), n)));
     }
 
+    fn lost_at_receiver(&self, before: &Reading, after: &Reading) -> Option<u64> {
+        // A veth books on its own end what its peer's ring refuses. Where the device itself
+        // polls the receiver's end, a full ring has other causes.
+        let dropped = |reading: &Reading| reading.machine.get(receiver::REFUSED).copied();
+        let polls_elsewhere = !self.placement.receiver.is_empty();
+        polls_elsewhere.then(|| Some(dropped(after)?.saturating_sub(dropped(before)?)))?
+    }
+
     fn facts(&self, settings: &Settings) -> BTreeMap<String, String> {
         let (testbed, placement) = (self.testbed, &self.placement);
         BTreeMap::from([

@@ -26,6 +26,8 @@ use fwdlab_port::affinity;
 const POLL_NS: u32 = 50_000;
 /// Polls without a packet before the thread waits to be woken again: never, in a run.
 const IDLE_POLLS: u32 = 2_000_000_000;
+/// The DUT's counter of frames that found the receiver's ring full.
+pub(super) const REFUSED: &str = "d1 tx_dropped";
 /// Share of the device's CPU time that the receiver may use without a warning.
 const TOLERATED: f64 = 0.1;
 
@@ -103,7 +105,7 @@ pub(crate) fn refused(
     time: &DeviceTime,
 ) -> Option<Warning> {
     let polls = [ReceiverPlace::Own, ReceiverPlace::Sender, ReceiverPlace::Device];
-    let dropped = counters.iter().find(|counter| counter.name == "d1 tx_dropped")?;
+    let dropped = counters.iter().find(|counter| counter.name == REFUSED)?;
     let packets = dropped.delta();
     let tolerated = if rate == Rate::Max { forwarded / 1000 } else { 0 };
     (polls.contains(&time.receiver) && packets > tolerated)

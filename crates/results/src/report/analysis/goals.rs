@@ -7,7 +7,9 @@ use fwdlab_search::{Goal, Limits, SearchResult};
 
 /// What a run's trials say of the plan's goals; none if nothing was searched for.
 pub(super) fn of_run(plan: &Plan, run: &RunRecord) -> Option<SearchResult> {
-    result_of(plan.goals(), run.method.as_ref()?)
+    let (method, record) = (plan.method.as_ref()?, run.method.as_ref()?);
+    let mut parts = method.parts().iter().zip(record.parts());
+    parts.find_map(|(method, record)| result_of(method.goals(), record))
 }
 
 /// What trials say of goals; none without goals.

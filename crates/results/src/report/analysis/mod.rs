@@ -42,7 +42,10 @@ pub use device::{DeviceAlone, DeviceEffect, DeviceRow};
 pub use diagnoses::{Finding, RunSteadiness};
 pub use figures::RunResult;
 pub use goals::found_in_words;
-pub use method::{GoalFound, Method, MethodPoint, MethodRun, Searched, Soaked};
+pub use method::{
+    Bursts, Curved, GoalFound, Interrupted, Interruption, Method, MethodPoint, MethodRun, Searched,
+    Soaked, Suite, SuiteRow,
+};
 pub use openings::Opened;
 pub use outlook::{Known, Outlook, Unusable, design};
 pub use profiles::{

@@ -28,6 +28,9 @@ const VERSION: u32 = 1;
 /// The report of an analysis with its pictures (SVG): the graph, and the runs in their order.
 pub fn document<'a>(analysis: &'a Analysis, graph: &str, order: &str) -> Document<'a> {
     let mut blocks: Vec<Block> = Block::caption(&analysis.testbed.caption).into_iter().collect();
+    if let Some(method) = &analysis.method {
+        blocks.push(Block::list(method::sentences(method)));
+    }
     blocks.push(Block::list(&analysis.setup));
     blocks.extend(Block::notes(&analysis.notes));
     blocks.push(Block::Figure(Figure {

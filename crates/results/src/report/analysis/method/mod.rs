@@ -1,12 +1,20 @@
 //! What the trials beside the runs' own ones say: the rates that were searched for (RFC 9971),
 //! loss against load, and how one load was held.
 
+mod burst;
+mod curve;
+mod interruption;
 mod pictures;
 mod search;
 mod soak;
+mod suite;
 
+pub use burst::Bursts;
+pub use curve::Curved;
+pub use interruption::{Interrupted, Interruption};
 pub use search::{GoalFound, Searched};
 pub use soak::Soaked;
+pub use suite::{Suite, SuiteRow};
 
 use self::search::searched;
 use self::soak::soaked;
@@ -15,7 +23,7 @@ use super::goals::result_of;
 use crate::store::Contents;
 use fwdlab_model::design::{Method as Planned, MethodKind};
 use fwdlab_model::record::{MethodRecord, MethodTrial, tolerated};
-use fwdlab_search::{Goal, Outcome};
+use fwdlab_search::{Burst, Goal, Outcome};
 use serde::Serialize;
 
 /// The method of an experiment and what it found.
@@ -31,6 +39,21 @@ pub struct Method {
     pub searched: Vec<Searched>,
     /// A soak: each variant, over the runs.
     pub soaked: Vec<Soaked>,
+    /// A loss curve: each variant, over the runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub curved: Vec<Curved>,
+    /// Bursts: each variant, over the runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bursts: Vec<Bursts>,
+    /// What an overload or a reset interrupted: each variant, over the runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub interrupted: Vec<Interrupted>,
+    /// The tests of a suite.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Method>,
+    /// What a suite found, variant by variant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suite: Option<Suite>,
 }
 
 /// The trials of one run.
@@ -48,6 +71,15 @@ pub struct MethodRun {
     pub found: Vec<GoalFound>,
     /// A search: change of the device's speed over the search as a ratio, where there was one.
     pub drift: Option<f64>,
+    /// Bursts: the longest that lost nothing, each time that it was searched for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bursts: Vec<Burst>,
+    /// What an overload or a reset did, each time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub interruptions: Vec<Interruption>,
+    /// The run's own trial: offered load and forwarding rate at it, packets per second.
+    #[serde(skip)]
+    pub own: Option<(f64, f64)>,
 }
 
 /// One trial.
@@ -61,6 +93,9 @@ pub struct MethodPoint {
     pub duration_s: f64,
     /// Offered load in the window, packets per second.
     pub offered_pps: f64,
+    /// Frames of a burst; none where it is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub burst: Option<u64>,
     /// Packets offered.
     pub offered: u64,
     /// Packets forwarded.
@@ -77,43 +112,86 @@ pub struct MethodPoint {
 
 /// The method of a store and what it found; none where a run is one trial.
 pub(super) fn method(contents: &Contents, results: &[RunResult]) -> Option<Method> {
-    let plan = &contents.plan;
-    let planned = plan.method.as_ref()?;
-    let runs = contents.runs.iter().filter_map(|run| {
-        let variant = (run.variants[0], plan.variants[run.variants[0]].label.as_str());
-        Some(method_run(plan.goals(), run.run, variant, run.method.as_ref()?))
-    });
-    let runs: Vec<MethodRun> = runs.collect();
-    let frmol = |run: u32| results.iter().find(|result| result.run == run)?.mean_pps;
-    let labels = plan.variants.iter().map(|variant| (variant.index, variant.label.as_str()));
-    let searched = labels.clone().flat_map(|variant| {
-        let frame = plan.variants[variant.0].settings.traffic.frame_size;
-        searched(plan.goals(), variant, &runs, Some(frame), frmol)
-    });
-    Some(Method {
-        kind: planned.kind(),
-        goals: plan.goals().to_vec(),
-        searched: searched.collect(),
-        soaked: match planned {
-            Planned::Soak { .. } => labels.filter_map(|v| soaked(v, &runs)).collect(),
-            _ => Vec::new(),
-        },
-        runs,
+    let planned = contents.plan.method.as_ref()?;
+    let of = |number: usize| part(contents, results, &planned.parts()[number], number);
+    Some(match planned {
+        Planned::Rfc2544 { parts } => {
+            let parts: Vec<Method> = (0..parts.len()).map(of).collect();
+            let suite = Some(suite::suite(contents, results, &parts));
+            Method { parts, suite, ..Method::of(planned.kind()) }
+        }
+        _ => of(0),
     })
 }
 
+/// What one method found, which is part `number` of what each run did.
+fn part(contents: &Contents, results: &[RunResult], planned: &Planned, number: usize) -> Method {
+    let (plan, goals) = (&contents.plan, planned.goals());
+    let runs = contents.runs.iter().filter_map(|run| {
+        let variant = (run.variants[0], plan.variants[run.variants[0]].label.as_str());
+        let record = run.method.as_ref()?.parts().get(number)?;
+        let own = results.iter().find(|result| result.run == run.run);
+        Some(method_run(goals, run.run, variant, record).with(planned, record, own))
+    });
+    let runs: Vec<MethodRun> = runs.collect();
+    let frmol = |run: u32| results.iter().find(|result| result.run == run)?.mean_pps;
+    let labels = || plan.variants.iter().map(|variant| (variant.index, variant.label.as_str()));
+    let searched = labels().flat_map(|variant| {
+        let frame = plan.variants[variant.0].settings.traffic.frame_size;
+        searched(goals, variant, &runs, Some(frame), frmol)
+    });
+    let mut method = Method {
+        goals: goals.to_vec(),
+        searched: searched.collect(),
+        ..Method::of(planned.kind())
+    };
+    match planned {
+        Planned::LossCurve { .. } => {
+            method.curved = labels().filter_map(|v| curve::curved(v, &runs)).collect();
+        }
+        Planned::Soak { .. } => {
+            method.soaked = labels().filter_map(|v| soaked(v, &runs)).collect();
+        }
+        Planned::BackToBack { .. } => {
+            method.bursts = labels().filter_map(|v| burst::bursts(v, &runs)).collect();
+        }
+        Planned::SystemRecovery { .. } | Planned::Reset { .. } => {
+            method.interrupted =
+                labels().filter_map(|v| interruption::interrupted(v, &runs)).collect();
+        }
+        Planned::Mlrsearch(_) | Planned::Rfc2544 { .. } => {}
+    }
+    method.runs = runs;
+    method
+}
+
 impl Method {
+    /// A method of which nothing is known.
+    fn of(kind: MethodKind) -> Method {
+        Method {
+            kind,
+            goals: Vec::new(),
+            runs: Vec::new(),
+            searched: Vec::new(),
+            soaked: Vec::new(),
+            curved: Vec::new(),
+            bursts: Vec::new(),
+            interrupted: Vec::new(),
+            parts: Vec::new(),
+            suite: None,
+        }
+    }
+
     /// Searches of one device, which `label` names, one after the other, by their trials.
     pub fn of_searches(label: &str, goals: &[Goal], records: &[MethodRecord]) -> Method {
         let numbered = (0..).zip(records);
         let runs: Vec<MethodRun> =
             numbered.map(|(run, record)| method_run(goals, run, (0, label), record)).collect();
         Method {
-            kind: MethodKind::Mlrsearch,
             goals: goals.to_vec(),
             searched: searched(goals, (0, label), &runs, None, |_| None).collect(),
-            soaked: Vec::new(),
             runs,
+            ..Method::of(MethodKind::Mlrsearch)
         }
     }
 }
@@ -139,6 +217,24 @@ fn method_run(
         points: record.trials.iter().map(|trial| point(trial, goals)).collect(),
         found: found.collect(),
         drift: result.as_ref().and_then(|result| Some(result.drift.as_ref()?.change)),
+        bursts: Vec::new(),
+        interruptions: Vec::new(),
+        own: None,
+    }
+}
+
+impl MethodRun {
+    /// With what the method's own trials say beside their points.
+    fn with(mut self, planned: &Planned, record: &MethodRecord, own: Option<&RunResult>) -> Self {
+        self.own = own.and_then(|own| Some((own.offered_pps?, own.mean_pps?)));
+        match planned {
+            Planned::BackToBack { .. } => self.bursts = burst::longest(record),
+            Planned::SystemRecovery { .. } | Planned::Reset { .. } => {
+                self.interruptions = interruption::each(record);
+            }
+            _ => {}
+        }
+        self
     }
 }
 
@@ -146,6 +242,7 @@ fn point(trial: &MethodTrial, goals: &[Goal]) -> MethodPoint {
     // A search must know at which side of its goals a load lies; elsewhere what is known of
     // the loss is told.
     let lost = match goals {
+        [] if trial.burst.is_some() => trial.is_whole().and_then(|_| trial.loss_bounds()),
         [] => trial.loss_bounds(),
         _ => match trial.outcome(tolerated(goals)) {
             Outcome::Valid(output) => Ok((output.loss_ratio, output.loss_ratio)),
@@ -158,6 +255,7 @@ fn point(trial: &MethodTrial, goals: &[Goal]) -> MethodPoint {
         at_s: trial.at_ns as f64 / 1e9,
         duration_s: trial.duration_ns as f64 / 1e9,
         offered_pps: trial.offered as f64 * 1e9 / trial.window_ns.max(1) as f64,
+        burst: trial.burst,
         offered: trial.offered,
         forwarded: trial.forwarded,
         loss_ratio,

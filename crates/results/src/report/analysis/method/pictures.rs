@@ -16,6 +16,9 @@ impl Method {
 }
 
 fn pictures(method: &Method) -> Vec<(String, String)> {
+    if !method.parts.is_empty() {
+        return method.parts.iter().flat_map(pictures).collect();
+    }
     let mut variants: Vec<(usize, &str)> =
         method.runs.iter().map(|run| (run.variant, run.label.as_str())).collect();
     variants.sort_unstable();
@@ -26,11 +29,13 @@ fn pictures(method: &Method) -> Vec<(String, String)> {
         let (what, strip) = match method.kind {
             MethodKind::LossCurve => ("curve", curve(&runs, label)),
             MethodKind::Soak => ("soak", soak(&runs, label)),
-            _ => ("search", progress(&method.goals, &runs, label)),
+            MethodKind::BackToBack => ("bursts", bursts(&runs, label)),
+            MethodKind::Mlrsearch => ("search", progress(&method.goals, &runs, label)),
+            _ => return None,
         };
-        (format!("{what}-{}.svg", safe_name(label)), strip.render())
+        Some((format!("{what}-{}.svg", safe_name(label)), strip.render()))
     };
-    variants.iter().map(of).collect()
+    variants.iter().filter_map(of).collect()
 }
 
 /// Load against time, coloured by what the goals say of each trial.
@@ -67,6 +72,25 @@ fn progress(goals: &[Goal], runs: &[&MethodRun], label: &str) -> Strip {
 fn curve(runs: &[&MethodRun], label: &str) -> Strip {
     let title = format!("{label}: frame loss rate");
     losses(runs, &title, "offered load (kpps)", |point| point.offered_pps / 1e3)
+}
+
+/// Length of bursts, in their order, by what became of them.
+fn bursts(runs: &[&MethodRun], label: &str) -> Strip {
+    let points = runs.iter().flat_map(|run| &run.points).filter_map(|point| {
+        let series = match (&point.invalid, point.offered == point.forwarded) {
+            (Some(_), _) => 2,
+            (None, true) => 0,
+            (None, false) => 1,
+        };
+        Some((point.at_s, series, point.burst? as f64))
+    });
+    let marks: Vec<(f64, usize, f64)> = points.collect();
+    let series = ["arrived whole", "something was lost", "says nothing of the device"];
+    Strip {
+        y: Quantity::Frames,
+        x_label: "seconds since the first burst".to_owned(),
+        ..Strip::of_stream(&format!("{label}: bursts"), series.map(str::to_owned).into(), &marks)
+    }
 }
 
 /// Loss over time.

@@ -1,9 +1,14 @@
 //! The trials beside the runs' own ones: rates that were searched for, loss against load, how
 //! one load was held.
 
+mod burst;
+mod curve;
+mod interruption;
 mod search;
 mod soak;
+mod suite;
 
+use crate::document::table::Cell;
 use crate::document::{Block, Document, Figure};
 use crate::report::analysis::Method;
 use fwdlab_model::design::MethodKind;
@@ -21,26 +26,16 @@ pub fn searches<'a>(title: &str, method: &'a Method) -> Document<'a> {
 
 /// The section of a report.
 pub(super) fn section(method: &Method, pictures: &[(String, String)]) -> Block {
-    let mut blocks: Vec<Block> = match method.kind {
-        MethodKind::Mlrsearch => vec![Block::text(
-            "Conditional throughput (RFC 9971) is the rate that the device forwards at the greatest \
-             load at which a goal is held; the relevant bounds enclose that load. Medians over the \
-             runs with a regular result. Beside them the same runs' forwarding rate at the maximum \
-             offered load (FRMOL, RFC 2285), which is no throughput: packets were lost there.",
-        )],
-        MethodKind::LossCurve => vec![Block::text(
-            "Packets lost at falling loads (RFC 2544, 26.3), until two trials in a row lost nothing.",
-        )],
-        _ => Vec::new(),
-    };
+    let mut blocks: Vec<Block> = introduction(method.kind).map(Block::text).into_iter().collect();
+    if let Some(suite) = &method.suite {
+        blocks.extend(suite::blocks(suite));
+        blocks.extend(method.parts.iter().map(|part| section(part, pictures)));
+        return Block::section("RFC 2544", blocks);
+    }
     blocks.extend(table(method));
     blocks.extend(search::goals(method));
     blocks.extend(doubts(method));
-    let (what, title): (&str, &str) = match method.kind {
-        MethodKind::Mlrsearch => ("search", "How loads were found"),
-        MethodKind::LossCurve => ("curve", "Loss against load"),
-        _ => ("soak", "Loss over time"),
-    };
+    let (what, title) = picture(method.kind);
     let own = pictures.iter().filter(|(name, _)| name.starts_with(&format!("{what}-")));
     blocks.extend(own.map(|(name, svg)| {
         Block::Figure(Figure { title: title.into(), file: Some(name.clone()), svg: svg.clone() })
@@ -48,18 +43,94 @@ pub(super) fn section(method: &Method, pictures: &[(String, String)]) -> Block {
     let heading = match method.kind {
         MethodKind::Mlrsearch => "Throughput",
         MethodKind::LossCurve => "Frame loss rate",
-        _ => "Soak",
+        MethodKind::Soak => "Soak",
+        MethodKind::BackToBack => "Back-to-back frames",
+        MethodKind::SystemRecovery => "System recovery",
+        MethodKind::Reset => "Reset",
+        MethodKind::Rfc2544 | MethodKind::Blast | MethodKind::Fixed => "Trials",
     };
     Block::section(heading, blocks)
 }
 
-/// What was found, a row each; none for a curve, which is a picture.
+/// What is measured, and against which document.
+fn introduction(kind: MethodKind) -> Option<&'static str> {
+    match kind {
+        MethodKind::Mlrsearch => Some(
+            "Conditional throughput (RFC 9971) is the rate that the device forwards at the greatest \
+             load at which a goal is held; the relevant bounds enclose that load. Medians over the \
+             runs with a regular result. Beside them the same runs' forwarding rate at the maximum \
+             offered load (FRMOL, RFC 2285), which is no throughput: packets were lost there.",
+        ),
+        MethodKind::LossCurve => Some(
+            "Packets lost at falling loads (RFC 2544, 26.3), until two trials in a row lost nothing. \
+             Lossless: no packet is missing that can't have been lost while others had the device's \
+             CPU; beside it the load up to which nothing at all was lost.",
+        ),
+        MethodKind::BackToBack => Some(
+            "The longest burst, as fast as the sender can, of which nothing is lost (RFC 9004, which \
+             updates RFC 2544, 26.4), searched for again and again: the mean is the back-to-back \
+             value. Implied buffer: its time at the burst's rate; corrected: without what the device \
+             forwards meanwhile, by its forwarding rate at the maximum offered load.",
+        ),
+        MethodKind::SystemRecovery => Some(
+            "110 % of the throughput (without a search: of the forwarding rate at the maximum offered \
+             load), then half of it (RFC 2544, 26.5): time from the change until the last packet that \
+             is lost had been sent, to a sample of 5 ms.",
+        ),
+        MethodKind::Reset => Some(
+            "The device is reset while it meets its throughput (without a search: its forwarding rate \
+             at the maximum offered load): packets lost over the load (RFC 6201, frame-loss method).",
+        ),
+        _ => None,
+    }
+}
+
+/// How pictures of a method's trials begin, and what they are called.
+fn picture(kind: MethodKind) -> (&'static str, &'static str) {
+    match kind {
+        MethodKind::Mlrsearch => ("search", "How loads were found"),
+        MethodKind::LossCurve => ("curve", "Loss against load"),
+        MethodKind::Soak => ("soak", "Loss over time"),
+        MethodKind::BackToBack => ("bursts", "Bursts that arrived whole, and others"),
+        _ => ("none of its own", ""),
+    }
+}
+
+/// What was found, a row each.
 pub(super) fn table(method: &Method) -> Option<Block> {
     match method.kind {
         MethodKind::Mlrsearch => Some(search::table(&method.searched)),
         MethodKind::Soak => Some(soak::table(&method.soaked)),
-        _ => None,
+        MethodKind::LossCurve => Some(curve::table(&method.curved)),
+        MethodKind::BackToBack => Some(burst::table(&method.bursts)),
+        MethodKind::SystemRecovery => {
+            Some(interruption::table(&method.interrupted, "system-recovery"))
+        }
+        MethodKind::Reset => Some(interruption::table(&method.interrupted, "reset")),
+        MethodKind::Rfc2544 => method.suite.as_ref().map(|suite| suite::table(&suite.rows)),
+        MethodKind::Blast | MethodKind::Fixed => None,
     }
+}
+
+/// What was found, a sentence for each variant: what a report says first.
+pub(super) fn sentences(method: &Method) -> Vec<String> {
+    let of = |label: &str, what: String| format!("{label}: {what}.");
+    if let Some(suite) = &method.suite {
+        return suite.rows.iter().map(|row| of(&row.label, suite::sentence(row))).collect();
+    }
+    let searched = method.searched.iter().map(|row| of(&row.label, search::sentence(row)));
+    let curved = method.curved.iter().map(|row| of(&row.label, curve::sentence(row)));
+    let soaked = method.soaked.iter().map(|row| of(&row.label, soak::sentence(row)));
+    let bursts = method.bursts.iter().map(|row| of(&row.label, burst::sentence(row)));
+    let others = method.interrupted.iter();
+    let others = others.map(|row| of(&row.label, interruption::sentence(row)));
+    searched.chain(curved).chain(soaked).chain(bursts).chain(others).collect()
+}
+
+/// A time in seconds, in the unit that suits it.
+fn seconds(value: Option<f64>) -> Cell {
+    let said = |s: f64| Cell::Values(crate::format::duration(s).into(), vec![s.into()]);
+    value.map_or(Cell::None, said)
 }
 
 /// Irregular results, drifting devices and trials that say nothing, each run by its number.

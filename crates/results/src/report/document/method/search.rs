@@ -30,19 +30,29 @@ pub(super) fn table(rows: &[Searched]) -> Block {
         .numbers("trials", |row| Cell::number(row.trials, Digits::Decimals(1)))
         .said(|row, line| {
             line.name = format!("{}, {}", row.label, row.goal);
-            line.words.push(match &row.throughput {
-                Some(found) => format!(
-                    "{} (n = {}, {} to {})",
-                    format_pps(found.median),
-                    found.n,
-                    format_pps(found.min),
-                    format_pps(found.max)
-                ),
-                None => format!("no regular result: {}", row.irregular.join("; ")),
-            });
+            line.words.push(found(row));
         })
         .set(|table| table.name = Some("throughput"))
         .block()
+}
+
+/// What was found for a goal.
+fn found(row: &Searched) -> String {
+    match &row.throughput {
+        Some(found) => format!(
+            "{} (n = {}, {} to {})",
+            format_pps(found.median),
+            found.n,
+            format_pps(found.min),
+            format_pps(found.max)
+        ),
+        None => format!("no regular result: {}", row.irregular.join("; ")),
+    }
+}
+
+/// What a search says of a goal, without the variant's name.
+pub(super) fn sentence(row: &Searched) -> String {
+    format!("{} {}", row.goal, found(row))
 }
 
 fn bits(bps: Option<f64>) -> Cell {

@@ -26,13 +26,18 @@ pub(super) fn table(rows: &[Soaked]) -> Block {
         .numbers("worst trial", |row| Cell::number(row.worst, Digits::Percent(4)))
         .numbers("invalid", |row| Cell::count(row.invalid as u64))
         .said(|row, line| {
-            line.words.push(format!(
-                "{} of {} trials lost something at {}",
-                row.lossy,
-                row.trials,
-                format_pps(row.load as f64)
-            ));
+            line.words.push(sentence(row));
         })
         .set(|table| table.name = Some("soak"))
         .block()
+}
+
+/// How a load was held, without the variant's name.
+pub(super) fn sentence(row: &Soaked) -> String {
+    format!(
+        "{} of {} trials lost something at {}",
+        row.lossy,
+        row.trials,
+        format_pps(row.load as f64)
+    )
 }

@@ -1,0 +1,216 @@
+//! The tests of RFC 2544 side by side, and what was done otherwise than it asks.
+
+use super::{Method, MethodRun, RunResult};
+use crate::stats::summary::median;
+use crate::store::Contents;
+use fwdlab_model::Plan;
+use fwdlab_model::design::{Method as Planned, MethodKind};
+use fwdlab_model::settings::Family;
+use fwdlab_model::spec::format_ns;
+use serde::Serialize;
+
+/// What a suite found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Suite {
+    /// A row for each variant.
+    pub rows: Vec<SuiteRow>,
+    /// What was done otherwise than RFC 2544 asks, a sentence each.
+    pub deviations: Vec<String>,
+}
+
+/// What a suite found in a variant: medians over its runs.
+#[derive(Clone, Debug, Serialize)]
+pub struct SuiteRow {
+    /// Index of the variant.
+    pub variant: usize,
+    /// Its label.
+    pub label: String,
+    /// Bytes of a frame with FCS.
+    pub frame_size: u16,
+    /// Conditional throughput of the first goal, packets per second.
+    pub throughput: Option<f64>,
+    /// The same in bits per second on the link, with preamble and gap (L1), and without (L2).
+    pub bits: Option<(f64, f64)>,
+    /// The same over the maximum offered load (RFC 2285, 3.5.3).
+    pub of_maximum: Option<f64>,
+    /// Maximum offered load, packets per second.
+    pub maximum: Option<f64>,
+    /// Share lost at it.
+    pub loss: Option<f64>,
+    /// Mean length of the longest bursts that lost nothing, frames.
+    pub burst: Option<f64>,
+    /// Corrected buffer time, seconds (RFC 9004).
+    pub buffer_s: Option<f64>,
+    /// Mean time of losses after an overload, seconds.
+    pub recovery_s: Option<f64>,
+    /// Mean time of losses around a reset, seconds.
+    pub reset_s: Option<f64>,
+}
+
+/// What the tests found together.
+pub(super) fn suite(contents: &Contents, results: &[RunResult], parts: &[Method]) -> Suite {
+    let rows = contents.plan.variants.iter().map(|variant| {
+        let number = variant.index;
+        let frame = variant.settings.traffic.frame_size;
+        let own = || results.iter().filter(|result| result.variant == number);
+        let of_own = |get: fn(&RunResult) -> Option<f64>| {
+            median(&own().filter_map(get).collect::<Vec<f64>>())
+        };
+        let maximum = of_own(|result| result.offered_pps);
+        let lost = |result: &RunResult| {
+            let lost = result.offered.checked_sub(result.forwarded)?;
+            (result.offered > 0).then(|| lost as f64 / result.offered as f64)
+        };
+        let searched = parts.iter().flat_map(|part| &part.searched);
+        let mut searched = searched.filter(|found| found.variant == number);
+        let throughput = searched.next().and_then(|found| Some(found.throughput?.median));
+        let bursts = parts.iter().flat_map(|part| &part.bursts).find(|b| b.variant == number);
+        let interrupted = |kind: MethodKind| {
+            let part = parts.iter().find(|part| part.kind == kind)?;
+            let found = part.interrupted.iter().find(|found| found.variant == number)?;
+            Some(found.seconds?.mean)
+        };
+        SuiteRow {
+            variant: number,
+            label: variant.label.clone(),
+            frame_size: frame.0,
+            throughput,
+            bits: throughput
+                .map(|pps| (frame.l1_bits_per_second(pps), frame.l2_bits_per_second(pps))),
+            of_maximum: throughput.zip(maximum).map(|(pps, maximum)| pps / maximum),
+            maximum,
+            loss: of_own(lost),
+            burst: bursts.and_then(|bursts| Some(bursts.frames?.mean)),
+            buffer_s: bursts.and_then(|bursts| bursts.corrected_s),
+            recovery_s: interrupted(MethodKind::SystemRecovery),
+            reset_s: interrupted(MethodKind::Reset),
+        }
+    });
+    Suite { rows: rows.collect(), deviations: deviations(contents, parts) }
+}
+
+/// Seconds that RFC 2544 asks for: of a trial (section 24), and of an overload (26.5).
+const ASKED_NS: u64 = 60_000_000_000;
+/// Searches for the longest burst that it asks for (26.4).
+const BURSTS: u32 = 50;
+/// Frame sizes on Ethernet, with FCS (section 9.1; RFC 5180, section 5.1.1, has the same).
+const SIZES: [u16; 7] = [64, 128, 256, 512, 1024, 1280, 1518];
+
+fn deviations(contents: &Contents, parts: &[Method]) -> Vec<String> {
+    let plan = &contents.plan;
+    let planned = plan.method.as_ref().map_or(&[][..], Planned::parts);
+    let mut said: Vec<String> = sizes(plan).into_iter().collect();
+    for method in planned {
+        said.extend(of_test(plan, method));
+    }
+    let missing = [
+        (MethodKind::Mlrsearch, "throughput (26.1)"),
+        (MethodKind::LossCurve, "frame loss rate (26.3)"),
+        (MethodKind::BackToBack, "back-to-back frames (26.4)"),
+        (MethodKind::SystemRecovery, "system recovery (26.5)"),
+        (MethodKind::Reset, "reset (26.6)"),
+    ];
+    let left = missing.iter().filter(|(kind, _)| planned.iter().all(|part| part.kind() != *kind));
+    let left: Vec<&str> = left.map(|(_, name)| *name).collect();
+    if !left.is_empty() {
+        said.push(format!("Left out: {}.", left.join(", ")));
+    }
+    let resets = parts.iter().filter(|part| part.kind == MethodKind::Reset);
+    let runs: Vec<&MethodRun> = resets.flat_map(|part| &part.runs).collect();
+    let is_reset = |run: &&&MethodRun| run.interruptions.iter().any(|one| one.reset.is_some());
+    if !runs.is_empty() && runs.iter().filter(is_reset).count() == 0 {
+        said.push(
+            "Reset (26.6): this kind of device can't be reset while it meets traffic.".into(),
+        );
+    }
+    let flows = plan.base.traffic.flows;
+    said.push(format!(
+        "Addresses (12): {flows} flows (sources x destinations) at once instead of one, then 256 \
+         networks."
+    ));
+    said.push(
+        "Direction (14): one, from sender to receiver; the rates are of one interface.".into(),
+    );
+    said.push(
+        "Modifiers (11): no broadcasts, management frames or routing updates are sent; filters \
+         are factors of the experiment."
+            .into(),
+    );
+    said.push(
+        "Trial (23): static routes and neighbours instead of a routing protocol; a trial ends when \
+         every packet is accounted for instead of two seconds after the last, and the next one \
+         begins at once instead of five seconds later."
+            .into(),
+    );
+    said
+}
+
+fn sizes(plan: &Plan) -> Option<String> {
+    let measured = |size: u16| {
+        plan.variants.iter().any(|variant| {
+            let traffic = &variant.settings.traffic;
+            // The stamp makes the smallest frame of IPv6 larger.
+            let stands_for = if traffic.family == Family::Inet6 && size == 64 { 84 } else { size };
+            traffic.frame_size.0 == stands_for
+        })
+    };
+    let left: Vec<String> =
+        SIZES.iter().filter(|&&size| !measured(size)).map(ToString::to_string).collect();
+    let inet6 = plan.variants.iter().any(|v| v.settings.traffic.family == Family::Inet6);
+    let smallest =
+        if inet6 { " With IPv6 84 bytes, which the stamp needs, stand for 64." } else { "" };
+    match left.is_empty() {
+        true if smallest.is_empty() => None,
+        true => Some(format!("Frame sizes (9.1; RFC 5180):{smallest}")),
+        false => Some(format!("Frame sizes (9.1): without {} bytes.{smallest}", left.join(", "))),
+    }
+}
+
+fn of_test(plan: &Plan, method: &Planned) -> Vec<String> {
+    match method {
+        Planned::Mlrsearch(search) => {
+            let first = search.goals.first();
+            let short = first.filter(|goal| goal.final_ns < ASKED_NS).map(|goal| {
+                let (ns, sum) = (format_ns(goal.final_ns), format_ns(goal.sum_ns));
+                format!("Throughput (24, 26.1): trials of {ns}, {sum} of them at a load in doubt, instead of 60 s.")
+            });
+            let lossy = first.filter(|goal| goal.loss_ratio > 0.0).map(|goal| {
+                let ratio = crate::format::percent(goal.loss_ratio, 3);
+                format!("Throughput (26.1): up to {ratio} of the packets may be lost.")
+            });
+            let exceeds = first.filter(|goal| goal.exceed_ratio > 0.0).map(|goal| {
+                let ratio = crate::format::percent(goal.exceed_ratio, 0);
+                format!("Throughput (26.1): up to {ratio} of that time may lose packets (RFC 9971, exceed ratio).")
+            });
+            [short, lossy, exceeds].into_iter().flatten().collect()
+        }
+        Planned::LossCurve { step, .. } => {
+            let mut said = Vec::new();
+            if plan.trial.duration_ns < ASKED_NS {
+                let ns = format_ns(plan.trial.duration_ns);
+                said.push(format!("Frame loss rate (24, 26.3): trials of {ns} instead of 60 s."));
+            }
+            if *step > 0.1 {
+                let step = crate::format::percent(*step, 0);
+                said.push(format!(
+                    "Frame loss rate (26.3): steps of {step} instead of 10 % at most."
+                ));
+            }
+            said
+        }
+        Planned::BackToBack { repeats, max_frames } => {
+            let few = (*repeats < BURSTS).then(|| {
+                format!("Back-to-back frames (26.4): searched {repeats} times instead of {BURSTS}.")
+            });
+            let short = max_frames.map(|frames| {
+                format!("Back-to-back frames (26.4): bursts of {frames} frames at most instead of two seconds.")
+            });
+            few.into_iter().chain(short).collect()
+        }
+        Planned::SystemRecovery { overload_ns, .. } if *overload_ns < ASKED_NS => {
+            let ns = format_ns(*overload_ns);
+            vec![format!("System recovery (26.5): an overload of {ns} instead of 60 s.")]
+        }
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,41 @@
+//! The longest bursts that lost nothing.
+
+use super::seconds;
+use crate::document::table::{Cell, Digits};
+use crate::document::{Block, Table};
+use crate::report::analysis::Bursts;
+
+/// A row for each variant.
+pub(super) fn table(rows: &[Bursts]) -> Block {
+    let frames = |value: Option<f64>| Cell::number(value, Digits::Decimals(1));
+    Table::of(rows)
+        .words("variant", |row| Cell::text(&row.label))
+        .numbers("searches", |row| Cell::count(row.frames.map_or(0, |found| found.n) as u64))
+        .numbers("back-to-back", move |row| frames(row.frames.map(|found| found.mean)))
+        .numbers("minimum", move |row| frames(row.frames.map(|found| found.min)))
+        .numbers("maximum", move |row| frames(row.frames.map(|found| found.max)))
+        .numbers("CV", |row| {
+            Cell::number(row.frames.and_then(|found| found.cv), Digits::Percent(1))
+        })
+        .numbers("at least", |row| Cell::count(row.at_least as u64))
+        .numbers("burst rate", |row| Cell::rate(row.burst_pps))
+        .numbers("forwarded", |row| Cell::rate(row.forwarded_pps))
+        .numbers("implied buffer", |row| seconds(row.implied_s))
+        .numbers("corrected buffer", |row| seconds(row.corrected_s))
+        .numbers("invalid", |row| Cell::count(row.invalid as u64))
+        .said(|row, line| line.words.push(sentence(row)))
+        .set(|table| table.name = Some("back-to-back"))
+        .block()
+}
+
+/// What bursts say, without the variant's name.
+pub(super) fn sentence(row: &Bursts) -> String {
+    let Some(found) = row.frames else {
+        return "no search for the longest burst came to its end".to_owned();
+    };
+    let least = if row.at_least > 0 { "at least " } else { "" };
+    let time = row.corrected_s.map_or(String::new(), |s| {
+        format!(", a buffer of {} (RFC 9004, corrected)", crate::format::duration(s))
+    });
+    format!("bursts of {least}{:.0} frames lose nothing{time}", found.mean)
+}

@@ -1,0 +1,55 @@
+//! The tests of RFC 2544 side by side.
+
+use super::seconds;
+use crate::document::table::{Cell, Digits};
+use crate::document::{Block, Table};
+use crate::report::analysis::{Suite, SuiteRow};
+use fwdlab_model::units::{format_bps, format_pps};
+
+/// What was found, variant by variant, and what deviates from the RFC.
+pub(super) fn blocks(suite: &Suite) -> Vec<Block> {
+    vec![
+        Block::text(
+            "Medians over the runs. L1 has preamble and gap, L2 the frame with FCS. Virtual links have \
+             no line rate, so shares are of the maximum offered load (RFC 2285, 3.5.3), at which the \
+             loss stands beside it.",
+        ),
+        table(&suite.rows),
+        Block::section("Deviations from RFC 2544", vec![Block::list(suite.deviations.clone())]),
+    ]
+}
+
+/// A row for each variant.
+pub(super) fn table(rows: &[SuiteRow]) -> Block {
+    let bits = |bps: Option<f64>| {
+        bps.map_or(Cell::None, |bps| Cell::Values(format_bps(bps).into(), vec![bps.into()]))
+    };
+    Table::of(rows)
+        .words("variant", |row| Cell::text(&row.label))
+        .numbers("frame", |row| Cell::count(u64::from(row.frame_size)))
+        .numbers("throughput", |row| Cell::rate(row.throughput))
+        .numbers("L1", move |row| bits(row.bits.map(|(l1, _)| l1)))
+        .numbers("L2", move |row| bits(row.bits.map(|(_, l2)| l2)))
+        .numbers("of maximum", |row| Cell::number(row.of_maximum, Digits::Percent(1)))
+        .numbers("maximum offered", |row| Cell::rate(row.maximum))
+        .numbers("lost there", |row| Cell::number(row.loss, Digits::Percent(2)))
+        .numbers("back-to-back", |row| Cell::number(row.burst, Digits::Decimals(0)))
+        .numbers("buffer", |row| seconds(row.buffer_s))
+        .numbers("recovery", |row| seconds(row.recovery_s))
+        .numbers("reset", |row| seconds(row.reset_s))
+        .said(|row, line| line.words.push(sentence(row)))
+        .set(|table| table.name = Some("rfc2544"))
+        .block()
+}
+
+/// What a variant's tests say, without its name.
+pub(super) fn sentence(row: &SuiteRow) -> String {
+    let throughput = match row.throughput {
+        Some(pps) => format!("throughput {}", format_pps(pps)),
+        None => "no throughput found".to_owned(),
+    };
+    let bits =
+        row.bits.map_or(String::new(), |(l1, _)| format!(" ({} on the link)", format_bps(l1)));
+    let burst = row.burst.map_or(String::new(), |frames| format!(", bursts of {frames:.0} frames"));
+    format!("{} bytes: {throughput}{bits}{burst}", row.frame_size)
+}
