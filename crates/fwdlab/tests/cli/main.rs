@@ -6,6 +6,7 @@ mod history;
 mod import;
 mod import_lab;
 mod lab;
+mod methods;
 mod ministat;
 mod netns;
 mod output;

@@ -199,6 +199,55 @@ fn a_search_finds_the_rate_of_a_shaper_or_says_what_kept_it() {
     }
 }
 
+const BURSTS: &str = "\
+version = 1
+title = \"A device of a known ring\"
+[testbed]
+kind = \"netns\"
+[trial]
+warmup = \"50ms\"
+duration = \"200ms\"
+[method]
+kind = \"rfc2544\"
+tests = [\"back-to-back\", \"reset\"]
+repeats = 3
+max_frames = 1000000
+[design]
+blocks = 1
+";
+
+/// The ring of a veth holds 256 frames: no burst of so many can be too long for it, whatever
+/// the machine does.
+#[test]
+fn bursts_fill_a_known_ring_and_a_reset_interrupts_what_is_forwarded() {
+    let lab = Lab::new(BURSTS);
+    let _alone = machine();
+    if !rustix::process::geteuid().is_root() {
+        let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
+        assert!(!in_ci, "not root in CI");
+        eprintln!("SKIPPED: a kernel that is reset in a namespace needs root");
+        return;
+    }
+    lab.fwdlab(&["run", "x.toml", "--no-calibration"]).carried_out();
+    let text = std::fs::read_to_string(lab.path("results/x/results.json")).expect("results");
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let parts = &json["method"]["parts"];
+    match parts[0]["bursts"][0]["frames"]["min"].as_f64() {
+        Some(frames) => assert!(frames >= 250.0, "{}", parts[0]["bursts"]),
+        None => eprintln!("the machine was too busy for a burst: {}", parts[0]["bursts"]),
+    }
+    let resets = parts[1]["runs"][0]["interruptions"].as_array().expect("resets");
+    assert_eq!(resets.len(), 3, "{}", parts[1]);
+    for reset in resets {
+        assert!(
+            reset["reset"][0].as_str().is_some_and(|how| how.contains("interfaces")),
+            "{reset}"
+        );
+        assert!(reset["lost"].as_u64() > Some(0), "{reset}");
+        assert!(reset["seconds"].as_f64() < Some(10.0), "{reset}");
+    }
+}
+
 #[test]
 fn a_firewall_is_what_rises_in_the_profile() {
     let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");

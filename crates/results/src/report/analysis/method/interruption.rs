@@ -54,9 +54,10 @@ pub(super) fn each(record: &MethodRecord) -> Vec<Interruption> {
         };
         let seconds = |ns: u64| ns as f64 / 1e9;
         let last = trial.last_loss_ns.map_or(0.0, seconds);
+        // What was neither overloaded nor reset was not interrupted.
         let time = match &trial.reset {
-            Some(reset) => reset.lost as f64 / trial.load.max(1) as f64,
-            None => last,
+            Some(reset) => Some(reset.lost as f64 / trial.load.max(1) as f64),
+            None => trial.before.map(|_| last),
         };
         let is_open = trial.last_loss_ns.is_some_and(|ns| ns >= trial.window_ns);
         let invalid = trial.loss_bounds().err();
@@ -65,7 +66,7 @@ pub(super) fn each(record: &MethodRecord) -> Vec<Interruption> {
             before: trial.before,
             load: trial.load,
             lost,
-            seconds: invalid.is_none().then_some(time),
+            seconds: time.filter(|_| invalid.is_none()),
             reset: reset.map(|reset| (reset.how.clone(), seconds(reset.took_ns))),
             is_open,
             invalid,

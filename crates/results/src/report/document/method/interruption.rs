@@ -26,13 +26,13 @@ pub(super) fn table(rows: &[Interrupted], name: &'static str) -> Block {
 
 /// What interruptions say, without the variant's name.
 pub(super) fn sentence(row: &Interrupted) -> String {
-    let Some(found) = row.seconds else {
-        return "no time of losses could be measured".to_owned();
-    };
     let what = match (&row.how, row.loads.0) {
         (Some(_), _) => "around a reset packets were lost for",
         (None, Some(_)) => "after an overload packets were lost for",
         (None, None) => return "the device was not reset: this kind can't be under traffic".into(),
+    };
+    let Some(found) = row.seconds else {
+        return "no time of losses could be measured".to_owned();
     };
     let least = if row.open > 0 { "at least " } else { "" };
     let [median, mean] = [found.median, found.mean].map(crate::format::duration);

@@ -1,0 +1,100 @@
+//! Bursts, overloads, resets and the suite of RFC 2544, of simulated devices.
+
+use crate::support::Lab;
+use serde_json::Value;
+
+/// A device that forwards a quarter of what its sender offers at most, and keeps 512 packets.
+const DEVICE: &str = "\
+version = 1
+[testbed]
+kind = \"sim\"
+[testbed.sim]
+capacity = \"1Mpps\"
+ceiling = \"4Mpps\"
+buffer = 512
+noise = 0.0
+jitter = 0.0
+[design]
+blocks = 2
+";
+
+/// `results.json` of an experiment with that device.
+fn results(lab: &Lab) -> Value {
+    lab.fwdlab(&["run", "x.toml", "--quiet"]).expect(0);
+    let text = std::fs::read_to_string(lab.path("results/x/results.json")).expect("results");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+#[test]
+fn the_longest_burst_is_that_of_the_devices_buffer() {
+    let lab = Lab::new(&format!("{DEVICE}[method]\nkind = \"back-to-back\"\nrepeats = 5\n"));
+    let json = results(&lab);
+    let found = &json["method"]["bursts"][0];
+    // While the burst arrives a quarter of it leaves: 512 / (1 - 1/4) frames.
+    assert_eq!(found["frames"]["min"], 682.0, "{found}");
+    assert_eq!((&found["frames"]["max"], &found["frames"]["n"]), (&682.0.into(), &10.into()));
+    // RFC 9004: 682 frames at 4 Mpps, less the quarter that leaves meanwhile.
+    let corrected = found["corrected_s"].as_f64().expect("a time");
+    assert!((corrected - 128e-6).abs() < 1e-6, "{found}");
+    let report = std::fs::read_to_string(lab.path("results/x/README.md")).expect("a report");
+    assert!(report.contains("all: bursts of 682 frames lose nothing"), "{report}");
+    assert!(report.contains("bursts-all.svg"), "{report}");
+}
+
+#[test]
+fn a_device_that_takes_any_burst_is_said_to() {
+    let fast = DEVICE.replace("capacity = \"1Mpps\"", "capacity = \"5Mpps\"");
+    let method = "[method]\nkind = \"back-to-back\"\nrepeats = 2\nmax_frames = 1000\n";
+    let lab = Lab::new(&format!("{fast}{method}"));
+    let json = results(&lab);
+    let found = &json["method"]["bursts"][0];
+    assert_eq!((&found["frames"]["max"], &found["at_least"]), (&1000.0.into(), &4.into()));
+    let report = std::fs::read_to_string(lab.path("results/x/README.md")).expect("a report");
+    assert!(report.contains("bursts of at least 1000 frames"), "{report}");
+}
+
+#[test]
+fn the_suite_measures_every_frame_size_and_names_what_deviates() {
+    let method = "[method]\nkind = \"rfc2544\"\nrepeats = 3\n";
+    let sizes = "[[factor]]\nname = \"frame_size\"\nlevels = [64, 1518]\n";
+    let lab = Lab::new(&format!("{DEVICE}{method}{sizes}"));
+    let json = results(&lab);
+    let rows = json["method"]["suite"]["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 2);
+    for (row, size) in rows.iter().zip([64.0, 1518.0]) {
+        let pps = row["throughput"].as_f64().expect("a rate");
+        assert!((pps / 1e6 - 1.0).abs() < 0.01, "{row}");
+        let (l1, l2) = (row["bits"][0].as_f64(), row["bits"][1].as_f64());
+        assert_eq!((l1, l2), (Some(pps * (size + 20.0) * 8.0), Some(pps * size * 8.0)), "{row}");
+        assert_eq!((&row["burst"], &row["recovery_s"]), (&682.0.into(), &0.0.into()), "{row}");
+        assert_eq!(row["loss"], 0.75, "at the maximum offered load: {row}");
+        assert_eq!(row["reset_s"], Value::Null, "a law can't be reset: {row}");
+    }
+    let report = std::fs::read_to_string(lab.path("results/x/README.md")).expect("a report");
+    for wanted in [
+        "## RFC 2544",
+        "Deviations from RFC 2544",
+        "without 128, 256, 512, 1024, 1280 bytes",
+        "searched 3 times instead of 50",
+        "can't be reset while it meets traffic",
+        "64: 64 bytes: throughput",
+    ] {
+        assert!(report.contains(wanted), "{wanted} in {report}");
+    }
+    assert!(!report.contains("Throughput (24"), "trials of 60 s are the RFC's: {report}");
+}
+
+#[test]
+fn what_cannot_be_asked_of_a_testbed_is_refused_with_the_way_out() {
+    let refused = |text: &str| {
+        let ended = Lab::new(text).fwdlab(&["plan", "x.toml"]).expect(2);
+        ended.stderr
+    };
+    let memory = "version = 1\n[testbed]\nkind = \"memory\"\n[dut]\nkind = \"router\"\n";
+    let said = refused(&format!("{memory}[method]\nkind = \"back-to-back\"\n"));
+    assert!(said.contains("waits for free slots") && said.contains("netns"), "{said}");
+    let said = refused("version = 1\n[method]\nkind = \"rfc2544\"\ntests = []\n");
+    assert!(said.contains("a suite without a test"), "{said}");
+    let said = refused("version = 1\n[method]\nkind = \"reset\"\nstep = \"5%\"\n");
+    assert!(said.contains("`step` has no effect"), "{said}");
+}
