@@ -127,7 +127,7 @@ fn until(mut is_so: impl FnMut() -> bool) -> bool {
 }
 
 /// True when the last machine has said something on its console.
-fn has_said(directory: &Path, words: &str) -> bool {
+pub(super) fn has_said(directory: &Path, words: &str) -> bool {
     let log = directory.join("cache/fwdlab/console.log");
     std::fs::read(log).is_ok_and(|said| String::from_utf8_lossy(&said).contains(words))
 }

@@ -4,7 +4,7 @@
 //! The variants are told apart by their memory: that is how this test knows whose guest it
 //! reaches, and what is to happen to it.
 
-use super::experiment::{Machine, experiment, fwdlab, left, machines};
+use super::experiment::{Machine, experiment, fwdlab, has_said, left, machines};
 use super::kernel;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -31,24 +31,33 @@ const FLOWS: &str = "n=0; until [ $n -gt 150 ]; do sleep 0.05; \
 const HERE: &str = "here";
 
 impl Fault {
-    /// Makes it happen to a machine of fwdlab's process `lab`, which is held until the guest
-    /// is reached, so that nothing depends on who is faster.
+    /// Makes it happen to a machine of fwdlab's process `lab`, which is held from where the
+    /// guest is up until it is reached, so that nothing depends on who is faster.
     fn inflict(self, machine: &Machine, lab: u32) {
         let ssh = |script: &str| {
             let config = machine.directory.join("ssh_config");
             let mut ssh = Command::new("ssh");
-            ssh.args(["-F", &config.to_string_lossy(), "-o", "LogLevel=ERROR", "dut", script]);
+            ssh.args(["-F", &config.to_string_lossy(), "-o", "LogLevel=ERROR"]);
+            ssh.args(["-o", "ConnectTimeout=10", "dut", script]);
             ssh.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("ssh")
         };
-        let said = |script: &str| {
-            let output = ssh(script).wait_with_output().expect("ssh");
-            String::from_utf8_lossy(&output.stdout).into_owned()
+        let reached = || {
+            let output = ssh(&format!("echo {HERE}")).wait_with_output().expect("ssh");
+            String::from_utf8_lossy(&output.stdout).contains(HERE)
         };
+        let directory = machine.directory.parent().expect("that of the test");
         let deadline = Instant::now() + Duration::from_secs(240);
-        while !said(&format!("echo {HERE}")).contains(HERE) && Instant::now() < deadline {
-            sleep(Duration::from_millis(200));
+        // The console may still be the last machine's: then this one needs the laboratory.
+        while Instant::now() < deadline {
+            sleep(Duration::from_millis(20));
+            if has_said(directory, "fwdlab: up") {
+                signal("STOP", lab);
+                if reached() {
+                    break;
+                }
+                signal("CONT", lab);
+            }
         }
-        signal("STOP", lab);
         let mut waiting = ssh(&match self {
             Fault::Panic => format!("echo {HERE}; {FLOWS}; echo c > /proc/sysrq-trigger"),
             Fault::Deaf => format!("echo {HERE}; {FLOWS}; kill -9 $(pidof sshd sshd-session)"),
