@@ -23,7 +23,7 @@ use self::steadiness::unsteady;
 use crate::error::BenchError;
 use crate::{Live, Observer};
 use fwdlab_model::record::{
-    Arrivals, Counter, Counts, CpuTime, Executed, Opening, Sample, TrialRecord,
+    Arrivals, Counter, Counts, CpuTime, Executed, Latency, Opening, Sample, TrialRecord,
 };
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::Phase;
@@ -57,6 +57,11 @@ pub trait Traffic {
     /// Results of the receiver's checks (damage, duplicates, order); called after the drain.
     fn arrivals(&mut self) -> Arrivals {
         Arrivals::default()
+    }
+    /// How long the packets of the window took; none where that is not known. Called after the
+    /// drain.
+    fn delays(&mut self) -> Option<Latency> {
+        None
     }
     /// CPU time that the device got and lost so far.
     fn evidence(&mut self) -> Evidence;

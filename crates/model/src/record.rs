@@ -3,6 +3,7 @@
 mod arrivals;
 mod device;
 mod executed;
+mod latency;
 mod method;
 mod opening;
 mod profile;
@@ -11,6 +12,7 @@ pub mod queues;
 pub use arrivals::{Arrivals, Checked, FlowArrivals, WorstFlow};
 pub use device::{DeviceTime, ReceiverPlace};
 pub use executed::{Executed, ExecutedFunction};
+pub use latency::{Floor, Latency, LatencyTrial};
 pub use method::{MethodRecord, MethodTrial, Reset, tolerated};
 pub use opening::{DrainEnd, Opening};
 pub use profile::{DropPlace, ProfileCounter, ProfileRecord, ProfileWindow};

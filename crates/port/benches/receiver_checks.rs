@@ -1,5 +1,6 @@
 //! What it costs a receiver to check packets: the same receiver looking at the stamp alone,
-//! at everything, and at everything of a sample, in turns.
+//! at everything, and at everything of a sample, in turns; with time stamps also at everything
+//! without a histogram of delays.
 //!
 //! `cargo bench -p fwdlab-port --bench receiver_checks` (as root). One core sends and counts,
 //! as in the closed arrangement: the ratio is that of the ceiling. The ring of a packet
@@ -73,27 +74,31 @@ fn in_the_kernel(g: &str, r: &str, wanted: &str) {
     {
         // The stamp alone, everything, everything of a sample; each stands first in turn.
         let sampled = Expected { sampled: true, ..expected.clone() };
-        let watches = [
-            Watch::Stamps { run_id: 1, flows: 2000 },
-            Watch::Packets(Box::new(expected.clone())),
-            Watch::Packets(Box::new(sampled)),
+        let mut watches = vec![
+            ("stamp", Watch::Stamps { run_id: 1, flows: 2000 }),
+            ("everything", Watch::Packets(Box::new(expected.clone()))),
+            ("a sample", Watch::Packets(Box::new(sampled))),
         ];
-        let mut rates = [(); 3].map(|()| Vec::new());
+        if expected.timestamps {
+            let blind = Expected { same_clock: false, ..expected.clone() };
+            watches.push(("no delays", Watch::Packets(Box::new(blind))));
+        }
+        let mut rates = vec![Vec::new(); watches.len()];
         for round in 0..PAIRS {
-            for turn in 0..3 {
-                let which = (round + turn) % 3;
-                rates[which].push(rate_of(&near, &far, &expected, &watches[which]));
+            for turn in 0..watches.len() {
+                let which = (round + turn) % watches.len();
+                rates[which].push(rate_of(&near, &far, &expected, &watches[which].1));
             }
         }
         let ratio = |which: usize| {
             let pairs = rates[which].iter().zip(&rates[0]);
             spread(&mut pairs.map(|(rate, stamp)| rate / stamp).collect::<Vec<f64>>(), 1.0)
         };
-        let (all, some) = (ratio(1), ratio(2));
-        let [stamp, everything, sample] = rates.map(|mut rates| spread(&mut rates, 1e6));
-        println!("{label:32} stamp {stamp} Mpps");
-        println!("{:32} everything {everything} Mpps   ratio {all}", "");
-        println!("{:32} a sample {sample} Mpps   ratio {some}", "");
+        println!("{label}");
+        for (which, (name, _)) in watches.iter().enumerate() {
+            let rate = spread(&mut rates[which].clone(), 1e6);
+            println!("{name:>32} {rate} Mpps   ratio {}", ratio(which));
+        }
     }
 }
 
@@ -113,6 +118,8 @@ fn rate_of(near: &NetNs, far: &NetNs, expected: &Expected, watch: &Watch) -> f64
         spread: None,
     };
     let sender: Box<dyn Sender> = Box::new(XdpSender::new(&config).expect("sender"));
+    // Only packets of the window have delays.
+    sender.set_phase(Phase::Window);
     sender.start();
     let begin = clock::sleep_until(clock::monotonic_ns() + 200 * MS);
     let before = sink.received().total();

@@ -27,9 +27,10 @@ static __always_inline __s64 leap(struct walk *walk, __s64 ahead)
 	return base;
 }
 
-static __always_inline int is_time_possible(struct walk *walk, __u32 sequence, __u32 time)
+static __always_inline int is_time_possible(struct walk *walk, __u32 sequence, __u32 time,
+					    __u32 now)
 {
-	__u32 now = bpf_ktime_get_ns(), back, last = walk->time;
+	__u32 back, last = walk->time;
 	__u32 newer = (__s32)(sequence - walk->sequence) > 0;
 	/* After a silence times of two packets say nothing about each other. */
 	__u64 compared = walk->began && now - walk->seen < BACK_MAX_NS;
@@ -47,8 +48,9 @@ static __always_inline int is_time_possible(struct walk *walk, __u32 sequence, _
 /* Follows an intact packet; returns its place among those before it. */
 enum place { NEXT, LATE, AGAIN, WRONG_SEQUENCE, WRONG_TIME };
 
+/* now: the receiver's clock, read where packets are timed. */
 static __always_inline enum place follow(struct walk *walk, int timed, __u32 sender,
-					 __u32 flow, __u32 sequence, __u32 time)
+					 __u32 flow, __u32 sequence, __u32 time, __u32 now)
 {
 	__u64 base = walk->base;
 	__u32 round = walk->round, flows_of_each = FLOWS, shares = SHARES, number, key, own, behind;
@@ -71,7 +73,7 @@ static __always_inline enum place follow(struct walk *walk, int timed, __u32 sen
 		}
 	}
 	if (timed) {
-		if (!is_time_possible(walk, sequence, time))
+		if (!is_time_possible(walk, sequence, time, now))
 			return WRONG_TIME;
 	} else if (time) {
 		return WRONG_TIME;

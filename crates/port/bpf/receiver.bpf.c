@@ -8,6 +8,7 @@
  * out in blame().
  */
 #include "blame.h"
+#include "delays.h"
 #include "follow.h"
 #include "receiver.h"
 #include "sample.h"
@@ -117,7 +118,7 @@ static __always_inline int receive(struct xdp_md *ctx, __u32 family, int timed)
 	void *end = (void *)(long)ctx->data_end;
 	__u32 cpu = bpf_get_smp_processor_id(), sender, flow, phase, source, destination;
 	__u32 headers = family == FAMILY_INET ? 60 : 80, length = LENGTH, scan = 0, fault;
-	__u32 destinations = DESTINATIONS, chosen = 1;
+	__u32 destinations = DESTINATIONS, chosen = 1, now = 0;
 	struct receiver_state *state;
 	struct changing c = {};
 
@@ -152,10 +153,12 @@ static __always_inline int receive(struct xdp_md *ctx, __u32 family, int timed)
 		goto wrong;
 
 	state->phase = phase;
+	if (timed)
+		now = bpf_ktime_get_ns();
 	if (SAMPLED)
 		state->checked += chosen;
 	switch (follow(&state->walks[sender & (SENDERS_MAX - 1)], timed, sender, flow,
-		       bpf_ntohl(c.sequence), bpf_ntohl(c.time))) {
+		       bpf_ntohl(c.sequence), bpf_ntohl(c.time), now)) {
 	case LATE:
 		state->reordered[phase & (PHASES - 1)]++;
 		break;
@@ -172,6 +175,8 @@ static __always_inline int receive(struct xdp_md *ctx, __u32 family, int timed)
 		break;
 	}
 	state->packets[phase & (PHASES - 1)]++;
+	if (timed && SAME_CLOCK && phase == PHASE_WINDOW)
+		note_delay(state, cpu, now - bpf_ntohl(c.time));
 	return XDP_DROP;
 
 wrong:

@@ -56,6 +56,14 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* buckets of each possible CPU, where delays are known */
+	__type(key, __u32);
+	__type(value, __u64);
+} delays SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1); /* senders x flows where a flow has several entries */
 	__type(key, __u32);
 	__type(value, __u64);

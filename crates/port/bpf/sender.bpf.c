@@ -78,7 +78,7 @@ int send_packet(struct xdp_md *ctx)
 	void *data = (void *)(long)ctx->data;
 	void *end = (void *)(long)ctx->data_end;
 	__u32 zero = 0, time = 0, source, destination, tag;
-	__u64 sum, now = 0, phase;
+	__u64 sum, now = 0, phase, due_ns = 0;
 	struct sender_state *state;
 	__u64 *words = data;
 	__u16 check;
@@ -99,6 +99,7 @@ int send_packet(struct xdp_md *ctx)
 		now_q = (now - state->start_ns) << 16;
 		if (now_q < state->next_q)
 			return XDP_DROP;
+		due_ns = state->start_ns + (state->next_q >> 16);
 		state->next_q += state->interval_q;
 		/* What is due beyond a burst is given up: after a stall no ring on
 		 * the way gets more at once than it holds. */
@@ -111,8 +112,10 @@ int send_packet(struct xdp_md *ctx)
 			state->next_q += skip * state->interval_q;
 		}
 	}
+	/* When it was to be sent: what a stall delays is delayed, not hidden. A time that is
+	 * too long ago for its 32 bits says nothing. */
 	if (STAMP_TIME)
-		time = now;
+		time = PACED && now - due_ns < DUE_MAX_NS ? due_ns : now;
 
 	phase = state->phase & (PHASES - 1);
 	tag = (SENDER << 28) | (phase << 24) | (state->flow & 0xffffff);

@@ -9,7 +9,8 @@
  *   2  u32 run id
  *   6  u32 tag: sender (4 bits) | phase (4 bits) | flow (24 bits)
  *  10  u32 sequence number of this sender, modulo 2^32
- *  14  u32 sending time, nanoseconds of CLOCK_MONOTONIC modulo 2^32; 0 if off
+ *  14  u32 sending time, nanoseconds of CLOCK_MONOTONIC modulo 2^32; 0 if off. Of a paced
+ *      packet it is the time at which it was due, so that a late sender hides no delay
  */
 #ifndef FWDLAB_STAMP_H
 #define FWDLAB_STAMP_H
@@ -17,6 +18,8 @@
 #define STAMP_MAGIC 0xf1ab
 #define STAMP_BYTES 18
 #define PHASES 4
+#define PHASE_WINDOW 1
+#define DUE_MAX_NS 2000000000ULL
 #define SENDERS_MAX 16
 #define FAMILY_INET 4
 #define FAMILY_INET6 6
@@ -84,7 +87,10 @@ struct receiver_state {
 	__u64 faults[FAULTS + 1];
 	__u64 checked;         /* packets of this run chosen to be checked */
 	__u64 evident;         /* damaged ones among the others */
-	__u64 pad[6];
+	__u64 delay_sum;       /* nanoseconds, of packets in the map of delays */
+	__u64 delay_min;       /* and 1; 0 before the first */
+	__u64 delay_max;
+	__u64 pad[3];
 	struct walk walks[SENDERS_MAX];
 };
 

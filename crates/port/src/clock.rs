@@ -14,6 +14,19 @@ pub fn realtime_ns() -> i64 {
     t.tv_sec * 1_000_000_000 + t.tv_nsec
 }
 
+/// What the wall clock shows when CLOCK_MONOTONIC shows 0, nanoseconds: what lies between them
+/// until somebody sets the wall clock.
+pub fn realtime_minus_monotonic_ns() -> i64 {
+    // The tightest of a few looks: this thread may be put aside between two readings.
+    let looks = (0..3).map(|_| {
+        let before = monotonic_ns() as i64;
+        let wall = realtime_ns();
+        let after = monotonic_ns() as i64;
+        (after - before, wall - (before + (after - before) / 2))
+    });
+    looks.min().map_or(0, |(_, between)| between)
+}
+
 /// Sleeps until CLOCK_MONOTONIC shows `deadline_ns`, then returns what it shows.
 pub fn sleep_until(deadline_ns: u64) -> u64 {
     loop {

@@ -14,7 +14,7 @@ pub fn burst(senders: usize) -> u32 {
     (SMALLEST_RING / senders.max(1)).clamp(1, BURST_MAX) as u32
 }
 
-/// A constant schedule: packet `k` is due at `start + k / rate`.
+/// A constant schedule: the first packet is due an interval after the start.
 #[derive(Clone, Debug)]
 pub(crate) struct Pacer {
     interval_ns: f64,
@@ -44,6 +44,12 @@ impl Pacer {
         (target.saturating_sub(self.due) as usize).min(most)
     }
 
+    /// When the next packets are due.
+    pub(crate) fn times(&self) -> Times {
+        let first_ns = self.start_ns as f64 + (self.due + 1) as f64 * self.interval_ns;
+        Times { next_ns: first_ns, interval_ns: self.interval_ns }
+    }
+
     /// Another rate from `now_ns` on; what was due before and was not sent is not made up for.
     pub(crate) fn set_rate(&mut self, rate_pps: f64, now_ns: u64) {
         (self.interval_ns, self.start_ns, self.due) = (1e9 / rate_pps, now_ns, 0);
@@ -57,6 +63,29 @@ impl Pacer {
     /// Packets given up so far.
     pub(crate) fn missed(&self) -> u64 {
         self.missed
+    }
+}
+
+/// Sending times of packets that are handed over together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    next_ns: f64,
+    interval_ns: f64,
+}
+
+impl Times {
+    /// All the same: of packets without a schedule.
+    pub(crate) fn all(now_ns: u64) -> Times {
+        Times { next_ns: now_ns as f64, interval_ns: 0.0 }
+    }
+
+    /// That of the next packet, nanoseconds modulo 2^32. The time at which it was due, so that
+    /// a late sender's packets show their delay.
+    #[inline]
+    pub(crate) fn next(&mut self) -> u32 {
+        let time_ns = self.next_ns as u64 as u32;
+        self.next_ns += self.interval_ns;
+        time_ns
     }
 }
 
@@ -87,6 +116,26 @@ mod tests {
             assert_eq!(due, 64);
             assert_eq!(pacer.missed(), rate as u64 - 64);
         }
+    }
+
+    #[test]
+    fn times_are_those_of_the_schedule_however_late_the_sender() {
+        let mut pacer = Pacer::new(1e6, 5000, 64);
+        let mut expected = 6000;
+        for now in [6000, 6900, 9100, 30_000] {
+            let mut times = pacer.times();
+            let due = pacer.due(now, 64);
+            for _ in 0..due {
+                assert_eq!(times.next(), expected);
+                assert!(u64::from(expected) <= now, "not before it is due");
+                expected += 1000;
+            }
+            pacer.sent(due);
+        }
+        assert_eq!(expected, 31_000, "all that were due");
+        // What is given up has no time: the others keep theirs.
+        assert_eq!(pacer.due(1_000_000, 100), 64);
+        assert_eq!(pacer.times().next(), 1_000_000 - 63 * 1000);
     }
 
     #[test]

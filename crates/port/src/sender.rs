@@ -5,7 +5,7 @@ pub use crate::pacing::burst;
 use crate::PortError;
 use crate::netns::NetNs;
 pub use fwdlab_packet::arrivals::Received;
-use fwdlab_packet::arrivals::{Arrivals, Expected, FlowSummary, Routes};
+use fwdlab_packet::arrivals::{Arrivals, Delays, Expected, FlowSummary, Routes};
 use fwdlab_packet::{Phase, Template, Turns, stamp::PHASES};
 
 /// One sending thread.
@@ -27,7 +27,7 @@ pub struct SenderConfig {
     pub limit: Option<u64>,
     /// With a rate: most packets that are sent in one go after a delay, see [`burst`].
     pub burst: u32,
-    /// Write the sending time into every packet.
+    /// Write the sending time into every packet; with a rate, the time at which it was due.
     pub timestamps: bool,
     /// Transmit queues that the flows are spread over; none: queue 0, or whichever the
     /// kernel takes. AF_XDP only.
@@ -88,6 +88,11 @@ impl Watch {
         }
     }
 
+    /// True when the packets' delays can be told: they carry times of the receiver's clock.
+    pub fn has_delays(&self) -> bool {
+        matches!(self, Watch::Packets(expected) if expected.timestamps && expected.same_clock)
+    }
+
     /// True when packets carry their sending time: then it matters when they come.
     pub fn has_times(&self) -> bool {
         matches!(self, Watch::Packets(expected) if expected.timestamps)
@@ -100,6 +105,9 @@ pub trait Receiver: Send {
     fn received(&self) -> Received;
     /// What arrived of each flow; none when flows are not followed.
     fn flows(&self) -> Option<FlowSummary>;
+    /// How long the packets of the window took; none where their sending time is not known,
+    /// or is another clock's.
+    fn delays(&self) -> Option<Delays>;
     /// Packets that the receiver itself lost, as far as it knows.
     fn dropped(&self) -> u64;
 }

@@ -1,7 +1,7 @@
 //! The sending thread that all user-space senders use: it writes frames, passes them to a
 //! [`Transmit`], and counts those that the kernel accepted.
 
-use crate::pacing::Pacer;
+use crate::pacing::{Pacer, Times};
 use crate::sender::{Sender, SenderConfig};
 use crate::{PortError, affinity, clock};
 use fwdlab_packet::{FrameWriter, Phase, stamp::PHASES};
@@ -23,7 +23,8 @@ pub(crate) trait Transmit {
 pub(crate) struct Frames<'a> {
     writer: &'a mut FrameWriter,
     phase: Phase,
-    time_ns: u32,
+    /// Sending times; none where packets carry none.
+    times: Option<Times>,
     /// So many were written.
     written: usize,
 }
@@ -38,7 +39,8 @@ impl Frames<'_> {
     /// Writes the next one into a buffer that was prepared.
     #[inline]
     pub(crate) fn write(&mut self, frame: &mut [u8]) {
-        self.writer.write_next(frame, self.phase, self.time_ns);
+        let time_ns = self.times.as_mut().map_or(0, Times::next);
+        self.writer.write_next(frame, self.phase, time_ns);
         self.written += 1;
     }
 }
@@ -163,10 +165,13 @@ fn send_until_stopped(
             1 => (1, Phase::Window),
             _ => (2, Phase::After),
         };
-        let time = if config.timestamps { clock::monotonic_ns() as u32 } else { 0 };
+        let times = config.timestamps.then(|| match &pacer {
+            Some(pacer) => pacer.times(),
+            None => Times::all(clock::monotonic_ns()),
+        });
         // What the kernel does not take is written again with the same numbers: a number
         // that is missing in a sequence is a packet that was lost.
-        let mut frames = Frames { writer: &mut writer, phase, time_ns: time, written: 0 };
+        let mut frames = Frames { writer: &mut writer, phase, times, written: 0 };
         let taken = transmit.transmit(count, &mut frames)?;
         let refused = frames.written.saturating_sub(taken);
         writer.take_back(refused as u32);

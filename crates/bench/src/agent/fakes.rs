@@ -7,7 +7,7 @@ use crate::error::BenchError;
 use crate::host::{Ended, Host, Running};
 use fwdlab_model::record::Checked;
 use fwdlab_packet::Phase;
-use fwdlab_packet::arrivals::FlowSummary;
+use fwdlab_packet::arrivals::{Delays, FlowSummary};
 use fwdlab_packet::stamp::PHASES;
 use fwdlab_port::sender::Received as Counted;
 use fwdlab_port::{PortError, Receiver, Sender};
@@ -93,6 +93,11 @@ impl Receiver for FakeReceiver {
     }
     fn flows(&self) -> Option<FlowSummary> {
         Some(FlowSummary { flows: 16, sent: 16, seen: 16, ..FlowSummary::default() })
+    }
+    fn delays(&self) -> Option<Delays> {
+        let mut one = Delays::default();
+        one.add(1500);
+        Some(one)
     }
     fn dropped(&self) -> u64 {
         0

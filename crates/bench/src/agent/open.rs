@@ -228,7 +228,7 @@ fn watch(order: &ReceiveOrder) -> Result<Watch, BenchError> {
         hops: expected.hops,
         senders: expected.senders,
         timestamps: expected.timestamps,
-        same_clock: false,
+        same_clock: expected.same_clock,
         sampled: expected.sampled,
     })))
 }

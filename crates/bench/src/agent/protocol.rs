@@ -4,7 +4,7 @@
 //! [`Order::Send`] or [`Order::Receive`], and the agent answers each with one line.
 
 use crate::error::BenchError;
-use fwdlab_model::record::Arrivals;
+use fwdlab_model::record::{Arrivals, Latency};
 use fwdlab_model::settings::{Engine, Family};
 use fwdlab_packet::stamp::PHASES;
 use serde::{Deserialize, Serialize};
@@ -157,6 +157,9 @@ pub struct ExpectedPackets {
     pub senders: u8,
     /// The sending time is in every packet.
     pub timestamps: bool,
+    /// All senders are on the receiver's host: sending times are of its clock.
+    #[serde(default)]
+    pub same_clock: bool,
     /// A receiver in the kernel checks a sample.
     #[serde(default)]
     pub sampled: bool,
@@ -222,6 +225,10 @@ pub struct Received {
     /// Results of the receiver's checks, if flows were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrivals>,
+    /// How long the window's packets took, if flows were requested and the sender's clock is the
+    /// receiver's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delays: Option<Latency>,
 }
 
 #[cfg(test)]

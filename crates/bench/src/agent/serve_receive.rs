@@ -4,7 +4,7 @@ use super::protocol::{Answer, Order, ReceiveOrder, Received};
 use super::serve::{Agent, Begun, misplaced, serve as converse};
 use crate::arrivals;
 use crate::error::BenchError;
-use fwdlab_model::record::Checked;
+use fwdlab_model::record::{Checked, Latency};
 use fwdlab_port::{Receiver, clock};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -48,6 +48,7 @@ pub fn count(receiver: &dyn Receiver, checked: Checked, flows: bool) -> Received
         flows: arrivals.as_ref().and_then(|found| found.flows).map(|flows| flows.seen),
         damaged: counted.faults.iter().sum(),
         arrivals,
+        delays: if flows { receiver.delays().and_then(|all| Latency::of(&all)) } else { None },
     }
 }
 

@@ -5,7 +5,7 @@ use super::protocol::{ExpectedPackets, Order, ReceiveOrder, Received, SendOrder,
 use crate::error::BenchError;
 use crate::host::Host;
 use crate::trial::{Evidence, Snapshot, Traffic};
-use fwdlab_model::record::Arrivals;
+use fwdlab_model::record::{Arrivals, Latency};
 use fwdlab_model::settings::Engine;
 use fwdlab_packet::Flows;
 use fwdlab_packet::stamp::PHASES;
@@ -98,6 +98,7 @@ pub struct AgentTraffic<'a> {
     last: Received,
     flows: Option<u32>,
     arrivals: Arrivals,
+    delays: Option<Latency>,
     facts: BTreeMap<String, String>,
     trouble: Option<BenchError>,
     hosts: PhantomData<&'a dyn Host>,
@@ -132,6 +133,7 @@ impl<'a> AgentTraffic<'a> {
                 hops: load.hops,
                 senders: u8::try_from(threads.max(1)).unwrap_or(u8::MAX),
                 timestamps: load.timestamps,
+                same_clock: senders.iter().all(|(end, _)| end.host.name() == receiver.host.name()),
                 sampled: load.sampled,
             }),
             engine: Engine::Auto,
@@ -183,6 +185,7 @@ impl<'a> AgentTraffic<'a> {
             idle,
             flows: None,
             arrivals: Arrivals::default(),
+            delays: None,
             facts,
             trouble: None,
             hosts: PhantomData,
@@ -245,6 +248,7 @@ impl<'a> AgentTraffic<'a> {
             self.flows = self.last.flows.or(self.flows);
             if let Some(arrivals) = self.last.arrivals.take() {
                 self.arrivals = arrivals;
+                self.delays = self.last.delays.take();
             }
         }
         Ok(())
@@ -383,6 +387,10 @@ impl Traffic for AgentTraffic<'_> {
     fn arrivals(&mut self) -> Arrivals {
         self.note(|traffic| traffic.ask(true));
         self.arrivals.clone()
+    }
+
+    fn delays(&mut self) -> Option<Latency> {
+        self.delays.clone()
     }
 
     fn evidence(&mut self) -> Evidence {

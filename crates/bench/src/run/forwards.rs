@@ -42,6 +42,7 @@ pub(super) fn attempt(
         limit: None,
         trial: &task.plan.trial,
         threads: &threads,
+        timed: false,
     };
     let (mut armed, _) = parts.ends.arm(&wanted, findings)?;
     let before = parts.dut.read(parts.host)?;

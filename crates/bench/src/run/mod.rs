@@ -156,7 +156,10 @@ impl Runner {
         let left = rig.down()?;
         watch.lap("take down");
 
-        let Measured { trial, method, mut warnings, simulated } = measured;
+        let Measured { trial, mut method, mut warnings, simulated } = measured;
+        if let Some(record) = &mut method {
+            method::latency::measure_floor(self.testbed.as_ref(), task, record, observer)?;
+        }
         warnings.extend(left);
         warnings.extend(findings.warnings);
         Ok(RunRecord {
@@ -264,8 +267,15 @@ fn measure(
     let task = Task { ceiling_pps: ends.known_ceiling_pps(settings).or(task.ceiling_pps), ..task };
     let rate_pps = rate::of(&task, settings)?;
     let (run_id, threads) = (plan.run_id(task.run.index), parts.dut.threads());
-    let wanted =
-        Wanted { settings, run_id, rate_pps, limit: None, trial: &plan.trial, threads: &threads };
+    let wanted = Wanted {
+        limit: None,
+        timed: false,
+        settings,
+        run_id,
+        rate_pps,
+        trial: &plan.trial,
+        threads: &threads,
+    };
     let (mut armed, mut times) = ends.arm(&wanted, findings)?;
     let mut others = || armed.traffic().snapshot().others();
     let (before, others_before) = together(&mut parts, &mut others)?;

@@ -26,7 +26,7 @@ use crate::testbed::rig::awaited;
 use crate::trial::{self, Awaited, Evidence, Observed, Snapshot, SystemClock};
 use crate::{Observer, Task, calibrate};
 use fwdlab_model::plan::{Plan, Trial};
-use fwdlab_model::record::{Arrivals, ReceiverPlace};
+use fwdlab_model::record::{Arrivals, Latency, ReceiverPlace};
 use fwdlab_model::settings::{Arrangement, DutKind, Settings, TestbedKind};
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::rss::queues_of_flows;
@@ -65,6 +65,23 @@ impl Memory {
         let choice = Choice { kind: TestbedKind::Memory, simulated: false, reasons };
         let (cpus, links) = (affinity::allowed_cpus()?, Links::of_namespaces());
         Ok(Memory { paths: paths.clone(), cpus, links, wires: Wires::Sockets, choice })
+    }
+}
+
+impl Memory {
+    /// One trial of the generator straight into the sink.
+    fn bypassed(
+        &self,
+        (settings, trial, run_id): (&Settings, &Trial, u32),
+        rate_pps: Option<f64>,
+        observer: &mut dyn Observer,
+    ) -> Result<(Observed, Option<Latency>), BenchError> {
+        let (circuits, placement) = (circuits(settings)?, &self.place(settings));
+        let config = config(settings, placement, run_id, rate_pps, true);
+        let mut traffic = MemoryTraffic::new(config, &circuits, placement, &[])?;
+        let observed = trial::plain(&mut traffic, trial, rate_pps, observer)?;
+        let delays = trial::Traffic::delays(&mut traffic);
+        Ok((observed, delays))
     }
 }
 
@@ -140,10 +157,16 @@ impl Testbed for Memory {
         run_id: u32,
         observer: &mut dyn Observer,
     ) -> Result<Observed, BenchError> {
-        let (circuits, placement) = (circuits(settings)?, &self.place(settings));
-        let config = config(settings, placement, run_id, None, true);
-        let mut traffic = MemoryTraffic::new(config, &circuits, placement, &[])?;
-        trial::plain(&mut traffic, trial, observer)
+        Ok(self.bypassed((settings, trial, run_id), None, observer)?.0)
+    }
+
+    fn floor(
+        &self,
+        (settings, trial, run_id): (&Settings, &Trial, u32),
+        rate_pps: f64,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<Latency>, BenchError> {
+        Ok(self.bypassed((settings, trial, run_id), Some(rate_pps), observer)?.1)
     }
 
     fn calibration_key(&self, settings: &Settings) -> String {
@@ -299,6 +322,10 @@ impl trial::Traffic for MemoryTraffic {
 
     fn arrivals(&mut self) -> Arrivals {
         arrivals::found(&self.traffic, arrivals::checked_against(self.traffic.expected()))
+    }
+
+    fn delays(&mut self) -> Option<Latency> {
+        Latency::of(&self.traffic.delays()?)
     }
 
     fn evidence(&mut self) -> Evidence {

@@ -18,7 +18,7 @@ use crate::probe::Privilege;
 use crate::trial::Observed;
 use crate::{BenchError, Observer, Task, calibrate, environment};
 use fwdlab_model::plan::{Plan, Trial};
-use fwdlab_model::record::{Calibration, Environment};
+use fwdlab_model::record::{Calibration, Environment, Latency};
 use fwdlab_model::settings::{DutKind, Settings, TestbedKind};
 use std::path::PathBuf;
 
@@ -92,6 +92,20 @@ pub trait Testbed {
         _observer: &mut dyn Observer,
     ) -> Result<Observed, BenchError> {
         Err(BenchError::Refused("this testbed has no ceiling to be measured".into()))
+    }
+
+    /// How long packets take without a device: the sender straight into the receiver, at a rate
+    /// in packets per second. None where the two have no clock in common, or can't be joined.
+    ///
+    /// # Errors
+    /// As [`Runner::run`](crate::Runner::run).
+    fn floor(
+        &self,
+        _trial: (&Settings, &Trial, u32),
+        _rate_pps: f64,
+        _observer: &mut dyn Observer,
+    ) -> Result<Option<Latency>, BenchError> {
+        Ok(None)
     }
 
     /// The surroundings of what is measured: those of the machine that forwards. `version`

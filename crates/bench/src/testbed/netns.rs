@@ -23,6 +23,7 @@ use crate::wiring::Wiring;
 use crate::{Observer, Task, calibrate};
 use ends::NetnsEnds;
 use fwdlab_model::plan::{Plan, Trial};
+use fwdlab_model::record::Latency;
 use fwdlab_model::settings::{DutKind, Engine, Family, Firewall, Settings, TestbedKind};
 use fwdlab_model::warning::Warning;
 use fwdlab_port::affinity;
@@ -197,6 +198,15 @@ impl Testbed for Netns {
         observer: &mut dyn Observer,
     ) -> Result<Observed, BenchError> {
         self.ceiling(settings, &self.place(settings), trial, run_id, observer)
+    }
+
+    fn floor(
+        &self,
+        trial: (&Settings, &Trial, u32),
+        rate_pps: f64,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<Latency>, BenchError> {
+        Ok(self.straight(trial, &self.place(trial.0), Some(rate_pps), observer)?.1)
     }
 
     fn calibration_key(&self, settings: &Settings) -> String {

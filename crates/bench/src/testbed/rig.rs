@@ -152,6 +152,8 @@ pub struct Wanted<'a> {
     pub trial: &'a Trial,
     /// Threads of this machine that forward.
     pub threads: &'a [u32],
+    /// When packets arrive matters more than what seeing them at once costs.
+    pub timed: bool,
 }
 
 /// Sender and receiver of a rig.

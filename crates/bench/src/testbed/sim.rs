@@ -7,6 +7,7 @@
 //! One run's capacity is the truth times the factor that [`RunLaw`] draws for it.
 //! Within a run, every 5 ms vary by `jitter`.
 
+mod delays;
 mod law;
 
 pub use law::RunLaw;
@@ -24,9 +25,9 @@ use crate::testbed::LoadModel;
 use crate::testbed::account::Account;
 use crate::trial::{Awaited, Clock, Evidence, Snapshot, SystemClock, Traffic};
 use crate::{Observer, Task, calibrate};
-use fwdlab_model::plan::Plan;
+use fwdlab_model::plan::{Plan, Trial};
 use fwdlab_model::profile::ProfilePlan;
-use fwdlab_model::record::{Calibration, Counter, CpuTime, DropPlace};
+use fwdlab_model::record::{Calibration, Counter, CpuTime, DropPlace, Latency};
 use fwdlab_model::settings::{Family, Firewall, Settings, TestbedKind};
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::Phase;
@@ -223,6 +224,11 @@ impl Traffic for SimTraffic {
         None
     }
 
+    fn delays(&mut self) -> Option<Latency> {
+        let packets = self.received[Phase::Window as usize] as u64;
+        Latency::of(&delays::delays(packets, self.offered_pps, self.capacity_pps.get()))
+    }
+
     fn evidence(&mut self) -> Evidence {
         Evidence::default()
     }
@@ -273,6 +279,17 @@ impl Testbed for Sim {
             rates_pps: vec![settings.testbed.sim.ceiling_pps],
             measured_at: SystemClock.wall_text(),
         })
+    }
+
+    /// Its sender and receiver alone are a device of their own ceiling.
+    fn floor(
+        &self,
+        (settings, trial, _): (&Settings, &Trial, u32),
+        rate_pps: f64,
+        _observer: &mut dyn Observer,
+    ) -> Result<Option<Latency>, BenchError> {
+        let packets = (rate_pps * trial.duration_ns as f64 / 1e9) as u64;
+        Ok(Latency::of(&delays::delays(packets, rate_pps, settings.testbed.sim.ceiling_pps)))
     }
 
     fn calibration_key(&self, settings: &Settings) -> String {

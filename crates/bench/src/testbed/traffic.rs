@@ -4,7 +4,7 @@ use super::evidence::Witness;
 use crate::arrivals;
 use crate::error::BenchError;
 use crate::trial::{Evidence, Snapshot, Traffic};
-use fwdlab_model::record::{Arrivals, Checked};
+use fwdlab_model::record::{Arrivals, Checked, Latency};
 use fwdlab_packet::Phase;
 use fwdlab_port::{Receiver, Sender};
 
@@ -62,6 +62,10 @@ impl Traffic for NetnsTraffic {
 
     fn arrivals(&mut self) -> Arrivals {
         arrivals::found(self.receiver.as_ref(), self.checked)
+    }
+
+    fn delays(&mut self) -> Option<Latency> {
+        Latency::of(&self.receiver.delays()?)
     }
 
     fn evidence(&mut self) -> Evidence {

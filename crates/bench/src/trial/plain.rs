@@ -5,7 +5,7 @@ use crate::Observer;
 use crate::error::BenchError;
 use fwdlab_model::plan::Trial;
 
-/// Runs one trial at the maximum rate by the machine's clock, without waiting for flows and
+/// Runs one trial at a rate, or at the maximum one, by the machine's clock, without waiting for flows and
 /// without queries to a DUT: for ceilings and cable checks.
 ///
 /// # Errors
@@ -13,11 +13,12 @@ use fwdlab_model::plan::Trial;
 pub fn plain(
     traffic: &mut dyn Traffic,
     trial: &Trial,
+    rate_pps: Option<f64>,
     observer: &mut dyn Observer,
 ) -> Result<Observed, BenchError> {
     let order = TrialSpec {
         trial,
-        rate_pps: None,
+        rate_pps,
         variant: 0,
         alternation: None,
         at_window: &mut |_| {},

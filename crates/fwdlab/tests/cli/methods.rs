@@ -101,3 +101,55 @@ fn what_cannot_be_asked_of_a_testbed_is_refused_with_the_way_out() {
     let said = refused("version = 1\n[method]\nkind = \"reset\"\nstep = \"5%\"\n");
     assert!(said.contains("`step` has no effect"), "{said}");
 }
+
+#[test]
+fn delays_at_shares_of_the_rate_found_are_those_of_the_devices_queue() {
+    let levels = "[[factor]]\nname = \"family\"\nlevels = [\"inet\", \"inet6\"]\n";
+    let method = "[method]\nkind = \"latency\"\nshares = [\"10%\", \"80%\"]\nrepeats = 2\n";
+    let three = DEVICE.replace("blocks = 2", "blocks = 3");
+    let lab = Lab::new(&format!("{three}{method}{levels}"));
+    let json = results(&lab);
+    let [search, delays] = json["method"]["parts"].as_array().expect("parts").as_slice() else {
+        panic!("{}", json["method"]);
+    };
+    assert_eq!(search["kind"], "mlrsearch");
+    let rows = delays["timed"].as_array().expect("rows");
+    assert_eq!(rows.len(), 4);
+    for (row, capacity) in rows.iter().zip([1e6, 1e6, 0.9e6, 0.9e6]) {
+        let load = row["load"].as_f64().expect("a load");
+        let share = row["share"].as_f64().expect("a share");
+        assert!((load / (share * capacity) - 1.0).abs() < 0.02, "{row}");
+        let mean_s = 1.0 / (capacity - load);
+        for figure in row["figures"].as_array().expect("figures") {
+            let name = figure["name"].as_str().expect("a name");
+            let seconds = figure["seconds"].as_f64().expect("a time");
+            let percentile = name.strip_prefix('p').and_then(|name| name.parse::<f64>().ok());
+            let truth = match (name, percentile) {
+                ("mean", _) => mean_s,
+                (_, Some(percentile)) => -mean_s * (1.0 - percentile / 100.0).ln(),
+                _ => continue,
+            };
+            assert!((seconds / truth - 1.0).abs() < 0.03, "{name} of {row}");
+            // The instrument alone is a queue of 4 Mpps.
+            let floor = figure["floor"].as_f64().expect("a floor");
+            assert!((floor / seconds / ((capacity - load) / (4e6 - load)) - 1.0).abs() < 0.04);
+            let (low, high) = (&figure["interval"][0], &figure["interval"][1]);
+            assert!(low.as_f64() <= Some(seconds) && high.as_f64() >= Some(seconds), "{figure}");
+        }
+    }
+    let report = std::fs::read_to_string(lab.path("results/x/README.md")).expect("a report");
+    for text in ["at 80 % of the rate found, p50", "latency-inet.svg", "#### Delays with intervals"]
+    {
+        assert!(report.contains(text), "{text}: {report}");
+    }
+}
+
+#[test]
+fn without_a_rate_no_packet_is_timed_and_the_report_says_so() {
+    let lossy = DEVICE.replace("noise = 0.0", "noise = 0.0\nloss = 0.1");
+    let lab = Lab::new(&format!("{lossy}[method]\nkind = \"latency\"\n"));
+    let json = results(&lab);
+    assert_eq!(json["method"]["parts"][1]["timed"].as_array().map_or(0, Vec::len), 0);
+    let report = std::fs::read_to_string(lab.path("results/x/README.md")).expect("a report");
+    assert!(report.contains("no packet was timed"), "{report}");
+}

@@ -248,6 +248,70 @@ fn bursts_fill_a_known_ring_and_a_reset_interrupts_what_is_forwarded() {
     }
 }
 
+const LATENCY: &str = "\
+version = 1
+title = \"How long packets take\"
+[testbed]
+kind = \"netns\"
+[trial]
+warmup = \"50ms\"
+duration = \"200ms\"
+[method]
+kind = \"latency\"
+shares = [\"5%\", \"50%\"]
+min_load = \"1kpps\"
+max_load = \"100kpps\"
+repeats = 2
+[[method.goal]]
+name = \"half\"
+loss_ratio = 0.5
+initial_trial = \"100ms\"
+final_trial = \"100ms\"
+duration_sum = \"300ms\"
+width = \"20%\"
+[design]
+blocks = 1
+";
+
+/// The device is a part of the way that the instrument alone does not have: no packet can be
+/// faster with it, whatever the machine does.
+#[test]
+fn packets_through_the_kernel_take_longer_than_without_it() {
+    let lab = Lab::new(LATENCY);
+    let _alone = machine();
+    if !rustix::process::geteuid().is_root() {
+        let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
+        assert!(!in_ci, "not root in CI");
+        eprintln!("SKIPPED: packets are timed by BPF programs, which need root");
+        return;
+    }
+    lab.fwdlab(&["run", "x.toml", "--no-calibration"]).carried_out();
+    let text = std::fs::read_to_string(lab.path("results/x/results.json")).expect("results");
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let parts = json["method"]["parts"].as_array().expect("parts");
+    let rows = parts[1]["timed"].as_array().map_or(&[][..], Vec::as_slice);
+    if rows.is_empty() {
+        eprintln!("the machine was too busy for a rate: {}", parts[0]["runs"][0]["found"]);
+        return;
+    }
+    assert_eq!(rows.len(), 2, "{}", parts[1]);
+    for row in rows.iter().filter(|row| row["runs"] == 1) {
+        let figure = |name: &str| {
+            let figures = row["figures"].as_array().expect("figures");
+            figures.iter().find(|figure| figure["name"] == name).expect("a figure").clone()
+        };
+        let least = figure("minimum");
+        let (seconds, floor) = (least["seconds"].as_f64(), least["floor"].as_f64());
+        assert!(floor > Some(0.0) && seconds > floor, "{row}");
+        // The mean lies between the ends, and the percentiles rise.
+        let rising = ["minimum", "p50", "p90", "p99", "maximum"]
+            .map(|name| figure(name)["seconds"].as_f64());
+        assert!(rising.iter().flatten().is_sorted(), "{row}");
+        let mean = figure("mean")["seconds"].as_f64();
+        assert!(rising[0] < mean && mean < rising[4], "{row}");
+    }
+}
+
 #[test]
 fn a_firewall_is_what_rises_in_the_profile() {
     let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");

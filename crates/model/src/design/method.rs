@@ -24,6 +24,8 @@ named! {
         SystemRecovery = "system-recovery",
         /// Time without forwarding around a reset (RFC 2544, section 26.6; RFC 6201).
         Reset = "reset",
+        /// How long packets take at shares of the rate found (RFC 2544, section 26.2; RFC 8219).
+        Latency = "latency",
         /// The tests of RFC 2544, one after the other.
         Rfc2544 = "rfc2544",
     }
@@ -34,6 +36,8 @@ named! {
     pub enum Rfc2544Test {
         /// Section 26.1.
         Throughput = "throughput",
+        /// Section 26.2.
+        Latency = "latency",
         /// Section 26.3.
         FrameLossRate = "frame-loss-rate",
         /// Section 26.4, as RFC 9004 has it.
@@ -83,6 +87,19 @@ pub enum Method {
         /// How often.
         repeats: u32,
     },
+    /// Trials at shares of the rate that a search before them has found, in which every packet
+    /// tells how long it took.
+    Delays {
+        /// Loads over the rate found, one after the other.
+        shares: Vec<f64>,
+        /// Trials at each.
+        repeats: u32,
+    },
+    /// A search, then [`Method::Delays`], on the same start of the device.
+    Latency {
+        /// These two.
+        parts: Vec<Method>,
+    },
     /// One after the other, on the same start of the device.
     Rfc2544 {
         /// The tests.
@@ -127,6 +144,7 @@ impl Method {
             Method::BackToBack { .. } => MethodKind::BackToBack,
             Method::SystemRecovery { .. } => MethodKind::SystemRecovery,
             Method::Reset { .. } => MethodKind::Reset,
+            Method::Delays { .. } | Method::Latency { .. } => MethodKind::Latency,
             Method::Rfc2544 { .. } => MethodKind::Rfc2544,
         }
     }
@@ -134,7 +152,7 @@ impl Method {
     /// What it consists of: its parts, or itself.
     pub fn parts(&self) -> &[Method] {
         match self {
-            Method::Rfc2544 { parts } => parts,
+            Method::Rfc2544 { parts } | Method::Latency { parts } => parts,
             alone => std::slice::from_ref(alone),
         }
     }
@@ -143,7 +161,7 @@ impl Method {
     pub fn goals(&self) -> &[Goal] {
         match self {
             Method::Mlrsearch(search) => &search.goals,
-            Method::Rfc2544 { parts } => {
+            Method::Rfc2544 { parts } | Method::Latency { parts } => {
                 parts.iter().map(Method::goals).find(|goals| !goals.is_empty()).unwrap_or(&[])
             }
             _ => &[],
@@ -168,7 +186,13 @@ impl Method {
                 format!("then an overload and half of it, {repeats} times")
             }
             Method::Reset { repeats } => format!("then a reset under traffic, {repeats} times"),
-            Method::Rfc2544 { parts } => {
+            Method::Delays { shares, repeats } => {
+                let shares: Vec<String> =
+                    shares.iter().map(|share| format!("{:.0}", 100.0 * share)).collect();
+                let shares = shares.join(", ");
+                format!("then delays at {shares} % of what was found, {repeats} times")
+            }
+            Method::Rfc2544 { parts } | Method::Latency { parts } => {
                 let words: Vec<String> = parts.iter().map(Method::words).collect();
                 words.join(", ")
             }
@@ -181,7 +205,7 @@ impl Method {
     pub fn expected(&self, duration_ns: u64) -> (u32, u64) {
         let times = |(trials, each_ns): (u32, u64)| (trials, u64::from(trials) * each_ns);
         match self {
-            Method::Rfc2544 { parts } => {
+            Method::Rfc2544 { parts } | Method::Latency { parts } => {
                 let each = parts.iter().map(|part| part.expected(duration_ns));
                 each.fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1))
             }
@@ -190,6 +214,9 @@ impl Method {
                 times((*repeats, overload_ns + duration_ns))
             }
             Method::Reset { repeats } => times((*repeats, duration_ns)),
+            Method::Delays { shares, repeats } => {
+                times((shares.len() as u32 * repeats, duration_ns))
+            }
             _ => times(self.trials(duration_ns)),
         }
     }

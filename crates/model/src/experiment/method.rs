@@ -19,6 +19,10 @@ const SOAK_TRIALS: u32 = 60;
 const BURSTS: u32 = 50;
 /// Repetitions of what an overload or a reset does (RFC 2544: "a number of times").
 const REPEATS: u32 = 5;
+/// Shares of the rate found at which packets are timed, as FD.io CSIT has them.
+const SHARES: [f64; 3] = [0.1, 0.5, 0.9];
+/// Trials of the latency test of RFC 2544 (26.2).
+const TIMED: u32 = 20;
 /// How long an overload lasts (RFC 2544, 26.5).
 const OVERLOAD_NS: u64 = 60_000_000_000;
 
@@ -35,6 +39,10 @@ pub(super) fn method_of(spec: &Spec) -> Option<Method> {
         MethodKind::BackToBack => Some(bursts_of(written)),
         MethodKind::SystemRecovery => Some(recovery_of(written)),
         MethodKind::Reset => Some(reset_of(written)),
+        MethodKind::Latency => {
+            let parts = vec![search_of(written, &["pdr"]), delays_of(written)];
+            Some(Method::Latency { parts })
+        }
         MethodKind::Rfc2544 => {
             let asked: Vec<Rfc2544Test> = match &written.tests {
                 Some(tests) => tests.get_ref().iter().map(|test| *test.get_ref()).collect(),
@@ -42,6 +50,10 @@ pub(super) fn method_of(spec: &Spec) -> Option<Method> {
             };
             let of = |test: &Rfc2544Test| match test {
                 Rfc2544Test::Throughput => search_of(written, &["rfc2544"]),
+                Rfc2544Test::Latency => {
+                    let repeats = super::value_or(&written.repeats, TIMED);
+                    Method::Delays { shares: vec![1.0], repeats }
+                }
                 Rfc2544Test::FrameLossRate => curve_of(written),
                 Rfc2544Test::BackToBack => bursts_of(written),
                 Rfc2544Test::SystemRecovery => recovery_of(written),
@@ -81,6 +93,14 @@ fn recovery_of(written: &MethodSpec) -> Method {
         repeats: super::value_or(&written.repeats, REPEATS),
         overload_ns: super::value_or(&written.overload, OVERLOAD_NS),
     }
+}
+
+fn delays_of(written: &MethodSpec) -> Method {
+    let shares = match &written.shares {
+        Some(shares) => shares.get_ref().iter().map(|share| *share.get_ref()).collect(),
+        None => SHARES.to_vec(),
+    };
+    Method::Delays { shares, repeats: super::value_or(&written.repeats, REPEATS) }
 }
 
 fn reset_of(written: &MethodSpec) -> Method {
@@ -147,6 +167,9 @@ pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagn
                 searchable(written, search, kind.span(), faults);
             }
             Method::BackToBack { .. } => burstable(kind, experiment, faults),
+            Method::Delays { shares, repeats } => {
+                timeable(written, (shares, *repeats), experiment, faults);
+            }
             _ => {}
         }
     }
@@ -179,6 +202,39 @@ fn burstable(kind: &Spanned<MethodKind>, experiment: &Experiment, faults: &mut V
     }
 }
 
+/// Delays are told by one clock: fwdlab's own sender writes it into packets that its receiver
+/// takes on the same machine.
+fn timeable(
+    written: &MethodSpec,
+    (shares, repeats): (&[f64], u32),
+    experiment: &Experiment,
+    faults: &mut Vec<Diagnostic>,
+) {
+    let Some(kind) = &written.kind else { return };
+    let base = &experiment.base;
+    if base.traffic.generator != GeneratorKind::Fwdlab {
+        let name = base.traffic.generator.name();
+        faults.push(
+            Diagnostic::new(kind.span(), format!("`{name}` writes no sending times"))
+                .help("leave `generator` out, or choose other `tests`"),
+        );
+    }
+    let place = || written.shares.as_ref().map_or(kind.span(), Spanned::span);
+    if shares.is_empty() {
+        faults.push(
+            Diagnostic::new(place(), "no load to time packets at")
+                .help("name some, or leave `shares` out for 10, 50 and 90 %"),
+        );
+    }
+    let trials = shares.len() as u64 * u64::from(repeats);
+    if *kind.get_ref() == MethodKind::Latency && trials > u64::from(TRIALS_MAX) / 2 {
+        faults.push(
+            Diagnostic::new(place(), format!("{trials} trials, beside those of the search"))
+                .help(format!("at most {} fit into a run", TRIALS_MAX / 2)),
+        );
+    }
+}
+
 fn without_kind(written: &MethodSpec, faults: &mut Vec<Diagnostic>) {
     for (name, place) in keys_of(written) {
         faults.push(
@@ -203,6 +259,7 @@ fn keys_of(written: &MethodSpec) -> Vec<(&'static str, Range<usize>)> {
         ("max_time", place(&written.max_time)),
         ("step", place(&written.step)),
         ("tests", place(&written.tests)),
+        ("shares", place(&written.shares)),
         ("repeats", place(&written.repeats)),
         ("max_frames", place(&written.max_frames)),
         ("overload", place(&written.overload)),
@@ -222,6 +279,16 @@ fn unused(written: &MethodSpec, kind: MethodKind, faults: &mut Vec<Diagnostic>) 
         MethodKind::BackToBack => &["repeats", "max_frames"],
         MethodKind::SystemRecovery => &["repeats", "overload"],
         MethodKind::Reset => &["repeats"],
+        MethodKind::Latency => &[
+            "goals",
+            "goal",
+            "min_load",
+            "max_load",
+            "max_trials",
+            "max_time",
+            "shares",
+            "repeats",
+        ],
         MethodKind::Rfc2544 => &[
             "goals",
             "goal",

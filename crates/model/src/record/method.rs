@@ -1,5 +1,6 @@
 //! The trials of a method: what a run does beside its own trial.
 
+use super::{Floor, LatencyTrial};
 use fwdlab_search::{Ending, Goal, Outcome, Output, Trial};
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +16,10 @@ pub struct MethodRecord {
     /// What ended a search before its goals were reached; none if nothing did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Ending>,
+    /// What the instrument itself adds to the delays of its trials, at each of their loads; empty
+    /// where it was not measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub floor: Vec<Floor>,
     /// The tests of a suite, in its order; empty for a method that stands alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<MethodRecord>,
@@ -62,6 +67,9 @@ pub struct MethodTrial {
     /// How the device was reset in the window; none if it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reset: Option<Reset>,
+    /// How long its packets took; none where that was not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<LatencyTrial>,
     /// What the receiver or the machine did wrong, so that it says nothing of the device; none
     /// when nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -202,7 +210,7 @@ impl MethodTrial {
                 (exceeds(forwarded, offered) && !is_beyond(offered)).then(|| self.receiver_full());
             forwarded = if is_beyond(offered) { passed } else { forwarded };
         }
-        if offered as f64 <= intended as f64 * (1.0 - UNSENT) {
+        if self.is_short() {
             doubt = (!is_beyond(offered)).then(|| {
                 format!("the sender left {} of {intended} packets unsent", intended - offered)
             });
@@ -224,6 +232,11 @@ impl MethodTrial {
             (None, Some(output)) => Outcome::Valid(output),
             (None, None) => Outcome::Invalid(self.too_many()),
         }
+    }
+
+    /// True if the sender left more unsent than a trial may lack.
+    pub fn is_short(&self) -> bool {
+        self.offered as f64 <= self.intended() as f64 * (1.0 - UNSENT)
     }
 
     /// True if others had the device's CPU for longer than its rings can bridge at this load.

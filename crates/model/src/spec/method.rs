@@ -27,6 +27,8 @@ pub struct MethodSpec {
     pub step: Option<Spanned<f64>>,
     /// `tests`.
     pub tests: Option<Spanned<Vec<Spanned<Rfc2544Test>>>>,
+    /// `shares`, as ratios.
+    pub shares: Option<Spanned<Vec<Spanned<f64>>>>,
     /// `repeats`.
     pub repeats: Option<Spanned<u32>>,
     /// `max_frames`.
@@ -72,6 +74,9 @@ impl Reader<'_> {
             step: method.read_spanned("step", |key, node| self.percent(key, node)),
             tests: method.read_spanned("tests", |key, node| {
                 self.list(key, node, |reader, key, node| reader.word(key, node))
+            }),
+            shares: method.read_spanned("shares", |key, node| {
+                self.list(key, node, |reader, key, node| reader.percent(key, node))
             }),
             repeats: method.read_spanned("repeats", |key, node| self.integer(key, node)),
             max_frames: method.read_spanned("max_frames", |key, node| self.integer(key, node)),

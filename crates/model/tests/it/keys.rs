@@ -113,6 +113,9 @@ fn silent(section: &Section, key: &Key, value: &str) -> String {
         "method" if ["tests", "repeats", "max_frames", "overload"].contains(&key.name) => {
             "version = 1\n[method]\nkind = \"rfc2544\"\n".to_owned()
         }
+        "method" if key.name == "shares" => {
+            "version = 1\n[method]\nkind = \"latency\"\n".to_owned()
+        }
         "method" => "version = 1\n[method]\nkind = \"mlrsearch\"\n".to_owned(),
         "method.goal" => {
             let name = if key.name == "name" { "" } else { "name = \"x\"\n" };

@@ -6,6 +6,7 @@
 //! [`Arrivals`] is all of it, for receivers in user space; the receiver in the kernel
 //! (crate `port`, `bpf/receiver.bpf.c`) does the same and is tested against it.
 
+pub mod delays;
 pub mod fault;
 pub mod flows;
 pub mod judge;
@@ -13,6 +14,7 @@ pub mod order;
 pub mod pattern;
 pub mod sample;
 
+pub use delays::Delays;
 pub use fault::{FAULTS, Fault};
 pub use flows::FlowSummary;
 pub use judge::Seen;
@@ -20,7 +22,7 @@ pub use order::{Order, Routes, Times};
 pub use pattern::{Expected, Pattern};
 pub use sample::{CHECKED_ONE_IN, FIRST_CHECKED, FIRST_IN_FULL, PAYLOAD_ONE_IN};
 
-use crate::stamp::{PHASES, Stamp};
+use crate::stamp::{PHASES, Phase, Stamp};
 
 /// Counters of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,6 +108,8 @@ pub struct Arrivals {
     /// Whatever is there is checked, from end to end.
     all_whole: bool,
     counts: Received,
+    /// How long packets of the window took; none where the sender's clock is another.
+    delays: Option<Delays>,
 }
 
 impl Arrivals {
@@ -119,16 +123,10 @@ impl Arrivals {
             (true, true) => Times::Clock,
         };
         let order = Order::new(routes, times);
-        let (run_id, counts) = (expected.template.run_id(), Received::default());
         Arrivals {
-            run_id,
             pattern: Some(pattern),
-            order,
-            phase: 0,
-            frames: 0,
-            chosen: 0,
-            all_whole: false,
-            counts,
+            delays: (times == Times::Clock).then(Delays::default),
+            ..Arrivals::empty(expected.template.run_id(), order)
         }
     }
 
@@ -136,7 +134,10 @@ impl Arrivals {
     /// `flows` are told apart.
     pub fn by_stamp(run_id: u32, flows: u32) -> Arrivals {
         let order = Order::new(Routes::Everywhere { flows, senders: 1 }, Times::Off);
-        let counts = Received::default();
+        Arrivals::empty(run_id, order)
+    }
+
+    fn empty(run_id: u32, order: Order) -> Arrivals {
         Arrivals {
             run_id,
             pattern: None,
@@ -145,7 +146,8 @@ impl Arrivals {
             frames: 0,
             chosen: 0,
             all_whole: false,
-            counts,
+            counts: Received::default(),
+            delays: None,
         }
     }
 
@@ -163,6 +165,13 @@ impl Arrivals {
     /// What arrived of each flow; none when flows are not followed.
     pub fn flows(&self) -> Option<FlowSummary> {
         self.order.flows(self.pattern.is_some())
+    }
+
+    /// How long the packets of the window took that were checked, from the sending time in
+    /// them; none where the sender's clock is not the receiver's. Duplicates and damaged
+    /// packets have no delay, late ones have.
+    pub fn delays(&self) -> Option<&Delays> {
+        self.delays.as_ref()
     }
 
     /// Takes a frame that had `length` bytes on the wire, of which `frame` holds the first
@@ -220,6 +229,12 @@ impl Arrivals {
         }
         self.counts.packets[phase] += 1;
         self.counts.bytes += length as u64;
+        if is_checked
+            && phase == Phase::Window as usize
+            && let Some(delays) = &mut self.delays
+        {
+            delays.add(now_ns.wrapping_sub(stamp.time_ns));
+        }
     }
 
     fn count(&mut self, seen: Seen, chosen: bool) {

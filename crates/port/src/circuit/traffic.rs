@@ -8,11 +8,11 @@
 
 use super::{BATCH, Circuit, Drain, FAR, Feeder, NEAR, Transit};
 use crate::frame::Frame;
-use crate::pacing::{Pacer, burst};
+use crate::pacing::{Pacer, Times, burst};
 use crate::prefetch::prefetch;
 use crate::sender::{Received, Receiver};
 use crate::{PortError, affinity, clock};
-use fwdlab_packet::arrivals::{Arrivals, Expected, FlowSummary, Routes};
+use fwdlab_packet::arrivals::{Arrivals, Delays, Expected, FlowSummary, Routes};
 use fwdlab_packet::stamp::PHASES;
 use fwdlab_packet::{Phase, Prepared, Template};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -32,7 +32,7 @@ pub struct TrafficConfig {
     pub wires: Vec<u16>,
     /// Packets per second; none for as fast as the wires take them.
     pub rate_pps: Option<f64>,
-    /// Write the sending time into every packet.
+    /// Write the sending time into every packet; with a rate, the time at which it was due.
     pub timestamps: bool,
     /// The MACs that packets arrive with: to and from whom; none: any.
     pub arriving: Option<([u8; 6], [u8; 6])>,
@@ -190,6 +190,10 @@ impl Receiver for Traffic {
         locked(&self.shared.arrivals).as_ref()?.flows()
     }
 
+    fn delays(&self) -> Option<Delays> {
+        locked(&self.shared.arrivals).as_ref()?.delays().cloned()
+    }
+
     fn dropped(&self) -> u64 {
         0 // the sink takes every slot: the wire would be full before
     }
@@ -315,7 +319,7 @@ impl Generator {
                         pacer.set_rate(f64::from_bits(rate), clock::monotonic_ns());
                     }
                     let due = pacer.due(clock::monotonic_ns(), BATCH);
-                    self.send(due);
+                    self.send(due, pacer.times());
                     pacer.sent(due);
                     self.shared.missed.store(pacer.missed(), Ordering::Relaxed);
                     due
@@ -358,11 +362,12 @@ impl Generator {
     }
 
     /// Sends the next `due` packets, whether there is room for them or not.
-    fn send(&mut self, due: usize) {
+    fn send(&mut self, due: usize, mut times: Times) {
         let (number, phase) = self.phase();
-        let time = self.time();
+        let is_timed = self.config.timestamps;
         let mut full = 0;
         for _ in 0..due {
+            let time = if is_timed { times.next() } else { 0 };
             let flow = self.flow;
             self.flow = if flow + 1 == self.config.wires.len() { 0 } else { flow + 1 };
             let wire = &mut self.wires[usize::from(self.config.wires[flow])];

@@ -7,7 +7,7 @@ use crate::poll::wait_readable;
 use crate::sender::{Received, Receiver, Watch};
 use crate::xdp::interface_index;
 use crate::{NetNs, PortError, affinity, clock};
-use fwdlab_packet::arrivals::{Arrivals, FIRST_IN_FULL, FlowSummary, PAYLOAD_ONE_IN};
+use fwdlab_packet::arrivals::{Arrivals, Delays, FIRST_IN_FULL, FlowSummary, PAYLOAD_ONE_IN};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -82,6 +82,10 @@ impl Receiver for PacketReceiver {
 
     fn flows(&self) -> Option<FlowSummary> {
         locked(&self.shared.arrivals).flows()
+    }
+
+    fn delays(&self) -> Option<Delays> {
+        locked(&self.shared.arrivals).delays().cloned()
     }
 
     fn dropped(&self) -> u64 {
@@ -214,8 +218,8 @@ unsafe fn count_block(
     arrivals: &mut Arrivals,
     has_times: bool,
 ) {
-    // A packet can't be younger than its block.
-    let now_ns = if has_times { clock::monotonic_ns() as u32 } else { 0 };
+    // The kernel notes when each packet came, by the calendar's clock.
+    let between_ns = if has_times { clock::realtime_minus_monotonic_ns() } else { 0 };
     // SAFETY: the caller's promise; offsets are the kernel's own and stay inside the block.
     unsafe {
         let header = &(*head).hdr.bh1;
@@ -226,7 +230,9 @@ unsafe fn count_block(
                 packet.add(usize::from(info.tp_mac)),
                 info.tp_snaplen as usize,
             );
-            arrivals.take(frame, info.tp_len as usize, now_ns);
+            let at_ns = i64::from(info.tp_sec) * 1_000_000_000 + i64::from(info.tp_nsec);
+            let at_ns = if has_times { (at_ns - between_ns) as u32 } else { 0 };
+            arrivals.take(frame, info.tp_len as usize, at_ns);
             packet = packet.add(info.tp_next_offset as usize);
         }
     }

@@ -75,7 +75,13 @@ pub struct ReceiverState {
     pub faults: [u64; FAULTS + 1],
     checked: u64,
     evident: u64,
-    pad: [u64; 6],
+    /// Sum of the delays in the map of delays, nanoseconds.
+    pub delay_sum: u64,
+    /// The smallest of them and 1; 0 before the first.
+    pub delay_min: u64,
+    /// The greatest of them.
+    pub delay_max: u64,
+    pad: [u64; 3],
     walks: [WalkState; SENDERS_MAX],
 }
 

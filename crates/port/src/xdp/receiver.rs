@@ -8,6 +8,7 @@ use crate::{NetNs, PortError, affinity};
 use aya::programs::{TestRun, TestRunOptions, Xdp};
 use aya::{Ebpf, EbpfLoader, include_bytes_aligned};
 use fwdlab_packet::Family;
+use fwdlab_packet::arrivals::delays::{BUCKETS, Delays};
 use fwdlab_packet::arrivals::flows::Entry;
 use fwdlab_packet::arrivals::flows::{Line, summary};
 use fwdlab_packet::arrivals::order::{ENTRIES_MAX, shares};
@@ -39,6 +40,8 @@ impl From<XdpMode> for aya::programs::XdpMode {
 pub struct XdpReceiver {
     state: Mapped<ReceiverState>,
     flows: Option<Followed>,
+    /// Packets of each bucket, one CPU after the other; none without sending times.
+    delays: Option<Mapped<u64>>,
     program: &'static str,
     /// What is known of packets before they arrive; none where only stamps are read.
     pattern: Option<Pattern>,
@@ -88,6 +91,7 @@ impl XdpReceiver {
         let settings = Settings::of(watch);
         let entries = settings.entries();
         let newest = if settings.shares > 0 { settings.flows * settings.senders } else { 0 };
+        let buckets = if watch.has_delays() { cpus * BUCKETS } else { 0 };
         let object = EbpfLoader::new()
             .override_global("RUN_ID", &settings.run_id, true)
             .override_global("FAMILY", &settings.family, true)
@@ -110,6 +114,7 @@ impl XdpReceiver {
             .map_max_entries("receiver", cpus as u32)
             .map_max_entries("flows", entries.max(1))
             .map_max_entries("newest", newest.max(1))
+            .map_max_entries("delays", buckets.max(1) as u32)
             .load(OBJECT)
             .map_err(|e| PortError::bpf("loading the BPF receiver", &e))?;
         let state = Mapped::new(array_of(&object, "receiver")?.fd(), cpus)?;
@@ -123,8 +128,12 @@ impl XdpReceiver {
                 sequences: settings.pattern.is_some(),
             }),
         };
+        let delays = match buckets {
+            0 => None,
+            n => Some(Mapped::new(array_of(&object, "delays")?.fd(), n)?),
+        };
         let (program, pattern) = (settings.program(), settings.pattern);
-        let mut receiver = XdpReceiver { state, flows, program, pattern, object };
+        let mut receiver = XdpReceiver { state, flows, delays, program, pattern, object };
         let loaded = receiver.program()?.load();
         loaded.map_err(|e| PortError::bpf("loading the BPF receiver", &e))?;
         Ok(receiver)
@@ -264,6 +273,20 @@ impl Receiver for XdpReceiver {
         });
         let lengths = vec![*flows; *senders as usize];
         Some(summary(lines, &lengths, *sequences))
+    }
+
+    fn delays(&self) -> Option<Delays> {
+        let counts = self.delays.as_ref()?;
+        let mut all = Delays::default();
+        for cpu in 0..self.state.len() {
+            let state = self.state.read(cpu);
+            let Some(least) = state.delay_min.checked_sub(1) else { continue };
+            let own: Vec<u64> =
+                (cpu * BUCKETS..(cpu + 1) * BUCKETS).map(|at| counts.read(at)).collect();
+            let (min_ns, max_ns) = (least as u32, state.delay_max as u32);
+            all.merge(&Delays::of_parts(&own, state.delay_sum, min_ns, max_ns));
+        }
+        Some(all)
     }
 
     fn dropped(&self) -> u64 {

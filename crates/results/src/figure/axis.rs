@@ -35,6 +35,23 @@ impl Axis {
         Axis::with_step((min / step).floor() * step, (max / step).ceil() * step, step, unit)
     }
 
+    /// The logarithm of values above 0, from decade to decade, which `print` names with their
+    /// units: positions on it are those of logarithms to base 10.
+    pub(super) fn logarithmic(low: f64, high: f64, print: impl Fn(f64) -> String) -> Axis {
+        let (low, high) = if low > 0.0 && high.is_finite() { (low, high) } else { (1.0, 1.0) };
+        let first = low.log10().floor();
+        let last = high.log10().ceil().max(first + 1.0);
+        // Within few decades the steps between them are named as well.
+        let digits: &[f64] = if last - first <= 3.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+        let decades = (0..=(last - first) as i32).map(|n| first + f64::from(n));
+        let ticks = decades.flat_map(|decade| {
+            digits.iter().map(move |digit| (decade + digit.log10(), digit * 10f64.powf(decade)))
+        });
+        let ticks = ticks.filter(|(at, _)| *at <= last + 1e-9);
+        let ticks = ticks.map(|(at, value)| (at, print(value))).collect();
+        Axis { low: first, high: last, unit: String::new(), ticks }
+    }
+
     /// The same scale in another unit, `factor` of it to one of this: ticks of
     /// its own, but no figure of its own.
     pub(super) fn converted(&self, factor: f64, unit: &str) -> Axis {

@@ -151,7 +151,10 @@ impl Frame<'_> {
         let ink = format!("stroke=\"{INK}\"");
         let middle = (plot.top + plot.bottom) / 2.0;
         let upright = TextStyle { rotate: -90.0, ..TextStyle::new(LABEL_SIZE, Anchor::Middle) };
-        let y_label = format!("{} ({})", self.y_label, self.y.unit);
+        let y_label = match self.y.unit.as_str() {
+            "" => self.y_label.to_owned(),
+            unit => format!("{} ({unit})", self.y_label),
+        };
         let x = plot.left - tick_width(self.y) - 12.0 - LABEL_SIZE * 0.6;
         svg.text((x, middle), &y_label, upright);
         svg.line((plot.left, plot.top), (plot.left, plot.bottom), &ink);

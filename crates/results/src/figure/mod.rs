@@ -5,6 +5,7 @@
 //!   a fitted curve through them.
 //! - [`Strip`]: every run in the order of execution, to see drift; and the
 //!   trace of one stream, sample by sample.
+//! - [`Percentiles`]: delays by percentile, with the tail in sight.
 //! - [`Revisions`]: one configuration over revisions, and where it changed.
 //! - [`png::render`]: pixels of any of these, with a font of its own.
 //!
@@ -17,6 +18,7 @@ mod chart;
 mod fit;
 mod frame;
 mod history;
+mod percentiles;
 pub mod png;
 mod quantity;
 mod scale;
@@ -28,6 +30,7 @@ mod xlabels;
 pub use chart::{Chart, Point, RightAxis, Series, XAxis};
 pub use fit::{CurvePoint, Fit};
 pub use history::{ChangeMark, Level, RevisionPoint, Revisions};
+pub use percentiles::{Curve, Percentiles};
 pub use quantity::Quantity;
 pub use strip::{Mark, Strip};
 

@@ -78,6 +78,8 @@ fn a_trial_over_agents_counts_exactly() {
     assert!(seen.window.offered >= 60 && seen.total.offered > seen.window.offered, "{seen:?}");
     assert_eq!((seen.foreign, seen.unstamped, seen.flows_seen), (0, 0, Some(16)));
     assert_eq!(Some(seen.window_ns), traffic.window_ns());
+    let delays = traffic.delays().expect("the receiver's");
+    assert_eq!((delays.packets(), delays.sum_ns), (1, 1500));
     assert!(seen.window_ns >= 59 * MS, "{} ns", seen.window_ns);
     assert_eq!(wire.lock().expect("the wire").sending, 0);
 }

@@ -3,6 +3,7 @@
 
 mod burst;
 mod curve;
+pub(super) mod latency;
 mod recovery;
 mod search;
 
@@ -46,7 +47,9 @@ pub(super) fn carry_out(
         records.push(std::mem::take(&mut trials.record));
     }
     Ok(Some(match method {
-        Method::Rfc2544 { .. } => MethodRecord { parts: records, ..MethodRecord::default() },
+        Method::Rfc2544 { .. } | Method::Latency { .. } => {
+            MethodRecord { parts: records, ..MethodRecord::default() }
+        }
         _ => records.pop().unwrap_or_default(),
     }))
 }
@@ -100,6 +103,8 @@ enum Kind {
     Then(f64),
     /// The device is reset so many nanoseconds into the window.
     Reset(u64),
+    /// As steady, every packet with its sending time: the load is this share of the rate found.
+    Timed(f64),
 }
 
 impl Trials<'_, '_> {
@@ -113,7 +118,10 @@ impl Trials<'_, '_> {
                 self.recovery(*repeats, *overload_ns, own)
             }
             Method::Reset { repeats } => self.resets(*repeats, own),
-            Method::Rfc2544 { .. } => Err(BenchError::Refused("a suite within a suite".to_owned())),
+            Method::Delays { shares, repeats } => self.delays(shares, *repeats),
+            Method::Rfc2544 { .. } | Method::Latency { .. } => {
+                Err(BenchError::Refused("a suite within a suite".to_owned()))
+            }
         }
     }
 
@@ -141,7 +149,9 @@ impl Trials<'_, '_> {
         let number = self.number();
         let Trials { parts, task: Task { plan, run, .. }, findings, observer, .. } = self;
         let first = run.variants[0];
-        let settings = &plan.variants[first].settings;
+        let timed = matches!(kind, Kind::Timed(_));
+        let with_times = latency::with_times(&plan.variants[first].settings);
+        let settings = if timed { &with_times } else { &plan.variants[first].settings };
         let (rate_pps, limit) = match kind {
             Kind::Burst(frames) => (None, Some(frames)),
             _ => (Some(asked.load as f64), None),
@@ -157,7 +167,7 @@ impl Trials<'_, '_> {
         let threads = parts.dut.threads();
         let run_id = plan.trial_id(run.index, number);
         let wanted =
-            Wanted { settings, run_id, rate_pps, limit, trial: &phases, threads: &threads };
+            Wanted { timed, settings, run_id, rate_pps, limit, trial: &phases, threads: &threads };
         let (ends, clock) = (parts.ends, parts.clock);
         let at_ns = clock.now_ns().saturating_sub(self.began_ns);
         let (mut armed, _times) = ends.arm(&wanted, findings)?;
@@ -182,12 +192,16 @@ impl Trials<'_, '_> {
             Ok(())
         };
         let course = match kind {
-            Kind::Steady => Course::Steady,
+            Kind::Steady | Kind::Timed(_) => Course::Steady,
             Kind::Burst(frames) => Course::Burst(frames),
             Kind::Then(rate_pps) => Course::Then(rate_pps),
             Kind::Reset(due_ns) => Course::Meanwhile(due_ns, Some(&mut act)),
         };
         let observed = trial::run_as(course, armed.traffic(), clock, order, *observer)?;
+        let latency = match kind {
+            Kind::Timed(share) => latency::of_trial(share, armed.traffic()),
+            _ => None,
+        };
         armed.end()?;
         let refused = ends.lost_at_receiver(&counters, &parts.dut.read(parts.host)?);
         let (load, before) = match kind {
@@ -210,6 +224,7 @@ impl Trials<'_, '_> {
             burst: limit,
             before,
             reset,
+            latency,
             ..MethodTrial::default()
         };
         Ok((trial, observed))

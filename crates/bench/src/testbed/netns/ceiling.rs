@@ -1,13 +1,14 @@
-//! Ceiling measurement: sender straight into receiver, without a DUT.
+//! Sender straight into receiver, without a DUT: how fast they are, and what they add to delays.
 
 use super::{Netns, receiver};
 use crate::Observer;
 use crate::cpu::Placement;
 use crate::error::BenchError;
 use crate::testbed::Wanted;
-use crate::trial::{self, Observed};
+use crate::trial::{self, Observed, Traffic};
 use crate::wiring::Wiring;
 use fwdlab_model::plan::Trial;
+use fwdlab_model::record::Latency;
 use fwdlab_model::settings::{Arrangement, Settings};
 
 impl Netns {
@@ -23,19 +24,35 @@ impl Netns {
         run_id: u32,
         observer: &mut dyn Observer,
     ) -> Result<Observed, BenchError> {
+        let trial = (settings, trial, run_id);
+        Ok(self.straight(trial, placement, None, observer)?.0)
+    }
+
+    /// The same at a rate, packets per second, or at the maximum one, with the packets' delays
+    /// where they carry their sending time.
+    pub(super) fn straight(
+        &self,
+        (settings, trial, run_id): (&Settings, &Trial, u32),
+        placement: &Placement,
+        rate_pps: Option<f64>,
+        observer: &mut dyn Observer,
+    ) -> Result<(Observed, Option<Latency>), BenchError> {
         let wiring = Wiring::up(&self.journal, settings.dut.queues, false)?;
-        let wanted = Wanted { settings, run_id, rate_pps: None, limit: None, trial, threads: &[] };
+        // Without the device its own CPU's time is nobody's; at a rate it is delays that are asked.
+        let timed = rate_pps.is_some();
+        let wanted = Wanted { settings, run_id, rate_pps, limit: None, trial, threads: &[], timed };
         let mut traffic = self.arm(&wiring, placement, &wanted)?;
-        if placement.arrangement == Arrangement::Open {
+        if placement.arrangement == Arrangement::Open && !timed {
             // The receiver polls on the same CPU as with a DUT. If this is not permitted here, it
             // is not permitted with a DUT either.
             if let Err(error) = receiver::poll(&wiring, placement) {
                 observer.step(&format!("ceiling with unbound polling: {error}"));
             }
         }
-        let observed = trial::plain(&mut traffic, trial, observer)?;
+        let observed = trial::plain(&mut traffic, trial, rate_pps, observer)?;
+        let delays = traffic.delays();
         drop(traffic);
         wiring.down()?;
-        Ok(observed)
+        Ok((observed, delays))
     }
 }

@@ -112,6 +112,11 @@ impl Ends for NetnsEnds<'_> {
     ) -> Result<(Box<dyn Armed + 'a>, Account), BenchError> {
         let (wiring, placement) = (&self.wiring, &self.placement);
         let mut traffic = self.testbed.arm(wiring, placement, wanted)?;
+        if wanted.timed {
+            receiver::poll_at_once(wiring, findings)?;
+            let place = receiver::place(&[], placement);
+            return Ok((Box::new(Plain(traffic)), Account::open(wanted.threads, &[], place, &[])));
+        }
         let polling = receiver::poll_or_say(wiring, placement, findings);
         let place = receiver::place(&polling, placement);
         if place == ReceiverPlace::Sender {

@@ -125,10 +125,18 @@ impl Ssh {
         observer: &mut dyn Observer,
     ) -> Result<Observed, BenchError> {
         let (host, mut dut) = (self.rack.dut()?.host(), self.device(self.kernel()?)?);
-        let wanted = Wanted { settings, run_id, rate_pps: None, limit: None, trial, threads: &[] };
+        let wanted = Wanted {
+            settings,
+            run_id,
+            rate_pps: None,
+            limit: None,
+            trial,
+            threads: &[],
+            timed: false,
+        };
         let mut armed = traffic::arm(&self.rack, &self.links, &wanted)?;
         let before = dut.read(host)?;
-        let mut observed = crate::trial::plain(armed.as_traffic(), trial, observer)?;
+        let mut observed = crate::trial::plain(armed.as_traffic(), trial, None, observer)?;
         armed.end()?;
         let totals = Totals { passed: observed.passed(), at_interfaces: observed.passed() };
         let (_, counters) = super::Reach::Remote { ahead_ns: 0 }.settled(|| {

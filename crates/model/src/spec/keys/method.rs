@@ -54,21 +54,21 @@ pub const METHOD: Section = Section {
             "kind",
             words(MethodKind::NAMES),
             "",
-            "`blast`: the forwarding rate at the maximum offered load (RFC 2285, 3.6.2), and `fixed`: the load of `[traffic] rate`; either is what happens without this table. `mlrsearch`: the rates at which no more is lost than goals tolerate (RFC 9971). `loss-curve`: loss at falling loads, until two trials in a row lose nothing (RFC 2544, 26.3). `soak`: trials at the load of `[traffic] rate`, one after the other. `back-to-back`: the longest burst that loses nothing (RFC 9004). `system-recovery`: how long packets are lost after an overload (RFC 2544, 26.5). `reset`: how long nothing is forwarded around a reset (RFC 6201). `rfc2544`: those `tests`, one after the other.",
+            "`blast`: the forwarding rate at the maximum offered load (RFC 2285, 3.6.2), and `fixed`: the load of `[traffic] rate`; either is what happens without this table. `mlrsearch`: the rates at which no more is lost than goals tolerate (RFC 9971). `loss-curve`: loss at falling loads, until two trials in a row lose nothing (RFC 2544, 26.3). `soak`: trials at the load of `[traffic] rate`, one after the other. `back-to-back`: the longest burst that loses nothing (RFC 9004). `system-recovery`: how long packets are lost after an overload (RFC 2544, 26.5). `reset`: how long nothing is forwarded around a reset (RFC 6201). `latency`: how long packets take at `shares` of the rate that a search has found (RFC 2544, 26.2; RFC 8219). `rfc2544`: those `tests`, one after the other.",
         )
         .example("\"mlrsearch\""),
         key(
             "goals",
             Kind::List(&words(&PRESETS)),
             "[\"ndr\", \"pdr\"]",
-            "`mlrsearch`, and the throughput of `rfc2544`, which has `rfc2544` unless others are named: well-known goals. `ndr`: no loss, `pdr`: at most 0.5 %, both in trials of a second, 21 s of them at a load that is in doubt, half of which may exceed; `rfc2544`: no loss in a trial of 60 s; `tst009`: binary search with loss verification, 2 x 60 s (ETSI GS NFV-TST 009). The first one's conditional throughput stands for a run.",
+            "`mlrsearch`, the throughput of `rfc2544`, which has `rfc2544` unless others are named, and the rate of which `latency` takes its shares, which is that of `pdr` unless others are named: well-known goals. `ndr`: no loss, `pdr`: at most 0.5 %, both in trials of a second, 21 s of them at a load that is in doubt, half of which may exceed; `rfc2544`: no loss in a trial of 60 s; `tst009`: binary search with loss verification, 2 x 60 s (ETSI GS NFV-TST 009). The first one's conditional throughput stands for a run.",
         )
         .example("[\"ndr\"]"),
         key(
             "min_load",
             Kind::PacketRate,
             "",
-            "`mlrsearch`, `rfc2544`: the least load; without it, a hundredth of the greatest.",
+            "`mlrsearch`, `latency`, `rfc2544`: the least load; without it, a hundredth of the greatest.",
         )
         .unit("pps")
         .example("\"10kpps\""),
@@ -76,7 +76,7 @@ pub const METHOD: Section = Section {
             "max_load",
             Kind::PacketRate,
             "",
-            "`mlrsearch`, `loss-curve`, `rfc2544`: the greatest load; without it, twice what the run's own trial forwarded, at most nine tenths of what it offered.",
+            "`mlrsearch`, `loss-curve`, `latency`, `rfc2544`: the greatest load; without it, twice what the run's own trial forwarded, at most nine tenths of what it offered.",
         )
         .unit("pps")
         .example("\"2Mpps\""),
@@ -84,7 +84,7 @@ pub const METHOD: Section = Section {
             "max_trials",
             integer(1, TRIALS_MAX as i64),
             "",
-            "`mlrsearch`, `rfc2544`: trials of a search at most, 1000 without it; `soak`: trials of a run, 60 without it.",
+            "`mlrsearch`, `latency`, `rfc2544`: trials of a search at most, 1000 without it; `soak`: trials of a run, 60 without it.",
         )
         .unit("trials")
         .example("200"),
@@ -92,7 +92,7 @@ pub const METHOD: Section = Section {
             "max_time",
             duration(1_000_000),
             "\"60min\"",
-            "`mlrsearch`, `rfc2544`: traffic of all trials of a search at most.",
+            "`mlrsearch`, `latency`, `rfc2544`: traffic of all trials of a search at most.",
         )
         .unit("time")
         .example("\"10min\""),
@@ -115,10 +115,18 @@ pub const METHOD: Section = Section {
             "repeats",
             integer(1, TRIALS_MAX as i64),
             "",
-            "`back-to-back`: searches for the longest burst, 50 without it; `system-recovery` and `reset`: how often, 5 without it; `rfc2544`: of each of these.",
+            "`back-to-back`: searches for the longest burst, 50 without it; `system-recovery` and `reset`: how often, 5 without it; `latency`: trials at each share, whose packets count together, 5 without it; `rfc2544`: of each of these, and 20 trials of latency without it.",
         )
         .unit("times")
         .example("10"),
+        key(
+            "shares",
+            Kind::List(&Kind::Percent),
+            "[\"10%\", \"50%\", \"90%\"]",
+            "`latency`: loads at which packets are timed, over the rate that was found for the first goal; `rfc2544` times them at that rate itself.",
+        )
+        .unit("%")
+        .example("[\"10%\", \"80%\"]"),
         key(
             "max_frames",
             integer(1, u32::MAX as i64),

@@ -44,7 +44,7 @@ pub use figures::RunResult;
 pub use goals::found_in_words;
 pub use method::{
     Bursts, Curved, GoalFound, Interrupted, Interruption, Method, MethodPoint, MethodRun, Searched,
-    Soaked, Suite, SuiteRow,
+    Soaked, Suite, SuiteRow, Timed, TimedFigure,
 };
 pub use openings::Opened;
 pub use outlook::{Known, Outlook, Unusable, design};

@@ -4,6 +4,7 @@
 mod burst;
 mod curve;
 mod interruption;
+mod latency;
 mod pictures;
 mod search;
 mod soak;
@@ -12,6 +13,7 @@ mod suite;
 pub use burst::Bursts;
 pub use curve::Curved;
 pub use interruption::{Interrupted, Interruption};
+pub use latency::{Timed, TimedFigure};
 pub use search::{GoalFound, Searched};
 pub use soak::Soaked;
 pub use suite::{Suite, SuiteRow};
@@ -48,6 +50,12 @@ pub struct Method {
     /// What an overload or a reset interrupted: each variant, over the runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub interrupted: Vec<Interrupted>,
+    /// Delays: each variant and share, over the runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub timed: Vec<Timed>,
+    /// Confidence of intervals, percent.
+    #[serde(skip)]
+    pub confidence: f64,
     /// The tests of a suite.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Method>,
@@ -77,6 +85,9 @@ pub struct MethodRun {
     /// What an overload or a reset did, each time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub interruptions: Vec<Interruption>,
+    /// Delays at each share.
+    #[serde(skip)]
+    delays: Vec<latency::RunDelays>,
     /// The run's own trial: offered load and forwarding rate at it, packets per second.
     #[serde(skip)]
     pub own: Option<(f64, f64)>,
@@ -120,6 +131,12 @@ pub(super) fn method(contents: &Contents, results: &[RunResult]) -> Option<Metho
             let suite = Some(suite::suite(contents, results, &parts));
             Method { parts, suite, ..Method::of(planned.kind()) }
         }
+        // A search is half of it.
+        Planned::Latency { parts } => {
+            let parts: Vec<Method> = (0..parts.len()).map(of).collect();
+            let confidence = contents.plan.compare.confidence;
+            Method { parts, confidence, ..Method::of(planned.kind()) }
+        }
         _ => of(0),
     })
 }
@@ -159,7 +176,12 @@ fn part(contents: &Contents, results: &[RunResult], planned: &Planned, number: u
             method.interrupted =
                 labels().filter_map(|v| interruption::interrupted(v, &runs)).collect();
         }
-        Planned::Mlrsearch(_) | Planned::Rfc2544 { .. } => {}
+        Planned::Delays { .. } => {
+            let confidence = plan.compare.confidence;
+            method.timed = labels().flat_map(|v| latency::timed(v, &runs, confidence)).collect();
+            method.confidence = confidence;
+        }
+        Planned::Mlrsearch(_) | Planned::Latency { .. } | Planned::Rfc2544 { .. } => {}
     }
     method.runs = runs;
     method
@@ -177,6 +199,8 @@ impl Method {
             curved: Vec::new(),
             bursts: Vec::new(),
             interrupted: Vec::new(),
+            timed: Vec::new(),
+            confidence: 0.0,
             parts: Vec::new(),
             suite: None,
         }
@@ -219,6 +243,7 @@ fn method_run(
         drift: result.as_ref().and_then(|result| Some(result.drift.as_ref()?.change)),
         bursts: Vec::new(),
         interruptions: Vec::new(),
+        delays: Vec::new(),
         own: None,
     }
 }
@@ -232,6 +257,7 @@ impl MethodRun {
             Planned::SystemRecovery { .. } | Planned::Reset { .. } => {
                 self.interruptions = interruption::each(record);
             }
+            Planned::Delays { .. } => self.delays = latency::of_run(record),
             _ => {}
         }
         self

@@ -1,7 +1,8 @@
 //! Pictures of the trials beside the runs' own ones.
 
+use super::Timed;
 use super::{Method, MethodPoint, MethodRun};
-use crate::figure::{Quantity, Strip};
+use crate::figure::{Curve, Percentiles, Quantity, Strip};
 use crate::format::percent;
 use crate::report::safe_name;
 use fwdlab_model::design::MethodKind;
@@ -18,6 +19,9 @@ impl Method {
 fn pictures(method: &Method) -> Vec<(String, String)> {
     if !method.parts.is_empty() {
         return method.parts.iter().flat_map(pictures).collect();
+    }
+    if method.kind == MethodKind::Latency {
+        return delays(&method.timed);
     }
     let mut variants: Vec<(usize, &str)> =
         method.runs.iter().map(|run| (run.variant, run.label.as_str())).collect();
@@ -36,6 +40,28 @@ fn pictures(method: &Method) -> Vec<(String, String)> {
         Some((format!("{what}-{}.svg", safe_name(label)), strip.render()))
     };
     variants.iter().filter_map(of).collect()
+}
+
+/// Delays by percentile, a picture for each variant.
+fn delays(timed: &[Timed]) -> Vec<(String, String)> {
+    let of_variant = |rows: &[Timed]| {
+        let label = rows[0].label.as_str();
+        let own = rows.iter().map(|row| Curve {
+            name: format!("{} of the rate found", percent(row.share, 0)),
+            points: row.curve.clone(),
+            is_floor: false,
+        });
+        // At the greatest load, where the instrument has most to do.
+        let floor = rows.last().filter(|row| !row.floor_curve.is_empty()).map(|row| Curve {
+            name: "instrument alone, at the greatest load".to_owned(),
+            points: row.floor_curve.clone(),
+            is_floor: true,
+        });
+        let title = format!("{label}: one-way delay by percentile");
+        let figure = Percentiles { title, curves: own.chain(floor).collect(), footnote: None };
+        (format!("latency-{}.svg", safe_name(label)), figure.render())
+    };
+    timed.chunk_by(|one, next| one.variant == next.variant).map(of_variant).collect()
 }
 
 /// Load against time, coloured by what the goals say of each trial.

@@ -35,6 +35,8 @@ pub struct SuiteRow {
     pub of_maximum: Option<f64>,
     /// Maximum offered load, packets per second.
     pub maximum: Option<f64>,
+    /// Mean one-way delay at the throughput, seconds.
+    pub latency_s: Option<f64>,
     /// Share lost at it.
     pub loss: Option<f64>,
     /// Mean length of the longest bursts that lost nothing, frames.
@@ -79,6 +81,11 @@ pub(super) fn suite(contents: &Contents, results: &[RunResult], parts: &[Method]
                 .map(|pps| (frame.l1_bits_per_second(pps), frame.l2_bits_per_second(pps))),
             of_maximum: throughput.zip(maximum).map(|(pps, maximum)| pps / maximum),
             maximum,
+            latency_s: parts
+                .iter()
+                .flat_map(|part| &part.timed)
+                .find(|timed| timed.variant == number)
+                .and_then(|timed| timed.figure("mean")?.seconds),
             loss: of_own(lost),
             burst: bursts.and_then(|bursts| Some(bursts.frames?.mean)),
             buffer_s: bursts.and_then(|bursts| bursts.corrected_s),
@@ -93,6 +100,8 @@ pub(super) fn suite(contents: &Contents, results: &[RunResult], parts: &[Method]
 const ASKED_NS: u64 = 60_000_000_000;
 /// Searches for the longest burst that it asks for (26.4).
 const BURSTS: u32 = 50;
+/// Trials of the latency test (26.2).
+const TIMED: u32 = 20;
 /// Frame sizes on Ethernet, with FCS (section 9.1; RFC 5180, section 5.1.1, has the same).
 const SIZES: [u16; 7] = [64, 128, 256, 512, 1024, 1280, 1518];
 
@@ -105,6 +114,7 @@ fn deviations(contents: &Contents, parts: &[Method]) -> Vec<String> {
     }
     let missing = [
         (MethodKind::Mlrsearch, "throughput (26.1)"),
+        (MethodKind::Latency, "latency (26.2)"),
         (MethodKind::LossCurve, "frame loss rate (26.3)"),
         (MethodKind::BackToBack, "back-to-back frames (26.4)"),
         (MethodKind::SystemRecovery, "system recovery (26.5)"),
@@ -195,6 +205,22 @@ fn of_test(plan: &Plan, method: &Planned) -> Vec<String> {
                 said.push(format!(
                     "Frame loss rate (26.3): steps of {step} instead of 10 % at most."
                 ));
+            }
+            said
+        }
+        Planned::Delays { repeats, .. } => {
+            let mut said = vec![
+                "Latency (26.2): every packet of the window is timed instead of one of the stream; \
+                 from the time at which it was due until it was received, as a store-and-forward \
+                 device's, whose frame is then complete at both ends."
+                    .to_owned(),
+            ];
+            if plan.trial.duration_ns < 2 * ASKED_NS {
+                let ns = format_ns(plan.trial.duration_ns);
+                said.push(format!("Latency (24, 26.2): streams of {ns} instead of 120 s."));
+            }
+            if *repeats < TIMED {
+                said.push(format!("Latency (26.2): {repeats} trials instead of {TIMED}."));
             }
             said
         }

@@ -33,6 +33,7 @@ pub(super) fn table(rows: &[SuiteRow]) -> Block {
         .numbers("of maximum", |row| Cell::number(row.of_maximum, Digits::Percent(1)))
         .numbers("maximum offered", |row| Cell::rate(row.maximum))
         .numbers("lost there", |row| Cell::number(row.loss, Digits::Percent(2)))
+        .numbers("latency", |row| seconds(row.latency_s))
         .numbers("back-to-back", |row| Cell::number(row.burst, Digits::Decimals(0)))
         .numbers("buffer", |row| seconds(row.buffer_s))
         .numbers("recovery", |row| seconds(row.recovery_s))

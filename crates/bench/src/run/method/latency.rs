@@ -1,0 +1,129 @@
+//! How long packets take at shares of the rate that was found (RFC 2544, section 26.2; RFC 8219,
+//! section 7.2), and what of that is the instrument's own.
+
+use super::{Kind, Trials, Wish};
+use crate::error::BenchError;
+use crate::testbed::Testbed;
+use crate::trial::Traffic;
+use crate::{Observer, Task};
+use fwdlab_model::design::method::TRIALS_MAX;
+use fwdlab_model::design::{Method, MethodKind};
+use fwdlab_model::record::{Floor, LatencyTrial, MethodRecord};
+use fwdlab_model::settings::{Checks, Settings};
+use fwdlab_model::units::format_pps;
+use fwdlab_search::Trial as Asked;
+
+impl Trials<'_, '_> {
+    /// Trials at shares of the throughput. Nothing where none was found: any load would be one
+    /// that this device perhaps can't carry, and its delays those of its queues.
+    pub(super) fn delays(&mut self, shares: &[f64], repeats: u32) -> Result<(), BenchError> {
+        let Some(throughput) = self.throughput else { return Ok(()) };
+        let loads = shares.iter().map(|share| ((share * throughput).round() as u64).max(1));
+        let loads: Vec<u64> = loads.collect();
+        self.record.min_load = loads.iter().copied().min().unwrap_or(0);
+        self.record.max_load = loads.iter().copied().max().unwrap_or(0);
+        let trial = self.task.plan.trial;
+        // Share after share, again and again: what drifts is the same to all of them.
+        for _ in 0..repeats {
+            for (&share, &load) in shares.iter().zip(&loads) {
+                if self.is_full() {
+                    return Ok(());
+                }
+                let asked = Asked { load, duration_ns: trial.duration_ns };
+                let slice_ns = trial.slice_ns.min(asked.duration_ns);
+                let kind = Kind::Timed(share);
+                let wish = Wish { asked, kind, warmup_ns: trial.warmup_ns, slice_ns };
+                let (timed, _) = self.observe(wish)?;
+                if timed.latency.is_none() {
+                    return self.cannot_tell();
+                }
+                self.record.trials.push(timed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing to tell is no answer to who asked for delays, and one of several to a suite.
+    fn cannot_tell(&mut self) -> Result<(), BenchError> {
+        if let Some(Method::Latency { .. }) = &self.task.plan.method {
+            return Err(BenchError::Refused(format!(
+                "no delay can be told: {NO_CLOCK}\n  next step: kind = \"netns\" or \"memory\" in \
+                 [testbed], or a laboratory whose sender and receiver are one host"
+            )));
+        }
+        self.findings.facts.insert("latency".into(), format!("can't be told: {NO_CLOCK}"));
+        Ok(())
+    }
+}
+
+/// The same traffic, every packet of it with its sending time, and checked: a sample would be
+/// one of packets that arrive in order.
+pub(super) fn with_times(settings: &Settings) -> Settings {
+    let mut settings = settings.clone();
+    (settings.traffic.timestamps, settings.traffic.checks) = (true, Checks::All);
+    settings
+}
+
+/// What a trial's packets tell; no delays if none arrived, none at all where sender and receiver
+/// have no clock in common.
+pub(super) fn of_trial(share: f64, traffic: &mut dyn Traffic) -> Option<LatencyTrial> {
+    let arrived = traffic.snapshot().received.iter().sum::<u64>() > 0;
+    let delays = traffic.delays();
+    let is_told = delays.is_some() || !arrived;
+    is_told.then(|| LatencyTrial { share, delays: delays.unwrap_or_default() })
+}
+
+/// Why no delay is told.
+const NO_CLOCK: &str = "sender and receiver have no clock in common";
+
+/// Measures the instrument's own part at each load at which packets were timed, on a testbed
+/// whose device has been taken down.
+///
+/// # Errors
+/// As [`Runner::run`](crate::Runner::run).
+pub(in crate::run) fn measure_floor(
+    testbed: &dyn Testbed,
+    task: Task<'_>,
+    record: &mut MethodRecord,
+    observer: &mut dyn Observer,
+) -> Result<(), BenchError> {
+    let planned = task.plan.method.iter().flat_map(|method| method.parts());
+    let timed = planned.enumerate().filter(|(_, part)| part.kind() == MethodKind::Latency);
+    let mut number = record.len() as u32;
+    for (part, _) in timed {
+        let record = match record.parts.get_mut(part) {
+            Some(part) => part,
+            None => return Ok(()),
+        };
+        let mut loads: Vec<u64> = record.trials.iter().map(|trial| trial.load).collect();
+        loads.sort_unstable();
+        loads.dedup();
+        for load in loads {
+            if number >= TRIALS_MAX {
+                return Ok(());
+            }
+            observer.step(&format!("without the device at {}", format_pps(load as f64)));
+            let settings = with_times(&task.plan.variants[task.run.variants[0]].settings);
+            let run_id = task.plan.trial_id(task.run.index, number);
+            let trial = (&settings, &task.plan.trial, run_id);
+            let Some(delays) = testbed.floor(trial, load as f64, observer)? else { return Ok(()) };
+            record.floor.push(Floor { load, delays });
+            number += 1;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_are_timed_and_all_checked_whatever_the_file_says() {
+        let mut settings = Settings::default();
+        settings.traffic.checks = Checks::Sample;
+        let timed = with_times(&settings);
+        assert!(timed.traffic.timestamps && !timed.traffic.checks.is_sample(None));
+        assert!(!settings.traffic.timestamps);
+    }
+}

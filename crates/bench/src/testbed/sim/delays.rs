@@ -1,0 +1,54 @@
+//! How long packets take through the simulated device.
+
+use fwdlab_packet::arrivals::delays::{BUCKETS, Delays, bounds};
+
+/// Share of its capacity beyond which a device's queue is not that of a stationary one.
+const NEARLY_ALL: f64 = 0.999;
+
+/// The delays of so many packets: a queue with packets and service at random (M/M/1), in which
+/// the time from arrival to departure is exponential with the mean 1 / (capacity - load); both
+/// in packets per second (Kleinrock, *Queueing Systems* I, section 5.6). Without chance: of each
+/// range of delays there are as many as the law expects.
+pub(super) fn delays(packets: u64, load_pps: f64, capacity_pps: f64) -> Delays {
+    let rate = capacity_pps - load_pps.min(NEARLY_ALL * capacity_pps);
+    let below = |ns: f64| (packets as f64 * -(-rate * ns / 1e9).exp_m1()).round() as u64;
+    let mut counts = vec![0; BUCKETS];
+    let (mut sum_ns, mut range) = (0, None);
+    for (bucket, count) in counts.iter_mut().enumerate() {
+        let (first, last) = bounds(bucket);
+        let is_last = bucket + 1 == BUCKETS;
+        let end = if is_last { packets } else { below(f64::from(last) + 1.0) };
+        *count = end - below(f64::from(first));
+        if *count > 0 {
+            sum_ns += *count * (u64::from(first) + u64::from(last)) / 2;
+            range = Some((range.map_or(first, |(least, _)| least), last));
+        }
+    }
+    let (min_ns, max_ns) = range.unwrap_or((u32::MAX, 0));
+    Delays::of_parts(&counts, sum_ns, min_ns, max_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fwdlab_model::record::Latency;
+
+    #[test]
+    fn delays_are_those_of_the_queue() {
+        for (load, capacity) in [(1e5, 1e6), (9e5, 1e6), (5e6, 1e7)] {
+            let packets = 1_000_000;
+            let latency = Latency::of(&delays(packets, load, capacity)).expect("packets");
+            assert_eq!(latency.packets(), packets);
+            let mean_ns = 1e9 / (capacity - load);
+            assert!((latency.mean_ns() / mean_ns - 1.0).abs() < 0.01, "{latency:?}");
+            for share in [0.5, 0.9, 0.99, 0.999, 0.9999] {
+                let truth = -mean_ns * (1.0f64 - share).ln();
+                let found = latency.quantile_ns(share).expect("enough packets");
+                assert!((found / truth - 1.0).abs() < 0.02, "{share}: {found} for {truth}");
+            }
+        }
+        assert_eq!(Latency::of(&delays(0, 1.0, 2.0)), None);
+        let overloaded = Latency::of(&delays(1000, 2e6, 1e6)).expect("packets");
+        assert!(overloaded.mean_ns() > 0.9e6, "a thousand services");
+    }
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How long packets took: packet::arrivals::delays, with the same buckets.
+ */
+#ifndef FWDLAB_DELAYS_H
+#define FWDLAB_DELAYS_H
+
+#include "receiver.h"
+
+#define PARTS_BITS 6 /* buckets of an octave, as a power of two */
+#define BUCKETS ((32 - PARTS_BITS + 1) << PARTS_BITS)
+
+/* Floor of the logarithm; this processor has no instruction for it. */
+static __always_inline __u32 ilog2(__u32 x)
+{
+	__u32 log = 0;
+
+	if (x >> 16) {
+		log += 16;
+		x >>= 16;
+	}
+	if (x >> 8) {
+		log += 8;
+		x >>= 8;
+	}
+	if (x >> 4) {
+		log += 4;
+		x >>= 4;
+	}
+	if (x >> 2) {
+		log += 2;
+		x >>= 2;
+	}
+	return log + (x >> 1);
+}
+
+static __always_inline void note_delay(struct receiver_state *state, __u32 cpu, __u32 delay)
+{
+	__u32 octave = ilog2(delay | (1 << PARTS_BITS)) - PARTS_BITS;
+	__u32 key = cpu * BUCKETS + (octave << PARTS_BITS) + (delay >> octave);
+	__u64 *packets = bpf_map_lookup_elem(&delays, &key);
+
+	if (!packets)
+		return;
+	(*packets)++;
+	state->delay_sum += delay;
+	if (!state->delay_min || delay < state->delay_min - 1)
+		state->delay_min = (__u64)delay + 1;
+	if (delay > state->delay_max)
+		state->delay_max = delay;
+}
+
+#endif

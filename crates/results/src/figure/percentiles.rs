@@ -1,0 +1,135 @@
+//! Delays by percentile, both on logarithmic scales: each nine takes as much room as the one
+//! before it, so that the tail is seen (as HdrHistogram plots it).
+
+use super::axis::Axis;
+use super::colour;
+use super::frame::{Frame, Item, LABEL_SIZE, LINE, Sample, WIDTH};
+use super::svg::{Anchor, GREY, INK, PALE, TextStyle};
+use crate::format::duration;
+
+/// A figure of delays by percentile.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Percentiles {
+    /// Title.
+    pub title: String,
+    /// The curves.
+    pub curves: Vec<Curve>,
+    /// A line under the figure.
+    pub footnote: Option<String>,
+}
+
+/// The delays of one kind of trial.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    /// Name in the legend.
+    pub name: String,
+    /// Share of the packets, from 0 to below 1, and the delay in seconds that it does not
+    /// exceed; rising.
+    pub points: Vec<(f64, f64)>,
+    /// The instrument alone: a dashed line in grey.
+    pub is_floor: bool,
+}
+
+impl Percentiles {
+    /// The figure as SVG text.
+    pub fn render(&self) -> String {
+        let points = || self.curves.iter().flat_map(|curve| &curve.points);
+        let delays = points().map(|point| point.1).filter(|delay| *delay > 0.0);
+        let (low, high) = delays
+            .fold((f64::INFINITY, 0.0f64), |(low, high), delay| (low.min(delay), high.max(delay)));
+        let y = Axis::logarithmic(low, high, duration);
+        let nines = points().map(|point| nines(point.0)).fold(1.0f64, f64::max);
+        let mut series = 0;
+        let numbered: Vec<(&Curve, usize)> = self
+            .curves
+            .iter()
+            .map(|curve| {
+                series += usize::from(!curve.is_floor);
+                (curve, series.saturating_sub(1))
+            })
+            .collect();
+        let legend = numbered.iter().map(|(curve, number)| Item {
+            label: curve.name.clone(),
+            sample: if curve.is_floor { Sample::Dashes } else { Sample::Line(*number) },
+        });
+        let frame = Frame {
+            title: &self.title,
+            legend: legend.collect(),
+            y_label: "one-way delay",
+            y: &y,
+            right: None,
+            x_label: "percentile of the packets",
+            footnote: self.footnote.as_deref(),
+            width: WIDTH,
+        };
+        let (mut svg, plot) = frame.open(0.0, 7.0 + LABEL_SIZE * LINE);
+        let x_of = |share: f64| plot.left + self::nines(share) / nines * (plot.right - plot.left);
+        for whole in 0..=nines as u32 {
+            let (share, label) = tick(whole);
+            let x = x_of(share);
+            svg.line((x, plot.top), (x, plot.bottom), &format!("stroke=\"{PALE}\""));
+            svg.line((x, plot.bottom), (x, plot.bottom + 4.0), &format!("stroke=\"{INK}\""));
+            let style = TextStyle::new(LABEL_SIZE, Anchor::Middle);
+            svg.text((x, plot.bottom + 5.0 + LABEL_SIZE), &label, style);
+        }
+        for (curve, number) in numbered {
+            let places: Vec<(f64, f64)> = curve
+                .points
+                .iter()
+                .filter(|point| point.1 > 0.0)
+                .map(|&(share, delay)| (x_of(share), plot.y(&y, delay.log10())))
+                .collect();
+            match curve.is_floor {
+                true => {
+                    svg.polyline(&places, GREY, "stroke-width=\"1.5\" stroke-dasharray=\"6 4\"")
+                }
+                false => svg.polyline(&places, colour(number), "stroke-width=\"2\""),
+            }
+        }
+        svg.finish()
+    }
+}
+
+/// How many nines a share has: 0.9 has one, 0.99 two.
+fn nines(share: f64) -> f64 {
+    -(1.0 - share).max(1e-9).log10()
+}
+
+/// The share with so many nines, and its name.
+fn tick(nines: u32) -> (f64, String) {
+    let share = 1.0 - 10f64.powi(-(nines as i32));
+    let decimals = nines.saturating_sub(2) as usize;
+    (share, format!("{:.decimals$} %", 100.0 * share))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_nine_takes_as_much_room() {
+        let labels: Vec<String> = (0..6).map(|nines| tick(nines).1).collect();
+        assert_eq!(labels, ["0 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %"]);
+        for number in 0..6u32 {
+            assert!((nines(tick(number).0) - f64::from(number)).abs() < 1e-6);
+        }
+    }
+
+    #[test]
+    fn curves_and_the_instruments_own_are_drawn_and_nothing_is_a_figure_too() {
+        let points: Vec<(f64, f64)> = (0..80)
+            .map(|k| (1.0 - 10f64.powf(-f64::from(k) / 20.0), 1e-6 * f64::from(k + 5)))
+            .collect();
+        let of =
+            |name: &str, is_floor| Curve { name: name.into(), points: points.clone(), is_floor };
+        let curves = vec![of("10 %", false), of("90 %", false), of("instrument", true)];
+        let title = "delays".to_owned();
+        let figure = Percentiles { title: title.clone(), curves, footnote: None }.render();
+        assert_eq!(figure.matches("<polyline").count(), 3);
+        for text in ["10 us", "99.9 %", "instrument", "delay"] {
+            assert!(figure.contains(text), "{text}: {figure}");
+        }
+        let empty = Percentiles { title, curves: Vec::new(), footnote: None }.render();
+        assert!(empty.contains("</svg>") && !empty.contains("NaN"), "{empty}");
+    }
+}

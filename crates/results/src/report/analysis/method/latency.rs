@@ -1,0 +1,195 @@
+//! How long packets took at shares of the rate found, over the runs of a variant.
+
+use super::MethodRun;
+use crate::stats::summary::{Interval, Summary, median};
+use fwdlab_model::record::{Latency, MethodRecord};
+use serde::Serialize;
+
+/// How a figure is read off a histogram, seconds.
+type Read = fn(&Latency) -> Option<f64>;
+
+/// What is told of the delays of one share, and how it is read.
+const FIGURES: [(&str, Read); 9] = [
+    ("minimum", |delays| Some(f64::from(delays.min_ns) / 1e9)),
+    ("p50", |delays| quantile(delays, 0.5)),
+    ("p90", |delays| quantile(delays, 0.9)),
+    ("p99", |delays| quantile(delays, 0.99)),
+    ("p99.9", |delays| quantile(delays, 0.999)),
+    ("p99.99", |delays| quantile(delays, 0.9999)),
+    ("maximum", |delays| Some(f64::from(delays.max_ns) / 1e9)),
+    ("mean", |delays| Some(delays.mean_ns() / 1e9)),
+    // RFC 8219, section 7.3.1.
+    ("PDV", |delays| Some(quantile(delays, 0.999)? - f64::from(delays.min_ns) / 1e9)),
+];
+
+/// Runs without which an interval would span decades.
+const LEAST_RUNS: usize = 3;
+
+fn quantile(delays: &Latency, share: f64) -> Option<f64> {
+    Some(delays.quantile_ns(share)? / 1e9)
+}
+
+/// The delays of a variant at one share of the rate that was found, over its runs.
+#[derive(Clone, Debug, Serialize)]
+pub struct Timed {
+    /// Index of the variant.
+    pub variant: usize,
+    /// Its label.
+    pub label: String,
+    /// Load over the rate found.
+    pub share: f64,
+    /// The load, packets per second: median of the runs.
+    pub load: f64,
+    /// Runs.
+    pub runs: usize,
+    /// Packets that were timed, of all runs.
+    pub packets: u64,
+    /// Share of the offered packets that was lost, of all runs together.
+    pub loss: f64,
+    /// Share of the time in which others had the device's CPU: median of the runs.
+    pub taken: f64,
+    /// Minimum, percentiles, maximum, mean and delay variation.
+    pub figures: Vec<TimedFigure>,
+    /// Trials that say nothing of the device.
+    pub invalid: usize,
+    /// For the picture: delay in seconds that a share of the packets does not exceed; all runs.
+    #[serde(skip)]
+    pub curve: Vec<(f64, f64)>,
+    /// The same of the instrument alone.
+    #[serde(skip)]
+    pub floor_curve: Vec<(f64, f64)>,
+}
+
+/// One figure of the delays, over the runs.
+#[derive(Clone, Debug, Serialize)]
+pub struct TimedFigure {
+    /// What it is: `p99`, `maximum`, `PDV` ...
+    pub name: &'static str,
+    /// Geometric mean of the runs, seconds; none where a run has too few packets for it.
+    pub seconds: Option<f64>,
+    /// Its interval by Student's t on logarithms; none for fewer than three runs.
+    pub interval: Option<(f64, f64)>,
+    /// The same figure of the instrument alone at this load, seconds; none if not measured.
+    pub floor: Option<f64>,
+}
+
+/// The valid trials of one run at one share, together.
+#[derive(Clone, Debug)]
+pub(super) struct RunDelays {
+    share: f64,
+    load: u64,
+    delays: Latency,
+    floor: Option<Latency>,
+    offered: u64,
+    forwarded: u64,
+    taken: f64,
+    invalid: usize,
+}
+
+/// The delays of a run, share by share.
+pub(super) fn of_run(record: &MethodRecord) -> Vec<RunDelays> {
+    let mut found: Vec<RunDelays> = Vec::new();
+    for trial in &record.trials {
+        let Some(timed) = &trial.latency else { continue };
+        let at = found.iter().position(|one| one.share == timed.share);
+        let at = at.unwrap_or_else(|| {
+            let floor = record.floor.iter().find(|floor| floor.load == trial.load);
+            found.push(RunDelays {
+                share: timed.share,
+                load: trial.load,
+                delays: Latency { min_ns: u32::MAX, ..Latency::default() },
+                floor: floor.map(|floor| floor.delays.clone()),
+                offered: 0,
+                forwarded: 0,
+                taken: 0.0,
+                invalid: 0,
+            });
+            found.len() - 1
+        });
+        let one = &mut found[at];
+        // What was due and not sent would have shown its delay.
+        if trial.invalid.is_some() || trial.is_short() || timed.delays.packets() == 0 {
+            one.invalid += 1;
+            continue;
+        }
+        one.delays = one.delays.merged(&timed.delays);
+        one.offered += trial.offered;
+        one.forwarded += trial.forwarded;
+        one.taken += trial.taken_ns as f64 / trial.window_ns.max(1) as f64;
+    }
+    for one in &mut found {
+        let trials = record.trials.iter().filter_map(|trial| trial.latency.as_ref());
+        let valid = trials.filter(|timed| timed.share == one.share).count() - one.invalid;
+        one.taken /= valid.max(1) as f64;
+    }
+    found
+}
+
+/// A row for each share of a variant.
+pub(super) fn timed(
+    (variant, label): (usize, &str),
+    runs: &[MethodRun],
+    confidence: f64,
+) -> Vec<Timed> {
+    let all = || runs.iter().filter(|run| run.variant == variant).flat_map(|run| &run.delays);
+    let mut shares: Vec<f64> = all().map(|run| run.share).collect();
+    shares.sort_by(f64::total_cmp);
+    shares.dedup();
+    let of = |&share: &f64| {
+        let own: Vec<&RunDelays> =
+            all().filter(|run| run.share == share && run.delays.packets() > 0).collect();
+        let over =
+            |get: fn(&RunDelays) -> f64| -> Vec<f64> { own.iter().map(|run| get(run)).collect() };
+        let sum = |get: fn(&RunDelays) -> u64| own.iter().map(|run| get(run)).sum::<u64>();
+        let (offered, forwarded) = (sum(|run| run.offered), sum(|run| run.forwarded));
+        let together = merged(own.iter().map(|run| &run.delays));
+        let floor = merged(own.iter().filter_map(|run| run.floor.as_ref()));
+        let figure = |(name, get): (&'static str, Read)| {
+            let values: Option<Vec<f64>> = own.iter().map(|run| get(&run.delays)).collect();
+            let logs: Vec<f64> =
+                values.iter().flatten().map(|seconds| seconds.max(1e-9).ln()).collect();
+            let summary = Summary::of(&logs);
+            let enough = summary.filter(|summary| summary.n >= LEAST_RUNS);
+            let interval = enough.and_then(|summary| summary.mean_interval(confidence));
+            TimedFigure {
+                name,
+                seconds: summary.map(|summary| summary.mean.exp()),
+                interval: interval.map(|Interval { low, high }| (low.exp(), high.exp())),
+                floor: floor.as_ref().and_then(get),
+            }
+        };
+        Timed {
+            variant,
+            label: label.to_owned(),
+            share,
+            load: median(&over(|run| run.load as f64)).unwrap_or(0.0),
+            runs: own.len(),
+            packets: together.as_ref().map_or(0, Latency::packets),
+            loss: offered.saturating_sub(forwarded) as f64 / offered.max(1) as f64,
+            taken: median(&over(|run| run.taken)).unwrap_or(0.0),
+            figures: FIGURES.map(figure).into(),
+            invalid: all().filter(|run| run.share == share).map(|run| run.invalid).sum(),
+            curve: together.as_ref().map_or(Vec::new(), curve),
+            floor_curve: floor.as_ref().map_or(Vec::new(), curve),
+        }
+    };
+    shares.iter().map(of).collect()
+}
+
+fn merged<'a>(mut all: impl Iterator<Item = &'a Latency>) -> Option<Latency> {
+    let first = all.next()?.clone();
+    Some(all.fold(first, |sum, one| sum.merged(one)))
+}
+
+/// Twenty points a decade of the packets beyond, as far as there are enough of them.
+fn curve(delays: &Latency) -> Vec<(f64, f64)> {
+    let shares = (0..=120).map(|k| 1.0 - 10f64.powf(-f64::from(k) / 20.0));
+    shares.map_while(|share| Some((share, quantile(delays, share)?))).collect()
+}
+
+impl Timed {
+    /// One figure by its name.
+    pub fn figure(&self, name: &str) -> Option<&TimedFigure> {
+        self.figures.iter().find(|figure| figure.name == name)
+    }
+}

@@ -1,0 +1,83 @@
+//! How long packets took.
+
+use super::seconds;
+use crate::document::table::{Cell, Digits};
+use crate::document::{Block, Table};
+use crate::format::{duration, percent};
+use crate::report::analysis::{Timed, TimedFigure};
+
+/// A row for each variant and share.
+pub(super) fn table(rows: &[Timed]) -> Block {
+    let figure = |name: &'static str| {
+        move |row: &Timed| seconds(row.figure(name).and_then(|found| found.seconds))
+    };
+    Table::of(rows)
+        .words("variant", |row| Cell::text(&row.label))
+        .numbers("share", |row| Cell::number(row.share, Digits::Percent(0)))
+        .numbers("load", |row| Cell::rate(row.load))
+        .numbers("minimum", figure("minimum"))
+        .numbers("p50", figure("p50"))
+        .numbers("p90", figure("p90"))
+        .numbers("p99", figure("p99"))
+        .numbers("p99.9", figure("p99.9"))
+        .numbers("p99.99", figure("p99.99"))
+        .numbers("maximum", figure("maximum"))
+        .numbers("mean", figure("mean"))
+        .numbers("PDV", figure("PDV"))
+        .numbers("lost", |row| Cell::number(row.loss, Digits::Percent(3)))
+        .numbers("taken", |row| Cell::number(row.taken, Digits::Percent(1)))
+        .numbers("packets", |row| Cell::count(row.packets))
+        .numbers("runs", |row| Cell::count(row.runs as u64))
+        .numbers("invalid", |row| Cell::count(row.invalid as u64))
+        .said(|row, line| {
+            line.name = format!("{}, {}", row.label, percent(row.share, 0));
+            line.words.push(sentence(row));
+        })
+        .set(|table| table.name = Some("latency"))
+        .block()
+}
+
+/// Every figure with its interval, beside that of the instrument alone.
+pub(super) fn intervals(rows: &[Timed], confidence: f64) -> Option<Block> {
+    let all: Vec<(&Timed, &TimedFigure)> =
+        rows.iter().flat_map(|row| row.figures.iter().map(move |figure| (row, figure))).collect();
+    let interval = |figure: &TimedFigure| match figure.interval {
+        Some((low, high)) => Cell::Values(
+            format!("{} to {}", duration(low), duration(high)).into(),
+            vec![low.into(), high.into()],
+        ),
+        None => Cell::Values("".into(), vec![serde_json::Value::Null, serde_json::Value::Null]),
+    };
+    let table = Table::of(&all)
+        .words("variant", |(row, _)| Cell::text(&row.label))
+        .numbers("share", |(row, _)| Cell::number(row.share, Digits::Percent(0)))
+        .words("figure", |(_, figure)| Cell::text(figure.name))
+        .numbers("delay", |(_, figure)| seconds(figure.seconds))
+        .numbers("interval", move |(_, figure)| interval(figure))
+        .keys(&["low", "high"])
+        .numbers("instrument alone", |(_, figure)| seconds(figure.floor))
+        .set(|table| table.name = Some("latency-intervals"));
+    let text = format!(
+        "Geometric means over the runs with {confidence} % intervals (Student's t on logarithms; \
+         none for fewer than three). Instrument alone: the same sender straight into the same receiver at the \
+         same load, once a run and all runs together, where the two can be joined; it is part of \
+         each delay and is not subtracted."
+    );
+    (!all.is_empty())
+        .then(|| Block::section("Delays with intervals", vec![Block::text(text), table.block()]))
+}
+
+/// What packets tell of a share, without the variant's name.
+pub(super) fn sentence(row: &Timed) -> String {
+    let of = |name: &str| row.figure(name).and_then(|figure| figure.seconds);
+    let share = percent(row.share, 0);
+    let Some(p50) = of("p50") else {
+        return format!("at {share} of the rate found no packet told its delay");
+    };
+    let tail = ["p99.9", "p99"].into_iter().find_map(|name| Some((name, of(name)?)));
+    let tail = tail.map_or(String::new(), |(name, delay)| format!(", {name} {}", duration(delay)));
+    let floor = row.figure("p50").and_then(|figure| figure.floor);
+    let floor = floor
+        .map_or(String::new(), |floor| format!(" (the instrument alone: p50 {})", duration(floor)));
+    format!("at {share} of the rate found, p50 {}{tail}{floor}", duration(p50))
+}
