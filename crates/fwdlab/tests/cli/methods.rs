@@ -137,9 +137,22 @@ fn delays_at_shares_of_the_rate_found_are_those_of_the_devices_queue() {
             assert!(low.as_f64() <= Some(seconds) && high.as_f64() >= Some(seconds), "{figure}");
         }
     }
+    // The slower device takes as much longer as it is slower, at the same share of its rate.
+    let effects = delays["delay_effects"].as_array().expect("effects");
+    assert_eq!(effects.len(), 4, "two shares, p50 and p99");
+    for effect in effects {
+        let (low, high) = (&effect["interval"][0], &effect["interval"][1]);
+        let found = effect["effect"].as_f64().expect("a ratio");
+        assert!((found - (1.0 / 0.9 - 1.0)).abs() < 0.03, "{effect}");
+        assert!(low.as_f64() <= Some(found) && high.as_f64() >= Some(found), "{effect}");
+    }
     let report = std::fs::read_to_string(lab.path("results/x/README.md")).expect("a report");
-    for text in ["at 80 % of the rate found, p50", "latency-inet.svg", "#### Delays with intervals"]
-    {
+    for text in [
+        "#### Delays compared",
+        "at 80 % of the rate found, p50",
+        "latency-inet.svg",
+        "#### Delays with intervals",
+    ] {
         assert!(report.contains(text), "{text}: {report}");
     }
 }

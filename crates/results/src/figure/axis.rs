@@ -38,7 +38,8 @@ impl Axis {
     /// The logarithm of values above 0, from decade to decade, which `print` names with their
     /// units: positions on it are those of logarithms to base 10.
     pub(super) fn logarithmic(low: f64, high: f64, print: impl Fn(f64) -> String) -> Axis {
-        let (low, high) = if low > 0.0 && high.is_finite() { (low, high) } else { (1.0, 1.0) };
+        let is_range = low > 0.0 && low <= high && high.is_finite();
+        let (low, high) = if is_range { (low, high) } else { (1.0, 1.0) };
         let first = low.log10().floor();
         let last = high.log10().ceil().max(first + 1.0);
         // Within few decades the steps between them are named as well.

@@ -126,7 +126,7 @@ mod tests {
         let title = "delays".to_owned();
         let figure = Percentiles { title: title.clone(), curves, footnote: None }.render();
         assert_eq!(figure.matches("<polyline").count(), 3);
-        for text in ["10 us", "99.9 %", "instrument", "delay"] {
+        for text in ["10.0 us", "99.9 %", "instrument", "delay"] {
             assert!(figure.contains(text), "{text}: {figure}");
         }
         let empty = Percentiles { title, curves: Vec::new(), footnote: None }.render();

@@ -1,7 +1,10 @@
 //! How long packets took at shares of the rate found, over the runs of a variant.
 
 use super::MethodRun;
+use crate::report::analysis::comparisons::{criteria, pairs};
 use crate::stats::summary::{Interval, Summary, median};
+use crate::stats::{BlockedRun, compare_blocked};
+use crate::store::Contents;
 use fwdlab_model::record::{Latency, MethodRecord};
 use serde::Serialize;
 
@@ -71,6 +74,66 @@ pub struct TimedFigure {
     pub interval: Option<(f64, f64)>,
     /// The same figure of the instrument alone at this load, seconds; none if not measured.
     pub floor: Option<f64>,
+}
+
+/// A figure of a variant's delays compared with its baseline's, block by block, at the same share
+/// of the rate that each has.
+#[derive(Clone, Debug, Serialize)]
+pub struct DelayEffect {
+    /// Index of the variant.
+    pub variant: usize,
+    /// Its label.
+    pub label: String,
+    /// Label of the baseline.
+    pub baseline_label: String,
+    /// Load over the rate found.
+    pub share: f64,
+    /// What it is: `p50` or `p99`.
+    pub name: &'static str,
+    /// Delay over the baseline's, less one.
+    pub effect: f64,
+    /// Its interval, at the experiment's confidence and for this one comparison.
+    pub interval: (f64, f64),
+}
+
+/// The figures that are compared: what lies beyond depends on few packets.
+const COMPARED: [(&str, Read); 2] = [FIGURES[1], FIGURES[3]];
+
+/// Each variant against its baseline; none where an alternation or looks leave no blocks.
+pub(super) fn effects(contents: &Contents, runs: &[MethodRun], rows: &[Timed]) -> Vec<DelayEffect> {
+    let plan = &contents.plan;
+    if plan.design.alternate_ns.is_some() || plan.design.sequential {
+        return Vec::new();
+    }
+    let block = |run: u32| contents.runs.iter().find(|record| record.run == run).map(|r| r.block);
+    let figures = |variant: usize, share: f64, get: Read| -> Vec<BlockedRun> {
+        let own = runs.iter().filter(|run| run.variant == variant);
+        let figure = |run: &MethodRun| {
+            let found = run.delays.iter().find(|one| one.share == share)?;
+            let seconds = get(&found.delays).filter(|_| found.delays.packets() > 0)?;
+            Some(BlockedRun { block: block(run.run)?, pps: seconds.max(1e-9) })
+        };
+        own.filter_map(figure).collect()
+    };
+    let mut found = Vec::new();
+    for (variant, baseline) in pairs(plan) {
+        for row in rows.iter().filter(|row| row.variant == variant) {
+            for (name, get) in COMPARED {
+                let [a, b] = [baseline, variant].map(|variant| figures(variant, row.share, get));
+                let Ok(compared) = compare_blocked(&a, &b, criteria(plan)) else { continue };
+                found.push(DelayEffect {
+                    variant,
+                    label: row.label.clone(),
+                    baseline_label: plan.variants[baseline].label.clone(),
+                    share: row.share,
+                    name,
+                    effect: compared.ratio - 1.0,
+                    interval: (compared.low - 1.0, compared.high - 1.0),
+                });
+            }
+        }
+    }
+    found
 }
 
 /// The valid trials of one run at one share, together.

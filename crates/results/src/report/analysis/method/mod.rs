@@ -13,7 +13,7 @@ mod suite;
 pub use burst::Bursts;
 pub use curve::Curved;
 pub use interruption::{Interrupted, Interruption};
-pub use latency::{Timed, TimedFigure};
+pub use latency::{DelayEffect, Timed, TimedFigure};
 pub use search::{GoalFound, Searched};
 pub use soak::Soaked;
 pub use suite::{Suite, SuiteRow};
@@ -53,6 +53,9 @@ pub struct Method {
     /// Delays: each variant and share, over the runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub timed: Vec<Timed>,
+    /// Delays of each variant against its baseline's.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub delay_effects: Vec<DelayEffect>,
     /// Confidence of intervals, percent.
     #[serde(skip)]
     pub confidence: f64,
@@ -179,6 +182,7 @@ fn part(contents: &Contents, results: &[RunResult], planned: &Planned, number: u
         Planned::Delays { .. } => {
             let confidence = plan.compare.confidence;
             method.timed = labels().flat_map(|v| latency::timed(v, &runs, confidence)).collect();
+            method.delay_effects = latency::effects(contents, &runs, &method.timed);
             method.confidence = confidence;
         }
         Planned::Mlrsearch(_) | Planned::Latency { .. } | Planned::Rfc2544 { .. } => {}
@@ -200,6 +204,7 @@ impl Method {
             bursts: Vec::new(),
             interrupted: Vec::new(),
             timed: Vec::new(),
+            delay_effects: Vec::new(),
             confidence: 0.0,
             parts: Vec::new(),
             suite: None,

@@ -3,8 +3,8 @@
 use super::seconds;
 use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Table};
-use crate::format::{duration, percent};
-use crate::report::analysis::{Timed, TimedFigure};
+use crate::format::{duration, percent, signed_percent};
+use crate::report::analysis::{DelayEffect, Timed, TimedFigure};
 
 /// A row for each variant and share.
 pub(super) fn table(rows: &[Timed]) -> Block {
@@ -65,6 +65,32 @@ pub(super) fn intervals(rows: &[Timed], confidence: f64) -> Option<Block> {
     );
     (!all.is_empty())
         .then(|| Block::section("Delays with intervals", vec![Block::text(text), table.block()]))
+}
+
+/// Each variant against its baseline.
+pub(super) fn effects(rows: &[DelayEffect], confidence: f64) -> Option<Block> {
+    let table = Table::of(rows)
+        .words("variant", |row| Cell::text(&row.label))
+        .words("against", |row| Cell::text(&row.baseline_label))
+        .numbers("share", |row| Cell::number(row.share, Digits::Percent(0)))
+        .words("figure", |row| Cell::text(row.name))
+        .numbers("difference", |row| {
+            Cell::Values(signed_percent(row.effect, 1).into(), vec![row.effect.into()])
+        })
+        .numbers("interval", |row| {
+            let (low, high) = row.interval;
+            let text = format!("{} to {}", signed_percent(low, 1), signed_percent(high, 1));
+            Cell::Values(text.into(), vec![low.into(), high.into()])
+        })
+        .keys(&["low", "high"])
+        .set(|table| table.name = Some("latency-effects"));
+    let text = format!(
+        "Delay of a variant over that of its baseline in the same blocks, at the same share of the \
+         rate that each of them has, so not at the same load; {confidence} % intervals, each for \
+         itself. An interval that contains 0 tells no difference."
+    );
+    (!rows.is_empty())
+        .then(|| Block::section("Delays compared", vec![Block::text(text), table.block()]))
 }
 
 /// What packets tell of a share, without the variant's name.

@@ -40,6 +40,7 @@ pub(super) fn section(method: &Method, pictures: &[(String, String)]) -> Block {
     }
     blocks.extend(table(method));
     blocks.extend(search::goals(method));
+    blocks.extend(latency::effects(&method.delay_effects, method.confidence));
     blocks.extend(latency::intervals(&method.timed, method.confidence));
     blocks.extend(doubts(method));
     let (what, title) = picture(method.kind);
