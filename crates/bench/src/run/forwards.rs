@@ -35,15 +35,8 @@ pub(super) fn attempt(
         (few, _) => few,
     };
     let threads = parts.dut.threads();
-    let wanted = Wanted {
-        settings,
-        run_id,
-        rate_pps,
-        limit: None,
-        trial: &task.plan.trial,
-        threads: &threads,
-        timed: false,
-    };
+    let trial = &task.plan.trial;
+    let wanted = Wanted { rate_pps, threads: &threads, ..Wanted::of(settings, run_id, trial) };
     let (mut armed, _) = parts.ends.arm(&wanted, findings)?;
     let before = parts.dut.read(parts.host)?;
     armed.traffic().start()?;

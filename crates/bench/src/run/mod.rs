@@ -267,15 +267,8 @@ fn measure(
     let task = Task { ceiling_pps: ends.known_ceiling_pps(settings).or(task.ceiling_pps), ..task };
     let rate_pps = rate::of(&task, settings)?;
     let (run_id, threads) = (plan.run_id(task.run.index), parts.dut.threads());
-    let wanted = Wanted {
-        limit: None,
-        timed: false,
-        settings,
-        run_id,
-        rate_pps,
-        trial: &plan.trial,
-        threads: &threads,
-    };
+    let wanted =
+        Wanted { rate_pps, threads: &threads, ..Wanted::of(settings, run_id, &plan.trial) };
     let (mut armed, mut times) = ends.arm(&wanted, findings)?;
     let mut others = || armed.traffic().snapshot().others();
     let (before, others_before) = together(&mut parts, &mut others)?;

@@ -51,15 +51,7 @@ pub(super) fn take(
     let rate_pps = rate::of(&task, settings)?;
     let phases = trial(&task.plan.trial, plan);
     let (run_id, threads) = (task.plan.run_id(task.run.index), dut.threads());
-    let wanted = Wanted {
-        limit: None,
-        timed: false,
-        settings,
-        run_id,
-        rate_pps,
-        trial: &phases,
-        threads: &threads,
-    };
+    let wanted = Wanted { rate_pps, threads: &threads, ..Wanted::of(settings, run_id, &phases) };
     let (mut armed, _) = ends.arm(&wanted, &mut findings)?;
     let mut before = dut.read(host)?;
     ends.complete(&mut before, dut);

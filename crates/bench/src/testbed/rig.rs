@@ -156,6 +156,13 @@ pub struct Wanted<'a> {
     pub timed: bool,
 }
 
+impl<'a> Wanted<'a> {
+    /// Traffic without end as fast as possible, through no thread of this machine.
+    pub fn of(settings: &'a Settings, run_id: u32, trial: &'a Trial) -> Wanted<'a> {
+        Wanted { settings, run_id, rate_pps: None, limit: None, trial, threads: &[], timed: false }
+    }
+}
+
 /// Sender and receiver of a rig.
 pub trait Ends {
     /// Arms senders and receiver, and opens the CPU account of the working threads.

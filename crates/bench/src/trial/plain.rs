@@ -5,8 +5,8 @@ use crate::Observer;
 use crate::error::BenchError;
 use fwdlab_model::plan::Trial;
 
-/// Runs one trial at a rate, or at the maximum one, by the machine's clock, without waiting for flows and
-/// without queries to a DUT: for ceilings and cable checks.
+/// Runs one trial at a rate, or at the maximum one, by the machine's clock, without waiting for
+/// flows and without queries to a DUT: for ceilings, delays without a device and cable checks.
 ///
 /// # Errors
 /// As [`run`].

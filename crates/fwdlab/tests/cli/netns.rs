@@ -199,6 +199,21 @@ fn a_search_finds_the_rate_of_a_shaper_or_says_what_kept_it() {
     }
 }
 
+/// `results.json` of an experiment on this machine's kernel; none, said aloud, without root.
+fn results_as_root(experiment: &str, why: &str) -> Option<serde_json::Value> {
+    let lab = Lab::new(experiment);
+    let _alone = machine();
+    if !rustix::process::geteuid().is_root() {
+        let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
+        assert!(!in_ci, "not root in CI");
+        eprintln!("SKIPPED: {why}");
+        return None;
+    }
+    lab.fwdlab(&["run", "x.toml", "--no-calibration"]).carried_out();
+    let text = std::fs::read_to_string(lab.path("results/x/results.json")).expect("results");
+    Some(serde_json::from_str(&text).expect("JSON"))
+}
+
 const BURSTS: &str = "\
 version = 1
 title = \"A device of a known ring\"
@@ -220,17 +235,10 @@ blocks = 1
 /// the machine does.
 #[test]
 fn bursts_fill_a_known_ring_and_a_reset_interrupts_what_is_forwarded() {
-    let lab = Lab::new(BURSTS);
-    let _alone = machine();
-    if !rustix::process::geteuid().is_root() {
-        let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
-        assert!(!in_ci, "not root in CI");
-        eprintln!("SKIPPED: a kernel that is reset in a namespace needs root");
+    let Some(json) = results_as_root(BURSTS, "a kernel that is reset in a namespace needs root")
+    else {
         return;
-    }
-    lab.fwdlab(&["run", "x.toml", "--no-calibration"]).carried_out();
-    let text = std::fs::read_to_string(lab.path("results/x/results.json")).expect("results");
-    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    };
     let parts = &json["method"]["parts"];
     match parts[0]["bursts"][0]["frames"]["min"].as_f64() {
         Some(frames) => assert!(frames >= 250.0, "{}", parts[0]["bursts"]),
@@ -277,17 +285,10 @@ blocks = 1
 /// faster with it, whatever the machine does.
 #[test]
 fn packets_through_the_kernel_take_longer_than_without_it() {
-    let lab = Lab::new(LATENCY);
-    let _alone = machine();
-    if !rustix::process::geteuid().is_root() {
-        let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
-        assert!(!in_ci, "not root in CI");
-        eprintln!("SKIPPED: packets are timed by BPF programs, which need root");
+    let Some(json) = results_as_root(LATENCY, "packets are timed by BPF programs, which need root")
+    else {
         return;
-    }
-    lab.fwdlab(&["run", "x.toml", "--no-calibration"]).carried_out();
-    let text = std::fs::read_to_string(lab.path("results/x/results.json")).expect("results");
-    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    };
     let parts = json["method"]["parts"].as_array().expect("parts");
     let rows = parts[1]["timed"].as_array().map_or(&[][..], Vec::as_slice);
     if rows.is_empty() {

@@ -184,13 +184,7 @@ pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagn
 /// Counted bursts are sent by fwdlab's own senders, into what does not make them wait.
 fn burstable(kind: &Spanned<MethodKind>, experiment: &Experiment, faults: &mut Vec<Diagnostic>) {
     let base = &experiment.base;
-    if base.traffic.generator != GeneratorKind::Fwdlab {
-        let name = base.traffic.generator.name();
-        faults.push(
-            Diagnostic::new(kind.span(), format!("`{name}` is not asked for counted bursts"))
-                .help("leave `generator` out, or choose other `tests`"),
-        );
-    }
+    own_sender(kind, experiment, "is not asked for counted bursts", faults);
     if base.testbed.kind == TestbedKind::Memory {
         faults.push(
             Diagnostic::new(
@@ -198,6 +192,22 @@ fn burstable(kind: &Spanned<MethodKind>, experiment: &Experiment, faults: &mut V
                 "in memory the generator waits for free slots: no burst is too long",
             )
             .help("choose kind = \"netns\" in [testbed], or other `tests`"),
+        );
+    }
+}
+
+/// What only fwdlab's own sender does, and what another one lacks.
+fn own_sender(
+    kind: &Spanned<MethodKind>,
+    experiment: &Experiment,
+    lack: &str,
+    faults: &mut Vec<Diagnostic>,
+) {
+    let generator = experiment.base.traffic.generator;
+    if generator != GeneratorKind::Fwdlab {
+        faults.push(
+            Diagnostic::new(kind.span(), format!("`{}` {lack}", generator.name()))
+                .help("leave `generator` out, or choose other `tests`"),
         );
     }
 }
@@ -211,14 +221,7 @@ fn timeable(
     faults: &mut Vec<Diagnostic>,
 ) {
     let Some(kind) = &written.kind else { return };
-    let base = &experiment.base;
-    if base.traffic.generator != GeneratorKind::Fwdlab {
-        let name = base.traffic.generator.name();
-        faults.push(
-            Diagnostic::new(kind.span(), format!("`{name}` writes no sending times"))
-                .help("leave `generator` out, or choose other `tests`"),
-        );
-    }
+    own_sender(kind, experiment, "writes no sending times", faults);
     let place = || written.shares.as_ref().map_or(kind.span(), Spanned::span);
     if shares.is_empty() {
         faults.push(

@@ -166,8 +166,13 @@ impl Trials<'_, '_> {
         };
         let threads = parts.dut.threads();
         let run_id = plan.trial_id(run.index, number);
-        let wanted =
-            Wanted { timed, settings, run_id, rate_pps, limit, trial: &phases, threads: &threads };
+        let wanted = Wanted {
+            timed,
+            rate_pps,
+            limit,
+            threads: &threads,
+            ..Wanted::of(settings, run_id, &phases)
+        };
         let (ends, clock) = (parts.ends, parts.clock);
         let at_ns = clock.now_ns().saturating_sub(self.began_ns);
         let (mut armed, _times) = ends.arm(&wanted, findings)?;

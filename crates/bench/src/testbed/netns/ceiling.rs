@@ -40,7 +40,7 @@ impl Netns {
         let wiring = Wiring::up(&self.journal, settings.dut.queues, false)?;
         // Without the device its own CPU's time is nobody's; at a rate it is delays that are asked.
         let timed = rate_pps.is_some();
-        let wanted = Wanted { settings, run_id, rate_pps, limit: None, trial, threads: &[], timed };
+        let wanted = Wanted { rate_pps, timed, ..Wanted::of(settings, run_id, trial) };
         let mut traffic = self.arm(&wiring, placement, &wanted)?;
         if placement.arrangement == Arrangement::Open && !timed {
             // The receiver polls on the same CPU as with a DUT. If this is not permitted here, it

@@ -50,17 +50,18 @@ pub(super) fn poll(wiring: &Wiring, placement: &Placement) -> Result<Vec<u32>, B
 
 /// Lets whoever sends into r0 poll it, at once: a packet's delay then has no part of a timer's,
 /// nor of another CPU's waking up. It costs the DUT's CPU what the receiver does for a packet.
-///
-/// # Errors
-/// When the interface refuses.
-pub(super) fn poll_at_once(wiring: &Wiring, findings: &mut Findings) -> Result<(), BenchError> {
-    let host = NamespaceHost::new(&wiring.receiver, &[])?;
-    for name in ["napi_defer_hard_irqs", "gro_flush_timeout", "threaded"] {
-        host.put(&format!("/sys/class/net/r0/{name}"), "0")?;
-    }
-    let fact = ("r0 polling while packets are timed", "softirq of the DUT, at once");
-    findings.facts.insert(fact.0.into(), fact.1.into());
-    Ok(())
+/// Who may not change that has not set up a thread either, see [`poll_or_say`].
+pub(super) fn poll_at_once(wiring: &Wiring, findings: &mut Findings) {
+    let undo = || {
+        let host = NamespaceHost::new(&wiring.receiver, &[])?;
+        let names = ["napi_defer_hard_irqs", "gro_flush_timeout", "threaded"];
+        names.iter().try_for_each(|name| host.put(&format!("/sys/class/net/r0/{name}"), "0"))
+    };
+    let polling = match undo() {
+        Ok(()) => "softirq of the DUT, at once".to_owned(),
+        Err(error) => format!("as at other times: {error}"),
+    };
+    findings.facts.insert("r0 polling while packets are timed".into(), polling);
 }
 
 /// [`poll`], or a remark if that is not permitted: the DUT then polls r0, as without

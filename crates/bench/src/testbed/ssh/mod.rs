@@ -125,15 +125,7 @@ impl Ssh {
         observer: &mut dyn Observer,
     ) -> Result<Observed, BenchError> {
         let (host, mut dut) = (self.rack.dut()?.host(), self.device(self.kernel()?)?);
-        let wanted = Wanted {
-            settings,
-            run_id,
-            rate_pps: None,
-            limit: None,
-            trial,
-            threads: &[],
-            timed: false,
-        };
+        let wanted = Wanted::of(settings, run_id, trial);
         let mut armed = traffic::arm(&self.rack, &self.links, &wanted)?;
         let before = dut.read(host)?;
         let mut observed = crate::trial::plain(armed.as_traffic(), trial, None, observer)?;
