@@ -5,6 +5,7 @@
 //! packet. The state machine is independent of sockets and clocks; it drives a
 //! [`Traffic`] by a [`Clock`].
 
+mod account;
 mod burst;
 mod clock;
 mod drain;
@@ -13,6 +14,7 @@ mod plain;
 mod spec;
 mod steadiness;
 
+pub use account::{Account, Awaited, Unasked};
 pub use clock::{Clock, SystemClock};
 pub use drain::Drained;
 pub use opening::{WAIT_LIMIT_NS, longest_ns};
@@ -104,6 +106,8 @@ pub struct Snapshot {
     pub other_frames: u64,
     /// Packets that the receiver dropped.
     pub receiver_dropped: u64,
+    /// Packets that the senders gave up because they were late, as far as that is known.
+    pub missed: u64,
 }
 
 impl Snapshot {
@@ -111,37 +115,6 @@ impl Snapshot {
     pub fn others(&self) -> u64 {
         self.foreign.saturating_add(self.unstamped).saturating_add(self.other_frames)
     }
-}
-
-/// Queries to the DUT during a trial. They take time, so they are made before and after the
-/// window, never within it.
-pub trait Account {
-    /// Packets of this trial that the DUT's counters report as dropped so far, of `sent`; none
-    /// if the counters are incomplete.
-    fn dropped(&mut self, _sent: u64) -> Option<u64> {
-        None
-    }
-    /// Connection states in the DUT now; none if it keeps none or does not report them.
-    fn states(&mut self) -> Option<u64> {
-        None
-    }
-}
-
-/// No DUT, or one that is not queried.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Unasked;
-
-impl Account for Unasked {}
-
-/// What must be observed before the window opens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Awaited {
-    /// Number of flows that must have arrived; 0: no wait.
-    pub flows: u32,
-    /// Number of senders that each cycle through all flows.
-    pub senders: u32,
-    /// True if the DUT must hold a connection state for each flow.
-    pub states: bool,
 }
 
 /// CPU time so far, nanoseconds since some beginning; what the kernel doesn't tell is
@@ -184,10 +157,15 @@ pub struct Observed {
     pub drain_ns: u64,
     /// Packets that the receiver dropped.
     pub receiver_dropped: u64,
+    /// Packets that the senders gave up because they were late, as far as that is known.
+    pub missed: u64,
     /// Flows and states when the window opened, and packets unaccounted for at the end.
     pub opening: Opening,
     /// Counts of all phases when the window opened.
     pub at_opening: Counts,
+    /// Counted packets only: states of the device while they were sent, each with the
+    /// nanoseconds since the first.
+    pub states: Vec<(u64, u64)>,
     /// Raw samples.
     pub samples: Vec<Sample>,
     /// Warnings.
@@ -281,12 +259,12 @@ pub fn run_as(
     }
     traffic.start()?;
     let measured = match course {
-        Course::Burst(packets) => burst::measure(packets, traffic, clock, &order, observer),
+        Course::Burst(packets) => burst::measure(packets, traffic, clock, &mut order, observer),
         _ => measure(&mut course, traffic, clock, &mut order, observer),
     };
     traffic.set_phase(Phase::After);
     let stopped = traffic.stop();
-    let Window { ns: window_ns, samples, mut opening, at_opening } = measured?;
+    let Window { ns: window_ns, samples, mut opening, at_opening, states } = measured?;
     stopped?;
     let drained = drain::wait(traffic, clock, order.account, order.trial.drain_ns);
     let drain_ns = drained.last_ns;
@@ -349,8 +327,10 @@ pub fn run_as(
         arrivals,
         drain_ns,
         receiver_dropped: last.receiver_dropped,
+        missed: last.missed,
         opening,
         at_opening,
+        states,
         samples,
         warnings,
     })
@@ -366,6 +346,8 @@ struct Window {
     opening: Opening,
     /// Counts of all phases when it opened.
     at_opening: Counts,
+    /// [`Observed::states`].
+    states: Vec<(u64, u64)>,
 }
 
 /// Warm-up and window.
@@ -466,7 +448,7 @@ fn measure(
     let end = clock.now_ns();
     (order.at_window)(Moment::Closed(end));
     opening.states_closing = opening.states.and_then(|_| order.account.states());
-    Ok(Window { ns: end - start, samples, opening, at_opening })
+    Ok(Window { ns: end - start, samples, opening, at_opening, ..Window::default() })
 }
 
 /// What both ends and the kernel told at a moment, by the trial's clock.

@@ -4,7 +4,7 @@
 pub mod method;
 mod metric;
 
-pub use method::{Method, MethodKind, Rfc2544Test, SearchMethod};
+pub use method::{Method, MethodKind, SearchMethod, SuiteTest};
 pub use metric::{Rule, RunMetric};
 
 use fwdlab_packet::named;

@@ -13,7 +13,7 @@ pub use arrivals::{Arrivals, Checked, FlowArrivals, WorstFlow};
 pub use device::{DeviceTime, ReceiverPlace};
 pub use executed::{Executed, ExecutedFunction};
 pub use latency::{Floor, Latency, LatencyTrial};
-pub use method::{MethodRecord, MethodTrial, Reset, tolerated};
+pub use method::{Connections, MethodRecord, MethodTrial, Reset, tolerated};
 pub use opening::{DrainEnd, Opening};
 pub use profile::{DropPlace, ProfileCounter, ProfileRecord, ProfileWindow};
 

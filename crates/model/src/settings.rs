@@ -177,6 +177,9 @@ pub struct SimSettings {
     pub buffer: u32,
     /// What the simulated sender reaches at most, in packets per second.
     pub ceiling_pps: f64,
+    /// The table of its stateful firewall; the default adds nothing to a plan's hash.
+    #[serde(default, skip_serializing_if = "SimTable::is_default")]
+    pub table: SimTable,
     /// Factor on the capacity by "setting=label", e.g. "firewall=stateful" = 0.8.
     pub effect: BTreeMap<String, f64>,
     /// When true a run takes its real time; when false it returns at once.
@@ -222,9 +225,34 @@ impl Default for SimSettings {
             effect: BTreeMap::new(),
             realtime: false,
             buffer: 0,
+            table: SimTable::default(),
             contamination: 0.0,
             contamination_depth: Self::depth(),
         }
+    }
+}
+
+/// The connections of a simulated stateful firewall.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SimTable {
+    /// Connections that it holds.
+    pub states: u32,
+    /// Connections a second that it sets up, in the base variant.
+    pub establishment_pps: f64,
+    /// Connections a second that it removes.
+    pub tear_down_pps: f64,
+}
+
+impl SimTable {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Default for SimTable {
+    /// A table of Linux's size, at rates of its order.
+    fn default() -> Self {
+        Self { states: 262_144, establishment_pps: 400e3, tear_down_pps: 2e6 }
     }
 }
 
@@ -249,6 +277,13 @@ pub enum Firewall {
         /// Its text (so that the plan's hash covers it).
         text: String,
     },
+}
+
+impl Firewall {
+    /// True if it may keep connection states: a user's own ruleset may.
+    pub fn may_keep_states(&self) -> bool {
+        matches!(self, Firewall::Stateful | Firewall::Ruleset { .. })
+    }
 }
 
 impl fmt::Display for Firewall {

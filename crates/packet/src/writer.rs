@@ -16,6 +16,12 @@ pub struct Turns {
 }
 
 impl Turns {
+    /// Number of the first so many flows that are sent.
+    pub fn own_of_first(&self, flows: u64) -> u64 {
+        let first = self.queues.iter().take(usize::try_from(flows).unwrap_or(usize::MAX));
+        first.filter(|queue| self.own.binary_search(queue).is_ok()).count() as u64
+    }
+
     /// True when there is a flow to be sent.
     pub fn has_flows(&self) -> bool {
         self.queues.iter().any(|queue| self.own.binary_search(queue).is_ok())
@@ -45,6 +51,14 @@ impl FrameWriter {
     /// The same for the flows of some queues only; `turns` must have flows.
     pub fn with_turns(mut self, turns: Turns) -> FrameWriter {
         self.turns = turns.has_flows().then_some(turns);
+        self
+    }
+
+    /// The same from a flow on, with the sequence number that belongs to it.
+    pub fn beginning_with(mut self, flow: u32) -> FrameWriter {
+        let destinations = self.template.flows().destinations;
+        (self.source, self.destination) = (flow / destinations, flow % destinations);
+        self.sequence = flow;
         self
     }
 
@@ -202,13 +216,13 @@ mod tests {
 
     #[test]
     fn every_frame_equals_the_reference_and_every_flow_comes_in_turn() {
-        for family in [Family::Inet, Family::Inet6] {
+        for (family, first) in [(Family::Inet, 0), (Family::Inet6, 0), (Family::Inet, 7)] {
             let flows = Flows { sources: 3, destinations: 4 };
             let template = Template::new(family, 100, flows, 9, [2; 6], [4; 6]);
-            let mut writer = FrameWriter::new(template.clone(), 2);
+            let mut writer = FrameWriter::new(template.clone(), 2).beginning_with(first);
             let mut frame = vec![0xa5; writer.frame_length()];
             writer.prepare(&mut frame);
-            for sequence in 0..25u32 {
+            for sequence in first..first + 25 {
                 writer.write_next(&mut frame, Phase::Window, 1000 + sequence);
                 let flow = sequence % 12;
                 let stamp = Stamp {

@@ -25,7 +25,8 @@ const volatile __u32 SOURCE_BASE = 0;      /* host order: last 32 bits of the fi
 const volatile __u32 DESTINATION_BASE = 0;
 const volatile __u32 STAMP_TIME = 0;
 const volatile __u32 PACED = 0;
-const volatile __u64 LIMIT = 0; /* packets after which no more are sent; 0: no end */
+const volatile __u64 LIMIT = 0; /* sequence number that is not sent any more; 0: no end */
+const volatile __u32 FIRST = 0; /* sequence number of the first packet */
 const volatile __u32 BURST = 1; /* paced: most packets in one go, at least 1 */
 /* Sums of the 16-bit words that are the same in every packet (RFC 1071), see
  * packet::Template. */
@@ -94,6 +95,10 @@ int send_packet(struct xdp_md *ctx)
 	if (PACED) {
 		__u64 now_q;
 
+		/* What is counted begins when the first can be sent: setting the call up
+		 * takes longer than some of it lasts. */
+		if (LIMIT && state->sequence == FIRST && !state->next_q)
+			state->start_ns = now;
 		if (now < state->start_ns)
 			return XDP_DROP;
 		now_q = (now - state->start_ns) << 16;

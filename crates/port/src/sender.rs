@@ -23,8 +23,8 @@ pub struct SenderConfig {
     pub template: Template,
     /// Packets per second; none for as fast as possible.
     pub rate_pps: Option<f64>,
-    /// Packets after which the thread sends no more, without ending: a burst; none for no end.
-    pub limit: Option<u64>,
+    /// Packets after which the thread sends no more, without ending; none for no end.
+    pub limit: Option<Counted>,
     /// With a rate: most packets that are sent in one go after a delay, see [`burst`].
     pub burst: u32,
     /// Write the sending time into every packet; with a rate, the time at which it was due.
@@ -34,6 +34,32 @@ pub struct SenderConfig {
     pub spread: Option<Turns>,
     /// Packets handed over at once at the maximum rate, 1 to 256.
     pub batch: u32,
+}
+
+/// Packets that are sent, and no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// Their number.
+    pub packets: u64,
+    /// The flow of the first one; the others follow in turn.
+    pub first: u32,
+}
+
+impl Counted {
+    /// So many packets from the first flow on.
+    pub fn packets(packets: u64) -> Counted {
+        Counted { packets, first: 0 }
+    }
+
+    /// The part of sender `number` of `senders`, which share them in turn over `flows` flows:
+    /// all together send each flow as often as one sender would.
+    pub fn share(self, number: usize, senders: usize, flows: u32) -> Counted {
+        let (number, senders) = (number as u64, senders.max(1) as u64);
+        let (each, more) = (self.packets / senders, self.packets % senders);
+        let before = u64::from(self.first) + number * each + number.min(more);
+        let first = (before % u64::from(flows.max(1))) as u32;
+        Counted { packets: each + u64::from(number < more), first }
+    }
 }
 
 /// A sending thread at work. Counters may be read at any time.
@@ -112,13 +138,28 @@ pub trait Receiver: Send {
     fn dropped(&self) -> u64;
 }
 
-/// Packets of a burst for sender `number` of `senders`: all together send `limit`.
-pub fn share_of_burst(limit: Option<u64>, number: usize, senders: usize) -> Option<u64> {
-    let (number, senders) = (number as u64, senders.max(1) as u64);
-    limit.map(|packets| packets / senders + u64::from(number < packets % senders))
-}
-
 /// Packets a second for the sender that shares a rate with `senders` others.
 pub fn share_of_rate(rate_pps: Option<f64>, senders: usize) -> Option<f64> {
     rate_pps.map(|rate| rate / senders as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn senders_that_share_counted_packets_send_each_flow_once() {
+        for senders in 1..5 {
+            for packets in [0, 1, 7, 60, 100] {
+                let all = Counted { packets, first: 90 };
+                let mut sent: Vec<u64> = Vec::new();
+                for number in 0..senders {
+                    let own = all.share(number, senders, 100);
+                    sent.extend((0..own.packets).map(|n| (u64::from(own.first) + n) % 100));
+                }
+                let wanted: Vec<u64> = (0..packets).map(|n| (90 + n) % 100).collect();
+                assert_eq!(sent, wanted, "{packets} packets of {senders}");
+            }
+        }
+    }
 }

@@ -80,7 +80,9 @@ impl UserSender {
         let (theirs, config) = (shared.clone(), config.clone());
         let (ready, opened) = std::sync::mpsc::sync_channel(1);
         let thread = config.namespace.clone().spawn("sender", &[config.cpu], move || {
-            let mut writer = FrameWriter::new(config.template.clone(), config.number);
+            let first = config.limit.map_or(0, |counted| counted.first);
+            let mut writer =
+                FrameWriter::new(config.template.clone(), config.number).beginning_with(first);
             if let Some(turns) = &config.spread {
                 writer = writer.with_turns(turns.clone());
             }
@@ -135,7 +137,7 @@ fn send_until_stopped(
     let mut pacer =
         config.rate_pps.map(|rate| Pacer::new(rate, clock::monotonic_ns(), config.burst));
     let capacity = transmit.capacity();
-    let (mut left, mut rate) = (config.limit.unwrap_or(u64::MAX), 0);
+    let (mut left, mut rate) = (config.limit.map_or(u64::MAX, |counted| counted.packets), 0);
     while shared.order.load(Ordering::Relaxed) == GO {
         if left == 0 {
             // The burst is sent: the CPU is for whoever forwards it.

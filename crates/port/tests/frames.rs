@@ -5,6 +5,7 @@ mod common;
 use common::{Pair, wait_for_packets};
 use fwdlab_packet::Flows;
 use fwdlab_packet::{Family, Phase, Stamp, Template};
+use fwdlab_port::sender::Counted;
 use fwdlab_port::xdp::{XdpMode, XdpReceiver, XdpSender};
 use fwdlab_port::{PortError, Receiver, Sender, SenderConfig, Watch, clock, packet_socket, xsk};
 use std::collections::HashSet;
@@ -93,6 +94,31 @@ fn every_sender_sends_exactly_the_reference_frames() {
 }
 
 #[test]
+fn counted_packets_begin_with_their_flow() {
+    let _guard = ONE_AT_A_TIME.lock();
+    let Some(pair) = Pair::new() else { return };
+    let flows = Flows { sources: 3, destinations: 5 };
+    let template = Template::new(Family::Inet, 64, flows, RUN_ID, SOURCE, DESTINATION);
+    for engine in [Engine::Xdp, Engine::Xsk, Engine::Packet] {
+        let mut read = pair.capture();
+        let limit = Some(Counted { packets: 40, first: 7 });
+        let counted = SenderConfig { limit, ..config(&pair, template.clone(), Some(2_000.0)) };
+        let sender = open(engine, &counted).unwrap_or_else(|e| panic!("{engine:?}: {e}"));
+        sender.start();
+        let patience = clock::monotonic_ns() + 5_000_000_000;
+        while sender.sent().iter().sum::<u64>() < 40 && clock::monotonic_ns() < patience {
+            clock::sleep_until(clock::monotonic_ns() + 1_000_000);
+        }
+        sender.halt().expect("halt");
+        clock::sleep_until(clock::monotonic_ns() + 10_000_000);
+        let stamps = std::iter::from_fn(&mut read).filter_map(|frame| Stamp::parse_frame(&frame));
+        let numbers: Vec<(u32, u32)> = stamps.map(|stamp| (stamp.sequence, stamp.flow)).collect();
+        let wanted: Vec<(u32, u32)> = (7..47).map(|number| (number, number % 15)).collect();
+        assert_eq!(numbers, wanted, "{engine:?}");
+    }
+}
+
+#[test]
 fn a_burst_is_as_long_as_it_was_asked_for_and_a_rate_can_change() {
     let _guard = ONE_AT_A_TIME.lock();
     let Some(pair) = Pair::new() else { return };
@@ -100,7 +126,10 @@ fn a_burst_is_as_long_as_it_was_asked_for_and_a_rate_can_change() {
     let template = Template::new(Family::Inet, 64, flows, RUN_ID, SOURCE, DESTINATION);
     let total = |sender: &dyn Sender| sender.sent().iter().sum::<u64>();
     for engine in [Engine::Xdp, Engine::Xsk, Engine::Packet] {
-        let burst = SenderConfig { limit: Some(777), ..config(&pair, template.clone(), None) };
+        let burst = SenderConfig {
+            limit: Some(Counted::packets(777)),
+            ..config(&pair, template.clone(), None)
+        };
         let sender = open(engine, &burst).unwrap_or_else(|e| panic!("{engine:?}: {e}"));
         sender.set_phase(Phase::Window);
         sender.start();

@@ -32,6 +32,8 @@ pub trait Engine: Send {
     fn extra_lost(&mut self, frames: u64);
     /// As [`Router::flush`].
     fn flush(&mut self);
+    /// As [`Router::rest`].
+    fn rest(&mut self);
 }
 
 impl<W: Firewall> Engine for Router<W> {
@@ -49,6 +51,9 @@ impl<W: Firewall> Engine for Router<W> {
     }
     fn flush(&mut self) {
         Router::flush(self);
+    }
+    fn rest(&mut self) {
+        Router::rest(self);
     }
 }
 
@@ -98,6 +103,7 @@ pub fn forward(
             continue;
         }
         idle = idle.saturating_add(1);
+        engine.rest();
         if idle % 1024 == 1 {
             note_missed(ports, missed);
             if ports.iter().all(|port| port.is_at_end()) {
@@ -163,7 +169,10 @@ pub fn forward_circuit(engine: &mut dyn Engine, transit: &mut Transit, stop: &At
                 idle += 1;
             }
             // Other workers may share this CPU.
-            None => thread::yield_now(),
+            None => {
+                engine.rest();
+                thread::yield_now();
+            }
         }
     }
 }

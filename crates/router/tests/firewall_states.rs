@@ -378,3 +378,44 @@ fn two_workers_share_states_but_not_where_each_has_its_own() {
         assert_eq!((connections.len() as u64, packets), (expected, sent), "{kind:?}");
     }
 }
+
+#[test]
+fn states_that_are_forgotten_are_gone_for_every_worker() {
+    let (me, you) = (("198.18.0.5", 1000), ("198.19.0.5", 2000));
+    let (there, back) = (datagram(me, you), datagram(you, me));
+    for kind in HOLDERS {
+        for flow_cache in [false, true] {
+            let wall = wall(OUTWARDS, &StateConfig { flow_cache, ..states(kind) });
+            let mut filters = [wall.filter(), wall.filter()];
+            // Often enough to be in the caches of flows.
+            for now_ns in 0..40 {
+                for filter in &mut filters {
+                    assert_eq!(judge(filter, &there, 2, now_ns), [true; 2]);
+                    assert_eq!(judge(filter, &back, 2, now_ns), [true; 2], "{kind:?}");
+                }
+            }
+            let bytes = wall.stats().memory_bytes;
+            assert!(!wall.forget(Duration::from_millis(20)), "{kind:?}: nobody follows");
+            let forgotten = std::thread::scope(|scope| {
+                let asked = scope.spawn(|| wall.forget(Duration::from_secs(20)));
+                while !asked.is_finished() {
+                    filters.iter_mut().for_each(Firewall::rest);
+                    std::thread::yield_now();
+                }
+                asked.join().expect("no panic")
+            });
+            assert!(forgotten, "{kind:?}");
+            let stats = wall.stats();
+            assert_eq!((stats.states, stats.memory_bytes), (0, bytes), "{kind:?}");
+            for filter in &mut filters {
+                assert_eq!(judge(filter, &back, 1, 50), [false], "{kind:?}: without a state");
+            }
+            let [one, _two] = &mut filters;
+            assert_eq!(judge(one, &there, 1, 60), [true]);
+            assert_eq!(judge(one, &back, 1, 61), [true], "{kind:?}: a new one");
+            assert_eq!(wall.stats().states, 1, "{kind:?}");
+            drop(filters);
+            assert!(wall.forget(Duration::ZERO), "workers that are gone are not waited for");
+        }
+    }
+}

@@ -38,7 +38,6 @@ const KEEPERS: &[(&str, &[&str])] = &[
     ("resvg", &["results"]),
     ("inferno", &["results"]),
     // Servers of other traffic generators.
-    ("ureq", &["bench"]),
     ("flate2", &["bench"]),
     // The command line.
     ("clap", &["fwdlab"]),

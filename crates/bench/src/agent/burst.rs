@@ -56,6 +56,7 @@ impl Burst {
             first_number: 0,
             rate_pps,
             limit: None,
+            first_flow: 0,
             timestamps: false,
             engine,
             cpus: end.cpus.clone(),

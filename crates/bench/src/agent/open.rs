@@ -13,6 +13,7 @@ use fwdlab_model::settings::{Engine, Family};
 use fwdlab_packet::Flows;
 use fwdlab_packet::Template;
 use fwdlab_packet::arrivals::Expected;
+use fwdlab_port::sender::Counted;
 use fwdlab_port::{NetNs, Sender, SenderConfig, Watch, affinity, clock, sender};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -72,7 +73,10 @@ pub fn senders(order: &SendOrder) -> Result<serve_send::Opened, BenchError> {
         number: order.first_number + number as u8,
         template,
         rate_pps,
-        limit: sender::share_of_burst(order.limit, number, cpus.len()),
+        limit: order.limit.map(|packets| {
+            let all = Counted { packets, first: order.first_flow };
+            all.share(number, cpus.len(), flows.count())
+        }),
         burst: sender::burst(cpus.len()),
         timestamps: order.timestamps,
         spread: None,
@@ -316,6 +320,7 @@ mod tests {
             first_number: 0,
             rate_pps: None,
             limit: None,
+            first_flow: 0,
             timestamps: false,
             engine: Engine::Packet,
             cpus: vec![],

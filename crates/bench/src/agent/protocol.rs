@@ -103,9 +103,12 @@ pub struct SendOrder {
     pub first_number: u8,
     /// Packets per second of this agent; none for as fast as possible.
     pub rate_pps: Option<f64>,
-    /// Packets of a burst of this agent's; none for no end.
+    /// Packets that this agent sends, and no more; none for no end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
+    /// The flow of the first of them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub first_flow: u32,
     /// Write the sending time into every packet.
     pub timestamps: bool,
     /// Mechanism.
@@ -114,6 +117,10 @@ pub struct SendOrder {
     pub cpus: Vec<u16>,
     /// Time after which the agent ends by itself, nanoseconds.
     pub at_most_ns: u64,
+}
+
+fn is_zero(flow: &u32) -> bool {
+    *flow == 0
 }
 
 /// Parameters of a receiver.

@@ -11,9 +11,10 @@ use fwdlab_packet::Flows;
 use fwdlab_packet::stamp::PHASES;
 use fwdlab_packet::{Family, Phase};
 use fwdlab_port::clock;
-use fwdlab_port::sender::share_of_burst;
+use fwdlab_port::sender::Counted;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::time::Duration;
 
 /// Time beyond [`AgentLoad::at_most`] after which unattended agents exit.
@@ -147,6 +148,9 @@ impl<'a> AgentTraffic<'a> {
         for (end, next_hop_mac) in senders {
             let own = end.cpus.len().max(1);
             let share = own as f64 / threads as f64;
+            let counted = load.limit.map(|packets| {
+                counted_of(packets, first_number..first_number + own, threads, load.flows.count())
+            });
             let order = Order::Send(SendOrder {
                 interface: end.interface.clone(),
                 source_mac: end.mac,
@@ -158,7 +162,8 @@ impl<'a> AgentTraffic<'a> {
                 run_id: load.run_id,
                 first_number: u8::try_from(first_number).unwrap_or(u8::MAX),
                 rate_pps: load.rate_pps.map(|rate| rate * share),
-                limit: burst_of(load.limit, first_number, own, threads),
+                limit: counted.map(|counted| counted.packets),
+                first_flow: counted.map_or(0, |counted| counted.first),
                 timestamps: load.timestamps,
                 engine: load.engine,
                 cpus: end.cpus.clone(),
@@ -300,10 +305,11 @@ impl SendingAgent {
     }
 }
 
-/// Packets of a burst for the agent whose `own` threads begin with `first` of all `threads`.
-fn burst_of(limit: Option<u64>, first: usize, own: usize, threads: usize) -> Option<u64> {
-    let threads = threads.max(1);
-    (first..first + own).map(|number| share_of_burst(limit, number, threads)).sum()
+/// The part of counted packets for the agent with these of all `threads`.
+fn counted_of(packets: u64, own: Range<usize>, threads: usize, flows: u32) -> Counted {
+    let share = |number| Counted::packets(packets).share(number, threads, flows);
+    let packets = own.clone().map(|number| share(number).packets).sum();
+    Counted { packets, ..share(own.start) }
 }
 
 fn seconds(ns: u64) -> f64 {
@@ -353,6 +359,7 @@ impl Traffic for AgentTraffic<'_> {
             unstamped: self.last.unstamped.saturating_sub(self.idle.unstamped),
             other_frames: self.last.others.saturating_sub(self.idle.others),
             receiver_dropped: self.last.dropped.saturating_sub(self.idle.dropped),
+            missed: self.senders.iter().map(|sender| sender.last.missed).sum(),
         }
     }
 

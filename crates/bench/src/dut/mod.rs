@@ -22,7 +22,7 @@ use crate::links::Links;
 use counters::Own;
 use findings::Findings;
 use fwdlab_model::record::{Counter, Counts, CpuTime, DropPlace};
-use fwdlab_model::settings::{DutKind, Firewall, Settings};
+use fwdlab_model::settings::{DutKind, Settings};
 use keeper::Keeper;
 use router::Wires;
 use std::path::Path;
@@ -183,8 +183,27 @@ pub trait Dut {
     }
 
     /// States that its firewall holds; none where it has none, or doesn't tell.
-    fn states(&mut self, _host: &dyn Host, _firewall: &Firewall) -> Option<u64> {
+    fn states(&mut self, _host: &dyn Host, _settings: &Settings) -> Option<u64> {
         None
+    }
+
+    /// The same, exactly, of connections through it, however long counting takes: not while it
+    /// is loaded.
+    fn connections(&mut self, host: &dyn Host, settings: &Settings) -> Option<u64> {
+        self.states(host, settings)
+    }
+
+    /// Removes all states of its firewall at once, and returns when they are gone; what was done,
+    /// in words. None where that is not known to be possible: nothing was done then.
+    ///
+    /// # Errors
+    /// When it refuses, or a program for it is missing.
+    fn forget_states(
+        &mut self,
+        _host: &dyn Host,
+        _settings: &Settings,
+    ) -> Result<Option<String>, BenchError> {
+        Ok(None)
     }
 
     /// CPU times of its machine since boot; none where they can't be read.

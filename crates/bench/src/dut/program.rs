@@ -40,7 +40,8 @@ pub(super) fn drops(who: &str, loss: &Loss<'_>, links: &Links) -> Vec<DropPlace>
 pub(crate) const WIRE_FULL: &str = "wire full";
 
 /// Sets up the interfaces for a program so that the kernel neither answers nor forwards, and
-/// in a namespace assigns CPUs to their NAPI threads.
+/// in a namespace assigns CPUs to their NAPI threads. Returns those, as [`scheduling::apply`]:
+/// what brings the program its packets is as much a part of the device as the program.
 ///
 /// # Errors
 /// When something is not there or refused.
@@ -50,8 +51,9 @@ pub(super) fn configure(
     settings: &Settings,
     placement: &Placement,
     findings: &mut Findings,
-) -> Result<(), BenchError> {
+) -> Result<Vec<u32>, BenchError> {
     let Ground { links, keeper, .. } = *ground;
+    let mut polling = Vec::new();
     let names = links.both().map(|link| link.interface.as_str());
     for interface in names {
         // Programs leave an interface promiscuous.
@@ -72,9 +74,10 @@ pub(super) fn configure(
             // GRO makes veth poll, which frames that are redirected into it need.
             host.run(&["ethtool", "-K", interface, "gro", "on", "tso", "off", "gso", "off"], "")?;
         }
-        scheduling::apply(host, keeper, links, settings, placement, findings)?;
+        polling = scheduling::apply(host, keeper, links, settings, placement, findings)?;
     }
-    interfaces::wait_for_signal(host, links)
+    interfaces::wait_for_signal(host, links)?;
+    Ok(polling)
 }
 
 /// IFF_PROMISC is the ninth bit of an interface's flags (netdevice(7)).

@@ -21,10 +21,12 @@ use fwdlab_model::settings::{Family, Firewall, RouterPort, Settings};
 use fwdlab_packet::address::{Side, peer_address, routed_prefix};
 use fwdlab_packet::forwarding::Class;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Time limit for building tables: a million routes take a few seconds.
 const START: Duration = Duration::from_secs(60);
+/// Time limit for its threads to have begun.
+const NAMING: Duration = Duration::from_secs(2);
 /// Time limit for an answer.
 const ANSWER: Duration = Duration::from_secs(5);
 
@@ -32,11 +34,13 @@ const ANSWER: Duration = Duration::from_secs(5);
 pub(super) struct RouterDut<'a> {
     ground: Ground<'a>,
     process: Option<Process>,
+    /// The kernel's threads that bring it its packets, bound to its CPUs.
+    polling: Vec<u32>,
 }
 
 impl<'a> RouterDut<'a> {
     pub(super) fn new(ground: Ground<'a>) -> RouterDut<'a> {
-        RouterDut { ground, process: None }
+        RouterDut { ground, process: None, polling: Vec::new() }
     }
 
     fn process(&mut self, host: &dyn Host) -> Result<&mut Process, BenchError> {
@@ -59,10 +63,15 @@ impl Dut for RouterDut<'_> {
         let Ground { links, wires, experiment, .. } = self.ground;
         self.undo(host)?;
         if matches!(wires, Wires::Sockets) {
-            program::configure(host, &self.ground, settings, placement, findings)?;
+            self.polling = program::configure(host, &self.ground, settings, placement, findings)?;
         }
         let setup = setup(settings, &placement.dut, wires, links, experiment);
         let (process, stats) = Process::start(host, self.ground.program, &setup)?;
+        let is_here = self.ground.keeper.is_namespace() || matches!(wires, Wires::Memory(_));
+        if is_here && !process.shows_workers(setup.workers) {
+            let why = "its threads do not show: whose CPU time it was is not known";
+            findings.facts.insert("router threads".into(), why.into());
+        }
         self.process = Some(process);
         for (name, value) in &stats.facts {
             findings.facts.insert(format!("router {name}"), value.clone());
@@ -91,7 +100,12 @@ impl Dut for RouterDut<'_> {
     }
 
     fn threads(&self) -> Vec<u32> {
-        self.process.as_ref().map(Process::workers).unwrap_or_default()
+        match self.process.as_ref().map(Process::workers).unwrap_or_default() {
+            // Without them nothing is known of the device's time.
+            none if none.is_empty() => none,
+            // While those poll, a worker on the same CPU does not wait for others.
+            workers => [workers, self.polling.clone()].concat(),
+        }
     }
 
     fn read(&mut self, host: &dyn Host) -> Result<Reading, BenchError> {
@@ -110,10 +124,22 @@ impl Dut for RouterDut<'_> {
         }
     }
 
-    fn states(&mut self, host: &dyn Host, _firewall: &Firewall) -> Option<u64> {
+    fn states(&mut self, host: &dyn Host, _settings: &Settings) -> Option<u64> {
         let stats = self.process(host).ok()?.stats().ok()?;
         let (_, states) = stats.facts.into_iter().find(|(name, _)| name == "states")?;
         states.parse().ok()
+    }
+
+    fn forget_states(
+        &mut self,
+        host: &dyn Host,
+        settings: &Settings,
+    ) -> Result<Option<String>, BenchError> {
+        if !settings.dut.firewall.may_keep_states() {
+            return Ok(None);
+        }
+        self.process(host)?.forget_states()?;
+        Ok(Some("the router removed all states".into()))
     }
 
     fn compare(&self, before: &Reading, after: &Reading, totals: Totals) -> Vec<Counter> {
@@ -174,6 +200,28 @@ impl Process {
         // As above.
         let _ = self.program.tell("stats");
         self.hear(ANSWER)
+    }
+
+    /// Removes all states of its firewall, and waits until every worker has.
+    ///
+    /// # Errors
+    /// When it has ended, or a worker does not answer.
+    pub fn forget_states(&mut self) -> Result<RouterStats, BenchError> {
+        let _ = self.program.tell("forget");
+        self.hear(ANSWER)
+    }
+
+    /// Waits until the threads of so many workers show by their names, which each gives itself
+    /// when it first runs; false if they do not in time.
+    fn shows_workers(&self, workers: u16) -> bool {
+        let deadline = Instant::now() + NAMING;
+        while self.workers().len() < usize::from(workers) {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        true
     }
 
     /// Thread ids of its workers.

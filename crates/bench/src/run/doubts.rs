@@ -87,8 +87,8 @@ fn idle_queues(counters: &[Counter]) -> impl Iterator<Item = Warning> {
 mod tests {
     use super::*;
     use crate::cpu::place;
+    use fwdlab_model::record::Counts;
     use fwdlab_model::record::queues::{Direction, counter_name};
-    use fwdlab_model::record::{Arrivals, Counts, Opening};
 
     /// Warnings about a second in which `forwarded` of a million packets arrived.
     fn about(forwarded: u64, ceiling_pps: Option<f64>, cpus: &[CpuTime]) -> Vec<Warning> {
@@ -97,20 +97,10 @@ mod tests {
         let counts = Counts { offered: 1_000_000, forwarded };
         let observed = Observed {
             window_ns: 1_000_000_000,
-            intended: None,
             window: counts,
             total: counts,
-            warm_up: Counts::default(),
-            foreign: 0,
-            unstamped: 0,
             flows_seen: Some(2000),
-            arrivals: Arrivals::default(),
-            drain_ns: 0,
-            receiver_dropped: 0,
-            opening: Opening::default(),
-            at_opening: Counts::default(),
-            samples: Vec::new(),
-            warnings: Vec::new(),
+            ..Observed::default()
         };
         let placement = place(&[0, 1], Arrangement::Open, 1, 1);
         let task = Task { plan: &plan, run: &plan.runs[0], ceiling_pps };

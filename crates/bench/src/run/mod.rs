@@ -20,7 +20,7 @@ use crate::profiler::RawProfile;
 use crate::testbed::netns::receiver;
 use crate::testbed::stopwatch::Stopwatch;
 use crate::testbed::{self, Choice, Ends, Parts, Paths, Reach, Testbed, Wanted};
-use crate::trial::{self, Alternation, Moment, SystemClock, TrialSpec};
+use crate::trial::{self, Alternation, Awaited, Moment, SystemClock, TrialSpec};
 use crate::{Observer, Task};
 use asked::Asked;
 use cpus::Sampler;
@@ -322,7 +322,7 @@ fn measure(
             switch: &mut switch,
         }),
         at_window: &mut read_cpus,
-        awaited: ends.awaited(settings),
+        awaited: awaited(plan, ends, settings),
         account: &mut account,
     };
     let observed = trial::run(armed.traffic(), parts.clock, order, observer)?;
@@ -395,6 +395,15 @@ fn measure(
     Ok(Measured { trial, method, warnings, simulated: is_simulated(&parts) })
 }
 
+/// What a run's own trial waits for: every flow and its state, unless connections are opened
+/// afterwards, more of them than the table may hold.
+fn awaited(plan: &Plan, ends: &dyn Ends, settings: &Settings) -> Awaited {
+    match &plan.method {
+        Some(method) if method.opens_connections() => Awaited::default(),
+        _ => ends.awaited(settings),
+    }
+}
+
 fn is_simulated(parts: &Parts<'_>) -> bool {
     parts.reach == Reach::Here { simulated: true }
 }
@@ -458,6 +467,6 @@ fn asked<'a, 'b: 'a, 'c: 'b>(
             let total = Counts { offered: sent, forwarded: sent };
             Some(dut.drops(&Loss { before, after: &now, total, receiver: 0, settings }))
         }),
-        states: Box::new(move || dut.borrow_mut().states(host, &settings.dut.firewall)),
+        states: Box::new(move || dut.borrow_mut().states(host, settings)),
     }
 }

@@ -9,6 +9,7 @@
 
 mod delays;
 mod law;
+mod traffic;
 
 pub use law::RunLaw;
 
@@ -23,22 +24,23 @@ use crate::profiler::Profiler;
 use crate::profiler::simulated::Simulated;
 use crate::testbed::LoadModel;
 use crate::testbed::account::Account;
-use crate::trial::{Awaited, Clock, Evidence, Snapshot, SystemClock, Traffic};
+use crate::trial::{Awaited, Clock, SystemClock};
 use crate::{Observer, Task, calibrate};
 use fwdlab_model::plan::{Plan, Trial};
 use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::record::{Calibration, Counter, CpuTime, DropPlace, Latency};
 use fwdlab_model::settings::{Family, Firewall, Settings, TestbedKind};
 use fwdlab_model::warning::Warning;
-use fwdlab_packet::Phase;
-use rand_xoshiro::Xoshiro256StarStar;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
+use traffic::SimTraffic;
 
 /// Time for which one random value of the jitter applies.
 const STEP_NS: u64 = 5_000_000;
+/// What removing the connections of an empty table takes.
+const ASKING_NS: u64 = 2_000_000;
 
 /// The testbed.
 #[derive(Debug)]
@@ -122,118 +124,6 @@ impl Clock for SimClock {
     }
 }
 
-struct SimTraffic {
-    clock: SimClock,
-    /// Current capacity without jitter; shared with the code that switches levels.
-    capacity_pps: Rc<Cell<f64>>,
-    /// Packets forwarded, shared with the device.
-    through: Rc<Cell<u64>>,
-    offered_pps: f64,
-    ceiling_pps: f64,
-    loss: f64,
-    jitter: f64,
-    random: Xoshiro256StarStar,
-    /// Packets after which it sends no more.
-    limit: Option<u64>,
-    /// Room in the device, packets, and how much of it is taken.
-    buffer: f64,
-    kept: f64,
-    sending: bool,
-    phase: usize,
-    seen_ns: u64,
-    /// End of the current jitter step.
-    step_end_ns: u64,
-    factor: f64,
-    // Fractions of packets are carried over.
-    sent: [f64; 4],
-    received: [f64; 4],
-}
-
-impl SimTraffic {
-    fn advance(&mut self) {
-        let now = self.clock.now_ns();
-        while self.sending && self.seen_ns < now {
-            if self.seen_ns >= self.step_end_ns {
-                self.factor = (1.0 + self.jitter * law::normal(&mut self.random)).max(0.05);
-                self.step_end_ns = self.seen_ns + STEP_NS;
-            }
-            let until = now.min(self.step_end_ns);
-            let seconds = (until - self.seen_ns) as f64 / 1e9;
-            let capacity = self.capacity_pps.get() * self.factor;
-            let sent: f64 = self.sent.iter().sum();
-            let left = self.limit.map_or(f64::INFINITY, |limit| limit as f64 - sent);
-            let offered = (self.offered_pps * seconds).min(left.max(0.0));
-            // What a burst brings in a part of a step leaves at the device's own pace.
-            let seconds = if offered < self.offered_pps * seconds {
-                offered / self.offered_pps
-            } else {
-                seconds
-            };
-            let wanted = offered * (1.0 - self.loss);
-            let passed = wanted.min(capacity * seconds);
-            // What is kept is forwarded later: it counts as soon as it is sure to be.
-            let room = (self.buffer - self.kept).max(0.0);
-            let kept = (wanted - passed).min(room);
-            self.kept = (self.kept + kept - (capacity * seconds - passed)).max(0.0);
-            self.sent[self.phase] += offered;
-            self.received[self.phase] += passed + kept;
-            self.seen_ns = until;
-        }
-        self.seen_ns = now;
-    }
-}
-
-impl Traffic for SimTraffic {
-    fn start(&mut self) -> Result<(), BenchError> {
-        self.seen_ns = self.clock.now_ns();
-        self.sending = true;
-        Ok(())
-    }
-
-    fn set_phase(&mut self, phase: Phase) {
-        self.advance();
-        self.phase = phase as usize;
-    }
-
-    fn set_rate(&mut self, rate_pps: f64) -> Result<(), BenchError> {
-        self.advance();
-        self.offered_pps = rate_pps.min(self.ceiling_pps);
-        Ok(())
-    }
-
-    fn snapshot(&mut self) -> Snapshot {
-        self.advance();
-        let sent = self.sent.map(|packets| packets.ceil() as u64);
-        // A packet of which a part was forwarded was not, unless nothing is lost at all.
-        let arrived = |phase: usize| match self.received[phase] {
-            all if all == self.sent[phase] => sent[phase],
-            some => some.floor() as u64,
-        };
-        let received = std::array::from_fn(arrived);
-        self.through.set(received.iter().sum());
-        Snapshot { sent, received, ..Snapshot::default() }
-    }
-
-    fn stop(&mut self) -> Result<(), BenchError> {
-        self.advance();
-        self.sending = false;
-        Ok(())
-    }
-
-    fn flows_seen(&mut self) -> Option<u32> {
-        None
-    }
-
-    fn delays(&mut self) -> Option<Latency> {
-        let packets = self.received[Phase::Window as usize] as u64;
-        Latency::of(&delays::delays(packets, self.offered_pps, self.capacity_pps.get()))
-    }
-
-    fn evidence(&mut self) -> Evidence {
-        Evidence::default()
-    }
-}
-
 impl Testbed for Sim {
     fn choice(&self) -> &Choice {
         &self.choice
@@ -257,10 +147,17 @@ impl Testbed for Sim {
         let noise = law.factor();
         let clock = SimClock { now: Rc::new(Cell::new(0)), realtime: sim.realtime };
         let capacity = Rc::new(Cell::new(truth_pps(plan, first) * noise));
-        let received = Rc::new(Cell::new(0));
+        let (received, states) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0.0)));
         Ok(Box::new(SimRig {
-            dut: SimDut { plan, noise, capacity: capacity.clone(), received: received.clone() },
-            ends: SimEnds { task, clock, capacity, received },
+            dut: SimDut {
+                plan,
+                noise,
+                capacity: capacity.clone(),
+                received: received.clone(),
+                states: states.clone(),
+                clock: clock.clone(),
+            },
+            ends: SimEnds { task, clock, capacity, received, states },
             links: Links::of_namespaces(),
             placement: Placement::of_dut(vec![0]),
         }))
@@ -336,6 +233,9 @@ struct SimDut<'a> {
     capacity: Rc<Cell<f64>>,
     /// Packets forwarded.
     received: Rc<Cell<u64>>,
+    /// Connections in its table.
+    states: Rc<Cell<f64>>,
+    clock: SimClock,
 }
 
 impl Dut for SimDut<'_> {
@@ -369,6 +269,26 @@ impl Dut for SimDut<'_> {
         Ok(Reading { machine, ..Reading::default() })
     }
 
+    fn states(&mut self, _host: &dyn Host, settings: &Settings) -> Option<u64> {
+        let keeps = settings.dut.firewall == Firewall::Stateful;
+        // Of parts of packets it keeps parts of states.
+        keeps.then(|| self.states.get().round() as u64)
+    }
+
+    fn forget_states(
+        &mut self,
+        _host: &dyn Host,
+        settings: &Settings,
+    ) -> Result<Option<String>, BenchError> {
+        if settings.dut.firewall != Firewall::Stateful {
+            return Ok(None);
+        }
+        let seconds = self.states.replace(0.0) / settings.testbed.sim.table.tear_down_pps;
+        let now = self.clock.now_ns();
+        self.clock.sleep_until(now + ASKING_NS + (seconds * 1e9) as u64);
+        Ok(Some("a simulated command".into()))
+    }
+
     fn cpu_times(&self, _host: &dyn Host) -> Vec<CpuTime> {
         Vec::new()
     }
@@ -399,6 +319,7 @@ struct SimEnds<'a> {
     clock: SimClock,
     capacity: Rc<Cell<f64>>,
     received: Rc<Cell<u64>>,
+    states: Rc<Cell<f64>>,
 }
 
 impl Ends for SimEnds<'_> {
@@ -407,27 +328,8 @@ impl Ends for SimEnds<'_> {
         wanted: &Wanted<'_>,
         _findings: &mut Findings,
     ) -> Result<(Box<dyn Armed + 'a>, Account), BenchError> {
-        let sim = &wanted.settings.testbed.sim;
-        let traffic = SimTraffic {
-            clock: self.clock.clone(),
-            capacity_pps: self.capacity.clone(),
-            through: self.received.clone(),
-            offered_pps: wanted.rate_pps.unwrap_or(sim.ceiling_pps).min(sim.ceiling_pps),
-            ceiling_pps: sim.ceiling_pps,
-            loss: sim.loss,
-            jitter: sim.jitter,
-            random: law::jitter(self.task.plan.design.seed, self.task.run.index),
-            limit: wanted.limit,
-            buffer: f64::from(sim.buffer),
-            kept: 0.0,
-            sending: false,
-            phase: 0,
-            seen_ns: 0,
-            step_end_ns: 0,
-            factor: 1.0,
-            sent: [0.0; 4],
-            received: [0.0; 4],
-        };
+        let random = law::jitter(self.task.plan.design.seed, self.task.run.index);
+        let traffic = SimTraffic::new(wanted, self, random);
         Ok((Box::new(Plain(traffic)), Account::none()))
     }
 

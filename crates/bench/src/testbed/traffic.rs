@@ -13,6 +13,8 @@ pub(crate) struct NetnsTraffic {
     pub(crate) senders: Vec<Box<dyn Sender>>,
     /// What the senders had counted when they ended.
     pub(crate) sent: [u64; 4],
+    /// What they had given up by then.
+    pub(crate) missed: u64,
     pub(crate) receiver: Box<dyn Receiver>,
     /// What the receiver checks of packets.
     pub(crate) checked: Checked,
@@ -38,7 +40,9 @@ impl Traffic for NetnsTraffic {
     fn snapshot(&mut self) -> Snapshot {
         // Before what was sent is read: else more may have arrived by then than was sent.
         let mut snapshot = snapshot(self.sent, self.receiver.as_ref());
+        snapshot.missed = self.missed;
         for sender in &self.senders {
+            snapshot.missed += sender.missed();
             for (sum, packets) in snapshot.sent.iter_mut().zip(sender.sent()) {
                 *sum += packets;
             }
@@ -48,6 +52,7 @@ impl Traffic for NetnsTraffic {
 
     fn stop(&mut self) -> Result<(), BenchError> {
         for sender in std::mem::take(&mut self.senders) {
+            self.missed += sender.missed();
             let counter = sender.halt()?;
             for (sum, packets) in self.sent.iter_mut().zip(counter) {
                 *sum += packets;
@@ -84,5 +89,6 @@ pub(crate) fn snapshot(sent: [u64; 4], receiver: &dyn Receiver) -> Snapshot {
         unstamped: received.unstamped,
         other_frames: received.others,
         receiver_dropped: receiver.dropped(),
+        missed: 0,
     }
 }

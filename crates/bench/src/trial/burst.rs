@@ -1,4 +1,4 @@
-//! A counted burst: so many packets as fast as possible, and nothing before.
+//! Counted packets, and nothing before: a burst, or connections that are opened.
 
 use super::{Clock, Traffic, TrialSpec, Window, sample_of};
 use crate::Observer;
@@ -9,16 +9,17 @@ use fwdlab_packet::Phase;
 /// Longest time that a burst may take: a sender that has not sent it by then never will.
 const LIMIT_NS: u64 = 60_000_000_000;
 
-/// Waits until a burst is sent; the window lasts so long, to a sample.
+/// Waits until so many packets are sent; the window lasts so long, to a sample. Where the
+/// device tells how many states it holds, each sample is followed by that.
 pub(super) fn measure(
     packets: u64,
     traffic: &mut dyn Traffic,
     clock: &dyn Clock,
-    order: &TrialSpec<'_>,
+    order: &mut TrialSpec<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Window, BenchError> {
     let start = clock.now_ns();
-    let mut samples = Vec::new();
+    let (mut samples, mut states) = (Vec::new(), Vec::new());
     let mut last = (start, traffic.snapshot(), traffic.evidence());
     while last.1.sent_total() < packets && last.0 - start < LIMIT_NS {
         let now = clock.sleep_until(last.0 + order.trial.slice_ns);
@@ -26,10 +27,12 @@ pub(super) fn measure(
         let valid = true;
         samples.push(Sample { variant: order.variant, valid, ..sample_of(&last, &next, start) });
         last = next;
+        let held = order.account.states();
+        states.extend(held.map(|held| (clock.now_ns() - start, held)));
         if observer.cancelled() {
             return Err(BenchError::Interrupted);
         }
     }
     traffic.set_phase(Phase::After);
-    Ok(Window { ns: last.0 - start, samples, ..Window::default() })
+    Ok(Window { ns: last.0 - start, samples, states, ..Window::default() })
 }

@@ -57,8 +57,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     check: bool,
     /// Be told the set-up (one line of JSON) on standard input, then `stats`,
-    /// `route add PREFIX via NEXT-HOP`, `route delete PREFIX` or `stop`; answer each with
-    /// the counters as a line of JSON
+    /// `route add PREFIX via NEXT-HOP`, `route delete PREFIX`, `forget` (all states of the
+    /// firewall) or `stop`; answer each with the counters as a line of JSON
     #[arg(long, conflicts_with_all = ["file", "stats", "seconds", "check"])]
     control: bool,
 }
@@ -146,15 +146,20 @@ fn controlled(stop: &Stop) -> Result<Exit> {
         match lines.recv_timeout(TICK) {
             Ok(line) if line == "stats" => show(true, &running.stats(), None)?,
             Ok(line) if line == "stop" => break,
+            Ok(line) if line == "forget" => {
+                running.forget_states()?;
+                show(true, &running.stats(), None)?;
+            }
             Ok(line) if line.starts_with("route ") => {
                 let changed = running.change_route(&line["route ".len()..]);
                 changed.map_err(|what| CliError::Mistake(format!("told `{line}`: {what}")))?;
                 show(true, &running.stats(), None)?;
             }
             Ok(line) => {
-                return Err(
-                    CliError::Mistake(format!("told `{line}`: say stats, route or stop")).into()
-                );
+                return Err(CliError::Mistake(format!(
+                    "told `{line}`: say stats, forget, route or stop"
+                ))
+                .into());
             }
             Err(RecvTimeoutError::Timeout) if running.has_ended() => break,
             Err(RecvTimeoutError::Timeout) => {}

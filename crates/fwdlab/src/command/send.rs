@@ -170,6 +170,7 @@ fn order(arguments: &Arguments, interface: &str, to: Mac) -> Result<SendOrder> {
         first_number: 0,
         rate_pps: arguments.rate,
         limit: None,
+        first_flow: 0,
         timestamps: arguments.timestamps,
         engine: arguments.engine,
         cpus: arguments.cpus.clone(),

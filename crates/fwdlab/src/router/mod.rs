@@ -21,10 +21,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 use tables::Tables;
 
 /// Most worker threads.
 const WORKERS_MAX: u16 = 64;
+/// Time in which every worker looks whether states are to be removed.
+const FORGETTING: Duration = Duration::from_secs(2);
 
 /// A running router. Dropping it ends its threads.
 pub(crate) struct Running {
@@ -192,6 +195,19 @@ impl Running {
     /// What is wrong with the words.
     pub(crate) fn change_route(&self, words: &str) -> Result<(), String> {
         self.tables.change(words)
+    }
+
+    /// Removes all states of the firewall.
+    ///
+    /// # Errors
+    /// When a worker does not follow.
+    pub(crate) fn forget_states(&self) -> anyhow::Result<()> {
+        match &self.wall {
+            Some(wall) if !wall.forget(FORGETTING) => {
+                Err(anyhow::anyhow!("a worker has not removed its states within {FORGETTING:?}"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Counters of the router so far.

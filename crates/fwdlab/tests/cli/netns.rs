@@ -112,6 +112,12 @@ fn the_router_forwards_between_devices_of_the_kernel() {
         // Few, so that debug builds on busy machines forward them all as well.
         assert!(value > 1000.0, "{result:#}");
     }
+    let text = std::fs::read_to_string(lab.path("results/x/results.json")).expect("results");
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    for variant in json["device"]["variants"].as_array().expect("variants") {
+        // Known only where every thread of the router was found.
+        assert!(variant["per_packet_ns"].as_f64().is_some_and(|ns| ns > 0.0), "{variant}");
+    }
     let readme = std::fs::read_to_string(lab.path("results/x/README.md")).expect("a report");
     assert!(!readme.contains("can't be trusted"), "{readme}");
     assert!(readme.contains("none damaged, none twice, none out of order"), "{readme}");
@@ -212,6 +218,45 @@ fn results_as_root(experiment: &str, why: &str) -> Option<serde_json::Value> {
     lab.fwdlab(&["run", "x.toml", "--no-calibration"]).carried_out();
     let text = std::fs::read_to_string(lab.path("results/x/results.json")).expect("results");
     Some(serde_json::from_str(&text).expect("JSON"))
+}
+
+const TABLES: &str = "\
+version = 1
+title = \"Tables of known sizes\"
+[testbed]
+kind = \"netns\"
+[dut]
+firewall = \"stateful\"
+[traffic]
+flows = { sources = 100, destinations = 100 }
+[trial]
+warmup = \"50ms\"
+duration = \"100ms\"
+[method]
+kind = \"table-capacity\"
+[design]
+blocks = 1
+[[factor]]
+name = \"table\"
+levels = [
+  { label = \"kernel\", sysctl = { \"net.netfilter.nf_conntrack_max\" = \"5000\" } },
+  { label = \"router\", kind = \"router\", state_limit = 5000 },
+]
+";
+
+/// Both devices are told how many connections they may hold.
+#[test]
+fn tables_hold_as_many_connections_as_they_may() {
+    let why = "connections in a namespace need root";
+    let Some(json) = results_as_root(TABLES, why) else { return };
+    for held in json["method"]["held"].as_array().expect("a row a variant") {
+        match held["connections"]["median"].as_f64() {
+            Some(most) => assert!((4_990.0..=5_001.0).contains(&most), "{held}"),
+            None => eprintln!("the machine was too busy to find it: {held}"),
+        }
+        let states = held["most_states"].as_u64().expect("the device tells");
+        assert!((4_990..=5_001).contains(&states), "{held}");
+    }
 }
 
 const BURSTS: &str = "\

@@ -243,6 +243,7 @@ fn orders(at_most: Duration) -> String {
         first_number: 0,
         rate_pps: Some(1000.0),
         limit: None,
+        first_flow: 0,
         timestamps: false,
         engine: Engine::Packet,
         cpus: vec![],

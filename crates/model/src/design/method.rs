@@ -28,12 +28,21 @@ named! {
         Latency = "latency",
         /// The tests of RFC 2544, one after the other.
         Rfc2544 = "rfc2544",
+        /// Connections a second that a stateful device sets up (RFC 9693, section 4.5).
+        EstablishmentRate = "establishment-rate",
+        /// Connections a second that it removes (RFC 9693, section 4.7).
+        TearDownRate = "tear-down-rate",
+        /// Connections that its table holds (RFC 9693, section 4.8).
+        TableCapacity = "table-capacity",
+        /// The tests of RFC 9693, one after the other.
+        Rfc9693 = "rfc9693",
     }
 }
 
 named! {
-    /// The tests of RFC 2544, section 26, in its words.
-    pub enum Rfc2544Test {
+    /// The tests of a suite, in its words: those of RFC 2544, section 26, then those of
+    /// RFC 9693, section 4.
+    pub enum SuiteTest {
         /// Section 26.1.
         Throughput = "throughput",
         /// Section 26.2.
@@ -46,6 +55,24 @@ named! {
         SystemRecovery = "system-recovery",
         /// Section 26.6, as RFC 6201 has it.
         Reset = "reset",
+        /// RFC 9693, section 4.5.
+        EstablishmentRate = "establishment-rate",
+        /// RFC 9693, section 4.7.
+        TearDownRate = "tear-down-rate",
+        /// RFC 9693, section 4.8.
+        TableCapacity = "table-capacity",
+    }
+}
+
+impl SuiteTest {
+    /// The suite that it belongs to.
+    pub fn suite(self) -> MethodKind {
+        match self {
+            SuiteTest::EstablishmentRate | SuiteTest::TearDownRate | SuiteTest::TableCapacity => {
+                MethodKind::Rfc9693
+            }
+            _ => MethodKind::Rfc2544,
+        }
     }
 }
 
@@ -105,6 +132,26 @@ pub enum Method {
         /// The tests.
         parts: Vec<Method>,
     },
+    /// A search for the rate at which the device sets up every connection, as many in each trial
+    /// as there are flows, beginning with an empty table (RFC 9693, section 4.5). The loads are
+    /// connections a second: each packet opens one.
+    Establishment(SearchMethod),
+    /// The table is filled, then emptied (RFC 9693, section 4.7).
+    TearDown {
+        /// How often.
+        repeats: u32,
+    },
+    /// A search for the number of connections that the table holds, at most as many as there
+    /// are flows (RFC 9693, section 4.8).
+    Capacity {
+        /// How often it is searched for.
+        repeats: u32,
+    },
+    /// One after the other, on the same start of the device.
+    Rfc9693 {
+        /// The tests.
+        parts: Vec<Method>,
+    },
 }
 
 /// What is searched for, and within which limits.
@@ -146,25 +193,51 @@ impl Method {
             Method::Reset { .. } => MethodKind::Reset,
             Method::Delays { .. } | Method::Latency { .. } => MethodKind::Latency,
             Method::Rfc2544 { .. } => MethodKind::Rfc2544,
+            Method::Establishment(_) => MethodKind::EstablishmentRate,
+            Method::TearDown { .. } => MethodKind::TearDownRate,
+            Method::Capacity { .. } => MethodKind::TableCapacity,
+            Method::Rfc9693 { .. } => MethodKind::Rfc9693,
         }
+    }
+
+    /// The methods that it consists of; none if it stands alone.
+    fn composed(&self) -> Option<&[Method]> {
+        match self {
+            Method::Rfc2544 { parts } | Method::Latency { parts } | Method::Rfc9693 { parts } => {
+                Some(parts)
+            }
+            _ => None,
+        }
+    }
+
+    /// True for a method that consists of others.
+    pub fn is_composed(&self) -> bool {
+        self.composed().is_some()
     }
 
     /// What it consists of: its parts, or itself.
     pub fn parts(&self) -> &[Method] {
-        match self {
-            Method::Rfc2544 { parts } | Method::Latency { parts } => parts,
-            alone => std::slice::from_ref(alone),
-        }
+        self.composed().unwrap_or(std::slice::from_ref(self))
+    }
+
+    /// True if it opens connections, one with each packet.
+    pub fn opens_connections(&self) -> bool {
+        self.parts().iter().any(|part| {
+            matches!(
+                part,
+                Method::Establishment(_) | Method::TearDown { .. } | Method::Capacity { .. }
+            )
+        })
     }
 
     /// The goals of a search; empty for every other method.
     pub fn goals(&self) -> &[Goal] {
         match self {
-            Method::Mlrsearch(search) => &search.goals,
-            Method::Rfc2544 { parts } | Method::Latency { parts } => {
-                parts.iter().map(Method::goals).find(|goals| !goals.is_empty()).unwrap_or(&[])
+            Method::Mlrsearch(search) | Method::Establishment(search) => &search.goals,
+            _ => {
+                let parts = self.composed().unwrap_or(&[]).iter();
+                parts.map(Method::goals).find(|goals| !goals.is_empty()).unwrap_or(&[])
             }
-            _ => &[],
         }
     }
 
@@ -192,7 +265,18 @@ impl Method {
                 let shares = shares.join(", ");
                 format!("then delays at {shares} % of what was found, {repeats} times")
             }
-            Method::Rfc2544 { parts } | Method::Latency { parts } => {
+            Method::Establishment(search) => {
+                let goals: Vec<&str> = search.goals.iter().map(|goal| goal.name.as_str()).collect();
+                let goals = goals.join(" and ");
+                format!("then a search for {goals} of connections a second (RFC 9693)")
+            }
+            Method::TearDown { repeats } => {
+                format!("then a full table that is emptied, {repeats} times")
+            }
+            Method::Capacity { repeats } => {
+                format!("then a search for the connections that the table holds, {repeats} times")
+            }
+            Method::Rfc2544 { parts } | Method::Latency { parts } | Method::Rfc9693 { parts } => {
                 let words: Vec<String> = parts.iter().map(Method::words).collect();
                 words.join(", ")
             }
@@ -205,11 +289,13 @@ impl Method {
     pub fn expected(&self, duration_ns: u64) -> (u32, u64) {
         let times = |(trials, each_ns): (u32, u64)| (trials, u64::from(trials) * each_ns);
         match self {
-            Method::Rfc2544 { parts } | Method::Latency { parts } => {
+            Method::Rfc2544 { parts } | Method::Latency { parts } | Method::Rfc9693 { parts } => {
                 let each = parts.iter().map(|part| part.expected(duration_ns));
                 each.fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1))
             }
             Method::BackToBack { repeats, .. } => (12 * repeats, 0),
+            Method::TearDown { repeats } => times((*repeats, duration_ns)),
+            Method::Capacity { repeats } => times((12 * repeats, duration_ns)),
             Method::SystemRecovery { repeats, overload_ns } => {
                 times((*repeats, overload_ns + duration_ns))
             }
@@ -224,7 +310,7 @@ impl Method {
     /// Number and length of trials that are all alike.
     fn trials(&self, duration_ns: u64) -> (u32, u64) {
         match self {
-            Method::Mlrsearch(search) => {
+            Method::Mlrsearch(search) | Method::Establishment(search) => {
                 let goals = search.goals.len() as u32;
                 let trial = search.goals.iter().map(|goal| goal.final_ns).max();
                 (10 + 15 * goals, trial.unwrap_or(duration_ns))

@@ -2,7 +2,7 @@
 
 use super::Experiment;
 use crate::design::method::TRIALS_MAX;
-use crate::design::{Method, MethodKind, Rfc2544Test, SearchMethod};
+use crate::design::{Method, MethodKind, SearchMethod, SuiteTest};
 use crate::diagnostic::Diagnostic;
 use crate::settings::{GeneratorKind, Rate, Settings, TestbedKind};
 use crate::spec::{GoalSpec, MethodSpec, Spec};
@@ -23,6 +23,10 @@ const REPEATS: u32 = 5;
 const SHARES: [f64; 3] = [0.1, 0.5, 0.9];
 /// Trials of the latency test of RFC 2544 (26.2).
 const TIMED: u32 = 20;
+/// Searches for the connections that a table holds.
+const CAPACITIES: u32 = 1;
+/// Least number of flows where each packet opens a connection: fewer are opened in a moment.
+const CONNECTIONS_MIN: u32 = 1_000;
 /// How long an overload lasts (RFC 2544, 26.5).
 const OVERLOAD_NS: u64 = 60_000_000_000;
 
@@ -31,7 +35,7 @@ pub(super) fn method_of(spec: &Spec) -> Option<Method> {
     let written = &spec.method;
     match written.kind.as_ref()?.get_ref() {
         MethodKind::Blast | MethodKind::Fixed => None,
-        MethodKind::Mlrsearch => Some(search_of(written, &["ndr", "pdr"])),
+        MethodKind::Mlrsearch => Some(Method::Mlrsearch(search_of(written, &["ndr", "pdr"]))),
         MethodKind::LossCurve => Some(curve_of(written)),
         MethodKind::Soak => {
             Some(Method::Soak { trials: super::value_or(&written.max_trials, SOAK_TRIALS) })
@@ -40,40 +44,62 @@ pub(super) fn method_of(spec: &Spec) -> Option<Method> {
         MethodKind::SystemRecovery => Some(recovery_of(written)),
         MethodKind::Reset => Some(reset_of(written)),
         MethodKind::Latency => {
-            let parts = vec![search_of(written, &["pdr"]), delays_of(written)];
+            let parts = vec![Method::Mlrsearch(search_of(written, &["pdr"])), delays_of(written)];
             Some(Method::Latency { parts })
         }
-        MethodKind::Rfc2544 => {
-            let asked: Vec<Rfc2544Test> = match &written.tests {
-                Some(tests) => tests.get_ref().iter().map(|test| *test.get_ref()).collect(),
-                None => Rfc2544Test::ALL.to_vec(),
+        MethodKind::EstablishmentRate => Some(establishment_of(written)),
+        MethodKind::TearDownRate => Some(tear_down_of(written)),
+        MethodKind::TableCapacity => Some(capacity_of(written)),
+        suite @ (MethodKind::Rfc2544 | MethodKind::Rfc9693) => {
+            let is_asked = |test: &&SuiteTest| match &written.tests {
+                Some(tests) => tests.get_ref().iter().any(|asked| asked.get_ref() == *test),
+                None => true,
             };
-            let of = |test: &Rfc2544Test| match test {
-                Rfc2544Test::Throughput => search_of(written, &["rfc2544"]),
-                Rfc2544Test::Latency => {
+            let of = |test: &SuiteTest| match test {
+                SuiteTest::Throughput => Method::Mlrsearch(search_of(written, &["rfc2544"])),
+                SuiteTest::Latency => {
                     let repeats = super::value_or(&written.repeats, TIMED);
                     Method::Delays { shares: vec![1.0], repeats }
                 }
-                Rfc2544Test::FrameLossRate => curve_of(written),
-                Rfc2544Test::BackToBack => bursts_of(written),
-                Rfc2544Test::SystemRecovery => recovery_of(written),
-                Rfc2544Test::Reset => reset_of(written),
+                SuiteTest::FrameLossRate => curve_of(written),
+                SuiteTest::BackToBack => bursts_of(written),
+                SuiteTest::SystemRecovery => recovery_of(written),
+                SuiteTest::Reset => reset_of(written),
+                SuiteTest::EstablishmentRate => establishment_of(written),
+                SuiteTest::TearDownRate => tear_down_of(written),
+                SuiteTest::TableCapacity => capacity_of(written),
             };
             // In its order, whatever the file's: what is found first is used by what follows.
-            let parts = Rfc2544Test::ALL.iter().filter(|test| asked.contains(test)).map(of);
-            Some(Method::Rfc2544 { parts: parts.collect() })
+            let own = SuiteTest::ALL.iter().filter(|test| test.suite() == *suite);
+            let parts: Vec<Method> = own.filter(is_asked).map(of).collect();
+            Some(match suite {
+                MethodKind::Rfc9693 => Method::Rfc9693 { parts },
+                _ => Method::Rfc2544 { parts },
+            })
         }
     }
 }
 
-fn search_of(written: &MethodSpec, goals: &[&'static str]) -> Method {
-    Method::Mlrsearch(SearchMethod {
+fn establishment_of(written: &MethodSpec) -> Method {
+    Method::Establishment(search_of(written, &["ndr"]))
+}
+
+fn tear_down_of(written: &MethodSpec) -> Method {
+    Method::TearDown { repeats: super::value_or(&written.repeats, REPEATS) }
+}
+
+fn capacity_of(written: &MethodSpec) -> Method {
+    Method::Capacity { repeats: super::value_or(&written.repeats, CAPACITIES) }
+}
+
+fn search_of(written: &MethodSpec, goals: &[&'static str]) -> SearchMethod {
+    SearchMethod {
         min_load: load(&written.min_load),
         max_load: load(&written.max_load),
         max_trials: super::value_or(&written.max_trials, TRIALS_MAX),
         max_time_ns: super::value_or(&written.max_time, 3_600_000_000_000),
         ..SearchMethod::of(goals_of(written, goals))
-    })
+    }
 }
 
 fn curve_of(written: &MethodSpec) -> Method {
@@ -163,7 +189,7 @@ pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagn
     }
     for part in experiment.method.iter().flat_map(Method::parts) {
         match part {
-            Method::Mlrsearch(search) if !written.faulty => {
+            Method::Mlrsearch(search) | Method::Establishment(search) if !written.faulty => {
                 searchable(written, search, kind.span(), faults);
             }
             Method::BackToBack { .. } => burstable(kind, experiment, faults),
@@ -172,6 +198,17 @@ pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagn
             }
             _ => {}
         }
+    }
+    if experiment.method.as_ref().is_some_and(Method::opens_connections) {
+        stateful(kind, experiment, faults);
+    }
+    let tests = written.tests.iter().flat_map(|tests| tests.get_ref());
+    for test in tests.filter(|test| test.get_ref().suite() != *kind.get_ref()) {
+        let (name, suite) = (test.get_ref().name(), test.get_ref().suite().name());
+        faults.push(
+            Diagnostic::new(test.span(), format!("`{name}` is a test of the suite `{suite}`"))
+                .context(kind.span(), "and this is another one"),
+        );
     }
     if let Some(tests) = written.tests.as_ref().filter(|tests| tests.get_ref().is_empty()) {
         faults.push(
@@ -193,6 +230,41 @@ fn burstable(kind: &Spanned<MethodKind>, experiment: &Experiment, faults: &mut V
             )
             .help("choose kind = \"netns\" in [testbed], or other `tests`"),
         );
+    }
+}
+
+/// Connections are opened by counted packets, each of another flow, through a device that keeps
+/// states.
+fn stateful(kind: &Spanned<MethodKind>, experiment: &Experiment, faults: &mut Vec<Diagnostic>) {
+    own_sender(kind, experiment, "is not asked for counted packets", faults);
+    if experiment.base.testbed.kind == TestbedKind::Memory {
+        faults.push(
+            Diagnostic::new(
+                kind.span(),
+                "in memory the generator waits for free slots: no connection comes too fast",
+            )
+            .help("choose kind = \"netns\" in [testbed]"),
+        );
+    }
+    for settings in variants(experiment) {
+        let what = match settings {
+            _ if !settings.dut.kind.row().tells_states => {
+                "a program's table can't be looked at, nor emptied".to_owned()
+            }
+            _ if !settings.dut.firewall.may_keep_states() => {
+                format!("firewall \"{}\" keeps no connections", settings.dut.firewall)
+            }
+            _ if settings.traffic.flows.count() < CONNECTIONS_MIN => format!(
+                "{} flows: a trial that opens as many connections is over in a moment",
+                settings.traffic.flows.count()
+            ),
+            _ => continue,
+        };
+        faults.push(Diagnostic::new(kind.span(), what).help(format!(
+            "write firewall = \"stateful\" in [dut], and flows in [traffic] for the connections \
+             of a trial, at least {CONNECTIONS_MIN}"
+        )));
+        return;
     }
 }
 
@@ -292,6 +364,13 @@ fn unused(written: &MethodSpec, kind: MethodKind, faults: &mut Vec<Diagnostic>) 
             "shares",
             "repeats",
         ],
+        MethodKind::EstablishmentRate => {
+            &["goals", "goal", "min_load", "max_load", "max_trials", "max_time"]
+        }
+        MethodKind::TearDownRate | MethodKind::TableCapacity => &["repeats"],
+        MethodKind::Rfc9693 => {
+            &["goals", "goal", "min_load", "max_load", "max_trials", "max_time", "tests", "repeats"]
+        }
         MethodKind::Rfc2544 => &[
             "goals",
             "goal",
@@ -315,16 +394,8 @@ fn unused(written: &MethodSpec, kind: MethodKind, faults: &mut Vec<Diagnostic>) 
 /// Some methods choose the load themselves, the others are told it.
 fn rates(kind: &Spanned<MethodKind>, experiment: &Experiment, faults: &mut Vec<Diagnostic>) {
     let needs_rate = matches!(kind.get_ref(), MethodKind::Fixed | MethodKind::Soak);
-    let variants = experiment.combinations();
-    let settings = variants.iter().map(|levels| {
-        let mut settings: Settings = experiment.base.clone();
-        for (factor, &level) in experiment.factors.iter().zip(levels) {
-            factor.settings[level].iter().for_each(|setting| setting.apply(&mut settings));
-        }
-        settings
-    });
     let is_wrong = |settings: Settings| (settings.traffic.rate == Rate::Max) == needs_rate;
-    if !settings.into_iter().any(is_wrong) {
+    if !variants(experiment).any(is_wrong) {
         return;
     }
     let name = kind.get_ref().name();
@@ -335,6 +406,17 @@ fn rates(kind: &Spanned<MethodKind>, experiment: &Experiment, faults: &mut Vec<D
             .label("and [traffic] has a `rate`")
             .help("remove `rate`, or write kind = \"fixed\""),
     });
+}
+
+/// The settings of every combination of levels.
+fn variants(experiment: &Experiment) -> impl Iterator<Item = Settings> + '_ {
+    experiment.combinations().into_iter().map(|levels| {
+        let mut settings: Settings = experiment.base.clone();
+        for (factor, &level) in experiment.factors.iter().zip(&levels) {
+            factor.settings[level].iter().for_each(|setting| setting.apply(&mut settings));
+        }
+        settings
+    })
 }
 
 /// Goals and limits that no search can be made of are faults, each said by the search itself.

@@ -67,6 +67,9 @@ pub struct MethodTrial {
     /// How the device was reset in the window; none if it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reset: Option<Reset>,
+    /// The connections that its packets opened, one each; none where they opened none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<Connections>,
     /// How long its packets took; none where that was not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<LatencyTrial>,
@@ -93,6 +96,42 @@ pub struct Reset {
     pub lost: u64,
 }
 
+/// Connections that a trial has opened with counted packets, each of another flow, beginning
+/// with an empty table (RFC 9693, preliminary test phase).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Connections {
+    /// Connections to be opened.
+    pub wanted: u64,
+    /// States in the device's table before the first packet; none where it doesn't tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub states_before: Option<u64>,
+    /// States when all packets had been sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub states: Option<u64>,
+    /// Packets that the sender gave up because it was late: the others were sent later than the
+    /// load asks for.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub missed: u64,
+    /// States while they were opened: nanoseconds since the first packet, number. Empty where
+    /// the device was not asked meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub meanwhile: Vec<(u64, u64)>,
+    /// How long it then took to remove all of them, nanoseconds; none where that was not
+    /// measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub torn_down_ns: Option<u64>,
+    /// How long the same took with an empty table, nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub empty_ns: Option<u64>,
+}
+
+impl Connections {
+    /// States that the device's table gained; none where it doesn't tell.
+    pub fn gained(&self) -> Option<u64> {
+        Some(self.states?.saturating_sub(self.states_before?))
+    }
+}
+
 /// Packets that the smallest ring on the way holds, a veth's: what arrives while the device
 /// does not run is lost beyond it.
 const RING: f64 = 256.0;
@@ -106,9 +145,11 @@ const MEANWHILE: f64 = 64.0;
 const UNSENT: f64 = 0.005;
 
 impl MethodTrial {
-    /// Packets lost over packets offered; none if nothing was offered or more arrived.
+    /// Packets lost over packets offered, or connections that were not opened over packets that
+    /// should have; none if nothing was offered or more arrived.
     pub fn loss_ratio(&self) -> Option<f64> {
-        let lost = self.offered.checked_sub(self.forwarded)?;
+        self.offered.checked_sub(self.forwarded)?;
+        let lost = self.offered - self.done();
         (self.offered > 0).then(|| lost as f64 / self.offered as f64)
     }
 
@@ -131,31 +172,52 @@ impl MethodTrial {
     ///
     /// # Errors
     /// Why the trial says nothing of the device: what is lost while others have its CPU says
-    /// nothing of its buffers. That a burst arrives in spite of it says more than without.
+    /// nothing of its buffers, unless more is lost than came meanwhile. That a burst arrives in
+    /// spite of it says more than without.
     pub fn is_whole(&self) -> Result<bool, String> {
         if let Some(why) = &self.invalid {
             return Err(why.clone());
         }
-        let frames = self.burst.unwrap_or(self.offered);
+        let wanted = self.connections.as_ref().map(|opened| opened.wanted);
+        let frames = self.burst.or(wanted).unwrap_or(self.offered);
         if self.offered != frames || self.forwarded > frames {
             return Err(format!("{} of {frames} frames were sent", self.offered));
         }
-        let meanwhile = self.load as f64 * self.stalled_ns as f64 / 1e9;
-        match self.forwarded == frames {
-            true => Ok(true),
-            false if self.receiver_lost > 0 => Err(self.receiver_full()),
-            false if meanwhile > MEANWHILE => {
+        let missing = (frames - self.done()) as f64;
+        let arrived_in = |ns: u64| self.load as f64 * ns as f64 / 1e9;
+        match missing {
+            0.0 => Ok(true),
+            // Its packets came through: their connections were not kept.
+            _ if self.gained() < self.forwarded => Ok(false),
+            // More than the receiver lost, and than came while others had the CPU at all.
+            _ if missing > self.receiver_lost as f64 + arrived_in(self.taken_ns) + MEANWHILE => {
+                Ok(false)
+            }
+            _ if self.receiver_lost > 0 => Err(self.receiver_full()),
+            _ if arrived_in(self.stalled_ns) > MEANWHILE => {
                 let us = self.stalled_ns as f64 / 1e3;
                 Err(format!("others had the device's CPU for {us:.0} us meanwhile"))
             }
-            false => Ok(false),
+            _ => Ok(false),
         }
     }
 
     /// Packets that the device forwarded at most: those that the receiver lost may all have been
-    /// of the window.
+    /// of the window. Where they open connections, only those whose state is in its table.
     fn passed_at_most(&self) -> u64 {
-        self.forwarded.saturating_add(self.receiver_lost).min(self.offered)
+        let passed = self.forwarded.saturating_add(self.receiver_lost).min(self.offered);
+        passed.min(self.gained())
+    }
+
+    /// States that its packets made, where they open connections and the device tells.
+    fn gained(&self) -> u64 {
+        self.connections.as_ref().and_then(Connections::gained).unwrap_or(u64::MAX)
+    }
+
+    /// Packets that did what they were sent for: they arrived, and the connection that they were
+    /// to open is in the device's table.
+    pub fn done(&self) -> u64 {
+        self.forwarded.min(self.gained())
     }
 
     fn receiver_full(&self) -> String {
@@ -171,8 +233,12 @@ impl MethodTrial {
         format!("{} of {} packets arrived", self.forwarded, self.offered)
     }
 
-    /// Intended packets in the window.
+    /// Intended packets in the window. Counted ones are all sent, but a sender that was late
+    /// would have sent more by then.
     pub fn intended(&self) -> u64 {
+        if let Some(opened) = &self.connections {
+            return opened.wanted.saturating_add(opened.missed);
+        }
         (self.load as f64 * self.window_ns as f64 / 1e9).round() as u64
     }
 
@@ -203,7 +269,7 @@ impl MethodTrial {
         };
         let is_beyond = |expected: u64| self.forwarded <= offered && exceeds(passed, expected);
         let (mut expected, mut doubt) = (offered, None);
-        let mut forwarded = self.forwarded;
+        let mut forwarded = if self.forwarded > offered { self.forwarded } else { self.done() };
         if passed > forwarded {
             // Within what is tolerated the receiver's share does not matter.
             doubt =
@@ -341,8 +407,10 @@ mod tests {
         assert_eq!(lost(refused(980, 16)), None, "the device's part may be tolerated");
         assert_eq!(lost(refused(900, 50)), Some(0.05), "the device's part, at least");
         assert_eq!(refused(900, 50).loss_bounds(), Ok((0.05, 0.1)));
-        let burst = MethodTrial { burst: Some(1000), ..refused(990, 10) };
-        assert!(burst.is_whole().is_err());
+        let burst = |forwarded, lost| MethodTrial { burst: Some(1000), ..refused(forwarded, lost) };
+        assert!(burst(990, 10).is_whole().is_err());
+        assert!(burst(930, 10).is_whole().is_err(), "the device's part is small");
+        assert_eq!(burst(920, 10).is_whole(), Ok(false), "the device's part is not");
     }
 
     #[test]
@@ -360,6 +428,36 @@ mod tests {
         assert_eq!(burst(300, 300, 900_000).is_whole(), Ok(true));
         assert!(burst(299, 299, 0).is_whole().is_err(), "one was never sent");
         assert!(burst(300, 301, 0).is_whole().is_err());
+        let taken = |forwarded| MethodTrial { taken_ns: 90_000, ..burst(300, forwarded, 65_000) };
+        assert!(taken(150).is_whole().is_err());
+        assert_eq!(taken(140).is_whole(), Ok(false), "more than came meanwhile");
+    }
+
+    #[test]
+    fn a_connection_counts_when_its_packet_arrived_and_its_state_is_there() {
+        let opened = |forwarded, states: Option<u64>, missed| MethodTrial {
+            connections: Some(Connections {
+                wanted: 1000,
+                states_before: states.map(|_| 7),
+                states,
+                missed,
+                ..Connections::default()
+            }),
+            ..trial(1000, forwarded)
+        };
+        assert_eq!(opened(1000, Some(1007), 0).is_whole(), Ok(true));
+        assert_eq!(opened(1000, None, 0).is_whole(), Ok(true), "the device doesn't tell");
+        assert_eq!(opened(1000, Some(507), 0).is_whole(), Ok(false), "states took others' places");
+        assert_eq!(opened(900, Some(1007), 0).is_whole(), Ok(false));
+        assert_eq!(lost(opened(1000, Some(507), 0)), Some(0.5));
+        assert_eq!(lost(opened(800, Some(1007), 0)), Some(0.2));
+        assert_eq!(lost(opened(1000, Some(1007), 5)), Some(0.0));
+        assert_eq!(lost(opened(1000, Some(1007), 6)), None, "a late sender says nothing");
+        assert_eq!(opened(1000, Some(507), 0).loss_ratio(), Some(0.5));
+        let busy = MethodTrial { stalled_ns: 900_000_000, ..opened(1000, Some(1006), 0) };
+        assert_eq!(busy.is_whole(), Ok(false), "its packet came through");
+        let spoiled = MethodTrial { receiver_lost: 100, ..opened(900, Some(1007), 0) };
+        assert!(spoiled.is_whole().is_err(), "the receiver's");
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub struct DutRow {
     pub is_program: bool,
     /// True when settings can be switched while traffic flows.
     pub alternates: bool,
+    /// True when its firewall's connections can be counted and removed.
+    pub tells_states: bool,
     /// Operating systems that it runs on.
     pub systems: &'static [System],
     /// Testbeds that have none, why, and what to write instead.
@@ -61,6 +63,7 @@ impl DutKind {
                 words: "the Linux kernel",
                 is_program: false,
                 alternates: true,
+                tells_states: true,
                 systems: &[System::Linux],
                 lacking: &[NO_KERNEL],
             },
@@ -68,6 +71,7 @@ impl DutKind {
                 words: "fwdlab's own router",
                 is_program: true,
                 alternates: false,
+                tells_states: true,
                 systems: &[System::Linux],
                 lacking: &[NO_PROGRAM],
             },
@@ -75,6 +79,7 @@ impl DutKind {
                 words: "the FreeBSD kernel",
                 is_program: false,
                 alternates: true,
+                tells_states: true,
                 systems: &[System::FreeBsd],
                 lacking: &[
                     NO_KERNEL,
@@ -86,6 +91,7 @@ impl DutKind {
                 words: "a program that is started by commands",
                 is_program: true,
                 alternates: false,
+                tells_states: false,
                 systems: &[System::Linux, System::FreeBsd],
                 lacking: &[
                     (

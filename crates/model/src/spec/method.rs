@@ -3,7 +3,7 @@
 use super::keys;
 use super::keys::value::Reader;
 use super::section::Section;
-use crate::design::{MethodKind, Rfc2544Test};
+use crate::design::{MethodKind, SuiteTest};
 use toml::Spanned;
 
 /// `[method]`; `None` where it says nothing.
@@ -26,7 +26,7 @@ pub struct MethodSpec {
     /// `step`, as a ratio.
     pub step: Option<Spanned<f64>>,
     /// `tests`.
-    pub tests: Option<Spanned<Vec<Spanned<Rfc2544Test>>>>,
+    pub tests: Option<Spanned<Vec<Spanned<SuiteTest>>>>,
     /// `shares`, as ratios.
     pub shares: Option<Spanned<Vec<Spanned<f64>>>>,
     /// `repeats`.

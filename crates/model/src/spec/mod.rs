@@ -212,8 +212,12 @@ impl Reader<'_> {
                 *place = value;
             }
         }
-        let rates =
-            [("capacity", &mut spec.sim.capacity_pps), ("ceiling", &mut spec.sim.ceiling_pps)];
+        let rates = [
+            ("capacity", &mut spec.sim.capacity_pps),
+            ("ceiling", &mut spec.sim.ceiling_pps),
+            ("establishment", &mut spec.sim.table.establishment_pps),
+            ("tear_down", &mut spec.sim.table.tear_down_pps),
+        ];
         for (name, place) in rates {
             if let Some(value) = sim.read(name, |key, node| self.packet_rate(key, node)) {
                 *place = value;
@@ -221,6 +225,9 @@ impl Reader<'_> {
         }
         if let Some(value) = sim.read("buffer", |key, node| self.integer(key, node)) {
             spec.sim.buffer = value;
+        }
+        if let Some(value) = sim.read("states", |key, node| self.integer(key, node)) {
+            spec.sim.table.states = value;
         }
         if let Some(value) = sim.read("realtime", |key, node| self.boolean(key, node)) {
             spec.sim.realtime = value;

@@ -56,6 +56,10 @@ fn generator_of(key: &Key) -> &'static str {
     }
 }
 
+/// Methods of devices that keep connections.
+const STATEFUL: [&str; 4] =
+    ["\"establishment-rate\"", "\"tear-down-rate\"", "\"table-capacity\"", "\"rfc9693\""];
+
 /// A file that writes one key.
 pub(super) fn writing(section: &Section, key: &Key, value: &str) -> String {
     let line = format!("{} = {value}\n", key.name);
@@ -88,6 +92,11 @@ pub(super) fn writing(section: &Section, key: &Key, value: &str) -> String {
         ),
         ("method", "kind") if ["\"fixed\"", "\"soak\""].contains(&value) => {
             format!("version = 1\n[traffic]\nrate = 1000\n[method]\n{line}")
+        }
+        ("method", "kind") if STATEFUL.contains(&value) => {
+            let many = "flows = { sources = 100, destinations = 100 }";
+            let device = "[dut]\nfirewall = \"stateful\"\n";
+            format!("version = 1\n{device}[traffic]\n{many}\n[method]\n{line}")
         }
         ("method", "kind") => format!("version = 1\n[method]\n{line}"),
         ("method" | "method.goal", _) => silent(section, key, value) + &line,

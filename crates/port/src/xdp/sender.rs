@@ -7,7 +7,7 @@ use crate::sender::{Sender, SenderConfig};
 use crate::{PortError, affinity, clock};
 use aya::programs::{TestRun, TestRunAttrs, TestRunOptions, Xdp};
 use aya::{EbpfLoader, include_bytes_aligned};
-use fwdlab_packet::{Family, Phase, stamp::PHASES};
+use fwdlab_packet::{Family, Flows, Phase, stamp::PHASES};
 use std::ptr::{addr_of, addr_of_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -60,6 +60,8 @@ impl XdpSender {
             Family::Inet6 => 6,
         };
         let flows = template.flows();
+        let first = config.limit.map_or(0, |counted| counted.first);
+        let limit = config.limit.map_or(0, |counted| u64::from(counted.first) + counted.packets);
         let mut object = EbpfLoader::new()
             .override_global("FAMILY", &family, true)
             .override_global("IFINDEX", &ifindex, true)
@@ -71,7 +73,8 @@ impl XdpSender {
             .override_global("DESTINATION_BASE", &destination_base, true)
             .override_global("STAMP_TIME", &u32::from(config.timestamps), true)
             .override_global("PACED", &u32::from(config.rate_pps.is_some()), true)
-            .override_global("LIMIT", &config.limit.unwrap_or(0), true)
+            .override_global("LIMIT", &limit, true)
+            .override_global("FIRST", &first, true)
             .override_global("BURST", &config.burst.max(1), true)
             .override_global("IP_SUM", &sums.ip, true)
             .override_global("UDP_SUM", &sums.udp, true)
@@ -80,6 +83,7 @@ impl XdpSender {
             .map_err(|e| PortError::bpf("loading the BPF sender", &e))?;
         let state: Mapped<SenderState> = Mapped::new(array_of(&object, "sender")?.fd(), 1)?;
         set_interval(&state, config.rate_pps.map_or(0, interval_q));
+        begin_with(&state, first, flows);
         let program: &mut Xdp = object
             .program_mut("send_packet")
             .ok_or(PortError::Bpf { what: "reading a BPF object", why: "no program".into() })?
@@ -193,6 +197,18 @@ fn interval_q(rate_pps: f64) -> u64 {
 fn set_interval(state: &Mapped<SenderState>, interval_q: u64) {
     // SAFETY: `at(0)` is valid for writes; the program only reads the field.
     unsafe { addr_of_mut!((*state.at(0)).interval_q).write_volatile(interval_q) };
+}
+
+/// Lets the first packet be of a flow, with the sequence number that belongs to it.
+fn begin_with(state: &Mapped<SenderState>, first: u32, flows: Flows) {
+    // SAFETY: `at(0)` is valid for reads and writes, and the program does not run yet.
+    unsafe {
+        let at = state.at(0);
+        addr_of_mut!((*at).source).write_volatile(first / flows.destinations);
+        addr_of_mut!((*at).destination).write_volatile(first % flows.destinations);
+        addr_of_mut!((*at).sequence).write_volatile(first);
+        addr_of_mut!((*at).flow).write_volatile(first);
+    }
 }
 
 impl Drop for XdpSender {

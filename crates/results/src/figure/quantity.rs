@@ -14,6 +14,8 @@ pub enum Quantity {
     Loss,
     /// Frames of a burst.
     Frames,
+    /// Connections in a table.
+    Connections,
     /// Instructions that were executed for a packet.
     Instructions,
 }
@@ -26,6 +28,7 @@ impl Quantity {
             Quantity::Load => "intended load",
             Quantity::Loss => "lost",
             Quantity::Frames => "burst",
+            Quantity::Connections => "connections held",
             Quantity::Instructions => "executed",
         }
     }
@@ -36,6 +39,7 @@ impl Quantity {
             Quantity::Rate | Quantity::Load => "pps",
             Quantity::Loss => "%",
             Quantity::Frames => "frames",
+            Quantity::Connections => "",
             Quantity::Instructions => "instructions a packet",
         }
     }
@@ -45,7 +49,7 @@ impl Quantity {
         match self {
             Quantity::Rate | Quantity::Load => format_pps(value),
             Quantity::Loss => format!("{value:.4} %"),
-            Quantity::Frames => format!("{value:.0}"),
+            Quantity::Frames | Quantity::Connections => format!("{value:.0}"),
             Quantity::Instructions => format!("{value:.1}"),
         }
     }

@@ -83,7 +83,9 @@ fn right_axis(analysis: &Analysis) -> Option<RightAxis> {
 fn chart(analysis: &Analysis, x_label: &str, x: XAxis, series: Vec<Series>) -> Chart {
     let ends = match quantity(analysis) {
         Quantity::Rate | Quantity::Load => "the slowest and the fastest",
-        Quantity::Instructions | Quantity::Loss | Quantity::Frames => "the least and the most",
+        Quantity::Instructions | Quantity::Loss | Quantity::Frames | Quantity::Connections => {
+            "the least and the most"
+        }
     };
     let what =
         format!("Medians of the runs with {ends}; per run: {}.", analysis.figure.description());

@@ -12,7 +12,7 @@ use fwdlab_model::record::{
 };
 use fwdlab_model::settings::{
     Arrangement, CommandSettings, DutKind, DutSettings, Engine, Family, Firewall, Flows,
-    GeneratorKind, Napi, Rate, RemoteSettings, RouterSettings, SimSettings, TestbedKind,
+    GeneratorKind, Napi, Rate, RemoteSettings, RouterSettings, SimSettings, SimTable, TestbedKind,
     TestbedSettings, TrafficSettings, VmSettings,
 };
 use fwdlab_model::units::FrameSize;
@@ -61,6 +61,7 @@ pub(crate) fn base(kind: TestbedKind) -> Settings {
                 loss: 0.0,
                 buffer: 0,
                 ceiling_pps: 4e6,
+                table: SimTable::default(),
                 effect: BTreeMap::new(),
                 realtime: false,
                 contamination: 0.0,

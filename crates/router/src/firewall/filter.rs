@@ -1,5 +1,7 @@
 //! Filters batches of packets by rules and states.
 
+mod forget;
+
 use super::packet::{Packet, bit};
 use super::places;
 use super::quoted::Quoted;
@@ -12,6 +14,8 @@ use super::states::{
 use super::stats::{Counts, FirewallStats, RuleStats, RuleTally, Totals};
 use crate::path;
 use fwdlab_port::frame::Frame;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Number of slots that a batch sweeps for expired states.
@@ -31,6 +35,8 @@ pub struct SharedFirewall {
     keeps: bool,
     when_full: Action,
     workers: Mutex<Vec<Arc<Counts>>>,
+    /// How often the states were forgotten.
+    forgotten: AtomicU64,
 }
 
 /// One worker's part of the firewall.
@@ -41,6 +47,8 @@ pub struct Filter {
     flows: Option<Flows>,
     scratch: BatchState,
     counts: Arc<Counts>,
+    /// [`SharedFirewall::forgotten`], as far as it was followed.
+    forgotten: u64,
 }
 
 /// Scratch state for the batch being filtered.
@@ -74,6 +82,7 @@ impl SharedFirewall {
             keeps,
             when_full: config.when_full,
             workers: Mutex::default(),
+            forgotten: AtomicU64::new(0),
         }))
     }
 
@@ -84,7 +93,16 @@ impl SharedFirewall {
         let (inet, inet6) = (Queries::new(), Queries::new());
         let scratch = BatchState { inet, inet6, known: 0, full: 0, was_full: false };
         let flows = self.keeps.then(|| self.states.flows()).flatten();
-        Filter { shared: Arc::clone(self), own: self.states.own(), flows, scratch, counts }
+        let forgotten = self.forgotten.load(Acquire);
+        counts.forgotten.store(forgotten, Release);
+        Filter {
+            shared: Arc::clone(self),
+            own: self.states.own(),
+            flows,
+            scratch,
+            counts,
+            forgotten,
+        }
     }
 
     /// Counters of all workers so far. Workers may continue meanwhile.
@@ -135,6 +153,8 @@ impl Filter {
 
 impl Drop for Filter {
     fn drop(&mut self) {
+        // Nobody waits for a worker that is gone.
+        self.counts.forgotten.store(u64::MAX, Release);
         self.tell_flows();
         if let Some(own) = &self.own {
             self.shared.states.give_up(own);
@@ -143,8 +163,15 @@ impl Drop for Filter {
 }
 
 impl path::Firewall for Filter {
+    fn rest(&mut self) {
+        if self.shared.forgotten.load(Relaxed) != self.forgotten {
+            self.follow();
+        }
+    }
+
     fn incoming(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64 {
-        let Filter { shared, own, flows, scratch, counts } = self;
+        self.rest();
+        let Filter { shared, own, flows, scratch, counts, .. } = self;
         scratch.known = 0;
         if shared.rules_in.is_empty() && !shared.keeps {
             return among;
@@ -157,7 +184,7 @@ impl path::Firewall for Filter {
     }
 
     fn outgoing(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64 {
-        let Filter { shared, own, flows, scratch, counts } = self;
+        let Filter { shared, own, flows, scratch, counts, .. } = self;
         // Packets with a state have passed the firewall in both directions.
         // Not all packets that came in together go out together.
         let known = among & scratch.known;

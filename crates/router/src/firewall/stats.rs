@@ -55,13 +55,16 @@ pub(super) struct Totals {
 pub(super) struct Counts {
     totals: [AtomicU64; 5],
     rules: Box<[[AtomicU64; 2]]>,
+    /// How often its worker has forgotten the states that it keeps itself.
+    pub(super) forgotten: AtomicU64,
 }
 
 impl Counts {
     /// For this many rules, and for what none matches.
     pub(super) fn new(rules: usize) -> Arc<Counts> {
         let rules = (0..=rules).map(|_| [const { AtomicU64::new(0) }; 2]).collect();
-        Arc::new(Counts { totals: [const { AtomicU64::new(0) }; 5], rules })
+        let totals = [const { AtomicU64::new(0) }; 5];
+        Arc::new(Counts { totals, rules, forgotten: AtomicU64::new(0) })
     }
 
     /// Counts packets for a rule. Only its worker may call this.

@@ -18,6 +18,9 @@ pub trait Firewall: Send {
     /// [`Frame::egress`] says; headers are rewritten.
     fn outgoing(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64;
 
+    /// Called now and then while no packet comes.
+    fn rest(&mut self) {}
+
     /// Returns and resets the count of packets dropped because the table of states was full:
     /// they are counted under a reason of their own.
     fn take_state_limit_drops(&mut self) -> u64 {

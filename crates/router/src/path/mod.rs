@@ -197,6 +197,11 @@ impl<W: Firewall> Router<W> {
         self.tally.add(Reason::ExtraLost, frames);
     }
 
+    /// To be called now and then while no packet comes.
+    pub fn rest(&mut self) {
+        self.firewall.rest();
+    }
+
     /// Publishes the counts to readers.
     pub fn flush(&mut self) {
         self.tally.flush();

@@ -19,6 +19,7 @@ fn order(at_most: Duration) -> Order {
         first_number: 0,
         rate_pps: None,
         limit: None,
+        first_flow: 0,
         timestamps: false,
         engine: Engine::Auto,
         cpus: vec![],

@@ -27,6 +27,7 @@ pub mod revision;
 mod scripted;
 #[cfg(test)]
 mod scripted_modules;
+mod states;
 #[cfg(test)]
 mod switch_tests;
 pub mod system;
@@ -278,6 +279,18 @@ impl Dut for FreebsdDut {
             Err(BenchError::Environment { .. }) => Ok(()),
             other => other.map(drop),
         }
+    }
+
+    fn connections(&mut self, host: &dyn Host, settings: &Settings) -> Option<u64> {
+        states::count(host, settings)
+    }
+
+    fn forget_states(
+        &mut self,
+        host: &dyn Host,
+        settings: &Settings,
+    ) -> Result<Option<String>, BenchError> {
+        states::forget(host, settings)
     }
 
     fn configure(

@@ -165,7 +165,8 @@ impl Loaded {
     }
 }
 
-fn of_program(error: BenchError, program: &str, package: &str) -> BenchError {
+/// An error that says which package has a program that is missing.
+pub(super) fn of_program(error: BenchError, program: &str, package: &str) -> BenchError {
     match error {
         BenchError::Program { why, host, .. } if why.contains("not installed") => {
             BenchError::environment(

@@ -153,8 +153,24 @@ impl Dut for LinuxDut<'_> {
         queues::of_both(host, self.ground.links)
     }
 
-    fn states(&mut self, host: &dyn Host, firewall: &Firewall) -> Option<u64> {
-        if *firewall == Firewall::None { None } else { counters::states(host) }
+    fn states(&mut self, host: &dyn Host, settings: &Settings) -> Option<u64> {
+        match settings.dut.firewall {
+            Firewall::None => None,
+            _ => counters::states(host),
+        }
+    }
+
+    fn forget_states(
+        &mut self,
+        host: &dyn Host,
+        settings: &Settings,
+    ) -> Result<Option<String>, BenchError> {
+        if !settings.dut.firewall.may_keep_states() {
+            return Ok(None);
+        }
+        host.run(&["conntrack", "--flush"], "")
+            .map_err(|error| firewall::of_program(error, "conntrack", "conntrack"))?;
+        Ok(Some("conntrack --flush".into()))
     }
 
     fn compare(&self, before: &Reading, after: &Reading, totals: Totals) -> Vec<Counter> {

@@ -1,31 +1,31 @@
-//! JSON over HTTP, blocking, with the API's own errors.
+//! JSON over HTTP by curl(1), with the API's own errors.
 
 use crate::error::BenchError;
+use crate::host::{Host, LocalHost};
 use serde_json::Value;
 use std::time::Duration;
-use ureq::Agent;
-use ureq::tls::TlsConfig;
 
 /// A server of the API.
 #[derive(Debug)]
 pub(super) struct Server {
-    agent: Agent,
     url: String,
+    timeout: Duration,
+    verified: bool,
+}
+
+/// What a request sends.
+enum Request<'a> {
+    Get,
+    Post(&'a Value),
 }
 
 impl Server {
     /// Nothing is sent yet. Unless `verified`, any certificate will do: those that
     /// generators come with are their own.
     pub(super) fn new(url: &str, timeout: Duration, verified: bool) -> Server {
-        let tls = TlsConfig::builder().disable_verification(!verified).build();
-        let config = Agent::config_builder()
-            .timeout_global(Some(timeout))
-            .http_status_as_error(false)
-            .tls_config(tls)
-            .build();
         let url = if url.contains("://") { url.to_owned() } else { format!("https://{url}") };
         let url = url.trim_end_matches('/').to_owned();
-        Server { agent: config.into(), url }
+        Server { url, timeout, verified }
     }
 
     /// Gets a document.
@@ -33,7 +33,7 @@ impl Server {
     /// # Errors
     /// As [`Server::post`].
     pub(super) fn get(&self, path: &str) -> Result<Value, BenchError> {
-        self.answered(path, self.agent.get(format!("{}{path}", self.url)).call())
+        self.answered(path, Request::Get)
     }
 
     /// Sends a document and returns the answer.
@@ -41,35 +41,54 @@ impl Server {
     /// # Errors
     /// When the server does not answer, or with an error.
     pub(super) fn post(&self, path: &str, body: &Value) -> Result<Value, BenchError> {
-        let request = self.agent.post(format!("{}{path}", self.url));
-        let request = request.header("content-type", "application/json");
-        self.answered(path, request.send(body.to_string()))
+        self.answered(path, Request::Post(body))
     }
 
-    fn answered(
-        &self,
-        path: &str,
-        answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
-    ) -> Result<Value, BenchError> {
+    fn answered(&self, path: &str, request: Request<'_>) -> Result<Value, BenchError> {
         let failed = |why: String| BenchError::Program {
             command: format!("OTG's {path}"),
             host: self.url.clone(),
             why,
         };
-        let mut answer = answer.map_err(|error| match error.to_string() {
-            why if why.contains("certificate") => BenchError::environment(
-                format!("{} is not trusted: {why}", self.url),
-                "give it a certificate of a known authority, or the generator the option insecure",
-            ),
-            why => failed(why),
+        let seconds = self.timeout.as_secs().max(1).to_string();
+        let url = format!("{}{path}", self.url);
+        // No file of the user's changes what is asked; the status comes after the answer.
+        let mut argv = vec!["curl", "--disable", "--silent", "--show-error", "--globoff"];
+        argv.extend(["--max-time", &seconds, "--write-out", "\n%{http_code}"]);
+        argv.extend((!self.verified).then_some("--insecure"));
+        let body = match request {
+            Request::Get => String::new(),
+            Request::Post(body) => {
+                argv.extend(["--header", "content-type: application/json"]);
+                argv.extend(["--header", "expect:", "--data-binary", "@-"]);
+                body.to_string()
+            }
+        };
+        argv.extend(["--url", &url]);
+        let said = LocalHost.run(&argv, &body).map_err(|error| match error {
+            BenchError::Program { why, .. } if why.contains("not installed") => {
+                BenchError::environment(
+                    format!("OTG at {} is spoken to by curl, which is not installed", self.url),
+                    "apt-get install curl",
+                )
+            }
+            BenchError::Program { why, .. } if why.contains("certificate") => {
+                BenchError::environment(
+                    format!("{} is not trusted: {why}", self.url),
+                    "give it a certificate of a known authority, or the generator the option \
+                     insecure",
+                )
+            }
+            BenchError::Program { why, .. } => failed(why),
+            other => other,
         })?;
-        let text = answer.body_mut().read_to_string().map_err(|error| failed(error.to_string()))?;
-        if !answer.status().is_success() {
-            return Err(failed(format!("{}: {}", answer.status(), complaint(&text))));
+        let (text, status) = said.rsplit_once('\n').unwrap_or(("", &said));
+        if !status.starts_with('2') {
+            return Err(failed(format!("status {status}: {}", complaint(text))));
         }
         match text.trim().is_empty() {
             true => Ok(Value::Null),
-            false => serde_json::from_str(&text).map_err(|e| failed(format!("no JSON: {e}"))),
+            false => serde_json::from_str(text).map_err(|e| failed(format!("no JSON: {e}"))),
         }
     }
 }

@@ -2,22 +2,27 @@
 //! loads that a search, a curve or a soak asks for.
 
 mod burst;
+mod connections;
 mod curve;
 pub(super) mod latency;
 mod recovery;
 mod search;
 
+use crate::dut::Dut;
 use crate::dut::findings::Findings;
 use crate::error::BenchError;
-use crate::testbed::{Parts, Wanted};
-use crate::trial::{self, Awaited, Course, Observed, TrialSpec, Unasked};
+use crate::host::Host;
+use crate::testbed::{Parts, Reach, Wanted};
+use crate::trial::{self, Account, Awaited, Course, Observed, TrialSpec, Unasked};
 use crate::{Observer, Task};
 use fwdlab_model::design::Method;
 use fwdlab_model::plan::Trial;
 use fwdlab_model::record::{MethodRecord, MethodTrial, Reset, Sample};
+use fwdlab_model::settings::Settings;
 use fwdlab_model::units::format_pps;
 use fwdlab_model::warning::Warning;
 use fwdlab_search::Trial as Asked;
+use std::cell::RefCell;
 
 /// Share of what the sender offered at most that it can surely offer at a pace.
 const PACED: f64 = 0.9;
@@ -46,11 +51,9 @@ pub(super) fn carry_out(
         trials.done += trials.record.trials.len() as u32;
         records.push(std::mem::take(&mut trials.record));
     }
-    Ok(Some(match method {
-        Method::Rfc2544 { .. } | Method::Latency { .. } => {
-            MethodRecord { parts: records, ..MethodRecord::default() }
-        }
-        _ => records.pop().unwrap_or_default(),
+    Ok(Some(match method.is_composed() {
+        true => MethodRecord { parts: records, ..MethodRecord::default() },
+        false => records.pop().unwrap_or_default(),
     }))
 }
 
@@ -105,6 +108,9 @@ enum Kind {
     Reset(u64),
     /// As steady, every packet with its sending time: the load is this share of the rate found.
     Timed(f64),
+    /// So many packets, each of another flow; true if the device's states are looked at
+    /// meanwhile.
+    Open(u64, bool),
 }
 
 impl Trials<'_, '_> {
@@ -119,7 +125,10 @@ impl Trials<'_, '_> {
             }
             Method::Reset { repeats } => self.resets(*repeats, own),
             Method::Delays { shares, repeats } => self.delays(shares, *repeats),
-            Method::Rfc2544 { .. } | Method::Latency { .. } => {
+            Method::Establishment(search) => self.establishment(search, own),
+            Method::TearDown { repeats } => self.tear_downs(*repeats, own),
+            Method::Capacity { repeats } => self.capacities(*repeats, own),
+            Method::Rfc2544 { .. } | Method::Latency { .. } | Method::Rfc9693 { .. } => {
                 Err(BenchError::Refused("a suite within a suite".to_owned()))
             }
         }
@@ -154,6 +163,7 @@ impl Trials<'_, '_> {
         let settings = if timed { &with_times } else { &plan.variants[first].settings };
         let (rate_pps, limit) = match kind {
             Kind::Burst(frames) => (None, Some(frames)),
+            Kind::Open(connections, _) => (Some(asked.load as f64), Some(connections)),
             _ => (Some(asked.load as f64), None),
         };
         observer.step(&format!("trial {} at {}", number + 1, format_pps(asked.load as f64)));
@@ -177,6 +187,9 @@ impl Trials<'_, '_> {
         let at_ns = clock.now_ns().saturating_sub(self.began_ns);
         let (mut armed, _times) = ends.arm(&wanted, findings)?;
         let counters = parts.dut.read(parts.host)?;
+        let (dut, host, placement) = (RefCell::new(&mut *parts.dut), parts.host, parts.placement);
+        let mut states = States { dut: &dut, host, settings };
+        let is_watched = matches!(kind, Kind::Open(_, true)) && !is_remote(parts.reach);
         let order = TrialSpec {
             trial: &phases,
             rate_pps,
@@ -185,20 +198,19 @@ impl Trials<'_, '_> {
             at_window: &mut |_| {},
             // The run's own trial has seen every flow; at a low load that would take long.
             awaited: Awaited::default(),
-            account: &mut Unasked,
+            account: if is_watched { &mut states } else { &mut Unasked },
         };
-        let (dut, host, placement) = (&mut *parts.dut, parts.host, parts.placement);
         let mut reset = None;
         let mut act = |at_ns| {
             let began_ns = clock.now_ns();
-            let done = dut.reset(host, settings, placement, findings)?;
+            let done = dut.borrow_mut().reset(host, settings, placement, findings)?;
             let took_ns = clock.now_ns() - began_ns;
             reset = done.map(|how| Reset { how, at_ns, took_ns, lost: 0 });
             Ok(())
         };
         let course = match kind {
             Kind::Steady | Kind::Timed(_) => Course::Steady,
-            Kind::Burst(frames) => Course::Burst(frames),
+            Kind::Burst(frames) | Kind::Open(frames, _) => Course::Burst(frames),
             Kind::Then(rate_pps) => Course::Then(rate_pps),
             Kind::Reset(due_ns) => Course::Meanwhile(due_ns, Some(&mut act)),
         };
@@ -226,13 +238,33 @@ impl Trials<'_, '_> {
             stalled_ns: observed.samples.iter().map(taken_in).max().unwrap_or(0),
             invalid: invalid(&observed),
             receiver_lost: refused.unwrap_or(0),
-            burst: limit,
+            burst: match kind {
+                Kind::Burst(frames) => Some(frames),
+                _ => None,
+            },
             before,
             reset,
             latency,
             ..MethodTrial::default()
         };
         Ok((trial, observed))
+    }
+}
+
+fn is_remote(reach: Reach) -> bool {
+    matches!(reach, Reach::Remote { .. })
+}
+
+/// Asks the device for its states and for nothing else.
+struct States<'a, 'b, 'c> {
+    dut: &'a RefCell<&'b mut (dyn Dut + 'c)>,
+    host: &'a dyn Host,
+    settings: &'a Settings,
+}
+
+impl Account for States<'_, '_, '_> {
+    fn states(&mut self) -> Option<u64> {
+        self.dut.borrow_mut().states(self.host, self.settings)
     }
 }
 

@@ -4,9 +4,9 @@ use super::{Trials, greatest_load};
 use crate::error::BenchError;
 use crate::trial::Observed;
 use fwdlab_model::design::SearchMethod;
-use fwdlab_model::record::tolerated;
+use fwdlab_model::record::{MethodTrial, tolerated};
 use fwdlab_model::units::format_pps;
-use fwdlab_search::{Ending, Goal, Limits, Search, Step};
+use fwdlab_search::{Ending, Goal, Limits, Search, Step, Trial};
 
 /// Least load of a search over the greatest one.
 const BELOW: f64 = 0.01;
@@ -20,6 +20,16 @@ impl Trials<'_, '_> {
         &mut self,
         method: &SearchMethod,
         own: &Observed,
+    ) -> Result<(), BenchError> {
+        self.search_by(method, own, Trials::measure)
+    }
+
+    /// A search whose trials are carried out by `measure`.
+    pub(super) fn search_by(
+        &mut self,
+        method: &SearchMethod,
+        own: &Observed,
+        mut measure: impl FnMut(&mut Self, Trial) -> Result<MethodTrial, BenchError>,
     ) -> Result<(), BenchError> {
         let max_load = method.max_load.unwrap_or_else(|| greatest_load(own));
         let least = method.goals.iter().map(Goal::least_load).max().unwrap_or(1);
@@ -47,7 +57,7 @@ impl Trials<'_, '_> {
                 search.end(Ending::Trials);
                 break;
             }
-            let trial = self.measure(asked)?;
+            let trial = measure(self, asked)?;
             search.record(trial.outcome(tolerated));
             self.record.trials.push(trial);
         }

@@ -19,9 +19,10 @@ use crate::wiring::Wiring;
 use fwdlab_model::record::ReceiverPlace;
 use fwdlab_model::record::queues::{Direction, counter_name};
 use fwdlab_model::settings::{Rewrites, Settings};
-use fwdlab_packet::Template;
 use fwdlab_packet::arrivals::Expected;
-use fwdlab_port::{SenderConfig, Watch, sender};
+use fwdlab_packet::{Template, Turns};
+use fwdlab_port::sender::{self, Counted};
+use fwdlab_port::{SenderConfig, Watch};
 use std::collections::BTreeMap;
 
 /// Frames handed over at once at the maximum rate. By trial of 8 to 256: smaller
@@ -74,11 +75,19 @@ impl Netns {
             false => Vec::new(),
         }
         .into_iter();
+        let counted = |number: usize, turns: Option<&Turns>| {
+            let all = Counted::packets(limit?);
+            Some(match turns {
+                Some(turns) => Counted::packets(turns.own_of_first(all.packets)),
+                None => all.share(number, placement.senders.len(), flows.count()),
+            })
+        };
         let senders = placement
             .senders
             .iter()
             .enumerate()
             .map(|(number, &cpu)| {
+                let spread = turns.next();
                 open_sender(
                     self.engine(settings),
                     &SenderConfig {
@@ -88,10 +97,10 @@ impl Netns {
                         number: number as u8,
                         template: template.clone(),
                         rate_pps: sender::share_of_rate(rate_pps, placement.senders.len()),
-                        limit: sender::share_of_burst(limit, number, placement.senders.len()),
+                        limit: counted(number, spread.as_ref()),
                         burst: sender::burst(placement.senders.len()),
                         timestamps: traffic.timestamps,
-                        spread: turns.next(),
+                        spread,
                         batch: BATCH,
                     },
                 )
@@ -100,7 +109,7 @@ impl Netns {
         let checked = arrivals::checked(&watch);
         let sending: Vec<u32> = senders.iter().filter_map(|sender| sender.task()).collect();
         let witness = Witness::new(placement, threads, &sending);
-        Ok(NetnsTraffic { senders, sent: [0; 4], receiver, checked, witness })
+        Ok(NetnsTraffic { senders, sent: [0; 4], missed: 0, receiver, checked, witness })
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::{Form, Kind, Section, duration, integer, key, number, words};
 use crate::design::method::TRIALS_MAX;
-use crate::design::{MethodKind, Rfc2544Test, Stop};
+use crate::design::{MethodKind, Stop, SuiteTest};
 use fwdlab_search::PRESETS;
 
 /// `[trial]`.
@@ -54,21 +54,21 @@ pub const METHOD: Section = Section {
             "kind",
             words(MethodKind::NAMES),
             "",
-            "`blast`: the forwarding rate at the maximum offered load (RFC 2285, 3.6.2), and `fixed`: the load of `[traffic] rate`; either is what happens without this table. `mlrsearch`: the rates at which no more is lost than goals tolerate (RFC 9971). `loss-curve`: loss at falling loads, until two trials in a row lose nothing (RFC 2544, 26.3). `soak`: trials at the load of `[traffic] rate`, one after the other. `back-to-back`: the longest burst that loses nothing (RFC 9004). `system-recovery`: how long packets are lost after an overload (RFC 2544, 26.5). `reset`: how long nothing is forwarded around a reset (RFC 6201). `latency`: how long packets take at `shares` of the rate that a search has found (RFC 2544, 26.2; RFC 8219). `rfc2544`: those `tests`, one after the other.",
+            "`blast`: the forwarding rate at the maximum offered load (RFC 2285, 3.6.2), and `fixed`: the load of `[traffic] rate`; either is what happens without this table. `mlrsearch`: the rates at which no more is lost than goals tolerate (RFC 9971). `loss-curve`: loss at falling loads, until two trials in a row lose nothing (RFC 2544, 26.3). `soak`: trials at the load of `[traffic] rate`, one after the other. `back-to-back`: the longest burst that loses nothing (RFC 9004). `system-recovery`: how long packets are lost after an overload (RFC 2544, 26.5). `reset`: how long nothing is forwarded around a reset (RFC 6201). `latency`: how long packets take at `shares` of the rate that a search has found (RFC 2544, 26.2; RFC 8219). `rfc2544`: those `tests`, one after the other. `establishment-rate`: connections a second that a stateful firewall sets up, one with each packet (RFC 9693, 4.5); `tear-down-rate`: that it removes (4.7); `table-capacity`: connections that it holds (4.8); `rfc9693`: those `tests`, one after the other. They open as many connections as `[traffic] flows` has.",
         )
         .example("\"mlrsearch\""),
         key(
             "goals",
             Kind::List(&words(&PRESETS)),
             "[\"ndr\", \"pdr\"]",
-            "`mlrsearch`, the throughput of `rfc2544`, which has `rfc2544` unless others are named, and the rate of which `latency` takes its shares, which is that of `pdr` unless others are named: well-known goals. `ndr`: no loss, `pdr`: at most 0.5 %, both in trials of a second, 21 s of them at a load that is in doubt, half of which may exceed; `rfc2544`: no loss in a trial of 60 s; `tst009`: binary search with loss verification, 2 x 60 s (ETSI GS NFV-TST 009). The first one's conditional throughput stands for a run.",
+            "`mlrsearch`, the throughput of `rfc2544`, which has `rfc2544` unless others are named, the rate of which `latency` takes its shares, which is that of `pdr`, and `establishment-rate`, which has `ndr`: well-known goals. `ndr`: no loss, `pdr`: at most 0.5 %, both in trials of a second, 21 s of them at a load that is in doubt, half of which may exceed; `rfc2544`: no loss in a trial of 60 s; `tst009`: binary search with loss verification, 2 x 60 s (ETSI GS NFV-TST 009). The first one's conditional throughput stands for a run.",
         )
         .example("[\"ndr\"]"),
         key(
             "min_load",
             Kind::PacketRate,
             "",
-            "`mlrsearch`, `latency`, `rfc2544`: the least load; without it, a hundredth of the greatest.",
+            "`mlrsearch`, `latency`, `rfc2544`, `establishment-rate`, `rfc9693`: the least load; without it, a hundredth of the greatest.",
         )
         .unit("pps")
         .example("\"10kpps\""),
@@ -76,7 +76,7 @@ pub const METHOD: Section = Section {
             "max_load",
             Kind::PacketRate,
             "",
-            "`mlrsearch`, `loss-curve`, `latency`, `rfc2544`: the greatest load; without it, twice what the run's own trial forwarded, at most nine tenths of what it offered.",
+            "`mlrsearch`, `loss-curve`, `latency`, `rfc2544`, `establishment-rate`, `rfc9693`: the greatest load; without it, twice what the run's own trial forwarded, at most nine tenths of what it offered.",
         )
         .unit("pps")
         .example("\"2Mpps\""),
@@ -84,7 +84,7 @@ pub const METHOD: Section = Section {
             "max_trials",
             integer(1, TRIALS_MAX as i64),
             "",
-            "`mlrsearch`, `latency`, `rfc2544`: trials of a search at most, 1000 without it; `soak`: trials of a run, 60 without it.",
+            "`mlrsearch`, `latency`, `rfc2544`, `establishment-rate`, `rfc9693`: trials of a search at most, 1000 without it; `soak`: trials of a run, 60 without it.",
         )
         .unit("trials")
         .example("200"),
@@ -92,7 +92,7 @@ pub const METHOD: Section = Section {
             "max_time",
             duration(1_000_000),
             "\"60min\"",
-            "`mlrsearch`, `latency`, `rfc2544`: traffic of all trials of a search at most.",
+            "`mlrsearch`, `latency`, `rfc2544`, `establishment-rate`, `rfc9693`: traffic of all trials of a search at most.",
         )
         .unit("time")
         .example("\"10min\""),
@@ -106,16 +106,16 @@ pub const METHOD: Section = Section {
         .example("\"5%\""),
         key(
             "tests",
-            Kind::List(&words(Rfc2544Test::NAMES)),
+            Kind::List(&words(SuiteTest::NAMES)),
             "",
-            "`rfc2544`: which of its tests, in its order; all of them without it.",
+            "`rfc2544`, `rfc9693`: which of its tests, in its order; all of them without it.",
         )
         .example("[\"throughput\", \"back-to-back\"]"),
         key(
             "repeats",
             integer(1, TRIALS_MAX as i64),
             "",
-            "`back-to-back`: searches for the longest burst, 50 without it; `system-recovery` and `reset`: how often, 5 without it; `latency`: trials at each share, whose packets count together, 5 without it; `rfc2544`: of each of these, and 20 trials of latency without it.",
+            "`back-to-back`: searches for the longest burst, 50 without it; `system-recovery` and `reset`: how often, 5 without it; `latency`: trials at each share, whose packets count together, 5 without it; `rfc2544`: of each of these, and 20 trials of latency without it; `tear-down-rate`: how often, 5 without it; `table-capacity`: searches, 1 without it; `rfc9693`: of each of these.",
         )
         .unit("times")
         .example("10"),

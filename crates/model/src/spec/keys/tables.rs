@@ -116,6 +116,30 @@ pub const SIM: Section = Section {
             .unit("pps")
             .example("\"10Mpps\""),
         key(
+            "states",
+            integer(1, 16_777_216),
+            "262144",
+            "Connections that its stateful firewall holds.",
+        )
+        .unit("connections")
+        .example("50000"),
+        key(
+            "establishment",
+            Kind::PacketRate,
+            "400e3",
+            "Connections a second that its stateful firewall sets up in the base variant; effects and noise are those of the capacity.",
+        )
+        .unit("pps")
+        .example("\"200kpps\""),
+        key(
+            "tear_down",
+            Kind::PacketRate,
+            "2e6",
+            "Connections a second that its stateful firewall removes.",
+        )
+        .unit("pps")
+        .example("\"1Mpps\""),
+        key(
             "effect",
             Kind::Effects,
             "{}",

@@ -43,8 +43,8 @@ pub use diagnoses::{Finding, RunSteadiness};
 pub use figures::RunResult;
 pub use goals::found_in_words;
 pub use method::{
-    Bursts, Curved, DelayEffect, GoalFound, Interrupted, Interruption, Method, MethodPoint,
-    MethodRun, Searched, Soaked, Suite, SuiteRow, Timed, TimedFigure,
+    Bursts, Curved, DelayEffect, GoalFound, Held, Interrupted, Interruption, Method, MethodPoint,
+    MethodRun, RunConnections, Searched, Soaked, Suite, SuiteRow, Timed, TimedFigure, TornDown,
 };
 pub use openings::Opened;
 pub use outlook::{Known, Outlook, Unusable, design};

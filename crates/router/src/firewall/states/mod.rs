@@ -9,6 +9,7 @@
 
 mod access;
 mod flows;
+mod forget;
 mod key;
 mod lists;
 mod phase;
@@ -202,8 +203,12 @@ impl States {
     }
 
     fn count_new_segments(&self) {
+        self.count_new_segments_of(self.segments);
+    }
+
+    fn count_new_segments_of(&self, segments: usize) {
         for slots in &self.slots {
-            slots.fetch_add(Segment::new().inet.slots() * self.segments, Relaxed);
+            slots.fetch_add(Segment::new().inet.slots() * segments, Relaxed);
         }
     }
 
@@ -215,8 +220,13 @@ impl States {
 
     /// Removes the states and caches of a worker that ends.
     pub(super) fn give_up(&self, own: &Own) {
+        self.discount(own.segments().iter());
+    }
+
+    /// Counts the states and slots of segments no more.
+    fn discount<'a>(&self, segments: impl Iterator<Item = &'a Segment>) {
         let mut live = 0;
-        for segment in own.segments() {
+        for segment in segments {
             live += segment.inet.iter().count() + segment.inet6.iter().count();
             self.slots[0].fetch_sub(segment.inet.slots(), Relaxed);
             self.slots[1].fetch_sub(segment.inet6.slots(), Relaxed);

@@ -32,11 +32,14 @@ pub struct Bursts {
     pub invalid: usize,
 }
 
-/// The longest burst of each search that a run's trials carried out.
+/// The longest burst, or the most connections, of each search that a run's trials carried out.
 pub(super) fn longest(record: &MethodRecord) -> Vec<Burst> {
     let (mut found, mut search): (Vec<Burst>, Option<Longest>) = (Vec::new(), None);
     for trial in &record.trials {
-        let (Some(frames), Ok(is_whole)) = (trial.burst, trial.is_whole()) else { continue };
+        let opened = trial.connections.as_ref().map(|opened| opened.wanted);
+        let (Some(frames), Ok(is_whole)) = (trial.burst.or(opened), trial.is_whole()) else {
+            continue;
+        };
         // A search begins with the first burst after the one before it was over.
         let current = search.get_or_insert_with(|| Longest::new(frames, record.max_load));
         current.record(frames, is_whole);

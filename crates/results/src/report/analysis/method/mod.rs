@@ -1,7 +1,8 @@
 //! What the trials beside the runs' own ones say: the rates that were searched for (RFC 9971),
-//! loss against load, and how one load was held.
+//! loss against load, how one load was held, and what a stateful device's table takes.
 
 mod burst;
+mod connections;
 mod curve;
 mod interruption;
 mod latency;
@@ -11,6 +12,7 @@ mod soak;
 mod suite;
 
 pub use burst::Bursts;
+pub use connections::{Held, RunConnections, TornDown};
 pub use curve::Curved;
 pub use interruption::{Interrupted, Interruption};
 pub use latency::{DelayEffect, Timed, TimedFigure};
@@ -56,6 +58,12 @@ pub struct Method {
     /// Delays of each variant against its baseline's.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub delay_effects: Vec<DelayEffect>,
+    /// How fast connections were removed: each variant, over the runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub torn_down: Vec<TornDown>,
+    /// How many connections were held: each variant, over the runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub held: Vec<Held>,
     /// Confidence of intervals, percent.
     #[serde(skip)]
     pub confidence: f64,
@@ -88,6 +96,9 @@ pub struct MethodRun {
     /// What an overload or a reset did, each time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub interruptions: Vec<Interruption>,
+    /// What became of the device's table.
+    #[serde(skip)]
+    pub connections: RunConnections,
     /// Delays at each share.
     #[serde(skip)]
     delays: Vec<latency::RunDelays>,
@@ -110,9 +121,15 @@ pub struct MethodPoint {
     /// Frames of a burst; none where it is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst: Option<u64>,
+    /// Connections that were to be opened; none where none were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connections: Option<u64>,
+    /// States in the device's table: seconds since the first packet, and their number.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub states: Vec<(f64, u64)>,
     /// Packets offered.
     pub offered: u64,
-    /// Packets forwarded.
+    /// Packets forwarded, or connections opened.
     pub forwarded: u64,
     /// Share that was lost, at least; none if the trial says nothing of the device.
     pub loss_ratio: Option<f64>,
@@ -129,6 +146,10 @@ pub(super) fn method(contents: &Contents, results: &[RunResult]) -> Option<Metho
     let planned = contents.plan.method.as_ref()?;
     let of = |number: usize| part(contents, results, &planned.parts()[number], number);
     Some(match planned {
+        Planned::Rfc9693 { parts } => {
+            let parts: Vec<Method> = (0..parts.len()).map(of).collect();
+            Method { parts, ..Method::of(planned.kind()) }
+        }
         Planned::Rfc2544 { parts } => {
             let parts: Vec<Method> = (0..parts.len()).map(of).collect();
             let suite = Some(suite::suite(contents, results, &parts));
@@ -157,8 +178,10 @@ fn part(contents: &Contents, results: &[RunResult], planned: &Planned, number: u
     let frmol = |run: u32| results.iter().find(|result| result.run == run)?.mean_pps;
     let labels = || plan.variants.iter().map(|variant| (variant.index, variant.label.as_str()));
     let searched = labels().flat_map(|variant| {
+        // Connections have no size on the link.
         let frame = plan.variants[variant.0].settings.traffic.frame_size;
-        searched(goals, variant, &runs, Some(frame), frmol)
+        let frame = (!planned.opens_connections()).then_some(frame);
+        searched(goals, variant, &runs, frame, frmol)
     });
     let mut method = Method {
         goals: goals.to_vec(),
@@ -185,7 +208,18 @@ fn part(contents: &Contents, results: &[RunResult], planned: &Planned, number: u
             method.delay_effects = latency::effects(contents, &runs, &method.timed);
             method.confidence = confidence;
         }
-        Planned::Mlrsearch(_) | Planned::Latency { .. } | Planned::Rfc2544 { .. } => {}
+        Planned::TearDown { .. } => {
+            let each = labels().filter_map(|v| connections::torn_down(v, &runs));
+            method.torn_down = each.collect();
+        }
+        Planned::Capacity { .. } => {
+            method.held = labels().filter_map(|v| connections::held(v, &runs)).collect();
+        }
+        Planned::Mlrsearch(_)
+        | Planned::Establishment(_)
+        | Planned::Latency { .. }
+        | Planned::Rfc9693 { .. }
+        | Planned::Rfc2544 { .. } => {}
     }
     method.runs = runs;
     method
@@ -205,6 +239,8 @@ impl Method {
             interrupted: Vec::new(),
             timed: Vec::new(),
             delay_effects: Vec::new(),
+            torn_down: Vec::new(),
+            held: Vec::new(),
             confidence: 0.0,
             parts: Vec::new(),
             suite: None,
@@ -240,20 +276,31 @@ fn method_run(
         irregular: goal.irregular.as_ref().map(ToString::to_string),
     });
     MethodRun {
-        run,
-        variant,
-        label: label.to_owned(),
         points: record.trials.iter().map(|trial| point(trial, goals)).collect(),
         found: found.collect(),
         drift: result.as_ref().and_then(|result| Some(result.drift.as_ref()?.change)),
-        bursts: Vec::new(),
-        interruptions: Vec::new(),
-        delays: Vec::new(),
-        own: None,
+        ..MethodRun::of((variant, label), run)
     }
 }
 
 impl MethodRun {
+    /// A run without trials.
+    fn of((variant, label): (usize, &str), run: u32) -> MethodRun {
+        MethodRun {
+            run,
+            variant,
+            label: label.to_owned(),
+            points: Vec::new(),
+            found: Vec::new(),
+            drift: None,
+            bursts: Vec::new(),
+            interruptions: Vec::new(),
+            connections: RunConnections::default(),
+            delays: Vec::new(),
+            own: None,
+        }
+    }
+
     /// With what the method's own trials say beside their points.
     fn with(mut self, planned: &Planned, record: &MethodRecord, own: Option<&RunResult>) -> Self {
         self.own = own.and_then(|own| Some((own.offered_pps?, own.mean_pps?)));
@@ -263,6 +310,9 @@ impl MethodRun {
                 self.interruptions = interruption::each(record);
             }
             Planned::Delays { .. } => self.delays = latency::of_run(record),
+            Planned::TearDown { .. } | Planned::Capacity { .. } => {
+                self.connections = connections::of_run(record);
+            }
             _ => {}
         }
         self
@@ -273,13 +323,18 @@ fn point(trial: &MethodTrial, goals: &[Goal]) -> MethodPoint {
     // A search must know at which side of its goals a load lies; elsewhere what is known of
     // the loss is told.
     let lost = match goals {
-        [] if trial.burst.is_some() => trial.is_whole().and_then(|_| trial.loss_bounds()),
+        [] if trial.burst.is_some() || trial.connections.is_some() => {
+            trial.is_whole().and_then(|_| trial.loss_bounds())
+        }
         [] => trial.loss_bounds(),
         _ => match trial.outcome(tolerated(goals)) {
             Outcome::Valid(output) => Ok((output.loss_ratio, output.loss_ratio)),
             Outcome::Invalid(why) => Err(why),
         },
     };
+    let opened = trial.connections.as_ref();
+    let last = opened.and_then(|opened| Some((trial.window_ns, opened.states?)));
+    let looks = opened.iter().flat_map(|opened| opened.meanwhile.iter().copied()).chain(last);
     let (loss_ratio, loss_at_most) = lost.as_ref().ok().copied().unzip();
     MethodPoint {
         load: trial.load,
@@ -287,8 +342,10 @@ fn point(trial: &MethodTrial, goals: &[Goal]) -> MethodPoint {
         duration_s: trial.duration_ns as f64 / 1e9,
         offered_pps: trial.offered as f64 * 1e9 / trial.window_ns.max(1) as f64,
         burst: trial.burst,
+        connections: opened.map(|opened| opened.wanted),
+        states: looks.map(|(at_ns, states)| (at_ns as f64 / 1e9, states)).collect(),
         offered: trial.offered,
-        forwarded: trial.forwarded,
+        forwarded: trial.done(),
         loss_ratio,
         loss_at_most,
         invalid: lost.err(),

@@ -35,6 +35,11 @@ fn pictures(method: &Method) -> Vec<(String, String)> {
             MethodKind::Soak => ("soak", soak(&runs, label)),
             MethodKind::BackToBack => ("bursts", bursts(&runs, label)),
             MethodKind::Mlrsearch => ("search", progress(&method.goals, &runs, label)),
+            MethodKind::EstablishmentRate => {
+                ("establishment", progress(&method.goals, &runs, label))
+            }
+            MethodKind::TearDownRate => ("filled", filling(&runs, label)),
+            MethodKind::TableCapacity => ("connections", filling(&runs, label)),
             _ => return None,
         };
         Some((format!("{what}-{}.svg", safe_name(label)), strip.render()))
@@ -73,7 +78,10 @@ fn progress(goals: &[Goal], runs: &[&MethodRun], label: &str) -> Strip {
         0.0 => "nothing lost".to_owned(),
         loss => format!("at most {} lost", percent(loss, 2)),
     };
-    let beyond = format!("more than {} lost", percent(mildest, 2));
+    let beyond = match mildest {
+        0.0 => "something lost".to_owned(),
+        ratio => format!("more than {} lost", percent(ratio, 2)),
+    };
     let mut verdicts = vec![within(strictest), beyond];
     verdicts.extend((mildest > strictest).then(|| within(mildest)));
     verdicts.push("says nothing of the device".to_owned());
@@ -98,6 +106,26 @@ fn progress(goals: &[Goal], runs: &[&MethodRun], label: &str) -> Strip {
 fn curve(runs: &[&MethodRun], label: &str) -> Strip {
     let title = format!("{label}: frame loss rate");
     losses(runs, &title, "offered load (kpps)", |point| point.offered_pps / 1e3)
+}
+
+/// Connections in the table against time, by what became of the trial.
+fn filling(runs: &[&MethodRun], label: &str) -> Strip {
+    let points = runs.iter().flat_map(|run| &run.points).flat_map(|point| {
+        let series = match (&point.invalid, Some(point.forwarded) == point.connections) {
+            (Some(_), _) => 2,
+            (None, true) => 0,
+            (None, false) => 1,
+        };
+        point.states.iter().map(move |&(at_s, states)| (at_s, series, states as f64))
+    });
+    let marks: Vec<(f64, usize, f64)> = points.collect();
+    let series = ["all were held in the end", "not all were held", "says nothing of the device"];
+    let title = format!("{label}: connections in the table while they are opened");
+    Strip {
+        y: Quantity::Connections,
+        x_label: "seconds since the first packet of a trial".to_owned(),
+        ..Strip::of_stream(&title, series.map(str::to_owned).into(), &marks)
+    }
 }
 
 /// Length of bursts, in their order, by what became of them.

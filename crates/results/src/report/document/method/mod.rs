@@ -2,6 +2,7 @@
 //! one load was held.
 
 mod burst;
+mod connections;
 mod curve;
 mod interruption;
 mod latency;
@@ -33,6 +34,10 @@ pub(super) fn section(method: &Method, pictures: &[(String, String)]) -> Block {
         blocks.extend(method.parts.iter().map(|part| section(part, pictures)));
         return Block::section("RFC 2544", blocks);
     }
+    if method.kind == MethodKind::Rfc9693 {
+        blocks.extend(method.parts.iter().map(|part| section(part, pictures)));
+        return Block::section("RFC 9693", blocks);
+    }
     if !method.parts.is_empty() {
         // What was asked comes first, then what it rests on.
         let parts = method.parts.iter().rev().map(|part| section(part, pictures));
@@ -56,7 +61,12 @@ pub(super) fn section(method: &Method, pictures: &[(String, String)]) -> Block {
         MethodKind::SystemRecovery => "System recovery",
         MethodKind::Reset => "Reset",
         MethodKind::Latency => "Latency",
-        MethodKind::Rfc2544 | MethodKind::Blast | MethodKind::Fixed => "Trials",
+        MethodKind::EstablishmentRate => "Connection establishment rate",
+        MethodKind::TearDownRate => "Connection tear-down rate",
+        MethodKind::TableCapacity => "Capacity of the connection table",
+        MethodKind::Rfc2544 | MethodKind::Rfc9693 | MethodKind::Blast | MethodKind::Fixed => {
+            "Trials"
+        }
     };
     Block::section(heading, blocks)
 }
@@ -99,6 +109,28 @@ fn introduction(kind: MethodKind) -> Option<&'static str> {
              packet's delay, and given where at least ten packets lie beyond. Taken: share of the time in \
              which others had the device's CPU, which is in the delays.",
         ),
+        MethodKind::EstablishmentRate => Some(
+            "The greatest rate at which every packet, each of another flow, opens a connection \
+             (RFC 9693, 4.5), as many in each trial as there are flows, beginning with an empty \
+             table. A connection counts when its packet arrived and, where the device tells how many \
+             states it holds, when its state is there. Rates are of connections, one packet each; \
+             beside them the forwarding rate of the same runs at the maximum offered load.",
+        ),
+        MethodKind::TearDownRate => Some(
+            "Connections over the time in which all of them are removed at once (RFC 9693, 4.7), \
+             less the time that the same takes with an empty table; with asking: including it.",
+        ),
+        MethodKind::TableCapacity => Some(
+            "The most connections that are all held at once, opened at half of the establishment \
+             rate (without a search for it: at a tenth of the forwarding rate): doubled, then halved \
+             between what was held and what was not, each time from an empty table (RFC 9693, 4.8).",
+        ),
+        MethodKind::Rfc9693 => Some(
+            "Stateful device, over UDP alone (RFC 9693). Deviations: connections differ in their \
+             addresses instead of in pseudorandom ports, and are opened in their order; that they \
+             are in the table is told by the device's own count, not by a test phase with packets \
+             of the other direction; rates are searched for as RFC 9971 has it.",
+        ),
         _ => None,
     }
 }
@@ -111,6 +143,9 @@ fn picture(kind: MethodKind) -> (&'static str, &'static str) {
         MethodKind::Soak => ("soak", "Loss over time"),
         MethodKind::Latency => ("latency", "One-way delay by percentile"),
         MethodKind::BackToBack => ("bursts", "Bursts that arrived whole, and others"),
+        MethodKind::EstablishmentRate => ("establishment", "How rates were found"),
+        MethodKind::TearDownRate => ("filled", "Connections against time"),
+        MethodKind::TableCapacity => ("connections", "Connections against time"),
         _ => ("none of its own", ""),
     }
 }
@@ -131,7 +166,11 @@ pub(super) fn table(method: &Method) -> Option<Block> {
         },
         MethodKind::Reset => Some(interruption::table(&method.interrupted, "reset")),
         MethodKind::Rfc2544 => method.suite.as_ref().map(|suite| suite::table(&suite.rows)),
-        MethodKind::Blast | MethodKind::Fixed => None,
+        MethodKind::EstablishmentRate => Some(connections::established(&method.searched)),
+        MethodKind::TearDownRate => Some(connections::torn_down(&method.torn_down)),
+        MethodKind::TableCapacity => Some(connections::held(&method.held)),
+        // Its tests have tables of their own.
+        MethodKind::Rfc9693 | MethodKind::Blast | MethodKind::Fixed => None,
     }
 }
 
@@ -141,17 +180,29 @@ pub(super) fn sentences(method: &Method) -> Vec<String> {
     if let Some(suite) = &method.suite {
         return suite.rows.iter().map(|row| of(&row.label, suite::sentence(row))).collect();
     }
+    if method.kind == MethodKind::Rfc9693 {
+        return method.parts.iter().flat_map(sentences).collect();
+    }
     if let Some(delays) = method.parts.last() {
         return sentences(delays);
     }
-    let searched = method.searched.iter().map(|row| of(&row.label, search::sentence(row)));
+    let said = match method.kind {
+        MethodKind::EstablishmentRate => connections::established_sentence,
+        _ => search::sentence,
+    };
+    let searched = method.searched.iter().map(|row| of(&row.label, said(row)));
     let curved = method.curved.iter().map(|row| of(&row.label, curve::sentence(row)));
     let soaked = method.soaked.iter().map(|row| of(&row.label, soak::sentence(row)));
     let bursts = method.bursts.iter().map(|row| of(&row.label, burst::sentence(row)));
     let others = method.interrupted.iter();
     let others = others.map(|row| of(&row.label, interruption::sentence(row)));
     let timed = method.timed.iter().map(|row| of(&row.label, latency::sentence(row)));
-    searched.chain(curved).chain(soaked).chain(bursts).chain(others).chain(timed).collect()
+    let torn_down = method.torn_down.iter();
+    let torn_down = torn_down.map(|row| of(&row.label, connections::torn_down_sentence(row)));
+    let held = method.held.iter().map(|row| of(&row.label, connections::held_sentence(row)));
+    let tables = torn_down.chain(held);
+    let all = searched.chain(curved).chain(soaked).chain(bursts).chain(others);
+    all.chain(timed).chain(tables).collect()
 }
 
 /// A time in seconds, in the unit that suits it.
@@ -185,9 +236,11 @@ fn doubts(method: &Method) -> Option<Block> {
                 crate::format::signed_percent(change, 1)
             )
         }));
+        // A table is full or not, whatever others did while it was filled.
+        let told = method.kind != MethodKind::TearDownRate;
         let invalid: Vec<&str> =
             run.points.iter().filter_map(|point| point.invalid.as_deref()).collect();
-        if let Some(first) = invalid.first() {
+        if let Some(first) = invalid.first().filter(|_| told) {
             let count = invalid.len();
             let (run, label) = (run.run, &run.label);
             lines.push(format!("run {run} ({label}): {count} invalid trials, e.g. {first}"));

@@ -1,17 +1,17 @@
 //! Rates that were searched for, and what they had to hold.
 
-use crate::document::table::{Cell, Digits};
+use crate::document::table::{Cell, Digits, Rows};
 use crate::document::{Block, Table};
 use crate::report::analysis::{Method, Searched};
 use fwdlab_model::spec::format_ns;
 use fwdlab_model::units::{format_bps, format_pps};
 
-/// A row for each variant and goal.
-pub(super) fn table(rows: &[Searched]) -> Block {
+/// What was found for each variant and goal: the first columns of a row.
+pub(super) fn rates<'r>(rows: &'r [Searched], what: &'static str) -> Rows<'r, Searched> {
     Table::of(rows)
         .words("variant", |row| Cell::text(&row.label))
         .words("goal", |row| Cell::text(&row.goal))
-        .numbers("throughput", |row| Cell::rate(row.throughput.map(|found| found.median)))
+        .numbers(what, |row| Cell::rate(row.throughput.map(|found| found.median)))
         .numbers("minimum", |row| Cell::rate(row.throughput.map(|found| found.min)))
         .numbers("maximum", |row| Cell::rate(row.throughput.map(|found| found.max)))
         .numbers("CV", |row| {
@@ -19,13 +19,21 @@ pub(super) fn table(rows: &[Searched]) -> Block {
         })
         .numbers("lower bound", |row| Cell::rate(row.lower))
         .numbers("upper bound", |row| Cell::rate(row.upper))
+}
+
+/// Runs with a regular result, of all.
+pub(super) fn regular(row: &Searched) -> Cell {
+    let (regular, all) = row.regular;
+    Cell::Values(format!("{regular} of {all}").into(), vec![regular.into(), all.into()])
+}
+
+/// A row for each variant and goal.
+pub(super) fn table(rows: &[Searched]) -> Block {
+    rates(rows, "throughput")
         .numbers("L1", |row| bits(row.bits.map(|(l1, _)| l1)))
         .numbers("L2", |row| bits(row.bits.map(|(_, l2)| l2)))
         .numbers("FRMOL", |row| Cell::rate(row.frmol))
-        .words("regular", |row| {
-            let (regular, all) = row.regular;
-            Cell::Values(format!("{regular} of {all}").into(), vec![regular.into(), all.into()])
-        })
+        .words("regular", regular)
         .keys(&["regular", "runs"])
         .numbers("trials", |row| Cell::number(row.trials, Digits::Decimals(1)))
         .said(|row, line| {

@@ -1,0 +1,181 @@
+//! The simulated sender, device and receiver, packet rates over steps of time.
+
+use super::{STEP_NS, SimClock, SimEnds, delays, law};
+use crate::error::BenchError;
+use crate::testbed::Wanted;
+use crate::trial::{Clock, Evidence, Snapshot, Traffic};
+use fwdlab_model::record::Latency;
+use fwdlab_model::settings::Firewall;
+use fwdlab_packet::Phase;
+use rand_xoshiro::Xoshiro256StarStar;
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// Traffic through the simulated device.
+pub(super) struct SimTraffic {
+    clock: SimClock,
+    /// Current capacity without jitter; shared with the code that switches levels.
+    capacity_pps: Rc<Cell<f64>>,
+    /// Packets forwarded, shared with the device.
+    through: Rc<Cell<u64>>,
+    offered_pps: f64,
+    ceiling_pps: f64,
+    loss: f64,
+    jitter: f64,
+    random: Xoshiro256StarStar,
+    /// Packets after which it sends no more.
+    limit: Option<u64>,
+    /// The table of its firewall, where every packet opens a connection.
+    table: Option<Table>,
+    /// Room in the device, packets, and how much of it is taken.
+    buffer: f64,
+    kept: f64,
+    sending: bool,
+    phase: usize,
+    seen_ns: u64,
+    /// End of the current jitter step.
+    step_end_ns: u64,
+    factor: f64,
+    // Fractions of packets are carried over.
+    sent: [f64; 4],
+    received: [f64; 4],
+}
+
+/// Connections of the simulated device.
+struct Table {
+    /// Connections that it holds.
+    most: f64,
+    /// Connections that it sets up over packets that it forwards, in the same time.
+    share: f64,
+    /// States now, shared with the device.
+    states: Rc<Cell<f64>>,
+}
+
+impl SimTraffic {
+    /// As it is `wanted`, by the random numbers of its run.
+    pub(super) fn new(
+        wanted: &Wanted<'_>,
+        ends: &SimEnds<'_>,
+        random: Xoshiro256StarStar,
+    ) -> SimTraffic {
+        let settings = wanted.settings;
+        let sim = &settings.testbed.sim;
+        // Counted packets at a rate are of a new flow each.
+        let opens = wanted.limit.is_some() && wanted.rate_pps.is_some();
+        let opens = opens && settings.dut.firewall == Firewall::Stateful;
+        SimTraffic {
+            clock: ends.clock.clone(),
+            capacity_pps: ends.capacity.clone(),
+            through: ends.received.clone(),
+            offered_pps: wanted.rate_pps.unwrap_or(sim.ceiling_pps).min(sim.ceiling_pps),
+            ceiling_pps: sim.ceiling_pps,
+            loss: sim.loss,
+            jitter: sim.jitter,
+            random,
+            limit: wanted.limit,
+            table: opens.then(|| Table {
+                most: f64::from(sim.table.states),
+                share: sim.table.establishment_pps / sim.capacity_pps,
+                states: ends.states.clone(),
+            }),
+            buffer: f64::from(sim.buffer),
+            kept: 0.0,
+            sending: false,
+            phase: 0,
+            seen_ns: 0,
+            step_end_ns: 0,
+            factor: 1.0,
+            sent: [0.0; 4],
+            received: [0.0; 4],
+        }
+    }
+
+    fn advance(&mut self) {
+        let now = self.clock.now_ns();
+        while self.sending && self.seen_ns < now {
+            if self.seen_ns >= self.step_end_ns {
+                self.factor = (1.0 + self.jitter * law::normal(&mut self.random)).max(0.05);
+                self.step_end_ns = self.seen_ns + STEP_NS;
+            }
+            let until = now.min(self.step_end_ns);
+            let seconds = (until - self.seen_ns) as f64 / 1e9;
+            let share = self.table.as_ref().map_or(1.0, |table| table.share);
+            let capacity = self.capacity_pps.get() * self.factor * share;
+            let sent: f64 = self.sent.iter().sum();
+            let left = self.limit.map_or(f64::INFINITY, |limit| limit as f64 - sent);
+            let offered = (self.offered_pps * seconds).min(left.max(0.0));
+            // What a burst brings in a part of a step leaves at the device's own pace.
+            let seconds = if offered < self.offered_pps * seconds {
+                offered / self.offered_pps
+            } else {
+                seconds
+            };
+            let places = |table: &Table| (table.most - table.states.get()).max(0.0);
+            let places = self.table.as_ref().map_or(f64::INFINITY, places);
+            let wanted = (offered * (1.0 - self.loss)).min(places);
+            let passed = wanted.min(capacity * seconds);
+            // What is kept is forwarded later: it counts as soon as it is sure to be.
+            let room = (self.buffer - self.kept).max(0.0);
+            let kept = (wanted - passed).min(room);
+            self.kept = (self.kept + kept - (capacity * seconds - passed)).max(0.0);
+            self.sent[self.phase] += offered;
+            self.received[self.phase] += passed + kept;
+            if let Some(table) = &self.table {
+                table.states.set(table.states.get() + passed + kept);
+            }
+            self.seen_ns = until;
+        }
+        self.seen_ns = now;
+    }
+}
+
+impl Traffic for SimTraffic {
+    fn start(&mut self) -> Result<(), BenchError> {
+        self.seen_ns = self.clock.now_ns();
+        self.sending = true;
+        Ok(())
+    }
+
+    fn set_phase(&mut self, phase: Phase) {
+        self.advance();
+        self.phase = phase as usize;
+    }
+
+    fn set_rate(&mut self, rate_pps: f64) -> Result<(), BenchError> {
+        self.advance();
+        self.offered_pps = rate_pps.min(self.ceiling_pps);
+        Ok(())
+    }
+
+    fn snapshot(&mut self) -> Snapshot {
+        self.advance();
+        let sent = self.sent.map(|packets| packets.ceil() as u64);
+        // A packet of which a part was forwarded was not, unless nothing is lost at all.
+        let arrived = |phase: usize| match self.received[phase] {
+            all if all == self.sent[phase] => sent[phase],
+            some => some.floor() as u64,
+        };
+        let received = std::array::from_fn(arrived);
+        self.through.set(received.iter().sum());
+        Snapshot { sent, received, ..Snapshot::default() }
+    }
+
+    fn stop(&mut self) -> Result<(), BenchError> {
+        self.advance();
+        self.sending = false;
+        Ok(())
+    }
+
+    fn flows_seen(&mut self) -> Option<u32> {
+        None
+    }
+
+    fn delays(&mut self) -> Option<Latency> {
+        let packets = self.received[Phase::Window as usize] as u64;
+        Latency::of(&delays::delays(packets, self.offered_pps, self.capacity_pps.get()))
+    }
+
+    fn evidence(&mut self) -> Evidence {
+        Evidence::default()
+    }
+}

@@ -1,0 +1,111 @@
+//! How fast a stateful device sets connections up, how fast it removes them, and how many it
+//! holds.
+
+use super::{search, seconds};
+use crate::document::table::{Cell, Digits};
+use crate::document::{Block, Table};
+use crate::report::analysis::{Held, Searched, TornDown};
+use fwdlab_model::units::format_pps;
+
+/// Rates at which connections were set up: a row for each variant and goal.
+pub(super) fn established(rows: &[Searched]) -> Block {
+    search::rates(rows, "set up a second")
+        .numbers("forwarding rate", |row| Cell::rate(row.frmol))
+        .words("regular", search::regular)
+        .keys(&["regular", "runs"])
+        .numbers("trials", |row| Cell::number(row.trials, Digits::Decimals(1)))
+        .said(|row, line| {
+            line.name = format!("{}, {}", row.label, row.goal);
+            line.words.push(established_sentence(row));
+        })
+        .set(|table| table.name = Some("establishment-rate"))
+        .block()
+}
+
+/// The same, without the variant's name.
+pub(super) fn established_sentence(row: &Searched) -> String {
+    match row.regular.1 {
+        0 => "no connections were opened".to_owned(),
+        _ => match &row.throughput {
+            Some(found) => format!(
+                "{} connections a second are set up, {} (n = {}, {} to {})",
+                per_second(found.median),
+                row.goal,
+                found.n,
+                per_second(found.min),
+                per_second(found.max)
+            ),
+            None => search::sentence(row),
+        },
+    }
+}
+
+/// Rates at which connections were removed: a row for each variant.
+pub(super) fn torn_down(rows: &[TornDown]) -> Block {
+    Table::of(rows)
+        .words("variant", |row| Cell::text(&row.label))
+        .numbers("connections", |row| row.connections.map_or(Cell::None, Cell::count))
+        .numbers("times", |row| Cell::count(row.rate.map_or(0, |found| found.n) as u64))
+        .numbers("removed a second", |row| Cell::rate(row.rate.map(|found| found.median)))
+        .numbers("minimum", |row| Cell::rate(row.rate.map(|found| found.min)))
+        .numbers("maximum", |row| Cell::rate(row.rate.map(|found| found.max)))
+        .numbers("with asking", |row| Cell::rate(row.at_least))
+        .numbers("empty table", |row| seconds(row.empty_s))
+        .numbers("invalid", |row| Cell::count(row.invalid as u64))
+        .said(|row, line| line.words.push(torn_down_sentence(row)))
+        .set(|table| table.name = Some("tear-down-rate"))
+        .block()
+}
+
+/// The same, without the variant's name.
+pub(super) fn torn_down_sentence(row: &TornDown) -> String {
+    let Some((rate, connections)) = row.rate.zip(row.connections) else {
+        return match row.at_least {
+            Some(rate) => format!(
+                "at least {} connections a second are removed: a full table takes hardly longer \
+                 than an empty one",
+                per_second(rate)
+            ),
+            None => "no removal of a full table could be timed".to_owned(),
+        };
+    };
+    format!(
+        "{} connections a second are removed, of a table of {connections} (median of {})",
+        per_second(rate.median),
+        rate.n
+    )
+}
+
+/// A rate as people read it, without its unit.
+fn per_second(rate: f64) -> String {
+    format_pps(rate).replace("pps", "").trim_end().to_owned()
+}
+
+/// Connections that were held: a row for each variant.
+pub(super) fn held(rows: &[Held]) -> Block {
+    let count = |value: Option<f64>| value.map_or(Cell::None, |n| Cell::count(n as u64));
+    Table::of(rows)
+        .words("variant", |row| Cell::text(&row.label))
+        .numbers("searches", |row| Cell::count(row.connections.map_or(0, |found| found.n) as u64))
+        .numbers("held", move |row| count(row.connections.map(|found| found.median)))
+        .numbers("minimum", move |row| count(row.connections.map(|found| found.min)))
+        .numbers("maximum", move |row| count(row.connections.map(|found| found.max)))
+        .numbers("at least", |row| Cell::count(row.at_least as u64))
+        .numbers("most states", |row| row.most_states.map_or(Cell::None, Cell::count))
+        .numbers("opened at", |row| Cell::rate(row.rate.map(|rate| rate as f64)))
+        .numbers("invalid", |row| Cell::count(row.invalid as u64))
+        .said(|row, line| line.words.push(held_sentence(row)))
+        .set(|table| table.name = Some("table-capacity"))
+        .block()
+}
+
+/// The same, without the variant's name.
+pub(super) fn held_sentence(row: &Held) -> String {
+    match &row.connections {
+        Some(found) => {
+            let least = if row.at_least > 0 { "at least " } else { "" };
+            format!("the table holds {least}{:.0} connections", found.median)
+        }
+        None => "no search for the table's capacity came to its end".to_owned(),
+    }
+}

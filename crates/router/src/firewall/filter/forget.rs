@@ -1,0 +1,43 @@
+//! All states removed at once, while workers forward or rest.
+
+use super::{Filter, SharedFirewall};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use std::time::{Duration, Instant};
+
+impl SharedFirewall {
+    /// Removes all states. Returns false if a worker did not follow within `patience`: it
+    /// neither forwards nor rests. What workers keep of states is gone when this returns.
+    pub fn forget(&self, patience: Duration) -> bool {
+        let deadline = Instant::now() + patience;
+        let number = self.forgotten.fetch_add(1, AcqRel) + 1;
+        self.states.clear_shared();
+        let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if workers.iter().all(|worker| worker.forgotten.load(Acquire) >= number) {
+                return true;
+            }
+            if Instant::now() >= deadline {
+                return false;
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Filter {
+    /// Forgets what this worker keeps of states that were removed.
+    #[cold]
+    pub(super) fn follow(&mut self) {
+        self.forgotten = self.shared.forgotten.load(Acquire);
+        if self.flows.is_some() {
+            self.flows = self.shared.states.flows();
+        }
+        if let Some(own) = &mut self.own
+            && let Some(empty) = self.shared.states.own()
+        {
+            self.shared.states.give_up(&std::mem::replace(own, empty));
+        }
+        self.counts.forgotten.store(self.forgotten, Release);
+    }
+}
