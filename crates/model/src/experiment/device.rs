@@ -92,7 +92,7 @@ fn need_of(owner: Owner) -> Option<&'static Need> {
 }
 
 /// What single settings need beside their owner.
-static NEEDS: [Need; 17] = [
+static NEEDS: [Need; 18] = [
     Need {
         keys: &["rate", "timestamps", "senders", "engine", "arrangement"],
         met: |settings| !is_vm(settings),
@@ -168,6 +168,15 @@ static NEEDS: [Need; 17] = [
         met: is_ours,
         otherwise: "is a setting of fwdlab's own sender, which does not send here",
         help: "leave it out, or remove `generator` from [traffic]",
+    },
+    Need {
+        keys: &["frame_size"],
+        met: |settings| {
+            !settings.traffic.frame_size.is_mix() || (is_ours(settings) && !is_vm(settings))
+        },
+        otherwise: "can be a mix where fwdlab's own senders and receivers are at both ends of a \
+                    device that is timed, which they are not here",
+        help: "name one size, or a list of them: each is measured by itself",
     },
     Need {
         keys: &["checks"],

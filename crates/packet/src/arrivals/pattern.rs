@@ -235,7 +235,7 @@ impl Pattern {
         let w6 = word(head, 6);
         let time = u32::from_le_bytes([head[56], head[57], head[58], head[59]]);
         let changing = [w6 as u32, (w6 >> 32) as u32, time];
-        self.passes_udp(source, destination, w5 as u16, changing, payload, scan, own.udp_sum)
+        self.passes_udp((source, destination), w5 as u16, changing, payload, scan, own.udp_sum)
     }
 
     #[inline]
@@ -254,15 +254,14 @@ impl Pattern {
         let (source, destination) = ((words[4] >> 16) as u32, (words[6] >> 16) as u32);
         let changing = [(words[8] >> 32) as u32, words[9] as u32, (words[9] >> 32) as u32];
         let check = (words[7] >> 32) as u16;
-        self.passes_udp(source, destination, check, changing, payload, scan, own.udp_sum)
+        self.passes_udp((source, destination), check, changing, payload, scan, own.udp_sum)
     }
 
     /// What both families have in common: UDP's checksum, the stamp, the payload after it.
     #[inline]
     fn passes_udp(
         &self,
-        source: u32,
-        destination: u32,
+        (source, destination): (u32, u32),
         check: u16,
         changing: [u32; 3],
         payload: &[u8],
