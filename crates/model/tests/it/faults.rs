@@ -152,6 +152,21 @@ fn each_single_fault_is_found_and_says_what_to_do() {
             "can be a mix where",
             "a list of them",
         ),
+        (
+            "version = 1\n[traffic]\ngenerator = \"testpmd\"\n[testbed]\nkind = \"sim\"\n[method]\nkind = \"mlrsearch\"",
+            "keeps no rate",
+            "another `generator`",
+        ),
+        (
+            "version = 1\n[traffic]\ngenerator = \"testpmd\"\nrate = \"1kpps\"\n[testbed]\nkind = \"sim\"",
+            "as fast as it can",
+            "rate = \"max\"",
+        ),
+        (
+            "version = 1\n[traffic]\ngenerator = \"pkt-gen\"\n[testbed]\nkind = \"sim\"\n[method]\nkind = \"system-recovery\"",
+            "keeps one rate",
+            "leave `generator` out",
+        ),
         ("version = 1\n[traffic]\nframe_size = []", "at least one", "empty"),
         ("version = 1\n[traffic]\nflows = 2000", "a table", "the integer 2000"),
         ("version = 1\n[traffic]\nflows = { sources = 65001 }", "from 1 to 65000", "more"),
