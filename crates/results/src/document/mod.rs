@@ -163,6 +163,15 @@ impl Block {
         Block::Section(Section { title: title.into(), blocks, folded: false })
     }
 
+    /// Names with what they stand for, a line each.
+    pub fn pairs(rows: &[(&'static str, String)]) -> Block {
+        Table::of(rows)
+            .words("", |(name, _)| table::Cell::text(*name))
+            .words("", |(_, value)| table::Cell::text(value))
+            .set(|table| table.in_words = true)
+            .block()
+    }
+
     /// A list of points.
     pub fn list<T: Into<Inline>>(items: impl IntoIterator<Item = T>) -> Block {
         Block::List(List::of(items))

@@ -84,6 +84,7 @@ fn table(table: &Table) -> Vec<String> {
         row(columns.iter().map(cell).collect())
     }));
     let mut parts = vec![lines.join("\n")];
+    parts.extend(table.rest(Room::Page).map(|rest| escaped(&rest)));
     let beside = table.beside(Room::Page);
     if !beside.is_empty() {
         parts.push(format!("{}:", table.asides));

@@ -123,6 +123,9 @@ impl Lines {
             }
             _ => table.shown(Room::Terminal).iter().for_each(|row| self.phrase(table, row)),
         }
+        if let Some(rest) = table.rest(Room::Terminal) {
+            self.paragraph(Tone::Plain, &rest);
+        }
     }
 
     /// A row in words: its own with what they don't hold, else its cells with their titles.

@@ -4,6 +4,7 @@ use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Inline, Remark, Section, Table};
 use crate::format::{signed, significant};
 use crate::profile::compare::{Change, Changes};
+use crate::profile::document::differences;
 use crate::report::analysis::{
     CounterPerPacket, ProfileDifference, ProfiledFunction, ProfiledVariant, Profiles,
 };
@@ -89,15 +90,9 @@ fn difference(difference: &ProfileDifference) -> Block {
         significant(whole.candidate),
         signed(whole.difference)
     ));
-    let parts = |what: &str, changes: &'_ Changes, brief: Option<usize>| {
-        Table::of(&changes.parts)
-            .words(what, |change: &Change| Cell::text(&change.name))
-            .numbers(baseline_label, |c| Cell::number(c.baseline, Digits::Significant))
-            .numbers(label, |c| Cell::number(c.candidate, Digits::Significant))
-            .numbers("difference", |c| Cell::number(c.difference, Digits::SignedSignificant))
-            .words("interval", |c| Cell::interval(c.interval, Digits::SignedSignificant))
-            .set(|table| table.brief = brief)
-            .block()
+    let parts = |what: &str, changes: &Changes, brief: Option<usize>| {
+        let parts: Vec<&Change> = changes.parts.iter().collect();
+        Block::Table(differences(&parts, what, [baseline_label, label], brief))
     };
     Block::section(
         format!("{label} against {baseline_label}"),
