@@ -68,6 +68,15 @@ pub enum Block {
     Section(Section),
     /// Parts that only forms with at least this room show.
     Where(Room, Vec<Block>),
+    /// The same in brief, for terminals and mails, and at length.
+    Brief {
+        /// What terminals and mails show, unless they are asked for more.
+        brief: Vec<Block>,
+        /// What everyone else shows.
+        whole: Vec<Block>,
+    },
+    /// Parts that a mail alone has, whose reader has seen nothing else.
+    Mail(Vec<Block>),
 }
 
 /// How much a form can show before a reader is lost.
@@ -210,7 +219,9 @@ impl Document<'_> {
                             None => found.push((name, vec![table])),
                         }
                     }
-                    Block::Section(Section { blocks, .. }) | Block::Where(_, blocks) => {
+                    Block::Section(Section { blocks, .. })
+                    | Block::Where(_, blocks)
+                    | Block::Brief { whole: blocks, .. } => {
                         collect(blocks, found);
                     }
                     _ => (),

@@ -45,7 +45,8 @@ fn part(block: &Block, level: usize) -> Vec<String> {
             [vec![heading], blocks(inner, level + 1)].concat()
         }
         Block::Where(room, inner) if *room <= Room::Page => blocks(inner, level),
-        Block::Where(..) => Vec::new(),
+        Block::Brief { whole, .. } => blocks(whole, level),
+        Block::Where(..) | Block::Mail(_) => Vec::new(),
     }
 }
 

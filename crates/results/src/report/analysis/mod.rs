@@ -119,6 +119,9 @@ pub struct Analysis {
     pub stopping: Option<Stopping>,
     /// The set-up, one line each.
     pub setup: Vec<String>,
+    /// The same in three lines.
+    #[serde(skip)]
+    pub setup_brief: Vec<String>,
     /// Remarks on the whole: incomplete, changed surroundings, the planner's notes.
     pub notes: Vec<String>,
     /// The factors.
@@ -273,6 +276,7 @@ impl Analysis {
             counts,
             method,
             setup: setup::lines(contents, &testbed),
+            setup_brief: setup::brief(contents, &testbed),
             notes,
             factors: plan.factors.iter().map(|f| factor(contents, f)).collect(),
             comparisons,
