@@ -40,6 +40,7 @@ fn record(received: &Received, flows: Option<FlowSummary>, checked: Checked) -> 
         reordered: sum(received.reordered),
         reordered_in_window: received.reordered[window],
         others: received.others,
+        bytes_in_window: received.bytes[window],
         in_full: received.in_full,
         sample: sample(received).filter(|_| matches!(checked, Checked::Packets { .. })),
         flows: flows.map(|flows| flow_arrivals(&flows)),

@@ -28,7 +28,7 @@ pub fn measure(
     Ok(Calibration {
         testbed: key,
         family: settings.traffic.family.name().into(),
-        frame_size: settings.traffic.frame_size.0,
+        frame_size: settings.traffic.frame_size,
         rates_pps: rates_pps?,
         measured_at: SystemClock.wall_text(),
     })

@@ -42,6 +42,9 @@ pub trait Observer {
     /// Rates since the last call, several times a second while traffic flows.
     fn live(&mut self, _live: &Live) {}
 
+    /// A trial of a method has ended; what came of it, in one line.
+    fn trial(&mut self, _said: &str) {}
+
     /// Polled often; true ends the run with [`BenchError::Interrupted`].
     fn cancelled(&self) -> bool {
         false

@@ -104,6 +104,43 @@ levels = ["none", "stateless", "stateful", "rules:20"]
     }
 }
 
+/// A mix passes the device whole, whatever sends it, and its bytes are those that were sent.
+#[test]
+fn mixes_of_sizes_are_sent_and_counted_by_every_engine() {
+    let _guard = ONE_AT_A_TIME.lock();
+    let plan = plan(
+        r#"
+[traffic]
+frame_size = "imix"
+rate = "20kpps"
+[[factor]]
+name = "family"
+levels = ["inet", "inet6"]
+[[factor]]
+name = "engine"
+levels = ["xdp", "xsk", "packet"]
+"#,
+    );
+    let Some(mut testbed) = open(&plan) else { return };
+    for run in &plan.runs {
+        let task = Task { plan: &plan, run, ceiling_pps: None };
+        let record = testbed.run(task, &mut NoopObserver).expect("a run");
+        let (trial, variant) = (&record.trial, &plan.variants[run.variants[0]]);
+        let label = &variant.label;
+        let Arrivals { damaged, duplicates, .. } = trial.arrivals;
+        assert_eq!((damaged, duplicates), (0, 0), "{label}: {:?}", trial.arrivals);
+        assert!(trial.window.forwarded > 100, "{label}: {:?}", trial.window);
+        // Whole sequences and parts of two, and what was lost on a busy machine.
+        let size = variant.settings.traffic.frame_size;
+        let mean = size.mean() - 4.0;
+        let found = trial.arrivals.bytes_in_window as f64;
+        let expected = trial.window.forwarded as f64 * mean;
+        let unknown = 2 * size.sizes().len() as i64 + trial.window.lost();
+        let apart = f64::from(size.most()) * unknown as f64;
+        assert!((found - expected).abs() < apart, "{label}: {found} bytes, {expected} expected");
+    }
+}
+
 /// Whatever counts and frees the frames runs on other CPUs than the device's, and what
 /// the device's threads ran is known.
 #[test]

@@ -194,6 +194,12 @@ impl Observer for Progress<'_> {
         self.draw();
     }
 
+    fn trial(&mut self, said: &str) {
+        if let Shown::Lines = self.shown {
+            terminal::note(&format!("  {said}"));
+        }
+    }
+
     fn cancelled(&self) -> bool {
         self.stop.requested()
     }

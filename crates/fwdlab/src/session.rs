@@ -298,7 +298,7 @@ fn ceiling(stored: &[Calibration], testbed: &Runner, settings: &Settings) -> Opt
     let holds = |calibration: &&Calibration| {
         calibration.testbed == key
             && calibration.family == traffic.family.name()
-            && calibration.frame_size == traffic.frame_size.0
+            && calibration.frame_size == traffic.frame_size
     };
     stored.iter().rfind(holds).map(Calibration::median_pps)
 }

@@ -17,6 +17,7 @@ pub use method::{Connections, MethodRecord, MethodTrial, Reset, tolerated};
 pub use opening::{DrainEnd, Opening};
 pub use profile::{DropPlace, ProfileCounter, ProfileRecord, ProfileWindow};
 
+use crate::units::FrameSize;
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -190,8 +191,8 @@ pub struct Calibration {
     pub testbed: String,
     /// `inet` or `inet6`.
     pub family: String,
-    /// Frame size with FCS, bytes.
-    pub frame_size: u16,
+    /// Frame size with FCS.
+    pub frame_size: FrameSize,
     /// Rates of the trials, packets per second.
     pub rates_pps: Vec<f64>,
     /// Wall clock, RFC 3339, UTC.

@@ -3,6 +3,7 @@
 
 use crate::spec::keys::{self, Form, Key, SECTIONS, Section, Vary};
 use crate::spec::kind::{CONFIDENCES, FRAME_MAX, FRAME_MIN, Kind};
+use fwdlab_packet::size::{GENOME, NAMED, SEQUENCE_MAX};
 use serde_json::{Map, Value, json};
 
 /// JSON Schema (draft 2020-12) of an experiment file.
@@ -135,7 +136,7 @@ fn property(key: &Key) -> Value {
 }
 
 fn of_kind(kind: Kind) -> Value {
-    let frame = json!({ "type": "integer", "minimum": FRAME_MIN.0, "maximum": FRAME_MAX.0 });
+    let frame = frame_size();
     match kind {
         Kind::Integer { min, max: i64::MAX } => json!({ "type": "integer", "minimum": min }),
         Kind::Integer { min, max } => {
@@ -209,15 +210,24 @@ fn of_kind(kind: Kind) -> Value {
     }
 }
 
+/// One size, or a mix of several.
+fn frame_size() -> Value {
+    let names: Vec<&str> = NAMED.iter().map(|(name, _)| *name).collect();
+    let letters: String = GENOME.iter().map(|(letter, _)| letter).collect();
+    json!({ "anyOf": [
+        { "type": "integer", "minimum": FRAME_MIN, "maximum": FRAME_MAX },
+        { "enum": names },
+        { "type": "string", "pattern": format!("^genome:[{letters}]{{1,{SEQUENCE_MAX}}}$") },
+    ]})
+}
+
 /// A level is a value, an address range of `flows`, a table of settings, or a list of words.
 fn level() -> Value {
     let mut table = object(&keys::LEVEL, &[]);
     for key in keys::settings() {
         // A level is one frame size or directory; a list of them is a factor of its own.
         let value = match key.kind {
-            Kind::FrameSize => {
-                json!({ "type": "integer", "minimum": FRAME_MIN.0, "maximum": FRAME_MAX.0 })
-            }
+            Kind::FrameSize => frame_size(),
             Kind::Directory => json!({ "type": "string", "minLength": 1 }),
             _ => of_kind(key.kind),
         };

@@ -72,7 +72,7 @@ impl Default for Settings {
             },
             traffic: TrafficSettings {
                 family: Family::Inet,
-                frame_size: FrameSize(64),
+                frame_size: FrameSize::of(64),
                 flows: Flows { sources: 20, destinations: 100 },
                 rate: Rate::Max,
                 timestamps: false,

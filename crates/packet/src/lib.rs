@@ -15,12 +15,14 @@ pub mod injection;
 pub mod named;
 pub mod prepared;
 pub mod rss;
+pub mod size;
 pub mod stamp;
 pub mod template;
 pub mod writer;
 
 pub use address::{Family, Flows, Side};
 pub use prepared::Prepared;
+pub use size::FrameSize;
 pub use stamp::{Phase, Stamp};
 pub use template::Template;
 pub use writer::{FrameWriter, Turns};

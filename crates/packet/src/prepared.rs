@@ -6,7 +6,7 @@
 
 use crate::stamp::{self, Phase};
 use crate::template::Template;
-use crate::{Family, FrameWriter};
+use crate::{Family, FrameWriter, checksum};
 
 /// Bytes kept of each flow's packets: a multiple of what processors copy at once, at
 /// least headers and stamp.
@@ -23,6 +23,8 @@ pub struct Prepared {
     stamp: usize,
     length: usize,
     sequence: u32,
+    /// What lengths follow from, of a mix of sizes.
+    mix: Option<Template>,
 }
 
 impl Prepared {
@@ -42,6 +44,9 @@ impl Prepared {
         for &(source, destination) in flows {
             writer.prepare(&mut frame[..length]);
             writer.write_flow(&mut frame[..length], source, destination, Phase::WarmUp, 0);
+            if template.size().is_mix() {
+                forget_lengths(template.family(), &mut frame);
+            }
             // The number that the writer gave is not ours.
             let sequence = [&frame[stamp + 10..stamp + 12], &frame[stamp + 12..stamp + 14]];
             let sequence: u32 = sequence.iter().map(|word| word_of(word)).sum();
@@ -50,7 +55,8 @@ impl Prepared {
             sums.push(fold(whole + u32::from(!(fold(sequence) as u16))));
             heads.extend_from_slice(&frame[..stride]);
         }
-        Prepared { heads, sums, stride, udp, stamp, length, sequence: 0 }
+        let mix = template.size().is_mix().then(|| template.clone());
+        Prepared { heads, sums, stride, udp, stamp, length, sequence: 0, mix }
     }
 
     /// Number of flows.
@@ -63,7 +69,7 @@ impl Prepared {
         self.sums.is_empty()
     }
 
-    /// Length of every frame without FCS. A buffer must hold the template's bytes at
+    /// Length of the longest frame without FCS. A buffer must hold the template's bytes at
     /// first, as those after the headers are not written again.
     pub fn frame_length(&self) -> usize {
         self.length
@@ -76,12 +82,13 @@ impl Prepared {
     }
 
     /// Writes the next packet of the flow at place `flow` of those that were prepared
-    /// into a buffer of at least 96 bytes; what is after the frame may change.
+    /// into a buffer of at least 96 bytes, and returns its length; what is after the frame may
+    /// change.
     ///
     /// # Panics
     /// When there is no such flow, or the buffer is too short.
     #[inline]
-    pub fn write(&mut self, flow: usize, buffer: &mut [u8], phase: Phase, time_ns: u32) {
+    pub fn write(&mut self, flow: usize, buffer: &mut [u8], phase: Phase, time_ns: u32) -> usize {
         let head = &self.heads[flow * self.stride..];
         // Lengths that the compiler knows.
         match self.stride {
@@ -90,7 +97,12 @@ impl Prepared {
         }
         let sequence = self.sequence;
         self.sequence = sequence.wrapping_add(1);
+        let (length, lengths) = match &self.mix {
+            None => (self.length, 0),
+            Some(template) => write_lengths(template, sequence, buffer),
+        };
         let sum = self.sums[flow]
+            + lengths
             + ((phase as u32) << 8)
             + (sequence >> 16)
             + (sequence & 0xffff)
@@ -105,7 +117,44 @@ impl Prepared {
         stamp[6] |= phase as u8;
         stamp[10..14].copy_from_slice(&sequence.to_be_bytes());
         stamp[14..18].copy_from_slice(&time_ns.to_be_bytes());
+        length
     }
+}
+
+/// Takes the lengths out of a packet's headers and out of the sums that cover them.
+fn forget_lengths(family: Family, frame: &mut [u8]) {
+    let (ip, udp) = Template::length_offsets(family);
+    let check = udp + 2;
+    let take = |frame: &mut [u8], at: usize, check: usize| {
+        let (field, before) = ([frame[check], frame[check + 1]], [frame[at], frame[at + 1]]);
+        let updated = checksum::update(field, before, [0, 0]);
+        frame[check..check + 2].copy_from_slice(&updated);
+    };
+    if family == Family::Inet {
+        take(frame, ip, 24);
+    }
+    // Once for the header, once for the pseudo header.
+    take(frame, udp, check);
+    take(frame, udp, check);
+    frame[ip..ip + 2].fill(0);
+    frame[udp..udp + 2].fill(0);
+}
+
+/// Writes the lengths of the packet with a sequence number, and the checksum of IPv4; returns
+/// its length, and what the lengths add to UDP's sum.
+#[inline]
+fn write_lengths(template: &Template, sequence: u32, buffer: &mut [u8]) -> (usize, u32) {
+    let family = template.family();
+    let length = template.length(sequence);
+    let lengths = Template::lengths_of(family, length);
+    let (ip, udp) = Template::length_offsets(family);
+    if family == Family::Inet {
+        let check = checksum::update([buffer[24], buffer[25]], [0, 0], lengths.ip);
+        buffer[24..26].copy_from_slice(&check);
+    }
+    buffer[ip..ip + 2].copy_from_slice(&lengths.ip);
+    buffer[udp..udp + 2].copy_from_slice(&lengths.udp);
+    (length, 2 * word_of(&lengths.udp))
 }
 
 fn word_of(bytes: &[u8]) -> u32 {
@@ -123,6 +172,7 @@ fn fold(sum: u32) -> u32 {
 mod tests {
     use super::*;
     use crate::Flows;
+    use crate::FrameSize;
     use crate::Stamp;
     use proptest::prelude::*;
 
@@ -135,9 +185,12 @@ mod tests {
             first: u32,
             phase in 0usize..3,
             time_ns: u32,
+            mixed: bool,
         ) {
             let family = if inet6 { Family::Inet6 } else { Family::Inet };
             let size = if inet6 { size } else { size - 20 };
+            let mix = FrameSize::in_turn(&[size, 300, size + 1, 299]).expect("a mix");
+            let size = if mixed { mix } else { size.into() };
             let flows = Flows { sources: 3, destinations: 70 };
             let template = Template::new(family, size, flows, 9, [2; 6], [4; 6]);
             let some = [(0, 0), (2, 69), (1, 5)];
@@ -148,7 +201,7 @@ mod tests {
             let phase = [Phase::WarmUp, Phase::Window, Phase::After][phase];
             for n in 0..6 {
                 let (source, destination) = some[n % 3];
-                prepared.write(n % 3, &mut buffer, phase, time_ns);
+                let length = prepared.write(n % 3, &mut buffer, phase, time_ns);
                 let stamp = Stamp {
                     run_id: 9,
                     sender,
@@ -157,7 +210,7 @@ mod tests {
                     sequence: first.wrapping_add(n as u32),
                     time_ns,
                 };
-                let frame = &buffer[..prepared.frame_length()];
+                let frame = &buffer[..length];
                 prop_assert_eq!(frame, &template.frame(source, destination, &stamp)[..]);
             }
         }

@@ -6,6 +6,7 @@
 
 use crate::address::{Family, Flows, Side, flow_address, flow_base};
 use crate::checksum;
+use crate::size::{FCS_BYTES, FrameSize, SizeTurns};
 use crate::stamp::{self, Stamp};
 use std::net::IpAddr;
 
@@ -26,7 +27,18 @@ pub struct Template {
     family: Family,
     flows: Flows,
     run_id: u32,
+    size: FrameSize,
+    turns: SizeTurns,
     bytes: Vec<u8>,
+}
+
+/// The two lengths in the headers of a frame, each with the places it has there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lengths {
+    /// Length field of IP (of IPv6: of its payload) as it is sent.
+    pub ip: [u8; 2],
+    /// Length field of UDP as it is sent; the pseudo header has it too.
+    pub udp: [u8; 2],
 }
 
 /// Sums over the words that are the same in every packet, unfolded, native order
@@ -36,33 +48,40 @@ pub struct Sums {
     /// IPv4 header without addresses; 0 for IPv6.
     pub ip: u32,
     /// UDP with its pseudo header, without the addresses' last 32 bits and
-    /// without the stamp's changing words (tag, sequence, time).
+    /// without the stamp's changing words (tag, sequence, time). Of a mix of sizes, both are
+    /// without the lengths too.
     pub udp: u32,
 }
 
 impl Template {
-    /// Lays out a frame of `frame_size` bytes with FCS.
+    /// Lays out a frame of `frame_size` bytes with FCS, or those of a mix of sizes.
     ///
     /// # Panics
     /// If `frame_size` is below [`Template::smallest_frame`]: the plan raises it.
     pub fn new(
         family: Family,
-        frame_size: u16,
+        frame_size: impl Into<FrameSize>,
         flows: Flows,
         run_id: u32,
         source_mac: [u8; 6],
         destination_mac: [u8; 6],
     ) -> Template {
-        assert!(frame_size >= Template::smallest_frame(family), "frame of {frame_size} bytes");
-        let length = usize::from(frame_size) - 4;
+        let size: FrameSize = frame_size.into();
+        assert!(size.least() >= Template::smallest_frame(family), "a frame of {size}");
+        let length = usize::from(size.most() - FCS_BYTES);
         let mut bytes = vec![0; length];
         bytes[0..6].copy_from_slice(&destination_mac);
         bytes[6..12].copy_from_slice(&source_mac);
+        // Lengths that differ from packet to packet are written into each.
+        let lengths = match size.is_mix() {
+            false => Template::lengths_of(family, length),
+            true => Lengths { ip: [0; 2], udp: [0; 2] },
+        };
         let udp = match family {
             Family::Inet => {
                 bytes[12..14].copy_from_slice(&[0x08, 0x00]);
                 bytes[14] = 0x45;
-                bytes[16..18].copy_from_slice(&((length - ETHERNET) as u16).to_be_bytes());
+                bytes[16..18].copy_from_slice(&lengths.ip);
                 bytes[20] = 0x40; // don't fragment
                 bytes[22] = TTL;
                 bytes[23] = PROTOCOL_UDP;
@@ -71,7 +90,7 @@ impl Template {
             Family::Inet6 => {
                 bytes[12..14].copy_from_slice(&[0x86, 0xdd]);
                 bytes[14] = 0x60;
-                bytes[18..20].copy_from_slice(&((length - ETHERNET - 40) as u16).to_be_bytes());
+                bytes[18..20].copy_from_slice(&lengths.ip);
                 bytes[20] = PROTOCOL_UDP;
                 bytes[21] = TTL;
                 ETHERNET + 40
@@ -79,8 +98,9 @@ impl Template {
         };
         bytes[udp..udp + 2].copy_from_slice(&SOURCE_PORT.to_be_bytes());
         bytes[udp + 2..udp + 4].copy_from_slice(&DESTINATION_PORT.to_be_bytes());
-        bytes[udp + 4..udp + 6].copy_from_slice(&((length - udp) as u16).to_be_bytes());
-        let mut template = Template { family, flows, run_id, bytes };
+        bytes[udp + 4..udp + 6].copy_from_slice(&lengths.udp);
+        let turns = size.turns(flows.count());
+        let mut template = Template { family, flows, run_id, size, turns, bytes };
         template.write_addresses(0, 0);
         if family == Family::Inet6 {
             // The first 96 bits of an IPv6 address are the same in every packet.
@@ -100,7 +120,44 @@ impl Template {
         }
     }
 
-    /// The frame without FCS; addresses that change, checksums and stamp are 0.
+    /// The lengths in the headers of a frame of `length` bytes without FCS.
+    #[inline]
+    pub fn lengths_of(family: Family, length: usize) -> Lengths {
+        let (ip, udp) = match family {
+            Family::Inet => (ETHERNET, ETHERNET + 20),
+            Family::Inet6 => (ETHERNET + 40, ETHERNET + 40),
+        };
+        let field = |headers: usize| ((length - headers) as u16).to_be_bytes();
+        Lengths { ip: field(ip), udp: field(udp) }
+    }
+
+    /// Where the lengths are in a frame: of IP and of UDP.
+    #[inline]
+    pub fn length_offsets(family: Family) -> (usize, usize) {
+        match family {
+            Family::Inet => (16, ETHERNET + 20 + 4),
+            Family::Inet6 => (18, ETHERNET + 40 + 4),
+        }
+    }
+
+    /// Sizes of the frames.
+    pub fn size(&self) -> &FrameSize {
+        &self.size
+    }
+
+    /// How sizes follow the sequence numbers.
+    pub fn size_turns(&self) -> SizeTurns {
+        self.turns
+    }
+
+    /// Bytes without FCS of the packet with this sequence number.
+    #[inline]
+    pub fn length(&self, sequence: u32) -> usize {
+        usize::from(self.turns.size(&self.size, sequence) - FCS_BYTES)
+    }
+
+    /// The frame without FCS, of a mix the longest one without lengths; addresses that change,
+    /// checksums and stamp are 0.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -146,7 +203,8 @@ impl Template {
             Family::Inet6 => (0, checksum::add(0, &self.bytes[ETHERNET + 8..udp])),
         };
         sum = checksum::add(sum, &[0, PROTOCOL_UDP]);
-        sum = checksum::add(sum, &((self.bytes.len() - udp) as u16).to_be_bytes());
+        // The pseudo header's length: UDP's own, which is 0 of a mix.
+        sum = checksum::add(sum, &self.bytes[udp + 4..udp + 6]);
         sum = checksum::add(sum, &self.bytes[udp..]);
         sum = checksum::add(sum, &stamp::MAGIC.to_be_bytes());
         sum = checksum::add(sum, &self.run_id.to_be_bytes());
@@ -165,6 +223,11 @@ impl Template {
         let udp = frame.udp_offset();
         let at = frame.stamp_offset();
         let bytes = &mut frame.bytes;
+        bytes.truncate(self.length(stamp.sequence));
+        let lengths = Template::lengths_of(self.family, bytes.len());
+        let (ip_at, udp_at) = Template::length_offsets(self.family);
+        bytes[ip_at..ip_at + 2].copy_from_slice(&lengths.ip);
+        bytes[udp_at..udp_at + 2].copy_from_slice(&lengths.udp);
         stamp.emit(&mut bytes[at..]);
         let mut sum = match self.family {
             Family::Inet => {
@@ -212,7 +275,7 @@ mod tests {
     use etherparse::{NetSlice, SlicedPacket, TransportSlice};
     use proptest::prelude::*;
 
-    fn template(family: Family, size: u16) -> Template {
+    fn template(family: Family, size: impl Into<FrameSize>) -> Template {
         let flows = Flows { sources: 1000, destinations: 1000 };
         Template::new(family, size, flows, 0xdead_beef, [2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
     }
@@ -221,11 +284,17 @@ mod tests {
         Stamp { run_id: 0xdead_beef, sender: 3, phase: 1, flow, sequence, time_ns: 77 }
     }
 
-    fn check(family: Family, size: u16, source: u32, destination: u32, sequence: u32) {
+    fn check(
+        family: Family,
+        size: impl Into<FrameSize>,
+        source: u32,
+        destination: u32,
+        sequence: u32,
+    ) {
         let t = template(family, size);
         let stamp = stamp(sequence, t.flow(source, destination));
         let frame = t.frame(source, destination, &stamp);
-        assert_eq!(frame.len(), usize::from(size) - 4);
+        assert_eq!(frame.len(), t.length(sequence));
         assert_eq!(Stamp::parse_frame(&frame), Some(stamp));
         let packet = SlicedPacket::from_ethernet(&frame).expect("etherparse reads it");
         let Some(TransportSlice::Udp(udp)) = packet.transport else { panic!("not UDP") };
@@ -252,7 +321,12 @@ mod tests {
         assert_eq!(udp.checksum(), expected);
 
         // The constant sums plus the changing words give the same checksum.
-        let sums = t.sums();
+        let mut sums = t.sums();
+        if t.size().is_mix() {
+            let lengths = Template::lengths_of(family, frame.len());
+            sums.udp = checksum::add(checksum::add(sums.udp, &lengths.udp), &lengths.udp);
+            sums.ip = checksum::add(sums.ip, &lengths.ip);
+        }
         let (s, d) = t.bases();
         let changing = |sum: u32| {
             let sum = checksum::add(sum, &(s + source).to_be_bytes());
@@ -274,6 +348,15 @@ mod tests {
                               destination in 0u32..1000, sequence: u32) {
             let family = if v6 { Family::Inet6 } else { Family::Inet };
             check(family, size, source, destination, sequence);
+        }
+    }
+
+    #[test]
+    fn frames_of_a_mix_are_correct() {
+        let mix = FrameSize::parse("imix").expect("known");
+        for sequence in 0..40 {
+            check(Family::Inet, mix, 3, 7, sequence);
+            check(Family::Inet6, mix.at_least(84), 3, 7, sequence);
         }
     }
 

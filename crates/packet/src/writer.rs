@@ -80,7 +80,7 @@ impl FrameWriter {
         }
     }
 
-    /// Length of every frame without FCS.
+    /// Length of the longest frame without FCS.
     pub fn frame_length(&self) -> usize {
         self.template.bytes().len()
     }
@@ -91,15 +91,16 @@ impl FrameWriter {
         frame.copy_from_slice(self.template.bytes());
     }
 
-    /// Writes the next packet into a buffer that was prepared.
-    pub fn write_next(&mut self, frame: &mut [u8], phase: Phase, time_ns: u32) {
-        self.write_flow(frame, self.source, self.destination, phase, time_ns);
+    /// Writes the next packet into a buffer that was prepared; returns its length.
+    pub fn write_next(&mut self, frame: &mut [u8], phase: Phase, time_ns: u32) -> usize {
+        let length = self.write_flow(frame, self.source, self.destination, phase, time_ns);
         self.advance();
+        length
     }
 
     /// Writes a packet of the flow from this source to this destination (their indices)
-    /// into a buffer that was prepared. Which flow [`FrameWriter::write_next`] takes
-    /// next stays as it is.
+    /// into a buffer that was prepared, and returns its length. Which flow
+    /// [`FrameWriter::write_next`] takes next stays as it is.
     #[inline]
     pub fn write_flow(
         &mut self,
@@ -108,7 +109,7 @@ impl FrameWriter {
         destination: u32,
         phase: Phase,
         time_ns: u32,
-    ) {
+    ) -> usize {
         let family = self.template.family();
         let flow = self.template.flow(source, destination);
         let source = (flow_base(family, Side::Sender) + source).to_be_bytes();
@@ -130,16 +131,27 @@ impl FrameWriter {
         };
         frame[source_at..source_at + 4].copy_from_slice(&source);
         frame[destination_at..destination_at + 4].copy_from_slice(&destination);
-        if family == Family::Inet {
-            frame[24..26].copy_from_slice(&checksum::finish(addresses(self.sums.ip)));
+        let (mut sums, mut length) = (self.sums, self.template.bytes().len());
+        if self.template.size().is_mix() {
+            length = self.template.length(self.sequence);
+            let lengths = Template::lengths_of(family, length);
+            let (ip_at, udp_at) = Template::length_offsets(family);
+            frame[ip_at..ip_at + 2].copy_from_slice(&lengths.ip);
+            frame[udp_at..udp_at + 2].copy_from_slice(&lengths.udp);
+            sums.ip = checksum::add(sums.ip, &lengths.ip);
+            sums.udp = checksum::add(checksum::add(sums.udp, &lengths.udp), &lengths.udp);
         }
-        let sum = checksum::add(addresses(self.sums.udp), &frame[at + 6..at + 18]);
+        if family == Family::Inet {
+            frame[24..26].copy_from_slice(&checksum::finish(addresses(sums.ip)));
+        }
+        let sum = checksum::add(addresses(sums.udp), &frame[at + 6..at + 18]);
         let check = match checksum::finish(sum) {
             [0, 0] => [0xff, 0xff],
             check => check,
         };
         frame[udp + 6..udp + 8].copy_from_slice(&check);
         self.sequence = self.sequence.wrapping_add(1);
+        length
     }
 
     /// Takes back the last `packets` of [`FrameWriter::write_next`], which nobody sent: the
@@ -216,14 +228,21 @@ mod tests {
 
     #[test]
     fn every_frame_equals_the_reference_and_every_flow_comes_in_turn() {
-        for (family, first) in [(Family::Inet, 0), (Family::Inet6, 0), (Family::Inet, 7)] {
+        let mix = crate::FrameSize::parse("imix").expect("known").at_least(84);
+        let sizes = [100.into(), mix];
+        let kinds = [(Family::Inet, 0), (Family::Inet6, 0), (Family::Inet, 7)];
+        for ((family, first), size) in kinds
+            .into_iter()
+            .zip(sizes.into_iter().cycle())
+            .chain([((Family::Inet, 3), mix), ((Family::Inet6, 0), mix)])
+        {
             let flows = Flows { sources: 3, destinations: 4 };
-            let template = Template::new(family, 100, flows, 9, [2; 6], [4; 6]);
+            let template = Template::new(family, size, flows, 9, [2; 6], [4; 6]);
             let mut writer = FrameWriter::new(template.clone(), 2).beginning_with(first);
             let mut frame = vec![0xa5; writer.frame_length()];
             writer.prepare(&mut frame);
             for sequence in first..first + 25 {
-                writer.write_next(&mut frame, Phase::Window, 1000 + sequence);
+                let length = writer.write_next(&mut frame, Phase::Window, 1000 + sequence);
                 let flow = sequence % 12;
                 let stamp = Stamp {
                     run_id: 9,
@@ -233,7 +252,8 @@ mod tests {
                     sequence,
                     time_ns: 1000 + sequence,
                 };
-                assert_eq!(frame, template.frame(flow / 4, flow % 4, &stamp), "{family:?}");
+                let reference = template.frame(flow / 4, flow % 4, &stamp);
+                assert_eq!(frame[..length], reference, "{family:?}");
             }
         }
     }

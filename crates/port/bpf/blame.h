@@ -130,6 +130,23 @@ static __always_inline int is_prefix_wrong(void *data, __u32 at, int side)
 	return high != PREFIXES[2 * side] || low != PREFIXES[2 * side + 1];
 }
 
+/* True where a frame of a mix has the length that its IP header says, and that some other
+ * packet has. */
+static __always_inline int is_other_length(void *data, void *end)
+{
+	__u32 length = end - data, found = 0, ip = FAMILY == FAMILY_INET ? 16 : 18;
+	int i;
+
+	if (!MIX || data + ip + 2 > end)
+		return 0;
+	if (bpf_ntohs(*(__u16 *)(data + ip)) != (__u16)(length - (FAMILY == FAMILY_INET ? 14 : 54)))
+		return 0;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < MIX_MAX; i++)
+		found |= i < MIX && MIX_LENGTHS[i] == length;
+	return found;
+}
+
 #define FOREIGN 100
 #define UNSTAMPED 101
 #define OTHER 102
@@ -149,7 +166,7 @@ __noinline int blame(struct xdp_md *ctx, __u32 scan)
 	__u32 other = FAMILY == FAMILY_INET ? FAMILY_INET6 : FAMILY_INET;
 	__u32 source = 0, destination = 0, in_range, near = NEAR_BITS + 1;
 	__u16 *half = data;
-	int prefixes = 0;
+	int prefixes = 0, other_length = 0;
 
 	if (!state)
 		return OTHER;
@@ -197,6 +214,7 @@ __noinline int blame(struct xdp_md *ctx, __u32 scan)
 		return FAULT_LENGTH;
 	{
 		__u64 *w = data, d0, d1, d2, d4, d5, udp_wrong;
+		struct own own = own_of(end - data, FAMILY);
 		__u32 tag, sequence, sender, flow, turn, addressed, possible;
 		__s64 at;
 
@@ -205,11 +223,14 @@ __noinline int blame(struct xdp_md *ctx, __u32 scan)
 		sequence = bpf_ntohl(half[5] | (__u32)half[6] << 16);
 		if (!near && ((tag >> 24) & 0xf) <= 2)
 			phase = (((tag >> 24) & 0xf) + 1) << PHASE_SHIFT;
-		if (end - data != LENGTH)
-			return phase | FAULT_LENGTH;
+		if (end - data != length_of(data, end, FAMILY)) {
+			other_length = is_other_length(data, end);
+			if (!other_length)
+				return phase | FAULT_LENGTH;
+		}
 		d0 = (w[0] ^ WORDS[0]) & MASKS[0];
 		d1 = (w[1] ^ WORDS[1]) & MASKS[1];
-		d2 = (w[2] ^ WORDS[2]) & MASKS[2];
+		d2 = (w[2] ^ own.ip ^ WORDS[2]) & MASKS[2];
 		if (part(d0, 0, 6))
 			return phase | FAULT_DESTINATION_MAC;
 		if (part(d0, 6, 8) || part(d1, 8, 12))
@@ -221,7 +242,7 @@ __noinline int blame(struct xdp_md *ctx, __u32 scan)
 				return phase | FAULT_IP_LENGTH;
 			if (part(d2, 22, 23))
 				return phase | FAULT_TTL;
-			d4 = (w[4] ^ WORDS[4]) & MASKS[4];
+			d4 = (w[4] ^ own.udp ^ WORDS[4]) & MASKS[4];
 			udp_wrong = part(d4, 34, 40);
 		} else {
 			if (part(d1, 12, 16) || part(d2, 16, 18) || part(d2, 20, 21))
@@ -231,7 +252,7 @@ __noinline int blame(struct xdp_md *ctx, __u32 scan)
 			if (part(d2, 21, 22))
 				return phase | FAULT_TTL;
 			d4 = (w[6] ^ WORDS[6]) & MASKS[6];
-			d5 = (w[7] ^ WORDS[7]) & MASKS[7];
+			d5 = (w[7] ^ own.udp ^ WORDS[7]) & MASKS[7];
 			udp_wrong = part(d4, 54, 56) | part(d5, 56, 60);
 		}
 		if (prefixes & 1)
@@ -274,6 +295,8 @@ __noinline int blame(struct xdp_md *ctx, __u32 scan)
 		if (!adds_up(sum))
 			return phase | FAULT_IP_CHECKSUM;
 	}
+	if (MIX && other_length && is_udp_intact(ctx))
+		return phase | FAULT_LENGTH;
 	return phase | FAULT_UDP_CHECKSUM;
 }
 

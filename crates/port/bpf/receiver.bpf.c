@@ -25,8 +25,10 @@ struct changing {
 /* Reads headers and stamp of a frame that is long enough; returns 0 when all words that
  * are the same in every packet, and the checksums, are right. Sums are taken of whole words:
  * each of their 16 bits weighs the same in what adds_up() asks. */
-static __always_inline int read_headers(void *data, __u32 family, struct changing *c)
+static __always_inline int read_headers(void *data, __u32 family, __u32 length,
+					struct changing *c)
 {
+	struct own own = own_of(length, family);
 	__u64 *w = data, wrong, sum, addresses;
 	__u32 check;
 
@@ -35,7 +37,8 @@ static __always_inline int read_headers(void *data, __u32 family, struct changin
 		__u64 w2 = w[2], w3 = w[3], w4 = w[4], w5 = w[5];
 
 		/* Identification, addresses, UDP's checksum: what is free of these words. */
-		wrong |= ((w2 ^ WORDS[2]) & ~0xffff0000ULL) | ((w4 ^ WORDS[4]) >> 16) |
+		wrong |= ((w2 ^ own.ip ^ WORDS[2]) & ~0xffff0000ULL) |
+			 ((w4 ^ own.udp ^ WORDS[4]) >> 16) |
 			 ((w5 ^ WORDS[5]) >> 16);
 		if (wrong)
 			return 1;
@@ -46,12 +49,12 @@ static __always_inline int read_headers(void *data, __u32 family, struct changin
 		c->time = *(__u32 *)(data + 56);
 		check = w5 & 0xffff;
 		addresses = (w3 >> 16) + (w4 & 0xffff);
-		if (!adds_up(IP_SUM + ((w2 >> 16) & 0xffff) + (w3 & 0xffff) + addresses))
+		if (!adds_up(IP_SUM + own.ip_sum + ((w2 >> 16) & 0xffff) + (w3 & 0xffff) + addresses))
 			return 1;
 	} else {
-		wrong |= ((w[2] ^ WORDS[2]) & MASKS[2]) | (w[3] ^ WORDS[3]) |
+		wrong |= ((w[2] ^ own.ip ^ WORDS[2]) & MASKS[2]) | (w[3] ^ WORDS[3]) |
 			 ((w[4] ^ WORDS[4]) & MASKS[4]) | (w[5] ^ WORDS[5]) |
-			 ((w[6] ^ WORDS[6]) & MASKS[6]) | ((w[7] ^ WORDS[7]) & MASKS[7]) |
+			 ((w[6] ^ WORDS[6]) & MASKS[6]) | ((w[7] ^ own.udp ^ WORDS[7]) & MASKS[7]) |
 			 ((w[8] ^ WORDS[8]) & MASKS[8]);
 		c->source = w[4] >> 16;
 		c->destination = w[6] >> 16;
@@ -63,7 +66,7 @@ static __always_inline int read_headers(void *data, __u32 family, struct changin
 	}
 	if (wrong || !check)
 		return 1;
-	sum = UDP_SUM + addresses + c->tag + c->sequence + c->time + check;
+	sum = UDP_SUM + own.udp_sum + addresses + c->tag + c->sequence + c->time + check;
 	return !adds_up(sum);
 }
 
@@ -96,7 +99,8 @@ int receive_stamps(struct xdp_md *ctx)
 	}
 	tag = bpf_ntohl(stamp[3] | ((__u32)stamp[4] << 16));
 	state->packets[(tag >> 24) & (PHASES - 1)]++;
-	state->bytes += end - data;
+	if (((tag >> 24) & (PHASES - 1)) < PHASES - 1)
+		state->bytes[(tag >> 24) & (PHASES - 1)] += end - data;
 	if (FOLLOWED && (tag & 0xffffff) < FLOWS) {
 		key = (tag & 0xffffff) << SHARES;
 		entry = bpf_map_lookup_elem(&flows, &key);
@@ -117,7 +121,8 @@ static __always_inline int receive(struct xdp_md *ctx, __u32 family, int timed)
 	void *data = (void *)(long)ctx->data;
 	void *end = (void *)(long)ctx->data_end;
 	__u32 cpu = bpf_get_smp_processor_id(), sender, flow, phase, source, destination;
-	__u32 headers = family == FAMILY_INET ? 60 : 80, length = LENGTH, scan = 0, fault;
+	__u32 headers = family == FAMILY_INET ? 60 : 80, scan = 0, fault;
+	__u32 length = length_of(data, end, family);
 	__u32 destinations = DESTINATIONS, chosen = 1, now = 0;
 	struct receiver_state *state;
 	struct changing c = {};
@@ -128,17 +133,17 @@ static __always_inline int receive(struct xdp_md *ctx, __u32 family, int timed)
 	if (SAMPLED) {
 		chosen = choose(state);
 		if (!chosen && end - data == length && data + headers <= end &&
-		    take_by_stamp(data, state, family))
+		    take_by_stamp(data, state, family, length))
 			return XDP_DROP;
 	}
 	/* User space knows how many without further payload were looked at: those checked. */
-	if (length > headers && chosen) {
+	if (LENGTH > headers && chosen) {
 		scan = wants_payload(state);
 		state->in_full += scan;
 	}
 	if (end - data != length || data + headers > end)
 		goto wrong;
-	if (read_headers(data, family, &c))
+	if (read_headers(data, family, length, &c))
 		goto wrong;
 	c.tag = bpf_ntohl(c.tag);
 	source = bpf_ntohl(c.source) - SOURCE_BASE;
@@ -175,6 +180,8 @@ static __always_inline int receive(struct xdp_md *ctx, __u32 family, int timed)
 		break;
 	}
 	state->packets[phase & (PHASES - 1)]++;
+	if (MIX && phase < PHASES - 1)
+		state->bytes[phase] += length;
 	if (timed && SAME_CLOCK && phase == PHASE_WINDOW)
 		note_delay(state, cpu, now - bpf_ntohl(c.time));
 	return XDP_DROP;

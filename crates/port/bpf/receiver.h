@@ -30,6 +30,10 @@ const volatile __u32 FLOWS = 1;
 const volatile __u32 SAME_CLOCK = 0; /* sending times are of this machine's clock */
 const volatile __u32 FOLLOWED = 0;   /* the map of flows has room for them */
 const volatile __u32 SAMPLED = 0;    /* not every packet is checked */
+/* A mix of frame sizes, as the sender has it; WORDS and sums are without lengths then. */
+const volatile __u32 MIX = 0;
+const volatile __u32 MIX_PASS = 0;
+const volatile __u32 MIX_LENGTHS[MIX_MAX] = {};
 const volatile __u32 SHARES = 0;     /* entries of a flow, as a power of two */
 
 #define NEAR_BITS 3
@@ -84,6 +88,44 @@ static __always_inline __u32 bits(__u64 x)
 	x = (x & 0x3333333333333333ULL) + ((x >> 2) & 0x3333333333333333ULL);
 	x = (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fULL;
 	return (x * 0x0101010101010101ULL) >> 56;
+}
+
+/* What a packet of a mix has beside the words of all: packet::arrivals::pattern::Own. */
+struct own {
+	__u64 ip;  /* bits of the third word */
+	__u64 udp; /* bits of the fifth, of IPv6 the eighth */
+	__u64 ip_sum;
+	__u64 udp_sum;
+};
+
+static __always_inline struct own own_of(__u32 length, __u32 family)
+{
+	struct own own = {};
+	__u64 ip, udp;
+
+	if (!MIX)
+		return own;
+	ip = bpf_htons(length - (family == FAMILY_INET ? 14 : 54));
+	udp = bpf_htons(length - (family == FAMILY_INET ? 34 : 54));
+	own.ip = family == FAMILY_INET ? ip : ip << 16;
+	own.udp = family == FAMILY_INET ? udp << 48 : udp << 16;
+	own.ip_sum = family == FAMILY_INET ? ip : 0;
+	own.udp_sum = 2 * udp;
+	return own;
+}
+
+/* Bytes that a frame must have, of a mix by the sequence number in it; 0 where it ends
+ * before. */
+static __always_inline __u32 length_of(void *data, void *end, __u32 family)
+{
+	__u32 at = family == FAMILY_INET ? 52 : 72, sequence;
+
+	if (!MIX)
+		return LENGTH;
+	if (data + at + 4 > end)
+		return 0;
+	sequence = bpf_ntohl(*(__u16 *)(data + at) | (__u32)*(__u16 *)(data + at + 2) << 16);
+	return MIX_LENGTH(sequence, FLOWS);
 }
 
 /* The bytes from and to of a frame, of which d is what differs in the word they are in. */

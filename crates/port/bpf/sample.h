@@ -45,7 +45,8 @@ static __always_inline __u32 wants_payload(struct receiver_state *state)
 
 /* Takes a packet by its stamp alone, if that is one that is due. Returns 0 otherwise, and
  * nothing has changed. */
-static __always_inline int take_by_stamp(void *data, struct receiver_state *state, __u32 family)
+static __always_inline int take_by_stamp(void *data, struct receiver_state *state, __u32 family,
+					 __u32 length)
 {
 	__u32 tag, flow, sender = 0, ahead, number, key, round, own, flows_of_each = FLOWS;
 	__u64 *w = data, *first, stamp, phase = state->phase;
@@ -104,6 +105,8 @@ static __always_inline int take_by_stamp(void *data, struct receiver_state *stat
 		walk->round = round;
 	}
 	state->packets[phase & (PHASES - 1)]++;
+	if (MIX && phase < PHASES - 1)
+		state->bytes[phase] += length;
 	return 1;
 }
 

@@ -35,6 +35,13 @@ const volatile __u32 UDP_SUM = 0;
 /* The frame's first 64 bytes as in memory, addresses, checksums and stamp zero. */
 const volatile __u64 HEADER[10] = {};
 
+/* A mix of frame sizes: frames of its sequence (0: all frames are alike), places passed over
+ * after each round of the flows, bytes of each frame without FCS. Headers and sums are without
+ * lengths then. */
+const volatile __u32 MIX = 0;
+const volatile __u32 MIX_PASS = 0;
+const volatile __u32 MIX_LENGTHS[MIX_MAX] = {};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -82,7 +89,7 @@ int send_packet(struct xdp_md *ctx)
 	__u64 sum, now = 0, phase, due_ns = 0;
 	struct sender_state *state;
 	__u64 *words = data;
-	__u16 check;
+	__u16 check, ip_length = 0, udp_length = 0;
 
 	state = bpf_map_lookup_elem(&sender, &zero);
 	if (!state)
@@ -122,6 +129,19 @@ int send_packet(struct xdp_md *ctx)
 	if (STAMP_TIME)
 		time = PACED && now - due_ns < DUE_MAX_NS ? due_ns : now;
 
+	/* The frame is as long as the longest; what is cut off comes back with the page. */
+	if (MIX) {
+		__u32 length = MIX_LENGTH(state->sequence, SOURCES * DESTINATIONS);
+
+		if (bpf_xdp_adjust_tail(ctx, (int)length - (int)(end - data)))
+			return XDP_ABORTED;
+		data = (void *)(long)ctx->data;
+		end = (void *)(long)ctx->data_end;
+		words = data;
+		ip_length = bpf_htons(length - (FAMILY == FAMILY_INET ? 14 : 54));
+		udp_length = bpf_htons(length - (FAMILY == FAMILY_INET ? 34 : 54));
+	}
+
 	phase = state->phase & (PHASES - 1);
 	tag = (SENDER << 28) | (phase << 24) | (state->flow & 0xffffff);
 	source = bpf_htonl(SOURCE_BASE + state->source);
@@ -132,23 +152,23 @@ int send_packet(struct xdp_md *ctx)
 			return XDP_ABORTED;
 		words[0] = HEADER[0];
 		words[1] = HEADER[1];
-		words[2] = HEADER[2];
-		*(__u16 *)(data + 24) = fold((__u64)IP_SUM + source + destination);
+		words[2] = HEADER[2] | ip_length;
+		*(__u16 *)(data + 24) = fold((__u64)IP_SUM + ip_length + source + destination);
 		*(__u16 *)(data + 26) = source;
 		*(__u16 *)(data + 28) = source >> 16;
 		*(__u16 *)(data + 30) = destination;
 		*(__u16 *)(data + 32) = destination >> 16;
 		*(__u16 *)(data + 34) = HEADER[4] >> 16;
-		*(__u32 *)(data + 36) = HEADER[4] >> 32;
+		*(__u32 *)(data + 36) = HEADER[4] >> 32 | (__u32)udp_length << 16;
 		sum = write_stamp(data + 42, tag, state->sequence, time);
-		check = fold(sum + UDP_SUM + source + destination);
+		check = fold(sum + UDP_SUM + 2 * (__u64)udp_length + source + destination);
 		*(__u16 *)(data + 40) = check ? check : 0xffff;
 	} else {
 		if (data + 80 > end)
 			return XDP_ABORTED;
 		words[0] = HEADER[0];
 		words[1] = HEADER[1];
-		words[2] = HEADER[2];
+		words[2] = HEADER[2] | (__u64)ip_length << 16;
 		words[3] = HEADER[3];
 		*(__u16 *)(data + 32) = HEADER[4];
 		*(__u16 *)(data + 34) = source;
@@ -159,9 +179,9 @@ int send_packet(struct xdp_md *ctx)
 		*(__u16 *)(data + 50) = destination;
 		*(__u16 *)(data + 52) = destination >> 16;
 		*(__u16 *)(data + 54) = HEADER[6] >> 48;
-		*(__u32 *)(data + 56) = HEADER[7];
+		*(__u32 *)(data + 56) = (__u32)HEADER[7] | (__u32)udp_length << 16;
 		sum = write_stamp(data + 62, tag, state->sequence, time);
-		check = fold(sum + UDP_SUM + source + destination);
+		check = fold(sum + UDP_SUM + 2 * (__u64)udp_length + source + destination);
 		*(__u16 *)(data + 60) = check ? check : 0xffff;
 	}
 

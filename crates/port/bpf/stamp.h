@@ -21,6 +21,7 @@
 #define PHASE_WINDOW 1
 #define DUE_MAX_NS 2000000000ULL
 #define SENDERS_MAX 16
+#define MIX_MAX 64 /* frames of a mix of sizes: packet::size */
 #define FAMILY_INET 4
 #define FAMILY_INET6 6
 
@@ -77,7 +78,7 @@ struct receiver_state {
 	__u64 chosen;          /* which of 64 frames are checked, the first in the lowest bit */
 	__u64 phase;           /* of the last packet that was checked */
 	__u64 in_full;         /* packets whose payload was looked at from end to end */
-	__u64 bytes;           /* of packets, without FCS */
+	__u64 pad;
 	__u64 foreign;         /* of another run */
 	__u64 unstamped;       /* UDP between the benchmark's addresses without a stamp */
 	__u64 others;          /* anything else */
@@ -90,7 +91,7 @@ struct receiver_state {
 	__u64 delay_sum;       /* nanoseconds, of packets in the map of delays */
 	__u64 delay_min;       /* and 1; 0 before the first */
 	__u64 delay_max;
-	__u64 pad[3];
+	__u64 bytes[PHASES - 1]; /* of packets, without FCS; where they are not all alike */
 	struct walk walks[SENDERS_MAX];
 };
 
@@ -100,5 +101,10 @@ struct entry {
 	__u32 next;   /* the newest round and one */
 	__u32 count;  /* packets that arrived, duplicates not counted */
 };
+
+/* Bytes without FCS of the packet with this sequence number, of a mix of sizes
+ * (packet::size::SizeTurns). */
+#define MIX_LENGTH(SEQUENCE, FLOWS) \
+	MIX_LENGTHS[((SEQUENCE) + (__u64)((SEQUENCE) / (FLOWS)) * MIX_PASS) % MIX & (MIX_MAX - 1)]
 
 #endif

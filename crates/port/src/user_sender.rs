@@ -36,12 +36,12 @@ impl Frames<'_> {
         self.writer.next_queue()
     }
 
-    /// Writes the next one into a buffer that was prepared.
+    /// Writes the next one into a buffer that was prepared; returns its length.
     #[inline]
-    pub(crate) fn write(&mut self, frame: &mut [u8]) {
+    pub(crate) fn write(&mut self, frame: &mut [u8]) -> usize {
         let time_ns = self.times.as_mut().map_or(0, Times::next);
-        self.writer.write_next(frame, self.phase, time_ns);
         self.written += 1;
+        self.writer.write_next(frame, self.phase, time_ns)
     }
 }
 

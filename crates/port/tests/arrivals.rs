@@ -9,7 +9,7 @@ use common::forwarder::{BATCH, BATCHES, FROM, Forwarder, TO, Wrong};
 use fwdlab_packet::Flows;
 use fwdlab_packet::arrivals::{CHECKED_ONE_IN, Expected, FAULTS, FIRST_CHECKED, Fault};
 use fwdlab_packet::injection::Damage;
-use fwdlab_packet::{Family, FrameWriter, Phase, Template};
+use fwdlab_packet::{Family, FrameSize, FrameWriter, Phase, Template};
 use fwdlab_port::circuit::traffic::{Traffic, TrafficConfig};
 use fwdlab_port::circuit::{Circuit, FAR};
 use fwdlab_port::packet_socket::PacketReceiver;
@@ -27,7 +27,7 @@ const FLOWS: Flows = Flows { sources: 4, destinations: 4 };
 /// One pair of namespaces at a time; CPUs are scarce.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-fn expected(family: Family, size: u16, timestamps: bool) -> Expected {
+fn expected(family: Family, size: impl Into<FrameSize>, timestamps: bool) -> Expected {
     Expected {
         template: Template::new(family, size, FLOWS, RUN_ID, [2; 6], [6; 6]),
         destination_mac: Some(TO),
@@ -64,7 +64,9 @@ fn forwarded(expected: &Expected, forwarder: &mut Forwarder, batches: usize) -> 
         for frame in &mut frames {
             let bytes = expected.template.bytes();
             frame.receive(0, bytes).expect("it fits");
-            writer.write_next(&mut frame.buffer_mut()[..bytes.len()], Phase::Window, time);
+            let buffer = &mut frame.buffer_mut()[..bytes.len()];
+            let length = writer.write_next(buffer, Phase::Window, time);
+            frame.set_len(length);
         }
         forwarder.forward(&mut frames);
         let left = frames.iter().filter(|frame| frame.egress() == Some(FAR));
@@ -230,11 +232,14 @@ fn check(
 }
 
 fn packets() -> Vec<Expected> {
+    let mix = FrameSize::parse("genome:aabgfa").expect("letters");
     [
-        (Family::Inet, 64, false),
-        (Family::Inet, 512, true),
-        (Family::Inet6, 84, true),
-        (Family::Inet6, 512, false),
+        (Family::Inet, FrameSize::of(64), false),
+        (Family::Inet, FrameSize::of(512), true),
+        (Family::Inet6, FrameSize::of(84), true),
+        (Family::Inet6, FrameSize::of(512), false),
+        (Family::Inet, mix, true),
+        (Family::Inet6, mix.at_least(84), false),
     ]
     .into_iter()
     .map(|(family, size, timestamps)| expected(family, size, timestamps))
@@ -264,10 +269,6 @@ fn every_fault_is_named_by_every_receiver_of_an_interface() {
     }
 }
 
-fn bytes_with_fcs(template: &Template) -> u16 {
-    template.bytes().len() as u16 + 4
-}
-
 /// Runs in which nothing is wrong, as many as FWDLAB_CLEAN_RUNS says.
 fn clean_runs(usual: u64) -> u64 {
     let asked = std::env::var("FWDLAB_CLEAN_RUNS").ok();
@@ -291,7 +292,7 @@ fn nothing_is_found_in_what_the_senders_send() {
         let expected = Expected {
             template: Template::new(
                 expected.template.family(),
-                bytes_with_fcs(&expected.template),
+                *expected.template.size(),
                 FLOWS,
                 RUN_ID,
                 FROM,
@@ -347,7 +348,7 @@ fn a_sample_of_what_a_sender_sends_is_checked_and_nothing_is_found() {
     let Some(pair) = Pair::new() else { return };
     let cpu = affinity::allowed_cpus().expect("CPUs")[0];
     for expected in packets() {
-        let size = bytes_with_fcs(&expected.template);
+        let size = *expected.template.size();
         let family = expected.template.family();
         let template = Template::new(family, size, FLOWS, RUN_ID, FROM, TO);
         let expected = Expected { template, hops: 0, sampled: true, ..expected };
@@ -412,7 +413,7 @@ fn the_kernel_finds_what_user_space_finds() {
         let mut writers: Vec<FrameWriter> =
             (0..4).map(|n| FrameWriter::new(expected.template.clone(), n)).collect();
         let template = &expected.template;
-        let size = bytes_with_fcs(template);
+        let size = *template.size();
         let other = Template::new(template.family(), size, FLOWS, 99, [2; 6], [6; 6]);
         let mut stranger = FrameWriter::new(other, 0);
         let (mut old, mut held): (Vec<Vec<u8>>, Option<Frame>) = (Vec::new(), None);
@@ -428,15 +429,18 @@ fn the_kernel_finds_what_user_space_finds() {
             let mut frame = Frame::of(0, bytes).expect("it fits");
             let sender = if draw(100) == 0 { 3 } else { draw(3) } as usize;
             for _ in 0..if draw(20) == 0 { draw(100) } else { 1 } {
-                writers[sender].write_next(
+                let length = writers[sender].write_next(
                     &mut frame.buffer_mut()[..bytes.len()],
                     Phase::Window,
                     u32::from(draw(1000) == 0),
                 );
+                frame.set_len(length);
             }
             Forwarder::new(Wrong::Nothing, 0).forward_one(&mut frame);
             if draw(200) == 0 {
-                stranger.write_next(&mut frame.buffer_mut()[..bytes.len()], Phase::Window, 0);
+                let buffer = &mut frame.buffer_mut()[..bytes.len()];
+                let length = stranger.write_next(buffer, Phase::Window, 0);
+                frame.set_len(length);
             }
             for _ in 0..draw(3) {
                 match draw(12) {

@@ -3,8 +3,8 @@
 mod common;
 
 use common::{Pair, wait_for_packets};
-use fwdlab_packet::Flows;
 use fwdlab_packet::{Family, Phase, Stamp, Template};
+use fwdlab_packet::{Flows, FrameSize};
 use fwdlab_port::sender::Counted;
 use fwdlab_port::xdp::{XdpMode, XdpReceiver, XdpSender};
 use fwdlab_port::{PortError, Receiver, Sender, SenderConfig, Watch, clock, packet_socket, xsk};
@@ -56,11 +56,13 @@ fn every_sender_sends_exactly_the_reference_frames() {
     let flows = Flows { sources: 3, destinations: 5 };
     for engine in [Engine::Xdp, Engine::Xsk, Engine::Packet] {
         for (family, size) in [
-            (Family::Inet, 64),
-            (Family::Inet, 128),
-            (Family::Inet, 1518),
-            (Family::Inet6, 84),
-            (Family::Inet6, 1518),
+            (Family::Inet, FrameSize::of(64)),
+            (Family::Inet, FrameSize::of(128)),
+            (Family::Inet, FrameSize::of(1518)),
+            (Family::Inet6, FrameSize::of(84)),
+            (Family::Inet6, FrameSize::of(1518)),
+            (Family::Inet, FrameSize::parse("imix").expect("known")),
+            (Family::Inet6, FrameSize::parse("imix").expect("known").at_least(84)),
         ] {
             let template = Template::new(family, size, flows, RUN_ID, SOURCE, DESTINATION);
             let mut read = pair.capture();
@@ -191,7 +193,7 @@ fn receivers_count_what_was_sent_and_tell_runs_apart() {
         assert_eq!(receiver.dropped(), 0);
         assert_eq!(received.packets, sent[0], "packet ring: {packet_ring}");
         assert_eq!(received.foreign, sent[1].iter().sum::<u64>(), "packet ring: {packet_ring}");
-        assert_eq!(received.bytes, 60 * received.total());
+        assert_eq!(received.bytes.iter().sum::<u64>(), 60 * received.total());
         // In turn, so a busy machine that sent fewer packets sent fewer flows.
         assert_eq!(
             receiver.flows().map(|flows| flows.seen),

@@ -38,7 +38,7 @@ fn chart(title: &str, x_label: &str, x: XAxis, series: Vec<Series>) -> Chart {
         x,
         series,
         y: Quantity::Rate,
-        right: Some(RightAxis::L2Rate(FrameSize(64))),
+        right: Some(RightAxis::L2Rate(FrameSize::of(64))),
         ceiling_pps: None,
         footnote: None,
     }

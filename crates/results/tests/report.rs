@@ -445,7 +445,7 @@ fn runs_without_valid_samples_are_left_out_aloud() {
 fn a_setting_that_varies_shows_all_its_values() {
     let mut plan = plan(TestbedKind::Netns, vec![queues()], vec![Some(0)], 2);
     for variant in &mut plan.variants {
-        variant.settings.traffic.frame_size = FrameSize(128);
+        variant.settings.traffic.frame_size = FrameSize::of(128);
     }
     let setup = Analysis::of_store(&full_store(&plan)).unwrap().setup.join("\n");
     assert!(setup.contains("1, 2, 4 and 8 (varied)"), "{setup}");

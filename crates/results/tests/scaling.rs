@@ -256,7 +256,7 @@ fn chart(runs: &[ScaledRun], law: &Scalability) -> Chart {
             fit: Some(fit),
         }],
         y: Quantity::Rate,
-        right: Some(RightAxis::L2Rate(FrameSize(64))),
+        right: Some(RightAxis::L2Rate(FrameSize::of(64))),
         ceiling_pps: None,
         footnote: Some("Medians of the runs with the slowest and the fastest.".into()),
     }

@@ -2,7 +2,9 @@
 
 mod support;
 
+use fwdlab_model::record::Calibration;
 use fwdlab_model::settings::TestbedKind;
+use fwdlab_model::units::FrameSize;
 use fwdlab_model::{Plan, Warning};
 use fwdlab_results::store::{Store, StoreError, set_aside};
 use proptest::prelude::*;
@@ -378,4 +380,29 @@ fn names(directory: &Path) -> Vec<String> {
         .collect();
     names.sort();
     names
+}
+
+/// A ceiling of a mix of frame sizes is that of no single size, also in a store of before.
+#[test]
+fn ceilings_of_mixes_are_told_from_those_of_sizes() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.sqlite");
+    let plan = small_plan();
+    let mut store = Store::open(&path).unwrap();
+    fill(&mut store, &plan, [0]);
+    let fixed = store.calibrations().unwrap();
+    drop(store);
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.execute_batch("ALTER TABLE calibration DROP COLUMN mix").unwrap();
+    connection.pragma_update(None, "user_version", 7).unwrap();
+    drop(connection);
+    assert_eq!(Store::open_read_only(&path).unwrap().calibrations().unwrap(), fixed);
+
+    let mut store = Store::open(&path).unwrap();
+    let mix = FrameSize::parse("imix").expect("known");
+    let mixed = Calibration { frame_size: mix, ..fixed[0].clone() };
+    store.insert_calibration(&mixed).unwrap();
+    let found = store.calibrations().unwrap();
+    assert_eq!(found.last(), Some(&mixed));
+    assert_eq!(found[..fixed.len()], fixed);
 }

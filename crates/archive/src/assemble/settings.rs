@@ -22,7 +22,7 @@ pub(super) fn settings(runs: &[ReadRun], traffic: Option<&str>, queues: Option<f
     if let Some(bytes) = runs.iter().find_map(|run| run.frame_bytes)
         && let Ok(bytes) = u16::try_from(bytes)
     {
-        settings.traffic.frame_size = FrameSize(bytes);
+        settings.traffic.frame_size = FrameSize::of(bytes);
     }
     if let Some(flows) = command.and_then(flows) {
         settings.traffic.flows = flows;

@@ -49,7 +49,7 @@ impl Burst {
             source_mac: end.mac,
             next_hop_mac: to,
             family: Family::Inet,
-            frame_size: Burst::FRAME,
+            frame_size: Burst::FRAME.into(),
             sources: 16,
             destinations: 16,
             run_id,

@@ -89,7 +89,7 @@ struct FakeReceiver(Shared);
 impl Receiver for FakeReceiver {
     fn received(&self) -> Counted {
         let (packets, foreign) = with(&self.0, |wire| (wire.packets, wire.foreign));
-        Counted { packets, bytes: 60, foreign, unstamped: 7, ..Counted::default() }
+        Counted { packets, bytes: [0, 60, 0, 0], foreign, unstamped: 7, ..Counted::default() }
     }
     fn flows(&self) -> Option<FlowSummary> {
         Some(FlowSummary { flows: 16, sent: 16, seen: 16, ..FlowSummary::default() })

@@ -11,6 +11,7 @@ use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
 use fwdlab_model::settings::{Engine, Family};
 use fwdlab_packet::Flows;
+use fwdlab_packet::FrameSize;
 use fwdlab_packet::Template;
 use fwdlab_packet::arrivals::Expected;
 use fwdlab_port::sender::Counted;
@@ -123,15 +124,16 @@ fn check(order: &SendOrder) -> Result<(), BenchError> {
 /// Validates frame size and flows.
 fn check_packets(
     family: Family,
-    size: u16,
+    size: FrameSize,
     sources: u32,
     destinations: u32,
 ) -> Result<(), BenchError> {
     let refused = |why: String| Err(BenchError::Refused(why));
     let smallest = Template::smallest_frame(family);
-    if size < smallest {
+    if size.least() < smallest {
         return refused(format!(
-            "no frame of {size} bytes: of {} the smallest has {smallest}",
+            "no frame of {} bytes: of {} the smallest has {smallest}",
+            size.least(),
             family.name()
         ));
     }
@@ -313,7 +315,7 @@ mod tests {
             source_mac: [2, 0, 0, 0, 0, 1],
             next_hop_mac: [2, 0, 0, 0, 0, 2],
             family: Family::Inet6,
-            frame_size: 84,
+            frame_size: 84.into(),
             sources: 10,
             destinations: 10,
             run_id: 1,
@@ -331,7 +333,9 @@ mod tests {
     #[test]
     fn orders_that_can_not_be_are_refused_before_anything_is_opened() {
         let why = |order: SendOrder| check(&order).expect_err("refused").to_string();
-        assert!(why(SendOrder { frame_size: 64, ..order() }).contains("the smallest has 84"));
+        assert!(
+            why(SendOrder { frame_size: 64.into(), ..order() }).contains("the smallest has 84")
+        );
         assert!(why(SendOrder { sources: 0, ..order() }).contains("0 flows"));
         assert!(why(SendOrder { sources: 5000, destinations: 5000, ..order() }).contains("flows"));
         assert!(why(SendOrder { sources: 65_025, ..order() }).contains("65024 sources"));

@@ -6,6 +6,7 @@
 use crate::error::BenchError;
 use fwdlab_model::record::{Arrivals, Latency};
 use fwdlab_model::settings::{Engine, Family};
+use fwdlab_packet::FrameSize;
 use fwdlab_packet::stamp::PHASES;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -91,8 +92,8 @@ pub struct SendOrder {
     pub next_hop_mac: [u8; 6],
     /// Address family.
     pub family: Family,
-    /// Bytes of a frame with FCS.
-    pub frame_size: u16,
+    /// Bytes of a frame with FCS, or those of a mix.
+    pub frame_size: FrameSize,
     /// Number of source addresses.
     pub sources: u32,
     /// Number of destination addresses.
@@ -148,8 +149,8 @@ pub struct ReceiveOrder {
 pub struct ExpectedPackets {
     /// Address family.
     pub family: Family,
-    /// Bytes of a frame with FCS.
-    pub frame_size: u16,
+    /// Bytes of a frame with FCS, or those of a mix.
+    pub frame_size: FrameSize,
     /// Number of source addresses.
     pub sources: u32,
     /// Number of destination addresses.
@@ -212,8 +213,8 @@ pub struct Received {
     pub at_ns: u64,
     /// Packets of this run that arrived intact, each once, by the phase they were sent in.
     pub packets: [u64; PHASES],
-    /// Bytes of this run's packets, without FCS.
-    pub bytes: u64,
+    /// Bytes of these packets, without FCS.
+    pub bytes: [u64; PHASES],
     /// Packets of other runs.
     pub foreign: u64,
     /// Packets without stamp.

@@ -8,6 +8,7 @@ use crate::trial::{Evidence, Snapshot, Traffic};
 use fwdlab_model::record::{Arrivals, Latency};
 use fwdlab_model::settings::Engine;
 use fwdlab_packet::Flows;
+use fwdlab_packet::FrameSize;
 use fwdlab_packet::stamp::PHASES;
 use fwdlab_packet::{Family, Phase};
 use fwdlab_port::clock;
@@ -42,8 +43,8 @@ pub struct End<'a> {
 pub struct AgentLoad {
     /// Address family.
     pub family: Family,
-    /// Bytes of a frame with FCS.
-    pub frame_size: u16,
+    /// Bytes of a frame with FCS, or those of a mix.
+    pub frame_size: FrameSize,
     /// Sources and destinations.
     pub flows: Flows,
     /// Identity of the run.

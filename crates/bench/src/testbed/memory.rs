@@ -100,7 +100,7 @@ fn config(
     let traffic = &settings.traffic;
     let flows = traffic.flows;
     let family = traffic.family;
-    let frame_size = traffic.frame_size.0;
+    let frame_size = traffic.frame_size;
     let template = Template::new(family, frame_size, flows, run_id, mac::SENDER, mac::INGRESS);
     TrafficConfig {
         cpu: placement.senders[0],

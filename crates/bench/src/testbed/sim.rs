@@ -172,7 +172,7 @@ impl Testbed for Sim {
         Ok(Calibration {
             testbed: self.calibration_key(settings),
             family: settings.traffic.family.name().into(),
-            frame_size: settings.traffic.frame_size.0,
+            frame_size: settings.traffic.frame_size,
             rates_pps: vec![settings.testbed.sim.ceiling_pps],
             measured_at: SystemClock.wall_text(),
         })

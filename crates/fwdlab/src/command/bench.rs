@@ -17,7 +17,7 @@ use fwdlab_bench::{BenchError, Observer, cpu};
 use fwdlab_model::plan::{INET6_FRAME_MIN, Trial};
 use fwdlab_model::settings::{self, Arrangement, Family, Settings};
 use fwdlab_model::spec::kind::{FRAME_MAX, FRAME_MIN};
-use fwdlab_model::units::{FrameSize, format_pps};
+use fwdlab_model::units::format_pps;
 use fwdlab_port::affinity;
 use fwdlab_results::stats::summary::median;
 use serde_json::{Value, json};
@@ -91,8 +91,8 @@ enum Engine {
 
 fn frame_size(text: &str) -> Result<u16, String> {
     match text.parse() {
-        Ok(bytes) if (FRAME_MIN.0..=FRAME_MAX.0).contains(&bytes) => Ok(bytes),
-        _ => Err(format!("a number from {} to {}", FRAME_MIN.0, FRAME_MAX.0)),
+        Ok(bytes) if (FRAME_MIN..=FRAME_MAX).contains(&bytes) => Ok(bytes),
+        _ => Err(format!("a number from {FRAME_MIN} to {FRAME_MAX}")),
     }
 }
 
@@ -171,10 +171,11 @@ fn settings_of(arguments: &Arguments) -> Result<Settings> {
         Family::Inet6 => INET6_FRAME_MIN,
     };
     traffic.family = arguments.family;
-    traffic.frame_size = arguments.frame_size.map_or(least, FrameSize);
+    traffic.frame_size = arguments.frame_size.unwrap_or(least).into();
     traffic.timestamps = arguments.timestamps;
-    if traffic.frame_size < least {
-        let why = format!("--frame-size: the smallest inet6 frame that can be counted is {least}");
+    if traffic.frame_size.least() < least {
+        let why =
+            format!("--frame-size: the smallest inet6 frame that can be counted is {least} bytes");
         return Err(CliError::Mistake(why).into());
     }
     Ok(settings)
@@ -330,9 +331,9 @@ mod tests {
 
     #[test]
     fn the_smallest_frame_depends_on_the_family() {
-        assert_eq!(settings(&[]).unwrap().traffic.frame_size, FrameSize(64));
+        assert_eq!(settings(&[]).unwrap().traffic.frame_size, 64.into());
         let inet6 = ["--family", "inet6"];
-        assert_eq!(settings(&inet6).unwrap().traffic.frame_size, FrameSize(84));
+        assert_eq!(settings(&inet6).unwrap().traffic.frame_size, 84.into());
         let small = settings(&["--family", "inet6", "--frame-size", "64"]);
         assert!(small.unwrap_err().to_string().contains("84 bytes"));
     }

@@ -163,7 +163,7 @@ fn order(arguments: &Arguments, interface: &str, to: Mac) -> Result<SendOrder> {
         source_mac,
         next_hop_mac: to.0,
         family,
-        frame_size: arguments.size.unwrap_or(smallest),
+        frame_size: arguments.size.unwrap_or(smallest).into(),
         sources: arguments.flows.sources,
         destinations: arguments.flows.destinations,
         run_id: arguments.run_id,

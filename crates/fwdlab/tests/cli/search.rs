@@ -52,8 +52,21 @@ fn searches_of_two_variants_are_compared_by_what_they_found() {
     let ended = lab.fwdlab(&["run", "x.toml", "-v"]).expect(0);
     assert!(ended.stdout.contains("stateful against none: -2"), "{}", ended.stdout);
     assert!(ended.stdout.contains("worse by more than"), "{}", ended.stdout);
+    // Each goal is compared, and all comparisons are one family.
+    assert!(ended.stdout.contains("stateful, pdr against none: -2"), "{}", ended.stdout);
+    // Who looks at no terminal sees each trial.
+    let trials = ended.stderr.lines().filter(|line| line.starts_with("  trial ")).count();
+    assert!(trials > 100 && ended.stderr.contains(" lost"), "{trials} in {}", ended.stderr);
     let text = std::fs::read_to_string(lab.path("results/x/results.json")).expect("results");
     let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let compared = json["comparisons"].as_array().expect("comparisons");
+    assert_eq!((compared.len(), &compared[1]["goal"]), (2, &serde_json::json!("pdr")));
+    for one in compared {
+        let comparison = &one["outcome"]["compared"]["comparison"];
+        assert_eq!(comparison["family"], 2, "{one}");
+        let ratio = comparison["ratio"].as_f64().expect("a ratio");
+        assert!((ratio / 0.8 - 1.0).abs() < 0.012, "{one}");
+    }
     for (label, capacity) in [("none", 1e6), ("stateful", 0.8e6)] {
         for (goal, rate) in [("ndr", capacity), ("pdr", capacity)] {
             let row = found(&json, label, goal);

@@ -105,7 +105,7 @@ pub(crate) fn end<'a>(host: &'a dyn Host, interface: &str, mac: [u8; 6]) -> End<
 pub(crate) fn load(family: Family, engine: Engine) -> AgentLoad {
     AgentLoad {
         family,
-        frame_size: 100,
+        frame_size: 100.into(),
         flows: Flows { sources: 4, destinations: 4 },
         run_id: 4711,
         rate_pps: Some(2000.0),
@@ -236,7 +236,7 @@ fn orders(at_most: Duration) -> String {
         source_mac: NEAR,
         next_hop_mac: FAR,
         family: Family::Inet,
-        frame_size: 64,
+        frame_size: 64.into(),
         sources: 1,
         destinations: 1,
         run_id: 1,

@@ -46,7 +46,7 @@ fn a_small_file_becomes_a_laboratory_and_an_experiment() {
     let labels: Vec<&str> = plan.variants.iter().map(|v| v.label.as_str()).collect();
     assert_eq!(labels, ["1", "2"]);
     let traffic = &plan.base.traffic;
-    assert_eq!(traffic.frame_size.0, 128);
+    assert_eq!(traffic.frame_size.most(), 128);
     assert_eq!(traffic.rate, crate::settings::Rate::Pps(3000.0));
     assert_eq!(traffic.generator_options, ["-p", "3"]);
 }

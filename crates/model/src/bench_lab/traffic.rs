@@ -94,7 +94,7 @@ fn frame_size(source: &mut Source, command: &Command, line: usize, is_inet6: boo
             "line {line}: -l {bytes} is less than a frame has: {size} bytes with FCS are written"
         ));
     }
-    if size > u64::from(FRAME_MAX.0) {
+    if size > u64::from(FRAME_MAX) {
         source.remark(format!("line {line}: -l {bytes}: frames of {size} bytes can't be sent"));
         return None;
     }

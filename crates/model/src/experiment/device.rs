@@ -7,7 +7,7 @@
 use super::{Experiment, VARIANTS_MAX};
 use crate::diagnostic::Diagnostic;
 use crate::settings::{
-    Checks, DutKind, Firewall, FirewallProgram, GeneratorKind, Reboot, Revision, Settings,
+    Checks, DutKind, Firewall, FirewallProgram, GeneratorKind, Rate, Reboot, Revision, Settings,
     TestbedKind,
 };
 use crate::spec::keys::Owner;
@@ -92,7 +92,7 @@ fn need_of(owner: Owner) -> Option<&'static Need> {
 }
 
 /// What single settings need beside their owner.
-static NEEDS: [Need; 17] = [
+static NEEDS: [Need; 19] = [
     Need {
         keys: &["rate", "timestamps", "senders", "engine", "arrangement"],
         met: |settings| !is_vm(settings),
@@ -168,6 +168,24 @@ static NEEDS: [Need; 17] = [
         met: is_ours,
         otherwise: "is a setting of fwdlab's own sender, which does not send here",
         help: "leave it out, or remove `generator` from [traffic]",
+    },
+    Need {
+        keys: &["rate"],
+        met: |settings| {
+            settings.traffic.generator != GeneratorKind::Testpmd
+                || settings.traffic.rate == Rate::Max
+        },
+        otherwise: "can't be kept by testpmd, which sends as fast as it can",
+        help: "write rate = \"max\", or name another `generator`",
+    },
+    Need {
+        keys: &["frame_size"],
+        met: |settings| {
+            !settings.traffic.frame_size.is_mix() || (is_ours(settings) && !is_vm(settings))
+        },
+        otherwise: "can be a mix where fwdlab's own senders and receivers are at both ends of a \
+                    device that is timed, which they are not here",
+        help: "name one size, or a list of them: each is measured by itself",
     },
     Need {
         keys: &["checks"],

@@ -187,12 +187,23 @@ pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagn
                 .help("leave [method] out: instructions a packet are counted"),
         );
     }
+    if variants(experiment).any(|settings| settings.traffic.generator == GeneratorKind::Testpmd) {
+        faults.push(
+            Diagnostic::new(kind.span(), "`testpmd` keeps no rate: it sends as fast as it can")
+                .label("trials at chosen loads are asked for")
+                .help("name another `generator` in [traffic], or leave [method] out"),
+        );
+        return;
+    }
     for part in experiment.method.iter().flat_map(Method::parts) {
         match part {
             Method::Mlrsearch(search) | Method::Establishment(search) if !written.faulty => {
                 searchable(written, search, kind.span(), faults);
             }
             Method::BackToBack { .. } => burstable(kind, experiment, faults),
+            Method::SystemRecovery { .. } => {
+                own_sender(kind, experiment, "keeps one rate as long as it sends", faults);
+            }
             Method::Delays { shares, repeats } => {
                 timeable(written, (shares, *repeats), experiment, faults);
             }
@@ -275,8 +286,8 @@ fn own_sender(
     lack: &str,
     faults: &mut Vec<Diagnostic>,
 ) {
-    let generator = experiment.base.traffic.generator;
-    if generator != GeneratorKind::Fwdlab {
+    let mut generators = variants(experiment).map(|settings| settings.traffic.generator);
+    if let Some(generator) = generators.find(|&generator| generator != GeneratorKind::Fwdlab) {
         faults.push(
             Diagnostic::new(kind.span(), format!("`{}` {lack}", generator.name()))
                 .help("leave `generator` out, or choose other `tests`"),

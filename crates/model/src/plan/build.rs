@@ -7,16 +7,16 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::experiment::Experiment;
 use crate::settings::{Family, GeneratorKind, Settings};
 use crate::spec::{self, Loader};
-use crate::units::FrameSize;
 use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
 
 /// Smallest inet6 frame that carries the stamp: 62 bytes of headers (Ethernet
 /// 14, IPv6 40, UDP 8), 18 of stamp, 4 of FCS. An inet frame of 64 bytes has 42
 /// of headers and carries the same 18.
-pub const INET6_FRAME_MIN: FrameSize = FrameSize(84);
+pub const INET6_FRAME_MIN: u16 = 84;
 
 /// Smallest inet6 frame of a generator that writes no stamp: 62 bytes of headers, 4 of FCS.
-pub const INET6_FRAME_BARE: FrameSize = FrameSize(66);
+pub const INET6_FRAME_BARE: u16 = 66;
 
 /// Reads, judges and plans an experiment file. `path` is what the user called
 /// it; `loader` reads the files that it names (rulesets), relative to it.
@@ -97,14 +97,17 @@ fn raise_frame(settings: &mut Settings, notes: &mut Vec<String>) {
         ),
         _ => (INET6_FRAME_BARE, "the smallest that there are (62 bytes of headers, 4 of FCS)"),
     };
-    if traffic.family != Family::Inet6 || traffic.frame_size >= smallest {
+    if traffic.family != Family::Inet6 || traffic.frame_size.least() >= smallest {
         return;
     }
-    let note = format!("inet6: frames of {} raised to {smallest}, {why}", traffic.frame_size);
+    let small = traffic.frame_size.sizes().iter().filter(|&&size| size < smallest);
+    let small: BTreeSet<String> = small.map(u16::to_string).collect();
+    let small = Vec::from_iter(small).join(" and ");
+    let note = format!("inet6: frames of {small} bytes raised to {smallest} bytes, {why}");
     if !notes.contains(&note) {
         notes.push(note);
     }
-    traffic.frame_size = smallest;
+    traffic.frame_size = traffic.frame_size.at_least(smallest);
 }
 
 fn runs_of(experiment: &Experiment, variants: usize) -> Vec<PlannedRun> {

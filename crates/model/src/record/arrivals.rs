@@ -31,11 +31,19 @@ pub struct Arrivals {
     pub others: u64,
     /// Packets of which every byte was looked at.
     pub in_full: u64,
+    /// Bytes without FCS of the packets of the window that arrived intact; 0 where nobody
+    /// counted them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub bytes_in_window: u64,
     /// Which packets were checked; none: every one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample: Option<CheckedSample>,
     /// What arrived of each flow; none where flows were not followed.
     pub flows: Option<FlowArrivals>,
+}
+
+fn is_zero(bytes: &u64) -> bool {
+    *bytes == 0
 }
 
 /// How packets were looked at when they arrived.

@@ -1,12 +1,8 @@
 //! The kinds of values a key takes, each with its description in words. Their
 //! readers are in `value.rs`, their JSON Schema in `schema.rs`.
 
-use crate::units::FrameSize;
-
-/// Smallest frame of Ethernet, with FCS (RFC 2544 section 9).
-pub const FRAME_MIN: FrameSize = FrameSize(64);
-/// Largest frame of Ethernet without jumbo frames, with FCS.
-pub const FRAME_MAX: FrameSize = FrameSize(1518);
+use fwdlab_packet::size::NAMED;
+pub use fwdlab_packet::size::{FRAME_MAX, FRAME_MIN};
 /// Most rules of `rules:N`.
 pub const RULES_MAX: u32 = 10_000;
 /// The confidences that may be asked for, in percent.
@@ -69,7 +65,7 @@ pub enum Kind {
     PacketRate,
     /// Intended load.
     Rate,
-    /// Bytes, or a list of them.
+    /// Bytes or a mix of sizes, or a list of them.
     FrameSize,
     /// Table of sources and destinations.
     Flows,
@@ -142,7 +138,11 @@ impl Kind {
                     .to_owned()
             }
             Kind::FrameSize => {
-                format!("an integer from {} to {}, or a list of them", FRAME_MIN.0, FRAME_MAX.0)
+                let names: Vec<String> = NAMED.iter().map(|(name, _)| format!("\"{name}\"")).collect();
+                let mixes = names.join(", ");
+                format!(
+                    "an integer from {FRAME_MIN} to {FRAME_MAX}, {mixes}, \"genome:aafg\", or a list of them"
+                )
             }
             Kind::Flows => "a table such as { sources = 20, destinations = 100 }".to_owned(),
             Kind::Firewall => {

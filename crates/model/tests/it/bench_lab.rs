@@ -108,7 +108,7 @@ fn two_nodes() {
     assert_eq!(interface(&lab, "dut", "cxl1").side, Side::Receiver);
     assert_eq!(ends(&lab), ["r630:vcxl0 dut:cxl0 Juniper-QFX", "r630:vcxl1 dut:cxl1 Juniper-QFX"]);
     let traffic = &plan.base.traffic;
-    assert_eq!((traffic.family, traffic.frame_size.0), (Family::Inet, 64));
+    assert_eq!((traffic.family, traffic.frame_size.most()), (Family::Inet, 64));
     assert_eq!(traffic.flows, Flows { sources: 71, destinations: 70 });
     assert_eq!(traffic.rate, Rate::Max);
     assert_eq!(traffic.generator_options, ["-w", "2", "-p", "2"]);
@@ -152,7 +152,7 @@ fn three_nodes_with_an_endpoint() {
     );
     assert_eq!(ends(&lab), ["r630:vcxl0 dut:cxl0 ", "r630:vcxl1 dut:cxl1 HP"]);
     let traffic = &plan.base.traffic;
-    assert_eq!(traffic.frame_size.0, 64);
+    assert_eq!(traffic.frame_size.most(), 64);
     assert_eq!(traffic.flows, Flows { sources: 20, destinations: 100 });
     assert_eq!(traffic.generator_options, ["-U", "-w", "4"]);
     has(&imported, "HP (192.168.1.10), cxl0 198.18.1.210/24");

@@ -109,7 +109,7 @@ fn the_demonstration_ends_within_ninety_seconds() {
     assert_eq!(estimate.run_ns, 1_350_000_000);
     assert!(estimate.total_ns < 90_000_000_000, "{estimate:?}");
     let six = demo.variants.iter().find(|v| v.settings.traffic.family == Family::Inet6);
-    assert_eq!(six.map(|v| v.settings.traffic.frame_size.0), Some(84));
+    assert_eq!(six.map(|v| v.settings.traffic.frame_size.most()), Some(84));
     assert_eq!(demo.notes.len(), 1);
 }
 

@@ -112,7 +112,7 @@ fn frames_without_stamp_may_be_shorter() {
         ))
     };
     let sizes = |generator: &str| {
-        [64, 66, 84].map(|bytes| size(generator, bytes).base.traffic.frame_size.0)
+        [64, 66, 84].map(|bytes| size(generator, bytes).base.traffic.frame_size.most())
     };
     assert_eq!(sizes("fwdlab"), [84, 84, 84]);
     assert_eq!(sizes("pkt-gen"), [66, 66, 84]);

@@ -268,7 +268,8 @@ fn a_factor_may_be_named_after_a_sysctl() {
 fn frame_sizes_sweep_and_inet6_is_raised_with_a_note() {
     let plan =
         plan("version = 1\n[traffic]\nfamily = \"inet6\"\nframe_size = [64, 83, 84, 1518]\n");
-    let sizes: Vec<u16> = plan.variants.iter().map(|v| v.settings.traffic.frame_size.0).collect();
+    let sizes: Vec<u16> =
+        plan.variants.iter().map(|v| v.settings.traffic.frame_size.most()).collect();
     assert_eq!(sizes, [84, 84, 84, 1518]);
     assert_eq!(plan.factors[0].name, "frame_size");
     assert_eq!(plan.notes.len(), 2);

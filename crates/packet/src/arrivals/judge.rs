@@ -10,6 +10,7 @@ use super::pattern::{Pattern, offsets};
 use crate::address::{Family, Side, flow_base};
 use crate::checksum;
 use crate::stamp;
+use crate::template::Template;
 
 /// Bits in which magic and run id (48 bits) of a packet of ours may differ from ours. Those
 /// of two runs do by chance once in ten billion times.
@@ -93,13 +94,21 @@ impl Pattern {
         let phase = read.map(|(tag, ..)| usize::from((tag >> 24) as u8 & 0xf));
         let believed = phase.filter(|&phase| phase <= 2 && identity);
         let damaged = |fault| Seen::Damaged(fault, believed);
-        let Some((tag, sequence, _)) = read.filter(|_| length == self.length) else {
+        // Of a mix, a sequence number that was damaged may ask for another length: what is
+        // wrong with a frame that is as long as its header says is found out below.
+        let is_length = self.is_length(frame, length);
+        let is_other = !is_length && self.is_other_length(frame, length);
+        let Some((tag, sequence, _)) = read.filter(|_| is_length || is_other) else {
             return damaged(Fault::Length);
         };
+        let (own, udp_word) = (self.own(length), (at.udp + 4) / 8);
+        let mut words = self.words;
+        words[2] ^= own.ip;
+        words[udp_word] ^= own.udp;
         let differs = |from: usize, to: usize| {
             (from..to).any(|at| {
                 let (word, byte) = (at / 8, 8 * (at % 8));
-                let ours = (self.words[word] >> byte) as u8;
+                let ours = (words[word] >> byte) as u8;
                 let mask = (self.masks[word] >> byte) as u8;
                 frame.get(at).is_none_or(|found| (found ^ ours) & mask != 0)
             })
@@ -136,7 +145,18 @@ impl Pattern {
         if family == Family::Inet && checksum::finish(checksum::add(0, &frame[14..34])) != [0, 0] {
             return damaged(Fault::IpChecksum);
         }
+        if is_other && is_udp_intact(frame, length, family) {
+            return damaged(Fault::Length);
+        }
         damaged(Fault::UdpChecksum)
+    }
+
+    /// True where a frame of a mix has the length that its IP header says, and that some other
+    /// packet has.
+    fn is_other_length(&self, frame: &[u8], length: usize) -> bool {
+        let (ip, _) = Template::length_offsets(self.family);
+        let said = Template::lengths_of(self.family, length).ip;
+        self.is_some_length(length) && frame.get(ip..ip + 2) == Some(&said)
     }
 
     /// Which of addresses, stamp and sequence contradicts the two others about the flow;

@@ -29,8 +29,8 @@ use crate::stamp::{PHASES, Phase, Stamp};
 pub struct Received {
     /// Packets of this run that arrived intact, each once, by the phase they were sent in.
     pub packets: [u64; PHASES],
-    /// Bytes of these packets, without FCS.
-    pub bytes: u64,
+    /// Bytes of these packets, without FCS, by the same phase.
+    pub bytes: [u64; PHASES],
     /// Packets with another run's stamp, intact in themselves.
     pub foreign: u64,
     /// UDP packets between the benchmark's addresses without a stamp, intact in themselves.
@@ -76,6 +76,7 @@ impl Received {
     pub fn add(&mut self, other: &Received) {
         for phase in 0..PHASES {
             self.packets[phase] += other.packets[phase];
+            self.bytes[phase] += other.bytes[phase];
             self.damaged[phase] += other.damaged[phase];
             self.duplicates[phase] += other.duplicates[phase];
             self.reordered[phase] += other.reordered[phase];
@@ -83,7 +84,6 @@ impl Received {
         for (sum, packets) in self.faults.iter_mut().zip(other.faults) {
             *sum += packets;
         }
-        self.bytes += other.bytes;
         self.foreign += other.foreign;
         self.unstamped += other.unstamped;
         self.others += other.others;
@@ -228,7 +228,7 @@ impl Arrivals {
             }
         }
         self.counts.packets[phase] += 1;
-        self.counts.bytes += length as u64;
+        self.counts.bytes[phase] += length as u64;
         if is_checked
             && phase == Phase::Window as usize
             && let Some(delays) = &mut self.delays
@@ -253,8 +253,9 @@ impl Arrivals {
     fn take_by_stamp(&mut self, frame: &[u8], length: usize) {
         match Stamp::parse_frame(frame) {
             Some(stamp) if stamp.run_id == self.run_id => {
-                self.counts.packets[usize::from(stamp.phase) % PHASES] += 1;
-                self.counts.bytes += length as u64;
+                let phase = usize::from(stamp.phase) % PHASES;
+                self.counts.packets[phase] += 1;
+                self.counts.bytes[phase] += length as u64;
                 self.order.mark(stamp.flow);
             }
             Some(_) => self.counts.foreign += 1,

@@ -3,6 +3,7 @@
 use crate::Flows;
 use crate::address::Family;
 use crate::checksum;
+use crate::size::FCS_BYTES;
 use crate::stamp::{self, Stamp};
 use crate::template::{TTL, Template};
 
@@ -42,8 +43,9 @@ pub struct Pattern {
     pub ip_sum: u32,
     /// The same of UDP with its pseudo header, magic and run id.
     pub udp_sum: u32,
-    /// Bytes of the frame without FCS.
+    /// Bytes of the longest frame without FCS: of all frames, where they are alike.
     pub length: usize,
+    is_mix: bool,
     pub(super) family: Family,
     pub(super) expected: Expected,
     // What of it is needed for each packet.
@@ -51,6 +53,17 @@ pub struct Pattern {
     senders: u8,
     flows: Flows,
     bases: (u32, u32),
+}
+
+/// What a packet of a mix has beside the words of all packets: its lengths.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Own {
+    /// Bits of the word that holds the length of IP, the third.
+    pub(super) ip: u64,
+    /// Bits of the word that holds the length of UDP: the fifth, of IPv6 the eighth.
+    pub(super) udp: u64,
+    ip_sum: u64,
+    udp_sum: u64,
 }
 
 /// A fact of the layouts of both families: where fields begin.
@@ -121,6 +134,7 @@ impl Pattern {
             ip_sum,
             udp_sum,
             length,
+            is_mix: template.size().is_mix(),
             family,
             run_id: template.run_id(),
             senders: expected.senders,
@@ -145,12 +159,45 @@ impl Pattern {
     /// packets; none otherwise. With `scan`, the payload is looked at from end to end.
     #[inline]
     pub fn passes(&self, frame: &[u8], length: usize, scan: bool) -> Option<Stamp> {
-        if length != self.length {
+        if !self.is_length(frame, length) {
             return None;
         }
+        let own = self.own(length);
         match self.family {
-            Family::Inet => self.passes_inet(frame, scan),
-            Family::Inet6 => self.passes_inet6(frame, scan),
+            Family::Inet => self.passes_inet(frame, scan, &own),
+            Family::Inet6 => self.passes_inet6(frame, scan, &own),
+        }
+    }
+
+    /// True for the length that the packet must have, of a mix by its sequence number.
+    #[inline]
+    pub(super) fn is_length(&self, frame: &[u8], length: usize) -> bool {
+        if !self.is_mix {
+            return length == self.length;
+        }
+        let at = offsets(self.family).udp + 8 + 10;
+        let sequence = frame.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
+        sequence
+            .is_some_and(|bytes| length == self.expected.template.length(u32::from_be_bytes(bytes)))
+    }
+
+    /// True for a length that some packets have.
+    pub(super) fn is_some_length(&self, length: usize) -> bool {
+        let sizes = self.expected.template.size().sizes();
+        sizes.iter().any(|&size| usize::from(size - FCS_BYTES) == length)
+    }
+
+    /// What a packet of a mix has beside the words of all: nothing where all are alike.
+    #[inline]
+    pub(super) fn own(&self, length: usize) -> Own {
+        if !self.is_mix {
+            return Own::default();
+        }
+        let lengths = Template::lengths_of(self.family, length);
+        let [ip, udp] = [lengths.ip, lengths.udp].map(|field| u64::from(u16::from_le_bytes(field)));
+        match self.family {
+            Family::Inet => Own { ip, udp: udp << 48, ip_sum: ip, udp_sum: 2 * udp },
+            Family::Inet6 => Own { ip: ip << 16, udp: udp << 16, ip_sum: 0, udp_sum: 2 * udp },
         }
     }
 
@@ -158,7 +205,7 @@ impl Pattern {
     /// in it; none where a part of the stamp can't be.
     #[inline]
     pub fn stamp(&self, frame: &[u8], length: usize) -> Option<Stamp> {
-        if length != self.length {
+        if !self.is_length(frame, length) {
             return None;
         }
         let stamp = Stamp::parse(frame.get(offsets(self.family).udp + 8..)?)?;
@@ -170,52 +217,58 @@ impl Pattern {
     }
 
     #[inline]
-    fn passes_inet(&self, frame: &[u8], scan: bool) -> Option<Stamp> {
+    fn passes_inet(&self, frame: &[u8], scan: bool, own: &Own) -> Option<Stamp> {
         // Its length is known to the compiler, so nothing is looked up twice.
         let (head, payload) = frame.split_first_chunk::<60>()?;
         let (w2, w3, w4, w5) = (word(head, 2), word(head, 3), word(head, 4), word(head, 5));
         let wrong = self.differs(0, word(head, 0))
             | self.differs(1, word(head, 1))
-            | self.differs(2, w2)
-            | self.differs(4, w4)
+            | self.differs(2, w2 ^ own.ip)
+            | self.differs(4, w4 ^ own.udp)
             | self.differs(5, w5);
         let source = (w3 >> 16) as u32;
         let destination = (w3 >> 48) as u32 | (w4 as u32) << 16;
-        let sum = u64::from(self.ip_sum) + (w2 >> 16 & 0xffff) + (w3 & 0xffff);
+        let sum = u64::from(self.ip_sum) + own.ip_sum + (w2 >> 16 & 0xffff) + (w3 & 0xffff);
         if wrong != 0 || !sums_up(sum + u64::from(source) + u64::from(destination)) {
             return None;
         }
         let w6 = word(head, 6);
         let time = u32::from_le_bytes([head[56], head[57], head[58], head[59]]);
         let changing = [w6 as u32, (w6 >> 32) as u32, time];
-        self.passes_udp(source, destination, w5 as u16, changing, payload, scan)
+        self.passes_udp((source, destination), w5 as u16, changing, payload, scan, own.udp_sum)
     }
 
     #[inline]
-    fn passes_inet6(&self, frame: &[u8], scan: bool) -> Option<Stamp> {
+    fn passes_inet6(&self, frame: &[u8], scan: bool, own: &Own) -> Option<Stamp> {
         let (head, payload) = frame.split_first_chunk::<80>()?;
         let words: [u64; WORDS] = std::array::from_fn(|n| word(head, n));
-        let wrong = (0..9).fold(0, |wrong, n| wrong | self.differs(n, words[n]));
+        let own_of = |n| match n {
+            2 => own.ip,
+            7 => own.udp,
+            _ => 0,
+        };
+        let wrong = (0..9).fold(0, |wrong, n| wrong | self.differs(n, words[n] ^ own_of(n)));
         if wrong != 0 {
             return None;
         }
         let (source, destination) = ((words[4] >> 16) as u32, (words[6] >> 16) as u32);
         let changing = [(words[8] >> 32) as u32, words[9] as u32, (words[9] >> 32) as u32];
-        self.passes_udp(source, destination, (words[7] >> 32) as u16, changing, payload, scan)
+        let check = (words[7] >> 32) as u16;
+        self.passes_udp((source, destination), check, changing, payload, scan, own.udp_sum)
     }
 
     /// What both families have in common: UDP's checksum, the stamp, the payload after it.
     #[inline]
     fn passes_udp(
         &self,
-        source: u32,
-        destination: u32,
+        (source, destination): (u32, u32),
         check: u16,
         changing: [u32; 3],
         payload: &[u8],
         scan: bool,
+        own_sum: u64,
     ) -> Option<Stamp> {
-        let sum = u64::from(self.udp_sum) + u64::from(source) + u64::from(destination);
+        let sum = u64::from(self.udp_sum) + own_sum + u64::from(source) + u64::from(destination);
         let sum = changing.iter().fold(sum + u64::from(check), |sum, &word| sum + u64::from(word));
         if check == 0 || !sums_up(sum) {
             return None;

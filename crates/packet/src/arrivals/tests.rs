@@ -4,6 +4,7 @@ use super::*;
 use crate::Flows;
 use crate::address::Family;
 use crate::checksum;
+use crate::size::FrameSize;
 use crate::template::Template;
 
 mod sampled;
@@ -13,7 +14,7 @@ const FROM: [u8; 6] = [2, 0, 0, 0, 0, 3];
 const TO: [u8; 6] = [2, 0, 0, 0, 0, 4];
 const FLOWS: Flows = Flows { sources: 3, destinations: 5 };
 
-fn expected(family: Family, size: u16, flows: Flows) -> Expected {
+fn expected(family: Family, size: impl Into<FrameSize>, flows: Flows) -> Expected {
     Expected {
         template: Template::new(family, size, flows, RUN_ID, [2; 6], [4; 6]),
         destination_mac: Some(TO),
@@ -82,7 +83,7 @@ fn what_a_router_forwards_is_intact() {
         let in_full = arrivals.counts().in_full;
         let clean = Received {
             packets: [0, 6000, 0, 0],
-            bytes: 6000 * length,
+            bytes: [0, 6000 * length, 0, 0],
             in_full,
             checked: 6000,
             ..Received::default()
@@ -117,6 +118,55 @@ fn every_flipped_bit_is_found_and_none_is_another_run() {
         assert_eq!(counts.faults[Fault::DestinationMac as usize], 48);
         assert_eq!(counts.faults[Fault::SourceMac as usize], 48);
         assert_eq!(counts.faults[Fault::Ttl as usize], 8);
+    }
+}
+
+#[test]
+fn each_packet_of_a_mix_has_its_own_length() {
+    let mix = FrameSize::parse("genome:abgf").expect("letters").at_least(84);
+    for family in [Family::Inet, Family::Inet6] {
+        let expected = expected(family, mix, FLOWS);
+        let mut arrivals = arrivals(&expected).looking_at_all();
+        let mut bytes = 0;
+        for sequence in 0..300 {
+            let frame = packet(&expected, 0, sequence);
+            bytes += frame.len() as u64;
+            arrivals.take(&frame, frame.len(), 0);
+        }
+        let counts = *arrivals.counts();
+        assert_eq!((counts.total(), counts.bytes[1]), (300, bytes), "{counts:?}");
+
+        // An intact frame that has another packet's size is none of this run.
+        let turns = expected.template.size_turns();
+        let mut other = expected.clone();
+        let size = turns.size(&mix, 300);
+        let sizes = mix.sizes().iter().copied().filter(|&other| other != size);
+        for (other_size, found) in sizes.zip(1..) {
+            other.template = Template::new(family, other_size, FLOWS, RUN_ID, [2; 6], [4; 6]);
+            let frame = packet(&other, 0, 300);
+            arrivals.take(&frame, frame.len(), 0);
+            assert_eq!(arrivals.counts().faults[Fault::Length as usize], found, "{other_size}");
+        }
+
+        // A flipped bit is named by where it is, also where it makes the number of the
+        // sequence ask for another length.
+        for sequence in 301..305 {
+            let frame = packet(&expected, 0, sequence);
+            let stamp = if family == Family::Inet { 42 } else { 62 };
+            for bit in 0..8 * frame.len() {
+                let mut flipped = frame.clone();
+                flipped[bit / 8] ^= 1 << (bit % 8);
+                let before = *arrivals.counts();
+                arrivals.take(&flipped, flipped.len(), 0);
+                let after = arrivals.counts();
+                let found: u64 = after.faults.iter().sum();
+                assert_eq!(found, before.faults.iter().sum::<u64>() + 1, "bit {bit}");
+                if (stamp + 10..stamp + 14).contains(&(bit / 8)) {
+                    let length = Fault::Length as usize;
+                    assert_eq!(after.faults[length], before.faults[length], "bit {bit}");
+                }
+            }
+        }
     }
 }
 

@@ -454,8 +454,8 @@ fn restore(frame: &mut Frame, template: &Template) {
 /// Writes a packet over whatever the router has made of the one before it.
 #[inline]
 fn write(flows: &mut Prepared, flow: usize, frame: &mut Frame, phase: Phase, time: u32) {
-    flows.write(flow, frame.buffer_mut(), phase, time);
-    frame.reset(NEAR, flows.frame_length());
+    let length = flows.write(flow, frame.buffer_mut(), phase, time);
+    frame.reset(NEAR, length);
 }
 
 /// There is one writer: a plain load and store keep the hot loop free of locked

@@ -60,7 +60,9 @@ impl Transmit for PacketTransmit {
 
     fn transmit(&mut self, count: usize, next: &mut Frames<'_>) -> Result<usize, PortError> {
         debug_assert_eq!(self.vectors.len(), self.messages.len());
-        self.frames[..count].iter_mut().for_each(|frame| next.write(frame));
+        for (frame, vector) in self.frames[..count].iter_mut().zip(&mut self.vectors) {
+            vector.iov_len = next.write(frame);
+        }
         // SAFETY: the messages point to vectors and frames that this struct owns
         // and never resizes; `count` is at most their number.
         let taken = unsafe {

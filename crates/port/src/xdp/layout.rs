@@ -1,6 +1,8 @@
 //! The maps shared with the BPF programs: `bpf/stamp.h` in Rust.
 
+use fwdlab_packet::Template;
 use fwdlab_packet::arrivals::{FAULTS, Received};
+use fwdlab_packet::size::{FCS_BYTES, SEQUENCE_MAX};
 use fwdlab_packet::stamp::PHASES;
 
 /// `struct sender_state`.
@@ -30,6 +32,36 @@ pub struct SenderState {
     pub sent: [u64; PHASES],
 }
 
+/// What the programs know of a mix of frame sizes: `MIX`, `MIX_PASS`, `MIX_LENGTHS`.
+#[derive(Clone, Copy, Debug)]
+pub struct Mix {
+    /// Frames of its sequence; 0 where all frames are alike.
+    pub count: u32,
+    /// Places that are passed over after each round of the flows.
+    pub pass: u32,
+    /// Bytes of each frame without FCS.
+    pub lengths: [u32; SEQUENCE_MAX],
+}
+
+impl Mix {
+    /// That of a run's frames.
+    pub fn of(template: &Template) -> Mix {
+        let size = template.size();
+        let sizes = if size.is_mix() { size.sizes() } else { &[] };
+        let mut lengths = [0; SEQUENCE_MAX];
+        for (length, size) in lengths.iter_mut().zip(sizes) {
+            *length = u32::from(size - FCS_BYTES);
+        }
+        Mix { count: sizes.len() as u32, pass: template.size_turns().pass(), lengths }
+    }
+}
+
+impl Default for Mix {
+    fn default() -> Mix {
+        Mix { count: 0, pass: 0, lengths: [0; SEQUENCE_MAX] }
+    }
+}
+
 /// Senders that a stamp can tell apart.
 pub const SENDERS_MAX: usize = 16;
 
@@ -57,8 +89,7 @@ pub struct ReceiverState {
     phase: u64,
     /// Packets whose payload was looked at from end to end.
     pub in_full: u64,
-    /// Bytes of packets, where they are not all as long.
-    pub bytes: u64,
+    pad0: u64,
     /// Packets stamped by another run.
     pub foreign: u64,
     /// UDP packets between the benchmark's addresses without stamp.
@@ -81,7 +112,9 @@ pub struct ReceiverState {
     pub delay_min: u64,
     /// The greatest of them.
     pub delay_max: u64,
-    pad: [u64; 3],
+    /// Bytes of packets by phase, where they are not all as long; those of the last are not
+    /// counted, which nobody sends.
+    bytes: [u64; PHASES - 1],
     walks: [WalkState; SENDERS_MAX],
 }
 
@@ -89,7 +122,7 @@ impl From<ReceiverState> for Received {
     fn from(state: ReceiverState) -> Received {
         Received {
             packets: state.packets,
-            bytes: state.bytes,
+            bytes: std::array::from_fn(|phase| state.bytes.get(phase).copied().unwrap_or(0)),
             foreign: state.foreign,
             unstamped: state.unstamped,
             others: state.others,

@@ -1,7 +1,7 @@
 //! Receiving by an XDP program that checks, counts and drops.
 
 use super::array_of;
-use super::layout::ReceiverState;
+use super::layout::{Mix, ReceiverState};
 use super::mapped::Mapped;
 use crate::sender::{Received, Receiver, Watch};
 use crate::{NetNs, PortError, affinity};
@@ -111,6 +111,9 @@ impl XdpReceiver {
             .override_global("FOLLOWED", &u32::from(entries > 0), true)
             .override_global("SAMPLED", &u32::from(settings.sampled), true)
             .override_global("SHARES", &settings.shares, true)
+            .override_global("MIX", &settings.mix.count, true)
+            .override_global("MIX_PASS", &settings.mix.pass, true)
+            .override_global("MIX_LENGTHS", &settings.mix.lengths[..], true)
             .map_max_entries("receiver", cpus as u32)
             .map_max_entries("flows", entries.max(1))
             .map_max_entries("newest", newest.max(1))
@@ -181,6 +184,7 @@ struct Settings {
     times: bool,
     same_clock: bool,
     sampled: bool,
+    mix: Mix,
 }
 
 impl Settings {
@@ -222,6 +226,7 @@ impl Settings {
             times: expected.timestamps,
             same_clock: expected.same_clock,
             sampled: expected.sampled,
+            mix: Mix::of(template),
             pattern: Some(pattern),
         }
     }
@@ -252,7 +257,9 @@ impl Receiver for XdpReceiver {
         }
         // What follows from the other counters is not counted for each packet.
         if let Some(pattern) = &self.pattern {
-            sum.bytes = pattern.length as u64 * sum.total();
+            if !pattern.expected().template.size().is_mix() {
+                sum.bytes = sum.packets.map(|packets| pattern.length as u64 * packets);
+            }
             if !pattern.expected().sampled {
                 sum.checked = sum.ours();
             }

@@ -1,7 +1,7 @@
 //! Sending by `BPF_PROG_RUN` with live frames.
 
 use super::array_of;
-use super::layout::SenderState;
+use super::layout::{Mix, SenderState};
 use super::mapped::Mapped;
 use crate::sender::{Sender, SenderConfig};
 use crate::{PortError, affinity, clock};
@@ -49,6 +49,7 @@ impl XdpSender {
         let template = &config.template;
         let (source_base, destination_base) = template.bases();
         let sums = template.sums();
+        let mix = Mix::of(template);
         let mut header = [0u64; 10];
         for (word, bytes) in header.iter_mut().zip(template.bytes().chunks(8)) {
             let mut eight = [0; 8];
@@ -79,6 +80,9 @@ impl XdpSender {
             .override_global("IP_SUM", &sums.ip, true)
             .override_global("UDP_SUM", &sums.udp, true)
             .override_global("HEADER", &header[..], true)
+            .override_global("MIX", &mix.count, true)
+            .override_global("MIX_PASS", &mix.pass, true)
+            .override_global("MIX_LENGTHS", &mix.lengths[..], true)
             .load(OBJECT)
             .map_err(|e| PortError::bpf("loading the BPF sender", &e))?;
         let state: Mapped<SenderState> = Mapped::new(array_of(&object, "sender")?.fd(), 1)?;

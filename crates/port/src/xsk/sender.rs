@@ -42,6 +42,7 @@ struct Lane {
     socket: OwnedFd,
     umem: Umem,
     outlet: Outlet,
+    /// Of the longest frame.
     length: usize,
     /// Frames written and not yet handed over.
     filled: usize,
@@ -69,10 +70,9 @@ impl Lane {
         }
         let Some(address) = self.outlet.free.pop() else { return false };
         // SAFETY: the frame was in the list of those that are not the kernel's.
-        if let Some(frame) = unsafe { self.umem.bytes_mut(address, self.length) } {
-            frames.write(frame);
-        }
-        let (len, options) = (self.length as u32, XdpDescOptions::empty());
+        let frame = unsafe { self.umem.bytes_mut(address, self.length) };
+        let length = frame.map_or(0, |frame| frames.write(frame));
+        let (len, options) = (length as u32, XdpDescOptions::empty());
         // There is room: every call waits until the kernel has consumed its own.
         self.outlet.tx.push(XdpDesc { addr: address, len, options });
         self.filled += 1;

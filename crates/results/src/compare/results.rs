@@ -128,6 +128,7 @@ pub(super) fn results(
                 label: variants[variant].label.clone(),
                 baseline,
                 baseline_label: variants[baseline].label.clone(),
+                goal: None,
                 outcome,
             }
         })

@@ -149,7 +149,7 @@ proptest! {
             x: XAxis::Categories(labels),
             series,
             y: Quantity::Rate,
-            right: right.then_some(RightAxis::L2Rate(FrameSize(64))),
+            right: right.then_some(RightAxis::L2Rate(FrameSize::of(64))),
             ceiling_pps,
             footnote: Some("simulated".into()),
         };
@@ -175,7 +175,7 @@ proptest! {
             x: XAxis::Numbers(levels),
             series,
             y: Quantity::Rate,
-            right: right.then_some(RightAxis::L2Rate(FrameSize(1518))),
+            right: right.then_some(RightAxis::L2Rate(FrameSize::of(1518))),
             ceiling_pps: None,
             footnote: None,
         };

@@ -6,7 +6,6 @@ use crate::figure::{
     Chart, CurvePoint, Fit, Point, Quantity, RightAxis, Series, Strip, XAxis, png,
 };
 use crate::stats::Scalability;
-use fwdlab_model::units::FrameSize;
 
 /// Pixels of `graph.png` per unit of the SVG: sharp on screens of twice the
 /// usual density, and about as wide as the archive's pictures.
@@ -77,7 +76,8 @@ fn right_axis(analysis: &Analysis) -> Option<RightAxis> {
     if is_imix {
         return Some(RightAxis::Imix);
     }
-    analysis.frame_size.map(|size| RightAxis::L2Rate(FrameSize(size)))
+    // Of a mix, a device may lose more of one size than of another: packets are no bits.
+    analysis.frame_size.filter(|size| !size.is_mix()).map(RightAxis::L2Rate)
 }
 
 fn chart(analysis: &Analysis, x_label: &str, x: XAxis, series: Vec<Series>) -> Chart {

@@ -74,7 +74,9 @@ pub(crate) fn verdicts(comparisons: &[Compared]) -> Block {
         }
     };
     Table::of(comparisons)
-        .words("variant", |compared| Cell::text(&compared.label))
+        .words("variant", |compared| {
+            Cell::Values(compared.candidate().into(), vec![compared.label.clone().into()])
+        })
         .keys(&["candidate"])
         .words("verdict", |compared| match &compared.outcome {
             Outcome::Compared(answer) => {
@@ -113,6 +115,9 @@ pub(crate) fn verdicts(comparisons: &[Compared]) -> Block {
         .hidden("family", of(|a| Cell::count(a.comparison.family)))
         .hidden("adjustment", of(|a| Cell::text(a.comparison.adjustment.to_string())))
         .hidden("method", of(|a| Cell::text(a.comparison.method.to_string())))
+        .hidden("goal", |compared| {
+            compared.goal.as_ref().map_or(Cell::None, |goal| Cell::text(goal))
+        })
         .hidden("reason", |compared| match &compared.outcome {
             Outcome::Unanswerable { reason } => Cell::text(reason),
             _ => Cell::None,
@@ -132,7 +137,7 @@ fn shown(text: &str, values: serde_json::Value) -> Cell {
 }
 
 fn say(compared: &Compared, row: &mut Row) {
-    row.name = format!("{} against {}", compared.label, compared.baseline_label);
+    row.name = format!("{} against {}", compared.candidate(), compared.baseline_label);
     match &compared.outcome {
         Outcome::Compared(answer) => {
             row.tone = match answer.verdict {

@@ -5,6 +5,7 @@ use super::{Failure, Import, Invocation, Store, StoreError, StoredProfile};
 use crate::stats::log_rule::Rule;
 use fwdlab_model::plan::RunMetric;
 use fwdlab_model::record::{Calibration, Counts, Environment, RunRecord, Sample, TrialRecord};
+use fwdlab_model::units::FrameSize;
 use fwdlab_model::{Plan, Warning};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -153,10 +154,14 @@ impl Store {
             |row| row.get(1),
         )?;
         self.rows("SELECT * FROM calibration ORDER BY id", |row| {
+            // Stores of before version 8 have no column of mixes.
+            let mix: Option<String> = row.get("mix").unwrap_or_default();
+            let mix = mix.and_then(|json| serde_json::from_str(&json).ok());
+            let bytes: u16 = row.get("frame_size")?;
             Ok(Calibration {
                 testbed: row.get("testbed")?,
                 family: row.get("family")?,
-                frame_size: row.get("frame_size")?,
+                frame_size: mix.unwrap_or(FrameSize::of(bytes)),
                 rates_pps: rates.remove(&row.get("id")?).unwrap_or_default(),
                 measured_at: row.get("measured_at")?,
             })

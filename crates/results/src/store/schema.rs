@@ -22,6 +22,7 @@ const MIGRATIONS: &[&str] = &[
         "FROM run r;",
         include_str!("schema-7.sql")
     ),
+    include_str!("schema-8.sql"),
 ];
 
 /// Newest version of the schema that this program knows.

@@ -7,7 +7,7 @@ fn calibration(trials: usize) -> Calibration {
     Calibration {
         testbed: "netns, open".into(),
         family: "inet".into(),
-        frame_size: 64,
+        frame_size: 64.into(),
         rates_pps: (0..trials).map(|i| i as f64).collect(),
         measured_at: "2024-03-05T10:00:01Z".into(),
     }
@@ -86,7 +86,7 @@ fn durability_is_as_the_module_says() {
     assert_eq!(pragma(&store, "synchronous"), "2", "FULL");
     assert_eq!(pragma(&store, "foreign_keys"), "1");
     assert_eq!(pragma(&store, "application_id"), "1719100524");
-    assert_eq!(pragma(&store, "user_version"), "7");
+    assert_eq!(pragma(&store, "user_version"), "8");
     store.begin_invocation(&invocation(false)).unwrap();
     assert_eq!(pragma(&store, "synchronous"), "2", "measured: FULL");
     store.begin_invocation(&invocation(true)).unwrap();

@@ -151,14 +151,20 @@ impl Store {
     /// # Errors
     /// When the store can't be written.
     pub fn insert_calibration(&mut self, calibration: &Calibration) -> Result<(), StoreError> {
+        let frame_size = calibration.frame_size;
+        let mix = match frame_size.is_mix() {
+            true => Some(self.to_json("the frame sizes of a ceiling", &frame_size)?),
+            false => None,
+        };
         self.transaction(|tx| {
             tx.execute(
-                "INSERT INTO calibration (testbed, family, frame_size, measured_at)
-                 VALUES (?, ?, ?, ?)",
+                "INSERT INTO calibration (testbed, family, frame_size, mix, measured_at)
+                 VALUES (?, ?, ?, ?, ?)",
                 params![
                     calibration.testbed,
                     calibration.family,
-                    calibration.frame_size,
+                    frame_size.most(),
+                    mix,
                     calibration.measured_at
                 ],
             )?;

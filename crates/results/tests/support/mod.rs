@@ -85,7 +85,7 @@ pub(crate) fn base(kind: TestbedKind) -> Settings {
         },
         traffic: TrafficSettings {
             family: Family::Inet,
-            frame_size: FrameSize(64),
+            frame_size: FrameSize::of(64),
             flows: Flows { sources: 20, destinations: 100 },
             rate: Rate::Max,
             timestamps: false,
@@ -450,7 +450,7 @@ pub(crate) fn fill(store: &mut Store, plan: &Plan, which: impl IntoIterator<Item
         let calibration = Calibration {
             testbed: "netns, open, xdp, 1 sender".into(),
             family: family.into(),
-            frame_size,
+            frame_size: FrameSize::of(frame_size),
             rates_pps: vec![7_100_000.25, 7_120_000.5, 7_090_000.125],
             measured_at: "2024-03-05T10:00:01Z".into(),
         };

@@ -12,7 +12,7 @@ fn order(at_most: Duration) -> Order {
         source_mac: [2, 0, 0, 0, 0, 1],
         next_hop_mac: [2, 0, 0, 0, 0, 2],
         family: Family::Inet,
-        frame_size: 64,
+        frame_size: 64.into(),
         sources: 1,
         destinations: 1,
         run_id: 1,

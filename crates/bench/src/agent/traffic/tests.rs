@@ -17,7 +17,7 @@ fn end<'a>(host: &'a dyn Host) -> End<'a> {
 fn load() -> AgentLoad {
     AgentLoad {
         family: Family::Inet,
-        frame_size: 64,
+        frame_size: 64.into(),
         flows: Flows { sources: 4, destinations: 4 },
         run_id: 77,
         rate_pps: Some(3e6),

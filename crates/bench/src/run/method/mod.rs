@@ -247,8 +247,30 @@ impl Trials<'_, '_> {
             latency,
             ..MethodTrial::default()
         };
+        self.observer.trial(&said(number + 1, &trial));
         Ok((trial, observed))
     }
+}
+
+/// What came of a trial, in one line.
+fn said(number: u32, trial: &MethodTrial) -> String {
+    let what = match (trial.burst, trial.before) {
+        (Some(frames), _) => format!("a burst of {frames} frames"),
+        (None, Some(before)) => {
+            format!("{}, then {}", format_pps(before as f64), format_pps(trial.load as f64))
+        }
+        (None, None) => format_pps(trial.load as f64),
+    };
+    let seconds = trial.window_ns as f64 / 1e9;
+    let lost = trial.offered.saturating_sub(trial.forwarded);
+    let share = 100.0 * lost as f64 / trial.offered.max(1) as f64;
+    let is_short = trial.burst.is_none() && trial.is_short();
+    let short = if is_short { ", the sender fell short" } else { "" };
+    let invalid = trial.invalid.as_ref().map_or(String::new(), |why| format!(", invalid: {why}"));
+    let offered = trial.offered;
+    format!(
+        "trial {number}  {what}, {seconds:.2} s: {offered} offered, {share:.3} % lost{short}{invalid}"
+    )
 }
 
 fn is_remote(reach: Reach) -> bool {

@@ -57,7 +57,7 @@ impl Netns {
             Rewrites::Route | Rewrites::Mac | Rewrites::None => (mac::RECEIVER, mac::SENDER, 0),
         };
         let template =
-            Template::new(family, traffic.frame_size.0, flows, run_id, mac::SENDER, next_hop);
+            Template::new(family, traffic.frame_size, flows, run_id, mac::SENDER, next_hop);
         let watch = Watch::Packets(Box::new(Expected {
             template: template.clone(),
             destination_mac: Some(mac::RECEIVER),

@@ -119,12 +119,14 @@ fn others<'a>(
     let (family, flows) = (traffic.family, wanted.settings.traffic.flows);
     let next_hop_mac = next_hop(wanted.settings, links);
     // It takes addresses and ports from the template, and the frame size separately.
-    let size = traffic.frame_size.0.max(Template::smallest_frame(family));
+    // A plan with a mix of sizes has no other generator than fwdlab.
+    let bytes = traffic.frame_size.most();
+    let size = bytes.max(Template::smallest_frame(family));
     let template = Template::new(family, size, flows, wanted.run_id, peer.mac, next_hop_mac);
     let load = Load {
         template,
         family,
-        frame_size: traffic.frame_size.0,
+        frame_size: bytes,
         flows,
         source_mac: peer.mac,
         next_hop_mac,
@@ -182,7 +184,7 @@ fn agents<'a>(
     let receiver = end(reached, peer, cpus(reached, threads).1);
     let load = AgentLoad {
         family: traffic.family,
-        frame_size: traffic.frame_size.0,
+        frame_size: traffic.frame_size,
         flows: wanted.settings.traffic.flows,
         run_id: wanted.run_id,
         rate_pps: wanted.rate_pps,

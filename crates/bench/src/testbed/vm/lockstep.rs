@@ -98,7 +98,7 @@ impl<'a> Pump<'a> {
             trouble(VmError::Counts("the machine is not emulated, so nothing is counted".into()))
         })?;
         let (settings, traffic) = (wanted.settings, &wanted.settings.traffic);
-        let (family, size) = (traffic.family, traffic.frame_size.0);
+        let (family, size) = (traffic.family, traffic.frame_size);
         let template =
             Template::new(family, size, traffic.flows, wanted.run_id, mac::SENDER, mac::INGRESS);
         let watch = Watch::Packets(Box::new(Expected {

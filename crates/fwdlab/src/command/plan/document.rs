@@ -138,12 +138,12 @@ fn said_of_base(plan: &Plan) -> String {
 /// What is sent in the base, and by what where it is not fwdlab.
 fn traffic(plan: &Plan) -> String {
     let traffic = &plan.base.traffic;
-    let (flows, family, size) = (traffic.flows, traffic.family.name(), traffic.frame_size.0);
+    let (flows, family, size) = (traffic.flows, traffic.family.name(), traffic.frame_size);
     let rate = match traffic.rate {
         Rate::Max => "at the maximum offered load".to_owned(),
         rate => format!("at {rate}"),
     };
-    let mut text = format!("{family}, flows {flows}, frames of {size} bytes, {rate}");
+    let mut text = format!("{family}, flows {flows}, frames of {size}, {rate}");
     if traffic.generator == GeneratorKind::Fwdlab {
         return text;
     }

@@ -96,9 +96,9 @@ pub(in crate::spec) fn words(list: &Vec<String>) -> String {
     words::join(list).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The plain number.
+/// The plain number, or the name of a mix.
 pub(in crate::spec) fn bytes(size: &FrameSize) -> String {
-    size.0.to_string()
+    size.text()
 }
 
 /// The revision, an empty one where there is none.

@@ -229,7 +229,7 @@ pub const TRAFFIC: Section = Section {
             "frame_size",
             Kind::FrameSize,
             "64",
-            "Frame from destination MAC through FCS; a list is a factor `frame_size`. inet6 needs 84 (66 from other generators, which write no stamp): smaller ones are raised, and the plan says so.",
+            "Frame from destination MAC through FCS; or a mix of sizes, `\"imix\"` (64, 594, 1518 bytes, 7 : 4 : 1), `\"imix-570\"` or `\"genome:aafg\"` (RFC 6985), sent by fwdlab itself; a list is a factor `frame_size`. inet6 needs 84 (66 from other generators, which write no stamp): smaller ones are raised, and the plan says so.",
         )
         .unit("bytes")
         .example("128")

@@ -186,17 +186,16 @@ impl Reader<'_> {
     }
 
     pub(in crate::spec) fn frame_size(&mut self, key: &Key, node: &Node) -> Option<FrameSize> {
-        if node.get_ref().as_str().is_some_and(|text| text.eq_ignore_ascii_case("imix")) {
-            let fault = Diagnostic::new(node.span(), "frame_size \"imix\" is not supported yet")
-                .help(
-                    "name the sizes, e.g. frame_size = [64, 570, 1518]: each is measured by itself",
-                );
-            return self.fault(fault);
+        if let Some(text) = node.get_ref().as_str() {
+            return match FrameSize::parse(text) {
+                Ok(mix) => Some(mix),
+                Err(why) => self.refused(key, node, why),
+            };
         }
         let Some(integer) = node.get_ref().as_integer() else { return self.wrong(key, node) };
         match u16::from_str_radix(integer.as_str(), integer.radix()) {
             Ok(60) => self.refused(key, node, "60 is 64 without the FCS: write 64".to_owned()),
-            Ok(bytes) if (FRAME_MIN.0..=FRAME_MAX.0).contains(&bytes) => Some(FrameSize(bytes)),
+            Ok(bytes) if (FRAME_MIN..=FRAME_MAX).contains(&bytes) => Some(FrameSize::of(bytes)),
             _ => self.refused(key, node, "outside of that".to_owned()),
         }
     }

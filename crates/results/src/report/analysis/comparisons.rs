@@ -14,7 +14,7 @@ use crate::stats::{
     compare_blocked, compare_unblocked,
 };
 use crate::store::Contents;
-use fwdlab_model::plan::Stop;
+use fwdlab_model::plan::{RunMetric, Stop};
 use fwdlab_model::{Plan, RunRecord};
 use serde::Serialize;
 
@@ -29,11 +29,22 @@ pub struct Compared {
     pub baseline: usize,
     /// Its label.
     pub baseline_label: String,
+    /// The goal of a search by which they are compared, where it is another than the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub goal: Option<String>,
     /// Result of the comparison.
     pub outcome: Outcome,
 }
 
 impl Compared {
+    /// The candidate's label, with the goal where that is not the first.
+    pub(crate) fn candidate(&self) -> String {
+        match &self.goal {
+            Some(goal) => format!("{}, {goal}", self.label),
+            None => self.label.clone(),
+        }
+    }
+
     /// Remark if rate over capacity differs between the two.
     pub(super) fn unequal_steadiness(&self) -> Option<String> {
         let Outcome::Compared(answer) = &self.outcome else { return None };
@@ -129,7 +140,8 @@ pub struct Shown {
     pub beside: String,
 }
 
-/// Compares every variant that has a baseline.
+/// Compares every variant that has a baseline: by the run's figure, and by what a search found
+/// for each goal after the first. All of it is one family.
 pub(super) fn compare(contents: &Contents, runs: &[RunResult]) -> Vec<Compared> {
     let plan = &contents.plan;
     let pairs = pairs(plan);
@@ -143,9 +155,16 @@ pub(super) fn compare(contents: &Contents, runs: &[RunResult]) -> Vec<Compared> 
     }
     let criteria = criteria(plan);
     let alternates = plan.design.alternate_ns.is_some();
-    let mut outcomes: Vec<Result<Comparison, Unanswerable>> = pairs
-        .iter()
-        .map(|&(variant, baseline)| {
+    let goals = further_goals(plan);
+    let by_goal = (0..goals.len()).map(|number| {
+        let found: Vec<RunResult> = runs.iter().map(|run| run.by_goal(number)).collect();
+        found
+    });
+    let by_goal: Vec<Vec<RunResult>> = by_goal.collect();
+    let asked = std::iter::once(runs).chain(by_goal.iter().map(Vec::as_slice));
+    let asked = asked.flat_map(|runs| pairs.iter().map(move |&pair| (runs, pair)));
+    let mut outcomes: Vec<Result<Comparison, Unanswerable>> = asked
+        .map(|(runs, (variant, baseline))| {
             let arms = Arms::of(runs, baseline, variant);
             arms.judge(&|figure| match plan.design.stop {
                 _ if alternates => {
@@ -160,13 +179,25 @@ pub(super) fn compare(contents: &Contents, runs: &[RunResult]) -> Vec<Compared> 
         })
         .collect();
     adjust(&mut outcomes, plan.compare.adjust.into());
-    pairs
-        .into_iter()
+    let names = std::iter::once(None).chain(goals.into_iter().map(Some));
+    let asked = names.flat_map(|goal| pairs.iter().map(move |pair| (goal.clone(), *pair)));
+    asked
         .zip(outcomes)
-        .map(|((variant, baseline), outcome)| {
-            compared(plan, variant, baseline, Outcome::of(outcome))
+        .map(|((goal, (variant, baseline)), outcome)| Compared {
+            goal,
+            ..compared(plan, variant, baseline, Outcome::of(outcome))
         })
         .collect()
+}
+
+/// Names of the goals after the first, where what a search found stands for a run.
+pub(super) fn further_goals(plan: &Plan) -> Vec<String> {
+    if plan.metric() != RunMetric::Throughput {
+        return Vec::new();
+    }
+    let method = plan.method.iter().flat_map(|method| method.parts());
+    let goals = method.map(|part| part.goals()).find(|goals| !goals.is_empty());
+    goals.into_iter().flatten().skip(1).map(|goal| goal.name.clone()).collect()
 }
 
 /// Two lists of runs compared in the way that the plan's design asks for.
@@ -194,7 +225,7 @@ pub(super) fn criteria(plan: &Plan) -> Criteria {
     Criteria {
         confidence: plan.compare.confidence,
         margin: plan.compare.margin,
-        family: pairs(plan).len(),
+        family: pairs(plan).len() * (1 + further_goals(plan).len()),
         adjustment: plan.compare.adjust.into(),
     }
 }
@@ -252,6 +283,7 @@ fn compared(plan: &Plan, variant: usize, baseline: usize, outcome: Outcome) -> C
         label: plan.variants[variant].label.clone(),
         baseline,
         baseline_label: plan.variants[baseline].label.clone(),
+        goal: None,
         outcome,
     }
 }

@@ -10,6 +10,7 @@ use crate::store::Contents;
 use fwdlab_model::plan::RunMetric;
 use fwdlab_model::record::Sample;
 use fwdlab_model::{Plan, RunRecord, Warning};
+use fwdlab_search::GoalResult;
 use serde::Serialize;
 
 /// One run; in an alternation one variant's part of it.
@@ -50,6 +51,9 @@ pub struct RunResult {
     pub warnings: usize,
     /// Why the run is no part of any verdict about the device; none when it is.
     pub left_out: Option<String>,
+    /// What a search found for the goals after the first, in their order.
+    #[serde(skip)]
+    pub further: Vec<Further>,
     /// Other work took CPUs of the device, or the window never got steady.
     pub disturbed: bool,
     /// The sender was the limit.
@@ -59,7 +63,26 @@ pub struct RunResult {
     pub has_capacity: bool,
 }
 
+/// What a run's search found for a goal after the first.
+#[derive(Clone, Debug)]
+pub struct Further {
+    /// Conditional throughput, packets per second.
+    pub pps: Option<f64>,
+    /// Why the run is no part of a verdict about this goal; none when it is.
+    pub left_out: Option<String>,
+}
+
 impl RunResult {
+    /// The run by what was found for the goal at place `number` after the first.
+    pub(super) fn by_goal(&self, number: usize) -> RunResult {
+        let further = self.further.get(number);
+        RunResult {
+            value_pps: further.and_then(|found| found.pps),
+            left_out: further.and_then(|found| found.left_out.clone()),
+            ..self.clone()
+        }
+    }
+
     /// The compared figure, a rate or instructions a packet.
     pub fn value(&self) -> Option<f64> {
         self.value_pps.or(self.counted.as_ref().map(|counted| counted.instructions))
@@ -125,7 +148,16 @@ pub(super) fn run_result(
 ) -> RunResult {
     let trial = &run.trial;
     let search = of_run(plan, run);
-    let goal = search.as_ref().and_then(|found| found.goals.first());
+    let goals = search.as_ref().map_or(&[][..], |found| &found.goals[..]);
+    let goal = goals.first();
+    let unsent = run.warnings.iter().find_map(|warning| match warning {
+        Warning::Unsent { .. } => Some(warning.sentence()),
+        _ => None,
+    });
+    let irregular = |goal: &GoalResult| {
+        let why = goal.irregular.as_ref()?;
+        Some(format!("no regular result for {}: {why}", goal.goal.name))
+    };
     let has_time = figure.is_rate();
     let valid: Vec<Sample> = trial
         .samples
@@ -186,18 +218,17 @@ pub(super) fn run_result(
         forwarded,
         intended_pps,
         warnings: run.warnings.len(),
-        left_out: run
-            .warnings
+        left_out: unsent
+            .clone()
+            .or_else(|| goal.filter(|_| figure == RunMetric::Throughput).and_then(irregular)),
+        further: goals
             .iter()
-            .find_map(|warning| match warning {
-                Warning::Unsent { .. } => Some(warning.sentence()),
-                _ => None,
+            .skip(1)
+            .map(|goal| Further {
+                pps: goal.conditional_throughput,
+                left_out: unsent.clone().or_else(|| irregular(goal)),
             })
-            .or_else(|| {
-                let irregular = goal.and_then(|goal| Some((goal, goal.irregular.as_ref()?)));
-                let (goal, why) = irregular.filter(|_| figure == RunMetric::Throughput)?;
-                Some(format!("no regular result for {}: {why}", goal.goal.name))
-            }),
+            .collect(),
         disturbed: run.warnings.iter().any(|warning| {
             matches!(warning, Warning::CpuContended { .. } | Warning::NotSteady { .. })
         }),

@@ -16,6 +16,7 @@ mod diagnoses;
 mod figures;
 mod goals;
 mod method;
+mod mixes;
 mod openings;
 mod outlook;
 mod profiles;
@@ -46,6 +47,7 @@ pub use method::{
     Bursts, Curved, DelayEffect, GoalFound, Held, Interrupted, Interruption, Method, MethodPoint,
     MethodRun, RunConnections, Searched, Soaked, Suite, SuiteRow, Timed, TimedFigure, TornDown,
 };
+pub use mixes::MixRates;
 pub use openings::Opened;
 pub use outlook::{Known, Outlook, Unusable, design};
 pub use profiles::{
@@ -67,6 +69,7 @@ use fwdlab_model::Plan;
 use fwdlab_model::plan::Factor;
 use fwdlab_model::plan::RunMetric;
 use fwdlab_model::settings::TestbedKind;
+use fwdlab_model::units::FrameSize;
 use serde::Serialize;
 
 /// Contents of a report, independent of the output format.
@@ -140,13 +143,16 @@ pub struct Analysis {
     /// What sender and receiver reach without a DUT.
     pub calibrations: Vec<CalibrationResult>,
     /// Frame size with FCS in bytes where all variants have the same.
-    pub frame_size: Option<u16>,
+    pub frame_size: Option<FrameSize>,
     /// The ceiling, packets per second, if it is the same for all variants.
     pub ceiling_pps: Option<f64>,
     /// Warnings, by kind.
     pub warnings: Vec<WarningGroup>,
     /// Packets offered, forwarded, lost.
     pub conservation: Vec<Conservation>,
+    /// Bits a second of variants whose frames are a mix of sizes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mixes: Vec<MixRates>,
     /// Results of the receiver's checks; none if packets were not checked.
     pub arrivals: Option<ArrivalResult>,
     /// The DUT's own counters against ours.
@@ -294,6 +300,7 @@ impl Analysis {
             ceiling_pps: quality::common_ceiling_pps(contents),
             warnings: quality::warnings(contents),
             conservation: quality::conservation(contents),
+            mixes: mixes::mixes(contents),
             arrivals: arrivals::arrivals(contents),
             counters: quality::counters(contents),
             queues: queues::queues(contents),

@@ -5,6 +5,7 @@ use crate::stats::summary::median;
 use crate::store::{Contents, kind_of};
 use fwdlab_model::record::Counts;
 use fwdlab_model::record::queues::parse_name;
+use fwdlab_model::units::FrameSize;
 use fwdlab_model::{RunRecord, Warning};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -85,7 +86,7 @@ pub struct CalibrationResult {
     /// Address family.
     pub family: String,
     /// Frame size with FCS, bytes.
-    pub frame_size: u16,
+    pub frame_size: FrameSize,
     /// Median of the trials, packets per second.
     pub median_pps: f64,
     /// Rates of the trials.
@@ -259,7 +260,7 @@ pub(super) fn calibrations(contents: &Contents) -> Vec<CalibrationResult> {
 }
 
 /// The frame size with FCS in bytes, where all variants have the same.
-pub(super) fn common_frame_size(contents: &Contents) -> Option<u16> {
+pub(super) fn common_frame_size(contents: &Contents) -> Option<FrameSize> {
     common(contents).map(|(_, frame_size)| frame_size)
 }
 
@@ -276,10 +277,10 @@ pub(super) fn common_ceiling_pps(contents: &Contents) -> Option<f64> {
 }
 
 /// Address family and frame size of all variants, where they are the same.
-fn common(contents: &Contents) -> Option<(&'static str, u16)> {
+fn common(contents: &Contents) -> Option<(&'static str, FrameSize)> {
     let mut kinds = contents.plan.variants.iter().map(|variant| {
         let traffic = &variant.settings.traffic;
-        (traffic.family.name(), traffic.frame_size.0)
+        (traffic.family.name(), traffic.frame_size)
     });
     let first = kinds.next()?;
     kinds.all(|kind| kind == first).then_some(first)

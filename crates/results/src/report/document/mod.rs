@@ -88,6 +88,10 @@ fn answers(analysis: &Analysis) -> Vec<Block> {
         "Each variant against its baseline, in the same blocks, on the logarithm of the rate."
     };
     let Analysis { confidence, margin, adjustment, comparisons, .. } = analysis;
+    let how = match comparisons.iter().any(|compared| compared.goal.is_some()) {
+        true => format!("{how} By what was found for the first goal, and for each further one."),
+        false => how.to_owned(),
+    };
     let terms = terms(*confidence, *margin, adjustment, comparisons.len());
     vec![Block::text(format!("{how} {terms}")), verdicts(comparisons)]
 }

@@ -7,6 +7,7 @@ use crate::format::{p_value, percent, signed_percent};
 use crate::report::analysis::{
     Analysis, ArrivalResult, RunSteadiness, RunWarning, SampledDamage, WarningGroup,
 };
+use fwdlab_model::units::{FrameSize, format_bps};
 
 /// Warnings of one kind that forms without room for all spell out.
 const WARNINGS: usize = 5;
@@ -112,6 +113,7 @@ fn conservation(analysis: &Analysis) -> Vec<Block> {
         .numbers("foreign", |c| Cell::count(c.foreign))
         .numbers("unstamped", |c| Cell::count(c.unstamped));
     let mut blocks = vec![Block::text(text), table.block()];
+    blocks.extend(mixes(analysis));
     blocks.extend(analysis.arrivals.iter().flat_map(arrivals));
     if !analysis.counters.is_empty() {
         let table = Table::of(&analysis.counters)
@@ -195,6 +197,37 @@ fn openings(analysis: &Analysis) -> Option<Block> {
     (!analysis.openings.is_empty()).then(|| Block::section("Before and after the windows", blocks))
 }
 
+/// Bits a second of mixes of frame sizes, by the bytes that arrived.
+fn mixes(analysis: &Analysis) -> Vec<Block> {
+    if analysis.mixes.is_empty() {
+        return Vec::new();
+    }
+    let text = "Frames of a mix, with FCS, and bits a second of those that arrived in the \
+                windows, by their bytes: where the mean frame that arrived is another than the \
+                one that was sent, sizes are not lost alike.";
+    let mean = |bytes| Cell::number(bytes, Digits::Decimals(1));
+    let table = Table::of(&analysis.mixes)
+        .words("variant", |mix| Cell::text(&mix.label))
+        .words("mix", |mix| Cell::text(&mix.mix))
+        .words("sizes", |mix| Cell::text(&mix.proportions))
+        .numbers("mean sent", move |mix| mean(Some(mix.sent_bytes)))
+        .numbers("mean arrived", move |mix| mean(mix.arrived_bytes))
+        .numbers("L1", |mix| bits(mix.l1_bps))
+        .numbers("L2", |mix| bits(mix.l2_bps))
+        .set(|table| table.name = Some("mixes"));
+    vec![Block::text(text), table.block()]
+}
+
+/// Bits a second.
+fn bits(bps: Option<f64>) -> Cell {
+    bps.map_or(Cell::None, |bps| Cell::Values(format_bps(bps).into(), vec![bps.into()]))
+}
+
+/// Bytes of all frames, or the mix.
+pub(super) fn frame_size(size: FrameSize) -> Cell {
+    size.one().map_or_else(|| Cell::text(size.text()), Cell::count)
+}
+
 fn ceiling(analysis: &Analysis) -> Block {
     if analysis.calibrations.is_empty() {
         return Block::text("Not measured.");
@@ -204,7 +237,7 @@ fn ceiling(analysis: &Analysis) -> Block {
     let table = Table::of(&analysis.calibrations)
         .words("testbed", |c| Cell::text(&c.testbed))
         .words("family", |c| Cell::text(&c.family))
-        .numbers("frame size", |c| Cell::count(c.frame_size))
+        .numbers("frame size", |c| frame_size(c.frame_size))
         .numbers("median", |c| Cell::rate(c.median_pps))
         .words("trials", |c| {
             let rates = c.rates_pps.iter().map(|rate| rate.round().to_string());

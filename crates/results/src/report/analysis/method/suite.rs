@@ -7,6 +7,7 @@ use fwdlab_model::Plan;
 use fwdlab_model::design::{Method as Planned, MethodKind};
 use fwdlab_model::settings::Family;
 use fwdlab_model::spec::format_ns;
+use fwdlab_model::units::FrameSize;
 use serde::Serialize;
 
 /// What a suite found.
@@ -26,7 +27,7 @@ pub struct SuiteRow {
     /// Its label.
     pub label: String,
     /// Bytes of a frame with FCS.
-    pub frame_size: u16,
+    pub frame_size: FrameSize,
     /// Conditional throughput of the first goal, packets per second.
     pub throughput: Option<f64>,
     /// The same in bits per second on the link, with preamble and gap (L1), and without (L2).
@@ -75,7 +76,7 @@ pub(super) fn suite(contents: &Contents, results: &[RunResult], parts: &[Method]
         SuiteRow {
             variant: number,
             label: variant.label.clone(),
-            frame_size: frame.0,
+            frame_size: frame,
             throughput,
             bits: throughput
                 .map(|pps| (frame.l1_bits_per_second(pps), frame.l2_bits_per_second(pps))),
@@ -161,7 +162,7 @@ fn sizes(plan: &Plan) -> Option<String> {
             let traffic = &variant.settings.traffic;
             // The stamp makes the smallest frame of IPv6 larger.
             let stands_for = if traffic.family == Family::Inet6 && size == 64 { 84 } else { size };
-            traffic.frame_size.0 == stands_for
+            traffic.frame_size.one() == Some(stands_for)
         })
     };
     let left: Vec<String> =

@@ -1,5 +1,6 @@
 //! The tests of RFC 2544 side by side.
 
+use super::super::quality::frame_size;
 use super::seconds;
 use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Table};
@@ -26,7 +27,7 @@ pub(super) fn table(rows: &[SuiteRow]) -> Block {
     };
     Table::of(rows)
         .words("variant", |row| Cell::text(&row.label))
-        .numbers("frame", |row| Cell::count(u64::from(row.frame_size)))
+        .numbers("frame", |row| frame_size(row.frame_size))
         .numbers("throughput", |row| Cell::rate(row.throughput))
         .numbers("L1", move |row| bits(row.bits.map(|(l1, _)| l1)))
         .numbers("L2", move |row| bits(row.bits.map(|(_, l2)| l2)))
@@ -52,5 +53,5 @@ pub(super) fn sentence(row: &SuiteRow) -> String {
     let bits =
         row.bits.map_or(String::new(), |(l1, _)| format!(" ({} on the link)", format_bps(l1)));
     let burst = row.burst.map_or(String::new(), |frames| format!(", bursts of {frames:.0} frames"));
-    format!("{} bytes: {throughput}{bits}{burst}", row.frame_size)
+    format!("{}: {throughput}{bits}{burst}", row.frame_size)
 }

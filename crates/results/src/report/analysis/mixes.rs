@@ -1,0 +1,67 @@
+//! Bits a second of runs whose frames are a mix of sizes, by the bytes that arrived.
+//!
+//! Packets a second say nothing about bits there: a device may lose more of one size than of
+//! another. What arrived is counted in bytes, window by window.
+
+use super::quality::groups;
+use crate::stats::summary::median;
+use crate::store::Contents;
+use fwdlab_model::units::{FCS_BYTES, WIRE_OVERHEAD_BYTES};
+use serde::Serialize;
+
+/// What arrived of a mix in the runs of one variant.
+#[derive(Clone, Debug, Serialize)]
+pub struct MixRates {
+    /// Label.
+    pub label: String,
+    /// The sizes, as an experiment file writes them.
+    pub mix: String,
+    /// How many frames of each size its sequence has.
+    pub proportions: String,
+    /// Mean frame with FCS as it was sent, bytes.
+    pub sent_bytes: f64,
+    /// Mean frame with FCS of what arrived in the windows, bytes; none where nobody counted.
+    pub arrived_bytes: Option<f64>,
+    /// Median L1 rate of what arrived, over runs, bit/s.
+    pub l1_bps: Option<f64>,
+    /// Median L2 rate of what arrived, over runs, bit/s.
+    pub l2_bps: Option<f64>,
+}
+
+/// Every variant with a mix, or set of variants that share streams.
+pub(super) fn mixes(contents: &Contents) -> Vec<MixRates> {
+    let mixed = groups(contents).into_iter().filter_map(|(label, runs)| {
+        let variant = *runs.first()?.variants.first()?;
+        let size = contents.plan.variants.get(variant)?.settings.traffic.frame_size;
+        if !size.is_mix() {
+            return None;
+        }
+        let counted: Vec<(f64, f64, f64)> = runs
+            .iter()
+            .filter(|run| run.trial.arrivals.bytes_in_window > 0 && run.trial.window_ns > 0)
+            .map(|run| {
+                let packets = run.trial.window.forwarded as f64;
+                let bytes = run.trial.arrivals.bytes_in_window as f64;
+                (packets, bytes + packets * f64::from(FCS_BYTES), run.trial.window_ns as f64 / 1e9)
+            })
+            .collect();
+        let packets: f64 = counted.iter().map(|(packets, ..)| packets).sum();
+        let bytes: f64 = counted.iter().map(|(_, bytes, _)| bytes).sum();
+        let rate = |overhead: u16| {
+            let of = |&(packets, bytes, seconds): &(f64, f64, f64)| {
+                (bytes + packets * f64::from(overhead)) * 8.0 / seconds
+            };
+            median(&counted.iter().map(of).collect::<Vec<f64>>())
+        };
+        Some(MixRates {
+            label,
+            mix: size.text(),
+            proportions: size.proportions(),
+            sent_bytes: size.mean(),
+            arrived_bytes: (packets > 0.0).then(|| bytes / packets),
+            l1_bps: rate(WIRE_OVERHEAD_BYTES),
+            l2_bps: rate(0),
+        })
+    });
+    mixed.collect()
+}
