@@ -34,14 +34,16 @@ pub struct Label {
 pub struct MeasuredOn {
     /// Kind of the testbed; none where nothing was measured.
     pub kind: Option<TestbedKind>,
-    /// True for hosts below a hypervisor.
+    /// True for hosts below a hypervisor, a guest that the CPU itself executes among them; an
+    /// emulated one is none.
     pub below_hypervisor: bool,
 }
 
 impl MeasuredOn {
     /// A testbed of this kind, and what has to be said beside its numbers ([`caption`]).
     pub(crate) fn of(kind: Option<TestbedKind>, caption: &str) -> MeasuredOn {
-        let below_hypervisor = kind == Some(TestbedKind::Ssh) && caption.starts_with("virtual");
+        let can_be = matches!(kind, Some(TestbedKind::Ssh | TestbedKind::Vm));
+        let below_hypervisor = can_be && caption.starts_with("virtual");
         MeasuredOn { kind, below_hypervisor }
     }
 }
@@ -155,6 +157,10 @@ pub(crate) fn caption(
             "emulated machine (QEMU, TCG): instructions are exact, time means nothing. \
              Instructions are not time: caches, branches and contention between CPUs are not in \
              them."
+        }
+        (false, Some(TestbedKind::Vm)) if !below_hypervisor => {
+            "emulated machine (QEMU, TCG): the time of an emulated CPU is no time of a machine. \
+             These rates say how fast this emulation was, and nothing about any machine."
         }
         (false, Some(TestbedKind::Vm)) => {
             "virtual testbed: the device under test is a virtual machine of this machine; not \

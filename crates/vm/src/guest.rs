@@ -26,7 +26,7 @@ pub enum System {
 pub struct Running {
     /// The machine.
     pub machine: Machine,
-    /// What it executes; none where the CPU itself does.
+    /// What it executes; none where nobody counts.
     pub counts: Option<CountFile>,
     /// Configuration of ssh that reaches it as `dut` (`ssh -F`).
     pub ssh_config: PathBuf,
@@ -80,14 +80,14 @@ pub(crate) fn ssh(config: &Path, command: &str, input: &[u8]) -> Result<String, 
 type Counting = (Option<CountFile>, Option<(PathBuf, PathBuf)>);
 
 /// The file that a guest is counted in, and what QEMU is told of it: the plugin and that
-/// file. Nothing where the CPU itself executes the guest.
+/// file. Nothing where nobody counts.
 ///
 /// # Errors
 /// When the plugin can't be compiled, or there is no room for the counts.
 pub(crate) fn counting(accel: Accel, directory: &Path, cache: &Path) -> Result<Counting, VmError> {
     match accel {
-        Accel::Kvm => Ok((None, None)),
-        Accel::Tcg => {
+        Accel::Kvm | Accel::Tcg => Ok((None, None)),
+        Accel::Counted => {
             let counts = CountFile::create(&directory.join("counts"))?;
             let plugin = (plugin::compiled(cache)?, counts.path().to_owned());
             Ok((Some(counts), Some(plugin)))

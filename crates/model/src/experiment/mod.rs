@@ -126,6 +126,7 @@ fn base_of(spec: &Spec) -> Settings {
         setting.get_ref().apply(&mut base);
     }
     base.testbed.kind = value_or(&spec.kind, base.testbed.kind);
+    base.testbed.vm.is_timed = machine::is_timed(spec);
     base.testbed.lab = spec.lab.as_ref().map(|lab| lab.get_ref().clone());
     base.testbed.sim = spec.sim.clone();
     base.testbed.sim.effect =

@@ -53,6 +53,9 @@ fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
         TestbedKind::Netns => "netns".to_owned(),
         TestbedKind::Memory => "memory: no kernel forwards the packets".to_owned(),
         TestbedKind::Sim => "sim: no packet is real".to_owned(),
+        TestbedKind::Vm if testbed.vm.is_timed => {
+            "vm: a machine of QEMU, whose rate is measured over taps (as root)".to_owned()
+        }
         TestbedKind::Vm => "vm: a machine of QEMU, whose instructions are counted".to_owned(),
         TestbedKind::Ssh => match &testbed.lab {
             Some(lab) => format!("ssh, laboratory {lab}"),

@@ -24,7 +24,7 @@ pub(super) fn lines(contents: &Contents, testbed: &Testbed) -> Vec<String> {
     let mut lines = vec![testbed_line(testbed)];
     lines.extend(machine(contents));
     if testbed.kind == Some(TestbedKind::Vm) {
-        for name in ["kernel", "disk", "cpus", "memory", "nic"] {
+        for name in ["kernel", "disk", "accel", "cpus", "memory", "nic"] {
             lines.extend(rows::lines(contents, name));
         }
     }
@@ -105,8 +105,9 @@ fn testbed_line(testbed: &Testbed) -> String {
              kernel forwarded them"
         }
         Some(TestbedKind::Ssh) => "hosts of a laboratory, reached over ssh",
+        // What it is worth, in the first sentence.
         Some(TestbedKind::Vm) if testbed.caption.starts_with("emulated") => {
-            "emulated machine (QEMU, TCG): instructions are exact, time means nothing"
+            testbed.caption.split_once(". ").map_or(&*testbed.caption, |(first, _)| first)
         }
         Some(TestbedKind::Vm) => "virtual machine (QEMU, KVM) of this machine",
         Some(TestbedKind::Sim) => "simulated device",
