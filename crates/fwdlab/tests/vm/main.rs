@@ -7,6 +7,7 @@
 mod experiment;
 mod faults;
 mod freebsd;
+mod freebsd_guest;
 
 use serde_json::Value;
 use std::path::PathBuf;
