@@ -46,8 +46,8 @@ impl Running {
     }
 }
 
-/// What is loaded, with its functions, as [`Symbols::of_modules`] reads it.
-const MODULES: &str = "kldstat -v | sed -n 's/.* 0x\\([0-9a-f]*\\) .*(\\(\\/.*\\))$/\\1 \\2/p' | \
+/// Prints what a FreeBSD has loaded, with its functions, as [`Symbols::of_modules`] reads it.
+pub const FREEBSD_SYMBOLS: &str = "kldstat -v | sed -n 's/.* 0x\\([0-9a-f]*\\) .*(\\(\\/.*\\))$/\\1 \\2/p' | \
                        while read at file; do echo module $at $file; nm $file; done";
 
 /// The functions of a guest's kernel, and of its modules where they are loaded.
@@ -57,7 +57,9 @@ const MODULES: &str = "kldstat -v | sed -n 's/.* 0x\\([0-9a-f]*\\) .*(\\(\\/.*\\
 pub(crate) fn symbols(system: System, ssh_config: &Path) -> Result<Symbols, VmError> {
     let symbols = match system {
         System::Linux => Symbols::of_kallsyms(&ssh(ssh_config, "cat /proc/kallsyms", &[])?),
-        System::FreeBsd => Symbols::of_modules(&ssh(ssh_config, "/bin/sh -s", MODULES.as_bytes())?),
+        System::FreeBsd => {
+            Symbols::of_modules(&ssh(ssh_config, "/bin/sh -s", FREEBSD_SYMBOLS.as_bytes())?)
+        }
     };
     match symbols.is_empty() {
         true => Err(VmError::Counts("the guest tells no function of its kernel".into())),

@@ -7,6 +7,7 @@
 mod experiment;
 mod faults;
 mod freebsd;
+mod freebsd_guest;
 mod rate;
 
 use serde_json::Value;

@@ -2,6 +2,9 @@
 
 use super::trouble;
 use crate::Observer;
+use crate::dut::Dut;
+use crate::dut::freebsd::FreebsdDut;
+use crate::dut::freebsd::system::Boot;
 use crate::error::BenchError;
 use crate::host::{Host, SshHost, SshSettings};
 use crate::links::{Link, Links, Peer, Way, mac, prefix};
@@ -16,6 +19,7 @@ use fwdlab_vm::symbols::Symbols;
 use fwdlab_vm::wire::Wire;
 use fwdlab_vm::{VmError, linux, probe};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -25,6 +29,8 @@ use std::time::Duration;
 const KEPT: usize = 2;
 /// Time that a command may take in a machine that is emulated.
 const DEADLINE: Duration = Duration::from_secs(120);
+/// Time for a reboot in emulation, beside other work.
+const BOOT: Duration = Duration::from_secs(600);
 /// Time after which a connection says that it lives: longer than any run.
 const SILENT: Duration = Duration::from_secs(24 * 60 * 60);
 /// The network for administration, which exists in QEMU only.
@@ -163,21 +169,34 @@ impl Machines {
         if let Ways::Sockets(wires) = &ways {
             wires.iter().try_for_each(Wire::connect).map_err(trouble)?;
         }
-        let ssh = SshSettings {
-            config: Some(running.ssh_config.clone()),
-            deadline: DEADLINE,
-            connect: DEADLINE,
-            // Nothing is to stir while it is counted.
-            alive: SILENT,
-            one_shell: true,
-            directory: Some(directory.to_owned()),
-            ..SshSettings::default()
-        };
-        let host = SshHost::connect(guest::NAME, ssh)?;
+        let host = SshHost::connect(guest::NAME, ssh(&running))?;
         let release = host.run(&["uname", "-rv"], "")?.trim().to_owned();
         let links = links_of(&running.interfaces);
         let (symbols, told) = (RefCell::default(), Cell::new(false));
         Ok(Up { host, running, ways, links, release, what, symbols, told })
+    }
+
+    /// Reboots the last machine, a FreeBSD, which keeps its disk.
+    ///
+    /// # Errors
+    /// When it does not come up again, or has not gone down.
+    pub(super) fn reboot_last(&mut self) -> Result<(), BenchError> {
+        let up =
+            self.up.last_mut().ok_or_else(|| BenchError::Refused("no machine is up".into()))?;
+        let before = Boot::of(&up.host)?;
+        FreebsdDut::new(up.links.clone(), self.experiment.clone()).reboot(&up.host)?;
+        let console = up.running.machine.console();
+        // What was said before is not this boot's.
+        let down = console.wait_for("Rebooting", BOOT);
+        let booted = down.and_then(|_| console.wait_for("login:", BOOT)).map(drop);
+        booted.map_err(|error| trouble(up.running.machine.explain(error)))?;
+        up.host = SshHost::connect(guest::NAME, ssh(&up.running))?;
+        // Modules are where they were loaded last.
+        up.symbols.take();
+        match Boot::of(&up.host)?.is(&before.0) {
+            false => Ok(()),
+            true => Err(BenchError::environment("the guest has not gone down", "try it again")),
+        }
     }
 
     /// Boots the guest.
@@ -203,6 +222,20 @@ impl Machines {
     }
 }
 
+/// How a machine is reached.
+fn ssh(running: &Running) -> SshSettings {
+    SshSettings {
+        config: Some(running.ssh_config.clone()),
+        deadline: DEADLINE,
+        connect: DEADLINE,
+        // Nothing is to stir while it is counted.
+        alive: SILENT,
+        one_shell: true,
+        directory: Some(running.machine.directory().to_owned()),
+        ..SshSettings::default()
+    }
+}
+
 /// What makes a machine another one.
 #[derive(Clone, Debug, PartialEq)]
 struct What {
@@ -211,6 +244,8 @@ struct What {
     /// What executes it, which the settings may leave open.
     accel: Accel,
     queues: u16,
+    /// What its kernel read when it booted.
+    loader: BTreeMap<String, String>,
 }
 
 impl What {
@@ -224,7 +259,8 @@ impl What {
         };
         // How it is counted, and what was left open, is no part of the machine.
         let vm = VmSettings { batch: 0, accel: settings::Accel::Auto, ..vm.clone() };
-        What { kind: settings.dut.kind, vm, accel, queues: settings.dut.queues }
+        let loader = settings.dut.remote.loader.clone();
+        What { kind: settings.dut.kind, vm, accel, queues: settings.dut.queues, loader }
     }
 
     fn name(&self) -> &str {

@@ -160,7 +160,22 @@ impl Testbed for Vm {
         }
         self.machines.boot(settings, self.netns.as_ref(), observer)?;
         let up = self.machines.last()?;
-        let prepared = self.device(settings.dut.kind, up).prepare(&up.host, settings)?;
+        let mut prepared = self.device(settings.dut.kind, up).prepare(&up.host, settings)?;
+        if let Prepared::Reboot(reasons) = &prepared
+            && !settings.dut.remote.loader.is_empty()
+        {
+            // What its loader is to read stands on its disk now.
+            observer.step(&format!("rebooting: {}", reasons.join("; ")));
+            self.machines.reboot_last()?;
+            let up = self.machines.last()?;
+            prepared = self.device(settings.dut.kind, up).prepare(&up.host, settings)?;
+            if let Prepared::Reboot(reasons) = &prepared {
+                return Err(BenchError::environment(
+                    format!("the guest has rebooted and needs it again: {}", reasons.join("; ")),
+                    "see that its loader reads /boot/loader.conf.local",
+                ));
+            }
+        }
         if let Prepared::Reboot(reasons) = prepared {
             // What is to be as it was found is so in a machine that boots from its image.
             observer.step(&format!("booting anew: {}", reasons.join("; ")));

@@ -312,6 +312,14 @@ pub const PROFILE: Section = Section {
         )
         .unit("runs")
         .example("3"),
+        key(
+            "rate",
+            Kind::Rate,
+            "",
+            "Intended load of profile runs, as `rate` in `[traffic]`; that one where it is left out. At a load that the device carries, costs are those of forwarding, not of being overloaded, and a machine of one CPU has time for its sampler. Profiles of different loads are not compared.",
+        )
+        .unit("pps, %, bit/s")
+        .example("\"500kpps\""),
         key("frequency", integer(1, 20_000), "1999", "Samples of each CPU in a second.")
             .unit("Hz")
             .example("997"),

@@ -51,7 +51,7 @@ pub use mixes::MixRates;
 pub use openings::Opened;
 pub use outlook::{Known, Outlook, Unusable, design};
 pub use profiles::{
-    CounterPerPacket, ProfileDifference, ProfiledFunction, ProfiledVariant, Profiles,
+    CounterPerPacket, ProfileDifference, ProfileLoad, ProfiledFunction, ProfiledVariant, Profiles,
 };
 pub use quality::{
     CalibrationResult, Conservation, CounterCheck, Overhead, RunWarning, Steal, WarningGroup,

@@ -6,7 +6,7 @@ use crate::format::{signed, significant};
 use crate::profile::compare::{Change, Changes};
 use crate::profile::document::differences;
 use crate::report::analysis::{
-    CounterPerPacket, ProfileDifference, ProfiledFunction, ProfiledVariant, Profiles,
+    CounterPerPacket, ProfileDifference, ProfileLoad, ProfiledFunction, ProfiledVariant, Profiles,
 };
 use fwdlab_model::units::format_pps;
 
@@ -46,6 +46,7 @@ fn overview(profiles: &Profiles) -> Block {
             v.file.as_ref().map_or(Cell::None, |f| Cell::text(Inline::default().link("svg", f)))
         })
         .words("own rate", |v| Cell::text(own_rate(v)))
+        .words("load", |v| v.load.as_ref().map_or(Cell::None, |load| Cell::text(words(load))))
         .numbers("cost per packet", |v| match v.per_packet {
             Some(cost) => Cell::text(format!("{} {}", significant(cost), v.unit)),
             None => Cell::None,
@@ -57,6 +58,16 @@ fn overview(profiles: &Profiles) -> Block {
         .numbers("in the window", |v| Cell::number(v.inside_share, Digits::Percent(1)))
         .numbers("resolved", |v| Cell::number(v.resolved_share, Digits::Percent(1)))
         .block()
+}
+
+/// The load that a profile was taken at.
+fn words(load: &ProfileLoad) -> String {
+    let share = 100.0 * load.forwarded_pps / load.offered_pps;
+    let offered = format_pps(load.offered_pps);
+    match &load.stated {
+        Some(rate) => format!("{rate}: {offered} offered, {share:.1} % forwarded"),
+        None => format!("{offered} offered, {share:.1} % forwarded"),
+    }
 }
 
 fn own_rate(variant: &ProfiledVariant) -> Inline {
