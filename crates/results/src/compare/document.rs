@@ -33,7 +33,7 @@ impl Results {
             blocks.push(Block::Brief { brief: Vec::new(), whole: vec![Block::text(terms)] });
         }
         let median = |at: usize| Some(self.variants.get(at)?.summary?.median);
-        blocks.extend(compared(&self.comparisons, &median));
+        blocks.extend(compared(&self.comparisons, &|c| [c.baseline, c.variant].map(median)));
         blocks.extend(self.comparisons.iter().filter_map(|c| counted::differences(c, false)));
         Document {
             title: self.asked.clone(),

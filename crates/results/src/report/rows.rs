@@ -7,24 +7,24 @@ use crate::format::percent;
 use crate::stats::{Layout, Verdict};
 use crate::text::Tone;
 
-/// The rows, what they mean, and what must be read with some of them; `rate` is the median
-/// rate of a variant, packets per second.
-pub(crate) fn rows(comparisons: &[Compared], rate: &dyn Fn(usize) -> Option<f64>) -> Vec<Block> {
+/// The median rates that are compared, of the baseline and of the candidate, packets per second.
+pub(crate) type Rates<'r> = &'r dyn Fn(&Compared) -> [Option<f64>; 2];
+
+/// The rows, what they mean, and what must be read with some of them.
+pub(crate) fn rows(comparisons: &[Compared], rates: Rates<'_>) -> Vec<Block> {
     if comparisons.is_empty() {
         return Vec::new();
     }
-    let rates = comparisons.iter().flat_map(|c| [rate(c.baseline), rate(c.variant)]).flatten();
-    let (unit, scale) = scale(rates.fold(0.0, f64::max));
-    let rated = |at: usize| {
-        rate(at).map_or(Cell::None, |pps| Cell::number(pps / scale, Digits::Significant))
-    };
+    let all = comparisons.iter().flat_map(rates).flatten();
+    let (unit, scale) = scale(all.fold(0.0, f64::max));
+    let rated = |pps: Option<f64>| Cell::number(pps.map(|pps| pps / scale), Digits::Significant);
     let of = |get: &dyn Fn(&Answer) -> Cell, compared: &Compared| {
         answer(compared).map_or(Cell::None, get)
     };
     let table = Table::of(comparisons)
-        .words(title(comparisons), |compared| Cell::text(&compared.label))
-        .numbers(format!("old {unit}"), |compared| rated(compared.baseline))
-        .numbers("new", |compared| rated(compared.variant))
+        .words(title(comparisons), |compared| Cell::text(compared.candidate()))
+        .numbers(format!("old {unit}"), |compared| rated(rates(compared)[0]))
+        .numbers("new", |compared| rated(rates(compared)[1]))
         .numbers("effect %", |compared| {
             of(
                 &|a| {
@@ -100,7 +100,7 @@ fn title(comparisons: &[Compared]) -> String {
 /// What must be read with a row: why there is no answer, what qualifies it, and what would
 /// have been found where nothing was.
 fn note(compared: &Compared) -> Option<Block> {
-    let label = &compared.label;
+    let label = compared.candidate();
     let Some(answer) = answer(compared) else {
         let Outcome::Unanswerable { reason } = &compared.outcome else { return None };
         return Some(Block::remark(Remark::Note, format!("{label}: no answer: {reason}")));

@@ -2,7 +2,7 @@
 
 use super::analysis::{Answer, Compared, Outcome, SummaryResult};
 use super::counted;
-use super::rows::rows;
+use super::rows::{Rates, rows};
 use crate::document::table::{Cell, Digits, Row, Rows};
 use crate::document::{Block, Table};
 use crate::format::percent;
@@ -48,17 +48,13 @@ pub(crate) fn terms(confidence: f64, margin: f64, adjustment: &str, comparisons:
     )
 }
 
-/// What terminals show of the comparisons, and what pages show; `rate` is the median rate of
-/// a variant, packets per second.
-pub(crate) fn compared(
-    comparisons: &[Compared],
-    rate: &dyn Fn(usize) -> Option<f64>,
-) -> Vec<Block> {
+/// What terminals show of the comparisons, and what pages show.
+pub(crate) fn compared(comparisons: &[Compared], rates: Rates<'_>) -> Vec<Block> {
     let whole = vec![verdicts(comparisons)];
     let is_counted = |compared: &Compared| matches!(compared.outcome, Outcome::Counted(_));
     match comparisons.iter().any(is_counted) {
         true => whole,
-        false => vec![Block::Brief { brief: rows(comparisons, rate), whole }],
+        false => vec![Block::Brief { brief: rows(comparisons, rates), whole }],
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::document::form::text;
 use crate::document::{Block, Data, Document, Remark};
-use crate::report::analysis::{Analysis, VariantResult};
+use crate::report::analysis::{Analysis, Compared, VariantResult};
 use crate::report::counted;
 use crate::report::verdicts::{compared, variants};
 
@@ -27,8 +27,9 @@ pub fn summary<'a>(analysis: &'a Analysis, data: &'a dyn Data) -> Document<'a> {
         None => variants(&analysis.variants, of).block(),
     });
     blocks.extend(analysis.method.as_ref().and_then(super::method::table));
-    let median = |at: usize| Some(analysis.variants.get(at)?.summary?.median);
-    blocks.extend(compared(&analysis.comparisons, &median));
+    blocks.extend(compared(&analysis.comparisons, &|compared| {
+        [compared.baseline, compared.variant].map(|variant| median(analysis, compared, variant))
+    }));
     blocks.extend(analysis.comparisons.iter().filter_map(|c| counted::differences(c, false)));
     if let Some(device) = &analysis.device {
         blocks.push(Block::text(format!("{}.", device.receiver)));
@@ -56,6 +57,17 @@ pub fn summary<'a>(analysis: &'a Analysis, data: &'a dyn Data) -> Document<'a> {
         data,
         version: VERSION,
     }
+}
+
+/// The rate of a variant in a comparison: what was found for its goal, where that is not what
+/// stands for a run anyway.
+fn median(analysis: &Analysis, compared: &Compared, variant: usize) -> Option<f64> {
+    let Some(goal) = &compared.goal else {
+        return Some(analysis.variants.get(variant)?.summary?.median);
+    };
+    let mut searched = analysis.method.as_ref()?.searched.iter();
+    let found = searched.find(|row| row.variant == variant && row.goal == *goal)?;
+    Some(found.throughput?.median)
 }
 
 /// The summary as lines of at most `width` columns (words longer than that stay whole).
