@@ -189,6 +189,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_rate_of_an_emulated_machine_is_no_machine_s() {
+        let kind = Some(TestbedKind::Vm);
+        let said = |below, figure| caption(false, kind, below, figure);
+        let (emulated, executed) = (said(false, RunMetric::Mean), said(true, RunMetric::Mean));
+        assert!(emulated.contains("no time of a machine"), "{emulated}");
+        assert!(executed.starts_with("virtual testbed"), "{executed}");
+        // Two testbeds: the figures of one are not held against the other's.
+        let of = |caption| MeasuredOn::of(kind, caption);
+        assert_ne!(of(emulated), of(executed));
+        for on in [of(emulated), of(executed)] {
+            assert_eq!(on.to_string().parse(), Ok(on));
+        }
+        let counted = said(true, RunMetric::Instructions);
+        assert!(counted.contains("instructions are exact"), "{counted}");
+    }
+
+    #[test]
     fn a_label_reads_back_from_its_comment() {
         for (testbed, simulated, figure) in
             [("sim", true, RunMetric::Mean), ("ssh, virtual", false, RunMetric::P90)]

@@ -81,8 +81,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     if let Some(wanted) = arguments.wants_profiles() {
         if wanted && loaded.plan.base.testbed.kind == TestbedKind::Vm {
             return Err(CliError::Mistake(
-                "--profile: no profiler samples a virtual machine\n  next step: leave it out: all \
-                 instructions are counted by function anyway"
+                "--profile: no profiler samples a virtual machine\n  next step: leave it out: without \
+                 `figure` in [compare] all instructions are counted by function"
                     .into(),
             )
             .into());

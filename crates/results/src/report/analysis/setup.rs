@@ -24,7 +24,7 @@ pub(super) fn lines(contents: &Contents, testbed: &Testbed) -> Vec<String> {
     let mut lines = vec![testbed_line(testbed)];
     lines.extend(machine(contents));
     if testbed.kind == Some(TestbedKind::Vm) {
-        for name in ["kernel", "disk", "accel", "cpus", "memory", "nic"] {
+        for name in ["kernel", "disk", "cpus", "memory", "nic"] {
             lines.extend(rows::lines(contents, name));
         }
     }
