@@ -213,8 +213,8 @@ pub struct Received {
     pub at_ns: u64,
     /// Packets of this run that arrived intact, each once, by the phase they were sent in.
     pub packets: [u64; PHASES],
-    /// Bytes of these packets, without FCS.
-    pub bytes: [u64; PHASES],
+    /// Bytes of this run's packets, without FCS.
+    pub bytes: u64,
     /// Packets of other runs.
     pub foreign: u64,
     /// Packets without stamp.

@@ -40,7 +40,7 @@ pub fn count(receiver: &dyn Receiver, checked: Checked, flows: bool) -> Received
     Received {
         at_ns: clock::monotonic_ns(),
         packets: counted.packets,
-        bytes: counted.bytes,
+        bytes: counted.bytes.iter().sum(),
         foreign: counted.foreign,
         unstamped: counted.unstamped,
         others: counted.others,

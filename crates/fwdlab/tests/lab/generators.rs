@@ -115,7 +115,7 @@ end() {
     exit 0
 }
 trap end INT
-[ $function = tx ] && { PROGRAM send --interface "$interface" --to "$to" --run-id 7 --rate "${rate}pps" --seconds 60 --engine packet >/dev/null & sends=$!; }
+[ $function = tx ] && { PROGRAM send --interface "$interface" --to "$to" --run-id 7 ${rate:+--rate "${rate}pps"} --seconds 60 --engine packet >/dev/null & sends=$!; }
 echo "125.000002 start_threads [2849] Ready..." >&2
 while :; do
     sleep 0.1
@@ -144,5 +144,91 @@ fn pkt_gen_s_reports_and_totals_are_what_the_interfaces_saw() {
             let expected = counter.expected.expect("what it should be");
             assert!(counter.delta().abs_diff(expected) <= 50, "{counter:?}");
         }
+    }
+}
+
+/// Searches by two senders through one shaper of 2000 packets a second. A trial of pkt-gen's is
+/// divided by reports a tenth of a second apart, so the goal tolerates what that may miss.
+const SEARCH: &str = r#"
+version = 1
+title = "One device, two senders"
+[testbed]
+kind = "ssh"
+lab = "lab.toml"
+engine = "packet"
+[dut]
+firewall = "shaper.nft"
+[[factor]]
+name = "sender"
+levels = [{ label = "fwdlab" }, { label = "pkt-gen", generator = "pkt-gen" }]
+[trial]
+warmup = "200ms"
+duration = "600ms"
+drain = "1s"
+[method]
+kind = "mlrsearch"
+min_load = "500pps"
+max_load = "8kpps"
+max_trials = 40
+[[method.goal]]
+name = "quarter"
+loss_ratio = 0.25
+exceed_ratio = 0.5
+initial_trial = "1s"
+final_trial = "1s"
+duration_sum = "3s"
+width = "10%"
+[design]
+blocks = 1
+"#;
+
+/// The same search, trial by trial, by fwdlab's sender and by another generator.
+#[test]
+fn a_search_finds_the_same_whoever_sends() {
+    let Some(rack) = Rack::build() else { return };
+    let script = PKT_GEN.replace("PROGRAM", env!("CARGO_BIN_EXE_fwdlab"));
+    for host in ["sender", "receiver"] {
+        rack.write_program(&format!("{host}.bin/pkt-gen"), &script);
+    }
+    for (host, interface) in [("sender", "gen0"), ("receiver", "cnt0")] {
+        rack.on(host, &format!("sysctl -qw net.ipv6.conf.{interface}.disable_ipv6=1"));
+    }
+    let shaper = "table inet fwdlab_shaper {\n    chain forward {\n        type filter hook \
+                  forward priority 0; policy accept;\n        meta l4proto udp limit rate over \
+                  2000/second burst 20 packets drop\n    }\n}\n";
+    rack.write("shaper.nft", shaper);
+    rack.write("x.toml", SEARCH);
+    rack.fwdlab(&["run", "x.toml", "--no-calibration"]).carried_out();
+    let runs = rack.runs();
+    assert_eq!(runs.len(), 2);
+    let goals = [fwdlab_search::Goal {
+        name: "quarter".into(),
+        loss_ratio: 0.25,
+        exceed_ratio: 0.5,
+        initial_ns: 1_000_000_000,
+        final_ns: 1_000_000_000,
+        sum_ns: 3_000_000_000,
+        width: 0.1,
+    }];
+    for run in &runs {
+        let sender = ["fwdlab", "pkt-gen"][run.variants[0]];
+        let record = run.method.as_ref().expect("a search");
+        let limits = fwdlab_search::Limits::between(record.min_load, record.max_load);
+        let outcomes = record.outcomes(&goals);
+        let found = fwdlab_search::SearchResult::of(
+            goals.to_vec(),
+            &limits,
+            outcomes,
+            record.ended.as_ref(),
+        );
+        let goal = &found.goals[0];
+        let said = format!("{sender}: {goal:?} of {:?}", record.trials);
+        assert!(goal.is_regular(), "{said}");
+        // A quarter of 2667 is lost; a tenth is the width, and as much the edges.
+        let pps = goal.conditional_throughput.expect("regular");
+        assert!((pps / 2000.0 - 1.0).abs() < 0.25, "{said}");
+        // No generator of another's has delays or flows by packet.
+        assert_eq!(run.trial.arrivals.flows.is_some(), sender == "fwdlab", "{said}");
+        assert!(record.trials.iter().all(|trial| trial.latency.is_none()), "{said}");
     }
 }
