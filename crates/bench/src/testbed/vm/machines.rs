@@ -186,8 +186,8 @@ impl Machines {
         let before = Boot::of(&up.host)?;
         FreebsdDut::new(up.links.clone(), self.experiment.clone()).reboot(&up.host)?;
         let console = up.running.machine.console();
-        // What was said before is not this boot's.
-        let down = console.wait_for("Rebooting", BOOT);
+        // The kernel's last words: what was said before them is not the next boot's.
+        let down = console.wait_for("Uptime: ", BOOT);
         let booted = down.and_then(|_| console.wait_for("login:", BOOT)).map(drop);
         booted.map_err(|error| trouble(up.running.machine.explain(error)))?;
         up.host = SshHost::connect(guest::NAME, ssh(&up.running))?;
