@@ -107,7 +107,7 @@ fn an_alternation_runs_too() {
         .replace("blocks = 4", "blocks = 4\nalternate = \"170ms\"\n[trial]\nduration = \"4s\"");
     let lab = Lab::new(&text);
     let run = lab.fwdlab(&["run", "x.toml"]).expect(0);
-    assert!(run.stdout.contains("\nagainst rules:0  old Mpps"), "{}", run.stdout);
+    assert!(run.stdout.contains("\nAgainst rules:0. Medians;"), "{}", run.stdout);
     assert!(run.stderr.contains("stream 4/4"), "{}", run.stderr);
 }
 

@@ -7,6 +7,9 @@ use crate::format::percent;
 use crate::stats::{Layout, Verdict};
 use crate::text::Tone;
 
+/// Columns that a title may have in any case: there is room for them.
+const WIDE: usize = 12;
+
 /// The median rates that are compared, of the baseline and of the candidate, packets per second.
 pub(crate) type Rates<'r> = &'r dyn Fn(&Compared) -> [Option<f64>; 2];
 
@@ -88,13 +91,20 @@ fn tone(compared: &Compared) -> Tone {
     }
 }
 
-/// What stands above the variants: what they are held against, where that is one.
+/// What stands above the variants: what they are held against, where that is one and makes the
+/// column no wider.
 fn title(comparisons: &[Compared]) -> String {
-    let first = comparisons.first().map_or("", |first| first.baseline_label.as_str());
-    match comparisons.iter().all(|compared| compared.baseline_label == first) {
-        true => format!("against {first}"),
-        false => "variant".to_owned(),
-    }
+    let longest = comparisons.iter().map(|compared| compared.candidate().chars().count()).max();
+    baseline(comparisons)
+        .map(|baseline| format!("against {baseline}"))
+        .filter(|title| Some(title.chars().count()) <= longest.max(Some(WIDE)))
+        .unwrap_or_else(|| "variant".to_owned())
+}
+
+/// The one baseline of all comparisons.
+fn baseline(comparisons: &[Compared]) -> Option<&str> {
+    let first = comparisons.first()?.baseline_label.as_str();
+    comparisons.iter().all(|compared| compared.baseline_label == first).then_some(first)
 }
 
 /// What must be read with a row: why there is no answer, what qualifies it, and what would
@@ -138,8 +148,12 @@ fn terms(comparisons: &[Compared]) -> Option<String> {
         true => percent(most, 1),
         false => format!("{} to {}", percent(least, 1), percent(most, 1)),
     };
+    let against = match baseline(comparisons) {
+        Some(baseline) if title(comparisons) == "variant" => format!("Against {baseline}. "),
+        _ => String::new(),
+    };
     Some(format!(
-        "Medians; {confidence} % {together}; margin of equivalence {margin}; n {runs} of each. Nine \
+        "{against}Medians; {confidence} % {together}; margin of equivalence {margin}; n {runs} of each. Nine \
          of ten such experiments find {mde}."
     ))
 }
