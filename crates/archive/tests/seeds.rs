@@ -57,7 +57,7 @@ fn everything_published_comes_out_again() {
             assert!(tally.rows_equal > 0 && tally.rows_different == 0, "{name}: {tally:?}");
 
             // The values that programs get are the published lists, text by text.
-            let shown = report::show_json(&Analysis::of_store(&store).unwrap());
+            let shown = report::show_json(&Analysis::of_store(&store).unwrap()).unwrap();
             let shown = shown["variants"].as_array().unwrap();
             assert_eq!(shown.len(), variants, "{name}");
             for (group, variant) in assembled.import.about.groups.iter().zip(shown) {

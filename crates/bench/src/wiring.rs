@@ -3,14 +3,16 @@
 //! ```text
 //! sender --g0====d0-- DUT --d1====r0-- receiver        with a DUT
 //! sender --g0=======================r0-- receiver      the ceiling
+//! sender --g0== QEMU's guest ========r0-- receiver      g0 and r0 are taps
 //! ```
 
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
 use crate::journal::Journal;
 use crate::links::mac;
-use fwdlab_port::NetNs;
+use fwdlab_port::{NetNs, tun};
 use std::fmt::Write;
+use std::os::fd::OwnedFd;
 
 /// Largest MTU that every frame of a trial fits in (1518 with FCS).
 const MTU: u16 = 1500;
@@ -25,7 +27,12 @@ pub struct Wiring {
     pub dut: Option<NetNs>,
     /// Receiver's namespace, with r0.
     pub receiver: NetNs,
+    /// True where a guest of QEMU is between g0 and r0, which are taps.
+    pub has_guest: bool,
 }
+
+/// The descriptors of the queues of both taps: the sender's, and the receiver's.
+pub type Taps = [Vec<OwnedFd>; 2];
 
 impl Wiring {
     /// Makes namespaces and links, with `queues` queue pairs on every interface;
@@ -64,17 +71,14 @@ impl Wiring {
                 dut: if with_dut { Some(NetNs::open(&names[1])?) } else { None },
                 receiver: NetNs::open(r)?,
                 names: names.clone(),
+                has_guest: false,
             })
         });
         if made.is_err() {
             remove(&names)?;
         }
         let wiring = made?;
-        // The ends send and hear nothing of their own.
-        for (namespace, interface) in [(g, "g0"), (r, "r0")] {
-            let text = format!("link set {interface} addrgenmode none\nlink set {interface} up\n");
-            LocalHost.run(&["ip", "-n", namespace, "-batch", "-"], &text)?;
-        }
+        wiring.ends_up()?;
         // Veth hands what a socket sends to the peer's queue, and so to whoever polls it,
         // only where nothing could be merged (`veth_skb_is_eligible_for_gro`): else it
         // goes to the backlog of the sending CPU, which does the DUT's work then.
@@ -86,6 +90,49 @@ impl Wiring {
             LocalHost.run(&exec, "")?;
         }
         Ok(wiring)
+    }
+
+    /// Makes the namespaces of sender and receiver with a tap each, of `queues` queues, for the
+    /// guest `number` of this process; the taps are there as long as anybody holds their
+    /// descriptors, QEMU or the caller.
+    ///
+    /// # Errors
+    /// When ip(8) or `/dev/net/tun` is missing, or the kernel refuses.
+    pub fn taps(journal: &Journal, number: u32, queues: u16) -> Result<(Wiring, Taps), BenchError> {
+        let names = ["g", "r"].map(|role| journal.namespace(&format!("{role}{number}")));
+        remove(&names)?;
+        let text: String = names.iter().map(|name| format!("netns add {name}\n")).collect();
+        let made = LocalHost.run(&["ip", "-batch", "-"], &text).and_then(|_| {
+            let (sender, receiver) = (NetNs::open(&names[0])?, NetNs::open(&names[1])?);
+            let taps = [
+                sender.run(move || tun::open("g0", queues))?,
+                receiver.run(move || tun::open("r0", queues))?,
+            ];
+            let names = names.to_vec();
+            Ok((Wiring { names, sender, dut: None, receiver, has_guest: true }, taps))
+        });
+        if made.is_err() {
+            remove(&names)?;
+        }
+        let (wiring, taps) = made?;
+        for (namespace, interface, address) in
+            [(&names[0], "g0", mac::SENDER), (&names[1], "r0", mac::RECEIVER)]
+        {
+            let address = mac::text(address);
+            let text = format!("link set {interface} address {address} mtu {MTU}\n");
+            LocalHost.run(&["ip", "-n", namespace, "-batch", "-"], &text)?;
+        }
+        wiring.ends_up()?;
+        Ok((wiring, taps))
+    }
+
+    /// Brings both ends up, which send and hear nothing of their own.
+    fn ends_up(&self) -> Result<(), BenchError> {
+        for (namespace, interface) in [(&self.sender, "g0"), (&self.receiver, "r0")] {
+            let text = format!("link set {interface} addrgenmode none\nlink set {interface} up\n");
+            LocalHost.run(&["ip", "-n", namespace.name(), "-batch", "-"], &text)?;
+        }
+        Ok(())
     }
 
     /// Removes the namespaces and with them all links, routes, rules, threads.

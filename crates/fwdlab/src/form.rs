@@ -2,6 +2,7 @@
 
 use crate::terminal;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use fwdlab_results::document::form::text::Detail;
 use fwdlab_results::document::{Document, FORMS, Form, form};
 
 /// How an answer is printed.
@@ -20,6 +21,16 @@ pub(crate) struct FormArguments {
     /// Print Markdown
     #[arg(long)]
     markdown: bool,
+}
+
+/// The same, with how much a terminal is told.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct VerboseFormArguments {
+    #[command(flatten)]
+    form: FormArguments,
+    /// Say how each comparison was computed, and what stands beside its answer
+    #[arg(long, short)]
+    verbose: bool,
 }
 
 fn forms() -> impl TypedValueParser<Value = Form> {
@@ -50,11 +61,39 @@ impl FormArguments {
     /// # Errors
     /// When it can't be written.
     pub(crate) fn print(self, document: &Document<'_>) -> anyhow::Result<()> {
+        self.print_with(document, Detail::Brief)
+    }
+
+    fn print_with(self, document: &Document<'_>, detail: Detail) -> anyhow::Result<()> {
         let width = terminal::width();
         match self.form() {
             Some(form) => terminal::print(&(form.render)(document, width)?)?,
-            None => terminal::print(&terminal::toned(form::text::lines(document, width)))?,
+            None => {
+                let lines = form::text::lines(document, width, detail);
+                terminal::print(&terminal::toned(lines))?;
+            }
         }
         Ok(())
+    }
+}
+
+impl VerboseFormArguments {
+    /// True where a terminal is written to, in the form of its own.
+    pub(crate) fn is_of_terminal(self) -> bool {
+        self.form.form().is_none()
+    }
+
+    /// True where JSON is asked for.
+    pub(crate) fn is_json(self) -> bool {
+        self.form.is_json()
+    }
+
+    /// Prints the document on standard output.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub(crate) fn print(self, document: &Document<'_>) -> anyhow::Result<()> {
+        let detail = if self.verbose { Detail::Whole } else { Detail::Brief };
+        self.form.print_with(document, detail)
     }
 }

@@ -10,10 +10,79 @@ use fwdlab_results::counts::Foreground;
 use fwdlab_results::report::analysis::found_in_words;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Narrower than this the rates get a line of their own.
 const WIDE: usize = 70;
+
+/// Between two drawings of a time that passes, where nothing is measured by time.
+const TICK: Duration = Duration::from_millis(500);
+/// Columns of a time that passes, with the space before it.
+const TIME: usize = 10;
+
+/// One thing after the other, such as a guest's boot: on a terminal a line with what is being
+/// done and for how long, elsewhere a line for each as it begins.
+pub(crate) struct Stage {
+    bar: Option<ProgressBar>,
+    what: String,
+}
+
+impl Stage {
+    /// Shows nothing yet.
+    pub(crate) fn new() -> Stage {
+        let bar = (!is_dumb() && std::io::stderr().is_terminal()).then(|| {
+            let bar = bar();
+            passing(&bar, true);
+            bar
+        });
+        Stage { bar, what: String::new() }
+    }
+
+    /// Something begins.
+    pub(crate) fn begin(&mut self, what: &str) {
+        self.what = what.to_owned();
+        match &self.bar {
+            None => terminal::note(what),
+            Some(bar) => {
+                bar.reset_elapsed();
+                self.detail("");
+            }
+        }
+    }
+
+    /// How far it is; on a terminal only.
+    pub(crate) fn detail(&self, text: &str) {
+        if let Some(bar) = &self.bar {
+            let width = terminal::width_of_stderr() - 1;
+            bar.set_message(cut(&joined(&[&self.what, text]), width.saturating_sub(TIME)));
+        }
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// True on a terminal that can't rewrite lines.
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
+/// Shows beside the message how much time has passed, and draws it anew by a thread; or not.
+fn passing(bar: &ProgressBar, passes: bool) {
+    let template = if passes { "{msg}  {elapsed}" } else { "{msg}" };
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    match passes {
+        true => bar.enable_steady_tick(TICK),
+        false => bar.disable_steady_tick(),
+    }
+}
 
 /// Observes runs and shows their progress.
 pub(crate) struct Progress<'a> {
@@ -60,10 +129,9 @@ impl<'a> Progress<'a> {
         guess_ns: u64,
         quiet: bool,
     ) -> Progress<'a> {
-        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let shown = match () {
             () if quiet => Shown::Nothing,
-            () if dumb || !std::io::stderr().is_terminal() => Shown::Lines,
+            () if is_dumb() || !std::io::stderr().is_terminal() => Shown::Lines,
             () => Shown::Bar(bar()),
         };
         let total = plan.runs.len();
@@ -175,14 +243,24 @@ impl<'a> Progress<'a> {
         self.state.left_ns = run_ns.saturating_mul(left).saturating_sub(elapsed_ns);
         if let Shown::Bar(bar) = &self.shown {
             // The last column stays free: some terminals wrap when it is used.
-            bar.set_message(self.state.lines(terminal::width_of_stderr() - 1).join("\n"));
+            let time = if self.state.is_booting() { TIME } else { 0 };
+            let width = (terminal::width_of_stderr() - 1).saturating_sub(time);
+            bar.set_message(self.state.lines(width).join("\n"));
         }
     }
 }
 
 impl Observer for Progress<'_> {
     fn step(&mut self, name: &str) {
+        let booted = self.state.is_booting();
         self.state.step = name.into();
+        let boots = self.state.is_booting();
+        if let Shown::Bar(bar) = &self.shown
+            && booted != boots
+        {
+            bar.reset_elapsed();
+            passing(bar, boots);
+        }
         self.draw();
     }
 
@@ -251,6 +329,11 @@ fn figure(plan: &Plan, record: &RunRecord) -> String {
 }
 
 impl State {
+    /// True while a machine boots: that takes a while, and nothing is measured meanwhile.
+    fn is_booting(&self) -> bool {
+        self.step.starts_with("booting")
+    }
+
     /// Laid out for `width` columns; no line is longer.
     fn lines(&self, width: usize) -> Vec<String> {
         let runs = format!("{}/{}", self.done, self.total);
@@ -351,6 +434,16 @@ mod tests {
         let plan = fwdlab_model::load("x.toml", text, &|_| Ok(Vec::new())).unwrap();
         let label = label(&plan, &plan.runs[0]);
         assert!(["rules:0 > rules:1", "rules:1 > rules:0"].contains(&label.as_str()), "{label}");
+    }
+
+    #[test]
+    fn only_a_boot_has_a_clock_of_its_own() {
+        let mut state = state();
+        assert!(!state.is_booting());
+        state.step = "booting newest.deb".into();
+        assert!(state.is_booting());
+        // Its time fits beside the longest line.
+        assert!(state.lines(50 - TIME).iter().all(|line| line.chars().count() + TIME <= 50));
     }
 
     #[test]

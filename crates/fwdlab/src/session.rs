@@ -260,6 +260,9 @@ fn open_testbed(plan: &Plan, directory: &Path) -> Result<Runner> {
             state::nowhere()?,
             Privilege::None { why: "not asked for, since the packets stay in memory".into() },
         ),
+        TestbedKind::Vm if plan.base.testbed.vm.is_timed => {
+            (Paths { cache: state::cache()?, ..state::paths()? }, Privilege::of_root())
+        }
         TestbedKind::Vm => (
             Paths { cache: state::cache()?, ..state::nowhere()? },
             Privilege::None { why: "not asked for, since a machine of QEMU needs none".into() },

@@ -3,8 +3,8 @@
 //! and are off when the output is not a terminal.
 
 use anstyle::{AnsiColor, Style};
+pub(crate) use fwdlab_results::text::cut;
 use fwdlab_results::text::{self, Line, Tone};
-pub(crate) use fwdlab_results::text::{columns, cut};
 use std::io::{self, Write};
 use std::num::NonZeroU16;
 

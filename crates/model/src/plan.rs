@@ -85,10 +85,11 @@ impl Plan {
     /// The metric that stands for a run of this plan.
     pub fn metric(&self) -> RunMetric {
         let is_paced = self.variants.iter().all(|variant| variant.settings.is_paced());
-        let is_emulated = self.base.testbed.kind == TestbedKind::Vm;
+        let is_counted =
+            self.base.testbed.kind == TestbedKind::Vm && !self.base.testbed.vm.is_timed;
         match self.compare.figure {
-            // An emulated CPU's time means nothing.
-            None if is_emulated => RunMetric::Instructions,
+            // Lockstep has no rate.
+            None if is_counted => RunMetric::Instructions,
             None if !self.goals().is_empty() => RunMetric::Throughput,
             _ if self.design.alternate_ns.is_some() => RunMetric::Slices,
             // The best tenth of a paced run is the sender's own best.

@@ -3,11 +3,12 @@
 //! Such a run is never a measurement: these settings affect no result of the experiment,
 //! and so are not part of its hash.
 
+use crate::settings::Rate;
 use fwdlab_packet::named;
 use serde::{Deserialize, Serialize};
 
 /// How a variant is profiled.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProfilePlan {
     /// Length of the sampled window, nanoseconds.
     pub duration_ns: u64,
@@ -17,6 +18,9 @@ pub struct ProfilePlan {
     /// intervals are made where there are two or more.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub starts: u16,
+    /// Intended load; the traffic's own where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
     /// Samples of each CPU in a second.
     pub frequency_hz: u32,
     /// What triggers a sample.
@@ -35,6 +39,7 @@ impl Default for ProfilePlan {
             duration_ns: 5_000_000_000,
             windows: 5,
             starts: 1,
+            rate: None,
             frequency_hz: 1999,
             event: Event::Auto,
             call_graph: CallGraph::Auto,

@@ -22,6 +22,7 @@ pub mod ring;
 pub mod sender;
 pub mod spread;
 pub mod tap;
+pub mod tun;
 pub mod unsent;
 mod user_sender;
 pub mod userns;

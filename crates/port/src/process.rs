@@ -1,6 +1,7 @@
 //! Child processes that must not outlive this one.
 
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
+use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -13,6 +14,23 @@ pub fn die_with_us(command: &mut Command) -> &mut Command {
     unsafe { command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::KILL))?)) }
 }
 
+/// Lets the program inherit descriptors under their own numbers. Whoever calls keeps them open
+/// until it has started; no other program gets them.
+pub fn keep_open(command: &mut Command, descriptors: Vec<RawFd>) -> &mut Command {
+    // SAFETY: the closure runs between fork and exec; it makes a system call for each
+    // descriptor, allocates nothing and takes no lock. A number that is not open is an error.
+    unsafe {
+        command.pre_exec(move || {
+            for &descriptor in &descriptors {
+                if libc::fcntl(descriptor, libc::F_SETFD, 0) != 0 {
+                    return Err(std::io::Error::last_os_error());
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
 /// Asks the program of this process number to end (SIGINT), as Ctrl-C does.
 ///
 /// # Errors
@@ -21,4 +39,25 @@ pub fn interrupt(pid: u32) -> std::io::Result<()> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or(std::io::ErrorKind::InvalidInput)?;
     Ok(kill_process(pid, Signal::INT)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn only_the_program_that_is_to_have_a_descriptor_has_it() {
+        let (ours, _theirs) = std::os::unix::net::UnixDatagram::pair().unwrap();
+        let number = ours.as_raw_fd();
+        let has_it = |keep: bool| {
+            let mut command = Command::new("test");
+            command.args(["-e", &format!("/dev/fd/{number}")]);
+            if keep {
+                keep_open(&mut command, vec![number]);
+            }
+            command.status().unwrap().success()
+        };
+        assert!(has_it(true) && !has_it(false));
+    }
 }

@@ -68,7 +68,9 @@ fn benches(criterion: &mut Criterion) {
         group.bench_function(name, |b| b.iter(|| compare_store(&question, black_box(&store))));
     }
     let results = compare_texts(&of_table, &table).expect("an answer");
-    group.bench_function("text", |b| b.iter(|| text::lines(&black_box(&results).document(), 100)));
+    group.bench_function("text", |b| {
+        b.iter(|| text::lines(&black_box(&results).document(), 100, text::Detail::Brief))
+    });
     group.bench_function("JSON", |b| b.iter(|| json::value(&black_box(&results).document())));
 }
 

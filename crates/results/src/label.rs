@@ -34,14 +34,16 @@ pub struct Label {
 pub struct MeasuredOn {
     /// Kind of the testbed; none where nothing was measured.
     pub kind: Option<TestbedKind>,
-    /// True for hosts below a hypervisor.
+    /// True for hosts below a hypervisor, a guest that the CPU itself executes among them; an
+    /// emulated one is none.
     pub below_hypervisor: bool,
 }
 
 impl MeasuredOn {
     /// A testbed of this kind, and what has to be said beside its numbers ([`caption`]).
     pub(crate) fn of(kind: Option<TestbedKind>, caption: &str) -> MeasuredOn {
-        let below_hypervisor = kind == Some(TestbedKind::Ssh) && caption.starts_with("virtual");
+        let can_be = matches!(kind, Some(TestbedKind::Ssh | TestbedKind::Vm));
+        let below_hypervisor = can_be && caption.starts_with("virtual");
         MeasuredOn { kind, below_hypervisor }
     }
 }
@@ -156,6 +158,10 @@ pub(crate) fn caption(
              Instructions are not time: caches, branches and contention between CPUs are not in \
              them."
         }
+        (false, Some(TestbedKind::Vm)) if !below_hypervisor => {
+            "emulated machine (QEMU, TCG): the time of an emulated CPU is no time of a machine. \
+             These rates say how fast this emulation was, and nothing about any machine."
+        }
         (false, Some(TestbedKind::Vm)) => {
             "virtual testbed: the device under test is a virtual machine of this machine; not \
              comparable with hardware"
@@ -181,6 +187,23 @@ impl fmt::Display for Label {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_rate_of_an_emulated_machine_is_no_machine_s() {
+        let kind = Some(TestbedKind::Vm);
+        let said = |below, figure| caption(false, kind, below, figure);
+        let (emulated, executed) = (said(false, RunMetric::Mean), said(true, RunMetric::Mean));
+        assert!(emulated.contains("no time of a machine"), "{emulated}");
+        assert!(executed.starts_with("virtual testbed"), "{executed}");
+        // Two testbeds: the figures of one are not held against the other's.
+        let of = |caption| MeasuredOn::of(kind, caption);
+        assert_ne!(of(emulated), of(executed));
+        for on in [of(emulated), of(executed)] {
+            assert_eq!(on.to_string().parse(), Ok(on));
+        }
+        let counted = said(true, RunMetric::Instructions);
+        assert!(counted.contains("instructions are exact"), "{counted}");
+    }
 
     #[test]
     fn a_label_reads_back_from_its_comment() {

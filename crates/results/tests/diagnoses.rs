@@ -66,7 +66,7 @@ fn a_warm_up_in_the_window_is_never_averaged_away_silently() {
     for text in readme_and_page(&store) {
         assert!(text.contains("the window holds a warm-up: its first 30 %"), "{text}");
     }
-    let json = show_json(&analysis);
+    let json = show_json(&analysis).unwrap();
     assert_eq!(json["steadiness"][7]["steady"]["reached"], true);
     assert_eq!(json["steadiness"][6]["steady"]["from"], 0);
     assert_eq!(json["steadiness"][6]["steady_pps"], json["steadiness"][6]["value_pps"]);
@@ -103,7 +103,7 @@ fn an_outlier_is_named_and_stays() {
     for text in readme_and_page(&store) {
         assert!(text.contains("run 11 in block 3 lies") && text.contains("below where"), "{text}");
     }
-    assert_eq!(show_json(&analysis)["diagnoses"][0]["evidence"]["kind"], "outlier");
+    assert_eq!(show_json(&analysis).unwrap()["diagnoses"][0]["evidence"]["kind"], "outlier");
 }
 
 #[test]

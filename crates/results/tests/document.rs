@@ -2,6 +2,7 @@
 //! form is listed once.
 
 use fwdlab_results::compare::{Question, compare_texts};
+use fwdlab_results::document::form::text::{self, Detail};
 use fwdlab_results::document::table::{Cell, Digits};
 use fwdlab_results::document::{Block, Document, FORMS, List, Remark, Room, Table};
 use std::collections::BTreeMap;
@@ -32,7 +33,11 @@ fn a_statistic_added_to_a_table_stands_in_every_form() {
     for text in render(&document).values() {
         assert!(!text.contains("Hodge's g") && !text.contains("hodge_s_g"), "{text}");
     }
-    let verdicts = document.blocks.iter_mut().find_map(|block| match block {
+    let whole = document.blocks.iter_mut().filter_map(|block| match block {
+        Block::Brief { whole, .. } => Some(whole),
+        _ => None,
+    });
+    let verdicts = whole.flatten().find_map(|block| match block {
         Block::Table(table) if table.name == Some("verdicts") => Some(table),
         _ => None,
     });
@@ -45,7 +50,14 @@ fn a_statistic_added_to_a_table_stands_in_every_form() {
     for (row, made_up) in verdicts.rows.iter_mut().zip(made_up.rows) {
         row.cells.extend(made_up.cells);
     }
-    for (form, text) in render(&document) {
+    let mut forms = render(&document);
+    // They are brief unless they are asked for more.
+    for form in ["text", "narrow text", "mail"] {
+        assert!(!forms.remove(form).expect("a form").contains("Hodge's g"), "{form}");
+    }
+    let lines = text::lines(&document, 100, Detail::Whole).into_iter();
+    forms.insert("text", lines.map(|line| line.text + "\n").collect());
+    for (form, text) in forms {
         let (title, value) = match form {
             "csv" => ("hodge_s_g", ",-6.25\n"),
             "json" => ("\"hodge_s_g\"", "\"hodge_s_g\": -6.25"),
@@ -112,7 +124,7 @@ fn the_conclusion_is_first_on_a_page_and_last_on_a_terminal() {
     for (form, text) in render(&document) {
         let first = match form {
             "csv" | "json" => continue,
-            "text" | "narrow text" => text.find("the rest") < text.find("in short"),
+            "text" | "narrow text" | "mail" => text.find("the rest") < text.find("in short"),
             _ => text.find("in short") < text.find("the rest"),
         };
         assert!(first && text.contains("in short"), "{form}: {text}");

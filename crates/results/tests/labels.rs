@@ -50,7 +50,7 @@ fn every_file_with_figures_says_what_they_are_of() {
         }
     }
     assert_eq!(lists, analysis.variants.len());
-    let json = show_json(&analysis);
+    let json = show_json(&analysis).unwrap();
     assert_eq!((&json["testbed"], &json["simulated"]), (&"sim".into(), &true.into()));
     assert_eq!((&json["version"], &json["unit"]), (&1.into(), &"packets per second".into()));
     assert!(json["caption"].as_str().unwrap().starts_with("SIMULATED"));

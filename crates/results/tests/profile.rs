@@ -4,11 +4,11 @@
 #[path = "support/golden.rs"]
 mod golden;
 
+use fwdlab_results::document::{Document, form};
 use fwdlab_results::profile::compare::{Grouping, Measured, compare};
 use fwdlab_results::profile::draw::{Look, Side, difference, flame_graph};
 use fwdlab_results::profile::functions::{By, neighbours_in_stacks};
-use fwdlab_results::profile::{Divided, Filter, Kept, Subsystems, read, text};
-use fwdlab_results::text::Line;
+use fwdlab_results::profile::{Divided, Filter, Kept, Subsystems, document, read};
 use golden::{golden, picture};
 
 const BEFORE: &str = "\
@@ -41,10 +41,6 @@ fn look(title: &str, divided: &Divided, is_icicle: bool) -> Look {
     Look { title: title.into(), subtitle, unit: "samples".into(), is_icicle }
 }
 
-fn joined(lines: Vec<Line>) -> String {
-    lines.into_iter().map(|line| line.text + "\n").collect()
-}
-
 #[test]
 fn flames_and_icicles() {
     let before = divided(BEFORE);
@@ -72,13 +68,13 @@ fn differences_per_packet() {
 fn tables() {
     let (before, after) = (divided(BEFORE), divided(AFTER));
     let Kept::Stacks(stacks) = &before.kept else { panic!("no stacks") };
-    let mut said = joined(text::summary(&before.summary, "before", 80));
-    said += &joined(text::functions(&before, By::Own, 4, 80));
-    said += &joined(text::functions(&before, By::Total, 4, 80));
+    let mut blocks = document::summary(&before.summary, "before");
+    blocks.push(document::functions(&before, By::Own, 4));
+    blocks.push(document::functions(&before, By::Total, 4));
     let subsystems = Subsystems::default().of_stacks(stacks);
-    said += &joined(text::subsystems(&subsystems, before.kept.total(), 99, 80));
+    blocks.push(document::subsystems(&subsystems, before.kept.total(), 99));
     let around = neighbours_in_stacks(stacks, "veth_poll").unwrap();
-    said += &joined(text::neighbours(&around, 9, 80));
+    blocks.push(document::neighbours(&around, 9));
     let windows = |divided: &Divided, packets: f64| {
         let stacks = divided.kept.to_stacks();
         [0.99, 1.01].map(|f| Measured {
@@ -88,7 +84,9 @@ fn tables() {
         })
     };
     let changes = compare(&windows(&before, 1.0), &windows(&after, 3.0), Grouping::Own, 95.0);
-    said +=
-        &joined(text::changes(&changes.unwrap(), "samples per million packets", "function", 9, 80));
-    golden("profile/tables.txt", &said);
+    let unit = "samples per million packets";
+    blocks.extend(document::changes(&changes.unwrap(), unit, "function", 9));
+    let title = "Before and after".to_owned();
+    let said = Document { title, conclusion: Vec::new(), blocks, data: &(), version: 1 };
+    golden("profile/tables.txt", &form::text::render(&said, 80));
 }

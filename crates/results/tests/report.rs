@@ -344,7 +344,7 @@ fn warnings_travel_into_every_form() {
         assert!(file(&files, name).contains("11 packets arrived of 10 sent"), "{name}");
     }
     assert!(summary_text(&analysis, 72).contains("NOT TO BE TRUSTED"));
-    let json = show_json(&analysis);
+    let json = show_json(&analysis).unwrap();
     let variant = doubtful.variants[0];
     assert_eq!(json["variants"][variant]["warnings"][0]["kind"], "not-conserved");
 }
@@ -406,7 +406,7 @@ fn how_packets_arrived_is_said_in_one_line_or_in_a_table() {
 #[test]
 fn json_for_show_has_the_promised_shape() {
     let analysis = Analysis::of_store(&full_store(&netns_plan())).unwrap();
-    let json = show_json(&analysis);
+    let json = show_json(&analysis).unwrap();
     let variants = json["variants"].as_array().unwrap();
     assert_eq!(variants.len(), 6);
     let keys: Vec<&String> = variants[0].as_object().unwrap().keys().collect();
@@ -424,7 +424,7 @@ fn a_store_without_runs_has_a_report_too() {
     let store = store(&plan, []);
     let files = report(&store);
     assert!(file(&files, "README.md").contains("0 of 30 runs"));
-    let json = show_json(&Analysis::of_store(&store).unwrap());
+    let json = show_json(&Analysis::of_store(&store).unwrap()).unwrap();
     assert!(json["variants"][0]["median"].is_null());
     assert!(!files.iter().any(|file| file.name.ends_with(".pps")));
 }
@@ -474,7 +474,7 @@ proptest! {
         let counted: usize = analysis.variants.iter().map(|v| v.values.len()).sum();
         prop_assert_eq!(counted, contents.runs.len());
         prop_assert!(!summary_text(&analysis, 40).is_empty());
-        prop_assert!(show_json(&analysis)["variants"].as_array().unwrap().len() == 6);
+        prop_assert!(show_json(&analysis).unwrap()["variants"].as_array().unwrap().len() == 6);
     }
 }
 

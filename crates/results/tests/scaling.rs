@@ -103,7 +103,7 @@ fn a_sweep_finds_the_simulated_truth_and_says_so_everywhere() {
     assert!(text("index.html").contains("<h2>Scaling</h2>"));
     let law = &results_json(&analysis).unwrap()["scaling"][0]["series"][0]["outcome"];
     assert_eq!(law["fitted"]["law"]["best"]["level"], four.law.best.level);
-    assert_eq!(&show_json(&analysis)["scaling"][0]["series"][0]["outcome"], law);
+    assert_eq!(&show_json(&analysis).unwrap()["scaling"][0]["series"][0]["outcome"], law);
 }
 
 #[test]

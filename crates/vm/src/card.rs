@@ -1,5 +1,6 @@
 //! A guest's network cards, and what is at their other ends.
 
+use std::os::fd::RawFd;
 use std::path::PathBuf;
 
 /// Time after which QEMU sends what a guest with [`Nic::gathers`] has queued, nanoseconds.
@@ -69,8 +70,9 @@ pub enum Backend {
         /// Ours.
         ours: PathBuf,
     },
-    /// A tap of this machine.
-    Tap(String),
+    /// A tap: the descriptors of its queues, which whoever starts the machine keeps open until
+    /// it has begun.
+    Tap(Vec<RawFd>),
 }
 
 /// A card for traffic.
@@ -99,13 +101,19 @@ impl Nic {
                 guest.display(),
                 ours.display()
             ),
-            Backend::Tap(name) => {
-                let queues = match self.queues {
-                    0 | 1 => String::new(),
-                    n => format!(",queues={n}"),
-                };
-                format!("tap,id=data{number},ifname={name},script=no,downscript=no{queues}")
+            Backend::Tap(queues) => {
+                let numbers: Vec<String> = queues.iter().map(RawFd::to_string).collect();
+                let word = if queues.len() > 1 { "fds" } else { "fd" };
+                format!("tap,id=data{number},{word}={}", numbers.join(":"))
             }
+        }
+    }
+
+    /// Descriptors that QEMU inherits.
+    pub(crate) fn descriptors(&self) -> &[RawFd] {
+        match &self.backend {
+            Backend::Datagram { .. } => &[],
+            Backend::Tap(queues) => queues,
         }
     }
 

@@ -104,7 +104,8 @@ fn freebsd(interfaces: [&str; 2], family: Family) -> Vec<String> {
     commands
 }
 
-/// Sends bursts through a guest that forwards, and counts.
+/// Sends bursts through a guest that forwards, and counts. `tell` is told before each burst
+/// which one comes, from 1; none while the guest is warmed up.
 ///
 /// # Errors
 /// When it forwards nothing, does not come to rest, is gone, or QEMU does not count.
@@ -113,8 +114,9 @@ pub fn measure(
     wires: [&Wire; 2],
     symbols: &Symbols,
     question: &Question,
+    tell: &mut dyn FnMut(Option<u32>),
 ) -> Result<Answer, VmError> {
-    let counted = bursts(running, wires, symbols, question);
+    let counted = bursts(running, wires, symbols, question, tell);
     // A guest that has died says why on its console.
     let dead = || running.machine.console().look().err();
     counted.map_err(|error| running.machine.explain(dead().unwrap_or(error)))
@@ -125,9 +127,11 @@ fn bursts(
     wires: [&Wire; 2],
     symbols: &Symbols,
     question: &Question,
+    tell: &mut dyn FnMut(Option<u32>),
 ) -> Result<Answer, VmError> {
+    tell(None);
     let counts = running.counts.as_ref().ok_or_else(|| {
-        VmError::Counts("the guest is executed by the CPU itself, which counts nothing".into())
+        VmError::Counts("the guest was started without a plugin that counts".into())
     })?;
     let mut traffic = Traffic::new(question);
     let mut lockstep = Lockstep::new(&running.machine, counts, wires);
@@ -144,7 +148,8 @@ fn bursts(
     let before = lockstep.scattered();
     let mut bursts = Vec::new();
     let (mut sent, mut lost) = (0, 0);
-    for _ in 0..question.bursts {
+    for burst in 1..=question.bursts {
+        tell(Some(burst));
         let opened = counts.counts()?;
         let began = Instant::now();
         let through = traffic.batches(&mut lockstep, question.batches)?;

@@ -26,7 +26,7 @@ pub enum System {
 pub struct Running {
     /// The machine.
     pub machine: Machine,
-    /// What it executes; none where the CPU itself does.
+    /// What it executes; none where nobody counts.
     pub counts: Option<CountFile>,
     /// Configuration of ssh that reaches it as `dut` (`ssh -F`).
     pub ssh_config: PathBuf,
@@ -46,8 +46,8 @@ impl Running {
     }
 }
 
-/// What is loaded, with its functions, as [`Symbols::of_modules`] reads it.
-const MODULES: &str = "kldstat -v | sed -n 's/.* 0x\\([0-9a-f]*\\) .*(\\(\\/.*\\))$/\\1 \\2/p' | \
+/// Prints what a FreeBSD has loaded, with its functions, as [`Symbols::of_modules`] reads it.
+pub const FREEBSD_SYMBOLS: &str = "kldstat -v | sed -n 's/.* 0x\\([0-9a-f]*\\) .*(\\(\\/.*\\))$/\\1 \\2/p' | \
                        while read at file; do echo module $at $file; nm $file; done";
 
 /// The functions of a guest's kernel, and of its modules where they are loaded.
@@ -57,7 +57,9 @@ const MODULES: &str = "kldstat -v | sed -n 's/.* 0x\\([0-9a-f]*\\) .*(\\(\\/.*\\
 pub(crate) fn symbols(system: System, ssh_config: &Path) -> Result<Symbols, VmError> {
     let symbols = match system {
         System::Linux => Symbols::of_kallsyms(&ssh(ssh_config, "cat /proc/kallsyms", &[])?),
-        System::FreeBsd => Symbols::of_modules(&ssh(ssh_config, "/bin/sh -s", MODULES.as_bytes())?),
+        System::FreeBsd => {
+            Symbols::of_modules(&ssh(ssh_config, "/bin/sh -s", FREEBSD_SYMBOLS.as_bytes())?)
+        }
     };
     match symbols.is_empty() {
         true => Err(VmError::Counts("the guest tells no function of its kernel".into())),
@@ -80,14 +82,14 @@ pub(crate) fn ssh(config: &Path, command: &str, input: &[u8]) -> Result<String, 
 type Counting = (Option<CountFile>, Option<(PathBuf, PathBuf)>);
 
 /// The file that a guest is counted in, and what QEMU is told of it: the plugin and that
-/// file. Nothing where the CPU itself executes the guest.
+/// file. Nothing where nobody counts.
 ///
 /// # Errors
 /// When the plugin can't be compiled, or there is no room for the counts.
 pub(crate) fn counting(accel: Accel, directory: &Path, cache: &Path) -> Result<Counting, VmError> {
     match accel {
-        Accel::Kvm => Ok((None, None)),
-        Accel::Tcg => {
+        Accel::Kvm | Accel::Tcg => Ok((None, None)),
+        Accel::Counted => {
             let counts = CountFile::create(&directory.join("counts"))?;
             let plugin = (plugin::compiled(cache)?, counts.path().to_owned());
             Ok((Some(counts), Some(plugin)))

@@ -70,6 +70,12 @@ impl Guest<'_> {
         fs::write(&initrd, self.initrd(directory, model)?)
             .map_err(|source| VmError::file(&initrd, source))?;
         let (counts, counting) = guest::counting(self.accel, directory, self.cache)?;
+        // Locks stay as on several CPUs, and the clock ticks as often where it idles, so that
+        // ticks are background.
+        let counted = match self.accel {
+            Accel::Counted => "nokaslr noreplace-smp nohz=off ",
+            Accel::Kvm | Accel::Tcg => "",
+        };
         let spec = Spec {
             accel: self.accel,
             cpus: self.cpus,
@@ -77,11 +83,7 @@ impl Guest<'_> {
             boot: Boot::Linux {
                 image: self.kernel.image.clone(),
                 initrd,
-                // The clock ticks as often where it idles, so that ticks are background.
-                append: format!(
-                    "console=ttyS0 quiet panic=-1 nokaslr noreplace-smp nohz=off {}",
-                    self.append
-                ),
+                append: format!("console=ttyS0 quiet panic=-1 {counted}{}", self.append),
             },
             admin: Model::Virtio,
             ssh_port: port,

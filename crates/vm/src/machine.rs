@@ -31,8 +31,32 @@ pub const ADMIN_MAC: &str = "02:00:c6:12:00:00";
 pub enum Accel {
     /// The CPU itself.
     Kvm,
-    /// QEMU's emulation: exact counts, and a time that means nothing.
+    /// QEMU's emulation, whose time is no machine's.
     Tcg,
+    /// The same while a plugin counts what it executes, exactly.
+    Counted,
+}
+
+impl Accel {
+    /// As QEMU and experiments call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Accel::Kvm => "kvm",
+            Accel::Tcg | Accel::Counted => "tcg",
+        }
+    }
+
+    /// QEMU's words for it, and for the CPU that a guest sees.
+    pub(crate) fn arguments(self) -> [&'static str; 2] {
+        // An idle loop that waits by MONITOR spins under emulation.
+        let emulated = "max,-monitor";
+        match self {
+            Accel::Kvm => ["kvm", "host"],
+            Accel::Tcg => ["tcg,thread=multi", emulated],
+            // Additions of the plugin are exact when one thread executes all CPUs.
+            Accel::Counted => ["tcg,thread=single", emulated],
+        }
+    }
 }
 
 /// What is booted.
@@ -83,16 +107,7 @@ impl Spec {
     /// Arguments of QEMU for a machine whose files lie in `directory`.
     fn arguments(&self, directory: &Path) -> Vec<String> {
         let file = |name: &str| directory.join(name).display().to_string();
-        // Additions of the plugin are exact when one thread executes all CPUs.
-        let accel = match self.accel {
-            Accel::Kvm => "kvm",
-            Accel::Tcg => "tcg,thread=single",
-        };
-        let cpu = match self.accel {
-            Accel::Kvm => "host",
-            // An idle loop that waits by MONITOR spins under emulation.
-            Accel::Tcg => "max,-monitor",
-        };
+        let [accel, cpu] = self.accel.arguments();
         let (cpus, memory) = (self.cpus.to_string(), self.memory.to_string());
         let mut arguments: Vec<String> = [
             "-accel",
@@ -179,7 +194,10 @@ impl Machine {
         }
         let errors = directory.join("qemu.log");
         let log = fs::File::create(&errors).map_err(|source| VmError::file(&errors, source))?;
-        let child = process::die_with_us(&mut Command::new(QEMU))
+        let mut command = Command::new(QEMU);
+        let inherited = spec.nics.iter().flat_map(Nic::descriptors).copied().collect();
+        process::keep_open(process::die_with_us(&mut command), inherited);
+        let child = command
             .args(spec.arguments(directory))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -238,6 +256,12 @@ impl Machine {
         let words = fs::read_to_string(self.directory.join("qemu.log")).unwrap_or_default();
         let words = words.trim().replace('\n', " | ");
         VmError::Ended { status, text: format!("{words}; the guest's last words: {text}") }
+    }
+
+    /// QEMU's threads: those that execute the guest, and those that move its frames.
+    pub fn threads(&self) -> Vec<u32> {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.pid())).into_iter().flatten();
+        tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok()).collect()
     }
 
     /// True when none of QEMU's threads has anything to do.
@@ -371,7 +395,7 @@ mod tests {
 
     fn spec(nic: Nic) -> Spec {
         Spec {
-            accel: Accel::Tcg,
+            accel: Accel::Counted,
             cpus: 1,
             memory: 256,
             boot: Boot::Linux { image: "k".into(), initrd: "i".into(), append: "quiet".into() },
@@ -390,12 +414,12 @@ mod tests {
             mac: "02:00:c6:12:00:01".into(),
             queues: 2,
             gathers: true,
-            backend: Backend::Tap("t0".into()),
+            backend: Backend::Tap(vec![7, 8]),
         };
         let text = spec(nic).arguments(Path::new("/d")).join(" ");
         for part in [
             "-accel tcg,thread=single",
-            "tap,id=data0,ifname=t0,script=no,downscript=no,queues=2",
+            "tap,id=data0,fds=7:8",
             "virtio-net-pci,netdev=data0,mac=02:00:c6:12:00:01,mq=on,vectors=6,tx=timer",
             "hostfwd=tcp:127.0.0.1:2222-192.0.2.15:22",
             "-plugin p.so,counts=c",

@@ -1,16 +1,28 @@
-//! Whether guests can be counted here, found out by trying.
+//! What guests can be had here, found out by trying: a guest of a few instructions boots, and
+//! QEMU loads the plugin.
 
 use crate::counts::CountFile;
 use crate::error::VmError;
-use crate::machine::QEMU;
+use crate::machine::{Accel, QEMU};
 use crate::{plugin, tool};
 use fwdlab_port::process;
+use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// For how long QEMU may take to load the plugin.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// For how long the small guest may take, of whom the CPU itself takes milliseconds.
+const GUEST: [(Accel, Duration); 2] =
+    [(Accel::Kvm, Duration::from_secs(5)), (Accel::Tcg, Duration::from_secs(20))];
+/// What the small guest says.
+const WORD: &[u8] = b"fwdlab";
+/// Bytes of its read-only memory, which ends at 4 GiB.
+const ROM: usize = 0x1_0000;
+/// Where it begins there, and where a CPU begins after a reset.
+const BEGIN: usize = 0xf000;
+const RESET: usize = 0xfff0;
 
 /// Loads the plugin, kept in `cache`, into a QEMU without a machine; `directory` takes the
 /// file that it counts in. Returns QEMU's version.
@@ -46,9 +58,7 @@ pub fn counting(cache: &Path, directory: &Path) -> Result<String, VmError> {
             break found;
         }
     };
-    // It may have ended by itself.
-    let _ = child.kill();
-    let _ = child.wait();
+    kill(&mut child);
     match counts {
         Ok(_) => Ok(version),
         Err(_) => Err(VmError::Program {
@@ -59,9 +69,168 @@ pub fn counting(cache: &Path, directory: &Path) -> Result<String, VmError> {
     }
 }
 
+/// Boots a guest of a few instructions, which counts down from a million and says a word;
+/// `directory` takes its files. Returns how long that took, QEMU's own start included.
+///
+/// # Errors
+/// When QEMU is missing or ends, or the guest says nothing in time: it is killed then.
+pub fn executes(accel: Accel, directory: &Path) -> Result<Duration, VmError> {
+    let limit = GUEST.iter().find(|(one, _)| *one == accel).map_or(PATIENCE, |(_, limit)| *limit);
+    within(accel, limit, &small_guest(), directory)
+}
+
+fn within(accel: Accel, limit: Duration, rom: &[u8], dir: &Path) -> Result<Duration, VmError> {
+    let [image, said, log] = ["small.rom", "small.said", "small.log"].map(|name| dir.join(name));
+    fs::write(&image, rom).map_err(|source| VmError::file(&image, source))?;
+    let errors = fs::File::create(&log).map_err(|source| VmError::file(&log, source))?;
+    let [by, cpu] = accel.arguments();
+    let (image, port) = (image.display().to_string(), format!("file:{}", said.display()));
+    let began = Instant::now();
+    let mut child = process::die_with_us(&mut Command::new(QEMU))
+        .args(["-accel", by, "-cpu", cpu, "-machine", "q35", "-m", "16", "-display", "none"])
+        .args(["-nodefaults", "-no-user-config", "-monitor", "none"])
+        .args(["-bios", &image, "-debugcon", &port])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(errors)
+        .spawn()
+        .map_err(|error| VmError::Program {
+            program: QEMU.into(),
+            why: error.to_string(),
+            next: "install qemu-system-x86".into(),
+        })?;
+    let spoke = || fs::read(&said).is_ok_and(|said| said.starts_with(WORD));
+    let why = loop {
+        // Looked at first: what has spoken may have ended since.
+        let status = child.try_wait().ok().flatten();
+        if spoke() {
+            break None;
+        }
+        if let Some(status) = status {
+            let words = fs::read_to_string(&log).unwrap_or_default();
+            break Some(format!("{} ({status})", words.lines().next().unwrap_or("QEMU ended")));
+        }
+        if began.elapsed() > limit {
+            break Some(format!(
+                "a guest of a few instructions has said nothing for {} s",
+                limit.as_secs_f64()
+            ));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let took = began.elapsed();
+    kill(&mut child);
+    match why {
+        None => Ok(took),
+        Some(why) => Err(VmError::Program {
+            program: format!("{QEMU} -accel {}", accel.name()),
+            why,
+            next: match accel {
+                Accel::Kvm => {
+                    "leave `accel` out or write accel = \"tcg\"; KVM needs a CPU with \
+                     virtualisation of its own, /dev/kvm, and the right to open it"
+                }
+                Accel::Tcg | Accel::Counted => "see whether this QEMU has `-accel tcg`",
+            }
+            .into(),
+        }),
+    }
+}
+
+/// Ends QEMU, which may not answer: a process that hangs in the kernel is left to it.
+fn kill(child: &mut Child) {
+    // It may have ended by itself.
+    let _ = child.kill();
+    let deadline = Instant::now() + Duration::from_secs(2);
+    while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The memory that the small guest executes: code of 16 bits, as a CPU begins.
+fn small_guest() -> Vec<u8> {
+    let mut rom = vec![0xf4; ROM]; // hlt
+    let mut code = vec![
+        0x66, 0xb9, 0x40, 0x42, 0x0f, 0x00, // mov ecx, 1000000
+        0x66, 0x49, // dec ecx
+        0x75, 0xfc, // jnz to the one before
+        0xba, 0xe9, 0x00, // mov dx, the port of QEMU's debugcon
+    ];
+    for byte in WORD {
+        code.extend([0xb0, *byte, 0xee]); // mov al, byte; out dx, al
+    }
+    code.extend([0xf4, 0xeb, 0xfd]); // hlt, and again
+    rom[BEGIN..BEGIN + code.len()].copy_from_slice(&code);
+    let back = (BEGIN as i64 - (RESET as i64 + 3)) as i16;
+    rom[RESET] = 0xe9; // jmp
+    rom[RESET + 1..RESET + 3].copy_from_slice(&back.to_le_bytes());
+    rom
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// False where there is no QEMU, which is said aloud.
+    fn has_qemu() -> bool {
+        let has = Command::new(QEMU).arg("--version").stdout(Stdio::null()).status().is_ok();
+        if !has {
+            assert_ne!(std::env::var("FWDLAB_CI").as_deref(), Ok("1"), "no {QEMU}");
+            eprintln!("SKIPPED: no guest is booted: {QEMU} is missing");
+        }
+        has
+    }
+
+    #[test]
+    fn a_small_guest_speaks_where_it_is_emulated() {
+        if !has_qemu() {
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let took = executes(Accel::Tcg, directory.path()).unwrap_or_else(|e| panic!("{e}"));
+        assert!(took > Duration::ZERO);
+    }
+
+    #[test]
+    fn a_guest_that_hangs_is_killed_at_the_limit_and_told() {
+        if !has_qemu() {
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let mut silent = small_guest();
+        silent[BEGIN..BEGIN + 2].copy_from_slice(&[0xeb, 0xfe]); // jumps to itself
+        let limit = Duration::from_millis(1500);
+        let began = Instant::now();
+        let error = within(Accel::Tcg, limit, &silent, directory.path()).expect_err("it hangs");
+        assert!(error.to_string().contains("said nothing for 1.5 s"), "{error}");
+        assert!(began.elapsed() >= limit);
+    }
+
+    #[test]
+    fn a_qemu_that_ends_is_told_with_its_own_words() {
+        if !has_qemu() {
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        // Not a size that a BIOS has.
+        let error = within(Accel::Tcg, PATIENCE, &[0; 7], directory.path());
+        let error = error.expect_err("no BIOS").to_string();
+        assert!(error.contains("qemu-system") && error.contains("exit status"), "{error}");
+    }
+
+    /// Works or not, whoever asks gets an answer with its reason.
+    #[test]
+    fn kvm_is_answered_for() {
+        if !has_qemu() {
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        if let Err(error) = executes(Accel::Kvm, directory.path()) {
+            let text = error.to_string();
+            assert!(text.contains("-accel kvm: ") && text.contains("accel = \"tcg\""), "{text}");
+            eprintln!("KVM does not work here, as it is told: {text}");
+        }
+    }
 
     #[test]
     fn qemu_takes_the_plugin() {

@@ -22,10 +22,20 @@ pub fn of_both(host: &dyn Host, links: &Links) -> Reading {
 /// Packets by direction and queue.
 pub fn packets(text: &str) -> Vec<((Direction, u16), u64)> {
     let pairs = text.lines().filter_map(|line| line.trim().rsplit_once(": "));
-    pairs.filter_map(|(name, value)| Some((queue_of(name)?, value.trim().parse().ok()?))).collect()
+    let found: Vec<((Direction, u16), bool, u64)> = pairs
+        .filter_map(|(name, value)| {
+            let (direction, queue, is_xdp) = queue_of(name)?;
+            Some(((direction, queue), is_xdp, value.trim().parse().ok()?))
+        })
+        .collect();
+    // A driver that counts all packets counts those of an XDP program apart.
+    let counts_all = |of| found.iter().any(|(key, is_xdp, _)| *key == of && !is_xdp);
+    let kept = found.iter().filter(|(key, is_xdp, _)| !is_xdp || !counts_all(*key));
+    kept.map(|(key, _, packets)| (*key, *packets)).collect()
 }
 
-/// The queue that a counter of packets belongs to:
+/// The queue that a counter of packets belongs to, and whether it may count an XDP program's
+/// only:
 ///
 /// | driver | names |
 /// |---|---|
@@ -34,7 +44,7 @@ pub fn packets(text: &str) -> Vec<((Direction, u16), u64)> {
 /// | mlx4, mlx5, virtio_net (newer) | `rx0_packets`, `tx0_packets` |
 /// | ena | `queue_0_rx_cnt`, `queue_0_tx_cnt` |
 /// | veth | `rx_queue_0_xdp_packets`: packets polled, with or without an XDP program. What it sends is counted by its peer |
-fn queue_of(name: &str) -> Option<(Direction, u16)> {
+fn queue_of(name: &str) -> Option<(Direction, u16, bool)> {
     if let Some(rest) = name.strip_prefix("queue_") {
         let (queue, what) = rest.split_once('_')?;
         let direction = match what {
@@ -42,7 +52,7 @@ fn queue_of(name: &str) -> Option<(Direction, u16)> {
             "tx_cnt" => Direction::Transmit,
             _ => return None,
         };
-        return Some((direction, queue.parse().ok()?));
+        return Some((direction, queue.parse().ok()?, false));
     }
     let (direction, rest) = match (name.strip_prefix("rx"), name.strip_prefix("tx")) {
         (Some(rest), _) => (Direction::Receive, rest),
@@ -52,12 +62,12 @@ fn queue_of(name: &str) -> Option<(Direction, u16)> {
     let rest = rest.strip_prefix("_queue_").or(rest.strip_prefix('-')).unwrap_or(rest);
     let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (queue, what) = rest.split_at(digits);
-    let is_packets = match what {
-        "_packets" | ".packets" => true,
-        "_xdp_packets" => direction == Direction::Receive,
-        _ => false,
+    let is_xdp = match what {
+        "_packets" | ".packets" => false,
+        "_xdp_packets" if direction == Direction::Receive => true,
+        _ => return None,
     };
-    Some((direction, queue.parse().ok().filter(|_| is_packets)?))
+    Some((direction, queue.parse().ok()?, is_xdp))
 }
 
 #[cfg(test)]
@@ -77,6 +87,9 @@ mod tests {
         let mlx5 = "     rx3_packets: 7\n     rx3_xdp_drop: 1\n     tx3_packets: 8\n     \
                     rx_prio0_packets: 2\n     rx3_xdp_tx_xmit: 2\n";
         assert_eq!(packets(mlx5), [((rx, 3), 7), ((tx, 3), 8)]);
+        let virtio = "     rx_queue_0_packets: 5\n     rx_queue_0_xdp_packets: 0\n     \
+                      tx_queue_0_packets: 4\n     tx_queue_0_xdp_tx: 0\n";
+        assert_eq!(packets(virtio), [((rx, 0), 5), ((tx, 0), 4)]);
         assert_eq!(packets("     rx-2.packets: 7\n     tx-2.packets: 1\n").len(), 2);
         let ena = "     queue_4_rx_cnt: 9\n     queue_4_rx_bytes: 900\n     queue_4_tx_cnt: 2\n";
         assert_eq!(packets(ena), [((rx, 4), 9), ((tx, 4), 2)]);

@@ -42,6 +42,16 @@ impl Account {
         self.begin_at(self.opened.elapsed());
     }
 
+    /// Records that it began to send that long ago, later than it was told to.
+    pub(crate) fn began_ago(&mut self, ago: Duration) {
+        self.began_ago_at(self.opened.elapsed(), ago);
+    }
+
+    fn began_ago_at(&mut self, now: Duration, ago: Duration) {
+        let began = now.saturating_sub(ago);
+        self.begin_at(self.began.map_or(began, |told| told.max(began)));
+    }
+
     /// Records a reading of its counter.
     pub(crate) fn saw(&mut self, sent: u64) {
         self.saw_at(self.opened.elapsed(), sent);
@@ -144,6 +154,23 @@ mod tests {
         assert!(paced.remarks(9_000, None)[0].starts_with("700 packets that were to be sent"));
         assert_eq!(account(None, 10).unsent(1, None), 0, "as fast as possible");
         assert_eq!(Account::open(Some(5.0), SECOND).unsent(0, None), 0, "not begun");
+    }
+
+    #[test]
+    fn a_sender_owes_nothing_for_the_time_before_it_began() {
+        let ended = |ago: Duration| {
+            let mut account = Account::open(Some(1000.0), SECOND);
+            account.begin_at(SECOND);
+            account.began_ago_at(SECOND * 4, ago);
+            account.end_at(SECOND * 4);
+            account
+        };
+        let late = ended(SECOND * 2);
+        assert_eq!(late.unsent(2_000, None), 0);
+        assert_eq!(late.unsent(1_000, None), 700);
+        // Reports of before it was told to send move nothing.
+        let early = ended(SECOND * 60);
+        assert_eq!(early.unsent(1_000, None), 1_700);
     }
 
     #[test]

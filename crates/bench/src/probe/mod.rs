@@ -7,11 +7,11 @@ use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
 use crate::journal::Journal;
 use crate::profiler;
-use crate::wiring::Wiring;
+use crate::wiring::{Taps, Wiring};
 use fwdlab_model::settings::Engine;
 use fwdlab_packet::Flows;
 use fwdlab_packet::{Family, Template};
-use fwdlab_port::{SenderConfig, Watch, affinity, clock, sender, userns};
+use fwdlab_port::{SenderConfig, Watch, affinity, clock, sender, tun, userns};
 
 /// Permission to create namespaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +28,14 @@ pub enum Privilege {
 }
 
 impl Privilege {
+    /// That of root, or none: no user namespace is entered.
+    pub fn of_root() -> Privilege {
+        match userns::is_root() {
+            true => Privilege::Root,
+            false => Privilege::None { why: "not root".into() },
+        }
+    }
+
     /// Finds out, and enters a user namespace when not root. To be called while
     /// the process has one thread only.
     pub fn obtain() -> Privilege {
@@ -71,6 +79,30 @@ pub fn need_program(program: &str, package: &str) -> Result<(), BenchError> {
     ))
 }
 
+/// What joins sender and receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cable {
+    /// Veth pairs.
+    Veth,
+    /// Taps, between which a guest of QEMU is.
+    Taps,
+}
+
+impl Cable {
+    /// Sender and receiver joined without a DUT; between taps a thread carries the frames, as
+    /// long as the second part lives.
+    fn up(self, journal: &Journal) -> Result<(Wiring, Option<tun::Copier>), BenchError> {
+        if self == Cable::Veth {
+            return Ok((Wiring::up(journal, 1, false)?, None));
+        }
+        let (wiring, taps): (Wiring, Taps) = Wiring::taps(journal, 0, 1)?;
+        let [from, to] = taps.map(|mut queues| queues.pop());
+        let lacking = || BenchError::Refused("a tap without a queue".into());
+        let copier = tun::Copier::start(from.ok_or_else(lacking)?, to.ok_or_else(lacking)?)?;
+        Ok((wiring, Some(copier)))
+    }
+}
+
 /// Finds a working sender and receiver by sending a few packets.
 ///
 /// # Errors
@@ -78,6 +110,7 @@ pub fn need_program(program: &str, package: &str) -> Result<(), BenchError> {
 pub fn find_engines(
     journal: &Journal,
     wanted: Engine,
+    cable: Cable,
 ) -> Result<(Engine, Receiving, Vec<String>), BenchError> {
     let candidates: &[Engine] = match wanted {
         Engine::Auto => &[Engine::Xdp, Engine::Xsk, Engine::Packet],
@@ -85,7 +118,7 @@ pub fn find_engines(
         Engine::Xsk => &[Engine::Xsk],
         Engine::Packet => &[Engine::Packet],
     };
-    let wiring = Wiring::up(journal, 1, false).map_err(|error| match error {
+    let (wiring, _copier) = cable.up(journal).map_err(|error| match error {
         already @ BenchError::Environment { .. } => already,
         other => BenchError::environment(
             format!("network namespaces can't be made here: {other}"),
@@ -228,6 +261,10 @@ pub fn everything(privilege: &Privilege, journal: Result<&Journal, String>) -> V
         router::memory(),
         "the kernel needs CONFIG_MEMFD_CREATE, and /proc must be mounted",
     );
+    let taps = journal.as_ref().map_err(Clone::clone).and_then(|journal| {
+        let found = find_engines(journal, Engine::Auto, Cable::Taps);
+        found.map(|(.., reasons)| reasons.join("; ")).map_err(|error| error.to_string())
+    });
     let wiring = journal
         .and_then(|journal| Wiring::up(journal, 1, false).map_err(|error| error.to_string()));
     let wiring = match wiring {
@@ -276,5 +313,10 @@ pub fn everything(privilege: &Privilege, journal: Result<&Journal, String>) -> V
         "run as root; until then receive packet steering takes their place",
     );
     let _ = wiring.down();
+    add(
+        "taps (a guest's rate)",
+        taps,
+        "run as root where /dev/net/tun is; until then guests are counted, over Unix sockets",
+    );
     probes
 }

@@ -8,11 +8,14 @@
 //! business.
 
 pub mod perf;
+pub mod pmclog;
+pub mod pmcstat;
 pub mod probe;
 pub mod simulated;
 mod trouble;
 
 pub use perf::Perf;
+pub use pmcstat::Pmcstat;
 pub use trouble::remark_on;
 
 use fwdlab_model::record::ProfileCounter;

@@ -13,7 +13,7 @@ use crate::{Observer, Task};
 use fwdlab_model::plan::Trial;
 use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::record::{DropPlace, ProfileCounter, ProfileRecord, ProfileWindow, Sample};
-use fwdlab_model::settings::Arrangement;
+use fwdlab_model::settings::{Arrangement, DutKind};
 use fwdlab_model::warning::Warning;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -46,9 +46,9 @@ pub(super) fn take(
     observer.step("configuring the DUT");
     dut.configure(host, settings, placement, &mut findings)?;
 
-    observer.step("arming perf");
+    observer.step("arming the profiler");
     let task = Task { ceiling_pps: ends.known_ceiling_pps(settings).or(task.ceiling_pps), ..task };
-    let rate_pps = rate::of(&task, settings)?;
+    let rate_pps = rate::pps(plan.rate.unwrap_or(settings.traffic.rate), &task, settings)?;
     let phases = trial(&task.plan.trial, plan);
     let (run_id, threads) = (task.plan.run_id(task.run.index), dut.threads());
     let wanted = Wanted { rate_pps, threads: &threads, ..Wanted::of(settings, run_id, &phases) };
@@ -65,8 +65,10 @@ pub(super) fn take(
     observer.step(if simulated { "traffic (simulated profile)" } else { "traffic (profile)" });
     let mut readings: Vec<Readings> = Vec::new();
     let mut window_ns = (0, 0);
+    // These are Linux's; another machine would only be asked in vain, while it is loaded.
+    let is_read = !simulated && settings.dut.kind != DutKind::Freebsd;
     let mut read = || {
-        if !simulated {
+        if is_read {
             readings.push(Readings::take(host, links, cpus));
         }
     };
@@ -148,6 +150,7 @@ fn record(
         frequency_hz: plan.frequency_hz,
         call_graph: raw.call_graph.clone(),
         cpus: placement.dut.clone(),
+        rate: plan.rate,
         window_ns,
         windows: windows(&observed.samples, window_ns.0, plan),
         sampled_from_ns: raw.sampled_from_ns,

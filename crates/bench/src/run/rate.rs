@@ -1,18 +1,29 @@
-//! The intended load of a variant in packets per second.
+//! Intended loads in packets per second.
 
 use crate::{BenchError, Task};
 use fwdlab_model::settings::{Rate, Settings};
 
-/// Packets per second; none for the maximum.
+/// That of a variant's traffic; none for the maximum.
 ///
 /// # Errors
 /// When a rate in percent has no ceiling to refer to.
 pub(super) fn of(task: &Task<'_>, settings: &Settings) -> Result<Option<f64>, BenchError> {
-    let traffic = &settings.traffic;
-    Ok(match traffic.rate {
+    pps(settings.traffic.rate, task, settings)
+}
+
+/// A load of a variant's frames; none for the maximum.
+///
+/// # Errors
+/// When a rate in percent has no ceiling to refer to.
+pub(super) fn pps(
+    rate: Rate,
+    task: &Task<'_>,
+    settings: &Settings,
+) -> Result<Option<f64>, BenchError> {
+    Ok(match rate {
         Rate::Max => None,
         Rate::Pps(pps) => Some(pps),
-        Rate::Bps(bps) => Some(bps / traffic.frame_size.l2_bits_per_second(1.0)),
+        Rate::Bps(bps) => Some(bps / settings.traffic.frame_size.l2_bits_per_second(1.0)),
         Rate::Ceiling(share) => {
             let ceiling = task.ceiling_pps.ok_or_else(|| {
                 BenchError::Refused(

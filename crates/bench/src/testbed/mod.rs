@@ -14,7 +14,7 @@ pub mod vm;
 pub use rig::{Armed, Ends, LoadModel, Parts, Plain, Reach, Rig, Wanted};
 
 use crate::cpu::Placement;
-use crate::probe::Privilege;
+use crate::probe::{Cable, Privilege};
 use crate::trial::Observed;
 use crate::{BenchError, Observer, Task, calibrate, environment};
 use fwdlab_model::plan::{Plan, Trial};
@@ -158,7 +158,7 @@ pub(crate) fn choose(
             Ok(Box::new(memory::Memory::open(plan, paths, reasons)?))
         }
         TestbedKind::Ssh => Ok(Box::new(ssh::Ssh::open(plan, paths)?)),
-        TestbedKind::Vm => Ok(Box::new(vm::Vm::open(plan, paths)?)),
+        TestbedKind::Vm => Ok(Box::new(vm::Vm::open(plan, privilege, paths)?)),
         TestbedKind::Archive => Err(BenchError::Refused(
             "imported runs were measured in somebody's laboratory and can't be repeated here"
                 .to_owned(),
@@ -196,7 +196,7 @@ fn open_netns(
     privilege: &Privilege,
     paths: &Paths,
 ) -> Result<netns::Netns, BenchError> {
-    let mut testbed = netns::Netns::open(privilege, paths, plan.base.testbed.engine)?;
+    let mut testbed = netns::Netns::open(privilege, paths, plan.base.testbed.engine, Cable::Veth)?;
     testbed.check(plan)?;
     Ok(testbed)
 }

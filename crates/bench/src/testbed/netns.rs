@@ -1,7 +1,7 @@
 //! Sender, DUT and receiver as network namespaces of this machine's kernel.
 
 mod ceiling;
-mod ends;
+pub(in crate::testbed) mod ends;
 pub(crate) mod receiver;
 mod spread;
 
@@ -16,10 +16,10 @@ use crate::error::BenchError;
 use crate::host::{LocalHost, NamespaceHost};
 use crate::journal::Journal;
 use crate::links::Links;
-use crate::probe::{self, Privilege};
+use crate::probe::{self, Cable, Privilege};
 use crate::testbed::LoadModel;
 use crate::trial::{Observed, SystemClock};
-use crate::wiring::Wiring;
+use crate::wiring::{Taps, Wiring};
 use crate::{Observer, Task, calibrate};
 use ends::NetnsEnds;
 use fwdlab_model::plan::{Plan, Trial};
@@ -41,15 +41,22 @@ pub struct Netns {
     cpus: Vec<u16>,
     links: Links,
     choice: Choice,
+    /// What the mechanisms were tried on.
+    cable: Cable,
 }
 
 impl Netns {
     /// Cleans up after killed processes, then probes which sending and receiving mechanisms
-    /// this machine supports.
+    /// this machine supports on `cable`.
     ///
     /// # Errors
     /// [`BenchError::Environment`] when network namespaces are not available here.
-    pub fn open(privilege: &Privilege, paths: &Paths, engine: Engine) -> Result<Netns, BenchError> {
+    pub fn open(
+        privilege: &Privilege,
+        paths: &Paths,
+        engine: Engine,
+        cable: Cable,
+    ) -> Result<Netns, BenchError> {
         if let Privilege::None { why } = privilege {
             return Err(BenchError::environment(
                 format!("network namespaces need root or a user namespace: {why}"),
@@ -59,7 +66,7 @@ impl Netns {
         probe::need_program("ip", "iproute2")?;
         probe::need_program("ethtool", "ethtool")?;
         let journal = Journal::open(&paths.state)?;
-        let (engine, receiving, mut reasons) = probe::find_engines(&journal, engine)?;
+        let (engine, receiving, mut reasons) = probe::find_engines(&journal, engine, cable)?;
         reasons.extend(journal.left().iter().map(|left| format!("not put back: {left}")));
         if *privilege == Privilege::UserNamespace {
             reasons.push(
@@ -72,7 +79,7 @@ impl Netns {
         let choice = Choice { kind: TestbedKind::Netns, simulated: false, reasons };
         let paths = paths.clone();
         let (cpus, links) = (affinity::allowed_cpus()?, Links::of_namespaces());
-        Ok(Netns { journal, paths, engine, receiving, spreads: false, cpus, links, choice })
+        Ok(Netns { journal, paths, engine, receiving, spreads: false, cpus, links, choice, cable })
     }
 
     /// Checks the plan's requirements: loads each firewall once, and verifies that IPv6 is
@@ -122,6 +129,15 @@ impl Netns {
         wiring.down()
     }
 
+    /// Namespaces with taps for the guest `number` of this process, see [`Wiring::taps`].
+    pub(in crate::testbed) fn taps(
+        &self,
+        number: u32,
+        queues: u16,
+    ) -> Result<(Wiring, Taps), BenchError> {
+        Wiring::taps(&self.journal, number, queues)
+    }
+
     /// The sending mechanism for a variant: the one configured, else the best one found by
     /// probing.
     fn engine(&self, settings: &Settings) -> Engine {
@@ -149,14 +165,17 @@ impl Testbed for Netns {
 
     fn place(&self, settings: &Settings) -> Placement {
         let (testbed, queues) = (&settings.testbed, settings.dut.queues);
+        // A guest has CPUs of its own.
+        let wide = if self.cable == Cable::Taps { queues.max(testbed.vm.cpus) } else { queues };
         // r0 is polled (NAPI) only with an XDP program in driver mode.
-        let place = match self.receiving {
-            Receiving::Xdp => cpu::place_all,
-            Receiving::XdpGeneric | Receiving::Packet => cpu::place,
+        let place = match (self.cable, self.receiving) {
+            (Cable::Veth, Receiving::Xdp) => cpu::place_all,
+            // Whoever writes into a tap receives for it.
+            _ => cpu::place,
         };
         // Each queue belongs to one CPU: never more senders than queues.
         let most = if self.is_spread(settings) { queues.max(1) } else { u16::MAX };
-        place(&self.cpus, testbed.arrangement, testbed.senders.min(most), queues)
+        place(&self.cpus, testbed.arrangement, testbed.senders.min(most), wide)
     }
 
     fn stand<'a>(

@@ -11,7 +11,7 @@ use crate::state;
 use crate::terminal::{self, DOUBT, HEADING, styled, wrap};
 use anyhow::Result;
 use clap::ValueEnum;
-use fwdlab_bench::probe::Privilege;
+use fwdlab_bench::probe::{Cable, Privilege};
 use fwdlab_bench::testbed::netns::Netns;
 use fwdlab_bench::{BenchError, Observer, cpu};
 use fwdlab_model::plan::{INET6_FRAME_MIN, Trial};
@@ -115,7 +115,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let stop = Stop::on_signals()?;
     let mut measured = Vec::new();
     for &engine in arguments.engine.candidates() {
-        match Netns::open(&privilege, &paths, engine) {
+        match Netns::open(&privilege, &paths, engine, Cable::Veth) {
             Ok(testbed) => measured.push(measure(arguments, &settings, &testbed, &stop)?),
             Err(error @ BenchError::Environment { .. }) if arguments.engine == Engine::All => {
                 terminal::warn(&error.to_string());

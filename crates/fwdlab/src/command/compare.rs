@@ -1,7 +1,7 @@
 //! `fwdlab compare`.
 
 use crate::exit::Exit;
-use crate::form::FormArguments;
+use crate::form::VerboseFormArguments;
 use crate::names;
 use crate::verdict::{self, FailOn};
 use fwdlab_model::plan::Adjust;
@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "WHAT")]
     fail_on: Option<FailOn>,
     #[command(flatten)]
-    form: FormArguments,
+    form: VerboseFormArguments,
 }
 
 /// Compares.

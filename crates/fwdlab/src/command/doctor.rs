@@ -7,9 +7,12 @@ use fwdlab_bench::Runner;
 use fwdlab_bench::journal::Journal;
 use fwdlab_bench::probe::{self, Privilege, Probe};
 use fwdlab_bench::testbed::Choice;
-use fwdlab_vm::{machine, probe as guest};
+use fwdlab_vm::machine::{self, Accel};
+use fwdlab_vm::{VmError, probe as guest};
 use serde_json::{Value, json};
 use std::fmt::Write;
+use std::path::Path;
+use std::time::Duration;
 
 /// Find out what this machine can do by trying each thing, and what to install
 /// or to allow where it can't.
@@ -38,7 +41,7 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     let journal = Journal::open(&paths.state);
     let mut probes =
         probe::everything(&privilege, journal.as_ref().map_err(|error| error.to_string()));
-    probes.push(guests());
+    probes.extend(guests());
     // The testbed takes the lock for itself.
     drop(journal);
     let choice_for = |experiment: &str| -> anyhow::Result<Choice> {
@@ -59,17 +62,31 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     Ok(if choice.simulated { Exit::Environment } else { Exit::Done })
 }
 
-/// Whether `fwdlab count` works here.
-fn guests() -> Probe {
-    let scratch = std::env::temp_dir();
+/// What guests can be had here: executed by the CPU itself, emulated, and counted.
+fn guests() -> Vec<Probe> {
+    let took = |took: Duration| format!("a small guest booted within {} ms", took.as_millis());
+    let executes = |name: &str, accel| {
+        guest_probe(name, |directory, _| Ok(took(guest::executes(accel, directory)?)))
+    };
+    vec![
+        executes("guests executed by KVM", Accel::Kvm),
+        executes("guests emulated (TCG)", Accel::Tcg),
+        guest_probe("guests that are counted (plugins of TCG)", |directory, cache| {
+            guest::counting(cache, directory)
+        }),
+    ]
+}
+
+/// One of them: `attempt` is given a directory for what it leaves, and the cache.
+fn guest_probe(name: &str, attempt: impl FnOnce(&Path, &Path) -> Result<String, VmError>) -> Probe {
     let tried = state::cache().and_then(|cache| {
-        let directory = machine::directory(&scratch, 0)?;
-        let tried = guest::counting(&cache, &directory);
+        let directory = machine::directory(&std::env::temp_dir(), 0)?;
+        let tried = attempt(&directory, &cache);
         // What is left is removed by the next start.
         let _ = std::fs::remove_dir_all(&directory);
         Ok(tried?)
     });
-    let name = "guests that are counted".to_owned();
+    let name = name.to_owned();
     match tried {
         Ok(detail) => Probe { name, works: true, detail, next: String::new() },
         Err(error) => {

@@ -3,14 +3,15 @@
 use super::stored_profile;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::terminal;
+use crate::form::FormArguments;
 use clap::ValueEnum;
 use fwdlab_model::suggest;
+use fwdlab_results::document::{Block, Document};
 use fwdlab_results::profile::compare::{self, Grouping, Measured};
 use fwdlab_results::profile::functions::{self, Neighbours};
-use fwdlab_results::profile::{self, Divided, Filter, Kept, Profile, Subsystems, text};
+use fwdlab_results::profile::{self, Divided, Filter, Kept, Profile, Subsystems, document};
 use fwdlab_results::report;
-use fwdlab_results::text::{Line, Tone};
+use serde_json::{Value, json};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -64,10 +65,12 @@ pub(crate) struct Arguments {
     /// Keep idle CPUs and the harness
     #[arg(long)]
     keep_idle: bool,
-    /// Print JSON, all rows
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArguments,
 }
+
+/// Version of the shape of the fields for programs.
+const VERSION: u32 = 1;
 
 /// Tables there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -159,42 +162,47 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
         .map(|named| Divided::of(&named.profile, &filter, arguments.keep_idle))
         .collect();
     let table = subsystems(arguments.subsystems.as_deref())?;
-    let mut lines = Vec::new();
+    let mut said = Said { blocks: Vec::new(), data: json!({ "summary": divided[0].summary }) };
     for (named, divided) in profiles.iter().zip(&divided) {
-        lines.extend(text::summary(&divided.summary, &named.name, terminal::width()));
+        said.blocks.extend(document::summary(&divided.summary, &named.name));
     }
-    lines.push(Line { text: String::new(), tone: Tone::Plain });
-    let mut value = serde_json::json!({ "version": 1, "summary": divided[0].summary });
+    let names: Vec<&str> = profiles.iter().map(|named| named.name.as_str()).collect();
     match divided.as_slice() {
         [before, after] => {
-            value["other"] = serde_json::to_value(&after.summary)?;
+            said.data["other"] = serde_json::to_value(&after.summary)?;
             let given = [arguments.packets, arguments.packets_other];
             let of = |at: usize| given[at].or(profiles[at].packets);
-            difference(arguments, [before, after], [of(0), of(1)], &table, &mut lines, &mut value)?;
+            difference(arguments, [before, after], [of(0), of(1)], &table, &mut said)?;
         }
-        _ => single(arguments, &profiles[0], &divided[0], &table, &mut lines, &mut value)?,
+        _ => single(arguments, names[0], &divided[0], &table, &mut said)?,
     }
-    if arguments.json {
-        terminal::print_json(&value)?;
-    } else {
-        terminal::print(&terminal::toned(lines))?;
-    }
+    let title = format!("Where the time goes: {}", names.join(" and "));
+    let Said { blocks, data } = said;
+    let (data, conclusion) = (&data, Vec::new());
+    arguments.form.print(&Document { title, conclusion, blocks, data, version: VERSION })?;
     Ok(Exit::Done)
+}
+
+/// What is said so far.
+struct Said {
+    /// For people.
+    blocks: Vec<Block>,
+    /// For programs.
+    data: Value,
 }
 
 fn single(
     arguments: &Arguments,
-    named: &Named,
+    name: &str,
     divided: &Divided,
     table: &Subsystems,
-    lines: &mut Vec<Line>,
-    value: &mut serde_json::Value,
+    said: &mut Said,
 ) -> anyhow::Result<()> {
-    let (top, width) = (arguments.top, terminal::width());
+    let top = arguments.top;
     if let Some(function) = &arguments.function {
-        let around = neighbours(divided, function, &named.name)?;
-        lines.extend(text::neighbours(&around, top, width));
-        value["neighbours"] = serde_json::to_value(&around)?;
+        let around = neighbours(divided, function, name)?;
+        said.blocks.push(document::neighbours(&around, top));
+        said.data["neighbours"] = serde_json::to_value(&around)?;
         return Ok(());
     }
     let by = match arguments.by {
@@ -202,13 +210,13 @@ fn single(
         By::Total => functions::By::Total,
         By::Subsystem => {
             let list = table.of_stacks(&divided.kept.to_stacks());
-            lines.extend(text::subsystems(&list, divided.kept.total(), top, width));
-            value["subsystems"] = serde_json::to_value(&list)?;
+            said.blocks.push(document::subsystems(&list, divided.kept.total(), top));
+            said.data["subsystems"] = serde_json::to_value(&list)?;
             return Ok(());
         }
     };
-    lines.extend(text::functions(divided, by, top, width));
-    value["functions"] = serde_json::to_value(divided.kept.functions(by))?;
+    said.blocks.push(document::functions(divided, by, top));
+    said.data["functions"] = serde_json::to_value(divided.kept.functions(by))?;
     Ok(())
 }
 
@@ -233,8 +241,7 @@ fn difference(
     divided: [&Divided; 2],
     packets: [Option<f64>; 2],
     table: &Subsystems,
-    lines: &mut Vec<Line>,
-    value: &mut serde_json::Value,
+    said: &mut Said,
 ) -> anyhow::Result<()> {
     let [before, after] = divided;
     let unit = &before.summary.unit;
@@ -242,7 +249,7 @@ fn difference(
         let what = format!("one file counts {unit}, the other {}", after.summary.unit);
         return Err(CliError::Mistake(format!("{what}: record both in the same way")).into());
     }
-    let (packets, said) = match packets.into() {
+    let (packets, figures) = match packets.into() {
         (Some(a), Some(b)) if unit != "samples" => ([a, b], format!("{unit} per packet")),
         // Samples are few and packets many.
         (Some(a), Some(b)) => ([a / 1e6, b / 1e6], format!("{unit} per million packets")),
@@ -262,9 +269,9 @@ fn difference(
     let [a, b] = packets;
     let changes = compare::compare(&measured(before, a), &measured(after, b), grouping, 95.0)
         .map_err(|error| CliError::Mistake(error.to_string()))?;
-    lines.extend(text::changes(&changes, &said, what, arguments.top, terminal::width()));
-    value["unit"] = said.into();
-    value["changes"] = serde_json::to_value(&changes)?;
+    said.blocks.extend(document::changes(&changes, &figures, what, arguments.top));
+    said.data["unit"] = figures.into();
+    said.data["changes"] = serde_json::to_value(&changes)?;
     Ok(())
 }
 

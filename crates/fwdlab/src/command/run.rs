@@ -6,6 +6,7 @@ use crate::error::CliError;
 use crate::exit::{self, Exit};
 use crate::experiment::overhead_guess_ns;
 use crate::experiment::{self, Loaded, Overrides};
+use crate::form::VerboseFormArguments;
 use crate::notify::{self, Message, Outcome};
 use crate::profiling;
 use crate::session::{self, GivenUp, Session};
@@ -62,9 +63,8 @@ pub(crate) struct Arguments {
     /// Show no progress, only the results
     #[arg(long, short)]
     quiet: bool,
-    /// Print the results as JSON (as `show --json`)
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: VerboseFormArguments,
     /// Run this program at the end, with the summary on its standard input; {title},
     /// {outcome} and {report} stand for title, `finished` or `failed`, and the report's file
     #[arg(long, value_name = "COMMAND")]
@@ -81,8 +81,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     if let Some(wanted) = arguments.wants_profiles() {
         if wanted && loaded.plan.base.testbed.kind == TestbedKind::Vm {
             return Err(CliError::Mistake(
-                "--profile: no profiler samples a virtual machine\n  next step: leave it out: all \
-                 instructions are counted by function anyway"
+                "--profile: no profiler samples a virtual machine\n  next step: leave it out: without \
+                 `figure` in [compare] all instructions are counted by function"
                     .into(),
             )
             .into());
@@ -177,20 +177,18 @@ fn introduction(plan: &Plan, missing: usize, stopping: Option<&Stopping>) -> Str
 
 /// Prints the results, and where more of them are.
 fn show(arguments: &Arguments, analysis: &Analysis, out: &Path) -> Result<()> {
-    if arguments.json {
-        terminal::print_json(&report::show_json(analysis))?;
-    } else {
-        terminal::print(&report::summary_text(analysis, terminal::width()))?;
-    }
+    let data = report::shown(analysis)?;
+    arguments.form.print(&report::summary(analysis, &data))?;
     let place = if arguments.no_report {
         format!("store: {}", store_at(out).display())
     } else {
         format!("report: {}", out.join("README.md").display())
     };
-    if arguments.json {
-        arguments.say(&place)
+    // What programs read ends with the document.
+    if arguments.form.is_of_terminal() {
+        terminal::print(&place)?;
     } else {
-        terminal::print(&place)?
+        arguments.say(&place);
     }
     Ok(())
 }

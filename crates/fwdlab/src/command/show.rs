@@ -2,6 +2,7 @@
 
 use super::stores::{self, stores_at};
 use crate::exit::Exit;
+use crate::form::VerboseFormArguments;
 use crate::terminal::{self, HEADING, styled};
 use crate::verdict::{self, FailOn};
 use crate::{names, rule};
@@ -14,7 +15,8 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "\
 Examples:
   fwdlab show results/demo
-  fwdlab show results/demo --json | jq '.variants[] | {label, median}'
+  fwdlab show results/demo --json | jq '.verdicts[] | {candidate, verdict}'
+  fwdlab show results/demo --format mail       for a mailing list or a code review
   fwdlab show results/demo --fail-on worse || echo slower
   fwdlab show results/archive                  a table of all stores below it
   fwdlab show results/archive --filter 'xeon firewall'
@@ -30,9 +32,8 @@ pub(crate) struct Arguments {
     /// Of several stores the figures of each, instead of a table of them
     #[arg(long)]
     full: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: VerboseFormArguments,
     /// Exit with 1 when a comparison says so
     #[arg(long, value_name = "WHAT")]
     fail_on: Option<FailOn>,
@@ -47,8 +48,10 @@ pub(crate) struct Arguments {
 /// When there is no store, or it can't be read.
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     let paths = stores_at(&arguments.path);
-    let is_asked_for_figures =
-        arguments.full || arguments.json || arguments.fail_on.is_some() || arguments.rule.is_some();
+    let is_asked_for_figures = arguments.full
+        || !arguments.form.is_of_terminal()
+        || arguments.fail_on.is_some()
+        || arguments.rule.is_some();
     let is_table = paths.len() > 1 && !is_asked_for_figures;
     if !is_table && arguments.filter.is_none() {
         return figures(arguments, &paths);
@@ -69,18 +72,19 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
 fn figures(arguments: &Arguments, paths: &[PathBuf]) -> anyhow::Result<Exit> {
     let mut exit = Exit::Done;
     let mut shown = Vec::new();
+    let is_json = arguments.form.is_json();
     // What stands for one store prints one object, what stands for several an array.
     let is_one = arguments.filter.is_none() && paths.len() == 1;
     for (i, path) in paths.iter().enumerate() {
         let analysis = Analysis::of(&rule::contents(path, arguments.rule)?);
-        if arguments.json {
-            shown.push(report::show_json(&analysis));
+        if is_json {
+            shown.push(report::show_json(&analysis)?);
         } else {
-            if paths.len() > 1 {
+            if paths.len() > 1 && arguments.form.is_of_terminal() {
                 let gap = if i > 0 { "\n" } else { "" };
                 terminal::print(&format!("{gap}{}", heading(path)))?;
             }
-            terminal::print(&report::summary_text(&analysis, terminal::width()))?;
+            arguments.form.print(&report::summary(&analysis, &report::shown(&analysis)?))?;
         }
         exit = match verdict::exit(&analysis, arguments.fail_on) {
             Exit::Done => exit,
@@ -88,7 +92,7 @@ fn figures(arguments: &Arguments, paths: &[PathBuf]) -> anyhow::Result<Exit> {
         };
     }
     match shown.as_slice() {
-        [] if !arguments.json => {}
+        [] if !is_json => {}
         [one] if is_one => terminal::print_json(one)?,
         _ => terminal::print_json(&shown.into())?,
     }

@@ -70,16 +70,19 @@ fn a_plan_is_there_for_programs() {
     let loaded = fwdlab_model::load("x.toml", INSTANT, &|_| Ok(Vec::new())).expect("a plan");
     assert_eq!(plan["hash"], loaded.hash);
     let text = lab.fwdlab(&["plan", "x.toml"]).expect(0).stdout;
-    assert!(text.contains(&loaded.hash) && text.contains("stateful against none"), "{text}");
-    assert_eq!(text.lines().filter(|line| line.contains("  block ")).count(), 8, "{text}");
+    assert!(text.contains(&loaded.hash) && text.contains("  stateful  none\n"), "{text}");
+    assert!(text.contains("--order shows it") && !text.contains("order of runs\n"), "{text}");
 }
 
 #[test]
-fn long_plans_are_folded() {
+fn the_order_of_runs_is_shown_when_asked_for() {
     let lab = Lab::new(INSTANT);
-    let text = lab.fwdlab(&["plan", "x.toml", "--blocks", "50"]).expect(0).stdout;
-    assert!(text.contains("... 60 more ..."), "{text}");
-    assert!(text.contains("  100  block 50"), "{text}");
+    let text = lab.fwdlab(&["plan", "x.toml", "--blocks", "50", "--order"]).expect(0).stdout;
+    let (_, order) = text.split_once("order of runs\n").expect("the order");
+    let last = order.lines().filter(|line| line.trim_start().starts_with("100 ")).count();
+    assert_eq!((order.lines().count(), last), (102, 1), "{order}");
+    let csv = lab.fwdlab(&["plan", "x.toml", "--csv"]).expect(0).stdout;
+    assert!(csv.contains("run,block,variant\n1,1,"), "{csv}");
 }
 
 #[test]

@@ -96,7 +96,7 @@ fn other_stores_tell_when_they_are_of_the_same_device() {
     let said = unwrapped(&lab.fwdlab(&arguments).expect(0).stdout);
     assert!(said.contains("4 blocks in results/other/run.sqlite; another plan"), "{said}");
     assert!(
-        said.contains("not used results/quieter/run.sqlite: it is of another device"),
+        said.contains("not used: results/quieter/run.sqlite: it is of another device"),
         "{said}"
     );
     let missing = lab.fwdlab(&["plan", "x.toml", "--history", "nowhere"]);

@@ -294,5 +294,10 @@ blocks = 1
     let columns: Vec<&str> = csv.lines().next().expect("a header").split(',').collect();
     let row: Vec<&str> = csv.lines().nth(1).expect("a run").split(',').collect();
     let at = |name| row[columns.iter().position(|&column| column == name).expect(name)];
-    assert_eq!(at("offered"), at("forwarded"), "{csv}");
+    // Its ring holds 16 ms at this rate: packets are lost where another program had a CPU for
+    // longer, and then the run says so.
+    let [offered, forwarded, lost] =
+        ["offered", "forwarded", "lost"].map(|name| at(name).parse::<u64>().expect("a count"));
+    assert_eq!(offered, forwarded + lost, "{csv}");
+    assert!(lost == 0 || at("warnings") != "0", "{csv}");
 }

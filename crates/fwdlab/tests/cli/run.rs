@@ -9,12 +9,19 @@ fn a_run_leaves_figures_and_a_report_that_can_be_rebuilt() {
     let lab = Lab::new(INSTANT);
     let run = lab.fwdlab(&["run", "x.toml"]).expect(0);
     assert!(run.stdout.contains("SIMULATED"), "{}", run.stdout);
-    assert!(run.stdout.contains("stateful against none"), "{}", run.stdout);
+    assert!(run.stdout.contains("\nagainst none  old Mpps"), "{}", run.stdout);
     assert!(run.stdout.ends_with("report: results/x/README.md\n"), "{}", run.stdout);
     let lines = run.stderr.lines().filter(|line| line.starts_with("block ")).count();
     assert_eq!(lines, 8, "a line per run:\n{}", run.stderr);
 
     let shown = lab.fwdlab(&["show", "results/x", "--json"]).expect(0).json();
+    assert_eq!(shown["verdicts"][0]["verdict"], "worse", "{shown}");
+    assert_eq!((&shown["simulated"], &shown["version"]), (&true.into(), &1.into()));
+    let mail = lab.fwdlab(&["show", "results/x", "--format", "mail"]).expect(0).stdout;
+    assert!(mail.lines().all(|line| line.chars().count() <= 72), "{mail}");
+    for part in ["SIMULATED", "2000 (20 x 100) flows, inet", "repeat: fwdlab run x.toml", "worse"] {
+        assert!(mail.contains(part), "no {part:?} in\n{mail}");
+    }
     assert_eq!(values_per_variant(&shown), [4, 4]);
     let median = |variant: usize| shown["variants"][variant]["median"].as_f64().expect("median");
     // The simulated truth is 1.6 Mpps and four fifths of it.
@@ -100,7 +107,7 @@ fn an_alternation_runs_too() {
         .replace("blocks = 4", "blocks = 4\nalternate = \"170ms\"\n[trial]\nduration = \"4s\"");
     let lab = Lab::new(&text);
     let run = lab.fwdlab(&["run", "x.toml"]).expect(0);
-    assert!(run.stdout.contains("rules:9 against rules:0"), "{}", run.stdout);
+    assert!(run.stdout.contains("\nAgainst rules:0. Medians;"), "{}", run.stdout);
     assert!(run.stderr.contains("stream 4/4"), "{}", run.stderr);
 }
 
@@ -145,7 +152,7 @@ fn somebody_is_told_how_it_ended() {
     lab.fwdlab(&["run", "x.toml", "--notify-command", &command]).expect(0);
     let told = std::fs::read_to_string(&got).expect("told");
     assert!(told.starts_with("A simulated firewall finished|results/x/README.md\n"), "{told}");
-    assert!(told.contains("stateful against none"), "{told}");
+    assert!(told.contains("\nagainst none  old Mpps"), "{told}");
 
     // That nobody can be told is a remark and changes nothing.
     let failed = lab.fwdlab(&["run", "x.toml", "--notify-command", "/no/such/program {title}"]);

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// The disk; none where there is none, which a bare clone has not.
-fn image() -> Option<PathBuf> {
+pub(super) fn image() -> Option<PathBuf> {
     // As the workspace's root sees it.
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
     let named = std::env::var_os("FWDLAB_FREEBSD").unwrap_or("../shared/freebsd".into());

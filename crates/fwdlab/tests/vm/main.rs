@@ -7,6 +7,8 @@
 mod experiment;
 mod faults;
 mod freebsd;
+mod freebsd_guest;
+mod rate;
 
 use serde_json::Value;
 use std::path::PathBuf;

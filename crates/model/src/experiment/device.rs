@@ -92,13 +92,19 @@ fn need_of(owner: Owner) -> Option<&'static Need> {
 }
 
 /// What single settings need beside their owner.
-static NEEDS: [Need; 19] = [
+static NEEDS: &[Need] = &[
     Need {
         keys: &["rate", "timestamps", "senders", "engine", "arrangement"],
-        met: |settings| !is_vm(settings),
+        met: |settings| !is_counted(settings),
         otherwise: "has no effect where packets come in lockstep, so that their instructions can \
                     be counted",
-        help: "leave it out",
+        help: "leave it out, or write figure = \"mean\" in [compare]: a rate over taps, as root",
+    },
+    Need {
+        keys: &["batch"],
+        met: |settings| !is_vm(settings) || is_counted(settings),
+        otherwise: "has no effect where a rate is measured: nothing waits until packets are there",
+        help: "leave it out, or leave `figure` out to count instructions",
     },
     Need {
         keys: &["ready", "stop", "statistics", "counters", "rewrites"],
@@ -191,7 +197,7 @@ static NEEDS: [Need; 19] = [
         keys: &["checks"],
         met: |settings| {
             let is_in_kernel = is_ours(settings)
-                && !is_vm(settings)
+                && !is_counted(settings)
                 && settings.testbed.kind != TestbedKind::Memory;
             settings.traffic.checks != Checks::Sample || is_in_kernel
         },
@@ -260,6 +266,11 @@ fn has_hosts(settings: &Settings) -> bool {
 
 fn is_vm(settings: &Settings) -> bool {
     settings.testbed.kind == TestbedKind::Vm
+}
+
+/// True for a virtual machine whose instructions are counted, in lockstep.
+fn is_counted(settings: &Settings) -> bool {
+    is_vm(settings) && !settings.testbed.vm.is_timed
 }
 
 /// True when fwdlab sends and counts.

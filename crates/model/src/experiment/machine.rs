@@ -1,10 +1,17 @@
-//! Checks of an experiment with a virtual machine: what its emulated CPU can't tell.
+//! Checks of an experiment with a virtual machine: what one that is counted can't tell.
 
 use super::Experiment;
 use crate::design::RunMetric;
 use crate::diagnostic::Diagnostic;
-use crate::settings::TestbedKind;
-use crate::spec::Spec;
+use crate::settings::{Accel, TestbedKind};
+use crate::spec::{Setting, Spec};
+use toml::Spanned;
+
+/// True when a rate of a virtual machine is asked for: packets come over taps then.
+pub(super) fn is_timed(spec: &Spec) -> bool {
+    let is_vm = spec.kind.as_ref().is_some_and(|kind| *kind.get_ref() == TestbedKind::Vm);
+    is_vm && spec.compare.figure.as_ref().is_some_and(|figure| figure.get_ref().is_rate())
+}
 
 /// Time is measured where a CPU executes the device, instructions where it is emulated.
 pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagnostic>) {
@@ -19,11 +26,19 @@ pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagn
         }
         return;
     };
-    if let Some(figure) = figure.filter(|figure| figure.get_ref().is_rate()) {
+    let is_timed = experiment.base.testbed.vm.is_timed;
+    let levels = spec.factors.iter().flat_map(|factor| &factor.levels);
+    let written = spec.settings.iter().chain(levels.flat_map(|level| &level.settings));
+    let kvm = Accel::Kvm.name();
+    let is_kvm = |setting: &&Spanned<Setting>| {
+        let setting = setting.get_ref();
+        setting.key() == "accel" && setting.value() == kvm
+    };
+    if let Some(accel) = written.clone().find(is_kvm).filter(|_| !is_timed) {
         faults.push(
-            Diagnostic::new(figure.span(), "the time of an emulated CPU means nothing")
-                .label("a rate")
-                .help("leave `figure` out: instructions a packet are compared"),
+            Diagnostic::new(accel.span(), "the CPU itself counts no instructions")
+                .context(kind.span(), "instructions are counted on this testbed")
+                .help("leave `accel` out, or write figure = \"mean\" in [compare] for a rate"),
         );
     }
     if experiment.design.alternate_ns.is_some()
@@ -32,10 +47,10 @@ pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagn
         faults.push(
             Diagnostic::new(alternate.span(), "a virtual machine is not switched by the clock")
                 .context(kind.span(), "the testbed")
-                .help("leave `alternate` out: counts need no pairs of slices"),
+                .help("leave `alternate` out: each run is set up by itself there"),
         );
     }
-    if let Some(stop) = &spec.design.stop {
+    if let Some(stop) = spec.design.stop.as_ref().filter(|_| !is_timed) {
         faults.push(
             Diagnostic::new(stop.span(), "`stop` decides by scatter, and counts repeat exactly")
                 .context(kind.span(), "the testbed")
@@ -46,7 +61,12 @@ pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagn
         faults.push(
             Diagnostic::new(place, "no profiler samples a virtual machine")
                 .context(kind.span(), "the testbed")
-                .help("leave [profile] out: all instructions are counted by function anyway"),
+                .help(match is_timed {
+                    true => {
+                        "leave [profile] out, or `figure`: instructions are counted by function"
+                    }
+                    false => "leave [profile] out: all instructions are counted by function anyway",
+                }),
         );
     }
 }

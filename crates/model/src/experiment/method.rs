@@ -182,9 +182,12 @@ pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagn
     }
     if experiment.base.testbed.kind == TestbedKind::Vm {
         faults.push(
-            Diagnostic::new(kind.span(), "the time of an emulated CPU means nothing")
+            Diagnostic::new(kind.span(), "no load is searched for on a virtual machine")
                 .label("a rate is searched for")
-                .help("leave [method] out: instructions a packet are counted"),
+                .help(
+                    "leave [method] out: instructions a packet are counted, or with figure = \
+                       \"mean\" in [compare] a rate is measured",
+                ),
         );
     }
     if variants(experiment).any(|settings| settings.traffic.generator == GeneratorKind::Testpmd) {

@@ -126,6 +126,7 @@ fn base_of(spec: &Spec) -> Settings {
         setting.get_ref().apply(&mut base);
     }
     base.testbed.kind = value_or(&spec.kind, base.testbed.kind);
+    base.testbed.vm.is_timed = machine::is_timed(spec);
     base.testbed.lab = spec.lab.as_ref().map(|lab| lab.get_ref().clone());
     base.testbed.sim = spec.sim.clone();
     base.testbed.sim.effect =
@@ -188,6 +189,7 @@ pub fn profile_of(spec: &Spec, wanted: Option<bool>) -> Option<ProfilePlan> {
         duration_ns: written.duration_ns.unwrap_or(default.duration_ns),
         windows: written.windows.unwrap_or(default.windows),
         starts: written.starts.unwrap_or(default.starts),
+        rate: written.rate,
         frequency_hz: written.frequency_hz.unwrap_or(default.frequency_hz),
         event: written.event.unwrap_or(default.event),
         call_graph: written.call_graph.unwrap_or(default.call_graph),

@@ -1,12 +1,13 @@
 //! Record of a profile run, apart from its samples.
 
 use super::Counts;
+use crate::settings::Rate;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// One extra run of a variant in which the DUT's CPUs were sampled. All times are
 /// nanoseconds of CLOCK_MONOTONIC, the clock of the samples.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProfileRecord {
     /// Index of the variant in the plan.
     pub variant: usize,
@@ -29,6 +30,10 @@ pub struct ProfileRecord {
     pub call_graph: String,
     /// The CPUs that were sampled.
     pub cpus: Vec<u16>,
+    /// Intended load that the profile states; none where it ran as the measured runs do,
+    /// which its rate is then held against.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
     /// Start and end of the window in which the packets of [`ProfileRecord::windows`]
     /// were sent.
     pub window_ns: (u64, u64),

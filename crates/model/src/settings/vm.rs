@@ -24,6 +24,14 @@ pub struct VmSettings {
     pub nic: Nic,
     /// Packets that it finds at once while its instructions are counted.
     pub batch: u16,
+    /// True when a rate is measured: packets come over taps then, by senders that don't wait.
+    /// Not written but derived of what stands for a run.
+    #[serde(skip_serializing_if = "is_false")]
+    pub is_timed: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 impl Default for VmSettings {
@@ -36,6 +44,7 @@ impl Default for VmSettings {
             memory: 512,
             nic: Nic::Virtio,
             batch: 32,
+            is_timed: false,
         }
     }
 }
@@ -50,9 +59,12 @@ impl VmSettings {
 named! {
     /// What executes a virtual machine.
     pub enum Accel default Auto {
-        /// What can be counted: emulation.
+        /// Emulation where instructions are counted; where a rate is measured, the CPU itself
+        /// if it can.
         Auto = "auto",
-        /// QEMU's emulation: exact counts of instructions, and a time that means nothing.
+        /// The CPU itself.
+        Kvm = "kvm",
+        /// QEMU's emulation: exact counts of instructions, and a time that is no machine's.
         Tcg = "tcg",
     }
 }

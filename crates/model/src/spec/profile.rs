@@ -4,10 +4,11 @@ use super::keys::value::{Node, Reader};
 use super::keys::{self, Key};
 use super::section::Section;
 use crate::profile::{CallGraph, Event, Subsystems};
+use crate::settings::Rate;
 use std::ops::Range;
 
 /// `[profile]`; `None` where it says nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProfileSpec {
     /// True when the file has the table.
     pub present: bool,
@@ -21,6 +22,8 @@ pub struct ProfileSpec {
     pub windows: Option<u16>,
     /// `starts`.
     pub starts: Option<u16>,
+    /// `rate`.
+    pub rate: Option<Rate>,
     /// `frequency`, in Hz.
     pub frequency_hz: Option<u32>,
     /// `event`.
@@ -43,6 +46,7 @@ impl Reader<'_> {
             duration_ns: profile.read("duration", |key, node| self.duration_ns(key, node)),
             windows: profile.read("windows", |key, node| self.integer(key, node)),
             starts: profile.read("starts", |key, node| self.integer(key, node)),
+            rate: profile.read("rate", |key, node| self.rate(key, node)),
             frequency_hz: profile.read("frequency", |key, node| self.integer(key, node)),
             event: profile.read("event", |key, node| self.word(key, node)),
             call_graph: profile.read("call_graph", |key, node| self.word(key, node)),

@@ -66,10 +66,15 @@ fn each_single_fault_is_found_and_says_what_to_do() {
             "leave it out",
         ),
         (
-            "version = 1\n[testbed]\nkind = \"vm\"\n[vm]\nkernel = \"k\"\naccel = \"tcg\"\n[compare]\n\
+            "version = 1\n[testbed]\nkind = \"vm\"\n[vm]\nkernel = \"k\"\naccel = \"kvm\"",
+            "the CPU itself counts no instructions",
+            "figure = \"mean\"",
+        ),
+        (
+            "version = 1\n[testbed]\nkind = \"vm\"\n[vm]\nkernel = \"k\"\nbatch = 8\n[compare]\n\
              figure = \"mean\"",
-            "the time of an emulated CPU",
-            "instructions a packet",
+            "no effect where a rate is measured",
+            "count instructions",
         ),
         (
             "version = 1\n[testbed]\nkind = \"vm\"\n[vm]\nkernel = \"k\"\n[design]\nstop = \"planned\"\n\

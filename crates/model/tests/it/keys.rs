@@ -85,6 +85,9 @@ pub(super) fn writing(section: &Section, key: &Key, value: &str) -> String {
         ("testbed", "kind") if value == "\"vm\"" => {
             format!("version = 1\n[testbed]\n{line}[vm]\nkernel = \"kernel.deb\"\n")
         }
+        ("vm", "accel") if value == "\"kvm\"" => {
+            silent(section, key, value) + &line + "[compare]\nfigure = \"mean\"\n"
+        }
         ("vm", "disk") => silent(section, key, value).replace("disk = \"x\"\n", &line),
         ("dut" | "traffic" | "vm", _) => silent(section, key, value) + &line,
         ("design", "alternate") => format!(

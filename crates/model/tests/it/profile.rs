@@ -4,6 +4,7 @@ use super::plan;
 use fwdlab_model::ProfilePlan;
 use fwdlab_model::experiment::profile_of;
 use fwdlab_model::profile::{CallGraph, Event, Subsystems};
+use fwdlab_model::settings::Rate;
 use fwdlab_model::spec;
 
 #[test]
@@ -11,13 +12,14 @@ fn the_table_alone_asks_for_a_profile_and_cpu_decides() {
     assert_eq!(plan("version = 1\n[profile]\n").profile, Some(ProfilePlan::default()));
     assert_eq!(plan("version = 1\n[profile]\ncpu = false\nwindows = 3\n").profile, None);
     let full = plan(
-        "version = 1\n[profile]\nduration = \"2s\"\nwindows = 4\nstarts = 3\nfrequency = 997\nevent = \"cycles\"\n\
+        "version = 1\n[profile]\nduration = \"2s\"\nwindows = 4\nstarts = 3\nrate = \"80%\"\nfrequency = 997\nevent = \"cycles\"\n\
          call_graph = \"dwarf\"\nicicle = true\nsubsystems = \"subsystems.txt\"\n",
     );
     let wanted = ProfilePlan {
         duration_ns: 2_000_000_000,
         windows: 4,
         starts: 3,
+        rate: Some(Rate::Ceiling(0.8)),
         frequency_hz: 997,
         event: Event::Cycles,
         call_graph: CallGraph::Dwarf,

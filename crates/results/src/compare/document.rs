@@ -5,7 +5,7 @@ use crate::counts::NOT_TIME;
 use crate::document::{Block, Document};
 use crate::label::INSTRUCTIONS;
 use crate::report::counted;
-use crate::report::verdicts::{terms, variants, verdicts};
+use crate::report::verdicts::{compared, terms, variants};
 
 /// Version of the shape of the fields; raised when something that was there is named
 /// otherwise or means something else.
@@ -29,9 +29,11 @@ impl Results {
             blocks.push(figures("packets per second"));
             blocks.push(variants(&self.variants, of).block());
             let of = self.comparisons.len();
-            blocks.push(Block::text(terms(self.confidence, self.margin, &self.adjustment, of)));
+            let terms = terms(self.confidence, self.margin, &self.adjustment, of);
+            blocks.push(Block::Brief { brief: Vec::new(), whole: vec![Block::text(terms)] });
         }
-        blocks.push(verdicts(&self.comparisons));
+        let median = |at: usize| Some(self.variants.get(at)?.summary?.median);
+        blocks.extend(compared(&self.comparisons, &|c| [c.baseline, c.variant].map(median)));
         blocks.extend(self.comparisons.iter().filter_map(|c| counted::differences(c, false)));
         Document {
             title: self.asked.clone(),

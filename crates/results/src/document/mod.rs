@@ -68,6 +68,15 @@ pub enum Block {
     Section(Section),
     /// Parts that only forms with at least this room show.
     Where(Room, Vec<Block>),
+    /// The same in brief, for terminals and mails, and at length.
+    Brief {
+        /// What terminals and mails show, unless they are asked for more.
+        brief: Vec<Block>,
+        /// What everyone else shows.
+        whole: Vec<Block>,
+    },
+    /// Parts that a mail alone has, whose reader has seen nothing else.
+    Mail(Vec<Block>),
 }
 
 /// How much a form can show before a reader is lost.
@@ -163,6 +172,15 @@ impl Block {
         Block::Section(Section { title: title.into(), blocks, folded: false })
     }
 
+    /// Names with what they stand for, a line each.
+    pub fn pairs(rows: &[(&'static str, String)]) -> Block {
+        Table::of(rows)
+            .words("", |(name, _)| table::Cell::text(*name))
+            .words("", |(_, value)| table::Cell::text(value))
+            .set(|table| table.in_words = true)
+            .block()
+    }
+
     /// A list of points.
     pub fn list<T: Into<Inline>>(items: impl IntoIterator<Item = T>) -> Block {
         Block::List(List::of(items))
@@ -201,7 +219,9 @@ impl Document<'_> {
                             None => found.push((name, vec![table])),
                         }
                     }
-                    Block::Section(Section { blocks, .. }) | Block::Where(_, blocks) => {
+                    Block::Section(Section { blocks, .. })
+                    | Block::Where(_, blocks)
+                    | Block::Brief { whole: blocks, .. } => {
                         collect(blocks, found);
                     }
                     _ => (),

@@ -25,6 +25,8 @@ pub struct Table {
     pub asides: &'static str,
     /// Rows that forms without room for all show; none for all.
     pub brief: Option<usize>,
+    /// What those forms say of the others, with `{}` for their number; empty for nothing.
+    pub rest: &'static str,
     /// Keys with which a line for programs begins, in this order; others follow.
     pub first_keys: &'static [&'static str],
 }
@@ -230,6 +232,12 @@ impl Table {
             Some(most) if room < super::Room::All => &self.rows[..most.min(self.rows.len())],
             _ => &self.rows,
         }
+    }
+
+    /// What a form of this room says of the rows that it doesn't show.
+    pub(crate) fn rest(&self, room: super::Room) -> Option<String> {
+        let others = self.rows.len() - self.shown(room).len();
+        (others > 0 && !self.rest.is_empty()).then(|| self.rest.replace("{}", &others.to_string()))
     }
 
     /// The columns that people see, with their positions.

@@ -35,6 +35,10 @@ pub struct Agreement {
 /// Holds a profile run against the mean rates of the measured runs of its variant; none
 /// where either says nothing.
 pub fn agreement(record: &ProfileRecord, rates_pps: &[f64]) -> Option<Agreement> {
+    if record.rate.is_some() {
+        // It was not to run as they did.
+        return None;
+    }
     let rate_pps = rate_of_profile(record)?;
     let summary = Summary::of(rates_pps)?;
     if rates_pps.len() < RUNS {
@@ -111,6 +115,7 @@ fn rate(packets: u64, time_ns: u64) -> Option<f64> {
 mod tests {
     use super::*;
     use fwdlab_model::record::{Counts, ProfileWindow, Sample, TrialRecord};
+    use fwdlab_model::settings::Rate;
 
     fn profile(forwarded: u64) -> ProfileRecord {
         let window = |n: u64| ProfileWindow {
@@ -135,6 +140,8 @@ mod tests {
             assert_eq!(found.holds(), holds, "{found:?}");
             assert!(found.sentence().contains(words), "{}", found.sentence());
         }
+        let stated = ProfileRecord { rate: Some(Rate::Pps(1e6)), ..profile(1_000_000) };
+        assert_eq!(agreement(&stated, &rates), None, "it was not to run as they did");
         // Two runs span next to nothing, and a profile without packets has no rate.
         assert_eq!(agreement(&profile(1_300_000), &rates[..2]), None);
         assert_eq!(agreement(&ProfileRecord::default(), &rates), None);

@@ -6,10 +6,11 @@ use super::filter::Filter;
 use super::pattern::Pattern;
 use super::stacks::Stacks;
 
-/// Names of the kernel's own threads (Linux), of the idle task, of the simulated device,
+/// Names of the kernel's own threads (Linux; of FreeBSD they begin with `kernel/`), of the idle task, of the simulated device,
 /// and of the software router's workers.
-const DUT_THREADS: [&str; 14] = [
+const DUT_THREADS: [&str; 15] = [
     "router/",
+    "kernel/",
     "simulated",
     "napi/",
     "ksoftirqd/",

@@ -14,6 +14,7 @@
 
 mod agreement;
 pub mod compare;
+pub mod document;
 pub mod draw;
 mod dut;
 mod filter;
@@ -26,7 +27,6 @@ mod samples;
 mod stacks;
 mod subsystems;
 mod summary;
-pub mod text;
 
 pub use agreement::{Agreement, SAMPLER, agreement, measured_rates};
 pub use dut::of_dut;

@@ -1,20 +1,27 @@
 //! The analysis for programs.
 
 use super::analysis::Analysis;
-use super::document::document;
-use crate::document::form::json::{self as as_json, rounded};
+use super::document::{document, summary};
+use crate::document::form::json as as_json;
 use crate::label::unit;
 use fwdlab_model::settings::TestbedKind;
 use serde_json::{Value, json};
 
-/// Version of the shape of what [`show_json`] gives; raised when something that was there is
-/// named otherwise or means something else.
-const SHOW_VERSION: u32 = 1;
+/// What `fwdlab show --json` and `run --json` print: what the figures are of, each variant's,
+/// the comparisons with their verdicts, and what was found about the runs.
+///
+/// # Errors
+/// Never for an analysis that was made by this crate.
+pub fn show_json(analysis: &Analysis) -> Result<Value, serde_json::Error> {
+    as_json::value(&summary(analysis, &shown(analysis)?))
+}
 
-/// What the figures are of; each variant's figures, and what was found about the
-/// runs: what `fwdlab show --json` prints. A variant without runs has no values
-/// and null for median, min, max. The rest is as in `results.json`.
-pub fn show_json(analysis: &Analysis) -> Value {
+/// The data of a [`summary`]. A variant without runs has no values and null for median, min,
+/// max. The rest is as in `results.json`.
+///
+/// # Errors
+/// Never for an analysis that was made by this crate.
+pub fn shown(analysis: &Analysis) -> Result<Value, serde_json::Error> {
     let variants: Vec<Value> = analysis
         .variants
         .iter()
@@ -33,7 +40,6 @@ pub fn show_json(analysis: &Analysis) -> Value {
         .collect();
     let label = analysis.label();
     let mut shown = json!({
-        "version": SHOW_VERSION,
         "title": analysis.title,
         "testbed": analysis.testbed.kind.map_or("none", TestbedKind::name),
         "simulated": label.simulated,
@@ -42,6 +48,7 @@ pub fn show_json(analysis: &Analysis) -> Value {
         "unit": unit(analysis.figure),
         "fwdlab_version": label.version,
         "variants": variants,
+        "comparisons": analysis.comparisons,
         "diagnoses": analysis.diagnoses,
         "steadiness": analysis.steadiness,
         "scaling": analysis.scaling,
@@ -49,7 +56,7 @@ pub fn show_json(analysis: &Analysis) -> Value {
     if let Some(arrivals) = &analysis.arrivals {
         shown["checked"] = arrivals.checked.as_str().into();
     }
-    rounded(shown)
+    Ok(shown)
 }
 
 /// The whole analysis: `results.json`.

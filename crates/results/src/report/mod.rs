@@ -15,6 +15,7 @@ mod error;
 mod files;
 mod json;
 mod names;
+mod rows;
 pub(crate) mod verdicts;
 
 pub use document::{document, searches, summary, summary_text};
@@ -23,7 +24,7 @@ pub use names::safe as safe_name;
 pub use analysis::Analysis;
 pub use error::ReportError;
 pub(crate) use files::LEFT_OUT;
-pub use json::{results_json, show_json};
+pub use json::{results_json, show_json, shown};
 
 use crate::document::form::{html, json as as_json, markdown};
 use crate::store::{Contents, Store};

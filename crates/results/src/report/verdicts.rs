@@ -2,6 +2,7 @@
 
 use super::analysis::{Answer, Compared, Outcome, SummaryResult};
 use super::counted;
+use super::rows::{Rates, rows};
 use crate::document::table::{Cell, Digits, Row, Rows};
 use crate::document::{Block, Table};
 use crate::format::percent;
@@ -45,6 +46,16 @@ pub(crate) fn terms(confidence: f64, margin: f64, adjustment: &str, comparisons:
         "Confidence {confidence} %, margin of equivalence {margin}{family}. MDE: the true effect \
          that nine of ten such experiments would find."
     )
+}
+
+/// What terminals show of the comparisons, and what pages show.
+pub(crate) fn compared(comparisons: &[Compared], rates: Rates<'_>) -> Vec<Block> {
+    let whole = vec![verdicts(comparisons)];
+    let is_counted = |compared: &Compared| matches!(compared.outcome, Outcome::Counted(_));
+    match comparisons.iter().any(is_counted) {
+        true => whole,
+        false => vec![Block::Brief { brief: rows(comparisons, rates), whole }],
+    }
 }
 
 /// A row per comparison, the answer first.

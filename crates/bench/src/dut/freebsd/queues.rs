@@ -109,11 +109,12 @@ pub fn counted(names: &str) -> usize {
 }
 
 /// Packets of each queue of `interface` since boot, under the names of
-/// [`fwdlab_model::record::queues`], for the drivers that count them by sysctl: ix(4),
-/// mlx5en (`mce`) and vtnet(4). cxgbe(4) and the others of iflib(4) don't.
+/// [`fwdlab_model::record::queues`], for the drivers that count them by sysctl: igb(4) before
+/// FreeBSD 12, ix(4), ixl(4), mlx5en (`mce`), vmx(4) and vtnet(4); cxgbe(4) counts what was
+/// sent only. The others of iflib(4) don't.
 pub fn packets(host: &dyn Host, interface: &str) -> Reading {
     let (name, unit) = driver(interface);
-    if !["ix", "ixv", "mce", "vtnet"].contains(&name) {
+    if !COUNTING.contains(&name) {
         return Reading::new();
     }
     let text = host.run(&["sysctl", &format!("dev.{name}.{unit}")], "").unwrap_or_default();
@@ -122,14 +123,33 @@ pub fn packets(host: &dyn Host, interface: &str) -> Reading {
         let (direction, queue) = queue_of(oid)?;
         Some((counter_name(interface, direction, queue), value.trim().parse().ok()?))
     });
-    found.collect()
+    let mut all = Reading::new();
+    for (name, packets) in found {
+        // By how they were sent, in several places.
+        let sum: &mut u64 = all.entry(name).or_default();
+        *sum = sum.saturating_add(packets);
+    }
+    all
 }
+
+/// Drivers whose sysctls count the packets of queues.
+const COUNTING: [&str; 12] =
+    ["cc", "cxgbe", "cxl", "iavf", "igb", "ix", "ixl", "ixv", "mce", "vcxl", "vmx", "vtnet"];
 
 /// The queue that a sysctl counts the packets of: `dev.ix.0.queue3.rx_packets`,
 /// `dev.mce.0.rxstat3.packets`, `dev.mce.0.txstat3tc0.packets`, `dev.vtnet.0.rxq3.ipackets`
-/// (`packets` before FreeBSD 13).
+/// (`packets` before FreeBSD 13), `dev.ixl.0.pf.rxq03.packets`,
+/// `dev.vmx.0.rxq3.hstats.ucast_packets`, `dev.cxl.0.txq.3.txpkts1_pkts`.
 fn queue_of(oid: &str) -> Option<(Direction, u16)> {
     let (receive, transmit) = (Direction::Receive, Direction::Transmit);
+    let (beginning, what) = oid.rsplit_once('.')?;
+    if let Some((beginning, queue)) = beginning.rsplit_once('.')
+        && beginning.ends_with(".txq")
+    {
+        let is_packets = ["txpkt_wrs", "txpkts0_pkts", "txpkts1_pkts"].contains(&what);
+        return Some((transmit, queue.parse().ok().filter(|_| is_packets)?));
+    }
+    let oid = oid.replace(".hstats.", ".");
     let mut last = oid.rsplitn(3, '.');
     let (what, queue) = (last.next()?, last.next()?);
     let forms = [
@@ -141,6 +161,8 @@ fn queue_of(oid: &str) -> Option<(Direction, u16)> {
         ("txq", "", "packets", transmit),
         ("rxq", "", "ipackets", receive),
         ("txq", "", "opackets", transmit),
+        ("rxq", "", "ucast_packets", receive),
+        ("txq", "", "ucast_packets", transmit),
     ];
     forms.into_iter().find_map(|(head, tail, packets, direction)| {
         let number = queue.strip_prefix(head)?.strip_suffix(tail)?;
@@ -192,6 +214,20 @@ mod tests {
     }
 
     #[test]
+    fn packets_that_a_queue_counts_by_how_it_sent_them_are_added() {
+        let text = "dev.cxl.0.txq.1.txpkts1_pkts: 3\ndev.cxl.0.txq.1.txpkts0_pkts: 20\n\
+                    dev.cxl.0.txq.1.txpkt_wrs: 100\ndev.cxl.0.txq.1.txpkts1_wrs: 7\n\
+                    dev.cxl.0.txq.0.txpkt_wrs: 5\n";
+        let mut host = crate::host::FakeHost::default();
+        host.outputs.insert("sysctl dev.cxl.0".into(), text.into());
+        let found: Vec<(String, u64)> = packets(&host, "cxl0").into_iter().collect();
+        let name = |queue| counter_name("cxl0", Direction::Transmit, queue);
+        assert_eq!(found, [(name(0), 5), (name(1), 123)]);
+        host.outputs.insert("sysctl dev.re.0".into(), text.into());
+        assert!(packets(&host, "re0").is_empty());
+    }
+
+    #[test]
     fn packets_of_queues_by_the_names_of_sysctls() {
         let (rx, tx) = (Direction::Receive, Direction::Transmit);
         for (oid, expected) in [
@@ -203,6 +239,13 @@ mod tests {
             ("dev.vtnet.1.rxq0.ipackets", Some((rx, 0))),
             ("dev.vtnet.1.txq0.opackets", Some((tx, 0))),
             ("dev.vtnet.1.txq0.omcasts", None),
+            ("dev.ixl.0.pf.rxq03.packets", Some((rx, 3))),
+            ("dev.ixl.0.pf.txq12.packets", Some((tx, 12))),
+            ("dev.vmx.0.rxq1.hstats.ucast_packets", Some((rx, 1))),
+            ("dev.vmx.0.txq1.hstats.mcast_packets", None),
+            ("dev.cxl.0.txq.3.txpkt_wrs", Some((tx, 3))),
+            ("dev.cxl.0.txq.3.txpkts1_wrs", None),
+            ("dev.cxl.0.rxq.3.rxcsum", None),
             ("dev.vtnet.0.rxq1.bytes", None),
             ("dev.ix.0.queue3.lro_queued", None),
             ("dev.ix.0.mac_stats.rx_packets", None),

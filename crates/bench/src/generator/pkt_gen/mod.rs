@@ -36,6 +36,8 @@ pub struct PktGen<'a> {
     sender: Option<End>,
     receiver: Option<End>,
     account: Account,
+    /// Its first packets were reported.
+    has_begun: bool,
     witnesses: [Witness<'a>; 2],
     facts: BTreeMap<String, String>,
     remarks: Vec<String>,
@@ -60,6 +62,7 @@ impl<'a> PktGen<'a> {
             sender: None,
             receiver: None,
             account: Account::open(None, Duration::ZERO),
+            has_begun: false,
             witnesses: Default::default(),
             facts: BTreeMap::new(),
             remarks: Vec::new(),
@@ -106,6 +109,16 @@ impl<'a> PktGen<'a> {
             ));
         }
         Ok(())
+    }
+
+    /// A paced sender waits for a full second, and so sends up to two after it was ready:
+    /// it owes nothing for that time.
+    fn look_whether_it_sends(&mut self) {
+        let Some(tally) = self.sender.as_ref().map(|end| &end.tally) else { return };
+        if !self.has_begun && tally.packets > 0 {
+            self.has_begun = true;
+            self.account.began_ago(tally.busy);
+        }
     }
 
     fn ends(&mut self) -> impl Iterator<Item = (&'static str, &mut End)> {
@@ -162,6 +175,7 @@ impl Generator for PktGen<'_> {
             // A sender may have reached its number of packets.
             end.listen(name == "sender")?;
         }
+        self.look_whether_it_sends();
         let counted = self.counts();
         self.account.saw(counted.sent);
         Ok(counted)
@@ -181,6 +195,11 @@ impl Generator for PktGen<'_> {
         if sender.has_ended && !sender.was_stopped {
             self.remarks.push("the sender had ended before it was stopped".into());
         }
+        // Before its last words: how long ago it began is known by its reports.
+        // One that has died is told below.
+        let _ = sender.listen(true);
+        self.look_whether_it_sends();
+        let Some(sender) = &mut self.sender else { return Ok(()) };
         sender.end(patience);
         self.account.end();
         match sender.tally.reports == 0 && sender.tally.total.is_none() {

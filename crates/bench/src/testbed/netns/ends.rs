@@ -40,7 +40,7 @@ pub(super) struct NetnsEnds<'a> {
 
 impl Netns {
     /// Makes senders and receiver of `wiring` ready; `threads` forward.
-    pub(super) fn arm(
+    pub(in crate::testbed) fn arm(
         &self,
         wiring: &Wiring,
         placement: &Placement,
@@ -50,7 +50,7 @@ impl Netns {
         let traffic = &settings.traffic;
         let flows = traffic.flows;
         let family = traffic.family;
-        let has_dut = wiring.dut.is_some();
+        let has_dut = wiring.dut.is_some() || wiring.has_guest;
         let (next_hop, last_hop, hops) = match settings.dut.rewrites() {
             Rewrites::Route if has_dut => (mac::INGRESS, mac::EGRESS, 1),
             Rewrites::Mac if has_dut => (mac::INGRESS, mac::EGRESS, 0),
@@ -113,6 +113,13 @@ impl Netns {
     }
 }
 
+/// Frames that found the ring behind g0 full, as the sender's namespace counts them.
+pub(in crate::testbed) fn refused(sender: &NamespaceHost) -> u64 {
+    let text = sender.get("/proc/thread-self/net/dev").unwrap_or_default();
+    let counters = counters::interface_counters(&text, ["g0", "g0"]);
+    counters.into_iter().filter(|(name, _)| name == "g0 tx_dropped").map(|(_, n)| n).sum()
+}
+
 impl Ends for NetnsEnds<'_> {
     fn arm<'a>(
         &'a self,
@@ -145,9 +152,7 @@ impl Ends for NetnsEnds<'_> {
         // it; at the DUT's only where it was a live frame (`veth_xmit`, `veth_xdp_xmit`),
         // beside frames that an XDP program has dropped after they were received: those
         // are for the program to tell.
-        let text = self.sender.get("/proc/thread-self/net/dev").unwrap_or_default();
-        let lost = counters::interface_counters(&text, ["g0", "g0"]).into_iter();
-        let lost: u64 = lost.filter(|(name, _)| name == "g0 tx_dropped").map(|(_, n)| n).sum();
+        let lost = refused(&self.sender);
         let dropped = reading.machine.entry(format!("{INGRESS} rx_dropped")).or_default();
         *dropped = if dut.is_program() { lost } else { lost.max(*dropped) };
         // Veth counts what a queue sends where it is received: queue by queue at the peer.

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 impl Netns {
     /// Decides how several queues are reached, if the plan has any.
-    pub(super) fn spread(&mut self, plan: &Plan) -> Result<(), BenchError> {
+    pub(in crate::testbed) fn spread(&mut self, plan: &Plan) -> Result<(), BenchError> {
         self.spreads = is_wanted(plan);
         if !self.spreads {
             return Ok(());
@@ -29,7 +29,7 @@ impl Netns {
         let is_free = |s: &Settings| s.testbed.engine == Engine::Auto;
         let any_free = plan.variants.iter().any(|variant| is_free(&variant.settings));
         if any_free && self.engine != Engine::Xsk {
-            match probe::find_engines(&self.journal, Engine::Xsk) {
+            match probe::find_engines(&self.journal, Engine::Xsk, self.cable) {
                 Ok((engine, receiving, reasons)) => {
                     (self.engine, self.receiving) = (engine, receiving);
                     self.choice.reasons.extend(reasons);
@@ -53,7 +53,7 @@ impl Netns {
     }
 
     /// What distributes packets to receive queues, in words.
-    pub(super) fn filled_by(&self, settings: &Settings) -> &'static str {
+    pub(in crate::testbed) fn filled_by(&self, settings: &Settings) -> &'static str {
         match (settings.dut.queues, self.is_spread(settings)) {
             (0 | 1, _) => "one",
             (_, true) => "filled by the flow's Toeplitz hash",
@@ -62,7 +62,7 @@ impl Netns {
     }
 
     /// Senders that each go through all flows: one where they share them.
-    pub(super) fn rounds(&self, settings: &Settings, placement: &Placement) -> usize {
+    pub(in crate::testbed) fn rounds(&self, settings: &Settings, placement: &Placement) -> usize {
         if self.is_spread(settings) { 1 } else { placement.senders.len() }
     }
 }

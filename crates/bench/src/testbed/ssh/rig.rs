@@ -11,13 +11,16 @@ use crate::error::BenchError;
 use crate::generator::Outcome;
 use crate::host::Host;
 use crate::links::Links;
+use crate::profiler::{Perf, Pmcstat, Profiler};
 use crate::testbed::LoadModel;
 use crate::testbed::account::Account;
 use crate::testbed::rig::awaited;
 use crate::testbed::stopwatch::Stopwatch;
 use crate::testbed::{Armed, Ends, Parts, Reach, Rig, Wanted};
 use crate::trial::{Awaited, Clock, SystemClock, Traffic};
+use fwdlab_model::lab::System;
 use fwdlab_model::plan::Trial;
+use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::settings::{Reboot, Settings};
 use fwdlab_model::warning::Warning;
 use std::collections::BTreeMap;
@@ -121,6 +124,22 @@ impl Ends for SshEnds<'_> {
     ) -> Result<(Box<dyn Armed + 'a>, Account), BenchError> {
         let armed = traffic::arm(self.rack, self.links, wanted)?;
         Ok((Box::new(armed), Account::none()))
+    }
+
+    /// Each system has its own.
+    fn profiler<'a>(
+        &self,
+        host: &'a dyn Host,
+        clock: &'a dyn Fn() -> u64,
+        plan: &ProfilePlan,
+        cpus: &[u16],
+        file: &Path,
+        _settings: &Settings,
+    ) -> Box<dyn Profiler + 'a> {
+        match self.rack.dut().map(|dut| dut.system) {
+            Ok(System::FreeBsd) => Box::new(Pmcstat::prepare(host, clock, plan, cpus, file)),
+            _ => Box::new(Perf::prepare(host, clock, plan, cpus, file)),
+        }
     }
 
     /// Each sending thread cycles through all flows.

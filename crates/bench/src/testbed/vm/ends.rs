@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 /// The ends.
 pub(super) struct VmEnds<'a> {
     pub(super) up: &'a Up,
-    pub(super) placement: &'a Placement,
+    pub(super) placement: Placement,
     /// The packets of the run, once it is armed.
     pub(super) pump: RefCell<Option<Pump<'a>>>,
 }
@@ -66,7 +66,7 @@ impl Ends for VmEnds<'_> {
     fn facts(&self, _settings: &Settings) -> BTreeMap<String, String> {
         BTreeMap::from([
             ("kernel".into(), self.up.release.clone()),
-            ("executed by".into(), "QEMU's emulation (TCG)".to_owned()),
+            ("executed by".into(), self.up.executed_by().to_owned()),
             ("sender".into(), "lockstep over Unix sockets".to_owned()),
             ("dut CPUs".into(), format!("{:?}", self.placement.dut)),
         ])

@@ -97,6 +97,9 @@ impl<'a> Pump<'a> {
         let counts = up.running.counts.as_ref().ok_or_else(|| {
             trouble(VmError::Counts("the machine is not emulated, so nothing is counted".into()))
         })?;
+        let wires = up.sockets().ok_or_else(|| {
+            trouble(VmError::Counts("the machine has taps, and lockstep needs sockets".into()))
+        })?;
         let (settings, traffic) = (wanted.settings, &wanted.settings.traffic);
         let (family, size) = (traffic.family, traffic.frame_size);
         let template =
@@ -118,7 +121,7 @@ impl<'a> Pump<'a> {
             up,
             counts,
             symbols: up.symbols()?,
-            lockstep: Lockstep::new(&up.running.machine, counts, [&up.wires[0], &up.wires[1]]),
+            lockstep: Lockstep::new(&up.running.machine, counts, [&wires[0], &wires[1]]),
             writer,
             frames: vec![frame; usize::from(settings.testbed.vm.batch)],
             received: Counter(watch.arrivals()),

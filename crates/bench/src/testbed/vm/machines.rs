@@ -2,18 +2,25 @@
 
 use super::trouble;
 use crate::Observer;
+use crate::dut::Dut;
+use crate::dut::freebsd::FreebsdDut;
+use crate::dut::freebsd::system::Boot;
 use crate::error::BenchError;
 use crate::host::{Host, SshHost, SshSettings};
 use crate::links::{Link, Links, Peer, Way, mac, prefix};
+use crate::testbed::netns::Netns;
+use crate::wiring::Wiring;
 use fwdlab_model::settings::{self, DutKind, Settings, VmSettings};
 use fwdlab_vm::freebsd::{self, Image};
 use fwdlab_vm::guest::{self, Running, System};
 use fwdlab_vm::kernel::Kernel;
-use fwdlab_vm::machine::{self, Accel, Model, Nic};
+use fwdlab_vm::machine::{self, Accel, Backend, Model, Nic};
 use fwdlab_vm::symbols::Symbols;
 use fwdlab_vm::wire::Wire;
-use fwdlab_vm::{VmError, linux};
+use fwdlab_vm::{VmError, linux, probe};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -22,6 +29,8 @@ use std::time::Duration;
 const KEPT: usize = 2;
 /// Time that a command may take in a machine that is emulated.
 const DEADLINE: Duration = Duration::from_secs(120);
+/// Time for a reboot in emulation, beside other work.
+const BOOT: Duration = Duration::from_secs(600);
 /// Time after which a connection says that it lives: longer than any run.
 const SILENT: Duration = Duration::from_secs(24 * 60 * 60);
 /// The network for administration, which exists in QEMU only.
@@ -39,6 +48,8 @@ pub(super) struct Machines {
     booted: u32,
     /// Whether the machine that was asked for last is up.
     is_up: bool,
+    /// What executes a machine whose variant leaves that open.
+    pub(super) auto: Accel,
 }
 
 impl Machines {
@@ -54,7 +65,28 @@ impl Machines {
             source,
         })?;
         let (cache, experiment) = (cache.to_owned(), experiment.to_owned());
-        Ok(Machines { up: Vec::new(), parent, cache, experiment, booted: 0, is_up: false })
+        Ok(Machines {
+            up: Vec::new(),
+            parent,
+            cache,
+            experiment,
+            booted: 0,
+            is_up: false,
+            auto: Accel::Counted,
+        })
+    }
+
+    /// Whether the CPU itself executes a guest, found out by booting a small one.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub(super) fn try_kvm(&mut self) -> Result<Duration, VmError> {
+        let directory = machine::directory(&self.parent, self.booted)?;
+        self.booted += 1;
+        let tried = probe::executes(Accel::Kvm, &directory);
+        // What is left is removed by the next start.
+        let _ = std::fs::remove_dir_all(&directory);
+        tried
     }
 
     /// Ends all of them.
@@ -86,9 +118,10 @@ impl Machines {
     pub(super) fn boot(
         &mut self,
         settings: &Settings,
+        netns: Option<&Netns>,
         observer: &mut dyn Observer,
     ) -> Result<(), BenchError> {
-        let what = What::of(settings);
+        let what = What::of(settings, self.auto);
         if let Some(at) = self.up.iter().position(|up| up.what == what) {
             let up = self.up.remove(at);
             self.up.push(up);
@@ -102,8 +135,9 @@ impl Machines {
         }
         observer.step(&format!("booting {}", what.name()));
         let directory = machine::directory(&self.parent, self.booted).map_err(trouble)?;
+        let number = self.booted;
         self.booted += 1;
-        let up = self.up(what, &directory);
+        let up = self.up(what, number, netns, &directory);
         if up.is_err() {
             // A machine that has begun removes its own files.
             let _ = std::fs::remove_dir_all(&directory);
@@ -113,35 +147,56 @@ impl Machines {
         Ok(())
     }
 
-    fn up(&self, what: What, directory: &Path) -> Result<Up, BenchError> {
-        let wires = [0, 1].map(|number| Wire::bind(directory, number));
-        let [ingress, egress] = wires;
-        let wires = [ingress.map_err(trouble)?, egress.map_err(trouble)?];
+    fn up(
+        &self,
+        what: What,
+        number: u32,
+        netns: Option<&Netns>,
+        directory: &Path,
+    ) -> Result<Up, BenchError> {
+        let (ways, backends, taps) = ways(&what, number, netns, directory)?;
         let macs = [mac::INGRESS, mac::EGRESS];
-        let nics = macs.iter().zip(&wires).map(|(&own, wire)| Nic {
+        let nics = macs.iter().zip(backends).map(|(&own, backend)| Nic {
             model: model(what.vm.nic),
             mac: mac::text(own),
             queues: what.queues,
-            gathers: true,
-            backend: wire.backend(),
+            gathers: what.accel == Accel::Counted,
+            backend,
         });
         let running = self.running(&what, nics.collect(), directory).map_err(trouble)?;
-        wires.iter().try_for_each(Wire::connect).map_err(trouble)?;
-        let ssh = SshSettings {
-            config: Some(running.ssh_config.clone()),
-            deadline: DEADLINE,
-            connect: DEADLINE,
-            // Nothing is to stir while it is counted.
-            alive: SILENT,
-            one_shell: true,
-            directory: Some(directory.to_owned()),
-            ..SshSettings::default()
-        };
-        let host = SshHost::connect(guest::NAME, ssh)?;
+        // QEMU alone has them from now on: they go with it.
+        drop(taps);
+        if let Ways::Sockets(wires) = &ways {
+            wires.iter().try_for_each(Wire::connect).map_err(trouble)?;
+        }
+        let host = SshHost::connect(guest::NAME, ssh(&running))?;
         let release = host.run(&["uname", "-rv"], "")?.trim().to_owned();
         let links = links_of(&running.interfaces);
         let (symbols, told) = (RefCell::default(), Cell::new(false));
-        Ok(Up { host, running, wires, links, release, what, symbols, told })
+        Ok(Up { host, running, ways, links, release, what, symbols, told })
+    }
+
+    /// Reboots the last machine, a FreeBSD, which keeps its disk.
+    ///
+    /// # Errors
+    /// When it does not come up again, or has not gone down.
+    pub(super) fn reboot_last(&mut self) -> Result<(), BenchError> {
+        let up =
+            self.up.last_mut().ok_or_else(|| BenchError::Refused("no machine is up".into()))?;
+        let before = Boot::of(&up.host)?;
+        FreebsdDut::new(up.links.clone(), self.experiment.clone()).reboot(&up.host)?;
+        let console = up.running.machine.console();
+        // The kernel's last words: what was said before them is not the next boot's.
+        let down = console.wait_for("Uptime: ", BOOT);
+        let booted = down.and_then(|_| console.wait_for("login:", BOOT)).map(drop);
+        booted.map_err(|error| trouble(up.running.machine.explain(error)))?;
+        up.host = SshHost::connect(guest::NAME, ssh(&up.running))?;
+        // Modules are where they were loaded last.
+        up.symbols.take();
+        match Boot::of(&up.host)?.is(&before.0) {
+            false => Ok(()),
+            true => Err(BenchError::environment("the guest has not gone down", "try it again")),
+        }
     }
 
     /// Boots the guest.
@@ -149,7 +204,7 @@ impl Machines {
         let (cache, vm) = (self.cache.as_path(), &what.vm);
         let file =
             |name: &Option<String>| self.experiment.join(name.as_deref().unwrap_or_default());
-        let (accel, cpus, memory) = (Accel::Tcg, vm.cpus, vm.memory);
+        let (accel, cpus, memory) = (what.accel, vm.cpus, vm.memory);
         match what.kind {
             DutKind::Freebsd => {
                 let image = &Image::find(&file(&vm.disk), cache)?;
@@ -167,20 +222,45 @@ impl Machines {
     }
 }
 
+/// How a machine is reached.
+fn ssh(running: &Running) -> SshSettings {
+    SshSettings {
+        config: Some(running.ssh_config.clone()),
+        deadline: DEADLINE,
+        connect: DEADLINE,
+        // Nothing is to stir while it is counted.
+        alive: SILENT,
+        one_shell: true,
+        directory: Some(running.machine.directory().to_owned()),
+        ..SshSettings::default()
+    }
+}
+
 /// What makes a machine another one.
 #[derive(Clone, Debug, PartialEq)]
 struct What {
     kind: DutKind,
     vm: VmSettings,
+    /// What executes it, which the settings may leave open.
+    accel: Accel,
     queues: u16,
+    /// What its kernel read when it booted.
+    loader: BTreeMap<String, String>,
 }
 
 impl What {
-    fn of(settings: &Settings) -> What {
-        // How it is counted is no part of the machine.
-        let accel = settings::Accel::Auto;
-        let vm = VmSettings { batch: 0, accel, ..settings.testbed.vm.clone() };
-        What { kind: settings.dut.kind, vm, queues: settings.dut.queues }
+    fn of(settings: &Settings, auto: Accel) -> What {
+        let vm = &settings.testbed.vm;
+        let accel = match vm.accel {
+            _ if !vm.is_timed => Accel::Counted,
+            settings::Accel::Auto => auto,
+            settings::Accel::Kvm => Accel::Kvm,
+            settings::Accel::Tcg => Accel::Tcg,
+        };
+        // How it is counted, and what was left open, is no part of the machine.
+        let vm = VmSettings { batch: 0, accel: settings::Accel::Auto, ..vm.clone() };
+        let loader = settings.dut.remote.loader.clone();
+        What { kind: settings.dut.kind, vm, accel, queues: settings.dut.queues, loader }
     }
 
     fn name(&self) -> &str {
@@ -189,11 +269,42 @@ impl What {
     }
 }
 
-/// A machine that is up. Its connection closes before it ends.
+/// How packets come to a machine.
+pub(super) enum Ways {
+    /// One frame a datagram, in lockstep.
+    Sockets([Wire; 2]),
+    /// Taps in namespaces of sender and receiver.
+    Taps(Wiring),
+}
+
+/// The ways of a machine, as QEMU is told of them, and the descriptors that it is to inherit.
+type Told = (Ways, [Backend; 2], Vec<OwnedFd>);
+
+/// Makes the ways of the machine `number`, whose files lie in `directory`: taps where there are
+/// namespaces for them.
+fn ways(
+    what: &What,
+    number: u32,
+    netns: Option<&Netns>,
+    directory: &Path,
+) -> Result<Told, BenchError> {
+    if let Some(netns) = netns {
+        let (wiring, taps) = netns.taps(number, what.queues)?;
+        let numbers = |queues: &Vec<OwnedFd>| queues.iter().map(AsRawFd::as_raw_fd).collect();
+        let backends = [Backend::Tap(numbers(&taps[0])), Backend::Tap(numbers(&taps[1]))];
+        return Ok((Ways::Taps(wiring), backends, taps.into_iter().flatten().collect()));
+    }
+    let [ingress, egress] = [0, 1].map(|number| Wire::bind(directory, number));
+    let wires = [ingress.map_err(trouble)?, egress.map_err(trouble)?];
+    let backends = [wires[0].backend(), wires[1].backend()];
+    Ok((Ways::Sockets(wires), backends, Vec::new()))
+}
+
+/// A machine that is up. Its connection closes before it ends, and its taps' namespaces after.
 pub(super) struct Up {
     pub(super) host: SshHost,
     pub(super) running: Running,
-    pub(super) wires: [Wire; 2],
+    pub(super) ways: Ways,
     pub(super) links: Links,
     /// `uname -rv`.
     pub(super) release: String,
@@ -205,6 +316,27 @@ pub(super) struct Up {
 }
 
 impl Up {
+    /// Its data interfaces at this end; none where taps are in their place.
+    pub(super) fn sockets(&self) -> Option<&[Wire; 2]> {
+        match &self.ways {
+            Ways::Sockets(wires) => Some(wires),
+            Ways::Taps(_) => None,
+        }
+    }
+
+    /// What executes it, in words that reports are told by.
+    pub(super) fn executed_by(&self) -> &'static str {
+        match self.what.accel {
+            Accel::Kvm => "the CPU itself (KVM)",
+            Accel::Tcg | Accel::Counted => "QEMU's emulation (TCG)",
+        }
+    }
+
+    /// Its CPUs, as it numbers them itself.
+    pub(super) fn cpus(&self) -> Vec<u16> {
+        (0..self.what.vm.cpus).collect()
+    }
+
     /// Why the guest is dead; none where it is not.
     fn died(&self) -> Option<VmError> {
         let machine = &self.running.machine;

@@ -1,16 +1,19 @@
 //! The testbed `vm`: a machine of QEMU on this machine, whose kernel is under test.
 //!
-//! The machine is emulated, so that time means nothing and what it executes can be counted
-//! exactly ([`fwdlab_vm`]). Packets come in lockstep over a pair of Unix sockets, without any
-//! privilege; the DUT inside is the same that laboratories have, reached over ssh on an
-//! interface of its own. A machine stays up while the next variant boots the same; as many
-//! as alternate by block are kept.
+//! Where instructions are counted, the machine is emulated, so that time means nothing and what
+//! it executes is known exactly ([`fwdlab_vm`]); packets come in lockstep over a pair of Unix
+//! sockets, without any privilege. Where a rate is measured, packets come over taps in
+//! namespaces, by the senders of the testbed `netns`, and the CPU itself executes the machine
+//! if it can. The DUT inside is the same that laboratories have, reached over ssh on an
+//! interface of its own. A machine stays up while the next variant boots the same; as many as
+//! alternate by block are kept.
 //!
-//! Limits: no rates (the CPU itself executes no machine here), one CPU in lockstep.
+//! Limits: one CPU and one queue in lockstep; taps as root only.
 
 mod ends;
 mod lockstep;
 mod machines;
+mod taps;
 
 use super::{Choice, Paths, Rig, Testbed};
 use crate::cpu::Placement;
@@ -18,43 +21,97 @@ use crate::dut::router::Wires;
 use crate::dut::undo::Undo;
 use crate::dut::{self, Dut, Ground, Prepared};
 use crate::error::BenchError;
-use crate::testbed::{LoadModel, Parts, Reach};
+use crate::probe::{Cable, Privilege};
+use crate::testbed::netns::Netns;
+use crate::testbed::{Ends, LoadModel, Parts, Reach};
+use crate::trial::{Clock, SystemClock};
 use crate::{Observer, Task};
 use ends::VmEnds;
 use fwdlab_model::plan::Plan;
-use fwdlab_model::settings::{DutKind, Reboot, Settings, TestbedKind};
+use fwdlab_model::settings::{Accel, DutKind, Reboot, Settings, TestbedKind};
 use fwdlab_model::warning::Warning;
-use fwdlab_vm::VmError;
-use machines::{Machines, Up};
+use fwdlab_vm::{VmError, machine};
+use machines::{Machines, Up, Ways};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use taps::TapEnds;
 
 /// perf's file, which nobody writes here.
 const PERF: &str = "/dev/null";
 
 /// The testbed.
 pub struct Vm {
+    // Machines end before the lock of the machine is given back.
     machines: Machines,
-    placement: Placement,
+    /// Where rates are measured: senders and receivers, and the lock of the machine.
+    netns: Option<Netns>,
     experiment: PathBuf,
     choice: Choice,
 }
 
 impl Vm {
     /// Removes what machines of processes that are gone have left. Whether there is a QEMU
-    /// shows when the first machine boots.
+    /// shows when the first machine boots; where a rate is measured, whether the CPU itself
+    /// executes a guest is tried here.
     ///
     /// # Errors
-    /// When the directory of what is made once can't be made.
-    pub fn open(_plan: &Plan, paths: &Paths) -> Result<Vm, BenchError> {
-        let machines = Machines::open(&paths.cache, &paths.experiment)?;
-        let reasons = vec![
-            "a machine of QEMU, as the experiment asks".to_owned(),
-            "emulated: instructions are counted exactly, time means nothing".to_owned(),
-        ];
+    /// When the directory of what is made once can't be made, or what a rate needs is not to be
+    /// had: root, taps, KVM where it is asked for.
+    pub fn open(plan: &Plan, privilege: &Privilege, paths: &Paths) -> Result<Vm, BenchError> {
+        let mut machines = Machines::open(&paths.cache, &paths.experiment)?;
+        let mut reasons = vec!["a machine of QEMU, as the experiment asks".to_owned()];
+        let netns = match plan.base.testbed.vm.is_timed {
+            true => {
+                let mut netns = over_taps(plan, privilege, paths)?;
+                netns.spread(plan)?;
+                reasons.extend(netns.choice().reasons.iter().cloned());
+                reasons.push(choose(plan, &mut machines)?);
+                Some(netns)
+            }
+            false => {
+                let text = "emulated: instructions are counted exactly, time means nothing";
+                reasons.push(text.to_owned());
+                None
+            }
+        };
         let choice = Choice { kind: TestbedKind::Vm, simulated: false, reasons };
-        let placement = Placement::of_dut(vec![0]);
-        Ok(Vm { machines, placement, experiment: paths.experiment.clone(), choice })
+        Ok(Vm { machines, netns, experiment: paths.experiment.clone(), choice })
+    }
+}
+
+/// Senders and receivers on taps.
+fn over_taps(plan: &Plan, privilege: &Privilege, paths: &Paths) -> Result<Netns, BenchError> {
+    if *privilege != Privilege::Root {
+        return Err(BenchError::environment(
+            "the rate of a machine of QEMU is measured over taps in namespaces, which need root",
+            "run as root, or leave `figure` out of [compare]: instructions are counted without \
+             any privilege",
+        ));
+    }
+    Netns::open(privilege, paths, plan.base.testbed.engine, Cable::Taps)
+}
+
+/// Chooses what executes machines where that is left open; says what it is, and why.
+fn choose(plan: &Plan, machines: &mut Machines) -> Result<String, BenchError> {
+    let wanted = || plan.variants.iter().map(|variant| variant.settings.testbed.vm.accel);
+    let emulated = "EMULATED (TCG): the time of an emulated CPU is no time of a machine";
+    if wanted().all(|accel| accel == Accel::Tcg) {
+        return Ok(format!("{emulated}, as the experiment asks"));
+    }
+    match machines.try_kvm() {
+        Ok(took) => {
+            machines.auto = machine::Accel::Kvm;
+            let took = took.as_millis();
+            Ok(format!("KVM executes the machine: a small guest booted within {took} ms"))
+        }
+        // It was asked for by its name.
+        Err(error) if wanted().any(|accel| accel == Accel::Kvm) => Err(trouble(error)),
+        Err(error) => {
+            machines.auto = machine::Accel::Tcg;
+            let text = error.to_string();
+            let why = text.split_once("\n  next step: ").map_or(text.as_str(), |(why, _)| why);
+            Ok(format!("{emulated}; KVM does not work here: {why}"))
+        }
     }
 }
 
@@ -77,8 +134,9 @@ impl Testbed for Vm {
         &self.choice
     }
 
-    fn place(&self, _settings: &Settings) -> Placement {
-        self.placement.clone()
+    fn place(&self, settings: &Settings) -> Placement {
+        let of_guest = || Placement::of_dut(vec![0]);
+        self.netns.as_ref().map_or_else(of_guest, |netns| netns.place(settings))
     }
 
     /// A machine that was lost is not asked again: the next run boots its own.
@@ -100,20 +158,43 @@ impl Testbed for Vm {
         if settings.dut.remote.reboot == Reboot::Always {
             self.machines.clear();
         }
-        self.machines.boot(settings, observer)?;
+        self.machines.boot(settings, self.netns.as_ref(), observer)?;
         let up = self.machines.last()?;
-        let prepared = self.device(settings.dut.kind, up).prepare(&up.host, settings)?;
+        let mut prepared = self.device(settings.dut.kind, up).prepare(&up.host, settings)?;
+        if let Prepared::Reboot(reasons) = &prepared
+            && !settings.dut.remote.loader.is_empty()
+        {
+            // What its loader is to read stands on its disk now.
+            observer.step(&format!("rebooting: {}", reasons.join("; ")));
+            self.machines.reboot_last()?;
+            let up = self.machines.last()?;
+            prepared = self.device(settings.dut.kind, up).prepare(&up.host, settings)?;
+            if let Prepared::Reboot(reasons) = &prepared {
+                return Err(BenchError::environment(
+                    format!("the guest has rebooted and needs it again: {}", reasons.join("; ")),
+                    "see that its loader reads /boot/loader.conf.local",
+                ));
+            }
+        }
         if let Prepared::Reboot(reasons) = prepared {
             // What is to be as it was found is so in a machine that boots from its image.
             observer.step(&format!("booting anew: {}", reasons.join("; ")));
             self.machines.end_last();
-            self.machines.boot(settings, observer)?;
+            self.machines.boot(settings, self.netns.as_ref(), observer)?;
         }
         let up = self.machines.last()?;
-        Ok(Box::new(VmRig {
-            dut: self.device(settings.dut.kind, up),
-            ends: VmEnds { up, placement: &self.placement, pump: RefCell::new(None) },
-        }))
+        let dut = self.device(settings.dut.kind, up);
+        let placement = Placement::of_dut(up.cpus());
+        Ok(match (&self.netns, &up.ways) {
+            (Some(netns), Ways::Taps(wiring)) => {
+                let ends = TapEnds::new(netns, up, wiring, netns.place(settings))?;
+                Box::new(VmRig { dut, up, placement, ends })
+            }
+            _ => {
+                let ends = VmEnds { up, placement: placement.clone(), pump: RefCell::new(None) };
+                Box::new(VmRig { dut, up, placement, ends })
+            }
+        })
     }
 
     fn has_ceiling(&self) -> bool {
@@ -126,23 +207,52 @@ impl Testbed for Vm {
 }
 
 /// The machine of one run.
-struct VmRig<'a> {
+struct VmRig<'a, E> {
     dut: Box<dyn Dut + 'a>,
-    ends: VmEnds<'a>,
+    up: &'a Up,
+    /// CPUs as the guest numbers them.
+    placement: Placement,
+    ends: E,
 }
 
-impl Rig for VmRig<'_> {
+/// What a machine's ends are beside being that.
+trait MachineEnds: Ends {
+    /// The clock that a trial goes by.
+    fn clock(&self) -> &dyn Clock;
+
+    /// What a sender at the maximum rate does.
+    const PRESSURE: LoadModel;
+}
+
+impl MachineEnds for VmEnds<'_> {
+    /// Waiting is sending.
+    fn clock(&self) -> &dyn Clock {
+        self
+    }
+
+    const PRESSURE: LoadModel = LoadModel::Backpressured;
+}
+
+impl MachineEnds for TapEnds<'_> {
+    fn clock(&self) -> &dyn Clock {
+        &SystemClock
+    }
+
+    const PRESSURE: LoadModel = LoadModel::OpenLoop;
+}
+
+impl<E: MachineEnds> Rig for VmRig<'_, E> {
     fn parts(&mut self) -> Result<Parts<'_>, BenchError> {
         let ends = &self.ends;
         Ok(Parts {
-            host: &ends.up.host,
-            machine: &ends.up.host,
+            host: &self.up.host,
+            machine: &self.up.host,
             dut: self.dut.as_mut(),
-            links: &ends.up.links,
-            placement: ends.placement,
+            links: &self.up.links,
+            placement: &self.placement,
             ends,
-            clock: ends,
-            pressure: LoadModel::Backpressured,
+            clock: ends.clock(),
+            pressure: E::PRESSURE,
             reach: Reach::Remote { ahead_ns: 0 },
             perf_file: Path::new(PERF),
         })

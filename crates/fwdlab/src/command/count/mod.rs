@@ -10,9 +10,9 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::form::FormArguments;
 use crate::names;
+use crate::progress::Stage;
 use crate::signal;
 use crate::state;
-use crate::terminal;
 use anyhow::{Context, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use document::{Counted, Findings};
@@ -184,7 +184,7 @@ impl Subject {
         let running = match self {
             Subject::Linux(kernel) => linux::Guest {
                 kernel,
-                accel: Accel::Tcg,
+                accel: Accel::Counted,
                 cpus: 1,
                 memory: MEMORY[0],
                 nics,
@@ -196,7 +196,7 @@ impl Subject {
             Subject::FreeBsd(image, kernel) => freebsd::Guest {
                 image,
                 kernel: kernel.as_deref(),
-                accel: Accel::Tcg,
+                accel: Accel::Counted,
                 cpus: 1,
                 memory: MEMORY[1],
                 nics,
@@ -225,7 +225,8 @@ fn of_kernel(
         gathers: true,
         backend: wire.backend(),
     });
-    terminal::note(&format!("booting {name}"));
+    let mut stage = Stage::new();
+    stage.begin(&format!("booting {name}"));
     let running = subject.boot(arguments, nics.collect(), directory, cache)?;
     wires.iter().try_for_each(Wire::connect)?;
     let host = connect(&running)?;
@@ -248,14 +249,16 @@ fn of_kernel(
         batches: arguments.packets.div_ceil(u32::from(arguments.batch)),
         bursts: arguments.bursts,
     };
-    let count = |change: Option<&String>, symbols: &Symbols| -> Result<Counted> {
-        match change {
-            None => terminal::note(&format!("counting {release}")),
-            Some(change) => terminal::note(&format!("counting {release} after `{change}`")),
-        }
+    let mut count = |change: Option<&String>, symbols: &Symbols| -> Result<Counted> {
+        let after = change.map_or(String::new(), |change| format!(" after `{change}`"));
+        stage.begin(&format!("counting {release}{after}"));
+        let mut tell = |burst: Option<u32>| match burst {
+            None => stage.detail("warming up"),
+            Some(burst) => stage.detail(&format!("burst {burst} of {}", question.bursts)),
+        };
         let began = Instant::now();
         let ends = [&wires[0], &wires[1]];
-        let answer = forwarding::measure(&running, ends, symbols, &question)?;
+        let answer = forwarding::measure(&running, ends, symbols, &question, &mut tell)?;
         Ok(Counted {
             file: name.clone(),
             change: change.cloned(),

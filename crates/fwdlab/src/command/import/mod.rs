@@ -1,15 +1,15 @@
 //! `fwdlab import`.
 
+mod document;
 mod progress;
 mod target;
-mod text;
 
 use crate::VERSION;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::form::FormArguments;
 use crate::names;
 use crate::signal::Stop;
-use crate::terminal;
 use anyhow::{Context, Result};
 use fwdlab_archive::assemble::Options;
 use fwdlab_archive::import::{self, Job, Outcome, Request, Summary};
@@ -45,9 +45,8 @@ pub(crate) struct Arguments {
     /// The figure that stands for a run [default: netbenches]
     #[arg(long, value_name = "RULE", value_parser = names::any::<Rule>())]
     rule: Option<Rule>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArguments,
     /// Threads [default: one per CPU]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
@@ -89,11 +88,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     });
     bar.end();
     let report = Report { jobs: &jobs, scan: &found.scan, summary: &summary };
-    if arguments.json {
-        terminal::print_json(&text::json(&report))?;
-    } else {
-        terminal::print(&text::text(&report, terminal::width(), arguments.list))?;
-    }
+    let data = document::data(&report);
+    arguments.form.print(&document::document(&report, arguments.list, &data))?;
     exit(&report, &arguments.directories, summary.sets.len())
 }
 

@@ -1,14 +1,14 @@
 //! `fwdlab plan`: what an experiment would do, and what it would find.
 
+mod document;
 mod history;
 mod outlook;
-mod text;
 
 use crate::VERSION;
 use crate::exit::Exit;
 use crate::experiment::{self, Loaded, Overrides};
+use crate::form::FormArguments;
 use crate::session::{self, Session};
-use crate::terminal;
 use anyhow::Result;
 use fwdlab_bench::environment;
 use fwdlab_model::Plan;
@@ -21,8 +21,8 @@ const PILOT_BLOCKS: u32 = 2;
 /// Streams of an alternation's pilot: with fewer, streams aren't the unit.
 const PILOT_STREAMS: u32 = 3;
 
-/// Show what an experiment would do and find: factors, runs in their order, time,
-/// the chance to find a change.
+/// Show what an experiment would do and find: settings, factors, time, the chance to
+/// find a change, the order of runs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -48,9 +48,11 @@ pub(crate) struct Arguments {
     /// them; `fwdlab run` goes on from there
     #[arg(long)]
     pilot: bool,
-    /// Print JSON
+    /// Show the order of runs
     #[arg(long)]
-    json: bool,
+    order: bool,
+    #[command(flatten)]
+    form: FormArguments,
 }
 
 /// Shows the plan.
@@ -67,13 +69,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let own = experiment::directory(plan, arguments.out.as_deref());
     let here = environment::capture(VERSION);
     let history = History::of(plan, &own, &arguments.history, &here, arguments.pilot)?;
-    if arguments.json {
-        terminal::print_json(&as_json(plan, &history)?)?;
-    } else {
-        let width = terminal::width();
-        let outlook = outlook::text(plan, &history, width);
-        terminal::print(&text::text(plan, &outlook, width))?;
-    }
+    let data = as_json(plan, &history)?;
+    arguments.form.print(&document::document(plan, &history, arguments.order, &data))?;
     Ok(Exit::Done)
 }
 

@@ -1,9 +1,11 @@
 //! What an experiment will find, in words and for programs.
 
-use super::history::History;
+use super::history::{History, Telling};
 use crate::experiment::overhead_guess_ns;
-use crate::terminal::{HEADING, duration, styled, wrap};
+use crate::terminal::duration;
 use fwdlab_model::Plan;
+use fwdlab_results::document::Block;
+use fwdlab_results::document::table::{Cell, Digits, Table};
 use fwdlab_results::report::analysis::{self, Outlook};
 use fwdlab_results::stats::planning;
 use serde_json::{Value, json};
@@ -15,55 +17,53 @@ const SCATTERS: [f64; 3] = [0.005, 0.02, 0.05];
 const COUNTED: &str = "instructions a packet, by function: whatever differs by more than its runs \
                        scatter, half an instruction in a function at least; that takes two runs of \
                        each variant, three where runs scatter";
+/// As long as no store tells.
+const NOT_KNOWN: &str = "how much runs scatter here: --pilot measures it by the first blocks, which \
+                         count";
 /// Chance with which those effects are found.
 const CHANCE: f64 = 0.9;
 
-/// The outlook; empty when nothing is compared.
-pub(super) fn text(plan: &Plan, history: &History, width: usize) -> String {
-    let Some(design) = analysis::design(plan) else { return String::new() };
-    let mut out = format!("{}\n", styled("outlook", HEADING));
-    let mut line = |name: &str, value: &str| {
-        out += &wrap(&format!("  {name:9} {value}"), width, "            ");
-    };
-    if !plan.metric().is_rate() {
-        line("finds", COUNTED);
-        return out;
-    }
-    for telling in &history.stores {
-        let (path, known) = (telling.path.display(), &telling.known);
-        let mut told = format!("{} {} in {path}", known.blocks, unit(plan));
-        for remark in &known.remarks {
-            told += &format!("; {remark}");
-        }
-        line("known", &told);
-    }
-    for unused in &history.unused {
-        line("not used", &format!("{}: {}", unused.path.display(), unused.why));
-    }
-    match &history.outlook {
-        Some(outlook) => {
-            line("scatter", &scatter(outlook, plan));
-            if let Some(design) = &outlook.design {
-                line("finds", &smallest(design));
+/// The outlook; none when nothing is compared.
+pub(super) fn section(plan: &Plan, history: &History) -> Option<Block> {
+    let design = analysis::design(plan)?;
+    let mut rows = Vec::new();
+    let mut table = None;
+    if plan.metric().is_rate() {
+        rows.extend(history.stores.iter().map(|telling| ("known", known(telling, plan))));
+        rows.extend(
+            history
+                .unused
+                .iter()
+                .map(|unused| ("not used", format!("{}: {}", unused.path.display(), unused.why))),
+        );
+        match &history.outlook {
+            Some(outlook) => {
+                rows.push(("scatter", scatter(outlook, plan)));
+                rows.extend(outlook.design.iter().map(|design| ("finds", smallest(design))));
+                rows.push(("needed", needed(outlook, plan)));
+                table = outlook.design.as_ref().map(|design| chances(design, plan));
             }
-            line("needed", &needed(outlook, plan));
-            if let Some(design) = &outlook.design {
-                out += &chances(design, plan);
+            None if !history.stores.is_empty() => {
+                rows.push(("finds", "whatever there is: the runs don't scatter at all".to_owned()));
+            }
+            None => {
+                rows.extend(generic_words(&design, plan).map(|effects| ("finds", effects)));
+                rows.push(("unknown", NOT_KNOWN.to_owned()));
             }
         }
-        None if !history.stores.is_empty() => {
-            line("finds", "whatever there is: the runs don't scatter at all");
-        }
-        None => {
-            if let Some(effects) = generic_words(&design, plan) {
-                line("finds", &effects);
-            }
-            let hint = "how much runs scatter here isn't known: --pilot measures it by the first \
-                        blocks, which count";
-            line("", hint);
-        }
+    } else {
+        rows.push(("finds", COUNTED.to_owned()));
     }
-    out
+    let blocks = [Some(Block::pairs(&rows)), table].into_iter().flatten().collect();
+    Some(Block::section("outlook", blocks))
+}
+
+/// What a store tells.
+fn known(telling: &Telling, plan: &Plan) -> String {
+    let (path, known) = (telling.path.display(), &telling.known);
+    let told = format!("{} {} in {path}", known.blocks, unit(plan));
+    let remarks = known.remarks.iter().map(ToString::to_string);
+    std::iter::once(told).chain(remarks).collect::<Vec<_>>().join("; ")
 }
 
 /// The outlook for programs: what is known (`stores`, `unused`), what follows from
@@ -131,24 +131,18 @@ fn needed(outlook: &Outlook, plan: &Plan) -> String {
 }
 
 /// The table of true changes, 40 columns at most.
-fn chances(design: &planning::Outlook, plan: &Plan) -> String {
-    let stops = plan.design.stop.is_some();
-    let blocks = if stops { " mean blocks" } else { "" };
-    let mut out = format!("  change   found  equivalent{blocks}\n");
-    for outcome in &design.outcomes {
-        let change = match outcome.change {
-            0.0 => "none".to_owned(),
-            change => percent(change),
-        };
-        let equivalent = outcome.equivalence.map_or("-".to_owned(), chance);
-        let found = chance(outcome.difference);
-        let mut row = format!("  {change:>6}  {found:>6}  {equivalent:>10}");
-        if stops {
-            row += &format!(" {:>11.1}", outcome.blocks);
-        }
-        out += &format!("{row}\n");
+fn chances(design: &planning::Outlook, plan: &Plan) -> Block {
+    let change = |change: f64| if change == 0.0 { "none".to_owned() } else { percent(change) };
+    let mut table = Table::of(&design.outcomes)
+        .numbers("change", |outcome| Cell::text(change(outcome.change)))
+        .numbers("found", |outcome| Cell::text(chance(outcome.difference)))
+        .numbers("equivalent", |outcome| {
+            outcome.equivalence.map_or(Cell::None, |equal| Cell::text(chance(equal)))
+        });
+    if plan.design.stop.is_some() {
+        table = table.numbers("mean blocks", |o| Cell::number(o.blocks, Digits::Decimals(1)));
     }
-    out
+    table.block()
 }
 
 /// The smallest changes for runs that scatter by each of [`SCATTERS`]: a block's

@@ -267,7 +267,7 @@ pub const COMPARE: Section = Section {
             "figure",
             words(&["auto", "mean", "p90", "instructions"]),
             "\"auto\"",
-            "What stands for a run: `auto`, the mean rate of the window over the time that was not provably taken from the device, and at a paced rate the share of the load that was forwarded; `mean`, the plain mean of the window; `p90`, the capacity: ninetieth percentile of its slices, at full load only; `instructions`, those that an emulated device (`kind = \"vm\"`) executes to forward a packet, which is what `auto` compares there.",
+            "What stands for a run: `auto`, the mean rate of the window over the time that was not provably taken from the device, and at a paced rate the share of the load that was forwarded; `mean`, the plain mean of the window; `p90`, the capacity: ninetieth percentile of its slices, at full load only; `instructions`, those that an emulated device (`kind = \"vm\"`) executes to forward a packet, which is what `auto` compares there. `mean` and `p90` measure the rate of a virtual machine, whose packets come over taps then (as root).",
         )
         .example("\"mean\""),
         key(
@@ -312,6 +312,14 @@ pub const PROFILE: Section = Section {
         )
         .unit("runs")
         .example("3"),
+        key(
+            "rate",
+            Kind::Rate,
+            "",
+            "Intended load of profile runs, as `rate` in `[traffic]`; that one where it is left out. At a load that the device carries, costs are those of forwarding, not of being overloaded, and a machine of one CPU has time for its sampler. Profiles of different loads are not compared.",
+        )
+        .unit("pps, %, bit/s")
+        .example("\"500kpps\""),
         key("frequency", integer(1, 20_000), "1999", "Samples of each CPU in a second.")
             .unit("Hz")
             .example("997"),

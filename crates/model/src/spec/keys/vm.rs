@@ -1,8 +1,8 @@
 //! `[vm]`: the machine of QEMU under test.
 
 use super::field::field;
-use super::{Kind, Owner, Section, integer, key};
-use crate::settings::Nic;
+use super::{Kind, Owner, Section, integer, key, words};
+use crate::settings::{Accel, Nic};
 
 /// `[vm]`.
 pub const VM: Section = Section {
@@ -31,12 +31,13 @@ pub const VM: Section = Section {
         .restart(field!(some text, |s| &mut s.testbed.vm.disk)),
         key(
             "accel",
-            Kind::Word { words: &["auto", "tcg"], absent: &["kvm"] },
+            words(Accel::NAMES),
             "\"auto\"",
-            "What executes the machine. `tcg`: QEMU's emulation, whose instructions are counted exactly and whose time means nothing; `auto`: the same, since nothing else can be counted.",
+            "What executes the machine. `tcg`: QEMU's emulation, whose instructions are counted exactly and whose time is no machine's; `kvm`: the CPU itself, whose rates are the guest's, and which counts nothing; `auto`: `tcg` where instructions are counted; where a rate is measured (`figure` in `[compare]`), `kvm` if a small guest boots that way within seconds, else `tcg`.",
         )
         .example("\"tcg\"")
         .of(Owner::Vm)
+        .title("What executes the virtual machine")
         .restart(field!(word, |s| &mut s.testbed.vm.accel)),
         key("cpus", integer(1, 64), "1", "CPUs of the machine.")
             .unit("CPUs")

@@ -43,7 +43,8 @@ fn part(block: &Block, level: usize) -> String {
         Block::Section(Section { title, blocks: inner, .. }) => {
             format!("\n<h{level}>{}</h{level}>\n{}", inline(title), blocks(inner, level + 1))
         }
-        Block::Where(_, inner) => blocks(inner, level),
+        Block::Where(_, inner) | Block::Brief { whole: inner, .. } => blocks(inner, level),
+        Block::Mail(_) => String::new(),
     }
 }
 

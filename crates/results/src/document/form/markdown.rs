@@ -45,7 +45,8 @@ fn part(block: &Block, level: usize) -> Vec<String> {
             [vec![heading], blocks(inner, level + 1)].concat()
         }
         Block::Where(room, inner) if *room <= Room::Page => blocks(inner, level),
-        Block::Where(..) => Vec::new(),
+        Block::Brief { whole, .. } => blocks(whole, level),
+        Block::Where(..) | Block::Mail(_) => Vec::new(),
     }
 }
 
@@ -84,6 +85,7 @@ fn table(table: &Table) -> Vec<String> {
         row(columns.iter().map(cell).collect())
     }));
     let mut parts = vec![lines.join("\n")];
+    parts.extend(table.rest(Room::Page).map(|rest| escaped(&rest)));
     let beside = table.beside(Room::Page);
     if !beside.is_empty() {
         parts.push(format!("{}:", table.asides));

@@ -3,6 +3,7 @@
 pub mod csv;
 pub mod html;
 pub mod json;
+pub mod mail;
 pub mod markdown;
 pub mod text;
 
@@ -21,7 +22,7 @@ pub struct Form {
 }
 
 /// Every form.
-pub const FORMS: [Form; 5] = [
+pub const FORMS: [Form; 6] = [
     Form {
         name: "text",
         has_pictures: false,
@@ -34,6 +35,7 @@ pub const FORMS: [Form; 5] = [
     },
     Form { name: "html", has_pictures: true, render: |document, _| Ok(html::render(document)) },
     Form { name: "csv", has_pictures: false, render: |document, _| Ok(csv::render(document)) },
+    Form { name: "mail", has_pictures: false, render: |document, _| Ok(mail::render(document)) },
     Form { name: "json", has_pictures: false, render: |document, _| json::render(document) },
 ];
 

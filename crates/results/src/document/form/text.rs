@@ -11,10 +11,23 @@ const MIN_LABEL: usize = 16;
 /// Columns between two of a table.
 const GAP: usize = 2;
 
+/// How much a reader wants to know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// The answer.
+    #[default]
+    Brief,
+    /// How it was found, too.
+    Whole,
+    /// The answer, for somebody who has seen nothing else.
+    Mail,
+}
+
 /// The document as lines of at most `width` columns (words longer than that stay whole), the
 /// conclusion last.
-pub fn lines(document: &Document<'_>, width: usize) -> Vec<Line> {
-    let mut out = Lines { width: width.max(MIN_WIDTH), indent: 0, gap: false, lines: Vec::new() };
+pub fn lines(document: &Document<'_>, width: usize, detail: Detail) -> Vec<Line> {
+    let width = width.max(MIN_WIDTH);
+    let mut out = Lines { width, detail, indent: 0, gap: false, lines: Vec::new() };
     out.paragraph(Tone::Heading, &document.title);
     out.blocks(&document.blocks);
     out.gap |= !document.conclusion.is_empty();
@@ -24,12 +37,18 @@ pub fn lines(document: &Document<'_>, width: usize) -> Vec<Line> {
 
 /// The same as one text.
 pub fn render(document: &Document<'_>, width: usize) -> String {
-    lines(document, width).into_iter().map(|line| line.text + "\n").collect()
+    text(lines(document, width, Detail::Brief))
+}
+
+/// Lines without what colours would stress.
+pub(super) fn text(lines: Vec<Line>) -> String {
+    lines.into_iter().map(|line| line.text + "\n").collect()
 }
 
 /// Lines so far.
 struct Lines {
     width: usize,
+    detail: Detail,
     /// Blanks before each line.
     indent: usize,
     /// True when an empty line comes before the next one.
@@ -87,8 +106,12 @@ impl Lines {
                 self.indented(|lines| lines.blocks(blocks));
                 self.gap = true;
             }
-            Block::Where(Room::Terminal, blocks) => self.blocks(blocks),
-            Block::Where(..) => (),
+            Block::Brief { whole, .. } if self.detail == Detail::Whole => self.blocks(whole),
+            Block::Mail(blocks) if self.detail == Detail::Mail => self.blocks(blocks),
+            Block::Brief { brief: blocks, .. } | Block::Where(Room::Terminal, blocks) => {
+                self.blocks(blocks);
+            }
+            Block::Where(..) | Block::Mail(_) => (),
         }
     }
 
@@ -122,6 +145,9 @@ impl Lines {
                 }
             }
             _ => table.shown(Room::Terminal).iter().for_each(|row| self.phrase(table, row)),
+        }
+        if let Some(rest) = table.rest(Room::Terminal) {
+            self.paragraph(Tone::Plain, &rest);
         }
     }
 

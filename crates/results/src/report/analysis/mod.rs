@@ -51,7 +51,7 @@ pub use mixes::MixRates;
 pub use openings::Opened;
 pub use outlook::{Known, Outlook, Unusable, design};
 pub use profiles::{
-    CounterPerPacket, ProfileDifference, ProfiledFunction, ProfiledVariant, Profiles,
+    CounterPerPacket, ProfileDifference, ProfileLoad, ProfiledFunction, ProfiledVariant, Profiles,
 };
 pub use quality::{
     CalibrationResult, Conservation, CounterCheck, Overhead, RunWarning, Steal, WarningGroup,
@@ -66,6 +66,7 @@ use crate::stats::Adjustment;
 use crate::stats::diagnostics::{RunFigure, RunOrder, Trend, run_order, trend_within_variants};
 use crate::store::{Contents, Store, StoreError};
 use fwdlab_model::Plan;
+use fwdlab_model::RunRecord;
 use fwdlab_model::plan::Factor;
 use fwdlab_model::plan::RunMetric;
 use fwdlab_model::settings::TestbedKind;
@@ -122,6 +123,9 @@ pub struct Analysis {
     pub stopping: Option<Stopping>,
     /// The set-up, one line each.
     pub setup: Vec<String>,
+    /// The same in three lines.
+    #[serde(skip)]
+    pub setup_brief: Vec<String>,
     /// Remarks on the whole: incomplete, changed surroundings, the planner's notes.
     pub notes: Vec<String>,
     /// The factors.
@@ -279,6 +283,7 @@ impl Analysis {
             counts,
             method,
             setup: setup::lines(contents, &testbed),
+            setup_brief: setup::brief(contents, &testbed),
             notes,
             factors: plan.factors.iter().map(|f| factor(contents, f)).collect(),
             comparisons,
@@ -392,13 +397,23 @@ fn testbed(contents: &Contents) -> Testbed {
     let simulated = invocation.is_some_and(|i| i.simulated);
     // The environment of a laboratory is its DUT's.
     let hypervisor = invocation.and_then(|i| i.environment.0.get("cpu")?.get("hypervisor"));
-    let caption = label::caption(simulated, kind, hypervisor.is_some(), contents.plan.metric());
+    let below = match kind {
+        // One emulated run among others, and the figures are no machine's.
+        Some(TestbedKind::Vm) => !contents.runs.iter().any(is_emulated),
+        _ => hypervisor.is_some(),
+    };
+    let caption = label::caption(simulated, kind, below, contents.plan.metric());
     Testbed {
         kind,
         reason: invocation.map_or(String::new(), |i| i.testbed_reason.clone()),
         simulated,
         caption: caption.to_owned(),
     }
+}
+
+/// True for a run of a machine that QEMU emulated.
+fn is_emulated(run: &RunRecord) -> bool {
+    run.facts.get("executed by").is_some_and(|by| by.contains("TCG"))
 }
 
 fn factor(contents: &Contents, factor: &Factor) -> FactorResult {

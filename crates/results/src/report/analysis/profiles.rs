@@ -17,6 +17,7 @@ use crate::profile::{Agreement, Stacks, Subsystems, is_resolved, read};
 use crate::report::names::safe;
 use crate::store::{Contents, DocumentKind, StoredProfile};
 use fwdlab_model::record::DropPlace;
+use fwdlab_model::units::format_pps;
 use serde::Serialize;
 use source::{Source, Start};
 
@@ -24,6 +25,10 @@ use source::{Source, Start};
 const SHOWN: usize = 12;
 /// Folder of the report's flame graphs.
 pub(super) const FOLDER: &str = "flamegraphs";
+/// How far rates of profiles at a stated load may differ, as a share: more is another load.
+const ALIKE: f64 = 0.05;
+/// Share of the samples below which it is said that they are not of the traffic.
+const INSIDE: f64 = 0.95;
 /// Confidence of intervals between windows or starts, in percent.
 const CONFIDENCE: f64 = 95.0;
 
@@ -49,6 +54,8 @@ pub struct ProfiledVariant {
     pub source: String,
     /// Profile runs: starts of the device.
     pub starts: usize,
+    /// The load that it was taken at; none for published profiles.
+    pub load: Option<ProfileLoad>,
     /// Each start's own rate beside those of the measured runs; none where there are too
     /// few of these.
     pub agreements: Vec<Agreement>,
@@ -88,6 +95,38 @@ pub struct ProfiledVariant {
     pub remarks: Vec<String>,
     /// The flame graph, a file of the report; none when there is nothing to draw.
     pub file: Option<String>,
+}
+
+/// The load that a profile was taken at.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ProfileLoad {
+    /// As `[profile]` states it; none where the profile ran as the measured runs.
+    pub stated: Option<String>,
+    /// Packets sent in the window, per second.
+    pub offered_pps: f64,
+    /// Packets that arrived in it, per second.
+    pub forwarded_pps: f64,
+}
+
+impl ProfileLoad {
+    /// Why costs at another load are not to be compared with these; none where they are.
+    /// What ran as the measured runs is held against those.
+    fn differs_from(&self, other: &ProfileLoad) -> Option<String> {
+        let differs = |a: f64, b: f64| (a / b - 1.0).abs() > ALIKE;
+        let is_alike = match (&self.stated, &other.stated) {
+            (None, None) => true,
+            (Some(_), Some(_)) => {
+                !differs(self.offered_pps, other.offered_pps)
+                    && !differs(self.forwarded_pps, other.forwarded_pps)
+            }
+            _ => false,
+        };
+        let words = |load: &ProfileLoad| {
+            let (offered, forwarded) = (load.offered_pps, load.forwarded_pps);
+            format!("{} offered, {} forwarded", format_pps(offered), format_pps(forwarded))
+        };
+        (!is_alike).then(|| format!("{} against {}", words(self), words(other)))
+    }
 }
 
 /// A function's, or a subsystem's, share.
@@ -262,17 +301,27 @@ fn profiled(
     let subsystems = table.of_stacks(&whole.work).into_iter();
     let outside = source.outside();
     let all = inside + outside;
+    let inside_share = if all == 0 { 0.0 } else { inside as f64 / all as f64 };
+    let mut remarks = remarks(&source.starts);
+    if all > 0 && inside_share < INSIDE {
+        remarks.push(format!(
+            "only {:.0} % of the samples are of the traffic: next step: a longer `duration` in \
+             [profile]",
+            100.0 * inside_share
+        ));
+    }
     let first = &source.starts[0].record;
     ProfiledVariant {
         variant: variant.index,
         label: variant.label.clone(),
         source: first.source.clone(),
         starts: source.starts.len(),
+        load: source.load(),
         agreements: source.starts.iter().filter_map(|start| start.agreement.clone()).collect(),
         is_marked: source.disagreement().is_some(),
         samples: inside,
         outside,
-        inside_share: if all == 0 { 0.0 } else { inside as f64 / all as f64 },
+        inside_share,
         work_share: whole.work_share(),
         idle_share: whole.idle_share(),
         harness_share: whole.harness_share(),
@@ -285,7 +334,7 @@ fn profiled(
         subsystems: subsystems.map(|s| row(s.name, s.own as f64)).collect(),
         counters: counters(&source.starts, packets),
         drops: drops(&source.starts),
-        remarks: remarks(&source.starts),
+        remarks,
         file,
     }
 }
@@ -371,6 +420,15 @@ fn differ(
                 found.sentence()
             ));
         }
+    }
+    if let Some((a, b)) = candidate.load().zip(baseline.load())
+        && let Some(why) = a.differs_from(&b)
+    {
+        return Err(format!(
+            "no difference to {} is claimed: the profiles are of different loads ({why}): next \
+             step: a `rate` in [profile] that both carry",
+            from.label
+        ));
     }
     let (over_starts, scope) = scope(baseline, candidate);
     let replicates = |source: &Source| match over_starts {

@@ -54,6 +54,26 @@ pub(super) fn lines(contents: &Contents, testbed: &Testbed) -> Vec<String> {
     lines
 }
 
+/// The set-up in three lines, for who knows nothing of it: the machine, the traffic, the
+/// design.
+pub(super) fn brief(contents: &Contents, testbed: &Testbed) -> Vec<String> {
+    if let Some(import) = &contents.import {
+        return imported(contents, import).into_iter().take(3).collect();
+    }
+    let kind = testbed_line(testbed).trim_start_matches("Testbed: ").to_owned();
+    let machine: Vec<String> = std::iter::once(kind).chain(machine(contents)).collect();
+    let traffic = [
+        varied(contents, "", |s| format!("{} flows", s.traffic.flows)),
+        varied(contents, "", |s| s.traffic.family.name().to_owned()),
+        varied(contents, "", |s| format!("frames of {}", s.traffic.frame_size)),
+        varied(contents, "", |s| match s.traffic.rate {
+            Rate::Max => "maximum offered load".to_owned(),
+            rate => rate.to_string(),
+        }),
+    ];
+    vec![machine.join("; "), traffic.join(", "), design(contents)]
+}
+
 /// Those of an imported experiment: what its logs, its configurations and its
 /// text say, and no word about settings that they don't show.
 fn imported(contents: &Contents, import: &Import) -> Vec<String> {
@@ -85,8 +105,9 @@ fn testbed_line(testbed: &Testbed) -> String {
              kernel forwarded them"
         }
         Some(TestbedKind::Ssh) => "hosts of a laboratory, reached over ssh",
+        // What it is worth, in the first sentence.
         Some(TestbedKind::Vm) if testbed.caption.starts_with("emulated") => {
-            "emulated machine (QEMU, TCG): instructions are exact, time means nothing"
+            testbed.caption.split_once(". ").map_or(&*testbed.caption, |(first, _)| first)
         }
         Some(TestbedKind::Vm) => "virtual machine (QEMU, KVM) of this machine",
         Some(TestbedKind::Sim) => "simulated device",

@@ -4,8 +4,9 @@ use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Inline, Remark, Section, Table};
 use crate::format::{signed, significant};
 use crate::profile::compare::{Change, Changes};
+use crate::profile::document::differences;
 use crate::report::analysis::{
-    CounterPerPacket, ProfileDifference, ProfiledFunction, ProfiledVariant, Profiles,
+    CounterPerPacket, ProfileDifference, ProfileLoad, ProfiledFunction, ProfiledVariant, Profiles,
 };
 use fwdlab_model::units::format_pps;
 
@@ -45,6 +46,7 @@ fn overview(profiles: &Profiles) -> Block {
             v.file.as_ref().map_or(Cell::None, |f| Cell::text(Inline::default().link("svg", f)))
         })
         .words("own rate", |v| Cell::text(own_rate(v)))
+        .words("load", |v| v.load.as_ref().map_or(Cell::None, |load| Cell::text(words(load))))
         .numbers("cost per packet", |v| match v.per_packet {
             Some(cost) => Cell::text(format!("{} {}", significant(cost), v.unit)),
             None => Cell::None,
@@ -56,6 +58,16 @@ fn overview(profiles: &Profiles) -> Block {
         .numbers("in the window", |v| Cell::number(v.inside_share, Digits::Percent(1)))
         .numbers("resolved", |v| Cell::number(v.resolved_share, Digits::Percent(1)))
         .block()
+}
+
+/// The load that a profile was taken at.
+fn words(load: &ProfileLoad) -> String {
+    let share = 100.0 * load.forwarded_pps / load.offered_pps;
+    let offered = format_pps(load.offered_pps);
+    match &load.stated {
+        Some(rate) => format!("{rate}: {offered} offered, {share:.1} % forwarded"),
+        None => format!("{offered} offered, {share:.1} % forwarded"),
+    }
 }
 
 fn own_rate(variant: &ProfiledVariant) -> Inline {
@@ -89,15 +101,9 @@ fn difference(difference: &ProfileDifference) -> Block {
         significant(whole.candidate),
         signed(whole.difference)
     ));
-    let parts = |what: &str, changes: &'_ Changes, brief: Option<usize>| {
-        Table::of(&changes.parts)
-            .words(what, |change: &Change| Cell::text(&change.name))
-            .numbers(baseline_label, |c| Cell::number(c.baseline, Digits::Significant))
-            .numbers(label, |c| Cell::number(c.candidate, Digits::Significant))
-            .numbers("difference", |c| Cell::number(c.difference, Digits::SignedSignificant))
-            .words("interval", |c| Cell::interval(c.interval, Digits::SignedSignificant))
-            .set(|table| table.brief = brief)
-            .block()
+    let parts = |what: &str, changes: &Changes, brief: Option<usize>| {
+        let parts: Vec<&Change> = changes.parts.iter().collect();
+        Block::Table(differences(&parts, what, [baseline_label, label], brief))
     };
     Block::section(
         format!("{label} against {baseline_label}"),

@@ -1,14 +1,19 @@
 //! What a terminal shows of a report: figures, verdicts and doubts.
 
 use crate::document::form::text;
-use crate::document::{Block, Document, Remark};
-use crate::report::analysis::{Analysis, VariantResult};
+use crate::document::{Block, Data, Document, Remark};
+use crate::report::analysis::{Analysis, Compared, VariantResult};
 use crate::report::counted;
-use crate::report::verdicts::{variants, verdicts};
+use crate::report::verdicts::{compared, variants};
 
-/// The summary as a document.
-pub fn summary<'a>(analysis: &'a Analysis) -> Document<'a> {
+/// Version of the shape of what programs get; raised when something that was there is named
+/// otherwise or means something else.
+const VERSION: u32 = 1;
+
+/// The summary as a document; `data` is what programs get.
+pub fn summary<'a>(analysis: &'a Analysis, data: &'a dyn Data) -> Document<'a> {
     let mut blocks: Vec<Block> = Block::caption(&analysis.testbed.caption).into_iter().collect();
+    blocks.push(Block::Mail(analysis.setup_brief.iter().map(Block::text).collect()));
     blocks.push(Block::text(format!(
         "{} of {} runs; per run: {}",
         analysis.runs_recorded,
@@ -22,7 +27,9 @@ pub fn summary<'a>(analysis: &'a Analysis) -> Document<'a> {
         None => variants(&analysis.variants, of).block(),
     });
     blocks.extend(analysis.method.as_ref().and_then(super::method::table));
-    blocks.push(verdicts(&analysis.comparisons));
+    blocks.extend(compared(&analysis.comparisons, &|compared| {
+        [compared.baseline, compared.variant].map(|variant| median(analysis, compared, variant))
+    }));
     blocks.extend(analysis.comparisons.iter().filter_map(|c| counted::differences(c, false)));
     if let Some(device) = &analysis.device {
         blocks.push(Block::text(format!("{}.", device.receiver)));
@@ -41,16 +48,29 @@ pub fn summary<'a>(analysis: &'a Analysis) -> Document<'a> {
             format!("{trust}{kind} ({count} in {runs} of {of} runs), e.g. {example}"),
         )
     }));
+    let repeat = format!("repeat: fwdlab run {}.toml (plan {})", analysis.name, analysis.plan_hash);
+    blocks.push(Block::Mail(vec![Block::text(repeat)]));
     Document {
         title: analysis.title.clone(),
         conclusion: Vec::new(),
         blocks,
-        data: analysis,
-        version: super::VERSION,
+        data,
+        version: VERSION,
     }
+}
+
+/// The rate of a variant in a comparison: what was found for its goal, where that is not what
+/// stands for a run anyway.
+fn median(analysis: &Analysis, compared: &Compared, variant: usize) -> Option<f64> {
+    let Some(goal) = &compared.goal else {
+        return Some(analysis.variants.get(variant)?.summary?.median);
+    };
+    let mut searched = analysis.method.as_ref()?.searched.iter();
+    let found = searched.find(|row| row.variant == variant && row.goal == *goal)?;
+    Some(found.throughput?.median)
 }
 
 /// The summary as lines of at most `width` columns (words longer than that stay whole).
 pub fn summary_text(analysis: &Analysis, width: usize) -> String {
-    text::render(&summary(analysis), width)
+    text::render(&summary(analysis, &()), width)
 }

@@ -2,6 +2,7 @@
 //! and harness.
 
 use super::super::VariantResult;
+use super::ProfileLoad;
 use crate::profile::compare::Measured;
 use crate::profile::{
     Agreement, Filter, Profile, Split, Stacks, agreement, measured_rates, of_dut, unfold,
@@ -117,6 +118,21 @@ impl Source {
     pub(super) fn disagreement(&self) -> Option<&Agreement> {
         let all = self.starts.iter().filter_map(|start| start.agreement.as_ref());
         all.filter(|agreement| !agreement.holds()).max_by(|a, b| a.excess().total_cmp(&b.excess()))
+    }
+
+    /// The load of all starts together; none where packets were not counted.
+    pub(super) fn load(&self) -> Option<ProfileLoad> {
+        let windows = || self.starts.iter().flat_map(|start| &start.record.windows);
+        let span_ns: u64 = windows().map(|w| w.to_ns.saturating_sub(w.from_ns)).sum();
+        let rate = |packets: u64| packets as f64 * 1e9 / span_ns as f64;
+        let (offered, forwarded) = windows().fold((0, 0), |(offered, forwarded), window| {
+            (offered + window.offered, forwarded + window.forwarded)
+        });
+        (span_ns > 0 && offered > 0).then(|| ProfileLoad {
+            stated: self.starts[0].record.rate.map(|rate| rate.to_string()),
+            offered_pps: rate(offered),
+            forwarded_pps: rate(forwarded),
+        })
     }
 
     /// Windows in which packets were forwarded, of all starts.

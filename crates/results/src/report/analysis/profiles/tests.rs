@@ -3,6 +3,7 @@ use crate::report::analysis::Analysis;
 use crate::store::StoredProfile;
 use fwdlab_model::RunRecord;
 use fwdlab_model::record::{Counts, ProfileRecord, ProfileWindow, TrialRecord};
+use fwdlab_model::settings::Rate;
 
 /// One million packets a second, a little more from block to block.
 const RATE: u64 = 1_000_000;
@@ -60,6 +61,41 @@ fn analysed(profiles: Vec<StoredProfile>) -> Profiles {
         profiles,
     };
     Analysis::of(&contents).profiles.expect("profiles")
+}
+
+#[test]
+fn profiles_of_different_loads_claim_no_difference() {
+    // A tenth of what the measured runs are; `offered` and `rate` of the two halves.
+    let stated = |variant, forwarded: u64, offered: u64| {
+        let mut profile = profile(variant, 0, forwarded, 20);
+        profile.record.rate = Some(Rate::Pps(100_000.0));
+        profile.record.windows.iter_mut().for_each(|window| window.offered = offered / 2);
+        profile
+    };
+    let alike = analysed(vec![stated(0, 100_000, 100_000), stated(1, 99_000, 100_000)]);
+    assert_eq!(alike.differences.len(), 1, "{:?}", alike.notes);
+    let load = alike.variants[1].load.as_ref().expect("a load");
+    assert_eq!((load.offered_pps, load.forwarded_pps), (100_000.0, 99_000.0));
+    assert_eq!(load.stated.as_deref(), Some("100kpps"));
+    // Neither marked nor held against runs at full load.
+    assert!(alike.variants.iter().all(|v| !v.is_marked && v.agreements.is_empty()));
+    for (forwarded, offered) in [(80_000, 100_000), (90_000, 90_000)] {
+        let found = analysed(vec![stated(0, 100_000, 100_000), stated(1, forwarded, offered)]);
+        assert!(found.differences.is_empty());
+        assert!(found.notes.iter().any(|note| note.contains("different loads")), "{found:?}");
+    }
+    let found = analysed(vec![profile(0, 0, RATE + 2000, 0), stated(1, RATE + 2000, 3 * RATE)]);
+    assert!(found.differences.is_empty(), "one at full load, one at a stated one");
+}
+
+#[test]
+fn samples_outside_of_the_traffic_are_told() {
+    let mut outside = profile(0, 0, RATE + 2000, 0);
+    outside.outside = "napi/d0;veth_poll 60\n".to_owned();
+    let found = analysed(vec![outside]);
+    let remarks = &found.variants[0].remarks;
+    assert!(remarks.iter().any(|r| r.contains("only 67 % of the samples")), "{remarks:?}");
+    assert!(analysed(vec![profile(0, 0, RATE + 2000, 0)]).variants[0].remarks.is_empty());
 }
 
 #[test]

@@ -1,44 +1,49 @@
-//! The plan as text: factors, comparisons, runs in their order.
+//! What a plan says: the set-up, factors, comparisons, what it will find, the order of runs.
 
+use super::history::History;
+use super::outlook;
 use crate::experiment::overhead_guess_ns;
 use crate::profiling;
-use crate::terminal::{HEADING, duration, styled, wrap};
+use crate::terminal::duration;
 use fwdlab_model::Plan;
-use fwdlab_model::plan::Adjust;
+use fwdlab_model::plan::{Adjust, Factor, PlannedRun};
 use fwdlab_model::settings::{DutKind, Firewall, GeneratorKind, Rate, Settings, TestbedKind};
 use fwdlab_model::spec::Setting;
 use fwdlab_model::spec::keys::Owner;
 use fwdlab_model::words;
+use fwdlab_results::document::table::{Cell, Table};
+use fwdlab_results::document::{Block, Data, Document, Room};
 
-/// Plans of more runs are folded.
-const RUNS_SHOWN: usize = 60;
-/// Runs shown of a folded plan, at each end.
-const RUNS_AT_ENDS: usize = 20;
+/// Version of the shape of a plan for programs.
+const VERSION: u32 = 1;
+/// Settings that the line about the traffic says.
+const SAID_OF_TRAFFIC: [&str; 7] =
+    ["family", "flows", "frame_size", "rate", "generator", "generator_server", "generator_options"];
 
-/// The plan, with what it will find (`outlook`) between comparisons and runs.
-pub(super) fn text(plan: &Plan, outlook: &str, width: usize) -> String {
-    let mut out = wrap(&styled(&plan.title, HEADING), width, "");
-    for (name, value) in overview(plan) {
-        out += &wrap(&format!("  {name:9} {value}"), width, "            ");
+/// The plan with what it will find; the order of runs on a terminal only where it `orders`.
+pub(super) fn document<'a>(
+    plan: &Plan,
+    history: &History,
+    orders: bool,
+    data: &'a dyn Data,
+) -> Document<'a> {
+    let mut blocks = vec![Block::pairs(&overview(plan))];
+    blocks.extend((0..plan.factors.len()).map(|factor| levels(plan, factor)));
+    blocks.push(comparisons(plan));
+    blocks.extend(outlook::section(plan, history));
+    let order = order(plan);
+    match orders {
+        true => blocks.push(order),
+        false => {
+            blocks.push(Block::Where(Room::All, vec![order]));
+            let text = "The order of runs is random, and follows from the seed: --order shows it.";
+            blocks.push(Block::Where(Room::Terminal, vec![Block::text(text)]));
+        }
     }
-    for factor in 0..plan.factors.len() {
-        out.push('\n');
-        out += &levels(plan, factor, width);
-    }
-    out.push('\n');
-    out += &comparisons(plan, width);
-    if !outlook.is_empty() {
-        out += &format!("\n{outlook}");
-    }
-    out.push('\n');
-    out += &order(plan, width);
     if !plan.notes.is_empty() {
-        out += &format!("\n{}\n", styled("notes", HEADING));
+        blocks.push(Block::section("notes", vec![Block::list(&plan.notes)]));
     }
-    for note in &plan.notes {
-        out += &wrap(&format!("  {note}"), width, "    ");
-    }
-    out
+    Document { title: plan.title.clone(), conclusion: Vec::new(), blocks, data, version: VERSION }
 }
 
 fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
@@ -48,6 +53,9 @@ fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
         TestbedKind::Netns => "netns".to_owned(),
         TestbedKind::Memory => "memory: no kernel forwards the packets".to_owned(),
         TestbedKind::Sim => "sim: no packet is real".to_owned(),
+        TestbedKind::Vm if testbed.vm.is_timed => {
+            "vm: a machine of QEMU, whose rate is measured over taps (as root)".to_owned()
+        }
         TestbedKind::Vm => "vm: a machine of QEMU, whose instructions are counted".to_owned(),
         TestbedKind::Ssh => match &testbed.lab {
             Some(lab) => format!("ssh, laboratory {lab}"),
@@ -90,8 +98,10 @@ fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
         ),
         ("runs", runs),
     ];
-    let traffic = [("traffic", traffic(plan))];
-    rows.splice(2..2, device(plan).map(|device| ("device", device)).into_iter().chain(traffic));
+    let base = said_of_base(plan);
+    let base = Some(("base", base)).filter(|(_, base)| !base.is_empty());
+    let traffic = [("device", device(plan)), ("traffic", traffic(plan))];
+    rows.splice(2..2, traffic.into_iter().chain(base));
     if plan.profile.is_some() {
         let starts = plan.profile.as_ref().map_or(0, |asked| usize::from(asked.starts));
         rows.push(("then", profiling::extent(plan, starts * plan.variants.len())));
@@ -99,58 +109,33 @@ fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// What forwards where it is not the kernel alone, and what the router or the DUT of a
-/// laboratory is set to in the base; what levels change stands with them.
-fn device(plan: &Plan) -> Option<String> {
-    if plan.base.testbed.kind == TestbedKind::Ssh {
-        return Some(host(&plan.base));
-    }
-    let is_router = |settings: &Settings| settings.dut.kind == DutKind::Router;
-    let has = |kind| plan.variants.iter().any(|variant| variant.settings.dut.kind == kind);
-    let programs = DutKind::ALL.iter().filter(|kind| **kind != DutKind::Router);
-    if programs.into_iter().any(|kind| kind.row().is_program && has(*kind)) {
-        let there = DutKind::ALL.iter().filter(|kind| has(**kind)).map(|kind| kind.row().words);
-        return Some(there.collect::<Vec<_>>().join(", "));
-    }
-    let routers = plan.variants.iter().filter(|variant| is_router(&variant.settings)).count();
-    if routers == 0 {
-        return None;
-    }
+/// What forwards, in any variant.
+fn device(plan: &Plan) -> String {
+    let has = |kind: &DutKind| plan.variants.iter().any(|v| v.settings.dut.kind == *kind);
+    let there = DutKind::ALL.iter().filter(|kind| has(kind)).map(|kind| kind.row().words);
+    let there = there.collect::<Vec<_>>().join(", ");
+    let is_simulated = plan.base.testbed.kind == TestbedKind::Sim;
+    if is_simulated { format!("a model of {there}") } else { there }
+}
+
+/// The base's settings that are no defaults, and all of the router's where it forwards; what
+/// levels change stands with them, and what is sent with the traffic.
+fn said_of_base(plan: &Plan) -> String {
     let base = &plan.base;
+    let is_router = plan.variants.iter().any(|v| v.settings.dut.kind == DutKind::Router);
     let keeps_states = matches!(base.dut.firewall, Firewall::Stateful | Firewall::Ruleset { .. });
-    let settings: Vec<String> = base
-        .all()
-        .iter()
-        .filter(|setting| match setting.key() {
-            "state" | "state_limit" => keeps_states,
-            "port" => base.testbed.kind != TestbedKind::Memory,
-            _ => setting.row().owner == Owner::Router,
-        })
-        .map(|setting| format!("{} {}", setting.name(), setting.value()))
-        .collect();
-    let settings = settings.join(", ");
-    Some(match routers == plan.variants.len() {
-        true => format!("fwdlab's own router: {settings}"),
-        false => format!("the Linux kernel, and fwdlab's own router: {settings}"),
-    })
-}
-
-/// What forwards on a host, and what only hosts have where it is not the default.
-fn host(base: &Settings) -> String {
-    let kernel = base.dut.kind.row().words;
     let default = Settings::default().all();
-    let said: Vec<String> = base
-        .all()
-        .iter()
-        .filter(|setting| !default.contains(setting) && is_of_hosts(setting))
-        .map(|setting| format!("{} {}", setting.name(), setting.value()))
-        .collect();
-    let said = if said.is_empty() { String::new() } else { format!(": {}", said.join(", ")) };
-    format!("{kernel}{said}")
-}
-
-fn is_of_hosts(setting: &Setting) -> bool {
-    matches!(setting.row().owner, Owner::Host | Owner::Freebsd)
+    let is_said = |setting: &Setting| match (setting.key(), setting.row().owner) {
+        (key, _) if SAID_OF_TRAFFIC.contains(&key) || key == "kind" => false,
+        ("state" | "state_limit", _) => is_router && keeps_states,
+        ("port", _) => is_router && base.testbed.kind != TestbedKind::Memory,
+        (_, Owner::Router) => is_router,
+        _ => !default.contains(setting),
+    };
+    let said = base.all().into_iter().filter(is_said);
+    said.map(|setting| format!("{} {}", setting.name(), setting.value()))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// What is sent in the base, and by what where it is not fwdlab.
@@ -194,13 +179,10 @@ fn design_of(plan: &Plan) -> String {
     }
 }
 
-fn levels(plan: &Plan, factor: usize, width: usize) -> String {
-    let mut out =
-        format!("{}\n", styled(&format!("factor {}", plan.factors[factor].name), HEADING));
-    let all = &plan.factors[factor].levels;
-    let longest = all.iter().map(|level| level.label.chars().count()).max().unwrap_or(0).min(24);
-    for (index, level) in all.iter().enumerate() {
-        let differences = plan.differences(factor, index);
+fn levels(plan: &Plan, factor: usize) -> Block {
+    let Factor { name, levels } = &plan.factors[factor];
+    let changes = |level: usize| -> String {
+        let differences = plan.differences(factor, level);
         let changes: Vec<String> = differences
             .iter()
             .map(|difference| {
@@ -212,14 +194,20 @@ fn levels(plan: &Plan, factor: usize, width: usize) -> String {
                 format!("{} = {} ({base})", difference.change.setting, difference.change.value)
             })
             .collect();
-        let changes =
-            if changes.is_empty() { "nothing changed".to_owned() } else { changes.join(", ") };
-        out += &wrap(&format!("  {:longest$}  {changes}", level.label), width, "    ");
-    }
-    out
+        if changes.is_empty() { "nothing changed".to_owned() } else { changes.join(", ") }
+    };
+    let rows: Vec<(String, String)> =
+        levels.iter().enumerate().map(|(at, level)| (level.label.clone(), changes(at))).collect();
+    let table = Table::of(&rows)
+        .words("level", |(label, _)| Cell::text(label))
+        .words("", |(_, changes)| Cell::text(changes))
+        .keys(&["changes"])
+        .hidden("factor", |_| Cell::text(name))
+        .set(|table| (table.name, table.in_words) = (Some("levels"), true));
+    Block::section(format!("factor {name}"), vec![table.block()])
 }
 
-fn comparisons(plan: &Plan, width: usize) -> String {
+fn comparisons(plan: &Plan) -> Block {
     let pairs: Vec<(&str, &str)> = (0..plan.variants.len())
         .filter_map(|variant| {
             let baseline = plan.baseline_of(variant)?;
@@ -227,64 +215,50 @@ fn comparisons(plan: &Plan, width: usize) -> String {
         })
         .collect();
     if pairs.is_empty() {
-        return wrap("nothing to compare: every variant is a baseline", width, "  ");
+        let nothing = "nothing to compare: every variant is a baseline";
+        return Block::section("comparisons", vec![Block::text(nothing)]);
     }
     let adjusted = match plan.compare.adjust {
         Adjust::Holm => "",
         Adjust::BenjaminiHochberg => " (Benjamini-Hochberg)",
     };
-    let mut out = wrap(
-        &format!(
-            "{} at {} % confidence{adjusted}, equivalent within {} %",
-            styled("comparisons", HEADING),
-            plan.compare.confidence,
-            (plan.compare.margin * 1e6).round() / 1e4
-        ),
-        width,
-        "  ",
+    let title = format!(
+        "comparisons at {} % confidence{adjusted}, equivalent within {} %",
+        plan.compare.confidence,
+        (plan.compare.margin * 1e6).round() / 1e4
     );
-    for (pair, left_out) in folded(&pairs) {
-        match pair {
-            Some((variant, baseline)) => {
-                out += &wrap(&format!("  {variant} against {baseline}"), width, "    ");
-            }
-            None => out += &format!("  ... {left_out} more ...\n"),
-        }
-    }
-    out
+    let table = Table::of(&pairs)
+        .words("variant", |(variant, _)| Cell::text(*variant))
+        .words("against", |(_, baseline)| Cell::text(*baseline))
+        .keys(&["baseline"])
+        .set(|table| table.name = Some("planned_comparisons"));
+    Block::section(title, vec![table.block()])
 }
 
-fn order(plan: &Plan, width: usize) -> String {
+fn order(plan: &Plan) -> Block {
     let what = if plan.design.alternate_ns.is_some() { "stream" } else { "block" };
-    let mut out = format!("{}\n", styled("order of runs", HEADING));
-    for (run, left_out) in folded(&plan.runs) {
-        let Some(run) = run else {
-            out += &format!("  ... {left_out} more ...\n");
-            continue;
-        };
-        let labels: Vec<&str> =
-            run.variants.iter().map(|&variant| plan.variants[variant].label.as_str()).collect();
-        let line =
-            format!("  {:>3}  {what} {}  {}", run.index + 1, run.block + 1, labels.join(" > "));
-        out += &wrap(&line, width, "       ");
-    }
-    out
-}
-
-/// The items, or those at both ends with the number of those between.
-fn folded<T>(items: &[T]) -> Vec<(Option<&T>, usize)> {
-    if items.len() <= RUNS_SHOWN {
-        return items.iter().map(|item| (Some(item), 0)).collect();
-    }
-    let (head, rest) = items.split_at(RUNS_AT_ENDS);
-    let (middle, tail) = rest.split_at(rest.len() - RUNS_AT_ENDS);
-    let shown = |item| (Some(item), 0);
-    head.iter().map(shown).chain([(None, middle.len())]).chain(tail.iter().map(shown)).collect()
+    let labels = |run: &PlannedRun| {
+        let labels = run.variants.iter().map(|&variant| plan.variants[variant].label.as_str());
+        labels.collect::<Vec<_>>().join(" > ")
+    };
+    let table = Table::of(&plan.runs)
+        .numbers("run", |run| Cell::count(run.index + 1))
+        .numbers(what, |run| Cell::count(run.block + 1))
+        .words("variant", |run| Cell::text(labels(run)))
+        .set(|table| table.name = Some("order"));
+    Block::section("order of runs", vec![table.block()])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fwdlab_results::document::form;
+
+    /// What a wide terminal shows.
+    fn said(plan: &Plan) -> String {
+        let history = History { stores: Vec::new(), unused: Vec::new(), outlook: None };
+        form::text::render(&document(plan, &history, false, &()), 300)
+    }
 
     #[test]
     fn a_rule_that_ends_early_shows() {
@@ -293,7 +267,7 @@ mod tests {
                 "version = 1\n[testbed]\nkind = \"sim\"\n[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n{more}"
             );
             let plan = fwdlab_model::load("x.toml", &file, &|_| Err("no files".into())).unwrap();
-            text(&plan, "", 300)
+            said(&plan)
         };
         let planned =
             shown("[design]\nstop = \"planned\"\n[compare]\nadjust = \"benjamini-hochberg\"\n");
@@ -315,30 +289,22 @@ mod tests {
         let shown = |more: &str| {
             let file = format!("version = 1\n{more}");
             let plan = fwdlab_model::load("x.toml", &file, &|_| Err("no files".into())).unwrap();
-            text(&plan, "", 300)
+            said(&plan)
         };
-        assert!(!shown("").contains("device"));
+        assert!(shown("").contains("device: the Linux kernel\n"));
+        let ruleset = shown("[dut]\nqueues = 2\nfirewall = \"stateful\"\n");
+        assert!(ruleset.contains("base: firewall stateful, queues 2\n"), "{ruleset}");
         let memory = shown("[testbed]\nkind = \"memory\"\n[dut]\nkind = \"router\"\n");
         assert!(memory.contains("memory: no kernel forwards the packets\n"), "{memory}");
-        let device = "device    fwdlab's own router: fib auto, locking lockless, path fast, \
-                      entropy_harvest false\n";
+        let device = "device: fwdlab's own router\n";
         assert!(memory.contains(device), "{memory}");
+        let base = "base: fib auto, locking lockless, path fast, entropy_harvest false\n";
+        assert!(memory.contains(base), "{memory}");
         let both = shown(
             "[dut]\nfirewall = \"stateful\"\n[[factor]]\nname = \"kind\"\nlevels = [\"linux\", \"router\"]\n",
         );
-        assert!(both.contains("the Linux kernel, and fwdlab's own router: fib auto"), "{both}");
+        assert!(both.contains("the Linux kernel, fwdlab's own router\n"), "{both}");
         assert!(both.contains("state sharded, state_limit 2097152"), "{both}");
         assert!(both.contains("port auto\n"), "{both}");
-    }
-
-    #[test]
-    fn long_lists_are_folded() {
-        let items: Vec<usize> = (0..61).collect();
-        let shown = folded(&items);
-        assert_eq!(shown.len(), 41);
-        assert_eq!(shown[19], (Some(&19), 0));
-        assert_eq!(shown[20], (None, 21));
-        assert_eq!(shown[21], (Some(&41), 0));
-        assert_eq!(folded(&items[..60]).len(), 60);
     }
 }

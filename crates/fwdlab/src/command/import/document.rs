@@ -1,30 +1,37 @@
-//! What an import says when it is done: for a person, and for programs.
+//! What an import says when it is done.
 
 use super::Report;
-use crate::terminal::{BAD, DOUBT, HEADING, columns, duration, styled, wrap};
+use crate::terminal::duration;
 use fwdlab_archive::assemble::Tally;
 use fwdlab_archive::import::{Finished, Job, Known, Outcome};
 use fwdlab_archive::scan::Scanned;
+use fwdlab_results::document::table::{Cell, Digits, Table};
+use fwdlab_results::document::{Block, Data, Document, List};
+use fwdlab_results::text::Tone;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
+/// Version of the shape of the fields for programs.
+const VERSION: u32 = 1;
 /// With more sets, only those that something is to be said of are listed.
 const FEW: usize = 12;
 /// Refused files, and other problems, that are listed unless all are asked for.
 const SHOWN: usize = 20;
 
-/// The summary, laid out for `width` columns where it can be; with `all` every set
-/// and every refused file.
-pub(super) fn text(report: &Report<'_>, width: usize, all: bool) -> String {
-    let mut text = table(report, width, all);
-    for line in totals(report) {
-        text += &wrap(&line, width, "  ");
+/// The summary; with `all` every set and every refused file.
+pub(super) fn document<'a>(report: &Report<'_>, all: bool, data: &'a dyn Data) -> Document<'a> {
+    let mut blocks = vec![table(report, all)];
+    blocks.extend(listed("refused", refusals(report), all));
+    blocks.extend(listed("left out", problems(report), all));
+    Document {
+        title: "Imported results".to_owned(),
+        conclusion: totals(report).into_iter().map(Block::text).collect(),
+        blocks,
+        data,
+        version: VERSION,
     }
-    text += &refusals(report, width, all);
-    text += &problems(report, width, all);
-    text
 }
 
 /// The sets with their outcome.
@@ -42,6 +49,14 @@ impl Set<'_> {
 
     fn label(&self) -> &str {
         &self.job.set.place.label
+    }
+
+    fn tone(&self) -> Tone {
+        match &self.finished.outcome {
+            Outcome::Refused(_) | Outcome::Failed(_) => Tone::Worse,
+            _ if self.is_odd() => Tone::Doubt,
+            _ => Tone::Plain,
+        }
     }
 
     /// True when a person has to know of it even among hundreds.
@@ -66,7 +81,7 @@ fn sets<'a>(report: &Report<'a>) -> impl Iterator<Item = Set<'a>> {
     })
 }
 
-fn table(report: &Report<'_>, width: usize, all: bool) -> String {
+fn table(report: &Report<'_>, all: bool) -> Block {
     let everything = all || report.jobs.len() <= FEW;
     let shown = sets(report).filter(|set| everything || set.is_odd());
     let shown: Vec<Set<'_>> = shown.collect();
@@ -76,64 +91,27 @@ fn table(report: &Report<'_>, width: usize, all: bool) -> String {
         true => set.label().to_owned(),
         false => set.path(),
     };
-    let mut rows: Vec<[String; 7]> = shown.iter().map(|set| row(name(set), set)).collect();
-    if rows.is_empty() {
-        return String::new();
-    }
-    let head = ["set", "outcome", "logs", "MB", "time", "lists", "README"];
-    rows.insert(0, head.map(str::to_owned));
-    let widths: Vec<usize> =
-        (0..7).map(|i| rows.iter().map(|row| columns(&row[i])).max().unwrap_or(0)).collect();
-    let is_number = |column: usize| (2..5).contains(&column);
-    let mut text = String::new();
-    for (number, row) in rows.iter().enumerate() {
-        let cells = row.iter().zip(&widths).enumerate().map(|(i, (cell, &width))| {
-            let space = " ".repeat(width - columns(cell));
-            if is_number(i) { space + cell } else { cell.clone() + &space }
-        });
-        let line = cells.collect::<Vec<_>>().join("  ").trim_end().to_owned();
-        // Too wide for its terminal, a row is told in sentences.
-        let line = match widths.iter().sum::<usize>() + 2 * (widths.len() - 1) > width {
-            true if number == 0 => continue,
-            true => wrap(&sentence(row), width, "  "),
-            false if number == 0 => styled(&line, HEADING) + "\n",
-            false => line + "\n",
-        };
-        text += &line;
-    }
-    text + "\n"
-}
-
-fn sentence(row: &[String; 7]) -> String {
-    let [name, outcome, logs, mb, time, lists, readme] = row;
-    let mut text = format!("{name}: {outcome}");
-    if !logs.is_empty() {
-        text += &format!(", {logs} logs, {mb} MB, {time}");
-    }
-    for (what, said) in [("lists", lists), ("README", readme)] {
-        if !said.is_empty() {
-            text += &format!("; {what} {said}");
-        }
-    }
-    text
-}
-
-fn row(name: String, set: &Set<'_>) -> [String; 7] {
-    let Finished { outcome, duration: time } = set.finished;
-    let none = Tally::default();
-    let tally = outcome.known().map_or(&none, |known| &known.tally);
-    let word = word(outcome);
-    let word = match outcome {
-        Outcome::Imported(_) | Outcome::Updated(_) | Outcome::Unchanged(_) => word.to_owned(),
-        Outcome::Refused(_) | Outcome::Failed(_) => styled(word, BAD),
-        Outcome::NotReached => styled(word, DOUBT),
+    let known = |set: &Set<'_>, of: &dyn Fn(&Tally) -> Cell| {
+        set.finished.outcome.known().map_or(Cell::None, |known| of(&known.tally))
     };
-    if outcome.known().is_none() {
-        let [logs, mb, spent, lists, readme] = Default::default();
-        return [name, word, logs, mb, spent, lists, readme];
-    }
-    let (logs, mb, spent) = (tally.logs.to_string(), megabytes(tally.bytes), shown(*time));
-    [name, word, logs, mb, spent, lists(tally), blocks(tally)]
+    let some = |text: String| if text.is_empty() { Cell::None } else { Cell::text(text) };
+    Table::of(&shown)
+        .words("set", |set| Cell::text(name(set)))
+        .words("outcome", |set| Cell::text(word(&set.finished.outcome)))
+        .numbers("logs", |set| known(set, &|tally| Cell::count(tally.logs)))
+        .numbers("MB", |set| {
+            known(set, &|tally| Cell::number(tally.bytes as f64 / 1e6, Digits::Decimals(1)))
+        })
+        .numbers("time", |set| known(set, &|_| Cell::text(time(set.finished.duration))))
+        .words("lists", |set| known(set, &|tally| some(lists(tally))))
+        .words("README", |set| known(set, &|tally| some(blocks(tally))))
+        .set(|table| {
+            table.name = Some("sets");
+            for (row, set) in table.rows.iter_mut().zip(&shown) {
+                row.tone = set.tone();
+            }
+        })
+        .block()
 }
 
 fn word(outcome: &Outcome) -> &'static str {
@@ -149,13 +127,13 @@ fn word(outcome: &Outcome) -> &'static str {
 
 fn lists(tally: &Tally) -> String {
     let Tally { lists_equal, lists_different, lists_absent, .. } = *tally;
-    let different = doubtful(lists_different, "different");
+    let different = plain(lists_different, "different");
     counts(&[plain(lists_equal, "equal"), different, plain(lists_absent, "absent")])
 }
 
 fn blocks(tally: &Tally) -> String {
     let Tally { blocks_equal, blocks_different, blocks_unmatched, .. } = *tally;
-    let different = doubtful(blocks_different, "different");
+    let different = plain(blocks_different, "different");
     counts(&[plain(blocks_equal, "equal"), different, plain(blocks_unmatched, "unmatched")])
 }
 
@@ -165,10 +143,6 @@ fn counts(parts: &[Option<String>]) -> String {
 
 fn plain(count: usize, what: &str) -> Option<String> {
     (count > 0).then(|| format!("{count} {what}"))
-}
-
-fn doubtful(count: usize, what: &str) -> Option<String> {
-    plain(count, what).map(|text| styled(&text, DOUBT))
 }
 
 fn totals(report: &Report<'_>) -> Vec<String> {
@@ -186,12 +160,12 @@ fn totals(report: &Report<'_>) -> Vec<String> {
             "{} logs, {} MB in {} ({} logs/s); {} runs, {} of them failed",
             tally.logs,
             megabytes(tally.bytes),
-            shown(summary.duration),
+            time(summary.duration),
             per_second(tally.logs, summary.duration),
             tally.runs,
             tally.failed
         ));
-        let table = [plain(tally.rows_equal, "equal"), doubtful(tally.rows_different, "different")];
+        let table = [plain(tally.rows_equal, "equal"), plain(tally.rows_different, "different")];
         for (what, said) in [
             ("published lists made again", lists(tally)),
             ("ministat blocks of README files", blocks(tally)),
@@ -226,7 +200,7 @@ fn common(report: &Report<'_>) -> Option<String> {
 }
 
 /// Sets of which nothing is stored, and refused files.
-fn refusals(report: &Report<'_>, width: usize, all: bool) -> String {
+fn refusals(report: &Report<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for set in sets(report) {
         match &set.finished.outcome {
@@ -236,29 +210,18 @@ fn refusals(report: &Report<'_>, width: usize, all: bool) -> String {
         }
         lines.extend(refused_files(&set).map(|(file, why)| placed(&file, why)));
     }
-    listed("refused", &lines, width, all)
+    lines
 }
 
-fn problems(report: &Report<'_>, width: usize, all: bool) -> String {
+fn problems(report: &Report<'_>) -> Vec<String> {
     let problems = report.scan.problems.iter();
-    let lines: Vec<String> =
-        problems.map(|(path, why)| format!("{}: {why}", path.display())).collect();
-    listed("left out", &lines, width, all)
+    problems.map(|(path, why)| format!("{}: {why}", path.display())).collect()
 }
 
-fn listed(heading: &str, lines: &[String], width: usize, all: bool) -> String {
-    if lines.is_empty() {
-        return String::new();
-    }
-    let shown = if all { lines.len() } else { lines.len().min(SHOWN) };
-    let mut text = format!("\n{}\n", styled(&format!("{heading}:"), HEADING));
-    for line in &lines[..shown] {
-        text += &wrap(&format!("  {line}"), width, "    ");
-    }
-    if shown < lines.len() {
-        text += &format!("  and {} more: --list shows all\n", lines.len() - shown);
-    }
-    text
+fn listed(heading: &str, lines: Vec<String>, all: bool) -> Option<Block> {
+    let brief = (!all).then_some((SHOWN, "and {} more: --list shows all"));
+    let list = Block::List(List { brief, ..List::of(&lines) });
+    (!lines.is_empty()).then(|| Block::section(heading, vec![list]))
 }
 
 /// The refused files of a set, where they are, and why.
@@ -281,14 +244,13 @@ fn placed(file: &str, why: &str) -> String {
 }
 
 /// Everything, for programs.
-pub(super) fn json(report: &Report<'_>) -> Value {
+pub(super) fn data(report: &Report<'_>) -> Value {
     let sets: Vec<Value> = sets(report).map(|set| set_json(&set)).collect();
     let problems = report.scan.problems.iter();
     let problems: Vec<Value> = problems
         .map(|(path, why)| json!({ "path": path.display().to_string(), "why": why }))
         .collect();
     json!({
-        "version": 1,
         "sets": sets,
         "totals": tally_json(&report.summary.tally),
         "seconds": report.summary.duration.as_secs_f64(),
@@ -348,7 +310,7 @@ fn megabytes(bytes: u64) -> String {
     format!("{:.1}", bytes as f64 / 1e6)
 }
 
-fn shown(time: Duration) -> String {
+fn time(time: Duration) -> String {
     duration(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 

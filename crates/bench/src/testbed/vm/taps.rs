@@ -1,0 +1,91 @@
+//! Both ends of a machine's links where a rate is measured: the senders and receivers of
+//! namespaces, on taps that are the other ends of the guest's cards.
+//!
+//! The sender does not wait: what finds the ring of its tap full is lost, and counted there.
+//! QEMU's threads are the device, for they execute the guest and move its frames: they get the
+//! device's CPUs, and their time is the device's.
+
+use super::machines::Up;
+use crate::cpu::Placement;
+use crate::dut::findings::Findings;
+use crate::dut::{Dut, Reading};
+use crate::error::BenchError;
+use crate::host::NamespaceHost;
+use crate::testbed::account::Account;
+use crate::testbed::netns::{Netns, ends};
+use crate::testbed::rig::awaited;
+use crate::testbed::{Armed, Ends, Plain, Wanted};
+use crate::trial::Awaited;
+use crate::wiring::Wiring;
+use fwdlab_model::record::ReceiverPlace;
+use fwdlab_model::settings::Settings;
+use fwdlab_port::affinity;
+use std::collections::BTreeMap;
+
+/// The ends.
+pub(super) struct TapEnds<'a> {
+    netns: &'a Netns,
+    up: &'a Up,
+    wiring: &'a Wiring,
+    placement: Placement,
+    /// The sender's namespace, where frames are counted that found the guest's ring full.
+    sender: NamespaceHost,
+}
+
+impl<'a> TapEnds<'a> {
+    /// The ends of `up`, whose taps are those of `wiring`; QEMU's threads get the CPUs of the
+    /// device.
+    ///
+    /// # Errors
+    /// When a thread can't be bound, or the namespace is gone.
+    pub(super) fn new(
+        netns: &'a Netns,
+        up: &'a Up,
+        wiring: &'a Wiring,
+        placement: Placement,
+    ) -> Result<TapEnds<'a>, BenchError> {
+        for thread in up.running.machine.threads() {
+            affinity::pin_task(thread, &placement.dut)?;
+        }
+        let sender = NamespaceHost::new(&wiring.sender, &placement.control)?;
+        Ok(TapEnds { netns, up, wiring, placement, sender })
+    }
+}
+
+impl Ends for TapEnds<'_> {
+    fn arm<'a>(
+        &'a self,
+        wanted: &Wanted<'_>,
+        _findings: &mut Findings,
+    ) -> Result<(Box<dyn Armed + 'a>, Account), BenchError> {
+        let threads = self.up.running.machine.threads();
+        let wanted = Wanted { threads: &threads, ..*wanted };
+        let traffic = self.netns.arm(self.wiring, &self.placement, &wanted)?;
+        // What the receiver does is done by QEMU's thread as it sends: none is known apart.
+        let times = Account::open(&threads, &[], ReceiverPlace::Unknown, &[]);
+        Ok((Box::new(Plain(traffic)), times))
+    }
+
+    fn awaited(&self, settings: &Settings) -> Awaited {
+        awaited(settings, self.netns.rounds(settings, &self.placement))
+    }
+
+    fn complete(&self, reading: &mut Reading, _dut: &dyn Dut) {
+        let ingress = &self.up.links.ingress.interface;
+        let dropped = reading.machine.entry(format!("{ingress} rx_dropped")).or_default();
+        *dropped += ends::refused(&self.sender);
+    }
+
+    fn facts(&self, settings: &Settings) -> BTreeMap<String, String> {
+        let (netns, placement) = (self.netns, &self.placement);
+        BTreeMap::from([
+            ("kernel".into(), self.up.release.clone()),
+            ("executed by".into(), self.up.executed_by().to_owned()),
+            ("sender".into(), format!("{} into a tap", netns.sender(settings))),
+            ("receiver".into(), format!("{} on a tap", netns.receiver())),
+            ("receive queues".into(), netns.filled_by(settings).to_owned()),
+            ("sender CPUs".into(), format!("{:?}", placement.senders)),
+            ("QEMU's CPUs".into(), format!("{:?}", placement.dut)),
+        ])
+    }
+}

@@ -1,0 +1,298 @@
+//! What a laboratory does with a FreeBSD as its DUT, tried on a real one: one boot for all
+//! of it. See `freebsd` for what it needs.
+
+use super::freebsd::image;
+use fwdlab_bench::dut::counters::Reading;
+use fwdlab_bench::dut::freebsd::system::kernel_facts;
+use fwdlab_bench::dut::freebsd::{counters, queues};
+use fwdlab_bench::generator::{Ends, Generator, Load, PktGen};
+use fwdlab_bench::host::{Host, SshHost, SshSettings};
+use fwdlab_bench::links::{Links, mac};
+use fwdlab_bench::profiler::{Census, Pmcstat, Profiler, RawProfile};
+use fwdlab_bench::trial::{Clock, SystemClock};
+use fwdlab_model::profile::{Event, ProfilePlan};
+use fwdlab_model::record::queues::{Direction, counter_name};
+use fwdlab_model::record::{ProfileRecord, ProfileWindow};
+use fwdlab_packet::address::{Side, flow_address};
+use fwdlab_packet::{Family, Flows, FrameWriter, Phase, Template};
+use fwdlab_results::profile::{fold, of_dut, unfold};
+use fwdlab_vm::forwarding::{GUEST_MACS, set_up};
+use fwdlab_vm::freebsd::{Guest, Image};
+use fwdlab_vm::guest::{self, Running, System};
+use fwdlab_vm::machine::{self, Accel, Model, Nic};
+use fwdlab_vm::wire::Wire;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A FreeBSD that is up, and the other ends of its cables.
+struct Lab {
+    /// Closes before the machine ends.
+    host: SshHost,
+    running: Running,
+    wires: [Wire; 2],
+    _directory: tempfile::TempDir,
+}
+
+impl Lab {
+    fn boot(image: &Path) -> Lab {
+        let directory = tempfile::tempdir().expect("a directory");
+        let cache = directory.path().join("cache");
+        std::fs::create_dir(&cache).expect("a directory");
+        let image = &Image::find(image, &cache).expect("an image");
+        let own = machine::directory(directory.path(), 0).expect("a directory");
+        let wires = [0, 1].map(|number| Wire::bind(&own, number).expect("a socket"));
+        let nics = GUEST_MACS.iter().zip(&wires).map(|(&mac, wire)| Nic {
+            model: Model::Virtio,
+            mac: mac.to_owned(),
+            queues: 1,
+            gathers: false,
+            backend: wire.backend(),
+        });
+        let (nics, accel, cache) = (nics.collect(), Accel::Tcg, cache.as_path());
+        let guest = Guest { image, kernel: None, accel, cpus: 1, memory: 512, nics, cache };
+        let running = guest.boot(&own).unwrap_or_else(|error| panic!("{error}"));
+        wires.iter().for_each(|wire| wire.connect().expect("QEMU's end"));
+        let ssh = SshSettings {
+            config: Some(PathBuf::from(&running.ssh_config)),
+            deadline: Duration::from_secs(120),
+            connect: Duration::from_secs(60),
+            alive: Duration::from_secs(3600),
+            one_shell: true,
+            directory: Some(own),
+            ..SshSettings::default()
+        };
+        let host = SshHost::connect(guest::NAME, ssh).unwrap_or_else(|error| panic!("{error}"));
+        let interfaces = running.interfaces.each_ref().map(String::as_str);
+        for command in set_up(System::FreeBsd, interfaces, Family::Inet) {
+            let argv: Vec<&str> = command.iter().map(String::as_str).collect();
+            host.run(&argv, "").unwrap_or_else(|error| panic!("{error}"));
+        }
+        Lab { host, running, wires, _directory: directory }
+    }
+
+    /// Its cables, by the address plan.
+    fn links(&self) -> Links {
+        let mut links = Links::of_namespaces();
+        let [ingress, egress] = self.running.interfaces.clone();
+        (links.ingress.interface, links.egress.interface) = (ingress, egress);
+        links
+    }
+
+    fn run(&self, argv: &[&str]) -> String {
+        self.host.run(argv, "").unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// What sh(1) prints there.
+    fn sh(&self, script: &str) -> String {
+        self.run(&["/bin/sh", "-c", script])
+    }
+
+    /// Sends packets for a time, a few at once; returns how many, and how many came out.
+    fn send(&self, time: Duration) -> (u64, u64) {
+        let flows = Flows { sources: 1, destinations: 8 };
+        let from = [0x02, 0x00, 0xc6, 0x12, 0x01, 0x01];
+        let to = [0x02, 0x00, 0xc6, 0x12, 0x00, 0x01];
+        let template = Template::new(Family::Inet, 64, flows, 1, from, to);
+        let writer = &mut FrameWriter::new(template, 0);
+        let mut frame = vec![0; writer.frame_length()];
+        writer.prepare(&mut frame);
+        let (mut sent, mut came, mut buffer) = (0, 0, vec![0; 2048]);
+        let deadline = Instant::now() + time;
+        while Instant::now() < deadline {
+            for _ in 0..8 {
+                writer.write_next(&mut frame, Phase::Window, 0);
+                self.wires[0].send(&frame).expect("QEMU takes it");
+                sent += 1;
+            }
+            let patience = Duration::from_millis(200);
+            while came < sent
+                && self.wires[1].receive(&mut buffer, patience).expect("a frame").is_some()
+            {
+                came += 1;
+            }
+        }
+        (sent, came)
+    }
+
+    /// A profile of traffic, folded as a store keeps it, with the packets that came out.
+    fn profile(&self, plan: &ProfilePlan) -> (RawProfile, ProfileRecord, String) {
+        let clock = || SystemClock.now_ns();
+        let file = Path::new("/var/tmp/fwdlab-perf.data");
+        let mut profiler = Box::new(Pmcstat::prepare(&self.host, &clock, plan, &[0], file));
+        self.send(Duration::from_millis(300));
+        profiler.start();
+        let from_ns = clock();
+        let (offered, forwarded) = self.send(Duration::from_nanos(plan.duration_ns));
+        let to_ns = clock();
+        profiler.stop();
+        let raw = profiler.finish();
+        let record = ProfileRecord {
+            event: raw.event.clone(),
+            cpus: vec![0],
+            windows: vec![ProfileWindow { from_ns, to_ns, offered, forwarded }],
+            ..ProfileRecord::default()
+        };
+        let mut stored = fold(record, &raw.text);
+        (raw, stored.record, stored.windows.remove(0))
+    }
+}
+
+#[test]
+fn a_real_freebsd_does_what_a_laboratory_asks_of_it() {
+    let Some(image) = image() else { return };
+    let lab = Lab::boot(&image);
+    columns_say_where_packets_went(&lab);
+    a_profile_tells_what_forwards(&lab);
+    netmaps_pkt_gen_sends_and_counts(&lab);
+}
+
+/// Packets of queues, interfaces and protocols, as many as were sent; the kernel's options.
+fn columns_say_where_packets_went(lab: &Lab) {
+    let links = &lab.links();
+    let read = || {
+        let mut reading = counters::read(&lab.host, links).expect("counters");
+        reading.extend(queues::packets(&lab.host, "vtnet1"));
+        reading.extend(queues::packets(&lab.host, "vtnet2"));
+        reading
+    };
+    let before = read();
+    let (sent, came) = lab.send(Duration::from_millis(500));
+    assert_eq!(came, sent, "a few at once are not lost");
+    let after = read();
+    let more = |name: &str| {
+        let of = |reading: &Reading| {
+            let found = reading.get(name);
+            *found.unwrap_or_else(|| panic!("{name} is not in {reading:#?}"))
+        };
+        of(&after) - of(&before)
+    };
+    assert_eq!(more("vtnet1 rx_packets"), sent);
+    assert_eq!(more(&counter_name("vtnet1", Direction::Receive, 0)), sent);
+    assert_eq!(more("ip ForwDatagrams"), sent);
+    // vtnet(4) counts what it sent when it sends again.
+    for name in ["vtnet2 tx_packets".to_owned(), counter_name("vtnet2", Direction::Transmit, 0)] {
+        assert!((sent - 64..=sent).contains(&more(&name)), "{name}: {} of {sent}", more(&name));
+    }
+    assert_eq!(more("netisr ip dropped"), 0);
+    let facts: BTreeMap<String, String> = kernel_facts(&lab.host).into_iter().collect();
+    assert_eq!(facts["kernel file"], "/boot/kernel/kernel");
+    assert_eq!(facts["kernel ident"], "FWDLAB");
+    assert!(facts["kernel options"].contains("FIB_ALGO"), "{facts:?}");
+}
+
+/// Both ends of pkt-gen in the guest, this process as the cable between them.
+fn netmaps_pkt_gen_sends_and_counts(lab: &Lab) {
+    const RATE: f64 = 400.0;
+    let flows = Flows { sources: 2, destinations: 3 };
+    // That of vtnet2, which takes its own only.
+    let (source_mac, next_hop_mac) = (mac::INGRESS, [0x02, 0x00, 0xc6, 0x12, 0x00, 0x02]);
+    let template = Template::new(Family::Inet, 64, flows, 7, source_mac, next_hop_mac);
+    let load = Load {
+        template,
+        family: Family::Inet,
+        frame_size: 64,
+        flows,
+        source_mac,
+        next_hop_mac,
+        rate_pps: Some(RATE),
+        at_most: Duration::from_secs(600),
+    };
+    let ends = Ends {
+        sender: &lab.host,
+        sender_interface: "vtnet1".into(),
+        sender_cpus: vec![0],
+        receiver: &lab.host,
+        receiver_interface: "vtnet2".into(),
+        receiver_cpus: vec![0],
+        server: None,
+        options: Vec::new(),
+    };
+    let mut generator = PktGen::new(ends).patience(Duration::from_secs(120));
+    generator.prepare(&load).unwrap_or_else(|error| panic!("{error}"));
+    generator.start().unwrap_or_else(|error| panic!("{error}"));
+    let (mut passed, mut addresses, mut buffer) = (0, BTreeSet::new(), vec![0; 2048]);
+    let mut carry = |time: Duration| {
+        let deadline = Instant::now() + time;
+        while Instant::now() < deadline {
+            let patience = Duration::from_millis(50);
+            let Some(length) = lab.wires[0].receive(&mut buffer, patience).expect("a frame") else {
+                continue;
+            };
+            // Whatever else the guest says on this cable is not pkt-gen's.
+            if buffer[12..14] == [0x08, 0x00] && buffer[23] == 17 {
+                assert_eq!(length, 60, "64 bytes with the FCS");
+                assert_eq!(buffer[..12], [&next_hop_mac[..], &source_mac[..]].concat());
+                passed += 1;
+                addresses.insert(buffer[26..34].to_vec());
+                lab.wires[1].send(&buffer[..length]).expect("QEMU takes it");
+            }
+        }
+        passed
+    };
+    carry(Duration::from_secs(3));
+    let under_way = generator.counted().unwrap_or_else(|error| panic!("{error}"));
+    assert!(under_way.sent > 0, "reports come while packets flow: {under_way:?}");
+    generator.stop().unwrap_or_else(|error| panic!("{error}"));
+    let passed = carry(Duration::from_secs(2));
+    let outcome = generator.finish().unwrap_or_else(|error| panic!("{error}"));
+    eprintln!("{passed} passed: {outcome:#?}");
+    assert!(passed > 100, "{outcome:#?}");
+    let counted = outcome.counted;
+    assert_eq!((counted.sent, counted.received), (passed, passed), "{outcome:#?}");
+    let octets = |side, index| match flow_address(Family::Inet, side, index) {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(_) => panic!("no inet"),
+    };
+    let expected: BTreeSet<Vec<u8>> = (0..flows.sources)
+        .flat_map(|source| (0..flows.destinations).map(move |destination| (source, destination)))
+        .map(|(source, destination)| {
+            [octets(Side::Sender, source), octets(Side::Receiver, destination)].concat()
+        })
+        .collect();
+    assert!(addresses.is_subset(&expected), "{addresses:?} of {expected:?}");
+    // It begins at a full second, and is owed no packets before.
+    assert!(outcome.remarks.iter().all(|r| !r.contains("did not move")), "{outcome:#?}");
+    assert!(counted.unsent < passed / 4, "{outcome:#?}");
+    assert!(outcome.facts["pkt-gen sender version"].contains("pkt-gen.c"), "{outcome:#?}");
+    assert!(outcome.remarks.iter().all(|remark| !remark.contains("complained")), "{outcome:#?}");
+}
+
+/// Samples of the kernel's clock, by function, of the traffic only; all is put back.
+fn a_profile_tells_what_forwards(lab: &Lab) {
+    let state = "kldstat | awk '{print $NF}'; kenv | grep hwpmc; ls -A /var/tmp; ls -A /var/db/fwdlab 2>/dev/null";
+    let before = lab.sh(&format!("{state}; true"));
+    // Half a second before, and the drain, are none of it.
+    let plan = ProfilePlan { duration_ns: 3_000_000_000, ..ProfilePlan::default() };
+    let (raw, record, folded) = lab.profile(&plan);
+    eprintln!("{} {:?} {:?}", raw.source, raw.remarks, record.windows);
+    assert_eq!(raw.event, "clock.prof", "{:?}", raw.remarks);
+    // Where the machine is emulated beside other work, a program's start takes long.
+    let expected = ["counts no cycles", "times of samples are known to"];
+    assert!(
+        raw.remarks.iter().all(|remark| expected.iter().any(|words| remark.contains(words))),
+        "{:?}",
+        raw.remarks
+    );
+    let census = Census::of(&raw.text);
+    // 2032 a second are asked of a machine that may be short of time itself.
+    assert!(census.samples > 300, "{census:?}");
+    assert!(!census.lacks_symbols(), "{census:?}");
+    let stacks = unfold(&folded);
+    let inside = stacks.total() as f64 / census.samples as f64;
+    eprintln!("{census:?} {inside}");
+    assert!(inside > 0.95, "{inside} of the samples are in the window");
+    let work = of_dut(std::slice::from_ref(&stacks)).split(&stacks).work.folded();
+    for function in ["ip_tryforward", "vtnet_rx_vq_process", "ether_output", "kernel/"] {
+        assert!(work.contains(function), "{function} is not in {work}");
+    }
+    assert!(record.remarks.is_empty(), "{:?}", record.remarks);
+    let after = lab.sh(&format!("{state}; true"));
+    assert_eq!(after, before);
+    // An event that nobody counts there is told, and the clock taken.
+    let plan = ProfilePlan { event: Event::Cycles, duration_ns: 1_000_000_000, ..plan };
+    let (raw, ..) = lab.profile(&plan);
+    assert_eq!(raw.event, "clock.prof");
+    assert!(raw.remarks[0].contains("cycles can't be sampled"), "{:?}", raw.remarks);
+}

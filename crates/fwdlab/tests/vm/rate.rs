@@ -1,0 +1,153 @@
+//! Rates of guests: packets over taps, counted on both sides of the guest and in it.
+
+use super::experiment::{fwdlab, left, machines};
+use super::kernel;
+use serde_json::Value;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// A guest whose rate is measured, with `more` of its set-up.
+fn rate(kernel: &Path, vm: &str, more: &str) -> String {
+    format!(
+        "version = 1\ntitle = \"guest\"\n[testbed]\nkind = \"vm\"\n[vm]\nkernel = \"{}\"\n{vm}\
+         [trial]\nwarmup = \"500ms\"\nduration = \"2s\"\ndrain = \"5s\"\n[design]\nblocks = 1\n\
+         [compare]\nfigure = \"mean\"\n{more}",
+        kernel.display()
+    )
+}
+
+/// A kernel, where this is root; said aloud where not.
+fn kernel_as_root() -> Option<std::path::PathBuf> {
+    if !rustix::process::geteuid().is_root() {
+        let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
+        assert!(!in_ci, "not root in CI");
+        eprintln!("SKIPPED: taps need root");
+        return None;
+    }
+    kernel()
+}
+
+/// The namespaces of a process.
+fn namespaces_of(pid: u32) -> Vec<String> {
+    let entries = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with(&format!("fwdlab-{pid}-"))).collect()
+}
+
+/// Runs it; what it has found, and the process that did.
+fn found(directory: &Path, text: &str) -> (Value, u32) {
+    let mut command = fwdlab(directory, text);
+    let child = command.arg("--fresh").stderr(Stdio::piped()).stdout(Stdio::null()).spawn();
+    let child = child.expect("the program starts");
+    let pid = child.id();
+    let output = child.wait_with_output().expect("its end");
+    let said = String::from_utf8_lossy(&output.stderr);
+    // 4: a rate that the machine's other work may have touched.
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{said}");
+    let results = std::fs::read(directory.join("out/results.json")).expect("results");
+    (serde_json::from_slice(&results).expect("JSON"), pid)
+}
+
+/// How often a counter of the guest rose, and what was expected of it.
+fn counter(found: &Value, name: &str) -> (i64, Option<i64>) {
+    let rows = found["counters"].as_array().expect("counters");
+    let row = rows.iter().find(|row| row["name"] == name);
+    row.map_or((0, None), |row| {
+        (row["counted"].as_i64().expect("a count"), row["expected"].as_i64())
+    })
+}
+
+#[test]
+fn a_guest_at_a_modest_rate_loses_nothing_and_counts_what_we_count() {
+    let Some(kernel) = kernel_as_root() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let traffic = "[traffic]\nrate = 300\nflows = { sources = 1, destinations = 32 }\n";
+    let (found, pid) = found(directory.path(), &rate(&kernel, "", traffic));
+    let run = &found["conservation"][0];
+    let forwarded = run["forwarded"].as_i64().unwrap();
+    assert_eq!((&run["lost"], &run["foreign"]), (&0.into(), &0.into()), "{run:#}");
+    assert!(forwarded > 100, "{run:#}");
+    // The guest's own word, to the packet: it is told apart by its name, from ours.
+    assert_eq!(counter(&found, "eth1 rx_packets + rx_dropped"), (forwarded, Some(forwarded)));
+    assert_eq!(counter(&found, "eth2 tx_packets"), (forwarded, Some(forwarded)));
+    assert_eq!(counter(&found, "ip ForwDatagrams").0, forwarded);
+    // What a rate is worth stands on the report's face.
+    let caption = found["testbed"]["caption"].as_str().unwrap();
+    let reason = found["testbed"]["reason"].as_str().unwrap();
+    match reason.contains("EMULATED") {
+        true => assert!(caption.contains("no time of a machine"), "{caption}"),
+        false => assert!(caption.contains("virtual machine"), "{caption}"),
+    }
+    assert!(reason.contains("KVM"), "{reason}");
+    assert_eq!(left(directory.path()), Vec::<String>::new());
+    assert_eq!(namespaces_of(pid), Vec::<String>::new());
+}
+
+#[test]
+fn an_overloaded_guest_of_two_queues_accounts_for_every_packet() {
+    let Some(kernel) = kernel_as_root() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let more = "[dut]\nqueues = 2\n[traffic]\nflows = { sources = 1, destinations = 64 }\n";
+    let (found, _) = found(directory.path(), &rate(&kernel, "accel = \"tcg\"\ncpus = 2\n", more));
+    let run = &found["conservation"][0];
+    let of = |name: &str| run[name].as_i64().unwrap();
+    assert!(of("lost") > 0, "an emulated guest that no load of ours exceeds: {run:#}");
+    assert_eq!(of("offered"), of("forwarded") + of("lost"));
+    let taken = counter(&found, "eth1 rx_packets + rx_dropped");
+    assert_eq!(taken, (of("offered"), Some(of("offered"))), "{run:#}");
+    assert_eq!(counter(&found, "eth2 tx_packets").0, of("forwarded"));
+    // Each flow has its queue, and both queues have flows.
+    let queues = found["queues"].as_array().expect("queues");
+    let receive =
+        queues.iter().find(|row| row["interface"] == "eth1" && row["direction"] == "receive");
+    assert_eq!(receive.map(|row| &row["used"]), Some(&2.into()), "{queues:#?}");
+}
+
+#[test]
+fn a_killed_program_leaves_no_machine_and_the_next_start_removes_its_namespaces() {
+    let Some(kernel) = kernel_as_root() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let text = rate(&kernel, "accel = \"tcg\"\n", "[traffic]\nrate = 300\n");
+    let mut command = fwdlab(directory, &text);
+    let mut child = command.stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while machines(directory).is_empty() {
+        assert!(Instant::now() < deadline, "no machine came");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(namespaces_of(child.id()).len(), 2);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    while !machines(directory).is_empty() {
+        assert!(Instant::now() < deadline, "QEMU outlived fwdlab");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // The namespaces are there until somebody starts again; a plan that can't run is enough.
+    let text = rate(Path::new("no-such.deb"), "accel = \"tcg\"\n", "");
+    let pid = child.id();
+    let output = fwdlab(directory, &text).arg("--fresh").output().unwrap();
+    assert!(!output.status.success());
+    assert_eq!(namespaces_of(pid), Vec::<String>::new());
+    assert_eq!(left(directory), Vec::<String>::new());
+}
+
+#[test]
+fn kvm_that_does_not_work_is_an_error_with_the_next_step_where_it_is_asked_for() {
+    let Some(kernel) = kernel_as_root() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let began = Instant::now();
+    let text = rate(&kernel, "accel = \"kvm\"\n", "[traffic]\nrate = 300\n");
+    let output = fwdlab(directory.path(), &text).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() {
+        let results = std::fs::read_to_string(directory.path().join("out/results.json")).unwrap();
+        assert!(results.contains("KVM executes the machine"), "{results}");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("-accel kvm: ") && said.contains("accel = \"tcg\""), "{said}");
+    // Other machines' locks are waited for as well.
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+}

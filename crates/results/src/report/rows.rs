@@ -1,0 +1,159 @@
+//! One row a comparison, as benchstat has it: for terminals and mails.
+
+use super::analysis::{Answer, Compared, Outcome};
+use crate::document::table::{Cell, Digits, Table};
+use crate::document::{Block, Remark};
+use crate::format::percent;
+use crate::stats::{Layout, Verdict};
+use crate::text::Tone;
+
+/// Columns that a title may have in any case: there is room for them.
+const WIDE: usize = 12;
+
+/// The median rates that are compared, of the baseline and of the candidate, packets per second.
+pub(crate) type Rates<'r> = &'r dyn Fn(&Compared) -> [Option<f64>; 2];
+
+/// The rows, what they mean, and what must be read with some of them.
+pub(crate) fn rows(comparisons: &[Compared], rates: Rates<'_>) -> Vec<Block> {
+    if comparisons.is_empty() {
+        return Vec::new();
+    }
+    let all = comparisons.iter().flat_map(rates).flatten();
+    let (unit, scale) = scale(all.fold(0.0, f64::max));
+    let rated = |pps: Option<f64>| Cell::number(pps.map(|pps| pps / scale), Digits::Significant);
+    let of = |get: &dyn Fn(&Answer) -> Cell, compared: &Compared| {
+        answer(compared).map_or(Cell::None, get)
+    };
+    let table = Table::of(comparisons)
+        .words(title(comparisons), |compared| Cell::text(compared.candidate()))
+        .numbers(format!("old {unit}"), |compared| rated(rates(compared)[0]))
+        .numbers("new", |compared| rated(rates(compared)[1]))
+        .numbers("effect %", |compared| {
+            of(
+                &|a| {
+                    let text = format!("{} {}", a.shown.effect, a.shown.interval);
+                    Cell::text(text.replace(" %", ""))
+                },
+                compared,
+            )
+        })
+        .numbers("p", |compared| of(&|a| Cell::text(p(a.comparison.p_adjusted)), compared))
+        .numbers("n", |compared| of(&|a| Cell::text(n(a)), compared))
+        .words("verdict", |compared| Cell::text(word(compared)))
+        .set(|table| {
+            for (row, compared) in table.rows.iter_mut().zip(comparisons) {
+                row.tone = tone(compared);
+            }
+        });
+    let mut blocks = vec![table.block()];
+    blocks.extend(comparisons.iter().filter_map(note));
+    blocks.extend(terms(comparisons).map(Block::text));
+    blocks
+}
+
+fn answer(compared: &Compared) -> Option<&Answer> {
+    match &compared.outcome {
+        Outcome::Compared(answer) => Some(answer),
+        Outcome::Counted(_) | Outcome::Unanswerable { .. } => None,
+    }
+}
+
+/// Unit that suits the largest rate, and how many packets a second it is.
+fn scale(most: f64) -> (&'static str, f64) {
+    match most {
+        pps if pps >= 1e6 => ("Mpps", 1e6),
+        pps if pps >= 1e3 => ("kpps", 1e3),
+        _ => ("pps", 1.0),
+    }
+}
+
+fn p(p: f64) -> String {
+    if p < 0.001 { "<.001".to_owned() } else { format!("{p:.3}") }
+}
+
+fn n(answer: &Answer) -> String {
+    match (answer.comparison.n_a, answer.comparison.n_b) {
+        (a, b) if a == b => a.to_string(),
+        (a, b) => format!("{a}+{b}"),
+    }
+}
+
+fn word(compared: &Compared) -> String {
+    answer(compared).map_or("no answer".to_owned(), |answer| answer.verdict.to_string())
+}
+
+fn tone(compared: &Compared) -> Tone {
+    match answer(compared).map(|answer| answer.verdict) {
+        Some(Verdict::Better) => Tone::Better,
+        Some(Verdict::Worse) => Tone::Worse,
+        Some(Verdict::Equivalent) => Tone::Plain,
+        Some(Verdict::Inconclusive) | None => Tone::Doubt,
+    }
+}
+
+/// What stands above the variants: what they are held against, where that is one and makes the
+/// column no wider.
+fn title(comparisons: &[Compared]) -> String {
+    let longest = comparisons.iter().map(|compared| compared.candidate().chars().count()).max();
+    baseline(comparisons)
+        .map(|baseline| format!("against {baseline}"))
+        .filter(|title| Some(title.chars().count()) <= longest.max(Some(WIDE)))
+        .unwrap_or_else(|| "variant".to_owned())
+}
+
+/// The one baseline of all comparisons.
+fn baseline(comparisons: &[Compared]) -> Option<&str> {
+    let first = comparisons.first()?.baseline_label.as_str();
+    comparisons.iter().all(|compared| compared.baseline_label == first).then_some(first)
+}
+
+/// What must be read with a row: why there is no answer, what qualifies it, and what would
+/// have been found where nothing was.
+fn note(compared: &Compared) -> Option<Block> {
+    let label = compared.candidate();
+    let Some(answer) = answer(compared) else {
+        let Outcome::Unanswerable { reason } = &compared.outcome else { return None };
+        return Some(Block::remark(Remark::Note, format!("{label}: no answer: {reason}")));
+    };
+    let is_usual = answer.comparison.is_beyond_margin() && answer.comparison.doubtful.is_none();
+    let found = matches!(answer.verdict, Verdict::Better | Verdict::Worse);
+    if found && is_usual {
+        return None;
+    }
+    let mut said = format!("{label}: {}", answer.shown.verdict);
+    if !found {
+        said += &format!("; nine of ten such experiments find {}", answer.shown.mde);
+    }
+    Some(Block::text(said))
+}
+
+/// What the columns mean, and what could have been found.
+fn terms(comparisons: &[Compared]) -> Option<String> {
+    let answers: Vec<&Answer> = comparisons.iter().filter_map(answer).collect();
+    let first = &answers.first()?.comparison;
+    let (confidence, margin) = (first.confidence, percent(first.margin, 1));
+    let together = match first.family {
+        0 | 1 => "intervals".to_owned(),
+        n => format!("intervals and p ({}) of all {n} comparisons together", first.adjustment),
+    };
+    let runs = match first.layout {
+        Layout::Streams | Layout::Pairs => "slices",
+        Layout::Blocks | Layout::Unblocked => "runs",
+    };
+    let mde = |pick: fn(f64, f64) -> f64, start: f64| {
+        answers.iter().map(|answer| answer.comparison.mde).fold(start, pick)
+    };
+    let (least, most) = (mde(f64::min, f64::INFINITY), mde(f64::max, 0.0));
+    let mde = match percent(least, 1) == percent(most, 1) {
+        true => percent(most, 1),
+        false => format!("{} to {}", percent(least, 1), percent(most, 1)),
+    };
+    let against = match baseline(comparisons) {
+        Some(baseline) if title(comparisons) == "variant" => format!("Against {baseline}. "),
+        _ => String::new(),
+    };
+    Some(format!(
+        "{against}Medians; {confidence} % {together}; margin of equivalence {margin}; n {runs} of each. Nine \
+         of ten such experiments find {mde}."
+    ))
+}
