@@ -85,6 +85,15 @@ pub(crate) fn listed(items: &[String]) -> String {
     }
 }
 
+/// The first labels of a list, for a person: `a`, `b` ... (12 in all).
+pub(crate) fn some_of<'a>(labels: impl ExactSizeIterator<Item = &'a str>) -> String {
+    const SHOWN: usize = 6;
+    let all = labels.len();
+    let shown: Vec<String> = labels.take(SHOWN).map(|label| format!("`{label}`")).collect();
+    let shown = shown.join(", ");
+    if all > SHOWN { format!("{shown} ... ({all} in all)") } else { shown }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,6 +14,7 @@ pub mod figure;
 mod format;
 pub mod history;
 pub mod label;
+mod plans;
 pub mod profile;
 pub mod report;
 pub mod stats;

@@ -135,7 +135,6 @@ pub(crate) enum Command {
     /// Print the JSON Schema of experiment files
     Schema(schema::Arguments),
     /// Write the manual pages
-    #[command(hide = true)]
     Man(man::Arguments),
 }
 

@@ -9,7 +9,12 @@ fn another_plan_is_refused_until_the_old_store_is_set_aside() {
     lab.write("x.toml", &INSTANT.replace("blocks = 4", "blocks = 2"));
     let refused = lab.fwdlab(&["run", "x.toml"]).expect(2);
     assert!(refused.stderr.contains("holds another plan"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("Stored and asked: blocks: 4 and 2."), "{}", refused.stderr);
     assert!(refused.stderr.contains("--fresh"), "{}", refused.stderr);
+    lab.write("x.toml", &INSTANT.replace("blocks = 4", "blocks = 9"));
+    let more = lab.fwdlab(&["run", "x.toml"]).expect(2).stderr;
+    assert!(more.contains("blocks: 4 and 9. Blocks added after a look"), "{more}");
+    lab.write("x.toml", &INSTANT.replace("blocks = 4", "blocks = 2"));
     let fresh = lab.fwdlab(&["run", "x.toml", "--fresh"]).expect(0);
     assert!(fresh.stdout.contains("4 of 4 runs"), "{}", fresh.stdout);
     let old = lab.fwdlab(&["show", "results/x/run.sqlite.1"]).expect(0);

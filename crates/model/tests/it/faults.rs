@@ -180,7 +180,7 @@ fn each_single_fault_is_found_and_says_what_to_do() {
             "at most 1000000",
             "4000000",
         ),
-        ("version = 1\n[traffic]\nrate = \"10Gbps\"", "Gbit/s", "write `Gbit/s`"),
+        ("version = 1\n[traffic]\nrate = \"10GB\"", "1Gbit/s", "10Mpps"),
         ("version = 1\n[traffic]\nprotocol = \"tcp\"", "no protocol \"tcp\"", "udp"),
         ("version = 1\n[trial]\nduration = 2", "with its unit", "\"2s\""),
         ("version = 1\n[trial]\nslice = \"1ms\"", "too short", "5ms"),

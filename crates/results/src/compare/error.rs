@@ -66,12 +66,3 @@ impl fmt::Display for Place<'_> {
         self.1.map_or(Ok(()), |line| write!(f, ":{line}"))
     }
 }
-
-/// The first labels of a list, for a person: `a`, `b` ... (12 in all).
-pub(super) fn some_of<'a>(labels: impl ExactSizeIterator<Item = &'a str>) -> String {
-    const SHOWN: usize = 6;
-    let all = labels.len();
-    let shown: Vec<String> = labels.take(SHOWN).map(|label| format!("`{label}`")).collect();
-    let shown = shown.join(", ");
-    if all > SHOWN { format!("{shown} ... ({all} in all)") } else { shown }
-}

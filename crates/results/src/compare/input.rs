@@ -1,6 +1,7 @@
 //! Input of a comparison: variants and metadata of a file of any kind.
 
-use super::error::{CompareError, some_of};
+use super::error::CompareError;
+use crate::format::some_of;
 use crate::label::Label;
 use crate::report::analysis::RunResult;
 use crate::stats::BlockedRun;

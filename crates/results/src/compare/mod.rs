@@ -19,7 +19,6 @@ mod error;
 mod figures;
 mod input;
 mod pairs;
-mod plans;
 mod read;
 mod records;
 mod results;

@@ -1,9 +1,10 @@
 //! Pairs of variants: which are compared, how, and which must not be.
 
 use super::Question;
-use super::error::{CompareError, some_of};
+use super::error::CompareError;
 use super::input::{Input, Kind};
-use super::plans;
+use crate::format::some_of;
+use crate::plans;
 use crate::stats::sequential::Mode;
 use crate::stats::summary::median;
 use fwdlab_model::plan::RunMetric;

@@ -9,9 +9,10 @@ use std::path::PathBuf;
 pub enum StoreError {
     /// The store belongs to another plan.
     #[error(
-        "{} holds another plan: \"{stored_title}\" (hash {stored_hash}), not \"{title}\" (hash {hash}); \
-         choose another directory, or give --fresh, which moves the old store aside",
-        path.display()
+        "{} holds another plan: \"{stored_title}\" (hash {stored_hash}), not \"{title}\" (hash {hash}). \
+         {}Choose another directory, or give --fresh, which moves the old store aside",
+        path.display(),
+        differing(differences)
     )]
     OtherPlan {
         /// The store.
@@ -24,6 +25,8 @@ pub enum StoreError {
         title: String,
         /// Hash of the current plan.
         hash: String,
+        /// What differs, stored and current; empty where that isn't known.
+        differences: String,
     },
     /// The store's runs come from another testbed.
     #[error(
@@ -199,5 +202,14 @@ fn writer(pid: Option<u32>) -> String {
     match pid {
         Some(pid) => format!("process {pid}"),
         None => "another process".to_owned(),
+    }
+}
+
+/// A sentence of what differs, if anything is known.
+fn differing(differences: &str) -> String {
+    if differences.is_empty() {
+        String::new()
+    } else {
+        format!("Stored and asked: {differences}. ")
     }
 }

@@ -3,6 +3,7 @@
 use super::lists::{Entry, bits};
 use super::read::named;
 use super::{Invocation, Store, StoreError};
+use crate::plans::changes;
 use fwdlab_model::record::{Calibration, RunRecord};
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_model::{Plan, Warning};
@@ -20,17 +21,23 @@ impl Store {
         let json = self.to_json("the plan", plan)?;
         let path = self.path.clone();
         self.transaction(|tx| {
-            let stored: Option<(String, String)> = tx
-                .query_row("SELECT title, hash FROM plan", [], |row| Ok((row.get(0)?, row.get(1)?)))
+            let stored: Option<(String, String, String)> = tx
+                .query_row("SELECT title, hash, json FROM plan", [], |row| {
+                    Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+                })
                 .optional()?;
             match stored {
-                Some((_, hash)) if hash == plan.hash => Ok(Ok(())),
-                Some((stored_title, stored_hash)) => Ok(Err(StoreError::OtherPlan {
+                Some((_, hash, _)) if hash == plan.hash => Ok(Ok(())),
+                Some((stored_title, stored_hash, stored)) => Ok(Err(StoreError::OtherPlan {
                     path,
                     stored_title,
                     stored_hash,
                     title: plan.title.clone(),
                     hash: plan.hash.clone(),
+                    // A plan of an older version may be one that isn't read any more.
+                    differences: serde_json::from_str(&stored)
+                        .map(|stored: Plan| changes(&stored, plan))
+                        .unwrap_or_default(),
                 })),
                 None => {
                     tx.execute(

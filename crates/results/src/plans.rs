@@ -4,7 +4,7 @@
 //! The parameters of a simulated device are not checked: the device is what is
 //! compared.
 
-use super::error::some_of;
+use crate::format::some_of;
 use fwdlab_model::settings::{Firewall, TestbedKind};
 use fwdlab_model::{Plan, Settings};
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 const SHOWN: usize = 8;
 
 /// What differs between two plans, one phrase each.
-pub(super) fn differences(a: &Plan, b: &Plan) -> Vec<String> {
+pub(crate) fn differences(a: &Plan, b: &Plan) -> Vec<String> {
     if a.hash == b.hash {
         return Vec::new();
     }
@@ -61,8 +61,39 @@ pub(super) fn differences(a: &Plan, b: &Plan) -> Vec<String> {
     found
 }
 
+/// All that makes `asked` another experiment than `stored`, and what follows where more blocks
+/// are asked for. Empty where nothing shows.
+pub(crate) fn changes(stored: &Plan, asked: &Plan) -> String {
+    let mut found = differences(stored, asked);
+    let more_blocks = found.is_empty() && asked.design.blocks > stored.design.blocks;
+    let mut differ = |name: &str, a: String, b: String| {
+        if a != b {
+            found.push(format!("{name}: {a} and {b}"));
+        }
+    };
+    let parts = |plan: &Plan| {
+        let (design, compare) = (&plan.design, &plan.compare);
+        [
+            ("blocks", design.blocks.to_string()),
+            ("seed", design.seed.to_string()),
+            ("stop", format!("{:?}", design.stop).to_lowercase()),
+            ("confidence", format!("{} %", compare.confidence)),
+            ("margin", format!("{} %", 100.0 * compare.margin)),
+        ]
+    };
+    for ((name, a), (_, b)) in parts(stored).into_iter().zip(parts(asked)) {
+        differ(name, a, b);
+    }
+    let mut said = listed(&found);
+    if more_blocks {
+        said += ". Blocks added after a look at the results find differences that aren't there: \
+                 an experiment that goes on until it is decided has `stop` in [design]";
+    }
+    said
+}
+
 /// The differences as a list, of which the first few are spelt out.
-pub(super) fn listed(differences: &[String]) -> String {
+pub(crate) fn listed(differences: &[String]) -> String {
     let shown = differences.iter().take(SHOWN).cloned().collect::<Vec<_>>().join("; ");
     match differences.len().saturating_sub(SHOWN) {
         0 => shown,
