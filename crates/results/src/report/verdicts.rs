@@ -111,9 +111,7 @@ pub(crate) fn verdicts(comparisons: &[Compared]) -> Block {
         .hidden("family", of(|a| Cell::count(a.comparison.family)))
         .hidden("adjustment", of(|a| Cell::text(a.comparison.adjustment.to_string())))
         .hidden("method", of(|a| Cell::text(a.comparison.method.to_string())))
-        .hidden("goal", |compared| {
-            compared.goal.as_ref().map_or(Cell::None, |goal| Cell::text(goal))
-        })
+        .hidden("goal", |compared| compared.goal.as_ref().map_or(Cell::None, Cell::text))
         .hidden("reason", |compared| match &compared.outcome {
             Outcome::Unanswerable { reason } => Cell::text(reason),
             _ => Cell::None,

@@ -99,7 +99,7 @@ fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
         ("runs", runs),
     ];
     let base = said_of_base(plan);
-    let base = (!base.is_empty()).then(|| ("base", base));
+    let base = (!base.is_empty()).then_some(("base", base));
     let traffic = [("device", device(plan)), ("traffic", traffic(plan))];
     rows.splice(2..2, traffic.into_iter().chain(base));
     if plan.profile.is_some() {
