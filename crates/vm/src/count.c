@@ -24,46 +24,8 @@
  * the block that begins at `gate`. That is where a batch of frames is gathered, so
  * that the guest finds them all at once however fast either side is.
  *
- * The prototypes below are those of version 1 of QEMU's plugin interface
- * (docs/devel/tcg-plugins of QEMU), declared here because distributions ship no
- * header for it.
+ * Compiled behind plugin.h and calls.c, as one file.
  */
-#include <fcntl.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-typedef uint64_t qemu_plugin_id_t;
-typedef struct qemu_info_t qemu_info_t;
-struct qemu_plugin_tb;
-struct qemu_plugin_insn;
-enum qemu_plugin_op { QEMU_PLUGIN_INLINE_ADD_U64 };
-enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS };
-typedef void (*tb_trans_cb)(qemu_plugin_id_t, struct qemu_plugin_tb *);
-typedef void (*exec_cb)(unsigned int, void *);
-
-typedef void (*simple_cb)(qemu_plugin_id_t);
-
-void qemu_plugin_reset(qemu_plugin_id_t, simple_cb);
-void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t, tb_trans_cb);
-void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *, exec_cb, enum qemu_plugin_cb_flags, void *);
-void qemu_plugin_register_vcpu_tb_exec_inline(struct qemu_plugin_tb *, enum qemu_plugin_op, void *, uint64_t);
-void qemu_plugin_register_vcpu_insn_exec_inline(struct qemu_plugin_insn *, enum qemu_plugin_op, void *, uint64_t);
-void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *, exec_cb, enum qemu_plugin_cb_flags, void *);
-size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
-uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *);
-struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *, size_t);
-const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *);
-size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *);
-uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *);
-
-__attribute__((visibility("default"))) int qemu_plugin_version = 1;
-
 #define MAGIC 0x31544e554f435746ull /* "FWCOUNT1" */
 #define SLOTS (1u << 18)
 
@@ -158,7 +120,10 @@ static void iteration(unsigned int cpu, void *data)
     (void)cpu;
     bool goes_on = slot == last_repeated && head->blocks == last_block + 1;
     if (goes_on) slot->bytes += slot->atomics & 0x7fffffffu;
-    else slot->executions++;
+    else {
+        slot->executions++;
+        book(slot->address, 1);
+    }
     last_repeated = slot;
     last_block = head->blocks;
 }
@@ -206,6 +171,8 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
     bool is_kernel = address >= kernel;
     uint32_t counted = 0, atomics = 0;
     qemu_plugin_register_vcpu_tb_exec_inline(tb, QEMU_PLUGIN_INLINE_ADD_U64, &head->blocks, 1);
+    if (!is_kernel && calls)
+        qemu_plugin_register_vcpu_tb_exec_cb(tb, program_goes_on, QEMU_PLUGIN_CB_NO_REGS, NULL);
     if (is_kernel && address == head->gate)
         qemu_plugin_register_vcpu_tb_exec_cb(tb, gate, QEMU_PLUGIN_CB_NO_REGS, NULL);
     for (size_t i = 0; i < n; i++) {
@@ -224,11 +191,14 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
             struct slot *slot = is_kernel ? find(qemu_plugin_insn_vaddr(insn), 1, atomic(code, size)) : NULL;
             void *counter = slot ? (void *)&slot->executions : is_kernel ? &head->overflow : &head->user;
             qemu_plugin_register_vcpu_insn_exec_inline(insn, QEMU_PLUGIN_INLINE_ADD_U64, counter, 1);
+            if (slot && calls)
+                qemu_plugin_register_vcpu_insn_exec_cb(insn, one_alone, QEMU_PLUGIN_CB_NO_REGS, (void *)slot->address);
             continue;
         }
         counted++;
         atomics += atomic(code, size);
     }
+    if (is_kernel && calls && n > 0) watch(tb, counted);
     if (counted == 0) return;
     struct slot *slot = is_kernel ? find(address, counted, atomics) : NULL;
     if (slot)
@@ -246,16 +216,14 @@ __attribute__((visibility("default"))) int
 qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
 {
     (void)info;
-    const char *path = NULL;
+    const char *path = NULL, *tree = NULL;
     for (int i = 0; i < argc; i++) {
         if (!strncmp(argv[i], "counts=", 7)) path = argv[i] + 7;
+        if (!strncmp(argv[i], "calls=", 6)) tree = argv[i] + 6;
         if (!strncmp(argv[i], "kernel=", 7)) kernel = strtoull(argv[i] + 7, NULL, 0);
     }
-    size_t size = sizeof(struct header) + SLOTS * sizeof(struct slot);
-    int fd = path ? open(path, O_RDWR) : -1;
-    void *map = fd < 0 || ftruncate(fd, size) ? MAP_FAILED
-        : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (map == MAP_FAILED) {
+    void *map = path ? mapped(path, sizeof(struct header) + SLOTS * sizeof(struct slot)) : NULL;
+    if (!map || (tree && !follow_calls(tree, &((struct header *)map)->user))) {
         fprintf(stderr, "fwdlab: the file of the counts can't be mapped\n");
         return -1;
     }

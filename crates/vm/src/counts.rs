@@ -184,7 +184,7 @@ impl Counts {
     }
 }
 
-fn quad(bytes: &[u8], at: usize) -> u64 {
+pub(crate) fn quad(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_ne_bytes)
 }
 

@@ -107,6 +107,8 @@ pub struct Guest<'a> {
     pub memory: u32,
     /// Cards for traffic, all of one model.
     pub nics: Vec<Nic>,
+    /// Whether it is followed who calls whom, where it is counted.
+    pub calls: bool,
     /// A directory that survives this process: for the plugin.
     pub cache: &'a Path,
 }
@@ -121,7 +123,8 @@ impl Guest<'_> {
         let interfaces = interfaces(model)?;
         guest::key(directory, "key")?;
         let port = machine::free_port()?;
-        let (counts, counting) = guest::counting(self.accel, directory, self.cache)?;
+        let guest::Counting { counts, calls, plugin } =
+            guest::counting(self.accel, self.calls, directory, self.cache)?;
         let spec = Spec {
             accel: self.accel,
             cpus: self.cpus,
@@ -133,7 +136,7 @@ impl Guest<'_> {
             admin: Model::Virtio,
             ssh_port: port,
             nics: self.nics.clone(),
-            counting,
+            counting: plugin,
             log: self.cache.join("console.log"),
         };
         let machine = Machine::start(&spec, directory)?;
@@ -142,7 +145,7 @@ impl Guest<'_> {
         if let Some(counts) = &counts {
             counts.set_gate(gate(&guest::symbols(System::FreeBsd, &ssh_config)?, model)?)?;
         }
-        Ok(Running { machine, counts, ssh_config, system: System::FreeBsd, interfaces })
+        Ok(Running { machine, counts, calls, ssh_config, system: System::FreeBsd, interfaces })
     }
 
     /// Waits until the guest is up, and makes it reachable.

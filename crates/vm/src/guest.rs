@@ -1,5 +1,6 @@
 //! A guest that answers, whatever system it is, and how it is reached.
 
+use crate::calls::CallFile;
 use crate::counts::CountFile;
 use crate::error::VmError;
 use crate::machine::{Accel, Machine};
@@ -28,6 +29,8 @@ pub struct Running {
     pub machine: Machine,
     /// What it executes; none where nobody counts.
     pub counts: Option<CountFile>,
+    /// Who calls whom there; none where nobody asks.
+    pub calls: Option<CallFile>,
     /// Configuration of ssh that reaches it as `dut` (`ssh -F`).
     pub ssh_config: PathBuf,
     /// What runs in it.
@@ -78,21 +81,37 @@ pub(crate) fn ssh(config: &Path, command: &str, input: &[u8]) -> Result<String, 
     Ok(String::from_utf8_lossy(&output).into_owned())
 }
 
-/// The file that a guest is counted in; plugin and file as QEMU is told of them.
-type Counting = (Option<CountFile>, Option<(PathBuf, PathBuf)>);
+/// The files that a guest is counted in, and the plugin as QEMU is told of it.
+#[derive(Debug, Default)]
+pub(crate) struct Counting {
+    pub(crate) counts: Option<CountFile>,
+    pub(crate) calls: Option<CallFile>,
+    pub(crate) plugin: Option<String>,
+}
 
-/// The file that a guest is counted in, and what QEMU is told of it: the plugin and that
-/// file. Nothing where nobody counts.
+/// The files that a guest is counted in, and what QEMU is told of them. Nothing where nobody
+/// counts.
 ///
 /// # Errors
 /// When the plugin can't be compiled, or there is no room for the counts.
-pub(crate) fn counting(accel: Accel, directory: &Path, cache: &Path) -> Result<Counting, VmError> {
+pub(crate) fn counting(
+    accel: Accel,
+    follows_calls: bool,
+    directory: &Path,
+    cache: &Path,
+) -> Result<Counting, VmError> {
     match accel {
-        Accel::Kvm | Accel::Tcg => Ok((None, None)),
+        Accel::Kvm | Accel::Tcg => Ok(Counting::default()),
         Accel::Counted => {
             let counts = CountFile::create(&directory.join("counts"))?;
-            let plugin = (plugin::compiled(cache)?, counts.path().to_owned());
-            Ok((Some(counts), Some(plugin)))
+            let calls = follows_calls.then(|| CallFile::create(&directory.join("calls")));
+            let calls = calls.transpose()?;
+            let mut plugin = plugin::compiled(cache)?.display().to_string();
+            plugin.push_str(&format!(",counts={}", counts.path().display()));
+            if let Some(calls) = &calls {
+                plugin.push_str(&format!(",calls={}", calls.path().display()));
+            }
+            Ok(Counting { counts: Some(counts), calls, plugin: Some(plugin) })
         }
     }
 }

@@ -97,8 +97,8 @@ pub struct Spec {
     pub ssh_port: u16,
     /// Cards for traffic, in their order.
     pub nics: Vec<Nic>,
-    /// The plugin, and the file that it counts in.
-    pub counting: Option<(PathBuf, PathBuf)>,
+    /// The plugin that counts, with its arguments, as QEMU takes it.
+    pub counting: Option<String>,
     /// Where what the guest says on its serial line is kept; it outlives the machine.
     pub log: PathBuf,
 }
@@ -168,8 +168,8 @@ impl Spec {
             add(["-netdev".into(), nic.netdev(number)]);
             add(["-device".into(), nic.device(number)]);
         }
-        if let Some((plugin, counts)) = &self.counting {
-            add(["-plugin".into(), format!("{},counts={}", plugin.display(), counts.display())]);
+        if let Some(plugin) = &self.counting {
+            add(["-plugin".into(), plugin.clone()]);
         }
         arguments
     }
@@ -402,7 +402,7 @@ mod tests {
             admin: Model::Virtio,
             ssh_port: 2222,
             nics: vec![nic],
-            counting: Some(("p.so".into(), "c".into())),
+            counting: Some("p.so,counts=c".into()),
             log: "/l/console.log".into(),
         }
     }

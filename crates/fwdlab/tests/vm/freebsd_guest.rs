@@ -51,7 +51,8 @@ impl Lab {
             backend: wire.backend(),
         });
         let (nics, accel, cache) = (nics.collect(), Accel::Tcg, cache.as_path());
-        let guest = Guest { image, kernel: None, accel, cpus: 1, memory: 512, nics, cache };
+        let guest =
+            Guest { image, kernel: None, accel, cpus: 1, memory: 512, nics, calls: false, cache };
         let running = guest.boot(&own).unwrap_or_else(|error| panic!("{error}"));
         wires.iter().for_each(|wire| wire.connect().expect("QEMU's end"));
         let ssh = SshSettings {

@@ -96,6 +96,59 @@ fn a_known_change_is_found_to_the_instruction() {
     assert!(clock.is_none_or(|row| row["background"] == true), "{clock:?}");
 }
 
+/// Of the same run: stacks have the sums of the flat counts, and callers are those of the
+/// kernel's sources (net/ipv4/ip_input.c, ip_forward.c, ip_output.c, net/core/dev.c).
+#[test]
+fn stacks_nest_as_the_sources_say_and_add_up_to_the_flat_counts() {
+    let Some(kernel) = kernel() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let kernel = kernel.to_string_lossy();
+    let graphs = directory.path().join("graphs");
+    let place = graphs.to_string_lossy();
+    let arguments = [&*kernel, "--calls", &place, "--packets", "640", "--bursts", "3"];
+    let found = count(&arguments).unwrap_or_else(|error| panic!("{error}"));
+    let drawn = &found["calls"][0];
+    assert_eq!(drawn["unaccounted"], 0, "block by block the same: {drawn:#}");
+    assert!(drawn["unknown_share"].as_f64().unwrap() < 0.02, "{drawn:#}");
+    let file = PathBuf::from(drawn["file"].as_str().expect("a file"));
+    assert!(std::fs::read_to_string(&file).unwrap().contains("ip_forward_finish"));
+    let folded = std::fs::read_to_string(file.with_extension("svg.folded")).unwrap();
+    let stacks: Vec<(Vec<&str>, f64)> = folded
+        .lines()
+        .filter_map(|line| line.rsplit_once(' '))
+        .map(|(path, n)| (path.split(';').collect(), n.parse::<f64>().unwrap() / 1000.0))
+        .collect();
+    for function in ["ip_forward", "ip_rcv_core", "fib_table_lookup", "__dev_queue_xmit"] {
+        let own = stacks.iter().filter(|(path, _)| path.last() == Some(&function));
+        let (own, flat) = (own.map(|(_, n)| n).sum::<f64>(), of(&found, function)[0]);
+        assert!(flat > 50.0 && (own - flat).abs() < 0.1, "{function}: {own}, flat {flat}");
+    }
+    // Of each, nearly all that it executes is called by the other, over thunks or not.
+    for (caller, function) in [
+        ("ip_list_rcv", "ip_rcv_core"),
+        // ip_forward ends with a jump to it: its frame is the other's then.
+        ("ip_sublist_rcv_finish", "ip_forward_finish"),
+        ("ip_finish_output2", "__dev_queue_xmit"),
+        ("ip_route_input_slow", "fib_table_lookup"),
+        ("net_rx_action", "__napi_poll"),
+    ] {
+        let all: f64 = own(&stacks, function, |_| true);
+        let below: f64 = own(&stacks, function, |path| path.contains(&caller));
+        assert!(all > 0.0 && below > 0.95 * all, "{function} by {caller}: {below} of {all}");
+    }
+    // And what is called one after the other does not nest.
+    for (before, after) in [("ip_rcv_core", "ip_forward"), ("fib_table_lookup", "ip_forward")] {
+        let below: f64 = own(&stacks, after, |path| path.contains(&before));
+        assert_eq!(below, 0.0, "{after} below {before}");
+    }
+}
+
+/// Instructions a packet of a function in those of its stacks that are wanted.
+fn own(stacks: &[(Vec<&str>, f64)], function: &str, wanted: impl Fn(&[&str]) -> bool) -> f64 {
+    let of = stacks.iter().filter(|(path, _)| path.last() == Some(&function) && wanted(path));
+    of.map(|(_, instructions)| instructions).sum()
+}
+
 #[test]
 fn what_does_not_forward_is_told() {
     let Some(kernel) = kernel() else { return };

@@ -204,18 +204,20 @@ impl Machines {
         let (cache, vm) = (self.cache.as_path(), &what.vm);
         let file =
             |name: &Option<String>| self.experiment.join(name.as_deref().unwrap_or_default());
-        let (accel, cpus, memory) = (what.accel, vm.cpus, vm.memory);
+        // Nobody draws stacks of an experiment's guests.
+        let (accel, cpus, memory, calls) = (what.accel, vm.cpus, vm.memory, false);
         match what.kind {
             DutKind::Freebsd => {
                 let image = &Image::find(&file(&vm.disk), cache)?;
                 let kernel = vm.kernel.as_ref().map(|_| file(&vm.kernel));
                 let kernel = kernel.as_deref();
-                freebsd::Guest { image, kernel, accel, cpus, memory, nics, cache }.boot(directory)
+                freebsd::Guest { image, kernel, accel, cpus, memory, nics, calls, cache }
+                    .boot(directory)
             }
             _ => {
                 let kernel = &Kernel::find(&file(&vm.kernel), cache)?;
                 let (firewall, append) = (true, "");
-                linux::Guest { kernel, accel, cpus, memory, nics, firewall, append, cache }
+                linux::Guest { kernel, accel, cpus, memory, nics, firewall, append, calls, cache }
                     .boot(directory)
             }
         }

@@ -1,8 +1,10 @@
 //! What was counted, as a document.
 
+use super::graphs::Drawn;
 use fwdlab_packet::Family;
 use fwdlab_results::document::table::{Cell, Digits};
 use fwdlab_results::document::{Block, Document, Remark, Table};
+use fwdlab_vm::calls::Calls;
 use fwdlab_vm::costs::{Costs, FunctionCost};
 use fwdlab_vm::forwarding::Answer;
 use serde::Serialize;
@@ -29,6 +31,13 @@ pub(super) struct Counted {
     pub(super) took: Duration,
 }
 
+impl Counted {
+    /// Its release, the change and its calls, where they were followed.
+    pub(super) fn stacks(&self) -> Option<(&str, Option<&str>, &Calls)> {
+        Some((&self.release, self.change.as_deref(), self.answer.calls.as_ref()?))
+    }
+}
+
 /// Everything, as programs read it.
 #[derive(Serialize)]
 pub(super) struct Findings {
@@ -36,6 +45,9 @@ pub(super) struct Findings {
     batch: u16,
     kernels: Vec<Row>,
     functions: Vec<Function>,
+    /// Of each kernel where calls were followed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    calls: Vec<Drawn>,
 }
 
 /// A kernel's totals, a packet each.
@@ -80,7 +92,12 @@ struct Function {
 }
 
 impl Findings {
-    pub(super) fn of(counted: Vec<Counted>, family: Family, batch: u16) -> Findings {
+    pub(super) fn of(
+        counted: Vec<Counted>,
+        calls: Vec<Drawn>,
+        family: Family,
+        batch: u16,
+    ) -> Findings {
         let costs: Vec<&Costs> = counted.iter().map(|counted| &counted.answer.costs).collect();
         let functions = functions(&costs);
         // Of one kernel or of another: totals are of the same functions everywhere.
@@ -123,7 +140,7 @@ impl Findings {
             }
         });
         let kernels = kernels.collect();
-        Findings { family, batch, kernels, functions }
+        Findings { family, batch, kernels, functions, calls }
     }
 }
 
@@ -245,6 +262,7 @@ pub(super) fn document(findings: &Findings, functions: usize) -> Document<'_> {
         let text = format!("{lost} packets did not come out: counts are per packet that did.");
         blocks.push(Block::remark(Remark::Warning, text));
     }
+    blocks.extend(findings.calls.iter().map(Drawn::remark));
     Document {
         title: format!(
             "Instructions a packet, {}, {} packets at a time",
@@ -315,7 +333,7 @@ mod tests {
             ],
             ..Costs::default()
         };
-        let answer = Answer { costs, sent: 100, lost: 0, scattered: 0 };
+        let answer = Answer { costs, sent: 100, lost: 0, scattered: 0, calls: None };
         let second = Duration::from_secs(1);
         Counted {
             file: "k".into(),
@@ -330,7 +348,7 @@ mod tests {
     #[test]
     fn what_differs_stands_first_and_what_does_not_is_left_out() {
         let both = vec![counted("6.1", 1000.0, true), counted("6.2", 888.0, false)];
-        let findings = Findings::of(both, Family::Inet, 32);
+        let findings = Findings::of(both, Vec::new(), Family::Inet, 32);
         assert_eq!(findings.functions[0].name, "demux");
         for form in FORMS {
             let text = (form.render)(&document(&findings, 10), 100).expect("every form");
@@ -349,7 +367,7 @@ mod tests {
     #[test]
     fn a_total_and_its_bursts_are_of_the_same_functions() {
         let both = vec![counted("6.1", 1000.0, true), counted("6.2", 888.0, false)];
-        let findings = Findings::of(both, Family::Inet, 32);
+        let findings = Findings::of(both, Vec::new(), Family::Inet, 32);
         for (row, total) in findings.kernels.iter().zip([1000.0, 888.0]) {
             assert_eq!((row.instructions, row.least, row.most), (total, total, total));
         }

@@ -5,6 +5,7 @@
 //! change, are set side by side function by function.
 
 mod document;
+mod graphs;
 
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -48,6 +49,7 @@ Examples:
   fwdlab count old.deb new.deb
   fwdlab count ~/linux --change 'sysctl -w net.ipv4.ip_early_demux=0'
   fwdlab count kernel.deb --change 'nft -f -' --input rules.nft --format markdown
+  fwdlab count kernel.deb --calls graphs
   fwdlab count freebsd.qcow2 --change 'sysctl net.route.algo.inet.algo=radix4_lockless'
   fwdlab count freebsd.qcow2 --kernel /usr/obj/boot/kernel.mine
 
@@ -94,6 +96,10 @@ pub(crate) struct Arguments {
     /// The guest's cards for traffic, as far as QEMU and the guest have them
     #[arg(long, default_value = "virtio", value_parser = card())]
     nic: Model,
+    /// Follow who calls whom, and draw flame graphs into this directory; their stacks stand
+    /// beside them in folded form
+    #[arg(long, value_name = "DIRECTORY")]
+    calls: Option<PathBuf>,
     /// Functions to show
     #[arg(long, default_value_t = 25, value_name = "N")]
     functions: usize,
@@ -131,7 +137,11 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
         }
         counted.extend(found?);
     }
-    let findings = Findings::of(counted, arguments.family, arguments.batch);
+    let drawn = match &arguments.calls {
+        Some(directory) => graphs::write(counted.iter().filter_map(Counted::stacks), directory)?,
+        None => Vec::new(),
+    };
+    let findings = Findings::of(counted, drawn, arguments.family, arguments.batch);
     arguments.form.print(&document::document(&findings, arguments.functions))?;
     Ok(Exit::Done)
 }
@@ -190,6 +200,7 @@ impl Subject {
                 nics,
                 firewall: !arguments.change.is_empty(),
                 append: "",
+                calls: arguments.calls.is_some(),
                 cache,
             }
             .boot(directory),
@@ -200,6 +211,7 @@ impl Subject {
                 cpus: 1,
                 memory: MEMORY[1],
                 nics,
+                calls: arguments.calls.is_some(),
                 cache,
             }
             .boot(directory),

@@ -1,0 +1,372 @@
+//! The file of the plugin's tree of calls, seen from outside: header and nodes of `calls.c`,
+//! and what they are by function.
+//!
+//! A node is a block of code and the node that its function was called from. A function is
+//! named by the block, as in the flat counts: where a function goes on in another by a jump,
+//! the other one stands in its place, and the sums by function are those of the flat counts.
+
+use crate::costs::{Burst, Costs, PROGRAMS, UNKNOWN};
+use crate::counts::{Executed, quad};
+use crate::error::VmError;
+use crate::symbols::Symbols;
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The word that the header begins with: `FWCALLS1`.
+const MAGIC: u64 = 0x3153_4c4c_4143_5746;
+/// Bytes of the header and of a node.
+const HEADER: usize = 128;
+const NODE: usize = 24;
+/// Nodes that the plugin has.
+const NODES: usize = 1 << 19;
+/// In place of a caller: an entry into the kernel, a thread's begin. All else is unknown.
+const ENTRY: u64 = NODES as u64;
+const THREAD: u64 = NODES as u64 + 1;
+/// The frame below what nobody knows the callers of.
+pub const LOST: &str = "(callers unknown)";
+/// Frames of a path: more are a circle, which is a fault of the plugin.
+const DEEPEST: usize = 4096;
+/// Time within which a guest that executes anything begins a block.
+const BEGINS: Duration = Duration::from_millis(200);
+
+/// Words of the header.
+#[derive(Clone, Copy)]
+enum Word {
+    Magic = 0,
+    On = 2,
+    Freeze = 3,
+    Frozen = 4,
+    Overflow = 5,
+    Returns = 7,
+    Jumps = 8,
+    Lost = 9,
+}
+
+/// The file.
+#[derive(Debug)]
+pub struct CallFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl CallFile {
+    /// An empty file for the plugin to fill.
+    ///
+    /// # Errors
+    /// When it can't be made, or the disk has no room for it: QEMU would be killed there.
+    pub fn create(path: &Path) -> Result<CallFile, VmError> {
+        let fail = |source| VmError::file(path, source);
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path);
+        let file = file.map_err(fail)?;
+        file.write_all_at(&vec![0; HEADER + NODES * NODE], 0).map_err(fail)?;
+        Ok(CallFile { path: path.to_owned(), file })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Counts by caller from now on.
+    ///
+    /// # Errors
+    /// When no plugin has written the file, or it can't be written.
+    pub fn begin(&self) -> Result<(), VmError> {
+        if self.read(Word::Magic)? != MAGIC {
+            return Err(VmError::Counts("no plugin follows calls in this file".into()));
+        }
+        self.write(Word::On, 1)
+    }
+
+    /// What `look` sees while the guest stands still, with the tree of that moment.
+    ///
+    /// # Errors
+    /// Those of `look`, and when the file can't be read or written.
+    pub fn frozen<T>(
+        &self,
+        look: impl FnOnce() -> Result<T, VmError>,
+    ) -> Result<(T, Tree), VmError> {
+        let before = self.read(Word::Frozen)?;
+        self.write(Word::Freeze, 1)?;
+        let began = Instant::now();
+        let mut seen = Ok(before);
+        // One that idles begins no block, and nothing changes meanwhile either.
+        while matches!(seen, Ok(now) if now == before) && began.elapsed() < BEGINS {
+            std::thread::sleep(Duration::from_millis(1));
+            seen = self.read(Word::Frozen);
+        }
+        let looked = seen.and_then(|_| Ok((look()?, self.tree()?)));
+        self.write(Word::Freeze, 0)?;
+        looked
+    }
+
+    fn tree(&self) -> Result<Tree, VmError> {
+        let mut bytes = vec![0; HEADER + NODES * NODE];
+        let read = self.file.read_exact_at(&mut bytes, 0);
+        read.map_err(|source| VmError::file(&self.path, source))?;
+        Ok(Tree { bytes })
+    }
+
+    fn read(&self, word: Word) -> Result<u64, VmError> {
+        let mut bytes = [0; 8];
+        let read = self.file.read_exact_at(&mut bytes, 8 * word as u64);
+        read.map_err(|source| VmError::file(&self.path, source))?;
+        Ok(u64::from_ne_bytes(bytes))
+    }
+
+    fn write(&self, word: Word, value: u64) -> Result<(), VmError> {
+        let written = self.file.write_all_at(&value.to_ne_bytes(), 8 * word as u64);
+        written.map_err(|source| VmError::file(&self.path, source))
+    }
+}
+
+/// The tree at one moment.
+pub struct Tree {
+    bytes: Vec<u8>,
+}
+
+/// Returns between two moments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Returns {
+    /// Those that went to where was called from.
+    pub matched: u64,
+    /// Those that went elsewhere, as thunks of indirect calls do.
+    pub jumps: u64,
+    /// Those of frames that nobody knew.
+    pub lost: u64,
+}
+
+impl Returns {
+    /// With those of another time.
+    pub fn and(self, other: Returns) -> Returns {
+        Returns {
+            matched: self.matched + other.matched,
+            jumps: self.jumps + other.jumps,
+            lost: self.lost + other.lost,
+        }
+    }
+}
+
+/// What was executed by path, root first.
+pub type Paths<'a> = BTreeMap<Vec<&'a str>, u64>;
+
+impl Tree {
+    /// What was executed since `before` in the kernel, by path.
+    ///
+    /// # Errors
+    /// When there were more paths than the plugin has nodes: the counts lack something.
+    pub fn since<'a>(&self, before: &Tree, symbols: &'a Symbols) -> Result<Paths<'a>, VmError> {
+        if self.word(Word::Overflow) != before.word(Word::Overflow) {
+            return Err(VmError::Counts(
+                "the guest has called by more ways than the plugin has nodes\n  next step: count \
+                 without --calls, or boot it anew for each change"
+                    .into(),
+            ));
+        }
+        let mut paths = Paths::new();
+        for node in 0..(self.bytes.len() - HEADER) / NODE {
+            let at = HEADER + node * NODE + 16;
+            let times = quad(&self.bytes, at).wrapping_sub(quad(&before.bytes, at));
+            if times > 0 {
+                *paths.entry(self.path(node as u64, symbols)).or_default() += times;
+            }
+        }
+        Ok(paths)
+    }
+
+    /// Returns since `before`.
+    pub fn returns_since(&self, before: &Tree) -> Returns {
+        let of = |word| self.word(word).wrapping_sub(before.word(word));
+        Returns { matched: of(Word::Returns), jumps: of(Word::Jumps), lost: of(Word::Lost) }
+    }
+
+    /// The functions from the root to a node.
+    fn path<'a>(&self, mut node: u64, symbols: &'a Symbols) -> Vec<&'a str> {
+        let mut path = Vec::new();
+        while node < NODES as u64 && path.len() < DEEPEST {
+            let at = HEADER + node as usize * NODE;
+            path.push(symbols.name(quad(&self.bytes, at)).unwrap_or(UNKNOWN));
+            node = quad(&self.bytes, at + 8);
+        }
+        if node != ENTRY && node != THREAD {
+            path.push(LOST);
+        }
+        path.reverse();
+        path
+    }
+
+    fn word(&self, word: Word) -> u64 {
+        quad(&self.bytes, 8 * word as usize)
+    }
+}
+
+/// The paths of a burst, and of the idle guest after it.
+#[derive(Clone, Debug)]
+pub struct BurstPaths<'a> {
+    /// While packets were forwarded.
+    pub executed: Paths<'a>,
+    /// While the guest idled.
+    pub idle: Paths<'a>,
+}
+
+/// What a packet costs by path.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Calls {
+    /// Instructions a packet by path, root first: of each function together what
+    /// [`Costs`] says of it. Functions of the background are left out.
+    pub paths: Vec<(Vec<String>, f64)>,
+    /// Instructions by which paths and flat counts of a function differ, of all bursts: 0
+    /// unless something is wrong.
+    pub unaccounted: u64,
+    /// Returns while packets were forwarded.
+    pub returns: Returns,
+}
+
+impl Calls {
+    /// Share (0 to 1) of the instructions whose callers are not known; 0 of none.
+    pub fn unknown_share(&self) -> f64 {
+        let sum = |wanted: &dyn Fn(&[String]) -> bool| -> f64 {
+            self.paths.iter().filter(|(path, _)| wanted(path)).map(|(_, count)| count).sum()
+        };
+        let whole = sum(&|_| true);
+        let unknown = sum(&|path| path.first().is_some_and(|root| root == LOST));
+        if whole > 0.0 && unknown > 0.0 { unknown / whole } else { 0.0 }
+    }
+}
+
+/// Divides what each function costs a packet among the paths to it, as its instructions in
+/// all bursts are divided.
+///
+/// The background of a path is subtracted as that of a function is. A path of which more is
+/// subtracted than there was has none.
+pub fn by_path(
+    costs: &Costs,
+    bursts: &[(Burst, BurstPaths<'_>)],
+    symbols: &Symbols,
+    returns: Returns,
+) -> Calls {
+    let mut net: BTreeMap<&[&str], f64> = BTreeMap::new();
+    let mut unaccounted = 0;
+    for (burst, paths) in bursts {
+        let parts =
+            [(&burst.executed, &paths.executed, 1.0), (&burst.idle, &paths.idle, -burst.scale)];
+        for (flat, paths, factor) in parts {
+            unaccounted += apart(flat, paths, symbols);
+            for (path, count) in paths {
+                *net.entry(path).or_default() += factor * *count as f64;
+            }
+        }
+    }
+    let mut of_function: BTreeMap<&str, f64> = BTreeMap::new();
+    for (path, count) in &net {
+        *of_function.entry(path.last().copied().unwrap_or(UNKNOWN)).or_default() += count.max(0.0);
+    }
+    let mut calls = Calls { unaccounted, returns, ..Calls::default() };
+    for function in costs.functions.iter().filter(|f| !f.is_background && f.instructions > 0.0) {
+        let whole = of_function.get(function.name.as_str()).copied().unwrap_or(0.0);
+        if whole <= 0.0 {
+            // Programs have no callers here.
+            calls.paths.push((vec![function.name.clone()], function.instructions));
+            continue;
+        }
+        for (path, count) in &net {
+            if path.last() == Some(&function.name.as_str()) && *count > 0.0 {
+                let path = path.iter().map(|&frame| frame.to_owned()).collect();
+                calls.paths.push((path, function.instructions * count / whole));
+            }
+        }
+    }
+    calls.paths.sort_by(|a, b| a.0.cmp(&b.0));
+    calls
+}
+
+/// Instructions by which flat counts and paths differ, function by function.
+fn apart(flat: &[Executed], paths: &Paths<'_>, symbols: &Symbols) -> u64 {
+    let mut functions: BTreeMap<&str, i128> = BTreeMap::new();
+    for place in flat.iter().filter(|place| place.address != 0) {
+        let name = symbols.name(place.address).unwrap_or(UNKNOWN);
+        *functions.entry(name).or_default() += i128::from(place.instructions);
+    }
+    for (path, count) in paths {
+        let name = path.last().copied().unwrap_or(PROGRAMS);
+        *functions.entry(name).or_default() -= i128::from(*count);
+    }
+    functions.values().map(|difference| difference.unsigned_abs() as u64).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::costs::costs;
+
+    const NAMES: &str = "0000000000000100 T enter\n0000000000000200 T forward\n\
+                         0000000000000300 T lookup\n";
+
+    fn tree(nodes: &[(u64, u64, u64)]) -> Tree {
+        let mut bytes = vec![0; HEADER];
+        for (address, caller, instructions) in nodes {
+            for word in [address, caller, instructions] {
+                bytes.extend(word.to_ne_bytes());
+            }
+        }
+        Tree { bytes }
+    }
+
+    #[test]
+    fn nodes_are_named_by_their_blocks_from_the_root() {
+        let symbols = Symbols::of_kallsyms(NAMES);
+        let lost = NODES as u64 + 2;
+        let before = tree(&[(0x104, ENTRY, 5), (0x200, 0, 7), (0x300, 1, 1), (0x300, lost, 0)]);
+        let after = tree(&[(0x104, ENTRY, 9), (0x200, 0, 7), (0x300, 1, 4), (0x300, lost, 2)]);
+        let paths = after.since(&before, &symbols).unwrap();
+        let expected: Paths<'_> = [
+            (vec!["enter"], 4),
+            (vec!["enter", "forward", "lookup"], 3),
+            (vec![LOST, "lookup"], 2),
+        ]
+        .into();
+        assert_eq!(paths, expected);
+        let circle = tree(&[(0x100, 1, 1), (0x200, 0, 1)]);
+        assert_eq!(circle.path(0, &symbols).len(), DEEPEST + 1, "it ends");
+    }
+
+    #[test]
+    fn paths_have_the_sums_of_the_flat_counts_and_say_what_they_lack() {
+        let symbols = Symbols::of_kallsyms(NAMES);
+        let executed =
+            |address, instructions| Executed { address, instructions, ..Executed::default() };
+        let burst = Burst {
+            packets: 10,
+            executed: vec![executed(0x100, 200), executed(0x310, 90), executed(0x320, 10)],
+            idle: vec![executed(0x300, 10)],
+            scale: 1.0,
+        };
+        let paths = BurstPaths {
+            executed: [
+                (vec!["enter"], 200),
+                (vec!["enter", "lookup"], 75),
+                (vec![LOST, "lookup"], 25),
+            ]
+            .into(),
+            idle: [(vec![LOST, "lookup"], 10)].into(),
+        };
+        let costs = costs(&[burst.clone(), burst.clone()], &symbols);
+        let bursts = vec![(burst.clone(), paths.clone()), (burst.clone(), paths.clone())];
+        let calls = by_path(&costs, &bursts, &symbols, Returns::default());
+        let lookup: f64 = calls
+            .paths
+            .iter()
+            .filter(|(path, _)| path.last().unwrap() == "lookup")
+            .map(|p| p.1)
+            .sum();
+        assert_eq!((lookup, calls.unaccounted), (9.0, 0));
+        assert_eq!(calls.paths[0], (vec![LOST.to_owned(), "lookup".to_owned()], 1.5));
+        assert_eq!(calls.unknown_share(), 1.5 / 29.0);
+        let mut lacking = bursts;
+        lacking[0].1.executed.remove(&vec!["enter"]);
+        assert_eq!(by_path(&costs, &lacking, &symbols, Returns::default()).unaccounted, 200);
+    }
+}
