@@ -18,15 +18,15 @@ pub enum StoreError {
         /// The store.
         path: PathBuf,
         /// Title of the plan in the store.
-        stored_title: String,
+        stored_title: Box<str>,
         /// Hash of the plan in the store.
-        stored_hash: String,
+        stored_hash: Box<str>,
         /// Title of the current plan.
-        title: String,
+        title: Box<str>,
         /// Hash of the current plan.
-        hash: String,
+        hash: Box<str>,
         /// What differs, stored and current; empty where that isn't known.
-        differences: String,
+        differences: Box<str>,
     },
     /// The store's runs come from another testbed.
     #[error(

@@ -30,13 +30,13 @@ impl Store {
                 Some((_, hash, _)) if hash == plan.hash => Ok(Ok(())),
                 Some((stored_title, stored_hash, stored)) => Ok(Err(StoreError::OtherPlan {
                     path,
-                    stored_title,
-                    stored_hash,
-                    title: plan.title.clone(),
-                    hash: plan.hash.clone(),
+                    stored_title: stored_title.into(),
+                    stored_hash: stored_hash.into(),
+                    title: plan.title.as_str().into(),
+                    hash: plan.hash.as_str().into(),
                     // A plan of an older version may be one that isn't read any more.
                     differences: serde_json::from_str(&stored)
-                        .map(|stored: Plan| changes(&stored, plan))
+                        .map(|stored: Plan| changes(&stored, plan).into())
                         .unwrap_or_default(),
                 })),
                 None => {
