@@ -117,7 +117,8 @@ fn note(compared: &Compared) -> Option<Block> {
     };
     let is_usual = answer.comparison.is_beyond_margin() && answer.comparison.doubtful.is_none();
     let found = matches!(answer.verdict, Verdict::Better | Verdict::Worse);
-    if found && is_usual {
+    // The row says as much.
+    if found && (is_usual || answer.shown.verdict == answer.verdict.to_string()) {
         return None;
     }
     let mut said = format!("{label}: {}", answer.shown.verdict);
