@@ -208,7 +208,7 @@ pub const DESIGN: Section = Section {
             "stop",
             words(&["planned", "open"]),
             "",
-            "Instead of a fixed number of blocks: end early, under a rule that keeps the confidence. `planned`: at most five looks (O'Brien-Fleming); `open`: a look after every block (e-process). Both also end when every comparison is decided: different, or equivalent within `margin`.",
+            "Instead of a fixed number of blocks: end early, under a rule that keeps the confidence. `planned`: at most five looks (O'Brien-Fleming); `open`: a look after every block (e-process); `max_blocks` may be raised later, after any look, and the same command goes on (elsewhere blocks added after a look find differences that aren't there). Both also end when every comparison is decided: different, or equivalent within `margin`.",
         )
         .example("\"planned\""),
         key(
