@@ -25,7 +25,7 @@ drawn() {
 }
 
 measured demo
-drawn "$results/demo/index.html" demo.png 900 720
+cp "$results/demo/effects.svg" docs/images/demo.svg
 measured tutorial
 drawn "$results/tutorial/index.html" tutorial-report.png 900 655
-drawn "$results/tutorial/flamegraphs/strict-against-off.svg" tutorial-flames.png 1200 470
+drawn "$results/tutorial/flamegraphs/strict-against-off.svg" tutorial-flames.png 1200 440
