@@ -4,8 +4,8 @@
 #   docs/images/make.sh [FWDLAB] [DIRECTORY]
 #
 # Runs that a store in DIRECTORY (results) lacks are measured first: as root, on a machine
-# that is left alone, a few minutes. Complete stores are only reported anew, so the pictures
-# follow the looks of reports. Pages are drawn by chromium.
+# that is left alone, a few minutes. Stores that are there are only reported anew, so the
+# pictures follow the looks of reports. Pages are drawn by chromium.
 set -eu
 cd "$(dirname "$0")/../.."
 fwdlab=${1:-target/release/fwdlab}
@@ -13,7 +13,9 @@ results=${2:-results}
 
 # Exit code 4: the machine was too busy for a verdict; the pictures say so, too.
 measured() {
-    "$fwdlab" run "experiments/$1.toml" --out "$results/$1" --quiet >/dev/null || test $? -eq 4
+    test -e "$results/$1/run.sqlite" \
+        || "$fwdlab" run "experiments/$1.toml" --out "$results/$1" --quiet >/dev/null \
+        || test $? -eq 4
     "$fwdlab" report "$results/$1" >/dev/null
 }
 
