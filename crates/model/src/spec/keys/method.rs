@@ -274,7 +274,7 @@ pub const COMPARE: Section = Section {
             "adjust",
             words(&["holm", "benjamini-hochberg"]),
             "\"holm\"",
-            "How several comparisons are adjusted for their number. `holm`: one false difference among all of them is as rare as `confidence` says; `benjamini-hochberg`: the expected share of false ones among the differences found is kept, which finds more and promises less.",
+            "How several comparisons are adjusted for their number. `holm` keeps the chance of any false difference among all of them at 5 % (for a confidence of 95); `benjamini-hochberg` keeps the expected share of false ones among the differences found, which finds more and promises less.",
         )
         .example("\"benjamini-hochberg\""),
     ],
