@@ -1,10 +1,10 @@
 //! `fwdlab history`.
 
-use super::store_at;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::experiment::STORE;
 use crate::form::FormArguments;
+use crate::stores::store_at;
 use clap::ValueEnum;
 use fwdlab_results::history::{Collector, Direction, History};
 use fwdlab_results::report;

@@ -1,7 +1,7 @@
 //! `fwdlab report`.
 
-use super::stores::stores_at;
 use crate::exit::Exit;
+use crate::stores::stores_at;
 use crate::terminal;
 use crate::{names, rule};
 use fwdlab_model::plan::Rule;
