@@ -110,6 +110,7 @@ fn a_late_sender_hides_no_delay() {
             batch: 64,
             burst: 64,
             spread: None,
+            flood: None,
         };
         let sender: Box<dyn Sender> = match engine {
             "XDP" => Box::new(XdpSender::new(&config).expect("sender")),

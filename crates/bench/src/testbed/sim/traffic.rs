@@ -4,8 +4,8 @@ use super::{STEP_NS, SimClock, SimEnds, delays, law};
 use crate::error::BenchError;
 use crate::testbed::Wanted;
 use crate::trial::{Clock, Evidence, Snapshot, Traffic};
-use fwdlab_model::record::Latency;
-use fwdlab_model::settings::Firewall;
+use fwdlab_model::record::{Counts, Latency};
+use fwdlab_model::settings::{Firewall, SimSettings};
 use fwdlab_packet::Phase;
 use rand_xoshiro::Xoshiro256StarStar;
 use std::cell::Cell;
@@ -27,6 +27,8 @@ pub(super) struct SimTraffic {
     limit: Option<u64>,
     /// The table of its firewall, where every packet opens a connection.
     table: Option<Table>,
+    /// What is sent beside it in the window.
+    flood: Option<SimFlood>,
     /// Room in the device, packets, and how much of it is taken.
     buffer: f64,
     kept: f64,
@@ -51,6 +53,68 @@ struct Table {
     states: Rc<Cell<f64>>,
 }
 
+/// Packets beside the traffic, each of a flow of its own.
+struct SimFlood {
+    rate_pps: f64,
+    /// The time that one of them takes the device, over that of a packet whose flow is known.
+    cost: f64,
+    /// The table that takes the new flows; none without a stateful firewall, or of those that
+    /// find no place nothing is forwarded.
+    table: Option<Table>,
+    sent: f64,
+    received: f64,
+}
+
+impl SimFlood {
+    /// As it is wanted; the table holds the flows of the traffic already.
+    fn of(wanted: &Wanted<'_>, ends: &SimEnds<'_>) -> Option<SimFlood> {
+        let (flood, settings) = (wanted.flood?, wanted.settings);
+        let sim = &settings.testbed.sim;
+        let table = (settings.dut.firewall == Firewall::Stateful).then(|| {
+            let table = Table::of(sim, ends);
+            table.states.set(f64::from(settings.traffic.flows.count()).min(table.most));
+            table
+        });
+        let cost = table.as_ref().map_or(1.0, |table| 1.0 / table.share);
+        Some(SimFlood { rate_pps: flood.rate_pps, cost, table, sent: 0.0, received: 0.0 })
+    }
+
+    /// Lets `seconds` pass in which the device could forward `capacity_pps` packets whose flow
+    /// is known, and `beside_pps` of these come. Who comes is served alike; what is left for
+    /// the latter is returned.
+    fn advance(&mut self, seconds: f64, beside_pps: f64, capacity_pps: f64) -> f64 {
+        let served = (capacity_pps / (beside_pps + self.rate_pps * self.cost)).min(1.0);
+        let offered = self.rate_pps * seconds;
+        let places = self.table.as_ref().map_or(f64::INFINITY, Table::places);
+        let passed = (served * offered).min(places);
+        if let Some(table) = &self.table {
+            table.states.set(table.states.get() + passed);
+        }
+        self.sent += offered;
+        self.received += passed;
+        served * beside_pps
+    }
+
+    fn counts(&self) -> Counts {
+        Counts { offered: self.sent.ceil() as u64, forwarded: self.received.floor() as u64 }
+    }
+}
+
+impl Table {
+    fn of(sim: &SimSettings, ends: &SimEnds<'_>) -> Table {
+        Table {
+            most: f64::from(sim.table.states),
+            share: sim.table.establishment_pps / sim.capacity_pps,
+            states: ends.states.clone(),
+        }
+    }
+
+    /// Connections that it still takes.
+    fn places(&self) -> f64 {
+        (self.most - self.states.get()).max(0.0)
+    }
+}
+
 impl SimTraffic {
     /// As it is `wanted`, by the random numbers of its run.
     pub(super) fn new(
@@ -73,11 +137,8 @@ impl SimTraffic {
             jitter: sim.jitter,
             random,
             limit: wanted.limit,
-            table: opens.then(|| Table {
-                most: f64::from(sim.table.states),
-                share: sim.table.establishment_pps / sim.capacity_pps,
-                states: ends.states.clone(),
-            }),
+            table: opens.then(|| Table::of(sim, ends)),
+            flood: SimFlood::of(wanted, ends),
             buffer: f64::from(sim.buffer),
             kept: 0.0,
             sending: false,
@@ -110,8 +171,13 @@ impl SimTraffic {
             } else {
                 seconds
             };
-            let places = |table: &Table| (table.most - table.states.get()).max(0.0);
-            let places = self.table.as_ref().map_or(f64::INFINITY, places);
+            let capacity = match &mut self.flood {
+                Some(flood) if self.phase == Phase::Window as usize => {
+                    flood.advance(seconds, self.offered_pps, capacity)
+                }
+                _ => capacity,
+            };
+            let places = self.table.as_ref().map_or(f64::INFINITY, Table::places);
             let wanted = (offered * (1.0 - self.loss)).min(places);
             let passed = wanted.min(capacity * seconds);
             // What is kept is forwarded later: it counts as soon as it is sure to be.
@@ -157,7 +223,8 @@ impl Traffic for SimTraffic {
         };
         let received = std::array::from_fn(arrived);
         self.through.set(received.iter().sum());
-        Snapshot { sent, received, ..Snapshot::default() }
+        let flood = self.flood.as_ref().map_or(Counts::default(), SimFlood::counts);
+        Snapshot { sent, received, flood, ..Snapshot::default() }
     }
 
     fn stop(&mut self) -> Result<(), BenchError> {
