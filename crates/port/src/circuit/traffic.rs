@@ -194,7 +194,7 @@ impl Receiver for Traffic {
     }
 
     fn delays(&self) -> Option<Delays> {
-        locked(&self.shared.arrivals).as_ref()?.delays().cloned()
+        locked(&self.shared.arrivals).as_ref()?.delays()
     }
 
     fn dropped(&self) -> u64 {

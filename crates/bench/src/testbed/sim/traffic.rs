@@ -20,6 +20,7 @@ pub(super) struct SimTraffic {
     through: Rc<Cell<u64>>,
     offered_pps: f64,
     ceiling_pps: f64,
+    flows: u32,
     loss: f64,
     jitter: f64,
     random: Xoshiro256StarStar,
@@ -136,6 +137,7 @@ impl SimTraffic {
             through: ends.received.clone(),
             offered_pps: wanted.rate_pps.unwrap_or(sim.ceiling_pps).min(sim.ceiling_pps),
             ceiling_pps: sim.ceiling_pps,
+            flows: settings.traffic.flows.count(),
             loss: sim.loss,
             jitter: sim.jitter,
             random,
@@ -242,7 +244,8 @@ impl Traffic for SimTraffic {
 
     fn delays(&mut self) -> Option<Latency> {
         let packets = self.received[Phase::Window as usize] as u64;
-        Latency::of(&delays::delays(packets, self.offered_pps, self.capacity_pps.get()))
+        let (load, capacity) = (self.offered_pps, self.capacity_pps.get());
+        Latency::of(&delays::delays(packets, self.flows, load, capacity))
     }
 
     fn evidence(&mut self) -> Evidence {

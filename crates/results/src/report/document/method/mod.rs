@@ -115,7 +115,8 @@ fn introduction(kind: MethodKind) -> Option<&'static str> {
              at the sender, however late the sender was, until the receiver saw it. Both read this \
              machine's CLOCK_MONOTONIC in software: the sender's schedule writes it, the receiver's \
              program reads it when a packet arrives. The trials of a run at a share count together. PDV: \
-             99.9th percentile minus minimum (RFC 8219, 7.3.1). Percentiles are within 0.8 % of the \
+             99.9th percentile minus minimum (RFC 8219, 7.3.1). IPDV: by how much the delays of two \
+             consecutive packets of a flow differ that both arrived (RFC 3393; the absolute value). Percentiles are within 0.8 % of the \
              packet's delay, and given where at least ten packets lie beyond. Taken: share of the time in \
              which others had the device's CPU, which is in the delays.",
         ),
