@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// The store that the user means, or those below a directory that holds none
 /// itself, sorted. A directory without any stands for the store that it lacks, so
 /// that opening it says what is wrong.
-pub(super) fn stores_at(path: &Path) -> Vec<PathBuf> {
+pub(crate) fn stores_at(path: &Path) -> Vec<PathBuf> {
     let own = store_at(path);
     if !path.is_dir() || own.exists() {
         return vec![own];

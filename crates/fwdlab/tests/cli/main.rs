@@ -22,5 +22,6 @@ mod run_profile;
 mod search;
 mod send;
 mod send_ssh;
+mod serve;
 mod stopping;
 mod support;
