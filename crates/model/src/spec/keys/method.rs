@@ -208,7 +208,7 @@ pub const DESIGN: Section = Section {
             "stop",
             words(&["planned", "open"]),
             "",
-            "Instead of a fixed number of blocks: end early, under a rule that keeps the confidence. `planned`: at most five looks (O'Brien-Fleming); `open`: a look after every block (e-process). Both also end when every comparison is decided: different, or equivalent within `margin`.",
+            "Instead of a fixed number of blocks: end early, under a rule that keeps the confidence. `planned`: at most five looks (O'Brien-Fleming); `open`: a look after every block (e-process); `max_blocks` may be raised later, after any look, and the same command goes on (elsewhere blocks added after a look find differences that aren't there). Both also end when every comparison is decided: different, or equivalent within `margin`.",
         )
         .example("\"planned\""),
         key(
@@ -274,7 +274,7 @@ pub const COMPARE: Section = Section {
             "adjust",
             words(&["holm", "benjamini-hochberg"]),
             "\"holm\"",
-            "How several comparisons are adjusted for their number. `holm`: one false difference among all of them is as rare as `confidence` says; `benjamini-hochberg`: the expected share of false ones among the differences found is kept, which finds more and promises less.",
+            "How several comparisons are adjusted for their number. `holm` keeps the chance of any false difference among all of them at 5 % (for a confidence of 95); `benjamini-hochberg` keeps the expected share of false ones among the differences found, which finds more and promises less.",
         )
         .example("\"benjamini-hochberg\""),
     ],
