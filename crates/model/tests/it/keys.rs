@@ -96,6 +96,9 @@ pub(super) fn writing(section: &Section, key: &Key, value: &str) -> String {
         ("method", "kind") if ["\"fixed\"", "\"soak\""].contains(&value) => {
             format!("version = 1\n[traffic]\nrate = 1000\n[method]\n{line}")
         }
+        ("method", "kind") if value == "\"flood\"" => {
+            format!("version = 1\n[traffic]\nrate = 1000\n[method]\nmax_load = 1000\n{line}")
+        }
         ("method", "kind") if STATEFUL.contains(&value) => {
             let many = "flows = { sources = 100, destinations = 100 }";
             let device = "[dut]\nfirewall = \"stateful\"\n";
