@@ -125,9 +125,8 @@ levels = [
 ]
 "#;
 
-/// Everything of the guest that an experiment may change, but for the notes that stay.
-const STATE: &str = "cat /etc/rc.conf /etc/sysctl.conf; cat /boot/loader.conf.local 2>&1; \
-                     ls -A /boot /etc; kldstat | awk '{print $NF}'";
+/// Everything of the guest that these experiments change and have to put back.
+const STATE: &str = "cat /etc/rc.conf /etc/sysctl.conf; cat /boot/loader.conf.local 2>&1; true";
 
 /// Loader lines, an overlay, another kernel and a guest that has to be switched off and on.
 pub(super) fn lives_through_experiments(lab: &mut Lab, image: &Path) {
@@ -150,8 +149,9 @@ pub(super) fn lives_through_experiments(lab: &mut Lab, image: &Path) {
         "zstd -dcq --long=27 {} | ssh -F {config} dut 'tar -C /boot -xf -'",
         kernel.display()
     ));
-    let before = lab.sh(STATE);
-    let own = lab.sh("cat /etc/rc.conf");
+    let ask = |script: &str| shell(&format!("ssh -F {config} dut \"/bin/sh -c '{script}'\""));
+    let before = ask(STATE);
+    let own = ask("cat /etc/rc.conf");
     write("tree/etc/rc.conf", &(own + &laid()));
     write("tree/etc/sysctl.conf", "kern.eventtimer.idletick=1\nnet.inet.ip.ttl=77\n");
     write("tree/boot/loader.conf.local", "hw.vtnet.csum_disable=\"1\"\n");
@@ -178,9 +178,29 @@ pub(super) fn lives_through_experiments(lab: &mut Lab, image: &Path) {
     assert_eq!(facts(2)["kernel file"], "/boot/kernel.noalgo/kernel");
     assert!(!facts(2)["kernel options"].contains("FIB_ALGO"), "{:?}", facts(2));
     assert!(facts(0)["kernel options"].contains("FIB_ALGO"), "{:?}", facts(0));
-    let state =
-        || shell(&format!("ssh -F {config} dut \"/bin/sh -c '{}'\"", STATE.replace('\'', "'\\''")));
-    let _ = (&before, state);
+    // Halted under traffic, it answers nobody until it is switched off and on.
+    write("lab.toml", &file.replace("TIMEOUT", "150s"));
+    write("y.toml", &format!("{EXPERIMENT}[design]\nblocks = 2\n"));
+    let (mut is_halted, mut cycles, began) = (false, 0, Instant::now());
+    fwdlab(&at, "y.toml", |said| {
+        if !is_halted && said.lines().any(|line| line.contains("pps")) {
+            is_halted = true;
+            // It takes the connection with it.
+            let mut halt = Command::new("ssh");
+            halt.args(["-F", &config, "-o", "ServerAliveInterval=5", "dut", "halt -q"]);
+            drop(halt.stdin(Stdio::null()).status());
+        }
+        if fs::remove_file(&power).is_ok() {
+            cycles += 1;
+            lab.running.machine.power_cycle().unwrap_or_else(|error| panic!("{error}"));
+        }
+    });
+    eprintln!("a halt and a power cycle: {:?}", began.elapsed());
+    assert_eq!(cycles, 1);
+    let runs = self::runs(&at, "y");
+    assert_eq!(runs.len(), 2, "the run that was cut is repeated");
+    assert!(runs.iter().all(|run| run.trial.total.forwarded > 100), "{runs:?}");
+    assert_eq!(ask(STATE), before);
 }
 
 /// Lines of rc.conf(5) that make the guest forward by themselves.

@@ -92,9 +92,14 @@ impl Modelled {
     /// The part of the document, with as many functions.
     pub(super) fn section(&self, kernels: Vec<&str>, functions: usize) -> Block {
         let number = |value: f64| Cell::number(value, Digits::Decimals(2));
-        let rows: Vec<(&str, &Missed)> = kernels.iter().copied().zip(&self.kernels).collect();
+        let named = |(at, name): (usize, &&str)| match kernels.len() {
+            1 => (*name).to_owned(),
+            _ => format!("({}) {name}", at + 1),
+        };
+        let names = kernels.iter().enumerate().map(named);
+        let rows: Vec<(String, &Missed)> = names.zip(&self.kernels).collect();
         let totals = Table::of(&rows)
-            .words("kernel", |(name, _)| Cell::text(*name))
+            .words("kernel", |(name, _)| Cell::text(name.as_str()))
             .numbers("reads and writes", move |(_, m)| number(m.references))
             .numbers("L1I misses", move |(_, m)| number(m.l1i))
             .numbers("L1D misses", move |(_, m)| number(m.l1d))
@@ -103,13 +108,16 @@ impl Modelled {
             .block();
         let mut table = Table::of(self.functions.iter().take(functions))
             .words("function", |function: &Function| Cell::text(function.name.as_str()));
-        for (at, kernel) in kernels.iter().enumerate() {
+        // Names of kernels are long: of several each has the number of its line above.
+        for at in 0..kernels.len() {
             let title = |what: &str| match kernels.len() {
                 1 => format!("{what} misses"),
-                _ => format!("{what}, {kernel}"),
+                _ => format!("{what} ({})", at + 1),
             };
+            if kernels.len() == 1 {
+                table = table.numbers(title("L1I"), move |f| number(f.kernels[at].l1i));
+            }
             table = table
-                .numbers(title("L1I"), move |f| number(f.kernels[at].l1i))
                 .numbers(title("L1D"), move |f| number(f.kernels[at].l1d))
                 .numbers(title("L2"), move |f| number(f.kernels[at].l2));
         }
