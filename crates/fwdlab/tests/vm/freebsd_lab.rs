@@ -62,8 +62,8 @@ version = 1
 name = "real-freebsd"
 [ssh]
 config = "SSH_CONFIG"
-connect = "20s"
-alive = "20s"
+connect = "60s"
+alive = "60s"
 deadline = "60s"
 [[host]]
 name = "here"
