@@ -39,7 +39,7 @@ fn testbed_of(key: &Key, value: &str) -> &'static str {
         | "generator_server" | "generator_options" => {
             "[testbed]\nkind = \"ssh\"\nlab = \"lab.toml\"\n"
         }
-        "kernel" | "disk" | "accel" | "cpus" | "memory" | "nic" | "batch" => {
+        "kernel" | "disk" | "accel" | "cpus" | "memory" | "nic" | "batch" | "calls" | "caches" => {
             "[testbed]\nkind = \"vm\"\n[dut]\nkind = \"freebsd\"\n"
         }
         "kind" if value == "\"freebsd\"" => "[testbed]\nkind = \"ssh\"\nlab = \"lab.toml\"\n",
