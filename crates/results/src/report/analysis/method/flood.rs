@@ -119,7 +119,7 @@ pub(super) fn borne(rows: &[Flooded]) -> Option<Borne> {
     let harmful = floods().find(harms).map(|row| row.flood);
     let below = floods().take_while(|row| harmful.is_none_or(|least| row.flood < least));
     let harmless = without.and_then(|_| below.map(|row| row.flood).max());
-    let greatest = floods().last();
+    let greatest = floods().next_back();
     Some(Borne {
         label: first.label.clone(),
         load: first.load,
