@@ -61,6 +61,14 @@ pub fn begin(running: &Running) -> Result<(), VmError> {
     running.caches.as_ref().map(CacheFile::begin).transpose().map(drop)
 }
 
+/// Ends what makes the guest slow, until [`begin`].
+///
+/// # Errors
+/// When it can't be told.
+pub fn end(running: &Running) -> Result<(), VmError> {
+    running.caches.as_ref().map(CacheFile::end).transpose().map(drop)
+}
+
 impl Look {
     /// Everything as it is now.
     ///

@@ -7,7 +7,7 @@
  * accesses of programs, of page tables' walks and of devices, which write packets past it.
  *
  * Misses are booked on the block of code that has them, in a file that is mapped shared.
- * Blocks are watched from the moment that `on` isn't 0: until then this costs nothing.
+ * Blocks are watched while `on` isn't 0: otherwise this costs nothing.
  */
 #define CACHES_MAGIC 0x3148434143574643ull /* "CFWCACH1" */
 #define PLACES (1u << 16)

@@ -128,7 +128,20 @@ impl CacheFile {
         if u64::from_ne_bytes(bytes) != MAGIC {
             return Err(VmError::Counts("no plugin models caches in this file".into()));
         }
-        self.file.write_all_at(&1u64.to_ne_bytes(), 8 * Word::On as u64).map_err(fail)
+        self.watch(true)
+    }
+
+    /// Asks the plugin to watch no more, which costs a guest most of its speed.
+    ///
+    /// # Errors
+    /// When the file can't be written.
+    pub fn end(&self) -> Result<(), VmError> {
+        self.watch(false)
+    }
+
+    fn watch(&self, wanted: bool) -> Result<(), VmError> {
+        let written = self.file.write_all_at(&u64::from(wanted).to_ne_bytes(), 8 * Word::On as u64);
+        written.map_err(|source| VmError::file(&self.path, source))
     }
 
     /// Everything as it is now.

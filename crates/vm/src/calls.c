@@ -195,6 +195,16 @@ static void called(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t sp, vo
     calls->calls++;
 }
 
+/*
+ * True where a page goes on from the one above it, as the same stack does. A switch to another
+ * stack calls on it before it returns there, to fill the CPU's predictor of returns: the stack
+ * of a thread that is new goes on from the one that was left then, until it is returned to.
+ */
+static bool grows_from(const struct page *on)
+{
+    return on->link->number == on->number + 1;
+}
+
 static void went_back(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t sp, void *data)
 {
     (void)cpu;
@@ -213,9 +223,10 @@ static void went_back(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t sp,
         settle();
         return;
     }
-    if (has_switched && !from->link) {
+    if (at == 0 && (from->link ? !grows_from(from) : has_switched)) {
         /* A thread begins. */
         from->depth = 0;
+        from->link = NULL;
         from->base = THREAD;
         page = from;
         return;

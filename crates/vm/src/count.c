@@ -131,15 +131,24 @@ static void iteration(unsigned int cpu, void *data)
 static qemu_plugin_id_t own_id;
 static void again(qemu_plugin_id_t);
 
+/* What is translated from now on is watched, or is not, and that is everything. */
+static void watch_from_now_on(bool wanted)
+{
+    if (is_watching == wanted) return;
+    is_watching = wanted;
+    qemu_plugin_reset(own_id, again);
+}
+
+static void watch_no_more(void)
+{
+    watch_from_now_on(false);
+}
+
 static void gate(unsigned int cpu, void *data)
 {
     (void)cpu;
     (void)data;
-    if (caches && caches->on && !is_watching) {
-        /* What is translated from now on is watched, and that is everything. */
-        is_watching = true;
-        qemu_plugin_reset(own_id, again);
-    }
+    if (caches && caches->on) watch_from_now_on(true);
     if (!head->hold) return;
     head->held++;
     while (head->hold) usleep(20);

@@ -177,6 +177,7 @@ fn bursts(
              keeps its interface busy"
         )));
     }
+    bursts::end(running)?;
     let found = bursts::found(running, bursts, &last, symbols)?;
     Ok(Answer { found, sent, lost, scattered })
 }

@@ -25,10 +25,16 @@ static struct place *place_of(uint64_t address)
     return NULL;
 }
 
+static void watch_no_more(void);
+
 static void fetched(unsigned int cpu, void *data)
 {
     const struct fetched *block = data;
     (void)cpu;
+    if (!caches->on) {
+        watch_no_more();
+        return;
+    }
     for (uint64_t line = block->first; line <= block->last; line++) {
         if (use(&code_cache, line)) continue;
         block->place->code++;

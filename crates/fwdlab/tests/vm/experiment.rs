@@ -83,7 +83,8 @@ fn an_experiment_finds_a_known_change_to_the_instruction() {
         assert!(missed["data"].as_f64().unwrap() > 0.0, "{missed:#}");
     }
     let both = functions["calls"].as_str().expect("a picture of both");
-    assert!(std::fs::read_to_string(out.join(both)).unwrap().contains("udp_v4_early_demux"));
+    // What is gone altogether has no width there; what saves a little has.
+    assert!(std::fs::read_to_string(out.join(both)).unwrap().contains("ip_rcv_finish_core"));
 }
 
 #[test]

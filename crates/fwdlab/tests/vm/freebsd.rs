@@ -73,4 +73,16 @@ fn routing_algorithms_and_a_firewall_cost_what_they_are_known_to() {
     // A module's functions are known by name, where it was loaded.
     assert!(of(&found, "pf_test")[4] > 400.0, "{found:#}");
     assert!(of(&found, "pf_test")[3].abs() < 0.5);
+    // Stacks of an interrupt's thread begin where threads do, and add up to the flat counts.
+    let drawn = found["calls"].as_array().expect("graphs");
+    assert_eq!(drawn.len(), 5);
+    for row in drawn {
+        assert_eq!(row["unaccounted"], 0, "{row:#}");
+        assert!(row["unknown_share"].as_f64().unwrap() < 0.02, "{row:#}");
+    }
+    let folded = format!("{}.folded", drawn[4]["file"].as_str().expect("a file"));
+    let folded = std::fs::read_to_string(folded).expect("stacks");
+    let calls = "fork_trampoline;fork_exit;ithread_loop;";
+    let by_pf = |line: &&str| line.starts_with(calls) && line.contains(";pf_test");
+    assert!(folded.lines().any(|line| by_pf(&line)), "{folded}");
 }

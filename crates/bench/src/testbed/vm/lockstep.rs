@@ -286,6 +286,7 @@ impl<'a> Pump<'a> {
         let (before, began) = (Look::at(running)?, Instant::now());
         std::thread::sleep(longest);
         let last = Look::at(running)?;
+        bursts::end(running)?;
         let idle: Period = last.since(&before)?;
         let rested = began.elapsed().as_secs_f64();
         for (burst, took) in &mut self.bursts {
