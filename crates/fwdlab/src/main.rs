@@ -8,6 +8,7 @@ mod command;
 mod error;
 mod exit;
 mod experiment;
+mod filter;
 mod form;
 mod names;
 mod notify;

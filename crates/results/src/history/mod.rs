@@ -20,10 +20,12 @@ mod date;
 mod document;
 mod draw;
 mod ordered;
+mod releases;
 mod results;
 mod revision;
 
 pub use collect::Collector;
+pub(crate) use date::rfc3339;
 pub use results::{
     Agreement, Apart, Change, Counts, Detection, Direction, History, PointResult, Segment,
     SeriesResult,

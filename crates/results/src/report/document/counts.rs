@@ -2,7 +2,7 @@
 
 use crate::counts::{NOT_TIME, Total};
 use crate::document::table::{Cell, Digits};
-use crate::document::{Block, Inline, Section, Table};
+use crate::document::{Block, Inline, Table};
 use crate::report::analysis::{Analysis, CountedVariant, Counts, RunResult, VariantResult};
 use crate::report::counted;
 
@@ -48,7 +48,8 @@ pub(super) fn sections(analysis: &Analysis, counts: &Counts) -> Vec<Block> {
     let variants = counts.variants.iter().filter(|variant| !variant.functions.is_empty());
     let variants: Vec<Block> = variants.map(dearest).collect();
     if !variants.is_empty() {
-        sections.push(Block::section("What is executed", variants));
+        let executed = Block::section("What is executed", variants);
+        sections.push(executed.folded().on_page(super::PROFILES));
     }
     sections
 }
@@ -61,7 +62,7 @@ fn dearest(variant: &CountedVariant) -> Block {
     }
     blocks.extend(counted::functions(&variant.functions));
     let title = format!("{}: subsystems and functions, instructions a packet", variant.label);
-    Block::Section(Section { title: title.into(), blocks, folded: true })
+    Block::section(title, blocks).folded()
 }
 
 /// Every run.
