@@ -43,7 +43,7 @@ seeds:
 		echo "$(SEEDS) is no directory: name one of the netbenches archive," \
 			"e.g. make seeds SEEDS=$$HOME/netbenches" >&2; exit 2; }
 	cargo build --release --locked
-	$(TARGET)/release/fwdlab import $(SEEDS) --store results/archive
+	$(TARGET)/release/fwdlab import $(SEEDS) --out results/archive
 	$(TARGET)/release/fwdlab report results/archive
 
 test: deps

@@ -369,7 +369,7 @@ fn collisions(jobs: &[Job]) -> Vec<Option<String>> {
         let other = claims[store.as_path()].iter().copied().find(|&other| other != job)?;
         let ResultSet { origin, place, .. } = &jobs[other].set;
         Some(format!(
-            "{} would be the store of {} in {} too; import them one by one, each with its own --store",
+            "{} would be the store of {} in {} too; import them one by one, each with its own --out",
             store.display(),
             place.label,
             origin.display()

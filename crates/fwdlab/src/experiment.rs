@@ -110,12 +110,17 @@ pub(crate) struct Loaded {
     pub(crate) text: String,
 }
 
-/// Reads an experiment file and plans it.
+/// Reads an experiment file (`-` is standard input) and plans it.
 ///
 /// # Errors
 /// When the file can't be read; else all of its faults at once.
 pub(crate) fn load(path: &Path, overrides: &Overrides) -> Result<Loaded> {
-    let text = fs::read_to_string(path).map_err(|error| {
+    let is_stdin = path == Path::new("-");
+    let text = match is_stdin {
+        true => io::read_to_string(io::stdin()),
+        false => fs::read_to_string(path),
+    };
+    let text = text.map_err(|error| {
         CliError::Mistake(format!(
             "can't read the experiment {}: {error}\n  next step: name an experiment file, e.g. \
              `fwdlab plan experiments/demo.toml`",
@@ -124,7 +129,7 @@ pub(crate) fn load(path: &Path, overrides: &Overrides) -> Result<Loaded> {
     })?;
     let directory = beside(path);
     let loader = |name: &str| read_beside(&directory, name);
-    let name = path.to_string_lossy();
+    let name = if is_stdin { "stdin".into() } else { path.to_string_lossy() };
     let plan = fwdlab_model::load(&name, &text, &loader)?;
     let plan = match overridden(&name, &text, &loader, overrides)? {
         Some(plan) => plan,

@@ -6,6 +6,7 @@
 
 mod command;
 mod error;
+mod events;
 mod exit;
 mod experiment;
 mod filter;
@@ -17,14 +18,15 @@ mod progress;
 mod router;
 mod rule;
 mod selftest;
+mod serve;
 mod session;
 mod signal;
 mod state;
 mod terminal;
 mod verdict;
 
-use clap::Parser;
-use command::{Arguments, ministat};
+use clap::FromArgMatches;
+use command::{Arguments, definition, ministat};
 use std::process::ExitCode;
 
 /// Version, with the revision when it is known: `0.1.0 (73212c1-dirty)`.
@@ -34,7 +36,8 @@ fn main() -> ExitCode {
     if let Some(arguments) = ministat::Arguments::of_command_line(std::env::args_os()) {
         return exit::guarded(|| ministat::execute(&arguments)).into();
     }
-    let arguments = Arguments::parse();
+    let given = definition().get_matches();
+    let arguments = Arguments::from_arg_matches(&given).unwrap_or_else(|error| error.exit());
     arguments.color.apply();
     exit::guarded(|| command::execute(arguments.command)).into()
 }

@@ -1,6 +1,7 @@
 //! Progress of an experiment on standard error: a few lines that are rewritten on
 //! a terminal, else one line per finished run.
 
+use crate::events::Events;
 use crate::signal::Stop;
 use crate::terminal::{self, cut, duration};
 use fwdlab_bench::{Live, Observer};
@@ -89,6 +90,8 @@ pub(crate) struct Progress<'a> {
     plan: &'a Plan,
     stop: &'a Stop,
     shown: Shown,
+    /// The same for viewers elsewhere.
+    events: Events,
     state: State,
     /// When the run in progress began.
     began: Instant,
@@ -120,15 +123,17 @@ struct State {
 }
 
 impl<'a> Progress<'a> {
-    /// Shows runs of `plan`, `done` of which are stored already. `guess_ns` is the
-    /// expected time of a run.
+    /// Shows runs of `plan`, `done` of which are stored already, and writes them to `events`.
+    /// `guess_ns` is the expected time of a run.
     pub(crate) fn new(
         plan: &'a Plan,
         stop: &'a Stop,
         done: usize,
         guess_ns: u64,
         quiet: bool,
+        mut events: Events,
     ) -> Progress<'a> {
+        events.begin(plan, done);
         let shown = match () {
             () if quiet => Shown::Nothing,
             () if is_dumb() || !std::io::stderr().is_terminal() => Shown::Lines,
@@ -137,7 +142,7 @@ impl<'a> Progress<'a> {
         let total = plan.runs.len();
         let state = State { done, total, ..State::default() };
         let began = Instant::now();
-        Progress { plan, stop, shown, state, began, spent_ns: 0, finished: 0, guess_ns }
+        Progress { plan, stop, shown, events, state, began, spent_ns: 0, finished: 0, guess_ns }
     }
 
     /// The ceiling is measured, once for each of these.
@@ -146,14 +151,17 @@ impl<'a> Progress<'a> {
         self.state.label = what.into();
         self.state.live = None;
         self.began = Instant::now();
+        self.events.stage(&self.state.stage, &self.state.label);
         self.draw();
     }
 
     /// A ceiling was measured.
     pub(crate) fn finish_calibration(&mut self, median_pps: f64) {
+        let what = &self.state.label;
+        let said = format!("ceiling without DUT  {what}  {}", format_pps(median_pps));
+        self.events.note(&said);
         if let Shown::Lines = self.shown {
-            let what = &self.state.label;
-            terminal::note(&format!("ceiling without DUT  {what}  {}", format_pps(median_pps)));
+            terminal::note(&said);
         }
     }
 
@@ -165,6 +173,7 @@ impl<'a> Progress<'a> {
         self.state.label = label(self.plan, run);
         self.state.live = None;
         self.began = Instant::now();
+        self.events.run(run, &self.state.stage, &self.state.label);
         self.draw();
     }
 
@@ -174,9 +183,11 @@ impl<'a> Progress<'a> {
         self.finished += 1;
         self.spent_ns += self.began.elapsed().as_nanos() as u64;
         self.began = Instant::now();
+        let figure = figure(self.plan, record);
+        self.events.done(record, &figure);
         if let Shown::Lines = self.shown {
             let State { stage, label, .. } = &self.state;
-            terminal::note(&format!("{stage}  {label}  {}", figure(self.plan, record)));
+            terminal::note(&format!("{stage}  {label}  {figure}"));
             for warning in &record.warnings {
                 terminal::note(&format!("  {}", warning.sentence()));
             }
@@ -190,12 +201,14 @@ impl<'a> Progress<'a> {
         self.state.label = self.plan.variants[variant].label.clone();
         self.state.live = None;
         self.began = Instant::now();
+        self.events.stage(&self.state.stage, &self.state.label);
         self.draw();
     }
 
     /// A profile is kept.
     pub(crate) fn finish_profile(&mut self, record: &ProfileRecord) {
-        self.above(&format!("profile  {}  {}", self.state.label, record.source));
+        let said = format!("profile  {}  {}", self.state.label, record.source);
+        self.above(&said);
         for remark in &record.remarks {
             self.above(&format!("  {remark}"));
         }
@@ -203,25 +216,29 @@ impl<'a> Progress<'a> {
 
     /// A profile's rate lies outside of the measured runs', and it is taken again.
     pub(crate) fn repeats_profile(&mut self, why: &str) {
-        let label = &self.state.label;
-        self.above(&format!("profile  {label}  {why}: it is taken again"));
+        let said = format!("profile  {}  {why}: it is taken again", self.state.label);
+        self.above(&said);
     }
 
     /// A run failed, and its variant is given up for this invocation.
     pub(crate) fn gave_up(&mut self, why: &str) {
         let label = &self.state.label;
-        self.above(&format!("{label} is given up for now, the others go on: {why}"));
+        let said = format!("{label} is given up for now, the others go on: {why}");
+        self.above(&said);
     }
 
     /// A profile failed.
     pub(crate) fn failed_profile(&mut self, why: &str) {
         self.end();
         let label = &self.state.label;
-        terminal::warn(&format!("no profile of {label}: {why}; the results stand without it"));
+        let said = format!("no profile of {label}: {why}; the results stand without it");
+        self.events.note(&said);
+        terminal::warn(&said);
     }
 
     /// Says something that stays, above what is rewritten.
-    fn above(&self, text: &str) {
+    fn above(&mut self, text: &str) {
+        self.events.note(text);
         match &self.shown {
             Shown::Nothing => {}
             Shown::Lines => terminal::note(text),
@@ -254,6 +271,7 @@ impl Observer for Progress<'_> {
     fn step(&mut self, name: &str) {
         let booted = self.state.is_booting();
         self.state.step = name.into();
+        self.events.step(name);
         let boots = self.state.is_booting();
         if let Shown::Bar(bar) = &self.shown
             && booted != boots
@@ -269,10 +287,12 @@ impl Observer for Progress<'_> {
             self.state.label = self.plan.variants[live.variant].label.clone();
         }
         self.state.live = Some(*live);
+        self.events.rates(live, &self.state.label);
         self.draw();
     }
 
     fn trial(&mut self, said: &str) {
+        self.events.trial(said);
         if let Shown::Lines = self.shown {
             terminal::note(&format!("  {said}"));
         }
@@ -286,6 +306,7 @@ impl Observer for Progress<'_> {
 impl Drop for Progress<'_> {
     fn drop(&mut self) {
         self.end();
+        self.events.end();
     }
 }
 
@@ -450,7 +471,7 @@ mod tests {
     fn a_request_to_stop_reaches_the_run() {
         let plan = fwdlab_model::load("x.toml", "version = 1", &|_| Ok(Vec::new())).unwrap();
         let stop = Stop::default();
-        let progress = Progress::new(&plan, &stop, 0, 0, true);
+        let progress = Progress::new(&plan, &stop, 0, 0, true, Events::none());
         assert!(!progress.cancelled());
         stop.request();
         assert!(progress.cancelled());

@@ -4,6 +4,7 @@
 
 use crate::VERSION;
 use crate::error::CliError;
+use crate::events::Events;
 use crate::experiment::{STORE, overhead_guess_ns};
 use crate::profiling::{self, REPETITIONS, Wanted};
 use crate::progress::Progress;
@@ -85,7 +86,10 @@ impl Session<'_> {
         store.begin_invocation(&invocation(&testbed))?;
         let done = store.recorded_runs()?.len();
         let guess_ns = plan.estimate(overhead_guess_ns(plan)).run_ns;
-        let mut progress = Progress::new(plan, &stop, done, guess_ns, self.quiet);
+        // A store in memory has no directory.
+        let beside = store.path().parent().filter(|_| store.path().is_file());
+        let events = beside.map_or_else(Events::none, Events::create);
+        let mut progress = Progress::new(plan, &stop, done, guess_ns, self.quiet, events);
         let mut given_up = Vec::new();
         let result = self
             .calibrate(store, &mut testbed, &mut progress)

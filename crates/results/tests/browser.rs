@@ -30,7 +30,7 @@ const PROBE: &str = "<script>addEventListener('load', () => { \
         tables: document.querySelectorAll('table').length, \
         headings: [...document.querySelectorAll('h2')].map(h => h.textContent), \
         folded: document.querySelectorAll('details:not([open]) > summary > h2').length, \
-        dead: [...document.querySelectorAll('nav a')].filter(a => \
+        dead: [...document.querySelectorAll('.contents a')].filter(a => \
             !document.getElementById(a.getAttribute('href').slice(1))).length, \
         sorted: (() => { \
             const table = document.querySelector('#figures ~ .scroll table'); \

@@ -99,12 +99,24 @@ fn which_machine_does_how_much_behind_which_firewall() {
         assert!(widest <= Some(width), "{widest:?} of {width}:\n{shown}");
     }
     let shown = text::render(&document, 100);
+    assert!(!shown.contains("Machines by firewall"), "{shown}");
     let own = shown.lines().find(|line| line.ends_with("  own")).expect("a line").trim();
-    assert!(own.starts_with("2024-03-05  2 worse"), "{own}");
+    assert!(own.starts_with("2024-03-05  -2 "), "{own}");
     assert!(
         shown.contains("4 of 5 stores; 4 with a difference: 0 comparisons better, 8 worse"),
         "{shown}"
     );
+}
+
+#[test]
+fn the_firewall_that_is_asked_for_is_told_of_on_terminals() {
+    let filter = Filter { firewall: Some("pf".into()), ..Filter::default() };
+    let found = Catalogue::of(read(), &filter, "");
+    assert_eq!(found.machines().firewalls, ["pf"]);
+    let shown = text::render(&found.document("root", &|_| None), 80);
+    let row = shown.lines().find(|line| line.contains("Xeon, Chelsio")).expect("a row");
+    let mpps: f64 = row.split_whitespace().last().and_then(|n| n.parse().ok()).expect("a rate");
+    assert!((0.7..0.9).contains(&mpps), "{row}");
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! Probes which mechanisms work on this machine by trying each one.
 
+mod quiet;
 mod router;
+
+pub use quiet::quietness;
 
 use crate::engines::{Receiving, engine_name, open_receiver, open_sender};
 use crate::error::BenchError;

@@ -11,7 +11,7 @@ use fwdlab_results::compare::{self, Question};
 ///
 /// Each argument is a file with one figure per run (packets per second, or a report's
 /// instructions a packet, one per line), a report's runs.csv, a store (run.sqlite or the directory that holds
-/// it), or FILE:LABEL for one variant of those. One argument with several
+/// it), FILE:LABEL for one variant of those, or - for standard input. One argument with several
 /// variants compares each with its baseline; two whole stores are compared
 /// variant by variant.
 #[derive(Debug, clap::Args)]

@@ -14,8 +14,8 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
-/// Find out what this machine can do by trying each thing, and what to install
-/// or to allow where it can't.
+/// Find out what this machine can do by trying each thing, what to install or to allow
+/// where it can't, and what makes its figures wander.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Exits with 0 when real packets can be sent here, with 3 when only a simulated
@@ -48,16 +48,18 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
         let any = fwdlab_model::load("any.toml", experiment, &|_| Ok(Vec::new()))?;
         Ok(Runner::open(&any, &privilege, &paths)?.choice().clone())
     };
+    let quiet = probe::quietness();
     let choice = &choice_for("version = 1")?;
     let router = &choice_for("version = 1\n[dut]\nkind = \"router\"")?;
     if arguments.json {
         terminal::print_json(&json!({
             "probes": probes,
+            "quiet": quiet,
             "testbed": json_of(choice),
             "router_testbed": json_of(router),
         }))?;
     } else {
-        terminal::print(&text(&probes, choice, router, terminal::width()))?;
+        terminal::print(&text(&probes, &quiet, choice, router, terminal::width()))?;
     }
     Ok(if choice.simulated { Exit::Environment } else { Exit::Done })
 }
@@ -105,9 +107,19 @@ fn json_of(choice: &Choice) -> Value {
     })
 }
 
-fn text(probes: &[Probe], kernel: &Choice, router: &Choice, width: usize) -> String {
+fn text(
+    probes: &[Probe],
+    quiet: &[Probe],
+    kernel: &Choice,
+    router: &Choice,
+    width: usize,
+) -> String {
     let mut out = String::new();
     for probe in probes {
+        out += &line(probe, width);
+    }
+    let _ = writeln!(out, "\n{}", styled("what makes figures wander here", HEADING));
+    for probe in quiet {
         out += &line(probe, width);
     }
     let devices = [("the kernel", kernel), ("the router", router)];
@@ -153,6 +165,7 @@ mod tests {
         };
         let text = text(
             &[probe(false, "apt-get install nftables"), probe(true, "")],
+            &[probe(false, "cpupower frequency-set -g performance")],
             &choice,
             &choice,
             40,

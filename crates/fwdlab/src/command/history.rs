@@ -1,13 +1,14 @@
 //! `fwdlab history`.
 
 use super::store_at;
+use super::stores::in_parallel;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::experiment::STORE;
 use crate::filter::FilterArguments;
 use crate::form::FormArguments;
 use clap::ValueEnum;
-use fwdlab_results::history::{Collector, Direction, History};
+use fwdlab_results::history::{Collector, Direction, History, StoreRead};
 use fwdlab_results::report;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -70,8 +71,10 @@ enum FailOn {
 /// be written.
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut collector = Collector::new();
-    for Found { path, named } in stores(&arguments.paths)? {
-        match collector.add_store(&path) {
+    let found = stores(&arguments.paths)?;
+    let read = in_parallel(&found, |found| StoreRead::of(&found.path));
+    for (Found { path, named }, read) in found.into_iter().zip(read) {
+        match collector.add_read(&path, read) {
             // One store of a tree doesn't spoil the others.
             Err(why) if !named => collector.leave_out(&why),
             added => added?,

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "\
 Examples:
   fwdlab import-lab bench-lab.config
-  fwdlab import-lab machine/bench-lab.config --configs configs --output rack
+  fwdlab import-lab machine/bench-lab.config --configs configs --out rack
   fwdlab lab show rack/lab.toml
   fwdlab plan rack/experiment.toml")]
 pub(crate) struct Arguments {
@@ -27,8 +27,8 @@ pub(crate) struct Arguments {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Directory of lab.toml and experiment.toml, neither of which may be there already
-    #[arg(long, short, value_name = "DIR", default_value = ".")]
-    output: PathBuf,
+    #[arg(long, short, value_name = "DIR", default_value = ".", alias = "output")]
+    out: PathBuf,
     /// Directory of configurations of the DUT: each directory in it becomes a level of a
     /// factor, laid over the DUT's files
     #[arg(long, value_name = "DIR")]
@@ -47,17 +47,17 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let text = String::from_utf8(text)
         .map_err(|_| CliError::Mistake(format!("{shown} is no text in UTF-8")))?;
     let overlays = match &arguments.configs {
-        Some(configs) => overlays(configs, &arguments.output)?,
+        Some(configs) => overlays(configs, &arguments.out)?,
         None => Vec::new(),
     };
     let Imported { lab, experiment, remarks } = import(&shown, &text, &overlays)?;
-    let directory = &arguments.output;
+    let directory = &arguments.out;
     fs::create_dir_all(directory).map_err(|error| unwritable(directory, &error))?;
     let files =
         [(directory.join("lab.toml"), lab), (directory.join("experiment.toml"), experiment)];
     for (path, _) in &files {
         if path.exists() {
-            let why = format!("{} exists; name another directory with --output", path.display());
+            let why = format!("{} exists; name another directory with --out", path.display());
             return Err(CliError::Mistake(why).into());
         }
     }

@@ -22,15 +22,16 @@ pub(crate) mod schema;
 pub(crate) mod search;
 pub(crate) mod selftest;
 pub(crate) mod send;
+pub(crate) mod serve;
 pub(crate) mod show;
 mod stored_profile;
-mod stores;
+pub(crate) mod stores;
 
 use crate::exit::{self, Exit};
 use crate::experiment::STORE;
 use crate::terminal::Color;
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::path::{Path, PathBuf};
 
 const STYLES: Styles = Styles::styled()
@@ -87,6 +88,8 @@ pub(crate) enum Command {
     Compare(compare::Arguments),
     /// Follow a configuration over revisions, and find where it changed
     History(history::Arguments),
+    /// Show stores, and the experiment that runs, as pages in a browser
+    Serve(serve::Arguments),
     /// Read what the FreeBSD netbenches harness left into stores
     Import(import::Arguments),
     /// Make a laboratory of a configuration of bench-lab.sh
@@ -138,6 +141,24 @@ pub(crate) enum Command {
     Man(man::Arguments),
 }
 
+/// The definition of the command line, in which options of all commands are said once.
+pub(crate) fn definition() -> clap::Command {
+    // Only then do commands know of them.
+    let mut definition = Arguments::command();
+    definition.build();
+    definition.mut_subcommands(without_options_of_all)
+}
+
+fn without_options_of_all(command: clap::Command) -> clap::Command {
+    const OF_ALL: &str = "color";
+    let has_it = command.get_arguments().any(|argument| argument.get_id() == OF_ALL);
+    let command = match has_it {
+        true => command.mut_arg(OF_ALL, |argument| argument.hide(true)),
+        false => command,
+    };
+    command.mut_subcommands(without_options_of_all)
+}
+
 /// Does what the user asks.
 ///
 /// # Errors
@@ -150,6 +171,7 @@ pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
         Command::Show(arguments) => show::execute(&arguments),
         Command::Compare(arguments) => compare::execute(&arguments),
         Command::History(arguments) => history::execute(&arguments),
+        Command::Serve(arguments) => serve::execute(&arguments),
         Command::Import(arguments) => import::execute(&arguments),
         Command::ImportLab(arguments) => import_lab::execute(&arguments),
         Command::Search(arguments) => search::execute(&arguments),
@@ -180,10 +202,23 @@ fn store_at(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_definition_is_sound() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn options_of_all_commands_are_said_once() {
+        let mut whole = definition();
+        assert!(whole.render_long_help().to_string().contains("--color"));
+        for name in ["run", "plan", "show"] {
+            let command = whole.find_subcommand_mut(name).unwrap();
+            let help = command.render_long_help().to_string();
+            assert!(!help.contains("--color"), "{help}");
+        }
+        let parsed = whole.try_get_matches_from(["fwdlab", "show", "x", "--color", "never"]);
+        let parsed = <Arguments as clap::FromArgMatches>::from_arg_matches(&parsed.unwrap());
+        assert_eq!(parsed.unwrap().color, Color::Never);
     }
 }

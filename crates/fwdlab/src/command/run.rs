@@ -33,7 +33,7 @@ Examples:
   fwdlab run experiments/aa.toml --quiet --fail-on worse
   fwdlab run experiments/aa.toml --notify-command 'mail -s \"fwdlab: {title} {outcome}\" root'")]
 pub(crate) struct Arguments {
-    /// The experiment file
+    /// The experiment file; - is standard input
     #[arg(value_name = "EXPERIMENT.toml")]
     experiment: PathBuf,
     /// Directory of store and report [default: results/NAME, after the experiment file]

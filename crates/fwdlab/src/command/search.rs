@@ -36,7 +36,7 @@ Examples:
   fwdlab search --goal ndr --width 1 --seconds 0.5 --max-load 2Mpps --repeats 10 --json -- \\
       ssh rack ./one-trial --pps {load} --time {seconds}")]
 pub(crate) struct Arguments {
-    /// The experiment file; without it a program measures
+    /// The experiment file (- is standard input); without it a program measures
     #[arg(value_name = "EXPERIMENT.toml", required_unless_present = "program")]
     experiment: Option<PathBuf>,
     /// What to search for; may be given several times

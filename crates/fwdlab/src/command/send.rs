@@ -51,8 +51,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_parser = names::any::<Family>(), default_value_t = Family::Inet)]
     family: Family,
     /// Bytes of a frame with FCS [default: 64, for inet6 84]
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(64..=1518))]
-    size: Option<u16>,
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(64..=1518), alias = "size")]
+    frame_size: Option<u16>,
     /// Number of source addresses and of destination addresses
     #[arg(long, value_name = "SxD", default_value = "1x1", value_parser = flows)]
     flows: Flows,
@@ -154,8 +154,9 @@ fn order(arguments: &Arguments, interface: &str, to: Mac) -> Result<SendOrder> {
     };
     let family = arguments.family;
     let smallest = Template::smallest_frame(family);
-    if arguments.size.is_some_and(|size| size < smallest) {
-        let what = format!("--size: the smallest frame of {} has {smallest} bytes", family.name());
+    if arguments.frame_size.is_some_and(|size| size < smallest) {
+        let what =
+            format!("--frame-size: the smallest frame of {} has {smallest} bytes", family.name());
         return Err(CliError::Mistake(what).into());
     }
     Ok(SendOrder {
@@ -163,7 +164,7 @@ fn order(arguments: &Arguments, interface: &str, to: Mac) -> Result<SendOrder> {
         source_mac,
         next_hop_mac: to.0,
         family,
-        frame_size: arguments.size.unwrap_or(smallest).into(),
+        frame_size: arguments.frame_size.unwrap_or(smallest).into(),
         sources: arguments.flows.sources,
         destinations: arguments.flows.destinations,
         run_id: arguments.run_id,

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The store that the user means, or those below a directory that holds none
 /// itself, sorted. A directory without any stands for the store that it lacks, so
 /// that opening it says what is wrong.
-pub(super) fn stores_at(path: &Path) -> Vec<PathBuf> {
+pub(crate) fn stores_at(path: &Path) -> Vec<PathBuf> {
     let own = store_at(path);
     if !path.is_dir() || own.exists() {
         return vec![own];
@@ -43,7 +43,7 @@ pub(super) fn catalogue(paths: &[PathBuf], root: &Path, filter: &Filter, words: 
 }
 
 /// What `work` makes of each item, in their order, on as many threads as there are CPUs.
-fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub(super) fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let next = AtomicUsize::new(0);
     let mut made: Vec<(usize, R)> = std::thread::scope(|scope| {

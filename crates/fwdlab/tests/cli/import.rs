@@ -90,7 +90,7 @@ fn one_set_has_one_store() {
     let lab = lab();
     lab.fwdlab(&["import", FIRST]).expect(0);
     assert!(lab.path("results/fbsd13/run.sqlite").is_file());
-    let store = ["import", FIRST, "--store", "some/where.sqlite", "--rule", "steady", "--json"];
+    let store = ["import", FIRST, "--out", "some/where.sqlite", "--rule", "steady", "--json"];
     let json = lab.fwdlab(&store).expect(0).json();
     assert!(lab.path("some/where.sqlite").is_file());
     assert_eq!(json["sets"][0]["outcome"], "imported");
@@ -109,10 +109,10 @@ fn a_wrong_place_is_refused_with_the_next_step() {
             assert!(ended.stderr.contains(said), "no {said:?} in\n{}", ended.stderr);
         }
     };
-    refused(&["import", "archive", "--store", "x.toml"], &["x.toml is a file", "2 sets", "fbsd13"]);
-    refused(&["import", "archive", "--store", "archive/s"], &["inside archive", "--store"]);
+    refused(&["import", "archive", "--out", "x.toml"], &["x.toml is a file", "2 sets", "fbsd13"]);
+    refused(&["import", "archive", "--out", "archive/s"], &["inside archive", "--out"]);
     let inside = format!("{FIRST}/RAW");
-    refused(&["import", &inside, "--store", &format!("{FIRST}/x")], &["inside", "--store"]);
+    refused(&["import", &inside, "--out", &format!("{FIRST}/x")], &["inside", "--out"]);
     lab.write("archive/notes.txt", "nothing");
     refused(&["import", "nowhere"], &["nowhere can't be read"]);
     std::fs::create_dir(lab.path("empty")).expect("a directory");
@@ -140,7 +140,7 @@ fn refused_files_are_named_with_their_line() {
     for entry in std::fs::read_dir(lab.path(&raw)).expect("a folder") {
         std::fs::write(entry.expect("an entry").path(), "").expect("a file");
     }
-    let ended = lab.fwdlab(&["import", FIRST, "--store", "new.sqlite"]).expect(2);
+    let ended = lab.fwdlab(&["import", FIRST, "--out", "new.sqlite"]).expect(2);
     assert!(ended.stdout.contains("1 set: 1 refused"), "{}", ended.stdout);
     assert!(ended.stderr.contains("none of 1 sets could be read"), "{}", ended.stderr);
     assert!(!lab.path("new.sqlite").exists());

@@ -28,7 +28,7 @@ fn what_is_written_is_drawn_and_planned_and_never_overwritten() {
         lab.write(&format!("rack/configs/{name}/etc/rc.conf"), "sshd_enable=\"YES\"\n");
     }
     let arguments =
-        ["import-lab", "bench-lab.config", "--output", "rack", "--configs", "rack/configs"];
+        ["import-lab", "bench-lab.config", "--out", "rack", "--configs", "rack/configs"];
     let said = lab.fwdlab(&arguments).expect(0).stdout;
     assert!(said.starts_with("written: rack/lab.toml and rack/experiment.toml\n"), "{said}");
     assert!(said.contains("line 13: PMC_EVENT=\"cycles\""), "{said}");

@@ -21,5 +21,6 @@ mod run_profile;
 mod search;
 mod send;
 mod send_ssh;
+mod serve;
 mod stopping;
 mod support;

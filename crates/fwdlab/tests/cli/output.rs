@@ -140,12 +140,11 @@ fn tables_are_measured_and_their_figures_read_by_programs() {
         assert!(figure["median_per_second"].as_f64().is_some_and(|rate| rate > 0.0), "{figure}");
         assert_eq!(figure["routes"], 100);
     }
-    let text: Vec<&str> =
-        ["bench", "fib", "--algorithm", "bsearch"].into_iter().chain(small).collect();
+    let text: Vec<&str> = ["bench", "fib", "--fib", "bsearch"].into_iter().chain(small).collect();
     let said = lab.fwdlab(&text).expect(0).stdout;
     assert!(said.contains("100 routes, inet") && said.contains("bsearch"), "{said}");
     assert!(!said.contains("poptrie"), "{said}");
-    let other = ["bench", "fib", "--algorithm", "multibit", "--family", "inet"];
+    let other = ["bench", "fib", "--fib", "multibit", "--family", "inet"];
     let said = lab.fwdlab(&other).expect(2).stderr;
     assert!(said.contains("multibit"), "{said}");
 }

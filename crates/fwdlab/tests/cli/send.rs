@@ -347,7 +347,7 @@ fn what_can_not_be_is_refused_with_a_next_step() {
         ("send --interface g0 --to 01:00:5e:00:00:01", 2, "a group's MAC"),
         ("send --interface g0 --to 02:00:00:00:00:02 --rate 0", 2, "20kpps"),
         (
-            "send --interface g0 --to 02:00:00:00:00:02 --from 02:00:00:00:00:01 --family inet6 --size 64",
+            "send --interface g0 --to 02:00:00:00:00:02 --from 02:00:00:00:00:01 --family inet6 --frame-size 64",
             2,
             "84 bytes",
         ),

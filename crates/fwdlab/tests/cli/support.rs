@@ -89,12 +89,13 @@ impl Lab {
         Ended::from(output)
     }
 
-    /// Contents of the files in a directory, without the store.
+    /// Contents of the files in a directory, without the store and the events of its session.
     pub(crate) fn files(&self, directory: &str) -> BTreeMap<String, Vec<u8>> {
         let entries = std::fs::read_dir(self.path(directory)).expect("a directory");
         entries
             .map(|entry| entry.expect("an entry").path())
             .filter(|path| !name_of(path).starts_with("run.sqlite"))
+            .filter(|path| name_of(path) != "live.jsonl")
             .map(|path| (name_of(&path), std::fs::read(&path).expect("a file")))
             .collect()
     }

@@ -150,11 +150,12 @@ impl Plan {
 
 /// SHA-256 over the plan as JSON with an empty hash, first 16 hexadecimal digits.
 ///
-/// Which laboratory it runs in is left out: the same plan may run in any, and its file
+/// What the file is called is left out, since renaming it changes nothing that is measured.
+/// So is which laboratory it runs in: the same plan may run in any, and its file
 /// lies wherever the user keeps it. Each run records the name of the one it ran in.
 fn hash_of(plan: &Plan) -> String {
-    if plan.base.testbed.lab.is_some() {
-        let mut anywhere = plan.clone();
+    if plan.base.testbed.lab.is_some() || !plan.name.is_empty() {
+        let mut anywhere = Plan { name: String::new(), ..plan.clone() };
         let variants = anywhere.variants.iter_mut().map(|variant| &mut variant.settings);
         variants.chain([&mut anywhere.base]).for_each(|settings| settings.testbed.lab = None);
         return hash_of(&anywhere);

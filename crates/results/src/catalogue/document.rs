@@ -3,7 +3,7 @@
 use super::{Catalogue, Entry, MachineRates};
 use crate::document::form::{html, markdown};
 use crate::document::table::{Cell, Digits};
-use crate::document::{Block, Document, Figure, Inline, Table};
+use crate::document::{Block, Document, Figure, Inline, Room, Table};
 use crate::format::signed_percent;
 use crate::report::ReportFile;
 use crate::text::Tone;
@@ -12,6 +12,8 @@ use fwdlab_model::units::format_pps;
 /// Version of the shape of the fields; raised when something that was there is named
 /// otherwise or means something else.
 const VERSION: u32 = 1;
+/// Stores that a terminal lists.
+const LISTED: usize = 40;
 
 impl Catalogue {
     /// What changed, machine by firewall, and every store; `link` gives the place of a store's
@@ -45,7 +47,13 @@ impl Catalogue {
                 let title = "Machines by firewall".to_owned();
                 Block::Figure(Figure { title, file: Some("machines.svg".to_owned()), svg })
             }));
-            blocks.insert(0, Block::section("Machines by firewall", section));
+            let section = Block::section("Machines by firewall", section);
+            // A terminal has no room for all firewalls.
+            blocks.push(match self.firewall {
+                Some(_) => section,
+                None => Block::Where(Room::Page, vec![section]),
+            });
+            blocks.reverse();
         }
         let mut conclusion = vec![Block::Paragraph(self.totals().into(), Tone::Heading)];
         conclusion.extend(Block::notes(&self.unreadable));
@@ -87,24 +95,37 @@ impl Catalogue {
         )
     }
 
-    /// A row per store, the newest first.
+    /// A row per store, the newest first; for terminals the first of them, with less.
     fn stores(&self, link: &dyn Fn(&Entry) -> Option<String>) -> Block {
-        let table = Table::of(&self.entries)
-            .words("date", |entry: &Entry| match entry.date.as_deref() {
-                Some(date) => {
-                    let day = date.get(..10).unwrap_or(date).to_owned();
-                    Cell::Values(day.into(), vec![date.into()])
-                }
-                None => Cell::None,
-            })
-            .words("verdicts", |entry| Cell::text(entry.verdicts.words()))
-            .numbers("largest", |entry| match &entry.largest {
-                Some(largest) => Cell::Values(
-                    signed_percent(largest.ratio - 1.0, 1).into(),
-                    vec![largest.ratio.into()],
-                ),
-                None => Cell::None,
-            })
+        let listed = &self.entries[..self.entries.len().min(LISTED)];
+        let store = |entry: &Entry| match link(entry) {
+            Some(to) => Cell::text(Inline::default().link(&entry.place, to)),
+            None => Cell::text(&entry.place),
+        };
+        let brief = Table::of(listed)
+            .words("date", day)
+            .words("verdicts", |entry: &Entry| Cell::text(entry.verdicts.signs()))
+            .numbers("largest", largest)
+            .numbers("fastest", fastest)
+            .words("store", store)
+            .set(|table| set(table, listed))
+            .block();
+        let mut brief = vec![brief];
+        let more = self.entries.len() - listed.len();
+        if more > 0 {
+            brief.push(Block::text(format!(
+                "{more} older ones: --filter and --machine choose, --format html and csv have all"
+            )));
+        }
+        let legend = "verdicts: + better, - worse, = equivalent, ? open; largest: the largest effect \
+                      that was found; ~ day of the software";
+        brief.push(Block::text(legend));
+        let whole = Table::of(&self.entries)
+            .words("date", day)
+            .keys(&["date"])
+            .about("day of the first run, else (~) of the software that was measured")
+            .words("verdicts", |entry: &Entry| Cell::text(entry.verdicts.words()))
+            .numbers("largest", largest)
             .keys(&["largest_ratio"])
             .about("largest effect that was found, against its baseline")
             .words("", |entry| match &entry.largest {
@@ -112,15 +133,7 @@ impl Catalogue {
                 None => Cell::None,
             })
             .keys(&["largest_variant"])
-            .page_only()
-            .numbers("fastest", |entry| {
-                let rates = entry.rates.iter().map(|rate| rate.median);
-                let fastest = rates.fold(f64::NEG_INFINITY, f64::max);
-                match fastest.is_finite() {
-                    true => Cell::Values(format_pps(fastest).into(), vec![fastest.into()]),
-                    false => Cell::None,
-                }
-            })
+            .numbers("fastest", fastest)
             .keys(&["fastest_pps"])
             .about("largest median rate of any variant")
             .numbers("runs", |entry| {
@@ -135,32 +148,59 @@ impl Catalogue {
             .numbers("doubts", |entry| Cell::count(entry.runs_in_doubt))
             .about("recorded runs with a warning")
             .numbers("variants", |entry| Cell::count(entry.variants))
-            .page_only()
             .words("testbed", |entry| Cell::text(&entry.testbed))
             .words("machine", |entry| Cell::text(&entry.facts.machine))
-            .page_only()
             .words("interface", |entry| Cell::text(&entry.facts.interface))
-            .page_only()
             .words("title", |entry| Cell::text(&entry.title))
-            .page_only()
-            .words("store", |entry| match link(entry) {
-                Some(to) => Cell::text(Inline::default().link(&entry.place, to)),
-                None => Cell::text(&entry.place),
-            })
+            .words("store", store)
             .set(|table| {
                 table.name = Some("stores");
-                table.flexible = table.columns.len() - 1;
-                for (row, entry) in table.rows.iter_mut().zip(&self.entries) {
-                    row.is_same = entry.largest.is_none();
-                    row.name.clone_from(&entry.place);
-                    row.tone = match entry.verdicts {
-                        tally if tally.worse > 0 => Tone::Worse,
-                        tally if tally.better > 0 => Tone::Better,
-                        _ => Tone::Plain,
-                    };
-                }
-            });
-        Block::section("Experiments, the newest first", vec![table.block()])
+                set(table, &self.entries);
+            })
+            .block();
+        let table = Block::Brief { brief, whole: vec![whole] };
+        Block::section("Experiments, the newest first", vec![table])
+    }
+}
+
+/// What both tables of stores have.
+fn set(table: &mut Table, entries: &[Entry]) {
+    table.flexible = table.columns.len() - 1;
+    for (row, entry) in table.rows.iter_mut().zip(entries) {
+        row.is_same = entry.largest.is_none();
+        row.name.clone_from(&entry.place);
+        row.tone = match entry.verdicts {
+            tally if tally.worse > 0 => Tone::Worse,
+            tally if tally.better > 0 => Tone::Better,
+            _ => Tone::Plain,
+        };
+    }
+}
+
+fn day(entry: &Entry) -> Cell {
+    let made = || entry.made.as_ref().map(|made| format!("~{made}"));
+    match &entry.date {
+        Some(date) => {
+            let day = date.get(..10).unwrap_or(date).to_owned();
+            Cell::Values(day.into(), vec![date.as_str().into()])
+        }
+        None => made().map_or(Cell::None, Cell::text),
+    }
+}
+
+fn largest(entry: &Entry) -> Cell {
+    entry.largest.as_ref().map_or(Cell::None, |largest| {
+        let text = signed_percent(largest.ratio - 1.0, 1);
+        Cell::Values(text.into(), vec![largest.ratio.into()])
+    })
+}
+
+fn fastest(entry: &Entry) -> Cell {
+    let rates = entry.rates.iter().map(|rate| rate.median);
+    let fastest = rates.fold(f64::NEG_INFINITY, f64::max);
+    match fastest.is_finite() {
+        true => Cell::Values(format_pps(fastest).into(), vec![fastest.into()]),
+        false => Cell::None,
     }
 }
 

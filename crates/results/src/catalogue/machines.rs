@@ -1,6 +1,7 @@
 //! Which machine forwards how much behind which firewall.
 
 use super::{Catalogue, Entry, VariantRate};
+use crate::facts::{Facts, Filter};
 use crate::figure::{Chart, Point, Quantity, Series, XAxis};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -50,6 +51,7 @@ impl Catalogue {
             let machine = found.entry(name.join(", ")).or_default();
             let mut own: BTreeMap<&str, f64> = BTreeMap::new();
             let known = entry.rates.iter().filter(|rate| rate.family == family);
+            let known = known.filter(|rate| self.is_asked_for(rate));
             for VariantRate { firewall, median, .. } in known {
                 if let Some(firewall) = firewall {
                     let fastest = own.entry(firewall).or_insert(*median);
@@ -74,6 +76,14 @@ impl Catalogue {
             })
             .collect();
         MachineTable { firewalls, machines, family: family.to_owned() }
+    }
+}
+
+impl Catalogue {
+    fn is_asked_for(&self, rate: &VariantRate) -> bool {
+        let filter = Filter { firewall: self.firewall.clone(), ..Filter::default() };
+        let firewalls = rate.firewall.iter().cloned().collect();
+        filter.admits(&Facts { firewalls, ..Facts::default() })
     }
 }
 

@@ -11,7 +11,7 @@ mod machines;
 pub use machines::{MachineRates, MachineTable};
 
 use crate::facts::{ARCHIVE, Facts, Filter, firewall, named};
-use crate::history::rfc3339;
+use crate::history::{made, rfc3339};
 use crate::label::MeasuredOn;
 use crate::report::analysis::{Compared, Figures, Outcome, SummaryResult, compared};
 use crate::stats::Verdict;
@@ -29,6 +29,9 @@ pub struct Catalogue {
     pub of: usize,
     /// Stores that could not be read, and why.
     pub unreadable: Vec<String>,
+    /// The firewall that was asked for.
+    #[serde(skip)]
+    firewall: Option<String>,
 }
 
 /// One store in short.
@@ -42,6 +45,11 @@ pub struct Entry {
     pub title: String,
     /// When it began, RFC 3339; none when unknown.
     pub date: Option<String>,
+    /// About the day of the software that it measured, RFC 3339; none when unknown.
+    pub made: Option<String>,
+    /// Day that it is sorted by.
+    #[serde(skip)]
+    sorted: String,
     /// The testbed.
     pub testbed: String,
     /// Caveat to print with its numbers; empty for hardware.
@@ -138,6 +146,13 @@ impl Entry {
             true => named(environment, ARCHIVE, "started").map(rfc3339),
             false => stored.map(|i| i.started_at.clone()).filter(|date| !date.is_empty()),
         };
+        let started_at = stored.map_or("", |invocation| invocation.started_at.as_str());
+        let (made, sorted) = match is_archive {
+            true => made(environment, started_at),
+            false => (None, None),
+        };
+        let day = date.as_deref().and_then(|date| date.get(..10)).map(str::to_owned);
+        let sorted = day.or(sorted).unwrap_or_default();
         let variants: Vec<_> = plan.variants.iter().collect();
         let comparisons = compared(contents, &figures.runs);
         let rates = plan.variants.iter().filter_map(|variant| {
@@ -157,6 +172,8 @@ impl Entry {
             place,
             title: plan.title.clone(),
             date,
+            made,
+            sorted,
             testbed: MeasuredOn::of(figures.testbed.kind, &figures.testbed.caption).to_string(),
             caption: figures.testbed.caption.clone(),
             facts: Facts::of(environment, plan, &variants),
@@ -183,7 +200,8 @@ impl Catalogue {
     /// The entries that `filter` admits and that hold these words, the newest first; those
     /// without a date last.
     pub fn of(read: Vec<Result<Entry, StoreError>>, filter: &Filter, words: &str) -> Catalogue {
-        let mut catalogue = Catalogue { of: read.len(), ..Catalogue::default() };
+        let firewall = filter.firewall.clone();
+        let mut catalogue = Catalogue { of: read.len(), firewall, ..Catalogue::default() };
         for entry in read {
             match entry {
                 Ok(entry) if filter.admits(&entry.facts) && entry.holds(words) => {
@@ -193,7 +211,10 @@ impl Catalogue {
                 Err(why) => catalogue.unreadable.push(why.to_string()),
             }
         }
-        catalogue.entries.sort_by(|a, b| b.date.cmp(&a.date).then_with(|| a.place.cmp(&b.place)));
+        catalogue.entries.sort_by(|a, b| {
+            let day = b.sorted.cmp(&a.sorted).then_with(|| b.date.cmp(&a.date));
+            day.then_with(|| a.place.cmp(&b.place))
+        });
         catalogue
     }
 }
@@ -220,6 +241,14 @@ impl Tally {
             *count += 1;
         }
         tally
+    }
+
+    /// As short as can be: `+2 -1 =3 ?4` for better, worse, equivalent, open.
+    pub fn signs(&self) -> String {
+        let open = self.inconclusive + self.unanswered;
+        let all = [(self.better, '+'), (self.worse, '-'), (self.equivalent, '='), (open, '?')];
+        let said = all.iter().filter(|(n, _)| *n > 0).map(|(n, sign)| format!("{sign}{n}"));
+        said.collect::<Vec<String>>().join(" ")
     }
 
     /// In words: `2 better, 1 worse`; empty where nothing is compared.

@@ -18,8 +18,16 @@ pub(super) struct Argument {
 impl Argument {
     /// Takes an argument apart. A name that exists is a name, whatever colons it
     /// holds; else the label begins after the first colon behind a name that
-    /// exists.
+    /// exists. `-` is standard input.
     pub(super) fn of(text: &str) -> Result<Argument, CompareError> {
+        let stdin;
+        let text = match text.strip_prefix('-') {
+            Some(label) if label.is_empty() || label.starts_with(':') => {
+                stdin = format!("/dev/stdin{label}");
+                &stdin
+            }
+            _ => text,
+        };
         let heads = text.match_indices(':').map(|(at, _)| (&text[..at], Some(&text[at + 1..])));
         let candidates: Vec<(&str, Option<&str>)> =
             [(text, None)].into_iter().chain(heads).collect();

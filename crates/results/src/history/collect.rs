@@ -2,15 +2,16 @@
 
 use super::agreement;
 use super::changes;
-use super::date::{day_of, day_of_build, rfc3339};
+use super::date::{day_of, day_of_build, iso, rfc3339};
 use super::ordered::Ordered;
+use super::read::StoreRead;
 use super::releases;
 use super::results::{Counts, Detection, History, PointResult, SeriesResult};
 use super::revision::{Place, Revision, minute};
 use crate::facts::{ARCHIVE, Facts, Filter, named};
 use crate::label::MeasuredOn;
 use crate::report::analysis::{Figures, SummaryResult};
-use crate::store::{Contents, Store, StoreError};
+use crate::store::{Contents, StoreError};
 use fwdlab_model::plan::Trial;
 use fwdlab_model::record::Environment;
 use fwdlab_model::{Plan, Variant};
@@ -81,13 +82,20 @@ impl Collector {
     /// # Errors
     /// When the store can't be read.
     pub fn add_store(&mut self, path: &Path) -> Result<(), StoreError> {
-        let read = || -> Result<Contents, StoreError> {
-            let store = Store::open_read_only(path)?;
-            let (contents, _) = Figures::of_store(&store)?;
-            Ok(Contents { invocations: store.invocations()?, ..contents })
-        };
-        match read() {
-            Ok(contents) => self.add(path, &contents),
+        self.add_read(path, StoreRead::of(path))
+    }
+
+    /// The same of a store that was read, perhaps beside others.
+    ///
+    /// # Errors
+    /// When the store could not be read.
+    pub fn add_read(
+        &mut self,
+        path: &Path,
+        read: Result<StoreRead, StoreError>,
+    ) -> Result<(), StoreError> {
+        match read {
+            Ok(StoreRead { contents, figures }) => self.add_figures(path, &contents, &figures),
             Err(StoreError::NoPlan { .. }) => self.note(path, "holds no plan and is left out"),
             Err(error) => return Err(error),
         }
@@ -96,7 +104,10 @@ impl Collector {
 
     /// Adds the points of a store that was read.
     pub fn add(&mut self, path: &Path, contents: &Contents) {
-        let figures = Figures::of(contents);
+        self.add_figures(path, contents, &Figures::of(contents));
+    }
+
+    fn add_figures(&mut self, path: &Path, contents: &Contents, figures: &Figures) {
         let plan = &contents.plan;
         // The invocation of the first run: others may have recorded no run.
         let used = contents.run_invocations.first();
@@ -159,6 +170,8 @@ impl Collector {
                     n: summary.n,
                     values,
                     date: date.clone(),
+                    made: None,
+                    recent: i64::MIN,
                     store: path.to_path_buf(),
                 },
                 version: invocation.fwdlab_version.clone(),
@@ -237,7 +250,7 @@ fn names(environment: &Environment, plan: &Plan) -> (String, Vec<String>) {
 }
 
 /// The revision of a store as a whole.
-fn own_revision(environment: &Environment, started_at: &str) -> Revision {
+pub(super) fn own_revision(environment: &Environment, started_at: &str) -> Revision {
     let archived = |name| named(environment, ARCHIVE, name);
     if let Some(text) = archived("revision") {
         return Revision::of(text);
@@ -362,6 +375,12 @@ fn ordered(key: Key, mut gathered: Gathered, title: String) -> Ordered {
             .then_with(|| a.point.store.cmp(&b.point.store))
     });
     let warnings = warnings(&gathered.points);
+    let mut recent = i64::MIN;
+    for Found { point, made, measured, .. } in &mut gathered.points {
+        recent = measured.or(*made).map_or(recent, |day| recent.max(day));
+        point.recent = recent;
+        point.made = made.map(iso);
+    }
     let (places, mut points): (Vec<Place>, Vec<PointResult>) =
         gathered.points.into_iter().map(|found| (found.place, found.point)).unzip();
     tell_apart(&mut points);
@@ -413,11 +432,14 @@ fn tell_apart(points: &mut [PointResult]) {
         let minutes: Vec<String> = namesakes.iter().map(|&i| minute(&date(i))).collect();
         let starts: Vec<String> = namesakes.iter().map(|&i| date(i)).collect();
         let stores = namesakes.iter().map(|&i| points[i].store.display().to_string()).collect();
+        // The store's directory where that says enough.
+        let folder = |i: usize| points[i].store.parent()?.file_name()?.to_str().map(str::to_owned);
+        let folders = namesakes.iter().map(|&i| folder(i).unwrap_or_default()).collect();
         let tells = |names: &Vec<String>| {
             names.iter().collect::<BTreeSet<_>>().len() == names.len()
                 && names.iter().all(|name| !name.is_empty())
         };
-        let names = [minutes, starts].into_iter().find(tells).unwrap_or(stores);
+        let names = [minutes, starts, folders].into_iter().find(tells).unwrap_or(stores);
         for (i, name) in namesakes.into_iter().zip(names) {
             points[i].told_apart_by = Some(name);
         }

@@ -89,24 +89,26 @@ impl History {
             .iter()
             .flat_map(|series| series.changes.iter().map(move |change| (series, change)))
             .collect();
+        // Those of one day in the order of their series, the later first.
         changes.sort_by(|a, b| {
-            let date = |of: &(&SeriesResult, &Change)| of.0.points[of.1.at].date.clone();
-            date(b).cmp(&date(a)).then_with(|| a.0.title.cmp(&b.0.title))
+            let key = |of: &(&SeriesResult, &Change)| (of.0.points[of.1.at].recent, of.1.at);
+            key(b).cmp(&key(a)).then_with(|| a.0.title.cmp(&b.0.title))
         });
         Table::of(&changes)
-            .words("measured", |(series, change)| day(series, change.at))
-            .numbers("effect", |(_, change)| Cell::number(change.ratio, Digits::Ratio(1)))
-            .words(format!("{} % interval", self.confidence.trunc()), |(_, change)| {
+            .words("date", |(series, change)| day(series, change.at))
+            .about("day on which the point after the change was measured, else (~) of its source")
+            .numbers("effect", |(_, change)| {
                 let percent = |ratio: f64| signed_percent(ratio - 1.0, 1);
-                let text = format!("{} to {}", percent(change.low), percent(change.high));
-                Cell::Values(text.into(), vec![change.low.into(), change.high.into()])
+                let ends = format!("[{}, {}]", percent(change.low), percent(change.high));
+                let text = format!("{} {}", percent(change.ratio), ends.replace(" %", ""));
+                Cell::Values(text.into(), vec![change.ratio.into()])
             })
-            .words("after", |(_, change)| Cell::text(&change.before))
-            .words("at", |(_, change)| Cell::text(&change.after))
+            .words("between", |(series, change)| Cell::text(between(series, change)))
             .numbers("level", |(series, change)| {
                 let segment = series.segments.iter().find(|segment| segment.first == change.at);
                 Cell::text(segment.map_or(String::new(), |segment| format_pps(segment.level)))
             })
+            .page_only()
             .words("series", |(series, _)| Cell::text(&series.title))
             .set(|table| {
                 for (row, (_, change)) in table.rows.iter_mut().zip(&changes) {
@@ -128,7 +130,7 @@ impl History {
                 Some(at) => Cell::text(series.points[at].revision.as_str()),
                 None => Cell::None,
             })
-            .words("measured", |series| day(series, series.points.len().saturating_sub(1)))
+            .words("date", |series| day(series, series.points.len().saturating_sub(1)))
             .numbers("rate there", |series| {
                 let last = series.points.iter().rfind(|point| !point.patched);
                 Cell::text(last.map_or("-".to_owned(), |point| format_pps(point.median)))
@@ -149,10 +151,20 @@ fn has_story(series: &SeriesResult) -> bool {
     !series.changes.is_empty()
 }
 
-/// The day on which a point was measured.
+/// The day of a point.
 fn day(series: &SeriesResult, at: usize) -> Cell {
-    let date = series.points.get(at).and_then(|point| point.date.as_deref());
-    date.and_then(|date| date.get(..10)).map_or(Cell::None, Cell::text)
+    series.points.get(at).and_then(|point| point.day()).map_or(Cell::None, Cell::text)
+}
+
+/// The revisions around a change, with what tells them apart where they are one.
+fn between(series: &SeriesResult, change: &Change) -> String {
+    let before = series.points.iter().find(|point| point.name() == change.before);
+    match (before, series.points.get(change.at)) {
+        (Some(before), Some(after)) if !change.same_revision => {
+            format!("{} -> {}", before.revision, after.revision)
+        }
+        _ => format!("{} -> {}", change.before, change.after),
+    }
 }
 
 /// What is known of a series' changes, in two words.

@@ -53,6 +53,8 @@ const RELEASES: [Release; 26] = [
     release((14, 2), 269_506, (2024, 11, 29)),
     release((15, 0), 280_995, (2025, 11, 28)),
 ];
+/// The day on which FreeBSD's repository moved to Git.
+pub(super) const GIT_BEGINS: i64 = day(2020, 12, 23);
 /// The first release that is numbered by commits.
 const GIT: u64 = 13;
 

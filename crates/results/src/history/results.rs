@@ -100,6 +100,13 @@ pub struct PointResult {
     pub n: usize,
     /// When it was measured, RFC 3339; none when unknown.
     pub date: Option<String>,
+    /// Day of its source (about, between the releases around it) or of its build, RFC 3339;
+    /// none when unknown.
+    pub made: Option<String>,
+    /// The latest known day of it and of the points before it, days since 1970: what it is
+    /// sorted by among the points of other series.
+    #[serde(skip)]
+    pub recent: i64,
     /// The store.
     pub store: PathBuf,
 }
@@ -228,6 +235,12 @@ pub struct Agreement {
 }
 
 impl PointResult {
+    /// The day on which it was measured, else about the one of its source.
+    pub fn day(&self) -> Option<String> {
+        let measured = self.date.as_deref().and_then(|date| date.get(..10)).map(str::to_owned);
+        measured.or(self.made.as_ref().map(|made| format!("~{made}")))
+    }
+
     /// How the point is called: its revision, with what tells it from others of
     /// that revision.
     pub fn name(&self) -> String {

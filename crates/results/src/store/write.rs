@@ -11,6 +11,11 @@ use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+/// True where a stored plan is `plan`, whatever hash it was given.
+fn is_same(stored: &str, plan: &Plan) -> bool {
+    serde_json::from_str(stored).is_ok_and(|stored: Plan| stored.sealed().hash == plan.hash)
+}
+
 impl Store {
     /// Makes the store the home of `plan`, or confirms that it is. `experiment`
     /// is the text of the experiment file.
@@ -28,6 +33,8 @@ impl Store {
                 .optional()?;
             match stored {
                 Some((_, hash, _)) if hash == plan.hash => Ok(Ok(())),
+                // Sealed by a version that made the hash of more.
+                Some((.., stored)) if is_same(&stored, plan) => Ok(Ok(())),
                 Some((stored_title, stored_hash, stored)) => Ok(Err(StoreError::OtherPlan {
                     path,
                     stored_title: stored_title.into(),

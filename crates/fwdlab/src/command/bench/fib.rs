@@ -27,7 +27,7 @@ const ROUNDS: u32 = 9;
 Examples:
   fwdlab bench fib
   fwdlab bench fib --routes 100000 --family inet6
-  fwdlab bench fib --algorithm poptrie --algorithm dir24_8 --seconds 5 --json")]
+  fwdlab bench fib --fib poptrie --fib dir24_8 --seconds 5 --json")]
 pub(crate) struct Arguments {
     /// Routes in the table [default: 8 and 700000 for inet, 8 and 100000 for inet6]
     #[arg(long, value_name = "N", value_parser = routes)]
@@ -36,8 +36,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_parser = names::any::<Family>())]
     family: Option<Family>,
     /// Algorithm, can be given several times [default: all]
-    #[arg(long, value_parser = names::any::<Algorithm>())]
-    algorithm: Vec<Algorithm>,
+    #[arg(long, value_parser = names::any::<Algorithm>(), alias = "algorithm", value_name = "FIB")]
+    fib: Vec<Algorithm>,
     /// Time for each algorithm, table and pattern, in seconds
     #[arg(long, default_value_t = 0.9, value_name = "S", value_parser = super::seconds)]
     seconds: f64,
@@ -85,7 +85,7 @@ fn question(arguments: &Arguments) -> Result<Question> {
         Some(routes) => Family::ALL.map(|family| Table { family, routes }).into(),
         None => PUBLISHED_TABLES.into(),
     };
-    let mut algorithms = arguments.algorithm.clone();
+    let mut algorithms = arguments.fib.clone();
     if algorithms.is_empty() {
         algorithms = Algorithm::ALL.into();
     }
@@ -179,8 +179,8 @@ mod tests {
         assert_eq!(sizes(&[]).len(), 4);
         assert_eq!(sizes(&["--family", "inet"]), [("inet", 8), ("inet", 700_000)]);
         assert_eq!(sizes(&["--routes", "50"]), [("inet", 50), ("inet6", 50)]);
-        assert_eq!(sizes(&["--routes", "50", "--algorithm", "multibit"]), [("inet6", 50)]);
-        assert!(asked(&["--family", "inet6", "--algorithm", "dir24_8"]).is_err());
+        assert_eq!(sizes(&["--routes", "50", "--fib", "multibit"]), [("inet6", 50)]);
+        assert!(asked(&["--family", "inet6", "--fib", "dir24_8"]).is_err());
         assert!(asked(&["--routes", "0"]).is_err());
         assert!(asked(&["--routes", "1000001"]).is_err());
     }

@@ -29,9 +29,9 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   fwdlab import netbenches                       all sets, into results/archive
-  fwdlab import netbenches/x/firewalls/results/fbsd13 --store fbsd13.sqlite
-  fwdlab import netbenches --store /data/stores --json | jq .totals
-  fwdlab import netbenches --rule steady --store results/steady
+  fwdlab import netbenches/x/firewalls/results/fbsd13 --out fbsd13.sqlite
+  fwdlab import netbenches --out /data/stores --json | jq .totals
+  fwdlab import netbenches --rule steady --out results/steady
   fwdlab show results/archive                    the figures of all of them
   fwdlab report results/archive                  a report beside each store")]
 pub(crate) struct Arguments {
@@ -40,8 +40,8 @@ pub(crate) struct Arguments {
     directories: Vec<PathBuf>,
     /// The store of one set, or a directory for those of several
     /// [default: results/LABEL/run.sqlite, or results/archive]
-    #[arg(long, value_name = "PATH")]
-    store: Option<PathBuf>,
+    #[arg(long, short, value_name = "PATH", alias = "store")]
+    out: Option<PathBuf>,
     /// The figure that stands for a run [default: netbenches]
     #[arg(long, value_name = "RULE", value_parser = names::any::<Rule>())]
     rule: Option<Rule>,
@@ -70,7 +70,7 @@ struct Report<'a> {
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let stop = Stop::on_signals().context("listening to signals")?;
     let found = target::find(&arguments.directories)?;
-    let jobs = target::jobs(&found, arguments.store.as_deref())?;
+    let jobs = target::jobs(&found, arguments.out.as_deref())?;
     let options = Options {
         rule: arguments.rule,
         imported_at: crate::session::now(),

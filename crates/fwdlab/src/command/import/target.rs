@@ -69,7 +69,7 @@ pub(super) fn jobs(found: &Found, store: Option<&Path>) -> Result<Vec<Job>> {
             sets.iter().take(SHOWN).map(|set| set.below.display().to_string()).collect();
         let more = if sets.len() > SHOWN { ", ..." } else { "" };
         let why = format!(
-            "{} is a file, and there are {} sets ({}{more}); name a directory with --store, or one \
+            "{} is a file, and there are {} sets ({}{more}); name a directory with --out, or one \
              of the sets",
             file.display(),
             sets.len(),
@@ -92,7 +92,7 @@ pub(super) fn jobs(found: &Found, store: Option<&Path>) -> Result<Vec<Job>> {
         if real.starts_with(directory) || folders.any(|folder| real.starts_with(folder)) {
             let why = format!(
                 "the store {} would be inside {named}, where nothing is written; name a place \
-                 outside with --store",
+                 outside with --out",
                 store.display()
             );
             return Err(CliError::Mistake(why).into());

@@ -32,7 +32,7 @@ Examples:
   fwdlab plan experiments/queues.toml --history results/demo
   fwdlab plan experiments/demo.toml --json | jq .hash")]
 pub(crate) struct Arguments {
-    /// The experiment file
+    /// The experiment file; - is standard input
     #[arg(value_name = "EXPERIMENT.toml")]
     experiment: PathBuf,
     #[command(flatten)]

@@ -65,7 +65,7 @@ fn contents(blocks: &[Block]) -> String {
         let title = title.plain();
         format!("<a href=\"#{}\">{}</a>\n", anchor(&title), escaped(&title))
     });
-    format!("<nav>\n{}</nav>\n", links.collect::<String>())
+    format!("<nav class=\"contents\">\n{}</nav>\n", links.collect::<String>())
 }
 
 /// What a link to a section says of it.

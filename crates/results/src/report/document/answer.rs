@@ -296,7 +296,7 @@ fn place(difference: &ProfileDifference) -> Option<String> {
         .collect();
     (!parts.is_empty()).then(|| {
         format!(
-            "{} against {}: {} {} a packet, of which {}",
+            "{} against {}: {} {} a packet in all; {}",
             difference.label,
             difference.baseline_label,
             signed_number(whole.difference),

@@ -11,8 +11,8 @@ use crate::report::verdicts::variants;
 use fwdlab_model::plan::RunMetric;
 use fwdlab_model::units::{FrameSize, format_bps, format_pps};
 
-/// A row per variant.
-pub(super) fn section(analysis: &Analysis) -> Block {
+/// A row per variant, below the picture of their rates where it stands here.
+pub(super) fn section(analysis: &Analysis, graph: Option<Block>) -> Block {
     let text = Inline::from("One figure stands for a run. Compared is ")
         .strong(word_of(analysis.figure).replace('-', " "))
         .text(format!(
@@ -38,7 +38,8 @@ pub(super) fn section(analysis: &Analysis) -> Block {
         .numbers("taken", |v| Cell::number(v.taken, Digits::Percent(1)))
         .numbers("loss", |v| v.loss.as_ref().map_or(Cell::None, |loss| Cell::text(&loss.shown)))
         .numbers("warnings", |v| Cell::count(v.warnings.len()));
-    Block::section("Figures", vec![Block::text(text), table.block()])
+    let blocks = graph.into_iter().chain([table.block(), Block::text(text)]);
+    Block::section("Figures", blocks.collect())
 }
 
 /// The median rate in bits a second; none of a mix, of which one size may be lost more than

@@ -61,7 +61,12 @@ pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a>
     if let Some(effects) = &pictures.effects {
         blocks.push(figure("Effects with their intervals", "effects.svg", effects));
     }
-    blocks.push(figure(&analysis.title, "graph.png", &pictures.graph));
+    let graph = figure(&analysis.title, "graph.png", &pictures.graph);
+    // Where effects are drawn they come first, and rates with the figures.
+    let mut graph = Some(graph);
+    if pictures.effects.is_none() || analysis.counts.is_some() {
+        blocks.extend(graph.take());
+    }
     if !analysis.comparisons.is_empty() {
         blocks.push(Block::section("Verdicts", answers(analysis)));
     }
@@ -73,7 +78,7 @@ pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a>
             blocks.push(counts::figures(analysis, counts));
             blocks.extend(counts::sections(analysis, counts));
         }
-        None => blocks.push(figures::section(analysis)),
+        None => blocks.push(figures::section(analysis, graph)),
     }
     if let Some(method) = &analysis.method {
         blocks.push(method::section(method, &analysis.profile_pictures));

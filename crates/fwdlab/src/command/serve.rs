@@ -1,0 +1,93 @@
+//! `fwdlab serve`.
+
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::serve::{self, Access, Site};
+use crate::signal::Stop;
+use crate::terminal;
+use anyhow::Context;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+
+/// Show stores, and the experiment that runs, as pages in a browser.
+///
+/// Lists every store below the directory; each has its report, its flame graphs, and its
+/// runs as they come while it is measured. Any two variants can be compared, and everything
+/// followed over revisions. Nothing is ever written. On another address than loopback,
+/// only those who have the printed address with its token are answered; it is not
+/// encrypted.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  fwdlab serve                                 everything below results
+  fwdlab serve results/archive
+  fwdlab serve --listen 0.0.0.0:8080           for others, who need the token
+  ssh -L 8080:127.0.0.1:8080 rack fwdlab serve the same without another open port")]
+pub(crate) struct Arguments {
+    /// The directory of the stores
+    #[arg(value_name = "DIR", default_value = "results")]
+    directory: PathBuf,
+    /// Where to listen: ADDRESS, PORT or ADDRESS:PORT; port 0 takes any that is free
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = address)]
+    listen: SocketAddr,
+}
+
+/// Shows them until Ctrl-C.
+///
+/// # Errors
+/// When there is no such directory, or nothing can listen there.
+pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
+    let Arguments { directory, listen } = arguments;
+    if !directory.is_dir() {
+        let what = format!(
+            "{} is no directory\n  next step: name one with stores, or run an experiment first: \
+             its store goes to results",
+            directory.display()
+        );
+        return Err(CliError::Mistake(what).into());
+    }
+    let stop = Stop::on_signals().context("listening to signals")?;
+    let listener = TcpListener::bind(listen).map_err(|error| {
+        CliError::Environment(format!(
+            "can't listen on {listen}: {error}\n  next step: choose another with --listen, e.g. \
+             --listen 127.0.0.1:0 for any free port"
+        ))
+    })?;
+    let bound = listener.local_addr()?;
+    let access = Access::at(bound.ip())?;
+    terminal::print(&format!("http://{bound}/{}", access.query()))?;
+    serve::serve(listener, Site::of(directory), access, &stop)?;
+    Ok(Exit::Done)
+}
+
+/// An address, a port, or both.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    const PORT: u16 = 8080;
+    if let Ok(port) = text.parse() {
+        return Ok((Ipv4Addr::LOCALHOST, port).into());
+    }
+    if let Ok(ip) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
+        return Ok((ip, PORT).into());
+    }
+    text.replace("localhost", "127.0.0.1").parse().map_err(|_| {
+        "write an address with a port, e.g. 127.0.0.1:8080, or a port alone".to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_with_and_without_port() {
+        let read = |text| address(text).map(|address| address.to_string());
+        assert_eq!(read("9000").unwrap(), "127.0.0.1:9000");
+        assert_eq!(read("0.0.0.0").unwrap(), "0.0.0.0:8080");
+        assert_eq!(read("[::1]:1").unwrap(), "[::1]:1");
+        assert_eq!(read("::1").unwrap(), "[::1]:8080");
+        assert_eq!(read("localhost:0").unwrap(), "127.0.0.1:0");
+        for wrong in ["", "host", "1.2.3:4", "70000"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What happens in an experiment while it runs, as a file that grows: a line of JSON for each
+//! event, in `live.jsonl` beside the store. Viewers read the file; nothing of what measures
+//! knows whether anybody looks, so that looking can't change a figure.
+
+use fwdlab_bench::Live;
+use fwdlab_model::{Plan, PlannedRun, RunRecord};
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Name of the file in an experiment's directory.
+pub(crate) const LIVE: &str = "live.jsonl";
+/// Between two rates that are written: a day of them is some megabytes.
+const RATES: Duration = Duration::from_millis(500);
+
+/// Writes events. That one can't be written stops nothing: the store is what counts.
+pub(crate) struct Events {
+    file: Option<File>,
+    /// When a rate was last written.
+    rated: Option<Instant>,
+}
+
+impl Events {
+    /// No file.
+    pub(crate) fn none() -> Events {
+        Events { file: None, rated: None }
+    }
+
+    /// A new file in `directory`, instead of that of the session before.
+    pub(crate) fn create(directory: &Path) -> Events {
+        // Whoever reads the old one keeps it, and sees that there is another of this name.
+        let path = directory.join(LIVE);
+        let _ = std::fs::remove_file(&path);
+        Events { file: File::create(path).ok(), rated: None }
+    }
+
+    fn write(&mut self, event: &str, mut fields: Value) {
+        let Some(file) = &mut self.file else { return };
+        let now = jiff::Timestamp::now().as_millisecond();
+        fields["event"] = event.into();
+        fields["at_ms"] = now.into();
+        // One write, so that a reader never sees the half of a line with the next one in it.
+        if file.write_all(format!("{fields}\n").as_bytes()).is_err() {
+            self.file = None;
+        }
+    }
+
+    /// The session begins; `done` runs are stored already.
+    pub(crate) fn begin(&mut self, plan: &Plan, done: usize) {
+        let fields = json!({
+            "pid": std::process::id(), "title": plan.title, "hash": plan.hash,
+            "runs": plan.runs.len(), "done": done, "blocks": plan.design.blocks,
+        });
+        self.write("begin", fields);
+    }
+
+    /// Something other than a run begins: a calibration, a profile.
+    pub(crate) fn stage(&mut self, stage: &str, label: &str) {
+        self.write("stage", json!({ "stage": stage, "label": label }));
+    }
+
+    /// A run begins.
+    pub(crate) fn run(&mut self, run: &PlannedRun, stage: &str, label: &str) {
+        self.write("run", json!({ "run": run.index, "stage": stage, "label": label }));
+    }
+
+    /// What is being done.
+    pub(crate) fn step(&mut self, step: &str) {
+        self.write("step", json!({ "step": step }));
+    }
+
+    /// Rates of an interval of the traffic in packets per second, some of them a second.
+    pub(crate) fn rates(&mut self, live: &Live, label: &str) {
+        if self.rated.is_some_and(|at| at.elapsed() < RATES) {
+            return;
+        }
+        self.rated = Some(Instant::now());
+        let fields = json!({
+            "offered_pps": live.offered_pps.round(), "forwarded_pps": live.forwarded_pps.round(),
+            "label": label,
+        });
+        self.write("rates", fields);
+    }
+
+    /// A trial of a method has ended.
+    pub(crate) fn trial(&mut self, said: &str) {
+        self.write("trial", json!({ "said": said }));
+    }
+
+    /// A run is stored.
+    pub(crate) fn done(&mut self, record: &RunRecord, figure: &str) {
+        let doubts: Vec<String> = record.warnings.iter().map(|w| w.sentence()).collect();
+        let seconds = record.trial.window_ns.max(1) as f64 / 1e9;
+        let pps = (record.trial.window.forwarded as f64 / seconds).round();
+        let fields =
+            json!({ "run": record.run, "figure": figure, "forwarded_pps": pps, "doubts": doubts });
+        self.write("done", fields);
+    }
+
+    /// Something that is said once.
+    pub(crate) fn note(&mut self, text: &str) {
+        self.write("note", json!({ "text": text }));
+    }
+
+    /// The session has ended; how stands in the store.
+    pub(crate) fn end(&mut self) {
+        self.write("end", json!({}));
+        self.file = None;
+    }
+}

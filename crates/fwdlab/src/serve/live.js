@@ -1,0 +1,150 @@
+// Follows the events of a session. Only text is put into the page, never markup.
+(() => {
+  const data = JSON.parse(document.getElementById('data').textContent);
+  const by = id => document.getElementById(id);
+  const SVG = 'http://www.w3.org/2000/svg';
+  const WIDTH = 960, SPAN_MS = 120000;
+  const svg = (name, attributes, text) => {
+    const element = document.createElementNS(SVG, name);
+    for (const key in attributes) element.setAttribute(key, attributes[key]);
+    if (text !== undefined) element.textContent = text;
+    return element;
+  };
+  const pps = rate => {
+    const [unit, by] = rate >= 1e6 ? ['Mpps', 1e6] : rate >= 1e3 ? ['kpps', 1e3] : ['pps', 1];
+    return (rate / by).toPrecision(3) + ' ' + unit;
+  };
+  // The next of 1, 2, 5 times a power of ten.
+  const nice = top => {
+    const power = 10 ** Math.floor(Math.log10(top || 1));
+    return [1, 2, 5, 10].map(n => n * power).find(n => n >= top);
+  };
+
+  let rates, done, current, total, step, label, stage;
+  const reset = () => {
+    rates = []; current = null; step = ''; label = ''; stage = '';
+    total = data.runs.length;
+    done = new Map(data.done.map(run => [run.run, run]));
+    by('told').replaceChildren();
+  };
+  const variantOf = new Map(data.runs.map(run => [run.run, run]));
+
+  const frame = (height, top) => {
+    const picture = svg('svg', { viewBox: `0 0 ${WIDTH} ${height}`, role: 'img' });
+    for (let i = 0; i <= 4; i++) {
+      const y = height - 24 - (height - 40) * i / 4;
+      picture.append(svg('line', { class: 'axis', x1: 80, x2: WIDTH - 10, y1: y, y2: y }),
+        svg('text', { x: 74, y: y + 4, 'text-anchor': 'end' }, pps(top * i / 4)));
+    }
+    return picture;
+  };
+
+  const drawCourse = () => {
+    const height = 260, last = rates.length ? rates[rates.length - 1].at_ms : 0;
+    const shown = rates.filter(rate => rate.at_ms > last - SPAN_MS);
+    const top = nice(Math.max(1, ...shown.map(rate => Math.max(rate.offered_pps, rate.forwarded_pps))));
+    const picture = frame(height, top);
+    picture.append(svg('title', {}, 'Offered and forwarded rate over the last two minutes'));
+    const x = at => 80 + (WIDTH - 90) * (1 - (last - at) / SPAN_MS);
+    const y = rate => height - 24 - (height - 40) * rate / top;
+    for (const name of ['offered', 'forwarded']) {
+      let path = '', before;
+      for (const rate of shown) {
+        // Between two runs nothing is sent: the line is not drawn through.
+        const gap = !before || rate.label !== before.label || rate.at_ms - before.at_ms > 2000;
+        path += `${gap ? 'M' : 'L'}${x(rate.at_ms).toFixed(1)} ${y(rate[name + '_pps']).toFixed(1)}`;
+        if (gap && name === 'forwarded') picture.append(svg('text',
+          { x: x(rate.at_ms), y: height - 6 }, before && rate.label === before.label ? '' : rate.label));
+        before = rate;
+      }
+      picture.append(svg('path', { class: name, d: path }));
+    }
+    by('course').replaceChildren(picture);
+  };
+
+  const drawRuns = () => {
+    const row = 26, height = row * data.variants.length + 34;
+    const all = [...done.values()].map(run => run.forwarded_pps);
+    const high = Math.max(...all), low = Math.min(...all);
+    const edge = (high - low || high || 1) * 0.05;
+    const picture = svg('svg', { viewBox: `0 0 ${WIDTH} ${height}`, role: 'img' });
+    picture.append(svg('title', {}, 'Forwarded packets per second of each run, by variant'));
+    const x = rate => 260 + (WIDTH - 280) * (rate - low + edge) / (high - low + 2 * edge);
+    data.variants.forEach((name, variant) => {
+      const y = 18 + row * variant;
+      const text = svg('text', { x: 4, y: y + 4 }, name.length > 38 ? name.slice(0, 37) + '…' : name);
+      text.append(svg('title', {}, name));
+      picture.append(text, svg('line', { class: 'axis', x1: 260, x2: WIDTH - 10, y1: y, y2: y }));
+    });
+    for (const run of done.values()) {
+      const planned = variantOf.get(run.run);
+      if (!planned) continue;
+      const point = svg('circle', { cx: x(run.forwarded_pps), cy: 18 + row * planned.variant, r: 5 });
+      point.append(svg('title', {}, `run ${run.run + 1}, block ${planned.block + 1}: ${pps(run.forwarded_pps)}`));
+      picture.append(point);
+    }
+    if (all.length) for (const rate of [low, high]) picture.append(
+      svg('text', { x: x(rate), y: height - 8, 'text-anchor': 'middle' }, pps(rate)));
+    by('runs').replaceChildren(picture);
+  };
+
+  const drawOrder = () => by('order').replaceChildren(...data.runs.map(run => {
+    const square = document.createElement('i'), found = done.get(run.run);
+    const doubts = found && (found.doubts.length ?? found.doubts) > 0;
+    square.className = [found ? (doubts ? 'doubt' : 'done') : '', run.run === current ? 'current' : ''].join(' ');
+    square.title = `run ${run.run + 1}, block ${run.block + 1}: ${data.variants[run.variant]}` +
+      (found ? `, ${pps(found.forwarded_pps)}` : '');
+    return square;
+  }));
+
+  const tell = text => {
+    const item = document.createElement('li');
+    item.textContent = text;
+    by('told').prepend(item);
+  };
+
+  const draw = () => {
+    by('doing').textContent = [stage, label, step].filter(Boolean).join(' · ');
+    by('progress').textContent = `${done.size} of ${total} runs`;
+    const last = rates[rates.length - 1];
+    by('rates').textContent = last && current !== null
+      ? `offered ${pps(last.offered_pps)}, forwarded ${pps(last.forwarded_pps)}` : '';
+    drawCourse(); drawRuns(); drawOrder();
+  };
+  // Events of the past come all at once: they are drawn once.
+  let waiting = false;
+  const later = () => {
+    if (waiting) return;
+    waiting = true;
+    setTimeout(() => { waiting = false; draw(); }, 100);
+  };
+
+  const state = text => { by('state').textContent = text; };
+  const on = {
+    reset,
+    begin: event => { total = event.runs; state('running'); },
+    stage: event => { stage = event.stage; label = event.label; current = null; },
+    run: event => { current = event.run; stage = event.stage; label = event.label; },
+    step: event => { step = event.step; },
+    rates: event => { rates.push(event); if (rates.length > 4000) rates.splice(0, 2000); },
+    trial: event => tell(`${label}: ${event.said}`),
+    note: event => tell(event.text),
+    done: event => {
+      done.set(event.run, event);
+      const planned = variantOf.get(event.run);
+      for (const doubt of event.doubts)
+        tell(`run ${event.run + 1}${planned ? ', ' + data.variants[planned.variant] : ''}: ${doubt}`);
+    },
+    end: () => { state('ended'); current = null; step = ''; stage = ''; label = ''; },
+    gone: () => { state('ended without a word'); current = null; },
+  };
+  reset(); draw();
+  const source = new EventSource(data.events);
+  source.onopen = () => { state('waiting for an experiment'); };
+  source.onerror = () => { state('not connected'); };
+  source.onmessage = message => {
+    const event = JSON.parse(message.data);
+    if (on[event.event]) on[event.event](event);
+    later();
+  };
+})();

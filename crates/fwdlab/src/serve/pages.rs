@@ -1,0 +1,366 @@
+//! Pages: the documents that the commands print, with links between them.
+
+use super::address::{Address, encoded};
+use super::places::{self, Found};
+use super::{live, places::all};
+use fwdlab_results::compare::{self, Question};
+use fwdlab_results::document::form::html;
+use fwdlab_results::document::table::{Cell, Table};
+use fwdlab_results::document::{Block, Document, Inline};
+use fwdlab_results::history::Collector;
+use fwdlab_results::report::{self, Analysis, ReportFile};
+use fwdlab_results::store::{Overview, Store};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+/// Reports that are kept: a page and the pictures that it asks for come from one.
+const KEPT: usize = 4;
+
+/// What is said to a request.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// A page or a file.
+    Page { status: u16, kind: &'static str, body: Vec<u8>, location: Option<String> },
+    /// The stream of what is written to this file.
+    Events(PathBuf),
+}
+
+impl Answer {
+    pub(super) fn text(status: u16, text: &str) -> Answer {
+        let body = format!("{text}\n").into_bytes();
+        Answer::Page { status, kind: "text/plain; charset=utf-8", body, location: None }
+    }
+
+    pub(super) fn redirect(to: &str) -> Answer {
+        let kind = "text/plain; charset=utf-8";
+        Answer::Page { status: 303, kind, body: Vec::new(), location: Some(to.to_owned()) }
+    }
+
+    fn page(html: String) -> Answer {
+        let kind = "text/html; charset=utf-8";
+        Answer::Page { status: 200, kind, body: html.into_bytes(), location: None }
+    }
+
+    fn missing() -> Answer {
+        Answer::text(404, "there is no such page; all experiments are listed at /")
+    }
+}
+
+/// All pages of what lies below a directory.
+pub(crate) struct Site {
+    root: PathBuf,
+    kept: Mutex<Vec<Kept>>,
+}
+
+/// A report as it was when its store was this old.
+struct Kept {
+    path: PathBuf,
+    stamp: Vec<Option<(SystemTime, u64)>>,
+    files: Arc<Vec<ReportFile>>,
+}
+
+impl Site {
+    pub(crate) fn of(root: &Path) -> Site {
+        Site { root: root.to_owned(), kept: Mutex::default() }
+    }
+
+    /// What is at an address.
+    pub(super) fn answer(&self, address: &Address) -> Answer {
+        let parts: Vec<&str> = address.parts.iter().map(String::as_str).collect();
+        match parts.as_slice() {
+            [] => self.index(),
+            ["compare"] => self.compare(address),
+            ["flamegraphs"] => self.flamegraphs(address),
+            ["history"] => self.history(address),
+            [page @ ("store" | "live" | "events"), place, rest @ ..] => {
+                match (places::at(&self.root, place), *page, rest) {
+                    (None, ..) => Answer::missing(),
+                    (Some(found), "events", []) => Answer::Events(found.live()),
+                    (Some(found), "live", []) => self.watched(&found),
+                    (Some(found), "store", _) => self.file(&found, &rest.join("/")),
+                    _ => Answer::missing(),
+                }
+            }
+            _ => Answer::missing(),
+        }
+    }
+
+    /// Every store, the newest first.
+    fn index(&self) -> Answer {
+        struct Row {
+            found: Found,
+            overview: Overview,
+            is_running: bool,
+        }
+        let mut unreadable = Vec::new();
+        let mut rows = Vec::new();
+        for found in all(&self.root) {
+            match found.overview() {
+                Ok(overview) => {
+                    let is_running = live::is_running(&found.live());
+                    rows.push(Row { found, overview, is_running });
+                }
+                Err(why) => unreadable.push(why),
+            }
+        }
+        let key = |row: &Row| (row.is_running, row.overview.started_at.clone());
+        rows.sort_by(|a, b| key(b).cmp(&key(a)).then(a.found.place.cmp(&b.found.place)));
+        let table = Table::of(&rows)
+            .words("experiment", |row| {
+                let place = encoded(&row.found.place);
+                let inline = Inline::default();
+                Cell::Text(inline.link(&row.overview.title, format!("/store/{place}/")))
+            })
+            .words("state", |row| {
+                let done = row.overview.runs_recorded == row.overview.runs_planned;
+                let place = encoded(&row.found.place);
+                match (row.is_running, done) {
+                    (true, _) => {
+                        Cell::Text(Inline::default().link("running", format!("/live/{place}")))
+                    }
+                    (false, true) => Cell::None,
+                    (false, false) => Cell::text("incomplete"),
+                }
+            })
+            .words("testbed", |row| Cell::text(&row.overview.testbed))
+            .numbers("runs", |row| Cell::count(row.overview.runs_recorded))
+            .numbers("in doubt", |row| Cell::count(row.overview.runs_in_doubt))
+            .numbers("variants", |row| Cell::count(row.overview.variants))
+            .words("begun", |row| {
+                let day = row.overview.started_at.get(..16).unwrap_or("");
+                if day.is_empty() { Cell::None } else { Cell::text(day.replace('T', " ")) }
+            })
+            .words("directory", |row| Cell::text(&row.found.place))
+            .block();
+        let mut blocks: Vec<Block> = Block::notes(&unreadable).collect();
+        blocks.push(match rows.is_empty() {
+            true => Block::text("No store lies below this directory yet."),
+            false => table,
+        });
+        let title = format!("Experiments in {}", self.root.display());
+        self.page(&title, blocks, "")
+    }
+
+    /// A file of a store's report, the page itself where no name is given.
+    fn file(&self, found: &Found, name: &str) -> Answer {
+        let files = match self.files(found) {
+            Ok(files) => files,
+            Err(why) => return Answer::text(500, &why),
+        };
+        let name = if name.is_empty() { "index.html" } else { name };
+        let Some(file) = files.iter().find(|file| file.name == name) else {
+            return Answer::missing();
+        };
+        if name != "index.html" {
+            let body = file.bytes.clone();
+            return Answer::Page { status: 200, kind: kind(name), body, location: None };
+        }
+        let place = encoded(&found.place);
+        let more = format!(
+            "<a href=\"/live/{place}\">Runs as they come</a> <a href=\"/compare?a={place}&amp;\
+             b={place}\">Compare variants</a> <a href=\"/flamegraphs?a={place}&amp;b={place}\">\
+             Flame graphs</a>"
+        );
+        Answer::page(framed(&String::from_utf8_lossy(&file.bytes), &more))
+    }
+
+    /// The files of a store's report, made anew when the store has changed.
+    fn files(&self, found: &Found) -> Result<Arc<Vec<ReportFile>>, String> {
+        let stamp_of = |suffix: &str| {
+            let mut path = found.path.clone().into_os_string();
+            path.push(suffix);
+            let metadata = std::fs::metadata(path).ok()?;
+            Some((metadata.modified().ok()?, metadata.len()))
+        };
+        // What is written goes to the log first.
+        let stamp = vec![stamp_of(""), stamp_of("-wal")];
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(same) = kept.iter().find(|kept| kept.path == found.path && kept.stamp == stamp)
+        {
+            return Ok(same.files.clone());
+        }
+        let store = Store::open_read_only(&found.path).and_then(|store| store.contents());
+        let contents = store.map_err(|error| error.to_string())?;
+        let analysis = Analysis::of(&contents);
+        let files = report::files(&contents, &analysis).map_err(|error| error.to_string())?;
+        let files = Arc::new(files);
+        kept.retain(|kept| kept.path != found.path);
+        kept.truncate(KEPT - 1);
+        kept.insert(0, Kept { path: found.path.clone(), stamp, files: files.clone() });
+        Ok(files)
+    }
+
+    /// Two variants, of one store or of two.
+    fn compare(&self, address: &Address) -> Answer {
+        let (ends, form) = match self.chosen(address, variants) {
+            Ok(chosen) => chosen,
+            Err(why) => return Answer::text(500, &why),
+        };
+        let mut blocks = Vec::new();
+        let mut title = "Compare two variants".to_owned();
+        if let Some([a, b]) = ends {
+            let argument = |(found, label): &(Found, String)| {
+                let directory = found.path.parent().unwrap_or(&found.path);
+                format!("{}:{label}", directory.display())
+            };
+            let question =
+                Question { arguments: vec![argument(&a), argument(&b)], ..Default::default() };
+            match compare::compare(&question) {
+                Ok(results) => {
+                    let document = results.document();
+                    title = format!("{} against {}", b.1, a.1);
+                    blocks.extend(document.conclusion);
+                    blocks.extend(document.blocks);
+                }
+                Err(why) => blocks.push(Block::text(why.to_string())),
+            }
+        }
+        self.page(&title, blocks, &form)
+    }
+
+    /// Two flame graphs side by side.
+    fn flamegraphs(&self, address: &Address) -> Answer {
+        let graphs = |found: &Found| {
+            let files = self.files(found)?;
+            let graphs = files.iter().filter(|file| file.name.ends_with(".svg"));
+            let graphs = graphs.filter(|file| file.name.contains('/'));
+            Ok(graphs.map(|file| file.name.clone()).collect())
+        };
+        let (ends, form) = match self.chosen(address, graphs) {
+            Ok(chosen) => chosen,
+            Err(why) => return Answer::text(500, &why),
+        };
+        let frames = ends.map_or(String::new(), |ends| {
+            let frame = |(found, name): &(Found, String)| {
+                let parts: Vec<String> = name.split('/').map(encoded).collect();
+                let to = format!("/store/{}/{}", encoded(&found.place), parts.join("/"));
+                format!(
+                    "<figure><figcaption><a href=\"{to}\">{}</a></figcaption>\
+                     <iframe src=\"{to}\" title=\"{}\"></iframe></figure>",
+                    escaped(name),
+                    escaped(name)
+                )
+            };
+            format!("<div class=\"pair\">{}</div>", ends.iter().map(frame).collect::<String>())
+        });
+        self.page("Flame graphs side by side", Vec::new(), &(form + &frames))
+    }
+
+    /// What the stores tell over revisions.
+    fn history(&self, address: &Address) -> Answer {
+        let mut collector = Collector::new();
+        for found in all(&self.root) {
+            if let Err(why) = collector.add_store(&found.path) {
+                collector.leave_out(&why);
+            }
+        }
+        if let Some(text) = address.get("series") {
+            collector.keep_titles_with(text);
+        }
+        let history = collector.finish();
+        let value = escaped(address.get("series").unwrap_or(""));
+        let form = format!(
+            "<form><label>only series with <input name=\"series\" value=\"{value}\"></label> \
+             <button>Show</button></form>"
+        );
+        let html = html::render(&history.document(true, false));
+        Answer::page(framed(&html.replacen("</h1>\n", &format!("</h1>\n{form}"), 1), ""))
+    }
+
+    /// The page that follows a running experiment.
+    fn watched(&self, found: &Found) -> Answer {
+        match live::page(found) {
+            Ok((title, body)) => self.page(&title, Vec::new(), &body),
+            Err(why) => Answer::text(500, &why),
+        }
+    }
+
+    /// Two stores and one thing of each that `things` lists, and the form to choose others.
+    #[allow(clippy::type_complexity)]
+    fn chosen(
+        &self,
+        address: &Address,
+        things: impl Fn(&Found) -> Result<Vec<String>, String>,
+    ) -> Result<(Option<[(Found, String); 2]>, String), String> {
+        let stores = all(&self.root);
+        let mut form = String::from("<form class=\"choice\">");
+        let mut ends = Vec::new();
+        for (store_name, thing_name, said) in [("a", "av", "baseline"), ("b", "bv", "candidate")] {
+            let wanted = address.get(store_name).unwrap_or("");
+            let found = stores.iter().find(|found| found.place == wanted);
+            form += &format!("<fieldset><legend>{said}</legend>");
+            form += &select(store_name, stores.iter().map(|found| found.place.as_str()), wanted);
+            if let Some(found) = found {
+                let things = things(found)?;
+                let wanted = address.get(thing_name).unwrap_or("");
+                form += &select(thing_name, things.iter().map(String::as_str), wanted);
+                if things.iter().any(|thing| thing == wanted) {
+                    ends.push((found.clone(), wanted.to_owned()));
+                }
+            }
+            form += "</fieldset>";
+        }
+        form += "<button>Show</button></form>";
+        Ok((ends.try_into().ok(), form))
+    }
+
+    /// A page with these parts, and `more` behind its heading as it is.
+    fn page(&self, title: &str, blocks: Vec<Block>, more: &str) -> Answer {
+        let document = Document {
+            title: title.to_owned(),
+            conclusion: Vec::new(),
+            blocks,
+            data: &Value::Null,
+            version: 0,
+        };
+        let html = html::render(&document);
+        Answer::page(framed(&html.replacen("</h1>\n", &format!("</h1>\n{more}\n"), 1), ""))
+    }
+}
+
+/// Labels of a store's variants.
+fn variants(found: &Found) -> Result<Vec<String>, String> {
+    let plan = Store::open_read_only(&found.path).and_then(|store| store.plan());
+    let plan = plan.map_err(|error| error.to_string())?;
+    Ok(plan.variants.into_iter().map(|variant| variant.label).collect())
+}
+
+fn select<'a>(name: &str, values: impl Iterator<Item = &'a str>, wanted: &str) -> String {
+    let options = values.map(|value| {
+        let selected = if value == wanted { " selected" } else { "" };
+        format!("<option{selected}>{}</option>", escaped(value))
+    });
+    let options: String = options.collect();
+    format!("<select name=\"{name}\" aria-label=\"{name}\">{options}</select>")
+}
+
+/// What stands above every page.
+const STYLE: &str = include_str!("site.css");
+
+/// A page with the way to the others above it, and `more` beside that.
+fn framed(html: &str, more: &str) -> String {
+    let nav = format!(
+        "<style>{STYLE}</style><nav><a href=\"/\">Experiments</a> <a href=\"/compare\">Compare</a> \
+         <a href=\"/history\">History</a> {more}</nav>\n"
+    );
+    html.replacen("<body>\n", &format!("<body>\n{nav}"), 1)
+}
+
+fn kind(name: &str) -> &'static str {
+    match name.rsplit('.').next() {
+        Some("svg") => "image/svg+xml",
+        Some("png") => "image/png",
+        Some("json") => "application/json",
+        Some("csv") => "text/csv; charset=utf-8",
+        Some("html") => "text/html; charset=utf-8",
+        _ => "text/plain; charset=utf-8",
+    }
+}
+
+/// Text as it stands in HTML.
+pub(super) fn escaped(text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    text.replace('"', "&quot;").replace('\'', "&#39;")
+}

@@ -1,0 +1,72 @@
+//! The stores that there are, by their places below the directory that is served. Only what
+//! was found by walking is opened: no address leads out of the directory.
+
+use crate::command::stores::stores_at;
+use crate::events::LIVE;
+use fwdlab_results::store::{Overview, Store};
+use std::path::{Path, PathBuf};
+
+/// A store.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    /// Its directory below the one that is served; `.` for that one itself.
+    pub(super) place: String,
+    /// Its file.
+    pub(super) path: PathBuf,
+}
+
+impl Found {
+    /// The file of events beside it.
+    pub(super) fn live(&self) -> PathBuf {
+        self.path.with_file_name(LIVE)
+    }
+
+    /// What it is about.
+    ///
+    /// # Errors
+    /// Why it can't be read, in words.
+    pub(super) fn overview(&self) -> Result<Overview, String> {
+        let store = Store::open_read_only(&self.path);
+        store.and_then(|store| store.overview()).map_err(|error| error.to_string())
+    }
+}
+
+/// All stores below `root`, sorted by place.
+pub(super) fn all(root: &Path) -> Vec<Found> {
+    let stores = stores_at(root).into_iter().filter(|path| path.is_file());
+    stores.map(|path| Found { place: place(root, &path), path }).collect()
+}
+
+/// The store at a place.
+pub(super) fn at(root: &Path, place: &str) -> Option<Found> {
+    all(root).into_iter().find(|found| found.place == place)
+}
+
+fn place(root: &Path, store: &Path) -> String {
+    let directory = store.parent().unwrap_or(store);
+    let below = directory.strip_prefix(root).unwrap_or(Path::new("")).display().to_string();
+    if below.is_empty() { ".".to_owned() } else { below }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_lie_below_the_root() {
+        let root = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        for directory in [root.path().join("a/b"), outside.path().to_path_buf()] {
+            std::fs::create_dir_all(&directory).unwrap();
+            std::fs::write(directory.join("run.sqlite"), "").unwrap();
+        }
+        std::os::unix::fs::symlink(outside.path(), root.path().join("out")).unwrap();
+        let places: Vec<String> = all(root.path()).into_iter().map(|found| found.place).collect();
+        assert_eq!(places, ["a/b"]);
+        assert!(at(root.path(), "a/b").is_some());
+        for wrong in ["..", "../a/b", "a/b/..", "out", "", outside.path().to_str().unwrap()] {
+            assert!(at(root.path(), wrong).is_none(), "{wrong}");
+        }
+        assert_eq!(all(&root.path().join("a/b"))[0].place, ".");
+    }
+}
