@@ -108,9 +108,19 @@ pub struct Snapshot {
     pub receiver_dropped: u64,
     /// Packets that the senders gave up because they were late, as far as that is known.
     pub missed: u64,
+    /// Packets of a flood beside the traffic: sent, and arrived.
+    pub flood: Counts,
 }
 
 impl Snapshot {
+    /// The same beside a flood of which so many packets were sent: others' packets, as far as
+    /// there are so many, are the flood's.
+    pub(crate) fn beside_flood(self, offered: u64) -> Snapshot {
+        let forwarded = self.foreign.min(offered);
+        let flood = Counts { offered, forwarded };
+        Snapshot { flood, foreign: self.foreign - forwarded, ..self }
+    }
+
     /// Packets received that do not belong to this run.
     pub fn others(&self) -> u64 {
         self.foreign.saturating_add(self.unstamped).saturating_add(self.other_frames)
@@ -147,6 +157,8 @@ pub struct Observed {
     pub warm_up: Counts,
     /// Packets of other runs.
     pub foreign: u64,
+    /// Packets of a flood beside the traffic.
+    pub flood: Counts,
     /// Packets without stamp.
     pub unstamped: u64,
     /// Flows seen.
@@ -322,6 +334,7 @@ pub fn run_as(
         total,
         warm_up,
         foreign: last.foreign,
+        flood: last.flood,
         unstamped: last.unstamped,
         flows_seen,
         arrivals,

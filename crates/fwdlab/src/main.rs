@@ -22,11 +22,12 @@ mod serve;
 mod session;
 mod signal;
 mod state;
+mod stores;
 mod terminal;
 mod verdict;
 
-use clap::FromArgMatches;
-use command::{Arguments, definition, ministat};
+use clap::Parser;
+use command::{Arguments, ministat};
 use std::process::ExitCode;
 
 /// Version, with the revision when it is known: `0.1.0 (73212c1-dirty)`.
@@ -36,8 +37,7 @@ fn main() -> ExitCode {
     if let Some(arguments) = ministat::Arguments::of_command_line(std::env::args_os()) {
         return exit::guarded(|| ministat::execute(&arguments)).into();
     }
-    let given = definition().get_matches();
-    let arguments = Arguments::from_arg_matches(&given).unwrap_or_else(|error| error.exit());
+    let arguments = Arguments::parse();
     arguments.color.apply();
     exit::guarded(|| command::execute(arguments.command)).into()
 }

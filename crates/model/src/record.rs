@@ -3,6 +3,7 @@
 mod arrivals;
 mod device;
 mod executed;
+mod flood;
 mod latency;
 mod method;
 mod opening;
@@ -11,7 +12,8 @@ pub mod queues;
 
 pub use arrivals::{Arrivals, Checked, FlowArrivals, WorstFlow};
 pub use device::{DeviceTime, ReceiverPlace};
-pub use executed::{Executed, ExecutedFunction};
+pub use executed::{Executed, ExecutedFunction, ExecutedStacks, Misses};
+pub use flood::FloodTrial;
 pub use latency::{Floor, Latency, LatencyTrial};
 pub use method::{Connections, MethodRecord, MethodTrial, Reset, tolerated};
 pub use opening::{DrainEnd, Opening};

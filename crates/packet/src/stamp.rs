@@ -31,6 +31,18 @@ pub enum Phase {
     After = 2,
 }
 
+impl Phase {
+    /// The phase of a number; whatever is beyond is [`Phase::After`].
+    #[inline]
+    pub fn of(number: u8) -> Phase {
+        match number {
+            0 => Phase::WarmUp,
+            1 => Phase::Window,
+            _ => Phase::After,
+        }
+    }
+}
+
 /// A stamp's meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {

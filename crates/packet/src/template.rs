@@ -4,7 +4,7 @@
 //! addresses, the checksums and the stamp. [`Template::frame`] is the reference
 //! that does it plainly; the BPF sender does the same from [`Template::sums`].
 
-use crate::address::{Family, Flows, Side, flow_address, flow_base};
+use crate::address::{Family, Flows, MAX_ADDRESSES, Side, flow_address, flow_base};
 use crate::checksum;
 use crate::size::{FCS_BYTES, FrameSize, SizeTurns};
 use crate::stamp::{self, Stamp};
@@ -14,6 +14,11 @@ use std::net::IpAddr;
 pub const SOURCE_PORT: u16 = 0xc020;
 /// See [`SOURCE_PORT`].
 pub const DESTINATION_PORT: u16 = 7;
+/// Source port of a flood's packets, so that none has the 5-tuple of a measured packet.
+pub const FLOOD_PORT: u16 = SOURCE_PORT + 1;
+/// Most flows that a flood can open one by one: a stamp's 24 bits, less the addresses of a range
+/// that are left over where the number is no product.
+pub const FLOOD_FLOWS: u64 = 16_000_000;
 /// Time to live and hop limit as sent.
 pub const TTL: u8 = 64;
 
@@ -110,6 +115,21 @@ impl Template {
             template.bytes[26..34].fill(0);
         }
         template
+    }
+
+    /// The frames of a flood beside these: as large, to the same destinations, of as many flows
+    /// as it has packets (at most [`FLOOD_FLOWS`]), which begin at [`FLOOD_PORT`]. Their run id
+    /// is so far from this one that no few flipped bits lead from one to the other.
+    pub fn flood(&self, packets: u64) -> Template {
+        let packets = packets.clamp(1, FLOOD_FLOWS) as u32;
+        let destinations = self.flows.destinations.max(packets.div_ceil(MAX_ADDRESSES));
+        let flows = Flows { sources: packets.div_ceil(destinations), destinations };
+        let mac = |at: usize| std::array::from_fn(|byte| self.bytes[at + byte]);
+        let id = !self.run_id;
+        let mut flood = Template::new(self.family, self.size, flows, id, mac(6), mac(0));
+        let udp = flood.udp_offset();
+        flood.bytes[udp..udp + 2].copy_from_slice(&FLOOD_PORT.to_be_bytes());
+        flood
     }
 
     /// Smallest frame with FCS that has room for the stamp.
@@ -357,6 +377,42 @@ mod tests {
         for sequence in 0..40 {
             check(Family::Inet, mix, 3, 7, sequence);
             check(Family::Inet6, mix.at_least(84), 3, 7, sequence);
+        }
+    }
+
+    #[test]
+    fn a_flood_has_a_flow_for_each_packet_and_shares_none_with_the_traffic() {
+        let t = template(Family::Inet, 64);
+        for packets in [1, 999, 70_000, 3_000_000, FLOOD_FLOWS, u64::MAX] {
+            let flood = t.flood(packets);
+            let flows = u64::from(flood.flows().sources) * u64::from(flood.flows().destinations);
+            assert!(flows >= packets.min(FLOOD_FLOWS) && flows < 1 << 24, "{packets}: {flows}");
+            let Flows { sources, destinations } = flood.flows();
+            assert!(sources <= MAX_ADDRESSES && destinations <= MAX_ADDRESSES, "{packets}");
+        }
+        for (family, size) in [(Family::Inet, 64), (Family::Inet6, 84)] {
+            let t = template(family, size);
+            let flood = t.flood(1000);
+            let stamp = Stamp { run_id: flood.run_id(), ..stamp(7, 0) };
+            let (own, other) = (t.frame(0, 0, &stamp), flood.frame(0, 0, &stamp));
+            let udp = t.udp_offset();
+            assert_ne!(own[udp..udp + 2], other[udp..udp + 2], "its port");
+            assert_eq!((own.len(), &own[..udp]), (other.len(), &other[..udp]), "all else");
+            assert!((t.run_id() ^ flood.run_id()).count_ones() > crate::arrivals::judge::NEAR_BITS);
+            let packet = SlicedPacket::from_ethernet(&other).expect("etherparse reads it");
+            let Some(TransportSlice::Udp(read)) = packet.transport else { panic!("not UDP") };
+            let check = match packet.net {
+                Some(NetSlice::Ipv4(ip)) => {
+                    let ip = ip.header().to_header();
+                    read.to_header().calc_checksum_ipv4(&ip, read.payload())
+                }
+                Some(NetSlice::Ipv6(ip)) => {
+                    let ip = ip.header().to_header();
+                    read.to_header().calc_checksum_ipv6(&ip, read.payload())
+                }
+                _ => panic!("neither IPv4 nor IPv6"),
+            };
+            assert_eq!(read.checksum(), check.expect("a checksum"));
         }
     }
 

@@ -154,6 +154,12 @@ impl FrameWriter {
         length
     }
 
+    /// Passes over the next packet, which was sent and lost before it was written.
+    pub fn skip(&mut self) {
+        self.sequence = self.sequence.wrapping_add(1);
+        self.advance();
+    }
+
     /// Takes back the last `packets` of [`FrameWriter::write_next`], which nobody sent: the
     /// next ones are theirs again.
     pub fn take_back(&mut self, packets: u32) {

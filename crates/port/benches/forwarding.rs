@@ -114,6 +114,7 @@ fn forward_for_a_second(g: &NetNs, d: &NetNs, sink: &XdpReceiver, kind: Kind) ->
         limit: None,
         burst: 64,
         spread: None,
+        flood: None,
         timestamps: false,
         batch: 64,
     });

@@ -116,6 +116,7 @@ fn rate_of(near: &NetNs, far: &NetNs, expected: &Expected, watch: &Watch) -> f64
         batch: 64,
         burst: 64,
         spread: None,
+        flood: None,
     };
     let sender: Box<dyn Sender> = Box::new(XdpSender::new(&config).expect("sender"));
     // Only packets of the window have delays.
@@ -178,6 +179,7 @@ fn sink_in_memory(expected: &Expected) -> f64 {
         timestamps: false,
         arriving: None,
         bypass: true,
+        flood: None,
     };
     let traffic = Traffic::new(config, &circuits).expect("traffic");
     traffic.start();

@@ -102,6 +102,7 @@ fn one_of_ours(
         limit: None,
         burst: 64,
         spread: None,
+        flood: None,
         timestamps,
         batch: 64,
     };

@@ -34,10 +34,42 @@ static __always_inline __u32 ilog2(__u32 x)
 	return log + (x >> 1);
 }
 
+static __always_inline __u32 bucket_of(__u32 cpu, __u32 ns)
+{
+	__u32 octave = ilog2(ns | (1 << PARTS_BITS)) - PARTS_BITS;
+
+	return cpu * BUCKETS + (octave << PARTS_BITS) + (ns >> octave);
+}
+
+/* By how much the delays of two consecutive packets of a flow differ (RFC 3393). */
+static __always_inline void note_difference(struct receiver_state *state, __u32 cpu,
+					    __u32 flow, __u32 round, __u32 delay)
+{
+	__u64 *of_flow = bpf_map_lookup_elem(&last, &flow), before, *packets;
+	__u32 difference, key;
+
+	if (!of_flow)
+		return;
+	before = *of_flow;
+	*of_flow = (__u64)(round + 1) << 32 | delay;
+	if (!round || (__u32)(before >> 32) != round)
+		return;
+	difference = (__u32)before < delay ? delay - (__u32)before : (__u32)before - delay;
+	key = bucket_of(cpu, difference);
+	packets = bpf_map_lookup_elem(&differences, &key);
+	if (!packets)
+		return;
+	(*packets)++;
+	state->difference_sum += difference;
+	if (!state->difference_min || difference < state->difference_min - 1)
+		state->difference_min = (__u64)difference + 1;
+	if (difference > state->difference_max)
+		state->difference_max = difference;
+}
+
 static __always_inline void note_delay(struct receiver_state *state, __u32 cpu, __u32 delay)
 {
-	__u32 octave = ilog2(delay | (1 << PARTS_BITS)) - PARTS_BITS;
-	__u32 key = cpu * BUCKETS + (octave << PARTS_BITS) + (delay >> octave);
+	__u32 key = bucket_of(cpu, delay);
 	__u64 *packets = bpf_map_lookup_elem(&delays, &key);
 
 	if (!packets)

@@ -48,9 +48,11 @@ static __always_inline int is_time_possible(struct walk *walk, __u32 sequence, _
 /* Follows an intact packet; returns its place among those before it. */
 enum place { NEXT, LATE, AGAIN, WRONG_SEQUENCE, WRONG_TIME };
 
-/* now: the receiver's clock, read where packets are timed. */
+/* now: the receiver's clock, read where packets are timed. turn: the round that a packet is of,
+ * which is written. */
 static __always_inline enum place follow(struct walk *walk, int timed, __u32 sender,
-					 __u32 flow, __u32 sequence, __u32 time, __u32 now)
+					 __u32 flow, __u32 sequence, __u32 time, __u32 now,
+					 __u32 *turn)
 {
 	__u64 base = walk->base;
 	__u32 round = walk->round, flows_of_each = FLOWS, shares = SHARES, number, key, own, behind;
@@ -72,6 +74,7 @@ static __always_inline enum place follow(struct walk *walk, int timed, __u32 sen
 			round = base / FLOWS;
 		}
 	}
+	*turn = round;
 	if (timed) {
 		if (!is_time_possible(walk, sequence, time, now))
 			return WRONG_TIME;

@@ -123,7 +123,7 @@ static __always_inline int receive(struct xdp_md *ctx, __u32 family, int timed)
 	__u32 cpu = bpf_get_smp_processor_id(), sender, flow, phase, source, destination;
 	__u32 headers = family == FAMILY_INET ? 60 : 80, scan = 0, fault;
 	__u32 length = length_of(data, end, family);
-	__u32 destinations = DESTINATIONS, chosen = 1, now = 0;
+	__u32 destinations = DESTINATIONS, chosen = 1, now = 0, turn = 0;
 	struct receiver_state *state;
 	struct changing c = {};
 
@@ -163,7 +163,7 @@ static __always_inline int receive(struct xdp_md *ctx, __u32 family, int timed)
 	if (SAMPLED)
 		state->checked += chosen;
 	switch (follow(&state->walks[sender & (SENDERS_MAX - 1)], timed, sender, flow,
-		       bpf_ntohl(c.sequence), bpf_ntohl(c.time), now)) {
+		       bpf_ntohl(c.sequence), bpf_ntohl(c.time), now, &turn)) {
 	case LATE:
 		state->reordered[phase & (PHASES - 1)]++;
 		break;
@@ -182,8 +182,12 @@ static __always_inline int receive(struct xdp_md *ctx, __u32 family, int timed)
 	state->packets[phase & (PHASES - 1)]++;
 	if (MIX && phase < PHASES - 1)
 		state->bytes[phase] += length;
-	if (timed && SAME_CLOCK && phase == PHASE_WINDOW)
+	if (timed && SAME_CLOCK && phase == PHASE_WINDOW) {
 		note_delay(state, cpu, now - bpf_ntohl(c.time));
+		if (FOLLOWED)
+			note_difference(state, cpu, sender * FLOWS + flow, turn,
+					now - bpf_ntohl(c.time));
+	}
 	return XDP_DROP;
 
 wrong:

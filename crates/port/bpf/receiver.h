@@ -68,6 +68,21 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* as delays */
+	__type(key, __u32);
+	__type(value, __u64);
+} differences SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* senders x flows where delays are known */
+	__type(key, __u32);
+	__type(value, __u64); /* the next round, and the delay of the packet before it */
+} last SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1); /* senders x flows where a flow has several entries */
 	__type(key, __u32);
 	__type(value, __u64);

@@ -92,6 +92,10 @@ struct receiver_state {
 	__u64 delay_min;       /* and 1; 0 before the first */
 	__u64 delay_max;
 	__u64 bytes[PHASES - 1]; /* of packets, without FCS; where they are not all alike */
+	__u64 difference_sum;  /* as of delays, in the map of differences */
+	__u64 difference_min;
+	__u64 difference_max;
+	__u64 unused[5];
 	struct walk walks[SENDERS_MAX];
 };
 

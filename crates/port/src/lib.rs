@@ -7,6 +7,7 @@
 pub mod affinity;
 pub mod circuit;
 pub mod clock;
+pub mod flood;
 pub mod frame;
 pub mod memory;
 pub mod netns;
@@ -29,6 +30,7 @@ pub mod userns;
 pub mod xdp;
 pub mod xsk;
 
+pub use flood::Flood;
 pub use frame::{Batch, Frame};
 pub use netns::NetNs;
 pub use port::Port;

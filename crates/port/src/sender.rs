@@ -3,6 +3,7 @@
 pub use crate::pacing::burst;
 
 use crate::PortError;
+use crate::flood::Flood;
 use crate::netns::NetNs;
 pub use fwdlab_packet::arrivals::Received;
 use fwdlab_packet::arrivals::{Arrivals, Delays, Expected, FlowSummary, Routes};
@@ -34,6 +35,9 @@ pub struct SenderConfig {
     pub spread: Option<Turns>,
     /// Packets handed over at once at the maximum rate, 1 to 256.
     pub batch: u32,
+    /// What is sent beside these packets while the phase is [`Phase::Window`]. Senders in user
+    /// space only: one thread keeps both rates.
+    pub flood: Option<Flood>,
 }
 
 /// Packets that are sent, and no more.

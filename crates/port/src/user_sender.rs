@@ -1,6 +1,7 @@
 //! The sending thread that all user-space senders use: it writes frames, passes them to a
 //! [`Transmit`], and counts those that the kernel accepted.
 
+use crate::flood::Flooding;
 use crate::pacing::{Pacer, Times};
 use crate::sender::{Sender, SenderConfig};
 use crate::{PortError, affinity, clock};
@@ -27,6 +28,8 @@ pub(crate) struct Frames<'a> {
     times: Option<Times>,
     /// So many were written.
     written: usize,
+    /// The buffers hold other packets, too.
+    is_shared: bool,
 }
 
 impl Frames<'_> {
@@ -41,6 +44,9 @@ impl Frames<'_> {
     pub(crate) fn write(&mut self, frame: &mut [u8]) -> usize {
         let time_ns = self.times.as_mut().map_or(0, Times::next);
         self.written += 1;
+        if self.is_shared {
+            self.writer.prepare(frame);
+        }
         self.writer.write_next(frame, self.phase, time_ns)
     }
 }
@@ -53,6 +59,13 @@ struct Shared {
     missed: AtomicU64,
     /// Bits of the rate wanted from now on; 0 for the configured one.
     rate: AtomicU64,
+}
+
+impl Shared {
+    /// The phase of the packets sent from now on.
+    fn phase(&self) -> Phase {
+        Phase::of(self.phase.load(Ordering::Relaxed))
+    }
 }
 
 const WAIT: u8 = 0;
@@ -128,12 +141,33 @@ impl UserSender {
     }
 }
 
+/// Sends what is due of a flood; false if nothing was.
+fn flood(
+    flooding: &mut Flooding,
+    phase: Phase,
+    transmit: &mut impl Transmit,
+) -> Result<bool, PortError> {
+    let due = flooding.due(phase, transmit.capacity());
+    if due == 0 {
+        return Ok(false);
+    }
+    let writer = &mut flooding.writer;
+    let mut frames = Frames { writer, phase, times: None, written: 0, is_shared: true };
+    let taken = transmit.transmit(due, &mut frames)?;
+    let refused = frames.written.saturating_sub(taken);
+    flooding.writer.take_back(refused as u32);
+    flooding.sent(taken);
+    Ok(true)
+}
+
 fn send_until_stopped(
     transmit: &mut impl Transmit,
     mut writer: FrameWriter,
     config: &SenderConfig,
     shared: &Shared,
 ) -> Result<(), PortError> {
+    let beside = config.flood.clone();
+    let mut beside = beside.map(|flood| Flooding::new(flood, config.number, config.burst));
     let mut pacer =
         config.rate_pps.map(|rate| Pacer::new(rate, clock::monotonic_ns(), config.burst));
     let capacity = transmit.capacity();
@@ -151,36 +185,39 @@ fn send_until_stopped(
             rate = wanted;
             pacer.set_rate(f64::from_bits(rate), clock::monotonic_ns());
         }
+        let has_flooded = match &mut beside {
+            Some(flooding) => flood(flooding, shared.phase(), transmit)?,
+            None => false,
+        };
         let capacity = capacity.min(usize::try_from(left).unwrap_or(usize::MAX));
         let count = match &mut pacer {
             None => capacity,
             Some(pacer) => match pacer.due(clock::monotonic_ns(), capacity) {
                 0 => {
-                    std::hint::spin_loop();
+                    if !has_flooded {
+                        std::hint::spin_loop();
+                    }
                     continue;
                 }
                 due => due,
             },
         };
-        let (number, phase) = match shared.phase.load(Ordering::Relaxed) {
-            0 => (0, Phase::WarmUp),
-            1 => (1, Phase::Window),
-            _ => (2, Phase::After),
-        };
+        let phase = shared.phase();
         let times = config.timestamps.then(|| match &pacer {
             Some(pacer) => pacer.times(),
             None => Times::all(clock::monotonic_ns()),
         });
         // What the kernel does not take is written again with the same numbers: a number
         // that is missing in a sequence is a packet that was lost.
-        let mut frames = Frames { writer: &mut writer, phase, times, written: 0 };
+        let is_shared = beside.is_some();
+        let mut frames = Frames { writer: &mut writer, phase, times, written: 0, is_shared };
         let taken = transmit.transmit(count, &mut frames)?;
         let refused = frames.written.saturating_sub(taken);
         writer.take_back(refused as u32);
         // One writer: a plain load and store keep the hot loop free of locked
         // instructions.
         left -= taken as u64;
-        let sent = &shared.sent[number];
+        let sent = &shared.sent[phase as usize];
         sent.store(sent.load(Ordering::Relaxed) + taken as u64, Ordering::Release);
         if let Some(pacer) = &mut pacer {
             pacer.sent(taken);

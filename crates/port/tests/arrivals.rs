@@ -140,6 +140,7 @@ fn in_memory(expected: &Expected, mut forwarder: Forwarder) -> Outcome {
         timestamps: expected.timestamps,
         arriving: Some((TO, FROM)),
         bypass: false,
+        flood: None,
     };
     let circuits = [circuit];
     let traffic = Traffic::new(config, &circuits).expect("traffic");
@@ -323,6 +324,7 @@ fn nothing_is_found_in_what_the_senders_send() {
             batch: 64,
             burst: 64,
             spread: None,
+            flood: None,
         };
         let sender: Box<dyn Sender> = Box::new(XdpSender::new(&config).expect("sender"));
         sender.start();
@@ -367,6 +369,7 @@ fn a_sample_of_what_a_sender_sends_is_checked_and_nothing_is_found() {
             batch: 64,
             burst: 64,
             spread: None,
+            flood: None,
         };
         let sender: Box<dyn Sender> = Box::new(XdpSender::new(&config).expect("sender"));
         sender.start();

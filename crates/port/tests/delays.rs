@@ -110,6 +110,7 @@ fn a_late_sender_hides_no_delay() {
             batch: 64,
             burst: 64,
             spread: None,
+            flood: None,
         };
         let sender: Box<dyn Sender> = match engine {
             "XDP" => Box::new(XdpSender::new(&config).expect("sender")),
@@ -138,6 +139,45 @@ fn a_late_sender_hides_no_delay() {
             _ => (64.0 * 1e9 / RATE) as u32,
         };
         assert!(most > since_ns / 10 * 9, "{text}");
+    }
+}
+
+/// By how much consecutive packets of a flow differ follows from their delays, each of which is
+/// the step that the sum of all makes.
+#[test]
+fn the_program_tells_by_how_much_consecutive_delays_differ() {
+    let watch = |expected: &Expected| Watch::Packets(Box::new(expected.clone()));
+    if XdpReceiver::detached(&watch(&expected(Family::Inet, 0))).is_err() {
+        assert!(!in_ci(), "no BPF in CI");
+        eprintln!("SKIPPED: BPF programs can't be loaded here");
+        return;
+    }
+    affinity::pin_thread(&affinity::allowed_cpus().expect("CPUs")[..1]).expect("pinned");
+    for family in [Family::Inet, Family::Inet6] {
+        let expected = expected(family, 0);
+        let mut kernel = XdpReceiver::detached(&watch(&expected)).expect("the program");
+        let (mut wanted, mut sum_ns, mut sent_ns) = (Delays::default(), 0, 0);
+        let mut last = [None; 4];
+        // One in eleven is lost.
+        for sequence in (0..300u32).filter(|sequence| sequence % 11 != 5) {
+            let age_ns = 1000 * u64::from(sequence * 7919 % 97);
+            // An older packet after a newer one would be a wrong clock.
+            sent_ns = sent_ns.max(clock::monotonic_ns() - age_ns);
+            kernel.show(&frame(&expected, sequence, 1, sent_ns as u32), 1).expect("shown");
+            let so_far = kernel.delays().expect("times").sum_ns();
+            let delay_ns = (so_far - sum_ns) as u32;
+            sum_ns = so_far;
+            let (flow, round) = ((sequence % 4) as usize, sequence / 4);
+            if let Some((before, of_before_ns)) = last[flow]
+                && before + 1 == round
+            {
+                wanted.add(delay_ns.abs_diff(of_before_ns));
+            }
+            last[flow] = Some((round, delay_ns));
+        }
+        let told = kernel.delays().expect("times of one clock");
+        assert_eq!(told.differences(), Some(&wanted));
+        assert!(wanted.packets() > 200, "{wanted:?}");
     }
 }
 

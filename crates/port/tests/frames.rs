@@ -7,7 +7,9 @@ use fwdlab_packet::{Family, Phase, Stamp, Template};
 use fwdlab_packet::{Flows, FrameSize};
 use fwdlab_port::sender::Counted;
 use fwdlab_port::xdp::{XdpMode, XdpReceiver, XdpSender};
-use fwdlab_port::{PortError, Receiver, Sender, SenderConfig, Watch, clock, packet_socket, xsk};
+use fwdlab_port::{
+    Flood, PortError, Receiver, Sender, SenderConfig, Watch, clock, packet_socket, xsk,
+};
 use std::collections::HashSet;
 use std::sync::Mutex;
 
@@ -44,6 +46,7 @@ fn config(pair: &Pair, template: Template, rate_pps: Option<f64>) -> SenderConfi
         limit: None,
         burst: 64,
         spread: None,
+        flood: None,
         timestamps: true,
         batch: 64,
     }
@@ -157,6 +160,61 @@ fn a_burst_is_as_long_as_it_was_asked_for_and_a_rate_can_change() {
         sender.halt().expect("halt");
         assert!(packets as f64 <= 1_000.0 * seconds + 2.0, "{engine:?}: {packets} in {seconds} s");
         assert!(packets > 0, "{engine:?}: it still sends");
+    }
+}
+
+#[test]
+fn a_flood_beside_packets_is_sent_in_the_window_and_keeps_its_rate() {
+    const RATE: f64 = 20_000.0;
+    let _guard = ONE_AT_A_TIME.lock();
+    let Some(pair) = Pair::new() else { return };
+    let flows = Flows { sources: 3, destinations: 5 };
+    for (engine, family, size) in [
+        (Engine::Xsk, Family::Inet, 64),
+        (Engine::Packet, Family::Inet, 128),
+        (Engine::Packet, Family::Inet6, 84),
+    ] {
+        let template = Template::new(family, size, flows, RUN_ID, SOURCE, DESTINATION);
+        let flood = Flood::beside(&template, 100_000, RATE);
+        let both = SenderConfig {
+            flood: Some(flood.clone()),
+            ..config(&pair, template.clone(), Some(RATE))
+        };
+        let mut read = pair.capture();
+        let sender = open(engine, &both).unwrap_or_else(|e| panic!("{engine:?}: {e}"));
+        sender.start();
+        wait_for_packets(&*sender);
+        assert_eq!(flood.sent(), 0, "{engine:?}: before the window");
+        let began = clock::monotonic_ns();
+        sender.set_phase(Phase::Window);
+        let deadline = began + 10_000_000_000;
+        while flood.sent() < 1000 && clock::monotonic_ns() < deadline {
+            clock::sleep_until(clock::monotonic_ns() + 1_000_000);
+        }
+        sender.set_phase(Phase::After);
+        let seconds = (clock::monotonic_ns() - began) as f64 / 1e9;
+        wait_for_packets(&*sender);
+        let own: u64 = sender.halt().expect("halt").iter().sum();
+        clock::sleep_until(clock::monotonic_ns() + 10_000_000);
+        assert!(flood.sent() as f64 <= RATE * seconds + 64.0, "{engine:?}: {}", flood.sent());
+        let (mut found, mut beside) = (0, 0);
+        while let Some(frame) = read() {
+            let Some(stamp) = Stamp::parse_frame(&frame) else { continue };
+            let of = if stamp.run_id == RUN_ID { &template } else { flood.template() };
+            let destinations = of.flows().destinations;
+            let (source, destination) = (stamp.flow / destinations, stamp.flow % destinations);
+            assert_eq!(frame, of.frame(source, destination, &stamp), "{engine:?}");
+            if stamp.run_id == RUN_ID {
+                found += 1;
+                continue;
+            }
+            assert_eq!(stamp.flow, beside, "{engine:?}: each of a new flow");
+            assert_eq!((stamp.sequence, stamp.phase), (beside, 1), "{engine:?}");
+            beside += 1;
+        }
+        assert_eq!((found, u64::from(beside)), (own, flood.sent()), "{engine:?}");
+        assert!(beside >= 1000, "{engine:?}: {beside}");
+        assert!(open(Engine::Xdp, &both).is_err(), "live frames are one stream");
     }
 }
 

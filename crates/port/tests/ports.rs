@@ -136,6 +136,7 @@ fn ports_receive_what_senders_send() {
                 limit: None,
                 burst: 64,
                 spread: None,
+                flood: None,
                 timestamps: true,
                 batch: 64,
             };

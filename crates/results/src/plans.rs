@@ -87,7 +87,8 @@ pub(crate) fn changes(stored: &Plan, asked: &Plan) -> String {
     let mut said = listed(&found);
     if more_blocks {
         said += ". Blocks added after a look at the results find differences that aren't there: \
-                 an experiment that goes on until it is decided has `stop` in [design]";
+                 an experiment whose blocks may be raised later has `stop = \"open\"` in [design], one that \
+                 ends itself when it is decided also `stop = \"planned\"`";
     }
     said
 }

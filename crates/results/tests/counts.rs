@@ -5,6 +5,7 @@ mod golden;
 mod support;
 
 use fwdlab_model::plan::RunMetric;
+use fwdlab_model::record::{ExecutedStacks, Misses};
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_model::{Plan, RunRecord};
 use fwdlab_results::compare::{Question, compare};
@@ -101,6 +102,72 @@ fn nothing_of_an_emulated_machine_is_a_rate() {
     assert!(file(&files, "instructions-stateless.svg").contains("nft_do_chain"));
     let both = file(&files, "instructions-stateless-against-none.svg");
     assert!(both.contains("nft_do_chain"), "{both}");
+}
+
+/// Stacks of calls and misses in modelled caches, as a run of the program would have them.
+fn with_calls_and_caches(mut record: RunRecord) -> RunRecord {
+    let executed = record.trial.executed.as_mut().expect("counts");
+    let of = |name: &str, root: &str, caller: &str| {
+        let function = executed.functions.iter().find(|function| function.name == name);
+        let instructions = function.map_or(0.0, |function| 1000.0 * function.bursts[0]);
+        format!("{root};{caller};{name} {instructions:.0}\n")
+    };
+    let mut folded = of("ip_forward", "asm_common_interrupt", "ip_rcv");
+    folded += &of("fib_table_lookup", "asm_common_interrupt", "ip_route_input_slow");
+    folded += &of("tick_sched_timer", "asm_sysvec_apic_timer_interrupt", "hrtimer_interrupt");
+    if executed.functions.iter().any(|function| function.name == "nft_do_chain") {
+        folded += &of("nft_do_chain", "asm_common_interrupt", "nf_hook_slow");
+    }
+    executed.stacks = Some(ExecutedStacks { folded, unknown_share: 0.0125, unaccounted: 0 });
+    executed.caches = "L1I 32 KiB 8-way, L1D 32 KiB 8-way, L2 1 MiB 16-way".into();
+    for function in &mut executed.functions {
+        let data = if function.name == "fib_table_lookup" { 4.5 } else { 0.25 };
+        function.misses = Some(Misses { references: 30.0, code: 1.5, data, last: 0.125 });
+    }
+    record
+}
+
+#[test]
+fn stacks_are_drawn_for_each_variant_and_each_difference_and_misses_are_a_models() {
+    let plan = vm_plan(3);
+    let mut store = Store::memory().unwrap();
+    let records = (0..plan.runs.len() as u32).map(|run| record(&plan, run, 0.0));
+    fill(&mut store, &plan, records.map(with_calls_and_caches));
+    let files = report(&store);
+    let none = file(&files, "calls-none.svg");
+    // Background in one run is drawn in none.
+    assert!(none.contains("ip_route_input_slow") && !none.contains("hrtimer_interrupt"), "{none}");
+    assert!(!none.contains("nft_do_chain"), "{none}");
+    assert!(file(&files, "calls-stateless.svg").contains("nft_do_chain"));
+    let both = file(&files, "calls-stateless-against-none.svg");
+    assert!(both.contains("nft_do_chain") && both.contains("ip_forward"), "{both}");
+    let page = file(&files, "README.md");
+    for words in [
+        "[Flame graph of calls](calls-none.svg)",
+        "Callers are unknown of 1.25 % of the instructions",
+        "[Differential flame graph of calls](calls-stateless-against-none.svg)",
+        "Misses in modelled caches",
+        "Misses are those of a model, of no machine",
+        "L2 1 MiB 16-way",
+    ] {
+        assert!(page.contains(words), "{words} is not in {page}");
+    }
+    let results: serde_json::Value = serde_json::from_str(&file(&files, "results.json")).unwrap();
+    let caches = &results["counts"]["variants"][0]["caches"];
+    // Five functions, of which one misses more; the background's are in no total.
+    assert_eq!(caches["total"]["data"], 4.5 + 4.0 * 0.25, "{caches:#}");
+    assert_eq!(caches["functions"][0]["name"], "fib_table_lookup");
+    // Where a run has none, the variant has none, and the report says nothing of either.
+    let mut store = Store::memory().unwrap();
+    let records = (0..plan.runs.len() as u32).map(|run| match record(&plan, run, 0.0) {
+        first if run == 0 => first,
+        other => with_calls_and_caches(other),
+    });
+    fill(&mut store, &plan, records);
+    let variant = plan.runs[0].variants[0];
+    let analysis = Analysis::of_store(&store).unwrap();
+    let found = &analysis.counts.as_ref().expect("counts").variants[variant];
+    assert!(found.calls.is_none() && found.caches.is_none());
 }
 
 #[test]

@@ -113,6 +113,23 @@ fn another_plan_is_refused_with_both_names_and_the_way_out() {
     assert_eq!(set_aside(&path).unwrap(), directory.path().join("run.sqlite.2"));
 }
 
+/// Versions before made the hash of the name too.
+#[test]
+fn a_stored_plan_is_known_by_its_contents_when_its_hash_is_of_another_version() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.sqlite");
+    let asked = small_plan().sealed();
+    let mut store = Store::open(&path).unwrap();
+    let before = Plan { hash: "0123456789abcdef".into(), ..asked.clone() };
+    fill(&mut store, &before, [0, 1]);
+    store.adopt_plan(&asked, "").unwrap();
+    let renamed = Plan { name: "another name".into(), ..asked.clone() }.sealed();
+    assert_eq!(renamed.hash, asked.hash);
+    let mut other = asked;
+    other.trial.duration_ns += 1;
+    assert!(store.adopt_plan(&other.sealed(), "").is_err());
+}
+
 #[test]
 fn simulated_and_measured_runs_never_mix() {
     let plan = small_plan();

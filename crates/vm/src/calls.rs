@@ -150,31 +150,39 @@ impl Returns {
     }
 }
 
+/// Nodes of the tree with what was executed there.
+pub type Grown = Vec<(u32, u64)>;
+
 /// What was executed by path, root first.
 pub type Paths<'a> = BTreeMap<Vec<&'a str>, u64>;
 
 impl Tree {
-    /// What was executed since `before` in the kernel, by path.
+    /// What was executed since `before` in the kernel, by node.
     ///
     /// # Errors
     /// When there were more paths than the plugin has nodes: the counts lack something.
-    pub fn since<'a>(&self, before: &Tree, symbols: &'a Symbols) -> Result<Paths<'a>, VmError> {
+    pub fn grown_since(&self, before: &Tree) -> Result<Grown, VmError> {
         if self.word(Word::Overflow) != before.word(Word::Overflow) {
             return Err(VmError::Counts(
                 "the guest has called by more ways than the plugin has nodes\n  next step: count \
-                 without --calls, or boot it anew for each change"
+                 without calls, or boot it anew for each change"
                     .into(),
             ));
         }
-        let mut paths = Paths::new();
-        for node in 0..(self.bytes.len() - HEADER) / NODE {
+        let grown = (0..(self.bytes.len() - HEADER) / NODE).map(|node| {
             let at = HEADER + node * NODE + 16;
-            let times = quad(&self.bytes, at).wrapping_sub(quad(&before.bytes, at));
-            if times > 0 {
-                *paths.entry(self.path(node as u64, symbols)).or_default() += times;
-            }
+            (node as u32, quad(&self.bytes, at).wrapping_sub(quad(&before.bytes, at)))
+        });
+        Ok(grown.filter(|(_, times)| *times > 0).collect())
+    }
+
+    /// The same by path: nodes stay where they are, so that any later tree knows them.
+    pub fn paths<'a>(&self, grown: &[(u32, u64)], symbols: &'a Symbols) -> Paths<'a> {
+        let mut paths = Paths::new();
+        for (node, times) in grown {
+            *paths.entry(self.path(u64::from(*node), symbols)).or_default() += times;
         }
-        Ok(paths)
+        paths
     }
 
     /// Returns since `before`.
@@ -226,6 +234,13 @@ pub struct Calls {
 }
 
 impl Calls {
+    /// The paths in folded form, `root;caller;function 12`, in thousandths of an instruction.
+    pub fn folded(&self) -> String {
+        let counts = self.paths.iter().map(|(path, count)| (path, (1000.0 * count).round()));
+        let counts = counts.filter(|(_, count)| *count >= 1.0);
+        counts.map(|(path, count)| format!("{} {count}\n", path.join(";"))).collect()
+    }
+
     /// Share (0 to 1) of the instructions whose callers are not known; 0 of none.
     pub fn unknown_share(&self) -> f64 {
         let sum = |wanted: &dyn Fn(&[String]) -> bool| -> f64 {
@@ -321,7 +336,7 @@ mod tests {
         let lost = NODES as u64 + 2;
         let before = tree(&[(0x104, ENTRY, 5), (0x200, 0, 7), (0x300, 1, 1), (0x300, lost, 0)]);
         let after = tree(&[(0x104, ENTRY, 9), (0x200, 0, 7), (0x300, 1, 4), (0x300, lost, 2)]);
-        let paths = after.since(&before, &symbols).unwrap();
+        let paths = after.paths(&after.grown_since(&before).unwrap(), &symbols);
         let expected: Paths<'_> = [
             (vec!["enter"], 4),
             (vec!["enter", "forward", "lookup"], 3),

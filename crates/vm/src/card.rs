@@ -11,6 +11,8 @@ const TX_TIMER_NS: u64 = 20_000_000;
 pub enum Model {
     /// virtio-net, with queue pairs.
     Virtio,
+    /// Intel 82540EM.
+    E1000,
     /// Intel 82574.
     E1000e,
     /// VMware's.
@@ -21,12 +23,14 @@ pub enum Model {
 
 impl Model {
     /// All of them.
-    pub const ALL: [Model; 4] = [Model::Virtio, Model::E1000e, Model::Vmxnet3, Model::Igb];
+    pub const ALL: [Model; 5] =
+        [Model::Virtio, Model::E1000, Model::E1000e, Model::Vmxnet3, Model::Igb];
 
     /// What people call it.
     pub fn name(self) -> &'static str {
         match self {
             Model::Virtio => "virtio",
+            Model::E1000 => "e1000",
             Model::E1000e => "e1000e",
             Model::Vmxnet3 => "vmxnet3",
             Model::Igb => "igb",
@@ -53,6 +57,7 @@ impl Model {
     pub fn poll(self) -> &'static str {
         match self {
             Model::Virtio => "virtnet_poll",
+            Model::E1000 => "e1000_clean",
             Model::E1000e => "e1000e_poll",
             Model::Vmxnet3 => "vmxnet3_poll_rx_only",
             Model::Igb => "igb_poll",

@@ -24,7 +24,7 @@
  * the block that begins at `gate`. That is where a batch of frames is gathered, so
  * that the guest finds them all at once however fast either side is.
  *
- * Compiled behind plugin.h and calls.c, as one file.
+ * Compiled behind plugin.h, calls.c, caches.c and misses.c, as one file.
  */
 #define MAGIC 0x31544e554f435746ull /* "FWCOUNT1" */
 #define SLOTS (1u << 18)
@@ -128,10 +128,18 @@ static void iteration(unsigned int cpu, void *data)
     last_block = head->blocks;
 }
 
+static qemu_plugin_id_t own_id;
+static void again(qemu_plugin_id_t);
+
 static void gate(unsigned int cpu, void *data)
 {
     (void)cpu;
     (void)data;
+    if (caches && caches->on && !is_watching) {
+        /* What is translated from now on is watched, and that is everything. */
+        is_watching = true;
+        qemu_plugin_reset(own_id, again);
+    }
     if (!head->hold) return;
     head->held++;
     while (head->hold) usleep(20);
@@ -142,8 +150,6 @@ static void gate(unsigned int cpu, void *data)
  * gate was set, all code is translated anew.
  */
 static uint64_t known_gate;
-
-static void again(qemu_plugin_id_t);
 
 static void look_for_gate(qemu_plugin_id_t id)
 {
@@ -199,6 +205,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
         atomics += atomic(code, size);
     }
     if (is_kernel && calls && n > 0) watch(tb, counted);
+    if (is_kernel && is_watching && n > 0) watch_lines(tb);
     if (counted == 0) return;
     struct slot *slot = is_kernel ? find(address, counted, atomics) : NULL;
     if (slot)
@@ -216,14 +223,15 @@ __attribute__((visibility("default"))) int
 qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
 {
     (void)info;
-    const char *path = NULL, *tree = NULL;
+    const char *path = NULL, *tree = NULL, *lines = NULL;
     for (int i = 0; i < argc; i++) {
         if (!strncmp(argv[i], "counts=", 7)) path = argv[i] + 7;
         if (!strncmp(argv[i], "calls=", 6)) tree = argv[i] + 6;
+        if (!strncmp(argv[i], "caches=", 7)) lines = argv[i] + 7;
         if (!strncmp(argv[i], "kernel=", 7)) kernel = strtoull(argv[i] + 7, NULL, 0);
     }
     void *map = path ? mapped(path, sizeof(struct header) + SLOTS * sizeof(struct slot)) : NULL;
-    if (!map || (tree && !follow_calls(tree, &((struct header *)map)->user))) {
+    if (!map || (tree && !follow_calls(tree, &((struct header *)map)->user)) || (lines && !model_caches(lines))) {
         fprintf(stderr, "fwdlab: the file of the counts can't be mapped\n");
         return -1;
     }
@@ -231,6 +239,7 @@ qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char
     slots = (struct slot *)(head + 1);
     head->slots = SLOTS;
     head->magic = MAGIC;
+    own_id = id;
     again(id);
     return 0;
 }

@@ -1,8 +1,6 @@
 //! Asks a guest that forwards what a packet costs: bursts of batches in lockstep.
 
-use crate::calls::{BurstPaths, Calls, Returns, Tree, by_path};
-use crate::costs::{Burst, Costs, costs};
-use crate::counts::Counts;
+use crate::bursts::{self, Burst, Found, Look};
 use crate::error::VmError;
 use crate::guest::{Running, System};
 use crate::symbols::Symbols;
@@ -43,9 +41,7 @@ pub struct Question {
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// What a packet costs.
-    pub costs: Costs,
-    /// The same by stack of calls, where they are followed.
-    pub calls: Option<Calls>,
+    pub found: Found,
     /// Packets that were sent while counting.
     pub sent: u64,
     /// Those of them that did not come out.
@@ -149,51 +145,29 @@ fn bursts(
                 .into(),
         ));
     }
-    let look = || -> Result<(Counts, Option<Tree>), VmError> {
-        match &running.calls {
-            None => Ok((counts.counts()?, None)),
-            Some(calls) => calls.frozen(|| counts.counts()).map(|(all, tree)| (all, Some(tree))),
-        }
-    };
-    if let Some(calls) = &running.calls {
-        calls.begin()?;
-        // What was counted by now has stacks from here on.
-        traffic.batches(&mut lockstep, 1)?;
-    }
+    bursts::begin(running)?;
+    // Stacks are known from here on, and caches fill with what every flow needs.
+    let again = if running.caches.is_some() { warm } else { 1 };
+    traffic.batches(&mut lockstep, again)?;
     let before = lockstep.scattered();
-    let mut paths = Vec::new();
-    let mut returns = Returns::default();
     let mut bursts = Vec::new();
+    let mut last = Look::at(running)?;
     let (mut sent, mut lost) = (0, 0);
     for burst in 1..=question.bursts {
         tell(Some(burst));
-        let (opened, tree_opened) = look()?;
-        let began = Instant::now();
+        let (opened, began) = (Look::at(running)?, Instant::now());
         let through = traffic.batches(&mut lockstep, question.batches)?;
         lockstep.wait_for_rest()?;
         let took = began.elapsed();
-        let (closed, tree_closed) = look()?;
-        let resting = Instant::now();
+        let (closed, resting) = (Look::at(running)?, Instant::now());
         std::thread::sleep(took);
-        let rested = resting.elapsed();
-        let (idled, tree_idled) = look()?;
-        if let (Some(opened), Some(closed), Some(idled)) = (tree_opened, tree_closed, tree_idled) {
-            paths.push(BurstPaths {
-                executed: closed.since(&opened, symbols)?,
-                idle: idled.since(&closed, symbols)?,
-            });
-            returns = returns.and(closed.returns_since(&opened));
-        }
-        let scale = took.as_secs_f64() / rested.as_secs_f64();
+        let scale = took.as_secs_f64() / resting.elapsed().as_secs_f64();
+        last = Look::at(running)?;
         let packets = u64::from(question.batches) * u64::from(question.batch);
         sent += packets;
         lost += packets - through;
-        bursts.push(Burst {
-            packets: through,
-            executed: closed.since(&opened)?,
-            idle: idled.since(&closed)?,
-            scale,
-        });
+        let (work, idle) = (closed.since(&opened)?, last.since(&closed)?);
+        bursts.push(Burst { packets: through, work, idle, scale });
     }
     let scattered = lockstep.scattered() - before;
     let batches = f64::from(question.batches) * f64::from(question.bursts);
@@ -203,12 +177,8 @@ fn bursts(
              keeps its interface busy"
         )));
     }
-    let costs = costs(&bursts, symbols);
-    let calls = running.calls.is_some().then(|| {
-        let bursts: Vec<_> = bursts.into_iter().zip(paths).collect();
-        by_path(&costs, &bursts, symbols, returns)
-    });
-    Ok(Answer { costs, calls, sent, lost, scattered })
+    let found = bursts::found(running, bursts, &last, symbols)?;
+    Ok(Answer { found, sent, lost, scattered })
 }
 
 /// The packets, one after the other through all flows.

@@ -107,8 +107,8 @@ pub struct Guest<'a> {
     pub memory: u32,
     /// Cards for traffic, all of one model.
     pub nics: Vec<Nic>,
-    /// Whether it is followed who calls whom, where it is counted.
-    pub calls: bool,
+    /// What is looked at beside instructions, where they are counted.
+    pub also: guest::Also,
     /// A directory that survives this process: for the plugin.
     pub cache: &'a Path,
 }
@@ -123,8 +123,8 @@ impl Guest<'_> {
         let interfaces = interfaces(model)?;
         guest::key(directory, "key")?;
         let port = machine::free_port()?;
-        let guest::Counting { counts, calls, plugin } =
-            guest::counting(self.accel, self.calls, directory, self.cache)?;
+        let guest::Counting { counts, calls, caches, plugin } =
+            guest::counting(self.accel, self.also, directory, self.cache)?;
         let spec = Spec {
             accel: self.accel,
             cpus: self.cpus,
@@ -145,7 +145,15 @@ impl Guest<'_> {
         if let Some(counts) = &counts {
             counts.set_gate(gate(&guest::symbols(System::FreeBsd, &ssh_config)?, model)?)?;
         }
-        Ok(Running { machine, counts, calls, ssh_config, system: System::FreeBsd, interfaces })
+        Ok(Running {
+            machine,
+            counts,
+            calls,
+            caches,
+            ssh_config,
+            system: System::FreeBsd,
+            interfaces,
+        })
     }
 
     /// Waits until the guest is up, and makes it reachable.
@@ -277,11 +285,12 @@ fn interfaces(model: Model) -> Result<[String; 2], VmError> {
         Model::Virtio => ["vtnet1", "vtnet2"],
         Model::Vmxnet3 => ["vmx0", "vmx1"],
         Model::Igb => ["igb0", "igb1"],
+        Model::E1000 => ["em0", "em1"],
         // Seen with QEMU 7.2 and FreeBSD 13.2.
         Model::E1000e => {
             return Err(VmError::Counts(
-                "a guest of FreeBSD hangs when QEMU's e1000e comes up\n  next step: take virtio or \
-                 vmxnet3"
+                "a guest of FreeBSD hangs when QEMU's e1000e comes up\n  next step: take virtio, \
+                 vmxnet3 or e1000"
                     .into(),
             ));
         }
@@ -295,7 +304,7 @@ fn gate(symbols: &Symbols, model: Model) -> Result<u64, VmError> {
     let function = match model {
         Model::Virtio => "vtnet_rx_vq_process",
         // Those whose rings iflib(9) works through.
-        Model::E1000e | Model::Vmxnet3 | Model::Igb => "_task_fn_rx",
+        Model::E1000 | Model::E1000e | Model::Vmxnet3 | Model::Igb => "_task_fn_rx",
     };
     symbols.address(function).ok_or_else(|| {
         VmError::Counts(format!("the guest's kernel has no function {function}, its driver's"))
@@ -341,7 +350,7 @@ mod tests {
         assert_eq!(gate(&symbols, Model::Virtio).unwrap(), 0xffff_ffff_8041_4060);
         assert!(gate(&symbols, Model::Vmxnet3).unwrap_err().to_string().contains("_task_fn_rx"));
         let error = interfaces(Model::E1000e).unwrap_err().to_string();
-        assert!(error.contains("take virtio or vmxnet3"), "{error}");
+        assert!(error.contains("take virtio, vmxnet3 or e1000"), "{error}");
     }
 
     #[test]

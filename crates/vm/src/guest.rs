@@ -1,5 +1,6 @@
 //! A guest that answers, whatever system it is, and how it is reached.
 
+use crate::caches::{CacheFile, Model};
 use crate::calls::CallFile;
 use crate::counts::CountFile;
 use crate::error::VmError;
@@ -22,6 +23,15 @@ pub enum System {
     FreeBsd,
 }
 
+/// What is looked at beside instructions, where they are counted: each makes it slower.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Also {
+    /// Who calls whom.
+    pub calls: bool,
+    /// What a model of caches misses.
+    pub caches: bool,
+}
+
 /// A guest that answers.
 #[derive(Debug)]
 pub struct Running {
@@ -31,6 +41,8 @@ pub struct Running {
     pub counts: Option<CountFile>,
     /// Who calls whom there; none where nobody asks.
     pub calls: Option<CallFile>,
+    /// What a model of caches misses; none where nobody asks.
+    pub caches: Option<CacheFile>,
     /// Configuration of ssh that reaches it as `dut` (`ssh -F`).
     pub ssh_config: PathBuf,
     /// What runs in it.
@@ -86,6 +98,7 @@ pub(crate) fn ssh(config: &Path, command: &str, input: &[u8]) -> Result<String, 
 pub(crate) struct Counting {
     pub(crate) counts: Option<CountFile>,
     pub(crate) calls: Option<CallFile>,
+    pub(crate) caches: Option<CacheFile>,
     pub(crate) plugin: Option<String>,
 }
 
@@ -96,7 +109,7 @@ pub(crate) struct Counting {
 /// When the plugin can't be compiled, or there is no room for the counts.
 pub(crate) fn counting(
     accel: Accel,
-    follows_calls: bool,
+    also: Also,
     directory: &Path,
     cache: &Path,
 ) -> Result<Counting, VmError> {
@@ -104,14 +117,19 @@ pub(crate) fn counting(
         Accel::Kvm | Accel::Tcg => Ok(Counting::default()),
         Accel::Counted => {
             let counts = CountFile::create(&directory.join("counts"))?;
-            let calls = follows_calls.then(|| CallFile::create(&directory.join("calls")));
+            let calls = also.calls.then(|| CallFile::create(&directory.join("calls")));
             let calls = calls.transpose()?;
+            let model = || CacheFile::create(&directory.join("caches"), Model::default());
+            let caches = also.caches.then(model).transpose()?;
             let mut plugin = plugin::compiled(cache)?.display().to_string();
             plugin.push_str(&format!(",counts={}", counts.path().display()));
             if let Some(calls) = &calls {
                 plugin.push_str(&format!(",calls={}", calls.path().display()));
             }
-            Ok(Counting { counts: Some(counts), calls, plugin: Some(plugin) })
+            if let Some(caches) = &caches {
+                plugin.push_str(&format!(",caches={}", caches.path().display()));
+            }
+            Ok(Counting { counts: Some(counts), calls, caches, plugin: Some(plugin) })
         }
     }
 }

@@ -10,13 +10,15 @@
 //! the small system around them; [`freebsd`] boots one of FreeBSD from a disk. Either is a
 //! [`guest`] then. [`machine`] runs QEMU, [`console`] reads the guest's serial line and names a panic,
 //! [`wire`] joins the guest's data interfaces to this process, [`plugin`] and [`counts`]
-//! count, [`calls`] knows who calls whom, [`forwarding`] asks a guest, [`symbols`] gives addresses their functions, and [`costs`] is what a packet
+//! count, [`calls`] knows who calls whom, [`caches`] models caches, [`bursts`] are what was counted, [`forwarding`] asks a guest, [`symbols`] gives addresses their functions, and [`costs`] is what a packet
 //! costs.
 //!
 //! Instructions are not time: caches, branches and contention between CPUs are invisible
 //! here.
 #![forbid(unsafe_code)]
 
+pub mod bursts;
+pub mod caches;
 pub mod calls;
 pub mod card;
 pub mod console;
@@ -32,6 +34,7 @@ pub mod linux;
 pub mod machine;
 pub mod plugin;
 pub mod probe;
+mod qemu;
 pub mod symbols;
 mod tool;
 pub mod wire;

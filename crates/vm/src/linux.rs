@@ -53,8 +53,8 @@ pub struct Guest<'a> {
     pub firewall: bool,
     /// Words to be added to the kernel's command line.
     pub append: &'a str,
-    /// Whether it is followed who calls whom, where it is counted.
-    pub calls: bool,
+    /// What is looked at beside instructions, where they are counted.
+    pub also: guest::Also,
     /// A directory that survives this process: for the plugin.
     pub cache: &'a Path,
 }
@@ -71,8 +71,8 @@ impl Guest<'_> {
         let initrd = directory.join("initrd");
         fs::write(&initrd, self.initrd(directory, model)?)
             .map_err(|source| VmError::file(&initrd, source))?;
-        let guest::Counting { counts, calls, plugin } =
-            guest::counting(self.accel, self.calls, directory, self.cache)?;
+        let guest::Counting { counts, calls, caches, plugin } =
+            guest::counting(self.accel, self.also, directory, self.cache)?;
         // Locks stay as on several CPUs, and the clock ticks as often where it idles, so that
         // ticks are background.
         let counted = match self.accel {
@@ -98,7 +98,15 @@ impl Guest<'_> {
         let booted = self.up(&machine, counts.as_ref(), model);
         booted.map_err(|error| machine.explain(error))?;
         let interfaces = ["eth1", "eth2"].map(str::to_owned);
-        Ok(Running { machine, counts, calls, ssh_config, system: System::Linux, interfaces })
+        Ok(Running {
+            machine,
+            counts,
+            calls,
+            caches,
+            ssh_config,
+            system: System::Linux,
+            interfaces,
+        })
     }
 
     /// Waits until the guest is up, and sets the gate on the way.

@@ -7,16 +7,15 @@
 pub use crate::card::{Backend, Model, Nic};
 use crate::console::Console;
 use crate::error::VmError;
+use crate::qemu::{self, Process, QEMU};
 use fwdlab_port::process;
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
-/// The program.
-pub(crate) const QEMU: &str = "qemu-system-x86_64";
 /// Begins the name of every machine's directory; a process number and its start follow.
 const PREFIX: &str = "fwdlab-vm-";
 /// Begins the names of what is being made; a process number follows.
@@ -178,9 +177,10 @@ impl Spec {
 /// A machine that runs. Dropping it ends it and removes its files.
 #[derive(Debug)]
 pub struct Machine {
-    child: Child,
+    process: Process,
     directory: PathBuf,
     console: Console,
+    spec: Spec,
 }
 
 impl Machine {
@@ -189,50 +189,32 @@ impl Machine {
     /// # Errors
     /// When QEMU is missing, or QEMU refuses the arguments.
     pub fn start(spec: &Spec, directory: &Path) -> Result<Machine, VmError> {
-        if let Boot::Disk { image, format } = &spec.boot {
-            overlay(image, format, &directory.join("overlay.qcow2"))?;
-        }
-        let errors = directory.join("qemu.log");
-        let log = fs::File::create(&errors).map_err(|source| VmError::file(&errors, source))?;
-        let mut command = Command::new(QEMU);
-        let inherited = spec.nics.iter().flat_map(Nic::descriptors).copied().collect();
-        process::keep_open(process::die_with_us(&mut command), inherited);
-        let child = command
-            .args(spec.arguments(directory))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .map_err(|error| VmError::Program {
-                program: QEMU.into(),
-                why: error.to_string(),
-                next: "install qemu-system-x86".into(),
-            })?;
-        let mut started = Started { child: Some(child), directory: directory.to_owned() };
-        let socket = directory.join("console");
-        let deadline = std::time::Instant::now() + Duration::from_secs(20);
-        while !socket.exists() {
-            if let Some(status) = started.ended() {
-                let words = fs::read_to_string(&errors).unwrap_or_default();
-                let why = words.trim().replace('\n', " | ");
-                return Err(VmError::Program {
-                    program: QEMU.into(),
-                    why: format!("{why} ({status})"),
-                    next: "see whether this QEMU has the device".into(),
-                });
+        let begun = match &spec.boot {
+            Boot::Disk { image, format } => {
+                overlay(image, format, &directory.join("overlay.qcow2"))
             }
-            if std::time::Instant::now() > deadline {
-                return Err(VmError::Program {
-                    program: QEMU.into(),
-                    why: "it has not begun within 20 s".into(),
-                    next: "see whether the machine is overloaded".into(),
-                });
-            }
-            std::thread::sleep(Duration::from_millis(10));
+            Boot::Linux { .. } => Ok(()),
+        };
+        let begun = begun.and_then(|()| begin(spec, directory));
+        if begun.is_err() {
+            // What is left of its files is found by `clean`.
+            let _ = fs::remove_dir_all(directory);
         }
-        let console = Console::connect(&socket, &spec.log, Duration::from_secs(5))?;
-        let child = started.child.take().ok_or_else(|| VmError::Counts("started".into()))?;
-        Ok(Machine { child, directory: directory.to_owned(), console })
+        let (process, console) = begun?;
+        Ok(Machine { process, directory: directory.to_owned(), console, spec: spec.clone() })
+    }
+
+    /// Switches it off and on: what it had in memory is gone, its disk is as it was. Taps
+    /// have to be open still.
+    ///
+    /// # Errors
+    /// When QEMU does not start again.
+    pub fn power_cycle(&mut self) -> Result<(), VmError> {
+        self.process.end();
+        // Otherwise it would be taken for that of the new one.
+        let _ = fs::remove_file(self.directory.join("console"));
+        (self.process, self.console) = begin(&self.spec, &self.directory)?;
+        Ok(())
     }
 
     /// The guest's serial line.
@@ -242,7 +224,7 @@ impl Machine {
 
     /// QEMU's process.
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.process.id()
     }
 
     /// Where its files are.
@@ -254,7 +236,13 @@ impl Machine {
     pub fn explain(&self, error: VmError) -> VmError {
         let VmError::Ended { status, text } = error else { return error };
         let words = fs::read_to_string(self.directory.join("qemu.log")).unwrap_or_default();
-        let words = words.trim().replace('\n', " | ");
+        let words = match self.process.was_stopped() {
+            true => format!(
+                "it was stopped, as by SIGSTOP, for {} s, and killed then",
+                qemu::STOPPED.as_secs()
+            ),
+            false => words.trim().replace('\n', " | "),
+        };
         VmError::Ended { status, text: format!("{words}; the guest's last words: {text}") }
     }
 
@@ -277,36 +265,38 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        end(&mut self.child, &self.directory);
+        self.process.end();
+        let _ = fs::remove_dir_all(&self.directory);
     }
 }
 
-/// A process that is not yet a machine.
-struct Started {
-    child: Option<Child>,
-    directory: PathBuf,
-}
-
-impl Started {
-    fn ended(&mut self) -> Option<std::process::ExitStatus> {
-        self.child.as_mut()?.try_wait().ok().flatten()
+/// Starts QEMU for a machine whose files lie in `directory`, and waits for its serial line.
+fn begin(spec: &Spec, directory: &Path) -> Result<(Process, Console), VmError> {
+    let errors = directory.join("qemu.log");
+    let log = fs::File::create(&errors).map_err(|source| VmError::file(&errors, source))?;
+    let mut command = Command::new(QEMU);
+    let inherited = spec.nics.iter().flat_map(Nic::descriptors).copied().collect();
+    process::keep_open(&mut command, inherited);
+    let child = qemu::spawn(command.args(spec.arguments(directory)).stderr(log))?;
+    let process = Process::watched(child, qemu::STOPPED);
+    let socket = directory.join("console");
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !socket.exists() {
+        let (why, next) = if let Some(status) = process.ended() {
+            let words = fs::read_to_string(&errors).unwrap_or_default();
+            let words = words.trim().replace('\n', " | ");
+            (format!("{words} ({status})"), "see whether this QEMU has the device")
+        } else if Instant::now() > deadline {
+            let why = "it has not begun within 20 s".to_owned();
+            (why, "see whether the machine is overloaded")
+        } else {
+            std::thread::sleep(Duration::from_millis(10));
+            continue;
+        };
+        return Err(VmError::Program { program: QEMU.into(), why, next: next.into() });
     }
-}
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.child {
-            end(child, &self.directory);
-        }
-    }
-}
-
-/// Ends QEMU and removes its files; a second time does nothing.
-fn end(child: &mut Child, directory: &Path) {
-    // It may have ended by itself, and whoever is left of its files is found by `clean`.
-    let _ = child.kill();
-    let _ = child.wait();
-    let _ = fs::remove_dir_all(directory);
+    let console = Console::connect(&socket, &spec.log, Duration::from_secs(5))?;
+    Ok((process, console))
 }
 
 /// A disk whose blocks are `image`'s until they are written.

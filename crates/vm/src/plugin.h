@@ -35,6 +35,7 @@ void qemu_plugin_register_vcpu_insn_exec_inline(struct qemu_plugin_insn *, enum 
 void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *, exec_cb, enum qemu_plugin_cb_flags, void *);
 void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *, mem_cb, enum qemu_plugin_cb_flags, enum qemu_plugin_mem_rw, void *);
 bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t);
+unsigned int qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
 uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *, size_t);

@@ -9,8 +9,13 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 /// Its source: parts that are one file to the compiler.
-const SOURCE: &str =
-    concat!(include_str!("plugin.h"), include_str!("calls.c"), include_str!("count.c"));
+const SOURCE: &str = concat!(
+    include_str!("plugin.h"),
+    include_str!("calls.c"),
+    include_str!("caches.c"),
+    include_str!("misses.c"),
+    include_str!("count.c")
+);
 /// How it is compiled.
 const FLAGS: [&str; 5] = ["-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-xc"];
 

@@ -3,9 +3,9 @@
 
 use crate::counts::CountFile;
 use crate::error::VmError;
-use crate::machine::{Accel, QEMU};
+use crate::machine::Accel;
+use crate::qemu::{self, PACKAGE, QEMU};
 use crate::{plugin, tool};
-use fwdlab_port::process;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -30,25 +30,16 @@ const RESET: usize = 0xfff0;
 /// # Errors
 /// When QEMU or the compiler is missing, or QEMU does not take the plugin.
 pub fn counting(cache: &Path, directory: &Path) -> Result<String, VmError> {
-    let version = tool::run(QEMU, &["--version"], &[], "qemu-system-x86")?;
+    let version = tool::run(QEMU, &["--version"], &[], PACKAGE)?;
     let version = String::from_utf8_lossy(&version);
     let version = version.lines().next().unwrap_or_default().to_owned();
     let counts = CountFile::create(&directory.join("probe"))?;
     let plugin = plugin::compiled(cache)?;
     let plugin = format!("{},counts={}", plugin.display(), counts.path().display());
     let arguments = ["-accel", "tcg", "-machine", "none", "-display", "none", "-monitor", "none"];
-    let mut child = process::die_with_us(&mut Command::new(QEMU))
-        .args(arguments)
-        .args(["-plugin", &plugin])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(|error| VmError::Program {
-            program: QEMU.into(),
-            why: error.to_string(),
-            next: "install qemu-system-x86".into(),
-        })?;
+    let mut command = Command::new(QEMU);
+    command.args(arguments).args(["-plugin", &plugin]).stderr(Stdio::null());
+    let mut child = qemu::spawn(&mut command)?;
     let deadline = Instant::now() + PATIENCE;
     let counts = loop {
         std::thread::sleep(Duration::from_millis(20));
@@ -86,19 +77,13 @@ fn within(accel: Accel, limit: Duration, rom: &[u8], dir: &Path) -> Result<Durat
     let [by, cpu] = accel.arguments();
     let (image, port) = (image.display().to_string(), format!("file:{}", said.display()));
     let began = Instant::now();
-    let mut child = process::die_with_us(&mut Command::new(QEMU))
+    let mut command = Command::new(QEMU);
+    command
         .args(["-accel", by, "-cpu", cpu, "-machine", "q35", "-m", "16", "-display", "none"])
         .args(["-nodefaults", "-no-user-config", "-monitor", "none"])
         .args(["-bios", &image, "-debugcon", &port])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(errors)
-        .spawn()
-        .map_err(|error| VmError::Program {
-            program: QEMU.into(),
-            why: error.to_string(),
-            next: "install qemu-system-x86".into(),
-        })?;
+        .stderr(errors);
+    let mut child = qemu::spawn(&mut command)?;
     let spoke = || fs::read(&said).is_ok_and(|said| said.starts_with(WORD));
     let why = loop {
         // Looked at first: what has spoken may have ended since.

@@ -24,6 +24,8 @@ const IMPURE: [&str; 8] = [
 pub(super) fn unsafe_code(house: &House) -> Vec<Finding> {
     let files = rust(house).filter(|file| !file.path.starts_with("crates/port/"));
     let word = |code: &str| {
+        // Pages have a policy whose words begin so.
+        let code = code.replace("'unsafe-inline'", "");
         code.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "unsafe")
     };
     grep(files, "`unsafe` belongs in crates/port", word)

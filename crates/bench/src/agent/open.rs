@@ -81,6 +81,7 @@ pub fn senders(order: &SendOrder) -> Result<serve_send::Opened, BenchError> {
         burst: sender::burst(cpus.len()),
         timestamps: order.timestamps,
         spread: None,
+        flood: None,
         batch: BATCH,
     };
     let mut facts = BTreeMap::new();

@@ -5,7 +5,7 @@ use super::protocol::{ExpectedPackets, Order, ReceiveOrder, Received, SendOrder,
 use crate::error::BenchError;
 use crate::host::Host;
 use crate::trial::{Evidence, Snapshot, Traffic};
-use fwdlab_model::record::{Arrivals, Latency};
+use fwdlab_model::record::{Arrivals, Counts, Latency};
 use fwdlab_model::settings::Engine;
 use fwdlab_packet::Flows;
 use fwdlab_packet::FrameSize;
@@ -361,6 +361,7 @@ impl Traffic for AgentTraffic<'_> {
             other_frames: self.last.others.saturating_sub(self.idle.others),
             receiver_dropped: self.last.dropped.saturating_sub(self.idle.dropped),
             missed: self.senders.iter().map(|sender| sender.last.missed).sum(),
+            flood: Counts::default(),
         }
     }
 

@@ -199,6 +199,7 @@ fn send(wiring: &Wiring, engine: Engine) -> Result<u64, String> {
         burst: sender::burst(1),
         timestamps: false,
         spread: None,
+        flood: None,
         batch: 1,
     };
     let sender = open_sender(engine, &config).map_err(|e| e.to_string())?;

@@ -30,10 +30,10 @@ use fwdlab_model::record::{Arrivals, Latency, ReceiverPlace};
 use fwdlab_model::settings::{Arrangement, DutKind, Settings, TestbedKind};
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::rss::queues_of_flows;
-use fwdlab_packet::{Phase, Template};
+use fwdlab_packet::{Phase, Template, stamp::PHASES};
 use fwdlab_port::circuit::traffic::{Full, Traffic, TrafficConfig};
 use fwdlab_port::circuit::{Circuit, SLOTS};
-use fwdlab_port::{Receiver, affinity};
+use fwdlab_port::{Flood, Receiver, affinity};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -111,6 +111,7 @@ fn config(
         timestamps: traffic.timestamps,
         arriving: (!bypass).then_some((mac::RECEIVER, mac::EGRESS)),
         bypass,
+        flood: None,
     }
 }
 
@@ -223,7 +224,11 @@ impl Ends for MemoryEnds {
                 "in memory the generator waits for free slots: no burst is too long".into(),
             ));
         }
-        let config = config(wanted.settings, placement, wanted.run_id, wanted.rate_pps, false);
+        let mut config = config(wanted.settings, placement, wanted.run_id, wanted.rate_pps, false);
+        config.flood = wanted.flood.map(|flood| {
+            let flood = Flood::beside(&config.template, flood.packets, flood.rate_pps);
+            flood.over_queues(wanted.settings.dut.queues)
+        });
         let traffic = MemoryTraffic::new(config, &self.circuits, placement, wanted.threads)?;
         *self.full.borrow_mut() = Some(traffic.traffic.full());
         // Generator and sink are one thread. The router's CPU time is its own only if that
@@ -262,6 +267,8 @@ impl Ends for MemoryEnds {
 struct MemoryTraffic {
     traffic: Traffic,
     witness: Witness,
+    /// What is sent beside it.
+    flood: Option<Flood>,
 }
 
 impl MemoryTraffic {
@@ -271,9 +278,10 @@ impl MemoryTraffic {
         placement: &Placement,
         workers: &[u32],
     ) -> Result<MemoryTraffic, BenchError> {
+        let flood = config.flood.clone();
         let traffic = Traffic::new(config, circuits)?;
         let witness = Witness::new(placement, workers, &[traffic.task()]);
-        Ok(MemoryTraffic { traffic, witness })
+        Ok(MemoryTraffic { traffic, witness, flood })
     }
 }
 
@@ -308,7 +316,10 @@ impl trial::Traffic for MemoryTraffic {
     }
 
     fn snapshot(&mut self) -> Snapshot {
-        snapshot(self.traffic.sent(), &self.traffic)
+        // What arrived is read first: less of a flood had been sent by then.
+        let received = snapshot([0; PHASES], &self.traffic);
+        let snapshot = Snapshot { sent: self.traffic.sent(), ..received };
+        self.flood.as_ref().map_or(snapshot, |flood| snapshot.beside_flood(flood.sent()))
     }
 
     fn stop(&mut self) -> Result<(), BenchError> {

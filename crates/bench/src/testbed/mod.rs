@@ -11,7 +11,7 @@ pub(crate) mod stopwatch;
 pub(crate) mod traffic;
 pub mod vm;
 
-pub use rig::{Armed, Ends, LoadModel, Parts, Plain, Reach, Rig, Wanted};
+pub use rig::{Armed, Ends, FloodWanted, LoadModel, Parts, Plain, Reach, Rig, Wanted};
 
 use crate::cpu::Placement;
 use crate::probe::{Cable, Privilege};

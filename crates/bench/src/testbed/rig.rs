@@ -154,12 +154,32 @@ pub struct Wanted<'a> {
     pub threads: &'a [u32],
     /// When packets arrive matters more than what seeing them at once costs.
     pub timed: bool,
+    /// What is sent beside them while the window is open, each packet of a flow of its own.
+    pub flood: Option<FloodWanted>,
+}
+
+/// A flood of new flows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FloodWanted {
+    /// Packets per second of all senders together.
+    pub rate_pps: f64,
+    /// Packets in the window.
+    pub packets: u64,
 }
 
 impl<'a> Wanted<'a> {
     /// Traffic without end as fast as possible, through no thread of this machine.
     pub fn of(settings: &'a Settings, run_id: u32, trial: &'a Trial) -> Wanted<'a> {
-        Wanted { settings, run_id, rate_pps: None, limit: None, trial, threads: &[], timed: false }
+        Wanted {
+            settings,
+            run_id,
+            rate_pps: None,
+            limit: None,
+            trial,
+            threads: &[],
+            timed: false,
+            flood: None,
+        }
     }
 }
 

@@ -186,7 +186,8 @@ impl Testbed for Sim {
         _observer: &mut dyn Observer,
     ) -> Result<Option<Latency>, BenchError> {
         let packets = (rate_pps * trial.duration_ns as f64 / 1e9) as u64;
-        Ok(Latency::of(&delays::delays(packets, rate_pps, settings.testbed.sim.ceiling_pps)))
+        let (flows, ceiling) = (settings.traffic.flows.count(), settings.testbed.sim.ceiling_pps);
+        Ok(Latency::of(&delays::delays(packets, flows, rate_pps, ceiling)))
     }
 
     fn calibration_key(&self, settings: &Settings) -> String {

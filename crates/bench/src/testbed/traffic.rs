@@ -4,9 +4,9 @@ use super::evidence::Witness;
 use crate::arrivals;
 use crate::error::BenchError;
 use crate::trial::{Evidence, Snapshot, Traffic};
-use fwdlab_model::record::{Arrivals, Checked, Latency};
+use fwdlab_model::record::{Arrivals, Checked, Counts, Latency};
 use fwdlab_packet::Phase;
-use fwdlab_port::{Receiver, Sender};
+use fwdlab_port::{Flood, Receiver, Sender};
 
 /// Senders and receiver of one run.
 pub(crate) struct NetnsTraffic {
@@ -19,6 +19,8 @@ pub(crate) struct NetnsTraffic {
     /// What the receiver checks of packets.
     pub(crate) checked: Checked,
     pub(crate) witness: Witness,
+    /// What is sent beside it.
+    pub(crate) flood: Option<Flood>,
 }
 
 impl Traffic for NetnsTraffic {
@@ -47,7 +49,7 @@ impl Traffic for NetnsTraffic {
                 *sum += packets;
             }
         }
-        snapshot
+        self.flood.as_ref().map_or(snapshot, |flood| snapshot.beside_flood(flood.sent()))
     }
 
     fn stop(&mut self) -> Result<(), BenchError> {
@@ -90,5 +92,6 @@ pub(crate) fn snapshot(sent: [u64; 4], receiver: &dyn Receiver) -> Snapshot {
         other_frames: received.others,
         receiver_dropped: receiver.dropped(),
         missed: 0,
+        flood: Counts::default(),
     }
 }

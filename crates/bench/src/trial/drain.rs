@@ -107,12 +107,14 @@ impl Snapshot {
 
     /// Packets that reached the receiver, including damaged ones.
     fn arrived(&self) -> u64 {
-        self.received_total().saturating_add(self.damaged).saturating_add(self.receiver_dropped)
+        let own = self.received_total().saturating_add(self.damaged);
+        own.saturating_add(self.flood.forwarded).saturating_add(self.receiver_dropped)
     }
 
     /// Packets sent that neither arrived nor were counted as dropped.
     fn missing(&self, dropped: u64) -> i64 {
         let accounted = self.arrived().saturating_add(dropped);
-        (self.sent_total() as i64).saturating_sub(accounted as i64)
+        let sent = self.sent_total().saturating_add(self.flood.offered);
+        (sent as i64).saturating_sub(accounted as i64)
     }
 }

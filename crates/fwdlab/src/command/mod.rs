@@ -25,14 +25,12 @@ pub(crate) mod send;
 pub(crate) mod serve;
 pub(crate) mod show;
 mod stored_profile;
-pub(crate) mod stores;
+mod stores;
 
 use crate::exit::{self, Exit};
-use crate::experiment::STORE;
 use crate::terminal::Color;
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{CommandFactory, Parser, Subcommand};
-use std::path::{Path, PathBuf};
+use clap::{Parser, Subcommand};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -49,6 +47,12 @@ Examples:
   fwdlab search experiments/demo.toml        at which rates is nothing lost?
   fwdlab compare before.pps after.pps        did anything change?";
 
+/// Options that every command takes, said once.
+const OF_ALL: &str = "\
+Of every command:
+  --color <WHEN>  auto (on a terminal, unless NO_COLOR, CLICOLOR or CLICOLOR_FORCE say otherwise),
+                  always or never";
+
 /// A laboratory for packet-forwarding performance.
 ///
 /// One experiment file says what is tested, with which traffic and how often.
@@ -61,12 +65,12 @@ Examples:
     styles = STYLES,
     max_term_width = 100,
     arg_required_else_help = true,
-    after_help = EXAMPLES,
-    after_long_help = format!("{EXAMPLES}\n\n{}", exit::TABLE),
+    after_help = format!("{OF_ALL}\n\n{EXAMPLES}"),
+    after_long_help = format!("{OF_ALL}\n\n{EXAMPLES}\n\n{}", exit::TABLE),
 )]
 pub(crate) struct Arguments {
-    /// Colours; NO_COLOR, CLICOLOR and CLICOLOR_FORCE are honoured by auto
-    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
+    /// Colours. Every command takes it, and the program's own help alone says so.
+    #[arg(long, global = true, hide = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
     pub(crate) color: Color,
     /// What to do.
     #[command(subcommand)]
@@ -141,24 +145,6 @@ pub(crate) enum Command {
     Man(man::Arguments),
 }
 
-/// The definition of the command line, in which options of all commands are said once.
-pub(crate) fn definition() -> clap::Command {
-    // Only then do commands know of them.
-    let mut definition = Arguments::command();
-    definition.build();
-    definition.mut_subcommands(without_options_of_all)
-}
-
-fn without_options_of_all(command: clap::Command) -> clap::Command {
-    const OF_ALL: &str = "color";
-    let has_it = command.get_arguments().any(|argument| argument.get_id() == OF_ALL);
-    let command = match has_it {
-        true => command.mut_arg(OF_ALL, |argument| argument.hide(true)),
-        false => command,
-    };
-    command.mut_subcommands(without_options_of_all)
-}
-
 /// Does what the user asks.
 ///
 /// # Errors
@@ -194,14 +180,10 @@ pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
     }
 }
 
-/// The store that the user means: the file, or the one in the directory.
-fn store_at(path: &Path) -> PathBuf {
-    if path.is_dir() { path.join(STORE) } else { path.to_path_buf() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::CommandFactory;
 
     #[test]
     fn the_definition_is_sound() {
@@ -210,15 +192,18 @@ mod tests {
 
     #[test]
     fn options_of_all_commands_are_said_once() {
-        let mut whole = definition();
+        let mut whole = Arguments::command();
         assert!(whole.render_long_help().to_string().contains("--color"));
+        whole.build();
         for name in ["run", "plan", "show"] {
             let command = whole.find_subcommand_mut(name).unwrap();
             let help = command.render_long_help().to_string();
             assert!(!help.contains("--color"), "{help}");
         }
-        let parsed = whole.try_get_matches_from(["fwdlab", "show", "x", "--color", "never"]);
-        let parsed = <Arguments as clap::FromArgMatches>::from_arg_matches(&parsed.unwrap());
+        let parsed = Arguments::try_parse_from(["fwdlab", "show", "x", "--color", "never"]);
         assert_eq!(parsed.unwrap().color, Color::Never);
+        // A command's help needs no value for what isn't shown.
+        let help = Arguments::try_parse_from(["fwdlab", "plan", "--help"]).unwrap_err();
+        assert_eq!(help.kind(), clap::error::ErrorKind::DisplayHelp);
     }
 }

@@ -1,7 +1,6 @@
 //! `fwdlab run`: load, plan, open the store, open the testbed, carry out every
 //! run that the store lacks, report.
 
-use super::store_at;
 use crate::error::CliError;
 use crate::exit::{self, Exit};
 use crate::experiment::overhead_guess_ns;
@@ -10,6 +9,7 @@ use crate::form::VerboseFormArguments;
 use crate::notify::{self, Message, Outcome};
 use crate::profiling;
 use crate::session::{self, GivenUp, Session};
+use crate::stores::store_at;
 use crate::terminal::{self, duration};
 use crate::verdict::{self, FailOn};
 use anyhow::Result;

@@ -1,7 +1,7 @@
 //! A variant's profile in a store, for the commands that take profiles.
 
-use super::STORE;
 use crate::error::CliError;
+use crate::experiment::STORE;
 use anyhow::Result;
 use fwdlab_results::profile::{self, Content, Format, Profile, Stacks, Unknown};
 use fwdlab_results::store::{Store, StoredProfile};

@@ -1,8 +1,8 @@
 //! The stores that there are, by their places below the directory that is served. Only what
 //! was found by walking is opened: no address leads out of the directory.
 
-use crate::command::stores::stores_at;
 use crate::events::LIVE;
+use crate::stores::stores_at;
 use fwdlab_results::store::{Overview, Store};
 use std::path::{Path, PathBuf};
 

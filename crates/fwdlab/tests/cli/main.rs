@@ -3,6 +3,7 @@
 mod compare;
 mod connections;
 mod coverage;
+mod flood;
 mod history;
 mod import;
 mod import_lab;

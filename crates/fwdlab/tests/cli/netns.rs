@@ -206,7 +206,7 @@ fn a_search_finds_the_rate_of_a_shaper_or_says_what_kept_it() {
 }
 
 /// `results.json` of an experiment on this machine's kernel; none, said aloud, without root.
-fn results_as_root(experiment: &str, why: &str) -> Option<serde_json::Value> {
+pub(crate) fn results_as_root(experiment: &str, why: &str) -> Option<serde_json::Value> {
     let lab = Lab::new(experiment);
     let _alone = machine();
     if !rustix::process::geteuid().is_root() {

@@ -79,3 +79,34 @@ fn an_interruption_changes_no_decision() {
         assert_eq!(values_per_variant(&whole), [stored(&lab, "part") / 2; 2]);
     }
 }
+
+#[test]
+fn blocks_are_added_where_one_may_stop_at_any_moment_and_nowhere_else() {
+    // A difference that four blocks can't show.
+    let text = |rule: &str| {
+        INSTANT.replace("stateful\" = 0.8", "stateful\" = 0.999").replace("blocks = 4", rule)
+    };
+    let lab = Lab::new(&text("stop = \"open\"\nmax_blocks = 4"));
+    let first = lab.fwdlab(&["run", "x.toml"]).expect(0);
+    assert!(first.stdout.contains("inconclusive"), "{}", first.stdout);
+    let more = lab.fwdlab(&["run", "x.toml", "--blocks", "6"]).expect(0);
+    assert!(more.stdout.contains("12 of 12 runs"), "{}", more.stdout);
+    // The runs of before are kept, and in their places.
+    let again = lab.fwdlab(&["run", "x.toml", "--blocks", "6"]).expect(0);
+    assert!(again.stderr.contains("all 6 blocks are done"), "{}", again.stderr);
+    let fewer = lab.fwdlab(&["run", "x.toml"]).expect(2);
+    assert!(fewer.stderr.contains("blocks: 6 and 4"), "{}", fewer.stderr);
+    lab.write("x.toml", &text("stop = \"planned\"\nmax_blocks = 4"));
+    lab.fwdlab(&["run", "x.toml", "--out", "planned"]).expect(0);
+    let refused = lab.fwdlab(&["run", "x.toml", "--out", "planned", "--blocks", "6"]).expect(2);
+    assert!(refused.stderr.contains("Blocks added after a look"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_renamed_experiment_goes_on_with_its_store() {
+    let lab = Lab::new(INSTANT);
+    lab.fwdlab(&["run", "x.toml"]).expect(0);
+    lab.write("renamed.toml", INSTANT);
+    let again = lab.fwdlab(&["run", "renamed.toml", "--out", "results/x"]).expect(0);
+    assert!(again.stderr.contains("all of its 8 runs are stored already"), "{}", again.stderr);
+}

@@ -126,6 +126,7 @@ boot() {
         set_ dev.cxl.$port.pause_settings 3; set_ dev.cxl.$port.%parent t5nex0; set_ dev.cxl.$port.%location port=$port
         printf ',TSO4\n,TSO6\n,LRO\n,VLAN_HWTSO\n' >$state/cxl$port.options
     done
+    cp /boot/loader.conf.local $state/kenv
     . /etc/rc.conf
     for name in cxl0 cxl1; do
         eval "ifconfig_ $name \$ifconfig_$name; ifconfig_ $name \$ifconfig_${name}_ipv6"
@@ -157,6 +158,7 @@ arp | ndp)
     'ndp -an') ip -6 neigh show nud permanent | sed 's/\(.*\) dev \(.*\) lladdr \(.*\) PERM.*/\1  \3  \2 permanent R/' ;;
     *) neighbour_ "$@" ;;
     esac ;;
+kenv) sed -n 's/^\([^#=]*=".*"\)[^"]*$/\1/p' $state/kenv ;;
 kldstat) [ -e $state/module."$3" ] || exit 1 ;;
 kldload) : >$state/module."$2" ;;
 kldunload) rm "$state/module.$1"; [ "$1" != pf ] || rm -f $state/pf ;;
@@ -173,8 +175,9 @@ shutdown) exec AT/dut.bin/reboot ;;
 esac
 "#;
 
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 16] = [
     "boot",
+    "kenv",
     "uname",
     "sysctl",
     "ifconfig",

@@ -46,7 +46,7 @@ fn an_experiment_finds_a_known_change_to_the_instruction() {
     let demux = "[[factor]]\nname = \"early_demux\"\nlevels = [\
                  { label = \"on\", sysctl = { \"net.ipv4.ip_early_demux\" = 1 } }, \
                  { label = \"off\", sysctl = { \"net.ipv4.ip_early_demux\" = 0 } }]\n";
-    let text = experiment(&kernel, "", 2, demux);
+    let text = experiment(&kernel, "calls = true\ncaches = true\n", 2, demux);
     let output = fwdlab(directory.path(), &text).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
@@ -69,8 +69,21 @@ fn an_experiment_finds_a_known_change_to_the_instruction() {
     // The function that asks for it saves a little; forwarding itself is the same.
     assert!(of("ip_rcv_finish_core")["difference"].as_f64().unwrap() < -5.0, "{functions:#}");
     assert!(!differing.iter().any(|row| row["name"] == "ip_forward"), "{functions:#}");
-    let page = std::fs::read_to_string(directory.path().join("out/README.md")).unwrap();
+    let out = directory.path().join("out");
+    let page = std::fs::read_to_string(out.join("README.md")).unwrap();
     assert!(page.contains("Instructions are not time"), "{page}");
+    // Stacks of both variants, whose sums are those of the functions, and both in one picture.
+    for variant in results["counts"]["variants"].as_array().expect("variants") {
+        let calls = &variant["calls"];
+        assert_eq!(calls["unaccounted"], 0, "{calls:#}");
+        assert!(calls["unknown_share"].as_f64().unwrap() < 0.02, "{calls:#}");
+        let svg = std::fs::read_to_string(out.join(calls["file"].as_str().unwrap())).unwrap();
+        assert!(svg.contains("ip_route_input_slow"), "{calls:#}");
+        let missed = &variant["caches"]["total"];
+        assert!(missed["data"].as_f64().unwrap() > 0.0, "{missed:#}");
+    }
+    let both = functions["calls"].as_str().expect("a picture of both");
+    assert!(std::fs::read_to_string(out.join(both)).unwrap().contains("udp_v4_early_demux"));
 }
 
 #[test]

@@ -1,7 +1,8 @@
-//! What a laboratory does with a FreeBSD as its DUT, tried on a real one: one boot for all
-//! of it. See `freebsd` for what it needs.
+//! What a laboratory does with a FreeBSD as its DUT, tried on a real one: one machine for all
+//! of it, with several pairs of cards. See `freebsd` for what it needs.
 
 use super::freebsd::image;
+use super::freebsd_lab::{self, TAPS};
 use fwdlab_bench::dut::counters::Reading;
 use fwdlab_bench::dut::freebsd::system::kernel_facts;
 use fwdlab_bench::dut::freebsd::{counters, queues};
@@ -15,24 +16,43 @@ use fwdlab_model::record::queues::{Direction, counter_name};
 use fwdlab_model::record::{ProfileRecord, ProfileWindow};
 use fwdlab_packet::address::{Side, flow_address};
 use fwdlab_packet::{Family, Flows, FrameWriter, Phase, Template};
+use fwdlab_port::tun;
 use fwdlab_results::profile::{fold, of_dut, unfold};
 use fwdlab_vm::forwarding::{GUEST_MACS, set_up};
 use fwdlab_vm::freebsd::{Guest, Image};
-use fwdlab_vm::guest::{self, Running, System};
-use fwdlab_vm::machine::{self, Accel, Model, Nic};
+use fwdlab_vm::guest::{self, Also, Running, System};
+use fwdlab_vm::machine::{self, Accel, Backend, Model, Nic};
 use fwdlab_vm::wire::Wire;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// A FreeBSD that is up, and the other ends of its cables.
-struct Lab {
+pub(super) struct Lab {
     /// Closes before the machine ends.
-    host: SshHost,
-    running: Running,
+    pub(super) host: SshHost,
+    pub(super) running: Running,
     wires: [Wire; 2],
-    _directory: tempfile::TempDir,
+    /// Those of cards of other models, with the names that the guest has for them.
+    others: Vec<([&'static str; 2], [Wire; 2])>,
+    /// The ends of `vtnet3` and `vtnet4`: they stay open for whoever boots again.
+    _taps: Vec<OwnedFd>,
+    pub(super) directory: tempfile::TempDir,
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        // Nobody can look any more when the test has failed.
+        let console = self.directory.path().join("cache/console.log");
+        if let Some(said) = std::fs::read(console).ok().filter(|_| std::thread::panicking()) {
+            let said = String::from_utf8_lossy(&said);
+            let lines: Vec<&str> = said.lines().rev().take(40).collect();
+            eprintln!("the guest's last words:");
+            lines.iter().rev().for_each(|line| eprintln!("  {line}"));
+        }
+    }
 }
 
 impl Lab {
@@ -42,19 +62,33 @@ impl Lab {
         std::fs::create_dir(&cache).expect("a directory");
         let image = &Image::find(image, &cache).expect("an image");
         let own = machine::directory(directory.path(), 0).expect("a directory");
-        let wires = [0, 1].map(|number| Wire::bind(&own, number).expect("a socket"));
-        let nics = GUEST_MACS.iter().zip(&wires).map(|(&mac, wire)| Nic {
-            model: Model::Virtio,
-            mac: mac.to_owned(),
-            queues: 1,
-            gathers: false,
-            backend: wire.backend(),
-        });
-        let (nics, accel, cache) = (nics.collect(), Accel::Tcg, cache.as_path());
-        let guest =
-            Guest { image, kernel: None, accel, cpus: 1, memory: 512, nics, calls: false, cache };
+        let pair =
+            |first| [first, first + 1].map(|number| Wire::bind(&own, number).expect("a socket"));
+        let wires = pair(0);
+        let taps: Vec<OwnedFd> =
+            TAPS.iter().flat_map(|name| tun::open(name, 1).expect("a tap")).collect();
+        let taps_of_lab: Vec<Backend> =
+            taps.iter().map(|tap| Backend::Tap(vec![tap.as_raw_fd()])).collect();
+        let others = vec![(["vmx0", "vmx1"], pair(2)), (["em0", "em1"], pair(4))];
+        let ends = |wires: &[Wire; 2]| wires.each_ref().map(Wire::backend).to_vec();
+        let mut nics = Vec::new();
+        for (model, backends) in [
+            (Model::Virtio, ends(&wires)),
+            (Model::Virtio, taps_of_lab),
+            (Model::Vmxnet3, ends(&others[0].1)),
+            (Model::E1000, ends(&others[1].1)),
+        ] {
+            for (mac, backend) in GUEST_MACS.iter().zip(backends) {
+                let mac = (*mac).to_owned();
+                nics.push(Nic { model, mac, queues: 1, gathers: false, backend });
+            }
+        }
+        let (accel, cache) = (Accel::Tcg, cache.as_path());
+        let also = Also::default();
+        let guest = Guest { image, kernel: None, accel, cpus: 1, memory: 768, nics, also, cache };
         let running = guest.boot(&own).unwrap_or_else(|error| panic!("{error}"));
-        wires.iter().for_each(|wire| wire.connect().expect("QEMU's end"));
+        let all = wires.iter().chain(others.iter().flat_map(|(_, wires)| wires));
+        all.for_each(|wire| wire.connect().expect("QEMU's end"));
         let ssh = SshSettings {
             config: Some(PathBuf::from(&running.ssh_config)),
             deadline: Duration::from_secs(120),
@@ -65,12 +99,27 @@ impl Lab {
             ..SshSettings::default()
         };
         let host = SshHost::connect(guest::NAME, ssh).unwrap_or_else(|error| panic!("{error}"));
-        let interfaces = running.interfaces.each_ref().map(String::as_str);
+        let lab = Lab { host, running, wires, others, _taps: taps, directory };
+        lab.set_up(lab.running.interfaces.each_ref().map(String::as_str));
+        lab
+    }
+
+    /// Makes it forward between two of its interfaces.
+    fn set_up(&self, interfaces: [&str; 2]) {
         for command in set_up(System::FreeBsd, interfaces, Family::Inet) {
             let argv: Vec<&str> = command.iter().map(String::as_str).collect();
-            host.run(&argv, "").unwrap_or_else(|error| panic!("{error}"));
+            self.run(&argv);
         }
-        Lab { host, running, wires, _directory: directory }
+    }
+
+    /// Undoes that.
+    fn take_down(&self, interfaces: [&str; 2]) {
+        for interface in interfaces {
+            self.sh(&format!(
+                "route -qn flush -inet; for a in $(ifconfig {interface} inet | awk '/inet / {{ print $2 }}'); do \
+                 ifconfig {interface} inet $a delete; done; ifconfig {interface} down"
+            ));
+        }
     }
 
     /// Its cables, by the address plan.
@@ -81,17 +130,21 @@ impl Lab {
         links
     }
 
-    fn run(&self, argv: &[&str]) -> String {
+    pub(super) fn run(&self, argv: &[&str]) -> String {
         self.host.run(argv, "").unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// What sh(1) prints there.
-    fn sh(&self, script: &str) -> String {
+    pub(super) fn sh(&self, script: &str) -> String {
         self.run(&["/bin/sh", "-c", script])
     }
 
     /// Sends packets for a time, a few at once; returns how many, and how many came out.
     fn send(&self, time: Duration) -> (u64, u64) {
+        Lab::send_over(&self.wires, time)
+    }
+
+    fn send_over(wires: &[Wire; 2], time: Duration) -> (u64, u64) {
         let flows = Flows { sources: 1, destinations: 8 };
         let from = [0x02, 0x00, 0xc6, 0x12, 0x01, 0x01];
         let to = [0x02, 0x00, 0xc6, 0x12, 0x00, 0x01];
@@ -104,12 +157,11 @@ impl Lab {
         while Instant::now() < deadline {
             for _ in 0..8 {
                 writer.write_next(&mut frame, Phase::Window, 0);
-                self.wires[0].send(&frame).expect("QEMU takes it");
+                wires[0].send(&frame).expect("QEMU takes it");
                 sent += 1;
             }
             let patience = Duration::from_millis(200);
-            while came < sent
-                && self.wires[1].receive(&mut buffer, patience).expect("a frame").is_some()
+            while came < sent && wires[1].receive(&mut buffer, patience).expect("a frame").is_some()
             {
                 came += 1;
             }
@@ -143,10 +195,32 @@ impl Lab {
 #[test]
 fn a_real_freebsd_does_what_a_laboratory_asks_of_it() {
     let Some(image) = image() else { return };
-    let lab = Lab::boot(&image);
+    let Some(_space) = freebsd_lab::Space::enter() else { return };
+    let mut lab = Lab::boot(&image);
     columns_say_where_packets_went(&lab);
     a_profile_tells_what_forwards(&lab);
     netmaps_pkt_gen_sends_and_counts(&lab);
+    lab.take_down(["vtnet1", "vtnet2"]);
+    other_cards_forward_too(&lab);
+    freebsd_lab::lives_through_experiments(&mut lab, &image);
+}
+
+/// QEMU's vmxnet3 and e1000, each a pair of cards of its own.
+fn other_cards_forward_too(lab: &Lab) {
+    for (interfaces, wires) in &lab.others {
+        lab.set_up(*interfaces);
+        let before = lab.sh(&format!("netstat -I {} -bdnW", interfaces[0]));
+        let (sent, came) = Lab::send_over(wires, Duration::from_millis(500));
+        let after = lab.sh(&format!("netstat -I {} -bdnW", interfaces[0]));
+        assert_eq!(came, sent, "{interfaces:?}: {before}\n{after}");
+        assert!(sent > 100, "{interfaces:?}: {sent}");
+        let packets = |text: &str| {
+            let found = counters::interface_counters(interfaces[0], text);
+            found.iter().find(|(name, _)| name.ends_with("rx_packets")).expect("a count").1
+        };
+        assert_eq!(packets(&after) - packets(&before), sent, "{interfaces:?}");
+        lab.take_down(*interfaces);
+    }
 }
 
 /// Packets of queues, interfaces and protocols, as many as were sent; the kernel's options.

@@ -8,11 +8,15 @@ mod experiment;
 mod faults;
 mod freebsd;
 mod freebsd_guest;
+mod freebsd_lab;
 mod rate;
 
+use fwdlab_packet::address::flow_address;
+use fwdlab_packet::{Family, Side};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::OnceLock;
 
 /// A kernel to boot; none where there is none, which is said aloud and fails in CI.
 fn kernel() -> Option<PathBuf> {
@@ -66,15 +70,40 @@ fn of(found: &Value, function: &str) -> Vec<f64> {
     instructions.iter().filter_map(Value::as_f64).collect()
 }
 
+/// One kernel as it boots, without early demultiplexing, and then with a route of its own for
+/// each destination: one boot for several tests, with stacks of calls and modelled caches.
+fn counted() -> Option<&'static (Value, tempfile::TempDir)> {
+    static COUNTED: OnceLock<(Value, tempfile::TempDir)> = OnceLock::new();
+    let kernel = kernel()?;
+    Some(COUNTED.get_or_init(|| {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name).to_string_lossy().into_owned();
+        let routes = (0..4 * FLOWS).map(|n| {
+            let destination = flow_address(Family::Inet, Side::Receiver, n);
+            format!("route replace {destination}/32 via 198.19.0.2\n")
+        });
+        std::fs::write(path("routes"), routes.collect::<String>()).unwrap();
+        let (graphs, routes, flows) = (path("graphs"), path("routes"), FLOWS.to_string());
+        let mut arguments = vec![kernel.to_string_lossy().into_owned()];
+        arguments.extend(["--calls", &graphs, "--caches", "--flows", &flows].map(String::from));
+        arguments
+            .extend(["--packets", "640", "--bursts", "3", "--input", &routes].map(String::from));
+        let demux = "sysctl -w net.ipv4.ip_early_demux=0";
+        arguments.extend(["--change", demux, "--change", "ip -batch -"].map(String::from));
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let found = count(&arguments).unwrap_or_else(|error| panic!("{error}"));
+        (found, directory)
+    }))
+}
+
+/// Destinations: their leaves of the tree, two lines each, are more than L1D has lines (512).
+const FLOWS: u32 = 1000;
+
 #[test]
 fn a_known_change_is_found_to_the_instruction() {
-    let Some(kernel) = kernel() else { return };
-    let change = "sysctl -w net.ipv4.ip_early_demux=0";
-    let kernel = kernel.to_string_lossy();
-    let arguments = [&kernel, "--change", change, "--packets", "640", "--bursts", "3"];
-    let found = count(&arguments).unwrap_or_else(|error| panic!("{error}"));
+    let Some((found, _)) = counted() else { return };
     let kernels = found["kernels"].as_array().expect("kernels");
-    assert_eq!(kernels.len(), 2, "{found:#}");
+    assert_eq!(kernels.len(), 3, "{found:#}");
     for row in kernels {
         assert_eq!((&row["lost"], &row["packets"]), (&0.into(), &1920.into()), "{row:#}");
         let (least, most) = (row["least"].as_f64().unwrap(), row["most"].as_f64().unwrap());
@@ -84,9 +113,9 @@ fn a_known_change_is_found_to_the_instruction() {
     }
     // Untouched functions cost the same to the instruction; the one that was switched off
     // costs nothing any more.
-    let forward = of(&found, "ip_forward");
+    let forward = of(found, "ip_forward");
     assert!(forward[0] > 50.0 && (forward[0] - forward[1]).abs() < 0.1, "{forward:?}");
-    let demux = of(&found, "udp_v4_early_demux");
+    let demux = of(found, "udp_v4_early_demux");
     assert!(demux[0] > 50.0 && demux[1].abs() < 0.1, "{demux:?}");
     let difference = kernels[1]["difference"].as_f64().unwrap();
     assert!((-250.0..-60.0).contains(&difference), "{difference}");
@@ -100,13 +129,7 @@ fn a_known_change_is_found_to_the_instruction() {
 /// kernel's sources (net/ipv4/ip_input.c, ip_forward.c, ip_output.c, net/core/dev.c).
 #[test]
 fn stacks_nest_as_the_sources_say_and_add_up_to_the_flat_counts() {
-    let Some(kernel) = kernel() else { return };
-    let directory = tempfile::tempdir().unwrap();
-    let kernel = kernel.to_string_lossy();
-    let graphs = directory.path().join("graphs");
-    let place = graphs.to_string_lossy();
-    let arguments = [&*kernel, "--calls", &place, "--packets", "640", "--bursts", "3"];
-    let found = count(&arguments).unwrap_or_else(|error| panic!("{error}"));
+    let Some((found, _)) = counted() else { return };
     let drawn = &found["calls"][0];
     assert_eq!(drawn["unaccounted"], 0, "block by block the same: {drawn:#}");
     assert!(drawn["unknown_share"].as_f64().unwrap() < 0.02, "{drawn:#}");
@@ -120,7 +143,7 @@ fn stacks_nest_as_the_sources_say_and_add_up_to_the_flat_counts() {
         .collect();
     for function in ["ip_forward", "ip_rcv_core", "fib_table_lookup", "__dev_queue_xmit"] {
         let own = stacks.iter().filter(|(path, _)| path.last() == Some(&function));
-        let (own, flat) = (own.map(|(_, n)| n).sum::<f64>(), of(&found, function)[0]);
+        let (own, flat) = (own.map(|(_, n)| n).sum::<f64>(), of(found, function)[0]);
         assert!(flat > 50.0 && (own - flat).abs() < 0.1, "{function}: {own}, flat {flat}");
     }
     // Of each, nearly all that it executes is called by the other, over thunks or not.
@@ -140,6 +163,29 @@ fn stacks_nest_as_the_sources_say_and_add_up_to_the_flat_counts() {
     for (before, after) in [("ip_rcv_core", "ip_forward"), ("fib_table_lookup", "ip_forward")] {
         let below: f64 = own(&stacks, after, |path| path.contains(&before));
         assert_eq!(below, 0.0, "{after} below {before}");
+    }
+}
+
+/// Of the same run. With two routes every packet walks the same few lines; with a route for
+/// each destination it reads a leaf that was last read a thousand packets before, and two
+/// thousand other lines of leaves since: none of it can be in 512 lines.
+#[test]
+fn modelled_caches_miss_what_must_be_missed() {
+    let Some((found, _)) = counted() else { return };
+    let caches = &found["caches"];
+    assert!(caches["model"].as_str().unwrap().contains("L1D 32 KiB 8-way"), "{caches:#}");
+    let functions = caches["functions"].as_array().expect("functions");
+    let walk = functions.iter().find(|row| row["name"] == "fib_table_lookup").expect("a walk");
+    let of = |kernel: usize, level: &str| walk["kernels"][kernel][level].as_f64().unwrap();
+    assert!(of(2, "l1d") - of(1, "l1d") > 1.5, "leaf and alias of each destination: {walk:#}");
+    assert!((of(1, "l1d") - of(0, "l1d")).abs() < 0.75, "the same two routes: {walk:#}");
+    // What fits into L2 was read there before.
+    assert!(of(2, "l2") < 0.5 * of(2, "l1d"), "{walk:#}");
+    // Nobody reads less than it misses.
+    let kernels = caches["kernels"].as_array().expect("kernels");
+    for row in kernels {
+        let of = |name: &str| row[name].as_f64().unwrap();
+        assert!(of("references") > of("l1d") && of("l1d") > 0.0 && of("l1i") > 0.0, "{row:#}");
     }
 }
 

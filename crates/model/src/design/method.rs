@@ -1,6 +1,7 @@
 //! `[method]`: what is asked of a device that stands beyond its forwarding rate at the maximum
 //! offered load.
 
+use crate::units::format_pps;
 use fwdlab_packet::named;
 use fwdlab_search::Goal;
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,8 @@ named! {
         LossCurve = "loss-curve",
         /// One load for long.
         Soak = "soak",
+        /// What becomes of the traffic while more and more new flows come beside it.
+        Flood = "flood",
         /// The longest burst that loses nothing (RFC 2544, section 26.4; RFC 9004).
         BackToBack = "back-to-back",
         /// Time until nothing is lost any more after an overload (RFC 2544, section 26.5).
@@ -94,6 +97,14 @@ pub enum Method {
     Soak {
         /// Their number.
         trials: u32,
+    },
+    /// Trials at one load, that of the run's own trial, beside which packets come that are of a
+    /// new flow each: none at first, then more and more.
+    Flood {
+        /// From load to load of these, in shares of the greatest one.
+        step: f64,
+        /// The greatest load of these, packets per second.
+        max_load: u64,
     },
     /// Bursts as fast as the sender can, in search of the longest that loses nothing.
     BackToBack {
@@ -181,6 +192,16 @@ impl SearchMethod {
 /// Most trials of a method in one run: so many run ids are a run's own.
 pub const TRIALS_MAX: u32 = 1_000;
 
+/// The loads of a flood, packets per second: none at first, the greatest one at last.
+pub fn flood_loads(step: f64, max_load: u64) -> Vec<u64> {
+    // Those below the greatest one: a step that divides it does not reach it.
+    let steps = (1.0 / step - 1e-9).floor() as u32;
+    let between = (0..=steps).map(|n| (f64::from(n) * step * max_load as f64).round() as u64);
+    let mut loads: Vec<u64> = between.chain([max_load]).collect();
+    loads.dedup();
+    loads
+}
+
 impl Method {
     /// The word that chooses it.
     pub fn kind(&self) -> MethodKind {
@@ -188,6 +209,7 @@ impl Method {
             Method::Mlrsearch(_) => MethodKind::Mlrsearch,
             Method::LossCurve { .. } => MethodKind::LossCurve,
             Method::Soak { .. } => MethodKind::Soak,
+            Method::Flood { .. } => MethodKind::Flood,
             Method::BackToBack { .. } => MethodKind::BackToBack,
             Method::SystemRecovery { .. } => MethodKind::SystemRecovery,
             Method::Reset { .. } => MethodKind::Reset,
@@ -230,6 +252,11 @@ impl Method {
         })
     }
 
+    /// True if it sends a flood of new flows beside the traffic.
+    pub fn floods(&self) -> bool {
+        self.parts().iter().any(|part| matches!(part, Method::Flood { .. }))
+    }
+
     /// The goals of a search; empty for every other method.
     pub fn goals(&self) -> &[Goal] {
         match self {
@@ -252,6 +279,12 @@ impl Method {
                 format!("then trials at loads that fall by {:.0} %", 100.0 * step)
             }
             Method::Soak { trials } => format!("then {trials} trials at the same load"),
+            Method::Flood { step, max_load } => format!(
+                "then trials at the same load beside floods of new flows, up to {} in steps of \
+                 {:.0} %",
+                format_pps(*max_load as f64),
+                100.0 * step
+            ),
             Method::BackToBack { repeats, .. } => {
                 format!("then bursts, in search of the longest without loss, {repeats} times")
             }
@@ -317,6 +350,9 @@ impl Method {
             }
             Method::LossCurve { step, .. } => ((1.0 / step).floor() as u32, duration_ns),
             Method::Soak { trials } => (*trials, duration_ns),
+            Method::Flood { step, max_load } => {
+                (flood_loads(*step, *max_load).len() as u32, duration_ns)
+            }
             _ => (1, duration_ns),
         }
     }

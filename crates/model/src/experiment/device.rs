@@ -101,6 +101,12 @@ static NEEDS: &[Need] = &[
         help: "leave it out, or write figure = \"mean\" in [compare]: a rate over taps, as root",
     },
     Need {
+        keys: &["calls", "caches"],
+        met: |settings| !is_vm(settings) || is_counted(settings),
+        otherwise: "has no effect where a rate is measured: nothing is counted",
+        help: "leave it out, or leave `figure` out to count instructions",
+    },
+    Need {
         keys: &["batch"],
         met: |settings| !is_vm(settings) || is_counted(settings),
         otherwise: "has no effect where a rate is measured: nothing waits until packets are there",

@@ -1,5 +1,7 @@
 //! `[method]`: what it means, judged together with traffic, design and testbed.
 
+mod flood;
+
 use super::Experiment;
 use crate::design::method::TRIALS_MAX;
 use crate::design::{Method, MethodKind, SearchMethod, SuiteTest};
@@ -40,6 +42,10 @@ pub(super) fn method_of(spec: &Spec) -> Option<Method> {
         MethodKind::Soak => {
             Some(Method::Soak { trials: super::value_or(&written.max_trials, SOAK_TRIALS) })
         }
+        MethodKind::Flood => Some(Method::Flood {
+            step: super::value_or(&written.step, STEP),
+            max_load: load(&written.max_load).unwrap_or(0),
+        }),
         MethodKind::BackToBack => Some(bursts_of(written)),
         MethodKind::SystemRecovery => Some(recovery_of(written)),
         MethodKind::Reset => Some(reset_of(written)),
@@ -207,6 +213,9 @@ pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagn
             Method::SystemRecovery { .. } => {
                 own_sender(kind, experiment, "keeps one rate as long as it sends", faults);
             }
+            Method::Flood { max_load, .. } if !written.faulty => {
+                flood::judge(kind, *max_load, experiment, faults);
+            }
             Method::Delays { shares, repeats } => {
                 timeable(written, (shares, *repeats), experiment, faults);
             }
@@ -363,7 +372,7 @@ fn unused(written: &MethodSpec, kind: MethodKind, faults: &mut Vec<Diagnostic>) 
         MethodKind::Mlrsearch => {
             &["goals", "goal", "min_load", "max_load", "max_trials", "max_time"]
         }
-        MethodKind::LossCurve => &["step", "max_load"],
+        MethodKind::LossCurve | MethodKind::Flood => &["step", "max_load"],
         MethodKind::Soak => &["max_trials"],
         MethodKind::BackToBack => &["repeats", "max_frames"],
         MethodKind::SystemRecovery => &["repeats", "overload"],
@@ -407,7 +416,8 @@ fn unused(written: &MethodSpec, kind: MethodKind, faults: &mut Vec<Diagnostic>) 
 
 /// Some methods choose the load themselves, the others are told it.
 fn rates(kind: &Spanned<MethodKind>, experiment: &Experiment, faults: &mut Vec<Diagnostic>) {
-    let needs_rate = matches!(kind.get_ref(), MethodKind::Fixed | MethodKind::Soak);
+    let told = [MethodKind::Fixed, MethodKind::Soak, MethodKind::Flood];
+    let needs_rate = told.contains(kind.get_ref());
     let is_wrong = |settings: Settings| (settings.traffic.rate == Rate::Max) == needs_rate;
     if !variants(experiment).any(is_wrong) {
         return;

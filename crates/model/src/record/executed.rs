@@ -17,6 +17,38 @@ pub struct Executed {
     pub background: f64,
     /// By function, dearest first; those that execute next to nothing are left out.
     pub functions: Vec<ExecutedFunction>,
+    /// The same by stack of calls; none where they were not followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stacks: Option<ExecutedStacks>,
+    /// The caches that were modelled, in words; empty where none were.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub caches: String,
+}
+
+/// Instructions a packet by stack of calls.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ExecutedStacks {
+    /// In folded form, `root;caller;function 12`, in thousandths of an instruction; a function's
+    /// are together what [`ExecutedFunction`] says of it. Background is left out.
+    pub folded: String,
+    /// Share (0 to 1) of the instructions whose callers are not known.
+    pub unknown_share: f64,
+    /// Instructions by which stacks and functions differ, of all bursts: 0 unless something is
+    /// wrong.
+    pub unaccounted: u64,
+}
+
+/// What a model of caches missed, a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Misses {
+    /// Reads and writes of data.
+    pub references: f64,
+    /// Lines that the cache of instructions had not.
+    pub code: f64,
+    /// Lines that the cache of data had not.
+    pub data: f64,
+    /// Of both, those that the cache behind them had not either.
+    pub last: f64,
 }
 
 /// What the device executed in one function, a packet.
@@ -33,4 +65,7 @@ pub struct ExecutedFunction {
     /// True when most of it is executed by the idle device too: no cost of a packet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_background: bool,
+    /// What modelled caches missed, median over the bursts; none where none were modelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub misses: Option<Misses>,
 }

@@ -19,6 +19,11 @@ pub struct Latency {
     pub max_ns: u32,
     /// Packets by bucket ([`delays::bounds`]): those buckets that have some, in order.
     pub buckets: Vec<(u16, u64)>,
+    /// The same of the absolute differences between the delays of a flow's consecutive packets
+    /// (RFC 3393): of each pair that arrived whole. None where they were not looked at, or there
+    /// was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub differences: Option<Box<Latency>>,
 }
 
 impl Latency {
@@ -26,7 +31,9 @@ impl Latency {
     pub fn of(counted: &Delays) -> Option<Latency> {
         let (min_ns, max_ns) = counted.range_ns()?;
         let buckets = counted.filled().map(|(bucket, packets)| (bucket as u16, packets));
-        Some(Latency { sum_ns: counted.sum_ns(), min_ns, max_ns, buckets: buckets.collect() })
+        let differences = counted.differences().and_then(Latency::of).map(Box::new);
+        let (sum_ns, buckets) = (counted.sum_ns(), buckets.collect());
+        Some(Latency { sum_ns, min_ns, max_ns, buckets, differences })
     }
 
     /// With another trial's packets.
@@ -40,6 +47,10 @@ impl Latency {
             min_ns: self.min_ns.min(other.min_ns),
             max_ns: self.max_ns.max(other.max_ns),
             buckets: buckets.into_iter().collect(),
+            differences: match (&self.differences, &other.differences) {
+                (Some(one), Some(other)) => Some(Box::new(one.merged(other))),
+                (some, none) => some.clone().or_else(|| none.clone()),
+            },
         }
     }
 

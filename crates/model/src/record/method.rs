@@ -1,6 +1,6 @@
 //! The trials of a method: what a run does beside its own trial.
 
-use super::{Floor, LatencyTrial};
+use super::{FloodTrial, Floor, LatencyTrial};
 use fwdlab_search::{Ending, Goal, Outcome, Output, Trial};
 use serde::{Deserialize, Serialize};
 
@@ -70,6 +70,9 @@ pub struct MethodTrial {
     /// The connections that its packets opened, one each; none where they opened none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<Connections>,
+    /// What came beside its packets; none where nothing was meant to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flood: Option<FloodTrial>,
     /// How long its packets took; none where that was not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<LatencyTrial>,
@@ -307,7 +310,8 @@ impl MethodTrial {
 
     /// True if others had the device's CPU for longer than its rings can bridge at this load.
     fn is_stalled(&self) -> bool {
-        let arrived = self.load as f64 * self.stalled_ns as f64 / 1e9;
+        let load = self.load + self.flood.as_ref().map_or(0, |flood| flood.load);
+        let arrived = load as f64 * self.stalled_ns as f64 / 1e9;
         arrived > RING || self.stalled_ns > STALL_NS
     }
 }
@@ -394,6 +398,10 @@ mod tests {
         assert_eq!(lost(stalled(1000, 800, 4_000_000)), Some(0.2), "rings bridge as much");
         let fast = MethodTrial { load: 1_000_000, ..stalled(1_000_000, 900_000, 300_000) };
         assert_eq!(lost(fast), None, "300 packets arrive meanwhile");
+        let flood = Some(FloodTrial { load: 999_000, ..FloodTrial::default() });
+        let flooded = MethodTrial { flood, ..stalled(1000, 900, 300_000) };
+        assert_eq!(flooded.loss_bounds(), Ok((0.0, 0.1)), "as many, most of them of a flood");
+        assert_eq!(stalled(1000, 900, 300_000).loss_bounds(), Ok((0.1, 0.1)));
     }
 
     #[test]

@@ -24,6 +24,12 @@ pub struct VmSettings {
     pub nic: Nic,
     /// Packets that it finds at once while its instructions are counted.
     pub batch: u16,
+    /// True where it is followed who calls whom while its instructions are counted.
+    #[serde(skip_serializing_if = "is_false")]
+    pub calls: bool,
+    /// True where caches are modelled while its instructions are counted.
+    #[serde(skip_serializing_if = "is_false")]
+    pub caches: bool,
     /// True when a rate is measured: packets come over taps then, by senders that don't wait.
     /// Not written but derived of what stands for a run.
     #[serde(skip_serializing_if = "is_false")]
@@ -44,6 +50,8 @@ impl Default for VmSettings {
             memory: 512,
             nic: Nic::Virtio,
             batch: 32,
+            calls: false,
+            caches: false,
             is_timed: false,
         }
     }
@@ -74,6 +82,8 @@ named! {
     pub enum Nic default Virtio {
         /// virtio-net, with queue pairs.
         Virtio = "virtio",
+        /// Intel 82540EM.
+        E1000 = "e1000",
         /// Intel 82574.
         E1000e = "e1000e",
         /// VMware's.

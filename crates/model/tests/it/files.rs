@@ -36,7 +36,9 @@ fn every_experiment_can_be_planned() {
         "frame-sizes",
         "hundred-rules",
         "lab-freebsd-firewalls-revision",
+        "lab-freebsd-kernels",
         "lab-freebsd-queues",
+        "lab-linux-kernels",
         "lab-linux-queues",
         "nft-rule-alternate",
         "queues",
@@ -52,6 +54,7 @@ fn every_experiment_can_be_planned() {
         "routes",
         "sim",
         "tunable-x-queues",
+        "tutorial",
     ] {
         let plan = plans.get(name).unwrap_or_else(|| panic!("{name}.toml is missing"));
         assert_ne!(plan.title, plan.name, "{name} has a title");
@@ -73,13 +76,14 @@ fn every_laboratory_can_be_read() {
         let text = fs::read_to_string(&path).expect("the file can be read");
         let lab = fwdlab_model::Lab::parse(&path.display().to_string(), &text)
             .unwrap_or_else(|faults| panic!("{faults}"));
-        assert_eq!((lab.hosts.len(), lab.cables.len()), (3, 2), "{}", lab.name);
+        assert!(matches!(lab.hosts.len(), 2 | 3), "{}", lab.name);
+        assert_eq!(lab.cables.len(), 2, "{}", lab.name);
         read.push(path.canonicalize().expect("a path"));
     }
     let plans = experiments();
     let named: Vec<&String> =
         plans.values().filter_map(|plan| plan.base.testbed.lab.as_ref()).collect();
-    assert_eq!(named.len(), 3);
+    assert_eq!(named.len(), 5);
     for lab in named {
         let path = folder.join(lab).canonicalize().expect("the file exists");
         assert!(read.contains(&path), "{lab}");

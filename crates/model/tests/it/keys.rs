@@ -39,7 +39,7 @@ fn testbed_of(key: &Key, value: &str) -> &'static str {
         | "generator_server" | "generator_options" => {
             "[testbed]\nkind = \"ssh\"\nlab = \"lab.toml\"\n"
         }
-        "kernel" | "disk" | "accel" | "cpus" | "memory" | "nic" | "batch" => {
+        "kernel" | "disk" | "accel" | "cpus" | "memory" | "nic" | "batch" | "calls" | "caches" => {
             "[testbed]\nkind = \"vm\"\n[dut]\nkind = \"freebsd\"\n"
         }
         "kind" if value == "\"freebsd\"" => "[testbed]\nkind = \"ssh\"\nlab = \"lab.toml\"\n",
@@ -95,6 +95,9 @@ pub(super) fn writing(section: &Section, key: &Key, value: &str) -> String {
         ),
         ("method", "kind") if ["\"fixed\"", "\"soak\""].contains(&value) => {
             format!("version = 1\n[traffic]\nrate = 1000\n[method]\n{line}")
+        }
+        ("method", "kind") if value == "\"flood\"" => {
+            format!("version = 1\n[traffic]\nrate = 1000\n[method]\nmax_load = 1000\n{line}")
         }
         ("method", "kind") if STATEFUL.contains(&value) => {
             let many = "flows = { sources = 100, destinations = 100 }";

@@ -17,6 +17,8 @@ pub struct Delays {
     sum_ns: u64,
     min_ns: u32,
     max_ns: u32,
+    /// By how much those of a flow's consecutive packets differ, where that was looked at.
+    differences: Option<Box<Delays>>,
 }
 
 /// The bucket that a delay falls into.
@@ -39,7 +41,8 @@ pub fn bounds(bucket: usize) -> (u32, u32) {
 
 impl Default for Delays {
     fn default() -> Delays {
-        Delays { counts: vec![0; BUCKETS], sum_ns: 0, min_ns: u32::MAX, max_ns: 0 }
+        let counts = vec![0; BUCKETS];
+        Delays { counts, sum_ns: 0, min_ns: u32::MAX, max_ns: 0, differences: None }
     }
 }
 
@@ -52,7 +55,19 @@ impl Delays {
     pub fn of_parts(counts: &[u64], sum_ns: u64, min_ns: u32, max_ns: u32) -> Delays {
         let mut all = vec![0; BUCKETS];
         all[..counts.len()].copy_from_slice(counts);
-        Delays { counts: all, sum_ns, min_ns, max_ns }
+        Delays { counts: all, sum_ns, min_ns, max_ns, differences: None }
+    }
+
+    /// The same with the absolute differences of delays, which were counted beside them.
+    pub fn with_differences(self, differences: Delays) -> Delays {
+        Delays { differences: Some(Box::new(differences)), ..self }
+    }
+
+    /// The absolute differences between the delays of consecutive packets of a flow (RFC 3393,
+    /// one-way-ipdv), nanoseconds: of packets of which one was sent directly after the other, and
+    /// that both arrived. None where they were not looked at.
+    pub fn differences(&self) -> Option<&Delays> {
+        self.differences.as_deref()
     }
 
     /// One more packet.
@@ -72,6 +87,9 @@ impl Delays {
         self.sum_ns += other.sum_ns;
         self.min_ns = self.min_ns.min(other.min_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
+        if let Some(others) = &other.differences {
+            self.differences.get_or_insert_default().merge(others);
+        }
     }
 
     /// Packets.

@@ -109,7 +109,35 @@ pub struct Arrivals {
     all_whole: bool,
     counts: Received,
     /// How long packets of the window took; none where the sender's clock is another.
-    delays: Option<Delays>,
+    delays: Option<Timed>,
+}
+
+/// Delays, and by how much those of consecutive packets of a flow differ.
+#[derive(Debug)]
+struct Timed {
+    delays: Delays,
+    differences: Delays,
+    /// Of each flow the next round, and the delay of the packet before it.
+    last: Vec<(u32, u32)>,
+}
+
+impl Timed {
+    fn new(numbers: usize) -> Timed {
+        let (delays, differences) = (Delays::default(), Delays::default());
+        Timed { delays, differences, last: vec![(0, 0); numbers] }
+    }
+
+    /// One more packet, in its turn.
+    fn add(&mut self, delay_ns: u32, turn: Option<(usize, u32)>) {
+        self.delays.add(delay_ns);
+        let Some((number, round)) = turn else { return };
+        let Some(last) = self.last.get_mut(number) else { return };
+        let (next, before_ns) = *last;
+        if next == round && round > 0 {
+            self.differences.add(delay_ns.abs_diff(before_ns));
+        }
+        *last = (round.wrapping_add(1), delay_ns);
+    }
 }
 
 impl Arrivals {
@@ -123,9 +151,10 @@ impl Arrivals {
             (true, true) => Times::Clock,
         };
         let order = Order::new(routes, times);
+        let delays = (times == Times::Clock).then(|| Timed::new(order.numbers()));
         Arrivals {
             pattern: Some(pattern),
-            delays: (times == Times::Clock).then(Delays::default),
+            delays,
             ..Arrivals::empty(expected.template.run_id(), order)
         }
     }
@@ -170,8 +199,9 @@ impl Arrivals {
     /// How long the packets of the window took that were checked, from the sending time in
     /// them; none where the sender's clock is not the receiver's. Duplicates and damaged
     /// packets have no delay, late ones have.
-    pub fn delays(&self) -> Option<&Delays> {
-        self.delays.as_ref()
+    pub fn delays(&self) -> Option<Delays> {
+        let timed = self.delays.as_ref()?;
+        Some(timed.delays.clone().with_differences(timed.differences.clone()))
     }
 
     /// Takes a frame that had `length` bytes on the wire, of which `frame` holds the first
@@ -231,9 +261,9 @@ impl Arrivals {
         self.counts.bytes[phase] += length as u64;
         if is_checked
             && phase == Phase::Window as usize
-            && let Some(delays) = &mut self.delays
+            && let Some(timed) = &mut self.delays
         {
-            delays.add(now_ns.wrapping_sub(stamp.time_ns));
+            timed.add(now_ns.wrapping_sub(stamp.time_ns), self.order.turn(&stamp));
         }
     }
 

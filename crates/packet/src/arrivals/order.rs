@@ -240,6 +240,21 @@ impl Order {
         if is_late { Place::Late } else { Place::Next }
     }
 
+    /// Flows of all senders: numbers that [`Order::turn`] tells; 0 where flows are not followed.
+    pub fn numbers(&self) -> usize {
+        if self.entries.is_empty() { 0 } else { self.entries.len() >> self.shares }
+    }
+
+    /// The number of a packet's flow among those of all senders, and its round; for packets that
+    /// [`Order::take`] has taken.
+    pub fn turn(&self, stamp: &Stamp) -> Option<(usize, u32)> {
+        let (at, place, number) = self.place(stamp.sender, stamp.flow)?;
+        let walk = &self.walks[at];
+        let ahead = stamp.sequence.wrapping_sub(place).wrapping_sub(walk.base as u32).cast_signed();
+        let rounds = ahead / self.lengths[at].max(1).cast_signed();
+        Some((number, walk.round.wrapping_add_signed(rounds)))
+    }
+
     /// The flow whose turn a sequence number of a sender is, as far as is known; none when
     /// there is no such sender, or one of several that share the number.
     pub fn flow_of(&self, sender: u8, sequence: u32) -> Option<u32> {

@@ -69,6 +69,37 @@ const KINDS: [(Family, u16); 4] =
     [(Family::Inet, 64), (Family::Inet, 300), (Family::Inet6, 84), (Family::Inet6, 301)];
 
 #[test]
+fn consecutive_packets_of_a_flow_differ_by_what_their_delays_do() {
+    let flows = Flows { sources: 1, destinations: 3 };
+    let expected =
+        Expected { timestamps: true, same_clock: true, ..expected(Family::Inet, 64, flows) };
+    let mut arrivals = arrivals(&expected);
+    let delays = [
+        [Some(100), Some(200), Some(300)],
+        [Some(150), None, Some(290)],
+        [Some(150), Some(900), Some(10)],
+    ];
+    for (sequence, delay) in (0..).zip(delays.into_iter().flatten()) {
+        let Some(delay) = delay else { continue };
+        let time_ns = 1_000_000 + 10_000 * sequence;
+        let (run_id, flow) = (RUN_ID, sequence % 3);
+        let stamp = Stamp { run_id, sender: 0, phase: 1, flow, sequence, time_ns };
+        let frame = stamped(&expected, &stamp);
+        // What comes again has no delay, and so no difference.
+        for _ in 0..2 {
+            arrivals.take(&frame, frame.len(), time_ns + delay);
+        }
+    }
+    assert_eq!(arrivals.counts().duplicates, [0, 8, 0, 0]);
+    let found = arrivals.delays().expect("times of one clock");
+    let differences = found.differences().expect("looked at");
+    // Of the first flow 50 and 0, of the second none, of the third 10 and 280.
+    assert_eq!((differences.packets(), differences.sum_ns()), (4, 340));
+    assert_eq!(differences.range_ns(), Some((0, 280)));
+    assert_eq!((found.packets(), found.range_ns()), (8, Some((10, 900))));
+}
+
+#[test]
 fn what_a_router_forwards_is_intact() {
     for (family, size) in KINDS {
         let expected = expected(family, size, FLOWS);

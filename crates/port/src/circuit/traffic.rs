@@ -7,6 +7,7 @@
 //! network card.
 
 use super::{BATCH, Circuit, Drain, FAR, Feeder, NEAR, Transit};
+use crate::flood::{Flood, Flooding};
 use crate::frame::Frame;
 use crate::pacing::{Pacer, Times, burst};
 use crate::prefetch::prefetch;
@@ -38,6 +39,8 @@ pub struct TrafficConfig {
     pub arriving: Option<([u8; 6], [u8; 6])>,
     /// Carry the packets from generator to sink without a router: the ceiling.
     pub bypass: bool,
+    /// What is sent beside these packets while the phase is [`Phase::Window`].
+    pub flood: Option<Flood>,
 }
 
 #[derive(Debug, Default)]
@@ -191,7 +194,7 @@ impl Receiver for Traffic {
     }
 
     fn delays(&self) -> Option<Delays> {
-        locked(&self.shared.arrivals).as_ref()?.delays().cloned()
+        locked(&self.shared.arrivals).as_ref()?.delays()
     }
 
     fn dropped(&self) -> u64 {
@@ -265,6 +268,7 @@ impl Wire {
             self.feeder.publish(self.filled);
             self.filled = 0;
         }
+        self.carry();
     }
 
     /// Takes the router's place, if there is none.
@@ -285,8 +289,10 @@ struct Generator {
     flow: usize,
     /// Each flow's place among those of its wire.
     places: Vec<u32>,
-    /// All bytes of each packet are written, since packets came back damaged.
+    /// All bytes of each packet are written, since packets came back damaged, or a flood's are
+    /// among them.
     rewrites: bool,
+    flood: Option<Flooding>,
 }
 
 impl Generator {
@@ -298,7 +304,9 @@ impl Generator {
             *count - 1
         };
         let places = config.wires.iter().map(place).collect();
-        Generator { wires, config, shared, flow: 0, places, rewrites: false }
+        let flood = config.flood.clone().map(|flood| Flooding::new(flood, 0, burst(2)));
+        let rewrites = flood.is_some();
+        Generator { wires, config, shared, flow: 0, places, rewrites, flood }
     }
 
     fn run(mut self) {
@@ -325,7 +333,7 @@ impl Generator {
                     due
                 }
             };
-            if counted + sent == 0 {
+            if counted + sent + self.send_flood() == 0 {
                 // Who shares this CPU with us may be the one that we wait for.
                 thread::yield_now();
             }
@@ -341,7 +349,7 @@ impl Generator {
 
     /// Fills each wire's next slot, if it has one; returns the packets sent.
     fn fill(&mut self) -> usize {
-        let (number, phase) = self.phase();
+        let phase = self.phase();
         let time = self.time();
         let mut sent = 0;
         for wire in self.wires.iter_mut().filter(|wire| !wire.flows.is_empty()) {
@@ -357,13 +365,13 @@ impl Generator {
             wire.carry();
             sent += BATCH;
         }
-        add(&self.shared.sent[number], sent as u64);
+        add(&self.shared.sent[phase as usize], sent as u64);
         sent
     }
 
     /// Sends the next `due` packets, whether there is room for them or not.
     fn send(&mut self, due: usize, mut times: Times) {
-        let (number, phase) = self.phase();
+        let phase = self.phase();
         let is_timed = self.config.timestamps;
         let mut full = 0;
         for _ in 0..due {
@@ -386,20 +394,43 @@ impl Generator {
                 wire.publish();
             }
         }
-        for wire in &mut self.wires {
-            wire.publish();
-            wire.carry();
-        }
+        self.wires.iter_mut().for_each(Wire::publish);
         add(&self.shared.full, full);
-        add(&self.shared.sent[number], due as u64);
+        add(&self.shared.sent[phase as usize], due as u64);
     }
 
-    fn phase(&self) -> (usize, Phase) {
-        match self.shared.phase.load(Ordering::Relaxed) {
-            0 => (0, Phase::WarmUp),
-            1 => (1, Phase::Window),
-            _ => (2, Phase::After),
+    /// Sends the flood's packets that are due, whether there is room for them or not; returns
+    /// their number.
+    fn send_flood(&mut self) -> usize {
+        let phase = self.phase();
+        let Some(flooding) = &mut self.flood else { return 0 };
+        let due = flooding.due(phase, BATCH);
+        let mut full = 0;
+        for _ in 0..due {
+            let wire = &mut self.wires[usize::from(flooding.writer.next_queue())];
+            let Some(frames) = wire.feeder.slot() else {
+                full += 1;
+                flooding.writer.skip();
+                continue;
+            };
+            let frame = &mut frames[wire.filled];
+            restore(frame, flooding.template());
+            let buffer = &mut frame.buffer_mut()[..flooding.writer.frame_length()];
+            let length = flooding.writer.write_next(buffer, phase, 0);
+            frame.reset(NEAR, length);
+            wire.filled += 1;
+            if wire.filled == BATCH {
+                wire.publish();
+            }
         }
+        self.wires.iter_mut().for_each(Wire::publish);
+        add(&self.shared.full, full);
+        flooding.sent(due);
+        due
+    }
+
+    fn phase(&self) -> Phase {
+        Phase::of(self.shared.phase.load(Ordering::Relaxed))
     }
 
     fn time(&self) -> u32 {

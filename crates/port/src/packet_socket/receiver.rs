@@ -85,7 +85,7 @@ impl Receiver for PacketReceiver {
     }
 
     fn delays(&self) -> Option<Delays> {
-        locked(&self.shared.arrivals).delays().cloned()
+        locked(&self.shared.arrivals).delays()
     }
 
     fn dropped(&self) -> u64 {

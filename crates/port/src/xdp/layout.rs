@@ -115,6 +115,13 @@ pub struct ReceiverState {
     /// Bytes of packets by phase, where they are not all as long; those of the last are not
     /// counted, which nobody sends.
     bytes: [u64; PHASES - 1],
+    /// As of delays, in the map of differences.
+    pub difference_sum: u64,
+    /// The smallest of them and 1; 0 before the first.
+    pub difference_min: u64,
+    /// The greatest of them.
+    pub difference_max: u64,
+    unused: [u64; 5],
     walks: [WalkState; SENDERS_MAX],
 }
 
@@ -139,4 +146,4 @@ impl From<ReceiverState> for Received {
 
 // The C compiler's layout: sizes checked here, offsets by what the tests count.
 const _: () = assert!(size_of::<SenderState>() == 128);
-const _: () = assert!(size_of::<ReceiverState>() == 1024);
+const _: () = assert!(size_of::<ReceiverState>() == 1088);

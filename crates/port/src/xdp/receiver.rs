@@ -40,8 +40,9 @@ impl From<XdpMode> for aya::programs::XdpMode {
 pub struct XdpReceiver {
     state: Mapped<ReceiverState>,
     flows: Option<Followed>,
-    /// Packets of each bucket, one CPU after the other; none without sending times.
-    delays: Option<Mapped<u64>>,
+    /// Packets of each bucket, one CPU after the other: of delays, and of differences between
+    /// them; none without sending times.
+    delays: Option<[Mapped<u64>; 2]>,
     program: &'static str,
     /// What is known of packets before they arrive; none where only stamps are read.
     pattern: Option<Pattern>,
@@ -92,6 +93,8 @@ impl XdpReceiver {
         let entries = settings.entries();
         let newest = if settings.shares > 0 { settings.flows * settings.senders } else { 0 };
         let buckets = if watch.has_delays() { cpus * BUCKETS } else { 0 };
+        let timed = watch.has_delays() && entries > 0;
+        let last = if timed { settings.flows * settings.senders } else { 0 };
         let object = EbpfLoader::new()
             .override_global("RUN_ID", &settings.run_id, true)
             .override_global("FAMILY", &settings.family, true)
@@ -118,6 +121,8 @@ impl XdpReceiver {
             .map_max_entries("flows", entries.max(1))
             .map_max_entries("newest", newest.max(1))
             .map_max_entries("delays", buckets.max(1) as u32)
+            .map_max_entries("differences", buckets.max(1) as u32)
+            .map_max_entries("last", last.max(1))
             .load(OBJECT)
             .map_err(|e| PortError::bpf("loading the BPF receiver", &e))?;
         let state = Mapped::new(array_of(&object, "receiver")?.fd(), cpus)?;
@@ -133,7 +138,10 @@ impl XdpReceiver {
         };
         let delays = match buckets {
             0 => None,
-            n => Some(Mapped::new(array_of(&object, "delays")?.fd(), n)?),
+            n => Some([
+                Mapped::new(array_of(&object, "delays")?.fd(), n)?,
+                Mapped::new(array_of(&object, "differences")?.fd(), n)?,
+            ]),
         };
         let (program, pattern) = (settings.program(), settings.pattern);
         let mut receiver = XdpReceiver { state, flows, delays, program, pattern, object };
@@ -154,6 +162,24 @@ impl XdpReceiver {
         let shown = self.program()?.test_run(options);
         let shown = shown.map_err(|e| PortError::bpf("showing the BPF receiver a frame", &e))?;
         Ok(shown.duration)
+    }
+
+    /// Times of all CPUs in a map of buckets; of each CPU their sum, the smallest of them and 1, and
+    /// the greatest one.
+    fn times(
+        &self,
+        counts: &Mapped<u64>,
+        ends: impl Fn(&ReceiverState) -> (u64, u64, u64),
+    ) -> Delays {
+        let mut all = Delays::default();
+        for cpu in 0..self.state.len() {
+            let (sum_ns, least, most) = ends(&self.state.read(cpu));
+            let Some(least) = least.checked_sub(1) else { continue };
+            let own: Vec<u64> =
+                (cpu * BUCKETS..(cpu + 1) * BUCKETS).map(|at| counts.read(at)).collect();
+            all.merge(&Delays::of_parts(&own, sum_ns, least as u32, most as u32));
+        }
+        all
     }
 
     fn program(&mut self) -> Result<&mut Xdp, PortError> {
@@ -283,17 +309,10 @@ impl Receiver for XdpReceiver {
     }
 
     fn delays(&self) -> Option<Delays> {
-        let counts = self.delays.as_ref()?;
-        let mut all = Delays::default();
-        for cpu in 0..self.state.len() {
-            let state = self.state.read(cpu);
-            let Some(least) = state.delay_min.checked_sub(1) else { continue };
-            let own: Vec<u64> =
-                (cpu * BUCKETS..(cpu + 1) * BUCKETS).map(|at| counts.read(at)).collect();
-            let (min_ns, max_ns) = (least as u32, state.delay_max as u32);
-            all.merge(&Delays::of_parts(&own, state.delay_sum, min_ns, max_ns));
-        }
-        Some(all)
+        let [delays, differences] = self.delays.as_ref()?;
+        let of_delays = |s: &ReceiverState| (s.delay_sum, s.delay_min, s.delay_max);
+        let between = |s: &ReceiverState| (s.difference_sum, s.difference_min, s.difference_max);
+        Some(self.times(delays, of_delays).with_differences(self.times(differences, between)))
     }
 
     fn dropped(&self) -> u64 {

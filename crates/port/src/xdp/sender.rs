@@ -42,8 +42,15 @@ impl XdpSender {
     /// [`Sender::start`].
     ///
     /// # Errors
-    /// When the kernel refuses the program or the interface is missing.
+    /// When the kernel refuses the program, the interface is missing, or a flood is to be sent
+    /// beside the packets.
     pub fn new(config: &SenderConfig) -> Result<XdpSender, PortError> {
+        if config.flood.is_some() {
+            return Err(PortError::system(
+                "a flood beside live frames",
+                std::io::Error::from(std::io::ErrorKind::Unsupported),
+            ));
+        }
         let name = config.interface.clone();
         let ifindex = config.namespace.run(move || interface_index(&name))?;
         let template = &config.template;

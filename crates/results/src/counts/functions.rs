@@ -61,6 +61,9 @@ pub struct Differences {
     /// The differential flame graph, a file of the report.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
+    /// The same of stacks of calls, where they were followed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls: Option<String>,
 }
 
 /// The functions of one variant's runs, dearest first.

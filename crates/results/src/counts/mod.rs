@@ -7,6 +7,7 @@
 
 mod exact;
 mod functions;
+mod misses;
 mod picture;
 mod total;
 
@@ -14,7 +15,9 @@ pub use exact::{CountVerdict, Exact};
 pub(crate) use exact::{Repeated, compare, signed};
 pub(crate) use functions::by_subsystem;
 pub use functions::{Differences, FunctionCount, FunctionDifference, costs};
-pub(crate) use picture::{flames, red_and_blue};
+pub(crate) use misses::misses;
+pub use misses::{FunctionMisses, Modelled, OF_A_MODEL};
+pub(crate) use picture::{flames, flames_of_calls, red_and_blue, red_and_blue_of_calls};
 pub use total::{Foreground, Total};
 
 /// What must stand beside every such figure.

@@ -94,6 +94,7 @@ mod tests {
             atomics: 1.0,
             bytes: 2.0,
             is_background,
+            ..ExecutedFunction::default()
         };
         let run = |is_background| Executed {
             packets: vec![32, 32, 32],

@@ -178,12 +178,14 @@ pub(crate) fn differences(compared: &Compared, with_pictures: bool) -> Option<Bl
             .set(|table| table.name = Some(name))
             .block()
     };
-    let linked = match &found.file {
-        Some(file) if with_pictures => {
-            Inline::default().link("Differential flame graph", file).text(". ")
-        }
-        _ => Inline::default(),
-    };
+    let pictures = [
+        ("Differential flame graph", &found.file),
+        ("Differential flame graph of calls", &found.calls),
+    ];
+    let files = pictures.into_iter().filter_map(|(what, file)| Some((what, file.as_ref()?)));
+    let linked = files
+        .filter(|_| with_pictures)
+        .fold(Inline::default(), |linked, (what, file)| linked.link(what, file).text(". "));
     let mut blocks = vec![Block::text(linked.text(sentence(found)))];
     if !found.differing.is_empty() {
         blocks.push(table("function", "functions", &found.differing));

@@ -4,6 +4,7 @@ use super::lists::{Entry, bits};
 use super::read::named;
 use super::{Invocation, Store, StoreError};
 use crate::plans::changes;
+use fwdlab_model::plan::Stop;
 use fwdlab_model::record::{Calibration, RunRecord};
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_model::{Plan, Warning};
@@ -16,9 +17,23 @@ fn is_same(stored: &str, plan: &Plan) -> bool {
     serde_json::from_str(stored).is_ok_and(|stored: Plan| stored.sealed().hash == plan.hash)
 }
 
+/// True where `plan` is a stored one with more blocks behind it, and may be: of a rule that
+/// is valid at whatever moment one stops, and of counts, which have no luck in them.
+fn goes_on(stored: &str, plan: &Plan) -> bool {
+    let Ok(stored) = serde_json::from_str::<Plan>(stored) else { return false };
+    let is_valid_at_any_time = plan.design.stop == Some(Stop::Open) || !plan.metric().is_rate();
+    let mut shorter = plan.clone();
+    shorter.design.blocks = stored.design.blocks;
+    shorter.runs.truncate(stored.runs.len());
+    is_valid_at_any_time
+        && plan.design.blocks > stored.design.blocks
+        && shorter.sealed().hash == stored.sealed().hash
+}
+
 impl Store {
     /// Makes the store the home of `plan`, or confirms that it is. `experiment`
-    /// is the text of the experiment file.
+    /// is the text of the experiment file. A plan that only adds blocks takes the place of the
+    /// stored one where that keeps the promises about errors.
     ///
     /// # Errors
     /// [`StoreError::OtherPlan`] when the store holds a plan with another hash.
@@ -35,6 +50,10 @@ impl Store {
                 Some((_, hash, _)) if hash == plan.hash => Ok(Ok(())),
                 // Sealed by a version that made the hash of more.
                 Some((.., stored)) if is_same(&stored, plan) => Ok(Ok(())),
+                Some((.., stored)) if goes_on(&stored, plan) => {
+                    tx.execute("UPDATE plan SET hash = ?, json = ?", params![plan.hash, json])?;
+                    Ok(Ok(()))
+                }
                 Some((stored_title, stored_hash, stored)) => Ok(Err(StoreError::OtherPlan {
                     path,
                     stored_title: stored_title.into(),

@@ -386,6 +386,7 @@ pub(crate) fn counted(plan: &Plan, index: u32, functions: &[Fabricated<'_>]) -> 
         atomics: bursts[0] / 10.0,
         bytes: bursts[0] / 2.0,
         is_background,
+        misses: None,
     });
     let executed = Executed {
         packets,
@@ -393,6 +394,7 @@ pub(crate) fn counted(plan: &Plan, index: u32, functions: &[Fabricated<'_>]) -> 
         scattered: (0, 480),
         background: 41.5,
         functions: functions.collect(),
+        ..Executed::default()
     };
     record.trial = TrialRecord {
         window_ns: record.trial.window_ns,

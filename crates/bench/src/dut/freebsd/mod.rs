@@ -225,6 +225,27 @@ impl FreebsdDut {
     }
 }
 
+/// What the loader has given the kernel of the experiment's `loader` (kenv(1)): a file that the
+/// loader reads later, or does not read at all, shows here.
+fn read_back_loader(
+    host: &dyn Host,
+    settings: &Settings,
+    findings: &mut Findings,
+) -> Result<(), BenchError> {
+    let wanted = &settings.dut.remote.loader;
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let all = host.run(&["kenv"], "")?;
+    for (name, value) in wanted {
+        let mut lines = all.lines().filter_map(|line| line.split_once('='));
+        let found = lines.find(|(found, _)| found == name).map(|(_, found)| found.trim());
+        let found = found.map(|found| found.trim_matches('"')).unwrap_or("unset");
+        findings.expect(&format!("loader {name}"), value, found);
+    }
+    Ok(())
+}
+
 /// A firewall's rules are loaded without a reboot.
 fn is_rules(path: &str) -> bool {
     firewall::Program::ALL.iter().any(|program| program.path() == path)
@@ -324,6 +345,7 @@ impl Dut for FreebsdDut {
         let bind = settings.dut.bind_queues || settings.dut.remote.bind_interrupts;
         interrupts::apply(host, &memory, &self.links, bind, findings)?;
         self.read_back_queues(host, &plan, settings, findings);
+        read_back_loader(host, settings, findings)?;
         if plan.governs(LOADER) {
             findings.facts.insert("loader".into(), format!("the overlay's {LOADER}"));
         }

@@ -56,7 +56,7 @@ pub fn unload(
     Ok(move |file: &str| !gone.contains(file))
 }
 
-/// `kldunload: can't find file pf: No such file or directory`: the boot did not load it.
+/// `kldunload: can't find file pf`: the boot did not load it.
 fn is_absent(why: &str) -> bool {
     why.contains("can't find file")
 }

@@ -18,6 +18,9 @@ use std::process::{Command, Stdio};
 const NOTE: &str = "revision";
 /// Note of the boot that it was installed in.
 const BOOT: &str = "revision-boot";
+/// Note of what was installed and then seen running: some ways of installing last for one boot
+/// (nextboot(8)), and another boot needs them again.
+const SEEN: &str = "revision-seen";
 
 /// Installs a missing revision; returns the reason for a reboot, if one is needed.
 ///
@@ -31,6 +34,8 @@ pub fn prepare(
     experiment: &Path,
 ) -> Result<Option<String>, BenchError> {
     let commands = commands(revision)?;
+    let wanted = describe(revision);
+    let is_noted = |name: &str| Ok::<_, BenchError>(memory.note(name)?.as_deref() == Some(&wanted));
     let said = match verify(host, revision) {
         // The revision may be what brings the command.
         Err(BenchError::Program { why, .. }) => Err(why),
@@ -40,10 +45,12 @@ pub fn prepare(
         && !revision.expect.is_empty()
         && said.contains(&revision.expect)
     {
+        if is_noted(NOTE)? {
+            memory.set_note(SEEN, &wanted)?;
+        }
         return Ok(None);
     }
-    let wanted = describe(revision);
-    if memory.note(NOTE)?.as_deref() == Some(&wanted) {
+    if is_noted(NOTE)? && !is_noted(SEEN)? {
         let boot = memory.note(BOOT)?.unwrap_or_default();
         if system.boot.is(&boot) {
             return Ok(Some("the revision was installed and does not run yet".into()));
@@ -74,6 +81,7 @@ pub fn prepare(
     for command in &commands {
         host.run(&refs(command), "")?;
     }
+    memory.forget(SEEN)?;
     memory.set_note(BOOT, &system.boot.0)?;
     memory.set_note(NOTE, &wanted)?;
     Ok(Some("the revision was installed".into()))

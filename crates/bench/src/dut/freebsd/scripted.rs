@@ -26,6 +26,8 @@ pub(super) struct State {
     pub(super) modules: BTreeSet<String>,
     pub(super) running: BTreeMap<&'static str, usize>,
     pub(super) masks: BTreeMap<String, String>,
+    /// What the loader gave the kernel, and what was added since.
+    pub(super) kenv: BTreeMap<String, String>,
     pub(super) commands: Vec<Vec<String>>,
     pub(super) stdin: Vec<String>,
     pub(super) booted: u64,
@@ -81,6 +83,8 @@ impl ScriptedHost {
         state.sysctls = self.defaults.clone();
         let loader = state.files.get("/boot/loader.conf.local").cloned().unwrap_or_default();
         let loader = Document::parse(Format::Loader, &loader);
+        let given = loader.assignments().map(|(name, value)| (name.to_owned(), value.to_owned()));
+        state.kenv = given.collect();
         let queues = |names: [&str; 2]| {
             names.iter().find_map(|name| loader.get(&format!("hw.cxgbe.{name}"))).unwrap_or("16")
         };
@@ -178,7 +182,17 @@ impl State {
                 let mask = self.masks.get(*irq).map_or("0, 1, 2, 3, 4, 5, 6, 7", String::as_str);
                 Ok(format!("irq {irq} mask: {mask}\n"))
             }
-            ["shutdown", "-r", "now"] | ["kenv", _] => Ok(String::new()),
+            ["shutdown", "-r", "now"] => Ok(String::new()),
+            ["kenv", pair @ ..] => {
+                let pair = pair.iter().find_map(|pair| pair.split_once('='));
+                let line = |(name, value): (&str, &str)| format!("{name}=\"{value}\"\n");
+                let Some((name, value)) = pair else {
+                    let all = self.kenv.iter();
+                    return Ok(all.map(|(name, value)| line((name, value))).collect());
+                };
+                self.kenv.insert(name.to_owned(), value.to_owned());
+                Ok(line((name, value)))
+            }
             ["/bin/sh", "-c", script, rest @ ..] => self.script(script, rest, stdin),
             ["kldload" | "kldunload", ..] => self.module(argv),
             ["pfctl" | "ipfw" | "ipf" | "ipfstat", ..] => self.firewall(argv, stdin),
@@ -212,7 +226,7 @@ impl State {
                     self.files.insert(to.to_string(), text);
                     Ok(String::new())
                 }
-                None => no_file("mv", from),
+                None => Err(format!("mv: rename {from} to {to}: No such file or directory")),
             },
             ["rm", _, path] => {
                 let below = format!("{path}/");
@@ -245,9 +259,12 @@ impl State {
                     text += &format!("== {name}\n{}", self.netstat(&["-I", name, "-bdnW"])?);
                 }
                 for name in ["ip", "ip6"] {
-                    text += &format!("== {name}\n{}\n", self.netstat(&["-s", "-p", name])?);
+                    // As READ does where there is no libxo.
+                    let json = self.netstat(&["--libxo", "json", "-s", "-p", name]);
+                    let said = json.or_else(|_| self.netstat(&["-s", "-p", name]))?;
+                    text += &format!("== {name}\n{said}\n");
                 }
-                Ok(text + "== netisr\n== irq\n" + &vmstat())
+                Ok(text + "== netisr\n" + NETISR + "== irq\n" + &vmstat())
             }
             other => Err(format!("/bin/sh: {other}: not scripted")),
         }
@@ -265,17 +282,21 @@ impl State {
                 Ok(names.map(|name| format!("{name}\n")).collect())
             }
             pairs => {
+                let mut said = String::new();
                 for (name, value) in pairs.iter().filter_map(|pair| pair.split_once('=')) {
                     let list = self.sysctls.get(&format!("{name}_list"));
                     if list.is_some_and(|list| !list.split(", ").any(|known| known == value)) {
                         return Err(format!("sysctl: {name}={value}: No such process"));
                     }
                     match self.sysctls.get_mut(name) {
-                        Some(old) => *old = value.to_owned(),
+                        Some(old) => {
+                            let _ = writeln!(said, "{name}: {old} -> {value}");
+                            *old = value.to_owned();
+                        }
                         None => return unknown(name),
                     }
                 }
-                Ok(String::new())
+                Ok(said)
             }
         }
     }
@@ -290,14 +311,18 @@ impl State {
             ["-m", _] => {
                 let all: Vec<&str> = options.iter().map(String::as_str).collect();
                 let mut text = format!(
-                    "{name}: flags=8843<UP,BROADCAST,RUNNING> metric 0 mtu 1500\n\toptions=1<{}>\n\
+                    "{name}: flags=8863<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST> metric 0 mtu 1500\n\toptions=1<{}>\n\
                      \tcapabilities=1<RXCSUM,TXCSUM,TSO4,TSO6,LRO,VLAN_HWTSO>\n\tether {mac}\n",
                     all.join(",")
                 );
                 for line in self.addresses.get(&name).into_iter().flatten() {
                     let _ = writeln!(text, "\t{line}");
                 }
-                text.push_str("\tstatus: active\n");
+                text.push_str(
+                    "\tmedia: Ethernet autoselect (10Gbase-T <full-duplex>)\n\tstatus: active\n\
+                     \tsupported media:\n\t\tmedia autoselect\n\
+                     \tnd6 options=21<PERFORMNUD,AUTO_LINKLOCAL>\n",
+                );
                 Ok(text)
             }
             [_, "inet", address, "alias"] => {
@@ -330,18 +355,33 @@ impl State {
         }
     }
 
+    fn release(&self) -> u32 {
+        self.sysctls["kern.osreldate"].parse().expect("a number")
+    }
+
     fn netstat(&self, argv: &[&str]) -> Answer {
         match argv {
             ["-rnW"] => {
-                let row = |(to, by): (&String, &String)| format!("{to} {by} UGS 1 cxl0\n");
+                let row = |(to, by): (&String, &String)| {
+                    format!("{to:<18} {by:<18} UGS         6   1500     cxl0\n")
+                };
                 let rows: String = self.routes.iter().map(row).collect();
-                Ok(format!("Routing tables\n\nInternet:\nDestination Gateway Flags\n{rows}"))
+                Ok(format!(
+                    "Routing tables\n\nInternet:\nDestination        Gateway            Flags   Nhop#    \
+                     Mtu      Netif Expire\n127.0.0.1          link#4             UH          1  16384\
+                     \x20       lo0\n{rows}"
+                ))
             }
             ["-I", name, "-bdnW"] => Ok(format!(
                 "Name    Mtu Network       Address              Ipkts Ierrs Idrop     Ibytes    Opkts Oerrs     Obytes  Coll  Drop\n\
                  {name}   1500 <Link#1>      00:07:43:2e:e4:70     1000     1    20      60000      900     2      54000     0     3\n"
             )),
-            ["--libxo", ..] => Err("netstat: illegal option -- -".into()),
+            ["--libxo", ..] if self.release() < LIBXO => Err("netstat: illegal option -- -".into()),
+            ["--libxo", "json", "-s", "-p", name] => Ok(format!(
+                "{{\"statistics\": {{\"{name}\": {{\"received-packets\":1000,\
+                 \"dropped-bad-checksum\":0,\"forwarded-packets\":900,\
+                 \"fast-forwarded-packets\":900}}}}}}"
+            )),
             ["-s", "-p", name] => Ok(format!(
                 "{name}:\n\t1000 total packets received\n\t900 packets forwarded (900 packets fast forwarded)\n"
             )),
@@ -367,8 +407,10 @@ impl State {
                 ("add", Some(gateway)) if !self.routes.contains_key(&prefix) => {
                     self.routes.insert(prefix, gateway.to_owned());
                 }
+                // With -q it says nothing of one that is there.
+                ("add", Some(_)) => return Err(String::new()),
                 ("delete", None) if self.routes.remove(&prefix).is_some() => {}
-                _ => return Err(format!("route: {line}: not in table, or there already")),
+                _ => return Err("route: route has not been found".into()),
             }
         }
         Ok(String::new())
@@ -384,6 +426,16 @@ impl State {
         of_family.map(line).collect()
     }
 }
+
+/// First release whose netstat(1) speaks JSON.
+const LIBXO: u32 = 1_100_000;
+
+/// What `netstat -Q` says of a machine that dispatches directly.
+const NETISR: &str = "Configuration:\nSetting                        Current        Limit\n\
+Thread count                         1            1\n\nProtocols:\n\
+Name   Proto QLimit Policy Dispatch Flags\nip         1    256   flow  default   ---\n\nWorkstreams:\n\
+WSID CPU   Name     Len WMark   Disp'd  HDisp'd   QDrops   Queued  Handled\n   \
+0   0   ip         0     0      304        0        0        0      304\n";
 
 /// Two ports with eight queues each.
 fn vmstat() -> String {

@@ -25,9 +25,7 @@ impl State {
         let of_algorithm = of_algorithm.iter().find(|(known, _)| *known == file);
         if argv[0] == "kldunload" {
             if !self.modules.remove(module) {
-                return Err(format!(
-                    "kldunload: can't find file {file}: No such file or directory"
-                ));
+                return Err(format!("kldunload: can't find file {file}"));
             }
             for (oid, _) in oids {
                 self.sysctls.remove(*oid);
@@ -64,9 +62,15 @@ impl State {
         match argv {
             ["pfctl", "-s", "info"] => {
                 let status = if of(self, "pf on").is_some() { "Enabled" } else { "Disabled" };
-                return Ok(format!("Status: {status} for 0 days 00:00:10\n"));
+                return Ok(format!(
+                    "Status: {status} for 0 days 00:00:10           Debug: Urgent\n\nState Table{:>25}{:>17}\n",
+                    "Total", "Rate"
+                ));
             }
             ["pfctl", "-f", _] => drop(self.running.insert("pf", lines(&["pass", "block"]))),
+            ["pfctl", "-e"] if of(self, "pf on").is_some() => {
+                return Err("pfctl: pf already enabled".into());
+            }
             ["pfctl", "-e"] => drop(self.running.insert("pf on", 1)),
             ["pfctl", "-d"] => drop(self.running.remove("pf on")),
             ["pfctl", "-s", "rules"] => return Ok(rules(of(self, "pf").unwrap_or(0))),
@@ -84,7 +88,8 @@ impl State {
             ["ipf", "-Fa", "-f", _] => drop(self.running.insert("ipf", lines(&["pass", "block"]))),
             ["ipfstat", "-io"] => {
                 let count = of(self, "ipf").unwrap_or(0);
-                return Ok(rules(count) + "# empty list for ipfilter(in)\n");
+                let none = ["in", "out"].map(|way| format!("# empty list for ipfilter({way})\n"));
+                return Ok(if count == 0 { none.concat() } else { rules(count) });
             }
             _ => return Err(format!("usage: {}", argv[0])),
         }

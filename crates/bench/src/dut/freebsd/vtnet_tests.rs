@@ -4,7 +4,7 @@ use super::archive_tests::{bring_up, hp};
 use super::scripted::ScriptedHost;
 use super::tests::queues;
 use super::*;
-use fwdlab_model::settings::FirewallProgram;
+use fwdlab_model::settings::{FirewallProgram, Revision};
 
 const INTERFACES: [(&str, &str); 2] =
     [("vtnet1", "00:07:43:2e:e4:70"), ("vtnet2", "00:07:43:2e:e4:78")];
@@ -109,4 +109,64 @@ fn what_was_loaded_for_a_variant_goes_when_it_is_put_back() {
     let findings = bring_up(&mut dut(), &host, &queues(1));
     assert!(host.now().modules.contains("pf"));
     assert_eq!(findings.facts["firewall in the kernel"], "off (pf)");
+}
+
+#[test]
+fn a_kernel_that_boots_once_is_chosen_again_for_the_next_boot() {
+    let host = machine();
+    let mut settings = queues(1);
+    settings.dut.remote.revision = Some(Revision {
+        install: vec!["upgrade".into()],
+        verify: "sysctl -n kern.bootfile".into(),
+        expect: "kernel.other".into(),
+        ..Revision::default()
+    });
+    // As nextboot(8): the next boot has it, and no other.
+    let boot = |has_it: bool| {
+        host.boot();
+        let file = if has_it { "/boot/kernel.other/kernel" } else { "/boot/kernel/kernel" };
+        host.now().sysctls.insert("kern.bootfile".into(), file.into());
+    };
+    boot(false);
+    let installed = || host.ran("upgrade").len();
+    let asks = |settings: &Settings, what: &str| {
+        let prepared = dut().prepare(&host, settings).expect("prepared");
+        let Prepared::Reboot(reasons) = prepared else { panic!("it is ready") };
+        assert!(reasons[0].contains(what), "{reasons:?}");
+    };
+    asks(&settings, "the revision was installed");
+    boot(true);
+    settings.dut.remote.loader.insert("a.b".into(), "1".into());
+    asks(&settings, "a.b unset -> 1");
+    boot(false);
+    asks(&settings, "the revision was installed");
+    boot(true);
+    assert_eq!(dut().prepare(&host, &settings).expect("prepared"), Prepared::Ready);
+    assert_eq!(installed(), 2);
+    // What never ran is told at once.
+    boot(false);
+    asks(&settings, "the revision was installed");
+    boot(false);
+    let error = dut().prepare(&host, &settings).expect_err("it never ran").to_string();
+    assert!(error.contains("after the revision was installed"), "{error}");
+}
+
+#[test]
+fn what_the_loader_gave_the_kernel_is_read_back() {
+    let host = machine();
+    let mut settings = queues(1);
+    settings.dut.remote.loader.insert("hw.vtnet.lro_disable".into(), "1".into());
+    let findings = bring_up(&mut dut(), &host, &settings);
+    assert_eq!(
+        (shutdowns(&host), findings.facts["loader hw.vtnet.lro_disable"].as_str()),
+        (1, "1")
+    );
+    assert_eq!(findings.warnings, vec![]);
+    // A loader that reads another file.
+    host.now().kenv.clear();
+    let findings = bring_up(&mut dut(), &host, &settings);
+    let [Warning::NotVerified { setting, found, .. }] = &findings.warnings[..] else {
+        panic!("{:?}", findings.warnings);
+    };
+    assert_eq!((setting.as_str(), found.as_str()), ("loader hw.vtnet.lro_disable", "unset"));
 }

@@ -126,7 +126,7 @@ impl Trials<'_, '_> {
         Asked { load, duration_ns: duration_ns.max(LOOK_NS) }
     }
 
-    fn settings(&self) -> &Settings {
+    pub(super) fn settings(&self) -> &Settings {
         &self.task.plan.variants[self.task.run.variants[0]].settings
     }
 
@@ -149,13 +149,13 @@ impl Trials<'_, '_> {
         (rate as u64).max(self.slowest().unwrap_or(1))
     }
 
-    fn states(&mut self) -> Option<u64> {
+    pub(super) fn states(&mut self) -> Option<u64> {
         let settings = &self.task.plan.variants[self.task.run.variants[0]].settings;
         self.parts.dut.connections(self.parts.host, settings)
     }
 
     /// Empties the device's table; false if that is not possible.
-    fn forget(&mut self) -> Result<bool, BenchError> {
+    pub(super) fn forget(&mut self) -> Result<bool, BenchError> {
         let settings = &self.task.plan.variants[self.task.run.variants[0]].settings;
         let how = self.parts.dut.forget_states(self.parts.host, settings)?;
         let said = how.as_deref().unwrap_or("not possible: no connections were opened");

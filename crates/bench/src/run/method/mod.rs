@@ -4,6 +4,7 @@
 mod burst;
 mod connections;
 mod curve;
+mod flood;
 pub(super) mod latency;
 mod recovery;
 mod search;
@@ -111,6 +112,8 @@ enum Kind {
     /// So many packets, each of another flow; true if the device's states are looked at
     /// meanwhile.
     Open(u64, bool),
+    /// As steady, beside so many new flows a second in the window.
+    Flood(u64),
 }
 
 impl Trials<'_, '_> {
@@ -119,6 +122,7 @@ impl Trials<'_, '_> {
             Method::Mlrsearch(search) => self.search(search, own),
             Method::LossCurve { step, max_load } => self.curve(*step, *max_load, own),
             Method::Soak { trials } => self.soak(*trials, own),
+            Method::Flood { step, max_load } => self.floods(*step, *max_load, own),
             Method::BackToBack { repeats, max_frames } => self.bursts(*repeats, *max_frames, own),
             Method::SystemRecovery { repeats, overload_ns } => {
                 self.recovery(*repeats, *overload_ns, own)
@@ -181,6 +185,10 @@ impl Trials<'_, '_> {
             rate_pps,
             limit,
             threads: &threads,
+            flood: match kind {
+                Kind::Flood(load) => flood::wanted(load, asked.duration_ns),
+                _ => None,
+            },
             ..Wanted::of(settings, run_id, &phases)
         };
         let (ends, clock) = (parts.ends, parts.clock);
@@ -209,7 +217,7 @@ impl Trials<'_, '_> {
             Ok(())
         };
         let course = match kind {
-            Kind::Steady | Kind::Timed(_) => Course::Steady,
+            Kind::Steady | Kind::Timed(_) | Kind::Flood(_) => Course::Steady,
             Kind::Burst(frames) | Kind::Open(frames, _) => Course::Burst(frames),
             Kind::Then(rate_pps) => Course::Then(rate_pps),
             Kind::Reset(due_ns) => Course::Meanwhile(due_ns, Some(&mut act)),
@@ -245,6 +253,10 @@ impl Trials<'_, '_> {
             before,
             reset,
             latency,
+            flood: match kind {
+                Kind::Flood(load) => Some(flood::of_trial(load, &observed)),
+                _ => None,
+            },
             ..MethodTrial::default()
         };
         self.observer.trial(&said(number + 1, &trial));
@@ -255,6 +267,7 @@ impl Trials<'_, '_> {
 /// What came of a trial, in one line.
 fn said(number: u32, trial: &MethodTrial) -> String {
     let what = match (trial.burst, trial.before) {
+        _ if trial.flood.is_some() => flood::said(trial),
         (Some(frames), _) => format!("a burst of {frames} frames"),
         (None, Some(before)) => {
             format!("{}, then {}", format_pps(before as f64), format_pps(trial.load as f64))

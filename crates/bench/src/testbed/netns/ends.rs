@@ -22,7 +22,7 @@ use fwdlab_model::settings::{Rewrites, Settings};
 use fwdlab_packet::arrivals::Expected;
 use fwdlab_packet::{Template, Turns};
 use fwdlab_port::sender::{self, Counted};
-use fwdlab_port::{SenderConfig, Watch};
+use fwdlab_port::{Flood, SenderConfig, Watch};
 use std::collections::BTreeMap;
 
 /// Frames handed over at once at the maximum rate. By trial of 8 to 256: smaller
@@ -46,7 +46,7 @@ impl Netns {
         placement: &Placement,
         wanted: &Wanted<'_>,
     ) -> Result<NetnsTraffic, BenchError> {
-        let Wanted { settings, run_id, rate_pps, limit, threads, .. } = *wanted;
+        let Wanted { settings, run_id, rate_pps, limit, threads, flood, .. } = *wanted;
         let traffic = &settings.traffic;
         let flows = traffic.flows;
         let family = traffic.family;
@@ -70,11 +70,18 @@ impl Netns {
         }));
         let receiver =
             open_receiver(self.receiving, &wiring.receiver, "r0", &watch, &placement.dut)?;
-        let mut turns = match self.is_spread(settings) {
-            true => spread::turns(&template, settings.dut.queues, placement.senders.len()),
-            false => Vec::new(),
-        }
-        .into_iter();
+        let turns_of = |template: &Template| {
+            let turns = match self.is_spread(settings) {
+                true => spread::turns(template, settings.dut.queues, placement.senders.len()),
+                false => Vec::new(),
+            };
+            turns.into_iter()
+        };
+        let mut turns = turns_of(&template);
+        let flood = flood.map(|flood| Flood::beside(&template, flood.packets, flood.rate_pps));
+        let mut flood_turns = flood.iter().flat_map(|flood| turns_of(flood.template()));
+        // Both of a sender's streams may catch up at once.
+        let streams = placement.senders.len() * (1 + usize::from(flood.is_some()));
         let counted = |number: usize, turns: Option<&Turns>| {
             let all = Counted::packets(limit?);
             Some(match turns {
@@ -98,10 +105,13 @@ impl Netns {
                         template: template.clone(),
                         rate_pps: sender::share_of_rate(rate_pps, placement.senders.len()),
                         limit: counted(number, spread.as_ref()),
-                        burst: sender::burst(placement.senders.len()),
+                        burst: sender::burst(streams),
                         timestamps: traffic.timestamps,
                         spread,
                         batch: BATCH,
+                        flood: flood.as_ref().map(|flood| {
+                            flood.share(number, placement.senders.len(), flood_turns.next())
+                        }),
                     },
                 )
             })
@@ -109,7 +119,7 @@ impl Netns {
         let checked = arrivals::checked(&watch);
         let sending: Vec<u32> = senders.iter().filter_map(|sender| sender.task()).collect();
         let witness = Witness::new(placement, threads, &sending);
-        Ok(NetnsTraffic { senders, sent: [0; 4], missed: 0, receiver, checked, witness })
+        Ok(NetnsTraffic { senders, sent: [0; 4], missed: 0, receiver, checked, witness, flood })
     }
 }
 

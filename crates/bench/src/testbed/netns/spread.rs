@@ -12,6 +12,7 @@ use crate::cpu::Placement;
 use crate::error::BenchError;
 use crate::probe;
 use crate::testbed::Testbed;
+use fwdlab_model::design::Method;
 use fwdlab_model::plan::Plan;
 use fwdlab_model::settings::{Arrangement, Engine, Settings};
 use fwdlab_packet::Template;
@@ -20,10 +21,12 @@ use fwdlab_packet::rss::queues_of_flows;
 use std::sync::Arc;
 
 impl Netns {
-    /// Decides how several queues are reached, if the plan has any.
+    /// Decides how several queues are reached, if the plan has any, and what sends a flood
+    /// beside the traffic, if it asks for one.
     pub(in crate::testbed) fn spread(&mut self, plan: &Plan) -> Result<(), BenchError> {
         self.spreads = is_wanted(plan);
-        if !self.spreads {
+        let floods = plan.method.as_ref().is_some_and(Method::floods);
+        if !self.spreads && !floods {
             return Ok(());
         }
         let is_free = |s: &Settings| s.testbed.engine == Engine::Auto;
@@ -33,13 +36,24 @@ impl Netns {
                 Ok((engine, receiving, reasons)) => {
                     (self.engine, self.receiving) = (engine, receiving);
                     self.choice.reasons.extend(reasons);
-                    let why = "AF_XDP sends in all variants: it spreads flows over several queues";
-                    self.choice.reasons.push(why.into());
+                    let why = match floods {
+                        true => "it sends a flood beside the traffic",
+                        false => "it spreads flows over several queues",
+                    };
+                    self.choice.reasons.push(format!("AF_XDP sends in all variants: {why}"));
+                }
+                Err(error) if floods && !self.spreads => {
+                    let found = probe::find_engines(&self.journal, Engine::Packet, self.cable)?;
+                    (self.engine, self.receiving) = (found.0, found.1);
+                    self.choice.reasons.push(format!("a flood can't be sent by AF_XDP: {error}"));
                 }
                 Err(error) => {
                     self.choice.reasons.push(format!("flows can't be spread over queues: {error}"));
                 }
             }
+        }
+        if !self.spreads {
+            return Ok(());
         }
         plan.variants.iter().try_for_each(|variant| {
             let settings = &variant.settings;

@@ -9,7 +9,17 @@ const NEARLY_ALL: f64 = 0.999;
 /// the time from arrival to departure is exponential with the mean 1 / (capacity - load); both
 /// in packets per second (Kleinrock, *Queueing Systems* I, section 5.6). Without chance: of each
 /// range of delays there are as many as the law expects.
-pub(super) fn delays(packets: u64, load_pps: f64, capacity_pps: f64) -> Delays {
+///
+/// Consecutive packets of one of `flows` flows in turn are so many packets apart that their delays
+/// have nothing to do with each other: the difference of two exponential ones is a Laplace
+/// variable, whose absolute value is exponential with the same mean.
+pub(super) fn delays(packets: u64, flows: u32, load_pps: f64, capacity_pps: f64) -> Delays {
+    let pairs = packets.saturating_sub(flows.into());
+    let differences = exponential(pairs, load_pps, capacity_pps);
+    exponential(packets, load_pps, capacity_pps).with_differences(differences)
+}
+
+fn exponential(packets: u64, load_pps: f64, capacity_pps: f64) -> Delays {
     let rate = capacity_pps - load_pps.min(NEARLY_ALL * capacity_pps);
     let below = |ns: f64| (packets as f64 * -(-rate * ns / 1e9).exp_m1()).round() as u64;
     let mut counts = vec![0; BUCKETS];
@@ -37,18 +47,21 @@ mod tests {
     fn delays_are_those_of_the_queue() {
         for (load, capacity) in [(1e5, 1e6), (9e5, 1e6), (5e6, 1e7)] {
             let packets = 1_000_000;
-            let latency = Latency::of(&delays(packets, load, capacity)).expect("packets");
+            let latency = Latency::of(&delays(packets, 2000, load, capacity)).expect("packets");
             assert_eq!(latency.packets(), packets);
             let mean_ns = 1e9 / (capacity - load);
             assert!((latency.mean_ns() / mean_ns - 1.0).abs() < 0.01, "{latency:?}");
+            let differences = latency.differences.as_ref().expect("pairs");
+            assert_eq!(differences.packets(), packets - 2000, "each but a flow's first");
+            assert!((differences.mean_ns() / mean_ns - 1.0).abs() < 0.01, "{differences:?}");
             for share in [0.5, 0.9, 0.99, 0.999, 0.9999] {
                 let truth = -mean_ns * (1.0f64 - share).ln();
                 let found = latency.quantile_ns(share).expect("enough packets");
                 assert!((found / truth - 1.0).abs() < 0.02, "{share}: {found} for {truth}");
             }
         }
-        assert_eq!(Latency::of(&delays(0, 1.0, 2.0)), None);
-        let overloaded = Latency::of(&delays(1000, 2e6, 1e6)).expect("packets");
+        assert_eq!(Latency::of(&delays(0, 2000, 1.0, 2.0)), None);
+        let overloaded = Latency::of(&delays(1000, 1, 2e6, 1e6)).expect("packets");
         assert!(overloaded.mean_ns() > 0.9e6, "a thousand services");
     }
 }

@@ -4,8 +4,8 @@ use super::{STEP_NS, SimClock, SimEnds, delays, law};
 use crate::error::BenchError;
 use crate::testbed::Wanted;
 use crate::trial::{Clock, Evidence, Snapshot, Traffic};
-use fwdlab_model::record::Latency;
-use fwdlab_model::settings::Firewall;
+use fwdlab_model::record::{Counts, Latency};
+use fwdlab_model::settings::{Firewall, SimSettings};
 use fwdlab_packet::Phase;
 use rand_xoshiro::Xoshiro256StarStar;
 use std::cell::Cell;
@@ -20,6 +20,7 @@ pub(super) struct SimTraffic {
     through: Rc<Cell<u64>>,
     offered_pps: f64,
     ceiling_pps: f64,
+    flows: u32,
     loss: f64,
     jitter: f64,
     random: Xoshiro256StarStar,
@@ -27,6 +28,8 @@ pub(super) struct SimTraffic {
     limit: Option<u64>,
     /// The table of its firewall, where every packet opens a connection.
     table: Option<Table>,
+    /// What is sent beside it in the window.
+    flood: Option<SimFlood>,
     /// Room in the device, packets, and how much of it is taken.
     buffer: f64,
     kept: f64,
@@ -51,6 +54,65 @@ struct Table {
     states: Rc<Cell<f64>>,
 }
 
+/// Packets beside the traffic, each of a flow of its own.
+struct SimFlood {
+    rate_pps: f64,
+    /// The time that one of them takes the device, over that of a packet whose flow is known.
+    cost: f64,
+    /// The table that takes the new flows; none without a stateful firewall, or of those that
+    /// find no place nothing is forwarded.
+    table: Option<Table>,
+    sent: f64,
+    received: f64,
+}
+
+impl SimFlood {
+    /// As it is wanted.
+    fn of(wanted: &Wanted<'_>, ends: &SimEnds<'_>) -> Option<SimFlood> {
+        let (flood, settings) = (wanted.flood?, wanted.settings);
+        let sim = &settings.testbed.sim;
+        let is_stateful = settings.dut.firewall == Firewall::Stateful;
+        let table = is_stateful.then(|| Table::of(sim, ends));
+        let cost = table.as_ref().map_or(1.0, |table| 1.0 / table.share);
+        Some(SimFlood { rate_pps: flood.rate_pps, cost, table, sent: 0.0, received: 0.0 })
+    }
+
+    /// Lets `seconds` pass in which the device could forward `capacity_pps` packets whose flow
+    /// is known, and `beside_pps` of these come. Who comes is served alike; what is left for
+    /// the latter is returned.
+    fn advance(&mut self, seconds: f64, beside_pps: f64, capacity_pps: f64) -> f64 {
+        let served = (capacity_pps / (beside_pps + self.rate_pps * self.cost)).min(1.0);
+        let offered = self.rate_pps * seconds;
+        let places = self.table.as_ref().map_or(f64::INFINITY, Table::places);
+        let passed = (served * offered).min(places);
+        if let Some(table) = &self.table {
+            table.states.set(table.states.get() + passed);
+        }
+        self.sent += offered;
+        self.received += passed;
+        served * beside_pps
+    }
+
+    fn counts(&self) -> Counts {
+        Counts { offered: self.sent.ceil() as u64, forwarded: self.received.floor() as u64 }
+    }
+}
+
+impl Table {
+    fn of(sim: &SimSettings, ends: &SimEnds<'_>) -> Table {
+        Table {
+            most: f64::from(sim.table.states),
+            share: sim.table.establishment_pps / sim.capacity_pps,
+            states: ends.states.clone(),
+        }
+    }
+
+    /// Connections that it still takes.
+    fn places(&self) -> f64 {
+        (self.most - self.states.get()).max(0.0)
+    }
+}
+
 impl SimTraffic {
     /// As it is `wanted`, by the random numbers of its run.
     pub(super) fn new(
@@ -62,22 +124,26 @@ impl SimTraffic {
         let sim = &settings.testbed.sim;
         // Counted packets at a rate are of a new flow each.
         let opens = wanted.limit.is_some() && wanted.rate_pps.is_some();
-        let opens = opens && settings.dut.firewall == Firewall::Stateful;
+        let is_stateful = settings.dut.firewall == Firewall::Stateful;
+        let opens = opens && is_stateful;
+        if is_stateful && wanted.limit.is_none() {
+            // Its flows have their states before a window opens.
+            let flows = f64::from(settings.traffic.flows.count());
+            ends.states.set(flows.min(f64::from(sim.table.states)));
+        }
         SimTraffic {
             clock: ends.clock.clone(),
             capacity_pps: ends.capacity.clone(),
             through: ends.received.clone(),
             offered_pps: wanted.rate_pps.unwrap_or(sim.ceiling_pps).min(sim.ceiling_pps),
             ceiling_pps: sim.ceiling_pps,
+            flows: settings.traffic.flows.count(),
             loss: sim.loss,
             jitter: sim.jitter,
             random,
             limit: wanted.limit,
-            table: opens.then(|| Table {
-                most: f64::from(sim.table.states),
-                share: sim.table.establishment_pps / sim.capacity_pps,
-                states: ends.states.clone(),
-            }),
+            table: opens.then(|| Table::of(sim, ends)),
+            flood: SimFlood::of(wanted, ends),
             buffer: f64::from(sim.buffer),
             kept: 0.0,
             sending: false,
@@ -110,8 +176,13 @@ impl SimTraffic {
             } else {
                 seconds
             };
-            let places = |table: &Table| (table.most - table.states.get()).max(0.0);
-            let places = self.table.as_ref().map_or(f64::INFINITY, places);
+            let capacity = match &mut self.flood {
+                Some(flood) if self.phase == Phase::Window as usize => {
+                    flood.advance(seconds, self.offered_pps, capacity)
+                }
+                _ => capacity,
+            };
+            let places = self.table.as_ref().map_or(f64::INFINITY, Table::places);
             let wanted = (offered * (1.0 - self.loss)).min(places);
             let passed = wanted.min(capacity * seconds);
             // What is kept is forwarded later: it counts as soon as it is sure to be.
@@ -157,7 +228,8 @@ impl Traffic for SimTraffic {
         };
         let received = std::array::from_fn(arrived);
         self.through.set(received.iter().sum());
-        Snapshot { sent, received, ..Snapshot::default() }
+        let flood = self.flood.as_ref().map_or(Counts::default(), SimFlood::counts);
+        Snapshot { sent, received, flood, ..Snapshot::default() }
     }
 
     fn stop(&mut self) -> Result<(), BenchError> {
@@ -172,7 +244,8 @@ impl Traffic for SimTraffic {
 
     fn delays(&mut self) -> Option<Latency> {
         let packets = self.received[Phase::Window as usize] as u64;
-        Latency::of(&delays::delays(packets, self.offered_pps, self.capacity_pps.get()))
+        let (load, capacity) = (self.offered_pps, self.capacity_pps.get());
+        Latency::of(&delays::delays(packets, self.flows, load, capacity))
     }
 
     fn evidence(&mut self) -> Evidence {

@@ -35,6 +35,13 @@ pub(super) fn arm<'a>(
     links: &Links,
     wanted: &Wanted<'_>,
 ) -> Result<Armed<'a>, BenchError> {
+    if wanted.flood.is_some() {
+        return Err(BenchError::Refused(
+            "no host of a laboratory sends a flood beside the traffic\n  next step: kind = \
+             \"netns\" or \"memory\" in [testbed]"
+                .into(),
+        ));
+    }
     match wanted.settings.traffic.generator {
         GeneratorKind::Fwdlab => Ok(Armed::Agents(Box::new(agents(rack, links, wanted)?))),
         other => {

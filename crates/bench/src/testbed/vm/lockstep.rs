@@ -8,15 +8,16 @@ use crate::links::mac;
 use crate::testbed::Wanted;
 use crate::testbed::traffic::snapshot;
 use crate::trial::Snapshot;
-use fwdlab_model::record::{Arrivals, Checked, Executed, ExecutedFunction};
+use fwdlab_model::record::{Arrivals, Checked, Executed, ExecutedFunction, ExecutedStacks, Misses};
 use fwdlab_packet::arrivals::{self as packets, Expected, FlowSummary, Received};
 use fwdlab_packet::{FrameWriter, Phase, Template};
 use fwdlab_port::{Receiver, Watch};
 use fwdlab_vm::VmError;
-use fwdlab_vm::costs::{self, Burst};
-use fwdlab_vm::counts::{CountFile, Counts};
+use fwdlab_vm::bursts::{self, Burst, Look, Period};
+use fwdlab_vm::caches::CacheCosts;
 use fwdlab_vm::symbols::Symbols;
 use fwdlab_vm::wire::Lockstep;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -30,7 +31,6 @@ const KEPT: f64 = 0.05;
 /// Sender and receiver of a run, one thread: a batch goes in, and comes out again.
 pub(super) struct Pump<'a> {
     up: &'a Up,
-    counts: &'a CountFile,
     symbols: Rc<Symbols>,
     lockstep: Lockstep<'a>,
     writer: FrameWriter,
@@ -51,9 +51,19 @@ pub(super) struct Pump<'a> {
     scattered: (u64, u64),
 }
 
+/// What the model of caches missed, by function.
+fn misses(caches: &CacheCosts) -> BTreeMap<&str, Misses> {
+    let functions = caches.functions.iter();
+    let of = functions.map(|(name, found)| {
+        let fwdlab_vm::caches::Misses { references, code, data, last } = *found;
+        (name.as_str(), Misses { references, code, data, last })
+    });
+    of.collect()
+}
+
 /// The beginning of a burst.
 struct Opened {
-    counts: Counts,
+    look: Look,
     at: Instant,
     arrived: u64,
 }
@@ -119,7 +129,6 @@ impl<'a> Pump<'a> {
         writer.prepare(&mut frame);
         Ok(Pump {
             up,
-            counts,
             symbols: up.symbols()?,
             lockstep: Lockstep::new(&up.running.machine, counts, [&wires[0], &wires[1]]),
             writer,
@@ -140,6 +149,7 @@ impl<'a> Pump<'a> {
 
     /// Begins sending.
     pub(super) fn start(&mut self) {
+        self.failed = bursts::begin(&self.up.running).err();
         self.is_sending = true;
     }
 
@@ -198,8 +208,8 @@ impl<'a> Pump<'a> {
 
     fn open(&mut self) -> Result<(), VmError> {
         self.lockstep.wait_for_rest()?;
-        let (counts, arrived) = (self.counts.counts()?, self.received.arrived());
-        self.open = Some(Opened { counts, at: Instant::now(), arrived });
+        let (look, arrived) = (Look::at(&self.up.running)?, self.received.arrived());
+        self.open = Some(Opened { look, at: Instant::now(), arrived });
         Ok(())
     }
 
@@ -207,9 +217,9 @@ impl<'a> Pump<'a> {
         let Some(open) = self.open.take() else { return Ok(()) };
         self.lockstep.wait_for_rest()?;
         let took = open.at.elapsed();
-        let executed = self.counts.counts()?.since(&open.counts)?;
+        let work = Look::at(&self.up.running)?.since(&open.look)?;
         let packets = self.received.arrived() - open.arrived;
-        self.bursts.push((Burst { packets, executed, idle: Vec::new(), scale: 0.0 }, took));
+        self.bursts.push((Burst { packets, work, ..Burst::default() }, took));
         Ok(())
     }
 
@@ -235,9 +245,12 @@ impl<'a> Pump<'a> {
         if self.bursts.is_empty() {
             return Ok(None);
         }
-        self.count_idle().map_err(trouble)?;
+        let last = self.count_idle().map_err(trouble)?;
         let bursts: Vec<Burst> = self.bursts.drain(..).map(|(burst, _)| burst).collect();
-        let costs = costs::costs(&bursts, &self.symbols);
+        let found = bursts::found(&self.up.running, bursts, &last, &self.symbols);
+        let found = found.map_err(trouble)?;
+        let costs = found.costs;
+        let missed = found.caches.as_ref().map(misses).unwrap_or_default();
         let functions = costs.functions.into_iter().filter(|function| {
             function.bursts.iter().any(|instructions| instructions.abs() >= KEPT)
         });
@@ -248,6 +261,7 @@ impl<'a> Pump<'a> {
             background: costs.background,
             functions: functions
                 .map(|function| ExecutedFunction {
+                    misses: missed.get(function.name.as_str()).copied(),
                     name: function.name,
                     bursts: function.bursts,
                     atomics: function.atomics,
@@ -255,20 +269,29 @@ impl<'a> Pump<'a> {
                     is_background: function.is_background,
                 })
                 .collect(),
+            stacks: found.calls.map(|calls| ExecutedStacks {
+                folded: calls.folded(),
+                unknown_share: calls.unknown_share(),
+                unaccounted: calls.unaccounted,
+            }),
+            caches: found.caches.map(|caches| caches.model.to_string()).unwrap_or_default(),
         }))
     }
 
-    fn count_idle(&mut self) -> Result<(), VmError> {
+    /// Sees what the machine executes when it idles; returns the last look.
+    fn count_idle(&mut self) -> Result<Look, VmError> {
         self.lockstep.wait_for_rest()?;
+        let running = &self.up.running;
         let longest = self.bursts.iter().map(|(_, took)| *took).max().unwrap_or_default();
-        let (before, began) = (self.counts.counts()?, Instant::now());
+        let (before, began) = (Look::at(running)?, Instant::now());
         std::thread::sleep(longest);
-        let idle = self.counts.counts()?.since(&before)?;
+        let last = Look::at(running)?;
+        let idle: Period = last.since(&before)?;
         let rested = began.elapsed().as_secs_f64();
         for (burst, took) in &mut self.bursts {
             (burst.idle, burst.scale) = (idle.clone(), took.as_secs_f64() / rested);
         }
-        Ok(())
+        Ok(last)
     }
 
     /// Counters so far.

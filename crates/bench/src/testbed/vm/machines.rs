@@ -12,7 +12,7 @@ use crate::testbed::netns::Netns;
 use crate::wiring::Wiring;
 use fwdlab_model::settings::{self, DutKind, Settings, VmSettings};
 use fwdlab_vm::freebsd::{self, Image};
-use fwdlab_vm::guest::{self, Running, System};
+use fwdlab_vm::guest::{self, Also, Running, System};
 use fwdlab_vm::kernel::Kernel;
 use fwdlab_vm::machine::{self, Accel, Backend, Model, Nic};
 use fwdlab_vm::symbols::Symbols;
@@ -204,20 +204,20 @@ impl Machines {
         let (cache, vm) = (self.cache.as_path(), &what.vm);
         let file =
             |name: &Option<String>| self.experiment.join(name.as_deref().unwrap_or_default());
-        // Nobody draws stacks of an experiment's guests.
-        let (accel, cpus, memory, calls) = (what.accel, vm.cpus, vm.memory, false);
+        let (accel, cpus, memory) = (what.accel, vm.cpus, vm.memory);
+        let also = Also { calls: vm.calls, caches: vm.caches };
         match what.kind {
             DutKind::Freebsd => {
                 let image = &Image::find(&file(&vm.disk), cache)?;
                 let kernel = vm.kernel.as_ref().map(|_| file(&vm.kernel));
                 let kernel = kernel.as_deref();
-                freebsd::Guest { image, kernel, accel, cpus, memory, nics, calls, cache }
+                freebsd::Guest { image, kernel, accel, cpus, memory, nics, also, cache }
                     .boot(directory)
             }
             _ => {
                 let kernel = &Kernel::find(&file(&vm.kernel), cache)?;
                 let (firewall, append) = (true, "");
-                linux::Guest { kernel, accel, cpus, memory, nics, firewall, append, calls, cache }
+                linux::Guest { kernel, accel, cpus, memory, nics, firewall, append, also, cache }
                     .boot(directory)
             }
         }
@@ -376,6 +376,7 @@ impl Up {
 fn model(nic: settings::Nic) -> Model {
     match nic {
         settings::Nic::Virtio => Model::Virtio,
+        settings::Nic::E1000 => Model::E1000,
         settings::Nic::E1000e => Model::E1000e,
         settings::Nic::Vmxnet3 => Model::Vmxnet3,
     }

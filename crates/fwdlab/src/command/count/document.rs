@@ -1,6 +1,7 @@
 //! What was counted, as a document.
 
 use super::graphs::Drawn;
+use super::misses::Modelled;
 use fwdlab_packet::Family;
 use fwdlab_results::document::table::{Cell, Digits};
 use fwdlab_results::document::{Block, Document, Remark, Table};
@@ -34,7 +35,7 @@ pub(super) struct Counted {
 impl Counted {
     /// Its release, the change and its calls, where they were followed.
     pub(super) fn stacks(&self) -> Option<(&str, Option<&str>, &Calls)> {
-        Some((&self.release, self.change.as_deref(), self.answer.calls.as_ref()?))
+        Some((&self.release, self.change.as_deref(), self.answer.found.calls.as_ref()?))
     }
 }
 
@@ -48,6 +49,9 @@ pub(super) struct Findings {
     /// Of each kernel where calls were followed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     calls: Vec<Drawn>,
+    /// Where caches were modelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    caches: Option<Modelled>,
 }
 
 /// A kernel's totals, a packet each.
@@ -98,7 +102,8 @@ impl Findings {
         family: Family,
         batch: u16,
     ) -> Findings {
-        let costs: Vec<&Costs> = counted.iter().map(|counted| &counted.answer.costs).collect();
+        let costs: Vec<&Costs> =
+            counted.iter().map(|counted| &counted.answer.found.costs).collect();
         let functions = functions(&costs);
         // Of one kernel or of another: totals are of the same functions everywhere.
         let background: BTreeSet<&str> =
@@ -107,7 +112,7 @@ impl Findings {
             counted.iter().filter(|c| c.change.is_none() && c.release == release).count() == 1
         };
         let kernels = counted.iter().enumerate().map(|(number, counted)| {
-            let costs = &counted.answer.costs;
+            let costs = &counted.answer.found.costs;
             let total = costs.over(|function| !background.contains(function.name.as_str()));
             let differing = || functions.iter().filter(|f| f.differs[number] && !f.background);
             let difference = differing().map(|f| f.instructions[number] - f.instructions[0]).sum();
@@ -140,7 +145,8 @@ impl Findings {
             }
         });
         let kernels = kernels.collect();
-        Findings { family, batch, kernels, functions, calls }
+        let caches = Modelled::of(counted.iter().map(|c| c.answer.found.caches.as_ref()));
+        Findings { family, batch, kernels, functions, calls, caches }
     }
 }
 
@@ -263,6 +269,10 @@ pub(super) fn document(findings: &Findings, functions: usize) -> Document<'_> {
         blocks.push(Block::remark(Remark::Warning, text));
     }
     blocks.extend(findings.calls.iter().map(Drawn::remark));
+    if let Some(caches) = &findings.caches {
+        let kernels = findings.kernels.iter().map(|row| row.kernel.as_str()).collect();
+        blocks.push(caches.section(kernels, functions));
+    }
     Document {
         title: format!(
             "Instructions a packet, {}, {} packets at a time",
@@ -315,6 +325,7 @@ fn conclusion(findings: &Findings) -> String {
 mod tests {
     use super::*;
     use fwdlab_results::document::FORMS;
+    use fwdlab_vm::bursts::Found;
 
     fn counted(what: &str, instructions: f64, clock: bool) -> Counted {
         let function = |name: &str, instructions: f64| FunctionCost {
@@ -333,7 +344,8 @@ mod tests {
             ],
             ..Costs::default()
         };
-        let answer = Answer { costs, sent: 100, lost: 0, scattered: 0, calls: None };
+        let found = Found { costs, calls: None, caches: None };
+        let answer = Answer { found, sent: 100, lost: 0, scattered: 0 };
         let second = Duration::from_secs(1);
         Counted {
             file: "k".into(),

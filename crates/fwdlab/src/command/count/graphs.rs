@@ -2,14 +2,11 @@
 
 use anyhow::{Context, Result};
 use fwdlab_results::document::{Block, Remark};
-use fwdlab_results::profile::Stacks;
 use fwdlab_results::profile::draw::{Look, flame_graph};
+use fwdlab_results::profile::unfold;
 use fwdlab_vm::calls::Calls;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-
-/// Counts are whole numbers in a flame graph, and these many to an instruction a packet.
-const PER_INSTRUCTION: f64 = 1000.0;
 
 /// The flame graph of a kernel in one state.
 #[derive(Serialize)]
@@ -60,7 +57,7 @@ pub(super) fn write<'a>(
     std::fs::create_dir_all(directory).with_context(|| fail(directory))?;
     let mut drawn = Vec::new();
     for (number, (release, change, calls)) in (1..).zip(counted) {
-        let stacks = stacks(calls);
+        let stacks = unfold(&calls.folded());
         let look = Look {
             title: match change {
                 None => release.to_owned(),
@@ -84,14 +81,4 @@ pub(super) fn write<'a>(
         });
     }
     Ok(drawn)
-}
-
-/// What a thousand packets cost by stack.
-fn stacks(calls: &Calls) -> Stacks {
-    let mut stacks = Stacks::default();
-    for (path, instructions) in &calls.paths {
-        let frames = path.iter().map(|frame| frame.as_str().into()).collect();
-        stacks.add(frames, (PER_INSTRUCTION * instructions).round() as u64);
-    }
-    stacks
 }

@@ -6,6 +6,7 @@
 
 mod document;
 mod graphs;
+mod misses;
 
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -21,7 +22,7 @@ use fwdlab_bench::host::{Host, SshHost, SshSettings};
 use fwdlab_packet::{Family, Flows};
 use fwdlab_vm::forwarding::{self, GUEST_MACS, Question};
 use fwdlab_vm::freebsd::{self, Image};
-use fwdlab_vm::guest::{self, Running, System};
+use fwdlab_vm::guest::{self, Also, Running, System};
 use fwdlab_vm::kernel::Kernel;
 use fwdlab_vm::linux;
 use fwdlab_vm::machine::{self, Accel, Model, Nic};
@@ -50,6 +51,7 @@ Examples:
   fwdlab count ~/linux --change 'sysctl -w net.ipv4.ip_early_demux=0'
   fwdlab count kernel.deb --change 'nft -f -' --input rules.nft --format markdown
   fwdlab count kernel.deb --calls graphs
+  fwdlab count kernel.deb --caches --change 'sh routes' --input routes.sh
   fwdlab count freebsd.qcow2 --change 'sysctl net.route.algo.inet.algo=radix4_lockless'
   fwdlab count freebsd.qcow2 --kernel /usr/obj/boot/kernel.mine
 
@@ -100,11 +102,21 @@ pub(crate) struct Arguments {
     /// beside them in folded form
     #[arg(long, value_name = "DIRECTORY")]
     calls: Option<PathBuf>,
+    /// Model caches, and count what they miss: how often code and data would not have been
+    /// there. They are a model's, of no machine
+    #[arg(long)]
+    caches: bool,
     /// Functions to show
     #[arg(long, default_value_t = 25, value_name = "N")]
     functions: usize,
     #[command(flatten)]
     form: FormArguments,
+}
+
+impl Arguments {
+    fn also(&self) -> Also {
+        Also { calls: self.calls.is_some(), caches: self.caches }
+    }
 }
 
 /// Boots, counts, compares.
@@ -200,7 +212,7 @@ impl Subject {
                 nics,
                 firewall: !arguments.change.is_empty(),
                 append: "",
-                calls: arguments.calls.is_some(),
+                also: arguments.also(),
                 cache,
             }
             .boot(directory),
@@ -211,7 +223,7 @@ impl Subject {
                 cpus: 1,
                 memory: MEMORY[1],
                 nics,
-                calls: arguments.calls.is_some(),
+                also: arguments.also(),
                 cache,
             }
             .boot(directory),

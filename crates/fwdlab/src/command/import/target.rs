@@ -1,8 +1,8 @@
 //! Which sets are imported, and where their stores are.
 
 use super::scan::{self, Scan};
-use crate::command::STORE;
 use crate::error::CliError;
+use crate::experiment::STORE;
 use anyhow::Result;
 use fwdlab_archive::import::Job;
 use std::path::{Path, PathBuf};

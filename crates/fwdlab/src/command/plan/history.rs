@@ -1,6 +1,6 @@
 //! The stores that may tell how much blocks scatter.
 
-use crate::command::store_at;
+use crate::stores::store_at;
 use anyhow::{Context, Result};
 use fwdlab_model::Plan;
 use fwdlab_model::record::Environment;

@@ -54,7 +54,7 @@ pub const METHOD: Section = Section {
             "kind",
             words(MethodKind::NAMES),
             "",
-            "`blast`: the forwarding rate at the maximum offered load (RFC 2285, 3.6.2), and `fixed`: the load of `[traffic] rate`; either is what happens without this table. `mlrsearch`: the rates at which no more is lost than goals tolerate (RFC 9971). `loss-curve`: loss at falling loads, until two trials in a row lose nothing (RFC 2544, 26.3). `soak`: trials at the load of `[traffic] rate`, one after the other. `back-to-back`: the longest burst that loses nothing (RFC 9004). `system-recovery`: how long packets are lost after an overload (RFC 2544, 26.5). `reset`: how long nothing is forwarded around a reset (RFC 6201). `latency`: how long packets take at `shares` of the rate that a search has found (RFC 2544, 26.2; RFC 8219). `rfc2544`: those `tests`, one after the other. `establishment-rate`: connections a second that a stateful firewall sets up, one with each packet (RFC 9693, 4.5); `tear-down-rate`: that it removes (4.7); `table-capacity`: connections that it holds (4.8); `rfc9693`: those `tests`, one after the other. They open as many connections as `[traffic] flows` has.",
+            "`blast`: the forwarding rate at the maximum offered load (RFC 2285, 3.6.2), and `fixed`: the load of `[traffic] rate`; either is what happens without this table. `mlrsearch`: the rates at which no more is lost than goals tolerate (RFC 9971). `loss-curve`: loss at falling loads, until two trials in a row lose nothing (RFC 2544, 26.3). `soak`: trials at the load of `[traffic] rate`, one after the other. `flood`: what is lost of that load while new flows come beside it, none at first and `max_load` at last. `back-to-back`: the longest burst that loses nothing (RFC 9004). `system-recovery`: how long packets are lost after an overload (RFC 2544, 26.5). `reset`: how long nothing is forwarded around a reset (RFC 6201). `latency`: how long packets take at `shares` of the rate that a search has found (RFC 2544, 26.2; RFC 8219). `rfc2544`: those `tests`, one after the other. `establishment-rate`: connections a second that a stateful firewall sets up, one with each packet (RFC 9693, 4.5); `tear-down-rate`: that it removes (4.7); `table-capacity`: connections that it holds (4.8); `rfc9693`: those `tests`, one after the other. They open as many connections as `[traffic] flows` has.",
         )
         .example("\"mlrsearch\""),
         key(
@@ -76,7 +76,7 @@ pub const METHOD: Section = Section {
             "max_load",
             Kind::PacketRate,
             "",
-            "`mlrsearch`, `loss-curve`, `latency`, `rfc2544`, `establishment-rate`, `rfc9693`: the greatest load; without it, twice what the run's own trial forwarded, at most nine tenths of what it offered.",
+            "`flood`: the greatest number of new flows a second, one with each packet; must be written. `mlrsearch`, `loss-curve`, `latency`, `rfc2544`, `establishment-rate`, `rfc9693`: the greatest load; without it, twice what the run's own trial forwarded, at most nine tenths of what it offered.",
         )
         .unit("pps")
         .example("\"2Mpps\""),
@@ -100,7 +100,7 @@ pub const METHOD: Section = Section {
             "step",
             Kind::Percent,
             "\"10%\"",
-            "`loss-curve`, `rfc2544`: from load to load of a curve, in shares of the greatest one.",
+            "`loss-curve`, `rfc2544`, `flood`: from load to load of a curve, in shares of the greatest one.",
         )
         .unit("%")
         .example("\"5%\""),
@@ -208,7 +208,7 @@ pub const DESIGN: Section = Section {
             "stop",
             words(&["planned", "open"]),
             "",
-            "Instead of a fixed number of blocks: end early, under a rule that keeps the confidence. `planned`: at most five looks (O'Brien-Fleming); `open`: a look after every block (e-process). Both also end when every comparison is decided: different, or equivalent within `margin`.",
+            "Instead of a fixed number of blocks: end early, under a rule that keeps the confidence. `planned`: at most five looks (O'Brien-Fleming); `open`: a look after every block (e-process); `max_blocks` may be raised later, after any look, and the same command goes on (elsewhere blocks added after a look find differences that aren't there). Both also end when every comparison is decided: different, or equivalent within `margin`.",
         )
         .example("\"planned\""),
         key(
@@ -274,7 +274,7 @@ pub const COMPARE: Section = Section {
             "adjust",
             words(&["holm", "benjamini-hochberg"]),
             "\"holm\"",
-            "How several comparisons are adjusted for their number. `holm`: one false difference among all of them is as rare as `confidence` says; `benjamini-hochberg`: the expected share of false ones among the differences found is kept, which finds more and promises less.",
+            "How several comparisons are adjusted for their number. `holm` keeps the chance of any false difference among all of them at 5 % (for a confidence of 95); `benjamini-hochberg` keeps the expected share of false ones among the differences found, which finds more and promises less.",
         )
         .example("\"benjamini-hochberg\""),
     ],

@@ -72,6 +72,26 @@ pub const VM: Section = Section {
         .of(Owner::Vm)
         .title("Packets that the machine finds at once")
         .restart(field!(integer, |s| &mut s.testbed.vm.batch)),
+        key(
+            "calls",
+            Kind::Boolean,
+            "false",
+            "Follow who calls whom while instructions are counted: flame graphs have stacks then.",
+        )
+        .example("true")
+        .of(Owner::Vm)
+        .title("Callers are followed")
+        .restart(field!(boolean, |s| &mut s.testbed.vm.calls)),
+        key(
+            "caches",
+            Kind::Boolean,
+            "false",
+            "Model caches while instructions are counted: how often code and data of a packet would not have been there. The misses are a model's, of no machine.",
+        )
+        .example("true")
+        .of(Owner::Vm)
+        .title("Caches are modelled")
+        .restart(field!(boolean, |s| &mut s.testbed.vm.caches)),
     ],
     ..Section::TABLE
 };

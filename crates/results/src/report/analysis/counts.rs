@@ -4,9 +4,10 @@ use super::figures::{RunResult, foreground};
 use super::profiles::Pictures;
 use super::{Compared, Outcome, VariantResult};
 use crate::counts::{
-    self, Differences, Foreground, FunctionCount, Repeated, Total, flames, red_and_blue,
+    self, Differences, Foreground, FunctionCount, Modelled, Repeated, Total, flames,
+    flames_of_calls, red_and_blue, red_and_blue_of_calls,
 };
-use crate::profile::Subsystems;
+use crate::profile::{Stacks, Subsystems, unfold};
 use crate::report::safe_name;
 use crate::stats::summary::median;
 use crate::store::Contents;
@@ -49,6 +50,26 @@ pub struct CountedVariant {
     pub functions: Vec<FunctionCount>,
     /// The flame graph, a file of the report; none when there is nothing to draw.
     pub file: Option<String>,
+    /// Who calls whom; none where that was not followed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls: Option<Called>,
+    /// What a model of caches missed; none where there was none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caches: Option<Modelled>,
+}
+
+/// Stacks of calls of a variant.
+#[derive(Clone, Debug, Serialize)]
+pub struct Called {
+    /// The flame graph, a file of the report.
+    pub file: String,
+    /// Share (0 to 1) of the instructions whose callers are not known, the largest of the runs.
+    pub unknown_share: f64,
+    /// Instructions by which stacks and functions differ, of all runs: 0 unless something is
+    /// wrong.
+    pub unaccounted: u64,
+    #[serde(skip)]
+    stacks: Stacks,
 }
 
 /// What was counted in each variant's runs that count.
@@ -70,12 +91,37 @@ impl<'a> Counted<'a> {
         self.runs.iter().filter(own).filter_map(|run| Some((run, run.counted.as_ref()?)))
     }
 
-    fn functions(&self, variant: usize) -> Vec<FunctionCount> {
+    fn executed(&self, variant: usize) -> Vec<&'a Executed> {
         let own: Vec<u32> = self.runs(variant).map(|(run, _)| run.run).collect();
         let records = self.contents.runs.iter().filter(|record| own.contains(&record.run));
-        let executed: Vec<&Executed> =
-            records.filter_map(|record| record.trial.executed.as_ref()).collect();
-        counts::costs(&executed, &self.foreground, &self.table)
+        records.filter_map(|record| record.trial.executed.as_ref()).collect()
+    }
+
+    fn functions(&self, variant: usize) -> Vec<FunctionCount> {
+        counts::costs(&self.executed(variant), &self.foreground, &self.table)
+    }
+
+    /// The mean over the runs of what they executed by stack, of functions that are no
+    /// background in any; none where a run has no stacks.
+    fn calls(&self, variant: &CountedVariant) -> Option<Called> {
+        let executed = self.executed(variant.variant);
+        let runs = executed.iter().map(|executed| executed.stacks.as_ref());
+        let runs = runs.collect::<Option<Vec<_>>>()?;
+        let mut sums = Stacks::default();
+        runs.iter().for_each(|run| sums.merge(&unfold(&run.folded)));
+        let is_counted = |name: &str| variant.functions.iter().any(|f| f.name == name);
+        let mut stacks = Stacks::default();
+        for (frames, sum) in sums.iter() {
+            if frames.last().is_some_and(|function| is_counted(function)) {
+                stacks.add(frames.to_vec(), (sum as f64 / runs.len() as f64).round() as u64);
+            }
+        }
+        Some(Called {
+            file: format!("calls-{}.svg", safe_name(&variant.label)),
+            unknown_share: runs.iter().map(|run| run.unknown_share).fold(0.0, f64::max),
+            unaccounted: runs.iter().map(|run| run.unaccounted).sum(),
+            stacks,
+        })
     }
 
     fn repeated(&self, variant: usize) -> Vec<Repeated> {
@@ -118,6 +164,12 @@ pub(super) fn counts(
             pictures.push((name.clone(), svg));
             variant.file = Some(name);
         }
+        let drawn = counted.calls(variant).and_then(|calls| {
+            let svg = flames_of_calls(&variant.label, &calls.stacks).ok()?;
+            pictures.push((calls.file.clone(), svg));
+            Some(calls)
+        });
+        variant.calls = drawn;
     }
     let of = |index: usize| all.iter().find(|variant| variant.variant == index);
     for compared in comparisons {
@@ -133,6 +185,13 @@ pub(super) fn counts(
             let name = format!("instructions-{after}-against-{before}.svg");
             pictures.push((name.clone(), svg));
             found.file = Some(name);
+        }
+        let (Some(one), Some(other)) = (&before.calls, &after.calls) else { continue };
+        if let Ok(svg) = red_and_blue_of_calls(labels, &one.stacks, &other.stacks) {
+            let [before, after] = labels.map(safe_name);
+            let name = format!("calls-{after}-against-{before}.svg");
+            pictures.push((name.clone(), svg));
+            found.calls = Some(name);
         }
     }
     let unit = crate::label::INSTRUCTIONS;
@@ -162,5 +221,7 @@ fn counted_variant(counted: &Counted<'_>, variant: &VariantResult) -> Option<Cou
             .fold((0, 0), |(some, all), total| (some + total.scattered.0, all + total.scattered.1)),
         functions: counted.functions(variant.index),
         file: None,
+        calls: None,
+        caches: counts::misses(&counted.executed(variant.index), &counted.foreground),
     })
 }

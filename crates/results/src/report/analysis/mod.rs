@@ -44,8 +44,9 @@ pub use diagnoses::{Finding, RunSteadiness};
 pub use figures::RunResult;
 pub use goals::found_in_words;
 pub use method::{
-    Bursts, Curved, DelayEffect, GoalFound, Held, Interrupted, Interruption, Method, MethodPoint,
-    MethodRun, RunConnections, Searched, Soaked, Suite, SuiteRow, Timed, TimedFigure, TornDown,
+    Borne, Bursts, Curved, DelayEffect, FloodPoint, Flooded, GoalFound, Held, Interrupted,
+    Interruption, Method, MethodPoint, MethodRun, RunConnections, Searched, Soaked, Suite,
+    SuiteRow, Timed, TimedFigure, TornDown,
 };
 pub use mixes::MixRates;
 pub use openings::Opened;

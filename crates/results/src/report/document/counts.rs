@@ -1,12 +1,16 @@
 //! What was executed: the figures of emulated devices.
 
-use crate::counts::{NOT_TIME, Total};
-use crate::document::table::{Cell, Digits};
-use crate::document::{Block, Inline, Table};
+use crate::counts::{NOT_TIME, OF_A_MODEL, Total};
+use crate::document::table::{Cell, Digits, Rows};
+use crate::document::{Block, Inline, Remark, Table};
 use crate::report::analysis::{Analysis, CountedVariant, Counts, RunResult, VariantResult};
 use crate::report::counted;
+use fwdlab_model::record::Misses;
 
 const DIGITS: Digits = Digits::Decimals(1);
+/// Functions that forms without room for all show, and misses below which none does.
+const FUNCTIONS: usize = 12;
+const MISSES_SHOWN: f64 = 0.05;
 
 /// A row per variant.
 pub(super) fn figures(analysis: &Analysis, counts: &Counts) -> Block {
@@ -45,6 +49,7 @@ pub(super) fn sections(analysis: &Analysis, counts: &Counts) -> Vec<Block> {
     if !differences.is_empty() {
         sections.push(Block::section("What differs", differences));
     }
+    sections.extend(modelled(counts));
     let variants = counts.variants.iter().filter(|variant| !variant.functions.is_empty());
     let variants: Vec<Block> = variants.map(dearest).collect();
     if !variants.is_empty() {
@@ -60,9 +65,54 @@ fn dearest(variant: &CountedVariant) -> Block {
         let text = Inline::default().link("Flame graph", file);
         blocks.push(Block::text(text.text(" by subsystem and function.")));
     }
+    if let Some(calls) = &variant.calls {
+        let text = Inline::default().link("Flame graph of calls", &calls.file).text(format!(
+            " of all runs together. Callers are unknown of {} of the instructions.",
+            Digits::Percent(2).print(calls.unknown_share)
+        ));
+        blocks.push(Block::text(text));
+        if calls.unaccounted > 0 {
+            let text = format!(
+                "{}: stacks and counts by function differ by {} instructions in all bursts.",
+                variant.label, calls.unaccounted
+            );
+            blocks.push(Block::remark(Remark::Warning, text));
+        }
+    }
     blocks.extend(counted::functions(&variant.functions));
     let title = format!("{}: subsystems and functions, instructions a packet", variant.label);
     Block::section(title, blocks).folded()
+}
+
+/// Misses in modelled caches, of every variant; none where none were modelled.
+fn modelled(counts: &Counts) -> Option<Block> {
+    let all = || counts.variants.iter().filter_map(|v| Some((v, v.caches.as_ref()?)));
+    let (_, first) = all().next()?;
+    let totals: Vec<(&str, &Misses)> =
+        all().map(|(variant, caches)| (variant.label.as_str(), &caches.total)).collect();
+    let mut blocks = vec![
+        Block::text(format!("{}. {OF_A_MODEL}", first.model)),
+        missing("variant", &totals).set(|table| table.name = Some("misses")).block(),
+    ];
+    for (variant, caches) in all() {
+        let shown = caches.functions.iter().map(|f| (f.name.as_str(), &f.misses));
+        let shown = shown.filter(|(_, m)| m.code + m.data + m.last >= MISSES_SHOWN);
+        let rows: Vec<(&str, &Misses)> = shown.collect();
+        let table = missing("function", &rows).set(|table| table.brief = Some(FUNCTIONS)).block();
+        let title = format!("{}: misses a packet by function", variant.label);
+        blocks.push(Block::section(title, vec![table]).folded());
+    }
+    Some(Block::section("Misses in modelled caches", blocks))
+}
+
+fn missing<'t>(what: &str, rows: &'t [(&'t str, &'t Misses)]) -> Rows<'t, (&'t str, &'t Misses)> {
+    let number = |value: f64| Cell::number(value, Digits::Decimals(2));
+    Table::of(rows)
+        .words(what, |(name, _)| Cell::text(*name))
+        .numbers("reads and writes", move |(_, m)| number(m.references))
+        .numbers("L1I misses", move |(_, m)| number(m.code))
+        .numbers("L1D misses", move |(_, m)| number(m.data))
+        .numbers("L2 misses", move |(_, m)| number(m.last))
 }
 
 /// Every run.

@@ -12,7 +12,7 @@ use serde::Serialize;
 type Read = fn(&Latency) -> Option<f64>;
 
 /// What is told of the delays of one share, and how it is read.
-const FIGURES: [(&str, Read); 9] = [
+const FIGURES: [(&str, Read); 12] = [
     ("minimum", |delays| Some(f64::from(delays.min_ns) / 1e9)),
     ("p50", |delays| quantile(delays, 0.5)),
     ("p90", |delays| quantile(delays, 0.9)),
@@ -23,6 +23,10 @@ const FIGURES: [(&str, Read); 9] = [
     ("mean", |delays| Some(delays.mean_ns() / 1e9)),
     // RFC 8219, section 7.3.1.
     ("PDV", |delays| Some(quantile(delays, 0.999)? - f64::from(delays.min_ns) / 1e9)),
+    // RFC 3393, RFC 5481, section 4.1.
+    ("IPDV p50", |delays| quantile(delays.differences.as_ref()?, 0.5)),
+    ("IPDV p99", |delays| quantile(delays.differences.as_ref()?, 0.99)),
+    ("IPDV p99.9", |delays| quantile(delays.differences.as_ref()?, 0.999)),
 ];
 
 /// Runs without which an interval would span decades.

@@ -4,6 +4,7 @@
 mod burst;
 mod connections;
 mod curve;
+mod flood;
 mod interruption;
 mod latency;
 mod pictures;
@@ -14,6 +15,7 @@ mod suite;
 pub use burst::Bursts;
 pub use connections::{Held, RunConnections, TornDown};
 pub use curve::Curved;
+pub use flood::{Borne, FloodPoint, Flooded};
 pub use interruption::{Interrupted, Interruption};
 pub use latency::{DelayEffect, Timed, TimedFigure};
 pub use search::{GoalFound, Searched};
@@ -46,6 +48,12 @@ pub struct Method {
     /// A loss curve: each variant, over the runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub curved: Vec<Curved>,
+    /// Floods: each variant and flood, over the runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flooded: Vec<Flooded>,
+    /// What the traffic of each variant bore.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub borne: Vec<Borne>,
     /// Bursts: each variant, over the runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bursts: Vec<Bursts>,
@@ -127,6 +135,9 @@ pub struct MethodPoint {
     /// States in the device's table: seconds since the first packet, and their number.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub states: Vec<(f64, u64)>,
+    /// What came beside its packets; none where nothing was meant to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flood: Option<FloodPoint>,
     /// Packets offered.
     pub offered: u64,
     /// Packets forwarded, or connections opened.
@@ -195,6 +206,11 @@ fn part(contents: &Contents, results: &[RunResult], planned: &Planned, number: u
         Planned::Soak { .. } => {
             method.soaked = labels().filter_map(|v| soaked(v, &runs)).collect();
         }
+        Planned::Flood { .. } => {
+            method.flooded = labels().flat_map(|v| flood::flooded(v, &runs)).collect();
+            let of_variants = method.flooded.chunk_by(|one, next| one.variant == next.variant);
+            method.borne = of_variants.filter_map(flood::borne).collect();
+        }
         Planned::BackToBack { .. } => {
             method.bursts = labels().filter_map(|v| burst::bursts(v, &runs)).collect();
         }
@@ -235,6 +251,8 @@ impl Method {
             searched: Vec::new(),
             soaked: Vec::new(),
             curved: Vec::new(),
+            flooded: Vec::new(),
+            borne: Vec::new(),
             bursts: Vec::new(),
             interrupted: Vec::new(),
             timed: Vec::new(),
@@ -344,6 +362,7 @@ fn point(trial: &MethodTrial, goals: &[Goal]) -> MethodPoint {
         burst: trial.burst,
         connections: opened.map(|opened| opened.wanted),
         states: looks.map(|(at_ns, states)| (at_ns as f64 / 1e9, states)).collect(),
+        flood: flood::point(trial),
         offered: trial.offered,
         forwarded: trial.done(),
         loss_ratio,

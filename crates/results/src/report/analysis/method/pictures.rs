@@ -33,6 +33,7 @@ fn pictures(method: &Method) -> Vec<(String, String)> {
         let (what, strip) = match method.kind {
             MethodKind::LossCurve => ("curve", curve(&runs, label)),
             MethodKind::Soak => ("soak", soak(&runs, label)),
+            MethodKind::Flood => ("flood", flood(&runs, label)),
             MethodKind::BackToBack => ("bursts", bursts(&runs, label)),
             MethodKind::Mlrsearch => ("search", progress(&method.goals, &runs, label)),
             MethodKind::EstablishmentRate => {
@@ -106,6 +107,28 @@ fn progress(goals: &[Goal], runs: &[&MethodRun], label: &str) -> Strip {
 fn curve(runs: &[&MethodRun], label: &str) -> Strip {
     let title = format!("{label}: frame loss rate");
     losses(runs, &title, "offered load (kpps)", |point| point.offered_pps / 1e3)
+}
+
+/// What was lost of the traffic and of the flood, against the flood.
+fn flood(runs: &[&MethodRun], label: &str) -> Strip {
+    let points = runs.iter().flat_map(|run| &run.points).filter(|point| point.invalid.is_none());
+    let marks = points.flat_map(|point| {
+        let flood = point.flood.as_ref();
+        let x = flood.map_or(0.0, |flood| flood.pps.0 / 1e3);
+        let lost = flood.filter(|flood| flood.packets.0 > 0).map(|flood| {
+            let (offered, forwarded) = flood.packets;
+            100.0 * (1.0 - forwarded as f64 / offered as f64)
+        });
+        let own = point.loss_ratio.map(|ratio| (x, 0, 100.0 * ratio));
+        [own, lost.map(|lost| (x, 1, lost))].into_iter().flatten()
+    });
+    let marks: Vec<(f64, usize, f64)> = marks.collect();
+    let series = ["of the traffic, by the device", "of the flood"].map(str::to_owned).into();
+    Strip {
+        y: Quantity::Loss,
+        x_label: "flood, offered (thousand new flows a second)".to_owned(),
+        ..Strip::of_stream(&format!("{label}: packets lost beside a flood"), series, &marks)
+    }
 }
 
 /// Connections in the table against time, by what became of the trial.

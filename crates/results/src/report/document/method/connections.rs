@@ -77,7 +77,7 @@ pub(super) fn torn_down_sentence(row: &TornDown) -> String {
 }
 
 /// A rate as people read it, without its unit.
-fn per_second(rate: f64) -> String {
+pub(super) fn per_second(rate: f64) -> String {
     format_pps(rate).replace("pps", "").trim_end().to_owned()
 }
 

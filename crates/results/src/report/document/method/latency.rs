@@ -24,6 +24,8 @@ pub(super) fn table(rows: &[Timed]) -> Block {
         .numbers("maximum", figure("maximum"))
         .numbers("mean", figure("mean"))
         .numbers("PDV", figure("PDV"))
+        .numbers("IPDV p50", figure("IPDV p50"))
+        .numbers("IPDV p99", figure("IPDV p99"))
         .numbers("lost", |row| Cell::number(row.loss, Digits::Percent(3)))
         .numbers("taken", |row| Cell::number(row.taken, Digits::Percent(1)))
         .numbers("packets", |row| Cell::count(row.packets))

@@ -4,6 +4,7 @@
 mod burst;
 mod connections;
 mod curve;
+mod flood;
 mod interruption;
 mod latency;
 mod search;
@@ -57,6 +58,7 @@ pub(super) fn section(method: &Method, pictures: &[(String, String)]) -> Block {
         MethodKind::Mlrsearch => "Throughput",
         MethodKind::LossCurve => "Frame loss rate",
         MethodKind::Soak => "Soak",
+        MethodKind::Flood => "New flows beside the traffic",
         MethodKind::BackToBack => "Back-to-back frames",
         MethodKind::SystemRecovery => "System recovery",
         MethodKind::Reset => "Reset",
@@ -85,6 +87,14 @@ fn introduction(kind: MethodKind) -> Option<&'static str> {
              Lossless: no packet is missing that can't have been lost while others had the device's \
              CPU; beside it the load up to which nothing at all was lost.",
         ),
+        MethodKind::Flood => Some(
+            "The traffic of the run's own trial beside a flood: packets that each open a flow of their \
+             own, from none on to the greatest load. Before each trial the device's states are \
+             removed and the traffic warms up alone; the flood begins and ends with the window, has a \
+             run id and a UDP port of its own, and is counted apart. Lost: share of the traffic that \
+             the device lost at least, over the runs; at most: with what may have been lost while \
+             others had its CPU.",
+        ),
         MethodKind::BackToBack => Some(
             "The longest burst, as fast as the sender can, of which nothing is lost (RFC 9004, which \
              updates RFC 2544, 26.4), searched for again and again: the mean is the back-to-back \
@@ -105,7 +115,8 @@ fn introduction(kind: MethodKind) -> Option<&'static str> {
              at the sender, however late the sender was, until the receiver saw it. Both read this \
              machine's CLOCK_MONOTONIC in software: the sender's schedule writes it, the receiver's \
              program reads it when a packet arrives. The trials of a run at a share count together. PDV: \
-             99.9th percentile minus minimum (RFC 8219, 7.3.1). Percentiles are within 0.8 % of the \
+             99.9th percentile minus minimum (RFC 8219, 7.3.1). IPDV: by how much the delays of two \
+             consecutive packets of a flow differ that both arrived (RFC 3393; the absolute value). Percentiles are within 0.8 % of the \
              packet's delay, and given where at least ten packets lie beyond. Taken: share of the time in \
              which others had the device's CPU, which is in the delays.",
         ),
@@ -141,6 +152,7 @@ fn picture(kind: MethodKind) -> (&'static str, &'static str) {
         MethodKind::Mlrsearch => ("search", "How loads were found"),
         MethodKind::LossCurve => ("curve", "Loss against load"),
         MethodKind::Soak => ("soak", "Loss over time"),
+        MethodKind::Flood => ("flood", "Loss of the traffic against the flood"),
         MethodKind::Latency => ("latency", "One-way delay by percentile"),
         MethodKind::BackToBack => ("bursts", "Bursts that arrived whole, and others"),
         MethodKind::EstablishmentRate => ("establishment", "How rates were found"),
@@ -156,6 +168,7 @@ pub(super) fn table(method: &Method) -> Option<Block> {
         MethodKind::Mlrsearch => Some(search::table(&method.searched)),
         MethodKind::Soak => Some(soak::table(&method.soaked)),
         MethodKind::LossCurve => Some(curve::table(&method.curved)),
+        MethodKind::Flood => Some(flood::table(&method.flooded)),
         MethodKind::BackToBack => Some(burst::table(&method.bursts)),
         MethodKind::SystemRecovery => {
             Some(interruption::table(&method.interrupted, "system-recovery"))
@@ -192,6 +205,7 @@ pub(super) fn sentences(method: &Method) -> Vec<String> {
     };
     let searched = method.searched.iter().map(|row| of(&row.label, said(row)));
     let curved = method.curved.iter().map(|row| of(&row.label, curve::sentence(row)));
+    let borne = method.borne.iter().map(|row| of(&row.label, flood::sentence(row)));
     let soaked = method.soaked.iter().map(|row| of(&row.label, soak::sentence(row)));
     let bursts = method.bursts.iter().map(|row| of(&row.label, burst::sentence(row)));
     let others = method.interrupted.iter();
@@ -201,7 +215,7 @@ pub(super) fn sentences(method: &Method) -> Vec<String> {
     let torn_down = torn_down.map(|row| of(&row.label, connections::torn_down_sentence(row)));
     let held = method.held.iter().map(|row| of(&row.label, connections::held_sentence(row)));
     let tables = torn_down.chain(held);
-    let all = searched.chain(curved).chain(soaked).chain(bursts).chain(others);
+    let all = searched.chain(curved).chain(borne).chain(soaked).chain(bursts).chain(others);
     all.chain(timed).chain(tables).collect()
 }
 

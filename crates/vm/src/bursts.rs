@@ -1,0 +1,137 @@
+//! Bursts of packets and everything that was counted of them, whoever sends them.
+//!
+//! A [`Look`] is all counts at one moment, a [`Period`] what happened between two of them,
+//! and [`found`] makes of bursts what a packet costs.
+
+use crate::caches::{self, Blocks, BurstMisses, CacheCosts, CacheFile, Seen};
+use crate::calls::{BurstPaths, CallFile, Calls, Grown, Returns, Tree, by_path};
+use crate::costs::{self, Costs, costs};
+use crate::counts::{Counts, Executed};
+use crate::error::VmError;
+use crate::guest::Running;
+use crate::symbols::Symbols;
+
+/// All counts at one moment.
+pub struct Look {
+    counts: Counts,
+    tree: Option<Tree>,
+    seen: Option<Seen>,
+}
+
+/// What happened between two moments.
+#[derive(Clone, Debug, Default)]
+pub struct Period {
+    executed: Vec<Executed>,
+    nodes: Grown,
+    returns: Returns,
+    misses: Blocks,
+}
+
+/// A burst.
+#[derive(Clone, Debug, Default)]
+pub struct Burst {
+    /// Packets that were forwarded.
+    pub packets: u64,
+    /// From the first to the last of them.
+    pub work: Period,
+    /// The idle guest.
+    pub idle: Period,
+    /// Length of the burst as a multiple of the idle time.
+    pub scale: f64,
+}
+
+/// What a packet costs.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Instructions by function.
+    pub costs: Costs,
+    /// The same by stack of calls, where they are followed.
+    pub calls: Option<Calls>,
+    /// What a model of caches misses, where there is one.
+    pub caches: Option<CacheCosts>,
+}
+
+/// Counts from now on what is looked at beside instructions. Packets have to flow before it
+/// can be looked at: stacks are known from the next batch on, and caches begin empty.
+///
+/// # Errors
+/// When no plugin does it.
+pub fn begin(running: &Running) -> Result<(), VmError> {
+    running.calls.as_ref().map(CallFile::begin).transpose()?;
+    running.caches.as_ref().map(CacheFile::begin).transpose().map(drop)
+}
+
+impl Look {
+    /// Everything as it is now.
+    ///
+    /// # Errors
+    /// When nobody counts, or a file can't be read.
+    pub fn at(running: &Running) -> Result<Look, VmError> {
+        let counts = running.counts.as_ref().ok_or_else(|| {
+            VmError::Counts("the guest was started without a plugin that counts".into())
+        })?;
+        let seen = running.caches.as_ref().map(CacheFile::seen).transpose()?;
+        let (counts, tree) = match &running.calls {
+            None => (counts.counts()?, None),
+            Some(calls) => calls.frozen(|| counts.counts()).map(|(all, tree)| (all, Some(tree)))?,
+        };
+        Ok(Look { counts, tree, seen })
+    }
+
+    /// What happened since `before`.
+    ///
+    /// # Errors
+    /// When the counts lack something.
+    pub fn since(&self, before: &Look) -> Result<Period, VmError> {
+        let mut period =
+            Period { executed: self.counts.since(&before.counts)?, ..Period::default() };
+        if let (Some(now), Some(then)) = (&self.tree, &before.tree) {
+            (period.nodes, period.returns) = (now.grown_since(then)?, now.returns_since(then));
+        }
+        if let (Some(now), Some(then)) = (&self.seen, &before.seen) {
+            period.misses = now.since(then)?;
+        }
+        Ok(period)
+    }
+}
+
+/// What a packet costs by `bursts`, the last of whose looks is `last`.
+///
+/// # Errors
+/// When caches should have been modelled and were not.
+pub fn found(
+    running: &Running,
+    bursts: Vec<Burst>,
+    last: &Look,
+    symbols: &Symbols,
+) -> Result<Found, VmError> {
+    let flat = |burst: &Burst| costs::Burst {
+        packets: burst.packets,
+        executed: burst.work.executed.clone(),
+        idle: burst.idle.executed.clone(),
+        scale: burst.scale,
+    };
+    let flat: Vec<costs::Burst> = bursts.iter().map(flat).collect();
+    let costs = costs(&flat, symbols);
+    let calls = last.tree.as_ref().map(|tree| {
+        let of = |period: &Period| tree.paths(&period.nodes, symbols);
+        let paths = bursts
+            .iter()
+            .map(|burst| BurstPaths { executed: of(&burst.work), idle: of(&burst.idle) });
+        let pairs: Vec<_> = flat.into_iter().zip(paths).collect();
+        let returns = bursts.iter().map(|burst| burst.work.returns);
+        by_path(&costs, &pairs, symbols, returns.fold(Returns::default(), Returns::and))
+    });
+    let misses = bursts.into_iter().map(|burst| BurstMisses {
+        packets: burst.packets,
+        seen: burst.work.misses,
+        idle: burst.idle.misses,
+        scale: burst.scale,
+    });
+    let caches = running
+        .caches
+        .as_ref()
+        .map(|file| caches::by_function(file.model, &costs, &misses.collect::<Vec<_>>(), symbols));
+    let caches = caches.transpose()?;
+    Ok(Found { costs, calls, caches })
+}

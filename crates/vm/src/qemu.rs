@@ -1,0 +1,181 @@
+//! QEMU's process: how it is started, how it ends, and that nobody waits for one that stands
+//! still.
+//!
+//! A process that was stopped (SIGSTOP, a debugger, a job of a shell) answers nobody, and
+//! everybody who asks its guest something has a patience of his own, of minutes for some
+//! questions. So each process is watched: one that has been stopped for [`STOPPED`] is
+//! killed, which ends all waiting at once, and says so.
+
+use crate::error::VmError;
+use fwdlab_port::process;
+use std::fs;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The program.
+pub(crate) const QEMU: &str = "qemu-system-x86_64";
+/// What holds it.
+pub(crate) const PACKAGE: &str = "qemu-system-x86";
+/// For how long it may be stopped: longer than a batch of packets is waited for, whose
+/// failure says more.
+pub(crate) const STOPPED: Duration = Duration::from_secs(20);
+/// Between two looks at it.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Starts QEMU with nothing to read and nobody to read it; it dies with the calling thread.
+///
+/// # Errors
+/// When it is missing.
+pub(crate) fn spawn(command: &mut Command) -> Result<Child, VmError> {
+    let command = process::die_with_us(command).stdin(Stdio::null()).stdout(Stdio::null());
+    command.spawn().map_err(|error| VmError::Program {
+        program: QEMU.into(),
+        why: error.to_string(),
+        next: format!("install {PACKAGE}"),
+    })
+}
+
+/// One that runs a guest. Dropping it ends it.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pid: u32,
+    shared: Arc<Shared>,
+    watch: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    child: Mutex<Child>,
+    /// Nobody has to look any more.
+    is_over: AtomicBool,
+    was_stopped: AtomicBool,
+}
+
+impl Shared {
+    fn child(&self) -> MutexGuard<'_, Child> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Process {
+    /// Watches a child from now on: it may be stopped for so long.
+    pub(crate) fn watched(child: Child, patience: Duration) -> Process {
+        let pid = child.id();
+        let shared = Arc::new(Shared {
+            child: Mutex::new(child),
+            is_over: AtomicBool::new(false),
+            was_stopped: AtomicBool::new(false),
+        });
+        let seen = shared.clone();
+        let watch = std::thread::spawn(move || watch(pid, &seen, patience));
+        Process { pid, shared, watch: Some(watch) }
+    }
+
+    /// Its number.
+    pub(crate) fn id(&self) -> u32 {
+        self.pid
+    }
+
+    /// How it has ended; none while it runs.
+    pub(crate) fn ended(&self) -> Option<ExitStatus> {
+        self.shared.child().try_wait().ok().flatten()
+    }
+
+    /// True when it was killed because it had been stopped.
+    pub(crate) fn was_stopped(&self) -> bool {
+        self.shared.was_stopped.load(Ordering::Relaxed)
+    }
+
+    /// Ends it; a second time does nothing.
+    pub(crate) fn end(&mut self) {
+        self.shared.is_over.store(true, Ordering::Relaxed);
+        let mut child = self.shared.child();
+        // It may have ended by itself.
+        let _ = child.kill();
+        let _ = child.wait();
+        drop(child);
+        if let Some(watch) = self.watch.take() {
+            watch.thread().unpark();
+            // It has nothing to tell.
+            let _ = watch.join();
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Kills a process that has been stopped for too long.
+fn watch(pid: u32, shared: &Shared, patience: Duration) {
+    let mut stopped: Option<Instant> = None;
+    while !shared.is_over.load(Ordering::Relaxed) {
+        stopped = if is_stopped(pid) { stopped.or_else(|| Some(Instant::now())) } else { None };
+        if stopped.is_some_and(|since| since.elapsed() >= patience) {
+            shared.was_stopped.store(true, Ordering::Relaxed);
+            // Whoever ends it next waits for it too.
+            let _ = shared.child().kill();
+            return;
+        }
+        std::thread::park_timeout(LOOK.min(patience / 2));
+    }
+}
+
+/// True for a process that was stopped, by a signal or a debugger (proc(5), field 3).
+fn is_stopped(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sleeper() -> Process {
+        let child = Command::new("sleep").arg("600").spawn().expect("sleep");
+        Process::watched(child, Duration::from_millis(300))
+    }
+
+    fn signal(name: &str, process: &Process) {
+        let pid = process.id().to_string();
+        assert!(Command::new("kill").args([name, &pid]).status().expect("kill").success());
+    }
+
+    fn ends_within(process: &Process, time: Duration) -> bool {
+        let began = Instant::now();
+        while process.ended().is_none() && began.elapsed() < time {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        process.ended().is_some()
+    }
+
+    #[test]
+    fn a_process_that_stays_stopped_is_ended_and_one_that_goes_on_is_not() {
+        let process = sleeper();
+        signal("-STOP", &process);
+        assert!(ends_within(&process, Duration::from_secs(30)) && process.was_stopped());
+        let process = sleeper();
+        assert!(!ends_within(&process, Duration::from_millis(900)));
+        assert!(!process.was_stopped());
+    }
+
+    #[test]
+    fn a_stopped_process_is_ended_by_its_owner_too() {
+        let mut process = sleeper();
+        signal("-STOP", &process);
+        process.end();
+        process.end();
+        assert!(process.ended().is_some() && !process.was_stopped());
+    }
+
+    #[test]
+    fn a_program_that_is_missing_is_told_with_the_package() {
+        let error = spawn(&mut Command::new("no-such-qemu")).expect_err("none").to_string();
+        assert!(error.contains(QEMU) && error.contains("install qemu-system-x86"), "{error}");
+    }
+}
