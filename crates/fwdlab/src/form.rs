@@ -51,6 +51,11 @@ impl FormArguments {
         self.form().is_some_and(|form| form.name == "json")
     }
 
+    /// True for a form that programs read.
+    pub(crate) fn is_for_programs(self) -> bool {
+        self.form().is_some_and(|form| matches!(form.name, "json" | "csv"))
+    }
+
     /// True where pictures have to be drawn for it.
     pub(crate) fn has_pictures(self) -> bool {
         self.form().is_some_and(|form| form.has_pictures)

@@ -9,6 +9,7 @@ mod error;
 mod events;
 mod exit;
 mod experiment;
+mod filter;
 mod form;
 mod names;
 mod notify;

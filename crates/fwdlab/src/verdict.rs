@@ -10,7 +10,7 @@ use fwdlab_results::stats::Verdict;
 /// Differences to fail on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FailOn {
-    /// A variant is worse than its baseline by more than the margin may be
+    /// Any variant is significantly slower, unless the loss is certainly within the margin
     Worse,
     /// The same for better or worse
     Different,

@@ -80,6 +80,15 @@ pub fn cut(text: &str, width: usize) -> String {
     cut_to(text, |text| text.chars().count() <= width)
 }
 
+/// The end of a text that is longer than `width` columns: places differ at their ends.
+pub fn cut_front(text: &str, width: usize) -> String {
+    let count = text.chars().count();
+    if count <= width {
+        return text.to_owned();
+    }
+    std::iter::once('…').chain(text.chars().skip(count + 1 - width)).collect()
+}
+
 /// Columns of a text without its styles.
 pub fn columns(text: &str) -> usize {
     let mut in_style = false;

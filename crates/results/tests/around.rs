@@ -39,7 +39,7 @@ fn openings_and_drains_are_shown_by_variant() {
     assert_eq!((early.states, early.unaccounted), (Some(441_648), Some(251)));
     assert!(early.drained.contains("at its limit (1)"), "{}", early.drained);
     let files = files(&contents, &analysis).unwrap();
-    for name in ["README.md", "index.html"] {
+    for name in ["DETAILS.md", "index.html"] {
         let file = files.iter().find(|file| file.name == name).expect("a report");
         let text = String::from_utf8_lossy(&file.bytes).replace('\u{202f}', "");
         assert!(text.contains("Before and after the windows"), "{name}");

@@ -29,6 +29,18 @@ const PROBE: &str = "<script>addEventListener('load', () => { \
             .filter(t => t.getBoundingClientRect().width > 0).length, \
         tables: document.querySelectorAll('table').length, \
         headings: [...document.querySelectorAll('h2')].map(h => h.textContent), \
+        folded: document.querySelectorAll('details:not([open]) > summary > h2').length, \
+        dead: [...document.querySelectorAll('.contents a')].filter(a => \
+            !document.getElementById(a.getAttribute('href').slice(1))).length, \
+        sorted: (() => { \
+            const table = document.querySelector('#figures ~ .scroll table'); \
+            const rows = () => [...table.tBodies[0].rows] \
+                .map(row => parseFloat(row.cells[2].textContent.replace(/\\s/g, ''))); \
+            const head = table.tHead.rows[0].cells[2]; \
+            head.click(); const down = rows(); head.click(); const up = rows(); \
+            return down.every((v, i) => !i || down[i - 1] >= v) \
+                && up.every((v, i) => !i || up[i - 1] <= v) \
+                && head.getAttribute('aria-sort') === 'ascending'; })(), \
     })); });</script>";
 
 /// Debian calls it `chromium`; others have other names.
@@ -142,6 +154,9 @@ fn pages_stand_alone_and_fit_wide_and_narrow_windows() {
             assert!(seen["figures"].as_u64() >= Some(2), "{what}");
             assert!(seen["texts"].as_u64() > Some(20), "{what}");
             assert!(seen["tables"].as_u64() >= Some(5), "{what}");
+            assert!(seen["folded"].as_u64() >= Some(5), "{what}");
+            assert_eq!(seen["dead"], 0, "{what}");
+            assert_eq!(seen["sorted"], true, "{what}");
             let own = match title {
                 "profiled" => Some("Where the time goes"),
                 "imported" => Some("Against the published text"),

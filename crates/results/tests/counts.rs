@@ -13,7 +13,7 @@ use fwdlab_results::counts::{CountVerdict, Exact, NOT_TIME};
 use fwdlab_results::document::FORMS;
 use fwdlab_results::history::Collector;
 use fwdlab_results::report::analysis::Outcome;
-use fwdlab_results::report::{Analysis, document, show_json, summary_text};
+use fwdlab_results::report::{Analysis, Pictures, document, show_json, summary_text};
 use fwdlab_results::store::Store;
 use golden::golden;
 use support::{Fabricated, counted, file, firewall, invocation, plan, report};
@@ -75,7 +75,8 @@ fn exact(analysis: &Analysis) -> &Exact {
 fn a_report_in_every_form() {
     let store = store(&vm_plan(3), 0.02);
     let analysis = Analysis::of_store(&store).unwrap();
-    let document = document(&analysis, "<svg/>", "<svg/>");
+    let (graph, order) = ("<svg/>".to_owned(), "<svg/>".to_owned());
+    let document = document(&analysis, &Pictures { graph, order, effects: None });
     for form in FORMS {
         golden(&format!("counts/report.{}", form.name), &(form.render)(&document, 100).unwrap());
     }

@@ -36,10 +36,11 @@ fn scale(record: &mut RunRecord, factor: impl Fn(usize) -> f64) {
 fn readme_and_page(store: &Store) -> [String; 2] {
     let contents = store.contents().unwrap();
     let files = files(&contents, &Analysis::of(&contents)).unwrap();
-    ["README.md", "index.html"].map(|name| {
+    let text = |name: &str| {
         let file = files.iter().find(|file| file.name == name).unwrap();
         String::from_utf8(file.bytes.clone()).unwrap()
-    })
+    };
+    [text("README.md") + &text("DETAILS.md"), text("index.html")]
 }
 
 #[test]

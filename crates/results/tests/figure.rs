@@ -6,7 +6,8 @@ mod golden;
 
 use fwdlab_model::units::FrameSize;
 use fwdlab_results::figure::{
-    Chart, CurvePoint, Fit, Point, Quantity, RightAxis, Series, Strip, XAxis, png,
+    Chart, CurvePoint, Effect, Effects, Fit, Found, Point, Quantity, RightAxis, Series, Strip,
+    XAxis, png,
 };
 use golden::picture;
 
@@ -42,6 +43,43 @@ fn chart(title: &str, x_label: &str, x: XAxis, series: Vec<Series>) -> Chart {
         ceiling_pps: None,
         footnote: None,
     }
+}
+
+fn effect(label: &str, [ratio, low, high]: [f64; 3], found: Found) -> Effect {
+    let said = format!("{:+.1} %  {found:?}", 100.0 * (ratio - 1.0)).to_lowercase();
+    let runs = (0..5).map(|n| ratio * (1.0 + 0.004 * f64::from(n - 2))).collect();
+    Effect { label: label.into(), ratio, low, high, runs, found, said }
+}
+
+#[test]
+fn effects_with_their_intervals() {
+    let rows = vec![
+        effect("stateless against none", [0.95, 0.93, 0.972], Found::Worse),
+        effect("offloads against none", [1.08, 1.05, 1.12], Found::Better),
+        effect("hugepages against none", [1.001, 0.99, 1.012], Found::Equivalent),
+        effect(
+            "a <label> & \"more\" than there is room for, by far",
+            [0.99, 0.9, 1.09],
+            Found::Open,
+        ),
+    ];
+    let footnote = "Change of the rate with 95 % intervals; points: single runs.".to_owned();
+    let figure = Effects { title: "Effects".into(), rows, margin: 0.02, footnote };
+    picture("figure/effects", &figure.render());
+    // Large ones: the axis is that of ratios, and what lies beyond is cut.
+    let rows = vec![
+        effect("one queue against eight", [0.16, 0.14, 0.18], Found::Worse),
+        effect("batching against none", [3.4, 3.1, 3.9], Found::Better),
+        effect("two noisy blocks", [1.2, 1e-9, 1e9], Found::Open),
+    ];
+    let figure = Effects { rows, ..figure };
+    let svg = figure.render();
+    assert!(svg.contains("+100 %") && svg.contains("-50 %"), "{svg}");
+    picture("figure/effects-large", &svg);
+    // However many there are, the figure can be looked at.
+    let rows = vec![effect("x", [0.9, 0.8, 1.0], Found::Worse); 100];
+    let svg = Effects { rows, ..figure }.render();
+    assert!(svg.contains("The first 40 of 100 comparisons."), "{svg}");
 }
 
 #[test]

@@ -34,11 +34,67 @@ fn netns_plan() -> Plan {
 fn blocks_on_namespaces() {
     let files = report(&full_store(&netns_plan()));
     golden("report/netns.README.md", &file(&files, "README.md"));
+    golden("report/netns.DETAILS.md", &file(&files, "DETAILS.md"));
+    golden("report/netns.effects.svg", &file(&files, "effects.svg"));
     golden("report/netns.results.json", &file(&files, "results.json"));
     golden("report/netns.runs.csv", &file(&files, "runs.csv"));
     golden("report/netns.gnuplot.data", &file(&files, "gnuplot.data"));
     golden("report/netns.environment.json", &file(&files, "environment.json"));
     golden("report/netns.stateful-inet6.pps", &file(&files, "stateful-inet6.pps"));
+}
+
+/// A report that nobody reads to its end has not been made. What it rests on is beside it.
+const README_MAX: usize = 8 * 1024;
+
+#[test]
+fn a_readme_is_short_and_leads_to_the_rest() {
+    let plans = [
+        netns_plan(),
+        alternation_plan(TestbedKind::Netns, 4),
+        plan(TestbedKind::Sim, vec![queues()], vec![Some(0)], 3),
+        plan(TestbedKind::Netns, vec![firewall()], vec![Some(0)], 15),
+    ];
+    for plan in plans {
+        let files = report(&full_store(&plan));
+        let readme = file(&files, "README.md");
+        assert!(readme.len() <= README_MAX, "{} bytes:\n{readme}", readme.len());
+        assert!(readme.contains("](effects.svg)") && readme.contains("](graph.png)"), "{readme}");
+        assert!(readme.contains("[DETAILS.md](DETAILS.md): Set-up, "), "{readme}");
+        let details = file(&files, "DETAILS.md");
+        for heading in ["## Set-up", "## ministat", "## Conservation", "## Diagnostics"] {
+            assert!(details.contains(heading) && !readme.contains(heading), "{heading}");
+        }
+        let caption = Analysis::of_store(&full_store(&plan)).unwrap().testbed.caption;
+        assert!(details.contains(&caption), "{caption}");
+    }
+}
+
+#[test]
+fn the_first_sentence_is_what_the_verdicts_say() {
+    let lead = |store: &Store| {
+        let readme = file(&report(store), "README.md");
+        let lines: Vec<&str> = readme.lines().filter(|line| !line.is_empty()).collect();
+        lines[2].to_owned()
+    };
+    let many = lead(&full_store(&netns_plan()));
+    assert!(many.starts_with("**4 comparisons: 4 worse.** Largest: **stateful, inet against none, inet: worse by more than 2.0 %.** -20.5 %"), "{many}");
+    let mut two = firewall();
+    two.levels.truncate(2);
+    let one = lead(&full_store(&plan(TestbedKind::Netns, vec![two], vec![Some(0)], 7)));
+    assert!(one.starts_with("**stateless against none: worse"), "{one}");
+    assert!(one.contains("% interval [") && one.contains("(medians "), "{one}");
+    // What has no answer has none, and what is not to be trusted says so first.
+    let early = lead(&store(&netns_plan(), 0..1));
+    assert!(early.starts_with("**4 comparisons: 4 without an answer.**"), "{early}");
+    let mut doubtful = record(&netns_plan(), 0);
+    doubtful.warnings = vec![Warning::NotConserved { offered: 10, forwarded: 11 }];
+    let mut distrusted = store(&netns_plan(), 1..30);
+    distrusted.insert_run(&doubtful).unwrap();
+    let said = lead(&distrusted);
+    assert!(said.starts_with("**Not to be trusted (not-conserved).** "), "{said}");
+    // Nothing is compared: rates alone.
+    let alone = lead(&full_store(&plan(TestbedKind::Netns, vec![firewall()], vec![None], 3)));
+    assert!(alone.contains("no variant is compared with another"), "{alone}");
 }
 
 #[test]
@@ -85,7 +141,9 @@ fn the_same_store_gives_the_same_bytes() {
     assert_eq!(
         names,
         [
+            "DETAILS.md",
             "README.md",
+            "effects.svg",
             "environment.json",
             "gnuplot.data",
             "graph.png",
@@ -306,9 +364,12 @@ fn what_hosts_were_set_to_is_listed() {
 #[test]
 fn the_page_is_self_contained() {
     let page = file(&report(&full_store(&netns_plan())), "index.html");
-    for outside in ["http-equiv", "<script", "<link", "src=", "@import", "url(http"] {
+    for outside in ["http-equiv", "<link", "src=", "@import", "url(http", "fetch(", "import("] {
         assert!(!page.contains(outside), "{outside}");
     }
+    // One script, the page's own, at its end.
+    assert_eq!(page.matches("<script").count(), 1);
+    assert!(page.ends_with("</script>\n</body>\n</html>\n"));
     assert!(page.contains("<svg"));
     assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());
 }
@@ -320,7 +381,8 @@ fn labels_can_not_become_markup() {
     let mut plan = plan(TestbedKind::Netns, vec![factor], vec![Some(0)], 3);
     plan.title = "a <b> & \"c\" | d".into();
     let files = report(&full_store(&plan));
-    assert!(!file(&files, "index.html").contains("<script"));
+    let page = file(&files, "index.html");
+    assert!(!page.contains("<script>alert") && page.matches("<script").count() == 1);
     let readme = file(&files, "README.md");
     let outside_code: String = readme.split("```").step_by(2).collect();
     assert!(outside_code.contains("\\<script\\>") && !outside_code.contains("|*x*"), "{readme}");
@@ -364,7 +426,7 @@ fn how_packets_arrived_is_said_in_one_line_or_in_a_table() {
     };
     let clean = checked(&|_, _| {});
     let said = "one in 16): none damaged, none twice, none out of order.";
-    for name in ["README.md", "index.html"] {
+    for name in ["DETAILS.md", "index.html"] {
         assert!(file(&clean, name).contains(said), "{name}");
         assert!(!file(&clean, name).contains("what is wrong with them"), "{name}");
     }
@@ -375,10 +437,10 @@ fn how_packets_arrived_is_said_in_one_line_or_in_a_table() {
             arrivals.duplicates = 5;
         }
     });
-    for name in ["README.md", "index.html", "results.json"] {
+    for name in ["DETAILS.md", "index.html", "results.json"] {
         assert!(file(&spoilt, name).contains("9 x ttl, 3 x payload"), "{name}");
     }
-    let readme = file(&spoilt, "README.md");
+    let readme = file(&spoilt, "DETAILS.md");
     assert!(!readme.contains("none damaged"), "{readme}");
     assert_eq!(readme.matches("9 x ttl").count(), 1, "one variant: {readme}");
     // A sample says how large it is, and of damage what it can't say.
@@ -391,7 +453,7 @@ fn how_packets_arrived_is_said_in_one_line_or_in_a_table() {
         })
     };
     let size = "3000000 of 6101760 packets were checked (the first 65536 and one in 4)";
-    for name in ["README.md", "index.html"] {
+    for name in ["DETAILS.md", "index.html"] {
         let clean = sampled(0);
         assert!(file(&clean, name).contains(size), "{name}");
         assert!(file(&clean, name).contains("one in 4): none damaged, none twice"), "{name}");

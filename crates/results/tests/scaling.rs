@@ -100,7 +100,7 @@ fn a_sweep_finds_the_simulated_truth_and_says_so_everywhere() {
     golden("report/scaling.README.md", &text("README.md"));
     golden("report/scaling.summary.100.txt", &summary_text(&analysis, 100));
     picture("figure/scaling", &text("graph.svg"));
-    assert!(text("index.html").contains("<h2>Scaling</h2>"));
+    assert!(text("index.html").contains("<h2 id=\"scaling\">Scaling</h2>"));
     let law = &results_json(&analysis).unwrap()["scaling"][0]["series"][0]["outcome"];
     assert_eq!(law["fitted"]["law"]["best"]["level"], four.law.best.level);
     assert_eq!(&show_json(&analysis).unwrap()["scaling"][0]["series"][0]["outcome"], law);

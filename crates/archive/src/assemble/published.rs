@@ -120,7 +120,9 @@ impl Published {
         for (at, (list, mut document)) in lists.into_iter().enumerate() {
             document.variant = assigned.iter().position(|found| *found == Some(at));
             if document.variant.is_none() {
-                journal.notes.push(format!("{}: a list of values without its logs", list.base));
+                journal
+                    .notes
+                    .push(format!("{}: published list with no raw logs; not checked", list.base));
             }
             self.documents.push(document);
         }

@@ -1,12 +1,14 @@
 //! `fwdlab history`.
 
+use super::stores::in_parallel;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::experiment::STORE;
+use crate::filter::FilterArguments;
 use crate::form::FormArguments;
 use crate::stores::store_at;
 use clap::ValueEnum;
-use fwdlab_results::history::{Collector, Direction, History};
+use fwdlab_results::history::{Collector, Direction, History, StoreRead};
 use fwdlab_results::report;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,14 +25,16 @@ use std::path::{Path, PathBuf};
 Examples:
   fwdlab history results                              everything below a directory
   fwdlab history archive --series \"queues = 4\"        some of it
-  fwdlab history results --out history                page and figures
+  fwdlab history results --out history                pages and figures
+  fwdlab history results --since 2024-01-01 --machine xeon
+  fwdlab history results --all                        every series, not only what changed
   fwdlab history results --json | jq '.series[].changes[].run_again'
   fwdlab history results --fail-on worse || echo slower than before")]
 pub(crate) struct Arguments {
     /// Stores, directories with one, or directory trees
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// Directory for history.md and the figures
+    /// Directory for history.md, index.html and the figures
     #[arg(long, short, value_name = "DIR", visible_alias = "output")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -38,6 +42,14 @@ pub(crate) struct Arguments {
     /// Only series whose title holds this text
     #[arg(long, value_name = "TEXT")]
     series: Option<String>,
+    #[command(flatten)]
+    selected: FilterArguments,
+    /// Only changes and points that were measured on this day or later (2024-01-31)
+    #[arg(long, value_name = "DATE", value_parser = date)]
+    since: Option<String>,
+    /// Every series with its points, not only those that changed
+    #[arg(long)]
+    all: bool,
     /// Exit with 1 when the latest change of a series is one
     #[arg(long, value_name = "WHAT")]
     fail_on: Option<FailOn>,
@@ -59,8 +71,10 @@ enum FailOn {
 /// be written.
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut collector = Collector::new();
-    for Found { path, named } in stores(&arguments.paths)? {
-        match collector.add_store(&path) {
+    let found = stores(&arguments.paths)?;
+    let read = in_parallel(&found, |found| StoreRead::of(&found.path));
+    for (Found { path, named }, read) in found.into_iter().zip(read) {
+        match collector.add_read(&path, read) {
             // One store of a tree doesn't spoil the others.
             Err(why) if !named => collector.leave_out(&why),
             added => added?,
@@ -75,12 +89,35 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
             return Err(CliError::Mistake(what).into());
         }
     }
-    let history = collector.finish();
-    if let Some(directory) = &arguments.out {
-        report::write_files(directory, history.files())?;
+    let filter = arguments.selected.filter();
+    if !filter.is_empty() {
+        collector.keep_admitted(&filter);
     }
-    arguments.form.print(&history.document(arguments.form.has_pictures()))?;
+    let mut history = collector.finish();
+    if let Some(since) = &arguments.since {
+        history.keep_since(since);
+    }
+    if let Some(directory) = &arguments.out {
+        report::write_files(directory, history.files(arguments.all))?;
+    }
+    // Programs get every point.
+    let all = arguments.all || arguments.form.is_for_programs();
+    arguments.form.print(&history.document(arguments.form.has_pictures(), all))?;
     Ok(exit(&history, arguments.fail_on))
+}
+
+/// A day as RFC 3339 writes it.
+fn date(text: &str) -> Result<String, String> {
+    let parts: Vec<&str> = text.split('-').collect();
+    let is_number = |part: &&str, digits| {
+        part.len() == digits && part.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    match parts.as_slice() {
+        [year, month, day] if is_number(year, 4) && is_number(month, 2) && is_number(day, 2) => {
+            Ok(text.to_owned())
+        }
+        _ => Err("a day is written 2024-01-31".to_owned()),
+    }
 }
 
 fn exit(history: &History, fail_on: Option<FailOn>) -> Exit {

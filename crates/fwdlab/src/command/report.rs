@@ -1,10 +1,14 @@
 //! `fwdlab report`.
 
+use super::stores;
 use crate::exit::Exit;
+use crate::filter::FilterArguments;
 use crate::stores::stores_at;
 use crate::terminal;
 use crate::{names, rule};
 use fwdlab_model::plan::Rule;
+use fwdlab_results::catalogue::{Catalogue, Entry};
+use fwdlab_results::facts::Filter;
 use fwdlab_results::report::{self, Analysis};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -18,7 +22,8 @@ use std::sync::mpsc;
 Examples:
   fwdlab report results/demo
   fwdlab report results/demo/run.sqlite --out /tmp/demo
-  fwdlab report results/archive                beside each of the stores below it
+  fwdlab report results/archive                beside each of the stores below it, and a page
+                                               over all of them
   fwdlab report results/x --pictures           with copies of what was published with it")]
 pub(crate) struct Arguments {
     /// An experiment's directory, its store, or a directory of several
@@ -35,20 +40,29 @@ pub(crate) struct Arguments {
     /// files that were imported
     #[arg(long)]
     pictures: bool,
+    #[command(flatten)]
+    selected: FilterArguments,
 }
 
-/// Writes it.
+/// Writes it; of several stores a page over all of them, too.
 ///
 /// # Errors
 /// When there is no store, or the report can't be written.
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let paths = stores_at(&arguments.path);
+    let mut paths = stores_at(&arguments.path);
+    let filter = arguments.selected.filter();
+    if !filter.is_empty() {
+        let selected = stores::catalogue(&paths, &arguments.path, &filter, "");
+        paths = selected.entries.into_iter().map(|entry| entry.path).collect();
+        paths.sort();
+    }
+    let is_one = paths.len() == 1 && filter.is_empty();
     let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let next = AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
     // One report per thread at a time; they are told of in the order of their stores.
     let (told, hears) = mpsc::channel();
-    std::thread::scope(|scope| {
+    let entries = std::thread::scope(|scope| {
         for _ in 0..threads.min(paths.len()) {
             let told = told.clone();
             let (paths, next, failed) = (&paths, &next, &failed);
@@ -65,26 +79,38 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
         }
         drop(told);
         let mut early = BTreeMap::new();
+        let mut entries = Vec::new();
         let mut stores = paths.iter().peekable();
         for (path, written) in hears {
             early.insert(path, written);
             while let Some(written) = stores.peek().and_then(|path| early.remove(path)) {
                 stores.next();
-                let told = written.and_then(|readme| Ok(terminal::print(&readme)?));
-                if told.is_err() {
+                let told = written.and_then(|(readme, entry)| {
+                    entries.push(Ok(entry));
+                    Ok(terminal::print(&readme)?)
+                });
+                if let Err(why) = told {
                     failed.store(true, Ordering::Relaxed);
-                    return told;
+                    return Err(why);
                 }
             }
         }
-        Ok(())
+        Ok(entries)
     })?;
+    if !is_one {
+        let catalogue = Catalogue::of(entries, &Filter::default(), "");
+        let directory = arguments.out.as_deref().unwrap_or(&arguments.path);
+        let title = arguments.path.display().to_string();
+        report::write_files(directory, catalogue.files(&title))?;
+        terminal::print(&directory.join("index.html").display().to_string())?;
+    }
     Ok(Exit::Done)
 }
 
 impl Arguments {
-    /// Writes the report of the store at `path` and gives the place of its README.
-    fn write(&self, path: &Path) -> anyhow::Result<String> {
+    /// Writes the report of the store at `path` and gives the place of its README, and what
+    /// the page over all says of it.
+    fn write(&self, path: &Path) -> anyhow::Result<(String, Entry)> {
         let contents = rule::contents(path, self.rule)?;
         let beside = path.parent().unwrap_or(Path::new("."));
         let below = beside.strip_prefix(&self.path).unwrap_or(Path::new(""));
@@ -98,6 +124,7 @@ impl Arguments {
             analysis.copy_pictures();
         }
         report::write_analysed(&contents, &analysis, &directory)?;
-        Ok(directory.join("README.md").display().to_string())
+        let entry = Entry::of(path, &self.path, &contents);
+        Ok((directory.join("README.md").display().to_string(), entry))
     }
 }

@@ -2,6 +2,7 @@
 
 use super::stores;
 use crate::exit::Exit;
+use crate::filter::FilterArguments;
 use crate::form::VerboseFormArguments;
 use crate::stores::stores_at;
 use crate::terminal::{self, HEADING, styled};
@@ -19,7 +20,9 @@ Examples:
   fwdlab show results/demo --json | jq '.verdicts[] | {candidate, verdict}'
   fwdlab show results/demo --format mail       for a mailing list or a code review
   fwdlab show results/demo --fail-on worse || echo slower
-  fwdlab show results/archive                  a table of all stores below it
+  fwdlab show results/archive                  a table of all stores below it, the newest first
+  fwdlab show results/archive --firewall pf    which machine forwards how much behind pf
+  fwdlab show results/archive --format html >archive.html
   fwdlab show results/archive --filter 'xeon firewall'
   fwdlab show results/archive --filter xeon --full
   fwdlab show results/archive --json           the figures of all of them, as an array")]
@@ -27,9 +30,11 @@ pub(crate) struct Arguments {
     /// An experiment's directory, its store, or a directory of several
     #[arg(value_name = "DIR-or-STORE")]
     path: PathBuf,
-    /// Of several stores only those whose place or title holds all of these words
+    /// Of several stores only those whose place, title or machine holds all of these words
     #[arg(long, value_name = "WORDS")]
     filter: Option<String>,
+    #[command(flatten)]
+    selected: FilterArguments,
     /// Of several stores the figures of each, instead of a table of them
     #[arg(long)]
     full: bool,
@@ -49,33 +54,37 @@ pub(crate) struct Arguments {
 /// When there is no store, or it can't be read.
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     let paths = stores_at(&arguments.path);
+    let filter = arguments.selected.filter();
+    let is_all = arguments.filter.is_none() && filter.is_empty();
     let is_asked_for_figures = arguments.full
-        || !arguments.form.is_of_terminal()
+        || arguments.form.is_json()
         || arguments.fail_on.is_some()
         || arguments.rule.is_some();
     let is_table = paths.len() > 1 && !is_asked_for_figures;
-    if !is_table && arguments.filter.is_none() {
-        return figures(arguments, &paths);
+    if !is_table && is_all {
+        return figures(arguments, &paths, true);
     }
-    let (stores, unreadable) = stores::list(&paths, &arguments.path, arguments.filter.as_deref());
-    for why in unreadable {
-        terminal::warn(&why);
-    }
+    let words = arguments.filter.as_deref().unwrap_or_default();
+    let catalogue = stores::catalogue(&paths, &arguments.path, &filter, words);
     if is_table {
-        terminal::print(&stores::table(&stores, paths.len(), terminal::width()))?;
+        let title = arguments.path.display().to_string();
+        arguments.form.print(&catalogue.document(&title, &|_| None))?;
         return Ok(Exit::Done);
     }
-    let chosen: Vec<PathBuf> = stores.into_iter().map(|store| store.path).collect();
-    figures(arguments, &chosen)
+    for why in &catalogue.unreadable {
+        terminal::warn(why);
+    }
+    let chosen: Vec<PathBuf> = catalogue.entries.into_iter().map(|entry| entry.path).collect();
+    figures(arguments, &chosen, false)
 }
 
 /// Shows the figures of each of these stores.
-fn figures(arguments: &Arguments, paths: &[PathBuf]) -> anyhow::Result<Exit> {
+fn figures(arguments: &Arguments, paths: &[PathBuf], is_all: bool) -> anyhow::Result<Exit> {
     let mut exit = Exit::Done;
     let mut shown = Vec::new();
     let is_json = arguments.form.is_json();
     // What stands for one store prints one object, what stands for several an array.
-    let is_one = arguments.filter.is_none() && paths.len() == 1;
+    let is_one = is_all && paths.len() == 1;
     for (i, path) in paths.iter().enumerate() {
         let analysis = Analysis::of(&rule::contents(path, arguments.rule)?);
         if is_json {

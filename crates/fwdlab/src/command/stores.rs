@@ -1,128 +1,47 @@
-//! The stores that a path stands for: one, or all below a directory.
+//! Many stores at once.
 
-use crate::terminal::{HEADING, cut, styled};
-use fwdlab_results::store::{Overview, Store};
+use fwdlab_results::catalogue::{Catalogue, Entry};
+use fwdlab_results::facts::Filter;
+use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A store of a list.
-#[derive(Clone, Debug)]
-pub(super) struct Listed {
-    /// The store.
-    pub(super) path: PathBuf,
-    /// Its directory below the one that was named.
-    place: String,
-    overview: Overview,
+/// What these stores are in short, those that `filter` admits and that hold every word.
+pub(super) fn catalogue(paths: &[PathBuf], root: &Path, filter: &Filter, words: &str) -> Catalogue {
+    let read = in_parallel(paths, |path| Entry::of_store(path, root));
+    Catalogue::of(read, filter, words)
 }
 
-/// The stores whose place or title holds every word of `filter`, and for each that can't
-/// be read why.
-pub(super) fn list(
-    paths: &[PathBuf],
-    root: &Path,
-    filter: Option<&str>,
-) -> (Vec<Listed>, Vec<String>) {
-    let words: Vec<String> =
-        filter.unwrap_or_default().split_whitespace().map(str::to_lowercase).collect();
-    let (mut listed, mut unreadable) = (Vec::new(), Vec::new());
-    for path in paths {
-        let directory = path.parent().unwrap_or(path);
-        let place = directory.strip_prefix(root).unwrap_or(directory).display().to_string();
-        match Store::open_read_only(path).and_then(|store| store.overview()) {
-            Err(error) => unreadable.push(error.to_string()),
-            Ok(overview) => {
-                let text = format!("{place} {}", overview.title).to_lowercase();
-                if words.iter().all(|word| text.contains(word)) {
-                    listed.push(Listed { path: path.clone(), place, overview });
-                }
+/// What `work` makes of each item, in their order, on as many threads as there are CPUs.
+pub(super) fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let next = AtomicUsize::new(0);
+    let mut made: Vec<(usize, R)> = std::thread::scope(|scope| {
+        let worker = || {
+            let mut made = Vec::new();
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(item) = items.get(at) else { return made };
+                made.push((at, work(item)));
             }
-        }
-    }
-    (listed, unreadable)
-}
-
-/// Columns of the table that every terminal has room for.
-const NUMBERS: usize = 8 + 2 + 9 + 2 + 6 + 2 + 10 + 2;
-/// The least that is shown of a place.
-const PLACE_MIN: usize = 16;
-
-/// A line per store, at most `width` columns wide: testbed, runs, those with a warning,
-/// variants, where it is and, where there is room, its title.
-pub(super) fn table(stores: &[Listed], of: usize, width: usize) -> String {
-    let room = width.saturating_sub(NUMBERS).max(PLACE_MIN);
-    let longest = stores.iter().map(|store| store.place.chars().count()).max().unwrap_or(0);
-    let place_width = longest.max(PLACE_MIN).min(room);
-    let title_width = room.saturating_sub(place_width + 2);
-    let row = |[testbed, runs, doubts, variants, place, title]: [&str; 6]| {
-        let start = format!("{testbed:8}  {runs:>9}  {doubts:>6}  {variants:>8}");
-        let line = match title_width {
-            PLACE_MIN.. => format!(
-                "{start}  {:place_width$}  {}",
-                cut_front(place, place_width),
-                cut(title, title_width)
-            ),
-            _ => format!("{start}  {}", cut_front(place, room)),
         };
-        line.trim_end().to_owned()
-    };
-    let heading = row(["testbed", "runs", "doubts", "variants", "store", "title"]);
-    let mut lines = vec![styled(&heading, HEADING)];
-    for Listed { place, overview, .. } in stores {
-        let runs = match overview.runs_recorded {
-            all if all == overview.runs_planned => all.to_string(),
-            some => format!("{some}/{}", overview.runs_planned),
-        };
-        let doubts = match overview.runs_in_doubt {
-            0 => "-".to_owned(),
-            some => some.to_string(),
-        };
-        let variants = overview.variants.to_string();
-        let (testbed, title) = (overview.testbed.as_str(), overview.title.as_str());
-        lines.push(row([testbed, &runs, &doubts, &variants, place, title]));
-    }
-    lines.push(match of == stores.len() {
-        true => format!("{of} stores"),
-        false => format!("{} of {of} stores", stores.len()),
+        let workers: Vec<_> = (0..threads.min(items.len())).map(|_| scope.spawn(worker)).collect();
+        let all = workers.into_iter().map(|worker| worker.join());
+        all.flat_map(|made| made.unwrap_or_else(|panic| resume_unwind(panic))).collect()
     });
-    lines.join("\n")
-}
-
-/// The end of a text that is longer than `width`: places differ at their ends.
-fn cut_front(text: &str, width: usize) -> String {
-    let count = text.chars().count();
-    if count <= width {
-        return text.to_owned();
-    }
-    std::iter::once('…').chain(text.chars().skip(count + 1 - width)).collect()
+    made.sort_by_key(|(at, _)| *at);
+    made.into_iter().map(|(_, made)| made).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::STORE;
-
-    fn listed(place: &str, recorded: u32) -> Listed {
-        let overview = Overview {
-            title: "Impact of a firewall on forwarding performance".into(),
-            variants: 3,
-            runs_planned: 30,
-            runs_recorded: recorded,
-            runs_in_doubt: 30 - recorded,
-            testbed: "archive".into(),
-            started_at: String::new(),
-        };
-        Listed { path: Path::new(place).join(STORE), place: place.into(), overview }
-    }
 
     #[test]
-    fn a_table_fits_its_width() {
-        let stores = [listed("Xeon_E5/Chelsio_T5/firewalls/fbsd13", 30), listed("b", 7)];
-        for width in [40, 60, 80, 100, 160] {
-            let table = anstream::adapter::strip_str(&table(&stores, 5, width)).to_string();
-            let widest = table.lines().map(|line| line.chars().count()).max().unwrap();
-            assert!(widest <= width.max(NUMBERS + PLACE_MIN), "{width}: {widest}\n{table}");
-            assert!(table.contains("7/30") && table.ends_with("2 of 5 stores"), "{table}");
-            assert!(table.contains("fbsd13"), "{table}");
-        }
-        assert_eq!(cut_front("abcdef", 4), "…def");
+    fn threads_keep_the_order() {
+        let items: Vec<usize> = (0..100).collect();
+        assert_eq!(in_parallel(&items, |item| item * 2), (0..200).step_by(2).collect::<Vec<_>>());
+        assert!(in_parallel(&[] as &[usize], |item| *item).is_empty());
     }
 }

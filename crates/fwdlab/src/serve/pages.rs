@@ -265,7 +265,7 @@ impl Site {
             "<form><label>only series with <input name=\"series\" value=\"{value}\"></label> \
              <button>Show</button></form>"
         );
-        let html = html::render(&history.document(true));
+        let html = html::render(&history.document(true, false));
         Answer::page(framed(&html.replacen("</h1>\n", &format!("</h1>\n{form}"), 1), ""))
     }
 

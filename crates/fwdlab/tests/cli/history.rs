@@ -98,7 +98,7 @@ fn text_files_and_exit_codes() {
     lab.fwdlab(&[&stateful[..], &["--fail-on", "worse"]].concat()).expect(1);
     lab.fwdlab(&[&stateful[..], &["--out", "page"]].concat()).expect(0);
     let files = lab.files("page");
-    assert_eq!(files.keys().collect::<Vec<_>>(), ["history.md", "history.svg"]);
+    assert_eq!(files.keys().collect::<Vec<_>>(), ["history.md", "history.svg", "index.html"]);
     let page = String::from_utf8(files["history.md"].clone()).unwrap();
     assert!(page.contains("](history.svg)") && page.contains("| 6.6.0 | 6.7.0 | -"), "{page}");
     // The better half alone has no change.

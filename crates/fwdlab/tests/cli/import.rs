@@ -37,11 +37,27 @@ fn an_archive_becomes_stores_that_other_commands_read() {
     let one = lab.fwdlab(&["show", &format!("{STORES}/fbsd13"), "--json"]).expect(0).json();
     assert_eq!(&one, sizes[0]);
     let table = lab.fwdlab(&["show", "results/archive"]).expect(0).stdout;
-    for said in ["firewalls/fbsd13", "firewalls/fbsd14", "2 stores\n"] {
+    for said in ["firewalls/fbsd13", "firewalls/fbsd14", "2 stores; "] {
         assert!(table.contains(said), "no {said:?} in\n{table}");
     }
     let some = lab.fwdlab(&["show", "results/archive", "--filter", "FBSD14 xeon"]).expect(0).stdout;
-    assert!(some.contains("fbsd14") && some.ends_with("1 of 2 stores\n"), "{some}");
+    assert!(some.contains("fbsd14") && !some.contains("fbsd13"), "{some}");
+    assert!(some.contains("1 of 2 stores; "), "{some}");
+    for (option, value, stores) in [
+        ("--machine", "xeon", 2),
+        ("--machine", "atom", 0),
+        ("--interface", "t5", 2),
+        ("--topic", "FIREWALLS", 2),
+        ("--family", "inet", 2),
+        ("--family", "inet6", 0),
+        ("--firewall", "nothing", 0),
+    ] {
+        let shown = lab.fwdlab(&["show", "results/archive", option, value, "--json"]);
+        let found = shown.expect(0).json().as_array().map(Vec::len);
+        assert_eq!(found, Some(stores), "{option} {value}");
+    }
+    let page = lab.fwdlab(&["show", "results/archive", "--format", "html"]).expect(0).stdout;
+    assert!(page.contains("firewalls/fbsd14</td>") && page.contains("<script>"), "{page}");
     let none = ["show", "results/archive", "--filter", "fbsd15", "--json"];
     assert_eq!(lab.fwdlab(&none).expect(0).json().as_array().map(Vec::len), Some(0));
     let text = lab.fwdlab(&["show", "results/archive", "--full"]).expect(0).stdout;
@@ -49,10 +65,24 @@ fn an_archive_becomes_stores_that_other_commands_read() {
     let reports = lab.fwdlab(&["report", "results/archive"]).expect(0).stdout;
     let readmes: Vec<String> =
         ["fbsd13", "fbsd14"].map(|label| format!("{STORES}/{label}/README.md")).to_vec();
-    assert_eq!(reports.lines().collect::<Vec<_>>(), readmes);
+    let page = "results/archive/index.html";
+    let told: Vec<&str> = readmes.iter().map(String::as_str).chain([page]).collect();
+    assert_eq!(reports.lines().collect::<Vec<_>>(), told);
+    // The page over all leads to each, in either form.
+    for (page, own) in [(page, "index.html"), ("results/archive/README.md", "README.md")] {
+        let text = std::fs::read_to_string(lab.path(page)).expect("a page");
+        for label in ["fbsd13", "fbsd14"] {
+            let link = format!("Xeon_E5_8Cores/Chelsio_T5/firewalls/{label}/{own}");
+            assert!(text.contains(&link), "{link} is not in {page}");
+            assert!(lab.path(&format!("results/archive/{link}")).is_file(), "{link}");
+        }
+    }
     assert!(readmes.iter().all(|readme| lab.path(readme).is_file()));
     let out = ["report", "results/archive", "--out", "pages"];
-    assert!(lab.fwdlab(&out).expect(0).stdout.starts_with("pages/Xeon_E5_8Cores/"));
+    let written = lab.fwdlab(&out).expect(0).stdout;
+    assert!(written.starts_with("pages/Xeon_E5_8Cores/"), "{written}");
+    assert!(written.ends_with("pages/index.html\n"), "{written}");
+    assert!(lab.path("pages/index.html").is_file());
 }
 
 #[test]

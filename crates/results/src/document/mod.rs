@@ -8,6 +8,7 @@
 
 pub mod form;
 mod inline;
+mod notes;
 pub mod table;
 
 pub use form::{FORMS, Form};
@@ -144,6 +145,9 @@ pub struct Section {
     pub blocks: Vec<Block>,
     /// True where it is folded away in forms that can.
     pub folded: bool,
+    /// File that it is moved to where a document becomes several files that don't fold; none
+    /// for what stays.
+    pub page: Option<&'static str>,
 }
 
 impl Block {
@@ -162,14 +166,33 @@ impl Block {
         (!text.is_empty()).then(|| Block::remark(Remark::Caption, text))
     }
 
-    /// Notes, one remark each.
+    /// Notes, one remark each; those that say one thing of many (`this: why`, `that: why`)
+    /// are one.
     pub fn notes(notes: &[String]) -> impl Iterator<Item = Block> {
-        notes.iter().map(|note| Block::remark(Remark::Note, note))
+        notes::grouped(notes).into_iter().map(|note| Block::remark(Remark::Note, note))
     }
 
     /// A section.
     pub fn section(title: impl Into<Inline>, blocks: Vec<Block>) -> Block {
-        Block::Section(Section { title: title.into(), blocks, folded: false })
+        Block::Section(Section { title: title.into(), blocks, folded: false, page: None })
+    }
+
+    /// The same section, folded away in forms that can.
+    #[must_use]
+    pub fn folded(mut self) -> Block {
+        if let Block::Section(section) = &mut self {
+            section.folded = true;
+        }
+        self
+    }
+
+    /// The same section, in a file of its own where a document becomes several that don't fold.
+    #[must_use]
+    pub fn on_page(mut self, page: &'static str) -> Block {
+        if let Block::Section(section) = &mut self {
+            section.page = Some(page);
+        }
+        self
     }
 
     /// Names with what they stand for, a line each.

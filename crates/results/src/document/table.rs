@@ -21,6 +21,9 @@ pub struct Table {
     pub rows: Vec<Row>,
     /// True where a terminal says each row in its own words, however wide it is.
     pub in_words: bool,
+    /// The column that a terminal cuts where there is little room: the first at its end, another
+    /// at its beginning.
+    pub flexible: usize,
     /// What the asides of the rows are about.
     pub asides: &'static str,
     /// Rows that forms without room for all show; none for all.
@@ -44,6 +47,10 @@ pub struct Column {
     pub is_number: bool,
     /// True where the rows' own words hold it.
     pub is_said: bool,
+    /// True for one that terminals leave out.
+    pub is_for_pages: bool,
+    /// What it means, for pages that show it when it is pointed at; empty for what its title says.
+    pub about: &'static str,
 }
 
 /// A row.
@@ -59,6 +66,8 @@ pub struct Row {
     pub aside: String,
     /// How it is meant.
     pub tone: Tone,
+    /// True for a row without news: pages can leave those out.
+    pub is_same: bool,
 }
 
 /// A cell.
@@ -322,6 +331,24 @@ impl<'t, T> Rows<'t, T> {
     pub fn keys(mut self, keys: &[&'static str]) -> Self {
         if let Some(column) = self.table.columns.last_mut() {
             column.keys = keys.to_vec();
+        }
+        self
+    }
+
+    /// The last column is left out of terminals.
+    #[must_use]
+    pub fn page_only(mut self) -> Self {
+        if let Some(column) = self.table.columns.last_mut() {
+            column.is_for_pages = true;
+        }
+        self
+    }
+
+    /// What the last column means, where its title doesn't say it.
+    #[must_use]
+    pub fn about(mut self, about: &'static str) -> Self {
+        if let Some(column) = self.table.columns.last_mut() {
+            column.about = about;
         }
         self
     }

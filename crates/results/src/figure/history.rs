@@ -13,6 +13,7 @@ use fwdlab_model::units::format_pps;
 
 /// What every such figure has to say.
 const SCALED: &str = "The axis is scaled to the data and does not begin at zero.";
+const FROM_ZERO: &str = "The axis begins at zero.";
 /// Colour of points in the palette.
 const POINTS: usize = 0;
 /// Colours of changes: the palette's vermilion and green.
@@ -112,9 +113,10 @@ impl Revisions {
         if rows.count > 0 {
             y = self.axis(rows.count);
         }
+        let scaled = if y.low > 0.0 { SCALED } else { FROM_ZERO };
         let footnote = match &self.footnote {
-            Some(text) => format!("{text} {SCALED}"),
-            None => SCALED.to_owned(),
+            Some(text) => format!("{text} {scaled}"),
+            None => scaled.to_owned(),
         };
         let frame = Frame {
             title: &self.title,

@@ -3,6 +3,7 @@
 //! - [`Chart`]: medians with their range over the levels of a factor, as lines
 //!   where the factor is numeric and as grouped bars elsewhere; with a [`Fit`],
 //!   a fitted curve through them.
+//! - [`Effects`]: comparisons with their intervals, and the margin that matters.
 //! - [`Strip`]: every run in the order of execution, to see drift; and the
 //!   trace of one stream, sample by sample.
 //! - [`Percentiles`]: delays by percentile, with the tail in sight.
@@ -15,6 +16,7 @@
 
 mod axis;
 mod chart;
+mod effects;
 mod fit;
 mod frame;
 mod history;
@@ -28,6 +30,7 @@ mod text;
 mod xlabels;
 
 pub use chart::{Chart, Point, RightAxis, Series, XAxis};
+pub use effects::{Effect, Effects, Found};
 pub use fit::{CurvePoint, Fit};
 pub use history::{ChangeMark, Level, RevisionPoint, Revisions};
 pub use percentiles::{Curve, Percentiles};

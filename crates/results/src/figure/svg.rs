@@ -94,6 +94,14 @@ impl Svg {
         ));
     }
 
+    /// A circle around a point; `tip` is what a browser shows when pointed at.
+    pub(super) fn dot(&mut self, (x, y): (f64, f64), radius: f64, style: &str, tip: &str) {
+        let (x, y, r, tip) = (number(x), number(y), number(radius), tip_of(tip));
+        self.element(format_args!(
+            "<circle cx=\"{x}\" cy=\"{y}\" r=\"{r}\" {style}>{tip}</circle>"
+        ));
+    }
+
     /// A marker around a point; the shape changes with each turn of the palette.
     pub(super) fn marker(&mut self, at: (f64, f64), radius: f64, series: usize, tip: &str) {
         let colour = super::colour(series);

@@ -2,13 +2,16 @@
 
 use super::agreement;
 use super::changes;
-use super::date::rfc3339;
+use super::date::{day_of, day_of_build, iso, rfc3339};
 use super::ordered::Ordered;
-use super::results::{Counts, Detection, Direction, History, PointResult, SeriesResult};
+use super::read::StoreRead;
+use super::releases;
+use super::results::{Counts, Detection, History, PointResult, SeriesResult};
 use super::revision::{Place, Revision, minute};
+use crate::facts::{ARCHIVE, Facts, Filter, named};
 use crate::label::MeasuredOn;
 use crate::report::analysis::{Figures, SummaryResult};
-use crate::store::{Contents, Store, StoreError};
+use crate::store::{Contents, StoreError};
 use fwdlab_model::plan::Trial;
 use fwdlab_model::record::Environment;
 use fwdlab_model::{Plan, Variant};
@@ -20,10 +23,6 @@ use std::path::Path;
 const REVISION: &str = "revision";
 /// Versions of fwdlab that a warning spells out.
 const VERSIONS: usize = 3;
-/// Section of the environment in which stores of the archive say where they
-/// come from.
-const ARCHIVE: &str = "archive";
-
 /// Reads stores one by one and keeps their points.
 #[derive(Debug, Default)]
 pub struct Collector {
@@ -49,6 +48,7 @@ struct Key {
 /// A series being gathered.
 #[derive(Debug)]
 struct Gathered {
+    facts: Facts,
     machine: String,
     caption: String,
     description: &'static str,
@@ -59,6 +59,10 @@ struct Gathered {
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) place: Place,
+    /// Day of its source or its build; none where nothing says.
+    made: Option<i64>,
+    /// Day of its runs; likewise.
+    measured: Option<i64>,
     pub(super) point: PointResult,
     version: String,
     trial: Trial,
@@ -78,13 +82,20 @@ impl Collector {
     /// # Errors
     /// When the store can't be read.
     pub fn add_store(&mut self, path: &Path) -> Result<(), StoreError> {
-        let read = || -> Result<Contents, StoreError> {
-            let store = Store::open_read_only(path)?;
-            let (contents, _) = Figures::of_store(&store)?;
-            Ok(Contents { invocations: store.invocations()?, ..contents })
-        };
-        match read() {
-            Ok(contents) => self.add(path, &contents),
+        self.add_read(path, StoreRead::of(path))
+    }
+
+    /// The same of a store that was read, perhaps beside others.
+    ///
+    /// # Errors
+    /// When the store could not be read.
+    pub fn add_read(
+        &mut self,
+        path: &Path,
+        read: Result<StoreRead, StoreError>,
+    ) -> Result<(), StoreError> {
+        match read {
+            Ok(StoreRead { contents, figures }) => self.add_figures(path, &contents, &figures),
             Err(StoreError::NoPlan { .. }) => self.note(path, "holds no plan and is left out"),
             Err(error) => return Err(error),
         }
@@ -93,7 +104,10 @@ impl Collector {
 
     /// Adds the points of a store that was read.
     pub fn add(&mut self, path: &Path, contents: &Contents) {
-        let figures = Figures::of(contents);
+        self.add_figures(path, contents, &Figures::of(contents));
+    }
+
+    fn add_figures(&mut self, path: &Path, contents: &Contents, figures: &Figures) {
         let plan = &contents.plan;
         // The invocation of the first run: others may have recorded no run.
         let used = contents.run_invocations.first();
@@ -118,12 +132,16 @@ impl Collector {
             true => named(&invocation.environment, ARCHIVE, "started").map(rfc3339),
             false => Some(invocation.started_at.clone()).filter(|date| !date.is_empty()),
         };
+        let built = named(&invocation.environment, ARCHIVE, "uname").and_then(day_of_build);
         for variant in &plan.variants {
             let runs = figures.runs.iter().filter(|run| run.variant == variant.index);
             let values: Vec<f64> = runs.filter_map(|run| run.value_pps).collect();
             // Without runs, or with an invalid figure.
             let Some(summary) = SummaryResult::of(&values) else { continue };
-            let revision = revision_level(plan, variant).unwrap_or_else(|| own.clone());
+            let level = revision_level(plan, variant);
+            // What the kernel says of itself is of one revision of the store.
+            let built = built.filter(|_| level.is_none());
+            let revision = level.unwrap_or_else(|| own.clone());
             let key = Key {
                 name: name.clone(),
                 testbed: MeasuredOn::of(figures.testbed.kind, &figures.testbed.caption).to_string(),
@@ -132,12 +150,15 @@ impl Collector {
                 settings: if is_archive { BTreeMap::new() } else { settings(plan, variant) },
             };
             let gathered = self.series.entry(key).or_insert_with(|| Gathered {
+                facts: Facts::of(&invocation.environment, plan, &[variant]),
                 machine: machine.clone(),
                 caption: figures.testbed.caption.clone(),
                 description: figures.figure.description(),
                 points: Vec::new(),
             });
             gathered.points.push(Found {
+                made: releases::day_of(&revision.place).or(built),
+                measured: date.as_deref().and_then(day_of),
                 place: revision.place,
                 point: PointResult {
                     revision: revision.label,
@@ -149,6 +170,8 @@ impl Collector {
                     n: summary.n,
                     values,
                     date: date.clone(),
+                    made: None,
+                    recent: i64::MIN,
                     store: path.to_path_buf(),
                 },
                 version: invocation.fwdlab_version.clone(),
@@ -182,7 +205,7 @@ impl Collector {
             stores: self.stores,
             threshold: changes::THRESHOLD,
             confidence: changes::CONFIDENCE,
-            counts: counts(&series),
+            counts: Counts::of(&series),
             series,
             agreements,
             notes: self.notes,
@@ -202,15 +225,14 @@ impl Collector {
             .retain(|_, _| titles.next().is_some_and(|title| title.to_lowercase().contains(&text)));
     }
 
+    /// Leaves out the series that `filter` doesn't admit.
+    pub fn keep_admitted(&mut self, filter: &Filter) {
+        self.series.retain(|_, gathered| filter.admits(&gathered.facts));
+    }
+
     fn note(&mut self, path: &Path, what: &str) {
         self.notes.push(format!("{}: {what}", path.display()));
     }
-}
-
-/// The name of something in a section of the environment; none when empty.
-fn named<'a>(environment: &'a Environment, section: &str, name: &str) -> Option<&'a str> {
-    let value = environment.0.get(section)?.get(name)?.trim();
-    (!value.is_empty()).then_some(value)
 }
 
 /// The machine, and the names of the series beside its factors.
@@ -228,7 +250,7 @@ fn names(environment: &Environment, plan: &Plan) -> (String, Vec<String>) {
 }
 
 /// The revision of a store as a whole.
-fn own_revision(environment: &Environment, started_at: &str) -> Revision {
+pub(super) fn own_revision(environment: &Environment, started_at: &str) -> Revision {
     let archived = |name| named(environment, ARCHIVE, name);
     if let Some(text) = archived("revision") {
         return Revision::of(text);
@@ -339,16 +361,26 @@ fn titles<'a>(keys: impl Iterator<Item = &'a Key>) -> Vec<String> {
 }
 
 /// A series with its points in the order of revisions, patched ones after
-/// their base, those of one revision by date and store.
+/// their base, those of one revision by date and store. Where revisions are numbered in
+/// several ways, or counted on branches, they are in the order of their days.
 fn ordered(key: Key, mut gathered: Gathered, title: String) -> Ordered {
+    let days = days(&gathered.points).unwrap_or_default();
     gathered.points.sort_by(|a, b| {
         let order = |found: &Found| (found.point.patched, found.point.date.clone());
-        a.place
-            .cmp(&b.place)
+        let day = |found: &Found| days.get(&found.place);
+        day(a)
+            .cmp(&day(b))
+            .then_with(|| a.place.cmp(&b.place))
             .then_with(|| order(a).cmp(&order(b)))
             .then_with(|| a.point.store.cmp(&b.point.store))
     });
     let warnings = warnings(&gathered.points);
+    let mut recent = i64::MIN;
+    for Found { point, made, measured, .. } in &mut gathered.points {
+        recent = measured.or(*made).map_or(recent, |day| recent.max(day));
+        point.recent = recent;
+        point.made = made.map(iso);
+    }
     let (places, mut points): (Vec<Place>, Vec<PointResult>) =
         gathered.points.into_iter().map(|found| (found.place, found.point)).unzip();
     tell_apart(&mut points);
@@ -370,6 +402,24 @@ fn ordered(key: Key, mut gathered: Gathered, title: String) -> Ordered {
     Ordered { places, result }
 }
 
+/// The days of the revisions, where numbers alone don't say their order and days do: those of
+/// sources and builds, and where nothing else is comparable those of the runs. One revision
+/// has one place, whenever it was built and measured: its first day.
+fn days(points: &[Found]) -> Option<BTreeMap<Place, i64>> {
+    let first = &points.first()?.place;
+    if points.iter().all(|found| first.is_of_one_numbering(&found.place)) {
+        return None;
+    }
+    let are_comparable = points.iter().all(|found| first.is_comparable(&found.place));
+    let mut days = BTreeMap::new();
+    for found in points {
+        let day = found.made.or(found.measured.filter(|_| !are_comparable))?;
+        let known = days.entry(found.place.clone()).or_insert(day);
+        *known = day.min(*known);
+    }
+    Some(days)
+}
+
 /// Gives the points of one revision what tells them from each other: the minute
 /// of their start, where that is not enough the start, else the store.
 fn tell_apart(points: &mut [PointResult]) {
@@ -382,11 +432,14 @@ fn tell_apart(points: &mut [PointResult]) {
         let minutes: Vec<String> = namesakes.iter().map(|&i| minute(&date(i))).collect();
         let starts: Vec<String> = namesakes.iter().map(|&i| date(i)).collect();
         let stores = namesakes.iter().map(|&i| points[i].store.display().to_string()).collect();
+        // The store's directory where that says enough.
+        let folder = |i: usize| points[i].store.parent()?.file_name()?.to_str().map(str::to_owned);
+        let folders = namesakes.iter().map(|&i| folder(i).unwrap_or_default()).collect();
         let tells = |names: &Vec<String>| {
             names.iter().collect::<BTreeSet<_>>().len() == names.len()
                 && names.iter().all(|name| !name.is_empty())
         };
-        let names = [minutes, starts].into_iter().find(tells).unwrap_or(stores);
+        let names = [minutes, starts, folders].into_iter().find(tells).unwrap_or(stores);
         for (i, name) in namesakes.into_iter().zip(names) {
             points[i].told_apart_by = Some(name);
         }
@@ -417,28 +470,11 @@ fn warnings(points: &[Found]) -> Vec<String> {
     }
     let kinds = points.windows(2).filter(|w| !w[0].place.is_comparable(&w[1].place)).count();
     if kinds > 0 {
-        warnings.push(
-            "revisions are numbered in different ways, which follow each other here".to_owned(),
-        );
+        let how = match days(points).is_some() {
+            true => "in the order of their days (of the source, the build, else the runs)",
+            false => "sorted by kind, not by date, which not all have",
+        };
+        warnings.push(format!("revisions are numbered in different ways: {how}"));
     }
     warnings
-}
-
-fn counts(series: &[SeriesResult]) -> Counts {
-    let changes = || series.iter().flat_map(|one| &one.changes);
-    let of = |direction| changes().filter(|change| change.direction == direction).count();
-    let is_short = |one: &&SeriesResult| matches!(one.detection, Detection::TooShort { .. });
-    let cannot = |one: &&SeriesResult| {
-        one.changes.is_empty() && matches!(one.detection, Detection::Done { can_tell: false, .. })
-    };
-    Counts {
-        series: series.len(),
-        cant_tell: series.iter().filter(cannot).count(),
-        too_short: series.iter().filter(is_short).count(),
-        changes: changes().count(),
-        better: of(Direction::Better),
-        worse: of(Direction::Worse),
-        suppressed: series.iter().map(|one| one.suppressed).sum(),
-        apart: series.iter().map(|one| one.apart.len()).sum(),
-    }
 }

@@ -2,7 +2,7 @@
 
 use super::draw;
 use super::results::{Agreement, Apart, Change, Detection, Direction, History, SeriesResult};
-use crate::document::form::markdown;
+use crate::document::form::{html, markdown};
 use crate::document::table::{Cell, Digits, Row};
 use crate::document::{Block, Document, Figure, Inline, Remark, Room, Table};
 use crate::format::{listed, percent, signed_percent};
@@ -16,13 +16,19 @@ use std::collections::BTreeSet;
 const VERSION: u32 = 1;
 
 /// Caveat to print with every change.
-const CAUTION: &str = "A change was found by looking for it: before anyone is alarmed, run both \
-                       revisions again in one experiment. The unit is the point (one build).";
+const CAUTION: &str = "These change points are candidates: run both revisions again in one \
+                       experiment before acting on one. Each point is one build.";
+
+/// As many series are shown one by one without being asked for.
+const FEW: usize = 6;
+/// Changes that terminals and pages that don't fold list.
+const LISTED: usize = 50;
 
 impl History {
-    /// Each series with its figure (drawn, or only named where `pictures` is false), changes
-    /// and points; in short, what several have in common and the totals.
-    pub fn document(&self, pictures: bool) -> Document<'_> {
+    /// What changed, the newest first, a line each; then the series that have a story, each with
+    /// its figure (drawn, or only named where `pictures` is false), changes and points. With
+    /// `all` every series has its section.
+    pub fn document(&self, pictures: bool, all: bool) -> Document<'_> {
         let mut conclusion = vec![Block::Paragraph(totals(self), Tone::Heading)];
         if self.counts.changes > 0 {
             conclusion.push(Block::remark(Remark::Caution, CAUTION));
@@ -32,36 +38,143 @@ impl History {
             let agreements = agreements(&self.agreements);
             conclusion.push(Block::section("Several machines at once", vec![agreements]));
         }
-        let names = figures(self);
-        let series = self.series.iter().zip(names);
-        Document {
-            title: "History".to_owned(),
-            conclusion,
-            blocks: series
-                .map(|(series, file)| {
-                    let svg = match pictures {
-                        true => draw::svg(series, self.threshold),
-                        false => String::new(),
-                    };
-                    let figure = Figure { title: series.title.clone(), file: Some(file), svg };
-                    Block::section(&series.title, section(series, figure, self.confidence))
-                })
-                .collect(),
-            data: self,
-            version: VERSION,
+        let is_short = self.series.len() <= FEW;
+        let mut blocks = Vec::new();
+        if !is_short {
+            blocks.push(Block::section("What changed, the newest first", vec![self.newest()]));
+            let overview = Block::section("All series", vec![self.overview()]).folded();
+            blocks.push(Block::Where(Room::Page, vec![overview]));
         }
+        let told = self.series.iter().zip(figures(self));
+        let told = told.filter(|(series, _)| is_short || all || has_story(series));
+        blocks.extend(told.map(|(series, file)| {
+            let svg = match pictures {
+                true => draw::svg(series, self.threshold),
+                false => String::new(),
+            };
+            let figure = Figure { title: series.title.clone(), file: Some(file), svg };
+            let section = Block::section(&series.title, section(series, figure, self.confidence));
+            // A terminal has one line for each, unless it asked.
+            match is_short || all {
+                true => section,
+                false => Block::Where(Room::Page, vec![section]),
+            }
+        }));
+        Document { title: "History".to_owned(), conclusion, blocks, data: self, version: VERSION }
     }
 
-    /// `history.md` and a figure for each series: `history.svg` when there is one,
-    /// else `history-<title>.svg`.
-    pub fn files(&self) -> Vec<ReportFile> {
-        let page = markdown::render(&self.document(false));
-        let mut files = vec![ReportFile { name: "history.md".into(), bytes: page.into_bytes() }];
-        files.extend(self.series.iter().zip(figures(self)).map(|(series, name)| {
+    /// `history.md`, `index.html` and a figure for each series with a story, or with `all` for
+    /// each: `history.svg` when there is one series, else `history-<title>.svg`.
+    pub fn files(&self, all: bool) -> Vec<ReportFile> {
+        let page = markdown::render(&self.document(false, all));
+        let html = html::render(&self.document(true, all));
+        let mut files = vec![
+            ReportFile { name: "history.md".into(), bytes: page.into_bytes() },
+            ReportFile { name: "index.html".into(), bytes: html.into_bytes() },
+        ];
+        let is_short = self.series.len() <= FEW;
+        let drawn = self.series.iter().zip(figures(self));
+        let drawn = drawn.filter(|(series, _)| is_short || all || has_story(series));
+        files.extend(drawn.map(|(series, name)| {
             let svg = draw::svg(series, self.threshold);
             ReportFile { name, bytes: svg.into_bytes() }
         }));
         files
+    }
+
+    /// A row per change, the newest first; those whose date is unknown last.
+    fn newest(&self) -> Block {
+        let mut changes: Vec<(&SeriesResult, &Change)> = self
+            .series
+            .iter()
+            .flat_map(|series| series.changes.iter().map(move |change| (series, change)))
+            .collect();
+        // Those of one day in the order of their series, the later first.
+        changes.sort_by(|a, b| {
+            let key = |of: &(&SeriesResult, &Change)| (of.0.points[of.1.at].recent, of.1.at);
+            key(b).cmp(&key(a)).then_with(|| a.0.title.cmp(&b.0.title))
+        });
+        Table::of(&changes)
+            .words("date", |(series, change)| day(series, change.at))
+            .about("day on which the point after the change was measured, else (~) of its source")
+            .numbers("effect", |(_, change)| {
+                let percent = |ratio: f64| signed_percent(ratio - 1.0, 1);
+                let ends = format!("[{}, {}]", percent(change.low), percent(change.high));
+                let text = format!("{} {}", percent(change.ratio), ends.replace(" %", ""));
+                Cell::Values(text.into(), vec![change.ratio.into()])
+            })
+            .words("between", |(series, change)| Cell::text(between(series, change)))
+            .numbers("level", |(series, change)| {
+                let segment = series.segments.iter().find(|segment| segment.first == change.at);
+                Cell::text(segment.map_or(String::new(), |segment| format_pps(segment.level)))
+            })
+            .page_only()
+            .words("series", |(series, _)| Cell::text(&series.title))
+            .set(|table| {
+                for (row, (_, change)) in table.rows.iter_mut().zip(&changes) {
+                    row.tone = tone(change.direction);
+                }
+                table.brief = Some(LISTED);
+                table.rest = "{} older ones: --format html has them";
+                table.flexible = table.columns.len() - 1;
+            })
+            .block()
+    }
+
+    /// A row per series: where it stands.
+    fn overview(&self) -> Block {
+        Table::of(&self.series)
+            .words("series", |series| Cell::text(&series.title))
+            .numbers("points", |series| Cell::count(series.points.len()))
+            .words("last", |series| match series.points.iter().rposition(|p| !p.patched) {
+                Some(at) => Cell::text(series.points[at].revision.as_str()),
+                None => Cell::None,
+            })
+            .words("date", |series| day(series, series.points.len().saturating_sub(1)))
+            .numbers("rate there", |series| {
+                let last = series.points.iter().rfind(|point| !point.patched);
+                Cell::text(last.map_or("-".to_owned(), |point| format_pps(point.median)))
+            })
+            .numbers("changes", |series| Cell::count(series.changes.len()))
+            .words("in short", |series| Cell::text(state(series)))
+            .set(|table| {
+                for (row, series) in table.rows.iter_mut().zip(&self.series) {
+                    row.is_same = series.changes.is_empty();
+                }
+            })
+            .block()
+    }
+}
+
+/// True for a series that something is to be told of.
+fn has_story(series: &SeriesResult) -> bool {
+    !series.changes.is_empty()
+}
+
+/// The day of a point.
+fn day(series: &SeriesResult, at: usize) -> Cell {
+    series.points.get(at).and_then(|point| point.day()).map_or(Cell::None, Cell::text)
+}
+
+/// The revisions around a change, with what tells them apart where they are one.
+fn between(series: &SeriesResult, change: &Change) -> String {
+    let before = series.points.iter().find(|point| point.name() == change.before);
+    match (before, series.points.get(change.at)) {
+        (Some(before), Some(after)) if !change.same_revision => {
+            format!("{} -> {}", before.revision, after.revision)
+        }
+        _ => format!("{} -> {}", change.before, change.after),
+    }
+}
+
+/// What is known of a series' changes, in two words.
+fn state(series: &SeriesResult) -> &'static str {
+    match series.detection {
+        _ if !series.changes.is_empty() => "changed",
+        Detection::TooShort { .. } => "too short",
+        Detection::NothingForwarded => "not looked for",
+        Detection::Done { can_tell: true, .. } => "no change",
+        Detection::Done { can_tell: false, .. } => "can't tell",
     }
 }
 
@@ -202,7 +315,7 @@ fn totals(history: &History) -> Inline {
         parts.push(format!("{} below {size} not listed", counts.suppressed));
     }
     if counts.apart > 0 {
-        parts.push(plural(counts.apart, "point lies apart", "points lie apart"));
+        parts.push(plural(counts.apart, "outlier", "outliers"));
     }
     if counts.cant_tell > 0 {
         parts.push(format!("{} series scatter too widely to tell", counts.cant_tell));
@@ -225,7 +338,7 @@ fn points(series: &SeriesResult) -> String {
         }
     };
     if patched > 0 {
-        text += &format!(" ({patched} with a patch, beside the line)");
+        text += &format!(" ({patched} with a patch, not part of the series)");
     }
     if let Detection::Done { noise, .. } = series.detection {
         text += &format!("; scatter between points {}", percent(noise, 1));
@@ -241,7 +354,7 @@ fn odd(apart: &Apart) -> String {
     } else {
         "one point is no level"
     };
-    format!("{} lies apart, {size} from its neighbours ({doubt}): run it again.", apart.point)
+    format!("{} is an outlier, {size} from its neighbours ({doubt}): run it again.", apart.point)
 }
 
 /// Current level of the series, and the limits of the search.

@@ -20,10 +20,15 @@ mod date;
 mod document;
 mod draw;
 mod ordered;
+mod read;
+mod releases;
 mod results;
 mod revision;
 
 pub use collect::Collector;
+pub(crate) use date::rfc3339;
+pub use read::StoreRead;
+pub(crate) use read::made;
 pub use results::{
     Agreement, Apart, Change, Counts, Detection, Direction, History, PointResult, Segment,
     SeriesResult,

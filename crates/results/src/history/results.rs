@@ -1,7 +1,7 @@
 //! Results of a history, independent of the output format.
 
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// A history: all series, and changes that several have in common.
@@ -100,6 +100,13 @@ pub struct PointResult {
     pub n: usize,
     /// When it was measured, RFC 3339; none when unknown.
     pub date: Option<String>,
+    /// Day of its source (about, between the releases around it) or of its build, RFC 3339;
+    /// none when unknown.
+    pub made: Option<String>,
+    /// The latest known day of it and of the points before it, days since 1970: what it is
+    /// sorted by among the points of other series.
+    #[serde(skip)]
+    pub recent: i64,
     /// The store.
     pub store: PathBuf,
 }
@@ -228,6 +235,12 @@ pub struct Agreement {
 }
 
 impl PointResult {
+    /// The day on which it was measured, else about the one of its source.
+    pub fn day(&self) -> Option<String> {
+        let measured = self.date.as_deref().and_then(|date| date.get(..10)).map(str::to_owned);
+        measured.or(self.made.as_ref().map(|made| format!("~{made}")))
+    }
+
     /// How the point is called: its revision, with what tells it from others of
     /// that revision.
     pub fn name(&self) -> String {
@@ -238,7 +251,57 @@ impl PointResult {
     }
 }
 
+impl Counts {
+    /// Totals over these series.
+    pub(super) fn of(series: &[SeriesResult]) -> Counts {
+        let changes = || series.iter().flat_map(|one| &one.changes);
+        let of = |direction| changes().filter(|change| change.direction == direction).count();
+        let is_short = |one: &&SeriesResult| matches!(one.detection, Detection::TooShort { .. });
+        let cannot = |one: &&SeriesResult| {
+            one.changes.is_empty()
+                && matches!(one.detection, Detection::Done { can_tell: false, .. })
+        };
+        Counts {
+            series: series.len(),
+            cant_tell: series.iter().filter(cannot).count(),
+            too_short: series.iter().filter(is_short).count(),
+            changes: changes().count(),
+            better: of(Direction::Better),
+            worse: of(Direction::Worse),
+            suppressed: series.iter().map(|one| one.suppressed).sum(),
+            apart: series.iter().map(|one| one.apart.len()).sum(),
+        }
+    }
+}
+
 impl History {
+    /// Leaves out changes that were measured before `day` (`2024-01-31`), and series without a
+    /// point since. Points before it stay: they are what a change is held against. What has no
+    /// date is left out, which a note says.
+    pub fn keep_since(&mut self, day: &str) {
+        let is_since = |point: &PointResult| match &point.date {
+            Some(date) => date.as_str() >= day,
+            None => false,
+        };
+        let (series, changes) = (self.series.len(), self.counts.changes);
+        self.series.retain(|series| series.points.iter().any(is_since));
+        for series in &mut self.series {
+            let SeriesResult { changes, points, .. } = series;
+            changes.retain(|change| points.get(change.at).is_some_and(is_since));
+        }
+        let titles: BTreeSet<&String> = self.series.iter().map(|series| &series.title).collect();
+        self.agreements
+            .retain(|agreement| agreement.series.iter().all(|title| titles.contains(title)));
+        self.counts = Counts::of(&self.series);
+        let (fewer, less) = (series - self.series.len(), changes - self.counts.changes);
+        if fewer + less > 0 {
+            self.notes.push(format!(
+                "{fewer} series and {less} changes are of before {day}, or of an unknown day, and \
+                 are not shown"
+            ));
+        }
+    }
+
     /// The last change of each series that has one.
     pub fn latest_changes(&self) -> impl Iterator<Item = &Change> {
         self.series.iter().filter_map(|series| series.changes.last())

@@ -3,8 +3,9 @@
 //! Revisions are read from texts that people wrote: `r287478`, `295802D5330`,
 //! `n311215`, `fbsd12-head.r299288.D8526`, `6.18.1-rc2`, `2016-01-03`. Numbers
 //! of Subversion come before the commit counts that FreeBSD has given since it
-//! moved to Git (`n` and a number, at first `c`: `git rev-list --count
-//! --first-parent`).
+//! moved to Git (`n` and a number, `git rev-list --count --first-parent`, and at first `c`,
+//! those of merged branches counted too). A release of FreeBSD that is named alone has the
+//! revision of its kernel ([`super::releases`]).
 //! Left out: asking a repository for the order of its commits.
 
 use std::cmp::Ordering;
@@ -26,7 +27,9 @@ pub(super) struct Revision {
 pub(super) enum Place {
     /// Revision number of Subversion.
     Subversion(u64),
-    /// Number of commits in Git.
+    /// Number of commits in Git with those of merged branches, as of late 2020.
+    AllCommits(u64),
+    /// Number of commits in Git, of a branch.
     Commits(u64),
     /// Numbers of a version, then what follows them.
     Version(Vec<u64>, Suffix),
@@ -40,11 +43,20 @@ impl Place {
     /// True when the two are numbered in one way, so that their order is known:
     /// FreeBSD's commit counts went on where its numbers of Subversion ended.
     pub(super) fn is_comparable(&self, other: &Place) -> bool {
-        use Place::{Commits, Subversion};
+        use Place::{AllCommits, Commits, Subversion};
         match (self, other) {
-            (Subversion(_) | Commits(_), Subversion(_) | Commits(_)) => true,
+            (
+                Subversion(_) | AllCommits(_) | Commits(_),
+                Subversion(_) | AllCommits(_) | Commits(_),
+            ) => true,
             _ => std::mem::discriminant(self) == std::mem::discriminant(other),
         }
+    }
+
+    /// True for numbers that say the order of two points whatever the branches.
+    pub(super) fn is_of_one_numbering(&self, other: &Place) -> bool {
+        !matches!(self, Place::Commits(_))
+            && std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 }
 
@@ -76,7 +88,10 @@ impl Revision {
     /// The revision that `text` names.
     pub(super) fn of(text: &str) -> Revision {
         let text = text.trim();
-        numbered(text).or_else(|| dated(text)).unwrap_or_else(|| Revision::of_version(text))
+        numbered(text)
+            .or_else(|| dated(text))
+            .or_else(|| released(text))
+            .unwrap_or_else(|| Revision::of_version(text))
     }
 
     /// The revision of a result set of the archive that is called `label`; where
@@ -84,7 +99,11 @@ impl Revision {
     /// (`uname -v`) tells its place.
     pub(super) fn of_archive(label: &str, uname: &str) -> Revision {
         let revision = Revision::of(label);
-        if matches!(revision.place, Place::Subversion(_) | Place::Commits(_)) {
+        let is_numbered = matches!(
+            revision.place,
+            Place::Subversion(_) | Place::AllCommits(_) | Place::Commits(_)
+        );
+        if is_numbered && released(label).is_none() {
             return revision;
         }
         // `r296648M:` is modified locally, as every image of the archive is.
@@ -122,8 +141,8 @@ pub(super) fn minute(time: &str) -> String {
 
 /// A number of Subversion or a count of commits, after a separator: five to
 /// seven digits, which dates (eight) and versions don't have. What follows it
-/// must be a patch, set apart or beginning with the `D` of a review: a hash
-/// may begin with digits too.
+/// must be a patch, set apart or in letters of its own (`317849VIMAGE`, `295802D5330`): a
+/// hash may begin with digits too.
 fn numbered(text: &str) -> Option<Revision> {
     let bytes = text.as_bytes();
     let mut begin = 0;
@@ -137,13 +156,15 @@ fn numbered(text: &str) -> Option<Revision> {
             let rest = &text[digits_at + digits..];
             let follows = rest.trim_start_matches(['.', '-', '_', '+', ' ']);
             let is_review = follows.strip_prefix('D').is_some_and(begins_with_digit);
+            let is_word = rest.starts_with(|c: char| c.is_ascii_alphabetic())
+                && rest.bytes().any(|byte| byte.is_ascii_alphabetic() && !byte.is_ascii_hexdigit());
             // `n245000-b9c5f1c3a0d2`: the same commit by its hash.
             let is_hash = follows.len() >= 7 && follows.bytes().all(|b| b.is_ascii_hexdigit());
-            if follows.len() < rest.len() || rest.is_empty() || is_review {
-                let place = if matches!(letter, b'n' | b'c') {
-                    Place::Commits(number)
-                } else {
-                    Place::Subversion(number)
+            if follows.len() < rest.len() || rest.is_empty() || is_review || is_word {
+                let place = match letter {
+                    b'n' => Place::Commits(number),
+                    b'c' => Place::AllCommits(number),
+                    _ => Place::Subversion(number),
                 };
                 let label = text[begin..].to_owned();
                 let patched = !follows.is_empty() && (is_review || !is_hash);
@@ -153,6 +174,13 @@ fn numbered(text: &str) -> Option<Revision> {
         begin += 1;
     }
     None
+}
+
+/// A release of FreeBSD, and what was laid over it.
+fn released(text: &str) -> Option<Revision> {
+    let place = super::releases::place_of(text)?;
+    let patched = versioned(text).is_some_and(|version| version.patched);
+    Some(Revision { label: text.to_owned(), place, patched })
 }
 
 /// A date of eight digits, or one with hyphens, at the beginning.
@@ -230,7 +258,10 @@ mod tests {
             ("r303643", "r303643", Place::Subversion(303_643), false),
             ("303643", "303643", Place::Subversion(303_643), false),
             ("n311215", "n311215", Place::Commits(311_215), false),
-            ("fbsd13-c255632", "c255632", Place::Commits(255_632), false),
+            ("fbsd13-c255632", "c255632", Place::AllCommits(255_632), false),
+            ("317849VIMAGE", "317849VIMAGE", Place::Subversion(317_849), true),
+            ("r332393ALTQ", "r332393ALTQ", Place::Subversion(332_393), true),
+            ("295150mbuf", "295150mbuf", Place::Subversion(295_150), true),
             ("13-r354862-polling", "r354862-polling", Place::Subversion(354_862), true),
             ("r368606D27401v4", "r368606D27401v4", Place::Subversion(368_606), true),
             ("295802D5330", "295802D5330", Place::Subversion(295_802), true),
@@ -245,14 +276,15 @@ mod tests {
 
     #[test]
     fn what_has_no_number_is_a_version_a_date_or_text() {
-        assert!(matches!(place("fbsd10.2"), Place::Version(numbers, _) if numbers == [10, 2]));
+        assert!(matches!(place("fbsd99.2"), Place::Version(numbers, _) if numbers == [99, 2]));
+        assert_eq!(place("fbsd10.2"), Place::Subversion(286_666));
         assert!(
             matches!(place("6.1.0-13-amd64"), Place::Version(numbers, _) if numbers == [6, 1, 0])
         );
         assert!(Revision::of("fbsd13.D27401").patched);
         assert!(matches!(place("2016-01-03"), Place::Date(_)));
         assert!(matches!(place("20160103"), Place::Date(_)));
-        for text in ["73212c1", "main", "", "my-branch"] {
+        for text in ["73212c1", "295150abc", "main", "", "my-branch"] {
             assert!(matches!(place(text), Place::Text(_)), "{text}: {:?}", place(text));
         }
     }

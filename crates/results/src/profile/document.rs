@@ -87,27 +87,40 @@ pub fn changes(changes: &Changes, unit: &str, what: &'static str, top: usize) ->
     let differ = changes.parts.iter().filter(|part| part.difference != 0.0);
     let rows: Vec<&Change> = std::iter::once(&changes.whole).chain(differ).collect();
     // The whole is the first row.
-    blocks.push(Block::Table(differences(&rows, what, ["baseline", "candidate"], Some(top + 1))));
+    blocks.push(Block::Table(differences(
+        &rows,
+        what,
+        "",
+        ["baseline", "candidate"],
+        Some(top + 1),
+    )));
     blocks
 }
 
-/// A row for each part that was compared, in `unit`s of the two that `labels` name.
+/// A row for each part that was compared, of the two that are named; `unit` says what the
+/// figures are, and is empty where that is said elsewhere.
 pub(crate) fn differences(
     changes: &[&Change],
     what: &str,
+    unit: &str,
     [baseline, candidate]: [&str; 2],
     brief: Option<usize>,
 ) -> Table {
+    let headed = |title: &str| match unit {
+        "" => title.to_owned(),
+        unit => format!("{title}, {unit}"),
+    };
     Table::of(changes.iter().copied())
         .words(what, |change: &Change| Cell::text(&change.name))
-        .numbers(baseline, |c| Cell::number(c.baseline, Digits::Significant))
-        .numbers(candidate, |c| Cell::number(c.candidate, Digits::Significant))
-        .numbers("difference", |c| Cell::number(c.difference, Digits::SignedSignificant))
+        .numbers(headed(baseline), |c| Cell::number(c.baseline, Digits::Significant))
+        .numbers(headed(candidate), |c| Cell::number(c.candidate, Digits::Significant))
+        .numbers(headed("difference"), |c| Cell::number(c.difference, Digits::SignedSignificant))
         .words("interval", |c| Cell::interval(c.interval, Digits::SignedSignificant))
         .set(|table| {
             table.brief = brief;
             for (row, change) in table.rows.iter_mut().zip(changes) {
                 row.tone = tone(change);
+                row.is_same = row.tone == Tone::Plain && change.interval.is_some();
             }
         })
         .table()

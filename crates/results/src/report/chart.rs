@@ -1,11 +1,16 @@
 //! The report's pictures: the graph of all variants, and the runs in their order.
 
 use super::ReportError;
-use super::analysis::{Analysis, Scaling, ScalingOutcome, VariantResult};
-use crate::figure::{
-    Chart, CurvePoint, Fit, Point, Quantity, RightAxis, Series, Strip, XAxis, png,
+use super::analysis::{
+    Analysis, Compared, Outcome, RunResult, Scaling, ScalingOutcome, VariantResult,
 };
-use crate::stats::Scalability;
+use crate::figure::{
+    Chart, CurvePoint, Effect, Effects, Fit, Found, Point, Quantity, RightAxis, Series, Strip,
+    XAxis, png,
+};
+use crate::format::percent;
+use crate::stats::summary::median;
+use crate::stats::{Scalability, Verdict};
 
 /// Pixels of `graph.png` per unit of the SVG: sharp on screens of twice the
 /// usual density, and about as wide as the archive's pictures.
@@ -51,6 +56,72 @@ pub(super) fn graph(analysis: &Analysis) -> String {
         })
         .collect();
     chart(analysis, &factor.shown, x, all_series).render()
+}
+
+/// The effects of all comparisons of rates with their intervals; none where there are none.
+pub(super) fn effects(analysis: &Analysis) -> Option<String> {
+    let answered = analysis.comparisons.iter().filter_map(|compared| match &compared.outcome {
+        Outcome::Compared(answer) => Some((compared, answer)),
+        Outcome::Counted(_) | Outcome::Unanswerable { .. } => None,
+    });
+    let rows: Vec<Effect> = answered
+        .map(|(compared, answer)| Effect {
+            label: format!("{} against {}", compared.candidate(), compared.baseline_label),
+            ratio: answer.comparison.ratio,
+            low: answer.comparison.low,
+            high: answer.comparison.high,
+            runs: single_runs(analysis, compared),
+            found: match answer.verdict {
+                Verdict::Better => Found::Better,
+                Verdict::Worse => Found::Worse,
+                Verdict::Equivalent => Found::Equivalent,
+                Verdict::Inconclusive => Found::Open,
+            },
+            said: format!("{} {}  {}", answer.shown.effect, answer.shown.interval, answer.verdict),
+        })
+        .collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let against = match (analysis.alternation, analysis.sequential) {
+        (true, _) => "each stream, against the baseline's slices in it",
+        (_, true) => "single runs against the baseline's median",
+        _ => "single runs against the baseline's in the same block",
+    };
+    let what = format!(
+        "Change of the rate with {} % intervals{}; points: {against}; shaded: within the margin of {}.",
+        analysis.confidence,
+        if rows.len() > 1 { ", of all comparisons together" } else { "" },
+        percent(analysis.margin, 1)
+    );
+    let footnote = match analysis.testbed.caption.trim_end_matches('.') {
+        "" => what,
+        caption => format!("{caption}. {what}"),
+    };
+    let title = "Effects".to_owned();
+    Some(Effects { title, rows, margin: analysis.margin, footnote }.render())
+}
+
+/// Every run of a comparison over what the baseline did beside it; none where another figure
+/// than the runs' own is compared.
+fn single_runs(analysis: &Analysis, compared: &Compared) -> Vec<f64> {
+    if compared.goal.is_some() {
+        return Vec::new();
+    }
+    let of = |variant: usize| {
+        let counts = move |run: &&RunResult| run.variant == variant && run.left_out.is_none();
+        analysis.runs.iter().filter(counts).filter_map(|run| Some((run.block, run.value()?)))
+    };
+    let baseline: Vec<(u32, f64)> = of(compared.baseline).collect();
+    let values = |block: Option<u32>| -> Vec<f64> {
+        let wanted = baseline.iter().filter(|(own, _)| block.is_none_or(|block| block == *own));
+        wanted.map(|(_, value)| *value).collect()
+    };
+    let runs = of(compared.variant).filter_map(|(block, value)| {
+        let block = (!analysis.sequential).then_some(block);
+        Some(value / median(&values(block))?)
+    });
+    runs.collect()
 }
 
 /// Every run in the order of execution, to see drift.

@@ -1,7 +1,7 @@
 //! The analysis for programs.
 
 use super::analysis::Analysis;
-use super::document::{document, summary};
+use super::document::{Pictures, document, summary};
 use crate::document::form::json as as_json;
 use crate::label::unit;
 use fwdlab_model::settings::TestbedKind;
@@ -64,5 +64,5 @@ pub fn shown(analysis: &Analysis) -> Result<Value, serde_json::Error> {
 /// # Errors
 /// Never for an analysis that was made by this crate.
 pub fn results_json(analysis: &Analysis) -> Result<Value, serde_json::Error> {
-    as_json::value(&document(analysis, "", ""))
+    as_json::value(&document(analysis, &Pictures::default()))
 }

@@ -18,7 +18,7 @@ mod names;
 mod rows;
 pub(crate) mod verdicts;
 
-pub use document::{document, searches, summary, summary_text};
+pub use document::{Pictures, document, searches, summary, summary_text};
 pub use names::safe as safe_name;
 
 pub use analysis::Analysis;
@@ -119,18 +119,24 @@ fn remove_stale(directory: &Path, files: &[ReportFile]) {
 /// # Errors
 /// Never for contents of a store.
 pub fn files(contents: &Contents, analysis: &Analysis) -> Result<Vec<ReportFile>, ReportError> {
-    let graph = chart::graph(analysis);
-    let document = document(analysis, &graph, &chart::order(analysis));
-    let mut files = vec![
-        text("README.md", markdown::render(&document)),
+    let pictures = Pictures {
+        graph: chart::graph(analysis),
+        order: chart::order(analysis),
+        effects: chart::effects(analysis),
+    };
+    let document = document(analysis, &pictures);
+    let pages = markdown::pages(&document, "README.md").into_iter();
+    let mut files: Vec<ReportFile> = pages.map(|(name, page)| text(&name, page)).collect();
+    files.extend([
         text("index.html", html::render(&document)),
-        ReportFile { name: "graph.png".to_owned(), bytes: chart::png(&graph)? },
+        ReportFile { name: "graph.png".to_owned(), bytes: chart::png(&pictures.graph)? },
         text("gnuplot.data", files::gnuplot(analysis)),
         text("runs.csv", files::runs_csv(analysis)),
         text("results.json", as_json::render(&document)?),
         text("environment.json", pretty(&files::environment(contents))?),
-    ];
-    files.push(text("graph.svg", graph));
+    ]);
+    files.push(text("graph.svg", pictures.graph));
+    files.extend(pictures.effects.map(|effects| text("effects.svg", effects)));
     let label = analysis.label();
     for variant in analysis.variants.iter().filter(|variant| !variant.values.is_empty()) {
         let list = match analysis.figure {

@@ -59,7 +59,7 @@ fn answer(compared: &Compared) -> Option<&Answer> {
 }
 
 /// Unit that suits the largest rate, and how many packets a second it is.
-fn scale(most: f64) -> (&'static str, f64) {
+pub(crate) fn scale(most: f64) -> (&'static str, f64) {
     match most {
         pps if pps >= 1e6 => ("Mpps", 1e6),
         pps if pps >= 1e3 => ("kpps", 1e3),

@@ -2,7 +2,7 @@
 
 use super::analysis::{Answer, Compared, Outcome, SummaryResult};
 use super::counted;
-use super::rows::{Rates, rows};
+use super::rows::{Rates, rows, scale};
 use crate::document::table::{Cell, Digits, Row, Rows};
 use crate::document::{Block, Table};
 use crate::format::percent;
@@ -50,7 +50,7 @@ pub(crate) fn terms(confidence: f64, margin: f64, adjustment: &str, comparisons:
 
 /// What terminals show of the comparisons, and what pages show.
 pub(crate) fn compared(comparisons: &[Compared], rates: Rates<'_>) -> Vec<Block> {
-    let whole = vec![verdicts(comparisons)];
+    let whole = vec![verdicts(comparisons, rates, true)];
     let is_counted = |compared: &Compared| matches!(compared.outcome, Outcome::Counted(_));
     match comparisons.iter().any(is_counted) {
         true => whole,
@@ -58,8 +58,19 @@ pub(crate) fn compared(comparisons: &[Compared], rates: Rates<'_>) -> Vec<Block>
     }
 }
 
-/// A row per comparison, the answer first.
-pub(crate) fn verdicts(comparisons: &[Compared]) -> Block {
+/// How a comparison was computed, and what stands beside its answer; none where there is none.
+pub(crate) fn how(compared: &Compared) -> Option<String> {
+    let Outcome::Compared(answer) = &compared.outcome else { return None };
+    let method = format!("{}.", answer.shown.method);
+    Some(match answer.shown.beside.as_str() {
+        "" => method,
+        beside => format!("{method} Beside it: {beside}."),
+    })
+}
+
+/// A row per comparison, the answer first, with the median rates of both; below it how each
+/// was computed where `with_how` says so.
+pub(crate) fn verdicts(comparisons: &[Compared], rates: Rates<'_>, with_how: bool) -> Block {
     if comparisons.iter().any(|compared| matches!(compared.outcome, Outcome::Counted(_))) {
         return counted::verdicts(comparisons);
     }
@@ -68,6 +79,12 @@ pub(crate) fn verdicts(comparisons: &[Compared]) -> Block {
             Outcome::Compared(answer) => get(answer),
             Outcome::Counted(_) | Outcome::Unanswerable { .. } => Cell::None,
         }
+    };
+    let all = comparisons.iter().flat_map(rates).flatten();
+    let (unit, scale) = scale(all.fold(0.0, f64::max));
+    let rated = move |pps: Option<f64>| {
+        let shown = |pps: f64| Digits::Significant.print(pps / scale);
+        pps.map_or(Cell::None, |pps| Cell::Values(shown(pps).into(), vec![pps.into()]))
     };
     Table::of(comparisons)
         .words("variant", |compared| {
@@ -91,20 +108,29 @@ pub(crate) fn verdicts(comparisons: &[Compared]) -> Block {
             of(|a| shown(&a.shown.interval, json!([a.comparison.low, a.comparison.high]))),
         )
         .keys(&["low", "high"])
+        .numbers(unit, |compared| rated(rates(compared)[1]))
+        .keys(&["candidate_pps"])
+        .about("median rate of the variant")
+        .numbers(format!("baseline {unit}"), |compared| rated(rates(compared)[0]))
+        .keys(&["baseline_pps"])
+        .about("median rate of what it is held against")
         .numbers("MDE", of(|a| shown(&a.shown.mde, json!([a.comparison.mde]))))
         .keys(&["mde"])
+        .about("minimum detectable effect: nine of ten such experiments would find a true effect of this size")
         .words("against", |compared| Cell::text(&compared.baseline_label))
         .keys(&["baseline"])
         .numbers("adjusted p", of(|a| Cell::number(a.comparison.p_adjusted, Digits::P)))
         .keys(&["p_adjusted"])
+        .about("p-value after the adjustment for all comparisons asked together")
         .numbers("p", of(|a| Cell::number(a.comparison.p, Digits::P)))
         .keys(&["p"])
         .numbers("n", of(|a| shown(&a.shown.n, json!([a.comparison.n_a, a.comparison.n_b]))))
         .keys(&["n_baseline", "n_candidate"])
         .numbers("blocks", of(|a| shown(&a.shown.blocks, json!([a.comparison.blocks]))))
         .keys(&["blocks"])
-        .words("holds for", of(|a| Cell::text(a.comparison.scope.to_string())))
+        .words("scope", of(|a| Cell::text(a.comparison.scope.to_string())))
         .keys(&["scope"])
+        .about("across starts: for starts of the device like those measured; this start: for that one alone")
         .hidden("left_out", of(|a| Cell::count(a.comparison.left_out)))
         .hidden("confidence", of(|a| shown("", json!([a.comparison.confidence]))))
         .hidden("margin", of(|a| shown("", json!([a.comparison.margin]))))
@@ -120,8 +146,11 @@ pub(crate) fn verdicts(comparisons: &[Compared]) -> Block {
         .set(|table| {
             table.name = Some("verdicts");
             table.in_words = true;
-            table.asides = "How they were computed, and what stands beside the deciding answer";
+            table.asides = "Method, and secondary estimates";
             table.first_keys = FIRST_KEYS;
+            if !with_how {
+                table.rows.iter_mut().for_each(|row| row.aside.clear());
+            }
         })
         .block()
 }
@@ -140,10 +169,10 @@ fn say(compared: &Compared, row: &mut Row) {
                 Verdict::Equivalent | Verdict::Inconclusive => Tone::Plain,
             };
             row.words.push(answer.sentence.clone());
-            row.aside = format!("{}.", answer.shown.method);
+            row.is_same = !matches!(answer.verdict, Verdict::Better | Verdict::Worse);
+            row.aside = how(compared).unwrap_or_default();
             if !answer.shown.beside.is_empty() {
                 row.words.push(format!("beside it: {}", answer.shown.beside));
-                row.aside += &format!(" Beside it: {}.", answer.shown.beside);
             }
         }
         Outcome::Unanswerable { reason } => {

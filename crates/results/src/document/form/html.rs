@@ -4,44 +4,101 @@
 
 use crate::document::table::{Cell, Wholes};
 use crate::document::{Block, Document, Inline, List, Remark, Section, Span, Table};
+use crate::text::Tone;
 
 const STYLE: &str = include_str!("../../../assets/style.css");
+/// Sorts and filters tables; the page says the same without it.
+const SCRIPT: &str = include_str!("../../../assets/page.js");
+/// Sections from which on a page lists them.
+const CONTENTS: usize = 5;
 /// Longer text may break within a cell.
 const LONG_TEXT: usize = 48;
 
 /// The page.
 pub fn render(document: &Document<'_>) -> String {
     let title = escaped(&document.title);
-    let body = blocks(&document.conclusion, 2) + &blocks(&document.blocks, 2);
+    let contents = contents(&document.blocks);
+    let body = blocks(&document.conclusion, 2) + &contents + &blocks(&document.blocks, 2);
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta \
          name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}\
-         </title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n{body}</body>\n\
-         </html>\n"
+         </title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n{body}<script>\n\
+         {SCRIPT}</script>\n</body>\n</html>\n"
     )
 }
 
 /// The parts; headings of sections are of this level.
 fn blocks(blocks: &[Block], level: usize) -> String {
-    blocks.iter().map(|block| part(block, level)).collect()
+    let is_note =
+        |block: &Block| matches!(block, Block::Remark(kind, _) if *kind != Remark::Caption);
+    // Notes that follow each other share a box.
+    let groups = blocks.chunk_by(|a, b| is_note(a) && is_note(b));
+    let group = |group: &[Block]| {
+        let parts: String = group.iter().map(|block| part(block, level)).collect();
+        match group.first().is_some_and(is_note) {
+            true => format!("<div class=\"note\">\n{parts}</div>\n"),
+            false => parts,
+        }
+    };
+    groups.map(group).collect()
+}
+
+/// Links to the sections of the page, where there are many.
+fn contents(blocks: &[Block]) -> String {
+    let mut titles: Vec<&Inline> = Vec::new();
+    fn collect<'d>(blocks: &'d [Block], titles: &mut Vec<&'d Inline>) {
+        for block in blocks {
+            match block {
+                Block::Section(section) => titles.push(&section.title),
+                Block::Where(_, inner) | Block::Brief { whole: inner, .. } => {
+                    collect(inner, titles)
+                }
+                _ => {}
+            }
+        }
+    }
+    collect(blocks, &mut titles);
+    if titles.len() < CONTENTS {
+        return String::new();
+    }
+    let links = titles.into_iter().map(|title| {
+        let title = title.plain();
+        format!("<a href=\"#{}\">{}</a>\n", anchor(&title), escaped(&title))
+    });
+    format!("<nav class=\"contents\">\n{}</nav>\n", links.collect::<String>())
+}
+
+/// What a link to a section says of it.
+fn anchor(title: &str) -> String {
+    let word = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    title.chars().map(word).collect()
 }
 
 fn part(block: &Block, level: usize) -> String {
     match block {
-        Block::Paragraph(text, _) => format!("<p>{}</p>\n", inline(text)),
-        Block::Remark(kind, text) => {
-            let class = if *kind == Remark::Caption { "caption" } else { "note" };
-            format!("<p class=\"{class}\">{}</p>\n", inline(text))
+        Block::Paragraph(text, Tone::Heading) => {
+            format!("<p class=\"lead\">{}</p>\n", inline(text))
         }
+        Block::Paragraph(text, _) => format!("<p>{}</p>\n", inline(text)),
+        Block::Remark(Remark::Caption, text) => {
+            format!("<p class=\"caption\">{}</p>\n", inline(text))
+        }
+        Block::Remark(_, text) => format!("<p>{}</p>\n", inline(text)),
         Block::List(points) => list(points),
         Block::Table(rows) => table(rows),
         Block::Figure(figure) => format!("<figure>\n{}\n</figure>\n", element(&figure.svg)),
         Block::Preformatted(text) => format!("<pre>{}</pre>\n", escaped(text)),
-        Block::Section(Section { title, blocks: inner, folded: true }) => {
-            folded(&inline(title), &blocks(inner, level), false)
-        }
-        Block::Section(Section { title, blocks: inner, .. }) => {
-            format!("\n<h{level}>{}</h{level}>\n{}", inline(title), blocks(inner, level + 1))
+        Block::Section(Section { title, blocks: inner, folded: is_folded, .. }) => {
+            // Links lead to the sections of the page, not to those within them.
+            let id = match level {
+                2 => format!(" id=\"{}\"", anchor(&title.plain())),
+                _ => String::new(),
+            };
+            let heading = format!("<h{level}{id}>{}</h{level}>", inline(title));
+            match is_folded {
+                true => folded(&heading, &blocks(inner, level + 1), false),
+                false => format!("\n{heading}\n{}", blocks(inner, level + 1)),
+            }
         }
         Block::Where(_, inner) | Block::Brief { whole: inner, .. } => blocks(inner, level),
         Block::Mail(_) => String::new(),
@@ -67,12 +124,17 @@ fn list(points: &List) -> String {
 fn table(table: &Table) -> String {
     let heads = table.titled().map(|(_, column)| {
         let class = if column.is_number { " class=\"n\"" } else { "" };
-        format!("<th{class}>{}</th>", escaped(&column.title))
+        let about = match column.about {
+            "" => String::new(),
+            about => format!(" title=\"{}\"", escaped(about)),
+        };
+        format!("<th{class}{about}>{}</th>", escaped(&column.title))
     });
     let heads: String = heads.collect();
     let rows = table.rows.iter().map(|row| {
         let cells = table.titled().map(|(at, column)| cell(&row.cells[at], column.is_number));
-        format!("<tr>{}</tr>\n", cells.collect::<String>())
+        let same = if row.is_same { " class=\"same\"" } else { "" };
+        format!("<tr{same}>{}</tr>\n", cells.collect::<String>())
     });
     let rows: String = rows.collect();
     let beside = table.beside(crate::document::Room::All);
@@ -98,7 +160,14 @@ fn cell(cell: &Cell, is_number: bool) -> String {
         }
         _ => "",
     };
-    format!("<td{class}>{}</td>", inline(&shown))
+    // What is sorted by, where the text alone doesn't say it.
+    let by = match cell {
+        Cell::Values(_, values) if is_number => values.first().and_then(serde_json::Value::as_f64),
+        Cell::Interval(low, ..) => Some(*low),
+        _ => None,
+    };
+    let by = by.map_or(String::new(), |by| format!(" data-v=\"{by}\""));
+    format!("<td{class}{by}>{}</td>", inline(&shown))
 }
 
 fn inline(text: &Inline) -> String {

@@ -1,7 +1,7 @@
 //! For documents and code reviews: Markdown with tables, as GitHub reads it.
 
 use crate::document::table::Wholes;
-use crate::document::{Block, Document, Inline, List, Remark, Room, Section, Span, Table};
+use crate::document::{Block, Document, Inline, Item, List, Remark, Room, Section, Span, Table};
 
 /// The document; what folds elsewhere stands open or is cut short.
 pub fn render(document: &Document<'_>) -> String {
@@ -9,6 +9,64 @@ pub fn render(document: &Document<'_>) -> String {
     parts.extend(blocks(&document.conclusion, 2));
     parts.extend(blocks(&document.blocks, 2));
     parts.join("\n\n") + "\n"
+}
+
+/// The document as files: `name`, short enough to be read, and one for each page that its
+/// sections ask for, which the first links to. What must be read with every number stands on
+/// each of them.
+pub fn pages(document: &Document<'_>, name: &str) -> Vec<(String, String)> {
+    let page_of = |block: &Block| match block {
+        Block::Section(section) => section.page,
+        // Sections that some forms leave out are on the page of the first of them.
+        Block::Where(_, inner) => match inner.first() {
+            Some(Block::Section(section)) => section.page,
+            _ => None,
+        },
+        _ => None,
+    };
+    let mut moved: Vec<(&str, Vec<&Block>)> = Vec::new();
+    let mut parts = vec![format!("# {}", escaped(&document.title))];
+    let mut own = document.conclusion.clone();
+    for block in &document.blocks {
+        match page_of(block) {
+            None => own.push(block.clone()),
+            Some(page) => match moved.iter_mut().find(|(known, _)| *known == page) {
+                Some((_, blocks)) => blocks.push(block),
+                None => moved.push((page, vec![block])),
+            },
+        }
+    }
+    let captions = document.conclusion.iter().chain(&document.blocks);
+    let is_caption = |block: &&Block| matches!(block, Block::Remark(Remark::Caption, _));
+    let captions: Vec<Block> = captions.filter(is_caption).cloned().collect();
+    let mut files = Vec::new();
+    let mut links = List::default();
+    for (page, sections) in moved {
+        let sections: Vec<Block> = sections.into_iter().cloned().collect();
+        let written = blocks(&sections, 2);
+        // What this form leaves out altogether needs no page.
+        if written.is_empty() {
+            continue;
+        }
+        let titles = sections.iter().filter_map(|block| match block {
+            Block::Section(section) => Some(section.title.plain()),
+            _ => None,
+        });
+        let titles = titles.collect::<Vec<String>>().join(", ");
+        let link = Inline::default().link(page, page).text(format!(": {titles}"));
+        links.items.push(Item { text: link, list: List::default() });
+        let back = Inline::from("Part of ").link(&document.title, name).text(".");
+        let mut text = vec![format!("# {}", escaped(&document.title)), inline(&back)];
+        text.extend(blocks(&captions, 2));
+        text.extend(written);
+        files.push((page.to_owned(), text.join("\n\n") + "\n"));
+    }
+    if !links.items.is_empty() {
+        own.push(Block::section("More", vec![Block::List(links)]));
+    }
+    parts.extend(blocks(&own, 2));
+    files.insert(0, (name.to_owned(), parts.join("\n\n") + "\n"));
+    files
 }
 
 /// The parts, between which an empty line stands; headings of sections are of this level.

@@ -2,7 +2,7 @@
 
 use crate::document::table::{Row, Wholes};
 use crate::document::{Block, Document, Inline, List, Remark, Room, Section, Table};
-use crate::text::{Line, Tone, cut, wrap};
+use crate::text::{Line, Tone, cut, cut_front, wrap};
 
 /// Narrower than this no text is laid out for.
 const MIN_WIDTH: usize = 20;
@@ -155,6 +155,7 @@ impl Lines {
     fn phrase(&mut self, table: &Table, row: &Row) {
         let all_titled =
             table.titled().filter(|(_, column)| row.words.is_empty() || !column.is_said);
+        let all_titled = all_titled.filter(|(_, column)| !column.is_for_pages);
         let cells = all_titled.filter_map(|(at, column)| {
             let shown = row.cells[at].shown(Wholes::Short).plain();
             let is_name = at == 0 && row.words.is_empty();
@@ -180,12 +181,14 @@ struct Grid {
     cells: Vec<Vec<String>>,
     widths: Vec<usize>,
     numbers: Vec<bool>,
+    /// True where what is too long loses its beginning.
+    cut_in_front: bool,
 }
 
 impl Grid {
     /// None where the table is too wide, also with shorter labels.
     fn of(table: &Table, width: usize) -> Option<Grid> {
-        let columns: Vec<_> = table.titled().collect();
+        let columns: Vec<_> = table.titled().filter(|(_, column)| !column.is_for_pages).collect();
         let mut cells: Vec<Vec<String>> =
             vec![columns.iter().map(|(_, column)| column.title.clone()).collect()];
         cells.extend(table.shown(Room::Terminal).iter().map(|row| {
@@ -197,12 +200,13 @@ impl Grid {
         let mut widths: Vec<usize> = (0..columns.len()).map(widest).collect();
         let whole = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
         let too_much = whole.saturating_sub(width);
-        let first = widths.first_mut()?;
+        let flexible = columns.iter().position(|(at, _)| *at == table.flexible).unwrap_or(0);
+        let cut = widths.get_mut(flexible)?;
         if too_much > 0 {
-            *first = first.checked_sub(too_much).filter(|left| *left >= MIN_LABEL)?;
+            *cut = cut.checked_sub(too_much).filter(|left| *left >= MIN_LABEL)?;
         }
         let numbers = columns.iter().map(|(_, column)| column.is_number).collect();
-        Some(Grid { cells, widths, numbers })
+        Some(Grid { cells, widths, numbers, cut_in_front: flexible > 0 })
     }
 
     fn rows(&self) -> Vec<String> {
@@ -211,6 +215,7 @@ impl Grid {
             let padded: Vec<String> = cells
                 .map(|((text, &width), is_number)| match is_number {
                     true => format!("{text:>width$}"),
+                    false if self.cut_in_front => format!("{:width$}", cut_front(text, width)),
                     false => format!("{:width$}", cut(text, width)),
                 })
                 .collect();

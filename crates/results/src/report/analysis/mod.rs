@@ -345,6 +345,11 @@ pub fn verdicts(contents: &Contents) -> Vec<Compared> {
     comparisons::compare(contents, &runs)
 }
 
+/// The same with what stands for its runs.
+pub(crate) fn compared(contents: &Contents, runs: &[RunResult]) -> Vec<Compared> {
+    comparisons::compare(contents, runs)
+}
+
 /// The figures of a store's runs without the rest of a report.
 pub(crate) struct Figures {
     /// The testbed.

@@ -129,6 +129,10 @@ fn machine(contents: &Contents) -> Vec<String> {
     else {
         return Vec::new();
     };
+    // What computes a simulation has no part in its figures.
+    if stored.invocation.testbed == TestbedKind::Sim {
+        return Vec::new();
+    }
     let environment = &stored.invocation.environment;
     let mut lines = Vec::new();
     // Of several machines, that of the device under test.

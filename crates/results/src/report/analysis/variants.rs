@@ -9,6 +9,7 @@ use crate::stats::Summary;
 use crate::stats::binomial::Rate;
 use crate::stats::summary::Interval;
 use crate::store::Contents;
+use fwdlab_model::units::FrameSize;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -43,6 +44,8 @@ pub struct VariantResult {
     pub taken: Option<f64>,
     /// Packets lost in the windows of its runs that count.
     pub loss: Option<Loss>,
+    /// Frame with FCS that it is sent; none where nothing says, as of some imports.
+    pub frame_size: Option<FrameSize>,
     /// Doubts about its runs.
     pub warnings: Vec<RunWarning>,
 }
@@ -156,6 +159,7 @@ pub(super) fn variants(contents: &Contents, runs: &[RunResult]) -> Vec<VariantRe
                 taken: (!own.is_empty())
                     .then(|| own.iter().map(|run| run.taken).sum::<f64>() / own.len() as f64),
                 loss: Loss::of(&own),
+                frame_size: Some(variant.settings.traffic.frame_size),
                 values,
                 means,
                 p90s,

@@ -1,5 +1,6 @@
 //! What an imported experiment was, and what its published text said.
 
+use super::DETAILS;
 use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Inline, Table};
 use crate::format::signed_percent;
@@ -9,8 +10,8 @@ use crate::report::analysis::{ArchiveResult, ArchivedVariant, BothRules};
 pub(super) fn sections(archive: &ArchiveResult) -> Vec<Block> {
     let mut sections = vec![
         Block::section("Against the published text", published(archive)),
-        Block::section("What each variant is", variants(archive)),
-        Block::section("The rule that made the figures", rules(archive)),
+        Block::section("What each variant is", variants(archive)).folded().on_page(DETAILS),
+        Block::section("The rule that made the figures", rules(archive)).folded().on_page(DETAILS),
     ];
     if !archive.pictures.is_empty() {
         let links = archive.pictures.iter();
@@ -18,7 +19,8 @@ pub(super) fn sections(archive: &ArchiveResult) -> Vec<Block> {
         sections.push(Block::section("Where the time went", vec![Block::list(links)]));
     }
     if !archive.missing.is_empty() {
-        sections.push(Block::section("Missing", vec![Block::list(&archive.missing)]));
+        let missing = Block::section("Missing", vec![Block::list(&archive.missing)]);
+        sections.push(missing.folded().on_page(DETAILS));
     }
     sections
 }

@@ -2,7 +2,7 @@
 
 use crate::counts::{NOT_TIME, OF_A_MODEL, Total};
 use crate::document::table::{Cell, Digits, Rows};
-use crate::document::{Block, Inline, Remark, Section, Table};
+use crate::document::{Block, Inline, Remark, Table};
 use crate::report::analysis::{Analysis, CountedVariant, Counts, RunResult, VariantResult};
 use crate::report::counted;
 use fwdlab_model::record::Misses;
@@ -53,7 +53,8 @@ pub(super) fn sections(analysis: &Analysis, counts: &Counts) -> Vec<Block> {
     let variants = counts.variants.iter().filter(|variant| !variant.functions.is_empty());
     let variants: Vec<Block> = variants.map(dearest).collect();
     if !variants.is_empty() {
-        sections.push(Block::section("What is executed", variants));
+        let executed = Block::section("What is executed", variants);
+        sections.push(executed.folded().on_page(super::PROFILES));
     }
     sections
 }
@@ -80,7 +81,7 @@ fn dearest(variant: &CountedVariant) -> Block {
     }
     blocks.extend(counted::functions(&variant.functions));
     let title = format!("{}: subsystems and functions, instructions a packet", variant.label);
-    Block::Section(Section { title: title.into(), blocks, folded: true })
+    Block::section(title, blocks).folded()
 }
 
 /// Misses in modelled caches, of every variant; none where none were modelled.
@@ -99,8 +100,7 @@ fn modelled(counts: &Counts) -> Option<Block> {
         let rows: Vec<(&str, &Misses)> = shown.collect();
         let table = missing("function", &rows).set(|table| table.brief = Some(FUNCTIONS)).block();
         let title = format!("{}: misses a packet by function", variant.label);
-        let (title, blocks_of_variant) = (title.into(), vec![table]);
-        blocks.push(Block::Section(Section { title, blocks: blocks_of_variant, folded: true }));
+        blocks.push(Block::section(title, vec![table]).folded());
     }
     Some(Block::section("Misses in modelled caches", blocks))
 }

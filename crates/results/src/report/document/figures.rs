@@ -5,19 +5,20 @@ use crate::document::{Block, Inline, Table};
 use crate::format::{signed, signed_percent};
 use crate::label::word_of;
 use crate::report::analysis::{
-    Analysis, DeviceAlone, FittedLaw, ScaledSeries, Scaling, ScalingOutcome,
+    Analysis, DeviceAlone, FittedLaw, ScaledSeries, Scaling, ScalingOutcome, VariantResult,
 };
 use crate::report::verdicts::variants;
 use fwdlab_model::plan::RunMetric;
-use fwdlab_model::units::format_pps;
+use fwdlab_model::units::{FrameSize, format_bps, format_pps};
 
-/// A row per variant.
-pub(super) fn section(analysis: &Analysis) -> Block {
+/// A row per variant, below the picture of their rates where it stands here.
+pub(super) fn section(analysis: &Analysis, graph: Option<Block>) -> Block {
     let text = Inline::from("One figure stands for a run. Compared is ")
         .strong(word_of(analysis.figure).replace('-', " "))
         .text(format!(
             ": {}. Beside it stand the plain mean and the capacity, the 90th percentile of the \
-             samples, as medians over the runs, in packets per second; then the share of the time \
+             samples, as medians over the runs, in packets per second; the median as a bit rate on \
+             the wire (L1: with preamble and gap) and of the frames (L2); then the share of the time \
              that was provably taken from the device, and the packets lost.",
             analysis.figure.description()
         ));
@@ -30,10 +31,23 @@ pub(super) fn section(analysis: &Analysis) -> Block {
         .numbers(compared(RunMetric::P90, "capacity (p90)", ", compared"), |v| {
             Cell::rate(v.p90_median)
         })
+        .numbers("L1", |v| bits(v, FrameSize::l1_bits_per_second))
+        .about("median as bits on the wire: frames with FCS, preamble and gap")
+        .numbers("L2", |v| bits(v, FrameSize::l2_bits_per_second))
+        .about("median as bits of frames with FCS")
         .numbers("taken", |v| Cell::number(v.taken, Digits::Percent(1)))
         .numbers("loss", |v| v.loss.as_ref().map_or(Cell::None, |loss| Cell::text(&loss.shown)))
         .numbers("warnings", |v| Cell::count(v.warnings.len()));
-    Block::section("Figures", vec![Block::text(text), table.block()])
+    let blocks = graph.into_iter().chain([table.block(), Block::text(text)]);
+    Block::section("Figures", blocks.collect())
+}
+
+/// The median rate in bits a second; none of a mix, of which one size may be lost more than
+/// another.
+fn bits(variant: &VariantResult, of: fn(&FrameSize, f64) -> f64) -> Cell {
+    let size = variant.frame_size.filter(|size| !size.is_mix());
+    let bps = size.zip(variant.summary).map(|(size, summary)| of(&size, summary.median));
+    bps.map_or(Cell::None, |bps| Cell::Values(format_bps(bps).into(), vec![bps.into()]))
 }
 
 /// A section per factor that is swept.

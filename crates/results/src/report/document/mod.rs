@@ -3,6 +3,7 @@
 //! [`super::analysis`] has computed all of it; here it is put into sections and tables, and
 //! [`crate::document::form`] writes them.
 
+mod answer;
 mod archive;
 mod counts;
 mod figures;
@@ -16,7 +17,8 @@ pub use summary::{summary, summary_text};
 
 use super::analysis::{Analysis, MinistatBlock};
 use super::counted;
-use super::verdicts::{terms, verdicts};
+use super::rows::Rates;
+use super::verdicts::{how, terms, verdicts};
 use crate::counts::NOT_TIME;
 use crate::document::{Block, Document, Figure, Inline};
 use crate::label::MeasuredOn;
@@ -25,19 +27,46 @@ use crate::label::MeasuredOn;
 /// is named otherwise or means something else.
 const VERSION: u32 = 1;
 
-/// The report of an analysis with its pictures (SVG): the graph, and the runs in their order.
-pub fn document<'a>(analysis: &'a Analysis, graph: &str, order: &str) -> Document<'a> {
-    let mut blocks: Vec<Block> = Block::caption(&analysis.testbed.caption).into_iter().collect();
+/// Page of a report that doesn't fold: how it was measured, and what was checked.
+const DETAILS: &str = "DETAILS.md";
+/// Page of it for where the time goes.
+const PROFILES: &str = "PROFILES.md";
+
+/// The pictures of a report (SVG).
+#[derive(Clone, Debug, Default)]
+pub struct Pictures {
+    /// The rates of the variants.
+    pub graph: String,
+    /// The runs in their order.
+    pub order: String,
+    /// The effects with their intervals; none where no rates are compared.
+    pub effects: Option<String>,
+}
+
+/// The report of an analysis with its pictures: the answer first, with what it rests on below,
+/// folded or on pages of its own.
+pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a> {
+    let mut conclusion: Vec<Block> =
+        Block::caption(&analysis.testbed.caption).into_iter().collect();
+    conclusion.push(answer::found(analysis));
+    let mut blocks = vec![Block::list(answer::beside(analysis))];
     if let Some(method) = &analysis.method {
         blocks.push(Block::list(method::sentences(method)));
     }
-    blocks.push(Block::list(&analysis.setup));
     blocks.extend(Block::notes(&analysis.notes));
-    blocks.push(Block::Figure(Figure {
-        title: analysis.title.clone(),
-        file: Some("graph.png".to_owned()),
-        svg: graph.to_owned(),
-    }));
+    let figure = |title: &str, file: &str, svg: &str| {
+        let (title, file, svg) = (title.to_owned(), Some(file.to_owned()), svg.to_owned());
+        Block::Figure(Figure { title, file, svg })
+    };
+    if let Some(effects) = &pictures.effects {
+        blocks.push(figure("Effects with their intervals", "effects.svg", effects));
+    }
+    let graph = figure(&analysis.title, "graph.png", &pictures.graph);
+    // Where effects are drawn they come first, and rates with the figures.
+    let mut graph = Some(graph);
+    if pictures.effects.is_none() || analysis.counts.is_some() {
+        blocks.extend(graph.take());
+    }
     if !analysis.comparisons.is_empty() {
         blocks.push(Block::section("Verdicts", answers(analysis)));
     }
@@ -49,35 +78,47 @@ pub fn document<'a>(analysis: &'a Analysis, graph: &str, order: &str) -> Documen
             blocks.push(counts::figures(analysis, counts));
             blocks.extend(counts::sections(analysis, counts));
         }
-        None => blocks.push(figures::section(analysis)),
+        None => blocks.push(figures::section(analysis, graph)),
     }
     if let Some(method) = &analysis.method {
         blocks.push(method::section(method, &analysis.profile_pictures));
     }
     blocks.extend(figures::scaling(analysis));
     blocks.extend(analysis.device.as_ref().map(figures::device));
+    blocks.extend(quality::doubts(analysis));
     if let Some(profiles) = &analysis.profiles {
-        blocks.push(profiles::section(profiles, analysis.archive.is_some()));
+        let section = profiles::section(profiles, analysis.archive.is_some());
+        blocks.push(section.folded().on_page(PROFILES));
+    }
+    let setup = Block::section("Set-up", vec![Block::list(&analysis.setup)]);
+    blocks.push(setup.folded().on_page(DETAILS));
+    if let Some(how) = computed(analysis) {
+        blocks.push(how.folded().on_page(DETAILS));
     }
     if analysis.counts.is_none() {
-        blocks.push(ministat(analysis));
+        blocks.push(ministat(analysis).folded().on_page(DETAILS));
     }
-    blocks.extend(quality::sections(analysis, order));
+    blocks.extend(quality::sections(analysis, &pictures.order));
     blocks.push(Block::section("How it was made", vec![made(analysis)]));
-    Document {
-        title: analysis.title.clone(),
-        conclusion: Vec::new(),
-        blocks,
-        data: analysis,
-        version: VERSION,
-    }
+    Document { title: analysis.title.clone(), conclusion, blocks, data: analysis, version: VERSION }
+}
+
+/// How each verdict was computed; none where there are none.
+fn computed(analysis: &Analysis) -> Option<Block> {
+    let mut computed = analysis.comparisons.iter().filter_map(|compared| {
+        let how = how(compared)?;
+        Some(format!("{} against {}: {how}", compared.candidate(), compared.baseline_label))
+    });
+    let first = computed.next()?;
+    let all = std::iter::once(first).chain(computed);
+    Some(Block::section("Method, and secondary estimates", vec![Block::list(all)]))
 }
 
 fn answers(analysis: &Analysis) -> Vec<Block> {
     if analysis.counts.is_some() {
         let how = "Each variant against its baseline, by instructions a packet.";
         let text = format!("{how} {} {}", counted::terms(analysis.margin), NOT_TIME);
-        return vec![Block::text(text), verdicts(&analysis.comparisons)];
+        return vec![Block::text(text), counted::verdicts(&analysis.comparisons)];
     }
     let how = if analysis.alternation {
         "Levels were switched live within streams of traffic and compared as neighbours in time."
@@ -93,7 +134,10 @@ fn answers(analysis: &Analysis) -> Vec<Block> {
         false => how.to_owned(),
     };
     let terms = terms(*confidence, *margin, adjustment, comparisons.len());
-    vec![Block::text(format!("{how} {terms}")), verdicts(comparisons)]
+    let rates: Rates<'_> = &|compared| {
+        [compared.baseline, compared.variant].map(|at| summary::median(analysis, compared, at))
+    };
+    vec![verdicts(comparisons, rates, false), Block::text(format!("{how} {terms}"))]
 }
 
 fn ministat(analysis: &Analysis) -> Block {

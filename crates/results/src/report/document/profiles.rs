@@ -1,7 +1,7 @@
 //! Where the CPU's time went.
 
 use crate::document::table::{Cell, Digits};
-use crate::document::{Block, Inline, Remark, Section, Table};
+use crate::document::{Block, Inline, Remark, Table};
 use crate::format::{signed, significant};
 use crate::profile::compare::{Change, Changes};
 use crate::profile::document::differences;
@@ -103,7 +103,8 @@ fn difference(difference: &ProfileDifference) -> Block {
     ));
     let parts = |what: &str, changes: &Changes, brief: Option<usize>| {
         let parts: Vec<&Change> = changes.parts.iter().collect();
-        Block::Table(differences(&parts, what, [baseline_label, label], brief))
+        let unit = format!("{unit}/packet");
+        Block::Table(differences(&parts, what, &unit, [baseline_label, label], brief))
     };
     Block::section(
         format!("{label} against {baseline_label}"),
@@ -120,7 +121,9 @@ fn details(variant: &ProfiledVariant) -> Block {
         Table::of(functions)
             .words(what, |f| Cell::text(&f.name))
             .numbers(share, |f| Cell::number(f.share, Digits::Percent(1)))
-            .numbers("per packet", |f| Cell::number(f.per_packet, Digits::Significant))
+            .numbers(format!("{} per packet", variant.unit), |f| {
+                Cell::number(f.per_packet, Digits::Significant)
+            })
             .block()
     };
     let mut blocks = vec![
@@ -143,7 +146,7 @@ fn details(variant: &ProfiledVariant) -> Block {
         blocks.push(drops.block());
     }
     let title = format!("{}: functions, subsystems, counters", variant.label);
-    Block::Section(Section { title: title.into(), blocks, folded: true })
+    Block::section(title, blocks).folded()
 }
 
 fn counters(counters: &[CounterPerPacket]) -> Block {

@@ -2,7 +2,7 @@
 //! the testbed can do at most.
 
 use crate::document::table::{Cell, Digits};
-use crate::document::{Block, Figure, Inline, Item, List, Room, Section, Table};
+use crate::document::{Block, Figure, Inline, Item, List, Room, Table};
 use crate::format::{p_value, percent, signed_percent};
 use crate::report::analysis::{
     Analysis, ArrivalResult, RunSteadiness, RunWarning, SampledDamage, WarningGroup,
@@ -14,15 +14,27 @@ const WARNINGS: usize = 5;
 /// Runs without a steady state that they spell out, likewise.
 const UNSTEADY: usize = 8;
 
-/// From warnings to every run; `order` is the picture (SVG) of the runs in their order.
+/// Doubts about runs, and what the diagnostics found.
+pub(super) fn doubts(analysis: &Analysis) -> Vec<Block> {
+    let mut doubts = vec![Block::section("Warnings", vec![warnings(analysis)])];
+    if has_findings(analysis) {
+        doubts.push(Block::section("Diagnostics", diagnostics(analysis)));
+    }
+    doubts
+}
+
+fn has_findings(analysis: &Analysis) -> bool {
+    let is_unsteady = analysis.steadiness.iter().any(|run| run.sentence.is_some());
+    analysis.counts.is_none() && (is_unsteady || !analysis.diagnoses.is_empty())
+}
+
+/// From the packets to every run, folded; `order` is the picture (SVG) of the runs in
+/// their order.
 pub(super) fn sections(analysis: &Analysis, order: &str) -> Vec<Block> {
-    let mut sections = vec![
-        Block::section("Warnings", vec![warnings(analysis)]),
-        Block::section("Conservation", conservation(analysis)),
-    ];
+    let mut sections = vec![Block::section("Conservation", conservation(analysis))];
     let has_time = analysis.counts.is_none();
-    if has_time {
-        sections.insert(1, Block::section("Diagnostics", diagnostics(analysis)));
+    if has_time && !has_findings(analysis) {
+        sections.insert(0, Block::section("Diagnostics", diagnostics(analysis)));
     }
     sections.extend(queues(analysis));
     sections.extend(openings(analysis));
@@ -33,7 +45,13 @@ pub(super) fn sections(analysis: &Analysis, order: &str) -> Vec<Block> {
     } else {
         sections.push(Block::section("Order", in_order(analysis, order)));
     }
-    sections.push(Block::Where(Room::All, vec![Block::section("Runs", vec![runs(analysis)])]));
+    sections.push(Block::section("Runs", vec![runs(analysis)]));
+    let mut sections: Vec<Block> =
+        sections.into_iter().map(|section| section.folded().on_page(super::DETAILS)).collect();
+    // Every run is in runs.csv.
+    if let Some(runs) = sections.pop() {
+        sections.push(Block::Where(Room::All, vec![runs]));
+    }
     sections
 }
 
@@ -44,7 +62,8 @@ fn warnings(analysis: &Analysis) -> Block {
     let item = |group: &WarningGroup| {
         let WarningGroup { kind, count, runs, fatal, warnings } = group;
         let of = analysis.runs_recorded;
-        let text = Inline::default().strong(kind).text(format!(": {count} in {runs} of {of} runs"));
+        let times = if count == runs { String::new() } else { format!("{count} times ") };
+        let text = Inline::default().strong(kind).text(format!(": {times}in {runs} of {of} runs"));
         let each = |warning: &RunWarning| format!("run {}: {}", warning.run, warning.sentence);
         Item {
             text: match fatal {
@@ -65,15 +84,15 @@ fn warnings(analysis: &Analysis) -> Block {
 fn diagnostics(analysis: &Analysis) -> Vec<Block> {
     let steady = match analysis.alternation {
         true => {
-            "not warm-up and steady state within the streams, whose slices switch and settle by \
-             themselves"
+            "; not for warm-up and steady state within the streams, whose slices switch and settle \
+             by themselves"
         }
-        false => "warm-up and steady state within each window",
+        false => ", and warm-up and steady state within each window",
     };
     let looked_for = format!(
-        "Looked for, without leaving out anything: trend and likeness of neighbours over the \
-         order of the runs, a run far from the others (Grubbs), more than one mode (dip test), \
-         each at 1 %; runs at the ceiling of sender and receiver; {steady}."
+        "Checked for trend and autocorrelation across the run order, outliers (Grubbs) and \
+         multimodality (dip test), each at the 1 % level; runs at the ceiling of sender and \
+         receiver{steady}. No run was excluded."
     );
     let findings = analysis.diagnoses.iter().map(|finding| finding.sentence.clone());
     let unsteady =
@@ -111,7 +130,9 @@ fn conservation(analysis: &Analysis) -> Vec<Block> {
         .numbers("loss", |c| Cell::number(c.loss_ratio, Digits::Percent(2)))
         .numbers("unsent", |c| Cell::count(c.unsent))
         .numbers("foreign", |c| Cell::count(c.foreign))
-        .numbers("unstamped", |c| Cell::count(c.unstamped));
+        .about("packets with the stamp of another run")
+        .numbers("unstamped", |c| Cell::count(c.unstamped))
+        .about("UDP packets between the benchmark's addresses without a stamp");
     let mut blocks = vec![Block::text(text), table.block()];
     blocks.extend(mixes(analysis));
     blocks.extend(analysis.arrivals.iter().flat_map(arrivals));
@@ -232,8 +253,8 @@ fn ceiling(analysis: &Analysis) -> Block {
     if analysis.calibrations.is_empty() {
         return Block::text("Not measured.");
     }
-    let text = "What sender and receiver reach on the same testbed; a result within 10 % of it is \
-                limited by them.";
+    let text = "What sender and receiver reach together on the same testbed; a result within 10 % \
+                of it is limited by them. It counts what arrives: a sender may offer more.";
     let table = Table::of(&analysis.calibrations)
         .words("testbed", |c| Cell::text(&c.testbed))
         .words("family", |c| Cell::text(&c.family))
@@ -299,7 +320,7 @@ fn runs(analysis: &Analysis) -> Block {
     };
     let title = format!("All {} in their order", analysis.runs.len());
     let blocks = vec![Block::Table(table)];
-    Block::Section(Section { title: title.into(), blocks, folded: true })
+    Block::section(title, blocks).folded()
 }
 
 fn rated(analysis: &Analysis) -> Table {

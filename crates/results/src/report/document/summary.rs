@@ -43,16 +43,17 @@ pub fn summary<'a>(analysis: &'a Analysis, data: &'a dyn Data) -> Document<'a> {
         let trust = if group.fatal { "NOT TO BE TRUSTED: " } else { "" };
         let (kind, count, runs) = (&group.kind, group.count, group.runs);
         let of = analysis.runs_recorded;
+        let times = if count == runs { String::new() } else { format!("{count} times ") };
         Block::remark(
             Remark::Warning,
-            format!("{trust}{kind} ({count} in {runs} of {of} runs), e.g. {example}"),
+            format!("{trust}{kind} ({times}in {runs} of {of} runs), e.g. {example}"),
         )
     }));
     let repeat = format!("repeat: fwdlab run {}.toml (plan {})", analysis.name, analysis.plan_hash);
     blocks.push(Block::Mail(vec![Block::text(repeat)]));
     Document {
         title: analysis.title.clone(),
-        conclusion: Vec::new(),
+        conclusion: vec![super::answer::found(analysis)],
         blocks,
         data,
         version: VERSION,
@@ -61,7 +62,7 @@ pub fn summary<'a>(analysis: &'a Analysis, data: &'a dyn Data) -> Document<'a> {
 
 /// The rate of a variant in a comparison: what was found for its goal, where that is not what
 /// stands for a run anyway.
-fn median(analysis: &Analysis, compared: &Compared, variant: usize) -> Option<f64> {
+pub(super) fn median(analysis: &Analysis, compared: &Compared, variant: usize) -> Option<f64> {
     let Some(goal) = &compared.goal else {
         return Some(analysis.variants.get(variant)?.summary?.median);
     };

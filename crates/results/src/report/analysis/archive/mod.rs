@@ -162,8 +162,11 @@ pub(super) fn published_names(contents: &Contents, files: &mut [String]) {
 }
 
 /// Names of the report's own files.
-const RESERVED: [&str; 9] = [
+const RESERVED: [&str; 12] = [
     "readme.md",
+    "details.md",
+    "profiles.md",
+    "effects.svg",
     "index.html",
     "graph.png",
     "graph.svg",
@@ -180,8 +183,9 @@ fn warnings(contents: &Contents, runs: &[RunResult]) -> Vec<String> {
     let mut warnings = Vec::new();
     if plan.design.sequential && plan.variants.len() > 1 {
         warnings.push(
-            "sequential order: each variant's runs followed one another, so whatever drifted \
-             meanwhile looks like a difference between variants; the intervals don't hold it"
+            "sequential order: each variant's runs followed one another, so drift during the \
+             session shows up as a difference between variants, and the intervals do not account \
+             for it"
                 .to_owned(),
         );
     }
@@ -189,7 +193,8 @@ fn warnings(contents: &Contents, runs: &[RunResult]) -> Vec<String> {
     if let Some(revision) = revision {
         warnings.push(format!(
             "one build per arm: each of the {} revisions is one compiled image, and builds of the \
-             same source differ too (layout of code and data); the intervals don't hold that",
+             same source differ too (layout of code and data), which the intervals do not account \
+             for",
             revision.levels.len()
         ));
     }

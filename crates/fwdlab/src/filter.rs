@@ -1,0 +1,36 @@
+//! Which of many experiments are meant: the same options wherever a directory of stores is read.
+
+use fwdlab_results::facts::Filter;
+
+/// What is selected of several experiments.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct FilterArguments {
+    /// Of several stores only those of a machine whose name holds this
+    #[arg(long, value_name = "TEXT")]
+    machine: Option<String>,
+    /// Only those of a network interface whose name holds this
+    #[arg(long, value_name = "TEXT")]
+    interface: Option<String>,
+    /// Only those of a topic (of fwdlab's own: the experiment's name) that holds this
+    #[arg(long, value_name = "TEXT")]
+    topic: Option<String>,
+    /// Only those with this address family: inet (4) or inet6 (6)
+    #[arg(long, value_name = "FAMILY", value_parser = ["inet", "inet4", "4", "inet6", "6"])]
+    family: Option<String>,
+    /// Only those with this firewall: none, stateful, pf, ipfw-stateless ...
+    #[arg(long, value_name = "NAME")]
+    firewall: Option<String>,
+}
+
+impl FilterArguments {
+    /// The same for the library.
+    pub(crate) fn filter(&self) -> Filter {
+        Filter {
+            machine: self.machine.clone(),
+            interface: self.interface.clone(),
+            topic: self.topic.clone(),
+            family: self.family.clone(),
+            firewall: self.firewall.clone(),
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The catalogue as a document: a page with links, a table for a terminal.
+
+use super::{Catalogue, Entry, MachineRates};
+use crate::document::form::{html, markdown};
+use crate::document::table::{Cell, Digits};
+use crate::document::{Block, Document, Figure, Inline, Room, Table};
+use crate::format::signed_percent;
+use crate::report::ReportFile;
+use crate::text::Tone;
+use fwdlab_model::units::format_pps;
+
+/// Version of the shape of the fields; raised when something that was there is named
+/// otherwise or means something else.
+const VERSION: u32 = 1;
+/// Stores that a terminal lists.
+const LISTED: usize = 40;
+
+impl Catalogue {
+    /// What changed, machine by firewall, and every store; `link` gives the place of a store's
+    /// report as a page, where there is one.
+    pub fn document<'a>(
+        &'a self,
+        title: &str,
+        link: &dyn Fn(&Entry) -> Option<String>,
+    ) -> Document<'a> {
+        let mut blocks = vec![self.stores(link)];
+        let machines = self.machines();
+        if machines.machines.len() > 1 {
+            let rates = |at: usize| {
+                move |machine: &MachineRates| match &machine.rates[at] {
+                    Some((pps, _)) => Cell::Number(pps / 1e6, Digits::Decimals(2), ""),
+                    None => Cell::None,
+                }
+            };
+            let mut table = Table::of(&machines.machines)
+                .words("machine, interface", |machine: &MachineRates| Cell::text(&machine.name));
+            for (at, firewall) in machines.firewalls.iter().enumerate() {
+                table = table.numbers(firewall.clone(), rates(at));
+            }
+            let what = format!(
+                "Newest median of each, Mpps, {}. Software, settings and dates differ: what stands \
+                 here is no comparison.",
+                machines.family
+            );
+            let mut section = vec![Block::text(what), table.block()];
+            section.extend(machines.draw().map(|svg| {
+                let title = "Machines by firewall".to_owned();
+                Block::Figure(Figure { title, file: Some("machines.svg".to_owned()), svg })
+            }));
+            let section = Block::section("Machines by firewall", section);
+            // A terminal has no room for all firewalls.
+            blocks.push(match self.firewall {
+                Some(_) => section,
+                None => Block::Where(Room::Page, vec![section]),
+            });
+            blocks.reverse();
+        }
+        let mut conclusion = vec![Block::Paragraph(self.totals().into(), Tone::Heading)];
+        conclusion.extend(Block::notes(&self.unreadable));
+        Document { title: title.to_owned(), conclusion, blocks, data: self, version: VERSION }
+    }
+
+    /// `index.html` and `README.md` over the reports of all stores, each in its place below, and
+    /// the figure.
+    pub fn files(&self, title: &str) -> Vec<ReportFile> {
+        let page = |name: &'static str| {
+            move |entry: &Entry| Some(format!("{}/{name}", address(&entry.place)))
+        };
+        let html = html::render(&self.document(title, &page("index.html")));
+        let readme = markdown::render(&self.document(title, &page("README.md")));
+        let file = |name: &str, text: String| ReportFile {
+            name: name.to_owned(),
+            bytes: text.into_bytes(),
+        };
+        let machines = self.machines();
+        let drawn = machines.draw().filter(|_| machines.machines.len() > 1);
+        let mut files = vec![file("index.html", html), file("README.md", readme)];
+        files.extend(drawn.map(|svg| file("machines.svg", svg)));
+        files
+    }
+
+    fn totals(&self) -> String {
+        let sum = |of: fn(&Entry) -> usize| self.entries.iter().map(of).sum::<usize>();
+        let (better, worse) = (sum(|e| e.verdicts.better), sum(|e| e.verdicts.worse));
+        let stores = match self.entries.len() == self.of {
+            true => format!("{} stores", self.of),
+            false => format!("{} of {} stores", self.entries.len(), self.of),
+        };
+        let open = sum(|e| e.verdicts.inconclusive) + sum(|e| e.verdicts.unanswered);
+        let same = sum(|e| e.verdicts.equivalent);
+        let changed = self.entries.iter().filter(|entry| entry.largest.is_some()).count();
+        format!(
+            "{stores}; {changed} with a difference: {better} comparisons better, {worse} worse, {same} \
+             equivalent, {open} open."
+        )
+    }
+
+    /// A row per store, the newest first; for terminals the first of them, with less.
+    fn stores(&self, link: &dyn Fn(&Entry) -> Option<String>) -> Block {
+        let listed = &self.entries[..self.entries.len().min(LISTED)];
+        let store = |entry: &Entry| match link(entry) {
+            Some(to) => Cell::text(Inline::default().link(&entry.place, to)),
+            None => Cell::text(&entry.place),
+        };
+        let brief = Table::of(listed)
+            .words("date", day)
+            .words("verdicts", |entry: &Entry| Cell::text(entry.verdicts.signs()))
+            .numbers("largest", largest)
+            .numbers("fastest", fastest)
+            .words("store", store)
+            .set(|table| set(table, listed))
+            .block();
+        let mut brief = vec![brief];
+        let more = self.entries.len() - listed.len();
+        if more > 0 {
+            brief.push(Block::text(format!(
+                "{more} older ones: --filter and --machine choose, --format html and csv have all"
+            )));
+        }
+        let legend = "verdicts: + better, - worse, = equivalent, ? open; largest: the largest effect \
+                      that was found; ~ day of the software";
+        brief.push(Block::text(legend));
+        let whole = Table::of(&self.entries)
+            .words("date", day)
+            .keys(&["date"])
+            .about("day of the first run, else (~) of the software that was measured")
+            .words("verdicts", |entry: &Entry| Cell::text(entry.verdicts.words()))
+            .numbers("largest", largest)
+            .keys(&["largest_ratio"])
+            .about("largest effect that was found, against its baseline")
+            .words("", |entry| match &entry.largest {
+                Some(largest) => Cell::text(&largest.variant),
+                None => Cell::None,
+            })
+            .keys(&["largest_variant"])
+            .numbers("fastest", fastest)
+            .keys(&["fastest_pps"])
+            .about("largest median rate of any variant")
+            .numbers("runs", |entry| {
+                let (recorded, planned) = (entry.runs_recorded, entry.runs_planned);
+                let text = match recorded == planned {
+                    true => recorded.to_string(),
+                    false => format!("{recorded}/{planned}"),
+                };
+                Cell::Values(text.into(), vec![recorded.into(), planned.into()])
+            })
+            .keys(&["runs", "runs_planned"])
+            .numbers("doubts", |entry| Cell::count(entry.runs_in_doubt))
+            .about("recorded runs with a warning")
+            .numbers("variants", |entry| Cell::count(entry.variants))
+            .words("testbed", |entry| Cell::text(&entry.testbed))
+            .words("machine", |entry| Cell::text(&entry.facts.machine))
+            .words("interface", |entry| Cell::text(&entry.facts.interface))
+            .words("title", |entry| Cell::text(&entry.title))
+            .words("store", store)
+            .set(|table| {
+                table.name = Some("stores");
+                set(table, &self.entries);
+            })
+            .block();
+        let table = Block::Brief { brief, whole: vec![whole] };
+        Block::section("Experiments, the newest first", vec![table])
+    }
+}
+
+/// What both tables of stores have.
+fn set(table: &mut Table, entries: &[Entry]) {
+    table.flexible = table.columns.len() - 1;
+    for (row, entry) in table.rows.iter_mut().zip(entries) {
+        row.is_same = entry.largest.is_none();
+        row.name.clone_from(&entry.place);
+        row.tone = match entry.verdicts {
+            tally if tally.worse > 0 => Tone::Worse,
+            tally if tally.better > 0 => Tone::Better,
+            _ => Tone::Plain,
+        };
+    }
+}
+
+fn day(entry: &Entry) -> Cell {
+    let made = || entry.made.as_ref().map(|made| format!("~{made}"));
+    match &entry.date {
+        Some(date) => {
+            let day = date.get(..10).unwrap_or(date).to_owned();
+            Cell::Values(day.into(), vec![date.as_str().into()])
+        }
+        None => made().map_or(Cell::None, Cell::text),
+    }
+}
+
+fn largest(entry: &Entry) -> Cell {
+    entry.largest.as_ref().map_or(Cell::None, |largest| {
+        let text = signed_percent(largest.ratio - 1.0, 1);
+        Cell::Values(text.into(), vec![largest.ratio.into()])
+    })
+}
+
+fn fastest(entry: &Entry) -> Cell {
+    let rates = entry.rates.iter().map(|rate| rate.median);
+    let fastest = rates.fold(f64::NEG_INFINITY, f64::max);
+    match fastest.is_finite() {
+        true => Cell::Values(format_pps(fastest).into(), vec![fastest.into()]),
+        false => Cell::None,
+    }
+}
+
+/// A path as a link: what has a meaning there is written as its code.
+fn address(path: &str) -> String {
+    let mut address = String::new();
+    for byte in path.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' | b'+' => {
+                address.push(char::from(byte));
+            }
+            byte => address += &format!("%{byte:02X}"),
+        }
+    }
+    address
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_lead_where_paths_do() {
+        assert_eq!(address("a b/c#1?%/d.e"), "a%20b/c%231%3F%25/d.e");
+        assert_eq!(address("größe"), "gr%C3%B6%C3%9Fe");
+    }
+}

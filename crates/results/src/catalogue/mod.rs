@@ -1,0 +1,280 @@
+//! Many experiments at once: what each found, the newest first, and which machine forwards how
+//! much behind which firewall.
+//!
+//! [`Entry`] is one store in short, [`Catalogue`] all of them, and [`Catalogue::document`] says
+//! it in every form. Left out: comparing experiments with each other, for which
+//! [`crate::compare`] asks and [`crate::history`] has an order.
+
+mod document;
+mod machines;
+
+pub use machines::{MachineRates, MachineTable};
+
+use crate::facts::{ARCHIVE, Facts, Filter, firewall, named};
+use crate::history::{made, rfc3339};
+use crate::label::MeasuredOn;
+use crate::report::analysis::{Compared, Figures, Outcome, SummaryResult, compared};
+use crate::stats::Verdict;
+use crate::store::{Contents, Store, StoreError};
+use fwdlab_model::record::Environment;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// All stores below a directory, the newest first.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Catalogue {
+    /// The stores.
+    pub entries: Vec<Entry>,
+    /// Stores that were looked at, those that were not selected included.
+    pub of: usize,
+    /// Stores that could not be read, and why.
+    pub unreadable: Vec<String>,
+    /// The firewall that was asked for.
+    #[serde(skip)]
+    firewall: Option<String>,
+}
+
+/// One store in short.
+#[derive(Clone, Debug, Serialize)]
+pub struct Entry {
+    /// The store.
+    pub path: PathBuf,
+    /// Its directory below the one that was named.
+    pub place: String,
+    /// Title of the experiment.
+    pub title: String,
+    /// When it began, RFC 3339; none when unknown.
+    pub date: Option<String>,
+    /// About the day of the software that it measured, RFC 3339; none when unknown.
+    pub made: Option<String>,
+    /// Day that it is sorted by.
+    #[serde(skip)]
+    sorted: String,
+    /// The testbed.
+    pub testbed: String,
+    /// Caveat to print with its numbers; empty for hardware.
+    pub caption: String,
+    /// Where it ran, and what of it one selects by.
+    #[serde(flatten)]
+    pub facts: Facts,
+    /// Runs that the plan asks for.
+    pub runs_planned: usize,
+    /// Runs that are recorded.
+    pub runs_recorded: usize,
+    /// Recorded runs with a warning.
+    pub runs_in_doubt: usize,
+    /// Variants of the plan.
+    pub variants: usize,
+    /// The comparisons by verdict.
+    pub verdicts: Tally,
+    /// The largest effect that was found; none where none was.
+    pub largest: Option<Largest>,
+    /// Rates of the variants.
+    pub rates: Vec<VariantRate>,
+}
+
+/// Comparisons by verdict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// More is forwarded, or with fewer instructions.
+    pub better: usize,
+    /// Less is forwarded, or with more instructions.
+    pub worse: usize,
+    /// No difference that matters.
+    pub equivalent: usize,
+    /// Nothing was shown.
+    pub inconclusive: usize,
+    /// There is no answer yet.
+    pub unanswered: usize,
+}
+
+/// An effect.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Largest {
+    /// What is held against its baseline.
+    pub variant: String,
+    /// That baseline.
+    pub baseline: String,
+    /// Its rate over the baseline's.
+    pub ratio: f64,
+}
+
+/// The rate of a variant, packets per second.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct VariantRate {
+    /// Label.
+    pub label: String,
+    /// Address family.
+    pub family: String,
+    /// Firewall; none where labels don't say.
+    pub firewall: Option<String>,
+    /// Median over the runs.
+    pub median: f64,
+    /// Runs.
+    pub n: usize,
+}
+
+impl Entry {
+    /// The store at `path`, below `root`; reads no more than it needs.
+    ///
+    /// # Errors
+    /// When the store can't be read or holds no plan.
+    pub fn of_store(path: &Path, root: &Path) -> Result<Entry, StoreError> {
+        let store = Store::open_read_only(path)?;
+        let (contents, figures) = Figures::of_store(&store)?;
+        let contents = Contents { invocations: store.invocations()?, ..contents };
+        Ok(Entry::new(path, root, &contents, &figures))
+    }
+
+    /// The same of what was read from it.
+    pub fn of(path: &Path, root: &Path, contents: &Contents) -> Entry {
+        Entry::new(path, root, contents, &Figures::of(contents))
+    }
+
+    fn new(path: &Path, root: &Path, contents: &Contents, figures: &Figures) -> Entry {
+        let plan = &contents.plan;
+        let directory = path.parent().unwrap_or(path);
+        let place = directory.strip_prefix(root).unwrap_or(directory).display().to_string();
+        // The invocation of the first run: others may have recorded no run.
+        let used = contents.run_invocations.first();
+        let stored = contents.invocations.iter().find(|stored| Some(&stored.id) == used);
+        let stored = stored.or(contents.invocations.first()).map(|stored| &stored.invocation);
+        let nothing = Environment::default();
+        let environment = stored.map_or(&nothing, |invocation| &invocation.environment);
+        let is_archive = environment.0.contains_key(ARCHIVE);
+        let date = match is_archive {
+            true => named(environment, ARCHIVE, "started").map(rfc3339),
+            false => stored.map(|i| i.started_at.clone()).filter(|date| !date.is_empty()),
+        };
+        let started_at = stored.map_or("", |invocation| invocation.started_at.as_str());
+        let (made, sorted) = match is_archive {
+            true => made(environment, started_at),
+            false => (None, None),
+        };
+        let day = date.as_deref().and_then(|date| date.get(..10)).map(str::to_owned);
+        let sorted = day.or(sorted).unwrap_or_default();
+        let variants: Vec<_> = plan.variants.iter().collect();
+        let comparisons = compared(contents, &figures.runs);
+        let rates = plan.variants.iter().filter_map(|variant| {
+            let runs = figures.runs.iter().filter(|run| run.variant == variant.index);
+            let values: Vec<f64> = runs.filter_map(|run| run.value_pps).collect();
+            let summary = SummaryResult::of(&values)?;
+            Some(VariantRate {
+                label: variant.label.clone(),
+                family: variant.settings.traffic.family.name().to_owned(),
+                firewall: firewall(plan, variant, is_archive),
+                median: summary.median,
+                n: summary.n,
+            })
+        });
+        Entry {
+            path: path.to_path_buf(),
+            place,
+            title: plan.title.clone(),
+            date,
+            made,
+            sorted,
+            testbed: MeasuredOn::of(figures.testbed.kind, &figures.testbed.caption).to_string(),
+            caption: figures.testbed.caption.clone(),
+            facts: Facts::of(environment, plan, &variants),
+            runs_planned: plan.runs.len(),
+            runs_recorded: contents.runs.len(),
+            runs_in_doubt: contents.runs.iter().filter(|run| !run.warnings.is_empty()).count(),
+            variants: plan.variants.len(),
+            verdicts: Tally::of(&comparisons),
+            largest: largest(&comparisons),
+            rates: rates.collect(),
+        }
+    }
+
+    /// True where place, title, machine, interface and topic together hold every word.
+    pub fn holds(&self, words: &str) -> bool {
+        let Facts { machine, interface, topic, .. } = &self.facts;
+        let text = [&self.place, &self.title, machine, interface, topic];
+        let text = text.map(|part| part.to_lowercase()).join(" ");
+        words.split_whitespace().all(|word| text.contains(&word.to_lowercase()))
+    }
+}
+
+impl Catalogue {
+    /// The entries that `filter` admits and that hold these words, the newest first; those
+    /// without a date last.
+    pub fn of(read: Vec<Result<Entry, StoreError>>, filter: &Filter, words: &str) -> Catalogue {
+        let firewall = filter.firewall.clone();
+        let mut catalogue = Catalogue { of: read.len(), firewall, ..Catalogue::default() };
+        for entry in read {
+            match entry {
+                Ok(entry) if filter.admits(&entry.facts) && entry.holds(words) => {
+                    catalogue.entries.push(entry);
+                }
+                Ok(_) => {}
+                Err(why) => catalogue.unreadable.push(why.to_string()),
+            }
+        }
+        catalogue.entries.sort_by(|a, b| {
+            let day = b.sorted.cmp(&a.sorted).then_with(|| b.date.cmp(&a.date));
+            day.then_with(|| a.place.cmp(&b.place))
+        });
+        catalogue
+    }
+}
+
+impl Tally {
+    fn of(comparisons: &[Compared]) -> Tally {
+        let mut tally = Tally::default();
+        for compared in comparisons {
+            let count = match &compared.outcome {
+                Outcome::Compared(answer) => match answer.verdict {
+                    Verdict::Better => &mut tally.better,
+                    Verdict::Worse => &mut tally.worse,
+                    Verdict::Equivalent => &mut tally.equivalent,
+                    Verdict::Inconclusive => &mut tally.inconclusive,
+                },
+                Outcome::Counted(exact) => match exact.verdict.name() {
+                    "fewer" => &mut tally.better,
+                    "more" => &mut tally.worse,
+                    "equivalent" => &mut tally.equivalent,
+                    _ => &mut tally.inconclusive,
+                },
+                Outcome::Unanswerable { .. } => &mut tally.unanswered,
+            };
+            *count += 1;
+        }
+        tally
+    }
+
+    /// As short as can be: `+2 -1 =3 ?4` for better, worse, equivalent, open.
+    pub fn signs(&self) -> String {
+        let open = self.inconclusive + self.unanswered;
+        let all = [(self.better, '+'), (self.worse, '-'), (self.equivalent, '='), (open, '?')];
+        let said = all.iter().filter(|(n, _)| *n > 0).map(|(n, sign)| format!("{sign}{n}"));
+        said.collect::<Vec<String>>().join(" ")
+    }
+
+    /// In words: `2 better, 1 worse`; empty where nothing is compared.
+    pub fn words(&self) -> String {
+        let all = [
+            (self.better, "better"),
+            (self.worse, "worse"),
+            (self.equivalent, "equivalent"),
+            (self.inconclusive, "inconclusive"),
+            (self.unanswered, "unanswered"),
+        ];
+        let said = all.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}"));
+        said.collect::<Vec<String>>().join(", ")
+    }
+}
+
+fn largest(comparisons: &[Compared]) -> Option<Largest> {
+    let found = comparisons.iter().filter_map(|compared| match &compared.outcome {
+        Outcome::Compared(answer) if matches!(answer.verdict, Verdict::Better | Verdict::Worse) => {
+            Some(Largest {
+                variant: compared.candidate(),
+                baseline: compared.baseline_label.clone(),
+                ratio: answer.comparison.ratio,
+            })
+        }
+        _ => None,
+    });
+    found.max_by(|a, b| a.ratio.ln().abs().total_cmp(&b.ratio.ln().abs()))
+}

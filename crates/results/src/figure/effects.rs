@@ -1,0 +1,225 @@
+//! Effects with their intervals, a row each, and the margin within which they don't matter.
+//!
+//! What was found stands at the right in words, the single runs are points below each
+//! interval. The axis is that of ratios, on which twice as much lies as far from no change as
+//! half as much; it is named in percent. It has no zero to begin at: no lengths are compared.
+
+use super::axis::Axis;
+use super::frame::{LABEL_SIZE, LINE, WIDTH};
+use super::svg::{Anchor, GREY, INK, PALE, Svg, TextStyle};
+use super::text::{shorten, widest, width, wrap};
+use crate::format::signed_percent;
+
+/// Rows that a figure has at most.
+const ROWS: usize = 40;
+/// Height of a row in pixels.
+const ROW: f64 = 30.0;
+/// Space at the edges.
+const MARGIN: f64 = 16.0;
+/// Size of the title and of the footnote.
+const TITLE_SIZE: f64 = 16.0;
+const SMALL_SIZE: f64 = 12.0;
+/// Labels are no wider than this.
+const MAX_LABEL: f64 = 300.0;
+/// Intervals that reach further, as ratios, are cut at the edge.
+const FURTHEST: f64 = 20.0;
+/// Ratios that are named where the axis spans large changes, the roundest first.
+const NAMED: [f64; 14] = [1.0, 0.5, 2.0, 0.2, 5.0, 0.1, 10.0, 0.05, 20.0, 0.7, 1.5, 3.0, 0.3, 0.02];
+
+/// A figure of effects.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Effects {
+    /// Title.
+    pub title: String,
+    /// The rows, of which the first forty are drawn.
+    pub rows: Vec<Effect>,
+    /// Margin of equivalence as a ratio (0.02 = 2 %), drawn as a band.
+    pub margin: f64,
+    /// What intervals and points are, under the figure.
+    pub footnote: String,
+}
+
+/// One effect; all numbers are ratios, candidate over baseline.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Effect {
+    /// What is compared.
+    pub label: String,
+    /// The effect.
+    pub ratio: f64,
+    /// Lower end of its interval.
+    pub low: f64,
+    /// Upper end of it.
+    pub high: f64,
+    /// Single runs against what they are held against.
+    pub runs: Vec<f64>,
+    /// What was concluded.
+    pub found: Found,
+    /// The same in words, at the right and where it is pointed at.
+    pub said: String,
+}
+
+/// What was concluded of an effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// More is forwarded.
+    Better,
+    /// Less is forwarded.
+    Worse,
+    /// No difference that matters.
+    Equivalent,
+    /// Nothing.
+    Open,
+}
+
+impl Found {
+    fn colour(self) -> &'static str {
+        match self {
+            Found::Better => super::PALETTE[2],
+            Found::Worse => super::PALETTE[1],
+            Found::Equivalent => super::PALETTE[0],
+            Found::Open => GREY,
+        }
+    }
+}
+
+impl Effects {
+    /// The figure as SVG text.
+    pub fn render(&self) -> String {
+        let rows = &self.rows[..self.rows.len().min(ROWS)];
+        let labels: Vec<String> =
+            rows.iter().map(|row| shorten(&row.label, LABEL_SIZE, MAX_LABEL)).collect();
+        let said: Vec<String> = rows.iter().map(|row| row.said.clone()).collect();
+        let left = MARGIN + widest(&labels, LABEL_SIZE) + 14.0;
+        let right = WIDTH - MARGIN - widest(&said, LABEL_SIZE) - 14.0;
+        let mut note = self.footnote.clone();
+        if self.rows.len() > rows.len() {
+            note += &format!(" The first {} of {} comparisons.", rows.len(), self.rows.len());
+        }
+        let title = wrap(&self.title, TITLE_SIZE, WIDTH - 2.0 * MARGIN);
+        let footnote = wrap(&note, SMALL_SIZE, WIDTH - 2.0 * MARGIN);
+        let top = MARGIN + title.len() as f64 * TITLE_SIZE * LINE + 10.0;
+        let bottom = top + rows.len() as f64 * ROW;
+        let notes_top = bottom + LABEL_SIZE * 1.6 + 6.0;
+        let height = notes_top + footnote.len() as f64 * SMALL_SIZE * LINE + MARGIN;
+        let mut svg = Svg::page(WIDTH, height, &self.title);
+        for (i, line) in title.iter().enumerate() {
+            let y = MARGIN + TITLE_SIZE * (0.9 + LINE * i as f64);
+            svg.text((MARGIN, y), line, TextStyle::new(TITLE_SIZE, Anchor::Start));
+        }
+        let scale = Scale::of(rows, self.margin, left, right);
+        let (from, to) = (scale.x(1.0 / (1.0 + self.margin)), scale.x(1.0 + self.margin));
+        let band = format!("fill=\"{}\" fill-opacity=\"0.12\"", super::PALETTE[0]);
+        let tip = format!("margin of equivalence, {}", signed_percent(self.margin, 1));
+        svg.rect((from, top), (to - from, bottom - top), &band, &tip);
+        for (ratio, label) in scale.ticks() {
+            let x = scale.x(ratio);
+            svg.line((x, top), (x, bottom), &format!("stroke=\"{PALE}\""));
+            let style = TextStyle::new(LABEL_SIZE, Anchor::Middle);
+            svg.text((x, bottom + LABEL_SIZE * 1.3), &label, style);
+        }
+        svg.line((scale.x(1.0), top), (scale.x(1.0), bottom), &format!("stroke=\"{INK}\""));
+        for (i, ((row, label), said)) in rows.iter().zip(&labels).zip(&said).enumerate() {
+            let y = top + (i as f64 + 0.5) * ROW;
+            let text_y = y + 0.35 * LABEL_SIZE;
+            let own = TextStyle::new(LABEL_SIZE, Anchor::End);
+            svg.text((left - 14.0, text_y), label, own);
+            svg.text((right + 14.0, text_y), said, TextStyle::new(LABEL_SIZE, Anchor::Start));
+            row.draw(&mut svg, &scale, y);
+        }
+        for (i, line) in footnote.iter().enumerate() {
+            let y = notes_top + SMALL_SIZE * (1.0 + LINE * i as f64);
+            let style = TextStyle { colour: GREY, ..TextStyle::new(SMALL_SIZE, Anchor::Start) };
+            svg.text((MARGIN, y), line, style);
+        }
+        svg.finish()
+    }
+}
+
+impl Effect {
+    fn draw(&self, svg: &mut Svg, scale: &Scale, y: f64) {
+        let colour = self.found.colour();
+        for run in self.runs.iter().filter(|run| run.is_finite() && **run > 0.0) {
+            let style = format!("fill=\"{colour}\" fill-opacity=\"0.45\"");
+            let tip = format!("{}: one run {}", self.label, signed_percent(run - 1.0, 2));
+            svg.dot((scale.x(*run), y + 9.0), 2.4, &style, &tip);
+        }
+        let (low, high) = (scale.x(self.low), scale.x(self.high));
+        let stroke = format!("stroke=\"{colour}\" stroke-width=\"2.5\"");
+        svg.line((low, y - 2.0), (high, y - 2.0), &stroke);
+        for (end, x) in [(self.low, low), (self.high, high)] {
+            // An interval that goes on beyond the edge has no cap there.
+            if scale.holds(end) {
+                svg.line((x, y - 7.0), (x, y + 3.0), &stroke);
+            }
+        }
+        let style = format!("fill=\"{colour}\" stroke=\"#FFFFFF\" stroke-width=\"1\"");
+        let tip = format!("{}: {}", self.label, self.said);
+        svg.dot((scale.x(self.ratio), y - 2.0), 5.0, &style, &tip);
+    }
+}
+
+/// Where ratios lie: by their logarithms.
+struct Scale {
+    low: f64,
+    high: f64,
+    left: f64,
+    right: f64,
+}
+
+impl Scale {
+    fn of(rows: &[Effect], margin: f64, left: f64, right: f64) -> Scale {
+        let all = rows.iter().flat_map(|row| {
+            let runs = row.runs.iter().copied();
+            runs.chain([row.low, row.high]).map(|ratio| {
+                // However wide an interval is, the effects stay apart.
+                ratio.clamp(row.ratio / FURTHEST, row.ratio * FURTHEST)
+            })
+        });
+        let all = all.chain([1.0 / (1.0 + margin), 1.0 + margin]);
+        let all = all.filter(|ratio| ratio.is_finite() && *ratio > 0.0).map(f64::ln);
+        let (low, high) = all.fold((0.0_f64, 0.0_f64), |(l, h), x| (l.min(x), h.max(x)));
+        let room = 0.04 * (high - low).max(1e-4);
+        Scale { low: low - room, high: high + room, left, right }
+    }
+
+    /// The place of a ratio, at the edge for what lies beyond it.
+    fn x(&self, ratio: f64) -> f64 {
+        let at = ratio.max(f64::MIN_POSITIVE).ln().clamp(self.low, self.high);
+        self.left + (at - self.low) / (self.high - self.low) * (self.right - self.left)
+    }
+
+    fn holds(&self, ratio: f64) -> bool {
+        ratio > 0.0 && (self.low..=self.high).contains(&ratio.ln())
+    }
+
+    /// Ratios that are named, and how.
+    fn ticks(&self) -> Vec<(f64, String)> {
+        let [low, high] = [self.low, self.high].map(|end| 100.0 * end.exp_m1());
+        let named: Vec<(f64, String)> = if self.high - self.low < 0.9 {
+            let ticks = Axis::ticks_between(low, high, 0.0).into_iter();
+            let mut ticks: Vec<(f64, String)> = ticks
+                .map(|(percent, text)| {
+                    let sign = if percent > 1e-9 { "+" } else { "" };
+                    (1.0 + percent / 100.0, format!("{sign}{text} %"))
+                })
+                .collect();
+            ticks.sort_by(|a, b| a.0.ln().abs().total_cmp(&b.0.ln().abs()));
+            ticks
+        } else {
+            let all = NAMED.into_iter().filter(|ratio| self.holds(*ratio));
+            all.map(|ratio| (ratio, signed_percent(ratio - 1.0, 0))).collect()
+        };
+        // Names that would touch are left out, beginning at no change.
+        let mut kept: Vec<(f64, String)> = Vec::new();
+        for (ratio, text) in named {
+            let apart = |other: &(f64, String)| {
+                let room = (width(&text, LABEL_SIZE) + width(&other.1, LABEL_SIZE)) / 2.0 + 10.0;
+                (self.x(ratio) - self.x(other.0)).abs() >= room
+            };
+            if kept.iter().all(apart) {
+                kept.push((ratio, text));
+            }
+        }
+        kept
+    }
+}

@@ -1,0 +1,307 @@
+//! The first screen of a report: what was found, how sure it is, where in the code, and what
+//! was asked. Never more than the verdicts hold: the words are theirs.
+
+use crate::counts::{CountVerdict, Exact, signed};
+use crate::document::{Block, Inline};
+use crate::format::{listed, signed as signed_number};
+use crate::profile::compare::Change;
+use crate::report::analysis::{Analysis, Answer, Compared, Outcome, ProfileDifference};
+use crate::stats::Verdict;
+use crate::text::Tone;
+use fwdlab_model::units::format_pps;
+
+/// Parts of a difference that are named.
+const PARTS: usize = 3;
+/// Variants whose levels are named one by one.
+const LEVELS: usize = 8;
+
+/// What was found, in a sentence or two.
+pub(super) fn found(analysis: &Analysis) -> Block {
+    let text = match analysis.comparisons.as_slice() {
+        [] => Inline::default().strong(rates(analysis)),
+        [one] => single(analysis, one),
+        many => several(analysis, many),
+    };
+    let distrusted: Vec<String> = analysis
+        .warnings
+        .iter()
+        .filter(|group| group.fatal)
+        .map(|group| group.kind.clone())
+        .collect();
+    let text = match distrusted.is_empty() {
+        true => text,
+        false => {
+            let why = format!("Not to be trusted ({}).", listed(&distrusted));
+            let mut marked = Inline::default().strong(why).text(" ");
+            marked.0.extend(text.0);
+            marked
+        }
+    };
+    Block::Paragraph(text, Tone::Heading)
+}
+
+/// What the figures say where nothing is compared.
+fn rates(analysis: &Analysis) -> String {
+    let shown = |value: f64| match analysis.figure.is_rate() {
+        true => format_pps(value),
+        false => format!("{value:.1} instructions a packet"),
+    };
+    let measured =
+        analysis.variants.iter().filter_map(|variant| Some((variant, variant.summary.as_ref()?)));
+    let mut measured: Vec<_> = measured.collect();
+    measured.sort_by(|a, b| a.1.median.total_cmp(&b.1.median));
+    match measured.as_slice() {
+        [] => "Nothing is measured yet.".to_owned(),
+        [(variant, summary)] => {
+            let (median, n) = (shown(summary.median), summary.n);
+            let range = format!("{} to {}", shown(summary.min), shown(summary.max));
+            format!("{}: median {median} of {n} runs ({range}).", variant.label)
+        }
+        [(least, low), .., (most, high)] => format!(
+            "{} variants, {} ({}) to {} ({}); no variant is compared with another.",
+            measured.len(),
+            shown(low.median),
+            least.label,
+            shown(high.median),
+            most.label
+        ),
+    }
+}
+
+fn single(analysis: &Analysis, compared: &Compared) -> Inline {
+    let pair = format!("{} against {}: ", compared.candidate(), compared.baseline_label);
+    match &compared.outcome {
+        Outcome::Compared(answer) => Inline::default()
+            .strong(format!("{pair}{}.", answer.shown.verdict))
+            .text(format!(" {}{}.", effect(answer), medians(analysis, compared))),
+        Outcome::Counted(exact) => Inline::default()
+            .strong(format!("{pair}{}.", exact.shown))
+            .text(format!(" {}.", counted(exact))),
+        Outcome::Unanswerable { reason } => {
+            Inline::default().strong(format!("{pair}no answer yet.")).text(format!(" {reason}."))
+        }
+    }
+}
+
+/// How many of which verdict, and the largest effect that was found.
+fn several(analysis: &Analysis, all: &[Compared]) -> Inline {
+    let mut counts: Vec<(String, usize)> = Vec::new();
+    for compared in all {
+        let word = match &compared.outcome {
+            Outcome::Compared(answer) => answer.verdict.to_string(),
+            Outcome::Counted(exact) => exact.verdict.name().to_owned(),
+            Outcome::Unanswerable { .. } => "without an answer".to_owned(),
+        };
+        match counts.iter_mut().find(|(known, _)| *known == word) {
+            Some((_, n)) => *n += 1,
+            None => counts.push((word, 1)),
+        }
+    }
+    let order = ["better", "worse", "fewer", "more", "equivalent", "inconclusive"];
+    let place = |word: &str| order.iter().position(|known| *known == word).unwrap_or(order.len());
+    counts.sort_by_key(|(word, _)| place(word));
+    let counts: Vec<String> = counts.iter().map(|(word, n)| format!("{n} {word}")).collect();
+    let text = Inline::default().strong(format!("{} comparisons: {}.", all.len(), listed(&counts)));
+    let size = |compared: &Compared| match &compared.outcome {
+        Outcome::Compared(answer) => match answer.verdict {
+            Verdict::Better | Verdict::Worse => Some(answer.comparison.ratio.ln().abs()),
+            Verdict::Equivalent | Verdict::Inconclusive => None,
+        },
+        Outcome::Counted(exact) => match exact.verdict {
+            CountVerdict::Fewer | CountVerdict::More => Some(exact.difference.abs()),
+            _ => None,
+        },
+        Outcome::Unanswerable { .. } => None,
+    };
+    let found = all.iter().filter_map(|compared| Some((compared, size(compared)?)));
+    let largest = found.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(compared, _)| compared);
+    match largest {
+        Some(largest) => {
+            let mut text = text.text(" Largest: ");
+            text.0.extend(single(analysis, largest).0);
+            text
+        }
+        None => match least_detectable(all) {
+            Some(mde) => text.text(format!(
+                " No difference was shown; of true differences of {mde} nine of ten would have been \
+                 found."
+            )),
+            None => text,
+        },
+    }
+}
+
+/// The largest of the minimum detectable effects.
+fn least_detectable(all: &[Compared]) -> Option<String> {
+    let answers = all.iter().filter_map(|compared| match &compared.outcome {
+        Outcome::Compared(answer) => Some(answer),
+        _ => None,
+    });
+    let widest = answers.max_by(|a, b| a.comparison.mde.total_cmp(&b.comparison.mde))?;
+    Some(crate::format::percent(widest.comparison.mde, 1))
+}
+
+fn effect(answer: &Answer) -> String {
+    let comparison = &answer.comparison;
+    let together = match comparison.family {
+        0 | 1 => String::new(),
+        n => format!(" of all {n} together"),
+    };
+    let (effect, interval) = (&answer.shown.effect, &answer.shown.interval);
+    let said = format!("{effect}, {} % interval{together} {interval}", comparison.confidence);
+    match answer.verdict {
+        Verdict::Inconclusive => {
+            format!("{said}; nine of ten such experiments find {}", answer.shown.mde)
+        }
+        _ => said,
+    }
+}
+
+/// The medians of both, where what is compared is what stands for a run.
+fn medians(analysis: &Analysis, compared: &Compared) -> String {
+    let of = |variant: usize| super::summary::median(analysis, compared, variant);
+    match (of(compared.baseline), of(compared.variant)) {
+        (Some(before), Some(after)) => {
+            format!(" (medians {} and {})", format_pps(before), format_pps(after))
+        }
+        _ => String::new(),
+    }
+}
+
+fn counted(exact: &Exact) -> String {
+    format!(
+        "{} instructions a packet [{}, {}] ({:.1} and {:.1})",
+        signed(exact.difference),
+        signed(exact.low),
+        signed(exact.high),
+        exact.baseline,
+        exact.candidate
+    )
+}
+
+/// How sure it is, where in the code, and what was asked of what: a point each.
+pub(super) fn beside(analysis: &Analysis) -> Vec<Inline> {
+    let mut points: Vec<Inline> = Vec::new();
+    points.extend(places(analysis).into_iter().map(|said| labelled("Where in the code", said)));
+    points.push(labelled("How sure", surety(analysis)));
+    points.push(labelled("Varied", varied(analysis)));
+    let lines = analysis.setup_brief.join("; ");
+    points.push(labelled("Measured on", lines));
+    points.retain(|point| point.0.len() > 1);
+    points
+}
+
+fn labelled(label: &str, text: String) -> Inline {
+    match text.as_str() {
+        "" => Inline::default(),
+        _ => Inline::default().strong(format!("{label}:")).text(format!(" {text}")),
+    }
+}
+
+/// The factors with their levels.
+fn varied(analysis: &Analysis) -> String {
+    let factors = analysis.factors.iter().map(|factor| {
+        let levels = &factor.levels;
+        let some = levels.iter().take(LEVELS).cloned().collect::<Vec<String>>().join(", ");
+        let more = levels.len().saturating_sub(LEVELS);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("{} ({some}{more})", factor.shown)
+    });
+    factors.collect::<Vec<String>>().join(", ")
+}
+
+/// Runs, order, doubts.
+fn surety(analysis: &Analysis) -> String {
+    let Analysis { runs_recorded, runs_planned, blocks, .. } = analysis;
+    let runs = match runs_recorded == runs_planned {
+        true => format!("{runs_recorded} runs"),
+        false => format!("{runs_recorded} of {runs_planned} runs"),
+    };
+    let order = match (analysis.alternation, analysis.sequential) {
+        (true, _) => format!("levels switched within {blocks} streams"),
+        (_, true) => "variant after variant, so that drift looks like a difference".to_owned(),
+        _ if *blocks == 1 => "1 randomised block".to_owned(),
+        _ => format!("{blocks} randomised blocks"),
+    };
+    let doubtful: usize = {
+        let mut runs: Vec<u32> =
+            analysis.warnings.iter().flat_map(|g| &g.warnings).map(|w| w.run).collect();
+        runs.sort_unstable();
+        runs.dedup();
+        runs.len()
+    };
+    let kinds: Vec<String> = analysis.warnings.iter().map(|group| group.kind.clone()).collect();
+    let doubts = match doubtful {
+        0 => "no warnings".to_owned(),
+        n => format!("warnings in {n} of {runs_recorded} runs ({})", listed(&kinds)),
+    };
+    let diagnoses = match analysis.diagnoses.len() {
+        0 => String::new(),
+        1 => "; 1 remark of the diagnostics".to_owned(),
+        n => format!("; {n} remarks of the diagnostics"),
+    };
+    format!("{runs}, {order}; {doubts}{diagnoses}")
+}
+
+/// For each difference that was found, the parts of it that are surely there.
+fn places(analysis: &Analysis) -> Vec<String> {
+    let mut said = Vec::new();
+    for compared in &analysis.comparisons {
+        match &compared.outcome {
+            Outcome::Compared(answer)
+                if matches!(answer.verdict, Verdict::Better | Verdict::Worse) =>
+            {
+                let mut differences = analysis.profiles.iter().flat_map(|p| &p.differences);
+                let of = |difference: &&ProfileDifference| {
+                    difference.label == compared.label
+                        && difference.baseline_label == compared.baseline_label
+                };
+                said.extend(differences.find(of).and_then(place));
+            }
+            Outcome::Counted(exact)
+                if matches!(exact.verdict, CountVerdict::Fewer | CountVerdict::More) =>
+            {
+                let found = exact.functions.iter().flat_map(|functions| &functions.differing);
+                let parts: Vec<String> = found
+                    .take(PARTS)
+                    .map(|part| format!("{} {}", part.name, signed(part.difference)))
+                    .collect();
+                if !parts.is_empty() {
+                    let (label, baseline) = (&compared.label, &compared.baseline_label);
+                    let parts = listed(&parts);
+                    said.push(format!("{label} against {baseline}: {parts} instructions a packet"));
+                }
+            }
+            _ => {}
+        }
+        if said.len() == PARTS {
+            break;
+        }
+    }
+    said
+}
+
+fn place(difference: &ProfileDifference) -> Option<String> {
+    // Without windows there are no intervals, and what is published stands as it is.
+    let is_there = |part: &&Change| match part.interval {
+        Some((low, high)) => low > 0.0 || high < 0.0,
+        None => part.difference != 0.0,
+    };
+    let whole = &difference.functions.whole;
+    let same_way = |part: &&Change| (part.difference > 0.0) == (whole.difference > 0.0);
+    let parts = difference.functions.parts.iter().filter(is_there).filter(same_way);
+    let parts: Vec<String> = parts
+        .take(PARTS)
+        .map(|part| format!("{} {}", part.name, signed_number(part.difference)))
+        .collect();
+    (!parts.is_empty()).then(|| {
+        format!(
+            "{} against {}: {} {} a packet in all; {}",
+            difference.label,
+            difference.baseline_label,
+            signed_number(whole.difference),
+            difference.unit,
+            listed(&parts)
+        )
+    })
+}
