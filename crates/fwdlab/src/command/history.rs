@@ -1,12 +1,11 @@
 //! `fwdlab history`.
 
-use super::stores::in_parallel;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::experiment::STORE;
 use crate::filter::FilterArguments;
 use crate::form::FormArguments;
-use crate::stores::store_at;
+use crate::stores::{in_parallel, store_at};
 use clap::ValueEnum;
 use fwdlab_results::history::{Collector, Direction, History, StoreRead};
 use fwdlab_results::report;

@@ -25,7 +25,6 @@ pub(crate) mod send;
 pub(crate) mod serve;
 pub(crate) mod show;
 mod stored_profile;
-mod stores;
 
 use crate::exit::{self, Exit};
 use crate::terminal::Color;

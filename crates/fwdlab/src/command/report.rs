@@ -1,9 +1,8 @@
 //! `fwdlab report`.
 
-use super::stores;
 use crate::exit::Exit;
 use crate::filter::FilterArguments;
-use crate::stores::stores_at;
+use crate::stores::{self, stores_at};
 use crate::terminal;
 use crate::{names, rule};
 use fwdlab_model::plan::Rule;

@@ -1,10 +1,9 @@
 //! `fwdlab show`.
 
-use super::stores;
 use crate::exit::Exit;
 use crate::filter::FilterArguments;
 use crate::form::VerboseFormArguments;
-use crate::stores::stores_at;
+use crate::stores::{self, stores_at};
 use crate::terminal::{self, HEADING, styled};
 use crate::verdict::{self, FailOn};
 use crate::{names, rule};

@@ -1,15 +1,17 @@
 //! Pages: the documents that the commands print, with links between them.
 
 use super::address::{Address, encoded};
-use super::places::{self, Found};
-use super::{live, places::all};
+use super::live;
+use super::places::{self, Found, all};
+use crate::stores;
+use fwdlab_results::catalogue::Entry;
 use fwdlab_results::compare::{self, Question};
 use fwdlab_results::document::form::html;
-use fwdlab_results::document::table::{Cell, Table};
-use fwdlab_results::document::{Block, Document, Inline};
+use fwdlab_results::document::{Block, Document};
+use fwdlab_results::facts::Filter;
 use fwdlab_results::history::Collector;
 use fwdlab_results::report::{self, Analysis, ReportFile};
-use fwdlab_results::store::{Overview, Store};
+use fwdlab_results::store::Store;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -70,7 +72,7 @@ impl Site {
     pub(super) fn answer(&self, address: &Address) -> Answer {
         let parts: Vec<&str> = address.parts.iter().map(String::as_str).collect();
         match parts.as_slice() {
-            [] => self.index(),
+            [] => self.index(address),
             ["compare"] => self.compare(address),
             ["flamegraphs"] => self.flamegraphs(address),
             ["history"] => self.history(address),
@@ -87,60 +89,38 @@ impl Site {
         }
     }
 
-    /// Every store, the newest first.
-    fn index(&self) -> Answer {
-        struct Row {
-            found: Found,
-            overview: Overview,
-            is_running: bool,
-        }
-        let mut unreadable = Vec::new();
-        let mut rows = Vec::new();
-        for found in all(&self.root) {
-            match found.overview() {
-                Ok(overview) => {
-                    let is_running = live::is_running(&found.live());
-                    rows.push(Row { found, overview, is_running });
-                }
-                Err(why) => unreadable.push(why),
-            }
-        }
-        let key = |row: &Row| (row.is_running, row.overview.started_at.clone());
-        rows.sort_by(|a, b| key(b).cmp(&key(a)).then(a.found.place.cmp(&b.found.place)));
-        let table = Table::of(&rows)
-            .words("experiment", |row| {
-                let place = encoded(&row.found.place);
-                let inline = Inline::default();
-                Cell::Text(inline.link(&row.overview.title, format!("/store/{place}/")))
-            })
-            .words("state", |row| {
-                let done = row.overview.runs_recorded == row.overview.runs_planned;
-                let place = encoded(&row.found.place);
-                match (row.is_running, done) {
-                    (true, _) => {
-                        Cell::Text(Inline::default().link("running", format!("/live/{place}")))
-                    }
-                    (false, true) => Cell::None,
-                    (false, false) => Cell::text("incomplete"),
-                }
-            })
-            .words("testbed", |row| Cell::text(&row.overview.testbed))
-            .numbers("runs", |row| Cell::count(row.overview.runs_recorded))
-            .numbers("in doubt", |row| Cell::count(row.overview.runs_in_doubt))
-            .numbers("variants", |row| Cell::count(row.overview.variants))
-            .words("begun", |row| {
-                let day = row.overview.started_at.get(..16).unwrap_or("");
-                if day.is_empty() { Cell::None } else { Cell::text(day.replace('T', " ")) }
-            })
-            .words("directory", |row| Cell::text(&row.found.place))
-            .block();
-        let mut blocks: Vec<Block> = Block::notes(&unreadable).collect();
-        blocks.push(match rows.is_empty() {
-            true => Block::text("No store lies below this directory yet."),
-            false => table,
-        });
+    /// Every store that is asked for, the newest first, and those that run.
+    fn index(&self, address: &Address) -> Answer {
+        const FIELDS: [&str; 5] = ["machine", "interface", "topic", "family", "firewall"];
+        let found = all(&self.root);
+        let paths: Vec<PathBuf> = found.iter().map(|found| found.path.clone()).collect();
+        let asked = |name| address.get(name).map(str::to_owned);
+        let [machine, interface, topic, family, firewall] = FIELDS.map(asked);
+        let filter = Filter { machine, interface, topic, family, firewall };
+        let words = address.get("words").unwrap_or("");
+        let catalogue = stores::catalogue(&paths, &self.root, &filter, words);
+        let link = |entry: &Entry| {
+            let found = found.iter().find(|found| found.path == entry.path)?;
+            Some(format!("/store/{}/", encoded(&found.place)))
+        };
         let title = format!("Experiments in {}", self.root.display());
-        self.page(&title, blocks, "")
+        let document = catalogue.document(&title, &link);
+        let running = found.iter().filter(|found| live::is_running(&found.live()));
+        let running = running.map(|found| {
+            let (place, name) = (encoded(&found.place), escaped(&found.place));
+            format!("<p>Running: <a href=\"/live/{place}\">{name}</a></p>\n")
+        });
+        let form = FIELDS.into_iter().chain(["words"]).map(|name| {
+            let value = escaped(address.get(name).unwrap_or(""));
+            format!("<label>{name} <input name=\"{name}\" value=\"{value}\" size=\"8\"></label> ")
+        });
+        let form: String = form.collect();
+        let empty = match found.is_empty() {
+            true => "<p>No store lies below this directory yet.</p>\n",
+            false => "",
+        };
+        let running: String = running.collect();
+        with(&document, &format!("{running}{empty}<form>{form}<button>Show</button></form>\n"))
     }
 
     /// A file of a store's report, the page itself where no name is given.
@@ -217,7 +197,7 @@ impl Site {
                 Err(why) => blocks.push(Block::text(why.to_string())),
             }
         }
-        self.page(&title, blocks, &form)
+        page(&title, blocks, &form)
     }
 
     /// Two flame graphs side by side.
@@ -245,7 +225,7 @@ impl Site {
             };
             format!("<div class=\"pair\">{}</div>", ends.iter().map(frame).collect::<String>())
         });
-        self.page("Flame graphs side by side", Vec::new(), &(form + &frames))
+        page("Flame graphs side by side", Vec::new(), &(form + &frames))
     }
 
     /// What the stores tell over revisions.
@@ -265,14 +245,13 @@ impl Site {
             "<form><label>only series with <input name=\"series\" value=\"{value}\"></label> \
              <button>Show</button></form>"
         );
-        let html = html::render(&history.document(true, false));
-        Answer::page(framed(&html.replacen("</h1>\n", &format!("</h1>\n{form}"), 1), ""))
+        with(&history.document(true, false), &form)
     }
 
     /// The page that follows a running experiment.
     fn watched(&self, found: &Found) -> Answer {
         match live::page(found) {
-            Ok((title, body)) => self.page(&title, Vec::new(), &body),
+            Ok((title, body)) => page(&title, Vec::new(), &body),
             Err(why) => Answer::text(500, &why),
         }
     }
@@ -305,19 +284,18 @@ impl Site {
         form += "<button>Show</button></form>";
         Ok((ends.try_into().ok(), form))
     }
+}
 
-    /// A page with these parts, and `more` behind its heading as it is.
-    fn page(&self, title: &str, blocks: Vec<Block>, more: &str) -> Answer {
-        let document = Document {
-            title: title.to_owned(),
-            conclusion: Vec::new(),
-            blocks,
-            data: &Value::Null,
-            version: 0,
-        };
-        let html = html::render(&document);
-        Answer::page(framed(&html.replacen("</h1>\n", &format!("</h1>\n{more}\n"), 1), ""))
-    }
+/// A page with these parts, and `more` behind its heading as it is.
+fn page(title: &str, blocks: Vec<Block>, more: &str) -> Answer {
+    let (title, conclusion) = (title.to_owned(), Vec::new());
+    with(&Document { title, conclusion, blocks, data: &Value::Null, version: 0 }, more)
+}
+
+/// A document as a page, and `more` behind its heading as it is.
+fn with(document: &Document<'_>, more: &str) -> Answer {
+    let html = html::render(document);
+    Answer::page(framed(&html.replacen("</h1>\n", &format!("</h1>\n{more}\n"), 1), ""))
 }
 
 /// Labels of a store's variants.

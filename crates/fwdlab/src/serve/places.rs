@@ -3,7 +3,6 @@
 
 use crate::events::LIVE;
 use crate::stores::stores_at;
-use fwdlab_results::store::{Overview, Store};
 use std::path::{Path, PathBuf};
 
 /// A store.
@@ -19,15 +18,6 @@ impl Found {
     /// The file of events beside it.
     pub(super) fn live(&self) -> PathBuf {
         self.path.with_file_name(LIVE)
-    }
-
-    /// What it is about.
-    ///
-    /// # Errors
-    /// Why it can't be read, in words.
-    pub(super) fn overview(&self) -> Result<Overview, String> {
-        let store = Store::open_read_only(&self.path);
-        store.and_then(|store| store.overview()).map_err(|error| error.to_string())
     }
 }
 

@@ -167,7 +167,7 @@ fn a_running_experiment_is_followed_from_its_first_run_to_its_end() {
     let server = Server::start(&lab, "127.0.0.1:0");
     let mut command = lab.command(&["run", "x.toml", "--quiet"]);
     let mut run = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    while !server.get("/").body.contains("/live/x\">running</a>") {
+    while !server.get("/").body.contains("href=\"/live/x\"") {
         assert!(run.try_wait().unwrap().is_none(), "it ended before it was seen");
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -190,7 +190,7 @@ fn a_running_experiment_is_followed_from_its_first_run_to_its_end() {
     assert!(of("rates") >= 8, "{events:#?}");
     let rate = events.iter().find(|event| event["event"] == "rates").unwrap();
     assert!(rate["forwarded_pps"].as_f64().unwrap() > 0.0, "{rate}");
-    assert!(!server.get("/").body.contains("running</a>"), "it has ended");
+    assert!(!server.get("/").body.contains("href=\"/live/x\""), "it has ended");
 }
 
 /// Stands before a server so that a browser waits: it dumps a page when all of it is loaded,
