@@ -2,8 +2,8 @@
 //! local, a change on three is due to the software.
 
 use super::ordered::Ordered;
+use super::place::Place;
 use super::results::{Agreement, Change, Direction};
-use super::revision::Place;
 
 /// A change with its ends.
 struct Located<'a> {

@@ -4,10 +4,11 @@ use super::agreement;
 use super::changes;
 use super::date::{day_of, day_of_build, iso, rfc3339};
 use super::ordered::Ordered;
-use super::read::StoreRead;
+use super::place::Place;
+use super::read::{StoreRead, own_revision};
 use super::releases;
 use super::results::{Counts, Detection, History, PointResult, SeriesResult};
-use super::revision::{Place, Revision, minute};
+use super::revision::{Revision, minute};
 use crate::facts::{ARCHIVE, Facts, Filter, named};
 use crate::label::MeasuredOn;
 use crate::report::analysis::{Figures, SummaryResult};
@@ -247,21 +248,6 @@ fn names(environment: &Environment, plan: &Plan) -> (String, Vec<String>) {
         names.push(plan.name.clone());
     }
     (machine, names)
-}
-
-/// The revision of a store as a whole.
-pub(super) fn own_revision(environment: &Environment, started_at: &str) -> Revision {
-    let archived = |name| named(environment, ARCHIVE, name);
-    if let Some(text) = archived("revision") {
-        return Revision::of(text);
-    }
-    if let Some(label) = archived("label") {
-        return Revision::of_archive(label, archived("uname").unwrap_or_default());
-    }
-    match named(environment, "kernel", "release") {
-        Some(release) => Revision::of_version(release),
-        None => Revision::of_time(started_at),
-    }
 }
 
 /// The revision of a variant whose plan varies it.

@@ -20,6 +20,7 @@ mod date;
 mod document;
 mod draw;
 mod ordered;
+mod place;
 mod read;
 mod releases;
 mod results;

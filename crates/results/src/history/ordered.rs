@@ -1,7 +1,7 @@
 //! What collecting hands to the search for changes.
 
+use super::place::Place;
 use super::results::SeriesResult;
-use super::revision::Place;
 
 /// A series whose points are in order.
 pub(super) struct Ordered {

@@ -1,9 +1,9 @@
 //! Reading stores for a history, many at a time.
 
-use super::collect::own_revision;
 use super::date::{day_of_build, iso};
+use super::place::Place;
 use super::releases;
-use super::revision::Place;
+use super::revision::Revision;
 use crate::facts::{ARCHIVE, named};
 use crate::report::analysis::Figures;
 use crate::store::{Contents, Store, StoreError};
@@ -45,4 +45,19 @@ pub(crate) fn made(
         _ => None,
     };
     (made.clone(), made.or(sorted))
+}
+
+/// The revision of a store as a whole.
+pub(super) fn own_revision(environment: &Environment, started_at: &str) -> Revision {
+    let archived = |name| named(environment, ARCHIVE, name);
+    if let Some(text) = archived("revision") {
+        return Revision::of(text);
+    }
+    if let Some(label) = archived("label") {
+        return Revision::of_archive(label, archived("uname").unwrap_or_default());
+    }
+    match named(environment, "kernel", "release") {
+        Some(release) => Revision::of_version(release),
+        None => Revision::of_time(started_at),
+    }
 }

@@ -7,7 +7,7 @@
 //! branch each: between branches only days have an order.
 
 use super::date::day;
-use super::revision::Place;
+use super::place::Place;
 
 /// A release.
 struct Release {

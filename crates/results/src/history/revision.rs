@@ -8,7 +8,7 @@
 //! revision of its kernel ([`super::releases`]).
 //! Left out: asking a repository for the order of its commits.
 
-use std::cmp::Ordering;
+use super::place::{Place, Suffix};
 
 /// A revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,69 +19,6 @@ pub(super) struct Revision {
     pub(super) place: Place,
     /// True for a revision with a patch, such as `D27401`.
     pub(super) patched: bool,
-}
-
-/// Where a revision stands among others; kinds of different numbering follow
-/// each other in the order of the kinds.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
-    /// Revision number of Subversion.
-    Subversion(u64),
-    /// Number of commits in Git with those of merged branches, as of late 2020.
-    AllCommits(u64),
-    /// Number of commits in Git, of a branch.
-    Commits(u64),
-    /// Numbers of a version, then what follows them.
-    Version(Vec<u64>, Suffix),
-    /// A date, as text that sorts by time.
-    Date(String),
-    /// Anything else.
-    Text(Suffix),
-}
-
-impl Place {
-    /// True when the two are numbered in one way, so that their order is known:
-    /// FreeBSD's commit counts went on where its numbers of Subversion ended.
-    pub(super) fn is_comparable(&self, other: &Place) -> bool {
-        use Place::{AllCommits, Commits, Subversion};
-        match (self, other) {
-            (
-                Subversion(_) | AllCommits(_) | Commits(_),
-                Subversion(_) | AllCommits(_) | Commits(_),
-            ) => true,
-            _ => std::mem::discriminant(self) == std::mem::discriminant(other),
-        }
-    }
-
-    /// True for numbers that say the order of two points whatever the branches.
-    pub(super) fn is_of_one_numbering(&self, other: &Place) -> bool {
-        !matches!(self, Place::Commits(_))
-            && std::mem::discriminant(self) == std::mem::discriminant(other)
-    }
-}
-
-/// Text in which numbers count as numbers and candidates for a release come
-/// before it: `-rc2`, nothing, `-rc10` are in the order `-rc2`, `-rc10`, nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Suffix(pub(super) String);
-
-impl Ord for Suffix {
-    fn cmp(&self, other: &Suffix) -> Ordering {
-        let is_final = |suffix: &Suffix| {
-            let text = suffix.0.trim_start_matches(['-', '.', '~']).to_ascii_lowercase();
-            !["rc", "beta", "alpha", "pre"].iter().any(|early| text.starts_with(early))
-        };
-        is_final(self)
-            .cmp(&is_final(other))
-            .then_with(|| natural(&self.0, &other.0))
-            .then_with(|| self.0.cmp(&other.0))
-    }
-}
-
-impl PartialOrd for Suffix {
-    fn partial_cmp(&self, other: &Suffix) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
 }
 
 impl Revision {
@@ -218,30 +155,6 @@ fn versioned(text: &str) -> Option<Revision> {
 
 fn begins_with_digit(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit())
-}
-
-/// Compares texts so that `a9` comes before `a10`.
-fn natural(a: &str, b: &str) -> Ordering {
-    let (mut a, mut b) = (a, b);
-    while !a.is_empty() && !b.is_empty() {
-        let ((first, rest_a), (second, rest_b)) = (chunk(a), chunk(b));
-        let order = match (first.parse::<u64>(), second.parse::<u64>()) {
-            (Ok(first), Ok(second)) => first.cmp(&second),
-            _ => first.cmp(second),
-        };
-        if order != Ordering::Equal {
-            return order;
-        }
-        (a, b) = (rest_a, rest_b);
-    }
-    a.len().cmp(&b.len())
-}
-
-/// Leading digits or leading other characters, and the rest.
-fn chunk(text: &str) -> (&str, &str) {
-    let is_digit = text.starts_with(|c: char| c.is_ascii_digit());
-    let end = text.find(|c: char| c.is_ascii_digit() != is_digit).unwrap_or(text.len());
-    text.split_at(end)
 }
 
 #[cfg(test)]

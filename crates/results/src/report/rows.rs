@@ -1,6 +1,6 @@
 //! One row a comparison, as benchstat has it: for terminals and mails.
 
-use super::analysis::{Answer, Compared, Outcome};
+use super::analysis::{Analysis, Answer, Compared, Outcome};
 use crate::document::table::{Cell, Digits, Table};
 use crate::document::{Block, Remark};
 use crate::format::percent;
@@ -12,6 +12,17 @@ const WIDE: usize = 12;
 
 /// The median rates that are compared, of the baseline and of the candidate, packets per second.
 pub(crate) type Rates<'r> = &'r dyn Fn(&Compared) -> [Option<f64>; 2];
+
+/// The rate of a variant in a comparison: what was found for its goal, where that is not what
+/// stands for a run anyway.
+pub(crate) fn median(analysis: &Analysis, compared: &Compared, variant: usize) -> Option<f64> {
+    let Some(goal) = &compared.goal else {
+        return Some(analysis.variants.get(variant)?.summary?.median);
+    };
+    let mut searched = analysis.method.as_ref()?.searched.iter();
+    let found = searched.find(|row| row.variant == variant && row.goal == *goal)?;
+    Some(found.throughput?.median)
+}
 
 /// The rows, what they mean, and what must be read with some of them.
 pub(crate) fn rows(comparisons: &[Compared], rates: Rates<'_>) -> Vec<Block> {

@@ -6,6 +6,7 @@ use crate::document::{Block, Inline};
 use crate::format::{listed, signed as signed_number};
 use crate::profile::compare::Change;
 use crate::report::analysis::{Analysis, Answer, Compared, Outcome, ProfileDifference};
+use crate::report::rows::median;
 use crate::stats::Verdict;
 use crate::text::Tone;
 use fwdlab_model::units::format_pps;
@@ -159,7 +160,7 @@ fn effect(answer: &Answer) -> String {
 
 /// The medians of both, where what is compared is what stands for a run.
 fn medians(analysis: &Analysis, compared: &Compared) -> String {
-    let of = |variant: usize| super::summary::median(analysis, compared, variant);
+    let of = |variant: usize| median(analysis, compared, variant);
     match (of(compared.baseline), of(compared.variant)) {
         (Some(before), Some(after)) => {
             format!(" (medians {} and {})", format_pps(before), format_pps(after))

@@ -17,7 +17,7 @@ pub use summary::{summary, summary_text};
 
 use super::analysis::{Analysis, MinistatBlock};
 use super::counted;
-use super::rows::Rates;
+use super::rows::{Rates, median};
 use super::verdicts::{how, terms, verdicts};
 use crate::counts::NOT_TIME;
 use crate::document::{Block, Document, Figure, Inline};
@@ -134,9 +134,8 @@ fn answers(analysis: &Analysis) -> Vec<Block> {
         false => how.to_owned(),
     };
     let terms = terms(*confidence, *margin, adjustment, comparisons.len());
-    let rates: Rates<'_> = &|compared| {
-        [compared.baseline, compared.variant].map(|at| summary::median(analysis, compared, at))
-    };
+    let rates: Rates<'_> =
+        &|compared| [compared.baseline, compared.variant].map(|at| median(analysis, compared, at));
     vec![verdicts(comparisons, rates, false), Block::text(format!("{how} {terms}"))]
 }
 

@@ -2,8 +2,9 @@
 
 use crate::document::form::text;
 use crate::document::{Block, Data, Document, Remark};
-use crate::report::analysis::{Analysis, Compared, VariantResult};
+use crate::report::analysis::{Analysis, VariantResult};
 use crate::report::counted;
+use crate::report::rows::median;
 use crate::report::verdicts::{compared, variants};
 
 /// Version of the shape of what programs get; raised when something that was there is named
@@ -58,17 +59,6 @@ pub fn summary<'a>(analysis: &'a Analysis, data: &'a dyn Data) -> Document<'a> {
         data,
         version: VERSION,
     }
-}
-
-/// The rate of a variant in a comparison: what was found for its goal, where that is not what
-/// stands for a run anyway.
-pub(super) fn median(analysis: &Analysis, compared: &Compared, variant: usize) -> Option<f64> {
-    let Some(goal) = &compared.goal else {
-        return Some(analysis.variants.get(variant)?.summary?.median);
-    };
-    let mut searched = analysis.method.as_ref()?.searched.iter();
-    let found = searched.find(|row| row.variant == variant && row.goal == *goal)?;
-    Some(found.throughput?.median)
 }
 
 /// The summary as lines of at most `width` columns (words longer than that stay whole).
