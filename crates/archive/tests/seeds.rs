@@ -89,7 +89,7 @@ fn reports_hold_the_published_blocks_to_the_byte() {
             let (assembled, store, folder) = imported(&archive, name);
             let out = folder.path().join("report");
             report::write(&store, &out).unwrap();
-            let ours = fenced(&std::fs::read_to_string(out.join("README.md")).unwrap());
+            let ours = fenced(&std::fs::read_to_string(out.join("DETAILS.md")).unwrap());
             let readme = assembled.import.documents.iter().find(|d| d.path.ends_with("README.md"));
             let published = String::from_utf8(readme.unwrap().content.clone()).unwrap();
             let published: Vec<String> = fenced(&with_tabs(&published.replace('\r', "")));

@@ -141,7 +141,7 @@ fn stacks_are_drawn_for_each_variant_and_each_difference_and_misses_are_a_models
     assert!(file(&files, "calls-stateless.svg").contains("nft_do_chain"));
     let both = file(&files, "calls-stateless-against-none.svg");
     assert!(both.contains("nft_do_chain") && both.contains("ip_forward"), "{both}");
-    let page = file(&files, "README.md");
+    let page = file(&files, "README.md") + &file(&files, "PROFILES.md");
     for words in [
         "[Flame graph of calls](calls-none.svg)",
         "Callers are unknown of 1.25 % of the instructions",

@@ -118,7 +118,9 @@ fn the_router_forwards_between_devices_of_the_kernel() {
         // Known only where every thread of the router was found.
         assert!(variant["per_packet_ns"].as_f64().is_some_and(|ns| ns > 0.0), "{variant}");
     }
-    let readme = std::fs::read_to_string(lab.path("results/x/README.md")).expect("a report");
+    let readme = ["README.md", "DETAILS.md"]
+        .map(|name| std::fs::read_to_string(lab.path("results/x").join(name)).expect("a report"))
+        .concat();
     assert!(!readme.contains("can't be trusted"), "{readme}");
     assert!(readme.contains("none damaged, none twice, none out of order"), "{readme}");
 }
@@ -433,7 +435,9 @@ fn any_program_that_forwards_is_measured_beside_kernel_and_router() {
     for variant in result["variants"].as_array().expect("variants") {
         assert!(variant["values"][0].as_f64().expect("a rate") > 500.0, "{variant:#}");
     }
-    let readme = std::fs::read_to_string(lab.path("results/x/README.md")).expect("a report");
+    let readme = ["README.md", "DETAILS.md"]
+        .map(|name| std::fs::read_to_string(lab.path("results/x").join(name)).expect("a report"))
+        .concat();
     for name in ["kernel", "fwdlab", "testpmd", "ovs"] {
         assert!(readme.contains(name), "{name}: {readme}");
     }

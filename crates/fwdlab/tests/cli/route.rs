@@ -259,7 +259,9 @@ blocks = 2
         assert!((1..=2).contains(&values.len()), "{result:#}");
         assert!(values.iter().all(|value| value.as_f64() > Some(1000.0)), "{result:#}");
     }
-    let readme = std::fs::read_to_string(lab.path("out/README.md")).expect("a report");
+    let readme = ["README.md", "DETAILS.md"]
+        .map(|name| std::fs::read_to_string(lab.path("out").join(name)).expect("a report"))
+        .concat();
     assert!(readme.contains("packets in memory of this machine"), "{readme}");
     assert!(readme.contains("none damaged, none twice, none out of order"), "{readme}");
     assert!(!readme.contains("can't be trusted"), "{readme}");

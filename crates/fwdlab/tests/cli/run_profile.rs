@@ -66,7 +66,9 @@ fn the_report_says_where_the_time_goes_and_what_changed() {
     assert!(difference["functions"]["parts"][0]["interval"].is_array(), "{difference}");
     assert!(lab.path("o").join(difference["file"].as_str().expect("a picture")).is_file());
     let readme = std::fs::read_to_string(lab.path("o/README.md")).expect("a file");
-    assert!(readme.contains("## Where the time goes") && readme.contains("simulated_firewall"));
+    assert!(readme.contains("Where in the code") && readme.contains("simulated_firewall"));
+    let profiles = std::fs::read_to_string(lab.path("o/PROFILES.md")).expect("a page");
+    assert!(profiles.contains("## Where the time goes") && profiles.contains("simulated_firewall"));
 
     // The same store gives the same bytes, also elsewhere and later.
     let again = lab.fwdlab(&["report", "o", "--out", "again"]);

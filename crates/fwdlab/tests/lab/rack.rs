@@ -229,7 +229,9 @@ b = "dut:out0"
 
     /// The experiment's report.
     pub(crate) fn report(&self) -> String {
-        fs::read_to_string(self.path("results/x/README.md")).expect("a report")
+        let pages = ["README.md", "DETAILS.md"]
+            .map(|name| fs::read_to_string(self.path("results/x").join(name)).expect("a report"));
+        pages.concat()
     }
 
     /// A file's whole path.
