@@ -10,9 +10,9 @@ use crate::report::analysis::{
 use fwdlab_model::units::{FrameSize, format_bps};
 
 /// Warnings of one kind that forms without room for all spell out.
-const WARNINGS: usize = 5;
+const WARNINGS: usize = 2;
 /// Runs without a steady state that they spell out, likewise.
-const UNSTEADY: usize = 8;
+const UNSTEADY: usize = 3;
 
 /// Doubts about runs, and what the diagnostics found.
 pub(super) fn doubts(analysis: &Analysis) -> Vec<Block> {
