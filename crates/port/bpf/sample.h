@@ -18,6 +18,8 @@ static __always_inline __u64 draw(__u64 n)
 
 	x ^= x >> 32;
 	x *= 0xd6e8feb86659fd93ULL;
+	x ^= x >> 32;
+	x *= 0xd6e8feb86659fd93ULL;
 	return x ^ x >> 32;
 }
 
