@@ -3,6 +3,7 @@
 use crate::error::CliError;
 use crate::names;
 use anyhow::Result;
+use fwdlab_model::assign::assign;
 use fwdlab_model::experiment::{Experiment, RUNS_MAX, profile_of};
 use fwdlab_model::plan::Stop;
 use fwdlab_model::profile::ProfilePlan;
@@ -33,6 +34,10 @@ const TESTBEDS: [TestbedKind; 4] =
 /// so of its hash.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub(crate) struct Overrides {
+    /// A value of the file, instead of what it says: trial.duration=5s, dut.firewall=stateful,
+    /// factor.firewall.levels='["none", "stateful"]'. May be given several times
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
     /// Testbed, instead of the file's
     #[arg(long, value_name = "KIND", value_parser = names::some(&TESTBEDS))]
     pub(crate) testbed: Option<TestbedKind>,
@@ -63,7 +68,7 @@ impl Overrides {
         out: Option<&Path>,
     ) -> String {
         let mut line = format!("fwdlab {command} {}", quoted(&experiment.to_string_lossy()));
-        let Overrides { testbed, lab, blocks, seed, search } = self;
+        let Overrides { set, testbed, lab, blocks, seed, search } = self;
         let options = [
             ("--out", out.map(|out| quoted(&out.to_string_lossy()))),
             ("--testbed", testbed.map(|testbed| testbed.name().to_owned())),
@@ -72,6 +77,9 @@ impl Overrides {
             ("--seed", seed.map(|seed| seed.to_string())),
             ("--search", (!search.is_empty()).then(|| search.join(","))),
         ];
+        for assignment in set {
+            line += &format!(" --set {}", quoted(assignment));
+        }
         for (option, value) in options {
             if let Some(value) = value {
                 line += &format!(" {option} {value}");
@@ -127,6 +135,9 @@ pub(crate) fn load(path: &Path, overrides: &Overrides) -> Result<Loaded> {
             path.display()
         ))
     })?;
+    let assigned =
+        overrides.set.iter().try_fold(text, |text, assignment| assign(&text, assignment));
+    let text = assigned.map_err(|error| CliError::Mistake(format!("--set {error}")))?;
     let directory = beside(path);
     let loader = |name: &str| read_beside(&directory, name);
     let name = if is_stdin { "stdin".into() } else { path.to_string_lossy() };
@@ -184,7 +195,8 @@ fn overridden(
     loader: &spec::Loader<'_>,
     overrides: &Overrides,
 ) -> Result<Option<Plan>> {
-    if *overrides == Overrides::default() {
+    let of_text = Overrides { set: overrides.set.clone(), ..Overrides::default() };
+    if *overrides == of_text {
         return Ok(None);
     }
     let (Some(mut spec), _) = spec::parse(text, loader) else { return Ok(None) };
@@ -254,7 +266,9 @@ mod tests {
 
     #[test]
     fn overriding_is_as_if_the_file_said_so() {
+        let set = ["trial.duration=700ms", "factor.queues.levels=[2, 4]"];
         let overrides = Overrides {
+            set: set.map(str::to_owned).to_vec(),
             testbed: Some(TestbedKind::Sim),
             lab: None,
             blocks: Some(3),
@@ -262,13 +276,27 @@ mod tests {
             search: vec!["pdr".into()],
         };
         let got = plan_with(TWO, &overrides).unwrap();
+        let four = TWO.replace("[1, 2]", "[2, 4]");
         let written = format!(
-            "{TWO}[testbed]\nkind = \"sim\"\n[design]\nblocks = 3\nseed = 9\n\
+            "{four}[trial]\nduration = \"700ms\"\n[testbed]\nkind = \"sim\"\n[design]\nblocks = 3\nseed = 9\n\
              [method]\nkind = \"mlrsearch\"\ngoals = [\"pdr\"]\n"
         );
         assert_eq!(got, plan_with(&written, &Overrides::default()).unwrap());
         assert_ne!(got.hash, plan_with(TWO, &Overrides::default()).unwrap().hash);
         assert!(got.is_intact());
+    }
+
+    #[test]
+    fn what_is_set_is_judged_as_if_the_file_said_so() {
+        let set = |assignment: &str| {
+            let overrides = Overrides { set: vec![assignment.to_owned()], ..Overrides::default() };
+            plan_with(TWO, &overrides).unwrap_err().to_string()
+        };
+        let refused = set("trial.duratoin=5s");
+        assert!(refused.contains("duratoin") && refused.contains("duration"), "{refused}");
+        assert!(set("design.blocks=0").contains("blocks"), "{}", set("design.blocks=0"));
+        let refused = set("factor.queus.levels=[1]");
+        assert!(refused.starts_with("--set there is no `queus`"), "{refused}");
     }
 
     #[test]

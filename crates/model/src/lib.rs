@@ -10,6 +10,7 @@
 //! This crate does no I/O, reads no clock and knows no operating system: a plan
 //! is a function of the file's text and the seed, nothing else.
 
+pub mod assign;
 pub mod bench_lab;
 pub mod design;
 pub mod diagnostic;

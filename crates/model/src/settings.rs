@@ -69,6 +69,7 @@ impl Default for Settings {
                 router: RouterSettings::default(),
                 remote: RemoteSettings::default(),
                 command: CommandSettings::default(),
+                hooks: Hooks::default(),
             },
             traffic: TrafficSettings {
                 family: Family::Inet,
@@ -344,6 +345,34 @@ pub struct DutSettings {
     /// plan's hash.
     #[serde(default, skip_serializing_if = "CommandSettings::is_default")]
     pub command: CommandSettings,
+    /// Commands of the user's around each run. The defaults add nothing to a plan's hash.
+    #[serde(default, skip_serializing_if = "Hooks::is_default")]
+    pub hooks: Hooks,
+}
+
+impl DutSettings {
+    /// The revision that is read back when the DUT is configured; none where `setup` makes what
+    /// is read back.
+    pub fn configured_revision(&self) -> Option<&Revision> {
+        self.remote.revision.as_ref().filter(|_| self.hooks.setup.is_empty())
+    }
+}
+
+/// Commands around each run: words as a shell would divide them; nothing is expanded.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Hooks {
+    /// Before it, in their order.
+    pub setup: Vec<String>,
+    /// After it, and before `setup`.
+    pub teardown: Vec<String>,
+}
+
+impl Hooks {
+    /// True where there are none.
+    pub fn is_default(&self) -> bool {
+        *self == Hooks::default()
+    }
 }
 
 /// Intended load.

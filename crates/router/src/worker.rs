@@ -4,11 +4,14 @@
 //! is [`crate::path`]'s. Everything is run to completion: a batch is received, forwarded
 //! and sent before the next is looked at.
 
-use crate::path::{Firewall, Router};
+use crate::fib::{V4, V6};
+use crate::firewall::SharedFirewall;
+use crate::path::{Config, ConfigError, Firewall, Lookup, NoFirewall, Router, Tally};
 use fwdlab_port::circuit::Transit;
 use fwdlab_port::frame::{Batch, Frame};
 use fwdlab_port::prefetch::prefetch;
 use fwdlab_port::{Port, PortError, clock};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use std::{hint, thread};
@@ -55,6 +58,23 @@ impl<W: Firewall> Engine for Router<W> {
     fn rest(&mut self) {
         Router::rest(self);
     }
+}
+
+/// A router that looks up in these tables, behind `firewall` if there is one.
+///
+/// # Errors
+/// What can't be in `config`.
+pub fn engine(
+    config: &Config,
+    inet: Arc<dyn Lookup<V4>>,
+    inet6: Arc<dyn Lookup<V6>>,
+    firewall: Option<&Arc<SharedFirewall>>,
+    tally: Tally,
+) -> Result<Box<dyn Engine>, ConfigError> {
+    Ok(match firewall {
+        None => Box::new(Router::new(config, inet, inet6, NoFirewall, tally)?),
+        Some(shared) => Box::new(Router::new(config, inet, inet6, shared.filter(), tally)?),
+    })
 }
 
 /// What is seen of ports from outside while workers run.

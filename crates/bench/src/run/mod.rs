@@ -6,6 +6,7 @@ pub(crate) mod asked;
 mod cpus;
 pub(crate) mod doubts;
 mod forwards;
+mod hooks;
 mod method;
 pub(crate) mod profile;
 mod rate;
@@ -33,6 +34,7 @@ use fwdlab_model::record::{
 use fwdlab_model::settings::{Settings, TestbedKind};
 use fwdlab_model::warning::Warning;
 use fwdlab_port::affinity;
+use hooks::Around;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -252,6 +254,7 @@ fn measure(
     observer.step("configuring the DUT");
     let (host, placement) = (parts.host, parts.placement);
     parts.dut.configure(host, settings, placement, findings)?;
+    let around = Around::begin(host, settings, parts.reach, findings)?;
     verify_levels(parts.dut, host, task, findings)?;
     watch.lap("configure");
     // This machine's set-up is complete when the calls return; another machine, or a
@@ -361,6 +364,7 @@ fn measure(
     findings.facts.extend(armed.facts());
     let ended = armed.end()?;
     let method = method::carry_out(&mut parts, task, &observed, findings, observer)?;
+    around.end()?;
     parts.dut.stop(host)?;
     watch.lap("read");
 

@@ -1,5 +1,6 @@
 //! Profile runs: a trial with a sampling profiler on the DUT's CPUs. Never a measurement.
 
+use super::hooks::Around;
 use super::{asked, rate};
 use crate::cpu::Placement;
 use crate::dut::Loss;
@@ -45,6 +46,7 @@ pub(super) fn take(
     let mut findings = Findings::default();
     observer.step("configuring the DUT");
     dut.configure(host, settings, placement, &mut findings)?;
+    let around = Around::begin(host, settings, reach, &mut findings)?;
 
     observer.step("arming the profiler");
     let task = Task { ceiling_pps: ends.known_ceiling_pps(settings).or(task.ceiling_pps), ..task };
@@ -113,6 +115,7 @@ pub(super) fn take(
     let mut facts = findings.facts;
     facts.extend(armed.facts());
     armed.end()?;
+    around.end()?;
     dut.stop(host)?;
     facts.extend(ends.facts(settings));
 

@@ -1,5 +1,6 @@
 //! The command line as a whole, and one file per command, with its arguments.
 
+pub(crate) mod ab;
 pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod completions;
@@ -12,6 +13,7 @@ pub(crate) mod import_lab;
 pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod ministat;
+pub(crate) mod new;
 pub(crate) mod plan;
 pub(crate) mod profile;
 pub(crate) mod receive;
@@ -81,6 +83,10 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Carry out an experiment and write its report
     Run(run::Arguments),
+    /// Ask a first question without a file: does a command make a difference?
+    Ab(ab::Arguments),
+    /// Write a commented experiment file for a question
+    New(new::Arguments),
     /// Show what an experiment would do, and how long it takes
     Plan(plan::Arguments),
     /// Rebuild the report of stored runs
@@ -151,6 +157,8 @@ pub(crate) enum Command {
 pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
     match command {
         Command::Run(arguments) => run::execute(&arguments),
+        Command::Ab(arguments) => ab::execute(&arguments),
+        Command::New(arguments) => new::execute(&arguments),
         Command::Plan(arguments) => plan::execute(&arguments),
         Command::Report(arguments) => report::execute(&arguments),
         Command::Show(arguments) => show::execute(&arguments),

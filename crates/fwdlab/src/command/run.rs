@@ -44,6 +44,13 @@ pub(crate) struct Arguments {
     fresh: bool,
     #[command(flatten)]
     overrides: Overrides,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// What every command takes that measures an experiment.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Common {
     /// Don't measure what sender and receiver reach without a DUT
     #[arg(long)]
     no_calibration: bool,
@@ -71,6 +78,13 @@ pub(crate) struct Arguments {
     notify_command: Option<String>,
 }
 
+impl Arguments {
+    /// The same for another command's options.
+    pub(crate) fn set(&mut self, fresh: bool, overrides: Overrides, common: Common) {
+        (self.fresh, self.overrides, self.common) = (fresh, overrides, common);
+    }
+}
+
 /// Carries it out.
 ///
 /// # Errors
@@ -90,7 +104,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
         loaded.plan.profile = experiment::profile(&arguments.experiment, &loaded.text, wanted);
     }
     let beside = experiment::beside(&arguments.experiment);
-    let command = arguments.notify_command.as_deref();
+    let command = arguments.common.notify_command.as_deref();
     let recipients = notify::recipients(&loaded.plan, &beside, command)?;
     let out = experiment::directory(&loaded.plan, arguments.out.as_deref());
     let result = carry_out(arguments, &loaded, &out);
@@ -100,7 +114,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
         Err(error) if exit::of(error) == Exit::Interrupted => return result.map(|(exit, _)| exit),
         Err(error) => (Outcome::Failed, format!("{error:#}\n")),
     };
-    let report = if arguments.no_report { out } else { out.join("README.md") };
+    let report = if arguments.common.no_report { out } else { out.join("README.md") };
     let title = &loaded.plan.title;
     notify::tell(&recipients, &Message { title, outcome, report: &report, summary: &summary });
     result.map(|(exit, _)| exit)
@@ -130,19 +144,22 @@ fn carry_out(
         let session = Session {
             plan,
             directory: experiment::beside(&arguments.experiment),
-            calibrates: !arguments.no_calibration,
-            quiet: arguments.quiet,
+            calibrates: !arguments.common.no_calibration,
+            quiet: arguments.common.quiet,
             resume: arguments.command_line(),
             profiles,
         };
         given_up = session.measure(&mut store, &missing, watch)?;
     }
-    let analysis =
-        if arguments.no_report { Analysis::of_store(&store)? } else { report::write(&store, out)? };
+    let analysis = if arguments.common.no_report {
+        Analysis::of_store(&store)?
+    } else {
+        report::write(&store, out)?
+    };
     show(arguments, &analysis, out)?;
     let mut summary =
         anstream::adapter::strip_str(&report::summary_text(&analysis, 80)).to_string();
-    let exit = exit_of(&analysis, arguments.fail_on);
+    let exit = exit_of(&analysis, arguments.common.fail_on);
     if given_up.is_empty() {
         return Ok((exit, summary));
     }
@@ -178,14 +195,14 @@ fn introduction(plan: &Plan, missing: usize, stopping: Option<&Stopping>) -> Str
 /// Prints the results, and where more of them are.
 fn show(arguments: &Arguments, analysis: &Analysis, out: &Path) -> Result<()> {
     let data = report::shown(analysis)?;
-    arguments.form.print(&report::summary(analysis, &data))?;
-    let place = if arguments.no_report {
+    arguments.common.form.print(&report::summary(analysis, &data))?;
+    let place = if arguments.common.no_report {
         format!("store: {}", store_at(out).display())
     } else {
         format!("report: {}", out.join("README.md").display())
     };
     // What programs read ends with the document.
-    if arguments.form.is_of_terminal() {
+    if arguments.common.form.is_of_terminal() {
         terminal::print(&place)?;
     } else {
         arguments.say(&place);
@@ -204,7 +221,7 @@ fn exit_of(analysis: &Analysis, fail_on: Option<FailOn>) -> Exit {
 impl Arguments {
     /// Says something unless asked to be quiet.
     fn say(&self, text: &str) {
-        if !self.quiet {
+        if !self.common.quiet {
             terminal::note(text);
         }
     }
@@ -220,9 +237,9 @@ impl Arguments {
     fn command_line(&self) -> String {
         let line = self.overrides.command_line("run", &self.experiment, self.out.as_deref());
         let options = [
-            ("--no-calibration", self.no_calibration),
-            ("--profile", self.profile),
-            ("--no-profile", self.no_profile),
+            ("--no-calibration", self.common.no_calibration),
+            ("--profile", self.common.profile),
+            ("--no-profile", self.common.no_profile),
         ];
         let given = options.iter().filter(|(_, given)| *given);
         given.fold(line, |line, (option, _)| format!("{line} {option}"))
@@ -230,7 +247,7 @@ impl Arguments {
 
     /// What the command line says of profiles, if anything.
     fn wants_profiles(&self) -> Option<bool> {
-        match (self.profile, self.no_profile) {
+        match (self.common.profile, self.common.no_profile) {
             (true, _) => Some(true),
             (_, true) => Some(false),
             _ => None,

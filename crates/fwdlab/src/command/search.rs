@@ -48,6 +48,10 @@ pub(crate) struct Arguments {
     /// Number of blocks of the experiment, instead of the file's
     #[arg(long, value_name = "N", conflicts_with = "program")]
     blocks: Option<u32>,
+    /// A value of the experiment, instead of what its file says: trial.duration=5s. May be given
+    /// several times
+    #[arg(long, value_name = "KEY=VALUE", conflicts_with = "program")]
+    set: Vec<String>,
     /// Show no progress, only the results
     #[arg(long, short)]
     quiet: bool,
@@ -99,6 +103,7 @@ fn of_experiment(arguments: &Arguments, experiment: &std::path::Path) -> Result<
     line.extend(["--out".into(), out.into_os_string()]);
     line.extend(["--search".into(), arguments.goal.join(",").into()]);
     line.extend(arguments.blocks.iter().flat_map(|n| ["--blocks".into(), n.to_string().into()]));
+    line.extend(arguments.set.iter().flat_map(|set| ["--set".into(), set.into()]));
     line.extend(arguments.quiet.then(|| "--quiet".into()));
     line.extend(arguments.form.is_json().then(|| "--json".into()));
     let command = run::Arguments::augment_args(clap::Command::new("run"));

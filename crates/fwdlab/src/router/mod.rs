@@ -12,10 +12,8 @@ use fwdlab_port::{Port, PortError, affinity, clock};
 use fwdlab_router::fib::{V4, V6};
 use fwdlab_router::firewall::{SharedFirewall, StateConfig, text};
 use fwdlab_router::path::harvest::Pool;
-use fwdlab_router::path::{
-    Class, Config, ConfigError, Counters, Lookup, NoFirewall, Rate, Router, Tally,
-};
-use fwdlab_router::worker::{self, Engine, Missed};
+use fwdlab_router::path::{Class, Config, Counters, Lookup, Rate, Tally};
+use fwdlab_router::worker::{self, Engine, Missed, engine};
 use interfaces::Named;
 use std::path::Path;
 use std::sync::Arc;
@@ -80,23 +78,14 @@ impl Running {
             stop: Arc::default(),
             threads: Vec::new(),
         };
-        let engine = |tally: Tally| -> anyhow::Result<Box<dyn Engine>> {
+        let build = |tally: Tally| -> anyhow::Result<Box<dyn Engine>> {
             let inet: Arc<dyn Lookup<V4>> = running.tables.inet.clone();
             let inet6: Arc<dyn Lookup<V6>> = running.tables.inet6.clone();
-            let refused = |error: ConfigError| mistake(error.to_string());
-            Ok(match &wall {
-                None => {
-                    let router = Router::new(&config, inet, inet6, NoFirewall, tally);
-                    Box::new(router.map_err(refused)?)
-                }
-                Some(wall) => {
-                    let router = Router::new(&config, inet, inet6, wall.filter(), tally);
-                    Box::new(router.map_err(refused)?)
-                }
-            })
+            engine(&config, inet, inet6, wall.as_ref(), tally)
+                .map_err(|error| mistake(error.to_string()))
         };
         let tallies = (0..usize::from(setup.workers)).filter_map(|number| counters.tally(number));
-        let engines: Vec<_> = tallies.map(engine).collect::<anyhow::Result<_>>()?;
+        let engines: Vec<_> = tallies.map(build).collect::<anyhow::Result<_>>()?;
         if setup.circuits.is_empty() {
             let ports = ports::open(setup)?;
             running.facts.extend(ports.facts);

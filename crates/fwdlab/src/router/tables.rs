@@ -3,14 +3,10 @@
 use super::mistake;
 use anyhow::Context;
 use fwdlab_model::router::{RouterSetup, Synthesised};
-use fwdlab_model::settings::FibAlgorithm;
-use fwdlab_router::fib::{
-    Address, Auto, BSearch, Batch, Dir24_8, Fib, Locked, Multibit, NextHop, Poptrie, Prefix, Radix,
-    RadixLockless, V4, V6,
-};
-use fwdlab_router::path::Lookup;
+use fwdlab_router::fib::{Address, Batch, NextHop, Prefix, V4, V6};
 use fwdlab_router::routes::synthesis::{ROUTES_MAX, Synthesis, synthesise};
 use fwdlab_router::routes::{NextHops, Routes, mrt, text};
+use fwdlab_router::tables::{self, Built, Table};
 use std::fs;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -22,21 +18,6 @@ pub(super) struct Tables {
     pub(super) next_hops: NextHops,
     /// The tables that were built, for the statistics.
     pub(super) facts: Vec<(String, String)>,
-}
-
-/// A forwarding table that can change while packets are forwarded.
-pub(super) trait Table<A: Address>: Lookup<A> {
-    /// Makes all changes of a batch.
-    fn update(&self, batch: &Batch<A>);
-}
-
-impl<A: Address, F: Fib<A> + Clone> Table<A> for Locked<A, F>
-where
-    Locked<A, F>: Lookup<A>,
-{
-    fn update(&self, batch: &Batch<A>) {
-        Locked::update(self, batch);
-    }
 }
 
 impl Tables {
@@ -97,73 +78,21 @@ pub(super) fn build(setup: &RouterSetup) -> anyhow::Result<Tables> {
     add(&mut all, written.map_err(|error| mistake(format!("routes: {error}")))?)?;
     let (inet, inet6) = (all.inet.into_iter().collect(), all.inet6.into_iter().collect());
     let mut facts = Vec::new();
-    let inet = table4(setup, &inet, &mut facts);
-    let inet6 = table6(setup, &inet6, &mut facts);
+    let inet = noted(tables::inet(setup.fib, setup.locking, &inet), "inet", &mut facts);
+    let inet6 = noted(tables::inet6(setup.fib, setup.locking, &inet6), "inet6", &mut facts);
     Ok(Tables { inet, inet6, next_hops: all.next_hops, facts })
 }
 
-fn table4(
-    setup: &RouterSetup,
-    routes: &Batch<V4>,
-    facts: &mut Vec<(String, String)>,
-) -> Arc<dyn Table<V4>> {
-    match setup.fib {
-        FibAlgorithm::Auto => {
-            let auto = filled(Auto::new(), routes);
-            facts.push(("fib inet".into(), format!("auto: {}", auto.algorithm())));
-            share(auto, (setup, "inet"), facts)
-        }
-        FibAlgorithm::Radix => share(filled(Radix::new(), routes), (setup, "inet"), facts),
-        FibAlgorithm::RadixLockless => {
-            share(filled(RadixLockless::new(), routes), (setup, "inet"), facts)
-        }
-        FibAlgorithm::BSearch => share(filled(BSearch::new(), routes), (setup, "inet"), facts),
-        FibAlgorithm::Dir24_8 => share(filled(Dir24_8::new(), routes), (setup, "inet"), facts),
-        FibAlgorithm::Poptrie => share(filled(Poptrie::new(), routes), (setup, "inet"), facts),
+/// The table, with what the statistics say of it.
+fn noted<A>(built: Built<A>, family: &str, facts: &mut Vec<(String, String)>) -> Arc<dyn Table<A>> {
+    if let Some(algorithm) = built.chosen {
+        facts.push((format!("fib {family}"), format!("auto: {algorithm}")));
     }
+    facts.push((format!("routes {family}"), built.routes.to_string()));
+    facts.push((format!("fib {family} bytes"), built.bytes.to_string()));
+    built.table
 }
 
-fn table6(
-    setup: &RouterSetup,
-    routes: &Batch<V6>,
-    facts: &mut Vec<(String, String)>,
-) -> Arc<dyn Table<V6>> {
-    match setup.fib {
-        FibAlgorithm::Auto => {
-            let auto = filled(Auto::new(), routes);
-            facts.push(("fib inet6".into(), format!("auto: {}", auto.algorithm())));
-            share(auto, (setup, "inet6"), facts)
-        }
-        FibAlgorithm::Radix => share(filled(Radix::new(), routes), (setup, "inet6"), facts),
-        FibAlgorithm::RadixLockless => {
-            share(filled(RadixLockless::new(), routes), (setup, "inet6"), facts)
-        }
-        FibAlgorithm::BSearch => share(filled(BSearch::new(), routes), (setup, "inet6"), facts),
-        FibAlgorithm::Dir24_8 => share(filled(Multibit::new(), routes), (setup, "inet6"), facts),
-        FibAlgorithm::Poptrie => share(filled(Poptrie::new(), routes), (setup, "inet6"), facts),
-    }
-}
-
-fn filled<A: Address, F: Fib<A>>(mut fib: F, routes: &Batch<A>) -> F {
-    fib.apply(routes);
-    fib
-}
-
-fn share<A: Address, F>(
-    fib: F,
-    (setup, family): (&RouterSetup, &str),
-    facts: &mut Vec<(String, String)>,
-) -> Arc<dyn Table<A>>
-where
-    F: Fib<A> + Clone + 'static,
-    Locked<A, F>: Lookup<A>,
-{
-    facts.push((format!("routes {family}"), fib.len().to_string()));
-    facts.push((format!("fib {family} bytes"), fib.memory_bytes().to_string()));
-    Arc::new(Locked::new(fib, setup.locking))
-}
-
-/// Adds routes, whose next hops get the numbers of those known already.
 fn add(all: &mut Routes, more: Routes) -> anyhow::Result<()> {
     let numbers = more.next_hops.addresses().iter().map(|&address| all.next_hops.number(address));
     let numbers: Option<Vec<NextHop>> = numbers.collect();

@@ -1,5 +1,6 @@
 //! The built program, as a user meets it.
 
+mod ab;
 mod compare;
 mod connections;
 mod coverage;

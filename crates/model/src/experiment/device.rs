@@ -158,6 +158,24 @@ static NEEDS: &[Need] = &[
         help: "write reboot = \"needed\" in [dut], or leave it out",
     },
     Need {
+        keys: &["setup", "teardown"],
+        met: |settings| settings.testbed.kind != TestbedKind::Memory,
+        otherwise: "needs a machine or a namespace to run in, and a router in memory has none",
+        help: "write kind = \"netns\" in [testbed]",
+    },
+    Need {
+        keys: &["verify"],
+        met: |settings| {
+            let is_installed = (has_hosts(settings) || is_vm(settings))
+                && !is_router(settings)
+                && !is_command(settings);
+            is_installed || !settings.dut.hooks.setup.is_empty()
+        },
+        otherwise: "reads back what a laboratory's DUT runs, or what `setup` did, and here is neither",
+        help: "write setup = [\"COMMAND\"] beside it, or kind = \"ssh\" and lab = \"lab.toml\" in \
+               [testbed]",
+    },
+    Need {
         keys: &["image"],
         met: |settings| revision(settings).is_none_or(|revision| !revision.upgrade.is_empty()),
         otherwise: "has no effect without `upgrade`, the command that reads it",

@@ -86,12 +86,16 @@ impl Catalogue {
             true => format!("{} stores", self.of),
             false => format!("{} of {} stores", self.entries.len(), self.of),
         };
-        let open = sum(|e| e.verdicts.inconclusive) + sum(|e| e.verdicts.unanswered);
+        let inconclusive = sum(|e| e.verdicts.inconclusive);
         let same = sum(|e| e.verdicts.equivalent);
         let changed = self.entries.iter().filter(|entry| entry.largest.is_some()).count();
+        let unanswered = match sum(|e| e.verdicts.unanswered) {
+            0 => String::new(),
+            unanswered => format!(", {unanswered} without an answer"),
+        };
         format!(
             "{stores}; {changed} with a difference: {better} comparisons better, {worse} worse, {same} \
-             equivalent, {open} open."
+             equivalent, {inconclusive} inconclusive{unanswered}."
         )
     }
 
@@ -117,7 +121,7 @@ impl Catalogue {
                 "{more} older ones: --filter and --machine choose, --format html and csv have all"
             )));
         }
-        let legend = "verdicts: + better, - worse, = equivalent, ? open; largest: the largest effect \
+        let legend = "verdicts: + better, - worse, = equivalent, ? inconclusive or without an answer; largest: the largest effect \
                       that was found; ~ day of the software";
         brief.push(Block::text(legend));
         let whole = Table::of(&self.entries)

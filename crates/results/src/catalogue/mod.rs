@@ -243,10 +243,10 @@ impl Tally {
         tally
     }
 
-    /// As short as can be: `+2 -1 =3 ?4` for better, worse, equivalent, open.
+    /// As short as can be: `+2 -1 =3 ?4` for better, worse, equivalent, and neither.
     pub fn signs(&self) -> String {
-        let open = self.inconclusive + self.unanswered;
-        let all = [(self.better, '+'), (self.worse, '-'), (self.equivalent, '='), (open, '?')];
+        let neither = self.inconclusive + self.unanswered;
+        let all = [(self.better, '+'), (self.worse, '-'), (self.equivalent, '='), (neither, '?')];
         let said = all.iter().filter(|(n, _)| *n > 0).map(|(n, sign)| format!("{sign}{n}"));
         said.collect::<Vec<String>>().join(" ")
     }

@@ -300,30 +300,35 @@ impl Column {
 }
 
 impl<'t, T> Rows<'t, T> {
-    fn with(mut self, column: Column, cell: impl Fn(&'t T) -> Cell) -> Self {
+    /// Adds a column. Every column is a closure of its own type: what they have in common is
+    /// compiled once for each kind of subject.
+    fn push(&mut self, column: Column, cell: &dyn Fn(&'t T) -> Cell) {
         self.table.columns.push(column);
         for (row, subject) in self.table.rows.iter_mut().zip(&self.subjects) {
             row.cells.push(cell(subject));
         }
-        self
     }
 
     /// A column of words.
     #[must_use]
-    pub fn words(self, title: impl Into<String>, cell: impl Fn(&'t T) -> Cell) -> Self {
-        self.with(Column { title: title.into(), ..Column::default() }, cell)
+    pub fn words(mut self, title: impl Into<String>, cell: impl Fn(&'t T) -> Cell) -> Self {
+        self.push(Column { title: title.into(), ..Column::default() }, &cell);
+        self
     }
 
     /// A column of numbers.
     #[must_use]
-    pub fn numbers(self, title: impl Into<String>, cell: impl Fn(&'t T) -> Cell) -> Self {
-        self.with(Column { title: title.into(), is_number: true, ..Column::default() }, cell)
+    pub fn numbers(mut self, title: impl Into<String>, cell: impl Fn(&'t T) -> Cell) -> Self {
+        let column = Column { title: title.into(), is_number: true, ..Column::default() };
+        self.push(column, &cell);
+        self
     }
 
     /// A column that programs alone get.
     #[must_use]
-    pub fn hidden(self, key: &'static str, cell: impl Fn(&'t T) -> Cell) -> Self {
-        self.with(Column { keys: vec![key], is_hidden: true, ..Column::default() }, cell)
+    pub fn hidden(mut self, key: &'static str, cell: impl Fn(&'t T) -> Cell) -> Self {
+        self.push(Column { keys: vec![key], is_hidden: true, ..Column::default() }, &cell);
+        self
     }
 
     /// What programs call the values of the last column.

@@ -6,7 +6,7 @@
 //! integral is summed numerically, to more than ten digits.
 
 use super::summary::t_quantile;
-use statrs::distribution::{ChiSquared, ContinuousCDF, Normal};
+use statrs::distribution::{ChiSquared, Continuous, ContinuousCDF, Normal};
 use statrs::function::gamma::ln_gamma;
 use std::cell::Cell;
 
@@ -40,36 +40,40 @@ fn solved_multiple(confidence: f64, df: f64, power: f64) -> Option<f64> {
     if !(power > 1.0 - confidence / 100.0 && power < 1.0) {
         return None;
     }
-    // Approximately right already (Bloom, 1995); the power grows steadily
-    // with the effect, so the secant through two guesses closes in.
+    // Approximately right already (Bloom, 1995). The power grows steadily with the effect:
+    // Newton's steps are right in a few, and the bounds keep one that overshoots inside.
     let guess = critical + t_quantile(2.0 * 100.0 * power - 100.0, df).unwrap_or(0.0).max(0.0);
-    let miss = |delta: f64| test_power(delta, critical, df) - power;
-    let (mut low, mut high) = (0.0, guess.max(0.1));
-    while miss(high) < 0.0 {
-        (low, high) = (high, 1.5 * high);
-        if !high.is_finite() {
-            return None;
-        }
-    }
-    let (mut miss_low, mut miss_high) = (miss(low), miss(high));
+    let mut delta = guess.max(0.1);
+    let mut scatter = Scatter::new(df, 1.5 * delta);
+    let (mut low, mut high) = (0.0, f64::INFINITY);
     for _ in 0..60 {
-        if high - low < 1e-13 * high {
+        if delta > scatter.most {
+            scatter = Scatter::new(df, 1.5 * delta);
+        }
+        let (reached, slope) = scatter.power(delta, critical);
+        let miss = reached - power;
+        if miss.abs() < 1e-14 {
             break;
         }
-        // Regula falsi; the end that stays loses half its weight, so that both
-        // move (the Illinois algorithm's remedy).
-        let middle = (low * miss_high - high * miss_low) / (miss_high - miss_low);
-        let missed = miss(middle);
-        if missed.abs() < 1e-14 {
-            return Some(middle);
-        }
-        if missed < 0.0 {
-            (low, miss_low, miss_high) = (middle, missed, 0.5 * miss_high);
+        if miss < 0.0 {
+            low = delta;
         } else {
-            (high, miss_high, miss_low) = (middle, missed, 0.5 * miss_low);
+            high = delta;
+        }
+        let mut next = delta - miss / slope;
+        if !(next > low && next < high) {
+            next = if high.is_finite() { 0.5 * (low + high) } else { 1.5 * delta };
+        }
+        let moved = (next - delta).abs();
+        delta = next;
+        if !delta.is_finite() {
+            return None;
+        }
+        if moved < 1e-13 * delta {
+            break;
         }
     }
-    Some(0.5 * (low + high))
+    Some(delta)
 }
 
 /// The true scatter over the one that `df` degrees of freedom show: ends of its 80 %
@@ -107,28 +111,55 @@ pub fn power_of_equivalence(margin_in_se: f64, confidence: f64, df: f64) -> Opti
     (margin_in_se > 0.0).then(|| mean_over_scatter(within, df, most).clamp(0.0, 1.0))
 }
 
-/// Chance that |t| exceeds `critical` when the true effect is `delta` standard
-/// errors: the mean over s = sqrt(chi2 / df) of both normal tails.
+/// Chance that |t| exceeds `critical` when the true effect is `delta` standard errors.
 fn test_power(delta: f64, critical: f64, df: f64) -> f64 {
-    let normal = Normal::standard();
-    // Over x = ln s the density is smooth and dies away on both sides, where
-    // sums over even steps are exact but for the last digits as soon as the
-    // steps are half as wide as the narrower of the two curves (or 1/8).
-    // Dividing by the sum of the weights spares the density's constant.
-    let step = (0.5 / (1.0 + delta)).min(0.5 / (2.0 * df).sqrt()).min(0.125);
-    let log_weight = |x: f64| df * (x - 0.5 * (2.0 * x).exp_m1());
-    let (mut found, mut all) = (0.0, 0.0);
-    for (start, direction) in [(0.0, 1.0), (-step, -1.0)] {
-        let mut x = start;
-        while log_weight(x) > NEGLIGIBLE {
-            let (weight, s) = (log_weight(x).exp(), x.exp());
-            let rejects = normal.cdf(delta - critical * s) + normal.cdf(-delta - critical * s);
-            found += weight * rejects;
-            all += weight;
-            x += direction * step;
+    Scatter::new(df, delta.abs()).power(delta, critical).0
+}
+
+/// The standard error that is found over the true one, s = sqrt(chi2 / df), as values with
+/// weights.
+struct Scatter {
+    /// Values and their weights, which sum to 1.
+    nodes: Vec<(f64, f64)>,
+    /// The largest effect, in standard errors, that they are dense enough for.
+    most: f64,
+}
+
+impl Scatter {
+    fn new(df: f64, most: f64) -> Scatter {
+        // Over x = ln s the density is smooth and dies away on both sides, where
+        // sums over even steps are exact but for the last digits as soon as the
+        // steps are half as wide as the narrower of the two curves (or 1/8).
+        // Dividing by the sum of the weights spares the density's constant.
+        let step = (0.5 / (1.0 + most)).min(0.5 / (2.0 * df).sqrt()).min(0.125);
+        let log_weight = |x: f64| df * (x - 0.5 * (2.0 * x).exp_m1());
+        let mut nodes = Vec::new();
+        for (start, direction) in [(0.0, 1.0), (-step, -1.0)] {
+            let mut x = start;
+            while log_weight(x) > NEGLIGIBLE {
+                nodes.push((x.exp(), log_weight(x).exp()));
+                x += direction * step;
+            }
         }
+        let all: f64 = nodes.iter().map(|(_, weight)| weight).sum();
+        for (_, weight) in &mut nodes {
+            *weight /= all;
+        }
+        Scatter { nodes, most }
     }
-    found / all
+
+    /// Chance that |t| exceeds `critical` when the true effect is `delta` standard errors: the
+    /// mean of both normal tails; and its slope over `delta`.
+    fn power(&self, delta: f64, critical: f64) -> (f64, f64) {
+        let normal = Normal::standard();
+        let (mut found, mut slope) = (0.0, 0.0);
+        for (s, weight) in &self.nodes {
+            let (near, far) = (delta - critical * s, -delta - critical * s);
+            found += weight * (normal.cdf(near) + normal.cdf(far));
+            slope += weight * (normal.pdf(near) - normal.pdf(far));
+        }
+        (found, slope)
+    }
 }
 
 /// Mean of `f` over s = sqrt(chi2 / df), counting it as 0 above `most`.

@@ -12,8 +12,8 @@ use fwdlab_model::record::{
 };
 use fwdlab_model::settings::{
     Arrangement, CommandSettings, DutKind, DutSettings, Engine, Family, Firewall, Flows,
-    GeneratorKind, Napi, Rate, RemoteSettings, RouterSettings, SimSettings, SimTable, TestbedKind,
-    TestbedSettings, TrafficSettings, VmSettings,
+    GeneratorKind, Hooks, Napi, Rate, RemoteSettings, RouterSettings, SimSettings, SimTable,
+    TestbedKind, TestbedSettings, TrafficSettings, VmSettings,
 };
 use fwdlab_model::units::FrameSize;
 use fwdlab_model::{Calibration, Plan, PlannedRun, RunRecord, Settings, Variant, Warning};
@@ -82,6 +82,7 @@ pub(crate) fn base(kind: TestbedKind) -> Settings {
             router: RouterSettings::default(),
             remote: RemoteSettings::default(),
             command: CommandSettings::default(),
+            hooks: Hooks::default(),
         },
         traffic: TrafficSettings {
             family: Family::Inet,

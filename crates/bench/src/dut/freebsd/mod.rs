@@ -329,7 +329,7 @@ impl Dut for FreebsdDut {
         let kernel = host.run(&["uname", "-v"], "")?;
         findings.facts.insert("kernel".into(), kernel.trim().to_owned());
         findings.facts.extend(system::kernel_facts(host));
-        if let Some(revision) = &settings.dut.remote.revision {
+        if let Some(revision) = settings.dut.configured_revision() {
             revision::read_back(host, revision, findings)?;
         }
         apply::interfaces(host, &plan, &self.links, settings, findings)?;

@@ -65,7 +65,7 @@ impl Dut for LinuxDut<'_> {
             other => other?,
         }
         *self = LinuxDut::new(self.ground);
-        if let Some(revision) = &settings.dut.remote.revision {
+        if let Some(revision) = settings.dut.configured_revision() {
             software::check(host, revision, findings)?;
         }
         routes::keep_ways_of(settings, links)?;

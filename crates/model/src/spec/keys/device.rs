@@ -280,20 +280,34 @@ pub const DUT: Section = Section {
             "verify",
             Kind::Command,
             "",
-            "Laboratory: the command on the DUT whose output names the revision that runs; it is recorded with each run.",
+            "The command on the DUT whose output names what runs: the revision that was installed, or what `setup` made of it. It is recorded with each run.",
         )
         .example("\"uname -v\"")
-        .of(Owner::Host)
         .restart(field!(command, |s| &mut revision(s).verify)),
         key(
             "expect",
             Kind::Text,
             "",
-            "Laboratory: text that the output of `verify` must contain; otherwise nothing is measured.",
+            "Text that the output of `verify` must contain; otherwise nothing is measured.",
         )
         .example("\"r287478\"")
-        .of(Owner::Host)
         .restart(field!(text, |s| &mut revision(s).expect)),
+        key(
+            "setup",
+            Kind::Commands,
+            "[]",
+            "Commands before each run, when everything else is set: in the DUT's namespace, or on its host. Each must end with status 0; `verify` and `expect` read back what they did. On this machine they run where fwdlab was started.",
+        )
+        .example("[\"nft -f rules.nft\"]")
+        .restart(field!(commands, |s| &mut s.dut.hooks.setup, commands)),
+        key(
+            "teardown",
+            Kind::Commands,
+            "[]",
+            "Commands after each run, also after one that failed. They run before `setup`, too, so that what a killed run left is removed; whether they succeed there does not matter.",
+        )
+        .example("[\"nft flush ruleset\"]")
+        .restart(field!(commands, |s| &mut s.dut.hooks.teardown, commands)),
         key(
             "start",
             Kind::Words,

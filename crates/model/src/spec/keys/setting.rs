@@ -173,6 +173,10 @@ mod tests {
         }
     }
 
+    fn hooks() -> Hooks {
+        Hooks { setup: vec!["up".to_owned()], teardown: vec!["down".to_owned()] }
+    }
+
     #[test]
     fn every_setting_of_the_tables_exists_and_the_other_way_round() {
         let mut settings = Settings::default();
@@ -183,6 +187,7 @@ mod tests {
         settings.dut.router.routes_file = Some(routes_file());
         settings.dut.remote = remote();
         settings.dut.command = command();
+        settings.dut.hooks = hooks();
         settings.traffic.generator_server = "localhost".to_owned();
         settings.traffic.generator_options = vec!["-p".to_owned()];
         let written: Vec<&str> = super::super::settings().map(|key| key.name).collect();
@@ -209,6 +214,7 @@ mod tests {
         };
         settings.dut.remote = remote();
         settings.dut.command = command();
+        settings.dut.hooks = hooks();
         settings.traffic.generator = GeneratorKind::Trex;
         settings.traffic.generator_server = "localhost".to_owned();
         settings.traffic.generator_options = vec!["-p".to_owned(), "a b".to_owned()];

@@ -1,0 +1,81 @@
+//! Questions without a file, and files for questions.
+
+use crate::support::{INSTANT, Lab, machine};
+
+/// Every second packet is dropped.
+const HALF: &str = "\
+table inet half {
+  chain forward {
+    type filter hook forward priority 0; policy accept;
+    numgen random mod 2 0 drop
+  }
+}
+";
+
+#[test]
+fn commands_run_in_the_device_before_each_run_and_are_read_back() {
+    if !rustix::process::geteuid().is_root() {
+        let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
+        assert!(!in_ci, "not root in CI");
+        eprintln!("SKIPPED: commands that need the rights of root in a namespace");
+        return;
+    }
+    let _alone = machine();
+    let lab = Lab::new(INSTANT);
+    lab.write("half.nft", HALF);
+    let short = ["--testbed", "netns", "--set", "trial.duration=300ms", "--no-calibration"];
+    let ask = ["ab", "", "nft -f half.nft", "--blocks", "3", "--json"];
+    let shown = lab.fwdlab(&[&ask[..], &short[..]].concat()).carried_out().json();
+    let [compared] = shown["comparisons"].as_array().expect("comparisons").as_slice() else {
+        panic!("one comparison: {shown}");
+    };
+    let ratio = compared["outcome"]["compared"]["comparison"]["ratio"].as_f64().expect("a ratio");
+    assert!((0.3..0.75).contains(&ratio), "half of the packets are dropped: {ratio}");
+
+    // The same as a file, with what the command did read back.
+    let verify = "dut.verify=nft list tables";
+    for (expect, is_there) in [("table inet half", true), ("table inet whole", false)] {
+        let expect = format!("dut.expect={expect}");
+        let set = ["--set", "factor.command.levels=[{label='B', setup=['nft -f half.nft']}]"];
+        let read = ["--set", verify, "--set", &expect, "--set", "compare.baseline.command=B"];
+        let run = ["run", "results/ab/ab.toml", "--out", "again", "--fresh", "--blocks", "1"];
+        let ended = lab.fwdlab(&[&run[..], &set[..], &read[..], &short[..]].concat());
+        if is_there {
+            ended.carried_out();
+        } else {
+            let refused = ended.expect(3).stderr;
+            assert!(refused.contains("says `table inet half` after `setup`"), "{refused}");
+        }
+    }
+}
+
+#[test]
+fn a_question_is_kept_and_not_mixed_with_another() {
+    let lab = Lab::new(INSTANT);
+    let ask = |other: &str, more: &[&str]| {
+        let ask = ["ab", "", other, "--testbed", "sim", "--blocks", "2"];
+        lab.fwdlab(&[&ask[..], more].concat())
+    };
+    ask("one", &[]).expect(0);
+    let again = ask("one", &[]).expect(0);
+    assert!(again.stderr.contains("all of its 4 runs are stored already"), "{}", again.stderr);
+    let refused = ask("two", &[]).expect(2).stderr;
+    assert!(refused.contains("holds the runs of other commands"), "{refused}");
+    ask("two", &["--fresh"]).expect(0);
+    let text = std::fs::read_to_string(lab.path("results/ab/ab.toml")).expect("the file");
+    assert!(text.contains("setup = [\"two\"]"), "{text}");
+}
+
+#[test]
+fn questions_have_files_that_are_not_written_over() {
+    let lab = Lab::new(INSTANT);
+    let listed = lab.fwdlab(&["new"]).expect(0).stdout;
+    assert!(listed.contains("tunable") && listed.contains("laboratory"), "{listed}");
+    lab.fwdlab(&["new", "tunable", "mine.toml", "--set", "design.blocks=3"]).expect(0);
+    let planned = lab.fwdlab(&["plan", "mine.toml", "--testbed", "sim"]).expect(0).stdout;
+    assert!(planned.contains("3 blocks"), "{planned}");
+    let refused = lab.fwdlab(&["new", "tunable", "mine.toml"]).expect(2).stderr;
+    assert!(refused.contains("mine.toml is there already"), "{refused}");
+    lab.fwdlab(&["new", "laboratory", "rack/x.toml"]).expect(0);
+    lab.fwdlab(&["plan", "rack/x.toml"]).expect(0);
+}

@@ -1,0 +1,260 @@
+//! One value of a TOML file set from outside: the file's text with it.
+//!
+//! The text is changed where the value stands, or where its table begins, and nowhere else, so
+//! that faults still have their places and the file that is kept beside the results is the one
+//! that was carried out.
+
+use std::ops::Range;
+use toml::de::{DeTable, DeValue};
+
+/// Why a value can't be set.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AssignError {
+    /// No assignment.
+    #[error(
+        "`{0}` is no assignment: write KEY=VALUE, e.g. design.blocks=7 or dut.firewall=stateful"
+    )]
+    NoAssignment(String),
+    /// Words that can't be a key.
+    #[error(
+        "`{0}` is no key: write the table's name and the key's with a point between them, e.g. \
+         trial.duration=5s"
+    )]
+    NoKey(String),
+    /// A table, where a value was expected.
+    #[error("`{0}` is a table: set one of its keys, e.g. {0}.{1}=...")]
+    Table(String, String),
+    /// No element of a list has that name.
+    #[error("there is no `{name}` in `{list}`; there are: {names}")]
+    NoElement {
+        /// The list of tables.
+        list: String,
+        /// What was asked for.
+        name: String,
+        /// The names that there are.
+        names: String,
+    },
+    /// The file is written in a way that has no place for it.
+    #[error("`{0}` can't be set from outside as this file is written: write it into the file")]
+    NoPlace(String),
+}
+
+/// `text` with `assignment`, `KEY=VALUE`. The key is a path: `design.blocks`. In a list of tables
+/// the name of an element comes next: `factor.firewall.levels`. A value that is no TOML is a
+/// string, so quotes may be left out. A text that is no TOML is left as it is: who reads it will
+/// say why.
+///
+/// # Errors
+/// See [`AssignError`].
+pub fn assign(text: &str, assignment: &str) -> Result<String, AssignError> {
+    let Some((key, value)) = assignment.split_once('=') else {
+        return Err(AssignError::NoAssignment(assignment.to_owned()));
+    };
+    let (key, value) = (key.trim(), as_toml(value.trim()));
+    let path: Vec<&str> = key.split('.').map(str::trim).collect();
+    let is_bare = |word: &&str| {
+        !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'))
+    };
+    if !path.iter().all(is_bare) {
+        return Err(AssignError::NoKey(key.to_owned()));
+    }
+    let Ok(root) = DeTable::parse(text) else { return Ok(text.to_owned()) };
+    let changed = match place(root.get_ref(), &path, text)? {
+        Place::Value(range) => replaced(text, range, &value),
+        Place::Table(at, Style::Lines) => {
+            let leaf = path[path.len() - 1];
+            replaced(text, at..at, &format!("{leaf} = {value}\n"))
+        }
+        Place::Table(at, Style::Inline { is_empty }) => {
+            let leaf = path[path.len() - 1];
+            let comma = if is_empty { "" } else { "," };
+            replaced(text, at..at, &format!(" {leaf} = {value}{comma}"))
+        }
+        Place::None => {
+            let (leaf, tables) = (path[path.len() - 1], path[..path.len() - 1].join("."));
+            let line_feed = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+            format!("{text}{line_feed}\n[{tables}]\n{leaf} = {value}\n")
+        }
+    };
+    // What was written otherwise than expected must not be taken for something else.
+    let holds = DeTable::parse(&changed).is_ok_and(|root| {
+        matches!(place(root.get_ref(), &path, &changed),
+            Ok(Place::Value(range)) if changed[range.clone()] == value)
+    });
+    if holds { Ok(changed) } else { Err(AssignError::NoPlace(key.to_owned())) }
+}
+
+/// Where a value stands, or would.
+enum Place {
+    /// It stands there.
+    Value(Range<usize>),
+    /// Its table does, whose first key would begin there.
+    Table(usize, Style),
+    /// Neither does.
+    None,
+}
+
+/// How a table is written.
+enum Style {
+    /// As lines, below its header if it has one.
+    Lines,
+    /// Within braces.
+    Inline { is_empty: bool },
+}
+
+fn place(root: &DeTable, path: &[&str], text: &str) -> Result<Place, AssignError> {
+    let mut table = root;
+    // The first line of the file belongs to no table.
+    let mut here = Place::Table(0, Style::Lines);
+    let mut at = 0;
+    loop {
+        let Some((key, value)) = table.iter().find(|(key, _)| key.get_ref() == path[at]) else {
+            return Ok(if at + 1 == path.len() { here } else { Place::None });
+        };
+        let so_far = path[..=at].join(".");
+        at += 1;
+        let (inner, span) = match value.get_ref() {
+            // A table within braces is a value as a whole.
+            DeValue::Table(_) if at == path.len() && text[value.span()].starts_with('{') => {
+                return Ok(Place::Value(value.span()));
+            }
+            DeValue::Table(inner) => (inner, value.span()),
+            DeValue::Array(list) if list.iter().any(|item| item.get_ref().is_table()) => {
+                let named = |item: &DeTable| {
+                    let name = item.iter().find(|(key, _)| key.get_ref() == "name");
+                    name.and_then(|(_, name)| name.get_ref().as_str().map(str::to_owned))
+                };
+                let tables =
+                    list.iter().filter_map(|item| Some((item.get_ref().as_table()?, item.span())));
+                let tables: Vec<_> = tables.collect();
+                let names = tables.iter().filter_map(|(item, _)| named(item));
+                let names = names.collect::<Vec<_>>().join(", ");
+                let Some(name) = path.get(at) else {
+                    // A list within brackets is a value as a whole.
+                    let written = &text[value.span()];
+                    if written.starts_with('[') && !written.starts_with("[[") {
+                        return Ok(Place::Value(value.span()));
+                    }
+                    return Err(AssignError::Table(so_far, names));
+                };
+                let found =
+                    tables.into_iter().find(|(item, _)| named(item).as_deref() == Some(name));
+                at += 1;
+                found.ok_or_else(|| AssignError::NoElement {
+                    list: so_far.clone(),
+                    name: (*name).to_owned(),
+                    names,
+                })?
+            }
+            _ if at == path.len() => return Ok(Place::Value(value.span())),
+            _ => return Err(AssignError::NoPlace(path.join("."))),
+        };
+        if at >= path.len() {
+            let first = inner.keys().next().map_or("", |key| key.get_ref());
+            return Err(AssignError::Table(path.join("."), first.to_owned()));
+        }
+        here = beginning(text, key.span(), span, inner.is_empty());
+        table = inner;
+    }
+}
+
+/// Where a key of a table would stand, whose value has this `span` and whose name that of `key`.
+fn beginning(text: &str, key: Range<usize>, span: Range<usize>, is_empty: bool) -> Place {
+    if text[span.clone()].starts_with('{') {
+        return Place::Table(span.start + 1, Style::Inline { is_empty });
+    }
+    // A header has its line for itself and ends with the table's name; an element's does, too,
+    // but it is another element's that the name was found in. Where there is none (dotted keys,
+    // or headers of tables below alone) one may be added at the end.
+    let is_element = text[span.clone()].starts_with("[[");
+    let header = if is_element { span.start } else { key.start };
+    let line = text[..header].rfind('\n').map_or(0, |at| at + 1);
+    let end = text[header..].find('\n').map_or(text.len(), |at| header + at + 1);
+    let is_header = text[line..end].trim_start().starts_with('[')
+        && (is_element || text[key.end..].trim_start_matches([' ', '"', '\'']).starts_with(']'));
+    match is_header && text[..end].ends_with('\n') {
+        true => Place::Table(end, Style::Lines),
+        false => Place::None,
+    }
+}
+
+fn replaced(text: &str, range: Range<usize>, with: &str) -> String {
+    [&text[..range.start], with, &text[range.end..]].concat()
+}
+
+/// A value as TOML: as it is where it is that, else as a string.
+fn as_toml(value: &str) -> String {
+    let line = format!("v = {value}");
+    // A comment or a further line would not be part of it.
+    let is_value = DeTable::parse(&line)
+        .is_ok_and(|root| root.get_ref().values().any(|written| written.span() == (4..line.len())));
+    if is_value { value.to_owned() } else { toml::Value::String(value.to_owned()).to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "version = 1 # of the format\n\n[traffic]\nrate = \"max\"\n\n[design] # how often\n\
+                        blocks = 5\n\n[[factor]]\nname = \"firewall\"\nlevels = [\"none\"]\n";
+
+    fn set(text: &str, assignment: &str) -> String {
+        assign(text, assignment).unwrap_or_else(|error| panic!("{assignment}: {error}"))
+    }
+
+    #[test]
+    fn values_are_set_where_they_stand() {
+        assert_eq!(set(FILE, "design.blocks=7"), FILE.replace("blocks = 5", "blocks = 7"));
+        assert_eq!(set(FILE, "traffic.rate = 1Mpps"), FILE.replace("\"max\"", "\"1Mpps\""));
+        let levels = set(FILE, "factor.firewall.levels=[\"a\", \"b\"]");
+        assert_eq!(levels, FILE.replace("[\"none\"]", "[\"a\", \"b\"]"));
+        assert_eq!(set("a = {c = 2}", "a={}"), "a = {}");
+        let tables = "levels = [\n  { label = \"a\" },\n]\n";
+        assert_eq!(set(tables, "levels=[{ label = 'b' }]"), "levels = [{ label = 'b' }]\n");
+    }
+
+    #[test]
+    fn what_is_missing_is_added_to_its_table() {
+        let seed = set(FILE, "design.seed=3");
+        assert_eq!(seed, FILE.replace("blocks = 5", "seed = 3\nblocks = 5"));
+        let role = set(FILE, "factor.firewall.unit=x");
+        assert_eq!(role, FILE.replace("name = \"fire", "unit = \"x\"\nname = \"fire"));
+        assert_eq!(set(FILE, "title=A title"), format!("title = \"A title\"\n{FILE}"));
+        assert_eq!(set(FILE, "trial.duration=1s"), format!("{FILE}\n[trial]\nduration = \"1s\"\n"));
+        assert_eq!(set("a = {}", "a.b=1"), "a = { b = 1}");
+        assert_eq!(set("a = {c = 2}", "a.b=1"), "a = { b = 1,c = 2}");
+        assert_eq!(set("[a.b]\nc = 1\n", "a.d=2"), "[a.b]\nc = 1\n\n[a]\nd = 2\n");
+        assert_eq!(set("", "a.b=2"), "\n[a]\nb = 2\n");
+    }
+
+    #[test]
+    fn a_value_stays_what_it_was_meant_to_be() {
+        for (value, toml) in [
+            ("5", "5"),
+            ("5s", "\"5s\""),
+            ("true", "true"),
+            ("[1, 2]", "[1, 2]"),
+            ("", "\"\""),
+            ("a \"b\"", "'a \"b\"'"),
+            ("1 # no comment", "\"1 # no comment\""),
+            ("1\nc = 2", "\"\"\"\n1\nc = 2\"\"\""),
+        ] {
+            let written = set("", &format!("a.b={value}"));
+            assert_eq!(written, format!("\n[a]\nb = {toml}\n"), "{value}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_place_is_refused_by_name() {
+        let refused =
+            |text: &str, assignment: &str| assign(text, assignment).unwrap_err().to_string();
+        assert!(refused(FILE, "blocks").contains("design.blocks=7"));
+        assert!(refused(FILE, "a..b=1").contains("no key"));
+        assert!(refused(FILE, "design=1").contains("design.blocks="));
+        assert!(refused(FILE, "factor=1").contains("factor.firewall="));
+        assert!(refused(FILE, "factor.fire.levels=[]").contains("there are: firewall"));
+        assert!(refused("a.b = 1\n", "a.c=1").contains("write it into the file"));
+        assert!(refused(FILE, "version.x=1").contains("write it into the file"));
+        assert_eq!(assign("no TOML", "a=1").unwrap(), "no TOML", "its reader says why");
+    }
+}

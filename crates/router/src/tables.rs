@@ -1,0 +1,84 @@
+//! Forwarding tables by the name of their algorithm, behind one trait.
+//!
+//! Here they are compiled for packets: whoever makes a router of them needs no code of theirs.
+
+use crate::fib::{
+    Address, Auto, BSearch, Batch, Dir24_8, Fib, Locked, Multibit, Poptrie, Radix, RadixLockless,
+    V4, V6,
+};
+use crate::path::Lookup;
+use fwdlab_packet::forwarding::{FibAlgorithm, Locking};
+use std::sync::Arc;
+
+/// A forwarding table that can change while packets are forwarded.
+pub trait Table<A>: Lookup<A> {
+    /// Makes all changes of a batch, as [`Locked::update`].
+    fn update(&self, batch: &Batch<A>);
+}
+
+impl<A: Address, F: Fib<A> + Clone> Table<A> for Locked<A, F>
+where
+    Locked<A, F>: Lookup<A>,
+{
+    fn update(&self, batch: &Batch<A>) {
+        Locked::update(self, batch);
+    }
+}
+
+/// A table, and what it was when it was built.
+pub struct Built<A> {
+    /// The table.
+    pub table: Arc<dyn Table<A>>,
+    /// The algorithm that [`FibAlgorithm::Auto`] chose; none where one was asked for.
+    pub chosen: Option<&'static str>,
+    /// Routes in it.
+    pub routes: usize,
+    /// Memory that it takes, bytes.
+    pub bytes: usize,
+}
+
+/// A table of IPv4 routes.
+pub fn inet(algorithm: FibAlgorithm, locking: Locking, routes: &Batch<V4>) -> Built<V4> {
+    match algorithm {
+        FibAlgorithm::Auto => {
+            let auto = filled(Auto::new(), routes);
+            let chosen = auto.algorithm();
+            Built { chosen: Some(chosen), ..shared(auto, locking) }
+        }
+        FibAlgorithm::Radix => shared(filled(Radix::new(), routes), locking),
+        FibAlgorithm::RadixLockless => shared(filled(RadixLockless::new(), routes), locking),
+        FibAlgorithm::BSearch => shared(filled(BSearch::new(), routes), locking),
+        FibAlgorithm::Dir24_8 => shared(filled(Dir24_8::new(), routes), locking),
+        FibAlgorithm::Poptrie => shared(filled(Poptrie::new(), routes), locking),
+    }
+}
+
+/// A table of IPv6 routes. What dir24_8 is for IPv4, the table of several levels is here.
+pub fn inet6(algorithm: FibAlgorithm, locking: Locking, routes: &Batch<V6>) -> Built<V6> {
+    match algorithm {
+        FibAlgorithm::Auto => {
+            let auto = filled(Auto::new(), routes);
+            let chosen = auto.algorithm();
+            Built { chosen: Some(chosen), ..shared(auto, locking) }
+        }
+        FibAlgorithm::Radix => shared(filled(Radix::new(), routes), locking),
+        FibAlgorithm::RadixLockless => shared(filled(RadixLockless::new(), routes), locking),
+        FibAlgorithm::BSearch => shared(filled(BSearch::new(), routes), locking),
+        FibAlgorithm::Dir24_8 => shared(filled(Multibit::new(), routes), locking),
+        FibAlgorithm::Poptrie => shared(filled(Poptrie::new(), routes), locking),
+    }
+}
+
+fn filled<A: Address, F: Fib<A>>(mut fib: F, routes: &Batch<A>) -> F {
+    fib.apply(routes);
+    fib
+}
+
+fn shared<A: Address, F>(fib: F, locking: Locking) -> Built<A>
+where
+    F: Fib<A> + Clone + 'static,
+    Locked<A, F>: Lookup<A>,
+{
+    let (routes, bytes) = (fib.len(), fib.memory_bytes());
+    Built { table: Arc::new(Locked::new(fib, locking)), chosen: None, routes, bytes }
+}
