@@ -72,6 +72,37 @@ fn a_statistic_added_to_a_table_stands_in_every_form() {
 }
 
 #[test]
+fn comparisons_are_tests_to_a_harness() {
+    let of = |candidates: &[(&str, &str)]| {
+        let question = Question::default();
+        let mut texts = vec![("before", "1000000\n1010000\n990000\n1002000\n")];
+        texts.extend(candidates);
+        let results = compare_texts(&question, &texts).expect("an answer");
+        (FORMS.iter().find(|form| form.name == "ktap").expect("the form").render)(
+            &results.document(),
+            80,
+        )
+        .expect("text")
+    };
+    let worse = ("slower", "900000\n905000\n895000\n901000\n");
+    let better = ("faster", "1100000\n1105000\n1095000\n1101000\n");
+    let unknown = ("noisy", "800000\n1250000\n1000000\n990000\n");
+    let text = of(&[worse, better, unknown]);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[..2], ["KTAP version 1", "1..3"], "{text}");
+    let tests: Vec<&str> = lines.iter().copied().filter(|l| !l.starts_with('#')).skip(2).collect();
+    assert_eq!(
+        tests[..2],
+        ["not ok 1 slower against before", "ok 2 faster against before"],
+        "{text}"
+    );
+    assert!(tests[2].starts_with("ok 3 noisy against before # SKIP inconclusive"), "{text}");
+    let totals = "# Totals: pass:1 fail:1 xfail:0 xpass:0 skip:1 error:0";
+    assert_eq!(lines.last(), Some(&totals), "{text}");
+    assert!(text.contains("# effect -10.0"), "{text}");
+}
+
+#[test]
 fn every_form_is_listed_once() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/document/form");
     let files = std::fs::read_dir(folder).expect("the folder of forms").map(|entry| {
@@ -124,6 +155,8 @@ fn the_conclusion_is_first_on_a_page_and_last_on_a_terminal() {
     for (form, text) in render(&document) {
         let first = match form {
             "csv" | "json" => continue,
+            // The rest are no tests.
+            "ktap" => text.contains("in short"),
             "text" | "narrow text" | "mail" => text.find("the rest") < text.find("in short"),
             _ => text.find("in short") < text.find("the rest"),
         };

@@ -362,7 +362,8 @@ mod tests {
         let both = vec![counted("6.1", 1000.0, true), counted("6.2", 888.0, false)];
         let findings = Findings::of(both, Vec::new(), Family::Inet, 32);
         assert_eq!(findings.functions[0].name, "demux");
-        for form in FORMS {
+        // To a test harness there is nothing here that passes or fails.
+        for form in FORMS.into_iter().filter(|form| form.name != "ktap") {
             let text = (form.render)(&document(&findings, 10), 100).expect("every form");
             assert!(text.contains("demux"), "{}: {text}", form.name);
             if form.name != "json" {

@@ -3,6 +3,7 @@
 pub mod csv;
 pub mod html;
 pub mod json;
+pub mod ktap;
 pub mod mail;
 pub mod markdown;
 pub mod text;
@@ -22,7 +23,7 @@ pub struct Form {
 }
 
 /// Every form.
-pub const FORMS: [Form; 6] = [
+pub const FORMS: [Form; 7] = [
     Form {
         name: "text",
         has_pictures: false,
@@ -36,6 +37,7 @@ pub const FORMS: [Form; 6] = [
     Form { name: "html", has_pictures: true, render: |document, _| Ok(html::render(document)) },
     Form { name: "csv", has_pictures: false, render: |document, _| Ok(csv::render(document)) },
     Form { name: "mail", has_pictures: false, render: |document, _| Ok(mail::render(document)) },
+    Form { name: "ktap", has_pictures: false, render: |document, _| Ok(ktap::render(document)) },
     Form { name: "json", has_pictures: false, render: |document, _| json::render(document) },
 ];
 
