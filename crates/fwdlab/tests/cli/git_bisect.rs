@@ -114,8 +114,6 @@ fn git_finds_the_commit_that_cost_something() {
         let found = bisect(&lab, "--bisect").expect(0);
         let named = format!("{} is the first bad commit", commits[planted]);
         assert!(found.stdout.contains(&named), "{}\n{}", found.stdout, found.stderr);
-        // Each commit was measured anew: the plan is the same wherever the effect is.
-        assert!(lab.path("out/run.sqlite.1").exists());
     }
 }
 
@@ -174,6 +172,21 @@ fn exit_codes_are_those_of_git() {
     lab.write("x.toml", &EXPERIMENT.replace("EFFECT", "1.0"));
     lab.fwdlab(&["run", "x.toml", "--bisect", "--out", "file"]).expect(128);
     assert!(Path::new(&file).is_file());
+}
+
+#[test]
+fn runs_of_another_commit_are_no_answer() {
+    let lab = Lab::new(&EXPERIMENT.replace("EFFECT", "1.0"));
+    // To the store the next commit is the same plan: its runs would be "stored already".
+    let stored = |name: &str| lab.path("results/x").join(name).exists();
+    for aside in 0..3 {
+        let said = lab.fwdlab(&["run", "x.toml", "--bisect", "--no-report"]).expect(0).stderr;
+        assert!(!said.contains("stored already"), "{said}");
+        assert_eq!(stored("run.sqlite.1"), aside > 0);
+        assert_eq!(stored("run.sqlite.2"), aside > 1);
+    }
+    let without = lab.fwdlab(&["run", "x.toml", "--no-report"]).expect(0);
+    assert!(without.stderr.contains("stored already"), "{}", without.stderr);
 }
 
 #[test]
