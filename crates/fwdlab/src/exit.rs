@@ -8,6 +8,7 @@ use fwdlab_results::compare::CompareError;
 use fwdlab_results::report::ReportError;
 use fwdlab_results::store::StoreError;
 use fwdlab_vm::VmError;
+use std::cell::Cell;
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
@@ -29,6 +30,10 @@ pub(crate) enum Exit {
     Untrustworthy = 4,
     /// A bug of fwdlab (`EX_SOFTWARE` of sysexits(3)).
     Bug = 70,
+    /// With `--bisect`: this commit can't be told good or bad; git skips it.
+    CannotTell = 125,
+    /// With `--bisect`: what failed says nothing of the commit; git stops.
+    Stop = 128,
     /// Stopped by the user: 128 + SIGINT, as shells report it.
     Interrupted = 130,
 }
@@ -48,6 +53,8 @@ Exit codes:
   3    the environment lacks something
   4    the measurement can't be trusted
   70   a bug of fwdlab
+  125  with --bisect: this commit can't be told good or bad (git skips it)
+  128  with --bisect: anything that says nothing of the commit (git stops)
   130  interrupted";
 
 /// Set by a panic of any thread.
@@ -75,6 +82,36 @@ pub(crate) fn guarded(command: impl FnOnce() -> anyhow::Result<Exit>) -> Exit {
         Err(_) => Exit::Bug,
     };
     if PANICKED.load(Ordering::SeqCst) { Exit::Bug } else { exit }
+}
+
+/// The same with the exit codes that `git bisect run` understands (git-bisect(1)). To git 1 to
+/// 127 but 125 is "bad": there 2, 3, 4 and 70 would convict a commit of what the laboratory
+/// lacked. So 0 and 1 are an answer's only, and whatever else happens stops the search.
+pub(crate) fn guarded_for_git(command: impl FnOnce() -> anyhow::Result<Exit>) -> Exit {
+    let answer = Cell::new(None);
+    let exit = guarded(|| {
+        let exit = command()?;
+        answer.set(Some(exit));
+        Ok(exit)
+    });
+    let exit = for_git(exit, answer.get() == Some(exit));
+    if exit == Exit::Stop {
+        terminal::note(
+            "--bisect: this says nothing of the commit, so `git bisect run` is to stop here; go on \
+             with the same command when the cause is mended",
+        );
+    }
+    exit
+}
+
+/// `is_answer`: it comes from a measurement that was carried out, not from an error.
+fn for_git(exit: Exit, is_answer: bool) -> Exit {
+    match exit {
+        Exit::Done | Exit::Difference if is_answer => exit,
+        Exit::Untrustworthy | Exit::CannotTell => Exit::CannotTell,
+        Exit::Interrupted => exit,
+        _ => Exit::Stop,
+    }
 }
 
 /// Exit code of an error: the first known cause in its chain decides.
@@ -200,6 +237,8 @@ mod tests {
             Exit::Environment,
             Exit::Untrustworthy,
             Exit::Bug,
+            Exit::CannotTell,
+            Exit::Stop,
             Exit::Interrupted,
         ];
         let lines: Vec<u8> = TABLE
@@ -221,6 +260,28 @@ mod tests {
         let store = StoreError::NoInvocation { path: "x".into() };
         assert_eq!(of(&ReportError::Store(store).into()), Exit::Bug);
         assert_eq!(of(&anyhow::anyhow!("never seen")), Exit::Bug);
+    }
+
+    #[test]
+    fn git_is_told_good_or_bad_by_answers_alone() {
+        let all = [
+            Exit::Done,
+            Exit::Difference,
+            Exit::Mistake,
+            Exit::Environment,
+            Exit::Untrustworthy,
+            Exit::Bug,
+            Exit::CannotTell,
+            Exit::Stop,
+            Exit::Interrupted,
+        ];
+        let codes = |is_answer| all.map(|exit| for_git(exit, is_answer) as u8);
+        assert_eq!(codes(true), [0, 1, 128, 128, 125, 128, 125, 128, 130]);
+        // The pipe that nobody reads any more ends as done elsewhere; here nothing was said.
+        assert_eq!(codes(false), [128, 128, 128, 128, 125, 128, 125, 128, 130]);
+        let broken = || Err(io::Error::from(io::ErrorKind::BrokenPipe).into());
+        assert_eq!(guarded_for_git(broken), Exit::Stop);
+        let _ = panic::take_hook();
     }
 
     #[test]

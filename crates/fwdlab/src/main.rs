@@ -37,7 +37,20 @@ fn main() -> ExitCode {
     if let Some(arguments) = ministat::Arguments::of_command_line(std::env::args_os()) {
         return exit::guarded(|| ministat::execute(&arguments)).into();
     }
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        // A mistake in the command line is no bad commit.
+        Err(error) if std::env::args_os().any(|argument| argument == "--bisect") => {
+            return exit::guarded_for_git(|| {
+                error.print()?;
+                Ok(exit::Exit::Mistake)
+            })
+            .into();
+        }
+        Err(error) => error.exit(),
+    };
     arguments.color.apply();
-    exit::guarded(|| command::execute(arguments.command)).into()
+    let is_for_git = arguments.command.is_for_git();
+    let execute = || command::execute(arguments.command);
+    if is_for_git { exit::guarded_for_git(execute) } else { exit::guarded(execute) }.into()
 }

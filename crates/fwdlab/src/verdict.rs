@@ -1,5 +1,6 @@
-//! Results that make the program fail (`--fail-on`).
+//! Results that make the program fail (`--fail-on`), or that tell git of a commit (`--bisect`).
 
+use crate::error::CliError;
 use crate::exit::Exit;
 use crate::terminal;
 use clap::ValueEnum;
@@ -21,6 +22,39 @@ pub(crate) enum FailOn {
 /// Exit code of an analysis: 1 when the user asked to fail on what it says.
 pub(crate) fn exit(analysis: &Analysis, fail_on: Option<FailOn>) -> Exit {
     exit_of(analysis.comparisons.iter().map(|compared| &compared.outcome), fail_on)
+}
+
+/// What a bisection is told: bad when a variant is worse than its baseline, good when each is
+/// known not to be, and else that nobody can tell.
+///
+/// # Errors
+/// When nothing is compared: then no commit could ever be told good or bad.
+pub(crate) fn exit_for_git<'a>(
+    outcomes: impl Iterator<Item = &'a Outcome>,
+) -> anyhow::Result<Exit> {
+    let outcomes: Vec<&Outcome> = outcomes.collect();
+    if outcomes.is_empty() {
+        let what = "--bisect: nothing is compared\n  next step: give the experiment a level that is \
+                    known to be good, as its baseline, beside the one under test";
+        return Err(CliError::Mistake(what.into()).into());
+    }
+    let exit = exit_of(outcomes.iter().copied(), Some(FailOn::Worse));
+    let is_known = |outcome: &&Outcome| match outcome {
+        Outcome::Compared(answer) => is_good(answer.verdict, answer.within_margin),
+        Outcome::Counted(exact) => is_good(exact.verdict.into(), exact.within_margin),
+        Outcome::Unanswerable { .. } => false,
+    };
+    let can_tell = exit != Exit::Done || outcomes.iter().all(is_known);
+    Ok(if can_tell { exit } else { Exit::CannotTell })
+}
+
+/// Known to be no worse than its baseline, or by less than matters.
+fn is_good(verdict: Verdict, within_margin: bool) -> bool {
+    match verdict {
+        Verdict::Better | Verdict::Equivalent => true,
+        Verdict::Worse => within_margin,
+        Verdict::Inconclusive => false,
+    }
 }
 
 /// The same for outcomes from wherever; 4 when one of them rests on runs that say nothing
@@ -72,6 +106,20 @@ mod tests {
         assert_eq!(of(FailOn::Worse), [false, true, false]);
         assert_eq!(of(FailOn::Different), [true, true, false]);
         assert_eq!(of(FailOn::NotEquivalent), [true, true, true]);
+    }
+
+    #[test]
+    fn a_commit_is_good_bad_or_open() {
+        use Verdict::{Better, Equivalent, Inconclusive, Worse};
+        let all = [Better, Equivalent, Worse, Inconclusive];
+        assert_eq!(all.map(|verdict| is_good(verdict, false)), [true, true, false, false]);
+        assert_eq!(all.map(|verdict| is_good(verdict, true)), [true, true, true, false]);
+        // Nothing is good and bad at once, and what is neither is open.
+        let open = |verdict| !is_good(verdict, false) && !is_failure(FailOn::Worse, verdict, false);
+        assert_eq!(all.map(open), [false, false, false, true]);
+        let none = Outcome::Unanswerable { reason: "not loaded".into() };
+        assert_eq!(exit_for_git([&none].into_iter()).unwrap(), Exit::CannotTell);
+        assert!(exit_for_git(std::iter::empty()).is_err());
     }
 
     #[test]

@@ -46,6 +46,9 @@ pub(crate) struct Arguments {
     /// Exit with 1 when a comparison says so
     #[arg(long, value_name = "WHAT")]
     fail_on: Option<FailOn>,
+    /// Exit as `git bisect run` wants it: 0 good, 1 bad (worse), 125 can't tell, 128 stop
+    #[arg(long, conflicts_with = "fail_on")]
+    bisect: bool,
     #[command(flatten)]
     form: VerboseFormArguments,
 }
@@ -65,7 +68,17 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     })?;
     arguments.form.print(&results.document())?;
     let outcomes = results.comparisons.iter().map(|compared| &compared.outcome);
+    if arguments.bisect {
+        return verdict::exit_for_git(outcomes);
+    }
     Ok(verdict::exit_of(outcomes, arguments.fail_on))
+}
+
+impl Arguments {
+    /// Whether `git bisect run` reads the exit code.
+    pub(crate) fn is_for_git(&self) -> bool {
+        self.bisect
+    }
 }
 
 /// A confidence in percent, with or without its sign.

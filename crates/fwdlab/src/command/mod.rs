@@ -150,6 +150,17 @@ pub(crate) enum Command {
     Man(man::Arguments),
 }
 
+impl Command {
+    /// Whether `git bisect run` reads the exit code.
+    pub(crate) fn is_for_git(&self) -> bool {
+        match self {
+            Command::Run(arguments) => arguments.is_for_git(),
+            Command::Compare(arguments) => arguments.is_for_git(),
+            _ => false,
+        }
+    }
+}
+
 /// Does what the user asks.
 ///
 /// # Errors

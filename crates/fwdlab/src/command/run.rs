@@ -31,6 +31,7 @@ Examples:
   fwdlab run experiments/demo.toml --blocks 20 --fresh
   fwdlab run experiments/firewalls.toml --profile
   fwdlab run experiments/aa.toml --quiet --fail-on worse
+  git bisect run sh -c 'make router || exit 125; fwdlab run my.toml --bisect -q'
   fwdlab run experiments/aa.toml --notify-command 'mail -s \"fwdlab: {title} {outcome}\" root'")]
 pub(crate) struct Arguments {
     /// The experiment file; - is standard input
@@ -42,6 +43,10 @@ pub(crate) struct Arguments {
     /// Begin anew; the old store is kept as run.sqlite.1
     #[arg(long)]
     fresh: bool,
+    /// Exit as `git bisect run` wants it: 0 good, 1 bad (worse), 125 can't tell, 128 stop; begins anew
+    /// as --fresh does, since stored runs are of another commit
+    #[arg(long, conflicts_with = "fail_on")]
+    bisect: bool,
     #[command(flatten)]
     overrides: Overrides,
     #[command(flatten)]
@@ -126,13 +131,13 @@ fn carry_out(
     Loaded { plan, text }: &Loaded,
     out: &Path,
 ) -> Result<(Exit, String)> {
-    let (mut store, said) = session::open_store(out, arguments.fresh)?;
+    let (mut store, said) = session::open_store(out, arguments.is_fresh())?;
     said.into_iter().for_each(|said| arguments.say(&said));
     store.adopt_plan(plan, text)?;
     let missing = store.missing_runs(plan)?;
     let watch = StoppingWatch::begin(plan, &store)?;
     let stopping = watch.as_ref().map(StoppingWatch::stopping);
-    let profiles = profiling::missing(plan, &store, arguments.fresh)?;
+    let profiles = profiling::missing(plan, &store, arguments.is_fresh())?;
     arguments.say(&introduction(plan, missing.len(), stopping.as_ref()));
     arguments.say_unless_empty(&profiling::announcement(plan, profiles.len()));
     let missing = match stopping {
@@ -159,7 +164,7 @@ fn carry_out(
     show(arguments, &analysis, out)?;
     let mut summary =
         anstream::adapter::strip_str(&report::summary_text(&analysis, 80)).to_string();
-    let exit = exit_of(&analysis, arguments.common.fail_on);
+    let exit = exit_of(&analysis, arguments)?;
     if given_up.is_empty() {
         return Ok((exit, summary));
     }
@@ -210,15 +215,30 @@ fn show(arguments: &Arguments, analysis: &Analysis, out: &Path) -> Result<()> {
     Ok(())
 }
 
-fn exit_of(analysis: &Analysis, fail_on: Option<FailOn>) -> Exit {
+fn exit_of(analysis: &Analysis, arguments: &Arguments) -> Result<Exit> {
     if analysis.warnings.iter().any(|group| group.fatal) {
         terminal::warn("some of these figures can't be trusted: see the warnings above");
-        return Exit::Untrustworthy;
+        return Ok(Exit::Untrustworthy);
     }
-    verdict::exit(analysis, fail_on)
+    if arguments.bisect {
+        return verdict::exit_for_git(
+            analysis.comparisons.iter().map(|compared| &compared.outcome),
+        );
+    }
+    Ok(verdict::exit(analysis, arguments.common.fail_on))
 }
 
 impl Arguments {
+    /// Whether `git bisect run` reads the exit code.
+    pub(crate) fn is_for_git(&self) -> bool {
+        self.bisect
+    }
+
+    /// The runs of one commit say nothing of the next, whose plan is the same.
+    fn is_fresh(&self) -> bool {
+        self.fresh || self.bisect
+    }
+
     /// Says something unless asked to be quiet.
     fn say(&self, text: &str) {
         if !self.common.quiet {

@@ -5,6 +5,7 @@ mod compare;
 mod connections;
 mod coverage;
 mod flood;
+mod git_bisect;
 mod history;
 mod import;
 mod import_lab;
