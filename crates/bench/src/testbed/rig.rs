@@ -168,6 +168,11 @@ pub struct FloodWanted {
 }
 
 impl<'a> Wanted<'a> {
+    /// What each of two directions is to do.
+    pub(crate) fn half(&self) -> Wanted<'a> {
+        Wanted { rate_pps: self.rate_pps.map(|rate| rate / 2.0), ..*self }
+    }
+
     /// Traffic without end as fast as possible, through no thread of this machine.
     pub fn of(settings: &'a Settings, run_id: u32, trial: &'a Trial) -> Wanted<'a> {
         Wanted {
@@ -265,7 +270,9 @@ pub(crate) fn awaited(settings: &Settings, senders: usize) -> Awaited {
     // The flows of other generators are not known in advance.
     let ours = settings.traffic.generator == GeneratorKind::Fwdlab;
     Awaited {
-        flows: if ours { settings.traffic.flows.count() } else { 0 },
+        // Each direction has as many.
+        flows: if ours { settings.traffic.flows.count() } else { 0 }
+            * settings.traffic.directions.count(),
         senders: senders.max(1) as u32,
         states: settings.dut.firewall == Firewall::Stateful,
     }

@@ -89,6 +89,7 @@ pub(crate) fn base(kind: TestbedKind) -> Settings {
             flows: Flows { sources: 20, destinations: 100 },
             rate: Rate::Max,
             timestamps: false,
+            directions: fwdlab_model::settings::Directions::One,
             checks: fwdlab_model::settings::Checks::Auto,
             generator: GeneratorKind::Fwdlab,
             generator_server: String::new(),
