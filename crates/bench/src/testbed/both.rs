@@ -178,3 +178,6 @@ fn together(forth: Arrivals, reverse: Reverse) -> Arrivals {
         reverse: Some(Box::new(reverse)),
     }
 }
+
+#[cfg(test)]
+mod tests;
