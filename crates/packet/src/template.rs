@@ -118,10 +118,8 @@ impl Template {
     pub fn answers(&self, source_mac: [u8; 6], destination_mac: [u8; 6]) -> Template {
         let mut answers = self.clone();
         answers.sides.reverse();
-        answers.flows = Flows {
-            sources: self.flows.destinations,
-            destinations: self.flows.sources,
-        };
+        answers.flows =
+            Flows { sources: self.flows.destinations, destinations: self.flows.sources };
         answers.turns = self.size.turns(answers.flows.count());
         answers.bytes[0..6].copy_from_slice(&destination_mac);
         answers.bytes[6..12].copy_from_slice(&source_mac);

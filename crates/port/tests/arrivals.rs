@@ -325,6 +325,7 @@ fn nothing_is_found_in_what_the_senders_send() {
             burst: 64,
             spread: None,
             flood: None,
+            yields: false,
         };
         let sender: Box<dyn Sender> = Box::new(XdpSender::new(&config).expect("sender"));
         sender.start();
@@ -370,6 +371,7 @@ fn a_sample_of_what_a_sender_sends_is_checked_and_nothing_is_found() {
             burst: 64,
             spread: None,
             flood: None,
+            yields: false,
         };
         let sender: Box<dyn Sender> = Box::new(XdpSender::new(&config).expect("sender"));
         sender.start();

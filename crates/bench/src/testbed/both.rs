@@ -3,7 +3,7 @@
 //! Counts are sums; those of the reverse direction are kept beside them, so that what is lost
 //! is known of each.
 
-use super::Armed;
+use super::{Armed, Plain};
 use crate::error::BenchError;
 use crate::generator::Outcome;
 use crate::trial::{Evidence, Snapshot, Traffic};
@@ -79,7 +79,8 @@ impl Traffic for Both<'_> {
     }
 
     fn flows_seen(&mut self) -> Option<u32> {
-        Some(self.forth.traffic().flows_seen()?.saturating_add(self.back.traffic().flows_seen()?))
+        // A flow is there when it is in both directions.
+        Some(self.forth.traffic().flows_seen()?.min(self.back.traffic().flows_seen()?))
     }
 
     fn arrivals(&mut self) -> Arrivals {
@@ -97,17 +98,24 @@ impl Traffic for Both<'_> {
     fn evidence(&mut self) -> Evidence {
         // The device is the same; the senders are not.
         let (forth, back) = (self.forth.traffic().evidence(), self.back.traffic().evidence());
-        let waited = forth.sender_waited_ns.zip(back.sender_waited_ns);
-        Evidence {
-            sender_waited_ns: waited.map(|(forth, back)| forth.saturating_add(back)),
-            ..forth
-        }
+        // What was stolen from a CPU that both send on is in both.
+        Evidence { sender_waited_ns: forth.sender_waited_ns.max(back.sender_waited_ns), ..forth }
     }
 
     fn finish(&mut self) -> Result<(), BenchError> {
         let forth = self.forth.traffic().finish();
         self.back.traffic().finish()?;
         forth
+    }
+}
+
+/// One direction as it is, or two as one.
+pub(super) fn armed<'a, T: Traffic + 'a>(ways: Vec<T>) -> Box<dyn Armed + 'a> {
+    let mut ways = ways.into_iter().map(|traffic| Box::new(Plain(traffic)));
+    match (ways.next(), ways.next()) {
+        (Some(forth), Some(back)) => Box::new(Both::new(forth, back)),
+        (Some(forth), None) => forth,
+        (None, _) => unreachable!("a testbed without traffic"),
     }
 }
 

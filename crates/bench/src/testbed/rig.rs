@@ -270,10 +270,9 @@ pub(crate) fn awaited(settings: &Settings, senders: usize) -> Awaited {
     // The flows of other generators are not known in advance.
     let ours = settings.traffic.generator == GeneratorKind::Fwdlab;
     Awaited {
-        // Each direction has as many.
-        flows: if ours { settings.traffic.flows.count() } else { 0 }
-            * settings.traffic.directions.count(),
-        senders: senders.max(1) as u32,
+        flows: if ours { settings.traffic.flows.count() } else { 0 },
+        // A flow and its answer are one: two directions send it twice.
+        senders: senders.max(1) as u32 * settings.traffic.directions.count(),
         states: settings.dut.firewall == Firewall::Stateful,
     }
 }
