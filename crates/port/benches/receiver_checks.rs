@@ -181,6 +181,7 @@ fn sink_in_memory(expected: &Expected) -> f64 {
         arriving: None,
         bypass: true,
         flood: None,
+        back: None,
     };
     let traffic = Traffic::new(config, &circuits).expect("traffic");
     traffic.start();

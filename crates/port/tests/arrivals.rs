@@ -141,6 +141,7 @@ fn in_memory(expected: &Expected, mut forwarder: Forwarder) -> Outcome {
         arriving: Some((TO, FROM)),
         bypass: false,
         flood: None,
+        back: None,
     };
     let circuits = [circuit];
     let traffic = Traffic::new(config, &circuits).expect("traffic");

@@ -84,14 +84,7 @@ impl Traffic for Both<'_> {
     }
 
     fn arrivals(&mut self) -> Arrivals {
-        let Snapshot { sent, received, .. } = self.read;
-        let window = Phase::Window as usize;
-        let total = |phases: [u64; PHASES]| phases.into_iter().fold(0, u64::saturating_add);
-        let reverse = Reverse {
-            window: Counts { offered: sent[window], forwarded: received[window] },
-            total: Counts { offered: total(sent), forwarded: total(received) },
-            arrivals: self.back.traffic().arrivals(),
-        };
+        let reverse = reverse(&self.read, self.back.traffic().arrivals());
         together(self.forth.traffic().arrivals(), reverse)
     }
 
@@ -119,8 +112,18 @@ pub(super) fn armed<'a, T: Traffic + 'a>(ways: Vec<T>) -> Box<dyn Armed + 'a> {
     }
 }
 
+/// The reverse direction, as it was read last.
+pub(super) fn reverse(read: &Snapshot, arrivals: Arrivals) -> Reverse {
+    let window = Phase::Window as usize;
+    Reverse {
+        window: Counts { offered: read.sent[window], forwarded: read.received[window] },
+        total: Counts { offered: read.sent_total(), forwarded: read.received_total() },
+        arrivals,
+    }
+}
+
 /// What was counted in both directions.
-fn sum(forth: Snapshot, back: Snapshot) -> Snapshot {
+pub(super) fn sum(forth: Snapshot, back: Snapshot) -> Snapshot {
     let phases = |a: [u64; PHASES], b: [u64; PHASES]| {
         std::array::from_fn(|phase| a[phase].saturating_add(b[phase]))
     };
@@ -141,7 +144,7 @@ fn sum(forth: Snapshot, back: Snapshot) -> Snapshot {
 }
 
 /// How all packets arrived, with those of the reverse direction apart.
-fn together(forth: Arrivals, reverse: Reverse) -> Arrivals {
+pub(super) fn together(forth: Arrivals, reverse: Reverse) -> Arrivals {
     let back = &reverse.arrivals;
     let mut faults = forth.faults;
     for (fault, packets) in &back.faults {

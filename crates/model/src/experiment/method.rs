@@ -255,7 +255,7 @@ fn one_way(kind: &Spanned<MethodKind>, experiment: &Experiment, faults: &mut Vec
     let steady = "\"fixed\", \"mlrsearch\", \"loss-curve\" or \"soak\"";
     let help = match kind.get_ref() {
         MethodKind::Rfc2544 => {
-            "write tests = [\"throughput\", \"loss-curve\"] in [method], or leave \
+            "write tests = [\"throughput\", \"frame-loss-rate\"] in [method], or leave \
                                 `directions` out of [traffic]"
                 .to_owned()
         }
