@@ -3,6 +3,7 @@
 mod compare;
 mod connections;
 mod coverage;
+mod directions;
 mod flood;
 mod history;
 mod import;
