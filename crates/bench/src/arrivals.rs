@@ -44,6 +44,7 @@ fn record(received: &Received, flows: Option<FlowSummary>, checked: Checked) -> 
         in_full: received.in_full,
         sample: sample(received).filter(|_| matches!(checked, Checked::Packets { .. })),
         flows: flows.map(|flows| flow_arrivals(&flows)),
+        reverse: None,
     }
 }
 

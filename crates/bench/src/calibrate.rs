@@ -4,7 +4,7 @@ use crate::BenchError;
 use crate::trial::{Observed, SystemClock};
 use fwdlab_model::plan::{Plan, Trial};
 use fwdlab_model::record::Calibration;
-use fwdlab_model::settings::Settings;
+use fwdlab_model::settings::{Directions, Settings};
 
 /// Number of trials of a calibration.
 const ROUNDS: u32 = 3;
@@ -50,8 +50,12 @@ pub fn key(kind: &str, engine: &str, receiver: &str, settings: &Settings) -> Str
         fwdlab_model::settings::Arrangement::Closed => "closed",
     };
     let stamps = if settings.traffic.timestamps { ", time stamps" } else { "" };
+    let both = match settings.traffic.directions {
+        Directions::One => "",
+        Directions::Both => ", both directions",
+    };
     format!(
-        "{kind}, {arrangement}, {} x {engine} to {receiver}, {} queues{stamps}",
+        "{kind}, {arrangement}, {} x {engine} to {receiver}, {} queues{stamps}{both}",
         settings.testbed.senders, settings.dut.queues
     )
 }

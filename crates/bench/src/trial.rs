@@ -296,12 +296,20 @@ pub fn run_as(
     let rate_pps = course.window_pps().or(order.rate_pps);
     let intended = rate_pps.map(|rate| (rate * window_ns as f64 / 1e9).round() as u64);
     let mut warnings = Vec::new();
+    // Each direction by itself: what one lacks the other does not make up for.
+    let reverse = arrivals.reverse.as_deref();
+    let ways = match reverse {
+        Some(reverse) => vec![window.without(reverse.window), reverse.window],
+        None => vec![window],
+    };
+    let least = ways.iter().map(|way| way.offered).min().unwrap_or(0) * ways.len() as u64;
     if let Some(intended) = intended
-        && intended as f64 > window.offered as f64 * 1.005
+        && intended as f64 > least as f64 * 1.005
     {
         warnings.push(Warning::Unsent { intended, offered: window.offered });
     }
-    for counts in [window, total] {
+    let totals = reverse.map(|reverse| [total.without(reverse.total), reverse.total]);
+    for counts in [window, total].into_iter().chain(ways).chain(totals.into_iter().flatten()) {
         if counts.lost() < 0 {
             warnings.push(Warning::NotConserved {
                 offered: counts.offered,

@@ -104,6 +104,85 @@ levels = ["none", "stateless", "stateful", "rules:20"]
     }
 }
 
+/// Packets go in both directions at once, and those of each are counted intact and once.
+#[test]
+fn both_directions_are_forwarded_and_counted_apart() {
+    let _guard = ONE_AT_A_TIME.lock();
+    let plan = plan(
+        r#"
+[traffic]
+directions = "both"
+rate = "20kpps"
+[[factor]]
+name = "family"
+levels = ["inet", "inet6"]
+[[factor]]
+name = "firewall"
+levels = ["none", "stateful"]
+"#,
+    );
+    let Some(mut testbed) = open(&plan) else { return };
+    for run in &plan.runs {
+        let task = Task { plan: &plan, run, ceiling_pps: None };
+        let record = testbed.run(task, &mut NoopObserver).expect("a run");
+        let label = &plan.variants[run.variants[0]].label;
+        let trial = &record.trial;
+        let reverse = trial.arrivals.reverse.as_deref().expect("a reverse direction");
+        let forth = trial.window.without(reverse.window);
+        for (way, counts) in [("forth", forth), ("back", reverse.window)] {
+            // A busy machine may lose some, but neither direction takes the other's place.
+            assert!(counts.forwarded > 500, "{label}, {way}: {counts:?}");
+            assert!(counts.forwarded <= counts.offered, "{label}, {way}: {counts:?}");
+        }
+        arrived_well(trial, label);
+        let Arrivals { damaged, duplicates, .. } = reverse.arrivals;
+        assert_eq!((damaged, duplicates, trial.foreign), (0, 0, 0), "{label}: {reverse:?}");
+        let fatal: Vec<&Warning> = record.warnings.iter().filter(|w| w.is_fatal()).collect();
+        assert!(fatal.is_empty(), "{label}: {fatal:?}");
+        let checked: Vec<_> = trial.counters.iter().filter(|c| c.expected.is_some()).collect();
+        assert_eq!(checked.len(), 2, "{label}: {:?}", trial.counters);
+        for counter in checked {
+            assert!(counter.name.starts_with("d0 + d1 "), "{label}: {counter:?}");
+            assert_eq!(Some(counter.delta()), counter.expected, "{label}: {counter:?}");
+        }
+        // The kernel's own counters say the same of each direction.
+        let delta =
+            |name: &str| trial.counters.iter().find(|c| c.name == name).map_or(0, Counter::delta);
+        let forwarded = trial.total.without(reverse.total).forwarded;
+        assert!(delta("d1 tx_packets") >= forwarded && delta("d0 tx_packets") > 500, "{label}");
+        assert!(delta("d0 tx_packets") >= reverse.total.forwarded, "{label}: {trial:?}");
+        assert_eq!(namespaces(), Vec::<String>::new(), "{label}");
+    }
+}
+
+/// A device that is wrong in the reverse direction only: the fault is named, and found there.
+#[test]
+fn what_is_wrong_in_the_reverse_direction_is_named_there() {
+    let _guard = ONE_AT_A_TIME.lock();
+    let ruleset = "table ip wrong {\n\tchain forward {\n\
+                   \t\ttype filter hook forward priority 0; policy accept;\n\
+                   \t\tip saddr 198.19.0.0/16 ip ttl set 9\n\t}\n}\n";
+    let text = format!(
+        "version = 1\n[testbed]\nkind = \"netns\"\n[dut]\nfirewall = \"wrong.nft\"\n\
+         [traffic]\ndirections = \"both\"\nrate = \"20kpps\"\n{PHASES}"
+    );
+    let plan = fwdlab_model::load("test.toml", &text, &|_| Ok(ruleset.into()))
+        .unwrap_or_else(|faults| panic!("{}", faults.render(false)));
+    let Some(mut testbed) = open(&plan) else { return };
+    let task = Task { plan: &plan, run: &plan.runs[0], ceiling_pps: None };
+    let record = testbed.run(task, &mut NoopObserver).expect("a run");
+    let all = &record.trial.arrivals;
+    let reverse = all.reverse.as_deref().expect("a reverse direction");
+    let faults: Vec<&str> = reverse.arrivals.faults.keys().map(String::as_str).collect();
+    assert_eq!(faults, ["ttl"], "{reverse:?}");
+    assert!(reverse.arrivals.damaged > 500 && reverse.total.forwarded == 0, "{reverse:?}");
+    assert_eq!(all.damaged, reverse.arrivals.damaged, "nothing is wrong forth");
+    let forth = record.trial.total.without(reverse.total);
+    assert!(forth.forwarded > 500, "{forth:?}");
+    let named = record.warnings.iter().map(Warning::sentence).any(|said| said.contains("ttl"));
+    assert!(named, "{:?}", record.warnings);
+}
+
 /// A mix passes the device whole, whatever sends it, and its bytes are those that were sent.
 #[test]
 fn mixes_of_sizes_are_sent_and_counted_by_every_engine() {

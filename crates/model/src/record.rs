@@ -10,7 +10,7 @@ mod opening;
 mod profile;
 pub mod queues;
 
-pub use arrivals::{Arrivals, Checked, FlowArrivals, WorstFlow};
+pub use arrivals::{Arrivals, Checked, FlowArrivals, Reverse, WorstFlow};
 pub use device::{DeviceTime, ReceiverPlace};
 pub use executed::{Executed, ExecutedFunction, ExecutedStacks, Misses};
 pub use flood::FloodTrial;
@@ -64,6 +64,13 @@ impl Counts {
     /// is broken, and then a warning says so.
     pub fn lost(self) -> i64 {
         (self.offered as i64).saturating_sub(self.forwarded as i64)
+    }
+    /// What is left of it without a part.
+    pub fn without(self, part: Counts) -> Counts {
+        Counts {
+            offered: self.offered.saturating_sub(part.offered),
+            forwarded: self.forwarded.saturating_sub(part.forwarded),
+        }
     }
     /// Lost over offered; 0 when nothing was offered.
     pub fn loss_ratio(self) -> f64 {

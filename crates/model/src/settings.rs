@@ -77,6 +77,7 @@ impl Default for Settings {
                 flows: Flows { sources: 20, destinations: 100 },
                 rate: Rate::Max,
                 timestamps: false,
+                directions: Directions::One,
                 checks: Checks::Auto,
                 generator: GeneratorKind::Fwdlab,
                 generator_server: String::new(),
@@ -176,6 +177,10 @@ pub struct SimSettings {
     /// nothing to a plan's hash.
     #[serde(default, skip_serializing_if = "SimSettings::is_none")]
     pub buffer: u32,
+    /// What it forwards from the receiver to the sender, as a share of what it forwards the
+    /// other way, where packets go both ways; the default adds nothing to a plan's hash.
+    #[serde(default = "SimSettings::alike", skip_serializing_if = "SimSettings::is_alike")]
+    pub reverse: f64,
     /// What the simulated sender reaches at most, in packets per second.
     pub ceiling_pps: f64,
     /// The table of its stateful firewall; the default adds nothing to a plan's hash.
@@ -197,6 +202,14 @@ pub struct SimSettings {
 impl SimSettings {
     fn is_none(packets: &u32) -> bool {
         *packets == 0
+    }
+
+    fn alike() -> f64 {
+        1.0
+    }
+
+    fn is_alike(reverse: &f64) -> bool {
+        *reverse == Self::alike()
     }
 
     fn is_clean(contamination: &f64) -> bool {
@@ -222,6 +235,7 @@ impl Default for SimSettings {
             phi: 0.9,
             jitter: 0.03,
             loss: 0.0,
+            reverse: Self::alike(),
             ceiling_pps: 5e6,
             effect: BTreeMap::new(),
             realtime: false,
@@ -409,6 +423,30 @@ impl fmt::Display for Rate {
 }
 
 named! {
+    /// The ways that packets go (RFC 2544, section 14).
+    pub enum Directions default One {
+        /// From the sender to the receiver.
+        One = "one",
+        /// Both at once, each at the intended load: every flow is answered.
+        Both = "both",
+    }
+}
+
+impl Directions {
+    /// Their number.
+    pub fn count(self) -> u32 {
+        match self {
+            Directions::One => 1,
+            Directions::Both => 2,
+        }
+    }
+
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+named! {
     /// Which packets a receiver in the kernel checks beyond their stamp.
     pub enum Checks default Auto {
         /// A sample at rates at which checking all of them would cost the receiver a part of
@@ -456,6 +494,9 @@ pub struct TrafficSettings {
     pub rate: Rate,
     /// Write the sending time into every packet.
     pub timestamps: bool,
+    /// The ways that packets go. The default adds nothing to a plan's hash.
+    #[serde(default, skip_serializing_if = "Directions::is_default")]
+    pub directions: Directions,
     /// Which packets the receiver checks. The default adds nothing to a plan's hash.
     #[serde(default, skip_serializing_if = "Checks::is_default")]
     pub checks: Checks,

@@ -30,6 +30,8 @@ const PROTOCOL_UDP: u8 = 17;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     family: Family,
+    /// Where packets come from and go to.
+    sides: [Side; 2],
     flows: Flows,
     run_id: u32,
     size: FrameSize,
@@ -105,16 +107,38 @@ impl Template {
         bytes[udp + 2..udp + 4].copy_from_slice(&DESTINATION_PORT.to_be_bytes());
         bytes[udp + 4..udp + 6].copy_from_slice(&lengths.udp);
         let turns = size.turns(flows.count());
-        let mut template = Template { family, flows, run_id, size, turns, bytes };
-        template.write_addresses(0, 0);
-        if family == Family::Inet6 {
-            // The first 96 bits of an IPv6 address are the same in every packet.
-            template.bytes[34..38].fill(0);
-            template.bytes[50..54].fill(0);
-        } else {
-            template.bytes[26..34].fill(0);
-        }
+        let sides = [Side::Sender, Side::Receiver];
+        let mut template = Template { family, sides, flows, run_id, size, turns, bytes };
+        template.write_prefixes();
         template
+    }
+
+    /// The frames of the other direction between these MACs: of the same flows, as answers to
+    /// them are, so that source and destination, addresses and ports, have changed places.
+    pub fn answers(&self, source_mac: [u8; 6], destination_mac: [u8; 6]) -> Template {
+        let mut answers = self.clone();
+        answers.sides.reverse();
+        answers.flows =
+            Flows { sources: self.flows.destinations, destinations: self.flows.sources };
+        answers.turns = self.size.turns(answers.flows.count());
+        answers.bytes[0..6].copy_from_slice(&destination_mac);
+        answers.bytes[6..12].copy_from_slice(&source_mac);
+        let udp = self.udp_offset();
+        answers.bytes[udp..udp + 2].copy_from_slice(&self.bytes[udp + 2..udp + 4]);
+        answers.bytes[udp + 2..udp + 4].copy_from_slice(&self.bytes[udp..udp + 2]);
+        answers.write_prefixes();
+        answers
+    }
+
+    /// Writes what of the addresses is the same in every packet: the first 96 bits of IPv6's.
+    fn write_prefixes(&mut self) {
+        self.write_addresses(0, 0);
+        if self.family == Family::Inet6 {
+            self.bytes[34..38].fill(0);
+            self.bytes[50..54].fill(0);
+        } else {
+            self.bytes[26..34].fill(0);
+        }
     }
 
     /// The frames of a flood beside these: as large, to the same destinations, of as many flows
@@ -212,7 +236,8 @@ impl Template {
 
     /// Last 32 bits of the first source and destination address, host order.
     pub fn bases(&self) -> (u32, u32) {
-        (flow_base(self.family, Side::Sender), flow_base(self.family, Side::Receiver))
+        let [from, to] = self.sides;
+        (flow_base(self.family, from), flow_base(self.family, to))
     }
 
     /// Sums of the constant words.
@@ -274,7 +299,8 @@ impl Template {
             Family::Inet6 => 22,
         };
         let mut at = offset;
-        for (side, index) in [(Side::Sender, source), (Side::Receiver, destination)] {
+        let [from, to] = self.sides;
+        for (side, index) in [(from, source), (to, destination)] {
             match flow_address(self.family, side, index) {
                 IpAddr::V4(a) => {
                     self.bytes[at..at + 4].copy_from_slice(&a.octets());

@@ -1,6 +1,6 @@
 //! Writes one packet after the other, for senders in user space.
 
-use crate::address::{Family, Side, flow_base};
+use crate::address::Family;
 use crate::checksum;
 use crate::stamp::{Phase, Stamp};
 use crate::template::{Sums, Template};
@@ -112,8 +112,9 @@ impl FrameWriter {
     ) -> usize {
         let family = self.template.family();
         let flow = self.template.flow(source, destination);
-        let source = (flow_base(family, Side::Sender) + source).to_be_bytes();
-        let destination = (flow_base(family, Side::Receiver) + destination).to_be_bytes();
+        let (first_source, first_destination) = self.template.bases();
+        let source = (first_source + source).to_be_bytes();
+        let destination = (first_destination + destination).to_be_bytes();
         let stamp = Stamp {
             run_id: self.template.run_id(),
             sender: self.sender,

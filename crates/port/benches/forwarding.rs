@@ -115,6 +115,7 @@ fn forward_for_a_second(g: &NetNs, d: &NetNs, sink: &XdpReceiver, kind: Kind) ->
         burst: 64,
         spread: None,
         flood: None,
+        yields: false,
         timestamps: false,
         batch: 64,
     });

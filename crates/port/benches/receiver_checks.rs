@@ -117,6 +117,7 @@ fn rate_of(near: &NetNs, far: &NetNs, expected: &Expected, watch: &Watch) -> f64
         burst: 64,
         spread: None,
         flood: None,
+        yields: false,
     };
     let sender: Box<dyn Sender> = Box::new(XdpSender::new(&config).expect("sender"));
     // Only packets of the window have delays.
@@ -180,6 +181,7 @@ fn sink_in_memory(expected: &Expected) -> f64 {
         arriving: None,
         bypass: true,
         flood: None,
+        back: None,
     };
     let traffic = Traffic::new(config, &circuits).expect("traffic");
     traffic.start();

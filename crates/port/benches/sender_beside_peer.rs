@@ -103,6 +103,7 @@ fn one_of_ours(
         burst: 64,
         spread: None,
         flood: None,
+        yields: false,
         timestamps,
         batch: 64,
     };

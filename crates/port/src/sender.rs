@@ -38,6 +38,9 @@ pub struct SenderConfig {
     /// What is sent beside these packets while the phase is [`Phase::Window`]. Senders in user
     /// space only: one thread keeps both rates.
     pub flood: Option<Flood>,
+    /// After what is due is sent, let others on this CPU do the same: another sender, which
+    /// would otherwise wait for a time slice. Senders in user space only.
+    pub yields: bool,
 }
 
 /// Packets that are sent, and no more.

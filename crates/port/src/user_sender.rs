@@ -194,8 +194,10 @@ fn send_until_stopped(
             None => capacity,
             Some(pacer) => match pacer.due(clock::monotonic_ns(), capacity) {
                 0 => {
-                    if !has_flooded {
-                        std::hint::spin_loop();
+                    match (has_flooded, config.yields) {
+                        (true, _) => {}
+                        (false, true) => std::thread::yield_now(),
+                        (false, false) => std::hint::spin_loop(),
                     }
                     continue;
                 }
@@ -222,6 +224,9 @@ fn send_until_stopped(
         if let Some(pacer) = &mut pacer {
             pacer.sent(taken);
             shared.missed.store(pacer.missed(), Ordering::Relaxed);
+        }
+        if config.yields {
+            std::thread::yield_now();
         }
     }
     Ok(())

@@ -141,6 +141,7 @@ fn in_memory(expected: &Expected, mut forwarder: Forwarder) -> Outcome {
         arriving: Some((TO, FROM)),
         bypass: false,
         flood: None,
+        back: None,
     };
     let circuits = [circuit];
     let traffic = Traffic::new(config, &circuits).expect("traffic");
@@ -325,6 +326,7 @@ fn nothing_is_found_in_what_the_senders_send() {
             burst: 64,
             spread: None,
             flood: None,
+            yields: false,
         };
         let sender: Box<dyn Sender> = Box::new(XdpSender::new(&config).expect("sender"));
         sender.start();
@@ -370,6 +372,7 @@ fn a_sample_of_what_a_sender_sends_is_checked_and_nothing_is_found() {
             burst: 64,
             spread: None,
             flood: None,
+            yields: false,
         };
         let sender: Box<dyn Sender> = Box::new(XdpSender::new(&config).expect("sender"));
         sender.start();

@@ -111,6 +111,7 @@ fn a_late_sender_hides_no_delay() {
             burst: 64,
             spread: None,
             flood: None,
+            yields: false,
         };
         let sender: Box<dyn Sender> = match engine {
             "XDP" => Box::new(XdpSender::new(&config).expect("sender")),

@@ -47,6 +47,7 @@ fn config(pair: &Pair, template: Template, rate_pps: Option<f64>) -> SenderConfi
         burst: 64,
         spread: None,
         flood: None,
+        yields: false,
         timestamps: true,
         batch: 64,
     }

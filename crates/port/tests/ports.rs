@@ -137,6 +137,7 @@ fn ports_receive_what_senders_send() {
                 burst: 64,
                 spread: None,
                 flood: None,
+                yields: false,
                 timestamps: true,
                 batch: 64,
             };

@@ -82,6 +82,7 @@ pub fn senders(order: &SendOrder) -> Result<serve_send::Opened, BenchError> {
         timestamps: order.timestamps,
         spread: None,
         flood: None,
+        yields: false,
         batch: BATCH,
     };
     let mut facts = BTreeMap::new();

@@ -6,6 +6,7 @@ use crate::error::BenchError;
 use crate::host::Host;
 use crate::links::Links;
 use fwdlab_model::record::{Counter, queues};
+use fwdlab_model::settings::Directions;
 use fwdlab_packet::forwarding::Class;
 use std::collections::BTreeMap;
 
@@ -63,23 +64,41 @@ pub fn compare(
         after: own.packets,
         expected: (own.class == Class::Forwarded).then_some(totals.passed.forwarded),
     });
-    let ingress = &links.ingress.interface;
-    let sent = format!("{} tx_packets", links.egress.interface);
+    let (ingress, egress) = (&links.ingress.interface, &links.egress.interface);
+    let both = totals.directions == Directions::Both;
+    let sent = format!("{egress} tx_packets");
     let machine = after.machine.iter().filter_map(|(name, &after)| {
         let before = *before.machine.get(name)?;
-        let expected = (*name == sent).then_some(totals.at_interfaces.forwarded);
+        let expected = (*name == sent && !both).then_some(totals.at_interfaces.forwarded);
         Some(Counter { name: name.clone(), before, after, expected })
     });
-    let sum = |reading: &Reading| {
-        let value = |column: &str| reading.get(&format!("{ingress} {column}")).copied();
-        Some(value("rx_packets")?.saturating_add(value("rx_dropped").unwrap_or(0)))
+    // Of both directions the sum is known: what others send is counted at both ends together.
+    let (at, names) = match both {
+        false => (vec![ingress], ingress.clone()),
+        true => (vec![ingress, egress], format!("{ingress} + {egress}")),
     };
-    let sums = sum(&before.machine).zip(sum(&after.machine)).map(|(before, after)| Counter {
-        name: format!("{ingress} rx_packets + rx_dropped"),
+    let sum = |reading: &Reading, column: &str| -> Option<u64> {
+        let all = at.iter().map(|link| reading.get(&format!("{link} {column}")).copied());
+        all.sum()
+    };
+    let came = |reading: &Reading| {
+        Some(sum(reading, "rx_packets")?.saturating_add(sum(reading, "rx_dropped").unwrap_or(0)))
+    };
+    let (before, after) = (&before.machine, &after.machine);
+    let arrived = came(before).zip(came(after)).map(|(before, after)| Counter {
+        name: format!("{names} rx_packets + rx_dropped"),
         before,
         after,
         expected: Some(totals.at_interfaces.offered),
     });
+    let left = sum(before, "tx_packets").zip(sum(after, "tx_packets")).filter(|_| both);
+    let left = left.map(|(before, after)| Counter {
+        name: format!("{names} tx_packets"),
+        before,
+        after,
+        expected: Some(totals.at_interfaces.forwarded),
+    });
+    let sums = arrived.into_iter().chain(left);
     let is_shown = |counter: &Counter| {
         let is_queue = queues::parse_name(&counter.name).is_some();
         counter.delta() > 0 || counter.expected.is_some() || is_queue
@@ -177,7 +196,7 @@ mod tests {
     fn compared(before: Reading, after: Reading, of: (u64, u64)) -> Vec<Counter> {
         let reading = |machine| super::super::Reading { machine, own: Vec::new() };
         let passed = Counts { offered: of.0, forwarded: of.1 };
-        let totals = Totals { passed, at_interfaces: passed };
+        let totals = Totals { passed, at_interfaces: passed, ..Totals::default() };
         compare(&reading(before), &reading(after), totals, &Links::of_namespaces())
     }
 
@@ -228,7 +247,7 @@ mod tests {
         };
         let (before, after) = (reading(100, 100, 0), reading(200, 190, 10));
         let passed = Counts { offered: 100, forwarded: 90 };
-        let totals = Totals { passed, at_interfaces: passed };
+        let totals = Totals { passed, at_interfaces: passed, ..Totals::default() };
         let counters = compare(&before, &after, totals, &Links::of_namespaces());
         let found: Vec<_> = counters.iter().map(|c| (&c.name[..], c.delta(), c.expected)).collect();
         assert_eq!(

@@ -22,7 +22,7 @@ use crate::links::Links;
 use counters::Own;
 use findings::Findings;
 use fwdlab_model::record::{Counter, Counts, CpuTime, DropPlace};
-use fwdlab_model::settings::{DutKind, Settings};
+use fwdlab_model::settings::{Directions, DutKind, Settings};
 use keeper::Keeper;
 use router::Wires;
 use std::path::Path;
@@ -53,6 +53,8 @@ pub struct Totals {
     /// The same at its interfaces: including packets from other senders and packets that the
     /// receiver dropped.
     pub at_interfaces: Counts,
+    /// The ways that packets went.
+    pub directions: Directions,
 }
 
 /// Packets that were lost between two readings.

@@ -7,6 +7,7 @@ use crate::error::BenchError;
 use crate::host::Host;
 use crate::links::Links;
 use fwdlab_model::record::{DropPlace, ProfileCounter};
+use fwdlab_model::settings::Directions;
 
 /// One reading, and the counters that could not be read (name and reason).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,12 +97,16 @@ impl<'a> Risen<'a> {
 /// Where the packets of a run were lost, along their path.
 pub fn drops(loss: &Loss<'_>, has_firewall: bool, links: &Links) -> Vec<DropPlace> {
     let (ingress, egress) = (links.ingress.interface.as_str(), links.egress.interface.as_str());
+    let both = loss.settings.traffic.directions == Directions::Both;
     let risen = Risen::in_machine(loss);
     let errors = risen.errors();
     let (input, no_route) =
         (risen.ip("InDiscards"), risen.ip("InNoRoutes") + risen.ip("OutNoRoutes"));
     let output = risen.ip("OutDiscards");
     let (sent, unsent) = (risen.at(egress, "tx_packets"), risen.at(egress, "tx_dropped"));
+    // The other direction's packets arrive where these leave.
+    let back = |column: &str, at: &str| if both { risen.at(at, column) } else { 0 };
+    let (sent_back, unsent_back) = (back("tx_packets", ingress), back("tx_dropped", ingress));
     // The kernel does not count what a rule drops. What the IP layer took in, not for
     // itself, and neither refused nor handed on was dropped in between: by the firewall,
     // if any. What it handed on it counts itself since Linux 6.6 (OutTransmits); before,
@@ -110,11 +115,12 @@ pub fn drops(loss: &Loss<'_>, has_firewall: bool, links: &Links) -> Vec<DropPlac
     let counts = ["ip OutTransmits", "ip6 OutTransmits"];
     let handed_on = match counts.iter().any(|name| loss.after.machine.contains_key(*name)) {
         true => risen.ip("OutTransmits") - risen.ip("OutRequests"),
-        false => sent + unsent,
+        false => sent + unsent + sent_back + unsent_back,
     };
     let between = (taken - errors.1 - input - no_route - output - handed_on).max(0);
     let places = [
         (ring(ingress), risen.at(ingress, "rx_dropped")),
+        (ring(egress), back("rx_dropped", egress)),
         ("backlog of a CPU full (softnet)".to_owned(), risen.of("softnet dropped")),
         errors,
         ("IP input: discarded".to_owned(), input),
@@ -122,6 +128,7 @@ pub fn drops(loss: &Loss<'_>, has_firewall: bool, links: &Links) -> Vec<DropPlac
         ("firewall".to_owned(), if has_firewall { between } else { 0 }),
         ("IP output: discarded".to_owned(), output),
         (format!("output of {egress}: queue or ring of the peer full"), unsent),
+        (format!("output of {ingress}: queue or ring of the peer full"), unsent_back),
     ];
     with_unexplained(places, loss)
 }

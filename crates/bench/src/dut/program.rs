@@ -23,13 +23,13 @@ pub(super) fn drops(who: &str, loss: &Loss<'_>, links: &Links) -> Vec<DropPlace>
         (format!("{who}: {}", own.name), packets as i64)
     });
     let mut drops = with_unexplained(places, loss);
-    let ingress = &links.ingress.interface;
-    let name = format!("{ingress} rx_dropped");
-    for (counter, place) in
-        [(name.as_str(), path::ring(ingress)), (WIRE_FULL, WIRE_FULL.to_owned())]
-    {
-        if after.machine.contains_key(counter) {
-            let risen = path::risen(&before.machine, &after.machine, counter);
+    // Packets arrive on both interfaces where they go in both directions.
+    let arriving = links.both().into_iter().take(loss.settings.traffic.directions.count() as usize);
+    let rings = arriving
+        .map(|link| (format!("{} rx_dropped", link.interface), path::ring(&link.interface)));
+    for (counter, place) in rings.chain([(WIRE_FULL.to_owned(), WIRE_FULL.to_owned())]) {
+        if after.machine.contains_key(&counter) {
+            let risen = path::risen(&before.machine, &after.machine, &counter);
             drops = path::with_place(drops, place, risen);
         }
     }

@@ -200,6 +200,7 @@ fn send(wiring: &Wiring, engine: Engine) -> Result<u64, String> {
         timestamps: false,
         spread: None,
         flood: None,
+        yields: false,
         batch: 1,
     };
     let sender = open_sender(engine, &config).map_err(|e| e.to_string())?;

@@ -344,7 +344,8 @@ fn measure(
     let (after, mut counters) = reach.settled(|| {
         let (after, others) = together(&mut parts, &mut others)?;
         let at_interfaces = observed.at_the_dut(others.saturating_sub(others_before));
-        let totals = Totals { passed: observed.passed(), at_interfaces };
+        let directions = settings.traffic.directions;
+        let totals = Totals { passed: observed.passed(), at_interfaces, directions };
         let counters = parts.dut.compare(&before, &after, totals);
         Ok((after, counters))
     })?;

@@ -11,7 +11,7 @@ pub(super) fn of(task: &Task<'_>, settings: &Settings) -> Result<Option<f64>, Be
     pps(settings.traffic.rate, task, settings)
 }
 
-/// A load of a variant's frames; none for the maximum.
+/// A load of a variant's frames, of all directions together; none for the maximum.
 ///
 /// # Errors
 /// When a rate in percent has no ceiling to refer to.
@@ -20,10 +20,14 @@ pub(super) fn pps(
     task: &Task<'_>,
     settings: &Settings,
 ) -> Result<Option<f64>, BenchError> {
+    let directions = f64::from(settings.traffic.directions.count());
     Ok(match rate {
         Rate::Max => None,
-        Rate::Pps(pps) => Some(pps),
-        Rate::Bps(bps) => Some(bps / settings.traffic.frame_size.l2_bits_per_second(1.0)),
+        Rate::Pps(pps) => Some(pps * directions),
+        Rate::Bps(bps) => {
+            Some(bps / settings.traffic.frame_size.l2_bits_per_second(1.0) * directions)
+        }
+        // The ceiling is that of all directions together.
         Rate::Ceiling(share) => {
             let ceiling = task.ceiling_pps.ok_or_else(|| {
                 BenchError::Refused(

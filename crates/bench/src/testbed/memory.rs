@@ -8,7 +8,7 @@
 
 use super::evidence::Witness;
 use super::traffic::snapshot;
-use super::{Armed, Choice, Ends, Parts, Paths, Reach, Rig, Testbed, Wanted};
+use super::{Armed, Choice, Ends, Parts, Paths, Reach, Rig, Testbed, Wanted, both};
 use crate::arrivals;
 use crate::cpu::{self, Placement};
 use crate::dut::findings::Findings;
@@ -27,11 +27,11 @@ use crate::trial::{self, Awaited, Evidence, Observed, Snapshot, SystemClock};
 use crate::{Observer, Task, calibrate};
 use fwdlab_model::plan::{Plan, Trial};
 use fwdlab_model::record::{Arrivals, Latency, ReceiverPlace};
-use fwdlab_model::settings::{Arrangement, DutKind, Settings, TestbedKind};
+use fwdlab_model::settings::{Arrangement, Directions, DutKind, Settings, TestbedKind};
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::rss::queues_of_flows;
 use fwdlab_packet::{Phase, Template, stamp::PHASES};
-use fwdlab_port::circuit::traffic::{Full, Traffic, TrafficConfig};
+use fwdlab_port::circuit::traffic::{Back, Full, Traffic, TrafficConfig, Way};
 use fwdlab_port::circuit::{Circuit, SLOTS};
 use fwdlab_port::{Flood, Receiver, affinity};
 use std::cell::RefCell;
@@ -102,6 +102,15 @@ fn config(
     let family = traffic.family;
     let frame_size = traffic.frame_size;
     let template = Template::new(family, frame_size, flows, run_id, mac::SENDER, mac::INGRESS);
+    // As answers to these are.
+    let back = (traffic.directions == Directions::Both).then(|| {
+        let template = template.answers(mac::RECEIVER, mac::EGRESS);
+        Back {
+            wires: queues_of_flows(&template, settings.dut.queues),
+            template,
+            arriving: (!bypass).then_some((mac::SENDER, mac::INGRESS)),
+        }
+    });
     TrafficConfig {
         cpu: placement.senders[0],
         // As a network card's receive-side scaling has it.
@@ -112,6 +121,7 @@ fn config(
         arriving: (!bypass).then_some((mac::RECEIVER, mac::EGRESS)),
         bypass,
         flood: None,
+        back,
     }
 }
 
@@ -269,6 +279,8 @@ struct MemoryTraffic {
     witness: Witness,
     /// What is sent beside it.
     flood: Option<Flood>,
+    /// What was read last of the reverse direction.
+    reverse: Snapshot,
 }
 
 impl MemoryTraffic {
@@ -281,7 +293,7 @@ impl MemoryTraffic {
         let flood = config.flood.clone();
         let traffic = Traffic::new(config, circuits)?;
         let witness = Witness::new(placement, workers, &[traffic.task()]);
-        Ok(MemoryTraffic { traffic, witness, flood })
+        Ok(MemoryTraffic { traffic, witness, flood, reverse: Snapshot::default() })
     }
 }
 
@@ -317,8 +329,14 @@ impl trial::Traffic for MemoryTraffic {
 
     fn snapshot(&mut self) -> Snapshot {
         // What arrived is read first: less of a flood had been sent by then.
-        let received = snapshot([0; PHASES], &self.traffic);
-        let snapshot = Snapshot { sent: self.traffic.sent(), ..received };
+        let received = |way: &Way<'_>| snapshot([0; PHASES], way);
+        let ways = self.traffic.ways();
+        let mut all: Vec<Snapshot> = ways.iter().map(received).collect();
+        for (snapshot, way) in all.iter_mut().zip(&ways) {
+            snapshot.sent = way.sent();
+        }
+        self.reverse = all.get(1).copied().unwrap_or_default();
+        let snapshot = all.into_iter().reduce(both::sum).unwrap_or_default();
         self.flood.as_ref().map_or(snapshot, |flood| snapshot.beside_flood(flood.sent()))
     }
 
@@ -328,11 +346,19 @@ impl trial::Traffic for MemoryTraffic {
     }
 
     fn flows_seen(&mut self) -> Option<u32> {
-        self.traffic.flows().map(|flows| flows.seen)
+        let seen = |way: &Way<'_>| way.flows().map(|flows| flows.seen);
+        // A flow is there when it is in all directions.
+        self.traffic.ways().iter().map(seen).min().flatten()
     }
 
     fn arrivals(&mut self) -> Arrivals {
-        arrivals::found(&self.traffic, arrivals::checked_against(self.traffic.expected()))
+        let found = |way: &Way<'_>| arrivals::found(way, arrivals::checked_against(way.expected()));
+        let mut ways = self.traffic.ways().into_iter();
+        let forth = ways.next().map(|way| found(&way)).unwrap_or_default();
+        match ways.next() {
+            Some(back) => both::together(forth, both::reverse(&self.reverse, found(&back))),
+            None => forth,
+        }
     }
 
     fn delays(&mut self) -> Option<Latency> {

@@ -1,6 +1,7 @@
 //! Testbeds: everything between an experiment file and packets.
 
 pub(crate) mod account;
+mod both;
 mod evidence;
 pub mod memory;
 pub mod netns;

@@ -24,7 +24,9 @@ use crate::{Observer, Task, calibrate};
 use ends::NetnsEnds;
 use fwdlab_model::plan::{Plan, Trial};
 use fwdlab_model::record::Latency;
-use fwdlab_model::settings::{DutKind, Engine, Family, Firewall, Settings, TestbedKind};
+use fwdlab_model::settings::{
+    Directions, DutKind, Engine, Family, Firewall, Settings, TestbedKind,
+};
 use fwdlab_model::warning::Warning;
 use fwdlab_port::affinity;
 use std::path::PathBuf;
@@ -193,6 +195,8 @@ impl Testbed for Netns {
             .ok_or_else(|| BenchError::Refused("the testbed was wired without a DUT".into()))?;
         let host = NamespaceHost::new(&namespace, &placement.control)?;
         let sender = NamespaceHost::new(&wiring.sender, &placement.control)?;
+        let receiver = NamespaceHost::new(&wiring.receiver, &placement.control)?;
+        let is_both = settings.traffic.directions == Directions::Both;
         let kind = settings.dut.kind;
         let ground = Ground {
             links: &self.links,
@@ -205,7 +209,7 @@ impl Testbed for Netns {
             dut: dut::open(kind, ground),
             host,
             perf_file: self.journal.temporary("perf"),
-            ends: NetnsEnds { testbed: self, wiring, placement, sender },
+            ends: NetnsEnds { testbed: self, wiring, placement, sender, receiver, is_both },
         }))
     }
 
@@ -265,9 +269,9 @@ impl Rig for NetnsRig<'_> {
 
     fn down(self: Box<Self>) -> Result<Vec<Warning>, BenchError> {
         let NetnsRig { dut, host, ends, .. } = *self;
-        let NetnsEnds { testbed, wiring, sender, .. } = ends;
+        let NetnsEnds { testbed, wiring, sender, receiver, .. } = ends;
         drop(dut);
-        drop((host, sender));
+        drop((host, sender, receiver));
         wiring.down()?;
         Ok(testbed.journal.undo().err().map(not_put_back).into_iter().collect())
     }

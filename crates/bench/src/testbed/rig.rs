@@ -168,6 +168,11 @@ pub struct FloodWanted {
 }
 
 impl<'a> Wanted<'a> {
+    /// What each of two directions is to do.
+    pub(crate) fn half(&self) -> Wanted<'a> {
+        Wanted { rate_pps: self.rate_pps.map(|rate| rate / 2.0), ..*self }
+    }
+
     /// Traffic without end as fast as possible, through no thread of this machine.
     pub fn of(settings: &'a Settings, run_id: u32, trial: &'a Trial) -> Wanted<'a> {
         Wanted {
@@ -266,7 +271,8 @@ pub(crate) fn awaited(settings: &Settings, senders: usize) -> Awaited {
     let ours = settings.traffic.generator == GeneratorKind::Fwdlab;
     Awaited {
         flows: if ours { settings.traffic.flows.count() } else { 0 },
-        senders: senders.max(1) as u32,
+        // A flow and its answer are one: two directions send it twice.
+        senders: senders.max(1) as u32 * settings.traffic.directions.count(),
         states: settings.dut.firewall == Firewall::Stateful,
     }
 }

@@ -13,6 +13,7 @@ mod traffic;
 
 pub use law::RunLaw;
 
+use super::both::Both;
 use super::{Armed, Choice, Ends, Parts, Plain, Reach, Rig, Testbed, Wanted};
 use crate::cpu::Placement;
 use crate::dut::findings::Findings;
@@ -29,7 +30,7 @@ use crate::{Observer, Task, calibrate};
 use fwdlab_model::plan::{Plan, Trial};
 use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::record::{Calibration, Counter, CpuTime, DropPlace, Latency};
-use fwdlab_model::settings::{Family, Firewall, Settings, TestbedKind};
+use fwdlab_model::settings::{Directions, Family, Firewall, Settings, TestbedKind};
 use fwdlab_model::warning::Warning;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -57,7 +58,8 @@ impl Sim {
     }
 }
 
-/// The capacity that the simulated device has in a variant, packets per second.
+/// The capacity that the simulated device has in a variant, packets per second from the sender
+/// to the receiver.
 ///
 /// An `effect` of the experiment counts for its level; a level without one, and
 /// every setting outside the factors, has a built-in effect of plausible size.
@@ -96,6 +98,11 @@ fn firewall_effect(firewall: &Firewall) -> f64 {
 fn queue_effect(queues: u16) -> f64 {
     let n = f64::from(queues.max(1));
     n / (1.0 + 0.1 * (n - 1.0) + 0.02 * n * (n - 1.0))
+}
+
+/// What the simulated senders reach together.
+fn ceiling_pps(settings: &Settings) -> f64 {
+    settings.testbed.sim.ceiling_pps * f64::from(settings.traffic.directions.count())
 }
 
 /// A clock that jumps ahead instead of waiting, or waits in real time.
@@ -147,7 +154,8 @@ impl Testbed for Sim {
         let noise = law.factor();
         let clock = SimClock { now: Rc::new(Cell::new(0)), realtime: sim.realtime };
         let capacity = Rc::new(Cell::new(truth_pps(plan, first) * noise));
-        let (received, states) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0.0)));
+        let received: [Rc<Cell<u64>>; 2] = Default::default();
+        let states = Rc::new(Cell::new(0.0));
         Ok(Box::new(SimRig {
             dut: SimDut {
                 plan,
@@ -173,7 +181,7 @@ impl Testbed for Sim {
             testbed: self.calibration_key(settings),
             family: settings.traffic.family.name().into(),
             frame_size: settings.traffic.frame_size,
-            rates_pps: vec![settings.testbed.sim.ceiling_pps],
+            rates_pps: vec![ceiling_pps(settings)],
             measured_at: SystemClock.wall_text(),
         })
     }
@@ -232,8 +240,8 @@ struct SimDut<'a> {
     noise: f64,
     /// Capacity now, packets per second; shared with the traffic.
     capacity: Rc<Cell<f64>>,
-    /// Packets forwarded.
-    received: Rc<Cell<u64>>,
+    /// Packets forwarded, forth and back.
+    received: [Rc<Cell<u64>>; 2],
     /// Connections in its table.
     states: Rc<Cell<f64>>,
     clock: SimClock,
@@ -265,8 +273,13 @@ impl Dut for SimDut<'_> {
     }
 
     fn read(&mut self, _host: &dyn Host) -> Result<Reading, BenchError> {
-        let names = ["d0 rx_packets", "d1 tx_packets"];
-        let machine = names.map(|name| (name.to_owned(), self.received.get())).into();
+        let packets = self.received.iter().map(|way| way.get()).sum::<u64>();
+        // Of traffic in both directions that of both interfaces.
+        let machine = match self.received[1].get() {
+            0 => ["d0 rx_packets", "d1 tx_packets"],
+            _ => ["d0 + d1 rx_packets", "d0 + d1 tx_packets"],
+        };
+        let machine = machine.map(|name| (name.to_owned(), packets)).into();
         Ok(Reading { machine, ..Reading::default() })
     }
 
@@ -319,7 +332,7 @@ struct SimEnds<'a> {
     task: Task<'a>,
     clock: SimClock,
     capacity: Rc<Cell<f64>>,
-    received: Rc<Cell<u64>>,
+    received: [Rc<Cell<u64>>; 2],
     states: Rc<Cell<f64>>,
 }
 
@@ -329,9 +342,19 @@ impl Ends for SimEnds<'_> {
         wanted: &Wanted<'_>,
         _findings: &mut Findings,
     ) -> Result<(Box<dyn Armed + 'a>, Account), BenchError> {
-        let random = law::jitter(self.task.plan.design.seed, self.task.run.index);
-        let traffic = SimTraffic::new(wanted, self, random);
-        Ok((Box::new(Plain(traffic)), Account::none()))
+        let (seed, run) = (self.task.plan.design.seed, self.task.run.index);
+        let random = law::jitter(seed, run);
+        let armed: Box<dyn Armed> = match wanted.settings.traffic.directions {
+            Directions::One => Box::new(Plain(SimTraffic::new(wanted, self, random))),
+            Directions::Both => {
+                let half = wanted.half();
+                let forth = Plain(SimTraffic::new(&half, self, random));
+                let random = law::jitter(seed.wrapping_add(1), run);
+                let back = Plain(SimTraffic::new(&half, self, random).back(self));
+                Box::new(Both::new(Box::new(forth), Box::new(back)))
+            }
+        };
+        Ok((armed, Account::none()))
     }
 
     fn awaited(&self, _settings: &Settings) -> Awaited {
@@ -339,7 +362,7 @@ impl Ends for SimEnds<'_> {
     }
 
     fn known_ceiling_pps(&self, settings: &Settings) -> Option<f64> {
-        Some(settings.testbed.sim.ceiling_pps)
+        Some(ceiling_pps(settings))
     }
 
     fn facts(&self, _settings: &Settings) -> BTreeMap<String, String> {

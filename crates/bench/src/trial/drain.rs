@@ -96,12 +96,12 @@ pub(super) fn wait(
 
 impl Snapshot {
     /// Packets sent, in all phases.
-    pub(super) fn sent_total(&self) -> u64 {
+    pub(crate) fn sent_total(&self) -> u64 {
         self.sent.iter().copied().fold(0, u64::saturating_add)
     }
 
     /// Packets received, of all phases.
-    pub(super) fn received_total(&self) -> u64 {
+    pub(crate) fn received_total(&self) -> u64 {
         self.received.iter().copied().fold(0, u64::saturating_add)
     }
 

@@ -4,6 +4,7 @@ mod ab;
 mod compare;
 mod connections;
 mod coverage;
+mod directions;
 mod flood;
 mod git_bisect;
 mod history;

@@ -7,8 +7,8 @@
 use super::{Experiment, VARIANTS_MAX};
 use crate::diagnostic::Diagnostic;
 use crate::settings::{
-    Checks, DutKind, Firewall, FirewallProgram, GeneratorKind, Rate, Reboot, Revision, Settings,
-    TestbedKind,
+    Checks, Directions, DutKind, Engine, Firewall, FirewallProgram, GeneratorKind, Rate, Reboot,
+    Revision, Settings, TestbedKind,
 };
 use crate::spec::keys::Owner;
 use crate::spec::{Setting, Spec};
@@ -207,6 +207,37 @@ static NEEDS: &[Need] = &[
         },
         otherwise: "can't be kept by testpmd, which sends as fast as it can",
         help: "write rate = \"max\", or name another `generator`",
+    },
+    Need {
+        keys: &["directions"],
+        met: |settings| {
+            settings.traffic.directions == Directions::One || settings.testbed.engine != Engine::Xdp
+        },
+        otherwise: "can't be \"both\" for XDP live frames: senders of both directions share a CPU, \
+                    and those would hold it for milliseconds",
+        help: "leave `engine` out of [testbed], or write engine = \"xsk\"",
+    },
+    Need {
+        keys: &["directions"],
+        met: |settings| {
+            settings.traffic.directions == Directions::One
+                || settings.dut.firewall != Firewall::Stateless
+        },
+        otherwise: "is \"one\" for fwdlab's own stateless rules, which accept what goes from the \
+                    sender to the receiver",
+        help: "write firewall = \"stateful\", or a ruleset of your own that accepts both",
+    },
+    Need {
+        keys: &["directions"],
+        met: |settings| {
+            let here =
+                [TestbedKind::Auto, TestbedKind::Memory, TestbedKind::Netns, TestbedKind::Sim];
+            settings.traffic.directions == Directions::One
+                || (is_ours(settings) && here.contains(&settings.testbed.kind))
+        },
+        otherwise: "is \"one\" where fwdlab's own senders and receivers are not at both ends of a \
+                    device on this machine",
+        help: "leave it out, or write kind = \"netns\" or \"memory\" in [testbed]",
     },
     Need {
         keys: &["frame_size"],

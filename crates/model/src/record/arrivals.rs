@@ -1,5 +1,6 @@
 //! Results of the receiver's checks: damaged, duplicate and reordered packets.
 
+use super::Counts;
 use crate::warning::CheckedSample;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -40,6 +41,22 @@ pub struct Arrivals {
     pub sample: Option<CheckedSample>,
     /// What arrived of each flow; none where flows were not followed.
     pub flows: Option<FlowArrivals>,
+    /// The part of all this that went from the receiver to the sender, of traffic in both
+    /// directions; none where there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reverse: Option<Box<Reverse>>,
+}
+
+/// The reverse direction of traffic in both.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Reverse {
+    /// Its packets of the window.
+    pub window: Counts,
+    /// Its packets of the whole trial.
+    pub total: Counts,
+    /// How they arrived.
+    pub arrivals: Arrivals,
 }
 
 fn is_zero(bytes: &u64) -> bool {

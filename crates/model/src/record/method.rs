@@ -1,6 +1,6 @@
 //! The trials of a method: what a run does beside its own trial.
 
-use super::{FloodTrial, Floor, LatencyTrial};
+use super::{Counts, FloodTrial, Floor, LatencyTrial};
 use fwdlab_search::{Ending, Goal, Outcome, Output, Trial};
 use serde::{Deserialize, Serialize};
 
@@ -76,6 +76,10 @@ pub struct MethodTrial {
     /// How long its packets took; none where that was not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<LatencyTrial>,
+    /// The part of `offered` and `forwarded` that went from the receiver to the sender, of
+    /// traffic in both directions; none where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reverse: Option<Counts>,
     /// What the receiver or the machine did wrong, so that it says nothing of the device; none
     /// when nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -281,7 +285,10 @@ impl MethodTrial {
         }
         if self.is_short() {
             doubt = (!is_beyond(offered)).then(|| {
-                format!("the sender left {} of {intended} packets unsent", intended - offered)
+                format!(
+                    "the sender left {} of {intended} packets unsent",
+                    intended.saturating_sub(offered)
+                )
             });
             expected = intended;
         }
@@ -305,7 +312,14 @@ impl MethodTrial {
 
     /// True if the sender left more unsent than a trial may lack.
     pub fn is_short(&self) -> bool {
-        self.offered as f64 <= self.intended() as f64 * (1.0 - UNSENT)
+        let is_less = |offered: u64, intended: f64| offered as f64 <= intended * (1.0 - UNSENT);
+        let intended = self.intended() as f64;
+        // What one direction lacks the other one does not make up for.
+        let lacks_one = self.reverse.is_some_and(|reverse| {
+            let forward = self.offered.saturating_sub(reverse.offered);
+            [forward, reverse.offered].into_iter().any(|offered| is_less(offered, intended / 2.0))
+        });
+        lacks_one || is_less(self.offered, intended)
     }
 
     /// True if others had the device's CPU for longer than its rings can bridge at this load.

@@ -204,6 +204,7 @@ impl Reader<'_> {
             ("phi", &mut spec.sim.phi),
             ("jitter", &mut spec.sim.jitter),
             ("loss", &mut spec.sim.loss),
+            ("reverse", &mut spec.sim.reverse),
             ("contamination", &mut spec.sim.contamination),
             ("contamination_depth", &mut spec.sim.contamination_depth),
         ];

@@ -7,7 +7,7 @@
 
 use super::fault::Fault;
 use super::pattern::{Pattern, offsets};
-use crate::address::{Family, Side, flow_base};
+use crate::address::Family;
 use crate::checksum;
 use crate::stamp;
 use crate::template::Template;
@@ -174,8 +174,9 @@ impl Pattern {
         let (sender, stamped) = ((tag >> 28) as u8, tag & 0x00ff_ffff);
         let low =
             |at: usize| -> u32 { u32::from_be_bytes(std::array::from_fn(|byte| frame[at + byte])) };
-        let source = low(at.source).wrapping_sub(flow_base(self.family, Side::Sender));
-        let destination = low(at.destination).wrapping_sub(flow_base(self.family, Side::Receiver));
+        let (first_source, first_destination) = self.expected.template.bases();
+        let source = low(at.source).wrapping_sub(first_source);
+        let destination = low(at.destination).wrapping_sub(first_destination);
         let high_is_wrong = |to: usize| {
             let high = |frame: &[u8]| self.family == Family::Inet6 && frame[to - 12..to] != [0; 12];
             let template = self.expected.template.bytes();
@@ -215,8 +216,9 @@ impl Pattern {
         let low = |at: usize| -> u32 {
             u32::from_be_bytes(std::array::from_fn(|byte| headers[at + byte]))
         };
-        let source = low(at.source).wrapping_sub(flow_base(self.family, Side::Sender));
-        let destination = low(at.destination).wrapping_sub(flow_base(self.family, Side::Receiver));
+        let (first_source, first_destination) = self.expected.template.bases();
+        let source = low(at.source).wrapping_sub(first_source);
+        let destination = low(at.destination).wrapping_sub(first_destination);
         let template = self.expected.template.bytes();
         let prefixes = match self.family {
             Family::Inet => true,

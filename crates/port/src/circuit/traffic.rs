@@ -41,19 +41,40 @@ pub struct TrafficConfig {
     pub bypass: bool,
     /// What is sent beside these packets while the phase is [`Phase::Window`].
     pub flood: Option<Flood>,
+    /// What is sent the other way at the same time, packet by packet in turn with these.
+    pub back: Option<Back>,
+}
+
+/// The packets of the other direction, beside those of a [`TrafficConfig`], whose rate is that
+/// of both together.
+#[derive(Clone, Debug)]
+pub struct Back {
+    /// As [`TrafficConfig::template`].
+    pub template: Template,
+    /// As [`TrafficConfig::wires`].
+    pub wires: Vec<u16>,
+    /// As [`TrafficConfig::arriving`].
+    pub arriving: Option<([u8; 6], [u8; 6])>,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
     order: AtomicU8,
     phase: AtomicU8,
-    sent: [AtomicU64; PHASES],
+    ways: Vec<Counting>,
     missed: AtomicU64,
     /// Bits of the rate wanted from now on; 0 for the configured one.
     rate: AtomicU64,
     full: AtomicU64,
     returned: AtomicU64,
     idle: AtomicBool,
+}
+
+/// The counters of one direction.
+#[derive(Debug)]
+struct Counting {
+    expected: Expected,
+    sent: [AtomicU64; PHASES],
     /// Counts, updated after each slot.
     counts: Mutex<Received>,
     /// Held by the thread while it counts a batch; none before it has started.
@@ -70,7 +91,6 @@ const END: u8 = 3;
 #[derive(Debug)]
 pub struct Traffic {
     shared: Arc<Shared>,
-    expected: Expected,
     task: u32,
     thread: Option<JoinHandle<()>>,
 }
@@ -81,9 +101,17 @@ impl Traffic {
     /// # Errors
     /// When the thread can't be started, or `cpu` is not ours.
     pub fn new(config: TrafficConfig, circuits: &[Circuit]) -> Result<Traffic, PortError> {
-        let expected = config.expected();
-        let arrivals = Arrivals::new(&expected, Routes::Wires(config.wires.clone()));
-        let shared = Arc::new(Shared { arrivals: Mutex::new(Some(arrivals)), ..Shared::default() });
+        let ways = config.ways().into_iter().map(|way| {
+            let expected = config.expected(&way);
+            let arrivals = Arrivals::new(&expected, Routes::Wires(way.wires));
+            Counting {
+                expected,
+                sent: Default::default(),
+                counts: Mutex::default(),
+                arrivals: Mutex::new(Some(arrivals)),
+            }
+        });
+        let shared = Arc::new(Shared { ways: ways.collect(), ..Shared::default() });
         let wires = circuits.iter().enumerate();
         let wires = wires.map(|(number, circuit)| Wire::new(circuit, number, &config)).collect();
         let theirs = shared.clone();
@@ -97,7 +125,7 @@ impl Traffic {
             }
         });
         let thread = thread.map_err(|e| PortError::system("starting thread traffic", e))?;
-        let mut traffic = Traffic { shared, expected, task: 0, thread: Some(thread) };
+        let mut traffic = Traffic { shared, task: 0, thread: Some(thread) };
         match is_pinned.recv() {
             Ok(result) => {
                 traffic.task = result?;
@@ -110,9 +138,18 @@ impl Traffic {
         }
     }
 
-    /// What the sink checks packets for.
+    /// The directions: the one from the near side, then the other one, if there is one.
+    pub fn ways(&self) -> Vec<Way<'_>> {
+        self.shared.ways.iter().map(Way).collect()
+    }
+
+    fn forth(&self) -> Way<'_> {
+        Way(&self.shared.ways[0])
+    }
+
+    /// What the sink checks packets from the near side for.
     pub fn expected(&self) -> &Expected {
-        &self.expected
+        &self.shared.ways[0].expected
     }
 
     /// Id of the thread that generates and counts.
@@ -161,9 +198,9 @@ impl Traffic {
         self.shared.rate.store(rate_pps.to_bits(), Ordering::Relaxed);
     }
 
-    /// Packets sent in each phase so far.
+    /// Packets sent from the near side in each phase so far.
     pub fn sent(&self) -> [u64; PHASES] {
-        std::array::from_fn(|phase| self.shared.sent[phase].load(Ordering::Acquire))
+        self.forth().sent()
     }
 
     /// Packets given up because the generator was late (paced sending only).
@@ -184,17 +221,52 @@ impl Full {
     }
 }
 
-impl Receiver for Traffic {
+/// What is counted of one direction.
+#[derive(Clone, Copy, Debug)]
+pub struct Way<'a>(&'a Counting);
+
+impl Way<'_> {
+    /// What the sink checks its packets for.
+    pub fn expected(&self) -> &Expected {
+        &self.0.expected
+    }
+
+    /// Packets sent in each phase so far.
+    pub fn sent(&self) -> [u64; PHASES] {
+        std::array::from_fn(|phase| self.0.sent[phase].load(Ordering::Acquire))
+    }
+}
+
+impl Receiver for Way<'_> {
     fn received(&self) -> Received {
-        *locked(&self.shared.counts)
+        *locked(&self.0.counts)
     }
 
     fn flows(&self) -> Option<FlowSummary> {
-        locked(&self.shared.arrivals).as_ref()?.flows()
+        locked(&self.0.arrivals).as_ref()?.flows()
     }
 
     fn delays(&self) -> Option<Delays> {
-        locked(&self.shared.arrivals).as_ref()?.delays()
+        locked(&self.0.arrivals).as_ref()?.delays()
+    }
+
+    fn dropped(&self) -> u64 {
+        0 // the sink takes every slot: the wire would be full before
+    }
+}
+
+/// That of the direction from the near side.
+impl Receiver for Traffic {
+    fn received(&self) -> Received {
+        self.forth().received()
+    }
+
+    fn flows(&self) -> Option<FlowSummary> {
+        self.forth().flows()
+    }
+
+    fn delays(&self) -> Option<Delays> {
+        self.forth().delays()
     }
 
     fn dropped(&self) -> u64 {
@@ -203,12 +275,18 @@ impl Receiver for Traffic {
 }
 
 impl TrafficConfig {
+    /// Its directions.
+    fn ways(&self) -> Vec<Back> {
+        let TrafficConfig { template, wires, arriving, .. } = self.clone();
+        [Back { template, wires, arriving }].into_iter().chain(self.back.clone()).collect()
+    }
+
     /// The expected packets.
-    fn expected(&self) -> Expected {
+    fn expected(&self, way: &Back) -> Expected {
         Expected {
-            template: self.template.clone(),
-            destination_mac: self.arriving.map(|(to, _)| to),
-            source_mac: self.arriving.map(|(_, from)| from),
+            template: way.template.clone(),
+            destination_mac: way.arriving.map(|(to, _)| to),
+            source_mac: way.arriving.map(|(_, from)| from),
             hops: u8::from(!self.bypass),
             senders: 16,
             timestamps: self.timestamps,
@@ -237,27 +315,49 @@ struct Wire {
     /// Ours when there is no router.
     bypass: Option<Transit>,
     drain: Drain,
-    /// The flows that take this wire.
-    flows: Prepared,
-    /// The one of them that is next.
-    next: usize,
+    /// The flows that take this wire, of each direction.
+    lanes: Vec<Lane>,
     /// Frames in the slot that is being filled.
     filled: usize,
 }
 
-impl Wire {
-    fn new(circuit: &Circuit, number: usize, config: &TrafficConfig) -> Wire {
-        let destinations = config.template.flows().destinations;
-        let own = (0..).zip(&config.wires).filter(|&(_, &wire)| usize::from(wire) == number);
+/// Flows of one direction that take the same wire.
+struct Lane {
+    flows: Prepared,
+    /// The one of them that is next.
+    next: usize,
+    /// Where they come from.
+    ingress: u8,
+}
+
+impl Lane {
+    fn new(way: &Back, ingress: u8, number: usize) -> Lane {
+        let destinations = way.template.flows().destinations;
+        let own = (0..).zip(&way.wires).filter(|&(_, &wire)| usize::from(wire) == number);
         let own: Vec<(u32, u32)> =
             own.map(|(flow, _)| (flow / destinations, flow % destinations)).collect();
+        Lane { flows: Prepared::new(&way.template, number as u8, &own), next: 0, ingress }
+    }
+
+    /// Writes a packet of the flow over whatever the router has made of the one before it.
+    #[inline]
+    fn write(&mut self, flow: usize, frame: &mut Frame, phase: Phase, time: u32) {
+        let length = self.flows.write(flow, frame.buffer_mut(), phase, time);
+        frame.reset(self.ingress, length);
+    }
+}
+
+impl Wire {
+    fn new(circuit: &Circuit, number: usize, config: &TrafficConfig) -> Wire {
+        let ways = config.ways();
+        let lanes = ways.iter().zip([NEAR, FAR]);
+        let lanes = lanes.map(|(way, ingress)| Lane::new(way, ingress, number)).collect();
         circuit.prepare(config.template.bytes());
         Wire {
             feeder: circuit.feeder(),
             bypass: config.bypass.then(|| circuit.transit()),
             drain: circuit.drain(),
-            flows: Prepared::new(&config.template, number as u8, &own),
-            next: 0,
+            lanes,
             filled: 0,
         }
     }
@@ -275,7 +375,9 @@ impl Wire {
     fn carry(&mut self) {
         let Some(transit) = &mut self.bypass else { return };
         while let Some(frames) = transit.slot() {
-            frames.iter_mut().for_each(|frame| frame.send_to(FAR));
+            for frame in frames {
+                frame.send_to(if frame.ingress() == FAR { NEAR } else { FAR });
+            }
             transit.publish();
         }
     }
@@ -285,28 +387,45 @@ struct Generator {
     wires: Vec<Wire>,
     config: TrafficConfig,
     shared: Arc<Shared>,
-    /// With a rate, the flow that is next.
-    flow: usize,
-    /// Each flow's place among those of its wire.
-    places: Vec<u32>,
+    /// The directions, and with a rate the one that is next.
+    ways: Vec<Sending>,
+    turn: usize,
     /// All bytes of each packet are written, since packets came back damaged, or a flood's are
     /// among them.
     rewrites: bool,
     flood: Option<Flooding>,
 }
 
-impl Generator {
-    fn new(config: TrafficConfig, wires: Vec<Wire>, shared: Arc<Shared>) -> Generator {
-        let mut counts = vec![0; wires.len()];
+/// One direction at a rate.
+struct Sending {
+    template: Template,
+    /// The wire that each flow takes.
+    wires: Vec<u16>,
+    /// Each flow's place among those of its wire.
+    places: Vec<u32>,
+    /// The flow that is next.
+    flow: usize,
+}
+
+impl Sending {
+    fn new(way: Back, wires: usize) -> Sending {
+        let mut counts = vec![0; wires];
         let place = |&wire: &u16| {
             let count = &mut counts[usize::from(wire)];
             *count += 1;
             *count - 1
         };
-        let places = config.wires.iter().map(place).collect();
+        let places = way.wires.iter().map(place).collect();
+        Sending { template: way.template, wires: way.wires, places, flow: 0 }
+    }
+}
+
+impl Generator {
+    fn new(config: TrafficConfig, wires: Vec<Wire>, shared: Arc<Shared>) -> Generator {
+        let ways = config.ways().into_iter().map(|way| Sending::new(way, wires.len())).collect();
         let flood = config.flood.clone().map(|flood| Flooding::new(flood, 0, burst(2)));
-        let rewrites = flood.is_some();
-        Generator { wires, config, shared, flow: 0, places, rewrites, flood }
+        let rewrites = flood.is_some() || config.back.is_some();
+        Generator { wires, config, shared, ways, turn: 0, rewrites, flood }
     }
 
     fn run(mut self) {
@@ -352,20 +471,33 @@ impl Generator {
         let phase = self.phase();
         let time = self.time();
         let mut sent = 0;
-        for wire in self.wires.iter_mut().filter(|wire| !wire.flows.is_empty()) {
+        for wire in &mut self.wires {
+            // Of two directions each frame is of another one than the frame before it.
+            let mut lanes: Vec<(usize, &mut Lane)> = Vec::with_capacity(2);
+            lanes.extend(
+                wire.lanes.iter_mut().enumerate().filter(|(_, lane)| !lane.flows.is_empty()),
+            );
+            let ways = lanes.len();
+            if ways == 0 {
+                continue;
+            }
             let Some(frames) = wire.feeder.slot() else { continue };
-            for frame in frames {
+            for (place, frame) in frames.iter_mut().enumerate() {
+                let (way, lane) = &mut lanes[place % ways];
                 if self.rewrites {
-                    restore(frame, &self.config.template);
+                    restore(frame, &self.ways[*way].template);
                 }
-                write(&mut wire.flows, wire.next, frame, phase, time);
-                wire.next = if wire.next + 1 == wire.flows.len() { 0 } else { wire.next + 1 };
+                lane.write(lane.next, frame, phase, time);
+                lane.next = if lane.next + 1 == lane.flows.len() { 0 } else { lane.next + 1 };
+            }
+            for (place, (way, _)) in lanes.iter().enumerate() {
+                let own = (BATCH + ways - 1 - place) / ways;
+                add(&self.shared.ways[*way].sent[phase as usize], own as u64);
             }
             wire.feeder.publish(BATCH);
             wire.carry();
             sent += BATCH;
         }
-        add(&self.shared.sent[phase as usize], sent as u64);
         sent
     }
 
@@ -373,22 +505,27 @@ impl Generator {
     fn send(&mut self, due: usize, mut times: Times) {
         let phase = self.phase();
         let is_timed = self.config.timestamps;
-        let mut full = 0;
+        let (mut full, mut sent) = (0, [0; 2]);
         for _ in 0..due {
             let time = if is_timed { times.next() } else { 0 };
-            let flow = self.flow;
-            self.flow = if flow + 1 == self.config.wires.len() { 0 } else { flow + 1 };
-            let wire = &mut self.wires[usize::from(self.config.wires[flow])];
+            let number = self.turn;
+            self.turn = if number + 1 == self.ways.len() { 0 } else { number + 1 };
+            sent[number] += 1;
+            let way = &mut self.ways[number];
+            let flow = way.flow;
+            way.flow = if flow + 1 == way.wires.len() { 0 } else { flow + 1 };
+            let wire = &mut self.wires[usize::from(way.wires[flow])];
+            let lane = &mut wire.lanes[number];
             let Some(frames) = wire.feeder.slot() else {
                 full += 1;
-                wire.flows.skip();
+                lane.flows.skip();
                 continue;
             };
-            let place = self.places[flow] as usize;
+            let place = way.places[flow] as usize;
             if self.rewrites {
-                restore(&mut frames[wire.filled], &self.config.template);
+                restore(&mut frames[wire.filled], &way.template);
             }
-            write(&mut wire.flows, place, &mut frames[wire.filled], phase, time);
+            lane.write(place, &mut frames[wire.filled], phase, time);
             wire.filled += 1;
             if wire.filled == BATCH {
                 wire.publish();
@@ -396,7 +533,9 @@ impl Generator {
         }
         self.wires.iter_mut().for_each(Wire::publish);
         add(&self.shared.full, full);
-        add(&self.shared.sent[phase as usize], due as u64);
+        for (way, packets) in self.shared.ways.iter().zip(sent) {
+            add(&way.sent[phase as usize], packets);
+        }
     }
 
     /// Sends the flood's packets that are due, whether there is room for them or not; returns
@@ -440,8 +579,10 @@ impl Generator {
     /// Counts what has arrived; returns the frames seen, whatever became of them.
     fn count(&mut self) -> usize {
         let shared = &*self.shared;
-        let mut arrivals = locked(&shared.arrivals);
-        let Some(arrivals) = arrivals.as_mut() else { return 0 };
+        let mut forth = locked(&shared.ways[0].arrivals);
+        let mut back = shared.ways.get(1).map(|way| locked(&way.arrivals));
+        let Some(forth) = forth.as_mut() else { return 0 };
+        let mut back = back.as_mut().and_then(|back| back.as_mut());
         let (mut seen, mut returned, mut now_ns) = (0, 0, 0);
         for wire in &mut self.wires {
             while let Some(frames) = wire.drain.slot() {
@@ -452,14 +593,15 @@ impl Generator {
                     now_ns = clock::monotonic_ns() as u32;
                 }
                 for frame in frames {
-                    match frame.egress() {
-                        Some(FAR) => {}
-                        Some(_) => {
+                    let arrivals = match (frame.egress(), &mut back) {
+                        (Some(FAR), _) => &mut *forth,
+                        (Some(_), Some(back)) => &mut **back,
+                        (Some(_), None) => {
                             returned += 1;
                             continue;
                         }
-                        None => continue,
-                    }
+                        (None, _) => continue,
+                    };
                     arrivals.take(frame.bytes(), frame.len(), now_ns);
                 }
                 wire.drain.release();
@@ -467,8 +609,11 @@ impl Generator {
         }
         if seen > 0 {
             // Damaged bytes may lie in a slot's buffer beyond what is written anew.
-            self.rewrites |= arrivals.counts().faults.iter().any(|&packets| packets > 0);
-            *locked(&shared.counts) = *arrivals.counts();
+            self.rewrites |= forth.counts().faults.iter().any(|&packets| packets > 0);
+            *locked(&shared.ways[0].counts) = *forth.counts();
+            if let (Some(back), Some(way)) = (&back, shared.ways.get(1)) {
+                *locked(&way.counts) = *back.counts();
+            }
             add(&shared.returned, returned);
         }
         seen
@@ -480,13 +625,6 @@ impl Generator {
 fn restore(frame: &mut Frame, template: &Template) {
     let bytes = template.bytes();
     frame.buffer_mut()[..bytes.len()].copy_from_slice(bytes);
-}
-
-/// Writes a packet over whatever the router has made of the one before it.
-#[inline]
-fn write(flows: &mut Prepared, flow: usize, frame: &mut Frame, phase: Phase, time: u32) {
-    let length = flows.write(flow, frame.buffer_mut(), phase, time);
-    frame.reset(NEAR, length);
 }
 
 /// There is one writer: a plain load and store keep the hot loop free of locked

@@ -53,6 +53,7 @@ pub(crate) fn base(kind: TestbedKind) -> Settings {
             lab: None,
             vm: VmSettings::default(),
             sim: SimSettings {
+                reverse: 1.0,
                 capacity_pps: 1e6,
                 noise: 0.01,
                 drift: 0.0,
@@ -90,6 +91,7 @@ pub(crate) fn base(kind: TestbedKind) -> Settings {
             flows: Flows { sources: 20, destinations: 100 },
             rate: Rate::Max,
             timestamps: false,
+            directions: fwdlab_model::settings::Directions::One,
             checks: fwdlab_model::settings::Checks::Auto,
             generator: GeneratorKind::Fwdlab,
             generator_server: String::new(),

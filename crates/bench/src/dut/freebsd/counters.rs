@@ -393,7 +393,7 @@ mod tests {
         let total = Counts { offered: 1000, forwarded: 690 };
         let [before, after] =
             [before, after].map(|machine| crate::dut::Reading { machine, own: Vec::new() });
-        let totals = Totals { passed: total, at_interfaces: total };
+        let totals = Totals { passed: total, at_interfaces: total, ..Totals::default() };
         let counters = compare(&before, &after, totals, &hp());
         let sum = counters.iter().find(|counter| counter.name.contains('+')).expect("the sum");
         assert_eq!((sum.delta(), sum.expected), (1000, Some(1000)));
@@ -435,7 +435,7 @@ mod tests {
         let (links, settings) = (virtual_links(), Settings::default());
         let [before, after] = machine_readings(808_090, 808_000);
         let total = Counts { offered: 1_473_659, forwarded: 808_000 };
-        let totals = Totals { passed: total, at_interfaces: total };
+        let totals = Totals { passed: total, at_interfaces: total, ..Totals::default() };
         let sum = |counters: &[Counter]| {
             let sum = counters.iter().find(|counter| counter.name.contains('+'));
             sum.expect("the sum").expected
@@ -443,7 +443,7 @@ mod tests {
         assert_eq!(sum(&super::compare(&before, &after, totals, &links)), None);
         // More than was offered stays one.
         let few = Counts { offered: 1000, forwarded: 1000 };
-        let few = Totals { passed: few, at_interfaces: few };
+        let few = Totals { passed: few, at_interfaces: few, ..Totals::default() };
         assert_eq!(sum(&super::compare(&before, &after, few, &links)), Some(1000));
         // What vtnet has not counted yet is no doubt.
         let sent = |forwarded| {

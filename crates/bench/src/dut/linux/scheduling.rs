@@ -25,7 +25,35 @@ pub(in crate::dut) fn apply(
     placement: &Placement,
     findings: &mut Findings,
 ) -> Result<Vec<u32>, BenchError> {
-    let (ingress, dut) = (links.ingress.interface.as_str(), &settings.dut);
+    let mut bound = Vec::new();
+    // Packets arrive on both interfaces where they go in both directions.
+    let arriving = links.both().into_iter().take(settings.traffic.directions.count() as usize);
+    for link in arriving {
+        let interface = link.interface.as_str();
+        bound.extend(receiving(host, keeper, interface, settings, placement, findings)?);
+    }
+    // A device of one queue has no map to write: there is nothing to bind.
+    if settings.dut.bind_queues && settings.dut.queues > 1 {
+        let wanted = queue_maps(&links.egress.interface, settings.dut.queues, &placement.dut);
+        keeper.put(host, &wanted)?;
+        verify_queue_maps(host, &wanted, findings)?;
+    }
+    if !keeper.is_namespace() {
+        bound.clear();
+    }
+    Ok(bound)
+}
+
+/// Places what an interface receives; returns the threads that poll it.
+fn receiving(
+    host: &dyn Host,
+    keeper: &dyn Keeper,
+    ingress: &str,
+    settings: &Settings,
+    placement: &Placement,
+    findings: &mut Findings,
+) -> Result<Vec<u32>, BenchError> {
+    let dut = &settings.dut;
     let mut bound = Vec::new();
     let threaded = match dut.napi {
         Napi::Threaded => true,
@@ -58,15 +86,6 @@ pub(in crate::dut) fn apply(
         keeper.put(host, &wanted)?;
         let found = host.get(&wanted[0].0)?;
         findings.expect("rps", short_mask(&dut.rps), short_mask(&found));
-    }
-    // A device of one queue has no map to write: there is nothing to bind.
-    if dut.bind_queues && dut.queues > 1 {
-        let wanted = queue_maps(&links.egress.interface, dut.queues, &placement.dut);
-        keeper.put(host, &wanted)?;
-        verify_queue_maps(host, &wanted, findings)?;
-    }
-    if !keeper.is_namespace() {
-        bound.clear();
     }
     Ok(bound)
 }

@@ -138,6 +138,12 @@ impl Trials<'_, '_> {
         }
     }
 
+    /// Directions in which packets go: a load that a file names is that of each.
+    fn directions(&self) -> u64 {
+        let variant = &self.task.plan.variants[self.task.run.variants[0]];
+        u64::from(variant.settings.traffic.directions.count())
+    }
+
     /// True when a run's own ids of trials are used up.
     fn is_full(&self) -> bool {
         self.number() >= fwdlab_model::design::method::TRIALS_MAX
@@ -240,6 +246,7 @@ impl Trials<'_, '_> {
             window_ns: observed.window_ns,
             offered: observed.window.offered,
             forwarded: observed.window.forwarded,
+            reverse: observed.arrivals.reverse.as_ref().map(|reverse| reverse.window),
             damaged: observed.arrivals.damaged,
             duplicates: observed.arrivals.duplicates,
             taken_ns: taken_ns(&observed),

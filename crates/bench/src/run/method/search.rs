@@ -31,10 +31,11 @@ impl Trials<'_, '_> {
         own: &Observed,
         mut measure: impl FnMut(&mut Self, Trial) -> Result<MethodTrial, BenchError>,
     ) -> Result<(), BenchError> {
-        let max_load = method.max_load.unwrap_or_else(|| greatest_load(own));
+        let directions = self.directions();
+        let max_load = method.max_load.map_or_else(|| greatest_load(own), |load| load * directions);
         let least = method.goals.iter().map(Goal::least_load).max().unwrap_or(1);
         let derived = ((max_load as f64 * BELOW) as u64).max(least);
-        let min_load = method.min_load.unwrap_or(derived);
+        let min_load = method.min_load.map_or(derived, |load| load * directions);
         let limits = Limits {
             trials: method.max_trials as usize,
             time_ns: method.max_time_ns,

@@ -4,12 +4,12 @@ use super::{Netns, receiver};
 use crate::Observer;
 use crate::cpu::Placement;
 use crate::error::BenchError;
-use crate::testbed::Wanted;
-use crate::trial::{self, Observed, Traffic};
+use crate::testbed::{Wanted, both};
+use crate::trial::{self, Observed};
 use crate::wiring::Wiring;
 use fwdlab_model::plan::Trial;
 use fwdlab_model::record::Latency;
-use fwdlab_model::settings::{Arrangement, Settings};
+use fwdlab_model::settings::{Arrangement, Directions, Settings};
 
 impl Netns {
     /// One trial of the sender straight into the receiver, at the maximum rate.
@@ -40,18 +40,20 @@ impl Netns {
         let wiring = Wiring::up(&self.journal, settings.dut.queues, false)?;
         // Without the device its own CPU's time is nobody's; at a rate it is delays that are asked.
         let timed = rate_pps.is_some();
+        let is_both = settings.traffic.directions == Directions::Both;
         let wanted = Wanted { rate_pps, timed, ..Wanted::of(settings, run_id, trial) };
-        let mut traffic = self.arm(&wiring, placement, &wanted)?;
+        let mut armed = both::armed(self.arm_all(&wiring, placement, &wanted)?);
+        let traffic = armed.traffic();
         if placement.arrangement == Arrangement::Open && !timed {
             // The receiver polls on the same CPU as with a DUT. If this is not permitted here, it
             // is not permitted with a DUT either.
-            if let Err(error) = receiver::poll(&wiring, placement) {
+            if let Err(error) = receiver::poll(&wiring, placement, is_both) {
                 observer.step(&format!("ceiling with unbound polling: {error}"));
             }
         }
-        let observed = trial::plain(&mut traffic, trial, rate_pps, observer)?;
+        let observed = trial::plain(traffic, trial, rate_pps, observer)?;
         let delays = traffic.delays();
-        drop(traffic);
+        drop(armed);
         wiring.down()?;
         Ok((observed, delays))
     }

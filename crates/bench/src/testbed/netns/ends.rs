@@ -13,12 +13,12 @@ use crate::testbed::account::Account;
 use crate::testbed::evidence::Witness;
 use crate::testbed::rig::awaited;
 use crate::testbed::traffic::NetnsTraffic;
-use crate::testbed::{Armed, Ends, Plain, Wanted};
+use crate::testbed::{Armed, Ends, Wanted, both};
 use crate::trial::Awaited;
 use crate::wiring::Wiring;
 use fwdlab_model::record::ReceiverPlace;
 use fwdlab_model::record::queues::{Direction, counter_name};
-use fwdlab_model::settings::{Rewrites, Settings};
+use fwdlab_model::settings::{Directions, Rewrites, Settings};
 use fwdlab_packet::arrivals::Expected;
 use fwdlab_packet::{Template, Turns};
 use fwdlab_port::sender::{self, Counted};
@@ -36,15 +36,37 @@ pub(super) struct NetnsEnds<'a> {
     pub(super) placement: Placement,
     /// The sender's namespace, where frames are counted that found the DUT's ring full.
     pub(super) sender: NamespaceHost,
+    /// The receiver's, where those of the other direction are.
+    pub(super) receiver: NamespaceHost,
+    /// Packets go in both directions.
+    pub(super) is_both: bool,
 }
 
 impl Netns {
-    /// Makes senders and receiver of `wiring` ready; `threads` forward.
-    pub(in crate::testbed) fn arm(
+    /// Makes senders and receivers of `wiring` ready, of each direction; `threads` forward.
+    pub(in crate::testbed) fn arm_all(
         &self,
         wiring: &Wiring,
         placement: &Placement,
         wanted: &Wanted<'_>,
+    ) -> Result<Vec<NetnsTraffic>, BenchError> {
+        Ok(match wanted.settings.traffic.directions {
+            Directions::One => vec![self.arm(wiring, placement, wanted, Way::Forth)?],
+            Directions::Both => {
+                let half = wanted.half();
+                let arm = |way| self.arm(wiring, placement, &half, way);
+                vec![arm(Way::Forth)?, arm(Way::Back)?]
+            }
+        })
+    }
+
+    /// Makes senders and receiver of one direction ready.
+    fn arm(
+        &self,
+        wiring: &Wiring,
+        placement: &Placement,
+        wanted: &Wanted<'_>,
+        way: Way,
     ) -> Result<NetnsTraffic, BenchError> {
         let Wanted { settings, run_id, rate_pps, limit, threads, flood, .. } = *wanted;
         let traffic = &settings.traffic;
@@ -56,20 +78,31 @@ impl Netns {
             Rewrites::Mac if has_dut => (mac::INGRESS, mac::EGRESS, 0),
             Rewrites::Route | Rewrites::Mac | Rewrites::None => (mac::RECEIVER, mac::SENDER, 0),
         };
-        let template =
-            Template::new(family, traffic.frame_size, flows, run_id, mac::SENDER, next_hop);
+        let forth = Template::new(family, traffic.frame_size, flows, run_id, mac::SENDER, next_hop);
+        // Of the other direction everything is the other way round.
+        let (template, to, from) = match way {
+            Way::Forth => (forth, (mac::RECEIVER, last_hop), "g0"),
+            Way::Back => {
+                let template = forth.answers(mac::RECEIVER, last_hop);
+                (template, (mac::SENDER, next_hop), "r0")
+            }
+        };
+        let flows = template.flows();
+        let (sending, receiving, at) = match way {
+            Way::Forth => (&wiring.sender, &wiring.receiver, "r0"),
+            Way::Back => (&wiring.receiver, &wiring.sender, "g0"),
+        };
         let watch = Watch::Packets(Box::new(Expected {
             template: template.clone(),
-            destination_mac: Some(mac::RECEIVER),
-            source_mac: Some(last_hop),
+            destination_mac: Some(to.0),
+            source_mac: Some(to.1),
             hops,
             senders: placement.senders.len() as u8,
             timestamps: traffic.timestamps,
             same_clock: true,
             sampled: traffic.checks.is_sample(rate_pps),
         }));
-        let receiver =
-            open_receiver(self.receiving, &wiring.receiver, "r0", &watch, &placement.dut)?;
+        let receiver = open_receiver(self.receiving, receiving, at, &watch, &placement.dut)?;
         let turns_of = |template: &Template| {
             let turns = match self.is_spread(settings) {
                 true => spread::turns(template, settings.dut.queues, placement.senders.len()),
@@ -98,8 +131,8 @@ impl Netns {
                 open_sender(
                     self.engine(settings),
                     &SenderConfig {
-                        namespace: wiring.sender.clone(),
-                        interface: "g0".into(),
+                        namespace: sending.clone(),
+                        interface: from.into(),
                         cpu,
                         number: number as u8,
                         template: template.clone(),
@@ -109,6 +142,7 @@ impl Netns {
                         timestamps: traffic.timestamps,
                         spread,
                         batch: BATCH,
+                        yields: traffic.directions == Directions::Both,
                         flood: flood.as_ref().map(|flood| {
                             flood.share(number, placement.senders.len(), flood_turns.next())
                         }),
@@ -123,11 +157,38 @@ impl Netns {
     }
 }
 
-/// Frames that found the ring behind g0 full, as the sender's namespace counts them.
-pub(in crate::testbed) fn refused(sender: &NamespaceHost) -> u64 {
-    let text = sender.get("/proc/thread-self/net/dev").unwrap_or_default();
-    let counters = counters::interface_counters(&text, ["g0", "g0"]);
-    counters.into_iter().filter(|(name, _)| name == "g0 tx_dropped").map(|(_, n)| n).sum()
+/// Frames that found the ring behind an end's `interface` full, as its namespace counts them.
+pub(in crate::testbed) fn refused(end: &NamespaceHost, interface: &str) -> u64 {
+    let text = end.get("/proc/thread-self/net/dev").unwrap_or_default();
+    let counters = counters::interface_counters(&text, [interface, interface]);
+    let name = format!("{interface} tx_dropped");
+    counters.into_iter().filter(|(other, _)| *other == name).map(|(_, n)| n).sum()
+}
+
+/// A direction of the traffic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// From the sender to the receiver.
+    Forth,
+    /// From the receiver to the sender.
+    Back,
+}
+
+/// What shares the senders' CPUs because of the traffic itself is no time that they lost: the
+/// receivers' `polling` threads, and the senders of the other direction.
+fn beside(armed: &mut [NetnsTraffic], polling: &[u32]) {
+    let tasks: Vec<Vec<u32>> = armed
+        .iter()
+        .map(|traffic| traffic.senders.iter().filter_map(|sender| sender.task()).collect())
+        .collect();
+    for (number, traffic) in armed.iter_mut().enumerate() {
+        let others = tasks.iter().enumerate().filter(|(other, _)| *other != number);
+        let others = others.flat_map(|(_, tasks)| tasks).copied();
+        let threads: Vec<u32> = polling.iter().copied().chain(others).collect();
+        if !threads.is_empty() {
+            traffic.witness.receiver_beside_senders(&threads);
+        }
+    }
 }
 
 impl Ends for NetnsEnds<'_> {
@@ -137,20 +198,21 @@ impl Ends for NetnsEnds<'_> {
         findings: &mut Findings,
     ) -> Result<(Box<dyn Armed + 'a>, Account), BenchError> {
         let (wiring, placement) = (&self.wiring, &self.placement);
-        let mut traffic = self.testbed.arm(wiring, placement, wanted)?;
+        let is_both = wanted.settings.traffic.directions == Directions::Both;
         if wanted.timed {
+            let armed = self.testbed.arm_all(wiring, placement, wanted)?;
             receiver::poll_at_once(wiring, findings);
             let place = receiver::place(&[], placement);
-            return Ok((Box::new(Plain(traffic)), Account::open(wanted.threads, &[], place, &[])));
+            return Ok((both::armed(armed), Account::open(wanted.threads, &[], place, &[])));
         }
-        let polling = receiver::poll_or_say(wiring, placement, findings);
+        let mut armed = self.testbed.arm_all(wiring, placement, wanted)?;
+        let polling = receiver::poll_or_say(wiring, placement, is_both, findings);
         let place = receiver::place(&polling, placement);
-        if place == ReceiverPlace::Sender {
-            traffic.witness.receiver_beside_senders(&polling);
-        }
+        let polls_beside = place == ReceiverPlace::Sender;
+        beside(&mut armed, if polls_beside { &polling } else { &[] });
         let polled_on = if polling.is_empty() { &[] } else { &placement.receiver[..] };
         let times = Account::open(wanted.threads, &polling, place, polled_on);
-        Ok((Box::new(Plain(traffic)), times))
+        Ok((both::armed(armed), times))
     }
 
     fn awaited(&self, settings: &Settings) -> Awaited {
@@ -162,9 +224,14 @@ impl Ends for NetnsEnds<'_> {
         // it; at the DUT's only where it was a live frame (`veth_xmit`, `veth_xdp_xmit`),
         // beside frames that an XDP program has dropped after they were received: those
         // are for the program to tell.
-        let lost = refused(&self.sender);
-        let dropped = reading.machine.entry(format!("{INGRESS} rx_dropped")).or_default();
-        *dropped = if dut.is_program() { lost } else { lost.max(*dropped) };
+        let mut add = |lost: u64, interface: &str| {
+            let dropped = reading.machine.entry(format!("{interface} rx_dropped")).or_default();
+            *dropped = if dut.is_program() { lost } else { lost.max(*dropped) };
+        };
+        add(refused(&self.sender, "g0"), INGRESS);
+        if self.is_both {
+            add(refused(&self.receiver, "r0"), EGRESS);
+        }
         // Veth counts what a queue sends where it is received: queue by queue at the peer.
         let peer = ["ip", "netns", "exec", self.wiring.receiver.name(), "ethtool", "-S", "r0"];
         let text = LocalHost.run(&peer, "").unwrap_or_default();
@@ -177,7 +244,10 @@ impl Ends for NetnsEnds<'_> {
     fn lost_at_receiver(&self, before: &Reading, after: &Reading) -> Option<u64> {
         // A veth books on its own end what its peer's ring refuses. Where the device itself
         // polls the receiver's end, a full ring has other causes.
-        let dropped = |reading: &Reading| reading.machine.get(receiver::REFUSED).copied();
+        let names = &receiver::REFUSED[..if self.is_both { 2 } else { 1 }];
+        let dropped = |reading: &Reading| {
+            names.iter().map(|name| reading.machine.get(*name).copied()).sum::<Option<u64>>()
+        };
         let polls_elsewhere = !self.placement.receiver.is_empty();
         polls_elsewhere.then(|| Some(dropped(after)?.saturating_sub(dropped(before)?)))?
     }

@@ -27,7 +27,7 @@ const POLL_NS: u32 = 50_000;
 /// Polls without a packet before the thread waits to be woken again: never, in a run.
 const IDLE_POLLS: u32 = 2_000_000_000;
 /// The DUT's counter of frames that found the receiver's ring full.
-pub(super) const REFUSED: &str = "d1 tx_dropped";
+pub(super) const REFUSED: [&str; 2] = ["d1 tx_dropped", "d0 tx_dropped"];
 /// Share of the device's CPU time that the receiver may use without a warning.
 const TOLERATED: f64 = 0.1;
 
@@ -35,14 +35,23 @@ const TOLERATED: f64 = 0.1;
 ///
 /// # Errors
 /// Where kernel threads can't be placed, or `/proc` doesn't show them.
-pub(super) fn poll(wiring: &Wiring, placement: &Placement) -> Result<Vec<u32>, BenchError> {
+pub(super) fn poll(
+    wiring: &Wiring,
+    placement: &Placement,
+    is_both: bool,
+) -> Result<Vec<u32>, BenchError> {
     if placement.receiver.is_empty() {
         return Ok(Vec::new());
     }
-    let host = NamespaceHost::new(&wiring.receiver, &placement.control)?;
-    let threads = thread_polling(&host, "r0", &placement.receiver)?;
-    for (name, value) in [("napi_defer_hard_irqs", IDLE_POLLS), ("gro_flush_timeout", POLL_NS)] {
-        host.put(&format!("/sys/class/net/r0/{name}"), &value.to_string())?;
+    let ends = [(&wiring.receiver, "r0"), (&wiring.sender, "g0")];
+    let mut threads = Vec::new();
+    for (namespace, interface) in ends.into_iter().take(if is_both { 2 } else { 1 }) {
+        let host = NamespaceHost::new(namespace, &placement.control)?;
+        threads.extend(thread_polling(&host, interface, &placement.receiver)?);
+        for (name, value) in [("napi_defer_hard_irqs", IDLE_POLLS), ("gro_flush_timeout", POLL_NS)]
+        {
+            host.put(&format!("/sys/class/net/{interface}/{name}"), &value.to_string())?;
+        }
     }
     threads.iter().try_for_each(|&thread| affinity::put_first(thread))?;
     Ok(threads)
@@ -69,9 +78,10 @@ pub(super) fn poll_at_once(wiring: &Wiring, findings: &mut Findings) {
 pub(super) fn poll_or_say(
     wiring: &Wiring,
     placement: &Placement,
+    is_both: bool,
     findings: &mut Findings,
 ) -> Vec<u32> {
-    let (threads, polling) = match poll(wiring, placement) {
+    let (threads, polling) = match poll(wiring, placement, is_both) {
         Ok(threads) if threads.is_empty() => (threads, "softirq of the DUT".to_owned()),
         Ok(threads) => {
             let polling = format!("{} threads on CPUs {:?}", threads.len(), placement.receiver);
@@ -85,7 +95,8 @@ pub(super) fn poll_or_say(
             (Vec::new(), "softirq of the DUT".to_owned())
         }
     };
-    findings.facts.insert("r0 polling".into(), polling);
+    let what = if is_both { "r0 and g0 polling" } else { "r0 polling" };
+    findings.facts.insert(what.into(), polling);
     threads
 }
 
@@ -121,8 +132,9 @@ pub(crate) fn refused(
     time: &DeviceTime,
 ) -> Option<Warning> {
     let polls = [ReceiverPlace::Own, ReceiverPlace::Sender, ReceiverPlace::Device];
-    let dropped = counters.iter().find(|counter| counter.name == REFUSED)?;
-    let packets = dropped.delta();
+    // Of traffic in one direction, the device sends nothing that counts through d0.
+    let dropped = counters.iter().filter(|counter| REFUSED.contains(&counter.name.as_str()));
+    let packets: u64 = dropped.map(Counter::delta).sum();
     let tolerated = if rate == Rate::Max { forwarded / 1000 } else { 0 };
     (polls.contains(&time.receiver) && packets > tolerated)
         .then_some(Warning::ReceiverDropped { packets })

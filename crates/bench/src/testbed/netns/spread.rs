@@ -14,7 +14,7 @@ use crate::probe;
 use crate::testbed::Testbed;
 use fwdlab_model::design::Method;
 use fwdlab_model::plan::Plan;
-use fwdlab_model::settings::{Arrangement, Engine, Settings};
+use fwdlab_model::settings::{Arrangement, Directions, Engine, Settings};
 use fwdlab_packet::Template;
 use fwdlab_packet::Turns;
 use fwdlab_packet::rss::queues_of_flows;
@@ -26,7 +26,9 @@ impl Netns {
     pub(in crate::testbed) fn spread(&mut self, plan: &Plan) -> Result<(), BenchError> {
         self.spreads = is_wanted(plan);
         let floods = plan.method.as_ref().is_some_and(Method::floods);
-        if !self.spreads && !floods {
+        let directions = plan.variants.iter().map(|variant| variant.settings.traffic.directions);
+        let both = directions.into_iter().any(|directions| directions == Directions::Both);
+        if !self.spreads && !floods && !both {
             return Ok(());
         }
         let is_free = |s: &Settings| s.testbed.engine == Engine::Auto;
@@ -38,14 +40,15 @@ impl Netns {
                     self.choice.reasons.extend(reasons);
                     let why = match floods {
                         true => "it sends a flood beside the traffic",
+                        false if both => "senders of both directions share a CPU",
                         false => "it spreads flows over several queues",
                     };
                     self.choice.reasons.push(format!("AF_XDP sends in all variants: {why}"));
                 }
-                Err(error) if floods && !self.spreads => {
+                Err(error) if (floods || both) && !self.spreads => {
                     let found = probe::find_engines(&self.journal, Engine::Packet, self.cable)?;
                     (self.engine, self.receiving) = (found.0, found.1);
-                    self.choice.reasons.push(format!("a flood can't be sent by AF_XDP: {error}"));
+                    self.choice.reasons.push(format!("nothing can be sent by AF_XDP: {error}"));
                 }
                 Err(error) => {
                     self.choice.reasons.push(format!("flows can't be spread over queues: {error}"));

@@ -16,6 +16,8 @@ pub(super) struct SimTraffic {
     clock: SimClock,
     /// Current capacity without jitter; shared with the code that switches levels.
     capacity_pps: Rc<Cell<f64>>,
+    /// Share of it that there is in this direction.
+    share: f64,
     /// Packets forwarded, shared with the device.
     through: Rc<Cell<u64>>,
     offered_pps: f64,
@@ -134,7 +136,8 @@ impl SimTraffic {
         SimTraffic {
             clock: ends.clock.clone(),
             capacity_pps: ends.capacity.clone(),
-            through: ends.received.clone(),
+            share: 1.0,
+            through: ends.received[0].clone(),
             offered_pps: wanted.rate_pps.unwrap_or(sim.ceiling_pps).min(sim.ceiling_pps),
             ceiling_pps: sim.ceiling_pps,
             flows: settings.traffic.flows.count(),
@@ -156,6 +159,12 @@ impl SimTraffic {
         }
     }
 
+    /// The same in the reverse direction.
+    pub(super) fn back(self, ends: &SimEnds<'_>) -> SimTraffic {
+        let share = ends.task.plan.base.testbed.sim.reverse;
+        SimTraffic { share, through: ends.received[1].clone(), ..self }
+    }
+
     fn advance(&mut self) {
         let now = self.clock.now_ns();
         while self.sending && self.seen_ns < now {
@@ -166,7 +175,7 @@ impl SimTraffic {
             let until = now.min(self.step_end_ns);
             let seconds = (until - self.seen_ns) as f64 / 1e9;
             let share = self.table.as_ref().map_or(1.0, |table| table.share);
-            let capacity = self.capacity_pps.get() * self.factor * share;
+            let capacity = self.capacity_pps.get() * self.share * self.factor * share;
             let sent: f64 = self.sent.iter().sum();
             let left = self.limit.map_or(f64::INFINITY, |limit| limit as f64 - sent);
             let offered = (self.offered_pps * seconds).min(left.max(0.0));

@@ -130,7 +130,8 @@ impl Ssh {
         let before = dut.read(host)?;
         let mut observed = crate::trial::plain(armed.as_traffic(), trial, None, observer)?;
         armed.end()?;
-        let totals = Totals { passed: observed.passed(), at_interfaces: observed.passed() };
+        let passed = observed.passed();
+        let totals = Totals { passed, at_interfaces: passed, ..Totals::default() };
         let (_, counters) = super::Reach::Remote { ahead_ns: 0 }.settled(|| {
             let after = dut.read(host)?;
             let counters = dut.compare(&before, &after, totals);

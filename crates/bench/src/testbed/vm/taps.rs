@@ -14,7 +14,7 @@ use crate::host::NamespaceHost;
 use crate::testbed::account::Account;
 use crate::testbed::netns::{Netns, ends};
 use crate::testbed::rig::awaited;
-use crate::testbed::{Armed, Ends, Plain, Wanted};
+use crate::testbed::{Armed, Ends, Wanted, both};
 use crate::trial::Awaited;
 use crate::wiring::Wiring;
 use fwdlab_model::record::ReceiverPlace;
@@ -60,10 +60,10 @@ impl Ends for TapEnds<'_> {
     ) -> Result<(Box<dyn Armed + 'a>, Account), BenchError> {
         let threads = self.up.running.machine.threads();
         let wanted = Wanted { threads: &threads, ..*wanted };
-        let traffic = self.netns.arm(self.wiring, &self.placement, &wanted)?;
+        let armed = self.netns.arm_all(self.wiring, &self.placement, &wanted)?;
         // What the receiver does is done by QEMU's thread as it sends: none is known apart.
         let times = Account::open(&threads, &[], ReceiverPlace::Unknown, &[]);
-        Ok((Box::new(Plain(traffic)), times))
+        Ok((both::armed(armed), times))
     }
 
     fn awaited(&self, settings: &Settings) -> Awaited {
@@ -73,7 +73,7 @@ impl Ends for TapEnds<'_> {
     fn complete(&self, reading: &mut Reading, _dut: &dyn Dut) {
         let ingress = &self.up.links.ingress.interface;
         let dropped = reading.machine.entry(format!("{ingress} rx_dropped")).or_default();
-        *dropped += ends::refused(&self.sender);
+        *dropped += ends::refused(&self.sender, "g0");
     }
 
     fn facts(&self, settings: &Settings) -> BTreeMap<String, String> {

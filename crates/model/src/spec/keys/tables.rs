@@ -3,7 +3,7 @@
 
 use super::field::{bytes, field, words as line};
 use super::{Form, Kind, Owner, Section, integer, key, number, words};
-use crate::settings::{Arrangement, Checks, Engine, Family, GeneratorKind};
+use crate::settings::{Arrangement, Checks, Directions, Engine, Family, GeneratorKind};
 
 /// The top of the file.
 pub const ROOT: Section = Section {
@@ -112,6 +112,14 @@ pub const SIM: Section = Section {
         )
         .unit("packets")
         .example("512"),
+        key(
+            "reverse",
+            number(0.0, 1.0),
+            "1.0",
+            "With `directions = \"both\"`: what it forwards from the receiver to the sender, as a share of what it forwards the other way.",
+        )
+        .unit("ratio")
+        .example("0.5"),
         key("ceiling", Kind::PacketRate, "5e6", "What the simulated sender reaches at most.")
             .unit("pps")
             .example("\"10Mpps\""),
@@ -260,6 +268,14 @@ pub const TRAFFIC: Section = Section {
         )
         .example("true")
         .restart(field!(boolean, |s| &mut s.traffic.timestamps)),
+        key(
+            "directions",
+            words(Directions::NAMES),
+            "\"one\"",
+            "`one`: from the sender to the receiver; `both`: the other way too at the same time (RFC 2544, 14), every flow answered with its addresses and ports exchanged. `rate` and the loads of [method] are then those of each direction, and results are the sum of both.",
+        )
+        .example("\"both\"")
+        .restart(field!(word, |s| &mut s.traffic.directions)),
         key(
             "checks",
             words(Checks::NAMES),

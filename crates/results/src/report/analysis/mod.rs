@@ -13,6 +13,7 @@ mod comparisons;
 mod counts;
 mod device;
 mod diagnoses;
+mod directions;
 mod figures;
 mod goals;
 mod method;
@@ -41,6 +42,7 @@ pub use comparisons::{Answer, Compared, Outcome, Shown};
 pub use counts::{CountedVariant, Counts};
 pub use device::{DeviceAlone, DeviceEffect, DeviceRow};
 pub use diagnoses::{Finding, RunSteadiness};
+pub use directions::DirectionRate;
 pub use figures::RunResult;
 pub use goals::found_in_words;
 pub use method::{
@@ -155,6 +157,9 @@ pub struct Analysis {
     /// Bits a second of variants whose frames are a mix of sizes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mixes: Vec<MixRates>,
+    /// Each direction of variants whose traffic goes both ways.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub directions: Vec<DirectionRate>,
     /// Results of the receiver's checks; none if packets were not checked.
     pub arrivals: Option<ArrivalResult>,
     /// The DUT's own counters against ours.
@@ -303,6 +308,7 @@ impl Analysis {
             warnings: quality::warnings(contents),
             conservation: quality::conservation(contents),
             mixes: mixes::mixes(contents),
+            directions: directions::directions(contents),
             arrivals: arrivals::arrivals(contents),
             counters: quality::counters(contents),
             queues: queues::queues(contents),

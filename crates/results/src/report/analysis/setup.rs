@@ -13,7 +13,7 @@ use crate::stats::summary::median;
 use crate::store::{Contents, Import};
 use fwdlab_model::Settings;
 use fwdlab_model::record::Environment;
-use fwdlab_model::settings::{Arrangement, DutKind, Rate, TestbedKind};
+use fwdlab_model::settings::{Arrangement, Directions, DutKind, Rate, TestbedKind};
 use fwdlab_model::units::format_pps;
 
 /// All lines, from the machine to the design.
@@ -35,6 +35,13 @@ pub(super) fn lines(contents: &Contents, testbed: &Testbed) -> Vec<String> {
     lines.push(varied(contents, "Flows of UDP packets: ", |s| s.traffic.flows.to_string()));
     lines.push(varied(contents, "Address family: ", |s| s.traffic.family.name().to_owned()));
     lines.push(varied(contents, "Frame size with FCS: ", |s| s.traffic.frame_size.to_string()));
+    lines.extend(is_any(contents, is_both).then(|| {
+        let of = |s: &Settings| match is_both(s) {
+            true => "both at once; rates are the sum of both, a load in the file is that of each",
+            false => "one",
+        };
+        varied(contents, "Directions: ", |s| of(s).to_owned())
+    }));
     match contents.plan.metric().is_rate() {
         true => lines.push(load(contents)),
         false => lines.extend(rows::lines(contents, "batch")),
@@ -54,6 +61,10 @@ pub(super) fn lines(contents: &Contents, testbed: &Testbed) -> Vec<String> {
     lines
 }
 
+fn is_both(settings: &Settings) -> bool {
+    settings.traffic.directions == Directions::Both
+}
+
 /// The set-up in three lines, for who knows nothing of it: the machine, the traffic, the
 /// design.
 pub(super) fn brief(contents: &Contents, testbed: &Testbed) -> Vec<String> {
@@ -62,15 +73,22 @@ pub(super) fn brief(contents: &Contents, testbed: &Testbed) -> Vec<String> {
     }
     let kind = testbed_line(testbed).trim_start_matches("Testbed: ").to_owned();
     let machine: Vec<String> = std::iter::once(kind).chain(machine(contents)).collect();
+    let rate = varied(contents, "", |s| match s.traffic.rate {
+        Rate::Max => "maximum offered load".to_owned(),
+        rate => rate.to_string(),
+    });
+    let directions = varied(contents, "", |s| match is_both(s) {
+        true => "both directions".to_owned(),
+        false => "one direction".to_owned(),
+    });
     let traffic = [
         varied(contents, "", |s| format!("{} flows", s.traffic.flows)),
         varied(contents, "", |s| s.traffic.family.name().to_owned()),
         varied(contents, "", |s| format!("frames of {}", s.traffic.frame_size)),
-        varied(contents, "", |s| match s.traffic.rate {
-            Rate::Max => "maximum offered load".to_owned(),
-            rate => rate.to_string(),
-        }),
+        rate,
     ];
+    let directions = is_any(contents, is_both).then_some(directions);
+    let traffic: Vec<String> = traffic.into_iter().chain(directions).collect();
     vec![machine.join("; "), traffic.join(", "), design(contents)]
 }
 

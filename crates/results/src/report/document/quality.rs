@@ -135,6 +135,7 @@ fn conservation(analysis: &Analysis) -> Vec<Block> {
         .about("UDP packets between the benchmark's addresses without a stamp");
     let mut blocks = vec![Block::text(text), table.block()];
     blocks.extend(mixes(analysis));
+    blocks.extend(directions(analysis));
     blocks.extend(analysis.arrivals.iter().flat_map(arrivals));
     if !analysis.counters.is_empty() {
         let table = Table::of(&analysis.counters)
@@ -236,6 +237,26 @@ fn mixes(analysis: &Analysis) -> Vec<Block> {
         .numbers("L1", |mix| bits(mix.l1_bps))
         .numbers("L2", |mix| bits(mix.l2_bps))
         .set(|table| table.name = Some("mixes"));
+    vec![Block::text(text), table.block()]
+}
+
+/// Each direction of traffic that goes both ways.
+fn directions(analysis: &Analysis) -> Vec<Block> {
+    if analysis.directions.is_empty() {
+        return Vec::new();
+    }
+    let text = "Packets went in both directions at once (RFC 2544, section 14): every rate and loss \
+                elsewhere is that of both together. Each by itself (medians over runs; loss and \
+                faults of all runs):";
+    let table = Table::of(&analysis.directions)
+        .words("variant", |way| Cell::text(&way.label))
+        .words("direction", |way| Cell::text(&way.direction))
+        .numbers("offered", |way| Cell::rate(way.offered_pps))
+        .numbers("forwarded", |way| Cell::rate(way.forwarded_pps))
+        .numbers("loss", |way| Cell::number(way.loss_ratio, Digits::Percent(2)))
+        .numbers("damaged", |way| Cell::count(way.damaged))
+        .numbers("duplicates", |way| Cell::count(way.duplicates))
+        .set(|table| table.name = Some("directions"));
     vec![Block::text(text), table.block()]
 }
 
