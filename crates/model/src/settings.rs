@@ -18,6 +18,7 @@ pub use router::*;
 pub use vm::*;
 
 use crate::units::FrameSize;
+use fwdlab_packet::address::Side;
 use fwdlab_packet::named;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -435,9 +436,16 @@ named! {
 impl Directions {
     /// Their number.
     pub fn count(self) -> u32 {
+        self.ways().len() as u32
+    }
+
+    /// From which side to which each goes.
+    pub fn ways(self) -> &'static [[Side; 2]] {
+        const WAYS: [[Side; 2]; 2] =
+            [[Side::Sender, Side::Receiver], [Side::Receiver, Side::Sender]];
         match self {
-            Directions::One => 1,
-            Directions::Both => 2,
+            Directions::One => &WAYS[..1],
+            Directions::Both => &WAYS,
         }
     }
 

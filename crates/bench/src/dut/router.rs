@@ -17,7 +17,7 @@ use fwdlab_model::record::{Counter, DropPlace};
 use fwdlab_model::router::{
     InterfaceSetup, NeighbourSetup, PortKind, RouterSetup, RouterStats, Synthesised,
 };
-use fwdlab_model::settings::{Family, Firewall, RouterPort, Settings};
+use fwdlab_model::settings::{Directions, Family, Firewall, RouterPort, Settings};
 use fwdlab_packet::address::{Side, peer_address, routed_prefix};
 use fwdlab_packet::forwarding::Class;
 use std::path::Path;
@@ -290,7 +290,7 @@ pub fn setup(
         fib: router.fib,
         locking: router.locking,
         path: router.path,
-        firewall: rules(&dut.firewall),
+        firewall: rules(&dut.firewall, settings.traffic.directions),
         state: router.state,
         state_limit: router.state_limit,
         entropy_harvest: router.entropy_harvest,
@@ -349,13 +349,14 @@ fn synthesised(family: Family, count: u32) -> Option<Synthesised> {
 }
 
 /// A firewall in the router's syntax, equivalent rule by rule to [`super::nft`].
-fn rules(firewall: &Firewall) -> String {
+fn rules(firewall: &Firewall, directions: Directions) -> String {
     let mut text = String::new();
     let mut pass = |state: &str| {
-        for (words, family) in [("inet", Family::Inet), ("inet6", Family::Inet6)] {
-            let (from, to) =
-                (routed_prefix(family, Side::Sender), routed_prefix(family, Side::Receiver));
-            text += &format!("pass in {words} proto udp from {from} to {to}{state}\n");
+        for way in directions.ways() {
+            for (words, family) in [("inet", Family::Inet), ("inet6", Family::Inet6)] {
+                let [from, to] = way.map(|side| routed_prefix(family, side));
+                text += &format!("pass in {words} proto udp from {from} to {to}{state}\n");
+            }
         }
         text += "block in\n";
     };

@@ -220,16 +220,6 @@ static NEEDS: &[Need] = &[
     Need {
         keys: &["directions"],
         met: |settings| {
-            settings.traffic.directions == Directions::One
-                || settings.dut.firewall != Firewall::Stateless
-        },
-        otherwise: "is \"one\" for fwdlab's own stateless rules, which accept what goes from the \
-                    sender to the receiver",
-        help: "write firewall = \"stateful\", or a ruleset of your own that accepts both",
-    },
-    Need {
-        keys: &["directions"],
-        met: |settings| {
             let here =
                 [TestbedKind::Auto, TestbedKind::Memory, TestbedKind::Netns, TestbedKind::Sim];
             settings.traffic.directions == Directions::One

@@ -52,7 +52,7 @@ impl Loaded {
         let firewall = &settings.dut.firewall;
         match settings.dut.remote.firewall_program {
             FirewallProgram::Iptables => self.load_iptables(host, keeper, firewall),
-            FirewallProgram::Auto | FirewallProgram::Nft => self.load_nft(host, keeper, firewall),
+            FirewallProgram::Auto | FirewallProgram::Nft => self.load_nft(host, keeper, settings),
             other => Err(BenchError::Refused(format!(
                 "firewall_program = \"{}\" is FreeBSD's: a Linux DUT has nft and iptables",
                 other.name()
@@ -64,8 +64,9 @@ impl Loaded {
         &mut self,
         host: &dyn Host,
         keeper: &dyn Keeper,
-        firewall: &Firewall,
+        settings: &Settings,
     ) -> Result<(), BenchError> {
+        let firewall = &settings.dut.firewall;
         if *firewall == Firewall::None && !self.nft {
             return Ok(()); // no need for nft to exist
         }
@@ -79,7 +80,7 @@ impl Loaded {
             text.extend(old.iter().map(|table| format!("delete table {table}\n")));
         }
         // Only a user's own ruleset may touch tables that are not ours.
-        let rules = nft::ruleset(firewall).text;
+        let rules = nft::ruleset(firewall, settings.traffic.directions).text;
         self.tables = nft::tables_of(&rules);
         let undo = self.tables.iter().map(|t| format!("nft delete table {t} 2>/dev/null || :"));
         keeper.note(host, &undo.collect::<Vec<_>>())?;
@@ -125,7 +126,7 @@ impl Loaded {
         findings: &mut Findings,
     ) -> Result<(), BenchError> {
         let firewall = &settings.dut.firewall;
-        let wanted = nft::ruleset(firewall).rules;
+        let wanted = nft::ruleset(firewall, settings.traffic.directions).rules;
         let mut verified = |name: &str, wanted: Option<String>, found: String| match wanted {
             Some(wanted) => findings.expect(name, &wanted, &found),
             None => drop(findings.facts.insert(name.into(), found)),

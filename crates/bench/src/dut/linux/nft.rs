@@ -1,6 +1,6 @@
 //! Firewalls as nft(8) reads them.
 
-use fwdlab_model::settings::{Family, Firewall};
+use fwdlab_model::settings::{Directions, Family, Firewall};
 use fwdlab_packet::address::{Side, routed_prefix};
 use std::fmt::Write;
 
@@ -16,22 +16,21 @@ pub struct Ruleset {
     pub rules: Option<usize>,
 }
 
-/// The ruleset of a firewall.
-pub fn ruleset(firewall: &Firewall) -> Ruleset {
+/// The ruleset of a firewall, which lets traffic pass in these directions.
+pub fn ruleset(firewall: &Firewall, directions: Directions) -> Ruleset {
+    let accepted = |state: &str| -> Vec<String> {
+        let families = [Family::Inet, Family::Inet6];
+        let of = |way: &[Side; 2]| families.map(|family| accept(family, *way, state));
+        directions.ways().iter().flat_map(of).collect()
+    };
     match firewall {
         Firewall::None => Ruleset { text: String::new(), rules: Some(0) },
-        Firewall::Stateless => {
-            chain("drop", &[accept(Family::Inet, ""), accept(Family::Inet6, "")])
+        Firewall::Stateless => chain("drop", &accepted("")),
+        Firewall::Stateful => {
+            let known = ["ct state established,related accept", "ct state invalid drop"];
+            let known = known.map(str::to_owned).into_iter();
+            chain("drop", &known.chain(accepted("ct state new ")).collect::<Vec<String>>())
         }
-        Firewall::Stateful => chain(
-            "drop",
-            &[
-                "ct state established,related accept".into(),
-                "ct state invalid drop".into(),
-                accept(Family::Inet, "ct state new "),
-                accept(Family::Inet6, "ct state new "),
-            ],
-        ),
         Firewall::Rules(count) => {
             // Ports that no test packet carries, so that every rule is evaluated.
             let rules: Vec<String> =
@@ -42,15 +41,15 @@ pub fn ruleset(firewall: &Firewall) -> Ruleset {
     }
 }
 
-fn accept(family: Family, state: &str) -> String {
+fn accept(family: Family, [from, to]: [Side; 2], state: &str) -> String {
     let (ip, family) = match family {
         Family::Inet => ("ip", Family::Inet),
         Family::Inet6 => ("ip6", Family::Inet6),
     };
     format!(
         "{ip} saddr {} {ip} daddr {} meta l4proto udp {state}accept",
-        routed_prefix(family, Side::Sender),
-        routed_prefix(family, Side::Receiver)
+        routed_prefix(family, from),
+        routed_prefix(family, to)
     )
 }
 
@@ -125,7 +124,7 @@ mod tests {
 
     #[test]
     fn rules_never_match_the_benchmark() {
-        let ruleset = ruleset(&Firewall::Rules(3));
+        let ruleset = ruleset(&Firewall::Rules(3), Directions::One);
         assert_eq!(ruleset.rules, Some(3));
         assert!(ruleset.text.contains("udp dport 10002 drop"));
         assert!(
@@ -134,6 +133,19 @@ mod tests {
                 .contains(&format!("dport {} ", fwdlab_packet::template::DESTINATION_PORT))
         );
         assert!(ruleset.text.contains("policy accept"));
+    }
+
+    #[test]
+    fn what_goes_both_ways_is_let_through_both_ways() {
+        for firewall in [Firewall::Stateless, Firewall::Stateful] {
+            let accepts = |directions| {
+                let text = ruleset(&firewall, directions).text;
+                ["198.18.0.0/16", "198.19.0.0/16"]
+                    .map(|from| text.matches(&format!("ip saddr {from} ")).count())
+            };
+            assert_eq!(accepts(Directions::One), [1, 0], "{firewall}");
+            assert_eq!(accepts(Directions::Both), [1, 1], "{firewall}");
+        }
     }
 
     #[test]
