@@ -53,6 +53,7 @@ pub(crate) fn base(kind: TestbedKind) -> Settings {
             lab: None,
             vm: VmSettings::default(),
             sim: SimSettings {
+                reverse: 1.0,
                 capacity_pps: 1e6,
                 noise: 0.01,
                 drift: 0.0,
