@@ -1,12 +1,13 @@
 //! `[method]`: what it means, judged together with traffic, design and testbed.
 
+mod directions;
 mod flood;
 
 use super::Experiment;
 use crate::design::method::TRIALS_MAX;
 use crate::design::{Method, MethodKind, SearchMethod, SuiteTest};
 use crate::diagnostic::Diagnostic;
-use crate::settings::{Directions, GeneratorKind, Rate, Settings, TestbedKind};
+use crate::settings::{GeneratorKind, Rate, Settings, TestbedKind};
 use crate::spec::{GoalSpec, MethodSpec, Spec};
 use fwdlab_search::{Fault, Goal, Limits, Search};
 use std::ops::Range;
@@ -225,7 +226,7 @@ pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagn
     if experiment.method.as_ref().is_some_and(Method::opens_connections) {
         stateful(kind, experiment, faults);
     }
-    one_way(kind, experiment, faults);
+    directions::judge(kind, experiment, faults);
     let tests = written.tests.iter().flat_map(|tests| tests.get_ref());
     for test in tests.filter(|test| test.get_ref().suite() != *kind.get_ref()) {
         let (name, suite) = (test.get_ref().name(), test.get_ref().suite().name());
@@ -240,33 +241,6 @@ pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagn
                 .help("name some, or leave `tests` out for all"),
         );
     }
-}
-
-/// Traffic in both directions is steady traffic: what else a method sends goes one way.
-fn one_way(kind: &Spanned<MethodKind>, experiment: &Experiment, faults: &mut Vec<Diagnostic>) {
-    let is_steady = |method: &Method| {
-        matches!(method, Method::Mlrsearch(_) | Method::LossCurve { .. } | Method::Soak { .. })
-    };
-    let both = |settings: Settings| settings.traffic.directions == Directions::Both;
-    let mut parts = experiment.method.iter().flat_map(Method::parts);
-    if parts.all(is_steady) || !variants(experiment).any(both) {
-        return;
-    }
-    let steady = "\"fixed\", \"mlrsearch\", \"loss-curve\" or \"soak\"";
-    let help = match kind.get_ref() {
-        MethodKind::Rfc2544 => {
-            "write tests = [\"throughput\", \"frame-loss-rate\"] in [method], or leave \
-                                `directions` out of [traffic]"
-                .to_owned()
-        }
-        _ => format!("leave `directions` out of [traffic], or choose kind = {steady}"),
-    };
-    let name = kind.get_ref().name();
-    faults.push(
-        Diagnostic::new(kind.span(), format!("`{name}` sends in one direction only"))
-            .label("and `directions` in [traffic] is \"both\"")
-            .help(help),
-    );
 }
 
 /// Counted bursts are sent by fwdlab's own senders, into what does not make them wait.
