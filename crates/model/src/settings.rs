@@ -4,6 +4,7 @@
 //! its own values over it. Nothing here is optional that has a default.
 
 mod command;
+mod hooks;
 mod kind;
 mod laboratory;
 mod router;
@@ -12,6 +13,7 @@ mod vm;
 pub use command::*;
 pub use fwdlab_packet::forwarding::{FibAlgorithm, ForwardingPath, Locking, StateTable};
 pub use fwdlab_packet::{Family, Flows};
+pub use hooks::*;
 pub use kind::*;
 pub use laboratory::*;
 pub use router::*;
@@ -363,31 +365,6 @@ pub struct DutSettings {
     /// Commands of the user's around each run. The defaults add nothing to a plan's hash.
     #[serde(default, skip_serializing_if = "Hooks::is_default")]
     pub hooks: Hooks,
-}
-
-impl DutSettings {
-    /// The revision that is read back when the DUT is configured; none where `setup` makes what
-    /// is read back.
-    pub fn configured_revision(&self) -> Option<&Revision> {
-        self.remote.revision.as_ref().filter(|_| self.hooks.setup.is_empty())
-    }
-}
-
-/// Commands around each run: words as a shell would divide them; nothing is expanded.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Hooks {
-    /// Before it, in their order.
-    pub setup: Vec<String>,
-    /// After it, and before `setup`.
-    pub teardown: Vec<String>,
-}
-
-impl Hooks {
-    /// True where there are none.
-    pub fn is_default(&self) -> bool {
-        *self == Hooks::default()
-    }
 }
 
 /// Intended load.

@@ -111,6 +111,4 @@ fn what_can_t_send_both_ways_is_refused_with_the_way_out() {
     Lab::new(&DEVICE.replace("[design]\n", some)).fwdlab(&["plan", "x.toml"]).expect(0);
     refused("kind = \"sim\"\n", "kind = \"vm\"\n", &["`directions`", "\"netns\" or \"memory\""]);
     refused("[testbed]\n", "[testbed]\nengine = \"xdp\"\n", &["live frames", "\"xsk\""]);
-    let stateless = "[dut]\nfirewall = \"stateless\"\n[traffic]\n";
-    refused("[traffic]\n", stateless, &["`directions`", "\"stateful\""]);
 }
