@@ -123,30 +123,55 @@ pub(crate) struct Loaded {
 /// # Errors
 /// When the file can't be read; else all of its faults at once.
 pub(crate) fn load(path: &Path, overrides: &Overrides) -> Result<Loaded> {
-    let is_stdin = path == Path::new("-");
-    let text = match is_stdin {
-        true => io::read_to_string(io::stdin()),
-        false => fs::read_to_string(path),
-    };
-    let text = text.map_err(|error| {
-        CliError::Mistake(format!(
-            "can't read the experiment {}: {error}\n  next step: name an experiment file, e.g. \
-             `fwdlab plan experiments/demo.toml`",
-            path.display()
-        ))
-    })?;
+    let text = read(path)?;
     let assigned =
         overrides.set.iter().try_fold(text, |text, assignment| assign(&text, assignment));
     let text = assigned.map_err(|error| CliError::Mistake(format!("--set {error}")))?;
     let directory = beside(path);
     let loader = |name: &str| read_beside(&directory, name);
-    let name = if is_stdin { "stdin".into() } else { path.to_string_lossy() };
+    let name = name_of(path);
     let plan = fwdlab_model::load(&name, &text, &loader)?;
-    let plan = match overridden(&name, &text, &loader, overrides)? {
+    let plan = match overridden(&name, &text, &loader, overrides, None)? {
         Some(plan) => plan,
         None => plan,
     };
     Ok(Loaded { plan, text })
+}
+
+/// The plan of an experiment that was read as `text` from `path`, with two levels of one
+/// factor alone: the first is the baseline.
+///
+/// # Errors
+/// As those of [`load`].
+pub(crate) fn of_pair(
+    path: &Path,
+    text: &str,
+    overrides: &Overrides,
+    factor: usize,
+    pair: [usize; 2],
+) -> Result<Plan> {
+    let directory = beside(path);
+    let loader = |name: &str| read_beside(&directory, name);
+    let plan = overridden(&name_of(path), text, &loader, overrides, Some((factor, pair)))?;
+    plan.ok_or_else(|| CliError::Mistake("the experiment can't be read any more".into()).into())
+}
+
+fn name_of(path: &Path) -> String {
+    if path == Path::new("-") { "stdin".into() } else { path.to_string_lossy().into_owned() }
+}
+
+fn read(path: &Path) -> Result<String> {
+    let text = match path == Path::new("-") {
+        true => io::read_to_string(io::stdin()),
+        false => fs::read_to_string(path),
+    };
+    Ok(text.map_err(|error| {
+        CliError::Mistake(format!(
+            "can't read the experiment {}: {error}\n  next step: name an experiment file, e.g. \
+             `fwdlab plan experiments/demo.toml`",
+            path.display()
+        ))
+    })?)
 }
 
 /// How an experiment's variants are profiled when the command line decides that they
@@ -188,15 +213,17 @@ fn files_below(top: &Path) -> io::Result<Vec<u8>> {
     Ok(found.into_iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect())
 }
 
-/// The plan with other values than a faultless file's; none without overrides.
+/// The plan with other values than a faultless file's, or with a pair of levels of a factor
+/// alone; none without any of that.
 fn overridden(
     path: &str,
     text: &str,
     loader: &spec::Loader<'_>,
     overrides: &Overrides,
+    pair: Option<(usize, [usize; 2])>,
 ) -> Result<Option<Plan>> {
     let of_text = Overrides { set: overrides.set.clone(), ..Overrides::default() };
-    if *overrides == of_text {
+    if *overrides == of_text && pair.is_none() {
         return Ok(None);
     }
     let (Some(mut spec), _) = spec::parse(text, loader) else { return Ok(None) };
@@ -228,6 +255,9 @@ fn overridden(
     }
     if let Some(seed) = overrides.seed {
         experiment.design.seed = seed;
+    }
+    if let Some((factor, pair)) = pair {
+        experiment = experiment.of_pair(factor, pair);
     }
     let variants = experiment.combinations().len();
     let runs = variants.saturating_mul(experiment.design.blocks as usize);

@@ -17,7 +17,7 @@ use fwdlab_bench::testbed::{Choice, Paths};
 use fwdlab_bench::{BenchError, Runner, Task};
 use fwdlab_model::record::ProfileRecord;
 use fwdlab_model::settings::{Settings, TestbedKind};
-use fwdlab_model::{Calibration, Plan, PlannedRun};
+use fwdlab_model::{Calibration, Plan, PlannedRun, RunRecord};
 use fwdlab_results::profile;
 use fwdlab_results::report::analysis::StoppingWatch;
 use fwdlab_results::store::{self, Invocation, Store};
@@ -36,8 +36,67 @@ pub(crate) struct Session<'a> {
     pub(crate) quiet: bool,
     /// The command that resumes the experiment after an interruption.
     pub(crate) resume: String,
+    /// How many runs there are in all, in words: a number, or at most how many.
+    pub(crate) runs: String,
     /// Profile runs to be taken when the runs are done.
     pub(crate) profiles: Vec<Wanted>,
+}
+
+/// Which run comes next, and who is told of it.
+pub(crate) trait Course {
+    /// The index of the next run in the plan; none when there is nothing more to measure.
+    fn next(&mut self) -> Option<u32>;
+    /// A run was measured and is stored.
+    fn took(&mut self, run: &RunRecord);
+    /// A variant can't be measured.
+    fn gave_up(&mut self, given_up: &GivenUp);
+}
+
+/// The runs that are wanted in the order of the plan, until a rule says that no further block
+/// is needed.
+struct Planned<'a> {
+    plan: &'a Plan,
+    runs: std::slice::Iter<'a, PlannedRun>,
+    wanted: HashSet<u32>,
+    watch: Option<StoppingWatch<'a>>,
+    block: Option<u32>,
+    given_up: HashSet<usize>,
+}
+
+impl<'a> Planned<'a> {
+    fn new(plan: &'a Plan, runs: &[u32], watch: Option<StoppingWatch<'a>>) -> Planned<'a> {
+        let wanted = runs.iter().copied().collect();
+        let (block, given_up) = (None, HashSet::new());
+        Planned { plan, runs: plan.runs.iter(), wanted, watch, block, given_up }
+    }
+}
+
+impl Course for Planned<'_> {
+    fn next(&mut self) -> Option<u32> {
+        loop {
+            let run = self.runs.find(|run| self.wanted.contains(&run.index))?;
+            if self.block != Some(run.block)
+                && self.watch.as_ref().is_some_and(StoppingWatch::is_done)
+            {
+                self.runs = self.plan.runs[self.plan.runs.len()..].iter();
+                return None;
+            }
+            self.block = Some(run.block);
+            if !self.given_up.contains(&run.variants[0]) {
+                return Some(run.index);
+            }
+        }
+    }
+
+    fn took(&mut self, run: &RunRecord) {
+        if let Some(watch) = &mut self.watch {
+            watch.add(run);
+        }
+    }
+
+    fn gave_up(&mut self, given_up: &GivenUp) {
+        self.given_up.insert(given_up.variant);
+    }
 }
 
 /// A variant that could not be measured in this invocation; it is tried again in the next.
@@ -79,6 +138,18 @@ impl Session<'_> {
         runs: &[u32],
         watch: Option<StoppingWatch<'_>>,
     ) -> Result<Vec<GivenUp>> {
+        self.follow(store, &mut Planned::new(self.plan, runs, watch))
+    }
+
+    /// The same for the runs that `course` asks for, one after the other.
+    ///
+    /// # Errors
+    /// As those of [`Session::measure`].
+    pub(crate) fn follow(
+        &self,
+        store: &mut Store,
+        course: &mut dyn Course,
+    ) -> Result<Vec<GivenUp>> {
         let plan = self.plan;
         let stop = Stop::on_signals().context("listening to signals")?;
         let mut testbed = open_testbed(plan, &self.directory)?;
@@ -95,7 +166,7 @@ impl Session<'_> {
             .calibrate(store, &mut testbed, &mut progress)
             .and_then(|()| {
                 let testbed = &mut testbed;
-                self.carry_out(store, runs, testbed, &mut progress, watch, &mut given_up)
+                self.carry_out(store, course, testbed, &mut progress, &mut given_up)
             })
             .and_then(|()| self.profile(store, &mut testbed, &mut progress));
         progress.end();
@@ -106,8 +177,7 @@ impl Session<'_> {
                 let stored = store.recorded_runs()?.len();
                 let what = format!(
                     "interrupted: {stored} of {} runs are stored; go on with\n  {}",
-                    plan.runs.len(),
-                    self.resume
+                    self.runs, self.resume
                 );
                 Err(CliError::Interrupted(what).into())
             }
@@ -146,45 +216,36 @@ impl Session<'_> {
     fn carry_out(
         &self,
         store: &mut Store,
-        runs: &[u32],
+        course: &mut dyn Course,
         testbed: &mut Runner,
         progress: &mut Progress<'_>,
-        mut watch: Option<StoppingWatch<'_>>,
         given_up: &mut Vec<GivenUp>,
     ) -> Result<()> {
         let plan = self.plan;
         let calibrations = store.calibrations()?;
-        let wanted: HashSet<u32> = runs.iter().copied().collect();
-        let mut block = None;
-        for run in plan.runs.iter().filter(|run| wanted.contains(&run.index)) {
+        loop {
             if fwdlab_bench::Observer::cancelled(progress) {
                 return Err(BenchError::Interrupted.into());
             }
-            if block != Some(run.block) && watch.as_ref().is_some_and(StoppingWatch::is_done) {
-                return Ok(());
-            }
-            block = Some(run.block);
+            let Some(index) = course.next() else { return Ok(()) };
+            let run = &plan.runs[index as usize];
             let ceiling_pps = ceiling(&calibrations, testbed, self.settings_of(run));
-            if given_up.iter().any(|given_up| given_up.variant == run.variants[0]) {
-                continue;
-            }
             progress.begin_run(run);
             let record = match testbed.run(Task { plan, run, ceiling_pps }, progress) {
                 Err(BenchError::GivenUp { variant, why }) => {
                     progress.gave_up(&why);
-                    given_up.push(GivenUp { variant, why });
+                    let refused = GivenUp { variant, why };
+                    course.gave_up(&refused);
+                    given_up.push(refused);
                     continue;
                 }
                 other => other
                     .with_context(|| format!("run {} of {}", run.index + 1, plan.runs.len()))?,
             };
             store.insert_run(&record)?;
-            if let Some(watch) = &mut watch {
-                watch.add(&record);
-            }
             progress.finish_run(&record);
+            course.took(&record);
         }
-        Ok(())
     }
 
     /// Profiles the variants. Failures are reported and do not affect the runs. A profile run

@@ -7,6 +7,7 @@
 //! manager. `docs/MLRSEARCH.md` holds the RFC's requirements against this crate.
 #![forbid(unsafe_code)]
 
+pub mod bisect;
 pub mod bounds;
 mod burst;
 pub mod classify;

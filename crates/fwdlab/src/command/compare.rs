@@ -82,7 +82,7 @@ impl Arguments {
 }
 
 /// A confidence in percent, with or without its sign.
-fn confidence(text: &str) -> Result<f64, String> {
+pub(super) fn confidence(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>();
     number
         .ok()
@@ -91,7 +91,7 @@ fn confidence(text: &str) -> Result<f64, String> {
 }
 
 /// A margin as a ratio. The sign is needed: 2 could be meant as a factor.
-fn margin(text: &str) -> Result<f64, String> {
+pub(super) fn margin(text: &str) -> Result<f64, String> {
     let number = text.trim().strip_suffix('%').map(|number| number.trim_end().parse::<f64>());
     match number {
         Some(Ok(percent)) if percent > 0.0 && percent < 100.0 => Ok(percent / 100.0),

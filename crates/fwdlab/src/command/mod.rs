@@ -2,6 +2,7 @@
 
 pub(crate) mod ab;
 pub(crate) mod bench;
+pub(crate) mod bisect;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod count;
@@ -97,6 +98,8 @@ pub(crate) enum Command {
     Compare(compare::Arguments),
     /// Follow a configuration over revisions, and find where it changed
     History(history::Arguments),
+    /// Find the revision that changed the rate, run by run
+    Bisect(bisect::Arguments),
     /// Show stores, and the experiment that runs, as pages in a browser
     Serve(serve::Arguments),
     /// Read what the FreeBSD netbenches harness left into stores
@@ -175,6 +178,7 @@ pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
         Command::Show(arguments) => show::execute(&arguments),
         Command::Compare(arguments) => compare::execute(&arguments),
         Command::History(arguments) => history::execute(&arguments),
+        Command::Bisect(arguments) => bisect::execute(&arguments),
         Command::Serve(arguments) => serve::execute(&arguments),
         Command::Import(arguments) => import::execute(&arguments),
         Command::ImportLab(arguments) => import_lab::execute(&arguments),

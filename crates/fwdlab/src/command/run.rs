@@ -152,6 +152,7 @@ fn carry_out(
             calibrates: !arguments.common.no_calibration,
             quiet: arguments.common.quiet,
             resume: arguments.command_line(),
+            runs: plan.runs.len().to_string(),
             profiles,
         };
         given_up = session.measure(&mut store, &missing, watch)?;

@@ -135,6 +135,7 @@ impl Arguments {
             calibrates: false,
             quiet: self.quiet,
             resume: self.command_line(),
+            runs: plan.runs.len().to_string(),
             profiles: Vec::new(),
         };
         said.into_iter().for_each(|said| session.say(&said));

@@ -187,6 +187,7 @@ mod tests {
             calibrates: false,
             quiet: true,
             resume: String::new(),
+            runs: plan.runs.len().to_string(),
             profiles: Vec::new(),
         };
         session.measure(&mut store, &missing, None).unwrap();

@@ -1,6 +1,7 @@
 //! The built program, as a user meets it.
 
 mod ab;
+mod bisect;
 mod compare;
 mod connections;
 mod coverage;

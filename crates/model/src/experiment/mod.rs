@@ -92,6 +92,15 @@ impl Experiment {
         (experiment, faults)
     }
 
+    /// The same with two levels of a factor alone, the first of which is the baseline.
+    pub fn of_pair(mut self, factor: usize, pair: [usize; 2]) -> Experiment {
+        let narrowed = &mut self.factors[factor];
+        narrowed.factor.levels = pair.map(|level| narrowed.factor.levels[level].clone()).into();
+        narrowed.settings = pair.map(|level| narrowed.settings[level].clone()).into();
+        self.compare.baseline[factor] = Some(0);
+        self
+    }
+
     /// Every combination of levels: for each factor the index of the level. The
     /// last factor changes fastest.
     pub fn combinations(&self) -> Vec<Vec<usize>> {

@@ -8,6 +8,7 @@
 //!   trace of one stream, sample by sample.
 //! - [`Percentiles`]: delays by percentile, with the tail in sight.
 //! - [`Revisions`]: one configuration over revisions, and where it changed.
+//! - [`Posterior`]: where a bisection thinks the change is.
 //! - [`png::render`]: pixels of any of these, with a font of its own.
 //!
 //! The same data yields the same text: no time stamps, no random names, so
@@ -22,6 +23,7 @@ mod frame;
 mod history;
 mod percentiles;
 pub mod png;
+mod posterior;
 mod quantity;
 mod scale;
 mod strip;
@@ -34,6 +36,7 @@ pub use effects::{Effect, Effects, Found};
 pub use fit::{CurvePoint, Fit};
 pub use history::{ChangeMark, Level, RevisionPoint, Revisions};
 pub use percentiles::{Curve, Percentiles};
+pub use posterior::Posterior;
 pub use quantity::Quantity;
 pub use strip::{Mark, Strip};
 

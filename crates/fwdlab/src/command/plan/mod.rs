@@ -115,6 +115,7 @@ impl Arguments {
             quiet: false,
             resume: self.overrides.command_line("plan", &self.experiment, self.out.as_deref())
                 + " --pilot",
+            runs: plan.runs.len().to_string(),
             profiles: Vec::new(),
         };
         session.say(&format!("{}: a pilot of {} runs", plan.name, pilot.len()));

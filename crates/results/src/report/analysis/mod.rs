@@ -351,6 +351,22 @@ pub fn verdicts(contents: &Contents) -> Vec<Compared> {
     comparisons::compare(contents, &runs)
 }
 
+/// What stands for a run of one variant, or why nothing does.
+///
+/// # Errors
+/// Why the run enters no verdict.
+pub fn figure_of_run(plan: &Plan, run: &RunRecord) -> Result<f64, String> {
+    let figure = plan.metric();
+    let variant = run.variants.first().copied().unwrap_or_default();
+    let result =
+        figures::run_result(plan, run, variant, figure, &crate::counts::Foreground::default());
+    match (result.absence(figure), result.value()) {
+        (None, Some(value)) if value > 0.0 => Ok(value),
+        (Some(why), _) => Err(why.to_owned()),
+        _ => Err("nothing was forwarded".to_owned()),
+    }
+}
+
 /// The same with what stands for its runs.
 pub(crate) fn compared(contents: &Contents, runs: &[RunResult]) -> Vec<Compared> {
     comparisons::compare(contents, runs)

@@ -1,0 +1,89 @@
+//! The candidate and its predecessor in an ordinary blocked experiment: what a search suspects,
+//! a comparison that knows nothing of the search confirms or doesn't.
+
+use super::Arguments;
+use crate::experiment;
+use crate::session::{self, Session};
+use anyhow::Result;
+use fwdlab_model::Plan;
+use fwdlab_results::report::analysis::{Outcome, StoppingWatch};
+use fwdlab_results::report::{self};
+use fwdlab_results::stats::Verdict;
+use std::path::{Path, PathBuf};
+
+/// What the comparison said.
+pub(super) struct Confirmed {
+    /// The predecessor and the suspect.
+    pub(super) pair: (usize, usize),
+    /// better, worse, equivalent or inconclusive; none where there is no verdict.
+    pub(super) verdict: Option<Verdict>,
+    /// It in a line.
+    pub(super) sentence: String,
+    /// Where its report is.
+    pub(super) report: PathBuf,
+}
+
+/// Measures what the pair's store lacks, and compares.
+///
+/// # Errors
+/// Whatever the testbed lacks or meets, a store that belongs to another plan, an interruption.
+pub(super) fn confirm(
+    arguments: &Arguments,
+    text: &str,
+    factor: usize,
+    pair: (usize, usize),
+    out: &Path,
+) -> Result<Confirmed> {
+    let levels = [pair.0, pair.1];
+    let overrides = &arguments.overrides;
+    let plan = experiment::of_pair(&arguments.experiment, text, overrides, factor, levels)?;
+    let out = out.join(format!("confirm-{}-{}", pair.0, pair.1));
+    let (mut store, said) = session::open_store(&out, arguments.fresh)?;
+    said.into_iter().for_each(|said| arguments.say(&said));
+    store.adopt_plan(&plan, text)?;
+    let missing = store.missing_runs(&plan)?;
+    let of = |index: usize| plan.variants[index].label.as_str();
+    arguments.say(&format!(
+        "confirming: {} against {}, {} runs in blocks",
+        of(1),
+        of(0),
+        plan.runs.len()
+    ));
+    let watch = StoppingWatch::begin(&plan, &store)?;
+    let is_done = watch.as_ref().is_some_and(StoppingWatch::is_done);
+    if !missing.is_empty() && !is_done {
+        measure(arguments, &plan, &mut store, &missing, watch)?;
+    }
+    let analysis = report::write(&store, &out)?;
+    let compared = analysis.comparisons.first().map(|compared| &compared.outcome);
+    let (verdict, sentence) = match compared {
+        Some(Outcome::Compared(answer)) if answer.comparison.doubtful.is_some() => {
+            (None, format!("{}: most runs were disturbed", answer.sentence))
+        }
+        Some(Outcome::Compared(answer)) => (Some(answer.verdict), answer.sentence.clone()),
+        Some(Outcome::Counted(exact)) => (Some(exact.verdict.into()), exact.shown.clone()),
+        Some(Outcome::Unanswerable { reason }) => (None, reason.clone()),
+        None => (None, "nothing was compared".to_owned()),
+    };
+    let verdict = verdict.filter(|_| !analysis.has_fatal_warning());
+    Ok(Confirmed { pair, verdict, sentence, report: out.join("README.md") })
+}
+
+fn measure(
+    arguments: &Arguments,
+    plan: &Plan,
+    store: &mut fwdlab_results::store::Store,
+    missing: &[u32],
+    watch: Option<StoppingWatch<'_>>,
+) -> Result<()> {
+    let session = Session {
+        plan,
+        directory: experiment::beside(&arguments.experiment),
+        calibrates: !arguments.no_calibration,
+        quiet: arguments.quiet,
+        resume: arguments.command_line(),
+        runs: plan.runs.len().to_string(),
+        profiles: Vec::new(),
+    };
+    session.measure(store, missing, watch).map(drop)
+}

@@ -1,0 +1,323 @@
+//! What the figures say about where the change is: a posterior over its place.
+//!
+//! The logarithm of the run's figure is `level + change x [the candidate has it] + walk + build +
+//! noise`, all of them normal: the level is unknown, the walk of the laboratory is random from run
+//! to run, `build` is what a candidate's layout in memory adds to all of its runs. The size of the
+//! change is integrated out in closed form, the scatter of the noise over a grid.
+//!
+//! Candidates between two that were measured can't be told apart, so that the likelihood is
+//! computed once for each such *class*. A run adds one row to a Cholesky factor and one number to
+//! each class: thousands of candidates cost no more than a few.
+
+/// What is assumed about the figures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    /// Standard deviations of a run that are thought possible, of a logarithm.
+    pub scatters: Vec<f64>,
+    /// Step of the laboratory's random walk from run to run, in units of the scatter.
+    pub drift: f64,
+    /// Standard deviation between builds of the same program, of a logarithm.
+    pub layout: f64,
+    /// Mean of the change's prior, of a logarithm: zero unless its size is known.
+    pub expected: f64,
+    /// Standard deviation of that prior.
+    pub change: f64,
+}
+
+/// Prior weights: no change, one, two.
+const NONE: f64 = 0.05;
+const ONE: f64 = 0.95;
+const TWO: f64 = 0.05;
+
+/// The runs in the light of one scatter.
+#[derive(Clone, Debug)]
+struct Layer {
+    scatter: f64,
+    /// Rows of the Cholesky factor of the covariance.
+    rows: Vec<Vec<f64>>,
+    log_det: f64,
+    /// The figures, whitened, and the sum of their squares.
+    y: Vec<f64>,
+    yy: f64,
+    /// Each class's indicator, whitened.
+    x: Vec<Vec<f64>>,
+    xy: Vec<f64>,
+    xx: Vec<Vec<f64>>,
+}
+
+/// A normal posterior of a change.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Effect {
+    /// Its mean, of a logarithm.
+    pub(super) mean: f64,
+    /// Its standard deviation.
+    pub(super) deviation: f64,
+}
+
+/// The posterior.
+#[derive(Clone, Debug)]
+pub struct Belief {
+    model: Model,
+    /// Candidates that were measured, ascending: class `i` holds those changes that came after
+    /// `measured[i]` and not after `measured[i + 1]`.
+    measured: Vec<usize>,
+    runs: Vec<usize>,
+    first: f64,
+    layers: Vec<Layer>,
+}
+
+/// Probabilities of a class each, of two classes each, and of no change.
+#[derive(Clone, Debug)]
+pub(super) struct Weights {
+    pub(super) none: f64,
+    pub(super) one: Vec<f64>,
+    pub(super) two: Vec<(usize, usize, f64)>,
+    /// Of each scatter on the grid.
+    pub(super) scatters: Vec<f64>,
+}
+
+impl Weights {
+    pub(super) fn two(&self) -> f64 {
+        self.two.iter().map(|two| two.2).sum()
+    }
+}
+
+impl Belief {
+    /// Knows nothing yet about `candidates` in a row.
+    pub fn new(model: Model, candidates: usize) -> Self {
+        let layers = (model.scatters.iter())
+            .map(|&scatter| Layer {
+                scatter,
+                rows: Vec::new(),
+                log_det: 0.0,
+                y: Vec::new(),
+                yy: 0.0,
+                x: vec![Vec::new()],
+                xy: vec![0.0],
+                xx: vec![vec![0.0]],
+            })
+            .collect();
+        Self { model, measured: vec![0, candidates - 1], runs: Vec::new(), first: 0.0, layers }
+    }
+
+    /// Takes the logarithm of a run's figure.
+    pub fn add(&mut self, candidate: usize, log: f64) {
+        if self.runs.is_empty() {
+            self.first = log;
+        }
+        if let Err(place) = self.measured.binary_search(&candidate) {
+            self.measured.insert(place, candidate);
+            for layer in &mut self.layers {
+                layer.split(place - 1);
+            }
+        }
+        let y = log - self.first;
+        let has: Vec<bool> = self.measured[1..].iter().map(|&end| candidate >= end).collect();
+        for layer in &mut self.layers {
+            layer.add(&self.model, &self.runs, candidate, y, &has);
+        }
+        self.runs.push(candidate);
+    }
+
+    /// Class `i`: the first and the last candidate with which the change may have come.
+    pub(super) fn class(&self, index: usize) -> (usize, usize) {
+        (self.measured[index] + 1, self.measured[index + 1])
+    }
+
+    /// Which class a change with `candidate` belongs to.
+    pub(super) fn class_of(&self, candidate: usize) -> usize {
+        self.measured.partition_point(|&measured| measured < candidate) - 1
+    }
+
+    fn count(&self, index: usize) -> f64 {
+        (self.measured[index + 1] - self.measured[index]) as f64
+    }
+
+    /// The posterior, normalised.
+    pub(super) fn weights(&self) -> Weights {
+        let classes = self.measured.len() - 1;
+        let places = (self.measured[classes] - self.measured[0]) as f64;
+        let pairs = places * (places - 1.0) / 2.0;
+        let precision = self.model.change.powi(-2);
+        let mut logs: Vec<(usize, Kind, f64)> = Vec::new();
+        for (scatter, layer) in self.layers.iter().enumerate() {
+            let base = layer.base();
+            logs.push((scatter, Kind::None, base + NONE.ln()));
+            for a in 0..classes {
+                let prior = (ONE * self.count(a) / places).ln();
+                logs.push((
+                    scatter,
+                    Kind::One(a),
+                    base + layer.gain_one(a, precision, self.model.expected) + prior,
+                ));
+                for b in a..classes {
+                    let ways = match a == b {
+                        true => self.count(a) * (self.count(a) - 1.0) / 2.0,
+                        false => self.count(a) * self.count(b),
+                    };
+                    if ways > 0.0 {
+                        let prior = (TWO * ways / pairs).ln();
+                        let gain = layer.gain_two(a, b, precision);
+                        logs.push((scatter, Kind::Two(a, b), base + gain + prior));
+                    }
+                }
+            }
+        }
+        let largest = logs.iter().map(|log| log.2).fold(f64::NEG_INFINITY, f64::max);
+        let total: f64 = logs.iter().map(|log| (log.2 - largest).exp()).sum();
+        let mut weights = Weights {
+            none: 0.0,
+            one: vec![0.0; classes],
+            two: Vec::new(),
+            scatters: vec![0.0; self.layers.len()],
+        };
+        let mut two = vec![0.0; classes * classes];
+        for (scatter, kind, log) in logs {
+            let weight = (log - largest).exp() / total;
+            weights.scatters[scatter] += weight;
+            match kind {
+                Kind::None => weights.none += weight,
+                Kind::One(a) => weights.one[a] += weight,
+                Kind::Two(a, b) => two[a * classes + b] += weight,
+            }
+        }
+        weights.two = (two.into_iter().enumerate())
+            .map(|(index, weight)| (index / classes, index % classes, weight))
+            .filter(|two| two.2 > 0.0)
+            .collect();
+        weights
+    }
+
+    /// How many times more probable the figures are with one change somewhere than with none,
+    /// as a logarithm.
+    pub(super) fn evidence_of_change(&self) -> f64 {
+        let weights = self.weights();
+        let one: f64 = weights.one.iter().sum();
+        (one / ONE).max(f64::MIN_POSITIVE).ln() - (weights.none / NONE).max(f64::MIN_POSITIVE).ln()
+    }
+
+    /// The scatter of a run: the posterior's mean.
+    pub fn scatter(&self) -> f64 {
+        let weights = self.weights();
+        (weights.scatters.iter())
+            .zip(&self.layers)
+            .map(|(weight, layer)| weight * layer.scatter)
+            .sum()
+    }
+
+    /// Changes that came with classes `a` and, where there are two, `b`, under the scatter that
+    /// is most probable.
+    pub(super) fn effects(&self, a: usize, b: Option<usize>) -> (Effect, Option<Effect>) {
+        let weights = self.weights();
+        let best = (0..self.layers.len())
+            .max_by(|&i, &j| weights.scatters[i].total_cmp(&weights.scatters[j]))
+            .unwrap_or(0);
+        let layer = &self.layers[best];
+        let precision = self.model.change.powi(-2);
+        let Some(b) = b else {
+            let total = layer.xx[a][a] + precision;
+            return (
+                Effect {
+                    mean: (layer.xy[a] + self.model.expected * precision) / total,
+                    deviation: total.sqrt().recip(),
+                },
+                None,
+            );
+        };
+        let (aa, bb, ab) = layer.precisions(a, b, precision);
+        let det = aa * bb - ab * ab;
+        let first = Effect {
+            mean: (bb * layer.xy[a] - ab * layer.xy[b]) / det,
+            deviation: (bb / det).sqrt(),
+        };
+        let second = Effect {
+            mean: (aa * layer.xy[b] - ab * layer.xy[a]) / det,
+            deviation: (aa / det).sqrt(),
+        };
+        (first, Some(second))
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    None,
+    One(usize),
+    Two(usize, usize),
+}
+
+impl Layer {
+    /// Makes two classes of one: so far all runs say the same of both.
+    fn split(&mut self, class: usize) {
+        self.x.insert(class, self.x[class].clone());
+        self.xy.insert(class, self.xy[class]);
+        for row in &mut self.xx {
+            row.insert(class, row[class]);
+        }
+        self.xx.insert(class, self.xx[class].clone());
+    }
+
+    fn add(&mut self, model: &Model, runs: &[usize], candidate: usize, y: f64, has: &[bool]) {
+        let new = runs.len();
+        let walk = (model.drift * self.scatter).powi(2);
+        // The level is measured from the first run: it is off by noise, drift and the change.
+        let level = 400.0 * (self.scatter.powi(2) + model.change.powi(2) + model.layout.powi(2));
+        let covariance = |old: usize, same: bool| {
+            let build = if same { model.layout.powi(2) } else { 0.0 };
+            level + walk * old as f64 + build
+        };
+        let mut row: Vec<f64> = Vec::with_capacity(new + 1);
+        for (old, &other) in runs.iter().enumerate() {
+            let known = dot(&row, &self.rows[old]);
+            row.push((covariance(old, other == candidate) - known) / self.rows[old][old]);
+        }
+        let rest = covariance(new, true) + self.scatter.powi(2) - dot(&row, &row);
+        let diagonal = rest.max(1e-6 * self.scatter.powi(2)).sqrt();
+        self.log_det += diagonal.ln();
+        let whiten = |value: f64, before: &[f64]| (value - dot(&row, before)) / diagonal;
+        let white = whiten(y, &self.y);
+        let new_x: Vec<f64> =
+            (self.x.iter().zip(has)).map(|(x, &has)| whiten(f64::from(u8::from(has)), x)).collect();
+        for (a, &value) in new_x.iter().enumerate() {
+            self.x[a].push(value);
+            self.xy[a] += value * white;
+            for (b, &other) in new_x.iter().enumerate() {
+                self.xx[a][b] += value * other;
+            }
+        }
+        self.y.push(white);
+        self.yy += white * white;
+        row.push(diagonal);
+        self.rows.push(row);
+    }
+
+    /// Logarithm of the likelihood without any change, but for a constant.
+    fn base(&self) -> f64 {
+        -self.log_det - self.yy / 2.0
+    }
+
+    /// What one change of unknown size adds to it.
+    fn gain_one(&self, a: usize, precision: f64, expected: f64) -> f64 {
+        let total = self.xx[a][a] + precision;
+        let sum = self.xy[a] + expected * precision;
+        let explained = sum.powi(2) / total - expected.powi(2) * precision;
+        (explained - (total / precision).ln()) / 2.0
+    }
+
+    fn precisions(&self, a: usize, b: usize, precision: f64) -> (f64, f64, f64) {
+        (self.xx[a][a] + precision, self.xx[b][b] + precision, self.xx[a][b])
+    }
+
+    /// What two changes add to it.
+    fn gain_two(&self, a: usize, b: usize, precision: f64) -> f64 {
+        let (aa, bb, ab) = self.precisions(a, b, precision);
+        let det = aa * bb - ab * ab;
+        let (xa, xb) = (self.xy[a], self.xy[b]);
+        let explained = (bb * xa * xa - 2.0 * ab * xa * xb + aa * xb * xb) / det;
+        (explained - (det / precision.powi(2)).ln()) / 2.0
+    }
+}
+
+/// The sum of products, as far as the shorter one goes.
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}

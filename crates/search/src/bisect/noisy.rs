@@ -1,0 +1,395 @@
+//! The search among figures that scatter.
+
+use super::belief::{Belief, Model, Weights};
+use super::verdict::{Ending, Step, Verdict};
+use std::collections::BTreeSet;
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// Revisions in a row, at least two; the first is good, the last is not.
+    pub candidates: usize,
+    /// The most runs.
+    pub cap: usize,
+    /// How sure the answer must be: a probability.
+    pub confidence: f64,
+    /// Step of the laboratory's random walk from run to run, in units of the scatter.
+    pub drift: f64,
+    /// Standard deviation between builds of the same program, as a share: what another layout in
+    /// memory does to a rate. Zero if only the program matters.
+    pub layout: f64,
+    /// The change that is looked for, as a share, where it is known from elsewhere: -0.02 for a
+    /// loss of 2 %. Then the ends need not show first that they differ.
+    pub known: Option<f64>,
+    /// Of coins and orders.
+    pub seed: u64,
+}
+
+impl Options {
+    /// What is used unless something else is asked for.
+    pub fn new(candidates: usize) -> Self {
+        Self {
+            candidates,
+            cap: 150,
+            confidence: 0.95,
+            drift: 0.2,
+            layout: 0.0,
+            known: None,
+            seed: 0,
+        }
+    }
+}
+
+/// Runs of each end before anything is concluded.
+const ENDS: usize = 4;
+/// Every so many runs one is of an end: without that, drift looks like a change.
+const EVERY: usize = 4;
+/// Scatters thought possible, in units of the ends' own. With one alone, half of the truth, every
+/// second search ends at the wrong candidate; a grid of half as many is 19 % off at the worst.
+const SCATTERS: [f64; 11] = [0.5, 0.59, 0.71, 0.84, 1.0, 1.19, 1.41, 1.68, 2.0, 2.38, 2.83];
+/// No laboratory is steadier than that, as a share.
+const LEAST_SCATTER: f64 = 1e-5;
+/// Deviation of the change's prior, as a share, unless the ends differ by more.
+const CHANGE: f64 = 0.03;
+/// Deviation of the prior of a change that is known from elsewhere, as a share of it.
+const KNOWN: f64 = 0.35;
+/// Share of the runs that may go into telling the ends apart.
+const ENDS_SHARE: f64 = 0.5;
+/// Two changes are thought of while they are at least this probable.
+const TWO_LIKELY: f64 = 0.2;
+
+/// A search among figures that scatter.
+#[derive(Clone, Debug)]
+pub struct Noisy {
+    options: Options,
+    figures: Vec<(usize, f64)>,
+    skipped: BTreeSet<usize>,
+    belief: Option<Belief>,
+    /// The ends differ, so that there is something to search for.
+    searching: bool,
+    /// What [`Noisy::next`] says now.
+    step: Step,
+}
+
+/// Where one change may lie: between two neighbours that can be measured.
+struct Gap {
+    before: usize,
+    after: usize,
+    probability: f64,
+}
+
+impl Noisy {
+    /// Begins.
+    pub fn new(options: Options) -> Self {
+        let mut search = Self {
+            options: Options { candidates: options.candidates.max(2), ..options },
+            figures: Vec::new(),
+            skipped: BTreeSet::new(),
+            belief: None,
+            searching: false,
+            step: Step::Measure(0),
+        };
+        search.step = search.decide();
+        search
+    }
+
+    /// What is to be done next.
+    pub fn next(&self) -> Step {
+        self.step
+    }
+
+    /// Figures taken so far.
+    pub fn runs(&self) -> usize {
+        self.figures.len()
+    }
+
+    /// Takes a figure above zero.
+    pub fn take(&mut self, candidate: usize, figure: f64) {
+        let log = figure.max(f64::MIN_POSITIVE).ln();
+        self.figures.push((candidate, log));
+        match &mut self.belief {
+            Some(belief) => belief.add(candidate, log),
+            None if self.figures.len() >= 2 * ENDS => self.belief = Some(self.belief_of(0.0)),
+            None => {}
+        }
+        let sure = self.options.confidence;
+        let is_known = self.options.known.is_some();
+        let differ =
+            |belief: &Belief| is_known || belief.evidence_of_change() >= (sure / (1.0 - sure)).ln();
+        if !self.searching && self.belief.as_ref().is_some_and(differ) {
+            // Scatter and size of the change are better known now. That the ends' builds differ
+            // is sure; how much of it is layout, other builds will say.
+            self.searching = true;
+            self.belief = Some(self.belief_of(self.options.layout));
+        }
+        self.step = self.decide();
+    }
+
+    /// Takes that a candidate can't be measured.
+    pub fn skip(&mut self, candidate: usize) {
+        self.skipped.insert(candidate);
+        self.step = self.decide();
+    }
+
+    fn last(&self) -> usize {
+        self.options.candidates - 1
+    }
+
+    fn of(&self, candidate: usize) -> Vec<f64> {
+        self.figures.iter().filter(|figure| figure.0 == candidate).map(|figure| figure.1).collect()
+    }
+
+    /// Mean difference of the ends and the scatter of a run at them, of logarithms.
+    fn ends(&self) -> (f64, f64, f64) {
+        let (good, bad) = (self.of(0), self.of(self.last()));
+        let squares = |values: &[f64]| -> f64 {
+            values.iter().map(|value| (value - mean(values)).powi(2)).sum()
+        };
+        let freedom = (good.len() + bad.len()) as f64 - 2.0;
+        let scatter = match freedom > 0.0 {
+            true => ((squares(&good) + squares(&bad)) / freedom).sqrt(),
+            false => f64::NAN,
+        };
+        let each = (good.len() as f64).recip() + (bad.len() as f64).recip();
+        (mean(&bad) - mean(&good), scatter, scatter * each.sqrt())
+    }
+
+    fn belief_of(&self, layout: f64) -> Belief {
+        let (difference, scatter, _) = self.ends();
+        let scatter = scatter.max(LEAST_SCATTER);
+        let model = Model {
+            scatters: SCATTERS.iter().map(|factor| factor * scatter).collect(),
+            drift: self.options.drift,
+            layout,
+            expected: self.options.known.map_or(0.0, f64::ln_1p),
+            change: match self.options.known {
+                Some(known) => KNOWN * known.ln_1p().abs(),
+                None if self.searching => difference.abs(),
+                None => CHANGE.max(difference.abs()),
+            },
+        };
+        let mut belief = Belief::new(model, self.options.candidates);
+        for &(candidate, log) in &self.figures {
+            belief.add(candidate, log);
+        }
+        belief
+    }
+
+    fn decide(&self) -> Step {
+        let last = self.last();
+        if self.skipped.contains(&0) || self.skipped.contains(&last) {
+            return Step::Done(Ending::EndLacks);
+        }
+        let runs = self.figures.len();
+        let Some(belief) = self.belief.as_ref().filter(|_| self.searching) else {
+            let most = (self.options.cap as f64 * ENDS_SHARE) as usize;
+            if runs >= most.max(2 * ENDS) {
+                return Step::Done(Ending::NoStep);
+            }
+            // By pairs, in random order.
+            let turned = self.random(runs / 2).is_multiple_of(2);
+            return Step::Measure(if turned == runs.is_multiple_of(2) { 0 } else { last });
+        };
+        let weights = belief.weights();
+        let two = weights.two();
+        if weights.none >= self.options.confidence {
+            return Step::Done(Ending::NoStep);
+        }
+        let sure = |gaps: &[Gap]| most(gaps).probability >= self.options.confidence;
+        let one = self.gaps(&places(belief, &weights));
+        if two < TWO_LIKELY && sure(&one) {
+            return Step::Done(Ending::Found);
+        }
+        let (first, second) = both(belief, &weights);
+        let (first, second) = (self.gaps(&first), self.gaps(&second));
+        if two >= 1.0 - TWO_LIKELY && sure(&first) && sure(&second) {
+            return Step::Done(Ending::Two);
+        }
+        if runs >= self.options.cap {
+            return Step::Done(Ending::Cap);
+        }
+        if runs.is_multiple_of(EVERY) {
+            return Step::Measure(if (runs / EVERY).is_multiple_of(2) { 0 } else { last });
+        }
+        let gaps = match two > 0.5 {
+            false => one,
+            true if most(&first).probability < most(&second).probability => first,
+            true => second,
+        };
+        Step::Measure(self.probe(&gaps))
+    }
+
+    /// The candidate whose figure tells most.
+    fn probe(&self, gaps: &[Gap]) -> usize {
+        let best = most(gaps);
+        let coin = self.random(self.figures.len());
+        if best.probability <= 0.5 {
+            let mut below = 0.0;
+            let nearest = gaps.iter().filter(|gap| gap.after != self.last()).map(|gap| {
+                below += gap.probability;
+                (gap.after, (below - 0.5_f64).abs())
+            });
+            let nearest = nearest.min_by(|a, b| a.1.total_cmp(&b.1));
+            return nearest.map_or(best.after, |nearest| nearest.0);
+        }
+        let side = coin.is_multiple_of(2);
+        if self.options.layout == 0.0 {
+            return if side { best.before } else { best.after };
+        }
+        // What one build's layout hides, other builds on the same side show.
+        let able: Vec<usize> =
+            (0..=self.last()).filter(|candidate| !self.skipped.contains(candidate)).collect();
+        let place = able.partition_point(|&candidate| candidate < best.after);
+        let away = (coin / 2 % 4) as usize;
+        match side {
+            true => able[(place - 1).saturating_sub(away)],
+            false => able[(place + away).min(able.len() - 1)],
+        }
+    }
+
+    /// Probabilities of candidates as those of gaps between candidates that can be measured.
+    fn gaps(&self, places: &[f64]) -> Vec<Gap> {
+        let mut gaps = Vec::new();
+        let (mut before, mut probability) = (0, 0.0);
+        for (after, place) in places.iter().enumerate().skip(1) {
+            probability += place;
+            if !self.skipped.contains(&after) {
+                gaps.push(Gap { before, after, probability });
+                (before, probability) = (after, 0.0);
+            }
+        }
+        gaps
+    }
+
+    /// The fewest gaps with the confidence asked for, as candidates.
+    fn set(&self, places: &[f64]) -> (Vec<usize>, f64) {
+        let mut gaps = self.gaps(places);
+        gaps.sort_by(|a, b| b.probability.total_cmp(&a.probability));
+        let (mut set, mut sum) = (BTreeSet::new(), 0.0);
+        for gap in gaps {
+            if sum >= self.options.confidence {
+                break;
+            }
+            sum += gap.probability;
+            set.extend(gap.before + 1..=gap.after);
+        }
+        (set.into_iter().collect(), sum)
+    }
+
+    /// The probability that the change came with each candidate, if there is one. With two, each
+    /// candidate's that one of them came with it, so that they sum to two.
+    pub fn probabilities(&self) -> Vec<f64> {
+        let Some(belief) = &self.belief else {
+            let share = 1.0 / self.last() as f64;
+            let of = |candidate| if candidate == 0 { 0.0 } else { share };
+            return (0..=self.last()).map(of).collect();
+        };
+        let weights = belief.weights();
+        if weights.two() <= 0.5 {
+            return places(belief, &weights);
+        }
+        let (first, second) = both(belief, &weights);
+        first.iter().zip(second).map(|(first, second)| first + second).collect()
+    }
+
+    /// What is known now.
+    pub fn verdict(&self) -> Verdict {
+        let ending = match self.step {
+            Step::Done(ending) => Some(ending),
+            Step::Measure(_) => None,
+        };
+        let (difference, scatter, error) = self.ends();
+        let mut verdict = Verdict {
+            ending,
+            set: (1..=self.last()).collect(),
+            second: Vec::new(),
+            probability: 1.0,
+            change: difference.exp_m1(),
+            half_width: f64::INFINITY,
+            second_change: 0.0,
+            ends: difference.exp_m1(),
+            detectable: (1.96 + 1.28) * error,
+            scatter,
+            two: 0.0,
+            runs: self.figures.len(),
+        };
+        let Some(belief) = &self.belief else { return verdict };
+        let weights = belief.weights();
+        verdict.two = weights.two();
+        verdict.scatter = belief.scatter();
+        let class = |set: &[usize]| belief.class_of(set.last().copied().unwrap_or(1));
+        if verdict.two > 0.5 {
+            let (first, second) = both(belief, &weights);
+            let ((first, p), (second, q)) = (self.set(&first), self.set(&second));
+            let (one, other) = belief.effects(class(&first), Some(class(&second)));
+            verdict.probability = p.min(q);
+            (verdict.set, verdict.second) = (first, second);
+            verdict.change = one.mean.exp_m1();
+            verdict.half_width = 1.96 * one.deviation;
+            verdict.second_change = other.map_or(0.0, |other| other.mean.exp_m1());
+        } else {
+            let places = places(belief, &weights);
+            let best = most(&self.gaps(&places)).after;
+            (verdict.set, verdict.probability) = self.set(&places);
+            let (effect, _) = belief.effects(belief.class_of(best), None);
+            verdict.change = effect.mean.exp_m1();
+            verdict.half_width = 1.96 * effect.deviation;
+        }
+        verdict
+    }
+
+    /// A number that looks random and is the same whenever the search is repeated.
+    fn random(&self, number: usize) -> u64 {
+        // SplitMix64 (Steele, Lea and Flood 2014).
+        let mut z =
+            (self.options.seed.wrapping_add(number as u64 + 1)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) >> 8
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+fn most(gaps: &[Gap]) -> &Gap {
+    // There are two ends, hence a gap.
+    let better = |best: usize, next: usize| match gaps[next].probability > gaps[best].probability {
+        true => next,
+        false => best,
+    };
+    &gaps[(0..gaps.len()).reduce(better).unwrap_or(0)]
+}
+
+/// Each candidate's probability, given that there is one change.
+fn places(belief: &Belief, weights: &Weights) -> Vec<f64> {
+    let one: f64 = weights.one.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+    let mut places = vec![0.0];
+    for (class, weight) in weights.one.iter().enumerate() {
+        let (first, last) = belief.class(class);
+        let share = weight / one / (last + 1 - first) as f64;
+        places.extend((first..=last).map(|_| share));
+    }
+    places
+}
+
+/// Each candidate's probability of the first and of the second change, given that there are two.
+fn both(belief: &Belief, weights: &Weights) -> (Vec<f64>, Vec<f64>) {
+    let two = weights.two().max(f64::MIN_POSITIVE);
+    let classes = weights.one.len();
+    let (mut first, mut second) = (vec![0.0; classes], vec![0.0; classes]);
+    for &(a, b, weight) in &weights.two {
+        first[a] += weight / two;
+        second[b] += weight / two;
+    }
+    let spread = |of: &[f64]| {
+        let mut places = vec![0.0];
+        for (class, weight) in of.iter().enumerate() {
+            let (first, last) = belief.class(class);
+            places.extend((first..=last).map(|_| weight / (last + 1 - first) as f64));
+        }
+        places
+    };
+    (spread(&first), spread(&second))
+}
