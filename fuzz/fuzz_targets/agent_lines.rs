@@ -77,6 +77,7 @@ impl Sender for Nothing {
     fn missed(&self) -> u64 {
         0
     }
+    fn set_rate(&self, _: f64) {}
     fn start(&self) {}
     fn halt(self: Box<Self>) -> Result<[u64; fwdlab_packet::stamp::PHASES], PortError> {
         Ok(Default::default())
@@ -88,6 +89,9 @@ impl Receiver for Nothing {
         Received::default()
     }
     fn flows(&self) -> Option<fwdlab_packet::arrivals::FlowSummary> {
+        None
+    }
+    fn delays(&self) -> Option<fwdlab_packet::arrivals::Delays> {
         None
     }
     fn dropped(&self) -> u64 {

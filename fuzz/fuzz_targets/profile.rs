@@ -5,14 +5,14 @@
 
 use fwdlab_results::profile::draw::{Look, flame_graph};
 use fwdlab_results::profile::functions::{By, neighbours_in_stacks};
-use fwdlab_results::profile::{Divided, Filter, Kept, Subsystems, read, text};
+use fwdlab_results::profile::{Divided, Filter, Kept, Subsystems, document, read};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(profile) = read(bytes) else { return };
     let divided = Divided::of(&profile, &Filter::default(), false);
-    let _ = text::summary(&divided.summary, "fuzz", 60);
-    let _ = text::functions(&divided, By::Total, 9, 60);
+    let _ = document::summary(&divided.summary, "fuzz");
+    let _ = document::functions(&divided, By::Total, 9);
     if let Kept::Stacks(kept) = &divided.kept {
         let _ = flame_graph(kept, &Look::default());
         let _ = Subsystems::default().of_stacks(kept);

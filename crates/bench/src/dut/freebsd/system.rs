@@ -169,10 +169,10 @@ fn configuration(text: &str) -> [(String, String); 2] {
     [("kernel ident".into(), ident), ("kernel options".into(), options.join(" "))]
 }
 
-/// What tells a boot apart in the answer to [`BOOT`]: the bytes of `Format: Length:16
+/// What tells a boot apart in what [`Boot::of`] asks for: the bytes of `Format: Length:16
 /// Dump:0x4d2d...`, or the second of `{ sec = 1789900651, usec = 837885 } Sun Sep 20 ...`;
 /// else the whole text.
-fn boot_of(text: &str) -> String {
+pub fn boot_of(text: &str) -> String {
     let text = text.trim();
     let dump = text.split_once("Dump:").map(|(_, bytes)| bytes);
     let second = text.split_once("sec = ").and_then(|(_, rest)| rest.split([',', ' ']).next());
