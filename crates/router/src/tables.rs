@@ -37,37 +37,37 @@ pub struct Built<A> {
     pub bytes: usize,
 }
 
-/// A table of IPv4 routes.
-pub fn inet(algorithm: FibAlgorithm, locking: Locking, routes: &Batch<V4>) -> Built<V4> {
-    match algorithm {
-        FibAlgorithm::Auto => {
-            let auto = filled(Auto::new(), routes);
-            let chosen = auto.algorithm();
-            Built { chosen: Some(chosen), ..shared(auto, locking) }
+macro_rules! by_name {
+    ($(#[$doc:meta])* $name:ident, $address:ty, $dir24_8:ident) => {
+        $(#[$doc])*
+        pub fn $name(
+            algorithm: FibAlgorithm,
+            locking: Locking,
+            routes: &Batch<$address>,
+        ) -> Built<$address> {
+            match algorithm {
+                FibAlgorithm::Auto => {
+                    let auto = filled(Auto::new(), routes);
+                    let chosen = Some(auto.algorithm());
+                    Built { chosen, ..shared(auto, locking) }
+                }
+                FibAlgorithm::Radix => shared(filled(Radix::new(), routes), locking),
+                FibAlgorithm::RadixLockless => shared(filled(RadixLockless::new(), routes), locking),
+                FibAlgorithm::BSearch => shared(filled(BSearch::new(), routes), locking),
+                FibAlgorithm::Dir24_8 => shared(filled($dir24_8::new(), routes), locking),
+                FibAlgorithm::Poptrie => shared(filled(Poptrie::new(), routes), locking),
+            }
         }
-        FibAlgorithm::Radix => shared(filled(Radix::new(), routes), locking),
-        FibAlgorithm::RadixLockless => shared(filled(RadixLockless::new(), routes), locking),
-        FibAlgorithm::BSearch => shared(filled(BSearch::new(), routes), locking),
-        FibAlgorithm::Dir24_8 => shared(filled(Dir24_8::new(), routes), locking),
-        FibAlgorithm::Poptrie => shared(filled(Poptrie::new(), routes), locking),
-    }
+    };
 }
-
-/// A table of IPv6 routes. What dir24_8 is for IPv4, the table of several levels is here.
-pub fn inet6(algorithm: FibAlgorithm, locking: Locking, routes: &Batch<V6>) -> Built<V6> {
-    match algorithm {
-        FibAlgorithm::Auto => {
-            let auto = filled(Auto::new(), routes);
-            let chosen = auto.algorithm();
-            Built { chosen: Some(chosen), ..shared(auto, locking) }
-        }
-        FibAlgorithm::Radix => shared(filled(Radix::new(), routes), locking),
-        FibAlgorithm::RadixLockless => shared(filled(RadixLockless::new(), routes), locking),
-        FibAlgorithm::BSearch => shared(filled(BSearch::new(), routes), locking),
-        FibAlgorithm::Dir24_8 => shared(filled(Multibit::new(), routes), locking),
-        FibAlgorithm::Poptrie => shared(filled(Poptrie::new(), routes), locking),
-    }
-}
+by_name!(
+    /// A table of IPv4 routes.
+    inet, V4, Dir24_8
+);
+by_name!(
+    /// A table of IPv6 routes. What dir24_8 is for IPv4, the table of several levels is here.
+    inet6, V6, Multibit
+);
 
 fn filled<A: Address, F: Fib<A>>(mut fib: F, routes: &Batch<A>) -> F {
     fib.apply(routes);

@@ -217,7 +217,8 @@ impl Arguments {
     /// The command that goes on.
     fn command_line(&self) -> String {
         let line = self.overrides.command_line("bisect", &self.experiment, self.out.as_deref());
-        let mut line = format!("{line} --along {} --cap {}", self.along, self.cap);
+        let along = experiment::quoted(&self.along);
+        let mut line = format!("{line} --along {along} --cap {}", self.cap);
         line += &format!(" --confidence {}", self.confidence);
         for (name, value) in [("change", self.change), ("layout", self.layout)] {
             if let Some(value) = value {
