@@ -129,10 +129,11 @@ impl Spec {
         .map(str::to_owned)
         .into();
         let mut add = |words: [String; 2]| arguments.extend(words);
+        // It begins when somebody listens: what is said before is lost to who waits for it.
         add([
             "-chardev".into(),
             format!(
-                "socket,id=console,path={},server=on,wait=off,logfile={}",
+                "socket,id=console,path={},server=on,wait=on,logfile={}",
                 file("console"),
                 self.log.display()
             ),
@@ -222,12 +223,14 @@ impl Machine {
     pub fn explain(&self, error: VmError) -> VmError {
         let VmError::Ended { status, text } = error else { return error };
         let words = fs::read_to_string(self.directory.join("qemu.log")).unwrap_or_default();
+        let words = words.lines().filter(|line| !line.contains("waiting for connection"));
+        let words = words.collect::<Vec<_>>().join(" | ");
         let words = match self.process.was_stopped() {
             true => format!(
                 "it was stopped, as by SIGSTOP, for {} s, and killed then",
                 qemu::STOPPED.as_secs()
             ),
-            false => words.trim().replace('\n', " | "),
+            false => words,
         };
         VmError::Ended { status, text: format!("{words}; the guest's last words: {text}") }
     }
