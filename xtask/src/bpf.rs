@@ -7,9 +7,10 @@
 //! wherever the repository lies.
 
 use crate::must_not_skip;
-use anyhow::{Context, Result, bail, ensure};
+use crate::tool::{Scratch, run};
+use anyhow::{Context, Result, bail};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 const FOLDER: &str = "crates/port/bpf";
@@ -112,37 +113,6 @@ fn clang_version() -> Result<String> {
     Ok(text.trim().to_owned())
 }
 
-/// Runs a program; a failure names it, its last words and what to install.
-fn run(command: &mut Command, install: &str) -> Result<String> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output =
-        command.output().with_context(|| format!("{program} can't be run; try `{install}`"))?;
-    ensure!(
-        output.status.success(),
-        "{program} failed (headers missing? try `{install}`):\n{}",
-        String::from_utf8_lossy(&output.stderr).trim_end()
-    );
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-/// A folder for objects that are only compared.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> Result<Scratch> {
-        let path = std::env::temp_dir().join(format!("fwdlab-bpf-{}", std::process::id()));
-        fs::create_dir_all(&path).with_context(|| format!("{} can't be made", path.display()))?;
-        Ok(Scratch(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // A few kilobytes among temporary files do no harm.
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,12 +125,6 @@ mod tests {
             if why.contains("sender.bpf.o")));
         assert!(matches!(verdict(&differing, "14.0.6", "19.1.7"), Verdict::Unknown(why)
             if why.contains("14.0.6") && why.contains("19.1.7")));
-    }
-
-    #[test]
-    fn a_program_that_is_missing_says_what_to_install() {
-        let error = run(&mut Command::new("no-such-compiler"), "apt-get install it").unwrap_err();
-        assert!(format!("{error:#}").contains("apt-get install it"), "{error:#}");
     }
 
     #[test]

@@ -6,8 +6,10 @@
 mod bpf;
 mod deny;
 mod house;
+mod package;
 mod rules;
 mod schema;
+mod tool;
 
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
@@ -19,6 +21,17 @@ const COMMANDS: &[(&[&str], &str, Chore)] = &[
     (&["bpf", "--check"], "compare the committed BPF objects with their sources", bpf::check),
     (&["check"], "hold the tree against the house rules", rules::check),
     (&["deny"], "hold what is depended on against deny.toml: licences, bans, sources", deny::check),
+    (&["package"], "make the static program's archive and Debian package", package::make),
+    (
+        &["package", "--again"],
+        "make those of the last commit twice: the same bytes",
+        package::make_again,
+    ),
+    (
+        &["package", "--try"],
+        "install and use the Debian package in a bare root",
+        package::try_in_bare_root,
+    ),
     (&["schema"], "refresh the schema and the reference of experiment files", schema::refresh),
 ];
 
@@ -45,7 +58,7 @@ fn execute(words: &[String]) -> Result<()> {
 
 fn usage() -> String {
     let lines = COMMANDS.iter().map(|(arguments, meaning, _)| {
-        format!("  cargo xtask {:<13} {meaning}\n", arguments.join(" "))
+        format!("  cargo xtask {:<16} {meaning}\n", arguments.join(" "))
     });
     lines.collect()
 }

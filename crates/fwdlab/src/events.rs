@@ -2,6 +2,7 @@
 //! event, in `live.jsonl` beside the store. Viewers read the file; nothing of what measures
 //! knows whether anybody looks, so that looking can't change a figure.
 
+use crate::stores::LIVE;
 use fwdlab_bench::Live;
 use fwdlab_model::{Plan, PlannedRun, RunRecord};
 use serde_json::{Value, json};
@@ -10,8 +11,6 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Name of the file in an experiment's directory.
-pub(crate) const LIVE: &str = "live.jsonl";
 /// Between two rates that are written: a day of them is some megabytes.
 const RATES: Duration = Duration::from_millis(500);
 

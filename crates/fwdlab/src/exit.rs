@@ -2,11 +2,13 @@
 
 use crate::error::CliError;
 use crate::terminal;
+#[cfg(target_os = "linux")]
 use fwdlab_bench::BenchError;
 use fwdlab_model::Diagnostics;
 use fwdlab_results::compare::CompareError;
 use fwdlab_results::report::ReportError;
 use fwdlab_results::store::StoreError;
+#[cfg(target_os = "linux")]
 use fwdlab_vm::VmError;
 use std::cell::Cell;
 use std::io;
@@ -130,8 +132,9 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     if cause.is::<Diagnostics>() {
         return Some(Exit::Mistake);
     }
-    if let Some(error) = cause.downcast_ref::<BenchError>() {
-        return Some(of_bench(error));
+    #[cfg(target_os = "linux")]
+    if let Some(exit) = of_testbed(cause) {
+        return Some(exit);
     }
     if let Some(error) = cause.downcast_ref::<StoreError>() {
         return Some(of_store(error));
@@ -151,13 +154,6 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
             _ => Exit::Bug,
         });
     }
-    if let Some(error) = cause.downcast_ref::<VmError>() {
-        return Some(match error {
-            VmError::Kernel { .. } | VmError::File { .. } => Exit::Mistake,
-            VmError::Counts(_) => Exit::Untrustworthy,
-            _ => Exit::Environment,
-        });
-    }
     let error = cause.downcast_ref::<io::Error>()?;
     Some(match error.kind() {
         // The reader has closed the pipe: `fwdlab show ... | head -1`.
@@ -166,6 +162,19 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     })
 }
 
+#[cfg(target_os = "linux")]
+fn of_testbed(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
+    if let Some(error) = cause.downcast_ref::<BenchError>() {
+        return Some(of_bench(error));
+    }
+    Some(match cause.downcast_ref::<VmError>()? {
+        VmError::Kernel { .. } | VmError::File { .. } => Exit::Mistake,
+        VmError::Counts(_) => Exit::Untrustworthy,
+        _ => Exit::Environment,
+    })
+}
+
+#[cfg(target_os = "linux")]
 fn of_bench(error: &BenchError) -> Exit {
     match error {
         BenchError::Refused(_) => Exit::Mistake,

@@ -2,25 +2,35 @@
 //!
 //! The binary joins the crates and holds what only a command line needs:
 //! arguments, one file per command, progress, signals, exit codes. Nothing
-//! depends on it.
+//! depends on it. Commands that measure are of Linux alone, the others of any Unix.
+
+// What only commands that measure use.
+#![cfg_attr(not(target_os = "linux"), allow(dead_code))]
 
 mod command;
 mod error;
+#[cfg(target_os = "linux")]
 mod events;
 mod exit;
 mod experiment;
 mod filter;
 mod form;
 mod names;
+#[cfg(target_os = "linux")]
 mod notify;
 mod profiling;
+#[cfg(target_os = "linux")]
 mod progress;
+#[cfg(target_os = "linux")]
 mod router;
 mod rule;
+#[cfg(target_os = "linux")]
 mod selftest;
 mod serve;
+#[cfg(target_os = "linux")]
 mod session;
 mod signal;
+#[cfg(target_os = "linux")]
 mod state;
 mod stores;
 mod terminal;

@@ -6,6 +6,7 @@
 use crate::experiment::overhead_guess_ns;
 use crate::terminal::duration;
 use anyhow::Result;
+#[cfg(target_os = "linux")]
 use fwdlab_bench::profiler::RawProfile;
 use fwdlab_model::record::ProfileRecord;
 use fwdlab_model::{Plan, PlannedRun};
@@ -86,6 +87,7 @@ pub(crate) fn disagreement(record: &ProfileRecord, rates_pps: &[f64]) -> Option<
     Some(format!("the profile run {}", found.sentence()))
 }
 
+#[cfg(target_os = "linux")]
 /// Keeps a profile in the store: its samples folded, by window.
 ///
 /// # Errors
@@ -107,7 +109,7 @@ pub(crate) fn store_profile(
     Ok(store.insert_profile(&profile::fold(record, &raw.text))?)
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
 

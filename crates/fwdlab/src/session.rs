@@ -10,6 +10,7 @@ use crate::profiling::{self, REPETITIONS, Wanted};
 use crate::progress::Progress;
 use crate::signal::Stop;
 use crate::state;
+use crate::stores::now;
 use crate::terminal::{self, wrap};
 use anyhow::{Context, Result};
 use fwdlab_bench::probe::Privilege;
@@ -339,11 +340,6 @@ fn open_testbed(plan: &Plan, directory: &Path) -> Result<Runner> {
     };
     let paths = Paths { experiment: directory.to_owned(), ..paths };
     Ok(Runner::open(plan, &privilege, &paths)?)
-}
-
-/// Wall clock, RFC 3339, UTC.
-pub(crate) fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
 }
 
 fn invocation(testbed: &Runner) -> Invocation {

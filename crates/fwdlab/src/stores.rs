@@ -9,6 +9,14 @@ use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// Name of the file of events beside a store ([`crate::serve`] follows it).
+pub(crate) const LIVE: &str = "live.jsonl";
+
+/// Wall clock, RFC 3339, UTC.
+pub(crate) fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
+}
+
 /// The store that the user means: the file, or the one in the directory.
 pub(crate) fn store_at(path: &Path) -> PathBuf {
     if path.is_dir() { path.join(STORE) } else { path.to_path_buf() }

@@ -1,29 +1,41 @@
 //! The command line as a whole, and one file per command, with its arguments.
 
+#[cfg(target_os = "linux")]
 pub(crate) mod ab;
+#[cfg(target_os = "linux")]
 pub(crate) mod bench;
+#[cfg(target_os = "linux")]
 pub(crate) mod bisect;
 pub(crate) mod compare;
 pub(crate) mod completions;
+#[cfg(target_os = "linux")]
 pub(crate) mod count;
+#[cfg(target_os = "linux")]
 pub(crate) mod doctor;
 pub(crate) mod flamegraph;
 pub(crate) mod history;
 pub(crate) mod import;
 pub(crate) mod import_lab;
+#[cfg(target_os = "linux")]
 pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod ministat;
 pub(crate) mod new;
 pub(crate) mod plan;
 pub(crate) mod profile;
+#[cfg(target_os = "linux")]
 pub(crate) mod receive;
 pub(crate) mod report;
+#[cfg(target_os = "linux")]
 pub(crate) mod route;
+#[cfg(target_os = "linux")]
 pub(crate) mod run;
 pub(crate) mod schema;
+#[cfg(target_os = "linux")]
 pub(crate) mod search;
+#[cfg(target_os = "linux")]
 pub(crate) mod selftest;
+#[cfg(target_os = "linux")]
 pub(crate) mod send;
 pub(crate) mod serve;
 pub(crate) mod show;
@@ -82,8 +94,10 @@ pub(crate) struct Arguments {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    #[cfg(target_os = "linux")]
     /// Carry out an experiment and write its report
     Run(run::Arguments),
+    #[cfg(target_os = "linux")]
     /// Ask a first question without a file: does a command make a difference?
     Ab(ab::Arguments),
     /// Write a commented experiment file for a question
@@ -98,6 +112,7 @@ pub(crate) enum Command {
     Compare(compare::Arguments),
     /// Follow a configuration over revisions, and find where it changed
     History(history::Arguments),
+    #[cfg(target_os = "linux")]
     /// Find the revision that changed the rate, run by run
     Bisect(bisect::Arguments),
     /// Show stores, and the experiment that runs, as pages in a browser
@@ -106,14 +121,17 @@ pub(crate) enum Command {
     Import(import::Arguments),
     /// Make a laboratory of a configuration of bench-lab.sh
     ImportLab(import_lab::Arguments),
+    #[cfg(target_os = "linux")]
     /// Search for the rates at which no more packets are lost than tolerated
     Search(search::Arguments),
+    #[cfg(target_os = "linux")]
     /// Count what a packet costs in a kernel: instructions, by function
     Count(count::Arguments),
     /// Show which functions CPU time goes to
     Profile(profile::Arguments),
     /// Draw where CPU time goes
     Flamegraph(flamegraph::Arguments),
+    #[cfg(target_os = "linux")]
     /// Forward packets: the software router
     ///
     /// Between interfaces, files or rings in memory, until Ctrl-C. The set-up is a TOML
@@ -121,28 +139,34 @@ pub(crate) enum Command {
     /// packet that comes in is counted as forwarded, dropped for a reason that has a name,
     /// or handed to the slow path.
     Route(route::Arguments),
+    #[cfg(target_os = "linux")]
     /// Send traffic through an interface
     ///
     /// UDP over IPv4 or IPv6 between the benchmark's own addresses (198.18.0.0/15,
     /// 2001:2::/48), each packet with run, flow and number. `fwdlab receive` counts it at
     /// the far end. Needs root, or CAP_NET_RAW for AF_PACKET.
     Send(send::Arguments),
+    #[cfg(target_os = "linux")]
     /// Count the traffic that arrives at an interface
     ///
     /// All packets of the interface end here while the XDP program is attached: use an
     /// interface that nothing else needs. It is not promiscuous: packets must go to its
     /// MAC.
     Receive(receive::Arguments),
+    #[cfg(target_os = "linux")]
     /// Draw and check a laboratory of several machines
     #[command(subcommand)]
     Lab(lab::Command),
+    #[cfg(target_os = "linux")]
     /// Find out what this machine can do, and what to install
     Doctor(doctor::Arguments),
+    #[cfg(target_os = "linux")]
     /// Measure the laboratory itself
     #[command(subcommand)]
     Bench(bench::Command),
     /// Compare files of numbers as ministat(1) does
     Ministat(ministat::Arguments),
+    #[cfg(target_os = "linux")]
     /// Measure the laboratory's own error rates
     Selftest(selftest::Arguments),
     /// Print completions for a shell
@@ -151,12 +175,17 @@ pub(crate) enum Command {
     Schema(schema::Arguments),
     /// Write the manual pages
     Man(man::Arguments),
+    /// What is no command here.
+    #[cfg(not(target_os = "linux"))]
+    #[command(external_subcommand)]
+    Other(Vec<std::ffi::OsString>),
 }
 
 impl Command {
     /// Whether `git bisect run` reads the exit code.
     pub(crate) fn is_for_git(&self) -> bool {
         match self {
+            #[cfg(target_os = "linux")]
             Command::Run(arguments) => arguments.is_for_git(),
             Command::Compare(arguments) => arguments.is_for_git(),
             _ => false,
@@ -170,7 +199,9 @@ impl Command {
 /// Whatever the command meets; [`crate::exit`] says which exit code it means.
 pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
     match command {
+        #[cfg(target_os = "linux")]
         Command::Run(arguments) => run::execute(&arguments),
+        #[cfg(target_os = "linux")]
         Command::Ab(arguments) => ab::execute(&arguments),
         Command::New(arguments) => new::execute(&arguments),
         Command::Plan(arguments) => plan::execute(&arguments),
@@ -178,28 +209,58 @@ pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
         Command::Show(arguments) => show::execute(&arguments),
         Command::Compare(arguments) => compare::execute(&arguments),
         Command::History(arguments) => history::execute(&arguments),
+        #[cfg(target_os = "linux")]
         Command::Bisect(arguments) => bisect::execute(&arguments),
         Command::Serve(arguments) => serve::execute(&arguments),
         Command::Import(arguments) => import::execute(&arguments),
         Command::ImportLab(arguments) => import_lab::execute(&arguments),
+        #[cfg(target_os = "linux")]
         Command::Search(arguments) => search::execute(&arguments),
+        #[cfg(target_os = "linux")]
         Command::Count(arguments) => count::execute(&arguments),
         Command::Profile(arguments) => profile::execute(&arguments),
         Command::Flamegraph(arguments) => flamegraph::execute(&arguments),
+        #[cfg(target_os = "linux")]
         Command::Route(arguments) => route::execute(&arguments),
+        #[cfg(target_os = "linux")]
         Command::Send(arguments) => send::execute(&arguments),
+        #[cfg(target_os = "linux")]
         Command::Receive(arguments) => receive::execute(&arguments),
+        #[cfg(target_os = "linux")]
         Command::Lab(command) => lab::execute(&command),
+        #[cfg(target_os = "linux")]
         Command::Doctor(arguments) => doctor::execute(&arguments),
+        #[cfg(target_os = "linux")]
         Command::Bench(bench::Command::Sender(arguments)) => bench::execute(&arguments),
+        #[cfg(target_os = "linux")]
         Command::Bench(bench::Command::Fib(arguments)) => bench::fib::execute(&arguments),
+        #[cfg(target_os = "linux")]
         Command::Bench(bench::Command::Route(arguments)) => bench::route::execute(&arguments),
         Command::Ministat(arguments) => ministat::execute(&arguments),
         Command::Completions(arguments) => completions::execute(&arguments),
+        #[cfg(target_os = "linux")]
         Command::Selftest(arguments) => selftest::execute(&arguments),
         Command::Schema(_) => schema::execute(),
         Command::Man(arguments) => man::execute(&arguments),
+        #[cfg(not(target_os = "linux"))]
+        Command::Other(words) => Err(no_command_here(&words).into()),
     }
+}
+
+/// The error for what is no command of this system's: testbeds are of Linux (namespaces, XDP,
+/// /proc), what is kept and shown is not.
+#[cfg(not(target_os = "linux"))]
+fn no_command_here(words: &[std::ffi::OsString]) -> crate::error::CliError {
+    let name = words.first().map(|word| word.to_string_lossy()).unwrap_or_default();
+    let why = match name.as_ref() {
+        "ab" | "bench" | "bisect" | "count" | "doctor" | "lab" | "receive" | "route" | "run"
+        | "search" | "selftest" | "send" => {
+            "it measures, which needs Linux\n  next step: run it on a Linux machine, which reaches \
+             others over ssh; `fwdlab show` and `fwdlab report` read here what it stores"
+        }
+        _ => "there is no such command\n  next step: see `fwdlab --help`",
+    };
+    crate::error::CliError::Mistake(format!("fwdlab {name}: {why}"))
 }
 
 #[cfg(test)]

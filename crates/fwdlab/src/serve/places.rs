@@ -1,8 +1,7 @@
 //! The stores that there are, by their places below the directory that is served. Only what
 //! was found by walking is opened: no address leads out of the directory.
 
-use crate::events::LIVE;
-use crate::stores::stores_at;
+use crate::stores::{LIVE, stores_at};
 use std::path::{Path, PathBuf};
 
 /// A store.

@@ -73,7 +73,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let jobs = target::jobs(&found, arguments.out.as_deref())?;
     let options = Options {
         rule: arguments.rule,
-        imported_at: crate::session::now(),
+        imported_at: crate::stores::now(),
         fwdlab_version: VERSION.to_owned(),
         named: String::new(),
     };

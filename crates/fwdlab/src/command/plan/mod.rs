@@ -4,14 +4,12 @@ mod document;
 mod history;
 mod outlook;
 
-use crate::VERSION;
 use crate::exit::Exit;
 use crate::experiment::{self, Loaded, Overrides};
 use crate::form::FormArguments;
-use crate::session::{self, Session};
 use anyhow::Result;
-use fwdlab_bench::environment;
 use fwdlab_model::Plan;
+use fwdlab_model::record::Environment;
 use history::History;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -67,11 +65,19 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     }
     let plan = &loaded.plan;
     let own = experiment::directory(plan, arguments.out.as_deref());
-    let here = environment::capture(VERSION);
+    let here = environment();
     let history = History::of(plan, &own, &arguments.history, &here, arguments.pilot)?;
     let data = as_json(plan, &history)?;
     arguments.form.print(&document::document(plan, &history, arguments.order, &data))?;
     Ok(Exit::Done)
+}
+
+/// What a testbed on this machine would be part of; nothing where there is none.
+fn environment() -> Environment {
+    #[cfg(target_os = "linux")]
+    return fwdlab_bench::environment::capture(crate::VERSION);
+    #[cfg(not(target_os = "linux"))]
+    return Environment::default();
 }
 
 /// The plan itself, with `estimate` and `outlook` added.
@@ -87,12 +93,13 @@ fn as_json(plan: &Plan, history: &History) -> serde_json::Result<Value> {
     Ok(value)
 }
 
+#[cfg(target_os = "linux")]
 impl Arguments {
     /// Carries out what the store lacks of the plan's first blocks.
     fn carry_out_pilot(&self, loaded: &Loaded) -> Result<()> {
         let Loaded { plan, text } = loaded;
         let out = experiment::directory(plan, self.out.as_deref());
-        let (mut store, _) = session::open_store(&out, false)?;
+        let (mut store, _) = crate::session::open_store(&out, false)?;
         store.adopt_plan(plan, text)?;
         let missing = store.missing_runs(plan)?;
         let blocks = match plan.design.alternate_ns {
@@ -108,7 +115,7 @@ impl Arguments {
         if pilot.is_empty() {
             return Ok(());
         }
-        let session = Session {
+        let session = crate::session::Session {
             plan,
             directory: experiment::beside(&self.experiment),
             calibrates: true,
@@ -120,5 +127,15 @@ impl Arguments {
         };
         session.say(&format!("{}: a pilot of {} runs", plan.name, pilot.len()));
         session.measure(&mut store, &pilot, None).map(drop)
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Arguments {
+    /// Says that it can't be carried out.
+    fn carry_out_pilot(&self, _: &Loaded) -> Result<()> {
+        let why = "--pilot measures, which needs Linux\n  next step: plan without it, or on a Linux \
+                   machine";
+        Err(crate::error::CliError::Mistake(why.into()).into())
     }
 }
