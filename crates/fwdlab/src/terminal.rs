@@ -3,6 +3,7 @@
 //! and are off when the output is not a terminal.
 
 use anstyle::{AnsiColor, Style};
+#[cfg(target_os = "linux")]
 pub(crate) use fwdlab_results::text::cut;
 use fwdlab_results::text::{self, Line, Tone};
 use std::io::{self, Write};

@@ -45,6 +45,8 @@ use crate::exit::{self, Exit};
 use crate::terminal::Color;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
+#[cfg(not(target_os = "linux"))]
+use std::ffi::OsString;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -178,7 +180,7 @@ pub(crate) enum Command {
     /// What is no command here.
     #[cfg(not(target_os = "linux"))]
     #[command(external_subcommand)]
-    Other(Vec<std::ffi::OsString>),
+    Other(Vec<OsString>),
 }
 
 impl Command {
@@ -250,7 +252,7 @@ pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
 /// The error for what is no command of this system's: testbeds are of Linux (namespaces, XDP,
 /// /proc), what is kept and shown is not.
 #[cfg(not(target_os = "linux"))]
-fn no_command_here(words: &[std::ffi::OsString]) -> crate::error::CliError {
+fn no_command_here(words: &[OsString]) -> crate::error::CliError {
     let name = words.first().map(|word| word.to_string_lossy()).unwrap_or_default();
     let why = match name.as_ref() {
         "ab" | "bench" | "bisect" | "count" | "doctor" | "lab" | "receive" | "route" | "run"
