@@ -4,6 +4,7 @@ use crate::error::CliError;
 use crate::terminal;
 #[cfg(target_os = "linux")]
 use fwdlab_bench::BenchError;
+use fwdlab_export::ExportError;
 use fwdlab_model::Diagnostics;
 use fwdlab_results::compare::CompareError;
 use fwdlab_results::report::ReportError;
@@ -138,6 +139,12 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     }
     if let Some(error) = cause.downcast_ref::<StoreError>() {
         return Some(of_store(error));
+    }
+    if let Some(error) = cause.downcast_ref::<ExportError>() {
+        return Some(match error {
+            ExportError::Store(error) => of_store(error),
+            _ => Exit::Environment,
+        });
     }
     if let Some(error) = cause.downcast_ref::<ReportError>() {
         return Some(match error {

@@ -17,9 +17,13 @@ const GRAPH: &[(&str, &[&str])] = &[
     ("search", &[]),
     ("testdata", &[]),
     ("archive", &["model", "results"]),
+    ("export", &["model", "results"]),
     (
         "fwdlab",
-        &["model", "packet", "port", "router", "bench", "results", "archive", "search", "vm"],
+        &[
+            "model", "packet", "port", "router", "bench", "results", "archive", "export", "search",
+            "vm",
+        ],
     ),
 ];
 
@@ -37,6 +41,8 @@ const KEEPERS: &[(&str, &[&str])] = &[
     ("rusqlite", &["results"]),
     ("resvg", &["results"]),
     ("inferno", &["results"]),
+    // Tables for other programs.
+    ("parquet", &["export"]),
     // Servers of other traffic generators.
     ("flate2", &["bench"]),
     // The command line.

@@ -106,7 +106,7 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
 }
 
 /// A day as RFC 3339 writes it.
-fn date(text: &str) -> Result<String, String> {
+pub(super) fn date(text: &str) -> Result<String, String> {
     let parts: Vec<&str> = text.split('-').collect();
     let is_number = |part: &&str, digits| {
         part.len() == digits && part.bytes().all(|byte| byte.is_ascii_digit())

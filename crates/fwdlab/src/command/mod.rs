@@ -12,6 +12,7 @@ pub(crate) mod completions;
 pub(crate) mod count;
 #[cfg(target_os = "linux")]
 pub(crate) mod doctor;
+pub(crate) mod export;
 pub(crate) mod flamegraph;
 pub(crate) mod history;
 pub(crate) mod import;
@@ -114,6 +115,8 @@ pub(crate) enum Command {
     Compare(compare::Arguments),
     /// Follow a configuration over revisions, and find where it changed
     History(history::Arguments),
+    /// Write stores as tables, for questions in SQL over many of them
+    Export(export::Arguments),
     #[cfg(target_os = "linux")]
     /// Find the revision that changed the rate, run by run
     Bisect(bisect::Arguments),
@@ -211,6 +214,7 @@ pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
         Command::Show(arguments) => show::execute(&arguments),
         Command::Compare(arguments) => compare::execute(&arguments),
         Command::History(arguments) => history::execute(&arguments),
+        Command::Export(arguments) => export::execute(&arguments),
         #[cfg(target_os = "linux")]
         Command::Bisect(arguments) => bisect::execute(&arguments),
         Command::Serve(arguments) => serve::execute(&arguments),

@@ -6,6 +6,7 @@ mod compare;
 mod connections;
 mod coverage;
 mod directions;
+mod export;
 mod flood;
 mod git_bisect;
 mod history;

@@ -36,7 +36,7 @@ pub use overview::Overview;
 pub use profile::{ASKED, StoredProfile};
 pub use read::{Contents, StoredInvocation};
 pub use reproduction::{Claim, Claims, Likeness, ReproducedBlock, ReproducedTable, Reproductions};
-pub(crate) use write::kind_of;
+pub use write::kind_of;
 
 use fwdlab_model::Plan;
 use fwdlab_model::record::Environment;

@@ -367,7 +367,7 @@ fn insert_warnings(
 }
 
 /// The warning's kind as its JSON names it.
-pub(crate) fn kind_of(warning: &Warning) -> String {
+pub fn kind_of(warning: &Warning) -> String {
     serde_json::to_value(warning)
         .ok()
         .and_then(|value| value.get("kind")?.as_str().map(str::to_owned))

@@ -347,8 +347,14 @@ impl Analysis {
 
 /// Each variant of what was read from a store against its baseline, and nothing else.
 pub fn verdicts(contents: &Contents) -> Vec<Compared> {
+    rated(contents).1
+}
+
+/// The runs of what was read from a store, and each variant against its baseline.
+pub fn rated(contents: &Contents) -> (Vec<RunResult>, Vec<Compared>) {
     let (runs, _) = figures::run_results(contents, contents.plan.metric());
-    comparisons::compare(contents, &runs)
+    let compared = comparisons::compare(contents, &runs);
+    (runs, compared)
 }
 
 /// What stands for a run of one variant, or why nothing does.

@@ -1,0 +1,310 @@
+//! The rows of one store.
+
+use crate::bed;
+use crate::tables::{TABLES, Table};
+use fwdlab_model::record::{MethodRecord, MethodTrial};
+use fwdlab_results::catalogue::Entry;
+use fwdlab_results::report::analysis::{Compared, Outcome, RunResult, rated};
+use fwdlab_results::store::{Contents, kind_of};
+use serde_json::Value as Json;
+
+/// A cell.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Value {
+    /// Nothing is known.
+    #[default]
+    Null,
+    /// An integer.
+    Integer(i64),
+    /// A number.
+    Number(f64),
+    /// True or false.
+    Truth(bool),
+    /// Text.
+    Text(String),
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Value {
+        Value::Text(text)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(truth: bool) -> Value {
+        Value::Truth(truth)
+    }
+}
+
+impl From<f64> for Value {
+    /// What is no number is null, as in SQL.
+    fn from(number: f64) -> Value {
+        if number.is_nan() { Value::Null } else { Value::Number(number) }
+    }
+}
+
+impl From<u64> for Value {
+    /// Above 2^63 - 1 it reads as negative, as in the store.
+    fn from(integer: u64) -> Value {
+        Value::Integer(integer.cast_signed())
+    }
+}
+
+impl From<u32> for Value {
+    fn from(integer: u32) -> Value {
+        Value::Integer(integer.into())
+    }
+}
+
+impl From<usize> for Value {
+    fn from(integer: usize) -> Value {
+        Value::from(integer as u64)
+    }
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(option: Option<T>) -> Value {
+        option.map_or(Value::Null, Into::into)
+    }
+}
+
+/// A row: a cell for each column of its table.
+pub type Row = Vec<Value>;
+
+macro_rules! row {
+    ($($cell:expr),* $(,)?) => { vec![$(Value::from($cell)),*] };
+}
+
+/// Where a store belongs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The bed.
+    pub bed: String,
+    /// The day on which it began (`2026-01-31`), else that of the software that it measured,
+    /// else `unknown`.
+    pub day: String,
+    /// Its directory below the one that is exported; `.` for that itself.
+    pub store: String,
+}
+
+impl Place {
+    /// That of a store.
+    pub fn of(entry: &Entry, contents: &Contents) -> Place {
+        fn day(date: Option<&str>) -> Option<&str> {
+            date.and_then(|date| date.get(..10))
+        }
+        let day = day(entry.date.as_deref()).or(day(entry.made.as_deref()));
+        let day = day.unwrap_or("unknown").to_owned();
+        let store = if entry.place.is_empty() { "." } else { &entry.place };
+        Place { bed: bed::name(&contents.plan, &entry.facts), day, store: store.to_owned() }
+    }
+}
+
+/// All rows of a store, table by table.
+pub fn of(entry: &Entry, place: &Place, contents: &Contents) -> Vec<(&'static Table, Vec<Row>)> {
+    let (runs, compared) = rated(contents);
+    let all = [
+        vec![experiment(entry, place, contents)],
+        runs.iter().map(|run| of_run(place, run)).collect(),
+        samples(place, contents),
+        trials(place, contents),
+        counters(place, contents),
+        settings(place, contents),
+        compared.iter().map(|compared| verdict(place, compared)).collect(),
+        warnings(place, contents),
+    ];
+    TABLES.iter().zip(all).collect()
+}
+
+/// Nothing where nothing is written.
+fn known(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
+}
+
+fn experiment(entry: &Entry, place: &Place, contents: &Contents) -> Row {
+    let facts = &entry.facts;
+    let is_real = contents.invocations.iter().all(|stored| !stored.invocation.simulated);
+    row![
+        place.store.as_str(),
+        crate::VERSION,
+        entry.title.as_str(),
+        contents.plan.hash.as_str(),
+        known(&facts.machine),
+        known(&facts.interface),
+        known(&facts.topic),
+        entry.testbed.as_str(),
+        is_real,
+        contents.import.is_some(),
+        entry.date.as_deref(),
+        contents.plan.metric().name(),
+        entry.runs_planned,
+        entry.runs_recorded,
+        entry.runs_in_doubt,
+    ]
+}
+
+fn of_run(place: &Place, run: &RunResult) -> Row {
+    row![
+        place.store.as_str(),
+        run.run,
+        run.block,
+        run.variant,
+        run.label.as_str(),
+        known(&run.started_at),
+        run.value_pps,
+        run.counted.as_ref().map(|counted| counted.instructions),
+        run.mean_pps,
+        run.offered_pps,
+        run.intended_pps,
+        run.offered,
+        run.forwarded,
+        run.taken,
+        run.warnings,
+        run.left_out.as_deref(),
+        run.disturbed,
+        run.generator_limited,
+    ]
+}
+
+fn samples(place: &Place, contents: &Contents) -> Vec<Row> {
+    let runs = contents.runs.iter().flat_map(|run| {
+        run.trial.samples.iter().enumerate().map(move |(position, sample)| (run, position, sample))
+    });
+    let rows = runs.map(|(run, position, sample)| {
+        row![
+            place.store.as_str(),
+            run.run,
+            position,
+            sample.at_ns,
+            sample.duration_ns,
+            sample.offered,
+            sample.forwarded,
+            sample.stolen_ns,
+            sample.variant,
+            sample.valid,
+        ]
+    });
+    rows.collect()
+}
+
+fn trials(place: &Place, contents: &Contents) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for run in &contents.runs {
+        let Some(method) = &run.method else { continue };
+        let mut add = |part: Option<usize>, record: &MethodRecord| {
+            let trials = record.trials.iter().enumerate();
+            rows.extend(trials.map(|(position, t)| trial(place, run.run, part, position, t)));
+        };
+        add(None, method);
+        for (part, record) in method.parts.iter().enumerate() {
+            add(Some(part), record);
+        }
+    }
+    rows
+}
+
+fn trial(place: &Place, run: u32, part: Option<usize>, position: usize, t: &MethodTrial) -> Row {
+    row![
+        place.store.as_str(),
+        run,
+        part,
+        position,
+        t.load,
+        t.duration_ns,
+        t.at_ns,
+        t.offered,
+        t.forwarded,
+        t.loss_ratio(),
+        t.burst,
+        t.taken_ns,
+        t.invalid.as_deref(),
+    ]
+}
+
+fn counters(place: &Place, contents: &Contents) -> Vec<Row> {
+    let runs = contents.runs.iter();
+    let counters = runs.flat_map(|run| run.trial.counters.iter().map(move |c| (run.run, c)));
+    let rows = counters
+        .map(|(run, c)| row![place.store.as_str(), run, c.name.as_str(), c.delta(), c.expected]);
+    rows.collect()
+}
+
+fn settings(place: &Place, contents: &Contents) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for variant in &contents.plan.variants {
+        let mut add = |name: String, value: String| {
+            let label = variant.label.as_str();
+            rows.push(row![place.store.as_str(), variant.index, label, name, value]);
+        };
+        for (factor, level) in contents.plan.factors.iter().zip(&variant.levels) {
+            if let Some(level) = factor.levels.get(*level) {
+                add(format!("factor.{}", factor.name), level.label.clone());
+            }
+        }
+        // A structure of plain values can be written.
+        let value = serde_json::to_value(&variant.settings).unwrap_or_default();
+        flatten("", &value, &mut add);
+    }
+    rows
+}
+
+/// Each value with its path; lists are values.
+fn flatten(path: &str, value: &Json, add: &mut impl FnMut(String, String)) {
+    match value {
+        Json::Object(fields) => {
+            for (name, value) in fields {
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                flatten(&path, value, add);
+            }
+        }
+        Json::Null => {}
+        Json::String(text) => add(path.to_owned(), text.clone()),
+        other => add(path.to_owned(), other.to_string()),
+    }
+}
+
+fn verdict(place: &Place, compared: &Compared) -> Row {
+    let mut row = row![
+        place.store.as_str(),
+        compared.variant,
+        compared.label.as_str(),
+        compared.baseline,
+        compared.baseline_label.as_str(),
+        compared.goal.as_deref(),
+    ];
+    row.extend(match &compared.outcome {
+        Outcome::Compared(answer) => {
+            let c = &answer.comparison;
+            let verdict = answer.verdict.to_string();
+            row![verdict, c.ratio, c.low, c.high, c.p_adjusted, c.mde, c.n_a, c.n_b, None::<&str>]
+        }
+        Outcome::Counted(exact) => {
+            let over = |difference: f64| 1.0 + difference / exact.baseline;
+            let verdict = exact.verdict.name();
+            let (low, high) = (over(exact.low), over(exact.high));
+            let (ratio, none) = (1.0 + exact.change, None::<f64>);
+            row![verdict, ratio, low, high, none, none, exact.n_a, exact.n_b, None::<&str>]
+        }
+        Outcome::Unanswerable { reason } => {
+            let mut row = vec![Value::Null; 8];
+            row.push(reason.as_str().into());
+            row
+        }
+    });
+    row
+}
+
+fn warnings(place: &Place, contents: &Contents) -> Vec<Row> {
+    let runs = contents.runs.iter();
+    let warnings = runs.flat_map(|run| run.warnings.iter().map(move |w| (run.run, w)));
+    let rows = warnings.map(|(run, warning)| {
+        row![place.store.as_str(), run, kind_of(warning), warning.sentence()]
+    });
+    rows.collect()
+}

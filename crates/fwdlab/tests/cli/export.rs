@@ -1,0 +1,89 @@
+//! `fwdlab export`: tables of stores, and the questions of docs/QUERIES.md asked of them.
+
+use crate::support::{INSTANT, Lab};
+use std::process::{Command, Stdio};
+
+/// The questions of the document.
+fn questions() -> Vec<String> {
+    let text = include_str!("../../../../docs/QUERIES.md");
+    let blocks = text.split("```sql\n").skip(1);
+    blocks.map(|block| block.split("```").next().unwrap_or_default().to_owned()).collect()
+}
+
+/// Asks each question and prints how many rows it gave.
+const ASK: &str = "\
+import sys, duckdb
+for question in sys.stdin.read().split('\\0'):
+    print(len(duckdb.sql(question).fetchall()))
+";
+
+/// A Python with DuckDB: `FWDLAB_DUCKDB`, else `python3` where that has it.
+fn python() -> Option<String> {
+    let python = std::env::var("FWDLAB_DUCKDB").unwrap_or_else(|_| "python3".into());
+    let found = Command::new(&python).args(["-c", "import duckdb"]).stderr(Stdio::null()).status();
+    if found.is_ok_and(|status| status.success()) {
+        return Some(python);
+    }
+    let is_ci = std::env::var("FWDLAB_CI").is_ok_and(|value| value == "1");
+    assert!(!is_ci, "{python} has no DuckDB: pip install duckdb, or FWDLAB_DUCKDB=PYTHON");
+    eprintln!("SKIPPED: {python} has no DuckDB (pip install duckdb, or FWDLAB_DUCKDB=PYTHON)");
+    None
+}
+
+#[test]
+fn the_document_s_questions_are_answered() {
+    let lab = Lab::new(INSTANT);
+    for out in ["results/one", "results/deep/two"] {
+        lab.fwdlab(&["run", "x.toml", "--out", out, "--quiet"]).expect(0);
+    }
+    let ended = lab.fwdlab(&["export", "results", "--parquet", "tables", "--json"]).expect(0);
+    let said: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    assert_eq!((&said["stores"], &said["runs"]), (&2.into(), &16.into()), "{said}");
+    let Some(python) = python() else { return };
+    let questions = questions();
+    assert!(questions.len() >= 7, "{questions:?}");
+    let mut asked = Command::new(python)
+        .args(["-c", ASK])
+        .current_dir(lab.path(""))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("python");
+    std::io::Write::write_all(&mut asked.stdin.take().unwrap(), questions.join("\0").as_bytes())
+        .expect("asked");
+    let output = asked.wait_with_output().expect("answers");
+    assert!(output.status.success(), "a question fails");
+    let rows: Vec<usize> = String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .map(|line| line.parse().expect("a number"))
+        .collect();
+    assert_eq!(rows.len(), questions.len());
+    // Two variants of one bed; a verdict of each store rests on 8 runs; simulated runs are not
+    // doubted.
+    let by = |words: &str| {
+        let place = questions.iter().position(|question| question.contains(words));
+        rows[place.unwrap_or_else(|| panic!("no question has {words}"))]
+    };
+    assert_eq!(by("dut.firewall"), 2);
+    assert_eq!(by("stddev_samp"), 1);
+    assert_eq!(by("IN (v.variant, v.baseline)"), 16);
+    assert_eq!(by("e.plan, r.label"), 2);
+}
+
+#[test]
+fn what_can_t_be_exported_is_named() {
+    let lab = Lab::new(INSTANT);
+    let ended = lab.fwdlab(&["export", "nothing", "--parquet", "tables"]).expect(2);
+    assert!(ended.stderr.contains("nothing"), "{}", ended.stderr);
+    let ended = lab.fwdlab(&["export", ".", "--parquet", "t", "--since", "yesterday"]).expect(2);
+    assert!(ended.stderr.contains("2024-01-31"), "{}", ended.stderr);
+    lab.fwdlab(&["run", "x.toml", "--out", "results/one", "--quiet"]).expect(0);
+    std::fs::create_dir_all(lab.path("results/two")).expect("a folder");
+    lab.write("results/two/run.sqlite", "no store");
+    let ended = lab.fwdlab(&["export", "results", "--parquet", "tables"]).expect(0);
+    assert!(ended.stderr.contains("left out") && ended.stderr.contains("two"), "{}", ended.stderr);
+    assert!(ended.stdout.starts_with("1 stores"), "{}", ended.stdout);
+    lab.write("file", "");
+    let ended = lab.fwdlab(&["export", "results/one", "--parquet", "file"]).expect(3);
+    assert!(ended.stderr.contains("can't write"), "{}", ended.stderr);
+}
