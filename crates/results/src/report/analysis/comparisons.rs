@@ -2,7 +2,7 @@
 
 use super::arms::{self, Arms};
 use super::counts;
-use super::figures::RunResult;
+use super::figures::{self, RunResult};
 use crate::counts::Exact;
 use crate::format;
 use crate::stats::alternation::{Slice, compare_alternation, slices_of};
@@ -258,6 +258,13 @@ pub(super) fn streams(contents: &Contents, baseline: usize, candidate: usize) ->
         .filter(|run| run.variants.contains(&baseline) && run.variants.contains(&candidate))
         .map(slices_of_run)
         .collect()
+}
+
+/// The runs of what was read from a store, and each variant against its baseline.
+pub fn rated(contents: &Contents) -> (Vec<RunResult>, Vec<Compared>) {
+    let (runs, _) = figures::run_results(contents, contents.plan.metric());
+    let compared = compare(contents, &runs);
+    (runs, compared)
 }
 
 /// The slices of one stream.

@@ -29,8 +29,8 @@ mod stopping;
 mod variants;
 
 pub(in crate::report) use archive::copied_pictures;
-pub use comparisons::slices_of_run;
 pub(crate) use comparisons::{adjust, mode};
+pub use comparisons::{rated, slices_of_run};
 
 pub use archive::{
     ArchiveResult, ArchivedVariant, BothRules, Contradicted, Picture, PublishedBlock, RefusedFile,
@@ -348,13 +348,6 @@ impl Analysis {
 /// Each variant of what was read from a store against its baseline, and nothing else.
 pub fn verdicts(contents: &Contents) -> Vec<Compared> {
     rated(contents).1
-}
-
-/// The runs of what was read from a store, and each variant against its baseline.
-pub fn rated(contents: &Contents) -> (Vec<RunResult>, Vec<Compared>) {
-    let (runs, _) = figures::run_results(contents, contents.plan.metric());
-    let compared = comparisons::compare(contents, &runs);
-    (runs, compared)
 }
 
 /// What stands for a run of one variant, or why nothing does.
