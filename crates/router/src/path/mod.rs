@@ -28,7 +28,7 @@ mod slow;
 
 pub use config::{Config, ConfigError};
 pub use counters::{Counters, Reason, Snapshot, Tally};
-pub use firewall::{Firewall, NoFirewall};
+pub use firewall::{Firewall, HeldBack, NoFirewall};
 pub use fwdlab_packet::forwarding::{Class, ForwardingPath};
 pub use fwdlab_port::frame::BATCH;
 pub use fwdlab_port::{Batch, Frame};
@@ -279,6 +279,11 @@ impl<W: Firewall> Router<W> {
             let frame = &mut batch[place];
             let port = usize::from(frame.ingress());
             let interface = &self.interfaces[port];
+            if !may_be_answered(&mut self.firewall, frame, reason, now_ns) {
+                self.tally.take_back(reason, 1);
+                blocked(&mut self.tally, &mut self.firewall, 1);
+                continue;
+            }
             if self.neighbours.are_asked_for()
                 && matches!(reason, Reason::SlowNeighbour | Reason::SlowLocal)
                 && let Some(Learnt { address, mac, replaces }) = learn::learnt(frame, interface)
@@ -367,13 +372,44 @@ fn mtu_word(mtu: u16) -> [u8; 4] {
     u32::from(mtu).to_be_bytes()
 }
 
+/// What the firewall says to a packet that is for the slow path: those that it has not seen
+/// come in are judged now.
+fn may_be_answered<W: Firewall>(
+    firewall: &mut W,
+    frame: &Frame,
+    reason: Reason,
+    now_ns: u64,
+) -> bool {
+    match reason {
+        Reason::SlowExpired | Reason::SlowBeyondScope => {
+            firewall.incoming(std::slice::from_ref(frame), 1, now_ns) & 1 != 0
+        }
+        Reason::SlowLocal => slow::is_discovery(frame) || firewall.local(frame),
+        _ => true,
+    }
+}
+
 /// Counts packets that the firewall holds back.
 #[cold]
 fn blocked<W: Firewall>(tally: &mut Tally, firewall: &mut W, packets: u64) {
-    let packets = u64::from(packets.count_ones());
-    let full = firewall.take_state_limit_drops().min(packets);
-    tally.add(Reason::StateFull, full);
-    tally.add(Reason::Firewall, packets - full);
+    let mut left = u64::from(packets.count_ones());
+    for (reason, count) in apart(firewall.take_held_back()) {
+        let count = count.min(left);
+        tally.add(reason, count);
+        left -= count;
+    }
+    tally.add(Reason::Firewall, left);
+}
+
+/// What is counted by reasons of its own.
+fn apart(held_back: HeldBack) -> [(Reason, u64); 4] {
+    let HeldBack { full, unreadable, fragments, stray } = held_back;
+    [
+        (Reason::StateFull, full),
+        (Reason::FirewallUnreadable, unreadable),
+        (Reason::FirewallFragment, fragments),
+        (Reason::FirewallStray, stray),
+    ]
 }
 
 /// The link of a next hop; where there is none, one that no packet fits.

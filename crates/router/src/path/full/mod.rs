@@ -27,7 +27,7 @@ use super::emitted::Emitted;
 use super::ethernet::{self, HEADER as ETHERNET};
 use super::interface::Walk;
 use super::neighbours::{Entry, Link};
-use super::{Firewall, Reason, Router, Tally, link, mtu_word};
+use super::{Firewall, Reason, Router, Tally, apart, link, mtu_word};
 use super::{ipv4, ipv6};
 use crate::fib::{NextHop, V4};
 use fwdlab_port::frame::Frame;
@@ -247,8 +247,9 @@ impl<W: Firewall> Router<W> {
     /// Why the firewall dropped a packet.
     #[cold]
     fn held_back(&mut self) -> Refused {
-        let is_full = self.firewall.take_state_limit_drops() > 0;
-        plain(if is_full { Reason::StateFull } else { Reason::Firewall })
+        let apart = apart(self.firewall.take_held_back());
+        let found = apart.into_iter().find(|&(_, packets)| packets > 0);
+        plain(found.map_or(Reason::Firewall, |(reason, _)| reason))
     }
 
     /// Filters an outgoing packet, before fragmentation.

@@ -115,6 +115,16 @@ fn find(frame: &Frame, reason: Reason, word: [u8; 4], interface: &Interface) -> 
     }
 }
 
+/// True of a message of neighbour discovery, from the link itself (RFC 4861 section 7.1).
+pub(super) fn is_discovery(frame: &Frame) -> bool {
+    let bytes = frame.buffer();
+    ethernet::ether_type(frame) == ethernet::IPV6
+        && bytes[ipv6::field::NEXT_HEADER] == ipv6::ICMP
+        && bytes[ipv6::field::HOP_LIMIT] == 255
+        && frame.len() > link::MESSAGE
+        && matches!(bytes[link::MESSAGE], 133..=137)
+}
+
 /// True when the link carries a packet that ends there in its frame: some receive more
 /// than they may send, and answers are not cut.
 fn fits(end: usize, interface: &Interface) -> bool {
