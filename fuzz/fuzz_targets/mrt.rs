@@ -9,8 +9,8 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|bytes: &[u8]| match mrt::read(bytes) {
     Ok(dump) => {
         let hops = &dump.routes.next_hops;
-        assert!(dump.routes.inet.iter().all(|(_, hop)| hops.address(*hop).is_some()));
-        assert!(dump.routes.inet6.iter().all(|(_, hop)| hops.address(*hop).is_some()));
+        assert!(dump.routes.inet.iter().all(|(_, hop)| hops.via(*hop).is_some()));
+        assert!(dump.routes.inet6.iter().all(|(_, hop)| hops.via(*hop).is_some()));
     }
     Err(error) => assert!(error.offset <= bytes.len() && !error.what.is_empty()),
 });

@@ -194,7 +194,13 @@ fn forwarded<W: Firewall>(
     assert_eq!(snapshot.total(Class::Slow), snapshot.total(Class::Answer));
     let places = get(Reason::Forwarded) + get(Reason::Answered);
     assert_eq!(places, (sent.len() - extra) as u64, "frames that go somewhere");
-    let emitted = [Reason::FragmentsSent, Reason::RedirectsSent, Reason::NeighboursAsked]
+    let emitted = [
+        Reason::FragmentsSent,
+        Reason::RedirectsSent,
+        Reason::NeighboursAsked,
+        Reason::WaitedSent,
+        Reason::WaitedTold,
+    ]
         .map(get)
         .iter()
         .sum();

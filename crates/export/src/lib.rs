@@ -2,7 +2,7 @@
 //! folders by bed and day, which DuckDB and its kin read as one table.
 //!
 //! [`tables`] says which tables and columns there are; [`rows`] fills them from one store;
-//! [`write`] writes them. A store gives one file a table, whose name is made of the store's
+//! [`mod@write`] writes them. A store gives one file a table, whose name is made of the store's
 //! place, so that an export that is done again replaces files and adds none. Stores stay the
 //! truth: nothing is moved, and nothing is read back.
 

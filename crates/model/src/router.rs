@@ -29,6 +29,10 @@ pub struct RouterSetup {
     pub state: StateTable,
     /// Maximum number of states.
     pub state_limit: u32,
+    /// Maximum number of states that one source may have begun, of IPv6 one /64; 0: any.
+    pub state_limit_per_source: u32,
+    /// What happens when there are that many.
+    pub state_full: FullTable,
     /// Feed every packet to a pool of entropy that all workers share.
     pub entropy_harvest: bool,
     /// Tell senders of better next hops on their own link.
@@ -66,6 +70,8 @@ impl Default for RouterSetup {
             firewall: String::new(),
             state: StateTable::Sharded,
             state_limit: 2_097_152,
+            state_limit_per_source: 0,
+            state_full: FullTable::GiveWay,
             entropy_harvest: false,
             icmp_redirect: false,
             icmp_errors_pps: 1000,
@@ -112,6 +118,39 @@ named! {
     }
 }
 
+named! {
+    /// What becomes of checksums of TCP and UDP that a stack has left to a device, as on
+    /// virtual links.
+    pub enum ChecksumKind default Complete {
+        /// They are completed, on virtual devices and with AF_PACKET.
+        Complete = "complete",
+        /// There are none: frames are taken as they are.
+        Trust = "trust",
+    }
+}
+
+named! {
+    /// What happens when the table of states is full.
+    pub enum FullTable default GiveWay {
+        /// Timeouts shrink before, and unanswered states make room for new ones.
+        GiveWay = "give_way",
+        /// New connections are dropped until a state has ended.
+        Drop = "drop",
+    }
+}
+
+named! {
+    /// Which sources may come in at an interface (RFC 3704).
+    pub enum ReversePathKind default Off {
+        /// Any.
+        Off = "off",
+        /// Those to which any route leads.
+        Loose = "loose",
+        /// Those to which the route leads back out at the same interface.
+        Strict = "strict",
+    }
+}
+
 /// One interface.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -126,6 +165,10 @@ pub struct InterfaceSetup {
     pub mtu: Option<u16>,
     /// Own addresses with the lengths of the link's prefixes.
     pub addresses: Vec<String>,
+    /// Sources that packets may come from.
+    pub reverse_path: ReversePathKind,
+    /// Checksums that were left to a device.
+    pub checksums: ChecksumKind,
     /// With `pcap`: the file that is read.
     pub input: Option<String>,
     /// With `pcap`: the file that is written.
@@ -175,10 +218,31 @@ pub struct RouterStats {
     pub counters: Vec<(String, u64, Class)>,
     /// Packets that the ports lost before they were received, by interface.
     pub missed: Vec<(String, u64)>,
+    /// Frames of each interface.
+    pub interfaces: Vec<InterfaceCounts>,
     /// Packets that came in to each worker; those of the slow path are among them.
     pub workers: Vec<u64>,
     /// Facts about the router as it runs: what was chosen, memory, states.
     pub facts: Vec<(String, String)>,
+    /// Why an order was not carried out; the router goes on as before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// Frames of an interface, of all workers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct InterfaceCounts {
+    /// Its name.
+    pub name: String,
+    /// Frames that came in.
+    pub received: u64,
+    /// Frames that went out.
+    pub sent: u64,
+    /// Frames that found no room to go out.
+    pub lost: u64,
+    /// Frames that were lost before they were received.
+    pub missed: u64,
 }
 
 impl RouterStats {

@@ -38,9 +38,95 @@ pub fn update(check: [u8; 2], before: [u8; 2], after: [u8; 2]) -> [u8; 2] {
     finish(u32::from(!check) + u32::from(!before) + u32::from(after))
 }
 
+/// Offsets in an Ethernet frame without tag.
+const IP: usize = 14;
+
+/// Completes the checksum of TCP or UDP in a frame that a stack has left to a device to
+/// complete, and no device did: as on virtual links, whose ends share memory. In its place
+/// then is the sum of the pseudo header alone. True if it was changed.
+///
+/// With `always`, whatever is in its place. Otherwise only that sum, and only where it isn't
+/// the right checksum by chance; what else is wrong stays wrong. Fragments, IPv6 extension
+/// headers and tags are left alone: nobody leaves such to a device.
+pub fn complete(frame: &mut [u8], always: bool) -> bool {
+    let Some((protocol, at, end, pseudo)) = transport(frame) else { return false };
+    let field = at + if protocol == TCP { 16 } else { 6 };
+    if field + 2 > end {
+        return false;
+    }
+    let there = [frame[field], frame[field + 1]];
+    let [high, low] = finish(pseudo);
+    let is_partial = there == [!high, !low];
+    let is_right = || finish(add(pseudo, &frame[at..end])) == [0, 0];
+    if !always && (!is_partial || is_right()) {
+        return false;
+    }
+    frame[field..field + 2].fill(0);
+    let check = finish(add(pseudo, &frame[at..end]));
+    // 0 says that there is none (RFC 768).
+    let check = if protocol == UDP && check == [0, 0] { [0xff; 2] } else { check };
+    frame[field..field + 2].copy_from_slice(&check);
+    true
+}
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+/// Protocol, beginning and end of TCP or UDP in a frame, and the sum of its pseudo header
+/// (RFC 9293 section 3.1, RFC 8200 section 8.1).
+fn transport(frame: &[u8]) -> Option<(u8, usize, usize, u32)> {
+    let half = |at: usize| Some(u16::from_be_bytes(*frame.get(at..at + 2)?.first_chunk()?));
+    let (protocol, at, length, ends) = match half(12)? {
+        0x0800 if half(IP + 6)? & 0x3fff == 0 => {
+            let at = IP + usize::from(frame[IP] & 15) * 4;
+            let length = usize::from(half(IP + 2)?).checked_sub(at - IP)?;
+            (*frame.get(IP + 9)?, at, length, frame.get(IP + 12..IP + 20)?)
+        }
+        0x86dd => {
+            (*frame.get(IP + 6)?, IP + 40, usize::from(half(IP + 4)?), frame.get(IP + 8..IP + 40)?)
+        }
+        _ => return None,
+    };
+    let end = at + length;
+    if !matches!(protocol, TCP | UDP) || end > frame.len() {
+        return None;
+    }
+    let sum = add(add(0, ends), &(length as u32).to_be_bytes());
+    Some((protocol, at, end, add(sum, &[0, protocol])))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Family, Flows, Stamp, Template};
+
+    #[test]
+    fn what_was_left_to_a_device_is_completed_and_nothing_else() {
+        for family in [Family::Inet, Family::Inet6] {
+            for size in [84, 85, 1518] {
+                let flows = Flows { sources: 1, destinations: 1 };
+                let template = Template::new(family, size, flows, 7, [2; 6], [4; 6]);
+                let (sender, phase, flow) = (0, 1, 0);
+                let stamp = Stamp { run_id: 7, sender, phase, flow, sequence: 5, time_ns: 9 };
+                let right = template.frame(0, 0, &stamp);
+                let field = if family == Family::Inet { 40 } else { 60 };
+                let mut frame = right.clone();
+                assert!(!complete(&mut frame, false) && frame == right);
+                let (_, _, _, pseudo) = transport(&right).expect("UDP");
+                let [high, low] = finish(pseudo);
+                frame[field..field + 2].copy_from_slice(&[!high, !low]);
+                assert!(complete(&mut frame, false) && frame == right);
+                // A checksum that is merely wrong is the receiver's to see.
+                frame[field] ^= 1;
+                let wrong = frame.clone();
+                assert!(!complete(&mut frame, false) && frame == wrong);
+                assert!(complete(&mut frame, true) && frame == right);
+                for length in 0..right.len() {
+                    complete(&mut right[..length].to_vec(), true);
+                }
+            }
+        }
+    }
 
     #[test]
     fn example_of_rfc_1071_section_3() {

@@ -19,6 +19,7 @@ pub mod popcount;
 pub mod port;
 pub mod prefetch;
 pub mod process;
+pub mod rights;
 pub mod ring;
 pub mod sender;
 pub mod spread;

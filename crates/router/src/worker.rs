@@ -36,7 +36,7 @@ pub trait Engine: Send {
     /// As [`Router::flush`].
     fn flush(&mut self);
     /// As [`Router::rest`].
-    fn rest(&mut self);
+    fn rest(&mut self, now_ns: u64);
 }
 
 impl<W: Firewall> Engine for Router<W> {
@@ -55,8 +55,8 @@ impl<W: Firewall> Engine for Router<W> {
     fn flush(&mut self) {
         Router::flush(self);
     }
-    fn rest(&mut self) {
-        Router::rest(self);
+    fn rest(&mut self, now_ns: u64) {
+        Router::rest(self, now_ns);
     }
 }
 
@@ -77,15 +77,40 @@ pub fn engine(
     })
 }
 
-/// What is seen of ports from outside while workers run.
+/// What is seen of a port from outside while its worker runs.
 #[derive(Debug, Default)]
-pub struct Missed(AtomicU64);
+pub struct Missed {
+    missed: AtomicU64,
+    received: AtomicU64,
+    sent: AtomicU64,
+    lost: AtomicU64,
+}
 
 impl Missed {
     /// Frames that the port lost before they could be received.
     pub fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.missed.load(Ordering::Relaxed)
     }
+
+    /// Frames that were received.
+    pub fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
+    }
+
+    /// Frames that were sent.
+    pub fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
+    }
+
+    /// Frames that the port had no room for.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+}
+
+/// There is one writer, so nothing can come between.
+fn add(counter: &AtomicU64, more: u64) {
+    counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
 }
 
 /// Forwards between ports until `stop` is set, or nothing will ever come in again.
@@ -105,15 +130,19 @@ pub fn forward(
     while !stop.load(Ordering::Relaxed) {
         let mut received = 0;
         for at in 0..ports.len() {
-            received += ports[at].receive(&mut batch)?;
+            let count = ports[at].receive(&mut batch)?;
+            received += count;
             if batch.frames().is_empty() {
                 continue;
             }
+            if let Some(seen) = missed.get(at) {
+                add(&seen.received, count as u64);
+            }
             engine.process(batch.frames_mut(), clock::monotonic_ns());
-            let lost = send(ports, &mut batch)?;
+            let lost = send(ports, missed, &mut batch)?;
             engine.no_room(lost);
             while engine.take_emitted(&mut batch) > 0 {
-                let lost = send(ports, &mut batch)?;
+                let lost = send(ports, missed, &mut batch)?;
                 engine.extra_lost(lost);
             }
             engine.flush();
@@ -123,7 +152,12 @@ pub fn forward(
             continue;
         }
         idle = idle.saturating_add(1);
-        engine.rest();
+        engine.rest(clock::monotonic_ns());
+        while engine.take_emitted(&mut batch) > 0 {
+            let lost = send(ports, missed, &mut batch)?;
+            engine.extra_lost(lost);
+            engine.flush();
+        }
         if idle % 1024 == 1 {
             note_missed(ports, missed);
             if ports.iter().all(|port| port.is_at_end()) {
@@ -145,7 +179,11 @@ pub fn forward(
 }
 
 /// Sends a batch out of all ports that its frames go to; returns how many found no room.
-fn send(ports: &mut [Box<dyn Port>], batch: &mut Batch) -> Result<u64, PortError> {
+fn send(
+    ports: &mut [Box<dyn Port>],
+    missed: &[Missed],
+    batch: &mut Batch,
+) -> Result<u64, PortError> {
     let mut lost = 0;
     let mut egresses = [0u64; 4];
     for port in batch.frames().iter().filter_map(Frame::egress) {
@@ -153,15 +191,20 @@ fn send(ports: &mut [Box<dyn Port>], batch: &mut Batch) -> Result<u64, PortError
     }
     for (at, port) in ports.iter_mut().enumerate() {
         if egresses[at / 64 % 4] >> (at % 64) & 1 != 0 {
-            lost += port.send(batch)?.lost;
+            let sent = port.send(batch)?;
+            lost += sent.lost;
+            if let Some(seen) = missed.get(at) {
+                add(&seen.sent, sent.sent);
+                add(&seen.lost, sent.lost);
+            }
         }
     }
     Ok(lost)
 }
 
 fn note_missed(ports: &mut [Box<dyn Port>], missed: &[Missed]) {
-    for (port, Missed(counter)) in ports.iter_mut().zip(missed) {
-        counter.store(port.missed(), Ordering::Relaxed);
+    for (port, seen) in ports.iter_mut().zip(missed) {
+        seen.missed.store(port.missed(), Ordering::Relaxed);
     }
 }
 
@@ -190,7 +233,7 @@ pub fn forward_circuit(engine: &mut dyn Engine, transit: &mut Transit, stop: &At
             }
             // Other workers may share this CPU.
             None => {
-                engine.rest();
+                engine.rest(clock::monotonic_ns());
                 thread::yield_now();
             }
         }
@@ -298,6 +341,7 @@ mod tests {
         assert_eq!((snapshot.get(Reason::Forwarded), snapshot.get(Reason::NoRoom)), (60, 30));
         assert_eq!(snapshot.received(), 90);
         assert_eq!((missed[0].get(), missed[1].get()), (0, 5));
+        assert_eq!((missed[0].received(), missed[1].sent(), missed[1].lost()), (90, 60, 30));
     }
 
     #[test]

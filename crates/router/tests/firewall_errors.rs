@@ -129,15 +129,17 @@ fn a_quote_has_eight_bytes_behind_its_header() {
             let seen = lab.send(&error(HOP6, ME6.0, 3, &QUOTE6[..length]), 0);
             assert_eq!(seen == "forwarded", length == 48, "{length} bytes");
         }
-        // A quote in a first fragment is one; in a later one it could be anything.
+        // An error in fragments is none: nobody can tell whether it is sound.
         let piece = |offset| {
             let (mut inet, mut inet6) =
                 (error(HOP, ME.0, 11, &QUOTE), error(HOP6, ME6.0, 3, &QUOTE6));
             (inet.fragment, inet6.fragment) = (Some((offset, true)), Some((offset, true)));
+            inet.payload.resize(40, 0);
+            inet6.payload.resize(56, 0);
             [inet, inet6]
         };
-        assert_eq!(lab.send_all(&piece(0), 0), ["forwarded"; 2]);
-        assert_eq!(lab.send_all(&piece(1), 0), ["firewall"; 2]);
+        assert_eq!(lab.send_all(&piece(0), 0), ["firewall"; 2]);
+        assert_eq!(lab.send_all(&piece(7), 0), ["firewall"; 2]);
         // Bytes behind a packet whose length excludes them are none of it.
         let mut short = QUOTE;
         short[3] = 27;
@@ -249,5 +251,38 @@ fn an_error_finds_the_state_that_its_own_batch_made() {
         assert_eq!(seen, ["firewall", "forwarded", "forwarded"]);
         let stats = lab.wall.stats();
         assert_eq!((stats.searches, stats.matches), (3, 1));
+    }
+}
+
+/// RFC 5927: who can't see the connection knows neither its checksum nor its numbers.
+#[test]
+fn an_error_must_be_sound_and_quote_what_is_on_its_way() {
+    for (me, you, hop, kind) in [(ME, YOU, HOP, 3), (ME6, YOU6, HOP6, 1)] {
+        let at = |sequence| segment(me, you, ACK, [sequence, 501], &[7; 50]);
+        let begun = [
+            segment(me, you, SYN, [1000, 0], &[]),
+            segment(you, me, SYN | ACK, [500, 1001], &[]),
+            at(1001),
+            segment(you, me, ACK, [501, 1051], &[]),
+            at(1051),
+        ];
+        for mut lab in labs(NARROW, &begun) {
+            let told = |sequence| error(hop, me.0, kind, &at(sequence).quote());
+            for (sequence, expected) in [
+                (1051, "forwarded"),
+                (1101, "forwarded"),
+                (1001, "forwarded"),
+                (1102, "firewall"),
+                (700, "firewall"),
+                (1_000_001_051, "firewall"),
+            ] {
+                assert_eq!(lab.send(&told(sequence), 0), expected, "{me:?} {sequence}");
+            }
+            let mut wrong = told(1051).bytes();
+            *wrong.last_mut().expect("a byte") ^= 1;
+            let mut batch = [fwdlab_router::path::Frame::of(1, &wrong).expect("it fits")];
+            lab.router.process(&mut batch, 0);
+            assert_eq!(batch[0].egress(), None, "{me:?}");
+        }
     }
 }

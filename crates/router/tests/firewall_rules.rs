@@ -19,7 +19,8 @@ fn what_is_written_like_pf_is_understood() {
         table <bad> { 203.0.113.0/24, # more\n   2001:db8::/32\n 192.0.2.1 }\n\
         block in quick on 0 inet proto tcp from <bad> to any port 1:1023\n\
         pass in on far proto udp from !198.18.0.0/15 port { 53 5000:5010, 7 } to ! <bad> keep state\n\
-        pass out inet6 proto tcp to 2001:db8::1 flags S/SA keep state\n\
+        pass out inet6 proto tcp to 2001:db8::1 flags S/SA keep state (sloppy)\n\
+        block local proto icmp to 198.18.0.1\n\
         pass proto icmp6 all\n\n  block proto 47 from any\nblock all\ndefault block";
     let ruleset = text::read_with(written, &|name| (name == "far").then_some(1)).expect("rules");
     assert_eq!(
@@ -28,7 +29,8 @@ fn what_is_written_like_pf_is_understood() {
          default block\n\
          block in on 0 inet proto tcp from <bad> to any port 1:1023\n\
          pass in on 1 proto udp from !198.18.0.0/15 port { 53, 5000:5010, 7 } to !<bad> keep state\n\
-         pass out inet6 proto tcp from any to 2001:db8::1 flags S/SA keep state\n\
+         pass out inet6 proto tcp from any to 2001:db8::1 flags S/SA keep state (sloppy)\n\
+         block local proto icmp from any to 198.18.0.1\n\
          pass proto icmp6 all\n\
          block proto 47 all\n\
          block all\n"
@@ -79,6 +81,10 @@ fn faults_are_named_with_their_place() {
         ("pass proto udp to any port 9:8", "line 1, column 1: the ports 9:8 end before they begin"),
         ("pass inet from ::/0", "line 1, column 1: no packet is both IPv4 and IPv6"),
         ("pass proto udp all flags S/SA", "line 1, column 1: \"flags S/SA\" needs \"proto tcp\""),
+        (
+            "pass local all keep state",
+            "line 1, column 1: \"keep state\" goes with \"in\" and \"out\": the router's own answers need none",
+        ),
         ("block all keep state", "line 1, column 1: \"keep state\" goes with \"pass\""),
         ("default", "line 1, column 8: expected \"pass\" or \"block\", but the line ends"),
     ] {
@@ -160,7 +166,12 @@ fn end() -> impl Strategy<Value = End> {
 }
 
 fn rule() -> impl Strategy<Value = Rule> {
-    let direction = prop_oneof![Just(None), Just(Some(Direction::In)), Just(Some(Direction::Out))];
+    let direction = prop_oneof![
+        Just(None),
+        Just(Some(Direction::In)),
+        Just(Some(Direction::Out)),
+        Just(Some(Direction::Local))
+    ];
     let family =
         prop_oneof![4 => Just(None), 1 => Just(Some(Family::Inet)), 1 => Just(Some(Family::Inet6))];
     let protocol = prop_oneof![
@@ -172,7 +183,7 @@ fn rule() -> impl Strategy<Value = Rule> {
         Just(Some(47))
     ];
     let port = prop::option::weighted(0.2, 0u8..2);
-    (any::<bool>(), direction, port, family, protocol, end(), end(), any::<[bool; 2]>()).prop_map(
+    (any::<bool>(), direction, port, family, protocol, end(), end(), any::<[bool; 3]>()).prop_map(
         |(
             pass,
             direction,
@@ -181,7 +192,7 @@ fn rule() -> impl Strategy<Value = Rule> {
             protocol,
             mut source,
             mut destination,
-            [opening, keep],
+            [opening, keep, sloppy],
         )| {
             if !matches!(protocol, Some(TCP | UDP)) {
                 source.ports.clear();
@@ -197,6 +208,7 @@ fn rule() -> impl Strategy<Value = Rule> {
                 destination,
                 opening: opening && protocol == Some(TCP),
                 keep_state: keep && pass,
+                sloppy: sloppy && keep && pass,
             }
         },
     )
@@ -230,22 +242,13 @@ fn packets() -> impl Strategy<Value = Spec> {
     let protocol =
         prop_oneof![3 => Just(TCP), 3 => Just(UDP), 1 => Just(1), 1 => Just(58), 1 => Just(47)];
     let flags = prop_oneof![Just(SYN), Just(ACK), Just(SYN | ACK), Just(RST), Just(FIN | ACK)];
-    let parts = (
-        any::<bool>(),
-        [address(), address()],
-        [0u16..10, 0u16..10],
-        protocol,
-        flags,
-        0u8..10,
-        0u8..2,
-    );
-    parts.prop_map(|(inet6, [a, b], [from, to], protocol, flags, fragment, port)| {
+    let parts =
+        (any::<bool>(), [address(), address()], [0u16..10, 0u16..10], protocol, flags, 0u8..2);
+    parts.prop_map(|(inet6, [a, b], [from, to], protocol, flags, port)| {
         let family = if inet6 { Family::Inet6 } else { Family::Inet };
         let mut spec = tcp(("198.18.0.5", from), ("198.19.0.9", to), flags);
         spec.ends = [ip(family, a), ip(family, b)];
         (spec.protocol, spec.port) = (protocol, port);
-        spec.fragment =
-            [Some((0, true)), Some((4, false))].get(usize::from(fragment)).copied().flatten();
         spec
     })
 }
@@ -256,8 +259,7 @@ fn matches(rule: &Rule, spec: &Spec, direction: Direction, port: u8, tables: &[T
         Net::Inet(prefix) => V4::from_ip(address).is_some_and(|a| prefix.contains(a)),
         Net::Inet6(prefix) => V6::from_ip(address).is_some_and(|a| prefix.contains(a)),
     };
-    let later = spec.fragment.is_some_and(|(offset, _)| offset > 0);
-    let has_ports = !later && matches!(spec.protocol, TCP | UDP);
+    let has_ports = matches!(spec.protocol, TCP | UDP);
     let end = |end: &End, at: usize| {
         let address = spec.ends[at];
         let host = match &end.host {
@@ -283,7 +285,7 @@ fn matches(rule: &Rule, spec: &Spec, direction: Direction, port: u8, tables: &[T
         && rule.protocol.is_none_or(|own| own == spec.protocol)
         && (rule.protocol != Some(1) || of_family(Family::Inet))
         && (rule.protocol != Some(58) || of_family(Family::Inet6))
-        && (!rule.opening || !later && spec.payload[13] & (SYN | ACK) == SYN)
+        && (!rule.opening || spec.payload[13] & (SYN | ACK) == SYN)
         && end(&rule.source, 0)
         && end(&rule.destination, 1)
 }

@@ -86,9 +86,9 @@ fn file() -> Vec<u8> {
 }
 
 fn routes(dump: &Dump) -> Vec<String> {
-    let hop = |hop: &NextHop| dump.routes.next_hops.address(*hop).expect("an address");
-    let inet = dump.routes.inet.iter().map(|(prefix, via)| format!("{prefix} via {}", hop(via)));
-    let inet6 = dump.routes.inet6.iter().map(|(prefix, via)| format!("{prefix} via {}", hop(via)));
+    let hop = |hop: &NextHop| dump.routes.next_hops.via(*hop).expect("a next hop").to_string();
+    let inet = dump.routes.inet.iter().map(|(prefix, via)| format!("{prefix} {}", hop(via)));
+    let inet6 = dump.routes.inet6.iter().map(|(prefix, via)| format!("{prefix} {}", hop(via)));
     inet.chain(inet6).collect()
 }
 

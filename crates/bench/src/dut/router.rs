@@ -15,7 +15,8 @@ use crate::links::{Link, Links, mac};
 use fwdlab_model::record::queues::{Direction, counter_name};
 use fwdlab_model::record::{Counter, DropPlace};
 use fwdlab_model::router::{
-    InterfaceSetup, NeighbourSetup, PortKind, RouterSetup, RouterStats, Synthesised,
+    ChecksumKind, FullTable, InterfaceSetup, NeighbourSetup, PortKind, RouterSetup, RouterStats,
+    Synthesised,
 };
 use fwdlab_model::settings::{Directions, Family, Firewall, RouterPort, Settings};
 use fwdlab_packet::address::{Side, peer_address, routed_prefix};
@@ -248,8 +249,12 @@ impl Process {
                 return Err(self.failed(&ended.errors, &ended.status));
             }
         };
-        serde_json::from_str(&line)
-            .map_err(|error| self.failed(&format!("it says `{line}`: {error}"), ""))
+        let stats: RouterStats = serde_json::from_str(&line)
+            .map_err(|error| self.failed(&format!("it says `{line}`: {error}"), ""))?;
+        match &stats.error {
+            None => Ok(stats),
+            Some(error) => Err(self.failed(error, "")),
+        }
     }
 
     fn failed(&self, errors: &str, status: &str) -> BenchError {
@@ -293,6 +298,8 @@ pub fn setup(
         firewall: rules(&dut.firewall, settings.traffic.directions),
         state: router.state,
         state_limit: router.state_limit,
+        // What is measured is a table that holds what it holds.
+        state_full: FullTable::Drop,
         entropy_harvest: router.entropy_harvest,
         icmp_redirect: dut.icmp_redirect,
         rss: false,
@@ -325,6 +332,8 @@ pub fn setup(
             port,
             mac: Some(mac::text(*mac)),
             mtu: Some(1500),
+            // Our own senders leave none to a device, and looking at them costs time.
+            checksums: ChecksumKind::Trust,
             addresses: addresses.iter().map(|(a, length)| format!("{a}/{length}")).collect(),
             ..InterfaceSetup::default()
         });

@@ -2,7 +2,7 @@
 
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::router::Running;
+use crate::router::{Running, metrics};
 use crate::signal::Stop;
 use crate::terminal;
 use anyhow::{Context, Result};
@@ -18,6 +18,9 @@ use std::time::{Duration, Instant};
 
 /// Time between two looks at whether the router has ended.
 const TICK: Duration = Duration::from_millis(50);
+
+/// Time after which the file of counters is written anew.
+const METRICS: Duration = Duration::from_secs(1);
 
 /// Arguments of `fwdlab route`.
 #[derive(Debug, clap::Args)]
@@ -53,6 +56,9 @@ pub(crate) struct Arguments {
     /// Write counters as lines of JSON
     #[arg(long)]
     json: bool,
+    /// Write the counters to this file each second, in Prometheus' text format
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["control", "check"])]
+    metrics: Option<PathBuf>,
     /// Build the router, say what it would be, and start nothing
     #[arg(long)]
     check: bool,
@@ -96,9 +102,10 @@ fn from_file(arguments: &Arguments, file: &PathBuf, stop: &Stop) -> Result<Exit>
         return Ok(Exit::Done);
     }
     let mut running = Running::start(&setup)?;
+    running.notes().iter().for_each(|note| terminal::note(note));
     let begin = Instant::now();
     let mut last = running.stats();
-    let mut shown_at = begin;
+    let (mut shown_at, mut written_at) = (begin, None::<Instant>);
     if !arguments.json {
         terminal::note(&format!("forwarding with {} worker(s); Ctrl-C ends", setup.workers));
     }
@@ -112,8 +119,17 @@ fn from_file(arguments: &Arguments, file: &PathBuf, stop: &Stop) -> Result<Exit>
             show(arguments.json, &now, Some(&last))?;
             (last, shown_at) = (now, Instant::now());
         }
+        if let Some(path) = &arguments.metrics
+            && written_at.is_none_or(|at| at.elapsed() >= METRICS)
+        {
+            metrics::write(path, &running.stats())?;
+            written_at = Some(Instant::now());
+        }
     }
     running.stop()?;
+    if let Some(path) = &arguments.metrics {
+        metrics::write(path, &running.stats())?;
+    }
     show(arguments.json, &running.stats(), None)?;
     Ok(Exit::Done)
 }
@@ -146,20 +162,11 @@ fn controlled(stop: &Stop) -> Result<Exit> {
         match lines.recv_timeout(TICK) {
             Ok(line) if line == "stats" => show(true, &running.stats(), None)?,
             Ok(line) if line == "stop" => break,
-            Ok(line) if line == "forget" => {
-                running.forget_states()?;
-                show(true, &running.stats(), None)?;
-            }
-            Ok(line) if line.starts_with("route ") => {
-                let changed = running.change_route(&line["route ".len()..]);
-                changed.map_err(|what| CliError::Mistake(format!("told `{line}`: {what}")))?;
-                show(true, &running.stats(), None)?;
-            }
+            // Whoever says something wrong is told so, and the router goes on.
             Ok(line) => {
-                return Err(CliError::Mistake(format!(
-                    "told `{line}`: say stats, forget, route or stop"
-                ))
-                .into());
+                let done = obey(&running, &line);
+                let error = done.err().map(|what| format!("told `{line}`: {what}"));
+                show(true, &RouterStats { error, ..running.stats() }, None)?;
             }
             Err(RecvTimeoutError::Timeout) if running.has_ended() => break,
             Err(RecvTimeoutError::Timeout) => {}
@@ -170,6 +177,15 @@ fn controlled(stop: &Stop) -> Result<Exit> {
     running.stop()?;
     show(true, &running.stats(), None)?;
     Ok(Exit::Done)
+}
+
+/// Carries an order out.
+fn obey(running: &Running, order: &str) -> Result<(), String> {
+    match order.split_once(' ') {
+        None if order == "forget" => running.forget_states().map_err(|error| error.to_string()),
+        Some(("route", change)) => running.change_route(change),
+        _ => Err("say stats, forget, route or stop".into()),
+    }
 }
 
 /// Prints counters: since `last` as rates, else as totals.

@@ -1,10 +1,12 @@
 //! Interfaces and neighbours as the router's path knows them.
 
 use super::mistake;
-use fwdlab_model::router::{InterfaceSetup, NeighbourSetup, PortKind, RouterSetup};
+use fwdlab_model::router::{
+    InterfaceSetup, NeighbourSetup, PortKind, ReversePathKind, RouterSetup,
+};
 use fwdlab_router::fib::{Address, V4, V6};
-use fwdlab_router::path::{Gateway, Interface, Neighbour, Neighbours};
-use fwdlab_router::routes::NextHops;
+use fwdlab_router::path::{Gateway, Interface, Neighbour, Neighbours, ReversePath, Special};
+use fwdlab_router::routes::{NextHops, Via};
 use std::fs;
 use std::net::IpAddr;
 
@@ -62,7 +64,7 @@ fn one(written: &InterfaceSetup, device: bool) -> Result<Interface, String> {
 }
 
 /// `address/length`.
-fn address(text: &str) -> Result<(IpAddr, u8), String> {
+pub(super) fn address(text: &str) -> Result<(IpAddr, u8), String> {
     let parsed = text
         .split_once('/')
         .and_then(|(address, length)| Some((address.parse().ok()?, length.parse().ok()?)));
@@ -90,11 +92,33 @@ pub(super) fn neighbours(
     next_hops: &NextHops,
 ) -> anyhow::Result<Neighbours> {
     let mut all = Neighbours::new();
-    for &address in next_hops.addresses() {
-        let Some(next_hop) = next_hops.get(address) else { continue };
-        let Some(port) = link_of(address, interfaces) else { continue };
-        let set = all.set_gateway(next_hop, Gateway { port, address });
-        set.map_err(|error| mistake(format!("next hop {address}: {error}")))?;
+    for via in next_hops.vias() {
+        let Some(next_hop) = next_hops.get(via) else { continue };
+        let fault = |what: String| mistake(format!("route `{via}`: {what}"));
+        let set = match via {
+            Via::Address(address) => {
+                let Some(port) = link_of(*address, interfaces) else { continue };
+                all.set_gateway(next_hop, Gateway { port, address: *address })
+            }
+            Via::Scoped(address, name) => {
+                let port = numbered(name, interfaces).map_err(fault)?;
+                all.set_gateway(next_hop, Gateway { port, address: *address })
+            }
+            Via::Link(name) => {
+                let port = numbered(name, interfaces).map_err(fault)?;
+                all.set_special(next_hop, Special::Link(port))
+            }
+            Via::Blackhole => all.set_special(next_hop, Special::Blackhole),
+            Via::Unreachable => all.set_special(next_hop, Special::Unreachable),
+            Via::Prohibit => all.set_special(next_hop, Special::Prohibit),
+            Via::Several(several) => {
+                let places = several.iter().filter_map(|(via, weight)| {
+                    Some(std::iter::repeat_n(next_hops.get(via)?, usize::from(*weight)))
+                });
+                all.set_special(next_hop, Special::Several(places.flatten().collect()))
+            }
+        };
+        set.map_err(|error| fault(error.to_string()))?;
     }
     for written in &setup.neighbours {
         let fault = |what: String| mistake(format!("neighbour {}: {what}", written.address));
@@ -102,7 +126,10 @@ pub(super) fn neighbours(
             written.address.parse().map_err(|_| fault("this is no address".into()))?;
         let port = port_of(written, address, interfaces).map_err(fault)?;
         let mac = written.mac.as_deref().map(parse_mac).transpose().map_err(fault)?;
-        let Some(next_hop) = next_hops.get(address) else {
+        if let (Some(mac), Some(_)) = (mac, link_of(address, interfaces)) {
+            all.set_host(Gateway { port, address }, mac);
+        }
+        let Some(next_hop) = next_hops.get(&Via::Address(address)) else {
             continue; // no route leads there
         };
         let set = all.set_gateway(next_hop, Gateway { port, address });
@@ -113,6 +140,16 @@ pub(super) fn neighbours(
         }
     }
     Ok(all)
+}
+
+/// The filter of sources of each interface.
+pub(super) fn reverse_paths(setup: &RouterSetup) -> Vec<ReversePath> {
+    let of = |written: &InterfaceSetup| match written.reverse_path {
+        ReversePathKind::Off => ReversePath::Off,
+        ReversePathKind::Loose => ReversePath::Loose,
+        ReversePathKind::Strict => ReversePath::Strict,
+    };
+    setup.interfaces.iter().map(of).collect()
 }
 
 /// Number of the interface whose link has an address.
@@ -126,14 +163,17 @@ fn link_of(address: IpAddr, interfaces: &[Named]) -> Option<u8> {
 /// Number of the interface that leads to a neighbour.
 fn port_of(written: &NeighbourSetup, address: IpAddr, interfaces: &[Named]) -> Result<u8, String> {
     match &written.interface {
-        Some(name) => {
-            let known = interfaces.iter().position(|other| other.name == *name);
-            let known = known.and_then(|at| u8::try_from(at).ok());
-            known.ok_or_else(|| format!("there is no interface `{name}`"))
-        }
+        Some(name) => numbered(name, interfaces),
         None => link_of(address, interfaces)
             .ok_or_else(|| "no interface's link has this address; name its `interface`".into()),
     }
+}
+
+/// Number of the interface of a name.
+fn numbered(name: &str, interfaces: &[Named]) -> Result<u8, String> {
+    let known = interfaces.iter().position(|other| other.name == *name);
+    let known = known.and_then(|at| u8::try_from(at).ok());
+    known.ok_or_else(|| format!("there is no interface `{name}`"))
 }
 
 /// True when both are addresses of a link whose prefix has this length.
@@ -177,7 +217,8 @@ mod tests {
         let read = read(&setup).expect("interfaces");
         assert_eq!((read[1].interface.mac, read[1].interface.mtu), ([2, 0, 0, 0, 0, 2], 1500));
         let mut next_hops = NextHops::default();
-        let hop = next_hops.number("2001:2::7".parse().expect("one")).expect("a number");
+        let address: IpAddr = "2001:2::7".parse().expect("one");
+        let hop = next_hops.number(address).expect("a number");
         let neighbours = neighbours(&setup, &read, &next_hops).expect("neighbours");
         assert_eq!(neighbours.get(hop).map(|found| found.port), Some(1));
     }

@@ -2,13 +2,15 @@
 //! set-up.
 
 mod interfaces;
+pub(crate) mod metrics;
 mod ports;
 mod tables;
 
 use crate::error::CliError;
-use fwdlab_model::router::{RouterSetup, RouterStats};
+use anyhow::Context;
+use fwdlab_model::router::{FullTable, InterfaceCounts, RouterSetup, RouterStats};
 use fwdlab_port::circuit::Circuit;
-use fwdlab_port::{Port, PortError, affinity, clock};
+use fwdlab_port::{Port, PortError, affinity, clock, rights};
 use fwdlab_router::fib::{V4, V6};
 use fwdlab_router::firewall::{SharedFirewall, StateConfig, text};
 use fwdlab_router::path::harvest::Pool;
@@ -17,7 +19,7 @@ use fwdlab_router::worker::{self, Engine, Missed, engine};
 use interfaces::Named;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tables::Tables;
@@ -37,6 +39,10 @@ pub(crate) struct Running {
     wall: Option<Arc<SharedFirewall>>,
     pool: Option<Arc<Pool>>,
     facts: Vec<(String, String)>,
+    /// What whoever started the router should know.
+    notes: Vec<String>,
+    /// Checksums that were completed, by interface.
+    completed: Vec<(String, Arc<AtomicU64>)>,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Result<(), PortError>>>,
 }
@@ -47,25 +53,7 @@ impl Running {
     /// # Errors
     /// User errors in `setup`, and missing requirements of the environment.
     pub(crate) fn start(setup: &RouterSetup) -> anyhow::Result<Running> {
-        if !(1..=WORKERS_MAX).contains(&setup.workers) {
-            return Err(mistake(format!(
-                "workers = {}: a router has 1 to {WORKERS_MAX}",
-                setup.workers
-            )));
-        }
-        let tables = tables::build(setup)?;
-        let interfaces = interfaces::read(setup)?;
-        let wall = wall(setup, &interfaces)?;
-        let pool = setup.entropy_harvest.then(|| Arc::new(Pool::new()));
-        let config = Config {
-            path: setup.path,
-            redirects: setup.icmp_redirect,
-            harvest: pool.clone(),
-            neighbours: interfaces::neighbours(setup, &interfaces, &tables.next_hops)?,
-            interfaces: interfaces.iter().map(|named| named.interface.clone()).collect(),
-            errors: Rate { per_second: setup.icmp_errors_pps, ..Rate::default() },
-            ..Config::default()
-        };
+        let Prepared { tables, interfaces, wall, pool, config } = prepare(setup)?;
         let counters = Counters::new(setup.workers.into());
         let mut running = Running {
             counters: counters.clone(),
@@ -75,6 +63,8 @@ impl Running {
             pool,
             facts: tables.facts.clone(),
             tables,
+            notes: Vec::new(),
+            completed: Vec::new(),
             stop: Arc::default(),
             threads: Vec::new(),
         };
@@ -89,6 +79,9 @@ impl Running {
         if setup.circuits.is_empty() {
             let ports = ports::open(setup)?;
             running.facts.extend(ports.facts);
+            running.notes = ports.notes;
+            running.completed = ports.completed;
+            rights::drop_all()?;
             for (number, (engine, ports)) in engines.into_iter().zip(ports.workers).enumerate() {
                 running.between(ports, engine, number, setup)?;
             }
@@ -109,10 +102,13 @@ impl Running {
     /// # Errors
     /// As [`Running::start`].
     pub(crate) fn check(setup: &RouterSetup) -> anyhow::Result<Vec<(String, String)>> {
-        let tables = tables::build(setup)?;
-        let interfaces = interfaces::read(setup)?;
-        interfaces::neighbours(setup, &interfaces, &tables.next_hops)?;
-        wall(setup, &interfaces)?;
+        let Prepared { tables, interfaces, config, .. } = prepare(setup)?;
+        if setup.circuits.is_empty() {
+            ports::check(setup)?;
+        }
+        let tally = Counters::new(1).tally(0).context("a worker")?;
+        let (inet, inet6) = (tables.inet.clone(), tables.inet6.clone());
+        engine(&config, inet, inet6, None, tally).map_err(|error| mistake(error.to_string()))?;
         let mut facts = vec![("workers".into(), setup.workers.to_string())];
         facts.extend(
             interfaces
@@ -207,14 +203,32 @@ impl Running {
             queues.peek()?;
             Some((name.clone(), queues.map(Missed::get).sum()))
         });
+        let interfaces = self.interfaces.iter().enumerate().map(|(at, name)| {
+            let queues = || self.missed.iter().filter_map(move |worker| worker.get(at));
+            InterfaceCounts {
+                name: name.clone(),
+                received: queues().map(Missed::received).sum(),
+                sent: queues().map(Missed::sent).sum(),
+                lost: queues().map(Missed::lost).sum(),
+                missed: queues().map(Missed::get).sum(),
+            }
+        });
+        let interfaces = interfaces.collect();
         let mut facts = self.facts.clone();
         if let Some(wall) = &self.wall {
             let stats = wall.stats();
             facts.push(("states".into(), stats.states.to_string()));
             facts.push(("states created".into(), stats.created.to_string()));
             facts.push(("states expired".into(), stats.expired.to_string()));
+            facts.push(("states evicted".into(), stats.evicted.to_string()));
             facts.push(("packets with a state".into(), stats.matches.to_string()));
             facts.push(("state memory bytes".into(), stats.memory_bytes.to_string()));
+        }
+        for (name, completed) in &self.completed {
+            let count = completed.load(Ordering::Relaxed);
+            if count > 0 {
+                facts.push((format!("checksums completed at {name}"), count.to_string()));
+            }
         }
         if let Some(pool) = &self.pool {
             facts.push(("packets harvested".into(), pool.events().to_string()));
@@ -230,9 +244,16 @@ impl Running {
                 .map(|(reason, n)| (reason.name().to_owned(), n, reason.class()))
                 .collect(),
             missed: missed.collect(),
+            interfaces,
             workers: self.counters.received_by_worker(),
             facts,
+            error: None,
         }
+    }
+
+    /// What whoever started the router should know.
+    pub(crate) fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// Ends all threads.
@@ -261,6 +282,40 @@ impl Drop for Running {
     }
 }
 
+/// A router that is read and built, but for ports and threads.
+struct Prepared {
+    tables: Tables,
+    interfaces: Vec<Named>,
+    wall: Option<Arc<SharedFirewall>>,
+    pool: Option<Arc<Pool>>,
+    config: Config,
+}
+
+/// Reads and builds all that can be without rights.
+fn prepare(setup: &RouterSetup) -> anyhow::Result<Prepared> {
+    if !(1..=WORKERS_MAX).contains(&setup.workers) {
+        return Err(mistake(format!(
+            "workers = {}: a router has 1 to {WORKERS_MAX}",
+            setup.workers
+        )));
+    }
+    let tables = tables::build(setup)?;
+    let interfaces = interfaces::read(setup)?;
+    let wall = wall(setup, &interfaces)?;
+    let pool = setup.entropy_harvest.then(|| Arc::new(Pool::new()));
+    let config = Config {
+        path: setup.path,
+        redirects: setup.icmp_redirect,
+        harvest: pool.clone(),
+        reverse_paths: interfaces::reverse_paths(setup),
+        neighbours: interfaces::neighbours(setup, &interfaces, &tables.next_hops)?,
+        interfaces: interfaces.iter().map(|named| named.interface.clone()).collect(),
+        errors: Rate { per_second: setup.icmp_errors_pps, ..Rate::default() },
+        ..Config::default()
+    };
+    Ok(Prepared { tables, interfaces, wall, pool, config })
+}
+
 /// The firewall that all workers share, if there are rules.
 fn wall(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<Option<Arc<SharedFirewall>>> {
     if setup.firewall.trim().is_empty() {
@@ -275,6 +330,8 @@ fn wall(setup: &RouterSetup, interfaces: &[Named]) -> anyhow::Result<Option<Arc<
     let config = StateConfig {
         kind: setup.state,
         limit: setup.state_limit as usize,
+        source_limit: setup.state_limit_per_source,
+        gives_way: setup.state_full == FullTable::GiveWay,
         ..StateConfig::default()
     };
     let wall = SharedFirewall::new(&rules, &config);

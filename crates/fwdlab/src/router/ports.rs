@@ -2,19 +2,20 @@
 
 use super::mistake;
 use crate::error::CliError;
-use fwdlab_model::router::{InterfaceSetup, PortKind, RouterSetup};
+use fwdlab_model::router::{ChecksumKind, InterfaceSetup, PortKind, RouterSetup};
 use fwdlab_packet::injection::Faults;
 use fwdlab_packet::rss::{SYMMETRIC_KEY, Toeplitz, queue_of};
 use fwdlab_port::packet_socket::{PacketConfig, PacketPort};
 use fwdlab_port::pcap::PcapPort;
 use fwdlab_port::spread::spread;
-use fwdlab_port::tap::{FaultTap, PcapTap, TraceTap};
+use fwdlab_port::tap::{CompleteTap, FaultTap, PcapTap, TraceTap};
 use fwdlab_port::xsk::{Bind, XskConfig, XskPort, XskProgram};
 use fwdlab_port::{Frame, Port, PortError};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 /// Batches that may wait on the way from one worker to another.
 const SPREAD_BATCHES: usize = 16;
@@ -24,6 +25,58 @@ pub(super) struct Ports {
     pub(super) workers: Vec<Vec<Box<dyn Port>>>,
     /// The kind of port of each interface, for the statistics.
     pub(super) facts: Vec<(String, String)>,
+    /// What whoever started the router should know.
+    pub(super) notes: Vec<String>,
+    /// Checksums that were completed, by interface.
+    pub(super) completed: Vec<(String, Arc<AtomicU64>)>,
+}
+
+/// The ports of an interface.
+struct Opened {
+    ports: Vec<Box<dyn Port>>,
+    /// What they are.
+    kind: String,
+    /// AF_PACKET, beside which the kernel sees every packet.
+    beside_kernel: bool,
+    /// Why they are not what was hoped for.
+    instead: Option<String>,
+}
+
+/// Says what is wrong with the ports of a set-up, without opening any.
+///
+/// # Errors
+/// The user's mistakes.
+pub(super) fn check(setup: &RouterSetup) -> anyhow::Result<()> {
+    for written in &setup.interfaces {
+        let fault = |what: String| mistake(format!("interface {}: {what}", written.name));
+        valid_faults(written).map_err(fault)?;
+        if written.port != PortKind::Pcap {
+            continue;
+        }
+        if setup.workers > 1 {
+            return Err(fault(ONE_READER.into()));
+        }
+        if let Some(input) = &written.input {
+            File::open(input).map_err(|error| fault(format!("{input}: {error}")))?;
+        }
+        let written_to = [&written.output, &written.capture, &written.trace];
+        for path in written_to.into_iter().flatten() {
+            let directory = Path::new(path).parent().filter(|parent| *parent != Path::new(""));
+            if directory.is_some_and(|directory| !directory.is_dir()) {
+                return Err(fault(format!("{path}: there is no such directory")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A file has one beginning.
+const ONE_READER: &str = "a file is read by one worker: write workers = 1";
+
+fn valid_faults(written: &InterfaceSetup) -> Result<(), String> {
+    let both = [written.faults, written.sent_faults];
+    let valid = both.iter().flatten().all(Faults::is_valid);
+    if valid { Ok(()) } else { Err("faults: each is a probability from 0 to 1".into()) }
 }
 
 /// Opens the ports of all interfaces, in this thread's network namespace.
@@ -32,13 +85,37 @@ pub(super) struct Ports {
 /// The user's mistakes, and what the environment lacks.
 pub(super) fn open(setup: &RouterSetup) -> anyhow::Result<Ports> {
     let workers = usize::from(setup.workers);
-    let mut all = Ports { workers: (0..workers).map(|_| Vec::new()).collect(), facts: Vec::new() };
+    let mut all = Ports {
+        workers: (0..workers).map(|_| Vec::new()).collect(),
+        facts: Vec::new(),
+        notes: Vec::new(),
+        completed: Vec::new(),
+    };
     let toeplitz = Arc::new(Toeplitz::new(&SYMMETRIC_KEY));
     for (number, written) in setup.interfaces.iter().enumerate() {
         let number = u8::try_from(number)
             .map_err(|_| mistake("a router has up to 255 interfaces".to_owned()))?;
-        let (ports, kind) = queues(written, number, workers)?;
-        all.facts.push((format!("interface {}", written.name), kind));
+        let Opened { mut ports, kind, beside_kernel, instead } = queues(written, number, workers)?;
+        let name = &written.name;
+        all.facts.push((format!("interface {name}"), kind));
+        if let Some(why) = instead {
+            all.notes.push(format!("interface {name}: AF_PACKET in place of AF_XDP ({why})"));
+        }
+        if beside_kernel {
+            all.notes.extend(kernel_forwards().map(|setting| {
+                format!(
+                    "interface {name}: the kernel forwards its packets as well ({setting} is 1): \
+                     every packet arrives twice; next step: sysctl -w {setting}=0"
+                )
+            }));
+        }
+        let may_be_partial = beside_kernel || written.port != PortKind::Pcap && is_virtual(name);
+        if written.checksums == ChecksumKind::Complete && may_be_partial {
+            let completed: Arc<AtomicU64> = Arc::default();
+            let tap = |port| boxed(CompleteTap::new(port, Arc::clone(&completed)));
+            ports = ports.into_iter().map(tap).collect();
+            all.completed.push((name.clone(), completed));
+        }
         let ports = match setup.rss && workers > 1 {
             false => ports,
             true => {
@@ -60,12 +137,29 @@ fn boxed(port: impl Port + 'static) -> Box<dyn Port> {
     Box::new(port)
 }
 
+/// A device without hardware, at whose other end a stack may leave checksums to it.
+fn is_virtual(name: &str) -> bool {
+    !Path::new(&format!("/sys/class/net/{name}/device")).exists()
+}
+
+/// The setting by which this namespace's kernel forwards, if it does.
+fn kernel_forwards() -> Option<&'static str> {
+    [
+        ("net.ipv4.ip_forward", "ipv4/ip_forward"),
+        ("net.ipv6.conf.all.forwarding", "ipv6/conf/all/forwarding"),
+    ]
+    .into_iter()
+    .find(|(_, path)| {
+        std::fs::read_to_string(format!("/proc/sys/net/{path}"))
+            .is_ok_and(|text| text.trim() == "1")
+    })
+    .map(|(setting, _)| setting)
+}
+
 /// One port for each worker, and of what kind they are.
-fn queues(
-    written: &InterfaceSetup,
-    number: u8,
-    workers: usize,
-) -> anyhow::Result<(Vec<Box<dyn Port>>, String)> {
+fn queues(written: &InterfaceSetup, number: u8, workers: usize) -> anyhow::Result<Opened> {
+    let opened = |(ports, kind)| Opened { ports, kind, beside_kernel: false, instead: None };
+    let beside = |(ports, kind)| Opened { beside_kernel: true, ..opened((ports, kind)) };
     let name = &written.name;
     let refused = |error: PortError| {
         CliError::Environment(format!(
@@ -73,24 +167,23 @@ fn queues(
         ))
     };
     match written.port {
-        PortKind::Xsk => Ok(xsk(name, number, workers).map_err(refused)?),
-        PortKind::Packet => Ok(packet(name, number, workers).map_err(refused)?),
+        PortKind::Xsk => Ok(opened(xsk(name, number, workers).map_err(refused)?)),
+        PortKind::Packet => Ok(beside(packet(name, number, workers).map_err(refused)?)),
         PortKind::Auto => match xsk(name, number, workers) {
-            Ok(ports) => Ok(ports),
+            Ok(ports) => Ok(opened(ports)),
             Err(why) => {
                 let (ports, kind) = packet(name, number, workers).map_err(refused)?;
-                Ok((ports, format!("{kind} (no AF_XDP: {why})")))
+                let instead = Some(why.to_string());
+                Ok(Opened { instead, ..beside((ports, format!("{kind} (no AF_XDP: {why})"))) })
             }
         },
-        PortKind::Pcap if workers > 1 => Err(mistake(format!(
-            "interface {name}: a file is read by one worker: write workers = 1"
-        ))),
+        PortKind::Pcap if workers > 1 => Err(mistake(format!("interface {name}: {ONE_READER}"))),
         PortKind::Pcap => {
             let path = |file: &Option<String>| file.as_ref().map(Path::new).map(Path::to_owned);
             let (input, output) = (path(&written.input), path(&written.output));
             let port = PcapPort::open(input.as_deref(), output.as_deref(), number);
             let port = port.map_err(|error| mistake(format!("interface {name}: {error}")))?;
-            Ok((vec![Box::new(port)], "pcap".into()))
+            Ok(opened((vec![boxed(port)], "pcap".into())))
         }
     }
 }
@@ -140,10 +233,8 @@ fn tapped(
     let mut port = port;
     if written.faults.is_some() || written.sent_faults.is_some() {
         let both = [written.faults, written.sent_faults];
-        if !both.iter().flatten().all(Faults::is_valid) {
-            let what = "faults: each is a probability from 0 to 1";
-            return Err(mistake(format!("interface {}: {what}", written.name)));
-        }
+        let fault = |what| mistake(format!("interface {}: {what}", written.name));
+        valid_faults(written).map_err(fault)?;
         let seed = both.iter().flatten().map(|faults| faults.seed).next().unwrap_or_default();
         let seed = seed.wrapping_add(queue as u64);
         let [incoming, outgoing] = both.map(Option::unwrap_or_default);

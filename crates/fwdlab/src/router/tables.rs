@@ -1,11 +1,11 @@
 //! Loads routes from all sources into tables of the configured algorithm.
 
-use super::mistake;
+use super::{interfaces, mistake};
 use anyhow::Context;
 use fwdlab_model::router::{RouterSetup, Synthesised};
 use fwdlab_router::fib::{Address, Batch, NextHop, Prefix, V4, V6};
 use fwdlab_router::routes::synthesis::{ROUTES_MAX, Synthesis, synthesise};
-use fwdlab_router::routes::{NextHops, Routes, mrt, text};
+use fwdlab_router::routes::{NextHops, Routes, Via, mrt, text};
 use fwdlab_router::tables::{self, Built, Table};
 use std::fs;
 use std::net::IpAddr;
@@ -27,24 +27,32 @@ impl Tables {
     /// # Errors
     /// What is wrong with the words.
     pub(super) fn change(&self, words: &str) -> Result<(), String> {
-        let words: Vec<&str> = words.split_whitespace().collect();
-        let (prefix, via) = match words[..] {
-            ["add", prefix, "via", next_hop] => (prefix, Some(next_hop)),
-            ["delete", prefix] => (prefix, None),
-            _ => return Err("say `add PREFIX via NEXT-HOP` or `delete PREFIX`".into()),
-        };
-        let next_hop = match via {
-            None => None,
-            Some(via) => {
-                let known = via.parse().ok().and_then(|address| self.next_hops.get(address));
-                Some(known.ok_or_else(|| format!("no route leads to the next hop {via} yet"))?)
+        let what = "say `add PREFIX via NEXT-HOP` or `delete PREFIX`";
+        let (order, rest) = words.trim().split_once(' ').ok_or(what)?;
+        if order == "add" {
+            let added = text::read(rest).map_err(|error| error.to_string())?;
+            let number = |next_hop: &NextHop| {
+                let via = added.next_hops.via(*next_hop);
+                let known = via.and_then(|via| self.next_hops.get(via));
+                known.ok_or_else(|| format!("no route leads there yet: `{rest}`"))
+            };
+            for (prefix, next_hop) in &added.inet {
+                self.inet.update(&change_of(*prefix, Some(number(next_hop)?)));
             }
+            for (prefix, next_hop) in &added.inet6 {
+                self.inet6.update(&change_of(*prefix, Some(number(next_hop)?)));
+            }
+            return Ok(());
+        }
+        let (prefix, next_hop) = match order {
+            "delete" => (rest.trim(), None),
+            _ => return Err(what.into()),
         };
         if let Ok(prefix) = prefix.parse::<Prefix<V4>>() {
             self.inet.update(&change_of(prefix, next_hop));
         } else {
             let prefix = prefix.parse::<Prefix<V6>>();
-            let prefix = prefix.map_err(|error| format!("`{}`: {error}", words[1]))?;
+            let prefix = prefix.map_err(|error| format!("`{rest}`: {error}"))?;
             self.inet6.update(&change_of(prefix, next_hop));
         }
         Ok(())
@@ -67,6 +75,7 @@ fn change_of<A: Address>(prefix: Prefix<A>, next_hop: Option<NextHop>) -> Batch<
 pub(super) fn build(setup: &RouterSetup) -> anyhow::Result<Tables> {
     let mut all = Routes::default();
     // Later ones replace earlier ones of the same prefix: what was written counts most.
+    add(&mut all, connected(setup)?)?;
     if let Some(wanted) = &setup.synthesised {
         let made = synthesised(wanted)?;
         add(&mut all, made)?;
@@ -83,6 +92,33 @@ pub(super) fn build(setup: &RouterSetup) -> anyhow::Result<Tables> {
     Ok(Tables { inet, inet6, next_hops: all.next_hops, facts })
 }
 
+/// Routes to the hosts of each interface's link: those that its addresses have.
+fn connected(setup: &RouterSetup) -> anyhow::Result<Routes> {
+    let mut routes = Routes::default();
+    for written in &setup.interfaces {
+        let via = Via::Link(written.name.clone());
+        let fault = |what: String| mistake(format!("interface {}: {what}", written.name));
+        for text in &written.addresses {
+            let (address, length) = interfaces::address(text).map_err(fault)?;
+            let number = routes.next_hops.number(via.clone());
+            let next_hop = number.context("more next hops than there are numbers")?;
+            if let Some(own) = V4::from_ip(address)
+                && length < V4::BITS
+            {
+                routes.inet.push((Prefix::containing(own, length), next_hop));
+            }
+            // Packets to link-local addresses don't leave their link.
+            if let Some(own) = V6::from_ip(address)
+                && length < V6::BITS
+                && own.0 >> 118 != 0xfe80 >> 6
+            {
+                routes.inet6.push((Prefix::containing(own, length), next_hop));
+            }
+        }
+    }
+    Ok(routes)
+}
+
 /// The table, with what the statistics say of it.
 fn noted<A>(built: Built<A>, family: &str, facts: &mut Vec<(String, String)>) -> Arc<dyn Table<A>> {
     if let Some(algorithm) = built.chosen {
@@ -94,7 +130,7 @@ fn noted<A>(built: Built<A>, family: &str, facts: &mut Vec<(String, String)>) ->
 }
 
 fn add(all: &mut Routes, more: Routes) -> anyhow::Result<()> {
-    let numbers = more.next_hops.addresses().iter().map(|&address| all.next_hops.number(address));
+    let numbers = more.next_hops.vias().iter().map(|via| all.next_hops.number(via.clone()));
     let numbers: Option<Vec<NextHop>> = numbers.collect();
     let numbers = numbers.context("more next hops than there are numbers")?;
     let of = |next_hop: NextHop| numbers[next_hop.number() as usize];

@@ -37,6 +37,9 @@
 //! | ICMPv6 redirect, hop limit 1 | error | silence | RFC 4443 section 2.4 (e.2) forbids it |
 //! | hop-by-hop option that asks for an error | error | forwarded | RFC 8200 section 4.3: read only where configured |
 //! | packets quoted by IPv6 redirects | cut to words of eight bytes | filled up with zeros | RFC 4861 section 4.6.3 |
+//! | jumbogram with a length that needs none | parameter problem | dropped | RFC 2675 section 3 is for nodes that have jumbograms; no link here carries any |
+//! | TCP, UDP and other protocols to the router's own addresses | reset, port or protocol unreachable, parameter problem | silence | RFC 1122 section 3.2.2.1 is for hosts; the router has no ports, and nothing to say about its peers' |
+//! | fragments to the router itself | put together | silence | RFC 1812 section 5.2.1.3 would have it; an echo in fragments is not answered |
 //! | UDP to a closed port | port unreachable | silence | RFC 1122 section 3.2.2.1 is for hosts; the router has no ports |
 //! | VLAN 0 | taken as if untagged | dropped | IEEE 802.1Q: who knows no tags knows no priorities |
 //! | ARP of IEEE 802 hardware | answered | dropped | RFC 1042; the frame says Ethernet |

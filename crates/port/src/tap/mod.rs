@@ -1,13 +1,16 @@
-//! Ports around ports that capture or trace what passes, or inject faults into it.
+//! Ports around ports that capture or trace what passes, inject faults into it, or complete
+//! checksums.
 //!
-//! None of them belongs into a measurement: each costs far more than a frame.
+//! None of them belongs into a measurement: each costs more than a frame, but for the last.
 
 mod capture;
+mod complete;
 mod damage;
 mod fault;
 mod trace;
 
 pub use capture::PcapTap;
+pub use complete::CompleteTap;
 pub use damage::inflict;
 pub use fault::{FaultCounts, FaultTap};
 pub use trace::TraceTap;

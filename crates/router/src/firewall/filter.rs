@@ -1,18 +1,21 @@
 //! Filters batches of packets by rules and states.
 
+mod connections;
 mod forget;
+mod odd;
+mod related;
 
+use super::fragments::Fragments;
 use super::packet::{Packet, bit};
 use super::places;
-use super::quoted::Quoted;
 use super::rule::{Action, Direction, RuleError, Ruleset};
 use super::rules::{Decision, Rules, Tables};
 use super::states::{
-    Access, Connection, Flows, Found, Insertion, Key, Matches, Of, OfFamily, Own, Queries, Query,
+    Access, First, Flows, Found, Insertion, Key, Matches, Of, OfFamily, Own, Queries, Query,
     Segment, StateConfig, States, Work,
 };
 use super::stats::{Counts, FirewallStats, RuleStats, RuleTally, Totals};
-use crate::path;
+use crate::path::{self, HeldBack};
 use fwdlab_port::frame::Frame;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -28,12 +31,16 @@ const SWEPT_WHEN_FULL: usize = 1 << 14;
 pub struct SharedFirewall {
     rules_in: Rules,
     rules_out: Rules,
+    /// About packets to the router itself.
+    rules_local: Rules,
     rules: usize,
     tables: Tables,
     states: States,
     /// True if a rule says `keep state` and states are enabled.
     keeps: bool,
     when_full: Action,
+    /// Of all workers, as the fragments of a packet may come to several.
+    fragments: Mutex<Fragments>,
     workers: Mutex<Vec<Arc<Counts>>>,
     /// How often the states were forgotten.
     forgotten: AtomicU64,
@@ -58,8 +65,8 @@ struct BatchState {
     inet6: Queries<5>,
     /// Packets of connections that have a state.
     known: u64,
-    /// Packets dropped because the table of states was full.
-    full: u64,
+    /// Packets dropped for other reasons than rules, since they were last taken.
+    held_back: HeldBack,
     was_full: bool,
 }
 
@@ -71,16 +78,19 @@ impl SharedFirewall {
     pub fn new(ruleset: &Ruleset, config: &StateConfig) -> Result<Arc<SharedFirewall>, RuleError> {
         let rules_in = Rules::of(ruleset, Direction::In)?;
         let rules_out = Rules::of(ruleset, Direction::Out)?;
+        let rules_local = Rules::of(ruleset, Direction::Local)?;
         let states = States::new(config);
         let keeps = states.keep() && (rules_in.keep_state() || rules_out.keep_state());
         Ok(Arc::new(SharedFirewall {
             rules_in,
             rules_out,
+            rules_local,
             rules: ruleset.rules.len(),
             tables: Tables::of(ruleset),
             states,
             keeps,
             when_full: config.when_full,
+            fragments: Mutex::default(),
             workers: Mutex::default(),
             forgotten: AtomicU64::new(0),
         }))
@@ -91,7 +101,8 @@ impl SharedFirewall {
         let counts = Counts::new(self.rules);
         self.workers.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&counts));
         let (inet, inet6) = (Queries::new(), Queries::new());
-        let scratch = BatchState { inet, inet6, known: 0, full: 0, was_full: false };
+        let held_back = HeldBack::default();
+        let scratch = BatchState { inet, inet6, known: 0, held_back, was_full: false };
         let flows = self.keeps.then(|| self.states.flows()).flatten();
         let forgotten = self.forgotten.load(Acquire);
         counts.forgotten.store(forgotten, Release);
@@ -117,51 +128,6 @@ impl SharedFirewall {
     }
 }
 
-impl Filter {
-    /// The connections that have a state, in no order: of all workers, or where each
-    /// has its own, of this one. Of packets that other workers' caches let through, those
-    /// of the last moments (20 ms) may be missing.
-    pub fn connections(&mut self) -> Vec<Connection> {
-        struct List<'a>(&'a States);
-        impl Work for List<'_> {
-            type Result = Vec<Connection>;
-            fn run<X: Access>(self, access: &mut X) -> Vec<Connection> {
-                self.0.list(access)
-            }
-        }
-        self.tell_flows();
-        let states = &self.shared.states;
-        states.with(self.own.as_mut(), List(states)).unwrap_or_default()
-    }
-
-    /// Writes the counters of the flow cache back to the states.
-    fn tell_flows(&mut self) {
-        struct Tell<'a>(&'a States, &'a mut Flows);
-        impl Work for Tell<'_> {
-            type Result = ();
-            fn run<X: Access>(self, access: &mut X) {
-                let Tell(states, flows) = self;
-                flows.tell(states, access);
-            }
-        }
-        let states = &self.shared.states;
-        if let Some(flows) = &mut self.flows {
-            let _ = states.with(self.own.as_mut(), Tell(states, flows));
-        }
-    }
-}
-
-impl Drop for Filter {
-    fn drop(&mut self) {
-        // Nobody waits for a worker that is gone.
-        self.counts.forgotten.store(u64::MAX, Release);
-        self.tell_flows();
-        if let Some(own) = &self.own {
-            self.shared.states.give_up(own);
-        }
-    }
-}
-
 impl path::Firewall for Filter {
     fn rest(&mut self) {
         if self.shared.forgotten.load(Relaxed) != self.forgotten {
@@ -178,9 +144,20 @@ impl path::Firewall for Filter {
         }
         let (rules, tally) = (&shared.rules_in, RuleTally::new(counts));
         let port = Frame::ingress;
-        let evaluation =
-            Evaluation { shared, rules, scratch, counts, tally, batch, port, among, now_ns };
-        evaluation.run(Direction::In, own.as_mut(), flows.as_mut())
+        let direction = Direction::In;
+        let evaluation = Evaluation {
+            shared,
+            rules,
+            scratch,
+            counts,
+            tally,
+            batch,
+            port,
+            among,
+            now_ns,
+            direction,
+        };
+        evaluation.run(own.as_mut(), flows.as_mut())
     }
 
     fn outgoing(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64 {
@@ -195,13 +172,36 @@ impl path::Firewall for Filter {
         }
         let (rules, tally) = (&shared.rules_out, RuleTally::new(counts));
         let port = |frame: &Frame| frame.egress().unwrap_or_default();
-        let evaluation =
-            Evaluation { shared, rules, scratch, counts, tally, batch, port, among: asked, now_ns };
-        known | evaluation.run(Direction::Out, own.as_mut(), flows.as_mut())
+        let (direction, among) = (Direction::Out, asked);
+        let evaluation = Evaluation {
+            shared,
+            rules,
+            scratch,
+            counts,
+            tally,
+            batch,
+            port,
+            among,
+            now_ns,
+            direction,
+        };
+        known | evaluation.run(own.as_mut(), flows.as_mut())
     }
 
-    fn take_state_limit_drops(&mut self) -> u64 {
-        std::mem::take(&mut self.scratch.full)
+    fn local(&mut self, frame: &Frame) -> bool {
+        let Filter { shared, counts, .. } = self;
+        if shared.rules_local.is_empty() {
+            return true;
+        }
+        let packet = Packet::read(frame).unhidden();
+        let rules = &shared.rules_local;
+        let decision = rules.decide(&packet, frame, frame.ingress(), &shared.tables);
+        RuleTally::new(counts).count(decision.rule, packet.bytes());
+        decision.action == Action::Pass
+    }
+
+    fn take_held_back(&mut self) -> HeldBack {
+        std::mem::take(&mut self.scratch.held_back)
     }
 }
 
@@ -217,15 +217,16 @@ struct Evaluation<'a, P> {
     port: P,
     among: u64,
     now_ns: u64,
+    direction: Direction,
 }
 
 impl<P: Fn(&Frame) -> u8> Evaluation<'_, P> {
     #[inline(always)]
-    fn run(self, direction: Direction, own: Option<&mut Own>, flows: Option<&mut Flows>) -> u64 {
+    fn run(self, own: Option<&mut Own>, flows: Option<&mut Flows>) -> u64 {
         let Evaluation { shared, .. } = self;
         if shared.keeps {
             let (totals, made) = (Totals::default(), false);
-            let evaluation = WithStates { evaluation: self, direction, flows, totals, made };
+            let evaluation = WithStates { evaluation: self, flows, totals, made };
             shared.states.with(own, evaluation).unwrap_or_default()
         } else {
             self.by_rules_alone()
@@ -237,8 +238,13 @@ impl<P: Fn(&Frame) -> u8> Evaluation<'_, P> {
         let mut passed = 0;
         for place in places(self.among) {
             let frame = &self.batch[place];
-            let decision = self.decide(frame, &Packet::read(frame));
-            passed |= u64::from(decision.action == Action::Pass) << place;
+            let packet = Packet::read(frame);
+            let passes = if packet.is(bit::ODD) {
+                self.odd_alone(place, packet)
+            } else {
+                self.decide(frame, &packet).action == Action::Pass
+            };
+            passed |= u64::from(passes) << place;
         }
         passed
     }
@@ -255,7 +261,6 @@ impl<P: Fn(&Frame) -> u8> Evaluation<'_, P> {
 /// Stateful filtering of a batch in one direction.
 struct WithStates<'a, P> {
     evaluation: Evaluation<'a, P>,
-    direction: Direction,
     flows: Option<&'a mut Flows>,
     totals: Totals,
     /// A state was created.
@@ -268,13 +273,13 @@ impl<P: Fn(&Frame) -> u8> Work for WithStates<'_, P> {
     #[inline(always)]
     fn run<X: Access>(mut self, access: &mut X) -> u64 {
         // On the way out, what has a state isn't asked about.
-        let passed = match self.direction {
+        let passed = match self.evaluation.direction {
             // The full path filters packets one by one.
             Direction::In if self.evaluation.among.is_power_of_two() => {
                 self.by_state_of_one(access)
             }
             Direction::In => self.by_states(access),
-            Direction::Out => self.by_rules(self.evaluation.among, access),
+            Direction::Out | Direction::Local => self.by_rules(self.evaluation.among, access),
         };
         let WithStates {
             evaluation: Evaluation { shared, scratch, counts, among, now_ns, .. },
@@ -336,14 +341,16 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
                 states.enqueue(access, &mut scratch.inet, place, Query::of(frame, packet, &seed));
             }
         }
-        let mut matches = states.lookup_all(access, &scratch.inet, now_ns);
+        let mut matches = states.lookup_all(access, &scratch.inet, batch, now_ns);
         if inet6 != 0 {
-            let Matches { known, steady, over } = states.lookup_all(access, &scratch.inet6, now_ns);
-            matches.known |= known;
-            matches.steady |= steady;
-            matches.over += over;
+            let more = states.lookup_all(access, &scratch.inet6, batch, now_ns);
+            matches.known |= more.known;
+            matches.steady |= more.steady;
+            matches.stray |= more.stray;
+            matches.over += more.over;
         }
-        let Matches { known, steady, over } = matches;
+        let Matches { known, steady, stray, over } = matches;
+        scratch.held_back.stray += u64::from(stray.count_ones());
         if let Some(flows) = self.flows.as_mut().filter(|_| remembers) {
             for place in places(steady & !inet6) {
                 flows.inet.remember(scratch.inet.query(place), now_ns);
@@ -356,7 +363,8 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
         self.totals.searches += u64::from((among & !without).count_ones());
         self.totals.matches += u64::from(known.count_ones());
         self.totals.expired = over as u64;
-        if known == among { 0 } else { self.by_rules(among & !known, access) }
+        let judged = known | stray;
+        if judged == among { 0 } else { self.by_rules(among & !judged, access) }
     }
 
     /// As [`WithStates::by_states`] about one packet: there is nothing to put in order.
@@ -375,15 +383,19 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
         let found = if !packet.is(bit::TRACKABLE) {
             Found::Unknown
         } else if packet.is(bit::INET6) {
-            states.lookup(access, &Query::<5>::of(frame, packet, &states.seed), now_ns)
+            states.lookup(access, &Query::<5>::of(frame, packet, &states.seed), frame, now_ns)
         } else {
-            states.lookup(access, &Query::<2>::of(frame, packet, &states.seed), now_ns)
+            states.lookup(access, &Query::<2>::of(frame, packet, &states.seed), frame, now_ns)
         };
         let known = if matches!(found, Found::Known | Found::Steady) { among } else { 0 };
         scratch.known = known;
         self.totals.searches = u64::from(packet.is(bit::TRACKABLE));
         self.totals.matches = u64::from(known != 0);
         self.totals.expired = u64::from(matches!(found, Found::Over));
+        if found == Found::Stray {
+            scratch.held_back.stray += 1;
+            return 0;
+        }
         if known == among { 0 } else { self.by_rules(among, access) }
     }
 
@@ -393,20 +405,37 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
         let mut passed = 0;
         for place in places(among) {
             let packet = Packet::read(&self.evaluation.batch[place]);
-            let passes = if packet.is(bit::INET6) {
-                self.by_rules_one::<5, X>(place, packet, access)
+            let passes = if packet.is(bit::ODD) {
+                self.odd(place, packet, access)
             } else {
-                self.by_rules_one::<2, X>(place, packet, access)
+                self.by_rules_any(place, packet, self.made, access)
             };
             passed |= u64::from(passes) << place;
         }
         passed
     }
 
+    /// Evaluates the rules for a packet; with `looks`, after its state, if it has one.
+    #[inline(always)]
+    fn by_rules_any<X: Access>(
+        &mut self,
+        place: usize,
+        packet: Packet,
+        looks: bool,
+        access: &mut X,
+    ) -> bool {
+        if packet.is(bit::INET6) {
+            self.by_rules_one::<5, X>(place, packet, looks, access)
+        } else {
+            self.by_rules_one::<2, X>(place, packet, looks, access)
+        }
+    }
+
     fn by_rules_one<const N: usize, X: Access>(
         &mut self,
         place: usize,
         packet: Packet,
+        looks: bool,
         access: &mut X,
     ) -> bool
     where
@@ -414,21 +443,25 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
         Segment: OfFamily<N>,
     {
         let frame = &self.evaluation.batch[place];
-        let Evaluation { shared, now_ns, .. } = self.evaluation;
+        let Evaluation { shared, now_ns, direction, .. } = self.evaluation;
         let query = Query::<N>::of(frame, packet, &shared.states.seed);
         // It may have the state that one before it in the batch made.
-        if self.made && self.direction == Direction::In && packet.is(bit::TRACKABLE) {
-            match shared.states.lookup(access, &query, now_ns) {
+        if looks && direction == Direction::In && packet.is(bit::TRACKABLE) {
+            match shared.states.lookup(access, &query, frame, now_ns) {
                 Found::Known | Found::Steady => {
                     self.totals.matches += 1;
                     self.evaluation.scratch.known |= 1 << place;
                     return true;
                 }
+                Found::Stray => {
+                    self.evaluation.scratch.held_back.stray += 1;
+                    return false;
+                }
                 Found::Over => self.totals.expired += 1,
                 Found::Unknown => {}
             }
         }
-        if self.direction == Direction::In && self.is_related::<N, X>(frame, packet, access) {
+        if direction == Direction::In && self.is_related::<N, X>(frame, packet, access) {
             self.evaluation.scratch.known |= 1 << place;
             return true;
         }
@@ -438,44 +471,27 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
             return passes;
         }
         let scratch = &mut self.evaluation.scratch;
-        match shared.states.insert(access, &query, now_ns) {
+        let first = First { query: &query, frame, sloppy: decision.sloppy };
+        match shared.states.insert(access, first, now_ns) {
             Insertion::Full => {
                 self.totals.full += 1;
                 let passes = shared.when_full == Action::Pass;
-                scratch.full += u64::from(!passes);
+                scratch.held_back.full += u64::from(!passes);
                 return passes;
             }
+            Insertion::Stray => {
+                scratch.held_back.stray += 1;
+                return false;
+            }
             Insertion::New => self.totals.created += 1,
+            Insertion::Instead => {
+                self.totals.created += 1;
+                self.totals.evicted += 1;
+            }
             Insertion::Known => {}
         }
         self.made = true;
         scratch.known |= 1 << place;
         passes
-    }
-
-    /// True of an error about a packet of a connection that has a state. The state stays
-    /// as it is, its time, too.
-    #[inline(always)]
-    fn is_related<const N: usize, X: Access>(
-        &mut self,
-        frame: &Frame,
-        packet: Packet,
-        access: &mut X,
-    ) -> bool
-    where
-        Key<N>: Of,
-        Segment: OfFamily<N>,
-    {
-        // Packets that open connections don't pay for the call.
-        if packet.is(bit::TRACKABLE) {
-            return false;
-        }
-        let Some(Quoted { frame, packet }) = Quoted::of(frame, packet) else { return false };
-        let Evaluation { shared, now_ns, .. } = self.evaluation;
-        let query = Query::<N>::of(&frame, packet, &shared.states.seed);
-        let holds = shared.states.holds(access, &query, now_ns);
-        self.totals.searches += 1;
-        self.totals.matches += u64::from(holds);
-        holds
     }
 }

@@ -6,6 +6,11 @@
 //!                      \__________________________________________________________/
 //! ```
 //!
+//! Packets to the router itself have rules of their own (`local`); those that expire here
+//! are judged by the `in` rules before they are answered. Packets whose headers can't be read
+//! as far as rules ask for them are dropped wherever there are rules, and fragments follow
+//! their first (`fragments.rs`).
+//!
 //! The first rule that matches decides. A state lets its connection pass in both
 //! directions and, as with ipfw, on both of the router's sides: `out` rules are asked
 //! about packets that have none, and where there are no such rules and the policy
@@ -22,14 +27,17 @@
 //! counters: whoever can make up an error could keep it alive otherwise, and pf refreshes
 //! nothing either. Errors that quote anything else are judged by rules.
 //!
-//! Deliberately not implemented: TCP sequence tracking, reassembly, NAT, logging, and
-//! synproxy.
+//! Of TCP, only what lies within the connection's windows passes by its state, and resets
+//! and errors are checked before they are believed (`states/window.rs`; RFC 5961, RFC 5927).
+//!
+//! Deliberately not implemented: reassembly, NAT, logging, and synproxy.
 //!
 //! Batches are processed in stages: first all packets are parsed and hashed and their states
 //! prefetched, then states are looked up lock by lock, and last the rules are evaluated, in
 //! order, for packets without one.
 
 mod filter;
+mod fragments;
 mod packet;
 mod quoted;
 mod rule;

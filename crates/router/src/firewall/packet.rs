@@ -1,8 +1,9 @@
 //! The parsed fields of a packet that rules and states use.
 //!
-//! Non-initial fragments have no transport header, so no ports: rules with ports don't
-//! match them, and they belong to no state. The same applies to truncated headers.
-//! Fragments are not reassembled.
+//! Fragments are not reassembled: the first one has the transport header, or the packet
+//! can't be judged (RFC 1858, RFC 3128, RFC 7112), and the later ones follow it (see
+//! [`super::fragments`]). What can't be judged, as its headers are cut off or more of them
+//! follow each other than are read, is [`bit::UNREADABLE`].
 
 use fwdlab_port::frame::{CAPACITY, Frame};
 
@@ -47,6 +48,18 @@ pub(super) mod bit {
     pub(in super::super) const TRACKABLE: u32 = 1 << 19;
     /// May create a state: not a TCP reset or an ICMP reply.
     pub(in super::super) const OPENS: u32 = 1 << 20;
+    /// Its headers can't be read, so that no rule can say what it is.
+    pub(in super::super) const UNREADABLE: u32 = 1 << 21;
+    /// The first fragment of a packet: [`TRACKABLE`] and [`OPENS`] are hidden in the two
+    /// bits above, so that it isn't taken for a packet like others.
+    pub(in super::super) const FIRST: u32 = 1 << 22;
+    /// A fragment but the first.
+    pub(in super::super) const LATER: u32 = 1 << 23;
+    /// Judged one by one.
+    pub(in super::super) const ODD: u32 = UNREADABLE | FIRST | LATER;
+    /// What of the bits a first fragment hides, and how far up.
+    pub(super) const HIDDEN: u32 = TRACKABLE | OPENS;
+    pub(super) const HIDE: u32 = 5;
     /// All that holds for UDP over IPv4.
     pub(in super::super) const UDP: u32 =
         (super::protocol::UDP as u32) << 8 | HAS_PORTS | TRACKABLE | OPENS;
@@ -93,18 +106,18 @@ impl Packet {
     }
 
     /// Protocol, marks and [`Packet::more`] of UDP and TCP over IPv4 without options, and
-    /// no later fragment: that is what most packets are.
+    /// no fragment: that is what most packets are.
     #[inline(always)]
     pub(super) fn quick(bytes: &[u8; CAPACITY]) -> Option<(u8, u32, u32)> {
         let (first, second) = (word_at(bytes, 12), half_at(bytes, 20));
         // One comparison for all.
-        let odd = ((first & 0xff_ffff) ^ 0x45_0008) | u64::from(second & 0xff1f);
+        let odd = ((first & 0xff_ffff) ^ 0x45_0008) | u64::from(second & 0xff3f);
         let total = ((first >> 32) as u16).swap_bytes();
         let protocol = (second >> 24) as u8;
-        if odd == 0 && protocol == protocol::UDP && total >= 24 {
+        if odd == 0 && protocol == protocol::UDP && total >= 28 {
             return Some((protocol::UDP, half_at(bytes, 34), u32::from(total)));
         }
-        if odd == 0 && protocol == protocol::TCP && total >= 34 {
+        if odd == 0 && protocol == protocol::TCP && total >= 40 {
             let more = u32::from(total) | u32::from(bytes[47]) << 16;
             return Some((protocol::TCP, half_at(bytes, 34), more));
         }
@@ -157,15 +170,19 @@ impl Packet {
         self.more as u16
     }
 
+    /// A first fragment as if it were whole.
+    pub(super) fn unhidden(&self) -> Packet {
+        let hidden = self.word as u32 >> bit::HIDE & bit::HIDDEN;
+        Packet { word: self.word | u64::from(hidden), more: self.more }
+    }
+
     fn inet(bytes: &[u8; CAPACITY], length: usize) -> Packet {
-        let (protocol, at, end) = contents(bytes, length);
-        let (word, marks, flags) = transport(bytes, protocol, at, end, 0);
+        let (word, marks, flags) = transport(bytes, contents(bytes, length), 0);
         Packet::new(word, marks, flags, total(bytes))
     }
 
     fn inet6(bytes: &[u8; CAPACITY], length: usize) -> Packet {
-        let (protocol, at, end) = contents6(bytes, length);
-        let (word, marks, flags) = transport(bytes, protocol, at, end, bit::INET6);
+        let (word, marks, flags) = transport(bytes, contents6(bytes, length), bit::INET6);
         Packet::new(word, marks, flags, total6(bytes))
     }
 }
@@ -199,8 +216,9 @@ fn half_at(bytes: &[u8; CAPACITY], at: usize) -> u32 {
     bytes[at..].first_chunk().map_or(0, |&half| u32::from_le_bytes(half))
 }
 
+/// The bits of TCP with these flags.
 #[inline(always)]
-fn tcp_word(flags: u8) -> u32 {
+pub(super) fn tcp_word(flags: u8) -> u32 {
     let opens = if flags & flag::RST == 0 { bit::OPENS } else { 0 };
     let opens_tcp = flags & (flag::SYN | flag::ACK) == flag::SYN;
     let opens_tcp = if opens_tcp { bit::OPENS_TCP } else { 0 };
@@ -219,84 +237,151 @@ fn total6(bytes: &[u8; CAPACITY]) -> u16 {
     u16::from_be_bytes([bytes[18], bytes[19]]).saturating_add(40)
 }
 
-/// What an IPv4 packet carries, in a frame of `length` bytes: the protocol, where its
-/// header begins, and where the packet ends. That is before the beginning where there is
-/// no such header.
-#[inline(always)]
-pub(super) fn contents(bytes: &[u8; CAPACITY], length: usize) -> (u8, usize, usize) {
-    let header = usize::from(bytes[AT] & 15) * 4;
-    let later = u16::from_be_bytes([bytes[20], bytes[21]]) & 0x1fff != 0;
-    let end = if later { 0 } else { length.min(AT + usize::from(total(bytes))) };
-    (bytes[23], AT + header, end)
+/// How much of what a packet carries is in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Whole,
+    /// The first fragment.
+    First,
+    /// A later fragment, in bytes from the beginning.
+    Later(u32),
+    /// Headers that can't be read.
+    Unreadable,
 }
 
-/// Likewise of an IPv6 packet, behind its extension headers.
+/// What a packet carries, behind IP header, options and extension headers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Contents {
+    pub(super) protocol: u8,
+    /// Where it begins in the frame.
+    pub(super) at: usize,
+    /// Where what is cut into fragments begins: in IPv6, extension headers may be before it.
+    pub(super) cut: usize,
+    /// Where the packet ends.
+    pub(super) end: usize,
+    pub(super) part: Part,
+    /// More fragments follow, and the identification.
+    pub(super) more: bool,
+    pub(super) id: u32,
+}
+
+impl Contents {
+    /// Behind an IPv6 header alone.
+    #[inline(always)]
+    fn whole(end: usize) -> Contents {
+        let at = AT + 40;
+        Contents { protocol: 0, at, cut: at, end, part: Part::Whole, more: false, id: 0 }
+    }
+
+    /// The transport header and what follows it, if it is there.
+    pub(super) fn header<'a>(&self, bytes: &'a [u8; CAPACITY]) -> Option<&'a [u8]> {
+        let there = matches!(self.part, Part::Whole | Part::First);
+        if there { bytes.get(self.at..self.end) } else { None }
+    }
+}
+
+/// What an IPv4 packet carries, in a frame of `length` bytes.
 #[inline(always)]
-pub(super) fn contents6(bytes: &[u8; CAPACITY], length: usize) -> (u8, usize, usize) {
-    let end = length.min(AT + usize::from(total6(bytes)));
-    let (protocol, at) = match bytes[20] {
-        protocol @ (protocol::TCP | protocol::UDP) => (protocol, AT + 40),
-        protocol => after_extensions(bytes, protocol, end),
+pub(super) fn contents(bytes: &[u8; CAPACITY], length: usize) -> Contents {
+    let at = AT + usize::from(bytes[AT] & 15) * 4;
+    let flags = u16::from_be_bytes([bytes[20], bytes[21]]);
+    let more = flags & 0x2000 != 0;
+    let part = match flags & 0x1fff {
+        0 if more => Part::First,
+        0 => Part::Whole,
+        offset => Part::Later(u32::from(offset) * 8),
     };
-    (protocol, at, end)
+    let end = length.min(AT + usize::from(total(bytes)));
+    let id = u32::from(u16::from_be_bytes([bytes[18], bytes[19]]));
+    Contents { protocol: bytes[23], at, cut: at, end, part, more, id }
 }
 
-/// Bits, marks and flags from the transport header at `at`, as far as `end`; where it
-/// isn't whole there, or there is none, only the protocol is known. Inlined, as a call costs
-/// each IPv6 packet some thirty instructions.
+/// What an IPv6 packet carries.
 #[inline(always)]
-pub(super) fn transport(
-    bytes: &[u8; CAPACITY],
-    protocol: u8,
-    at: usize,
-    end: usize,
-    family: u32,
-) -> (u32, u32, u8) {
-    let header = bytes.get(at..end);
-    let (mut word, mut marks, mut flags) = (0, 0, 0);
-    match (protocol, header) {
-        (protocol::UDP, Some(&[a, b, c, d, ..])) => {
+pub(super) fn contents6(bytes: &[u8; CAPACITY], length: usize) -> Contents {
+    let end = length.min(AT + usize::from(total6(bytes)));
+    match bytes[20] {
+        protocol @ (protocol::TCP | protocol::UDP) => Contents { protocol, ..Contents::whole(end) },
+        protocol => after_extensions(bytes, protocol, end),
+    }
+}
+
+/// Bits, marks and flags from the transport header. Inlined, as a call costs each IPv6
+/// packet some thirty instructions.
+#[inline(always)]
+pub(super) fn transport(bytes: &[u8; CAPACITY], contents: Contents, family: u32) -> (u32, u32, u8) {
+    let protocol = contents.protocol;
+    let (mut word, mut marks, mut flags) = (bit::UNREADABLE, 0, 0);
+    match (protocol, contents.header(bytes)) {
+        (protocol::UDP, Some(&[a, b, c, d, _, _, _, _, ..])) => {
             marks = u32::from_le_bytes([a, b, c, d]);
             word = bit::UDP;
         }
-        (protocol::TCP, Some(&[a, b, c, d, _, _, _, _, _, _, _, _, _, tcp, ..])) => {
+        (protocol::TCP, Some(header @ &[a, b, c, d, _, _, _, _, _, _, _, _, words, tcp, ..]))
+            if is_whole_tcp(header.len(), words, contents.part) =>
+        {
             marks = u32::from_le_bytes([a, b, c, d]);
             flags = tcp;
             word = tcp_word(tcp);
         }
-        (protocol::UDP | protocol::TCP, _) => {}
-        (protocol::ICMP | protocol::ICMP6, header) => {
-            if let Some(&[kind, _, _, _, a, b, ..]) = header {
-                (word, marks) = query(protocol, family, kind, [a, b]);
-            }
+        (protocol::ICMP | protocol::ICMP6, Some(&[kind, _, _, _, a, b, _, _, ..])) => {
+            (word, marks) = query(protocol, family, kind, [a, b]);
         }
-        (_, None) => {}
+        (protocol::TCP | protocol::UDP | protocol::ICMP | protocol::ICMP6, Some(_)) => {}
         (_, Some(_)) => word = bit::TRACKABLE | bit::OPENS,
+        (_, None) if matches!(contents.part, Part::Later(_)) => word = bit::LATER,
+        (_, None) => {}
+    }
+    if contents.part == Part::First && word & bit::UNREADABLE == 0 {
+        word = bit::FIRST | word & !bit::HIDDEN | (word & bit::HIDDEN) << bit::HIDE;
     }
     (word | family | u32::from(protocol) << 8, marks, flags)
 }
 
-/// Steps over extension headers (RFC 8200 section 4) and authentication (RFC 4302):
-/// the protocol, and where its header begins. That is beyond `end` where there is none.
-fn after_extensions(bytes: &[u8; CAPACITY], mut protocol: u8, end: usize) -> (u8, usize) {
-    let mut at = AT + 40;
-    for _ in 0..EXTENSIONS_MAX {
-        if !matches!(protocol, 0 | 43 | 44 | 51 | 60) {
-            return (protocol, at);
+/// True when a TCP header is as long as it must be, in a first fragment also as it says:
+/// whoever asks for flags or options must find them there (RFC 3128).
+#[inline(always)]
+fn is_whole_tcp(length: usize, words: u8, part: Part) -> bool {
+    length >= 20 && (part == Part::Whole || length >= usize::from(words >> 4) * 4)
+}
+
+/// Steps over extension headers (RFC 8200 section 4) and authentication (RFC 4302). All of
+/// them must be in the packet, or in its first fragment (RFC 7112).
+fn after_extensions(bytes: &[u8; CAPACITY], protocol: u8, end: usize) -> Contents {
+    let mut contents = Contents { protocol, ..Contents::whole(end) };
+    for _ in 0..=EXTENSIONS_MAX {
+        if !matches!(contents.protocol, 0 | 43 | 44 | 51 | 60) {
+            return contents;
         }
-        let Some(header) = bytes[..end].get(at..at + 8) else { return (protocol, CAPACITY + 1) };
-        let later = u16::from_be_bytes([header[2], header[3]]) & 0xfff8 != 0;
-        let words = usize::from(header[1]);
-        let was = protocol;
-        protocol = header[0];
-        at += match was {
-            44 if later => return (protocol, CAPACITY + 1),
-            44 => 8,
+        let header = bytes[..end].get(contents.at..).and_then(|header| header.first_chunk());
+        let Some(&[next, words, high, low, a, b, c, d]) = header else { break };
+        let words = usize::from(words);
+        let was = contents.protocol;
+        contents.protocol = next;
+        contents.at += match was {
+            // One in another's place is nobody's.
+            44 if contents.part != Part::Whole => break,
+            44 => {
+                let field = u16::from_be_bytes([high, low]);
+                contents.cut = contents.at + 8;
+                contents.more = field & 1 != 0;
+                contents.id = u32::from_be_bytes([a, b, c, d]);
+                contents.part = match (field & 0xfff8, contents.more) {
+                    (0, true) => Part::First,
+                    // By itself: a packet like others (RFC 6946).
+                    (0, false) => Part::Whole,
+                    (offset, _) => Part::Later(u32::from(offset)),
+                };
+                8
+            }
             51 => (words + 2) * 4,
             _ => (words + 1) * 8,
         };
+        if matches!(contents.part, Part::Later(_)) {
+            return contents;
+        }
     }
-    (protocol, CAPACITY + 1)
+    Contents { part: Part::Unreadable, ..contents }
 }
 
 /// Word and marks of ICMP: echo and timestamp (RFC 792), or echo (RFC 4443).

@@ -2,10 +2,14 @@
 //! section 4, and pf.conf(5) under `keep state`).
 //!
 //! Quotes contain the IP header and at least eight bytes after it (RFC 792), enough to
-//! identify a state. Not checked here: checksums, and whether the quoted sequence number is
-//! within the window (RFC 5927).
+//! identify a state, and of TCP the sequence number, which must be one that its sender may
+//! have had on its way (RFC 5927 section 4.1): see [`super::states`]. An error whose
+//! checksum is wrong, or that is a fragment, so that it can't be verified, is none.
 
-use super::packet::{AT, Packet, bit, contents, contents6, protocol, transport};
+use super::packet::{
+    AT, Contents, Packet, Part, bit, contents, contents6, protocol, tcp_word, transport,
+};
+use super::states::sums_up;
 use fwdlab_port::frame::{CAPACITY, Frame};
 use std::ops::Range;
 
@@ -13,8 +17,6 @@ use std::ops::Range;
 const ICMP: usize = 8;
 /// Bytes of TCP, UDP and ICMP that are always quoted.
 const QUOTED: usize = 8;
-/// Bytes of TCP up to its flags.
-const TCP: usize = 14;
 
 /// A packet that was quoted.
 pub(super) struct Quoted {
@@ -22,6 +24,8 @@ pub(super) struct Quoted {
     pub(super) frame: Frame,
     /// Only the fields that keys of states are made of are valid.
     pub(super) packet: Packet,
+    /// Of TCP.
+    pub(super) sequence: u32,
 }
 
 /// What differs between the families.
@@ -32,7 +36,7 @@ struct Family {
     header: usize,
     source: Range<usize>,
     destination: Range<usize>,
-    contents: fn(&[u8; CAPACITY], usize) -> (u8, usize, usize),
+    contents: fn(&[u8; CAPACITY], usize) -> Contents,
 }
 
 const INET: Family =
@@ -54,22 +58,25 @@ impl Quoted {
     pub(super) fn of(frame: &Frame, packet: Packet) -> Option<Quoted> {
         let family = if packet.is(bit::INET6) { INET6 } else { INET };
         let message = error(frame, &family)?;
+        if sums_up(frame, packet) != Some(true) {
+            return None;
+        }
         let quote = message.get(ICMP..)?;
         let mut quoted = Frame::new();
         quoted.buffer_mut().get_mut(AT..AT + quote.len())?.copy_from_slice(quote);
         quoted.set_len(AT + quote.len());
         let is_to_sender =
             quoted.buffer()[family.source.clone()] == frame.buffer()[family.destination.clone()];
-        let packet = is_to_sender.then(|| read(&quoted, &family))??;
-        Some(Quoted { frame: quoted, packet })
+        let (packet, sequence) = is_to_sender.then(|| read(&quoted, &family))??;
+        Some(Quoted { frame: quoted, packet, sequence })
     }
 }
 
 /// The message of an error: destination unreachable, source quench, time exceeded,
 /// parameter problem (RFC 792); and with packet too big those of RFC 4443.
 fn error<'a>(frame: &'a Frame, family: &Family) -> Option<&'a [u8]> {
-    let (protocol, at, end) = (family.contents)(frame.buffer(), frame.len());
-    let message = frame.buffer().get(at..end)?;
+    let contents = (family.contents)(frame.buffer(), frame.len());
+    let (protocol, message) = (contents.protocol, contents.header(frame.buffer())?);
     let is_error = match (family.version, protocol, message.first()?) {
         (4, protocol::ICMP, kind) => matches!(kind, 3 | 4 | 11 | 12),
         (6, protocol::ICMP6, kind) => matches!(kind, 1..=4),
@@ -78,20 +85,29 @@ fn error<'a>(frame: &'a Frame, family: &Family) -> Option<&'a [u8]> {
     is_error.then_some(message)
 }
 
-/// As [`Packet::read`] does, but for TCP without its flags, which are rarely quoted.
-fn read(quoted: &Frame, family: &Family) -> Option<Packet> {
+/// As [`Packet::read`] does, but for TCP without its flags, which are rarely quoted, and with
+/// its sequence number.
+fn read(quoted: &Frame, family: &Family) -> Option<(Packet, u32)> {
     let bytes = quoted.buffer();
-    let (protocol, at, end) = (family.contents)(bytes, quoted.len());
-    let needed = match protocol {
+    let contents = (family.contents)(bytes, quoted.len());
+    let header = contents.header(bytes)?;
+    let needed = match contents.protocol {
         protocol::TCP | protocol::UDP | protocol::ICMP | protocol::ICMP6 => QUOTED,
         _ => 0,
     };
-    let is_sound = bytes[AT] >> 4 == family.version && at >= AT + family.header;
-    if !is_sound || end < at + needed {
+    let is_sound = bytes[AT] >> 4 == family.version && contents.at >= AT + family.header;
+    if !is_sound || header.len() < needed {
         return None;
     }
-    let end = if protocol == protocol::TCP { at + TCP } else { end };
-    let (word, marks, _) = transport(bytes, protocol, at, end, family.bit);
+    if contents.protocol == protocol::TCP
+        && let Some(&[a, b, c, d, sequence @ ..]) = header.first_chunk::<8>()
+    {
+        let sequence = u32::from_be_bytes(sequence);
+        let marks = u32::from_le_bytes([a, b, c, d]);
+        return Some((Packet::new(tcp_word(0) | family.bit, marks, 0, 0), sequence));
+    }
+    // The first of several fragments says as much as a whole packet.
+    let (word, marks, _) = transport(bytes, Contents { part: Part::Whole, ..contents }, family.bit);
     let packet = Packet::new(word, marks, 0, 0);
-    packet.is(bit::TRACKABLE).then_some(packet)
+    packet.is(bit::TRACKABLE).then_some((packet, 0))
 }

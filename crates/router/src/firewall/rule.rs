@@ -24,6 +24,8 @@ pub enum Direction {
     In,
     /// Outgoing, after the route lookup.
     Out,
+    /// To the router itself.
+    Local,
 }
 
 /// A prefix of either family.
@@ -70,7 +72,7 @@ pub struct End {
 pub struct Rule {
     /// The action.
     pub action: Action,
-    /// Where; `None` is both.
+    /// Where; `None` is in and out.
     pub direction: Option<Direction>,
     /// The router's port where it came in, or goes out.
     pub port: Option<u8>,
@@ -86,6 +88,8 @@ pub struct Rule {
     pub opening: bool,
     /// Keep state: later packets of the connection pass in both directions.
     pub keep_state: bool,
+    /// Of TCP, without looking at sequence numbers (`keep state (sloppy)`).
+    pub sloppy: bool,
 }
 
 /// Prefixes under a name.
@@ -143,6 +147,9 @@ pub enum RuleError {
     /// Nothing is left of a blocked packet's connection.
     #[error("\"keep state\" goes with \"pass\"")]
     Keep,
+    /// What the router answers has no connections.
+    #[error("\"keep state\" goes with \"in\" and \"out\": the router's own answers need none")]
+    KeepLocal,
     /// A range of ports that ends before it begins.
     #[error("the ports {0}:{1} end before they begin")]
     Range(u16, u16),
@@ -205,12 +212,16 @@ impl Rule {
             destination: End::any(),
             opening: false,
             keep_state: false,
+            sloppy: false,
         }
     }
 
     /// True if the rule applies in `direction`.
     pub fn applies(&self, direction: Direction) -> bool {
-        self.direction.is_none_or(|own| own == direction)
+        match self.direction {
+            None => direction != Direction::Local,
+            Some(own) => own == direction,
+        }
     }
 
     /// The family that a packet must have, if all that is said agrees.
@@ -247,6 +258,9 @@ impl Rule {
         }
         if self.keep_state && self.action == Action::Block {
             return Err(RuleError::Keep);
+        }
+        if self.keep_state && self.direction == Some(Direction::Local) {
+            return Err(RuleError::KeepLocal);
         }
         Ok(())
     }
@@ -332,6 +346,7 @@ impl fmt::Display for Rule {
             None => {}
             Some(Direction::In) => f.write_str(" in")?,
             Some(Direction::Out) => f.write_str(" out")?,
+            Some(Direction::Local) => f.write_str(" local")?,
         }
         if let Some(port) = self.port {
             write!(f, " on {port}")?;
@@ -359,6 +374,9 @@ impl fmt::Display for Rule {
         }
         if self.keep_state {
             f.write_str(" keep state")?;
+        }
+        if self.sloppy {
+            f.write_str(" (sloppy)")?;
         }
         Ok(())
     }

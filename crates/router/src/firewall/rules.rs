@@ -30,6 +30,7 @@ pub(super) struct Rules {
 pub(super) struct Decision {
     pub(super) action: Action,
     pub(super) keep_state: bool,
+    pub(super) sloppy: bool,
     /// The rule's number in the ruleset; one beyond its last where none matched.
     pub(super) rule: u32,
 }
@@ -86,7 +87,9 @@ impl Rules {
     /// The rules that apply to `direction`.
     pub(super) fn of(ruleset: &Ruleset, direction: Direction) -> Result<Rules, RuleError> {
         ruleset.check()?;
-        let policy = ruleset.policy;
+        // What the router answers is only held back where a rule says so.
+        let local = direction == Direction::Local;
+        let policy = if local { Action::Pass } else { ruleset.policy };
         let (mut heads, mut tails) = (Vec::new(), Vec::new());
         for (rule, number) in ruleset.rules.iter().zip(0..) {
             if rule.applies(direction) {
@@ -96,7 +99,7 @@ impl Rules {
             }
         }
         let rule = ruleset.rules.len() as u32;
-        let decision = Decision { action: policy, keep_state: false, rule };
+        let decision = Decision { action: policy, keep_state: false, sloppy: false, rule };
         // A final rule matches every packet.
         heads.push(Head { mask: 0, value: 0 });
         tails.push(Tail { decision, nets: Nets::Any, more: None });
@@ -106,6 +109,12 @@ impl Rules {
     /// True if every packet passes and no state is kept, so that filtering can be skipped.
     pub(super) fn is_empty(&self) -> bool {
         self.heads.len() == 1 && self.policy == Action::Pass
+    }
+
+    /// True when a rule asks for what only the first fragment of a packet has.
+    pub(super) fn look_inside(&self) -> bool {
+        let inside = u64::from(bit::HAS_PORTS | bit::OPENS_TCP);
+        self.keep_state() || self.heads.iter().any(|head| head.mask & inside != 0)
     }
 
     /// True when a rule keeps state.
@@ -239,7 +248,8 @@ fn compiled(rule: &Rule, number: u32, ruleset: &Ruleset) -> Result<(Head, Tail),
     let hosts = [hosts(ends[0], ruleset)?, hosts(ends[1], ruleset)?];
     let said = ports.iter().all(Vec::is_empty) && hosts.iter().all(|h| matches!(h, Hosts::Any));
     let more = (!said).then(|| Box::new(More { hosts, ports }));
-    let decision = Decision { action: rule.action, keep_state: rule.keep_state, rule: number };
+    let Rule { action, keep_state, sloppy, .. } = *rule;
+    let decision = Decision { action, keep_state, sloppy, rule: number };
     Ok((head, Tail { decision, nets: Nets::of(ends), more }))
 }
 

@@ -33,8 +33,11 @@ pub struct FirewallStats {
     pub searches: u64,
     /// Packets that matched a state.
     pub matches: u64,
-    /// Packets whose state could not be created because the table was full.
+    /// Packets whose state could not be created because the table was full, or their source
+    /// had as many as one may have.
     pub full: u64,
+    /// States without an answer that were removed to make room for others.
+    pub evicted: u64,
     /// Memory of the states.
     pub memory_bytes: u64,
 }
@@ -47,13 +50,14 @@ pub(super) struct Totals {
     pub(super) searches: u64,
     pub(super) matches: u64,
     pub(super) full: u64,
+    pub(super) evicted: u64,
 }
 
 /// Counters of one worker.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(super) struct Counts {
-    totals: [AtomicU64; 5],
+    totals: [AtomicU64; 6],
     rules: Box<[[AtomicU64; 2]]>,
     /// How often its worker has forgotten the states that it keeps itself.
     pub(super) forgotten: AtomicU64,
@@ -63,7 +67,7 @@ impl Counts {
     /// For this many rules, and for what none matches.
     pub(super) fn new(rules: usize) -> Arc<Counts> {
         let rules = (0..=rules).map(|_| [const { AtomicU64::new(0) }; 2]).collect();
-        let totals = [const { AtomicU64::new(0) }; 5];
+        let totals = [const { AtomicU64::new(0) }; 6];
         Arc::new(Counts { totals, rules, forgotten: AtomicU64::new(0) })
     }
 
@@ -78,20 +82,22 @@ impl Counts {
     /// Adds what was counted in a batch. Only its worker may call this.
     #[inline]
     pub(super) fn add(&self, totals: Totals) {
-        let Totals { created, expired, searches, matches, full } = totals;
-        for (counter, more) in self.totals.iter().zip([created, expired, searches, matches, full]) {
+        let Totals { created, expired, searches, matches, full, evicted } = totals;
+        let all = [created, expired, searches, matches, full, evicted];
+        for (counter, more) in self.totals.iter().zip(all) {
             add(counter, more);
         }
     }
 
     pub(super) fn sum(&self, stats: &mut FirewallStats) {
-        let [created, expired, searches, matches, full] =
-            [0, 1, 2, 3, 4].map(|at| self.totals[at].load(Relaxed));
+        let [created, expired, searches, matches, full, evicted] =
+            [0, 1, 2, 3, 4, 5].map(|at| self.totals[at].load(Relaxed));
         stats.created += created;
         stats.expired += expired;
         stats.searches += searches;
         stats.matches += matches;
         stats.full += full;
+        stats.evicted += evicted;
         let rules = stats.rules.iter_mut().chain([&mut stats.policy]);
         for (sum, [packets, bytes]) in rules.zip(&self.rules) {
             *sum += RuleStats { packets: packets.load(Relaxed), bytes: bytes.load(Relaxed) };

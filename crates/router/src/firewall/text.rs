@@ -7,6 +7,7 @@
 //! pass in proto udp from !10.0.0.0/8 port { 53, 5000:5010 } to any keep state
 //! pass in proto tcp all flags S/SA keep state
 //! pass inet proto icmp all
+//! block local proto icmp from <bad> to any
 //! default block
 //! ```
 //!
@@ -217,6 +218,7 @@ impl<'a> Reader<'a> {
         rule.direction = match () {
             () if self.take("in") => Some(Direction::In),
             () if self.take("out") => Some(Direction::Out),
+            () if self.take("local") => Some(Direction::Local),
             () => None,
         };
         self.take("quick");
@@ -246,6 +248,9 @@ impl<'a> Reader<'a> {
         if self.take("keep") {
             self.demand("state")?;
             rule.keep_state = true;
+            if self.take("(sloppy)") {
+                rule.sloppy = true;
+            }
         }
         self.line_end()?;
         Ok(rule)

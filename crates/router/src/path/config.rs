@@ -3,6 +3,7 @@
 use super::harvest::Pool;
 use super::interface::Interface;
 use super::neighbours::Neighbours;
+use super::resolve::ReversePath;
 use super::slow::Rate;
 use super::{MTU_MAX, MTU_MIN, PORTS_MAX};
 use crate::fib::{Address, V4, V6};
@@ -19,8 +20,12 @@ pub struct Config {
     pub neighbours: Neighbours,
     /// ICMP and ICMPv6 error messages that each worker may send.
     pub errors: Rate,
-    /// Answers to ARP, neighbour discovery and echo requests, likewise.
+    /// Answers to ARP, and answers to neighbour discovery, likewise, each for each port.
     pub answers: Rate,
+    /// Answers to echo requests, likewise.
+    pub echoes: Echoes,
+    /// Sources that may come in, by port; those of ports beyond the last may all.
+    pub reverse_paths: Vec<ReversePath>,
     /// How packets are processed.
     pub path: ForwardingPath,
     /// Send ICMP redirects for packets that leave by the port at which they came in. The fast
@@ -29,6 +34,17 @@ pub struct Config {
     /// Where entropy of every received packet goes, if anywhere: one pool, which clones
     /// of this set-up share.
     pub harvest: Option<Arc<Pool>>,
+}
+
+/// Answers to echo requests, of each port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Echoes(pub Rate);
+
+/// Ten thousand a second, a thousand at once: a flood of one sender is answered.
+impl Default for Echoes {
+    fn default() -> Echoes {
+        Echoes(Rate { per_second: 10_000, burst: 1000 })
+    }
 }
 
 /// An invalid configuration.

@@ -8,7 +8,7 @@ use fwdlab_port::Frame;
 
 /// Decides which of the packets that may be forwarded are.
 ///
-/// Packets to or from the router itself are not filtered.
+/// Packets of the router itself are not filtered; those to it have rules of their own.
 pub trait Firewall: Send {
     /// Those of the packets `among` a batch that may go on to the lookup. Their
     /// headers have been checked. `now_ns` never goes back.
@@ -18,14 +18,34 @@ pub trait Firewall: Send {
     /// [`Frame::egress`] says; headers are rewritten.
     fn outgoing(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64;
 
+    /// True when a packet to the router itself may be answered. ARP and neighbour discovery
+    /// are not asked about.
+    fn local(&mut self, _: &Frame) -> bool {
+        true
+    }
+
     /// Called now and then while no packet comes.
     fn rest(&mut self) {}
 
-    /// Returns and resets the count of packets dropped because the table of states was full:
-    /// they are counted under a reason of their own.
-    fn take_state_limit_drops(&mut self) -> u64 {
-        0
+    /// Returns and resets how many of the packets that did not pass were held back for
+    /// reasons that are counted apart.
+    fn take_held_back(&mut self) -> HeldBack {
+        HeldBack::default()
     }
+}
+
+/// Packets that a firewall held back, but not by a rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeldBack {
+    /// There was no room for their state.
+    pub full: u64,
+    /// Their headers can't be read as far as rules ask for them.
+    pub unreadable: u64,
+    /// Fragments that don't follow a first one, or cover what has passed.
+    pub fragments: u64,
+    /// They say that they are of a TCP connection, and lie outside of its windows, or have a
+    /// wrong checksum.
+    pub stray: u64,
 }
 
 /// Everything passes.

@@ -20,6 +20,13 @@ impl Interface {
         self.addresses.iter().find_map(|&(address, _)| A::from_ip(address))
     }
 
+    /// True of the address that stands for all routers of the link.
+    pub(super) fn is_anycast(&self, address: V6) -> bool {
+        self.addresses.iter().any(|&(own, length)| {
+            V6::from_ip(own).is_some_and(|own| own != address && own.masked(length) == address)
+        })
+    }
+
     /// The own address on the link that `target` is on, or the first.
     pub(super) fn nearest<A: Address>(&self, target: A) -> Option<A> {
         let mut addresses = self.addresses.iter();
@@ -41,7 +48,8 @@ pub(super) enum Owned {
 /// Index of the router's own addresses.
 pub(super) trait Own {
     fn inet(&self, address: V4) -> Option<Owned>;
-    fn inet6(&self, address: V6) -> Option<Owned>;
+    /// Link-local addresses belong to the link of one port (RFC 4007 section 6).
+    fn inet6(&self, address: V6, port: u8) -> Option<Owned>;
 }
 
 /// Bits of the filter before the list.
@@ -53,14 +61,18 @@ const FILTER_BITS: usize = 4096;
 pub(super) struct Owners {
     filter: Box<[u64; FILTER_BITS / 64]>,
     inet: Vec<(V4, Owned)>,
-    inet6: Vec<(V6, Owned)>,
+    /// Link-local ones with their port.
+    inet6: Vec<(V6, Option<u8>)>,
 }
 
 impl Owners {
     pub(super) fn of(interfaces: &[Interface]) -> Owners {
         let filter = Box::new([0; FILTER_BITS / 64]);
         let mut owners = Owners { filter, inet: Vec::new(), inet6: Vec::new() };
-        for &(address, length) in interfaces.iter().flat_map(|interface| &interface.addresses) {
+        let ports = interfaces.iter().zip(0u8..);
+        let all =
+            ports.flat_map(|(interface, port)| interface.addresses.iter().map(move |a| (a, port)));
+        for (&(address, length), port) in all {
             if let Some(own) = V4::from_ip(address) {
                 owners.inet.push((own, Owned::Address));
                 // Links of one or two addresses have no broadcast (RFC 3021).
@@ -70,7 +82,13 @@ impl Owners {
                 }
             }
             if let Some(own) = V6::from_ip(address) {
-                owners.inet6.push((own, Owned::Address));
+                let is_link_local = own.is_link_local();
+                owners.inet6.push((own, is_link_local.then_some(port)));
+                // The link's routers, all of them (RFC 4291 section 2.6.1); none where both
+                // addresses are somebody's (RFC 6164).
+                if !is_link_local && length < 127 {
+                    owners.inet6.push((own.masked(length), None));
+                }
             }
         }
         let inet = owners.inet.iter().map(|&(address, _)| bit4(address));
@@ -94,8 +112,8 @@ impl Own for Owners {
     }
 
     #[inline(always)]
-    fn inet6(&self, address: V6) -> Option<Owned> {
-        if self.misses(bit6(address)) { None } else { find(&self.inet6, address) }
+    fn inet6(&self, address: V6, port: u8) -> Option<Owned> {
+        if self.misses(bit6(address)) { None } else { find6(&self.inet6, address, port) }
     }
 }
 
@@ -107,8 +125,8 @@ impl Own for Walk<'_> {
         find(&self.0.inet, address)
     }
 
-    fn inet6(&self, address: V6) -> Option<Owned> {
-        find(&self.0.inet6, address)
+    fn inet6(&self, address: V6, port: u8) -> Option<Owned> {
+        find6(&self.0.inet6, address, port)
     }
 }
 
@@ -126,6 +144,12 @@ fn bit6(V6(address): V6) -> usize {
 #[cold]
 fn find<A: Address>(owned: &[(A, Owned)], address: A) -> Option<Owned> {
     owned.iter().find(|(own, _)| *own == address).map(|&(_, what)| what)
+}
+
+#[cold]
+fn find6(owned: &[(V6, Option<u8>)], address: V6, port: u8) -> Option<Owned> {
+    let is_it = |&&(own, at): &&(V6, Option<u8>)| own == address && at.is_none_or(|at| at == port);
+    owned.iter().find(is_it).map(|_| Owned::Address)
 }
 
 #[cfg(test)]
@@ -149,8 +173,8 @@ mod tests {
         let walked = |address| Walk(&owners).inet(V4(address));
         assert!((0..1 << 10).all(|n| walked(0xc612_0000 + n) == owners.inet(V4(0xc612_0000 + n))));
         let own6: V6 = V6(0x2001_0002 << 96 | 1);
-        assert_eq!(owners.inet6(own6), Some(Owned::Address));
-        assert_eq!(owners.inet6(V6(own6.0 + 1)), None);
+        assert_eq!(owners.inet6(own6, 9), Some(Owned::Address));
+        assert_eq!(owners.inet6(V6(own6.0 + 1), 0), None);
         assert_eq!(interface.address::<V4>(), Some(V4(0xc612_0001)));
     }
 }

@@ -16,8 +16,15 @@ const AT: usize = ethernet::HEADER;
 pub(super) const HEADER: usize = 40;
 /// Next header: ICMPv6.
 pub(super) const ICMP: u8 = 58;
+/// ICMPv6 type: echo request.
+const ECHO: u8 = 128;
+/// All nodes of a link, and all routers (RFC 4291 section 2.7.1).
+pub(super) const ALL_NODES: V6 = V6(0xff02 << 112 | 1);
+const ALL_ROUTERS: V6 = V6(0xff02 << 112 | 2);
 /// ICMPv6 type: neighbour solicitation (RFC 4861 section 4.3).
 pub(super) const SOLICITATION: u8 = 135;
+/// ICMPv6 type: neighbour advertisement (RFC 4861 section 4.4).
+pub(super) const ADVERTISEMENT: u8 = 136;
 
 /// Header bytes as offsets in a frame.
 pub(super) mod field {
@@ -34,17 +41,17 @@ pub(super) fn check(frame: &Frame, owners: &impl Own) -> Result<V6, Reason> {
     check_header(frame)?;
     let bytes = frame.buffer();
     let (source, destination) = (address(bytes, field::SOURCE), address(bytes, field::DESTINATION));
-    if is_martian(source) || owners.inet6(source).is_some() {
+    if is_martian(source) || owners.inet6(source, frame.ingress()).is_some() {
         return Err(Reason::Ipv6Source);
     }
-    if owners.inet6(destination).is_some() {
+    if owners.inet6(destination, frame.ingress()).is_some() {
         return Err(Reason::SlowLocal);
     }
     // Both end on their link (RFC 4291 section 2.5.6).
-    if is_martian(destination) || is_link_local(destination) {
+    if is_martian(destination) || destination.is_link_local() {
         return Err(Reason::Ipv6Destination);
     }
-    if is_link_local(source) {
+    if source.is_link_local() {
         return Err(Reason::SlowBeyondScope);
     }
     if bytes[field::HOP_LIMIT] <= 1 {
@@ -53,17 +60,29 @@ pub(super) fn check(frame: &Frame, owners: &impl Own) -> Result<V6, Reason> {
     Ok(destination)
 }
 
-/// What becomes of a packet in a frame to a group: solicitations are looked at.
+/// What becomes of a packet in a frame to a group: solicitations and advertisements are
+/// looked at, and echo requests to all nodes and all routers of the link (RFC 4291 section
+/// 2.8).
 pub(super) fn check_group(frame: &Frame) -> Reason {
     if let Err(reason) = check_header(frame) {
         return reason;
     }
     let bytes = frame.buffer();
-    let is_solicitation = bytes[field::NEXT_HEADER] == ICMP
+    let is_discovery = bytes[field::NEXT_HEADER] == ICMP
         && frame.len() > AT + HEADER
-        && bytes[AT + HEADER] == SOLICITATION
+        && matches!(bytes[AT + HEADER], SOLICITATION | ADVERTISEMENT)
         && bytes[field::DESTINATION] == 0xff;
-    if is_solicitation { Reason::SlowNeighbour } else { Reason::LinkBroadcast }
+    let to = address(bytes, field::DESTINATION);
+    let is_echo = bytes[field::NEXT_HEADER] == ICMP
+        && frame.len() > AT + HEADER
+        && bytes[AT + HEADER] == ECHO
+        && matches!(to, ALL_NODES | ALL_ROUTERS)
+        && !is_martian(address(bytes, field::SOURCE));
+    match () {
+        () if is_discovery => Reason::SlowNeighbour,
+        () if is_echo => Reason::SlowLocal,
+        () => Reason::LinkBroadcast,
+    }
 }
 
 #[inline(always)]
@@ -75,7 +94,9 @@ fn check_header(frame: &Frame) -> Result<(), Reason> {
     if bytes[AT] >> 4 != 6 {
         return Err(Reason::Ipv6Version);
     }
-    if AT + packet_length(bytes) > frame.len() {
+    let length = packet_length(bytes);
+    // A length of 0 before hop-by-hop options is a jumbogram's (RFC 2675), which is none here.
+    if AT + length > frame.len() || length == HEADER && bytes[field::NEXT_HEADER] == 0 {
         return Err(Reason::Ipv6Length);
     }
     Ok(())
@@ -117,10 +138,4 @@ pub(super) fn address(bytes: &[u8; CAPACITY], at: usize) -> V6 {
 #[inline(always)]
 fn is_martian(V6(address): V6) -> bool {
     address >> 120 == 0xff || address >> 48 == 0
-}
-
-/// fe80::/10.
-#[inline(always)]
-pub(super) fn is_link_local(V6(address): V6) -> bool {
-    address >> 118 == 0xfe80 >> 6
 }

@@ -16,6 +16,7 @@ mod config;
 pub mod counters;
 mod emitted;
 mod ethernet;
+mod exceptions;
 pub mod firewall;
 mod full;
 pub mod harvest;
@@ -24,22 +25,27 @@ mod ipv4;
 mod ipv6;
 mod lookup;
 pub mod neighbours;
+mod resolve;
 mod slow;
+mod waiting;
+mod ways;
 
-pub use config::{Config, ConfigError};
+pub use config::{Config, ConfigError, Echoes};
 pub use counters::{Counters, Reason, Snapshot, Tally};
-pub use firewall::{Firewall, NoFirewall};
+pub use firewall::{Firewall, HeldBack, NoFirewall};
 pub use fwdlab_packet::forwarding::{Class, ForwardingPath};
 pub use fwdlab_port::frame::BATCH;
 pub use fwdlab_port::{Batch, Frame};
 pub use interface::Interface;
 pub use lookup::Lookup;
-pub use neighbours::{Gateway, Neighbour, Neighbours};
+pub use neighbours::{Gateway, Neighbour, Neighbours, Special};
+pub use resolve::ReversePath;
 pub use slow::Rate;
 
 use crate::fib::{NextHop, V4, V6};
 use check::Destination;
 use emitted::Emitted;
+use exceptions::{Exceptions, Rewrite, SlowPacket};
 use full::Full;
 use fwdlab_port::frame::CAPACITY;
 use harvest::Pool;
@@ -48,7 +54,10 @@ use lookup::Lane;
 use neighbours::Link;
 use slow::Slow;
 use slow::learn::{self, Learnt};
+use std::collections::HashMap;
 use std::sync::Arc;
+use waiting::Waiting;
+use ways::Ways;
 
 /// Ports that a router can have.
 const PORTS_MAX: usize = 255;
@@ -63,6 +72,9 @@ pub struct Router<W = NoFirewall> {
     ports: Ports,
     links: Box<[Link]>,
     neighbours: Neighbours,
+    /// Links to hosts, as far as this worker has sent there lately.
+    near: HashMap<Gateway, Link>,
+    waiting: Waiting,
     /// The version of the neighbours that `links` was made from.
     changes: u64,
     /// When to check next whether any has expired.
@@ -71,6 +83,8 @@ pub struct Router<W = NoFirewall> {
     inet6: Lane<V6>,
     firewall: W,
     interfaces: Vec<Interface>,
+    /// Empty where every source is right.
+    reverse_paths: Vec<ReversePath>,
     kind: ForwardingPath,
     redirects: bool,
     harvest: Option<Arc<Pool>>,
@@ -79,24 +93,6 @@ pub struct Router<W = NoFirewall> {
     emitted: Emitted,
     exceptions: Exceptions,
     tally: Tally,
-}
-
-/// Packets of a batch that leave the fast path.
-struct Exceptions {
-    /// Packets for the slow path.
-    slow: Vec<SlowPacket>,
-    /// Places of packets that continue on the full path.
-    full: Vec<u8>,
-    /// Next hops whose MAC is not known yet.
-    unresolved: Vec<NextHop>,
-}
-
-/// A packet for the slow path.
-struct SlowPacket {
-    place: usize,
-    reason: Reason,
-    /// The second word of an error message.
-    word: [u8; 4],
 }
 
 /// What checking a frame needs.
@@ -123,16 +119,22 @@ impl<W: Firewall> Router<W> {
             changes: config.neighbours.changes(),
             links: config.neighbours.links(interfaces),
             neighbours: config.neighbours.clone(),
+            near: HashMap::new(),
+            waiting: Waiting::default(),
             next_age_ns: if config.neighbours.are_asked_for() { 0 } else { u64::MAX },
             inet: Lane::new(inet),
             inet6: Lane::new(inet6),
             firewall,
             interfaces: interfaces.clone(),
+            reverse_paths: match config.reverse_paths.iter().all(|&p| p == ReversePath::Off) {
+                true => Vec::new(),
+                false => config.reverse_paths.clone(),
+            },
             kind: config.path,
             redirects: config.redirects,
             harvest: config.harvest.clone(),
             full: Full::default(),
-            slow: Slow::new(config.errors, config.answers),
+            slow: Slow::new(config),
             emitted: Emitted::default(),
             exceptions: Exceptions::new(),
             tally,
@@ -148,8 +150,7 @@ impl<W: Firewall> Router<W> {
             self.ask_again(now_ns);
         }
         if self.neighbours.changes() != self.changes {
-            self.changes = self.neighbours.changes();
-            self.neighbours.renew(&mut self.links, &self.interfaces);
+            self.renew(now_ns);
         }
         for batch in batch.chunks_mut(BATCH) {
             if let Some(pool) = &self.harvest {
@@ -164,9 +165,13 @@ impl<W: Firewall> Router<W> {
                 ForwardingPath::Full => self.process_fully(batch, now_ns),
             }
             self.answer(batch, now_ns);
-            if !self.exceptions.unresolved.is_empty() {
+            if !self.exceptions.asked.is_empty() {
                 self.ask(now_ns);
             }
+        }
+        // What this batch has told may be what packets wait for.
+        if !self.waiting.is_empty() && self.neighbours.changes() != self.changes {
+            self.renew(now_ns);
         }
     }
 
@@ -197,9 +202,13 @@ impl<W: Firewall> Router<W> {
         self.tally.add(Reason::ExtraLost, frames);
     }
 
-    /// To be called now and then while no packet comes.
-    pub fn rest(&mut self) {
+    /// To be called now and then while no packet comes; afterwards there may be frames to be
+    /// taken ([`Router::take_emitted`]).
+    pub fn rest(&mut self, now_ns: u64) {
         self.firewall.rest();
+        if !self.waiting.is_empty() {
+            self.look_after_waiting(now_ns);
+        }
     }
 
     /// Publishes the counts to readers.
@@ -225,19 +234,33 @@ impl<W: Firewall> Router<W> {
             }
             among |= 1 << place;
         }
+        if !self.reverse_paths.is_empty() {
+            let right = self.with_right_sources(batch, among);
+            self.tally.add(Reason::ReversePath, u64::from((among ^ right).count_ones()));
+            self.retain(right);
+            among = right;
+        }
         let passed = self.firewall.incoming(batch, among, now_ns) & among;
         if passed != among {
             blocked(&mut self.tally, &mut self.firewall, among ^ passed);
-            self.inet.retain(passed);
-            self.inet6.retain(passed);
-            self.exceptions.full.retain(|place| passed >> place & 1 != 0);
+            self.retain(passed);
         }
+    }
+
+    /// Keeps these packets.
+    #[cold]
+    fn retain(&mut self, among: u64) {
+        self.inet.retain(among);
+        self.inet6.retain(among);
+        self.exceptions.full.retain(|place| among >> place & 1 != 0);
     }
 
     /// Looks the destinations up, rewrites the packets and asks the outgoing firewall.
     fn forward(&mut self, batch: &mut [Frame], now_ns: u64) {
         let Router { links, inet, inet6, tally, exceptions, firewall, .. } = self;
+        let Router { neighbours, near, interfaces, .. } = self;
         let redirects = self.redirects;
+        let mut ways = Ways { neighbours, links, near, interfaces };
         let mut among = 0u64;
         for (place, next_hop) in inet.lookup() {
             let link = link(links, next_hop);
@@ -248,7 +271,11 @@ impl<W: Firewall> Router<W> {
             }
             match ipv4::rewrite(frame, link) {
                 Ok(()) => among |= 1 << place,
-                Err(reason) => exceptions.refuse(tally, place, reason, next_hop, link),
+                Err(reason) => {
+                    let way = (next_hop, link, ipv4::rewrite as Rewrite);
+                    let found = exceptions.refuse(tally, &mut ways, place, frame, reason, way);
+                    among |= u64::from(found) << place;
+                }
             }
         }
         for (place, next_hop) in inet6.lookup() {
@@ -260,7 +287,11 @@ impl<W: Firewall> Router<W> {
             }
             match ipv6::rewrite(frame, link) {
                 Ok(()) => among |= 1 << place,
-                Err(reason) => exceptions.refuse(tally, place, reason, next_hop, link),
+                Err(reason) => {
+                    let way = (next_hop, link, ipv6::rewrite as Rewrite);
+                    let found = exceptions.refuse(tally, &mut ways, place, frame, reason, way);
+                    among |= u64::from(found) << place;
+                }
             }
         }
         let passed = firewall.outgoing(batch, among, now_ns) & among;
@@ -271,6 +302,9 @@ impl<W: Firewall> Router<W> {
             }
         }
         tally.add(Reason::Forwarded, u64::from(passed.count_ones()));
+        if !exceptions.unresolved.is_empty() {
+            self.wait_all(batch, now_ns);
+        }
     }
 
     /// Hands the exceptions to the slow path, and learns neighbours' MACs from them.
@@ -279,12 +313,17 @@ impl<W: Firewall> Router<W> {
             let frame = &mut batch[place];
             let port = usize::from(frame.ingress());
             let interface = &self.interfaces[port];
+            if !may_be_answered(&mut self.firewall, frame, reason, now_ns) {
+                self.tally.take_back(reason, 1);
+                blocked(&mut self.tally, &mut self.firewall, 1);
+                continue;
+            }
             if self.neighbours.are_asked_for()
                 && matches!(reason, Reason::SlowNeighbour | Reason::SlowLocal)
-                && let Some(Learnt { address, mac, replaces }) = learn::learnt(frame, interface)
+                && let Some(Learnt { address, mac, manner }) = learn::learnt(frame, interface)
             {
                 let gateway = Gateway { port: frame.ingress(), address };
-                self.neighbours.learn(gateway, mac, replaces, now_ns);
+                self.neighbours.learn(gateway, mac, manner, now_ns);
             }
             let outcome = self.slow.handle(frame, reason, word, interface, now_ns);
             self.tally.add(outcome, 1);
@@ -294,16 +333,31 @@ impl<W: Firewall> Router<W> {
     /// Sends requests for next hops whose MAC packets needed.
     #[cold]
     fn ask(&mut self, now_ns: u64) {
-        for next_hop in self.exceptions.unresolved.drain(..) {
-            if let Some(gateway) = self.neighbours.to_be_asked(next_hop, now_ns) {
+        for hop in self.exceptions.asked.drain(..) {
+            if let Some(gateway) = self.neighbours.to_be_asked(hop, now_ns) {
                 request_mac(&gateway, &self.interfaces, &mut self.emitted, &mut self.tally);
             }
         }
     }
 
-    /// Sends requests for next hops whose learnt MAC is old.
+    /// Sends packets whose next hop another worker has heard of, and asks again.
+    #[cold]
+    fn look_after_waiting(&mut self, now_ns: u64) {
+        if self.neighbours.changes() != self.changes {
+            self.renew(now_ns);
+        }
+        if now_ns >= self.next_age_ns {
+            self.ask_again(now_ns);
+        }
+    }
+
+    /// Sends requests for next hops whose learnt MAC is old, or that packets wait for.
     #[cold]
     fn ask_again(&mut self, now_ns: u64) {
+        if !self.waiting.is_empty() {
+            self.ask_for_waiting(now_ns);
+            self.ask(now_ns);
+        }
         self.next_age_ns = now_ns.saturating_add(neighbours::ASK_NS);
         for gateway in self.neighbours.age(now_ns) {
             request_mac(&gateway, &self.interfaces, &mut self.emitted, &mut self.tally);
@@ -325,55 +379,49 @@ fn request_mac(
     }
 }
 
-impl Exceptions {
-    fn new() -> Exceptions {
-        let (slow, full) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
-        Exceptions { slow, full, unresolved: Vec::new() }
-    }
-
-    /// Counts a packet that isn't forwarded, and notes it for the slow path.
-    #[cold]
-    fn sort_out(&mut self, tally: &mut Tally, place: usize, reason: Reason, word: [u8; 4]) {
-        tally.add(reason, 1);
-        if reason.class() == Class::Slow {
-            self.slow.push(SlowPacket { place, reason, word });
-        }
-    }
-
-    /// Handles a packet that could not be rewritten for its link.
-    #[cold]
-    fn refuse(
-        &mut self,
-        tally: &mut Tally,
-        place: usize,
-        reason: Reason,
-        next_hop: Option<NextHop>,
-        link: &Link,
-    ) {
-        match (reason, next_hop) {
-            (_, None) => self.sort_out(tally, place, Reason::SlowNoRoute, [0; 4]),
-            (Reason::Ipv4Fragment, _) => self.full.push(place as u8),
-            (Reason::NeighbourUnknown, Some(next_hop)) => {
-                tally.add(reason, 1);
-                self.unresolved.push(next_hop);
-            }
-            (reason, _) => self.sort_out(tally, place, reason, mtu_word(link.mtu)),
-        }
-    }
-}
-
 /// An MTU as error messages have it.
 fn mtu_word(mtu: u16) -> [u8; 4] {
     u32::from(mtu).to_be_bytes()
 }
 
+/// What the firewall says to a packet that is for the slow path: those that it has not seen
+/// come in are judged now.
+fn may_be_answered<W: Firewall>(
+    firewall: &mut W,
+    frame: &Frame,
+    reason: Reason,
+    now_ns: u64,
+) -> bool {
+    match reason {
+        Reason::SlowExpired | Reason::SlowBeyondScope => {
+            firewall.incoming(std::slice::from_ref(frame), 1, now_ns) & 1 != 0
+        }
+        Reason::SlowLocal => slow::is_discovery(frame) || firewall.local(frame),
+        _ => true,
+    }
+}
+
 /// Counts packets that the firewall holds back.
 #[cold]
 fn blocked<W: Firewall>(tally: &mut Tally, firewall: &mut W, packets: u64) {
-    let packets = u64::from(packets.count_ones());
-    let full = firewall.take_state_limit_drops().min(packets);
-    tally.add(Reason::StateFull, full);
-    tally.add(Reason::Firewall, packets - full);
+    let mut left = u64::from(packets.count_ones());
+    for (reason, count) in apart(firewall.take_held_back()) {
+        let count = count.min(left);
+        tally.add(reason, count);
+        left -= count;
+    }
+    tally.add(Reason::Firewall, left);
+}
+
+/// What is counted by reasons of its own.
+fn apart(held_back: HeldBack) -> [(Reason, u64); 4] {
+    let HeldBack { full, unreadable, fragments, stray } = held_back;
+    [
+        (Reason::StateFull, full),
+        (Reason::FirewallUnreadable, unreadable),
+        (Reason::FirewallFragment, fragments),
+        (Reason::FirewallStray, stray),
+    ]
 }
 
 /// The link of a next hop; where there is none, one that no packet fits.

@@ -4,7 +4,11 @@
 //! The MAC of a next hop with only an IP address is requested when packets are to be sent
 //! there. Learnt MACs are in entries that all workers share and read without a lock; each
 //! worker has its own table for forwarding, rebuilt when an entry is learnt or expires.
-//! Packets are not queued until the answer arrives.
+//! Packets wait until the answer arrives (`waiting.rs`).
+//!
+//! A next hop may also stand for all hosts of a link, each of which is asked for by its own
+//! address (`hosts.rs`); for several next hops, among which flows are spread; or for nothing,
+//! so that what goes there ends.
 //!
 //! Learnt entries age (RFC 1122 section 2.3.2.1), checked when frames come in: a MAC that was
 //! not confirmed for twenty minutes is requested again, whether it is in use or not;
@@ -12,11 +16,14 @@
 //! expires. This is the same for ARP and neighbour discovery: neighbour unreachability
 //! detection (RFC 4861 section 7.3) and unicast requests are not implemented. Static entries
 //! never age.
-//!
-//! There are no entries for hosts on a connected link: such a host needs a host route.
+
+mod hosts;
+mod link;
 
 use super::interface::Interface;
 use crate::fib::NextHop;
+use hosts::Hosts;
+pub(super) use link::{Link, Manner};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,13 +37,35 @@ pub struct Neighbour {
     pub mac: [u8; 6],
 }
 
-/// The IP address of a next hop: a router on a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The IP address of a next hop: a router on a link, or a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Gateway {
     /// Port that it is reached through.
     pub port: u8,
     /// Its address. Routers are known by link-local ones in IPv6.
     pub address: IpAddr,
+}
+
+/// What a next hop is that has no neighbour of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Special {
+    /// The hosts of the link at a port, each by its own address.
+    Link(u8),
+    /// Several others, by weight: as many places as each is to have of all flows.
+    Several(Box<[NextHop]>),
+    /// Packets end, in silence (`blackhole`).
+    Blackhole,
+    /// Packets end, and their sender is told that the host can't be reached (`unreachable`).
+    Unreachable,
+    /// Packets end, and their sender is told that they are not wanted (`prohibit`).
+    Prohibit,
+}
+
+/// Whose MAC a packet needs: a next hop's, or of those a link has, the host's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Hop {
+    pub(super) number: NextHop,
+    pub(super) host: Option<Gateway>,
 }
 
 /// Neighbours by the number of the next hop. Clones share their entries, and so what is
@@ -46,6 +75,7 @@ pub struct Neighbours {
     entries: Vec<Option<Arc<Entry>>>,
     /// Numbers of those with an address.
     gateways: Vec<NextHop>,
+    hosts: Option<Arc<Hosts>>,
     /// Version: number of entries learnt or expired so far.
     changes: Arc<AtomicU64>,
 }
@@ -55,6 +85,7 @@ pub struct Neighbours {
 pub(super) struct Entry {
     neighbour: Option<Neighbour>,
     pub(super) gateway: Option<Gateway>,
+    pub(super) special: Option<Special>,
     /// A MAC and [`LEARNT`], or 0.
     learnt: AtomicU64,
     /// When the MAC was last confirmed.
@@ -109,6 +140,24 @@ impl Neighbours {
         self.put(next_hop, Entry::new(neighbour, Some(gateway)))
     }
 
+    /// Sets the MAC of a host of a link ([`Special::Link`]), which is not asked for then.
+    pub fn set_host(&mut self, host: Gateway, mac: [u8; 6]) {
+        self.hosts.get_or_insert_default().set(host, mac);
+    }
+
+    /// Sets what a next hop stands for that is no neighbour itself.
+    pub fn set_special(
+        &mut self,
+        next_hop: NextHop,
+        special: Special,
+    ) -> Result<(), NumberTooHigh> {
+        if matches!(special, Special::Link(_)) {
+            self.hosts.get_or_insert_default();
+        }
+        let special = Some(special);
+        self.put(next_hop, Entry { special, ..Entry::new(None, None) })
+    }
+
     fn put(&mut self, next_hop: NextHop, entry: Entry) -> Result<(), NumberTooHigh> {
         if next_hop.number() > NUMBER_MAX {
             return Err(NumberTooHigh(next_hop.number()));
@@ -150,12 +199,16 @@ impl Neighbours {
         let entries = self.entries.iter().flatten();
         entries.flat_map(|entry| {
             let neighbour = entry.neighbour.map(|neighbour| neighbour.port);
-            neighbour.into_iter().chain(entry.gateway.map(|gateway| gateway.port))
+            let link = match entry.special {
+                Some(Special::Link(port)) => Some(port),
+                _ => None,
+            };
+            neighbour.into_iter().chain(entry.gateway.map(|gateway| gateway.port)).chain(link)
         })
     }
 
     #[inline]
-    fn entry(&self, next_hop: NextHop) -> Option<&Arc<Entry>> {
+    pub(super) fn entry(&self, next_hop: NextHop) -> Option<&Arc<Entry>> {
         self.entries.get(next_hop.number() as usize)?.as_ref()
     }
 
@@ -185,20 +238,32 @@ impl Neighbours {
 
     /// True when there is anything to learn.
     pub(super) fn are_asked_for(&self) -> bool {
-        !self.gateways.is_empty()
+        !self.gateways.is_empty() || self.hosts.is_some()
     }
 
-    /// Learns a MAC, which replaces another one if `replaces` says so. A known MAC is
-    /// confirmed.
-    pub(super) fn learn(&self, told: Gateway, mac: [u8; 6], replaces: bool, now_ns: u64) {
+    /// The link to a host, if its MAC is known.
+    pub(super) fn host(&self, host: &Gateway, interfaces: &[Interface]) -> Option<Link> {
+        let entry = self.hosts.as_ref()?.get(host)?;
+        Some(entry.link(interfaces)).filter(|link| link.mtu > 0)
+    }
+
+    /// Learns a MAC. A known MAC is confirmed.
+    pub(super) fn learn(&self, told: Gateway, mac: [u8; 6], manner: Manner, now_ns: u64) {
         if mac[0] & 1 != 0 || mac == [0; 6] {
             return;
         }
         let learnt = LEARNT | super::ethernet::number(mac);
         let gateways = self.gateways.iter().filter_map(|&next_hop| self.entry(next_hop));
-        for entry in gateways.filter(|entry| entry.gateway == Some(told)) {
+        let host = self.hosts.as_ref().and_then(|hosts| hosts.get(&told));
+        let entries = gateways.filter(|entry| entry.gateway == Some(told)).cloned().chain(host);
+        for entry in entries {
             let before = entry.learnt.load(Ordering::Acquire);
-            if before != learnt && before != 0 && !replaces {
+            let is_told = match manner {
+                Manner::Replaces => true,
+                Manner::Confirms => before == 0 || before == learnt,
+                Manner::Updates => before != 0,
+            };
+            if !is_told {
                 continue;
             }
             entry.told_ns.store(now_ns, Ordering::Relaxed);
@@ -213,8 +278,9 @@ impl Neighbours {
     /// Next hops whose old MAC is to be requested again, each at most once a second by any
     /// worker. Expires entries that don't answer.
     pub(super) fn age(&self, now_ns: u64) -> impl Iterator<Item = Gateway> {
-        self.gateways.iter().filter_map(move |&next_hop| {
-            let entry = self.entry(next_hop)?;
+        let hosts = self.hosts.as_ref().map(|hosts| hosts.all(now_ns)).unwrap_or_default();
+        let gateways = self.gateways.iter().filter_map(|&next_hop| self.entry(next_hop).cloned());
+        gateways.chain(hosts).filter_map(move |entry| {
             let learnt = entry.learnt.load(Ordering::Acquire);
             // Another worker's clock may be a little ahead.
             let age_ns = now_ns.saturating_sub(entry.told_ns.load(Ordering::Relaxed));
@@ -234,10 +300,13 @@ impl Neighbours {
         })
     }
 
-    /// The gateway to request the MAC of a next hop from, unless a worker requested it within
-    /// the last second.
-    pub(super) fn to_be_asked(&self, next_hop: NextHop, now_ns: u64) -> Option<Gateway> {
-        let entry = self.entry(next_hop)?;
+    /// The gateway to request the MAC of a next hop or host from, unless a worker requested it
+    /// within the last second.
+    pub(super) fn to_be_asked(&self, hop: Hop, now_ns: u64) -> Option<Gateway> {
+        let entry = match (hop.host, &self.hosts) {
+            (Some(host), Some(hosts)) => hosts.get_or_new(host),
+            _ => self.entry(hop.number).cloned()?,
+        };
         let gateway = entry.gateway?;
         if entry.neighbour.is_some() || entry.mac().is_some() {
             return None;
@@ -256,7 +325,7 @@ impl Entry {
     fn new(neighbour: Option<Neighbour>, gateway: Option<Gateway>) -> Entry {
         let [learnt, told_ns, unanswered] = [const { AtomicU64::new(0) }; 3];
         let asked_ns = AtomicU64::new(NEVER);
-        Entry { neighbour, gateway, learnt, told_ns, asked_ns, unanswered }
+        Entry { neighbour, gateway, special: None, learnt, told_ns, asked_ns, unanswered }
     }
 
     /// True once a second: there is a question to be asked, which no other worker has.
@@ -269,6 +338,10 @@ impl Entry {
         asked.compare_exchange(last, now_ns, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
+    fn is_known(&self) -> bool {
+        self.neighbour.is_some() || self.mac().is_some()
+    }
+
     /// The MAC that was learnt.
     fn mac(&self) -> Option<[u8; 6]> {
         let learnt = self.learnt.load(Ordering::Acquire);
@@ -278,7 +351,13 @@ impl Entry {
 
     fn link(&self, interfaces: &[Interface]) -> Link {
         let learnt = || Some(Neighbour { port: self.gateway?.port, mac: self.mac()? });
-        let Some(neighbour) = self.neighbour.or_else(learnt) else { return Link::UNKNOWN };
+        let Some(neighbour) = self.neighbour.or_else(learnt) else {
+            let port = match self.special {
+                Some(Special::Link(port)) => Some(port),
+                _ => self.gateway.map(|gateway| gateway.port),
+            };
+            return Link { port: port.unwrap_or(u8::MAX), ..Link::UNKNOWN };
+        };
         let Some(interface) = interfaces.get(usize::from(neighbour.port)) else {
             return Link::UNKNOWN;
         };
@@ -289,25 +368,13 @@ impl Entry {
     }
 }
 
-/// A neighbour as packets are rewritten: 16 bytes, so four to a cache line.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Link {
-    /// Destination and source MAC, as they lie in the frame.
-    pub(super) macs: [u8; 12],
-    /// Largest IP packet, in bytes; 0 when the neighbour is unknown.
-    pub(super) mtu: u16,
-    pub(super) port: u8,
-}
-
-impl Link {
-    pub(super) const UNKNOWN: Link = Link { macs: [0; 12], mtu: 0, port: u8::MAX };
-}
-
-const _: () = assert!(size_of::<Link>() == 16);
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn hop(number: NextHop) -> Hop {
+        Hop { number, host: None }
+    }
 
     #[test]
     fn entries_have_the_places_of_their_next_hops() {
@@ -349,23 +416,23 @@ mod tests {
         neighbours.set_gateway(asked, gateway(9)).expect("a low number");
         let clone = neighbours.clone();
         const SECOND: u64 = 1_000_000_000;
-        assert_eq!(neighbours.to_be_asked(known, 0), None);
-        assert_eq!(neighbours.to_be_asked(other, 0), None);
-        assert_eq!(neighbours.to_be_asked(asked, 0), Some(gateway(9)));
-        assert_eq!(clone.to_be_asked(asked, SECOND - 1), None);
-        assert_eq!(clone.to_be_asked(asked, SECOND), Some(gateway(9)));
+        assert_eq!(neighbours.to_be_asked(hop(known), 0), None);
+        assert_eq!(neighbours.to_be_asked(hop(other), 0), None);
+        assert_eq!(neighbours.to_be_asked(hop(asked), 0), Some(gateway(9)));
+        assert_eq!(clone.to_be_asked(hop(asked), SECOND - 1), None);
+        assert_eq!(clone.to_be_asked(hop(asked), SECOND), Some(gateway(9)));
         let before = clone.changes();
         // Another port, another address, MACs that are none.
-        neighbours.learn(Gateway { port: 1, ..gateway(9) }, [4; 6], true, 0);
-        neighbours.learn(gateway(7), [4; 6], true, 0);
-        neighbours.learn(gateway(9), [5; 6], true, 0);
-        neighbours.learn(gateway(9), [0; 6], true, 0);
+        neighbours.learn(Gateway { port: 1, ..gateway(9) }, [4; 6], Manner::Replaces, 0);
+        neighbours.learn(gateway(7), [4; 6], Manner::Replaces, 0);
+        neighbours.learn(gateway(9), [5; 6], Manner::Replaces, 0);
+        neighbours.learn(gateway(9), [0; 6], Manner::Replaces, 0);
         assert_eq!((clone.changes(), clone.learnt(asked)), (before, None));
-        neighbours.learn(gateway(9), [4; 6], false, 0);
-        neighbours.learn(gateway(9), [6; 6], false, 0);
+        neighbours.learn(gateway(9), [4; 6], Manner::Confirms, 0);
+        neighbours.learn(gateway(9), [6; 6], Manner::Confirms, 0);
         assert_eq!(clone.learnt(asked), Some([4; 6]));
-        assert_eq!(clone.to_be_asked(asked, 9 * SECOND), None);
-        neighbours.learn(gateway(8), [6; 6], true, 0);
+        assert_eq!(clone.to_be_asked(hop(asked), 9 * SECOND), None);
+        neighbours.learn(gateway(8), [6; 6], Manner::Replaces, 0);
         let interface = Interface { mac: [8; 6], mtu: 1500, addresses: Vec::new() };
         let mut links = [Link::UNKNOWN; 2];
         clone.renew(&mut links, &[interface]);
@@ -386,32 +453,36 @@ mod tests {
         let other = neighbours.clone();
         let asked = |of: &Neighbours, second| of.age(second * SECOND).collect::<Vec<_>>();
         for last in 8..=10 {
-            neighbours.learn(gateway(last), [4; 6], true, 5 * SECOND);
+            neighbours.learn(gateway(last), [4; 6], Manner::Replaces, 5 * SECOND);
         }
         // Told again without need, and of another MAC that isn't believed.
-        neighbours.learn(gateway(10), [4; 6], false, 15 * SECOND);
-        neighbours.learn(gateway(9), [6; 6], false, 15 * SECOND);
+        neighbours.learn(gateway(10), [4; 6], Manner::Confirms, 15 * SECOND);
+        neighbours.learn(gateway(9), [6; 6], Manner::Confirms, 15 * SECOND);
         let changes = neighbours.changes();
         assert_eq!(asked(&neighbours, 0), [], "a clock behind");
         assert_eq!(asked(&neighbours, 1204), []);
         assert_eq!(asked(&neighbours, 1205), [gateway(9)]);
         assert_eq!(asked(&other, 1205), [], "each second once");
         assert_eq!(asked(&other, 1206), [gateway(9)]);
-        neighbours.learn(gateway(9), [4; 6], true, 1206 * SECOND);
+        neighbours.learn(gateway(9), [4; 6], Manner::Replaces, 1206 * SECOND);
         // However long nobody looked: all questions come first.
         let late = 1_000_000;
         for second in late..late + QUESTIONS_MAX {
             assert_eq!(asked(&other, second), [gateway(9), gateway(10)]);
             assert_eq!((other.learnt(silent), other.changes()), (Some([4; 6]), changes));
         }
-        neighbours.learn(gateway(9), [6; 6], true, (late + 3) * SECOND - 1);
+        neighbours.learn(gateway(9), [6; 6], Manner::Replaces, (late + 3) * SECOND - 1);
         assert_eq!(asked(&neighbours, late + 3), []);
         assert_eq!((other.learnt(learnt), other.learnt(silent)), (Some([6; 6]), None));
         assert_eq!(other.learnt(known), Some([4; 6]), "set, so never asked");
         assert_eq!(other.changes(), changes + 2);
-        assert_eq!(other.to_be_asked(silent, (late + 3) * SECOND), None, "a second after the last");
-        assert_eq!(other.to_be_asked(silent, (late + 4) * SECOND), Some(gateway(10)));
-        neighbours.learn(gateway(10), [8; 6], false, (late + 4) * SECOND);
+        assert_eq!(
+            other.to_be_asked(hop(silent), (late + 3) * SECOND),
+            None,
+            "a second after the last"
+        );
+        assert_eq!(other.to_be_asked(hop(silent), (late + 4) * SECOND), Some(gateway(10)));
+        neighbours.learn(gateway(10), [8; 6], Manner::Confirms, (late + 4) * SECOND);
         assert_eq!(asked(&other, late + 4 + 1199), [gateway(9)]);
         assert_eq!(asked(&other, late + 4 + 1200), [gateway(9), gateway(10)]);
     }

@@ -242,7 +242,7 @@ mod tests {
     fn lengths_come_in_their_shares_and_each_prefix_once() {
         let routes = synthesise(&WANTED);
         assert_eq!((routes.inet.len(), routes.inet6.len()), (50_000, 20_000));
-        assert_eq!(routes.next_hops.addresses().len(), 32);
+        assert_eq!(routes.next_hops.vias().len(), 32);
         let slash24 = share(&routes.inet, |prefix| prefix.length() == 24);
         assert!((0.60..0.63).contains(&slash24), "{slash24}");
         let slash48 = share(&routes.inet6, |prefix| prefix.length() == 48);

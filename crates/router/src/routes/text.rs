@@ -1,4 +1,4 @@
-//! Routes as text: `prefix via next-hop`, one on a line.
+//! Routes as text: `prefix via next-hop`, one on a line, much as ip-route(8) has them.
 //!
 //! ```text
 //! # Comments and empty lines count for nothing.
@@ -6,9 +6,13 @@
 //! default via 198.19.0.1           # 0.0.0.0/0, as the next hop is IPv4
 //! 2001:2:0:8000::/49 via 2001:2::2
 //! 203.0.113.0/24 via 2001:2::2     # RFC 8950: the families may differ
+//! 2001:db8::/32 via fe80::1%r1     # a link-local address, and the link that it is on
+//! 192.0.2.0/24 dev r1              # the hosts of a link, each by its own address
+//! 10.0.0.0/8 via 198.19.0.2 weight 3 via 198.19.0.3   # flows are spread over several
+//! blackhole 10.1.0.0/16            # nowhere; `unreachable` and `prohibit` tell the sender
 //! ```
 
-use super::{NextHops, Routes};
+use super::{NextHops, Routes, Via};
 use crate::fib::{Address, NextHop, Prefix, V4, V6};
 use std::collections::HashMap;
 use std::fmt;
@@ -73,9 +77,11 @@ pub fn read(text: &str) -> Result<Routes, TextError> {
 pub fn write(routes: &Routes) -> String {
     fn family<A: Address>(text: &mut String, routes: &[(Prefix<A>, NextHop)], hops: &NextHops) {
         for (prefix, next_hop) in routes {
-            if let Some(address) = hops.address(*next_hop) {
-                *text += &format!("{prefix} via {address}\n");
-            }
+            *text += &match hops.via(*next_hop) {
+                None => continue,
+                Some(via) if via.leads_nowhere() => format!("{via} {prefix}\n"),
+                Some(via) => format!("{prefix} {via}\n"),
+            };
         }
     }
     let mut text = String::new();
@@ -98,11 +104,14 @@ impl Reader {
         let words: Vec<&str> = said.split_whitespace().collect();
         let (prefix, via) = match words[..] {
             [] => return Ok(()),
-            [prefix, "via", next_hop] => (prefix, next_hop),
+            ["blackhole", prefix] => (prefix, Via::Blackhole),
+            ["unreachable", prefix] => (prefix, Via::Unreachable),
+            ["prohibit", prefix] => (prefix, Via::Prohibit),
+            [prefix, "dev", interface] => (prefix, Via::Link(interface.to_owned())),
+            [prefix, ref hops @ ..] if hops.first() == Some(&"via") => (prefix, several(hops)?),
             _ => return Err("expected \"prefix via next-hop\"".to_owned()),
         };
-        let via: IpAddr = via.parse().map_err(|_| format!("{via:?} is no address"))?;
-        let inet6 = if prefix == "default" { via.is_ipv6() } else { prefix.contains(':') };
+        let inet6 = if prefix == "default" { is_inet6(&via) } else { prefix.contains(':') };
         let next_hop = self.routes.next_hops.number(via).ok_or("too many next hops")?;
         if inet6 {
             let prefix = parsed(prefix)?;
@@ -114,6 +123,45 @@ impl Reader {
             self.routes.inet.push((prefix, next_hop));
         }
         Ok(())
+    }
+}
+
+/// Next hops, each behind its `via`, with `weight N` if it isn't 1.
+fn several(mut words: &[&str]) -> Result<Via, String> {
+    let mut several = Vec::new();
+    while !words.is_empty() {
+        let (via, weight, rest) = match words {
+            ["via", via, "weight", weight, rest @ ..] => {
+                let weight = weight.parse().ok().filter(|&weight: &u8| weight > 0);
+                let what = "a weight is a number from 1 to 255";
+                (via, weight.ok_or_else(|| what.to_owned())?, rest)
+            }
+            ["via", via, rest @ ..] => (via, 1, rest),
+            _ => return Err("expected \"prefix via next-hop\"".to_owned()),
+        };
+        let (address, interface) = via.split_once('%').map_or((*via, None), |(a, i)| (a, Some(i)));
+        let parsed: IpAddr = address.parse().map_err(|_| format!("{via:?} is no address"))?;
+        several.push((
+            match interface {
+                Some(interface) => Via::Scoped(parsed, interface.to_owned()),
+                None => Via::Address(parsed),
+            },
+            weight,
+        ));
+        words = rest;
+    }
+    match several.pop() {
+        Some((via, _)) if several.is_empty() => Ok(via),
+        last => Ok(Via::Several(several.into_iter().chain(last).collect())),
+    }
+}
+
+/// The family of a default route.
+fn is_inet6(via: &Via) -> bool {
+    match via {
+        Via::Address(address) | Via::Scoped(address, _) => address.is_ipv6(),
+        Via::Several(several) => several.first().is_some_and(|(via, _)| is_inet6(via)),
+        _ => false,
     }
 }
 
@@ -148,12 +196,26 @@ mod tests {
                     203.0.113.0/24 via 2001:2::2\n2001:2:0:8000::/49 via 2001:2::2\n";
         let routes = read(text).expect("routes");
         assert_eq!((routes.inet.len(), routes.inet6.len()), (3, 1));
-        assert_eq!(routes.next_hops.addresses().len(), 3, "each address once");
+        assert_eq!(routes.next_hops.vias().len(), 3, "each address once");
         assert_eq!(write(&routes), text);
         let default = read("# a comment\n\n  default via 198.19.0.1 # as well\r\n").expect("one");
         assert_eq!(write(&default), "0.0.0.0/0 via 198.19.0.1\n");
         let default = read("default via 2001:2::1").expect("a route");
         assert_eq!(write(&default), "::/0 via 2001:2::1\n");
+    }
+
+    #[test]
+    fn other_ways_are_read_and_written_the_same() {
+        let text = "192.0.2.0/24 dev r1\nblackhole 10.1.0.0/16\nprohibit 10.2.0.0/16\n\
+                    10.0.0.0/8 via 198.19.0.2 weight 3 via 198.19.0.3\n\
+                    2001:db8::/32 via fe80::1%r1\nunreachable 2001:db8:1::/48\n";
+        let routes = read(text).expect("routes");
+        assert_eq!(write(&routes), text);
+        let fault = |text: &str| read(text).expect_err("a fault").to_string();
+        assert_eq!(fault("10.0.0.0/8 via a%r1"), "line 1: \"a%r1\" is no address");
+        let weight = fault("10.0.0.0/8 via 198.19.0.2 weight 0");
+        assert_eq!(weight, "line 1: a weight is a number from 1 to 255");
+        assert!(fault("10.0.0.0/8 via 198.19.0.2 and").contains("expected"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Packets written out, and a router with a firewall to send them through.
 
 use super::{FAR, NEAR, SENDER, config, hop, with};
+use fwdlab_packet::checksum;
 use fwdlab_router::fib::{Auto, Fib, Prefix, V4, V6};
 use fwdlab_router::firewall::{Filter, SharedFirewall, StateConfig, text};
 use fwdlab_router::path::{Class, Config, Counters, ForwardingPath, Frame, Router};
@@ -44,6 +45,22 @@ pub fn tcp(source: (&str, u16), destination: (&str, u16), flags: u8) -> Spec {
     spec(TCP, source, destination, &rest)
 }
 
+/// A segment by its sequence number, what it acknowledges if that isn't 0, and its payload;
+/// its window is 256.
+pub fn segment(
+    source: (&str, u16),
+    destination: (&str, u16),
+    flags: u8,
+    [sequence, acknowledges]: [u32; 2],
+    payload: &[u8],
+) -> Spec {
+    let mut rest = sequence.to_be_bytes().to_vec();
+    rest.extend(acknowledges.to_be_bytes());
+    rest.extend([0x50, flags, 1, 0, 0, 0, 0, 0]);
+    rest.extend(payload);
+    spec(TCP, source, destination, &rest)
+}
+
 pub fn datagram(source: (&str, u16), destination: (&str, u16)) -> Spec {
     spec(UDP, source, destination, &[0, 8, 0, 0])
 }
@@ -77,8 +94,38 @@ impl Spec {
         self.bytes()[14..].to_vec()
     }
 
+    /// Writes the checksum of TCP or ICMP, behind options of IPv6, where it is whole.
+    fn summed_up(&self) -> Vec<u8> {
+        let mut payload = self.payload.clone();
+        let (mut protocol, mut at) = (self.protocol, 0);
+        while matches!(protocol, 0 | 60) && payload.len() > at + 8 {
+            protocol = payload[at];
+            at += 8 + 8 * usize::from(payload[at + 1]);
+        }
+        let place = at + if protocol == TCP { 16 } else { 2 };
+        let summed = matches!(protocol, 1 | TCP | 58) && self.fragment.is_none();
+        if !summed || payload.len() < place + 2 {
+            return payload;
+        }
+        payload[place..place + 2].fill(0);
+        let mut sum = checksum::add(0, &payload[at..]);
+        if protocol != 1 {
+            for end in self.ends {
+                sum = match end {
+                    IpAddr::V4(end) => checksum::add(sum, &end.octets()),
+                    IpAddr::V6(end) => checksum::add(sum, &end.octets()),
+                };
+            }
+            let length = (payload.len() - at) as u32;
+            sum = checksum::add(checksum::add(sum, &length.to_be_bytes()), &[0, protocol]);
+        }
+        payload[place..place + 2].copy_from_slice(&checksum::finish(sum));
+        payload
+    }
+
     /// The Ethernet frame, to the router's port.
     pub fn bytes(&self) -> Vec<u8> {
+        let payload = self.summed_up();
         let mut frame = if self.port == 0 { NEAR.to_vec() } else { FAR.to_vec() };
         frame.extend(SENDER);
         match self.ends {
@@ -92,7 +139,7 @@ impl Spec {
                 frame.extend([64, self.protocol, 0, 0]);
                 frame.extend(source.octets());
                 frame.extend(destination.octets());
-                frame.extend(&self.payload);
+                frame.extend(&payload);
                 with(frame, &[])
             }
             [IpAddr::V6(source), IpAddr::V6(destination)] => {
@@ -108,7 +155,7 @@ impl Spec {
                     frame.extend((offset << 3 | u16::from(more)).to_be_bytes());
                     frame.extend([0, 0, 0, 7]);
                 }
-                frame.extend(&self.payload);
+                frame.extend(&payload);
                 frame
             }
             _ => panic!("two families"),

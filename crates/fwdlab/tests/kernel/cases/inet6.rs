@@ -104,6 +104,11 @@ fn extensions(c: &mut Cases) {
     let head = [17, 0, 0, 8, 0, 0, 0, 5];
     let frame = changed(carrying6(c.inet6(100), 44, &behind(&head)), &[(at::HOPS6, &[1])]);
     c.apart("IPv6: last fragment, hop limit 1", frame, EXPIRED, NOTHING);
+    let payload = [&[17, 0, 0, 8, 0, 0, 0, 5][..], &[7; 1400]].concat();
+    c.alike("IPv6: last fragment, too big", carrying6(c.inet6(100), 44, &payload), TOO_BIG);
+    let jumbo = carrying6(c.inet6(100), 0, &behind(&[17, 0, 0xc2, 4, 0, 0, 0, 24]));
+    let frame = changed(jumbo, &[(at::LENGTH6, &[0, 0])]);
+    c.apart("jumbogram that is none", frame, &["near icmp6 4/0"], NOTHING);
     let unknown = [17, 0, 0x9e, 4, 0, 0, 0, 0];
     let frame = carrying6(c.inet6(100), 0, &behind(&unknown));
     c.apart("hop-by-hop option that asks for an error", frame, &["near icmp6 4/2"], ON);
@@ -151,6 +156,13 @@ fn local(c: &mut Cases) {
     for own in [OWN, OWN_FAR] {
         let frame = icmp(to(c.inet6(100), own), 128, 0);
         c.alike(format!("ICMPv6 echo request to {own}"), frame, ECHO);
+    }
+    let frame = icmp(to(c.inet6(100), "2001:2::"), 128, 0);
+    c.alike("ICMPv6 echo request to the routers of a link", frame, ECHO);
+    for (group, last) in [("ff02::1", 1), ("ff02::2", 2)] {
+        let frame = icmp(to(c.inet6(100), group), 128, 0);
+        let frame = changed(frame, &[(0, &[0x33, 0x33, 0, 0, 0, last])]);
+        c.alike(format!("ICMPv6 echo request to {group}"), frame, ECHO);
     }
     let frame = icmp(from(to(c.inet6(100), "fe80::1"), "fe80::7"), 128, 0);
     c.alike("ICMPv6 echo request between link-local addresses", frame, ECHO);

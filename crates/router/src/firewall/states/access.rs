@@ -6,10 +6,11 @@
 use super::lists::LISTS;
 use super::phase::Limits;
 use super::segment::{Hint, Segment};
+use super::sources::Sources;
 use super::table::Place;
 use fwdlab_packet::Family;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Granularity of sweeping, in slots.
 const SWEEP_MIN: usize = 64;
@@ -95,16 +96,16 @@ impl<G: DerefMut<Target = Vec<Segment>>> DerefMut for One<G> {
 }
 
 impl Global {
-    pub(super) fn new(segments: usize) -> Global {
-        let segments: Vec<Segment> = (0..segments).map(|_| Segment::new()).collect();
+    pub(super) fn new(segments: usize, sources: &Option<Arc<Sources>>) -> Global {
+        let segments: Vec<Segment> = (0..segments).map(|_| Segment::new(sources)).collect();
         let hints = segments.iter().map(Hint::of).collect();
         Global { segments: Mutex::new(segments), hints, sweep: Mutex::default() }
     }
 }
 
 impl Sharded {
-    pub(super) fn new(segments: usize) -> Sharded {
-        let segments: Vec<Segment> = (0..segments).map(|_| Segment::new()).collect();
+    pub(super) fn new(segments: usize, sources: &Option<Arc<Sources>>) -> Sharded {
+        let segments: Vec<Segment> = (0..segments).map(|_| Segment::new(sources)).collect();
         let hints = segments.iter().map(Hint::of).collect();
         let mut shards = [const { Vec::new() }; LISTS];
         for (at, segment) in segments.into_iter().enumerate() {
@@ -116,8 +117,8 @@ impl Sharded {
 }
 
 impl Own {
-    pub(super) fn new(segments: usize) -> Own {
-        let segments = (0..segments).map(|_| Segment::new()).collect();
+    pub(super) fn new(segments: usize, sources: &Option<Arc<Sources>>) -> Own {
+        let segments = (0..segments).map(|_| Segment::new(sources)).collect();
         Own { segments, sweep: Sweep::default() }
     }
 

@@ -196,7 +196,7 @@ impl Flows {
             }
             let packet = Packet::read(frame);
             if !packet.is(bit::TRACKABLE) {
-                // An ICMP error would look like a query with the identifier 0.
+                // Fragments, too. An ICMP error would look like a query with the identifier 0.
                 without |= 1 << place;
             } else if packet.is(bit::INET6) {
                 of_inet6 |= 1 << place;

@@ -15,7 +15,7 @@ impl States {
                 for at in 0..states.segments {
                     let (old, [inet, inet6]) = {
                         let mut segment = access.segment(at);
-                        let old = std::mem::replace(&mut *segment, Segment::new());
+                        let old = std::mem::replace(&mut *segment, Segment::new(&states.sources));
                         states.count_new_segments_of(1);
                         (old, [Family::Inet, Family::Inet6].map(|family| segment.place(family)))
                     };

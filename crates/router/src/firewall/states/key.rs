@@ -79,6 +79,11 @@ impl<const N: usize> Key<N> {
         self.0[N - 1]
     }
 
+    /// The source's address, of IPv6 its first half.
+    pub(super) fn source(&self) -> u64 {
+        if N == 2 { u64::from(self.0[0] as u32) } else { self.0[0] }
+    }
+
     #[inline(always)]
     pub(super) fn protocol(&self) -> u8 {
         (self.word() >> 8) as u8

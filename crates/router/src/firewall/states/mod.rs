@@ -6,6 +6,13 @@
 //! states are removed incrementally: every slot is checked once in
 //! [`StateConfig::interval`]. Until then an expired state counts towards the limit, but
 //! matches no packet.
+//!
+//! A table that fills up gives way ([`StateConfig::gives_way`]): from three fifths of the
+//! limit on, states are removed after a part of their timeouts, less the fuller it is, as
+//! with pf's adaptive timeouts; and where the limit is reached, a new connection takes the
+//! place of one that nobody has answered, the longest silent of some that lie about, as
+//! with the early drop of Linux's connection tracking. So a flood of openings pushes itself
+//! out, and who is answered stays.
 
 mod access;
 mod flows;
@@ -15,24 +22,30 @@ mod lists;
 mod phase;
 mod reading;
 mod segment;
+mod sources;
 mod table;
+mod window;
 
 pub use phase::{Phase, Timeouts};
 
 pub(super) use access::{Access, Own};
 pub(super) use flows::Flows;
 pub(super) use key::{Key, Of};
-pub(super) use segment::{Found, Of as OfFamily, Query, Segment};
+pub(super) use segment::{First, Found, Of as OfFamily, Query, Segment};
+pub(super) use window::sums_up;
 
 use super::rule::Action;
 use access::{Global, Sharded};
+use fwdlab_packet::Family;
 use fwdlab_packet::forwarding::StateTable;
-use fwdlab_port::frame::BATCH;
+use fwdlab_port::frame::{BATCH, Frame};
 use key::Seed;
 use lists::Lists;
 use phase::Limits;
 use segment::{Credit, Made};
+use sources::Sources;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -40,6 +53,8 @@ use std::time::Duration;
 const PER_SEGMENT: usize = 1 << 14;
 /// Minimum and maximum number of segments.
 const SEGMENTS: std::ops::RangeInclusive<usize> = 64..=1 << 16;
+/// Segments in which one is looked for that has to go.
+const EVICTIONS: usize = 16;
 
 /// Configuration of the state tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +66,11 @@ pub struct StateConfig {
     /// Action for new connections when the table is full: block, or pass without state.
     /// Existing connections are not affected.
     pub when_full: Action,
+    /// Shorten timeouts as the table fills up, and let unanswered states make room for
+    /// new ones when it is full.
+    pub gives_way: bool,
+    /// Maximum number of states that one source may have begun, of IPv6 one /64; 0: any.
+    pub source_limit: u32,
     /// Timeouts.
     pub timeouts: Timeouts,
     /// Interval in which every state is checked once for expiry.
@@ -69,6 +89,8 @@ impl Default for StateConfig {
             kind: StateTable::Sharded,
             limit: 1 << 20,
             when_full: Action::Block,
+            gives_way: true,
+            source_limit: 0,
             timeouts: Timeouts::default(),
             interval: Duration::from_secs(10),
             flow_cache: true,
@@ -102,6 +124,8 @@ pub(super) struct States {
     pub(super) seed: Seed,
     limits: Limits,
     limit: usize,
+    gives_way: bool,
+    sources: Option<Arc<Sources>>,
     interval_ns: u64,
     flow_cache: bool,
     segments: usize,
@@ -153,6 +177,8 @@ pub(super) struct Matches {
     pub(super) known: u64,
     /// Those whose connection is steady: [`Found::Steady`].
     pub(super) steady: u64,
+    /// Packets that only say to be of a connection: [`Found::Stray`].
+    pub(super) stray: u64,
     /// Expired connections that were removed.
     pub(super) over: usize,
 }
@@ -162,20 +188,27 @@ pub(super) struct Matches {
 pub(super) enum Insertion {
     /// The state was created.
     New,
+    /// It was created in the place of one without an answer.
+    Instead,
     /// It already existed.
     Known,
     /// The limit is reached.
     Full,
+    /// The packet can begin none.
+    Stray,
 }
 
 impl States {
     pub(super) fn new(config: &StateConfig) -> States {
         let segments = (config.limit / PER_SEGMENT).next_power_of_two();
         let segments = segments.clamp(*SEGMENTS.start(), *SEGMENTS.end());
+        let seed = Seed::of(config.seed);
+        let sources = Sources::new(config.source_limit, &seed).map(Arc::new);
         let states = States {
-            seed: Seed::of(config.seed),
+            seed,
             limits: Limits::of(&config.timeouts),
             limit: config.limit,
+            gives_way: config.gives_way,
             interval_ns: u64::try_from(config.interval.as_nanos()).unwrap_or(u64::MAX).max(1),
             flow_cache: config.flow_cache,
             segments,
@@ -183,10 +216,11 @@ impl States {
             slots: [const { AtomicUsize::new(0) }; 2],
             holder: match config.kind {
                 StateTable::None => Holder::None,
-                StateTable::Global => Holder::Global(Global::new(segments)),
-                StateTable::Sharded => Holder::Sharded(Sharded::new(segments)),
+                StateTable::Global => Holder::Global(Global::new(segments, &sources)),
+                StateTable::Sharded => Holder::Sharded(Sharded::new(segments, &sources)),
                 StateTable::PerWorker => Holder::PerWorker,
             },
+            sources,
         };
         if matches!(states.holder, Holder::Global(_) | Holder::Sharded(_)) {
             states.count_new_segments();
@@ -198,7 +232,7 @@ impl States {
     pub(super) fn own(&self) -> Option<Own> {
         matches!(self.holder, Holder::PerWorker).then(|| {
             self.count_new_segments();
-            Own::new(self.segments)
+            Own::new(self.segments, &self.sources)
         })
     }
 
@@ -208,7 +242,7 @@ impl States {
 
     fn count_new_segments_of(&self, segments: usize) {
         for slots in &self.slots {
-            slots.fetch_add(Segment::new().inet.slots() * segments, Relaxed);
+            slots.fetch_add(Segment::new(&None).inet.slots() * segments, Relaxed);
         }
     }
 
@@ -228,6 +262,10 @@ impl States {
         let mut live = 0;
         for segment in segments {
             live += segment.inet.iter().count() + segment.inet6.iter().count();
+            if let Some(sources) = &self.sources {
+                segment.inet.iter().for_each(|entry| sources.leave(&entry.key));
+                segment.inet6.iter().for_each(|entry| sources.leave(&entry.key));
+            }
             self.slots[0].fetch_sub(segment.inet.slots(), Relaxed);
             self.slots[1].fetch_sub(segment.inet6.slots(), Relaxed);
         }
@@ -279,6 +317,7 @@ impl States {
         &self,
         access: &mut X,
         Queries { queries, lists }: &Queries<N>,
+        batch: &[Frame],
         now_ns: u64,
     ) -> Matches
     where
@@ -288,6 +327,7 @@ impl States {
         let mut note = |place: usize, found: Found| match found {
             Found::Steady => matches.steady |= 1 << place,
             Found::Known => matches.known |= 1 << place,
+            Found::Stray => matches.stray |= 1 << place,
             Found::Unknown => {}
             Found::Over => matches.over += 1,
         };
@@ -299,7 +339,7 @@ impl States {
                     let query = &queries[place % BATCH];
                     let mut segments = access.group(group);
                     let segment = &mut segments[within::<X>(query.hash, mask)];
-                    note(place, segment.table().lookup(query, now_ns, &limits));
+                    note(place, segment.table().lookup(query, &batch[place], now_ns, &limits));
                 }
             } else {
                 let mut segments = access.group(group);
@@ -307,7 +347,7 @@ impl States {
                 for place in lists.iter(group) {
                     let query = &queries[place % BATCH];
                     let segment = &mut segments[within::<X>(query.hash, mask)];
-                    note(place, segment.table().lookup(query, now_ns, &limits));
+                    note(place, segment.table().lookup(query, &batch[place], now_ns, &limits));
                 }
             }
         }
@@ -340,6 +380,7 @@ impl States {
         &self,
         access: &mut X,
         query: &Query<N>,
+        frame: &Frame,
         now_ns: u64,
     ) -> Found
     where
@@ -347,7 +388,7 @@ impl States {
     {
         let found = {
             let mut segment = access.segment(self.segment(query.hash));
-            segment.table().lookup(query, now_ns, &self.limits)
+            segment.table().lookup(query, frame, now_ns, &self.limits)
         };
         self.live.fetch_sub(usize::from(found == Found::Over), Relaxed);
         found
@@ -357,37 +398,91 @@ impl States {
     pub(super) fn insert<const N: usize, X: Access>(
         &self,
         access: &mut X,
-        query: &Query<N>,
+        first: First<'_, N>,
         now_ns: u64,
     ) -> Insertion
     where
         Segment: OfFamily<N>,
     {
-        let more = |live: usize| (live < self.limit).then_some(live + 1);
-        let room = || self.live.fetch_update(Relaxed, Relaxed, more).is_ok();
-        let (at, family) = (self.segment(query.hash), Segment::FAMILY);
-        let made = {
-            let mut segment = access.segment(at);
-            (segment.insert(query, now_ns, &self.limits, room), segment.place(family))
-        };
-        match made {
-            (Made::Known, _) => Insertion::Known,
-            (Made::Full, _) => Insertion::Full,
-            (Made::New { grown: 0 }, _) => Insertion::New,
-            (Made::New { grown }, place) => {
-                self.slots[family as usize].fetch_add(grown, Relaxed);
-                access.moved(at, family, place);
-                Insertion::New
-            }
+        let (hash, family) = (first.query.hash, Segment::FAMILY);
+        if self.sources.as_ref().is_some_and(|sources| !sources.have_room(&first.query.key)) {
+            return Insertion::Full;
         }
+        let more = |live: usize| (live < self.limit).then_some(live + 1);
+        let at = self.segment(hash);
+        let mut instead = false;
+        // Once more when one of another segment has made room.
+        for elsewhere in [false, true] {
+            let made = {
+                let mut segment = access.segment(at);
+                let room = |segment: &mut Segment| {
+                    if self.live.fetch_update(Relaxed, Relaxed, more).is_ok() {
+                        return true;
+                    }
+                    let evicts = self.gives_way && segment.evict(family, hash);
+                    instead |= evicts;
+                    evicts
+                };
+                (segment.insert(first, now_ns, &self.limits, room), segment.place(family))
+            };
+            return match made {
+                (Made::Known, _) => Insertion::Known,
+                (Made::Stray, _) => Insertion::Stray,
+                (Made::Full, _) if self.gives_way && !elsewhere => {
+                    instead = self.evict_beside(access, family, at, hash);
+                    if instead {
+                        continue;
+                    }
+                    Insertion::Full
+                }
+                (Made::Full, _) => Insertion::Full,
+                (Made::New { grown }, place) => {
+                    if grown > 0 {
+                        self.slots[family as usize].fetch_add(grown, Relaxed);
+                        access.moved(at, family, place);
+                    }
+                    if instead { Insertion::Instead } else { Insertion::New }
+                }
+            };
+        }
+        Insertion::Full
+    }
+
+    /// Removes an unanswered state of one of the next segments.
+    #[cold]
+    fn evict_beside<X: Access>(
+        &self,
+        access: &mut X,
+        family: Family,
+        at: usize,
+        hash: u64,
+    ) -> bool {
+        let beside = (1..=EVICTIONS).map(|step| (at + step) & (self.segments - 1));
+        let found = beside.into_iter().any(|at| access.segment(at).evict(family, hash));
+        self.live.fetch_sub(usize::from(found), Relaxed);
+        found
     }
 
     /// Removes expired states in the slots that are due, at most `most` slots.
     pub(super) fn sweep<X: Access>(&self, access: &mut X, now_ns: u64, most: usize) -> u64 {
         let slots = self.slots.iter().map(|slots| slots.load(Relaxed)).sum();
-        let removed = access.sweep(now_ns, most, slots, self.interval_ns, &self.limits);
+        let limits = self.limits_when_full();
+        let limits = limits.as_ref().unwrap_or(&self.limits);
+        let removed = access.sweep(now_ns, most, slots, self.interval_ns, limits);
         self.live.fetch_sub(removed, Relaxed);
         removed as u64
+    }
+
+    /// Timeouts of a table that fills up: all of them at three fifths of the limit, none at
+    /// six fifths, as pf.conf(5) has `adaptive.start` and `adaptive.end`.
+    fn limits_when_full(&self) -> Option<Limits> {
+        let fifth = self.limit / 5;
+        let above = self.live.load(Relaxed).saturating_sub(3 * fifth);
+        if above == 0 || !self.gives_way || fifth == 0 {
+            return None;
+        }
+        let left = (3 * fifth).saturating_sub(above);
+        Some(self.limits.shortened((left * 255 / (3 * fifth)) as u8))
     }
 }
 

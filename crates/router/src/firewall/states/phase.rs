@@ -4,7 +4,7 @@ use crate::firewall::packet::protocol::{ICMP, ICMP6, TCP, UDP};
 use crate::firewall::packet::{Packet, bit, flag};
 use std::time::Duration;
 
-/// Phase of a connection: coarse, without sequence numbers.
+/// Phase of a connection: coarse, sequence numbers are in `window.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Phase {
@@ -75,7 +75,7 @@ impl Default for Timeouts {
 
 /// Timeouts in nanoseconds by kind of protocol and phase.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::firewall) struct Limits([[i64; 8]; 4]);
+pub(in crate::firewall) struct Limits([[i64; 8]; 5]);
 
 /// A kind of protocol: which timeouts are its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,11 +85,14 @@ pub(super) enum Sort {
     Udp,
     Icmp,
     Other,
+    /// TCP without windows.
+    SloppyTcp,
 }
 
 impl Sort {
-    pub(super) fn of(protocol: u8) -> Sort {
+    pub(super) fn of(protocol: u8, sloppy: bool) -> Sort {
         match protocol {
+            TCP if sloppy => Sort::SloppyTcp,
             TCP => Sort::Tcp,
             UDP => Sort::Udp,
             ICMP | ICMP6 => Sort::Icmp,
@@ -116,9 +119,14 @@ impl Limits {
         let without_tcp = |[first, single, multiple]: [Duration; 3]| {
             [first, single, multiple, multiple, multiple, multiple, multiple, multiple]
         };
-        let all = [tcp, without_tcp(udp), without_tcp([t.icmp; 3]), without_tcp(other)];
+        let all = [tcp, without_tcp(udp), without_tcp([t.icmp; 3]), without_tcp(other), tcp];
         let ns = |time: Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
         Limits(all.map(|times| times.map(ns)))
+    }
+
+    /// This part of each, in 256ths.
+    pub(super) fn shortened(&self, part: u8) -> Limits {
+        Limits(self.0.map(|times| times.map(|ns| ns / 256 * i64::from(part))))
     }
 
     /// The shortest of all, in nanoseconds.
@@ -211,7 +219,8 @@ mod tests {
     #[test]
     fn timeouts_go_by_protocol_and_phase() {
         let limits = Limits::of(&Timeouts::default());
-        let seconds = |protocol, phase| limits.get(Sort::of(protocol), phase) / 1_000_000_000;
+        let seconds =
+            |protocol, phase| limits.get(Sort::of(protocol, false), phase) / 1_000_000_000;
         assert_eq!(seconds(TCP, Phase::Opening), 30);
         assert_eq!(seconds(TCP, Phase::Established), 86_400);
         assert_eq!(seconds(UDP, Phase::Single), 30);

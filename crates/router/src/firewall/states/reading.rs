@@ -1,17 +1,20 @@
 //! What is read of states without changing any.
 
+use super::phase::Sort;
 use super::segment::{Of, Query, Segment};
 use super::table::{Entry, Table};
 use super::{Access, Connection, States};
 use std::sync::atomic::Ordering::Relaxed;
 
 impl States {
-    /// True when there is the connection, and it is not over. It is not asked for on
-    /// behalf of a packet of its own, so nothing of it changes, its time neither.
+    /// True when there is the connection, it is not over, and of TCP, it may have had this
+    /// sequence number on its way. It is not asked for on behalf of a packet of its own, so
+    /// nothing of it changes, its time neither.
     pub(in crate::firewall) fn holds<const N: usize, X: Access>(
         &self,
         access: &mut X,
         query: &Query<N>,
+        sequence: u32,
         now_ns: u64,
     ) -> bool
     where
@@ -19,8 +22,10 @@ impl States {
     {
         let mut segment = access.segment(self.segment(query.hash));
         let table = segment.table();
-        let found = table.find(&query.key, query.hash);
-        found.is_some_and(|(at, _)| !table.entry(at).is_over(now_ns, &self.limits))
+        let Some((at, reply)) = table.find(&query.key, query.hash) else { return false };
+        let entry = table.entry(at);
+        let (over, sort) = (entry.is_over(now_ns, &self.limits), entry.sort);
+        !over && (sort != Sort::Tcp || table.window(at).may_be_on_its_way(sequence, reply))
     }
 
     /// Number of states, and the memory that they take.

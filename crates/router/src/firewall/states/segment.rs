@@ -2,10 +2,13 @@
 
 use super::key::{self, Key, Seed};
 use super::phase::{Limits, Phase, Sort, begin, go_on, tcp};
+use super::sources::Sources;
 use super::table::{Entry, Place, Table};
+use super::window::{Fit, TcpSegment, Window, lies};
 use crate::firewall::packet::{Packet, bit};
 use fwdlab_packet::Family::{self, Inet, Inet6};
 use fwdlab_port::frame::Frame;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Packets and bytes of a flow that are not yet written back to its state.
@@ -48,7 +51,7 @@ impl<const N: usize> Query<N> {
     }
 
     #[inline(always)]
-    fn packet(&self) -> Packet {
+    pub(super) fn packet(&self) -> Packet {
         Packet { word: self.key.word(), more: self.more }
     }
 }
@@ -87,6 +90,9 @@ pub(in crate::firewall) enum Found {
     Unknown,
     /// A connection that was over and has been removed.
     Over,
+    /// The packet says that it is one of a connection, and is none: outside of its window, or
+    /// its checksum is wrong.
+    Stray,
 }
 
 /// Result of inserting a connection.
@@ -98,32 +104,65 @@ pub(super) enum Made {
     Known,
     /// The limit is reached.
     Full,
+    /// The packet can begin none: its checksum is wrong.
+    Stray,
+}
+
+/// The first packet of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::firewall) struct First<'a, const N: usize> {
+    pub(in crate::firewall) query: &'a Query<N>,
+    pub(in crate::firewall) frame: &'a Frame,
+    /// Windows don't count.
+    pub(in crate::firewall) sloppy: bool,
 }
 
 impl Segment {
-    pub(super) fn new() -> Segment {
-        Segment { inet: Table::new(), inet6: Table::new() }
+    pub(super) fn new(sources: &Option<Arc<Sources>>) -> Segment {
+        Segment { inet: Table::new(sources), inet6: Table::new(sources) }
     }
 
     /// Makes a connection of its first packet, if `room` finds room.
     pub(super) fn insert<const N: usize>(
         &mut self,
-        query: &Query<N>,
+        first: First<'_, N>,
         now_ns: u64,
         limits: &Limits,
-        room: impl FnOnce() -> bool,
+        room: impl FnOnce(&mut Segment) -> bool,
     ) -> Made
     where
         Segment: Of<N>,
     {
-        let table = self.table();
-        if matches!(table.lookup(query, now_ns, limits), Found::Known | Found::Steady) {
-            return Made::Known;
+        let First { query, frame, sloppy } = first;
+        match self.table().lookup(query, frame, now_ns, limits) {
+            Found::Known | Found::Steady => return Made::Known,
+            Found::Stray => return Made::Stray,
+            Found::Unknown | Found::Over => {}
         }
-        if !room() {
+        let packet = query.packet();
+        let sort = Sort::of(packet.protocol(), sloppy);
+        let mut window = [0; 9];
+        if sort == Sort::Tcp {
+            let segment = TcpSegment::read(frame, packet);
+            let segment = segment.filter(|_| !lies(frame, packet));
+            let Some(segment) = segment else { return Made::Stray };
+            Window(&mut window).begin(&segment);
+        }
+        if !room(self) {
             return Made::Full;
         }
-        Made::New { grown: table.insert(first(query, now_ns), query.hash) }
+        let mut entry = Entry::new(&query.key, sort, query.hash, begin(&packet));
+        entry.last_ns = now_ns;
+        (entry.packets[0], entry.bytes[0]) = (1, packet.bytes().into());
+        Made::New { grown: self.table().insert(entry, &window, query.hash) }
+    }
+
+    /// As [`Table::evict`], of this family if it has one, else of the other.
+    pub(super) fn evict(&mut self, family: Family, hash: u64) -> bool {
+        match family {
+            Inet => self.inet.evict(hash) || self.inet6.evict(hash),
+            Inet6 => self.inet6.evict(hash) || self.inet.evict(hash),
+        }
     }
 
     pub(super) fn slots(&self, family: Family) -> usize {
@@ -159,27 +198,73 @@ impl Segment {
 impl<const N: usize> Table<N> {
     /// Adds a packet to its connection, if there is one.
     #[inline(always)]
-    pub(super) fn lookup(&mut self, query: &Query<N>, now_ns: u64, limits: &Limits) -> Found {
+    pub(super) fn lookup(
+        &mut self,
+        query: &Query<N>,
+        frame: &Frame,
+        now_ns: u64,
+        limits: &Limits,
+    ) -> Found {
         let (packet, hash) = (query.packet(), query.hash);
         if let Some((entry, reply)) = self.first(&query.key, hash)
+            && entry.sort != Sort::Tcp
             && let Some(found) = entry.go_on(packet, reply, now_ns, limits)
         {
             return found;
         }
-        self.search(query, now_ns, limits)
+        self.search(query, frame, now_ns, limits)
     }
 
     /// The same of a packet for which the first look was not enough.
     #[inline(never)]
-    fn search(&mut self, query: &Query<N>, now_ns: u64, limits: &Limits) -> Found {
+    fn search(&mut self, query: &Query<N>, frame: &Frame, now_ns: u64, limits: &Limits) -> Found {
         let Some((at, reply)) = self.find(&query.key, query.hash) else {
             return Found::Unknown;
         };
-        if let Some(found) = self.entry(at).go_on(query.packet(), reply, now_ns, limits) {
-            return found;
+        let packet = query.packet();
+        let fit = match self.entry(at).sort {
+            Sort::Tcp => self.fit(at, frame, packet, reply, now_ns, limits),
+            _ => Some(Fit::Inside),
+        };
+        match fit {
+            Some(Fit::Outside) => return Found::Stray,
+            Some(Fit::Aside) => return Found::Known,
+            None => {}
+            Some(fit @ (Fit::Inside | Fit::Ends | Fit::Anew)) => {
+                let entry = self.entry(at);
+                if fit == Fit::Anew {
+                    (entry.phase, entry.finished) = (Phase::First, 0);
+                }
+                if let Some(found) = entry.go_on(packet, reply, now_ns, limits) {
+                    return found;
+                }
+            }
         }
         self.remove(at);
         Found::Over
+    }
+
+    /// How a packet fits the TCP connection at a place; none if that is over.
+    fn fit(
+        &mut self,
+        at: usize,
+        frame: &Frame,
+        packet: Packet,
+        reply: bool,
+        now_ns: u64,
+        limits: &Limits,
+    ) -> Option<Fit> {
+        if lies(frame, packet) {
+            return Some(Fit::Outside);
+        }
+        let entry = self.entry(at);
+        if entry.is_over(now_ns, limits)
+            || entry.phase == Phase::Closed && packet.is(bit::OPENS_TCP)
+        {
+            return None;
+        }
+        let segment = TcpSegment::read(frame, packet);
+        Some(segment.map_or(Fit::Outside, |segment| self.window(at).go_on(&segment, reply)))
     }
 
     /// Adds packets that were let through without asking here, in the time when the
@@ -215,7 +300,7 @@ impl<const N: usize> Entry<N> {
             return None;
         }
         let mut found = Found::Steady;
-        if self.sort == Sort::Tcp {
+        if matches!(self.sort, Sort::Tcp | Sort::SloppyTcp) {
             if self.phase == Phase::Closed && packet.is(bit::OPENS_TCP) {
                 return None;
             }
@@ -233,21 +318,15 @@ impl<const N: usize> Entry<N> {
         Some(found)
     }
 
-    /// See [`Found::Steady`]. What is not TCP is when it has had more than one packet.
+    /// See [`Found::Steady`]. What is not TCP is when it has had more than one packet; of TCP,
+    /// each packet moves the window.
     fn is_steady(&self) -> bool {
         match self.sort {
-            Sort::Tcp => self.phase == Phase::Established && self.finished == 0,
+            Sort::Tcp => false,
+            Sort::SloppyTcp => self.phase == Phase::Established && self.finished == 0,
             _ => self.phase != Phase::First,
         }
     }
-}
-
-fn first<const N: usize>(query: &Query<N>, now_ns: u64) -> Entry<N> {
-    let packet = query.packet();
-    let mut entry = Entry::new(&query.key, query.hash, begin(&packet));
-    entry.last_ns = now_ns;
-    (entry.packets[0], entry.bytes[0]) = (1, packet.bytes().into());
-    entry
 }
 
 /// Addresses of a segment's tables, readable without its lock.

@@ -9,8 +9,11 @@
 
 use super::key::Key;
 use super::phase::{Finished, Limits, Phase, Sort};
+use super::sources::Sources;
+use super::window::{Window, Words};
 use fwdlab_port::memory::{move_to_huge_pages, prefer_huge_pages};
 use fwdlab_port::prefetch::prefetch;
+use std::sync::Arc;
 
 /// Entries that a table begins with: a power of two, and not fewer than a group.
 const SMALLEST: usize = 8;
@@ -18,6 +21,8 @@ const SMALLEST: usize = 8;
 const FAR: usize = 1 << 12;
 /// Tags that are compared at once.
 const GROUP: usize = 8;
+/// Entries that are looked at when one has to go.
+const CANDIDATES: usize = 64;
 /// A byte in each lane.
 const LANES: u64 = 0x0101_0101_0101_0101;
 
@@ -49,7 +54,12 @@ pub(in crate::firewall) struct Table<const N: usize> {
     /// every group lies in one piece.
     tags: Box<[u8]>,
     entries: Box<[Entry<N>]>,
+    /// Windows of TCP connections, at the places of their entries: memory that others
+    /// don't touch.
+    windows: Box<[Words]>,
     count: usize,
+    /// How many connections each source has begun, if that is limited.
+    sources: Option<Arc<Sources>>,
 }
 
 /// Where a table's arrays are, for prefetching. May be out of date: no harm.
@@ -63,11 +73,16 @@ pub(in crate::firewall) struct Place {
 
 impl<const N: usize> Entry<N> {
     fn empty() -> Entry<N> {
-        Entry::new(&Key::EMPTY, 0, (Phase::First, 0))
+        Entry::new(&Key::EMPTY, Sort::Other, 0, (Phase::First, 0))
     }
 
-    pub(super) fn new(key: &Key<N>, hash: u64, (phase, finished): (Phase, Finished)) -> Entry<N> {
-        let (sort, hash) = (Sort::of(key.protocol()), hash as u32);
+    pub(super) fn new(
+        key: &Key<N>,
+        sort: Sort,
+        hash: u64,
+        (phase, finished): (Phase, Finished),
+    ) -> Entry<N> {
+        let hash = hash as u32;
         let (packets, bytes) = ([0; 2], [0; 2]);
         Entry { key: *key, last_ns: 0, packets, bytes, hash, phase, finished, sort }
     }
@@ -76,6 +91,11 @@ impl<const N: usize> Entry<N> {
     pub(super) fn is_over(&self, now_ns: u64, limits: &Limits) -> bool {
         // Another worker's clock may be a little ahead.
         now_ns.wrapping_sub(self.last_ns).cast_signed() >= limits.get(self.sort, self.phase)
+    }
+
+    /// True while the other side has not agreed.
+    fn is_unanswered(&self) -> bool {
+        matches!(self.phase, Phase::First | Phase::Single | Phase::Opening)
     }
 }
 
@@ -93,18 +113,19 @@ fn zeros(lanes: u64) -> u64 {
 }
 
 impl<const N: usize> Table<N> {
-    pub(super) fn new() -> Table<N> {
-        Table::with_slots(SMALLEST)
+    pub(super) fn new(sources: &Option<Arc<Sources>>) -> Table<N> {
+        Table::with_slots(SMALLEST, sources.clone())
     }
 
-    fn with_slots(slots: usize) -> Table<N> {
+    fn with_slots(slots: usize, sources: Option<Arc<Sources>>) -> Table<N> {
         let mut entries = Vec::with_capacity(slots);
         prefer_huge_pages(entries.spare_capacity_mut());
         entries.resize(slots, Entry::empty());
         // Those that are smaller than huge pages, but many beside each other.
         move_to_huge_pages(&entries);
         let tags = vec![0; slots + GROUP].into_boxed_slice();
-        Table { tags, entries: entries.into_boxed_slice(), count: 0 }
+        let windows = vec![[0; 9]; slots].into_boxed_slice();
+        Table { tags, entries: entries.into_boxed_slice(), windows, count: 0, sources }
     }
 
     #[inline(always)]
@@ -160,31 +181,43 @@ impl<const N: usize> Table<N> {
         &mut self.entries[at]
     }
 
-    /// Adds a connection that isn't there. Returns by how many slots the table grew.
-    pub(super) fn insert(&mut self, entry: Entry<N>, hash: u64) -> usize {
+    /// The window of the connection at a place.
+    pub(super) fn window(&mut self, at: usize) -> Window<'_> {
+        Window(&mut self.windows[at])
+    }
+
+    /// Adds a connection that isn't there; of TCP with `window`. Returns by how many slots the
+    /// table grew.
+    pub(super) fn insert(&mut self, entry: Entry<N>, window: &Words, hash: u64) -> usize {
         let mut grown = 0;
         // Two thirds full: most are found in the first group.
         if self.count * 3 >= self.slots() * 2 {
             grown = self.slots();
-            let mut larger = Table::with_slots(grown * 2);
-            for (tag, entry) in self.tags.iter().zip(&self.entries) {
-                if *tag != 0 {
-                    larger.put(*entry, *tag);
+            let mut larger = Table::with_slots(grown * 2, self.sources.clone());
+            for at in 0..grown {
+                if self.tags[at] != 0 {
+                    larger.put(self.entries[at], &self.windows[at], self.tags[at]);
                 }
             }
             *self = larger;
         }
-        self.put(entry, tag(hash));
+        if let Some(sources) = &self.sources {
+            sources.enter(&entry.key);
+        }
+        self.put(entry, window, tag(hash));
         grown
     }
 
-    fn put(&mut self, entry: Entry<N>, tag: u8) {
+    fn put(&mut self, entry: Entry<N>, window: &Words, tag: u8) {
         let mask = self.mask();
         let mut at = entry.hash as usize & mask;
         while self.tags[at] != 0 {
             at = (at + 1) & mask;
         }
         self.set_tag(at, tag);
+        if entry.sort == Sort::Tcp {
+            self.windows[at] = *window;
+        }
         self.entries[at] = entry;
         self.count += 1;
     }
@@ -200,6 +233,9 @@ impl<const N: usize> Table<N> {
     /// Takes an entry out; another may be in its place afterwards.
     pub(super) fn remove(&mut self, at: usize) {
         let mask = self.mask();
+        if let Some(sources) = &self.sources {
+            sources.leave(&self.entries[at].key);
+        }
         let (mut hole, mut next) = (at, (at + 1) & mask);
         while self.tags[next] != 0 {
             let home = self.entries[next].hash as usize & mask;
@@ -207,12 +243,28 @@ impl<const N: usize> Table<N> {
             if next.wrapping_sub(home) & mask >= next.wrapping_sub(hole) & mask {
                 self.set_tag(hole, self.tags[next]);
                 self.entries[hole] = self.entries[next];
+                if self.entries[next].sort == Sort::Tcp {
+                    self.windows[hole] = self.windows[next];
+                }
                 hole = next;
             }
             next = (next + 1) & mask;
         }
         self.set_tag(hole, 0);
         self.count -= 1;
+    }
+
+    /// Removes the longest silent connection without an answer among those about where this
+    /// hash belongs. False when there is none.
+    pub(super) fn evict(&mut self, hash: u64) -> bool {
+        let mask = self.mask();
+        let places = (0..CANDIDATES.min(self.slots())).map(|at| (hash as usize + at) & mask);
+        let places = places.filter(|&at| self.tags[at] != 0 && self.entries[at].is_unanswered());
+        let oldest = places.min_by_key(|&at| self.entries[at].last_ns);
+        if let Some(at) = oldest {
+            self.remove(at);
+        }
+        oldest.is_some()
     }
 
     /// Removes what is over among `slots` slots from `from` on; returns how many.
@@ -252,7 +304,7 @@ impl<const N: usize> Table<N> {
     }
 
     /// Bytes of one slot.
-    pub(super) const SLOT: usize = size_of::<Entry<N>>() + size_of::<u8>();
+    pub(super) const SLOT: usize = size_of::<Entry<N>>() + size_of::<Words>() + size_of::<u8>();
 }
 
 impl Place {
@@ -289,7 +341,7 @@ mod tests {
         /// Hashes are few, so that entries stand in each other's places.
         #[test]
         fn a_table_holds_what_a_map_holds(steps in prop::collection::vec((0u32..24, 0u8..3), 1..200)) {
-            let (mut table, mut map) = (Table::<2>::new(), BTreeMap::new());
+            let (mut table, mut map) = (Table::<2>::new(&None), BTreeMap::new());
             let hash = |number: u32| u64::from(number % 5 * 3) | u64::from(number % 2) << 40;
             let limits = Limits::of(&Timeouts::default());
             for (at, (number, step)) in steps.into_iter().enumerate() {
@@ -297,9 +349,9 @@ mod tests {
                 prop_assert_eq!(found.is_some(), map.contains_key(&number));
                 match (step, found) {
                     (0 | 1, None) => {
-                        let mut entry = Entry::new(&key(number), hash(number), (Phase::First, 0));
+                        let mut entry = Entry::new(&key(number), Sort::Udp, hash(number), (Phase::First, 0));
                         entry.last_ns = u64::from(number) << 40;
-                        table.insert(entry, hash(number));
+                        table.insert(entry, &[0; 9], hash(number));
                         map.insert(number, ());
                     }
                     (2, Some(found)) => {

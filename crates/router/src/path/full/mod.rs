@@ -27,7 +27,8 @@ use super::emitted::Emitted;
 use super::ethernet::{self, HEADER as ETHERNET};
 use super::interface::Walk;
 use super::neighbours::{Entry, Link};
-use super::{Firewall, Reason, Router, Tally, link, mtu_word};
+use super::ways::{Way, Ways};
+use super::{Firewall, Reason, ReversePath, Router, Tally, apart, link, mtu_word};
 use super::{ipv4, ipv6};
 use crate::fib::{NextHop, V4};
 use fwdlab_port::frame::Frame;
@@ -122,6 +123,7 @@ impl<W: Firewall> Router<W> {
     /// `ip_input`.
     fn input4(&mut self, frame: &mut Frame, now_ns: u64) -> Result<u8, Refused> {
         ipv4::check(frame, &Walk(&self.ports.owners)).map_err(plain)?;
+        self.check_source(frame)?;
         self.filter(frame, now_ns)?;
         self.forward4(slice::from_mut(frame), 0, now_ns)
     }
@@ -129,8 +131,19 @@ impl<W: Firewall> Router<W> {
     /// `ip6_input`.
     fn input6(&mut self, frame: &mut Frame, now_ns: u64) -> Result<u8, Refused> {
         ipv6::check(frame, &Walk(&self.ports.owners)).map_err(plain)?;
+        self.check_source(frame)?;
         self.filter(frame, now_ns)?;
         self.forward6(slice::from_mut(frame), 0, now_ns)
+    }
+
+    /// The filter of sources.
+    fn check_source(&self, frame: &Frame) -> Result<(), Refused> {
+        let mode = self.reverse_paths.get(usize::from(frame.ingress())).copied();
+        match mode.unwrap_or_default() {
+            ReversePath::Off => Ok(()),
+            mode if self.leads_back(frame, mode) => Ok(()),
+            _ => Err(plain(Reason::ReversePath)),
+        }
     }
 
     /// `ip_forward` and `ip_output` of the packet at a place of the batch in which the
@@ -142,7 +155,8 @@ impl<W: Firewall> Router<W> {
         let destination = ipv4::address(frame.buffer(), ipv4::field::DESTINATION);
         let mut next_hop = [None];
         self.inet.fib.lookup_batch(&[destination], &mut next_hop);
-        let (link, reference) = self.next_hop(next_hop)?;
+        let (link, reference) = self.next_hop(next_hop, batch, place, now_ns)?;
+        let frame = &mut batch[place];
         let interface = self.interfaces.get(usize::from(link.port));
         let mtu = interface.map_or(0, |interface| interface.mtu);
         if let Some(at) = record
@@ -182,7 +196,8 @@ impl<W: Firewall> Router<W> {
         let destination = ipv6::address(frame.buffer(), ipv6::field::DESTINATION);
         let mut next_hop = [None];
         self.inet6.fib.lookup_batch(&[destination], &mut next_hop);
-        let (link, reference) = self.next_hop(next_hop)?;
+        let (link, reference) = self.next_hop(next_hop, batch, place, now_ns)?;
+        let frame = &mut batch[place];
         let interface = self.interfaces.get(usize::from(link.port));
         let mtu = interface.map_or(0, |interface| interface.mtu);
 
@@ -205,16 +220,28 @@ impl<W: Firewall> Router<W> {
 
     /// Where packets to a next hop are sent, if there is one and it is known, and a
     /// reference to it, for as long as the packet needs it.
-    fn next_hop(&mut self, [next_hop]: [Option<NextHop>; 1]) -> Result<(Link, Held), Refused> {
+    fn next_hop(
+        &mut self,
+        [next_hop]: [Option<NextHop>; 1],
+        batch: &mut [Frame],
+        place: usize,
+        now_ns: u64,
+    ) -> Result<(Link, Held), Refused> {
         let Some(number) = next_hop else {
             return Err(plain(Reason::SlowNoRoute));
         };
-        match *link(&self.links, next_hop) {
-            Link { mtu: 0, .. } => {
-                self.exceptions.unresolved.push(number);
-                Err(plain(Reason::NeighbourUnknown))
+        let link = *link(&self.links, next_hop);
+        if link.mtu > 0 {
+            return Ok((link, self.neighbours.reference(number)));
+        }
+        let Router { neighbours, links, near, interfaces, .. } = self;
+        match (Ways { neighbours, links, near, interfaces }).find(&batch[place], number) {
+            Way::Link(link) => Ok((link, self.neighbours.reference(number))),
+            Way::End(reason) => Err(plain(reason)),
+            Way::Wait(hop, port) => {
+                let waits = self.wait(batch, place, (hop, port), now_ns);
+                Err(waits.map_or_else(|()| self.held_back(), plain))
             }
-            link => Ok((link, self.neighbours.reference(number))),
         }
     }
 
@@ -247,8 +274,9 @@ impl<W: Firewall> Router<W> {
     /// Why the firewall dropped a packet.
     #[cold]
     fn held_back(&mut self) -> Refused {
-        let is_full = self.firewall.take_state_limit_drops() > 0;
-        plain(if is_full { Reason::StateFull } else { Reason::Firewall })
+        let apart = apart(self.firewall.take_held_back());
+        let found = apart.into_iter().find(|&(_, packets)| packets > 0);
+        plain(found.map_or(Reason::Firewall, |(reason, _)| reason))
     }
 
     /// Filters an outgoing packet, before fragmentation.
@@ -288,7 +316,7 @@ impl<W: Firewall> Router<W> {
 
 /// Makes the frame the first of its packet's fragments, the others emitted frames.
 #[cold]
-fn cut(
+pub(super) fn cut(
     frame: &mut Frame,
     link: &Link,
     mtu: u16,

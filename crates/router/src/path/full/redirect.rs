@@ -41,10 +41,10 @@ pub(super) fn find(
     let destination = ipv6::address(bytes, ipv6::field::DESTINATION);
     // Routers redirect from, and to, link-local addresses.
     let mut addresses = interface.addresses.iter();
-    let own = addresses.find_map(|&(own, _)| V6::from_ip(own).filter(is_link_local))?;
+    let own = addresses.find_map(|&(own, _)| V6::from_ip(own).filter(|own| own.is_link_local()))?;
     let gateway = gateway.and_then(V6::from_ip).filter(|gateway| *gateway != destination);
     let (target, is_on_link) = match gateway {
-        Some(target) => (target, is_link_local(&target) && share_link(interface, source, source)),
+        Some(target) => (target, target.is_link_local() && share_link(interface, source, source)),
         None => (destination, share_link(interface, source, destination)),
     };
     let is_shorter = target != source && is_on_link && icmp::deserves_error6(frame, interface);
@@ -70,8 +70,4 @@ fn share_link<A: Address>(interface: &Interface, a: A, b: A) -> bool {
     interface.addresses.iter().any(|&(own, length)| {
         A::from_ip(own).is_some_and(|own| own.shares(a, length) && own.shares(b, length))
     })
-}
-
-fn is_link_local(address: &V6) -> bool {
-    ipv6::is_link_local(*address)
 }

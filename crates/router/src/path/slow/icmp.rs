@@ -37,10 +37,17 @@ pub(in super::super) fn deserves_error4(frame: &Frame, interface: &Interface) ->
 /// Likewise for IPv6 (RFC 4443 section 2.4 (e)), where what can't be seen in a
 /// fragment may be an error message.
 pub(in super::super) fn deserves_error6(frame: &Frame, interface: &Interface) -> bool {
-    interface.address::<V6>().is_some() && !may_be_error6(frame)
+    interface.address::<V6>().is_some() && !may_be_error6(frame, true)
 }
 
-fn may_be_error6(frame: &Frame) -> bool {
+/// Likewise for an error that says that the packet is too big: a later fragment deserves it,
+/// or the path's MTU is never found (RFC 4443 section 3.2).
+pub(super) fn deserves_too_big(frame: &Frame, interface: &Interface) -> bool {
+    interface.address::<V6>().is_some() && !may_be_error6(frame, false)
+}
+
+/// True of an error, and if `later` says so of later fragments.
+fn may_be_error6(frame: &Frame, later: bool) -> bool {
     let (bytes, end) = (&frame.buffer()[..end6(frame)], end6(frame));
     let mut next = bytes[ipv6::field::NEXT_HEADER];
     let mut at = AFTER6;
@@ -51,7 +58,7 @@ fn may_be_error6(frame: &Frame) -> bool {
         let length = match next {
             ipv6::ICMP => return bytes[at] < 128 || bytes[at] == 137,
             0 | 43 | 60 => 8 + 8 * usize::from(bytes[at + 1]),
-            44 if u16::from_be_bytes([bytes[at + 2], bytes[at + 3]]) >> 3 != 0 => return true,
+            44 if u16::from_be_bytes([bytes[at + 2], bytes[at + 3]]) >> 3 != 0 => return later,
             44 => 8,
             _ => return false,
         };
@@ -168,11 +175,15 @@ pub(super) fn is_echo6(frame: &Frame) -> bool {
 
 /// Writes the echo over its request, of the same traffic class, as IPv4 has its type of
 /// service (RFC 1812 section 4.3.2.5).
-pub(super) fn write_echo6(frame: &mut Frame, _: &Interface) -> usize {
+pub(super) fn write_echo6(frame: &mut Frame, interface: &Interface) -> usize {
     let end = end6(frame);
     let bytes = frame.buffer_mut();
-    let own = ipv6::address(bytes, ipv6::field::DESTINATION);
     let sender = ipv6::address(bytes, ipv6::field::SOURCE);
+    let mut own = ipv6::address(bytes, ipv6::field::DESTINATION);
+    // Who was asked as one of many answers as itself.
+    if own.0 >> 120 == 0xff || interface.is_anycast(own) {
+        own = interface.nearest(sender).unwrap_or(own);
+    }
     bytes[AFTER6] = 129;
     let class = [bytes[ETHERNET], bytes[ETHERNET + 1] & 0xf0];
     let end = finish6(bytes, own, sender, TTL, end);

@@ -2,7 +2,7 @@
 
 use super::super::ethernet::{self, HEADER as ETHERNET};
 use super::super::interface::Interface;
-use super::super::neighbours::Gateway;
+use super::super::neighbours::{Gateway, Manner};
 use super::super::{ipv4, ipv6};
 use super::link::{self, MESSAGE, OPTIONS, TARGET};
 use super::{end6, icmp};
@@ -10,8 +10,7 @@ use crate::fib::{Address, V4, V6};
 use fwdlab_port::frame::Frame;
 use std::net::IpAddr;
 
-/// ICMPv6 type: neighbour advertisement, and its flag to replace what was known.
-const ADVERTISEMENT: u8 = 136;
+/// An advertisement's flag to replace what was known.
 const OVERRIDE: u8 = 0x20;
 /// Options with the MAC of a message's sender, and of its target.
 const SOURCE_MAC: u8 = 1;
@@ -24,12 +23,12 @@ const SOLICITED: u128 = 0xff02 << 112 | 0x0001_ff00_0000;
 pub(in super::super) struct Learnt {
     pub(in super::super) address: IpAddr,
     pub(in super::super) mac: [u8; 6],
-    /// It replaces what was known.
-    pub(in super::super) replaces: bool,
+    pub(in super::super) manner: Manner,
 }
 
-/// What there is to learn from a frame that came to the slow path: from answers, and
-/// from questions about an own address.
+/// What there is to learn from a frame that came to the slow path: from answers, from
+/// questions about an own address, and for those who are known, from whatever else they say
+/// of themselves (RFC 826; RFC 4861 section 7.2.5).
 pub(in super::super) fn learnt(frame: &Frame, interface: &Interface) -> Option<Learnt> {
     match ethernet::ether_type(frame) {
         ethernet::ARP => learnt_by_arp(frame, interface),
@@ -45,8 +44,9 @@ fn learnt_by_arp(frame: &Frame, interface: &Interface) -> Option<Learnt> {
     let to = ipv4::address(bytes, field::TARGET_ADDRESS);
     let address = ipv4::address(bytes, field::SENDER + 6);
     let mac = *bytes[field::SENDER..].first_chunk()?;
-    let is_learnt = is_known && link::has(interface, to);
-    is_learnt.then(|| Learnt { address: address.to_ip(), mac, replaces: true })
+    let manner = if link::has(interface, to) { Manner::Replaces } else { Manner::Updates };
+    let is_learnt = is_known && !link::has(interface, address);
+    is_learnt.then(|| Learnt { address: address.to_ip(), mac, manner })
 }
 
 fn learnt_by_discovery(frame: &Frame, interface: &Interface) -> Option<Learnt> {
@@ -59,15 +59,19 @@ fn learnt_by_discovery(frame: &Frame, interface: &Interface) -> Option<Learnt> {
         return None;
     }
     let target = ipv6::address(bytes, TARGET);
-    let (address, option, replaces) = match bytes[MESSAGE] {
-        ADVERTISEMENT => (target, TARGET_MAC, bytes[MESSAGE + 4] & OVERRIDE != 0),
+    let (address, option, manner) = match bytes[MESSAGE] {
+        ipv6::ADVERTISEMENT => {
+            let replaces = bytes[MESSAGE + 4] & OVERRIDE != 0;
+            let manner = if replaces { Manner::Replaces } else { Manner::Confirms };
+            (target, TARGET_MAC, manner)
+        }
         ipv6::SOLICITATION if link::has(interface, target) => {
-            (ipv6::address(bytes, ipv6::field::SOURCE), SOURCE_MAC, true)
+            (ipv6::address(bytes, ipv6::field::SOURCE), SOURCE_MAC, Manner::Replaces)
         }
         _ => return None,
     };
     let mac = option_of(&bytes[OPTIONS..end6(frame)], option)?;
-    Some(Learnt { address: address.to_ip(), mac, replaces })
+    Some(Learnt { address: address.to_ip(), mac, manner })
 }
 
 /// The MAC in the option of a kind.

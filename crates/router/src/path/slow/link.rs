@@ -5,7 +5,7 @@
 use super::super::ethernet::{self, HEADER as ETHERNET};
 use super::super::interface::Interface;
 use super::super::ipv6;
-use super::{Answer, end6, icmp};
+use super::{Answer, Kind, end6, icmp};
 use crate::fib::{Address, V6};
 use fwdlab_port::frame::Frame;
 
@@ -25,9 +25,7 @@ pub(super) const OPTIONS: usize = TARGET + 16;
 const ROUTER: u8 = 0x80;
 const SOLICITED: u8 = 0x40;
 const OVERRIDE: u8 = 0x20;
-/// All nodes of a link, ff02::1.
-const ALL_NODES: V6 = V6(0xff02 << 112 | 1);
-/// Its MAC (RFC 2464 section 7).
+/// The MAC of all nodes of a link (RFC 2464 section 7).
 const ALL_NODES_MAC: [u8; 6] = [0x33, 0x33, 0, 0, 0, 1];
 
 /// True of a request for an address that the interface has.
@@ -59,7 +57,7 @@ pub(super) fn solicitation(frame: &Frame, interface: &Interface) -> Option<Answe
         // A sender's address is never a multicast group.
         && bytes[ipv6::field::SOURCE] != 0xff;
     let asked = is_sound && has(interface, ipv6::address(bytes, TARGET));
-    asked.then_some(Answer::Reply(write_advertisement))
+    asked.then_some(Answer::Reply(Kind::Discovery, write_advertisement))
 }
 
 /// Writes the advertisement over the solicitation.
@@ -72,7 +70,7 @@ fn write_advertisement(frame: &mut Frame, interface: &Interface) -> usize {
         V6(0) => {
             // In the place of the sender's, which the frame goes back to.
             bytes[6..12].copy_from_slice(&ALL_NODES_MAC);
-            (ALL_NODES, ROUTER | OVERRIDE)
+            (ipv6::ALL_NODES, ROUTER | OVERRIDE)
         }
         asking => (asking, ROUTER | SOLICITED | OVERRIDE),
     };

@@ -15,6 +15,7 @@ pub use limit::Rate;
 
 use super::counters::Reason;
 use super::interface::Interface;
+use super::{Config, Echoes};
 use super::{ethernet, ipv4, ipv6};
 use fwdlab_port::frame::Frame;
 use limit::TokenBucket;
@@ -22,13 +23,22 @@ use limit::TokenBucket;
 /// The slow path of one worker.
 pub(super) struct Slow {
     errors: TokenBucket,
-    answers: TokenBucket,
+    /// By port and kind: whoever asks much at one port takes nothing from another.
+    answers: Vec<[TokenBucket; 3]>,
+}
+
+/// Kinds of answers, which are limited apart.
+#[derive(Clone, Copy)]
+enum Kind {
+    Arp,
+    Discovery,
+    Echo,
 }
 
 /// An answer that has been found worth sending, and how to write it.
 enum Answer {
     /// Written over the frame by this function, which returns the new length.
-    Reply(fn(&mut Frame, &Interface) -> usize),
+    Reply(Kind, fn(&mut Frame, &Interface) -> usize),
     /// An error message about an IPv4 packet: type, code and second word.
     Error4(u8, u8, [u8; 4]),
     /// An error message about an IPv6 packet, likewise.
@@ -36,8 +46,11 @@ enum Answer {
 }
 
 impl Slow {
-    pub(super) fn new(errors: Rate, answers: Rate) -> Slow {
-        Slow { errors: TokenBucket::new(errors), answers: TokenBucket::new(answers) }
+    pub(super) fn new(config: &Config) -> Slow {
+        let Config { errors, answers, echoes: Echoes(echoes), .. } = *config;
+        let of_port = |_| [answers, answers, echoes].map(TokenBucket::new);
+        let answers = config.interfaces.iter().map(of_port).collect();
+        Slow { errors: TokenBucket::new(errors), answers }
     }
 
     /// True when one more error message, or what is limited with them, may be sent.
@@ -61,14 +74,17 @@ impl Slow {
             return Reason::Silent;
         };
         let bucket = match answer {
-            Answer::Reply(_) => &mut self.answers,
-            Answer::Error4(..) | Answer::Error6(..) => &mut self.errors,
+            Answer::Reply(kind, _) => {
+                let of_port = self.answers.get_mut(usize::from(frame.ingress()));
+                of_port.map(|buckets| &mut buckets[kind as usize])
+            }
+            Answer::Error4(..) | Answer::Error6(..) => Some(&mut self.errors),
         };
-        if !bucket.take(now_ns) {
+        if !bucket.is_some_and(|bucket| bucket.take(now_ns)) {
             return Reason::Limited;
         }
         let length = match answer {
-            Answer::Reply(write) => write(frame, interface),
+            Answer::Reply(_, write) => write(frame, interface),
             Answer::Error4(kind, code, word) => {
                 icmp::write_error4(frame, interface, kind, code, word)
             }
@@ -95,24 +111,41 @@ fn find(frame: &Frame, reason: Reason, word: [u8; 4], interface: &Interface) -> 
     match reason {
         Reason::SlowExpired => error([11, 0], [3, 0]),
         Reason::SlowNoRoute => error([3, 0], [1, 0]),
+        Reason::SlowUnreachable => error([3, 1], [1, 3]),
+        Reason::SlowProhibited => error([3, 13], [1, 1]),
+        Reason::SlowTooBig if !is_inet => {
+            icmp::deserves_too_big(frame, interface).then_some(Answer::Error6(2, 0, word))
+        }
         Reason::SlowTooBig => error([3, 4], [2, 0]),
         Reason::SlowBeyondScope => error([0, 0], [1, 2]),
         Reason::SlowSourceRoute => error([3, 5], [0, 0]),
         Reason::SlowOptions => error([12, 0], [0, 0]),
         Reason::SlowNeighbour if ethernet::ether_type(frame) == ethernet::ARP => {
-            link::asks_arp(frame, interface).then_some(Answer::Reply(link::write_arp))
+            let is_asked = link::asks_arp(frame, interface);
+            is_asked.then_some(Answer::Reply(Kind::Arp, link::write_arp))
         }
         Reason::SlowNeighbour => link::solicitation(frame, interface),
         Reason::SlowLocal if is_inet => {
             let is_asked = icmp::is_echo4(frame) && fits(end4(frame), interface);
-            is_asked.then_some(Answer::Reply(icmp::write_echo4))
+            is_asked.then_some(Answer::Reply(Kind::Echo, icmp::write_echo4))
         }
         Reason::SlowLocal if icmp::is_echo6(frame) => {
-            fits(end6(frame), interface).then_some(Answer::Reply(icmp::write_echo6))
+            let answer = Answer::Reply(Kind::Echo, icmp::write_echo6);
+            fits(end6(frame), interface).then_some(answer)
         }
         Reason::SlowLocal => link::solicitation(frame, interface),
         _ => None,
     }
+}
+
+/// True of a message of neighbour discovery, from the link itself (RFC 4861 section 7.1).
+pub(super) fn is_discovery(frame: &Frame) -> bool {
+    let bytes = frame.buffer();
+    ethernet::ether_type(frame) == ethernet::IPV6
+        && bytes[ipv6::field::NEXT_HEADER] == ipv6::ICMP
+        && bytes[ipv6::field::HOP_LIMIT] == 255
+        && frame.len() > link::MESSAGE
+        && matches!(bytes[link::MESSAGE], 133..=137)
 }
 
 /// True when the link carries a packet that ends there in its frame: some receive more

@@ -1,0 +1,173 @@
+//! `fwdlab route` between real hosts: the kernel's stack and its usual clients at both ends.
+
+mod net;
+
+use net::Net;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::time::Duration;
+
+/// Nothing passes but connections.
+const STATEFUL: &str = r#"
+firewall = """
+pass in proto tcp all flags S/SA keep state
+pass in proto udp all keep state
+pass in inet proto icmp all keep state
+pass in inet6 proto icmp6 all keep state
+block in all
+block out all
+"""
+"#;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn tcp(net: &Net, to: &str, bytes: usize) -> usize {
+    let address: SocketAddr = format!("[::]:{}", 5000).parse().expect("one");
+    let server = net.on("b", move || {
+        let listener = TcpListener::bind(address).expect("a free port");
+        let (mut client, _) = listener.accept().expect("a client");
+        client.set_read_timeout(Some(PATIENCE)).expect("an option");
+        let mut all = Vec::new();
+        let _ = client.read_to_end(&mut all);
+        let _ = client.write_all(&(all.len() as u64).to_be_bytes());
+        all.len()
+    });
+    let to: SocketAddr = to.parse().expect("an address");
+    let client = net.on("a", move || {
+        let mut stream = (0..50).find_map(|_| {
+            std::thread::sleep(Duration::from_millis(20));
+            TcpStream::connect_timeout(&to, PATIENCE).ok()
+        });
+        let stream = stream.as_mut().expect("a connection");
+        stream.set_write_timeout(Some(PATIENCE)).expect("an option");
+        stream.set_read_timeout(Some(PATIENCE)).expect("an option");
+        stream.write_all(&vec![7; bytes]).expect("it takes all");
+        stream.shutdown(std::net::Shutdown::Write).expect("half closed");
+        let mut count = [0; 8];
+        stream.read_exact(&mut count).expect("an answer");
+        u64::from_be_bytes(count) as usize
+    });
+    let told = client.join().expect("a client");
+    assert_eq!(server.join().expect("a server"), told);
+    told
+}
+
+/// A datagram and its echo, both in fragments.
+fn udp(net: &Net, to: &str, bytes: usize) -> usize {
+    let server = net.on("b", move || {
+        let socket = UdpSocket::bind("[::]:5001").expect("a free port");
+        socket.set_read_timeout(Some(PATIENCE)).expect("an option");
+        let mut data = vec![0; 65_535];
+        if let Ok((count, from)) = socket.recv_from(&mut data) {
+            let _ = socket.send_to(&data[..count], from);
+        }
+    });
+    let to: SocketAddr = to.parse().expect("an address");
+    let client = net.on("a", move || {
+        let own = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+        let socket = UdpSocket::bind(own).expect("a socket");
+        socket.set_read_timeout(Some(Duration::from_secs(2))).expect("an option");
+        std::thread::sleep(Duration::from_millis(100));
+        socket.send_to(&vec![3; bytes], to).expect("it is sent");
+        socket.recv(&mut vec![0; 65_535]).unwrap_or(0)
+    });
+    let count = client.join().expect("a client");
+    server.join().expect("a server");
+    count
+}
+
+#[test]
+fn hosts_reach_each_other_through_the_firewall() {
+    for port in ["auto", "packet"] {
+        let Some(mut net) = Net::new(&["ping", "traceroute"]) else { return };
+        if port == "packet" {
+            // What a stack cuts in hardware comes whole over a veth; checksums stay its peer's.
+            for (host, device) in [("a", "a0"), ("b", "b0")] {
+                let off = ["ethtool", "-K", device, "tso", "off", "gso", "off"];
+                assert!(net.run(host, &off).0);
+            }
+        }
+        net.route(port, STATEFUL);
+        // The first one waits until the host is known: none is lost.
+        for to in ["10.2.0.2", "2001:db8:2::2"] {
+            let (_, said) = net.run("a", &["ping", "-n", "-c", "3", "-i", "0.2", "-W", "3", to]);
+            assert!(said.contains(" 3 received"), "{port}: {said}");
+        }
+        let (_, said) = net.run("a", &["traceroute", "-n", "-q", "1", "-w", "2", "10.2.0.2"]);
+        assert!(said.contains("1  10.1.0.1") && said.contains("2  10.2.0.2"), "{port}: {said}");
+        for to in ["10.2.0.2", "[2001:db8:2::2]"] {
+            assert_eq!(tcp(&net, &format!("{to}:5000"), 3_000_000), 3_000_000, "{port}");
+            assert_eq!(udp(&net, &format!("{to}:5001"), 3000), 3000, "{port}");
+        }
+        let (stats, said) = net.end();
+        for reason in ["firewall_stray", "firewall_unreadable", "firewall_fragment"] {
+            assert_eq!(stats.count(reason), 0, "{port}: {stats:?}");
+        }
+        // Stacks leave checksums to the veth, which has no hardware.
+        let completed = stats.facts.iter().find(|(name, _)| name == "checksums completed at r0");
+        assert!(completed.is_some(), "{port}: {stats:?}");
+        assert!(!said.contains("the kernel forwards"), "{said}");
+    }
+}
+
+#[test]
+fn hosts_that_change_or_are_not_there_are_noticed() {
+    let Some(mut net) = Net::new(&["ping", "arping"]) else { return };
+    net.route("auto", "");
+    let ping = |net: &Net, to: &str| net.run("a", &["ping", "-n", "-c", "1", "-W", "2", to]);
+    for to in ["10.2.0.2", "2001:db8:2::2"] {
+        assert!(ping(&net, to).0);
+    }
+    assert!(net.run("b", &["sysctl", "-qw", "net.ipv6.conf.b0.ndisc_notify=1"]).0);
+    assert!(net.run("b", &["ip", "link", "set", "b0", "address", "02:00:00:00:07:07"]).0);
+    assert!(net.run("b", &["arping", "-U", "-c", "1", "-I", "b0", "10.2.0.2"]).0);
+    for to in ["10.2.0.2", "2001:db8:2::2"] {
+        let (well, said) = ping(&net, to);
+        assert!(well, "{said}");
+    }
+    for (to, told) in [
+        ("10.2.0.99", "Destination Host Unreachable"),
+        ("2001:db8:2::99", "Destination unreachable: Address unreachable"),
+    ] {
+        let (_, said) = net.run("a", &["ping", "-n", "-c", "1", "-W", "8", to]);
+        assert!(said.contains(told), "{said}");
+    }
+}
+
+/// Echoes that one side asks for in plenty take no answer from the other.
+#[test]
+fn a_flood_of_pings_does_not_silence_arp() {
+    let Some(mut net) = Net::new(&["ping", "arping"]) else { return };
+    net.route("auto", "");
+    let mut flood = net.start("a", &["ping", "-q", "-f", "-w", "4", "10.1.0.1"]);
+    std::thread::sleep(Duration::from_millis(300));
+    let (_, said) = net.run("b", &["arping", "-c", "5", "-w", "10", "-I", "b0", "10.2.0.1"]);
+    assert!(said.contains("Received 5 response"), "{said}");
+    let (_, said) = net.run("b", &["ping", "-n", "-c", "3", "-i", "0.2", "10.2.0.1"]);
+    assert!(said.contains(" 3 received"), "{said}");
+    let _ = flood.kill();
+    let _ = flood.wait();
+}
+
+/// A table of 1000 states under 17,500 openings a second.
+#[test]
+fn a_flood_of_openings_stops_no_new_connection() {
+    let Some(mut net) = Net::new(&["hping3"]) else { return };
+    net.route("auto", &format!("state_limit = 1000\n{STATEFUL}"));
+    assert_eq!(tcp(&net, "10.2.0.2:5000", 1000), 1000);
+    let flood = ["hping3", "-q", "-S", "--rand-source", "-p", "5000", "-i", "u57", "10.2.0.2"];
+    let mut flood = net.start("a", &flood);
+    std::thread::sleep(Duration::from_secs(1));
+    for _ in 0..5 {
+        assert_eq!(tcp(&net, "10.2.0.2:5000", 1000), 1000);
+    }
+    let _ = flood.kill();
+    let _ = flood.wait();
+    let (stats, _) = net.end();
+    let fact = |name: &str| {
+        let found = stats.facts.iter().find(|(other, _)| other == name);
+        found.and_then(|(_, value)| value.parse::<u64>().ok()).unwrap_or(0)
+    };
+    assert!(fact("states evicted") > 1000, "{stats:?}");
+    assert!(fact("states") <= 1000, "{stats:?}");
+}

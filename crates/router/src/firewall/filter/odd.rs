@@ -1,0 +1,83 @@
+//! Packets that are judged one by one, before the others: fragments, and what can't be read.
+
+use super::{Evaluation, WithStates};
+use crate::firewall::fragments::{Admission, Fragments, Name, Piece, Verdict};
+use crate::firewall::packet::{Packet, bit};
+use crate::firewall::rule::Action;
+use crate::firewall::states::Access;
+use fwdlab_port::frame::Frame;
+use std::sync::{MutexGuard, PoisonError};
+
+/// What becomes of a packet.
+enum Odd {
+    /// It is judged, as this; and by that name its later fragments follow it.
+    Judge(Packet, Option<Name>),
+    /// It was judged with its first fragment.
+    Follow(Verdict),
+    /// It doesn't pass.
+    Drop,
+}
+
+impl<P: Fn(&Frame) -> u8> Evaluation<'_, P> {
+    fn fragments(&self) -> MutexGuard<'_, Fragments> {
+        self.shared.fragments.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn sort_out(&mut self, place: usize, packet: Packet) -> Odd {
+        if packet.is(bit::UNREADABLE) {
+            self.scratch.held_back.unreadable += 1;
+            return Odd::Drop;
+        }
+        let piece = Piece::of(&self.batch[place], packet, self.direction);
+        let admission = self.fragments().admit(&piece, self.now_ns);
+        match admission {
+            Admission::Judge => Odd::Judge(packet.unhidden(), Some(piece.name)),
+            Admission::Follow(verdict) => Odd::Follow(verdict),
+            Admission::Orphan if !self.rules.look_inside() => Odd::Judge(packet, None),
+            Admission::Orphan | Admission::Refuse => {
+                self.scratch.held_back.fragments += 1;
+                Odd::Drop
+            }
+        }
+    }
+
+    /// Whether a packet passes where no states are kept.
+    #[cold]
+    pub(super) fn odd_alone(&mut self, place: usize, packet: Packet) -> bool {
+        match self.sort_out(place, packet) {
+            Odd::Drop => false,
+            Odd::Follow(verdict) => verdict.passes,
+            Odd::Judge(packet, name) => {
+                let frame = &self.batch[place];
+                let passes = self.decide(frame, &packet).action == Action::Pass;
+                if let Some(name) = name {
+                    self.fragments().decide(name, Verdict { passes, known: false });
+                }
+                passes
+            }
+        }
+    }
+}
+
+impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
+    /// Whether a packet passes, and whether by a state.
+    #[cold]
+    pub(super) fn odd<X: Access>(&mut self, place: usize, packet: Packet, access: &mut X) -> bool {
+        match self.evaluation.sort_out(place, packet) {
+            Odd::Drop => false,
+            Odd::Follow(Verdict { passes, known }) => {
+                self.evaluation.scratch.known |= u64::from(known) << place;
+                passes
+            }
+            Odd::Judge(packet, name) => {
+                self.totals.searches += u64::from(packet.is(bit::TRACKABLE));
+                let passes = self.by_rules_any(place, packet, true, access);
+                let known = self.evaluation.scratch.known >> place & 1 != 0;
+                if let Some(name) = name {
+                    self.evaluation.fragments().decide(name, Verdict { passes, known });
+                }
+                passes
+            }
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Fragments follow the first one of their packet, which alone says what it is.
+//!
+//! Nothing is put together and nothing waits: what is kept of a packet is the verdict about
+//! its first fragment and which of its bytes have passed. So a later fragment passes, and
+//! belongs to a state, as the first one did; one that covers bytes that have passed already
+//! does not (RFC 1858 section 4, RFC 5722). A later fragment that comes before the first is
+//! dropped where rules ask for what only the first one has: ports, flags, states. So is one
+//! of a packet that was forgotten, because it is older than [`AGE_NS`] or more packets came
+//! in fragments than [`PACKETS_MAX`].
+
+use super::packet::{Contents, Packet};
+use super::packet::{Part, bit, contents, contents6, ends, ends6};
+use super::rule::Direction;
+use fwdlab_port::frame::Frame;
+use std::collections::{HashMap, VecDeque};
+
+/// Packets in fragments that are known at a time: with all that belongs to them less than
+/// 2 MB.
+pub(super) const PACKETS_MAX: usize = 8192;
+/// Time after its first fragment for which a packet is known: Linux's `ipfrag_time`.
+const AGE_NS: u64 = 30_000_000_000;
+/// Pieces with gaps between them, of one packet.
+const PIECES_MAX: usize = 8;
+/// Bytes that a packet can have.
+const BYTES_MAX: u32 = 65_535;
+
+/// What was decided about a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Verdict {
+    pub(super) passes: bool,
+    /// By its state.
+    pub(super) known: bool,
+}
+
+/// What is to be done with a fragment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Admission {
+    /// It is the first one: judge it, and say how ([`Fragments::decide`]).
+    Judge,
+    /// As the first one.
+    Follow(Verdict),
+    /// The first one isn't known.
+    Orphan,
+    /// It covers what has passed, or no packet has such a piece.
+    Refuse,
+}
+
+/// A packet by addresses, identification, in IPv4 the protocol, and the direction in which
+/// it is filtered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Name([u64; 5]);
+
+/// A fragment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece {
+    pub(super) name: Name,
+    begin: u32,
+    end: u32,
+    more: bool,
+}
+
+/// Packets whose first fragment has come.
+#[derive(Debug, Default)]
+pub(super) struct Fragments {
+    packets: HashMap<Name, Known>,
+    /// The oldest first, each with its time. What is no longer among the packets, or has
+    /// begun anew, is skipped.
+    ages: VecDeque<(Name, u64)>,
+}
+
+#[derive(Debug)]
+struct Known {
+    since_ns: u64,
+    verdict: Option<Verdict>,
+    /// What has passed, in order.
+    pieces: Vec<(u32, u32)>,
+    /// Bytes in all, once the last fragment has told.
+    total: Option<u32>,
+}
+
+impl Piece {
+    /// Of a packet that is a fragment.
+    pub(super) fn of(frame: &Frame, packet: Packet, direction: Direction) -> Piece {
+        let (bytes, length) = (frame.buffer(), frame.len());
+        let way = u64::from(direction == Direction::Out) << 40;
+        let (Contents { protocol, cut, end, part, more, id, .. }, [a, b, c, d]) =
+            match packet.is(bit::INET6) {
+                true => (contents6(bytes, length), ends6(bytes)),
+                false => (contents(bytes, length), [ends(bytes), 0, 0, 0]),
+            };
+        // The first fragment alone says what follows an IPv6 fragment header (RFC 8200
+        // section 4.5).
+        let protocol = if packet.is(bit::INET6) { 0 } else { u64::from(protocol) << 32 };
+        let begin = if let Part::Later(begin) = part { begin } else { 0 };
+        let end = begin + end.saturating_sub(cut) as u32;
+        Piece { name: Name([a, b, c, d, u64::from(id) | protocol | way]), begin, end, more }
+    }
+
+    /// No packet has it: its end isn't at a word of eight bytes, or beyond all packets.
+    fn is_impossible(&self) -> bool {
+        self.more && !(self.end - self.begin).is_multiple_of(8)
+            || self.end > BYTES_MAX
+            || self.end == self.begin
+    }
+}
+
+impl Fragments {
+    /// What is to be done with a fragment; what passes is noted.
+    pub(super) fn admit(&mut self, piece: &Piece, now_ns: u64) -> Admission {
+        if piece.is_impossible() {
+            return Admission::Refuse;
+        }
+        if piece.begin == 0 {
+            self.begin(piece, now_ns);
+            return Admission::Judge;
+        }
+        let Some(known) = self.packets.get_mut(&piece.name) else { return Admission::Orphan };
+        let (false, Some(verdict)) = (known.is_old(now_ns), known.verdict) else {
+            return Admission::Orphan;
+        };
+        if !verdict.passes {
+            return Admission::Follow(verdict);
+        }
+        if !known.add(piece) {
+            return Admission::Refuse;
+        }
+        if known.is_whole() {
+            self.packets.remove(&piece.name);
+        }
+        Admission::Follow(verdict)
+    }
+
+    /// Says what was decided about a first fragment.
+    pub(super) fn decide(&mut self, name: Name, verdict: Verdict) {
+        if let Some(known) = self.packets.get_mut(&name) {
+            known.verdict = Some(verdict);
+        }
+    }
+
+    /// A packet begins, anew if there was one of that name: all of its fragments are judged
+    /// by a first one, whichever it is.
+    fn begin(&mut self, piece: &Piece, now_ns: u64) {
+        while let Some(&(name, since_ns)) = self.ages.front()
+            && (self.ages.len() >= PACKETS_MAX || now_ns.saturating_sub(since_ns) >= AGE_NS)
+        {
+            self.ages.pop_front();
+            if self.packets.get(&name).is_some_and(|known| known.since_ns == since_ns) {
+                self.packets.remove(&name);
+            }
+        }
+        let pieces = vec![(0, piece.end)];
+        let known = Known { since_ns: now_ns, verdict: None, pieces, total: None };
+        self.packets.insert(piece.name, known);
+        self.ages.push_back((piece.name, now_ns));
+    }
+}
+
+impl Known {
+    fn is_old(&self, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.since_ns) >= AGE_NS
+    }
+
+    /// Notes a piece; false when it covers what is there, or contradicts it.
+    fn add(&mut self, piece: &Piece) -> bool {
+        let &Piece { begin, end, more, .. } = piece;
+        let last = self.pieces.last().map_or(0, |&(_, end)| end);
+        if self.total.is_some_and(|total| end > total || !more) || !more && last > end {
+            return false;
+        }
+        let at = self.pieces.partition_point(|&(from, _)| from < begin);
+        let before = at.checked_sub(1).and_then(|at| self.pieces.get(at)).map(|&(_, end)| end);
+        let after = self.pieces.get(at).map(|&(begin, _)| begin);
+        if before.is_some_and(|before| before > begin) || after.is_some_and(|after| after < end) {
+            return false;
+        }
+        match (before == Some(begin), after == Some(end)) {
+            (true, true) => {
+                self.pieces[at - 1].1 = self.pieces[at].1;
+                self.pieces.remove(at);
+            }
+            (true, false) => self.pieces[at - 1].1 = end,
+            (false, true) => self.pieces[at].0 = begin,
+            (false, false) if self.pieces.len() >= PIECES_MAX => return false,
+            (false, false) => self.pieces.insert(at, (begin, end)),
+        }
+        if !more {
+            self.total = Some(end);
+        }
+        true
+    }
+
+    fn is_whole(&self) -> bool {
+        matches!(self.pieces[..], [(0, end)] if Some(end) == self.total)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const PASSES: Verdict = Verdict { passes: true, known: true };
+
+    fn piece(id: u64, begin: u32, end: u32, more: bool) -> Piece {
+        Piece { name: Name([0, 0, 0, 0, id]), begin, end, more }
+    }
+
+    #[test]
+    fn later_fragments_follow_and_a_whole_packet_is_forgotten() {
+        let mut all = Fragments::default();
+        assert_eq!(all.admit(&piece(1, 8, 16, true), 0), Admission::Orphan);
+        assert_eq!(all.admit(&piece(1, 0, 8, true), 0), Admission::Judge);
+        assert_eq!(all.admit(&piece(1, 8, 16, true), 0), Admission::Orphan, "not decided yet");
+        all.decide(Name([0, 0, 0, 0, 1]), PASSES);
+        assert_eq!(all.admit(&piece(1, 24, 30, false), 1), Admission::Follow(PASSES));
+        assert_eq!(all.admit(&piece(1, 30, 38, true), 1), Admission::Refuse, "behind the last");
+        assert_eq!(all.admit(&piece(1, 8, 24, true), 1), Admission::Follow(PASSES));
+        assert!(all.packets.is_empty());
+        assert_eq!(all.admit(&piece(1, 8, 24, true), 1), Admission::Orphan);
+    }
+
+    #[test]
+    fn what_can_be_no_piece_is_refused() {
+        let mut all = Fragments::default();
+        assert_eq!(all.admit(&piece(1, 0, 9, true), 0), Admission::Refuse);
+        assert_eq!(all.admit(&piece(1, 65_528, 65_536, false), 0), Admission::Refuse);
+        assert_eq!(all.admit(&piece(1, 8, 8, false), 0), Admission::Refuse);
+    }
+
+    #[test]
+    fn packets_are_bounded_by_number_and_age() {
+        let mut all = Fragments::default();
+        for id in 0..3 * PACKETS_MAX as u64 {
+            assert_eq!(all.admit(&piece(id, 0, 8, true), id), Admission::Judge);
+            all.decide(Name([0, 0, 0, 0, id]), PASSES);
+        }
+        assert_eq!((all.packets.len(), all.ages.len()), (PACKETS_MAX, PACKETS_MAX));
+        let last = 3 * PACKETS_MAX as u64 - 1;
+        assert_eq!(all.admit(&piece(0, 8, 16, true), last), Admission::Orphan);
+        assert_eq!(all.admit(&piece(last, 8, 16, true), last), Admission::Follow(PASSES));
+        assert_eq!(all.admit(&piece(last, 16, 24, true), last + AGE_NS), Admission::Orphan);
+    }
+
+    proptest! {
+        /// Against a map of bytes: nothing passes twice, and whatever passes once does,
+        /// unless there were too many gaps.
+        #[test]
+        fn no_byte_passes_twice(pieces in prop::collection::vec((1u32..40, 1u32..6), 1..30)) {
+            let mut known = Known { since_ns: 0, verdict: None, pieces: vec![(0, 8)], total: None };
+            let mut seen = vec![false; 400];
+            seen[0] = true;
+            for (begin, length) in pieces {
+                let there = seen[begin as usize..(begin + length) as usize].iter().any(|&s| s);
+                let passed = known.add(&piece(0, begin * 8, (begin + length) * 8, true));
+                prop_assert!(!(there && passed));
+                prop_assert!(there || passed || known.pieces.len() == PIECES_MAX);
+                if passed {
+                    seen[begin as usize..(begin + length) as usize].fill(true);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Packets that wait until a neighbour has answered, and those whose source came in elsewhere
+//! than it belongs.
+
+use super::neighbours::{ASK_NS, Hop, Link, Special};
+use super::waiting::Queue;
+use super::{Firewall, Reason, Router, blocked, ethernet, full, ipv4, ipv6, link, mtu_word};
+use crate::fib::{V4, V6};
+use fwdlab_port::frame::Frame;
+
+/// Questions, one a second, for whose answers packets wait (RFC 4861 section 10:
+/// MAX_MULTICAST_SOLICIT).
+const QUESTIONS: u64 = 3;
+/// Which sources may come in at a port (RFC 3704).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReversePath {
+    /// Any.
+    #[default]
+    Off,
+    /// Those to which any route leads.
+    Loose,
+    /// Those to which the route leads out at the same port.
+    Strict,
+}
+
+impl<W: Firewall> Router<W> {
+    /// Those of some packets whose source is right for the port that they came in at.
+    #[cold]
+    pub(super) fn with_right_sources(&mut self, batch: &[Frame], among: u64) -> u64 {
+        let right = |place: &usize| {
+            let frame = &batch[*place];
+            let mode = self.reverse_paths.get(usize::from(frame.ingress()));
+            among >> place & 1 != 0
+                && mode.is_none_or(|&mode| mode == ReversePath::Off || self.leads_back(frame, mode))
+        };
+        (0..batch.len()).filter(right).fold(0, |set, place| set | 1 << place)
+    }
+
+    /// True when the source of a packet is reached as it is to be.
+    pub(super) fn leads_back(&self, frame: &Frame, mode: ReversePath) -> bool {
+        let mut next_hop = [None];
+        if ethernet::ether_type(frame) == ethernet::IPV4 {
+            let source: V4 = ipv4::address(frame.buffer(), ipv4::field::SOURCE);
+            self.inet.fib.lookup_batch(&[source], &mut next_hop);
+        } else {
+            let source: V6 = ipv6::address(frame.buffer(), ipv6::field::SOURCE);
+            self.inet6.fib.lookup_batch(&[source], &mut next_hop);
+        }
+        let [Some(number)] = next_hop else { return false };
+        let entry = self.neighbours.entry(number);
+        let leads_out = |number| link(&self.links, Some(number)).port == frame.ingress();
+        match entry.and_then(|entry| entry.special.as_ref()) {
+            Some(Special::Blackhole | Special::Unreachable | Special::Prohibit) => false,
+            _ if mode == ReversePath::Loose => true,
+            Some(Special::Several(members)) => members.iter().any(|&number| leads_out(number)),
+            _ => leads_out(number),
+        }
+    }
+
+    /// Lets a packet wait that has come as far as its next hop, if the firewall lets it out
+    /// there. Says how it is counted.
+    #[cold]
+    pub(super) fn wait(
+        &mut self,
+        batch: &mut [Frame],
+        place: usize,
+        (hop, port): (Hop, u8),
+        now_ns: u64,
+    ) -> Result<Reason, ()> {
+        batch[place].send_to(port);
+        let passed = self.firewall.outgoing(batch, 1 << place, now_ns) >> place & 1 != 0;
+        batch[place].send_nowhere();
+        if !passed {
+            return Err(());
+        }
+        if !self.waiting.push(hop, &batch[place], now_ns) {
+            self.tally.add(Reason::WaitedLost, 1);
+        }
+        self.exceptions.asked.push(hop);
+        self.next_age_ns = self.next_age_ns.min(now_ns.saturating_add(ASK_NS));
+        Ok(Reason::SlowWaiting)
+    }
+
+    /// Lets the packets of a batch wait that have no link yet.
+    #[cold]
+    pub(super) fn wait_all(&mut self, batch: &mut [Frame], now_ns: u64) {
+        for (place, hop, port) in std::mem::take(&mut self.exceptions.unresolved) {
+            match self.wait(batch, place, (hop, port), now_ns) {
+                Ok(reason) => self.exceptions.sort_out(&mut self.tally, place, reason, [0; 4]),
+                Err(()) => blocked(&mut self.tally, &mut self.firewall, 1),
+            }
+        }
+    }
+
+    /// Follows what was learnt: packets that waited for it are sent.
+    #[cold]
+    pub(super) fn renew(&mut self, now_ns: u64) {
+        self.changes = self.neighbours.changes();
+        self.neighbours.renew(&mut self.links, &self.interfaces);
+        self.near.clear();
+        if self.waiting.is_empty() {
+            return;
+        }
+        let (neighbours, links, interfaces) = (&self.neighbours, &self.links, &self.interfaces);
+        let of = |hop: &Hop| match &hop.host {
+            Some(host) => neighbours.host(host, interfaces),
+            None => Some(*link(links, Some(hop.number))).filter(|link| link.mtu > 0),
+        };
+        let ready = self.waiting.take(|queue| of(&queue.hop).is_some());
+        let ready: Vec<(Queue, Link)> = ready
+            .into_iter()
+            .filter_map(|queue| of(&queue.hop).map(|link| (queue, link)))
+            .collect();
+        for (queue, link) in ready {
+            for frame in queue.frames {
+                self.send_waited(frame, &link, now_ns);
+            }
+        }
+    }
+
+    fn send_waited(&mut self, mut frame: Frame, link: &Link, now_ns: u64) {
+        let is_inet = ethernet::ether_type(&frame) == ethernet::IPV4;
+        let rewrite = if is_inet { ipv4::rewrite } else { ipv6::rewrite };
+        let mut done = rewrite(&mut frame, link);
+        if done == Err(Reason::Ipv4Fragment) {
+            done = rewrite(&mut frame, &Link { mtu: u16::MAX, ..*link });
+            let cut = full::cut(&mut frame, link, link.mtu, &mut self.emitted, &mut self.tally);
+            if cut.is_err() {
+                return self.tally.add(Reason::WaitedLost, 1);
+            }
+        }
+        match done {
+            Ok(()) => {
+                let sent = self.emitted.push(frame);
+                self.tally.add(if sent { Reason::WaitedSent } else { Reason::ExtraLost }, 1);
+            }
+            Err(reason) => self.tell(frame, reason, mtu_word(link.mtu), now_ns),
+        }
+    }
+
+    /// Tells the sender of a packet that waited in vain.
+    fn tell(&mut self, mut frame: Frame, reason: Reason, word: [u8; 4], now_ns: u64) {
+        let Some(interface) = self.interfaces.get(usize::from(frame.ingress())) else { return };
+        let outcome = self.slow.handle(&mut frame, reason, word, interface, now_ns);
+        let sent = outcome == Reason::Answered && self.emitted.push(frame);
+        self.tally.add(if sent { Reason::WaitedTold } else { Reason::WaitedLost }, 1);
+    }
+
+    /// Asks once more for what packets wait for, and gives up what has been asked for often
+    /// enough.
+    pub(super) fn ask_for_waiting(&mut self, now_ns: u64) {
+        let patience = QUESTIONS * ASK_NS;
+        let given_up = self.waiting.take(|queue| now_ns.saturating_sub(queue.since_ns) >= patience);
+        for frame in given_up.into_iter().flat_map(|queue| queue.frames) {
+            self.tell(frame, Reason::SlowUnreachable, [0; 4], now_ns);
+        }
+        self.exceptions.asked.extend(self.waiting.hops());
+    }
+}

@@ -1,0 +1,94 @@
+//! Packets that wait for the MAC of their next hop (RFC 1122 section 2.3.2.2, RFC 4861
+//! section 7.2.2), as long as it is asked for.
+//!
+//! Each worker keeps its own. They have passed the firewall; when the MAC is there they are
+//! sent in their order, and when nobody has answered three questions their senders are told.
+
+use super::neighbours::Hop;
+use fwdlab_port::frame::Frame;
+use std::collections::VecDeque;
+
+/// Packets that wait for one next hop; another one takes the place of the oldest.
+const EACH: usize = 8;
+/// Packets that wait in all, each of 1600 bytes.
+const ALL: usize = 256;
+
+/// All packets that wait.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    queues: Vec<Queue>,
+}
+
+/// Packets to one next hop.
+#[derive(Debug)]
+pub(super) struct Queue {
+    pub(super) hop: Hop,
+    /// When the first of them came.
+    pub(super) since_ns: u64,
+    pub(super) frames: VecDeque<Frame>,
+}
+
+impl Waiting {
+    pub(super) fn is_empty(&self) -> bool {
+        self.queues.is_empty()
+    }
+
+    /// Lets a packet wait. Returns false if that cost another one, or itself, its place.
+    pub(super) fn push(&mut self, hop: Hop, frame: &Frame, now_ns: u64) -> bool {
+        let total: usize = self.queues.iter().map(|queue| queue.frames.len()).sum();
+        let at = self.queues.iter().position(|queue| queue.hop == hop);
+        if total >= ALL && at.is_none() {
+            return false;
+        }
+        let at = at.unwrap_or_else(|| {
+            self.queues.push(Queue { hop, since_ns: now_ns, frames: VecDeque::new() });
+            self.queues.len() - 1
+        });
+        let frames = &mut self.queues[at].frames;
+        let is_full = frames.len() >= EACH || total >= ALL;
+        if is_full {
+            frames.pop_front();
+        }
+        frames.push_back(frame.clone());
+        !is_full
+    }
+
+    /// Takes out the queues for which this is true.
+    pub(super) fn take(&mut self, is_over: impl Fn(&Queue) -> bool) -> Vec<Queue> {
+        let (over, left) = std::mem::take(&mut self.queues).into_iter().partition(is_over);
+        self.queues = left;
+        over
+    }
+
+    /// Whose MAC is still to be asked for.
+    pub(super) fn hops(&self) -> impl Iterator<Item = Hop> {
+        self.queues.iter().map(|queue| queue.hop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fib::NextHop;
+
+    #[test]
+    fn packets_that_wait_are_bounded() {
+        let mut waiting = Waiting::default();
+        let hop = |number| Hop { number: NextHop::new(number).expect("a number"), host: None };
+        let frame = |number: u8| Frame::of(0, &[number]).expect("it fits");
+        for number in 0..10 {
+            assert_eq!(waiting.push(hop(0), &frame(number), 5), number < 8);
+        }
+        for number in 1..=100 {
+            for copy in 0..8 {
+                waiting.push(hop(number), &frame(copy), 6);
+            }
+        }
+        let of_first = waiting.take(|queue| queue.hop == hop(0));
+        let numbers: Vec<u8> = of_first[0].frames.iter().map(|frame| frame.bytes()[0]).collect();
+        assert_eq!(numbers, [2, 3, 4, 5, 6, 7, 8, 9]);
+        let rest = waiting.take(|_| true);
+        assert_eq!(rest.iter().map(|queue| queue.frames.len()).sum::<usize>(), ALL - 8);
+        assert!(waiting.is_empty());
+    }
+}
