@@ -123,10 +123,22 @@ pub(crate) struct Loaded {
 /// # Errors
 /// When the file can't be read; else all of its faults at once.
 pub(crate) fn load(path: &Path, overrides: &Overrides) -> Result<Loaded> {
+    load_changed(path, overrides, &|text| Ok(text))
+}
+
+/// The same of a text that is changed before it is judged.
+///
+/// # Errors
+/// As those of [`load`], and of the change.
+pub(crate) fn load_changed(
+    path: &Path,
+    overrides: &Overrides,
+    change: &dyn Fn(String) -> Result<String>,
+) -> Result<Loaded> {
     let text = read(path)?;
     let assigned =
         overrides.set.iter().try_fold(text, |text, assignment| assign(&text, assignment));
-    let text = assigned.map_err(|error| CliError::Mistake(format!("--set {error}")))?;
+    let text = change(assigned.map_err(|error| CliError::Mistake(format!("--set {error}")))?)?;
     let directory = beside(path);
     let loader = |name: &str| read_beside(&directory, name);
     let name = name_of(path);

@@ -12,11 +12,13 @@
 
 pub mod assign;
 pub mod bench_lab;
+pub mod candidates;
 pub mod design;
 pub mod diagnostic;
 pub mod experiment;
 pub mod lab;
 pub mod log;
+pub mod natural;
 pub mod plan;
 pub mod profile;
 pub mod record;

@@ -15,7 +15,7 @@ const PLAIN: History = History {
 
 fn main() {
     let searches = std::env::args().nth(1).and_then(|count| count.parse().ok()).unwrap_or(1000);
-    let rows: [(&str, History, usize, f64); 18] = [
+    let rows: [(&str, History, usize, f64); 20] = [
         ("-2 %, CV 1 %", PLAIN, 150, 0.0),
         ("-2 %, CV 1 %, drift 0.2", History { drift: 0.2, ..PLAIN }, 150, 0.0),
         ("-2 %, CV 2 %", History { scatter: 0.02, ..PLAIN }, 400, 0.0),
@@ -31,6 +31,13 @@ fn main() {
         ),
         ("+2 %, CV 1 %", History { changes: &[0.02], ..PLAIN }, 150, 0.0),
         ("-2 %, CV 1 %, 10 % skipped", History { broken: 0.1, ..PLAIN }, 150, 0.0),
+        (
+            "-2 %, CV 2 %, drift 0.2, 10 % skipped",
+            History { scatter: 0.02, drift: 0.2, broken: 0.1, ..PLAIN },
+            400,
+            0.0,
+        ),
+        ("-2 %, CV 1 %, drift 0.4", History { drift: 0.4, ..PLAIN }, 150, 0.0),
         ("no change, CV 1 %", History { changes: &[], ..PLAIN }, 150, 0.0),
         ("no change, CV 1 %, drift 0.2", History { changes: &[], drift: 0.2, ..PLAIN }, 150, 0.0),
         ("two of -1.5 %, CV 1 %", History { changes: &[-0.015, -0.015], ..PLAIN }, 150, 0.0),

@@ -135,7 +135,7 @@ fn exact_figures_need_a_measurement_for_each_halving() {
             }
             let verdict = search.verdict();
             assert_eq!((verdict.ending, &verdict.set[..]), (Some(Ending::Found), &[place][..]));
-            let most = 2 + (candidates as f64).log2().ceil() as usize;
+            let most = 4 + (candidates as f64).log2().ceil() as usize;
             assert!(verdict.runs <= most, "{} of {most}", verdict.runs);
             assert!((verdict.change - 0.02).abs() < 1e-9 && verdict.two == 0.0);
         }
@@ -155,6 +155,15 @@ fn exact_figures_tell_equal_ends_other_changes_and_gaps() {
         search.verdict()
     };
     assert_eq!(run(&|_| Some(7.0)).ending, Some(Ending::NoStep));
+    // Ends that don't repeat to half of their difference say nothing.
+    let loose = std::cell::Cell::new(100.0);
+    let wanders = |k: usize| {
+        loose.set(loose.get() + 1.0);
+        Some(loose.get() + if k >= 8 { 1.0 } else { 0.0 })
+    };
+    let alike = run(&wanders);
+    assert_eq!((alike.ending, alike.runs), (Some(Ending::NoStep), 4));
+    assert!(alike.detectable > 0.03, "{}", alike.detectable);
     // Skipped neighbours are as suspect as the one after them.
     let gap = run(&|k| (!(6..9).contains(&k)).then_some(if k >= 8 { 2.0 } else { 1.0 }));
     assert_eq!((gap.ending, gap.set), (Some(Ending::Found), vec![6, 7, 8, 9]));

@@ -1,7 +1,7 @@
 //! Groups become variants: what is varied is what their `.info` files say.
 
+use fwdlab_model::natural::natural;
 use fwdlab_model::plan::{Change, Factor, Level};
-use std::cmp::Ordering;
 
 /// What identifies one group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -173,37 +173,6 @@ fn number(label: &str) -> Option<f64> {
     digits.parse::<f64>().ok().filter(|_| is_plain).map(|number| number * factor)
 }
 
-/// The order of people: numbers within names by their value.
-pub(super) fn natural(a: &str, b: &str) -> Ordering {
-    let (mut left, mut right) = (a.as_bytes(), b.as_bytes());
-    while let (Some(x), Some(y)) = (left.first(), right.first()) {
-        if x.is_ascii_digit() && y.is_ascii_digit() {
-            let (m, n) = (digits(left), digits(right));
-            let (p, q) = (trimmed(&left[..m]), trimmed(&right[..n]));
-            let order = p.len().cmp(&q.len()).then_with(|| p.cmp(q));
-            if order.is_ne() {
-                return order;
-            }
-            (left, right) = (&left[m..], &right[n..]);
-        } else {
-            if x != y {
-                return x.cmp(y);
-            }
-            (left, right) = (&left[1..], &right[1..]);
-        }
-    }
-    left.len().cmp(&right.len()).then_with(|| a.cmp(b))
-}
-
-fn digits(text: &[u8]) -> usize {
-    text.iter().take_while(|b| b.is_ascii_digit()).count()
-}
-
-fn trimmed(digits: &[u8]) -> &[u8] {
-    let zeros = digits.iter().take_while(|b| **b == b'0').count();
-    &digits[zeros.min(digits.len().saturating_sub(1))..]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -287,10 +256,6 @@ mod tests {
 
     #[test]
     fn numbers_within_names_count() {
-        assert_eq!(natural("r9", "r10"), Ordering::Less);
-        assert_eq!(natural("r10D2", "r10"), Ordering::Greater);
-        assert_eq!(natural("007", "7"), Ordering::Less);
-        assert_eq!(natural("a", "a"), Ordering::Equal);
         assert_eq!(number("500K"), Some(5e5));
         assert_eq!(number("K"), None);
     }

@@ -69,25 +69,7 @@ enum FailOn {
 /// When nothing named holds a store, a store can't be read, or the files can't
 /// be written.
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let mut collector = Collector::new();
-    let found = stores(&arguments.paths)?;
-    let read = in_parallel(&found, |found| StoreRead::of(&found.path));
-    for (Found { path, named }, read) in found.into_iter().zip(read) {
-        match collector.add_read(&path, read) {
-            // One store of a tree doesn't spoil the others.
-            Err(why) if !named => collector.leave_out(&why),
-            added => added?,
-        }
-    }
-    if let Some(text) = &arguments.series {
-        let titles = collector.titles();
-        collector.keep_titles_with(text);
-        if collector.titles().is_empty() && !titles.is_empty() {
-            let what =
-                format!("no series' title holds `{text}`; there is `{}`", titles.join("`, `"));
-            return Err(CliError::Mistake(what).into());
-        }
-    }
+    let mut collector = collect(&arguments.paths, arguments.series.as_deref())?;
     let filter = arguments.selected.filter();
     if !filter.is_empty() {
         collector.keep_admitted(&filter);
@@ -103,6 +85,38 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     let all = arguments.all || arguments.form.is_for_programs();
     arguments.form.print(&history.document(arguments.form.has_pictures(), all))?;
     Ok(exit(&history, arguments.fail_on))
+}
+
+/// The stores below `paths`, read; of them only series whose title holds a text.
+fn collect(paths: &[PathBuf], text: Option<&str>) -> anyhow::Result<Collector> {
+    let mut collector = Collector::new();
+    let found = stores(paths)?;
+    let read = in_parallel(&found, |found| StoreRead::of(&found.path));
+    for (Found { path, named }, read) in found.into_iter().zip(read) {
+        match collector.add_read(&path, read) {
+            // One store of a tree doesn't spoil the others.
+            Err(why) if !named => collector.leave_out(&why),
+            added => added?,
+        }
+    }
+    if let Some(text) = text {
+        let titles = collector.titles();
+        collector.keep_titles_with(text);
+        if collector.titles().is_empty() && !titles.is_empty() {
+            let what =
+                format!("no series' title holds `{text}`; there is `{}`", titles.join("`, `"));
+            return Err(CliError::Mistake(what).into());
+        }
+    }
+    Ok(collector)
+}
+
+/// The history below `paths`, for other commands.
+///
+/// # Errors
+/// As those of [`execute`].
+pub(super) fn of(paths: &[PathBuf], text: Option<&str>) -> anyhow::Result<History> {
+    Ok(collect(paths, text)?.finish())
 }
 
 /// A day as RFC 3339 writes it.

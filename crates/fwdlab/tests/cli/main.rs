@@ -2,6 +2,7 @@
 
 mod ab;
 mod bisect;
+mod bisect_commits;
 mod compare;
 mod connections;
 mod coverage;

@@ -1,8 +1,8 @@
 //! How the program speaks: colours, widths, formats for other programs.
 
-use crate::support::{INSTANT, Lab};
+use crate::support::{Ended, INSTANT, Lab};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -222,4 +222,37 @@ fn every_command_has_help_with_an_example() {
     assert!(help.contains("Exit codes") && help.contains("can't be trusted"), "{help}");
     let version = lab.fwdlab(&["--version"]).expect(0).stdout;
     assert!(version.starts_with(concat!("fwdlab ", env!("CARGO_PKG_VERSION"))), "{version}");
+}
+
+/// The script that is one of the kernel's driver tests, with these variables.
+fn driver_test(lab: &Lab, variables: &[(&str, &str)]) -> Ended {
+    let program = Path::new(env!("CARGO_BIN_EXE_fwdlab")).parent().expect("a directory");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let script = root().join("experiments/ci/forwarding.sh");
+    let mut command = Command::new("sh");
+    command.arg(script).current_dir(lab.path(".")).stdin(Stdio::null());
+    command.env("PATH", format!("{}:{path}", program.display())).env_remove("NETIF");
+    command.envs(variables.iter().copied());
+    Ended::from(command.output().expect("sh starts"))
+}
+
+#[test]
+fn it_runs_as_one_of_the_kernels_driver_tests() {
+    let lab = Lab::new(INSTANT);
+    let experiment = ("FWDLAB_EXPERIMENT", "x.toml");
+    let worse = driver_test(&lab, &[experiment]).expect(1).stdout;
+    assert!(worse.starts_with("KTAP version 1\n1..1\n"), "{worse}");
+    assert!(worse.contains("\nnot ok 1 stateful against none\n"), "{worse}");
+    lab.write("x.toml", &INSTANT.replace("0.8", "1.25"));
+    assert!(driver_test(&lab, &[experiment]).expect(0).stdout.contains("\nok 1 "));
+    // One link is no way through a device: said, and nothing is measured.
+    let netif = [experiment, ("NETIF", "eth7"), ("REMOTE_V4", "192.0.2.2")];
+    let skipped = driver_test(&lab, &netif).expect(4).stdout;
+    assert!(skipped.contains("ok 1 forwarding # SKIP eth7 has one link to 192.0.2.2"), "{skipped}");
+    lab.write("lab.toml", "[[host.interface]]\nname = \"eth8\"\n");
+    let other = [&netif[..], &[("FWDLAB_LAB", "lab.toml")]].concat();
+    assert!(driver_test(&lab, &other).expect(4).stdout.contains("has no interface eth7"));
+    // What is wrong with the file is no property of the device, nor a reason to skip.
+    lab.write("x.toml", "version = 9\n");
+    assert!(driver_test(&lab, &[experiment]).expect(1).stdout.contains("Bail out!"));
 }

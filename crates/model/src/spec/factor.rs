@@ -6,6 +6,7 @@ use super::keys::{self, Key, Vary};
 use super::kind::Kind;
 use super::section::Section;
 use super::{Spec, keys::setting};
+use crate::candidates::is_template;
 use crate::diagnostic::Diagnostic;
 use std::ops::Range;
 use toml::Spanned;
@@ -208,6 +209,13 @@ impl Reader<'_> {
                 .help("write { label = \"...\", ... }: the label stands for it in reports"),
             ),
         };
+        if let Some(label) = label.as_ref().filter(|label| is_template(label.get_ref())) {
+            let fault = Diagnostic::new(label.span(), "this level stands for many candidates");
+            return self.fault(fault.help(
+                "`fwdlab bisect` makes a level of each: of the commits of --repo, or of the \
+                     files of --candidates",
+            ));
+        }
         let mut settings = Vec::new();
         for key in keys::settings() {
             if let Some(node) = table.get(key.name) {

@@ -1,5 +1,6 @@
 //! Where revisions stand among others, by the way in which they are numbered.
 
+use fwdlab_model::natural::natural;
 use std::cmp::Ordering;
 
 /// Where a revision stands among others; kinds of different numbering follow
@@ -63,28 +64,4 @@ impl PartialOrd for Suffix {
     fn partial_cmp(&self, other: &Suffix) -> Option<Ordering> {
         Some(self.cmp(other))
     }
-}
-
-/// Compares texts so that `a9` comes before `a10`.
-fn natural(a: &str, b: &str) -> Ordering {
-    let (mut a, mut b) = (a, b);
-    while !a.is_empty() && !b.is_empty() {
-        let ((first, rest_a), (second, rest_b)) = (chunk(a), chunk(b));
-        let order = match (first.parse::<u64>(), second.parse::<u64>()) {
-            (Ok(first), Ok(second)) => first.cmp(&second),
-            _ => first.cmp(second),
-        };
-        if order != Ordering::Equal {
-            return order;
-        }
-        (a, b) = (rest_a, rest_b);
-    }
-    a.len().cmp(&b.len())
-}
-
-/// Leading digits or leading other characters, and the rest.
-fn chunk(text: &str) -> (&str, &str) {
-    let is_digit = text.starts_with(|c: char| c.is_ascii_digit());
-    let end = text.find(|c: char| c.is_ascii_digit() != is_digit).unwrap_or(text.len());
-    text.split_at(end)
 }

@@ -14,8 +14,9 @@
 pub struct Model {
     /// Standard deviations of a run that are thought possible, of a logarithm.
     pub scatters: Vec<f64>,
-    /// Step of the laboratory's random walk from run to run, in units of the scatter.
-    pub drift: f64,
+    /// Steps of the laboratory's random walk from run to run that are thought possible, in units
+    /// of the scatter.
+    pub drifts: Vec<f64>,
     /// Standard deviation between builds of the same program, of a logarithm.
     pub layout: f64,
     /// Mean of the change's prior, of a logarithm: zero unless its size is known.
@@ -29,10 +30,17 @@ const NONE: f64 = 0.05;
 const ONE: f64 = 0.95;
 const TWO: f64 = 0.05;
 
-/// The runs in the light of one scatter.
+/// Exponent of the scatter's prior, over a grid of equal ratios: larger ones are thought more
+/// probable. With 0 as many are believed too small as too large, but it is those that are too
+/// small that name somebody too early.
+const CAUTION: f64 = 2.0;
+
+/// The runs in the light of one scatter and one drift.
 #[derive(Clone, Debug)]
 struct Layer {
     scatter: f64,
+    drift: f64,
+    prior: f64,
     /// Rows of the Cholesky factor of the covariance.
     rows: Vec<Vec<f64>>,
     log_det: f64,
@@ -72,8 +80,8 @@ pub(super) struct Weights {
     pub(super) none: f64,
     pub(super) one: Vec<f64>,
     pub(super) two: Vec<(usize, usize, f64)>,
-    /// Of each scatter on the grid.
-    pub(super) scatters: Vec<f64>,
+    /// Of each scatter and drift on the grid.
+    pub(super) layers: Vec<f64>,
 }
 
 impl Weights {
@@ -85,9 +93,16 @@ impl Weights {
 impl Belief {
     /// Knows nothing yet about `candidates` in a row.
     pub fn new(model: Model, candidates: usize) -> Self {
-        let layers = (model.scatters.iter())
-            .map(|&scatter| Layer {
+        let least = model.scatters.first().copied().unwrap_or(1.0);
+        let grid = model
+            .scatters
+            .iter()
+            .flat_map(|&scatter| model.drifts.iter().map(move |&drift| (scatter, drift)));
+        let layers = grid
+            .map(|(scatter, drift)| Layer {
                 scatter,
+                drift,
+                prior: CAUTION * (scatter / least).ln(),
                 rows: Vec::new(),
                 log_det: 0.0,
                 y: Vec::new(),
@@ -140,13 +155,13 @@ impl Belief {
         let pairs = places * (places - 1.0) / 2.0;
         let precision = self.model.change.powi(-2);
         let mut logs: Vec<(usize, Kind, f64)> = Vec::new();
-        for (scatter, layer) in self.layers.iter().enumerate() {
-            let base = layer.base();
-            logs.push((scatter, Kind::None, base + NONE.ln()));
+        for (index, layer) in self.layers.iter().enumerate() {
+            let base = layer.base() + layer.prior;
+            logs.push((index, Kind::None, base + NONE.ln()));
             for a in 0..classes {
                 let prior = (ONE * self.count(a) / places).ln();
                 logs.push((
-                    scatter,
+                    index,
                     Kind::One(a),
                     base + layer.gain_one(a, precision, self.model.expected) + prior,
                 ));
@@ -158,7 +173,7 @@ impl Belief {
                     if ways > 0.0 {
                         let prior = (TWO * ways / pairs).ln();
                         let gain = layer.gain_two(a, b, precision);
-                        logs.push((scatter, Kind::Two(a, b), base + gain + prior));
+                        logs.push((index, Kind::Two(a, b), base + gain + prior));
                     }
                 }
             }
@@ -169,12 +184,12 @@ impl Belief {
             none: 0.0,
             one: vec![0.0; classes],
             two: Vec::new(),
-            scatters: vec![0.0; self.layers.len()],
+            layers: vec![0.0; self.layers.len()],
         };
         let mut two = vec![0.0; classes * classes];
-        for (scatter, kind, log) in logs {
+        for (index, kind, log) in logs {
             let weight = (log - largest).exp() / total;
-            weights.scatters[scatter] += weight;
+            weights.layers[index] += weight;
             match kind {
                 Kind::None => weights.none += weight,
                 Kind::One(a) => weights.one[a] += weight,
@@ -196,10 +211,58 @@ impl Belief {
         (one / ONE).max(f64::MIN_POSITIVE).ln() - (weights.none / NONE).max(f64::MIN_POSITIVE).ln()
     }
 
+    fn most_probable(&self, weights: &Weights) -> &Layer {
+        let better = |&i: &usize, &j: &usize| weights.layers[i].total_cmp(&weights.layers[j]);
+        // A grid has at least one point.
+        &self.layers[(0..self.layers.len()).max_by(better).unwrap_or(0)]
+    }
+
+    /// How much another run of each of `candidates` tells of where one change lies: half of the
+    /// logarithm of `1 + how far the places disagree about its figure / how far it scatters`,
+    /// both as variances, under the scatter that is most probable. What the places agree on, such
+    /// as the figure of an end without drift, tells nothing.
+    pub(super) fn informations(&self, weights: &Weights, candidates: &[usize]) -> Vec<f64> {
+        let layer = self.most_probable(weights);
+        let precision = self.model.change.powi(-2);
+        let mut common = None;
+        let of = |candidate: usize| {
+            let builds = self.model.layout > 0.0;
+            let row = match &common {
+                Some(row) if !builds => row,
+                _ => common.insert(layer.row(&self.model, &self.runs, candidate)),
+            };
+            let level = dot(row, &layer.y);
+            let noise = layer.rest(&self.model, self.runs.len(), row);
+            let (mut sum, mut mean, mut square, mut scatter) = (0.0, 0.0, 0.0, 0.0);
+            let mut add = |weight: f64, share: f64, spread: f64| {
+                sum += weight;
+                mean += weight * share;
+                square += weight * share * share;
+                scatter += weight * spread;
+            };
+            add(weights.none, level, noise);
+            for (class, &weight) in weights.one.iter().enumerate() {
+                let (first, last) = self.class(class);
+                let precise = layer.xx[class][class] + precision;
+                let change = (layer.xy[class] + self.model.expected * precision) / precise;
+                let known = dot(row, &layer.x[class]);
+                let has = (candidate + 1).clamp(first, last + 1) - first;
+                let has = has as f64 / (last + 1 - first) as f64;
+                for (part, indicator) in [(has, 1.0), (1.0 - has, 0.0)] {
+                    let open: f64 = indicator - known;
+                    add(weight * part, level + change * open, noise + open * open / precise);
+                }
+            }
+            let (mean, square) = (mean / sum, square / sum);
+            ((square - mean * mean).max(0.0) / (scatter / sum)).ln_1p() / 2.0
+        };
+        candidates.iter().copied().map(of).collect()
+    }
+
     /// The scatter of a run: the posterior's mean.
     pub fn scatter(&self) -> f64 {
         let weights = self.weights();
-        (weights.scatters.iter())
+        (weights.layers.iter())
             .zip(&self.layers)
             .map(|(weight, layer)| weight * layer.scatter)
             .sum()
@@ -209,10 +272,7 @@ impl Belief {
     /// is most probable.
     pub(super) fn effects(&self, a: usize, b: Option<usize>) -> (Effect, Option<Effect>) {
         let weights = self.weights();
-        let best = (0..self.layers.len())
-            .max_by(|&i, &j| weights.scatters[i].total_cmp(&weights.scatters[j]))
-            .unwrap_or(0);
-        let layer = &self.layers[best];
+        let layer = self.most_probable(&weights);
         let precision = self.model.change.powi(-2);
         let Some(b) = b else {
             let total = layer.xx[a][a] + precision;
@@ -256,22 +316,34 @@ impl Layer {
         self.xx.insert(class, self.xx[class].clone());
     }
 
-    fn add(&mut self, model: &Model, runs: &[usize], candidate: usize, y: f64, has: &[bool]) {
-        let new = runs.len();
-        let walk = (model.drift * self.scatter).powi(2);
+    /// Covariance of two runs, of which `old` came first or is the same, without the noise.
+    fn covariance(&self, model: &Model, old: usize, same: bool) -> f64 {
         // The level is measured from the first run: it is off by noise, drift and the change.
         let level = 400.0 * (self.scatter.powi(2) + model.change.powi(2) + model.layout.powi(2));
-        let covariance = |old: usize, same: bool| {
-            let build = if same { model.layout.powi(2) } else { 0.0 };
-            level + walk * old as f64 + build
-        };
-        let mut row: Vec<f64> = Vec::with_capacity(new + 1);
+        let build = if same { model.layout.powi(2) } else { 0.0 };
+        level + (self.drift * self.scatter).powi(2) * old as f64 + build
+    }
+
+    /// The next row of the Cholesky factor, without its diagonal.
+    fn row(&self, model: &Model, runs: &[usize], candidate: usize) -> Vec<f64> {
+        let mut row: Vec<f64> = Vec::with_capacity(runs.len() + 1);
         for (old, &other) in runs.iter().enumerate() {
             let known = dot(&row, &self.rows[old]);
-            row.push((covariance(old, other == candidate) - known) / self.rows[old][old]);
+            let covariance = self.covariance(model, old, other == candidate);
+            row.push((covariance - known) / self.rows[old][old]);
         }
-        let rest = covariance(new, true) + self.scatter.powi(2) - dot(&row, &row);
-        let diagonal = rest.max(1e-6 * self.scatter.powi(2)).sqrt();
+        row
+    }
+
+    /// What the runs before leave open of the figure of the next, a variance.
+    fn rest(&self, model: &Model, new: usize, row: &[f64]) -> f64 {
+        let rest = self.covariance(model, new, true) + self.scatter.powi(2) - dot(row, row);
+        rest.max(1e-6 * self.scatter.powi(2))
+    }
+
+    fn add(&mut self, model: &Model, runs: &[usize], candidate: usize, y: f64, has: &[bool]) {
+        let mut row = self.row(model, runs, candidate);
+        let diagonal = self.rest(model, runs.len(), &row).sqrt();
         self.log_det += diagonal.ln();
         let whiten = |value: f64, before: &[f64]| (value - dot(&row, before)) / diagonal;
         let white = whiten(y, &self.y);

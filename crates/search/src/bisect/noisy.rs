@@ -13,8 +13,6 @@ pub struct Options {
     pub cap: usize,
     /// How sure the answer must be: a probability.
     pub confidence: f64,
-    /// Step of the laboratory's random walk from run to run, in units of the scatter.
-    pub drift: f64,
     /// Standard deviation between builds of the same program, as a share: what another layout in
     /// memory does to a rate. Zero if only the program matters.
     pub layout: f64,
@@ -28,25 +26,23 @@ pub struct Options {
 impl Options {
     /// What is used unless something else is asked for.
     pub fn new(candidates: usize) -> Self {
-        Self {
-            candidates,
-            cap: 150,
-            confidence: 0.95,
-            drift: 0.2,
-            layout: 0.0,
-            known: None,
-            seed: 0,
-        }
+        Self { candidates, cap: 150, confidence: 0.96, layout: 0.0, known: None, seed: 0 }
     }
 }
 
 /// Runs of each end before anything is concluded.
 const ENDS: usize = 4;
-/// Every so many runs one is of an end: without that, drift looks like a change.
-const EVERY: usize = 4;
 /// Scatters thought possible, in units of the ends' own. With one alone, half of the truth, every
-/// second search ends at the wrong candidate; a grid of half as many is 19 % off at the worst.
-const SCATTERS: [f64; 11] = [0.5, 0.59, 0.71, 0.84, 1.0, 1.19, 1.41, 1.68, 2.0, 2.38, 2.83];
+/// second search ends at the wrong candidate.
+const SCATTERS: [f64; 8] = [0.5, 0.63, 0.79, 1.0, 1.26, 1.58, 2.0, 2.5];
+/// Steps of a laboratory's random walk from run to run that are thought possible, in units of the
+/// scatter. Where there is none, to allow for nothing else costs a fifth of the runs.
+const DRIFTS: [f64; 2] = [0.0, 0.2];
+/// The search begins as soon as a difference of the ends is so many times more probable than
+/// none; the rest of the evidence comes with it.
+const BEGIN: f64 = 3.0;
+/// Shares of the probability at which candidates are thought of that were not measured yet.
+const QUANTILES: [f64; 3] = [0.25, 0.5, 0.75];
 /// No laboratory is steadier than that, as a share.
 const LEAST_SCATTER: f64 = 1e-5;
 /// Deviation of the change's prior, as a share, unless the ends differ by more.
@@ -93,6 +89,28 @@ impl Noisy {
         search
     }
 
+    /// What figures say that were measured before and in no particular order: nothing is asked
+    /// for. `scatter` is that of a run, a share; there is no drift, since what differs between
+    /// days differs between candidates, and is `layout`.
+    pub fn of_figures(options: Options, figures: &[(usize, f64)], scatter: f64) -> Self {
+        let log = |figure: f64| figure.max(f64::MIN_POSITIVE).ln();
+        let figures = figures.iter().map(|&(candidate, figure)| (candidate, log(figure)));
+        let options = Options { cap: 0, ..options };
+        let mut search = Self { figures: figures.collect(), searching: true, ..Self::new(options) };
+        let logs = || search.figures.iter().map(|figure| figure.1);
+        let (least, most) =
+            (logs().fold(f64::INFINITY, f64::min), logs().fold(f64::NEG_INFINITY, f64::max));
+        let model = Model {
+            drifts: vec![0.0],
+            ..search.model(scatter, search.options.layout, CHANGE.max(most - least))
+        };
+        let mut belief = Belief::new(model, search.options.candidates);
+        search.figures.iter().for_each(|&(candidate, log)| belief.add(candidate, log));
+        search.belief = Some(belief);
+        search.step = search.decide();
+        search
+    }
+
     /// What is to be done next.
     pub fn next(&self) -> Step {
         self.step
@@ -112,10 +130,9 @@ impl Noisy {
             None if self.figures.len() >= 2 * ENDS => self.belief = Some(self.belief_of(0.0)),
             None => {}
         }
-        let sure = self.options.confidence;
+        let begin = if self.options.layout > 0.0 { self.evidence() } else { BEGIN };
         let is_known = self.options.known.is_some();
-        let differ =
-            |belief: &Belief| is_known || belief.evidence_of_change() >= (sure / (1.0 - sure)).ln();
+        let differ = |belief: &Belief| is_known || belief.evidence_of_change() >= begin.ln();
         if !self.searching && self.belief.as_ref().is_some_and(differ) {
             // Scatter and size of the change are better known now. That the ends' builds differ
             // is sure; how much of it is layout, other builds will say.
@@ -154,20 +171,21 @@ impl Noisy {
         (mean(&bad) - mean(&good), scatter, scatter * each.sqrt())
     }
 
-    fn belief_of(&self, layout: f64) -> Belief {
-        let (difference, scatter, _) = self.ends();
+    fn model(&self, scatter: f64, layout: f64, change: f64) -> Model {
         let scatter = scatter.max(LEAST_SCATTER);
-        let model = Model {
+        Model {
             scatters: SCATTERS.iter().map(|factor| factor * scatter).collect(),
-            drift: self.options.drift,
+            drifts: DRIFTS.to_vec(),
             layout,
             expected: self.options.known.map_or(0.0, f64::ln_1p),
-            change: match self.options.known {
-                Some(known) => KNOWN * known.ln_1p().abs(),
-                None if self.searching => difference.abs(),
-                None => CHANGE.max(difference.abs()),
-            },
-        };
+            change: self.options.known.map_or(change, |known| KNOWN * known.ln_1p().abs()),
+        }
+    }
+
+    fn belief_of(&self, layout: f64) -> Belief {
+        let (difference, scatter, _) = self.ends();
+        let least = if self.searching { 0.0 } else { CHANGE };
+        let model = self.model(scatter, layout, difference.abs().max(least));
         let mut belief = Belief::new(model, self.options.candidates);
         for &(candidate, log) in &self.figures {
             belief.add(candidate, log);
@@ -186,9 +204,7 @@ impl Noisy {
             if runs >= most.max(2 * ENDS) {
                 return Step::Done(Ending::NoStep);
             }
-            // By pairs, in random order.
-            let turned = self.random(runs / 2).is_multiple_of(2);
-            return Step::Measure(if turned == runs.is_multiple_of(2) { 0 } else { last });
+            return self.ask_end();
         };
         let weights = belief.weights();
         let two = weights.two();
@@ -197,32 +213,81 @@ impl Noisy {
         }
         let sure = |gaps: &[Gap]| most(gaps).probability >= self.options.confidence;
         let one = self.gaps(&places(belief, &weights));
-        if two < TWO_LIKELY && sure(&one) {
-            return Step::Done(Ending::Found);
-        }
         let (first, second) = both(belief, &weights);
         let (first, second) = (self.gaps(&first), self.gaps(&second));
-        if two >= 1.0 - TWO_LIKELY && sure(&first) && sure(&second) {
-            return Step::Done(Ending::Two);
-        }
-        if runs >= self.options.cap {
-            return Step::Done(Ending::Cap);
-        }
-        if runs.is_multiple_of(EVERY) {
-            return Step::Measure(if (runs / EVERY).is_multiple_of(2) { 0 } else { last });
+        let found = match two {
+            two if two < TWO_LIKELY && sure(&one) => Some(Ending::Found),
+            two if two >= 1.0 - TWO_LIKELY && sure(&first) && sure(&second) => Some(Ending::Two),
+            _ => None,
+        };
+        let ends = self.of(0).len() + self.of(last).len();
+        let most_ends = (self.options.cap as f64 * ENDS_SHARE) as usize;
+        // With layout it was shown before: other builds of the ends' programs could not.
+        let is_shown = self.options.known.is_some()
+            || (self.options.layout > 0.0 && self.options.cap > 0)
+            || belief.evidence_of_change() >= self.evidence().ln();
+        match found {
+            Some(found) if is_shown => return Step::Done(found),
+            _ if !is_shown && ends >= most_ends => return Step::Done(Ending::NoStep),
+            _ if runs >= self.options.cap && !is_shown => return Step::Done(Ending::NoStep),
+            _ if runs >= self.options.cap => return Step::Done(Ending::Cap),
+            // The place is clear if there is a change at all.
+            Some(_) => return self.ask_end(),
+            None => {}
         }
         let gaps = match two > 0.5 {
             false => one,
             true if most(&first).probability < most(&second).probability => first,
             true => second,
         };
-        Step::Measure(self.probe(&gaps))
+        Step::Measure(self.probe(belief, &weights, &gaps))
     }
 
-    /// The candidate whose figure tells most.
-    fn probe(&self, gaps: &[Gap]) -> usize {
+    /// How many times more probable a change must be than none.
+    fn evidence(&self) -> f64 {
+        self.options.confidence / (1.0 - self.options.confidence)
+    }
+
+    /// The ends by pairs, in random order.
+    fn ask_end(&self) -> Step {
+        let (good, bad) = (self.of(0).len(), self.of(self.last()).len());
+        let first = self.random(good + bad).is_multiple_of(2);
+        Step::Measure(if good < bad || (good == bad && first) { 0 } else { self.last() })
+    }
+
+    /// The candidate whose figure tells most: of those that were measured, and of those that
+    /// halve or quarter what is left.
+    fn probe(&self, belief: &Belief, weights: &Weights, gaps: &[Gap]) -> usize {
         let best = most(gaps);
-        let coin = self.random(self.figures.len());
+        // What is told of one change alone is no guide to two, nor to layouts.
+        if weights.two() > 0.5 || (self.options.layout > 0.0 && best.probability > 0.5) {
+            return self.halve(gaps);
+        }
+        let mut asked: BTreeSet<usize> = self.figures.iter().map(|figure| figure.0).collect();
+        asked.extend([best.before, best.after]);
+        let mut below = 0.0;
+        for gap in gaps {
+            let sum = below + gap.probability;
+            if QUANTILES.iter().any(|&quantile| below < quantile && quantile <= sum) {
+                asked.extend([gap.before, gap.after]);
+            }
+            below = sum;
+        }
+        let able = |candidate: &usize| !self.skipped.contains(candidate);
+        let asked: Vec<usize> = asked.into_iter().filter(able).collect();
+        let told = belief.informations(weights, &asked);
+        let best = (0..asked.len()).max_by(|&i, &j| told[i].total_cmp(&told[j]));
+        best.map_or(0, |best| asked[best])
+    }
+
+    /// The candidate in the middle of the probability, or, once one gap is more probable than all
+    /// others together, one on either side of it by a coin. What one build's layout hides, other
+    /// builds on the same side show. Every fourth run is of an end.
+    fn halve(&self, gaps: &[Gap]) -> usize {
+        let (runs, best) = (self.figures.len(), most(gaps));
+        if runs.is_multiple_of(4) {
+            return if (runs / 4).is_multiple_of(2) { 0 } else { self.last() };
+        }
         if best.probability <= 0.5 {
             let mut below = 0.0;
             let nearest = gaps.iter().filter(|gap| gap.after != self.last()).map(|gap| {
@@ -232,16 +297,12 @@ impl Noisy {
             let nearest = nearest.min_by(|a, b| a.1.total_cmp(&b.1));
             return nearest.map_or(best.after, |nearest| nearest.0);
         }
-        let side = coin.is_multiple_of(2);
-        if self.options.layout == 0.0 {
-            return if side { best.before } else { best.after };
-        }
-        // What one build's layout hides, other builds on the same side show.
+        let coin = self.random(runs);
         let able: Vec<usize> =
             (0..=self.last()).filter(|candidate| !self.skipped.contains(candidate)).collect();
         let place = able.partition_point(|&candidate| candidate < best.after);
-        let away = (coin / 2 % 4) as usize;
-        match side {
+        let away = if self.options.layout > 0.0 { (coin / 2 % 4) as usize } else { 0 };
+        match coin.is_multiple_of(2) {
             true => able[(place - 1).saturating_sub(away)],
             false => able[(place + away).min(able.len() - 1)],
         }

@@ -25,7 +25,7 @@ pub enum Ending {
 }
 
 /// What a search knows.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Verdict {
     /// Why it ended; none while it goes on.
     pub ending: Option<Ending>,

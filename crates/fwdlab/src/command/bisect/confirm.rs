@@ -33,10 +33,11 @@ pub(super) fn confirm(
     factor: usize,
     pair: (usize, usize),
     out: &Path,
+    resume: &str,
 ) -> Result<Confirmed> {
     let levels = [pair.0, pair.1];
     let overrides = &arguments.overrides;
-    let plan = experiment::of_pair(&arguments.experiment, text, overrides, factor, levels)?;
+    let plan = experiment::of_pair(arguments.file(), text, overrides, factor, levels)?;
     let out = out.join(format!("confirm-{}-{}", pair.0, pair.1));
     let (mut store, said) = session::open_store(&out, arguments.fresh)?;
     said.into_iter().for_each(|said| arguments.say(&said));
@@ -52,7 +53,7 @@ pub(super) fn confirm(
     let watch = StoppingWatch::begin(&plan, &store)?;
     let is_done = watch.as_ref().is_some_and(StoppingWatch::is_done);
     if !missing.is_empty() && !is_done {
-        measure(arguments, &plan, &mut store, &missing, watch)?;
+        measure(arguments, &plan, &mut store, &missing, watch, resume)?;
     }
     let analysis = report::write(&store, &out)?;
     let compared = analysis.comparisons.first().map(|compared| &compared.outcome);
@@ -75,13 +76,14 @@ fn measure(
     store: &mut fwdlab_results::store::Store,
     missing: &[u32],
     watch: Option<StoppingWatch<'_>>,
+    resume: &str,
 ) -> Result<()> {
     let session = Session {
         plan,
-        directory: experiment::beside(&arguments.experiment),
+        directory: experiment::beside(arguments.file()),
         calibrates: !arguments.no_calibration,
         quiet: arguments.quiet,
-        resume: arguments.command_line(),
+        resume: resume.to_owned(),
         runs: plan.runs.len().to_string(),
         profiles: Vec::new(),
     };

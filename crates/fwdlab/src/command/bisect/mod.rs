@@ -1,28 +1,40 @@
 //! `fwdlab bisect`: which of many revisions changed the rate.
 
+mod builds;
 mod confirm;
 mod course;
+mod files;
+mod stores;
 mod told;
 
 use crate::command::compare::margin;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::experiment::{self, Loaded, Overrides};
-use crate::session::{self, Course as _, Session};
+use crate::session::{self, Session};
 use crate::terminal;
 use anyhow::Result;
+use builds::{Builds, Range};
 use course::Search;
 use fwdlab_model::Plan;
-use fwdlab_model::plan::RunMetric;
+use fwdlab_model::candidates::{self, Candidate};
+use fwdlab_model::experiment::VARIANTS_MAX;
+use fwdlab_model::plan::{Factor, RunMetric};
 use fwdlab_search::bisect::{Bisection, Ending, Exact, Noisy, Options, Step};
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use told::Told;
 
-/// Counts of instructions repeat within a few tenths of a percent, bursts aside those of most
-/// functions to the digit: ends that differ by less than this share are alike.
+/// Counts of instructions repeat within a few tenths of a percent at best: ends that differ by
+/// less than this share are alike, however well their own runs agree.
 const RESOLUTION: f64 = 0.001;
 
-/// Find the revision that changed the rate, among the levels of a factor in their order.
+/// Find the revision that changed the rate: a commit, a kernel, a level of a factor.
+///
+/// The candidates are, from good to bad, the levels of a factor in their order, the commits of a
+/// repository (--repo), each built when it is asked for, or files (--candidates). For commits and
+/// files one level of the experiment stands for all of them: {name}, {build} (the file, or the
+/// directory that the commit was built in) and {commit} in it are filled in.
 ///
 /// Each step is one ordinary run of one level, and a probability of each level to be the first
 /// with the change follows from all of them. When one is sure enough, it and its predecessor are
@@ -33,14 +45,52 @@ const RESOLUTION: f64 = 0.001;
 Examples:
   fwdlab bisect experiments/bisect-sim.toml --along revision
   fwdlab bisect kernels.toml --along kernel --change=-2% --cap 400
+  fwdlab bisect router.toml --repo ~/router --good v1.4 --bad HEAD --build './build.sh'
+  fwdlab bisect linux.toml --repo ~/linux --good v6.17 --bad v6.18 \\
+      --build \"sh -c 'cp ~/config .config && make -j8 olddefconfig bzImage modules'\"
+  fwdlab bisect kernels.toml --candidates kernels/
+  fwdlab bisect --stores archive --series 'PC Engines' --out where
   fwdlab bisect builds.toml --along build --layout 0.5% --json")]
 pub(crate) struct Arguments {
     /// The experiment file; - is standard input
-    #[arg(value_name = "EXPERIMENT.toml")]
-    experiment: PathBuf,
+    #[arg(value_name = "EXPERIMENT.toml", required_unless_present = "stores")]
+    experiment: Option<PathBuf>,
+    /// Measure nothing: what do the stores of a history say? Stores, directories with one, or
+    /// directory trees, as `fwdlab history` reads them; --out is for the pictures
+    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["experiment", "repo", "candidates", "along", "cap", "fresh"])]
+    stores: Vec<PathBuf>,
+    /// Of these only series whose title holds this text
+    #[arg(long, value_name = "TEXT", requires = "stores")]
+    series: Option<String>,
     /// The factor whose levels are the candidates, from good to bad
+    /// [default: the one that has several]
     #[arg(long, value_name = "FACTOR")]
-    along: String,
+    along: Option<String>,
+    /// The candidates are commits of this repository; nothing is written into it
+    #[arg(long, value_name = "DIR", requires_all = ["good", "build"], conflicts_with = "along")]
+    repo: Option<PathBuf>,
+    /// The first commit, before the change
+    #[arg(long, value_name = "REV", requires = "repo", allow_hyphen_values = true)]
+    good: Option<String>,
+    /// The last commit, after it; along the first parents of merges
+    #[arg(
+        long,
+        value_name = "REV",
+        requires = "repo",
+        default_value_if("repo", clap::builder::ArgPredicate::IsPresent, "HEAD")
+    )]
+    bad: Option<String>,
+    /// What builds a commit, in a worktree of it: words as a shell would divide them, sh -c '...'
+    /// for a shell's own. A commit for which it fails is skipped
+    #[arg(long, value_name = "COMMAND", requires = "repo")]
+    build: Option<String>,
+    /// Where commits are built, and what was built is kept [default: ~/.cache/fwdlab/builds]
+    #[arg(long, value_name = "DIR", requires = "repo")]
+    builds: Option<PathBuf>,
+    /// The candidates are these files, from good to bad; or the contents of a directory, in
+    /// natural order (r9 before r10)
+    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["along", "repo"])]
+    candidates: Vec<PathBuf>,
     /// Directory of the store, the picture and the confirming experiment
     /// [default: results/NAME-bisect]
     #[arg(long, short, value_name = "DIR")]
@@ -84,14 +134,31 @@ pub(crate) struct Arguments {
 /// Faults of the file, a store that belongs to another search, whatever the testbed lacks or
 /// meets, an interruption.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
+    if !arguments.stores.is_empty() {
+        return stores::execute(arguments);
+    }
     let cap = arguments.cap as usize;
     let of_search = Overrides {
         blocks: Some(arguments.cap + course::FAILURES as u32),
         ..arguments.overrides.clone()
     };
-    let Loaded { plan, text } = experiment::load(&arguments.experiment, &of_search)?;
-    let factor = factor(&plan, &arguments.along)?;
+    let Among { builds, candidates, about } = arguments.among()?;
+    let of_factor = RefCell::new(None);
+    let Loaded { plan, text } = experiment::load_changed(arguments.file(), &of_search, &|text| {
+        if candidates.is_empty() {
+            return Ok(text);
+        }
+        let expanded = candidates::expand(&text, &candidates);
+        let (text, factor) = expanded.map_err(|error| {
+            CliError::Mistake(format!("{}: {error}", arguments.file().display()))
+        })?;
+        of_factor.replace(Some(factor));
+        Ok(text)
+    })?;
+    let along = of_factor.take().or_else(|| arguments.along.clone());
+    let factor = factor(&plan, along.as_deref())?;
     let count = plan.variants.len();
+    let resume = arguments.command_line(&plan.factors[factor].name, builds.as_ref());
     let name = format!("{}-bisect", plan.name);
     let out = arguments.out.clone().unwrap_or_else(|| Path::new("results").join(name));
     let (mut store, said) = session::open_store(&out, arguments.fresh)?;
@@ -108,7 +175,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
             ..Options::new(count)
         }))),
     };
-    let mut search = Search::new(&plan, engine, &store.runs()?, !arguments.quiet);
+    let mut search = Search::new(&plan, engine, store.runs()?, builds.as_ref(), !arguments.quiet);
     let of = |index: usize| plan.variants[index].label.as_str();
     arguments.say(&format!(
         "{}: {}\n{count} candidates from {} to {}, at most {cap} runs{}",
@@ -121,33 +188,53 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
             runs => format!("; {runs} are stored already"),
         }
     ));
-    if search.next().is_some() {
+    if !search.is_done() {
         let session = Session {
             plan: &plan,
-            directory: experiment::beside(&arguments.experiment),
+            directory: experiment::beside(arguments.file()),
             calibrates: !arguments.no_calibration,
             quiet: true,
-            resume: arguments.command_line(),
+            resume: resume.clone(),
             runs: format!("at most {cap}"),
             profiles: Vec::new(),
         };
         session.follow(&mut store, &mut search)?;
     }
+    let stored = store.recorded_runs()?.len();
     drop(store);
+    match search.halted.take() {
+        Some(error) if matches!(error.downcast_ref(), Some(CliError::Interrupted(_))) => {
+            let what = format!(
+                "interrupted: {stored} of at most {cap} runs are stored; go on with\n  {resume}"
+            );
+            return Err(CliError::Interrupted(what).into());
+        }
+        Some(error) => return Err(error),
+        None => {}
+    }
     if let Some(why) = &search.broken {
         let why = format!(
             "candidates fail one after the other, so that it is the laboratory that is to blame \
-             and none of them: {why}\n  next step: look after it, then go on with\n  {}",
-            arguments.command_line()
+             and none of them: {why}\n  next step: look after it, then go on with\n  {resume}"
         );
         return Err(CliError::Environment(why).into());
     }
     let verdict = search.engine.verdict();
-    let mut told = Told::new(&plan, &search, verdict, &out);
+    let mut told = Told::new(&plan, &search, verdict, about, &out);
     told.draw()?;
     if !arguments.no_confirm {
         for pair in told.pairs() {
-            let confirmed = confirm::confirm(arguments, &text, factor, pair, &out)?;
+            // Whoever empties the cache has it filled again.
+            for candidate in [pair.0, pair.1] {
+                let Some(builds) = &builds else { break };
+                if let Err(why) = builds.ready(candidate, !arguments.quiet)? {
+                    let label = of(candidate);
+                    return Err(
+                        CliError::Environment(format!("{label} was measured: {why}")).into()
+                    );
+                }
+            }
+            let confirmed = confirm::confirm(arguments, &text, factor, pair, &out, &resume)?;
             told.confirmed.push(confirmed);
         }
     }
@@ -161,11 +248,21 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     })
 }
 
-/// The place of the factor `name`, which alone has several levels.
-fn factor(plan: &Plan, name: &str) -> Result<usize> {
+/// The place of the factor `name`, which alone has several levels; of the one that has, if none
+/// is named.
+fn factor(plan: &Plan, name: Option<&str>) -> Result<usize> {
     let named: Vec<&str> = plan.factors.iter().map(|factor| factor.name.as_str()).collect();
+    let known = if named.is_empty() { "none".to_owned() } else { named.join(", ") };
+    let has_several = |factor: &&Factor| factor.levels.len() > 1;
+    let several = || plan.factors.iter().filter(has_several).map(|factor| factor.name.as_str());
+    let Some(name) = name.or_else(|| several().next().or(named.first().copied())) else {
+        return mistake(
+            "the experiment has no factor, so that there are no candidates\n  next step: write \
+             one with a level for each, or see --repo and --candidates"
+                .to_owned(),
+        );
+    };
     let Some(place) = named.iter().position(|factor| *factor == name) else {
-        let known = if named.is_empty() { "none".to_owned() } else { named.join(", ") };
         return mistake(format!(
             "--along {name}: no such factor in the experiment; it has {known}"
         ));
@@ -206,7 +303,46 @@ fn change(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "a change is a percentage with its sign, written such as -2%".to_owned())
 }
 
+/// What is searched among, where the experiment does not say it itself.
+#[derive(Default)]
+struct Among {
+    builds: Option<Builds>,
+    candidates: Vec<Candidate>,
+    /// Of each candidate what it is about; empty where nobody says.
+    about: Vec<String>,
+}
+
 impl Arguments {
+    fn among(&self) -> Result<Among> {
+        let mut among = Among::default();
+        if let (Some(repository), Some(good), Some(bad), Some(build)) =
+            (&self.repo, &self.good, &self.bad, &self.build)
+        {
+            let directory = self.builds.as_deref();
+            let (builds, candidates, about) =
+                Builds::of(&Range { repository, good, bad, build, directory })?;
+            among = Among { builds: Some(builds), candidates, about };
+        } else if !self.candidates.is_empty() {
+            among.candidates = files::candidates(&self.candidates)?;
+        } else {
+            return Ok(among);
+        }
+        let count = among.candidates.len();
+        if !(3..=VARIANTS_MAX).contains(&count) {
+            return mistake(format!(
+                "there are {count} candidates: a search is among at least 3, and at most \
+                 {VARIANTS_MAX} can be planned\n  next step: compare two with `fwdlab run`, or \
+                 name ends that are less far apart"
+            ));
+        }
+        Ok(among)
+    }
+
+    /// The experiment file, which there is unless stores are named.
+    fn file(&self) -> &Path {
+        self.experiment.as_deref().unwrap_or(Path::new("-"))
+    }
+
     /// Says something unless asked to be quiet.
     fn say(&self, text: &str) {
         if !self.quiet {
@@ -215,10 +351,24 @@ impl Arguments {
     }
 
     /// The command that goes on.
-    fn command_line(&self) -> String {
-        let line = self.overrides.command_line("bisect", &self.experiment, self.out.as_deref());
-        let along = experiment::quoted(&self.along);
-        let mut line = format!("{line} --along {along} --cap {}", self.cap);
+    fn command_line(&self, along: &str, builds: Option<&Builds>) -> String {
+        let mut line = self.overrides.command_line("bisect", self.file(), self.out.as_deref());
+        let path = |path: &PathBuf| experiment::quoted(&path.to_string_lossy());
+        if let (Some(builds), Some(repository), Some(build)) = (builds, &self.repo, &self.build) {
+            let [good, bad] = builds.ends();
+            let build = experiment::quoted(build);
+            line +=
+                &format!(" --repo {} --good {good} --bad {bad} --build {build}", path(repository));
+            if let Some(directory) = &self.builds {
+                line += &format!(" --builds {}", path(directory));
+            }
+        } else if self.candidates.is_empty() {
+            line += &format!(" --along {}", experiment::quoted(along));
+        } else {
+            let paths: Vec<String> = self.candidates.iter().map(path).collect();
+            line += &format!(" --candidates {}", paths.join(" "));
+        }
+        line += &format!(" --cap {}", self.cap);
         line += &format!(" --confidence {}", self.confidence);
         for (name, value) in [("change", self.change), ("layout", self.layout)] {
             if let Some(value) = value {

@@ -19,38 +19,54 @@ const PICTURE: &str = "bisect.svg";
 const NAMED: usize = 8;
 
 /// The answer.
-pub(super) struct Told<'a> {
-    plan: &'a Plan,
-    verdict: bisect::Verdict,
-    probabilities: Vec<f64>,
-    runs: Vec<usize>,
-    skipped: Vec<(usize, String)>,
-    measured: usize,
-    picture: PathBuf,
+#[derive(Default)]
+pub(super) struct Told {
+    pub(super) title: String,
+    pub(super) testbed: String,
+    /// True where less is better: instructions.
+    pub(super) is_count: bool,
+    pub(super) labels: Vec<String>,
+    pub(super) verdict: bisect::Verdict,
+    pub(super) probabilities: Vec<f64>,
+    pub(super) runs: Vec<usize>,
+    /// Of each candidate what it is about; empty where nobody says.
+    pub(super) about: Vec<String>,
+    pub(super) skipped: Vec<(usize, String)>,
+    pub(super) measured: usize,
+    /// Where the picture is, if there is to be one.
+    pub(super) picture: Option<PathBuf>,
+    /// What is said beside it.
+    pub(super) remarks: Vec<String>,
     pub(super) confirmed: Vec<Confirmed>,
 }
 
-impl<'a> Told<'a> {
+impl Told {
     pub(super) fn new(
-        plan: &'a Plan,
+        plan: &Plan,
         search: &Search<'_>,
         verdict: bisect::Verdict,
+        about: Vec<String>,
         out: &Path,
     ) -> Self {
         Self {
-            plan,
+            title: plan.title.clone(),
+            testbed: plan.base.testbed.kind.name().to_owned(),
+            is_count: plan.metric() == RunMetric::Instructions,
+            labels: plan.variants.iter().map(|variant| variant.label.clone()).collect(),
             verdict,
             probabilities: search.engine.probabilities(),
             runs: search.asked.iter().map(|&runs| runs as usize).collect(),
+            about,
             skipped: search.skipped.iter().map(|(&index, why)| (index, why.clone())).collect(),
             measured: search.measured(),
-            picture: out.join(PICTURE),
+            picture: Some(out.join(PICTURE)),
+            remarks: Vec::new(),
             confirmed: Vec::new(),
         }
     }
 
     fn label(&self, index: usize) -> &str {
-        &self.plan.variants[index].label
+        &self.labels[index]
     }
 
     /// The pairs that are to be confirmed.
@@ -71,24 +87,24 @@ impl<'a> Told<'a> {
     /// # Errors
     /// When it can't be written.
     pub(super) fn draw(&self) -> Result<()> {
-        let labels = (0..self.plan.variants.len()).map(|index| self.label(index).to_owned());
+        let Some(picture) = &self.picture else { return Ok(()) };
         let figure = Posterior {
-            title: format!("{}: where it changed", self.plan.title),
-            labels: labels.collect(),
+            title: format!("{}: where it changed", self.title),
+            labels: self.labels.clone(),
             probabilities: self.probabilities.clone(),
             runs: self.runs.clone(),
             footnote: Some(format!("After {} runs. {}", self.verdict.runs, self.found())),
         };
-        fs::write(&self.picture, figure.render()).map_err(|error| {
-            let why = format!("can't write {}: {error}", self.picture.display());
+        fs::write(picture, figure.render()).map_err(|error| {
+            let why = format!("can't write {}: {error}", picture.display());
             CliError::Environment(why).into()
         })
     }
 
     /// True when the comparison says what the search says.
     fn is_convicted(&self, confirmed: &Confirmed, change: f64) -> bool {
-        let is_count = self.plan.metric() == RunMetric::Instructions;
-        let expected = if (change < 0.0) == is_count { Verdict::Better } else { Verdict::Worse };
+        let expected =
+            if (change < 0.0) == self.is_count { Verdict::Better } else { Verdict::Worse };
         confirmed.verdict == Some(expected)
     }
 
@@ -178,8 +194,10 @@ impl<'a> Told<'a> {
             ),
             Some(Ending::NoStep) if verdict.half_width == 0.0 => {
                 format!(
-                    "The ends differ by {}, less than counts repeat: there is no change to find.",
-                    percent(verdict.ends)
+                    "The ends differ by {}; their own runs repeat too loosely for less than \
+                     {:.2} % to be a change: there is none to find.",
+                    percent(verdict.ends),
+                    100.0 * verdict.detectable
                 )
             }
             Some(Ending::NoStep) => format!(
@@ -224,8 +242,10 @@ impl<'a> Told<'a> {
                 true => format!("convicted: what came after {before} and not after {suspect}"),
                 false => format!("not confirmed, nobody is convicted: {suspect}"),
             };
+            let about = self.about.get(confirmed.pair.1);
+            let about = about.map_or_else(String::new, |about| format!("\n  {about}"));
             text += &format!(
-                "\n{verdict}\n  {suspect} against {before}: {}\n  report: {}",
+                "\n{verdict}{about}\n  {suspect} against {before}: {}\n  report: {}",
                 confirmed.sentence,
                 confirmed.report.display()
             );
@@ -233,7 +253,13 @@ impl<'a> Told<'a> {
         if self.confirmed.is_empty() {
             text += "\nnobody is convicted: nothing was confirmed";
         }
-        format!("{text}\npicture: {}", self.picture.display())
+        for remark in &self.remarks {
+            text += &format!("\n{remark}");
+        }
+        match &self.picture {
+            Some(picture) => format!("{text}\npicture: {}", picture.display()),
+            None => text,
+        }
     }
 
     /// The answer for programs.
@@ -241,11 +267,12 @@ impl<'a> Told<'a> {
         let verdict = &self.verdict;
         let names = |set: &[usize]| -> Vec<&str> { set.iter().map(|&k| self.label(k)).collect() };
         let finite = |value: f64| value.is_finite().then_some(value);
-        let candidates: Vec<Value> = (0..self.plan.variants.len())
+        let candidates: Vec<Value> = (0..self.labels.len())
             .map(|index| {
                 let why = self.skipped.iter().find(|skipped| skipped.0 == index);
                 json!({
                     "label": self.label(index),
+                    "about": self.about.get(index),
                     "probability": self.probabilities[index],
                     "runs": self.runs[index],
                     "skipped": why.map(|why| &why.1),
@@ -265,8 +292,8 @@ impl<'a> Told<'a> {
             .collect();
         json!({
             "version": 1,
-            "title": self.plan.title,
-            "testbed": self.plan.base.testbed.kind.name(),
+            "title": self.title,
+            "testbed": self.testbed,
             "outcome": self.outcome(),
             "set": names(&verdict.set),
             "second_set": names(&verdict.second),
@@ -282,6 +309,7 @@ impl<'a> Told<'a> {
             "measured_now": self.measured,
             "candidates": candidates,
             "confirmed": confirmed,
+            "remarks": self.remarks,
             "picture": self.picture,
         })
     }

@@ -260,6 +260,11 @@ pub(super) fn streams(contents: &Contents, baseline: usize, candidate: usize) ->
         .collect()
 }
 
+/// Each variant of what was read from a store against its baseline, and nothing else.
+pub fn verdicts(contents: &Contents) -> Vec<Compared> {
+    rated(contents).1
+}
+
 /// The runs of what was read from a store, and each variant against its baseline.
 pub fn rated(contents: &Contents) -> (Vec<RunResult>, Vec<Compared>) {
     let (runs, _) = figures::run_results(contents, contents.plan.metric());

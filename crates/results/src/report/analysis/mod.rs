@@ -30,7 +30,7 @@ mod variants;
 
 pub(in crate::report) use archive::copied_pictures;
 pub(crate) use comparisons::{adjust, mode};
-pub use comparisons::{rated, slices_of_run};
+pub use comparisons::{rated, slices_of_run, verdicts};
 
 pub use archive::{
     ArchiveResult, ArchivedVariant, BothRules, Contradicted, Picture, PublishedBlock, RefusedFile,
@@ -345,25 +345,25 @@ impl Analysis {
     }
 }
 
-/// Each variant of what was read from a store against its baseline, and nothing else.
-pub fn verdicts(contents: &Contents) -> Vec<Compared> {
-    rated(contents).1
-}
-
-/// What stands for a run of one variant, or why nothing does.
-///
-/// # Errors
-/// Why the run enters no verdict.
-pub fn figure_of_run(plan: &Plan, run: &RunRecord) -> Result<f64, String> {
+/// What stands for each of `runs`, in their order, or why nothing does. Counts are of the functions
+/// that all of them have in the foreground: those of fewer runs may be others.
+pub fn figures_of_runs<'a>(
+    plan: &Plan,
+    runs: impl Iterator<Item = &'a RunRecord> + Clone,
+) -> Vec<Result<f64, String>> {
     let figure = plan.metric();
-    let variant = run.variants.first().copied().unwrap_or_default();
-    let result =
-        figures::run_result(plan, run, variant, figure, &crate::counts::Foreground::default());
-    match (result.absence(figure), result.value()) {
-        (None, Some(value)) if value > 0.0 => Ok(value),
-        (Some(why), _) => Err(why.to_owned()),
-        _ => Err("nothing was forwarded".to_owned()),
-    }
+    let executed = runs.clone().filter_map(|run| run.trial.executed.as_ref());
+    let foreground = crate::counts::Foreground::of(executed);
+    let of = |run: &RunRecord| {
+        let variant = run.variants.first().copied().unwrap_or_default();
+        let result = figures::run_result(plan, run, variant, figure, &foreground);
+        match (result.absence(figure), result.value()) {
+            (None, Some(value)) if value > 0.0 => Ok(value),
+            (Some(why), _) => Err(why.to_owned()),
+            _ => Err("nothing was forwarded".to_owned()),
+        }
+    };
+    runs.map(of).collect()
 }
 
 /// The same with what stands for its runs.

@@ -1,0 +1,316 @@
+//! Commits as candidates: which there are, and each built once, apart from the user's checkout.
+//!
+//! Nothing is written into the user's repository: its objects are borrowed by a clone (`git clone
+//! --shared`) in the cache, in which each commit that is asked for gets a worktree of its own.
+//! What was built is kept, and so is that something could not be built. A build that was killed
+//! has left neither mark, and is done anew. A build holds a lock, which whatever it started
+//! inherits: a second one waits until nothing of the first writes any more.
+
+use crate::error::CliError;
+use crate::signal::Stop;
+use crate::{state, terminal};
+use anyhow::{Context, Result};
+use fwdlab_model::candidates::Candidate;
+use fwdlab_model::words;
+use fwdlab_port::process::{die_with_us, keep_open};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
+use std::os::fd::AsRawFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// What was built, and why something could not be: files beside a commit's worktree.
+const BUILT: &str = "built";
+const FAILED: &str = "failed";
+const LOG: &str = "log";
+const TREE: &str = "tree";
+/// Digits of a commit's name in reports.
+const SHORT: usize = 12;
+/// Lines of a failed build that are shown.
+const LAST: usize = 3;
+/// Between two looks at a build, and how long one may take to end when it is asked to.
+const LOOK: Duration = Duration::from_millis(50);
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Commits in a row, and where they are built.
+pub(super) struct Builds {
+    repository: PathBuf,
+    /// The clone, and a directory for each commit.
+    directory: PathBuf,
+    command: Vec<String>,
+    commits: Vec<String>,
+    stop: Stop,
+}
+
+/// A commit that can't be built, and why.
+pub(super) type Failure = String;
+
+/// Between which commits is searched.
+pub(super) struct Range<'a> {
+    pub(super) repository: &'a Path,
+    pub(super) good: &'a str,
+    pub(super) bad: &'a str,
+    /// Words as a shell would divide them.
+    pub(super) build: &'a str,
+    /// The cache's place, unless it is the user's own.
+    pub(super) directory: Option<&'a Path>,
+}
+
+impl Builds {
+    /// Lists the commits of a range: candidates, and of each what it is about.
+    ///
+    /// # Errors
+    /// When git lacks, knows no such commits, or `good` doesn't come before `bad`.
+    pub(super) fn of(range: &Range<'_>) -> Result<(Builds, Vec<Candidate>, Vec<String>)> {
+        let command = words::split(range.build)
+            .map_err(|why| CliError::Mistake(format!("--build `{}`: {why}", range.build)))?;
+        let repository = range.repository.canonicalize().map_err(|error| {
+            CliError::Mistake(format!("--repo {}: {error}", range.repository.display()))
+        })?;
+        let commit = |option: &str, name: &str| -> Result<String> {
+            let asked = format!("{name}^{{commit}}");
+            let found = git(&repository, &["rev-parse", "--verify", "--end-of-options", &asked]);
+            found.map_err(|why| CliError::Mistake(format!("{option} {name}: {why}")).into())
+        };
+        let (good, bad) = (commit("--good", range.good)?, commit("--bad", range.bad)?);
+        if git(&repository, &["merge-base", "--is-ancestor", &good, &bad]).is_err() {
+            let why = format!(
+                "--good {} does not come before --bad {}: there are no commits between them\n  \
+                 next step: name an ancestor (`git merge-base {} {}`)",
+                range.good, range.bad, range.good, range.bad
+            );
+            return Err(CliError::Mistake(why).into());
+        }
+        let between = format!("{good}..{bad}");
+        let format = "--format=%H %s (%an, %as)";
+        let list = ["log", "--first-parent", "--reverse", format, &between];
+        let first = ["log", "-1", format, &good];
+        let told = [git(&repository, &first), git(&repository, &list)];
+        let told = told.into_iter().collect::<Result<Vec<String>, String>>();
+        let told = told.map_err(CliError::Environment)?.join("\n");
+        let commits: Vec<(&str, &str)> =
+            told.lines().filter_map(|line| line.split_once(' ')).collect();
+        let directory = directory(range.directory, &repository, range.build)?;
+        let candidates = commits.iter().map(|(commit, _)| Candidate {
+            name: short(commit),
+            build: directory.join(commit).join(TREE).display().to_string(),
+            commit: (*commit).to_owned(),
+        });
+        let candidates = candidates.collect();
+        let about = commits.iter().map(|(_, about)| (*about).to_owned()).collect();
+        let commits = commits.iter().map(|(commit, _)| (*commit).to_owned()).collect();
+        let stop = Stop::on_signals().context("listening to signals")?;
+        Ok((Builds { repository, directory, command, commits, stop }, candidates, about))
+    }
+
+    /// Why a commit could not be built, if that was tried.
+    pub(super) fn failed(&self, candidate: usize) -> Option<Failure> {
+        fs::read_to_string(self.place(candidate).join(FAILED)).ok()
+    }
+
+    /// The first and the last commit, by their full names.
+    pub(super) fn ends(&self) -> [&str; 2] {
+        [&self.commits[0], &self.commits[self.commits.len() - 1]]
+    }
+
+    fn place(&self, candidate: usize) -> PathBuf {
+        self.directory.join(&self.commits[candidate])
+    }
+
+    /// Builds a commit unless that was done; `say` tells that it takes its time.
+    ///
+    /// # Errors
+    /// When the cache can't be written, git or the command's program lacks, or on an
+    /// interruption. That a commit can't be built is an answer.
+    pub(super) fn ready(&self, candidate: usize, say: bool) -> Result<Result<(), Failure>> {
+        let place = self.place(candidate);
+        let at = |error| CliError::Environment(format!("{}: {error}", place.display()));
+        fs::create_dir_all(&self.directory).map_err(at)?;
+        let lock = self.lock(&place, say)?;
+        if place.join(BUILT).exists() {
+            return Ok(Ok(()));
+        }
+        if let Some(why) = self.failed(candidate) {
+            return Ok(Err(why));
+        }
+        let commit = &self.commits[candidate];
+        if say {
+            terminal::note(&format!("building {}", short(commit)));
+        }
+        self.check_out(&place, commit)?;
+        let log = File::create(place.join(LOG)).map_err(at)?;
+        let status = self.build(&place, &log, &lock)?;
+        if status.success() {
+            fs::write(place.join(BUILT), "").map_err(at)?;
+            return Ok(Ok(()));
+        }
+        let text = fs::read(place.join(LOG)).map_err(at)?;
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        let last = lines[lines.len().saturating_sub(LAST)..].join(" | ");
+        let why =
+            format!("it does not build ({status}): {last}; see {}", place.join(LOG).display());
+        // What a signal has ended (memory that ran out) may go well the next time.
+        if status.code().is_some() {
+            fs::write(place.join(FAILED), &why).map_err(at)?;
+        }
+        Ok(Err(why))
+    }
+
+    /// The lock of a commit's place: a build, or something that one has started, holds it.
+    fn lock(&self, place: &Path, say: bool) -> Result<File> {
+        let path = place.with_extension("lock");
+        let at = |error| CliError::Environment(format!("{}: {error}", path.display()));
+        let file = File::create(&path).map_err(at)?;
+        let mut said = false;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) if self.stop.requested() => return interrupted(),
+                Err(TryLockError::WouldBlock) => {
+                    if say && !said {
+                        let name = place.file_name().unwrap_or_default().to_string_lossy();
+                        terminal::note(&format!(
+                            "waiting for another build of {}, or what is left of one",
+                            short(&name)
+                        ));
+                    }
+                    said = true;
+                    std::thread::sleep(LOOK);
+                }
+                Err(TryLockError::Error(error)) => return Err(at(error).into()),
+            }
+        }
+    }
+
+    /// A worktree of the clone at a commit, in place of what a killed build has left.
+    fn check_out(&self, place: &Path, commit: &str) -> Result<()> {
+        let clone = self.directory.join("source");
+        let path = |path: &Path| path.display().to_string();
+        let failed = |why: String| CliError::Environment(format!("checking out {commit}: {why}"));
+        if !clone.join("HEAD").exists() {
+            // Made under another name, so that a whole one or none is there.
+            let new = self.directory.join(format!("source-{}", std::process::id()));
+            let _ = fs::remove_dir_all(&new);
+            let borrow = ["clone", "--quiet", "--shared", "--bare"];
+            let (from, to) = (path(&self.repository), path(&new));
+            git(&self.directory, &[&borrow[..], &["--", &from, &to]].concat()).map_err(failed)?;
+            if let Err(error) = fs::rename(&new, &clone) {
+                let _ = fs::remove_dir_all(&new);
+                if !clone.join("HEAD").exists() {
+                    return Err(failed(error.to_string()).into());
+                }
+            }
+        }
+        if place.exists() {
+            fs::remove_dir_all(place).map_err(|error| failed(error.to_string()))?;
+        }
+        fs::create_dir_all(place).map_err(|error| failed(error.to_string()))?;
+        let tree = path(&place.join(TREE));
+        git(&clone, &["worktree", "prune"]).map_err(failed)?;
+        git(&clone, &["worktree", "add", "--quiet", "--detach", "--force", &tree, commit])
+            .map_err(failed)?;
+        Ok(())
+    }
+
+    fn build(&self, place: &Path, log: &File, lock: &File) -> Result<ExitStatus> {
+        let (program, arguments) = (&self.command[0], &self.command[1..]);
+        let log = || log.try_clone().context("the log of the build");
+        let mut command = git_free(Command::new(program));
+        command.args(arguments).current_dir(place.join(TREE)).process_group(0);
+        command.stdin(Stdio::null()).stdout(log()?).stderr(log()?);
+        keep_open(&mut command, vec![lock.as_raw_fd()]);
+        let started = die_with_us(&mut command).spawn();
+        let mut child = match started {
+            // A script that the commit lacks is the commit's own fault.
+            Err(error) if error.kind() == ErrorKind::NotFound && program.contains('/') => {
+                return Ok(ExitStatus::from_raw(127 << 8));
+            }
+            Err(error) => {
+                let why = format!("--build: `{program}` can't be started: {error}");
+                return Err(CliError::Environment(why).into());
+            }
+            Ok(child) => child,
+        };
+        while !self.stop.requested() {
+            if let Some(status) = child.try_wait().context("waiting for the build")? {
+                // Its end was not the commit's doing.
+                match status.signal() {
+                    Some(_) if self.stop.requested() => break,
+                    _ => return Ok(status),
+                }
+            }
+            std::thread::sleep(LOOK);
+        }
+        end(&mut child);
+        interrupted()
+    }
+}
+
+/// Ends a build and what it has started: asked first, then killed.
+fn end(child: &mut Child) {
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let signal = |signal| group.map(|group| kill_process_group(group, signal));
+    signal(Signal::TERM);
+    let asked = Instant::now();
+    while asked.elapsed() < GRACE && matches!(child.try_wait(), Ok(None)) {
+        std::thread::sleep(LOOK);
+    }
+    signal(Signal::KILL);
+    let _ = child.wait();
+}
+
+fn interrupted<T>() -> Result<T> {
+    Err(CliError::Interrupted("interrupted while a commit was built".into()).into())
+}
+
+fn short(commit: &str) -> String {
+    commit.chars().take(SHORT).collect()
+}
+
+/// Where the commits of a repository are built by a command: another command, another place.
+fn directory(asked: Option<&Path>, repository: &Path, build: &str) -> Result<PathBuf> {
+    let base = match asked {
+        Some(directory) => std::path::absolute(directory).context("the directory of builds")?,
+        None => state::cache()?.join("builds"),
+    };
+    // FNV-1a (Fowler, Noll and Vo 1991).
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in format!("{}\0{build}", repository.display()).bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    let name = repository.file_name().unwrap_or_default().to_string_lossy();
+    let plain = |c: char| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    let name: String = name.chars().map(plain).collect();
+    Ok(base.join(format!("{name}-{hash:016x}")))
+}
+
+/// What a program of ours sees of git's own variables: none, so that no hook's repository is
+/// taken for the one that is meant.
+fn git_free(mut command: Command) -> Command {
+    for (name, _) in
+        std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("GIT_"))
+    {
+        if !name.to_string_lossy().starts_with("GIT_CONFIG") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// What git prints. The error is what it complains of.
+fn git(directory: &Path, arguments: &[&str]) -> Result<String, String> {
+    let mut command = git_free(Command::new("git"));
+    command.arg("-C").arg(directory).args(["-c", "core.hooksPath=/dev/null"]).args(arguments);
+    let output = command.stdin(Stdio::null()).output().map_err(|error| match error.kind() {
+        ErrorKind::NotFound => "there is no git\n  next step: install it".to_owned(),
+        _ => format!("git can't be started: {error}"),
+    })?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
+        false => Err(format!("git says: {}", String::from_utf8_lossy(&output.stderr).trim())),
+    }
+}
