@@ -29,3 +29,4 @@ mod send_ssh;
 mod serve;
 mod stopping;
 mod support;
+mod viewer;
