@@ -76,6 +76,11 @@ pub(crate) fn seconds(ns: u64) -> String {
     format!("{} s", ns as f64 / 1e9)
 }
 
+/// "1 run", "2 runs".
+pub(crate) fn runs_of(count: usize) -> String {
+    if count == 1 { "1 run".to_owned() } else { format!("{count} runs") }
+}
+
 /// "a", "a and b", "a, b and c".
 pub(crate) fn listed(items: &[String]) -> String {
     match items {
@@ -111,6 +116,7 @@ mod tests {
         assert_eq!(grouped(999), "999");
         assert_eq!(grouped(1000), "1\u{202f}000");
         assert_eq!(seconds(250_000_000), "0.25 s");
+        assert_eq!((runs_of(1), runs_of(2)), ("1 run".to_owned(), "2 runs".to_owned()));
         assert_eq!(listed(&["a".into(), "b".into(), "c".into()]), "a, b and c");
     }
 }

@@ -80,6 +80,35 @@ pub fn cut(text: &str, width: usize) -> String {
     cut_to(text, |text| text.chars().count() <= width)
 }
 
+/// Texts cut to `width` columns so that they stay different where they were: at the end, else
+/// within the longest of the parts that commas separate, else at the beginning; none where no
+/// way keeps them apart.
+pub(crate) fn cut_apart(texts: &[&str], width: usize) -> Option<Vec<String>> {
+    let distinct = |texts: &[&str]| texts.iter().collect::<std::collections::BTreeSet<_>>().len();
+    let wanted = distinct(texts);
+    [cut as fn(&str, usize) -> String, cut_within, cut_front].into_iter().find_map(|way| {
+        let shorter: Vec<String> = texts.iter().map(|text| way(text, width)).collect();
+        let is_clear = distinct(&shorter.iter().map(String::as_str).collect::<Vec<_>>()) == wanted;
+        is_clear.then_some(shorter)
+    })
+}
+
+/// The text, its longest part cut in the middle where it is longer than `width` columns.
+fn cut_within(text: &str, width: usize) -> String {
+    let count = |text: &str| text.chars().count();
+    let parts: Vec<&str> = text.split(", ").collect();
+    let longest = parts.iter().copied().max_by_key(|part| count(part)).unwrap_or_default();
+    let room = (count(longest) + width).saturating_sub(count(text));
+    // Of less, nothing could be told.
+    if count(text) <= width || room < 5 {
+        return cut(text, width);
+    }
+    let tail = (room - 1) / 2;
+    let end: String = longest.chars().skip(count(longest) - tail).collect();
+    let begin: String = longest.chars().take(room - 1 - tail).collect();
+    text.replacen(longest, &format!("{begin}…{end}"), 1)
+}
+
 /// The end of a text that is longer than `width` columns: places differ at their ends.
 pub fn cut_front(text: &str, width: usize) -> String {
     let count = text.chars().count();
@@ -143,6 +172,17 @@ mod tests {
         assert_eq!(wrap("  one two", 6, "    "), ["  one", "    two"]);
         assert_eq!(wrap("", 9, ""), [""]);
         assert_eq!(wrap("incomprehensibilities", 9, ""), ["incomprehensibilities"]);
+    }
+
+    #[test]
+    fn what_is_cut_stays_apart() {
+        let texts = ["r368606D27401v3, inet4", "r368606D27401v3, inet6", "r1, inet4"];
+        let shorter = cut_apart(&texts, 16).expect("a way");
+        assert_eq!(shorter, ["r368…01v3, inet4", "r368…01v3, inet6", "r1, inet4"]);
+        assert_eq!(cut_apart(&["abcdef", "xbcdef"], 4).expect("a way"), ["abc…", "xbc…"]);
+        assert_eq!(cut_apart(&["a/b/cdef", "a/b/cdeg"], 4).expect("a way"), ["…def", "…deg"]);
+        assert_eq!(cut_apart(&["abcdef0hijkl", "abcdef1hijkl"], 5), None);
+        assert_eq!(cut_apart(&["same", "same"], 3).expect("a way"), ["sa…", "sa…"]);
     }
 
     #[test]

@@ -47,6 +47,38 @@ fn read() -> Vec<Result<Entry, StoreError>> {
     ]
 }
 
+/// A set of a day of the software (none where it is not known) and a count of commits.
+fn of_git(place: &str, commits: &str, uname: &str) -> Entry {
+    let mut contents = set("Xeon", "");
+    for stored in &mut contents.invocations {
+        let section = stored.invocation.environment.0.get_mut("archive").expect("a section");
+        section.insert("revision".to_owned(), commits.to_owned());
+        section.insert("uname".to_owned(), uname.to_owned());
+    }
+    entry(place, &contents)
+}
+
+#[test]
+fn what_has_a_count_of_commits_alone_comes_after_what_has_fewer() {
+    let dated = "FreeBSD 14.0-CURRENT #0 n277989-7e2f3b: Fri Sep  9 18:29:37 CEST 2022";
+    let read = || {
+        vec![
+            Ok(entry("2021", &set("Atom", "2021-05-30T00:00:00Z"))),
+            Ok(of_git("before", "n260000", "")),
+            Ok(of_git("dated", "n277989", dated)),
+            Ok(of_git("next", "n302145", "")),
+            Ok(of_git("newest", "n311215", "")),
+        ]
+    };
+    let all = Catalogue::of(read(), &Filter::default(), "");
+    let places: Vec<&str> = all.entries.iter().map(|entry| entry.place.as_str()).collect();
+    assert_eq!(places, ["newest", "next", "dated", "2021", "before"]);
+    let newer: Vec<Option<&str>> = all.entries.iter().map(|e| e.newer_than.as_deref()).collect();
+    assert_eq!(newer, [Some("2022-09-09"), Some("2022-09-09"), None, None, None]);
+    let shown = text::render(&all.document("root", &|_| None), 100);
+    assert!(shown.contains(">2022-09-09") && shown.contains("~2022-09-09"), "{shown}");
+}
+
 #[test]
 fn the_newest_comes_first_and_what_has_no_date_last() {
     let all = Catalogue::of(read(), &Filter::default(), "");

@@ -40,7 +40,8 @@ fn readme_and_page(store: &Store) -> [String; 2] {
         let file = files.iter().find(|file| file.name == name).unwrap();
         String::from_utf8(file.bytes.clone()).unwrap()
     };
-    [text("README.md") + &text("DETAILS.md"), text("index.html")]
+    // In pages a number holds its unit.
+    [text("README.md") + &text("DETAILS.md"), text("index.html").replace('\u{a0}', " ")]
 }
 
 #[test]

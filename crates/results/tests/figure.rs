@@ -79,7 +79,7 @@ fn effects_with_their_intervals() {
     // However many there are, the figure can be looked at.
     let rows = vec![effect("x", [0.9, 0.8, 1.0], Found::Worse); 100];
     let svg = Effects { rows, ..figure }.render();
-    assert!(svg.contains("The first 40 of 100 comparisons."), "{svg}");
+    assert!(svg.contains("The 40 largest of 100 effects."), "{svg}");
 }
 
 #[test]

@@ -134,7 +134,8 @@ fn without<'a>(name: &'a str, part: &str) -> (&'a str, bool) {
 /// A factor of `labels`, and the level of each of them.
 fn factor(name: &str, labels: &[&str], may_be_numbers: bool) -> (Factor, Vec<usize>) {
     let mut levels: Vec<&str> = labels.to_vec();
-    levels.sort_by(|a, b| natural(a, b));
+    // Main branches are ahead of all releases and stable branches.
+    levels.sort_by(|a, b| is_main(a).cmp(&is_main(b)).then_with(|| natural(a, b)));
     levels.dedup();
     // What most experiments compare with comes first.
     if let Some(plain) = levels.iter().position(|level| is_plain(level)) {
@@ -160,6 +161,12 @@ fn factor(name: &str, labels: &[&str], may_be_numbers: bool) -> (Factor, Vec<usi
 fn is_plain(level: &str) -> bool {
     let plain = ["", "forwarding", "fastforwarding", "default", "none", "disabled", "off", "base"];
     plain.contains(&level.to_lowercase().as_str())
+}
+
+/// True for a name that begins with that of a main branch: `MAIN_n268154`, `head`.
+fn is_main(level: &str) -> bool {
+    let word = level.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+    ["main", "head", "current"].contains(&word.to_ascii_lowercase().as_str())
 }
 
 /// `500` and `500K`.
@@ -204,6 +211,18 @@ mod tests {
     }
 
     #[test]
+    fn main_branches_come_after_releases_and_stable_ones() {
+        let of = ["MAIN_n268154", "STABLE13_n265892", "STABLE12_n244468", "RELEASE13_n244468"];
+        let groups: Vec<Identity> = of.iter().map(|n| group(n, n, "", "")).collect();
+        let found = varied(&groups, None);
+        assert_eq!(
+            labels(&found.factors[0]),
+            ["RELEASE13_n244468", "STABLE12_n244468", "STABLE13_n265892", "MAIN_n268154"]
+        );
+        assert!(!is_main("mainline2") && !is_main("12-head"));
+    }
+
+    #[test]
     fn images_are_called_as_the_files_call_them() {
         let image = |n: &str| format!("/srv/images/BSDRP-{n}-upgrade-amd64-vga.img.xz");
         let groups = [
@@ -243,7 +262,7 @@ mod tests {
             group("STABLE12.fw.inet6", "", "fw", "inet6"),
             group("HEAD.fw.inet6", "", "fw", "inet6"),
         ];
-        assert_eq!(labels(&varied(&stable, None).factors[0]), ["HEAD", "STABLE12"]);
+        assert_eq!(labels(&varied(&stable, None).factors[0]), ["STABLE12", "HEAD"]);
     }
 
     #[test]

@@ -28,7 +28,8 @@ pub(crate) struct Arguments {
     /// Files, stores, or one variant of them (FILE:LABEL)
     #[arg(value_name = "FILE[:LABEL]", required = true)]
     arguments: Vec<String>,
-    /// Of one file with several variants, the one that others are compared with
+    /// Of one file with several variants, the one that others are compared with, or a level: each
+    /// other variant is then compared with the one that differs by that level alone
     #[arg(long, value_name = "LABEL")]
     baseline: Option<String>,
     /// Line k of each file belongs to block k

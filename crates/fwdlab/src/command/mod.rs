@@ -42,6 +42,9 @@ pub(crate) mod serve;
 pub(crate) mod show;
 mod stored_profile;
 
+#[cfg(test)]
+mod documented;
+
 use crate::exit::{self, Exit};
 use crate::terminal::Color;
 use clap::builder::styling::{AnsiColor, Styles};

@@ -3,7 +3,10 @@
   const data = JSON.parse(document.getElementById('data').textContent);
   const by = id => document.getElementById(id);
   const SVG = 'http://www.w3.org/2000/svg';
-  const WIDTH = 960, SPAN_MS = 120000;
+  const SPAN_MS = 120000;
+  // Pictures are as wide as there is room, so that their text has its size everywhere.
+  const room = () => Math.max(440, by('course').clientWidth || 960);
+  let width = 960;
   const svg = (name, attributes, text) => {
     const element = document.createElementNS(SVG, name);
     for (const key in attributes) element.setAttribute(key, attributes[key]);
@@ -30,10 +33,10 @@
   const variantOf = new Map(data.runs.map(run => [run.run, run]));
 
   const frame = (height, top) => {
-    const picture = svg('svg', { viewBox: `0 0 ${WIDTH} ${height}`, role: 'img' });
+    const picture = svg('svg', { viewBox: `0 0 ${width} ${height}`, role: 'img' });
     for (let i = 0; i <= 4; i++) {
       const y = height - 24 - (height - 40) * i / 4;
-      picture.append(svg('line', { class: 'axis', x1: 80, x2: WIDTH - 10, y1: y, y2: y }),
+      picture.append(svg('line', { class: 'axis', x1: 80, x2: width - 10, y1: y, y2: y }),
         svg('text', { x: 74, y: y + 4, 'text-anchor': 'end' }, pps(top * i / 4)));
     }
     return picture;
@@ -42,19 +45,31 @@
   const drawCourse = () => {
     const height = 260, last = rates.length ? rates[rates.length - 1].at_ms : 0;
     const shown = rates.filter(rate => rate.at_ms > last - SPAN_MS);
+    if (!shown.length) {
+      by('course').textContent = 'The rates of the last two minutes stand here while packets flow.';
+      return;
+    }
     const top = nice(Math.max(1, ...shown.map(rate => Math.max(rate.offered_pps, rate.forwarded_pps))));
     const picture = frame(height, top);
     picture.append(svg('title', {}, 'Offered and forwarded rate over the last two minutes'));
-    const x = at => 80 + (WIDTH - 90) * (1 - (last - at) / SPAN_MS);
+    // What has just begun is seen at its full width.
+    const span = Math.min(SPAN_MS, Math.max(20000, last - shown[0].at_ms));
+    const x = at => 80 + (width - 90) * (1 - (last - at) / span);
     const y = rate => height - 24 - (height - 40) * rate / top;
     for (const name of ['offered', 'forwarded']) {
-      let path = '', before;
+      let path = '', before, free = 0;
       for (const rate of shown) {
         // Between two runs nothing is sent: the line is not drawn through.
         const gap = !before || rate.label !== before.label || rate.at_ms - before.at_ms > 2000;
-        path += `${gap ? 'M' : 'L'}${x(rate.at_ms).toFixed(1)} ${y(rate[name + '_pps']).toFixed(1)}`;
-        if (gap && name === 'forwarded') picture.append(svg('text',
-          { x: x(rate.at_ms), y: height - 6 }, before && rate.label === before.label ? '' : rate.label));
+        // A rate that stands alone is a point.
+        path += `${gap ? 'M' : 'L'}${x(rate.at_ms).toFixed(1)} ${y(rate[name + '_pps']).toFixed(1)}${gap ? 'h.1' : ''}`;
+        const at = x(rate.at_ms), end = at + 7 * rate.label.length;
+        const isNew = !before || rate.label !== before.label;
+        // Of short runs not each has room for its name.
+        if (isNew && name === 'forwarded' && at >= free && end < width) {
+          picture.append(svg('text', { x: at, y: height - 6 }, rate.label));
+          free = end + 8;
+        }
         before = rate;
       }
       picture.append(svg('path', { class: name, d: path }));
@@ -67,14 +82,15 @@
     const all = [...done.values()].map(run => run.forwarded_pps);
     const high = Math.max(...all), low = Math.min(...all);
     const edge = (high - low || high || 1) * 0.05;
-    const picture = svg('svg', { viewBox: `0 0 ${WIDTH} ${height}`, role: 'img' });
+    const picture = svg('svg', { viewBox: `0 0 ${width} ${height}`, role: 'img' });
     picture.append(svg('title', {}, 'Forwarded packets per second of each run, by variant'));
-    const x = rate => 260 + (WIDTH - 280) * (rate - low + edge) / (high - low + 2 * edge);
+    const left = Math.min(260, Math.round(0.36 * width)), letters = Math.floor(left / 7);
+    const x = rate => left + (width - left - 20) * (rate - low + edge) / (high - low + 2 * edge);
     data.variants.forEach((name, variant) => {
       const y = 18 + row * variant;
-      const text = svg('text', { x: 4, y: y + 4 }, name.length > 38 ? name.slice(0, 37) + '…' : name);
+      const text = svg('text', { x: 4, y: y + 4 }, name.length > letters ? name.slice(0, letters - 1) + '…' : name);
       text.append(svg('title', {}, name));
-      picture.append(text, svg('line', { class: 'axis', x1: 260, x2: WIDTH - 10, y1: y, y2: y }));
+      picture.append(text, svg('line', { class: 'axis', x1: left, x2: width - 10, y1: y, y2: y }));
     });
     for (const run of done.values()) {
       const planned = variantOf.get(run.run);
@@ -109,6 +125,7 @@
     const last = rates[rates.length - 1];
     by('rates').textContent = last && current !== null
       ? `offered ${pps(last.offered_pps)}, forwarded ${pps(last.forwarded_pps)}` : '';
+    width = room();
     drawCourse(); drawRuns(); drawOrder();
   };
   // Events of the past come all at once: they are drawn once.
@@ -139,8 +156,9 @@
     gone: () => { state('ended without a word'); current = null; },
   };
   reset(); draw();
+  addEventListener('resize', later);
   const source = new EventSource(data.events);
-  source.onopen = () => { state('waiting for an experiment'); };
+  source.onopen = () => { state('not begun'); };
   source.onerror = () => { state('not connected'); };
   source.onmessage = message => {
     const event = JSON.parse(message.data);

@@ -167,6 +167,7 @@ pub(super) fn page(found: &Found) -> Result<(String, String), String> {
         "<p class=\"now\"><span class=\"state\" id=\"state\">not connected</span> <span \
          id=\"doing\"></span> <span id=\"progress\"></span> <span id=\"rates\"></span></p>\n\
          <div class=\"chart\" id=\"course\"></div>\n\
+         <p>Dashed: offered; solid: forwarded. Packets per second, over the last two minutes.</p>\n\
          <h2>Order of runs</h2>\n<div class=\"order\" id=\"order\"></div>\n\
          <h2>Runs so far</h2>\n<div class=\"chart\" id=\"runs\"></div>\n\
          <p>Each point is a run: the packets that were forwarded in its window. Verdicts are in \

@@ -90,6 +90,19 @@ fn stores_and_their_variants() {
     assert_eq!(answer["verdict"], "worse");
     let table = compare(&lab, &["results/x/runs.csv", "--json"]).expect(0).json();
     assert_eq!(table["comparisons"][0]["outcome"]["compared"]["comparison"]["blocks"], 8);
+    lab.write(
+        "z.toml",
+        &INSTANT.replace(
+            "[design]",
+            "[[factor]]\nname = \"family\"\nlevels = [\"inet\", \"inet6\"]\n[design]",
+        ),
+    );
+    lab.fwdlab(&["run", "z.toml"]).expect(0);
+    let level = compare(&lab, &["results/z", "--baseline", "stateful", "-v"]).expect(0).stdout;
+    for pair in ["none, inet against stateful, inet:", "none, inet6 against stateful, inet6:"] {
+        assert!(level.contains(pair), "{level}");
+    }
+    assert_eq!(level.matches(" against stateful, ").count(), 2, "{level}");
     refused(&lab, &["results/x:statful", "results/x:none"], &["did you mean `stateful`?"]);
     refused(&lab, &["results"], &["holds no store", "name the directory of an experiment"]);
     refused(&lab, &["results/x:none", "results/x"], &["2 variants", "run.sqlite:LABEL"]);

@@ -31,3 +31,4 @@ mod send_ssh;
 mod serve;
 mod stopping;
 mod support;
+mod viewer;

@@ -12,8 +12,25 @@ use fwdlab_model::units::format_pps;
 /// Version of the shape of the fields; raised when something that was there is named
 /// otherwise or means something else.
 const VERSION: u32 = 1;
-/// Stores that a terminal lists.
-const LISTED: usize = 40;
+/// Stores that terminals list, and pages that don't fold.
+const LISTED: usize = 25;
+/// Order of the fields of a store for programs.
+const FIRST_KEYS: &[&str] = &[
+    "date",
+    "verdicts",
+    "largest_ratio",
+    "largest_variant",
+    "fastest_pps",
+    "runs",
+    "runs_planned",
+    "doubts",
+    "variants",
+    "testbed",
+    "machine",
+    "interface",
+    "title",
+    "store",
+];
 
 impl Catalogue {
     /// What changed, machine by firewall, and every store; `link` gives the place of a store's
@@ -122,12 +139,13 @@ impl Catalogue {
             )));
         }
         let legend = "verdicts: + better, - worse, = equivalent, ? inconclusive or without an answer; largest: the largest effect \
-                      that was found; ~ day of the software";
+                      that was found; ~ day of the software, > software newer than that day";
         brief.push(Block::text(legend));
         let whole = Table::of(&self.entries)
             .words("date", day)
             .keys(&["date"])
-            .about("day of the first run, else (~) of the software that was measured")
+            .about("day of the first run, else (~) of the software that was measured, or (>) one that it is newer than")
+            .words("store", store)
             .words("verdicts", |entry: &Entry| Cell::text(entry.verdicts.words()))
             .numbers("largest", largest)
             .keys(&["largest_ratio"])
@@ -156,10 +174,13 @@ impl Catalogue {
             .words("machine", |entry| Cell::text(&entry.facts.machine))
             .words("interface", |entry| Cell::text(&entry.facts.interface))
             .words("title", |entry| Cell::text(&entry.title))
-            .words("store", store)
             .set(|table| {
                 table.name = Some("stores");
+                table.first_keys = FIRST_KEYS;
+                table.brief = Some(LISTED);
+                table.rest = "and {} older ones: index.html has all, --filter and --machine choose";
                 set(table, &self.entries);
+                table.flexible = 1;
             })
             .block();
         let table = Block::Brief { brief, whole: vec![whole] };
@@ -183,12 +204,13 @@ fn set(table: &mut Table, entries: &[Entry]) {
 
 fn day(entry: &Entry) -> Cell {
     let made = || entry.made.as_ref().map(|made| format!("~{made}"));
+    let newer = || entry.newer_than.as_ref().map(|than| format!(">{than}"));
     match &entry.date {
         Some(date) => {
             let day = date.get(..10).unwrap_or(date).to_owned();
             Cell::Values(day.into(), vec![date.as_str().into()])
         }
-        None => made().map_or(Cell::None, Cell::text),
+        None => made().or_else(newer).map_or(Cell::None, Cell::text),
     }
 }
 

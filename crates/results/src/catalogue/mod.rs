@@ -11,7 +11,7 @@ mod machines;
 pub use machines::{MachineRates, MachineTable};
 
 use crate::facts::{ARCHIVE, Facts, Filter, firewall, named};
-use crate::history::{made, rfc3339};
+use crate::history::{Made, made, rfc3339};
 use crate::label::MeasuredOn;
 use crate::report::analysis::{Compared, Figures, Outcome, SummaryResult, compared};
 use crate::stats::Verdict;
@@ -47,9 +47,12 @@ pub struct Entry {
     pub date: Option<String>,
     /// About the day of the software that it measured, RFC 3339; none when unknown.
     pub made: Option<String>,
-    /// Day that it is sorted by.
+    /// Day of the newest software here that is older by its count of commits, RFC 3339; none
+    /// where the day itself is known, or there is none.
+    pub newer_than: Option<String>,
+    /// Day that it is sorted by, and its count of commits among those of one day.
     #[serde(skip)]
-    sorted: String,
+    sorted: (String, u64),
     /// The testbed.
     pub testbed: String,
     /// Caveat to print with its numbers; empty for hardware.
@@ -147,12 +150,12 @@ impl Entry {
             false => stored.map(|i| i.started_at.clone()).filter(|date| !date.is_empty()),
         };
         let started_at = stored.map_or("", |invocation| invocation.started_at.as_str());
-        let (made, sorted) = match is_archive {
+        let Made { made, sorted, commits } = match is_archive {
             true => made(environment, started_at),
-            false => (None, None),
+            false => Made::default(),
         };
         let day = date.as_deref().and_then(|date| date.get(..10)).map(str::to_owned);
-        let sorted = day.or(sorted).unwrap_or_default();
+        let sorted = (day.or(sorted).unwrap_or_default(), commits.unwrap_or(0));
         let variants: Vec<_> = plan.variants.iter().collect();
         let comparisons = compared(contents, &figures.runs);
         let rates = plan.variants.iter().filter_map(|variant| {
@@ -173,6 +176,7 @@ impl Entry {
             title: plan.title.clone(),
             date,
             made,
+            newer_than: None,
             sorted,
             testbed: MeasuredOn::of(figures.testbed.kind, &figures.testbed.caption).to_string(),
             caption: figures.testbed.caption.clone(),
@@ -202,7 +206,7 @@ impl Catalogue {
     pub fn of(read: Vec<Result<Entry, StoreError>>, filter: &Filter, words: &str) -> Catalogue {
         let firewall = filter.firewall.clone();
         let mut catalogue = Catalogue { of: read.len(), firewall, ..Catalogue::default() };
-        for entry in read {
+        for entry in placed(read) {
             match entry {
                 Ok(entry) if filter.admits(&entry.facts) && entry.holds(words) => {
                     catalogue.entries.push(entry);
@@ -217,6 +221,23 @@ impl Catalogue {
         });
         catalogue
     }
+}
+
+/// The same, those without a day after the newest that has one and fewer commits.
+fn placed(mut read: Vec<Result<Entry, StoreError>>) -> Vec<Result<Entry, StoreError>> {
+    let dated = read.iter().flatten().filter(|entry| entry.sorted.1 > 0);
+    let dated = dated.filter_map(|entry| Some((entry.sorted.1, entry.made.clone()?)));
+    let dated: Vec<(u64, String)> = dated.collect();
+    let is_placed =
+        |entry: &&mut Entry| entry.sorted.1 > 0 && entry.made.is_none() && entry.date.is_none();
+    for entry in read.iter_mut().flatten().filter(is_placed) {
+        let older = dated.iter().filter(|(commits, _)| *commits <= entry.sorted.1);
+        entry.newer_than = older.map(|(_, day)| day.clone()).max();
+        if let Some(day) = &entry.newer_than {
+            entry.sorted.0.clone_from(day);
+        }
+    }
+    read
 }
 
 impl Tally {

@@ -101,6 +101,12 @@ fn within(question: &Question, input: &Input, named: Named) -> Result<Pairs, Com
     let side = |variant: usize| Side { input: named.input, variant };
     let all = 0..input.variants.len();
     if let Some(label) = &question.baseline {
+        if let Some(pairs) = against_level(input, label) {
+            return Ok(Pairs {
+                asked: format!("{path}: each variant against its own with {label}"),
+                pairs: pairs.into_iter().map(|(a, b)| pair(side(a), side(b))).collect(),
+            });
+        }
         let baseline = input.variant(label)?;
         let others = all.filter(|&variant| variant != baseline);
         return Ok(Pairs {
@@ -123,6 +129,25 @@ fn within(question: &Question, input: &Input, named: Named) -> Result<Pairs, Com
         return Err(CompareError::input(&input.path, None, what, next));
     }
     Ok(Pairs { asked: format!("{path}: each variant against its baseline of the plan"), pairs })
+}
+
+/// Baselines and candidates where `level` is no variant, but the level of one factor: each
+/// variant with another level of it is held against the one that differs by that alone.
+fn against_level(input: &Input, level: &str) -> Option<Vec<(usize, usize)>> {
+    let labels: Vec<Vec<&str>> =
+        input.variants.iter().map(|variant| variant.label.split(", ").collect()).collect();
+    if input.variants.iter().any(|variant| variant.label == level) {
+        return None;
+    }
+    let factor = labels.iter().find_map(|levels| levels.iter().position(|own| *own == level))?;
+    let baseline_of = |levels: &Vec<&str>| {
+        let mut wanted = levels.clone();
+        *wanted.get_mut(factor)? = level;
+        labels.iter().position(|other| *other == wanted)
+    };
+    let others = labels.iter().enumerate().filter(|(_, own)| own.get(factor) != Some(&level));
+    let pairs = others.filter_map(|(at, own)| Some((baseline_of(own)?, at)));
+    Some(pairs.collect()).filter(|pairs: &Vec<_>| !pairs.is_empty())
 }
 
 /// Several arguments: the first one is the baseline.

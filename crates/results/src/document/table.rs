@@ -249,9 +249,18 @@ impl Table {
         (others > 0 && !self.rest.is_empty()).then(|| self.rest.replace("{}", &others.to_string()))
     }
 
-    /// The columns that people see, with their positions.
+    /// The columns that people see, with their positions: none of those that are empty.
     pub(crate) fn titled(&self) -> impl Iterator<Item = (usize, &Column)> + Clone {
-        self.columns.iter().enumerate().filter(|(_, column)| !column.is_hidden)
+        let is_dash = |cell: &Cell| match cell {
+            Cell::None => true,
+            Cell::Values(text, _) => text.plain() == "-",
+            _ => false,
+        };
+        let is_empty = move |at: usize| self.rows.iter().all(|row| is_dash(&row.cells[at]));
+        let columns = self.columns.iter().enumerate();
+        columns.filter(move |(at, column)| {
+            !column.is_hidden && (self.rows.is_empty() || *at == 0 || !is_empty(*at))
+        })
     }
 
     /// Names and asides of the rows.
@@ -354,6 +363,15 @@ impl<'t, T> Rows<'t, T> {
     pub fn about(mut self, about: &'static str) -> Self {
         if let Some(column) = self.table.columns.last_mut() {
             column.about = about;
+        }
+        self
+    }
+
+    /// The last column is for programs alone, unless it is `needed` by people.
+    #[must_use]
+    pub fn when(mut self, needed: bool) -> Self {
+        if let Some(column) = self.table.columns.last_mut() {
+            column.is_hidden |= !needed;
         }
         self
     }

@@ -1,7 +1,7 @@
 //! Medians and their range over the levels of a factor.
 //!
 //! A numeric factor yields lines with a point at each median; anything else
-//! yields bars in groups. The whiskers span the smallest and the largest run,
+//! yields bars in groups, or points where the rates hardly differ. The whiskers span the smallest and the largest run,
 //! not an interval of confidence: what was seen, nothing computed.
 
 use super::Quantity;
@@ -24,6 +24,12 @@ const MIN_SLOT: f64 = 18.0;
 const CAP: f64 = 5.0;
 /// The palette's black, on which whiskers must not be black too.
 const BLACK: &str = "#000000";
+/// Radius of a point.
+const MARKER: f64 = 4.5;
+/// Runs of which the slowest reaches more than this share of the fastest are drawn as points on
+/// an axis of their own: of bars from zero one would see that they are high.
+const CLOSE: f64 = 0.8;
+const SCALED: &str = "The axis is scaled to the data and does not begin at zero.";
 /// A ceiling further above the data than this factor stays out of the figure:
 /// it would squeeze the data into the lower half.
 const CEILING_IN_RANGE: f64 = 1.6;
@@ -111,16 +117,33 @@ impl Chart {
         let max = self.finite_points().map(|(_, _, point)| point.max_pps);
         let max = max.chain(self.fits().map(|(_, fit)| fit.max_pps())).fold(0.0, f64::max);
         let ceiling = self.ceiling_pps.filter(|ceiling| ceiling.is_finite() && *ceiling > 0.0);
-        let drawn = ceiling.filter(|&ceiling| max > 0.0 && ceiling <= CEILING_IN_RANGE * max);
+        let least = self.finite_points().map(|(_, _, point)| point.min_pps);
+        let least = least.fold(f64::INFINITY, f64::min);
+        let is_close = matches!(self.x, XAxis::Categories(_))
+            && self.finite_points().count() > 1
+            && least > CLOSE * max;
+        let highest = if is_close { 2.0 * max - least } else { CEILING_IN_RANGE * max };
+        let drawn = ceiling.filter(|&ceiling| max > 0.0 && ceiling <= highest);
         // Room for the figures that stand on the whiskers.
-        let y = Axis::from_zero((1.06 * max).max(1.02 * drawn.unwrap_or(0.0)), self.y.unit());
+        let y = match is_close {
+            true => {
+                let room = 0.1 * (max - least);
+                Axis::around(least, (max + room).max(drawn.unwrap_or(0.0)), self.y.unit())
+            }
+            false => Axis::from_zero((1.06 * max).max(1.02 * drawn.unwrap_or(0.0)), self.y.unit()),
+        };
+        let footnote = match (&self.footnote, y.low > 0.0) {
+            (Some(note), true) => Some(format!("{SCALED} {note}")),
+            (None, true) => Some(SCALED.to_owned()),
+            (note, false) => note.clone(),
+        };
         let slots = match &self.x {
             XAxis::Categories(labels) => labels.len(),
             XAxis::Numbers(levels) => levels.len(),
         };
         let mut frame = Frame {
             title: &self.title,
-            legend: self.legend(ceiling, drawn.is_some()),
+            legend: self.legend(ceiling, drawn.is_some(), is_close),
             y_label: self.y.name(),
             y: &y,
             right: self.right.map(|right| {
@@ -128,7 +151,7 @@ impl Chart {
                 (label, y.converted(factor, "bit/s"))
             }),
             x_label: &self.x_label,
-            footnote: self.footnote.as_deref(),
+            footnote: footnote.as_deref(),
             width: WIDTH,
         };
         let (left, right) = frame.columns();
@@ -169,10 +192,20 @@ impl Chart {
             let x = middle + (index as f64 - (series - 1.0) / 2.0) * bar;
             let top = plot.y(frame.y, point.median_pps);
             let tip = self.tip(index, &labels[level], point);
-            let size = ((bar - 2.0).max(1.0), plot.bottom - top);
-            svg.rect((x - size.0 / 2.0, top), size, &bar_style(index), &tip);
-            let ink = if super::colour(index) == BLACK { GREY } else { INK };
-            whisker(&mut svg, &plot, frame.y, x, point, ink, (bar / 2.0 - 1.0).min(CAP));
+            let cap = (bar / 2.0 - 1.0).min(CAP);
+            // The length of a bar is a figure only where it begins at zero.
+            match frame.y.low > 0.0 {
+                true => {
+                    whisker(&mut svg, &plot, frame.y, x, point, super::colour(index), cap);
+                    svg.marker((x, top), MARKER, index, &tip);
+                }
+                false => {
+                    let size = ((bar - 2.0).max(1.0), plot.bottom - top);
+                    svg.rect((x - size.0 / 2.0, top), size, &bar_style(index), &tip);
+                    let ink = if super::colour(index) == BLACK { GREY } else { INK };
+                    whisker(&mut svg, &plot, frame.y, x, point, ink, cap);
+                }
+            }
             if values_fit {
                 let above = plot.y(frame.y, point.max_pps) - 5.0;
                 let style = TextStyle::new(LABEL_SIZE - 1.0, Anchor::Middle);
@@ -240,18 +273,19 @@ impl Chart {
             let x = x_of(index, level);
             whisker(&mut svg, &plot, frame.y, x, point, super::colour(index), CAP.min(dodge));
             let tip = self.tip(index, &labels[level], point);
-            svg.marker((x, plot.y(frame.y, point.median_pps)), 4.5, index, &tip);
+            svg.marker((x, plot.y(frame.y, point.median_pps)), MARKER, index, &tip);
         }
         draw_ceiling(&mut svg, &plot, frame.y, ceiling);
         x_labels.draw(&mut svg, &middles, plot.bottom);
         svg.finish()
     }
 
-    fn legend(&self, ceiling: Option<f64>, drawn: bool) -> Vec<Item> {
+    fn legend(&self, ceiling: Option<f64>, drawn: bool, is_close: bool) -> Vec<Item> {
         let mut items = Vec::new();
         if self.series.len() > 1 {
             for (index, series) in self.series.iter().enumerate() {
                 let sample = match self.x {
+                    XAxis::Categories(_) if is_close => Sample::Marker(index),
                     XAxis::Categories(_) => Sample::Box(index),
                     XAxis::Numbers(_) => Sample::Line(index),
                 };

@@ -31,7 +31,7 @@ const NAMED: [f64; 14] = [1.0, 0.5, 2.0, 0.2, 5.0, 0.1, 10.0, 0.05, 20.0, 0.7, 1
 pub struct Effects {
     /// Title.
     pub title: String,
-    /// The rows, of which the first forty are drawn.
+    /// The rows; of many the forty with the largest effects are drawn.
     pub rows: Vec<Effect>,
     /// Margin of equivalence as a ratio (0.02 = 2 %), drawn as a band.
     pub margin: f64,
@@ -83,9 +83,29 @@ impl Found {
 }
 
 impl Effects {
+    /// True for a label that is not cut.
+    pub(crate) fn label_fits(label: &str) -> bool {
+        width(label, LABEL_SIZE) <= MAX_LABEL
+    }
+
+    /// The rows that are drawn, in their order.
+    fn drawn(&self) -> Vec<&Effect> {
+        let mut rows: Vec<(usize, &Effect)> = self.rows.iter().enumerate().collect();
+        // What was found comes before what was not, however large.
+        let is_open = |row: &Effect| matches!(row.found, Found::Equivalent | Found::Open);
+        rows.sort_by(|(_, a), (_, b)| {
+            let size = |row: &Effect| row.ratio.ln().abs();
+            is_open(a).cmp(&is_open(b)).then(size(b).total_cmp(&size(a)))
+        });
+        rows.truncate(ROWS);
+        rows.sort_unstable_by_key(|(at, _)| *at);
+        rows.into_iter().map(|(_, row)| row).collect()
+    }
+
     /// The figure as SVG text.
     pub fn render(&self) -> String {
-        let rows = &self.rows[..self.rows.len().min(ROWS)];
+        let rows = self.drawn();
+        let rows = rows.as_slice();
         let labels: Vec<String> =
             rows.iter().map(|row| shorten(&row.label, LABEL_SIZE, MAX_LABEL)).collect();
         let said: Vec<String> = rows.iter().map(|row| row.said.clone()).collect();
@@ -93,7 +113,7 @@ impl Effects {
         let right = WIDTH - MARGIN - widest(&said, LABEL_SIZE) - 14.0;
         let mut note = self.footnote.clone();
         if self.rows.len() > rows.len() {
-            note += &format!(" The first {} of {} comparisons.", rows.len(), self.rows.len());
+            note += &format!(" The {} largest of {} effects.", rows.len(), self.rows.len());
         }
         let title = wrap(&self.title, TITLE_SIZE, WIDTH - 2.0 * MARGIN);
         let footnote = wrap(&note, SMALL_SIZE, WIDTH - 2.0 * MARGIN);
@@ -167,7 +187,7 @@ struct Scale {
 }
 
 impl Scale {
-    fn of(rows: &[Effect], margin: f64, left: f64, right: f64) -> Scale {
+    fn of(rows: &[&Effect], margin: f64, left: f64, right: f64) -> Scale {
         let all = rows.iter().flat_map(|row| {
             let runs = row.runs.iter().copied();
             runs.chain([row.low, row.high]).map(|ratio| {

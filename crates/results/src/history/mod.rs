@@ -29,7 +29,7 @@ mod revision;
 pub use collect::Collector;
 pub(crate) use date::rfc3339;
 pub use read::StoreRead;
-pub(crate) use read::made;
+pub(crate) use read::{Made, made};
 pub use results::{
     Agreement, Apart, Change, Counts, Detection, Direction, History, PointResult, Segment,
     SeriesResult,

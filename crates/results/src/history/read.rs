@@ -31,12 +31,20 @@ impl StoreRead {
     }
 }
 
-/// Day of the source or the build of a store as a whole, and what stores without one are sorted
-/// by: whatever has a number of Git is of after FreeBSD's move to it.
-pub(crate) fn made(
-    environment: &Environment,
-    started_at: &str,
-) -> (Option<String>, Option<String>) {
+/// When the software of a store was made, as far as that is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Made {
+    /// Day of the source or the build of the store as a whole.
+    pub(crate) made: Option<String>,
+    /// The day that it is sorted by: whatever has a number of Git is of after FreeBSD's move
+    /// to it.
+    pub(crate) sorted: Option<String>,
+    /// Its count of commits on a branch of Git.
+    pub(crate) commits: Option<u64>,
+}
+
+/// When the software of a store of the archive was made.
+pub(crate) fn made(environment: &Environment, started_at: &str) -> Made {
     let place = own_revision(environment, started_at).place;
     let built = || named(environment, ARCHIVE, "uname").and_then(day_of_build);
     let made = releases::day_of(&place).or_else(built).map(iso);
@@ -44,7 +52,11 @@ pub(crate) fn made(
         Place::AllCommits(_) | Place::Commits(_) => Some(iso(releases::GIT_BEGINS)),
         _ => None,
     };
-    (made.clone(), made.or(sorted))
+    let commits = match place {
+        Place::Commits(number) => Some(number),
+        _ => None,
+    };
+    Made { sorted: made.clone().or(sorted), made, commits }
 }
 
 /// The revision of a store as a whole.

@@ -2,7 +2,7 @@
 
 use super::ReportError;
 use super::analysis::{
-    Analysis, Compared, Outcome, RunResult, Scaling, ScalingOutcome, VariantResult,
+    Analysis, Answer, Compared, Outcome, RunResult, Scaling, ScalingOutcome, VariantResult,
 };
 use crate::figure::{
     Chart, CurvePoint, Effect, Effects, Fit, Found, Point, Quantity, RightAxis, Series, Strip,
@@ -61,12 +61,15 @@ pub(super) fn graph(analysis: &Analysis) -> String {
 /// The effects of all comparisons of rates with their intervals; none where there are none.
 pub(super) fn effects(analysis: &Analysis) -> Option<String> {
     let answered = analysis.comparisons.iter().filter_map(|compared| match &compared.outcome {
-        Outcome::Compared(answer) => Some((compared, answer)),
+        Outcome::Compared(answer) => Some((compared, answer.as_ref())),
         Outcome::Counted(_) | Outcome::Unanswerable { .. } => None,
     });
+    let answered: Vec<(&Compared, &Answer)> = answered.collect();
+    let label = labels(&answered);
     let rows: Vec<Effect> = answered
-        .map(|(compared, answer)| Effect {
-            label: format!("{} against {}", compared.candidate(), compared.baseline_label),
+        .iter()
+        .map(|&(compared, answer)| Effect {
+            label: label(compared),
             ratio: answer.comparison.ratio,
             low: answer.comparison.low,
             high: answer.comparison.high,
@@ -100,6 +103,20 @@ pub(super) fn effects(analysis: &Analysis) -> Option<String> {
     };
     let title = "Effects".to_owned();
     Some(Effects { title, rows, margin: analysis.margin, footnote }.render())
+}
+
+/// How the comparisons are called: by both variants, by the candidate alone where that would be
+/// too long and tells them apart.
+fn labels(answered: &[(&Compared, &Answer)]) -> impl Fn(&Compared) -> String {
+    let whole = |c: &Compared| format!("{} against {}", c.candidate(), c.baseline_label);
+    let fits = answered.iter().all(|(compared, _)| Effects::label_fits(&whole(compared)));
+    let mut names: Vec<String> = answered.iter().map(|(c, _)| c.candidate()).collect();
+    names.sort_unstable();
+    let is_clear = names.windows(2).all(|pair| pair[0] != pair[1]);
+    move |compared| match fits || !is_clear {
+        true => whole(compared),
+        false => compared.candidate(),
+    }
 }
 
 /// Every run of a comparison over what the baseline did beside it; none where another figure

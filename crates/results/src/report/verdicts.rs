@@ -6,7 +6,7 @@ use super::rows::{Rates, rows, scale};
 use crate::document::table::{Cell, Digits, Row, Rows};
 use crate::document::{Block, Table};
 use crate::format::percent;
-use crate::stats::Verdict;
+use crate::stats::{Scope, Verdict};
 use crate::text::Tone;
 use fwdlab_model::units::format_pps;
 use serde_json::json;
@@ -80,6 +80,11 @@ pub(crate) fn verdicts(comparisons: &[Compared], rates: Rates<'_>, with_how: boo
             Outcome::Counted(_) | Outcome::Unanswerable { .. } => Cell::None,
         }
     };
+    // What holds for starts of the device, as most things do, need not be said in each row.
+    let is_usual = comparisons.iter().all(|compared| match &compared.outcome {
+        Outcome::Compared(answer) => answer.comparison.scope == Scope::AcrossStarts,
+        _ => true,
+    });
     let all = comparisons.iter().flat_map(rates).flatten();
     let (unit, scale) = scale(all.fold(0.0, f64::max));
     let rated = move |pps: Option<f64>| {
@@ -130,6 +135,7 @@ pub(crate) fn verdicts(comparisons: &[Compared], rates: Rates<'_>, with_how: boo
         .keys(&["blocks"])
         .words("scope", of(|a| Cell::text(a.comparison.scope.to_string())))
         .keys(&["scope"])
+        .when(!is_usual)
         .about("across starts: for starts of the device like those measured; this start: for that one alone")
         .hidden("left_out", of(|a| Cell::count(a.comparison.left_out)))
         .hidden("confidence", of(|a| shown("", json!([a.comparison.confidence]))))

@@ -6,7 +6,7 @@ use crate::experiment::overhead_guess_ns;
 use crate::profiling;
 use crate::terminal::duration;
 use fwdlab_model::Plan;
-use fwdlab_model::plan::{Adjust, Factor, PlannedRun};
+use fwdlab_model::plan::{Adjust, Change, Factor, PlannedRun};
 use fwdlab_model::settings::{DutKind, Firewall, GeneratorKind, Rate, Settings, TestbedKind};
 use fwdlab_model::spec::Setting;
 use fwdlab_model::spec::keys::Owner;
@@ -19,6 +19,9 @@ const VERSION: u32 = 1;
 /// Settings that the line about the traffic says.
 const SAID_OF_TRAFFIC: [&str; 7] =
     ["family", "flows", "frame_size", "rate", "generator", "generator_server", "generator_options"];
+
+/// What is done and asked around runs, by commands.
+const AROUND: [&str; 6] = ["setup", "teardown", "install", "image", "verify", "expect"];
 
 /// The plan with what it will find; the order of runs on a terminal only where it `orders`.
 pub(super) fn document<'a>(
@@ -186,12 +189,15 @@ fn levels(plan: &Plan, factor: usize) -> Block {
         let changes: Vec<String> = differences
             .iter()
             .map(|difference| {
+                let Change { setting, value, .. } = &difference.change;
                 let base = match &difference.base {
                     _ if difference.is_same() => "as the base".to_owned(),
                     Some(base) => format!("base: {base}"),
+                    // What the user does around a run is nothing that a device has by itself.
+                    None if AROUND.contains(&setting.as_str()) => "base: none".to_owned(),
                     None => "base: as found".to_owned(),
                 };
-                format!("{} = {} ({base})", difference.change.setting, difference.change.value)
+                format!("{setting} = {value} ({base})")
             })
             .collect();
         if changes.is_empty() { "nothing changed".to_owned() } else { changes.join(", ") }
@@ -258,6 +264,18 @@ mod tests {
     fn said(plan: &Plan) -> String {
         let history = History { stores: Vec::new(), unused: Vec::new(), outlook: None };
         form::text::render(&document(plan, &history, false, &()), 300)
+    }
+
+    #[test]
+    fn commands_around_a_run_are_none_in_the_base() {
+        let file = "version = 1\n[testbed]\nkind = \"netns\"\n[[factor]]\nname = \"offload\"\n\
+                    levels = [\"x\", { label = \"on\", setup = [\"ethtool -K d0 gro on\"] }, \
+                    { label = \"s\", sysctl = { \"net.ipv4.conf.all.rp_filter\" = 1 } }]\n"
+            .replace("\"x\"", "{ label = \"off\" }");
+        let plan = fwdlab_model::load("x.toml", &file, &|_| Err("no files".into())).unwrap();
+        let shown = said(&plan);
+        assert!(shown.contains("on: setup = ethtool -K d0 gro on (base: none)"), "{shown}");
+        assert!(shown.contains("rp_filter = 1 (base: as found)"), "{shown}");
     }
 
     #[test]

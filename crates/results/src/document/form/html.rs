@@ -152,7 +152,7 @@ fn cell(cell: &Cell, is_number: bool) -> String {
     let shown = cell.shown(Wholes::Grouped);
     let class = match cell {
         Cell::Verdict(kind, words) => {
-            return format!("<td class=\"verdict {}\">{}</td>", escaped(kind), escaped(words));
+            return format!("<td class=\"verdict {}\">{}</td>", escaped(kind), joined(words));
         }
         _ if is_number => " class=\"n\"",
         Cell::Text(text) | Cell::Values(text, _) if text.plain().chars().count() > LONG_TEXT => {
@@ -174,14 +174,32 @@ fn inline(text: &Inline) -> String {
     text.0
         .iter()
         .map(|span| match span {
-            Span::Text(text) => escaped(text),
-            Span::Strong(text) => format!("<strong>{}</strong>", escaped(text)),
+            Span::Text(text) => joined(text),
+            Span::Strong(text) => format!("<strong>{}</strong>", joined(text)),
             Span::Code(text) => format!("<code>{}</code>", escaped(text)),
             Span::Link { text, to } => {
                 format!("<a href=\"{}\">{}</a>", escaped(to), escaped(text))
             }
         })
         .collect()
+}
+
+/// Escaped, and a number stays on one line with what belongs to it.
+fn joined(text: &str) -> String {
+    const BESIDE: [(&str, &str); 5] = [
+        (" %", "\u{a0}%"),
+        ("p < ", "p\u{a0}<\u{a0}"),
+        (" Mpps", "\u{a0}Mpps"),
+        (" kpps", "\u{a0}kpps"),
+        (" ns", "\u{a0}ns"),
+    ];
+    let is_sum = text.split(" + ").count() > 1 && !text.contains(|c: char| c.is_alphabetic());
+    let text = match text.strip_prefix("< ") {
+        Some(limit) => format!("<\u{a0}{limit}"),
+        None if is_sum => text.replace(' ', "\u{a0}"),
+        None => text.to_owned(),
+    };
+    escaped(&BESIDE.iter().fold(text, |text, (apart, beside)| text.replace(apart, beside)))
 }
 
 fn escaped(text: &str) -> String {
@@ -211,6 +229,9 @@ mod tests {
     #[test]
     fn labels_stay_text() {
         assert_eq!(escaped("<a href='x'>&\""), "&lt;a href=&#39;x&#39;&gt;&amp;&quot;");
+        assert_eq!(joined("-4.7 % of 5 kpps"), "-4.7\u{a0}% of 5\u{a0}kpps");
+        assert_eq!(joined("< 0.0001"), "&lt;\u{a0}0.0001");
+        assert_eq!((joined("5 + 5"), joined("a + b")), ("5\u{a0}+\u{a0}5".into(), "a + b".into()));
         assert_eq!(element("<?xml version=\"1.0\"?>\n<svg/>"), "<svg/>");
     }
 }

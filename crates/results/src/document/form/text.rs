@@ -2,7 +2,7 @@
 
 use crate::document::table::{Row, Wholes};
 use crate::document::{Block, Document, Inline, List, Remark, Room, Section, Table};
-use crate::text::{Line, Tone, cut, cut_front, wrap};
+use crate::text::{Line, Tone, cut_apart, cut_front, wrap};
 
 /// Narrower than this no text is laid out for.
 const MIN_WIDTH: usize = 20;
@@ -181,12 +181,10 @@ struct Grid {
     cells: Vec<Vec<String>>,
     widths: Vec<usize>,
     numbers: Vec<bool>,
-    /// True where what is too long loses its beginning.
-    cut_in_front: bool,
 }
 
 impl Grid {
-    /// None where the table is too wide, also with shorter labels.
+    /// None where the table is too wide, also with shorter labels that are still told apart.
     fn of(table: &Table, width: usize) -> Option<Grid> {
         let columns: Vec<_> = table.titled().filter(|(_, column)| !column.is_for_pages).collect();
         let mut cells: Vec<Vec<String>> =
@@ -205,8 +203,20 @@ impl Grid {
         if too_much > 0 {
             *cut = cut.checked_sub(too_much).filter(|left| *left >= MIN_LABEL)?;
         }
+        if too_much > 0 {
+            let width = widths[flexible];
+            let whole: Vec<&str> = cells.iter().map(|row| row[flexible].as_str()).collect();
+            let shorter = match flexible {
+                0 => cut_apart(&whole, width)?,
+                // Places differ at their ends.
+                _ => whole.iter().map(|text| cut_front(text, width)).collect(),
+            };
+            for (row, shorter) in cells.iter_mut().zip(shorter) {
+                row[flexible] = shorter;
+            }
+        }
         let numbers = columns.iter().map(|(_, column)| column.is_number).collect();
-        Some(Grid { cells, widths, numbers, cut_in_front: flexible > 0 })
+        Some(Grid { cells, widths, numbers })
     }
 
     fn rows(&self) -> Vec<String> {
@@ -215,8 +225,7 @@ impl Grid {
             let padded: Vec<String> = cells
                 .map(|((text, &width), is_number)| match is_number {
                     true => format!("{text:>width$}"),
-                    false if self.cut_in_front => format!("{:width$}", cut_front(text, width)),
-                    false => format!("{:width$}", cut(text, width)),
+                    false => format!("{text:width$}"),
                 })
                 .collect();
             padded.join(&" ".repeat(GAP)).trim_end().to_owned()

@@ -3,7 +3,7 @@
 
 use crate::counts::{CountVerdict, Exact, signed};
 use crate::document::{Block, Inline};
-use crate::format::{listed, signed as signed_number};
+use crate::format::{listed, runs_of, signed as signed_number};
 use crate::profile::compare::Change;
 use crate::report::analysis::{Analysis, Answer, Compared, Outcome, ProfileDifference};
 use crate::report::rows::median;
@@ -56,7 +56,10 @@ fn rates(analysis: &Analysis) -> String {
         [(variant, summary)] => {
             let (median, n) = (shown(summary.median), summary.n);
             let range = format!("{} to {}", shown(summary.min), shown(summary.max));
-            format!("{}: median {median} of {n} runs ({range}).", variant.label)
+            match n {
+                1 => format!("{}: {median} in its one run.", variant.label),
+                n => format!("{}: median {median} of {n} runs ({range}).", variant.label),
+            }
         }
         [(least, low), .., (most, high)] => format!(
             "{} variants, {} ({}) to {} ({}); no variant is compared with another.",
@@ -215,8 +218,8 @@ fn varied(analysis: &Analysis) -> String {
 fn surety(analysis: &Analysis) -> String {
     let Analysis { runs_recorded, runs_planned, blocks, .. } = analysis;
     let runs = match runs_recorded == runs_planned {
-        true => format!("{runs_recorded} runs"),
-        false => format!("{runs_recorded} of {runs_planned} runs"),
+        true => runs_of(*runs_recorded),
+        false => format!("{runs_recorded} of {}", runs_of(*runs_planned)),
     };
     let order = match (analysis.alternation, analysis.sequential) {
         (true, _) => format!("levels switched within {blocks} streams"),
@@ -234,7 +237,7 @@ fn surety(analysis: &Analysis) -> String {
     let kinds: Vec<String> = analysis.warnings.iter().map(|group| group.kind.clone()).collect();
     let doubts = match doubtful {
         0 => "no warnings".to_owned(),
-        n => format!("warnings in {n} of {runs_recorded} runs ({})", listed(&kinds)),
+        n => format!("warnings in {n} of {} ({})", runs_of(*runs_recorded), listed(&kinds)),
     };
     let diagnoses = match analysis.diagnoses.len() {
         0 => String::new(),

@@ -16,7 +16,9 @@ pub(super) fn sections(archive: &ArchiveResult) -> Vec<Block> {
     if !archive.pictures.is_empty() {
         let links = archive.pictures.iter();
         let links = links.map(|picture| Inline::default().link(&picture.title, &picture.file));
-        sections.push(Block::section("Where the time went", vec![Block::list(links)]));
+        let links = Block::section("Where the time went", vec![Block::list(links)]);
+        let are_many = archive.pictures.len() > super::MANY;
+        sections.push(if are_many { links.on_page(super::PROFILES) } else { links });
     }
     if !archive.missing.is_empty() {
         let missing = Block::section("Missing", vec![Block::list(&archive.missing)]);

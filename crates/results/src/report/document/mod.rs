@@ -15,13 +15,16 @@ mod summary;
 pub use method::searches;
 pub use summary::{summary, summary_text};
 
-use super::analysis::{Analysis, MinistatBlock};
+use super::analysis::{Analysis, Answer, Compared, MinistatBlock, Outcome};
 use super::counted;
-use super::rows::{Rates, median};
+use super::rows::{Rates, median, scale};
 use super::verdicts::{how, terms, verdicts};
 use crate::counts::NOT_TIME;
-use crate::document::{Block, Document, Figure, Inline};
+use crate::document::table::{Cell, Digits};
+use crate::document::{Block, Document, Figure, Inline, Table};
+use crate::format::runs_of;
 use crate::label::MeasuredOn;
+use crate::stats::Verdict;
 
 /// Version of the shape of `results.json`; raised when something that was there
 /// is named otherwise or means something else.
@@ -29,6 +32,14 @@ const VERSION: u32 = 1;
 
 /// Page of a report that doesn't fold: how it was measured, and what was checked.
 const DETAILS: &str = "DETAILS.md";
+/// Page of it for every verdict, where there are many.
+const VERDICTS: &str = "VERDICTS.md";
+/// Verdicts and variants from which on a table of them is no reading.
+const MANY: usize = 8;
+/// Differences that are shown of many.
+const LARGEST: usize = 8;
+/// Files of variants that are named of many.
+const NAMED: usize = 3;
 /// Page of it for where the time goes.
 const PROFILES: &str = "PROFILES.md";
 
@@ -64,11 +75,17 @@ pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a>
     let graph = figure(&analysis.title, "graph.png", &pictures.graph);
     // Where effects are drawn they come first, and rates with the figures.
     let mut graph = Some(graph);
-    if pictures.effects.is_none() || analysis.counts.is_some() {
+    let are_many = analysis.variants.len() > MANY;
+    if pictures.effects.is_none() || analysis.counts.is_some() || are_many {
         blocks.extend(graph.take());
     }
-    if !analysis.comparisons.is_empty() {
-        blocks.push(Block::section("Verdicts", answers(analysis)));
+    match analysis.comparisons.len() {
+        0 => {}
+        n if n > MANY && analysis.counts.is_none() => {
+            blocks.extend(largest(analysis));
+            blocks.push(Block::section("All verdicts", answers(analysis)).on_page(VERDICTS));
+        }
+        _ => blocks.push(Block::section("Verdicts", answers(analysis))),
     }
     if let Some(archive) = &analysis.archive {
         blocks.extend(archive::sections(archive));
@@ -78,7 +95,10 @@ pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a>
             blocks.push(counts::figures(analysis, counts));
             blocks.extend(counts::sections(analysis, counts));
         }
-        None => blocks.push(figures::section(analysis, graph)),
+        None => {
+            let section = figures::section(analysis, graph);
+            blocks.push(if are_many { section.on_page(DETAILS) } else { section });
+        }
     }
     if let Some(method) = &analysis.method {
         blocks.push(method::section(method, &analysis.profile_pictures));
@@ -112,6 +132,54 @@ fn computed(analysis: &Analysis) -> Option<Block> {
     let first = computed.next()?;
     let all = std::iter::once(first).chain(computed);
     Some(Block::section("Method, and secondary estimates", vec![Block::list(all)]))
+}
+
+/// The largest of many differences; none where none was found.
+fn largest(analysis: &Analysis) -> Option<Block> {
+    let size = |compared: &&Compared| match &compared.outcome {
+        Outcome::Compared(answer) if matches!(answer.verdict, Verdict::Better | Verdict::Worse) => {
+            Some(answer.comparison.ratio.ln().abs())
+        }
+        _ => None,
+    };
+    let mut found: Vec<&Compared> =
+        analysis.comparisons.iter().filter(|compared| size(compared).is_some()).collect();
+    found.sort_by(|a, b| size(b).unwrap_or(0.0).total_cmp(&size(a).unwrap_or(0.0)));
+    let all = found.len();
+    let shown: Vec<Compared> = found.into_iter().take(LARGEST).cloned().collect();
+    if shown.is_empty() {
+        return None;
+    }
+    let (unit, scale) = scale(
+        analysis.variants.iter().filter_map(|v| v.summary).fold(0.0, |most, s| most.max(s.median)),
+    );
+    let rates = |compared: &Compared, at: usize| {
+        Cell::number(median(analysis, compared, at).map(|pps| pps / scale), Digits::Significant)
+    };
+    let of = |get: fn(&Answer) -> String| {
+        move |compared: &Compared| match &compared.outcome {
+            Outcome::Compared(answer) => Cell::text(get(answer)),
+            _ => Cell::None,
+        }
+    };
+    let table = Table::of(&shown)
+        .words("variant", |compared| Cell::text(compared.candidate()))
+        .words("verdict", |compared| match &compared.outcome {
+            Outcome::Compared(answer) => {
+                Cell::Verdict(answer.verdict.to_string(), answer.shown.verdict.clone())
+            }
+            _ => Cell::None,
+        })
+        .numbers("effect", of(|answer| answer.shown.effect.clone()))
+        .words("interval", of(|answer| answer.shown.interval.clone()))
+        .numbers(unit, |compared| rates(compared, compared.variant))
+        .words("against", |compared| Cell::text(&compared.baseline_label))
+        .numbers(unit, |compared| rates(compared, compared.baseline));
+    let what = match all > shown.len() {
+        true => format!("The {} largest of {all} differences that were found.", shown.len()),
+        false => "All differences that were found.".to_owned(),
+    };
+    Some(Block::section("Verdicts", vec![Block::text(what), table.block()]))
 }
 
 fn answers(analysis: &Analysis) -> Vec<Block> {
@@ -168,11 +236,12 @@ fn ministat(analysis: &Analysis) -> Block {
 fn made(analysis: &Analysis) -> Block {
     let Analysis { plan_hash, seed, runs_recorded, runs_planned, testbed, .. } = analysis;
     let mut lines: Vec<Inline> = vec![
-        format!("plan {plan_hash}, seed {seed}, {runs_recorded} of {runs_planned} runs").into(),
+        format!("plan {plan_hash}, seed {seed}, {runs_recorded} of {}", runs_of(*runs_planned))
+            .into(),
     ];
     lines.extend(analysis.invocations.iter().map(|i| {
-        let (id, at, version, runs) = (i.id, &i.started_at, &i.fwdlab_version, i.runs);
-        Inline::from(format!("invocation {id}: {at}, fwdlab {version}, {runs} runs"))
+        let (id, at, version, runs) = (i.id, &i.started_at, &i.fwdlab_version, runs_of(i.runs));
+        Inline::from(format!("invocation {id}: {at}, fwdlab {version}, {runs}"))
     }));
     if !testbed.reason.is_empty() {
         lines.push(
@@ -185,9 +254,14 @@ fn made(analysis: &Analysis) -> Block {
     files = link(link(files, "runs.csv").text(", "), "results.json").text(", ");
     files = link(files, "environment.json").text(" (with the kernel's whole command line), ");
     files = link(link(files, "gnuplot.data").text(", "), "graph.svg");
-    for variant in analysis.variants.iter().filter(|variant| !variant.values.is_empty()) {
+    let measured: Vec<_> = analysis.variants.iter().filter(|v| !v.values.is_empty()).collect();
+    let shown = if measured.len() > MANY { NAMED } else { measured.len() };
+    for variant in &measured[..shown] {
         files = link(files.text(", "), &variant.file);
     }
-    lines.push(files);
+    lines.push(match measured.len() - shown {
+        0 => files,
+        more => files.text(format!(" and {more} of further variants")),
+    });
     Block::list(lines)
 }

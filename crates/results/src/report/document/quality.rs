@@ -3,7 +3,7 @@
 
 use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Figure, Inline, Item, List, Room, Table};
-use crate::format::{p_value, percent, signed_percent};
+use crate::format::{p_value, percent, runs_of, signed_percent};
 use crate::report::analysis::{
     Analysis, ArrivalResult, RunSteadiness, RunWarning, SampledDamage, WarningGroup,
 };
@@ -61,9 +61,9 @@ fn warnings(analysis: &Analysis) -> Block {
     }
     let item = |group: &WarningGroup| {
         let WarningGroup { kind, count, runs, fatal, warnings } = group;
-        let of = analysis.runs_recorded;
+        let of = runs_of(analysis.runs_recorded);
         let times = if count == runs { String::new() } else { format!("{count} times ") };
-        let text = Inline::default().strong(kind).text(format!(": {times}in {runs} of {of} runs"));
+        let text = Inline::default().strong(kind).text(format!(": {times}in {runs} of {of}"));
         let each = |warning: &RunWarning| format!("run {}: {}", warning.run, warning.sentence);
         Item {
             text: match fatal {

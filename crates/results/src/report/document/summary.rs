@@ -2,6 +2,7 @@
 
 use crate::document::form::text;
 use crate::document::{Block, Data, Document, Remark};
+use crate::format::runs_of;
 use crate::report::analysis::{Analysis, VariantResult};
 use crate::report::counted;
 use crate::report::rows::median;
@@ -16,9 +17,9 @@ pub fn summary<'a>(analysis: &'a Analysis, data: &'a dyn Data) -> Document<'a> {
     let mut blocks: Vec<Block> = Block::caption(&analysis.testbed.caption).into_iter().collect();
     blocks.push(Block::Mail(analysis.setup_brief.iter().map(Block::text).collect()));
     blocks.push(Block::text(format!(
-        "{} of {} runs; per run: {}",
+        "{} of {}; per run: {}",
         analysis.runs_recorded,
-        analysis.runs_planned,
+        runs_of(analysis.runs_planned),
         analysis.figure.description()
     )));
     blocks.extend(Block::notes(&analysis.notes));
@@ -28,6 +29,18 @@ pub fn summary<'a>(analysis: &'a Analysis, data: &'a dyn Data) -> Document<'a> {
         None => variants(&analysis.variants, of).block(),
     });
     blocks.extend(analysis.method.as_ref().and_then(super::method::table));
+    // What it was measured on is read before what was found.
+    blocks.extend(analysis.warnings.iter().map(|group| {
+        let example = group.warnings.first().map_or("", |warning| warning.sentence.as_str());
+        let trust = if group.fatal { "NOT TO BE TRUSTED: " } else { "" };
+        let (kind, count, runs) = (&group.kind, group.count, group.runs);
+        let of = runs_of(analysis.runs_recorded);
+        let times = if count == runs { String::new() } else { format!("{count} times ") };
+        Block::remark(
+            Remark::Warning,
+            format!("{trust}{kind} ({times}in {runs} of {of}), e.g. {example}"),
+        )
+    }));
     blocks.extend(compared(&analysis.comparisons, &|compared| {
         [compared.baseline, compared.variant].map(|variant| median(analysis, compared, variant))
     }));
@@ -39,17 +52,6 @@ pub fn summary<'a>(analysis: &'a Analysis, data: &'a dyn Data) -> Document<'a> {
     let checked = analysis.arrivals.iter().map(|arrivals| &arrivals.checked);
     blocks.extend(checked.map(|checked| Block::text(format!("On arrival {checked}."))));
     blocks.extend(analysis.scaling.iter().map(super::figures::laws));
-    blocks.extend(analysis.warnings.iter().map(|group| {
-        let example = group.warnings.first().map_or("", |warning| warning.sentence.as_str());
-        let trust = if group.fatal { "NOT TO BE TRUSTED: " } else { "" };
-        let (kind, count, runs) = (&group.kind, group.count, group.runs);
-        let of = analysis.runs_recorded;
-        let times = if count == runs { String::new() } else { format!("{count} times ") };
-        Block::remark(
-            Remark::Warning,
-            format!("{trust}{kind} ({times}in {runs} of {of} runs), e.g. {example}"),
-        )
-    }));
     let repeat = format!("repeat: fwdlab run {}.toml (plan {})", analysis.name, analysis.plan_hash);
     blocks.push(Block::Mail(vec![Block::text(repeat)]));
     Document {
