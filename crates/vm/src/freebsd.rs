@@ -7,8 +7,8 @@
 
 use crate::console::Console;
 use crate::error::VmError;
-use crate::guest::{self, Running, System};
-use crate::machine::{self, Accel, Boot, Machine, Model, Nic, Spec};
+use crate::guest::{self, Common, Running, System};
+use crate::machine::{self, Boot, Model};
 use crate::symbols::Symbols;
 use crate::tool;
 use std::fs;
@@ -99,18 +99,8 @@ pub struct Guest<'a> {
     /// A kernel in place of the image's own: a directory as below /boot, with modules, or
     /// such a one as `.tar.zst`.
     pub kernel: Option<&'a Path>,
-    /// What executes it.
-    pub accel: Accel,
-    /// CPUs.
-    pub cpus: u16,
-    /// Memory in MiB.
-    pub memory: u32,
-    /// Cards for traffic, all of one model.
-    pub nics: Vec<Nic>,
-    /// What is looked at beside instructions, where they are counted.
-    pub also: guest::Also,
-    /// A directory that survives this process: for the plugin.
-    pub cache: &'a Path,
+    /// What it is beside that.
+    pub common: Common<'a>,
 }
 
 impl Guest<'_> {
@@ -119,40 +109,19 @@ impl Guest<'_> {
     /// # Errors
     /// When a program is missing, or the guest does not come up.
     pub fn boot(&self, directory: &Path) -> Result<Running, VmError> {
-        let model = self.nics.first().map_or(Model::Virtio, |nic| nic.model);
+        let model = self.common.model();
         let interfaces = interfaces(model)?;
         guest::key(directory, "key")?;
         let port = machine::free_port()?;
-        let guest::Counting { counts, calls, caches, plugin } =
-            guest::counting(self.accel, self.also, directory, self.cache)?;
-        let spec = Spec {
-            accel: self.accel,
-            cpus: self.cpus,
-            memory: self.memory,
-            boot: Boot::Disk {
-                image: self.image.file.clone(),
-                format: self.image.format.to_owned(),
-            },
-            admin: Model::Virtio,
-            ssh_port: port,
-            nics: self.nics.clone(),
-            counting: plugin,
-            log: self.cache.join("console.log"),
-        };
-        let machine = Machine::start(&spec, directory)?;
-        let ssh_config = self.up(machine.console(), directory, port);
-        let ssh_config = ssh_config.map_err(|error| machine.explain(error))?;
-        if let Some(counts) = &counts {
-            counts.set_gate(gate(&guest::symbols(System::FreeBsd, &ssh_config)?, model)?)?;
-        }
-        Ok(Running {
-            machine,
-            counts,
-            calls,
-            caches,
-            ssh_config,
-            system: System::FreeBsd,
-            interfaces,
+        let disk =
+            Boot::Disk { image: self.image.file.clone(), format: self.image.format.to_owned() };
+        let boot = (System::FreeBsd, disk);
+        self.common.boot(boot, directory, port, interfaces, |machine, counts| {
+            let config = self.up(machine.console(), directory, port)?;
+            if let Some(counts) = counts {
+                counts.set_gate(gate(&guest::symbols(System::FreeBsd, &config)?, model)?)?;
+            }
+            Ok(config)
         })
     }
 
@@ -280,22 +249,19 @@ fn install(path: &Path, config: &Path) -> Result<String, VmError> {
 
 /// Interfaces for traffic: where their driver is also that of the one for administration,
 /// they come after it.
-fn interfaces(model: Model) -> Result<[String; 2], VmError> {
-    let names = match model {
-        Model::Virtio => ["vtnet1", "vtnet2"],
-        Model::Vmxnet3 => ["vmx0", "vmx1"],
-        Model::Igb => ["igb0", "igb1"],
-        Model::E1000 => ["em0", "em1"],
+fn interfaces(model: Model) -> Result<[&'static str; 2], VmError> {
+    match model {
+        Model::Virtio => Ok(["vtnet1", "vtnet2"]),
+        Model::Vmxnet3 => Ok(["vmx0", "vmx1"]),
+        Model::Igb => Ok(["igb0", "igb1"]),
+        Model::E1000 => Ok(["em0", "em1"]),
         // Seen with QEMU 7.2 and FreeBSD 13.2.
-        Model::E1000e => {
-            return Err(VmError::Counts(
-                "a guest of FreeBSD hangs when QEMU's e1000e comes up\n  next step: take virtio, \
-                 vmxnet3 or e1000"
-                    .into(),
-            ));
-        }
-    };
-    Ok(names.map(str::to_owned))
+        Model::E1000e => Err(VmError::Counts(
+            "a guest of FreeBSD hangs when QEMU's e1000e comes up\n  next step: take virtio, \
+             vmxnet3 or e1000"
+                .into(),
+        )),
+    }
 }
 
 /// Address of the function at which batches are gathered: it is called once for an

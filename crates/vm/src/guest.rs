@@ -4,7 +4,7 @@ use crate::caches::{CacheFile, Model};
 use crate::calls::CallFile;
 use crate::counts::CountFile;
 use crate::error::VmError;
-use crate::machine::{Accel, Machine};
+use crate::machine::{Accel, Boot, Machine, Model as Card, Nic, Spec};
 use crate::plugin;
 use crate::symbols::Symbols;
 use crate::tool;
@@ -30,6 +30,62 @@ pub struct Also {
     pub calls: bool,
     /// What a model of caches misses.
     pub caches: bool,
+}
+
+/// What a guest is to be, whatever runs in it.
+#[derive(Clone, Debug)]
+pub struct Common<'a> {
+    /// What executes it.
+    pub accel: Accel,
+    /// CPUs.
+    pub cpus: u16,
+    /// Memory in MiB.
+    pub memory: u32,
+    /// Cards for traffic, all of one model.
+    pub nics: Vec<Nic>,
+    /// What is looked at beside instructions, where they are counted.
+    pub also: Also,
+    /// A directory that survives this process: for the plugin, and the console's log.
+    pub cache: &'a Path,
+}
+
+impl Common<'_> {
+    /// Model of the cards for traffic.
+    pub(crate) fn model(&self) -> Card {
+        self.nics.first().map_or(Card::Virtio, |nic| nic.model)
+    }
+
+    /// Boots it with its files in `directory`; `up` waits until it answers at `ssh_port`, tells
+    /// the gate of its counts, and returns the configuration of ssh that reaches it.
+    ///
+    /// # Errors
+    /// When QEMU does not start, or the guest does not come up: with QEMU's last words then.
+    pub(crate) fn boot(
+        &self,
+        (system, boot): (System, Boot),
+        directory: &Path,
+        ssh_port: u16,
+        interfaces: [&str; 2],
+        up: impl FnOnce(&Machine, Option<&CountFile>) -> Result<PathBuf, VmError>,
+    ) -> Result<Running, VmError> {
+        let Counting { counts, calls, caches, plugin } =
+            counting(self.accel, self.also, directory, self.cache)?;
+        let spec = Spec {
+            accel: self.accel,
+            cpus: self.cpus,
+            memory: self.memory,
+            boot,
+            admin: Card::Virtio,
+            ssh_port,
+            nics: self.nics.clone(),
+            counting: plugin,
+            log: self.cache.join("console.log"),
+        };
+        let machine = Machine::start(&spec, directory)?;
+        let ssh_config = up(&machine, counts.as_ref()).map_err(|error| machine.explain(error))?;
+        let interfaces = interfaces.map(str::to_owned);
+        Ok(Running { machine, counts, calls, caches, ssh_config, system, interfaces })
+    }
 }
 
 /// A guest that answers.
@@ -95,11 +151,11 @@ pub(crate) fn ssh(config: &Path, command: &str, input: &[u8]) -> Result<String, 
 
 /// The files that a guest is counted in, and the plugin as QEMU is told of it.
 #[derive(Debug, Default)]
-pub(crate) struct Counting {
-    pub(crate) counts: Option<CountFile>,
-    pub(crate) calls: Option<CallFile>,
-    pub(crate) caches: Option<CacheFile>,
-    pub(crate) plugin: Option<String>,
+struct Counting {
+    counts: Option<CountFile>,
+    calls: Option<CallFile>,
+    caches: Option<CacheFile>,
+    plugin: Option<String>,
 }
 
 /// The files that a guest is counted in, and what QEMU is told of them. Nothing where nobody
@@ -107,12 +163,7 @@ pub(crate) struct Counting {
 ///
 /// # Errors
 /// When the plugin can't be compiled, or there is no room for the counts.
-pub(crate) fn counting(
-    accel: Accel,
-    also: Also,
-    directory: &Path,
-    cache: &Path,
-) -> Result<Counting, VmError> {
+fn counting(accel: Accel, also: Also, directory: &Path, cache: &Path) -> Result<Counting, VmError> {
     match accel {
         Accel::Kvm | Accel::Tcg => Ok(Counting::default()),
         Accel::Counted => {

@@ -6,12 +6,13 @@
 //! is told to go on: that is when the gate of the counts is set, since the address of the
 //! function there is known only now and code is translated when it first runs.
 
+use crate::console::Console;
 use crate::counts::CountFile;
 use crate::error::VmError;
-use crate::guest::{self, System};
+use crate::guest::{self, Common, System};
 use crate::initrd::Initrd;
 use crate::kernel::Kernel;
-use crate::machine::{self, Accel, Boot, Machine, Model, Nic, Spec};
+use crate::machine::{self, Accel, Boot, Model};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -41,22 +42,10 @@ const UP: &str = "fwdlab: up";
 pub struct Guest<'a> {
     /// Its kernel.
     pub kernel: &'a Kernel,
-    /// What executes it.
-    pub accel: Accel,
-    /// CPUs.
-    pub cpus: u16,
-    /// Memory in MiB.
-    pub memory: u32,
-    /// Cards for traffic, all of one model.
-    pub nics: Vec<Nic>,
     /// Whether a firewall may be wanted.
     pub firewall: bool,
-    /// Words to be added to the kernel's command line.
-    pub append: &'a str,
-    /// What is looked at beside instructions, where they are counted.
-    pub also: guest::Also,
-    /// A directory that survives this process: for the plugin.
-    pub cache: &'a Path,
+    /// What it is beside that.
+    pub common: Common<'a>,
 }
 
 impl Guest<'_> {
@@ -65,63 +54,28 @@ impl Guest<'_> {
     /// # Errors
     /// When a program is missing, or the guest does not come up.
     pub fn boot(&self, directory: &Path) -> Result<Running, VmError> {
-        let model = self.nics.first().map_or(Model::Virtio, |nic| nic.model);
+        let model = self.common.model();
         let port = machine::free_port()?;
         let ssh_config = self.keys(directory, port)?;
         let initrd = directory.join("initrd");
         fs::write(&initrd, self.initrd(directory, model)?)
             .map_err(|source| VmError::file(&initrd, source))?;
-        let guest::Counting { counts, calls, caches, plugin } =
-            guest::counting(self.accel, self.also, directory, self.cache)?;
         // Locks stay as on several CPUs, and the clock ticks as often where it idles, so that
         // ticks are background.
-        let counted = match self.accel {
-            Accel::Counted => "nokaslr noreplace-smp nohz=off ",
+        let counted = match self.common.accel {
+            Accel::Counted => "nokaslr noreplace-smp nohz=off",
             Accel::Kvm | Accel::Tcg => "",
         };
-        let spec = Spec {
-            accel: self.accel,
-            cpus: self.cpus,
-            memory: self.memory,
-            boot: Boot::Linux {
-                image: self.kernel.image.clone(),
-                initrd,
-                append: format!("console=ttyS0 quiet panic=-1 {counted}{}", self.append),
-            },
-            admin: Model::Virtio,
-            ssh_port: port,
-            nics: self.nics.clone(),
-            counting: plugin,
-            log: self.cache.join("console.log"),
+        let kernel = Boot::Linux {
+            image: self.kernel.image.clone(),
+            initrd,
+            append: format!("console=ttyS0 quiet panic=-1 {counted}"),
         };
-        let machine = Machine::start(&spec, directory)?;
-        let booted = self.up(&machine, counts.as_ref(), model);
-        booted.map_err(|error| machine.explain(error))?;
-        let interfaces = ["eth1", "eth2"].map(str::to_owned);
-        Ok(Running {
-            machine,
-            counts,
-            calls,
-            caches,
-            ssh_config,
-            system: System::Linux,
-            interfaces,
+        let (boot, interfaces) = ((System::Linux, kernel), ["eth1", "eth2"]);
+        self.common.boot(boot, directory, port, interfaces, |machine, counts| {
+            up(machine.console(), counts, model)?;
+            Ok(ssh_config)
         })
-    }
-
-    /// Waits until the guest is up, and sets the gate on the way.
-    fn up(
-        &self,
-        machine: &Machine,
-        counts: Option<&CountFile>,
-        model: Model,
-    ) -> Result<(), VmError> {
-        let said = machine.console().wait_for(LOADED, BOOT)?;
-        if let Some(counts) = counts {
-            counts.set_gate(gate(&said, model)?)?;
-        }
-        machine.console().send("go")?;
-        machine.console().wait_for(UP, BOOT).map(drop)
     }
 
     /// The guest's system.
@@ -175,6 +129,16 @@ impl Guest<'_> {
             fs::read_to_string(&public).map_err(|source| VmError::file(&public, source))?;
         guest::ssh_config(directory, port, public.trim_end())
     }
+}
+
+/// Waits until the guest is up, and sets the gate on the way.
+fn up(console: &Console, counts: Option<&CountFile>, model: Model) -> Result<(), VmError> {
+    let said = console.wait_for(LOADED, BOOT)?;
+    if let Some(counts) = counts {
+        counts.set_gate(gate(&said, model)?)?;
+    }
+    console.send("go")?;
+    console.wait_for(UP, BOOT).map(drop)
 }
 
 const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\n\

@@ -181,6 +181,7 @@ pub struct Machine {
     process: Process,
     directory: PathBuf,
     console: Console,
+    spec: Spec,
 }
 
 impl Machine {
@@ -201,7 +202,20 @@ impl Machine {
             let _ = fs::remove_dir_all(directory);
         }
         let (process, console) = begun?;
-        Ok(Machine { process, directory: directory.to_owned(), console })
+        Ok(Machine { process, directory: directory.to_owned(), console, spec: spec.clone() })
+    }
+
+    /// Switches it off and on: what it had in memory is gone, its disk is as it was. Taps
+    /// have to be open still.
+    ///
+    /// # Errors
+    /// When QEMU does not start again.
+    pub fn power_cycle(&mut self) -> Result<(), VmError> {
+        self.process.switch_off();
+        // Otherwise it would be taken for that of the new one.
+        let _ = fs::remove_file(self.directory.join("console"));
+        (self.process, self.console) = begin(&self.spec, &self.directory)?;
+        Ok(())
     }
 
     /// The guest's serial line.

@@ -22,6 +22,8 @@ pub(crate) const PACKAGE: &str = "qemu-system-x86";
 /// For how long it may be stopped: longer than a batch of packets is waited for, whose
 /// failure says more.
 pub(crate) const STOPPED: Duration = Duration::from_secs(20);
+/// For how long it may write after it was asked to end.
+const WRITING: Duration = Duration::from_secs(20);
 /// Between two looks at it.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -87,6 +89,18 @@ impl Process {
     /// True when it was killed because it had been stopped.
     pub(crate) fn was_stopped(&self) -> bool {
         self.shared.was_stopped.load(Ordering::Relaxed)
+    }
+
+    /// Switches the guest off: QEMU is asked to end, so that it first writes out of its own
+    /// memory what belongs to disks, and is ended if it does not.
+    pub(crate) fn switch_off(&mut self) {
+        // It may have ended by itself.
+        let _ = process::interrupt(self.pid);
+        let deadline = Instant::now() + WRITING;
+        while self.ended().is_none() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self.end();
     }
 
     /// Ends it; a second time does nothing.

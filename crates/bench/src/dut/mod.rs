@@ -11,6 +11,7 @@ pub mod linux;
 pub mod path;
 pub mod program;
 pub mod queues;
+mod revision;
 pub mod router;
 pub mod routes;
 pub mod undo;

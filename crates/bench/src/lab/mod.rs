@@ -57,6 +57,7 @@ pub fn ssh_settings(lab: &Lab, folder: &Path) -> SshSettings {
         connect: time(ssh.connect_ns, default.connect),
         alive: time(ssh.alive_ns, default.alive),
         deadline: time(ssh.deadline_ns, default.deadline),
+        one_shell: ssh.one_shell,
         ..default
     }
 }

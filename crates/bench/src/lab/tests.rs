@@ -94,12 +94,14 @@ fn settings_of_the_file_go_over_the_defaults() {
     };
     let default = SshSettings::default();
     let same = ssh_settings(&lab, Path::new("x"));
-    assert_eq!((same.config, same.connect), (None, default.connect));
+    assert_eq!((same.config, same.connect, same.one_shell), (None, default.connect, false));
     lab.ssh.config = Some("ssh_config".into());
     lab.ssh.deadline_ns = Some(1_500_000_000);
+    lab.ssh.one_shell = true;
     let settings = ssh_settings(&lab, Path::new("labs"));
     assert_eq!(settings.config.as_deref(), Some(Path::new("labs/ssh_config")));
     assert_eq!((settings.deadline, settings.alive), (Duration::from_millis(1500), default.alive));
+    assert!(settings.one_shell);
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! What a laboratory does with a FreeBSD as its DUT, tried on a real one: one machine for all
-//! of it, with several pairs of cards. See `freebsd` for what it needs.
+//! of it, with several pairs of cards. See `freebsd` for what it needs; `freebsd_lab` goes on
+//! with it.
 
 use super::freebsd::image;
+use super::freebsd_lab::{self, TAPS};
 use fwdlab_bench::dut::counters::Reading;
 use fwdlab_bench::dut::freebsd::system::kernel_facts;
 use fwdlab_bench::dut::freebsd::{counters, queues};
@@ -15,26 +17,33 @@ use fwdlab_model::record::queues::{Direction, counter_name};
 use fwdlab_model::record::{ProfileRecord, ProfileWindow};
 use fwdlab_packet::address::{Side, flow_address};
 use fwdlab_packet::{Family, Flows, FrameWriter, Phase, Template};
+use fwdlab_port::tun;
 use fwdlab_results::profile::{fold, of_dut, unfold};
 use fwdlab_vm::forwarding::{GUEST_MACS, set_up};
 use fwdlab_vm::freebsd::{Guest, Image};
-use fwdlab_vm::guest::{self, Also, Running, System};
-use fwdlab_vm::machine::{self, Accel, Model, Nic};
+use fwdlab_vm::guest::{self, Also, Common, Running, System};
+use fwdlab_vm::machine::{self, Accel, Backend, Model, Nic};
 use fwdlab_vm::wire::Wire;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// A FreeBSD that is up, and the other ends of its cables.
-struct Lab {
+pub(super) struct Lab {
     /// Closes before the machine ends.
-    host: SshHost,
-    running: Running,
+    pub(super) host: SshHost,
+    pub(super) running: Running,
+    /// How long it took until it answered.
+    pub(super) booted_in: Duration,
     wires: [Wire; 2],
     /// Those of cards of other models, with the names that the guest has for them.
     others: Vec<([&'static str; 2], [Wire; 2])>,
-    directory: tempfile::TempDir,
+    /// The ends of `vtnet3` and `vtnet4`, which stay open for a machine that is switched off
+    /// and on.
+    _taps: Vec<OwnedFd>,
+    pub(super) directory: tempfile::TempDir,
 }
 
 impl Drop for Lab {
@@ -51,7 +60,8 @@ impl Drop for Lab {
 }
 
 impl Lab {
-    fn boot(image: &Path) -> Lab {
+    /// Boots it, with two of its interfaces on taps where there is a namespace for them.
+    fn boot(image: &Path, has_taps: bool) -> Lab {
         let directory = tempfile::tempdir().expect("a directory");
         let cache = directory.path().join("cache");
         std::fs::create_dir(&cache).expect("a directory");
@@ -60,11 +70,16 @@ impl Lab {
         let pair =
             |first| [first, first + 1].map(|number| Wire::bind(&own, number).expect("a socket"));
         let wires = pair(0);
+        let taps = if has_taps { &TAPS[..] } else { &[] };
+        let taps: Vec<OwnedFd> =
+            taps.iter().flat_map(|name| tun::open(name, 1).expect("a tap")).collect();
+        let ends_of_taps = taps.iter().map(|tap| Backend::Tap(vec![tap.as_raw_fd()])).collect();
         let others = vec![(["vmx0", "vmx1"], pair(2)), (["em0", "em1"], pair(4))];
         let ends = |wires: &[Wire; 2]| wires.each_ref().map(Wire::backend).to_vec();
         let mut nics = Vec::new();
         for (model, backends) in [
             (Model::Virtio, ends(&wires)),
+            (Model::Virtio, ends_of_taps),
             (Model::Vmxnet3, ends(&others[0].1)),
             (Model::E1000, ends(&others[1].1)),
         ] {
@@ -73,10 +88,12 @@ impl Lab {
                 nics.push(Nic { model, mac, queues: 1, gathers: false, backend });
             }
         }
-        let (accel, cache) = (Accel::Tcg, cache.as_path());
-        let also = Also::default();
-        let guest = Guest { image, kernel: None, accel, cpus: 1, memory: 768, nics, also, cache };
+        let (accel, also, cache) = (Accel::Tcg, Also::default(), cache.as_path());
+        let common = Common { accel, cpus: 1, memory: 768, nics, also, cache };
+        let began = Instant::now();
+        let guest = Guest { image, kernel: None, common };
         let running = guest.boot(&own).unwrap_or_else(|error| panic!("{error}"));
+        let booted_in = began.elapsed();
         let all = wires.iter().chain(others.iter().flat_map(|(_, wires)| wires));
         all.for_each(|wire| wire.connect().expect("QEMU's end"));
         let ssh = SshSettings {
@@ -89,7 +106,7 @@ impl Lab {
             ..SshSettings::default()
         };
         let host = SshHost::connect(guest::NAME, ssh).unwrap_or_else(|error| panic!("{error}"));
-        let lab = Lab { host, running, wires, others, directory };
+        let lab = Lab { host, running, booted_in, wires, others, _taps: taps, directory };
         lab.set_up(lab.running.interfaces.each_ref().map(String::as_str), Family::Inet);
         lab
     }
@@ -125,7 +142,7 @@ impl Lab {
     }
 
     /// What sh(1) prints there.
-    fn sh(&self, script: &str) -> String {
+    pub(super) fn sh(&self, script: &str) -> String {
         self.run(&["/bin/sh", "-c", script])
     }
 
@@ -186,13 +203,17 @@ impl Lab {
 #[test]
 fn a_real_freebsd_does_what_a_laboratory_asks_of_it() {
     let Some(image) = image() else { return };
-    let lab = Lab::boot(&image);
+    let space = freebsd_lab::Space::enter();
+    let mut lab = Lab::boot(&image, space.is_some());
     columns_say_where_packets_went(&lab);
     a_profile_tells_what_forwards(&lab);
     netmaps_pkt_gen_sends_and_counts(&lab);
     inet6_is_forwarded_and_counted(&lab);
     lab.take_down(["vtnet1", "vtnet2"]);
     other_cards_forward_too(&lab);
+    if space.is_some() {
+        freebsd_lab::lives_through_experiments(&mut lab, &image);
+    }
 }
 
 /// The same interfaces have both families; what is not inet is counted apart.

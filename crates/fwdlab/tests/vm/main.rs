@@ -8,6 +8,7 @@ mod experiment;
 mod faults;
 mod freebsd;
 mod freebsd_guest;
+mod freebsd_lab;
 mod rate;
 
 use fwdlab_packet::address::flow_address;

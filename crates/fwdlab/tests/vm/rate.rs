@@ -3,29 +3,37 @@
 use super::experiment::{fwdlab, left, machines};
 use super::kernel;
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// A guest whose rate is measured, with `more` of its set-up.
 fn rate(kernel: &Path, vm: &str, more: &str) -> String {
+    of_guest(&format!("kernel = \"{}\"\n{vm}", kernel.display()), more)
+}
+
+fn of_guest(vm: &str, more: &str) -> String {
     format!(
-        "version = 1\ntitle = \"guest\"\n[testbed]\nkind = \"vm\"\n[vm]\nkernel = \"{}\"\n{vm}\
+        "version = 1\ntitle = \"guest\"\n[testbed]\nkind = \"vm\"\n[vm]\n{vm}\
          [trial]\nwarmup = \"500ms\"\nduration = \"2s\"\ndrain = \"5s\"\n[design]\nblocks = 1\n\
-         [compare]\nfigure = \"mean\"\n{more}",
-        kernel.display()
+         [compare]\nfigure = \"mean\"\n{more}"
     )
 }
 
-/// A kernel, where this is root; said aloud where not.
-fn kernel_as_root() -> Option<std::path::PathBuf> {
-    if !rustix::process::geteuid().is_root() {
+/// True for root; said aloud where not.
+fn is_root() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
         let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
         assert!(!in_ci, "not root in CI");
         eprintln!("SKIPPED: taps need root");
-        return None;
     }
-    kernel()
+    is_root
+}
+
+/// A kernel, where this is root.
+fn kernel_as_root() -> Option<PathBuf> {
+    if is_root() { kernel() } else { None }
 }
 
 /// The namespaces of a process.
@@ -58,20 +66,48 @@ fn counter(found: &Value, name: &str) -> (i64, Option<i64>) {
     })
 }
 
+/// Two queues, a rate that the guest carries and more than it can: one machine for both.
+const LOADS: &str = "[dut]\nqueues = 2\n[traffic]\nflows = { sources = 1, destinations = 64 }\n\
+                     [[factor]]\nname = \"load\"\nlevels = [{ label = \"modest\", rate = 300 }, \
+                     { label = \"all\" }]\n";
+
+/// Asserts that every packet of [`LOADS`] is accounted for, by the guest's own counts. Returns how
+/// many were offered.
+fn expect_all_accounted_for(found: &Value, [ingress, egress]: [&str; 2]) -> i64 {
+    let runs = found["conservation"].as_array().expect("runs");
+    let run = |label: &str| runs.iter().find(|run| run["label"] == label).expect("a run");
+    let of = |label: &str, name: &str| run(label)[name].as_i64().unwrap();
+    assert_eq!((of("modest", "lost"), of("modest", "foreign")), (0, 0), "{runs:#?}");
+    assert!(of("modest", "forwarded") > 100, "{runs:#?}");
+    assert!(of("all", "lost") > 0, "an emulated guest that no load of ours exceeds: {runs:#?}");
+    assert_eq!(of("all", "offered"), of("all", "forwarded") + of("all", "lost"));
+    // The guest's own word, to the packet: it is told apart by its name, from ours.
+    let sum = |name: &str| of("modest", name) + of("all", name);
+    let taken = counter(found, &format!("{ingress} rx_packets + rx_dropped"));
+    assert_eq!(taken.0, sum("offered"), "{runs:#?}");
+    let sent = counter(found, &format!("{egress} tx_packets")).0;
+    let forwarded = sum("forwarded");
+    assert_eq!(sent, forwarded, "{sent} of {forwarded}");
+    assert_eq!(counter(found, "ip ForwDatagrams").0, forwarded);
+    // Each flow has its queue, and both queues have flows.
+    let queues = found["queues"].as_array().expect("queues");
+    for label in ["modest", "all"] {
+        let is_it = |row: &&Value| {
+            row["interface"] == ingress && row["direction"] == "receive" && row["label"] == label
+        };
+        let used = queues.iter().find(is_it).map(|row| &row["used"]);
+        assert_eq!(used, Some(&2.into()), "{queues:#?}");
+    }
+    sum("offered")
+}
+
 #[test]
-fn a_guest_at_a_modest_rate_loses_nothing_and_counts_what_we_count() {
+fn a_guest_of_two_queues_accounts_for_every_packet_at_any_load() {
     let Some(kernel) = kernel_as_root() else { return };
     let directory = tempfile::tempdir().unwrap();
-    let traffic = "[traffic]\nrate = 300\nflows = { sources = 1, destinations = 32 }\n";
-    let (found, pid) = found(directory.path(), &rate(&kernel, "", traffic));
-    let run = &found["conservation"][0];
-    let forwarded = run["forwarded"].as_i64().unwrap();
-    assert_eq!((&run["lost"], &run["foreign"]), (&0.into(), &0.into()), "{run:#}");
-    assert!(forwarded > 100, "{run:#}");
-    // The guest's own word, to the packet: it is told apart by its name, from ours.
-    assert_eq!(counter(&found, "eth1 rx_packets + rx_dropped"), (forwarded, Some(forwarded)));
-    assert_eq!(counter(&found, "eth2 tx_packets"), (forwarded, Some(forwarded)));
-    assert_eq!(counter(&found, "ip ForwDatagrams").0, forwarded);
+    let (found, pid) = found(directory.path(), &rate(&kernel, "cpus = 2\n", LOADS));
+    let offered = expect_all_accounted_for(&found, ["eth1", "eth2"]);
+    assert_eq!(counter(&found, "eth1 rx_packets + rx_dropped").1, Some(offered));
     // What a rate is worth stands on the report's face.
     let caption = found["testbed"]["caption"].as_str().unwrap();
     let reason = found["testbed"]["reason"].as_str().unwrap();
@@ -82,26 +118,6 @@ fn a_guest_at_a_modest_rate_loses_nothing_and_counts_what_we_count() {
     assert!(reason.contains("KVM"), "{reason}");
     assert_eq!(left(directory.path()), Vec::<String>::new());
     assert_eq!(namespaces_of(pid), Vec::<String>::new());
-}
-
-#[test]
-fn an_overloaded_guest_of_two_queues_accounts_for_every_packet() {
-    let Some(kernel) = kernel_as_root() else { return };
-    let directory = tempfile::tempdir().unwrap();
-    let more = "[dut]\nqueues = 2\n[traffic]\nflows = { sources = 1, destinations = 64 }\n";
-    let (found, _) = found(directory.path(), &rate(&kernel, "accel = \"tcg\"\ncpus = 2\n", more));
-    let run = &found["conservation"][0];
-    let of = |name: &str| run[name].as_i64().unwrap();
-    assert!(of("lost") > 0, "an emulated guest that no load of ours exceeds: {run:#}");
-    assert_eq!(of("offered"), of("forwarded") + of("lost"));
-    let taken = counter(&found, "eth1 rx_packets + rx_dropped");
-    assert_eq!(taken, (of("offered"), Some(of("offered"))), "{run:#}");
-    assert_eq!(counter(&found, "eth2 tx_packets").0, of("forwarded"));
-    // Each flow has its queue, and both queues have flows.
-    let queues = found["queues"].as_array().expect("queues");
-    let receive =
-        queues.iter().find(|row| row["interface"] == "eth1" && row["direction"] == "receive");
-    assert_eq!(receive.map(|row| &row["used"]), Some(&2.into()), "{queues:#?}");
 }
 
 #[test]

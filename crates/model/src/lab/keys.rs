@@ -53,6 +53,13 @@ pub(super) const SSH: Section = Section {
         .example("\"10s\""),
         key("deadline", duration(SECOND_NS), "\"60s\"", "Time that a command may take.")
             .example("\"2min\""),
+        key(
+            "one_shell",
+            Kind::Boolean,
+            "false",
+            "One shell on each host runs all its commands, in place of a session for each: for machines on which the start of a program takes long, such as emulated ones.",
+        )
+        .example("true"),
     ],
     ..Section::TABLE
 };
@@ -213,6 +220,7 @@ config = "ssh_config"
 connect = "5s"
 alive = "5s"
 deadline = "1min"
+one_shell = true
 [notify]
 command = ["mail", "-s", "{title}", "root"]
 url = "https://example.org/hook"

@@ -51,6 +51,8 @@ pub struct SshSetup {
     pub alive_ns: Option<u64>,
     /// Time that a command may take, nanoseconds.
     pub deadline_ns: Option<u64>,
+    /// Whether one shell on each host runs all its commands.
+    pub one_shell: bool,
 }
 
 /// Notifications at the end of an experiment.

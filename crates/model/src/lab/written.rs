@@ -107,6 +107,9 @@ impl Reader<'_> {
             alive_ns: time("alive"),
             deadline_ns: time("deadline"),
             config: ssh.read("config", |key, node| self.text(key, node)),
+            one_shell: ssh
+                .read("one_shell", |key, node| self.boolean(key, node))
+                .unwrap_or_default(),
         }
     }
 

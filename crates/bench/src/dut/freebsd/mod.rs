@@ -330,7 +330,7 @@ impl Dut for FreebsdDut {
         findings.facts.insert("kernel".into(), kernel.trim().to_owned());
         findings.facts.extend(system::kernel_facts(host));
         if let Some(revision) = settings.dut.configured_revision() {
-            revision::read_back(host, revision, findings)?;
+            super::revision::read_back(host, revision, findings)?;
         }
         apply::interfaces(host, &plan, &self.links, settings, findings)?;
         apply::routes(host, &plan, &self.links, settings, findings)?;

@@ -2,11 +2,13 @@
 //!
 //! An image is unpacked on this machine and fed to the DUT's own upgrade program, as
 //! nanobsd's are. After either way of installing the DUT boots before anything else is
-//! written: files of `/boot` would go to the system that is being left.
+//! written: files of `/boot` would go to the system that is being left. A revision that nothing
+//! installs is only read back, once everything else is in place: a line of loader.conf(5) may
+//! be what chooses it.
 
 use super::memory::Memory;
 use super::system::System;
-use crate::dut::findings::Findings;
+use crate::dut::revision::{is_installed_by_us, verify};
 use crate::error::BenchError;
 use crate::host::Host;
 use fwdlab_model::settings::Revision;
@@ -34,6 +36,9 @@ pub fn prepare(
     experiment: &Path,
 ) -> Result<Option<String>, BenchError> {
     let commands = commands(revision)?;
+    if !is_installed_by_us(revision) {
+        return Ok(None);
+    }
     let wanted = describe(revision);
     let is_noted = |name: &str| Ok::<_, BenchError>(memory.note(name)?.as_deref() == Some(&wanted));
     let said = match verify(host, revision) {
@@ -85,34 +90,6 @@ pub fn prepare(
     memory.set_note(BOOT, &system.boot.0)?;
     memory.set_note(NOTE, &wanted)?;
     Ok(Some("the revision was installed".into()))
-}
-
-/// The running revision, by the user's command.
-///
-/// # Errors
-/// When the command fails.
-pub fn read_back(
-    host: &dyn Host,
-    revision: &Revision,
-    findings: &mut Findings,
-) -> Result<(), BenchError> {
-    let Some(said) = verify(host, revision)? else { return Ok(()) };
-    let said = said.trim().to_owned();
-    if revision.expect.is_empty() || said.contains(&revision.expect) {
-        findings.facts.insert("revision".into(), said);
-    } else {
-        findings.expect("revision", &revision.expect, &said);
-    }
-    Ok(())
-}
-
-/// The output of `verify`; none when there is no such command.
-fn verify(host: &dyn Host, revision: &Revision) -> Result<Option<String>, BenchError> {
-    if revision.verify.trim().is_empty() {
-        return Ok(None);
-    }
-    let command = split(&revision.verify, "verify")?;
-    host.run(&refs(&command), "").map(Some)
 }
 
 fn commands(revision: &Revision) -> Result<Vec<Vec<String>>, BenchError> {

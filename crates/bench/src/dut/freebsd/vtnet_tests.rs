@@ -112,6 +112,32 @@ fn what_was_loaded_for_a_variant_goes_when_it_is_put_back() {
 }
 
 #[test]
+fn a_revision_that_nothing_installs_is_read_back_and_reboots_nothing() {
+    let mut host = machine();
+    let mut settings = queues(1);
+    let (verify, expect) = ("uname -v".into(), "r295802".into());
+    settings.dut.remote.revision = Some(Revision { verify, expect, ..Revision::default() });
+    assert_eq!(dut().prepare(&host, &settings).expect("nothing to do"), Prepared::Ready);
+    let configure = |host: &ScriptedHost, settings: &Settings| {
+        let (placement, mut findings) = (Placement::of_dut(vec![0]), Findings::default());
+        let done = dut().configure(host, settings, &placement, &mut findings);
+        done.map(|()| findings).map_err(|error| error.to_string())
+    };
+    let error = configure(&host, &settings).expect_err("another runs");
+    assert!(error.contains("`uname -v` says `FreeBSD 14.1-RELEASE"), "{error}");
+    // A line of its loader may be what chooses it: that is laid, and read, first.
+    settings.dut.remote.loader.insert("kernel".into(), "kernel.r2".into());
+    let expected = vec![format!("{LOADER}: kernel unset -> kernel.r2")];
+    let prepared = dut().prepare(&host, &settings).expect("laid");
+    assert_eq!(prepared, Prepared::Reboot(expected));
+    host.boot();
+    host.kernel = "FreeBSD 10.3-BETA2 #0 r295802: Fri Feb 19 11:19:32 CET 2016".into();
+    assert_eq!(dut().prepare(&host, &settings).expect("it runs"), Prepared::Ready);
+    let findings = configure(&host, &settings).expect("it runs");
+    assert_eq!(findings.facts["revision"], host.kernel);
+}
+
+#[test]
 fn a_kernel_that_boots_once_is_chosen_again_for_the_next_boot() {
     let host = machine();
     let mut settings = queues(1);

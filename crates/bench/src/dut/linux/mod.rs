@@ -66,7 +66,7 @@ impl Dut for LinuxDut<'_> {
         }
         *self = LinuxDut::new(self.ground);
         if let Some(revision) = settings.dut.configured_revision() {
-            software::check(host, revision, findings)?;
+            super::revision::read_back(host, revision, findings)?;
         }
         routes::keep_ways_of(settings, links)?;
         self.forwarding(host, settings)?;

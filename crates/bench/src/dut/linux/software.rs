@@ -3,7 +3,7 @@
 //! Original files and the identity of the installed revision are kept in `/var/lib/fwdlab`
 //! on the DUT, which survives reboots.
 
-use crate::dut::findings::Findings;
+use crate::dut::revision::{is_installed_by_us, verify};
 use crate::dut::undo::script;
 use crate::error::BenchError;
 use crate::host::{Host, quote};
@@ -76,8 +76,7 @@ pub(super) fn install(
     revision: &Revision,
     experiment: &Path,
 ) -> Result<Vec<String>, BenchError> {
-    let installs = revision.image.is_some() || !revision.install.is_empty();
-    if !installs || is_there(host, revision)? {
+    if !is_installed_by_us(revision) || is_there(host, revision)? {
         return Ok(Vec::new());
     }
     let mut done = Vec::new();
@@ -110,7 +109,8 @@ pub(super) fn install(
 /// True if the DUT reports this revision; without an expected report, if it was installed last.
 fn is_there(host: &dyn Host, revision: &Revision) -> Result<bool, BenchError> {
     if !revision.expect.is_empty() && !revision.verify.is_empty() {
-        return Ok(verify(host, revision).is_ok_and(|found| found.contains(&revision.expect)));
+        let said = verify(host, revision).ok().flatten().unwrap_or_default();
+        return Ok(said.contains(&revision.expect));
     }
     Ok(host.get(&format!("{KEPT}/revision")).is_ok_and(|found| found == identity(revision)))
 }
@@ -118,42 +118,6 @@ fn is_there(host: &dyn Host, revision: &Revision) -> Result<bool, BenchError> {
 /// Identity of a revision: everything that installs it, on one line.
 fn identity(revision: &Revision) -> String {
     serde_json::to_string(revision).unwrap_or_default()
-}
-
-fn verify(host: &dyn Host, revision: &Revision) -> Result<String, BenchError> {
-    let words = words(&revision.verify)?;
-    let said = host.run(&words.iter().map(String::as_str).collect::<Vec<_>>(), "")?;
-    Ok(said.split_whitespace().collect::<Vec<_>>().join(" "))
-}
-
-/// Checks which revision runs; adds a warning if it is not the expected one.
-///
-/// # Errors
-/// When it was installed but does not run, or the DUT does not report it.
-pub(super) fn check(
-    host: &dyn Host,
-    revision: &Revision,
-    findings: &mut Findings,
-) -> Result<(), BenchError> {
-    if revision.verify.is_empty() {
-        return Ok(());
-    }
-    let found = verify(host, revision)?;
-    let is_it = found.contains(&revision.expect);
-    if !is_it && (revision.image.is_some() || !revision.install.is_empty()) {
-        return Err(BenchError::environment(
-            format!(
-                "{}: `{}` says `{found}` after the revision was installed, and not `{}`",
-                host.name(),
-                revision.verify,
-                revision.expect
-            ),
-            "see by hand what `install` and `upgrade` do there, or correct `expect`",
-        ));
-    }
-    let wanted = if is_it { &found } else { &revision.expect };
-    findings.expect("revision", wanted, &found);
-    Ok(())
 }
 
 fn words(command: &str) -> Result<Vec<String>, BenchError> {
@@ -177,17 +141,8 @@ mod tests {
             ..Revision::default()
         };
         assert_eq!(install(&host, &revision, Path::new(".")).expect("there"), Vec::<String>::new());
-        let mut findings = Findings::default();
-        check(&host, &revision, &mut findings).expect("runs");
-        assert_eq!(findings.facts["revision"], "#1 SMP abc123");
         revision.expect = "def456".into();
         let done = install(&host, &revision, Path::new(".")).expect("installed");
         assert_eq!(done, ["`dpkg -i x.deb` has run"]);
-        let error = check(&host, &revision, &mut findings).expect_err("another runs").to_string();
-        assert!(error.contains("`uname -v` says `#1 SMP abc123`"), "{error}");
-        // Nobody was to install it: a doubt.
-        revision.install.clear();
-        check(&host, &revision, &mut findings).expect("a doubt");
-        assert_eq!(findings.warnings.len(), 1);
     }
 }

@@ -8,6 +8,9 @@ use crate::host::{Host, LocalHost};
 use crate::lab::reached::Reached;
 use std::time::{Duration, Instant};
 
+/// A machine that was switched off may take so many times as long as one that reboots: its
+/// firmware starts anew, and its file systems may be checked first.
+const COLD: u32 = 3;
 /// Interval of attempts to reach a booting host.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -23,7 +26,7 @@ pub(super) fn mark(host: &dyn Host) -> Result<Boot, BenchError> {
 }
 
 /// Waits until the DUT responds after another boot than `before` (any boot if none). After
-/// the time limit it is power-cycled, once.
+/// the time limit it is power-cycled, once, and may take longer.
 ///
 /// # Errors
 /// When it does not respond, or the observer cancels.
@@ -48,11 +51,12 @@ pub(super) fn wait(
     };
     observer.step(&format!("switching {name} off and on"));
     LocalHost.run(&argv.iter().map(String::as_str).collect::<Vec<_>>(), "")?;
-    match answers(dut, before, rack.patience, observer)? {
+    match answers(dut, before, rack.patience * COLD, observer)? {
         None => Ok(()),
         Some(late) => Err(BenchError::environment(
             format!(
-                "{name} did not come back within {seconds} s, not even after `{}`: {late}",
+                "{name} did not come back within {seconds} s, nor within {} s after `{}`: {late}",
+                (rack.patience * COLD).as_secs(),
                 argv.join(" ")
             ),
             "look at its console",

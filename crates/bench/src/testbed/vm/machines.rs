@@ -12,7 +12,7 @@ use crate::testbed::netns::Netns;
 use crate::wiring::Wiring;
 use fwdlab_model::settings::{self, DutKind, Settings, VmSettings};
 use fwdlab_vm::freebsd::{self, Image};
-use fwdlab_vm::guest::{self, Also, Running, System};
+use fwdlab_vm::guest::{self, Also, Common, Running, System};
 use fwdlab_vm::kernel::Kernel;
 use fwdlab_vm::machine::{self, Accel, Backend, Model, Nic};
 use fwdlab_vm::symbols::Symbols;
@@ -206,19 +206,17 @@ impl Machines {
             |name: &Option<String>| self.experiment.join(name.as_deref().unwrap_or_default());
         let (accel, cpus, memory) = (what.accel, vm.cpus, vm.memory);
         let also = Also { calls: vm.calls, caches: vm.caches };
+        let common = Common { accel, cpus, memory, nics, also, cache };
         match what.kind {
             DutKind::Freebsd => {
                 let image = &Image::find(&file(&vm.disk), cache)?;
                 let kernel = vm.kernel.as_ref().map(|_| file(&vm.kernel));
                 let kernel = kernel.as_deref();
-                freebsd::Guest { image, kernel, accel, cpus, memory, nics, also, cache }
-                    .boot(directory)
+                freebsd::Guest { image, kernel, common }.boot(directory)
             }
             _ => {
                 let kernel = &Kernel::find(&file(&vm.kernel), cache)?;
-                let (firewall, append) = (true, "");
-                linux::Guest { kernel, accel, cpus, memory, nics, firewall, append, also, cache }
-                    .boot(directory)
+                linux::Guest { kernel, firewall: true, common }.boot(directory)
             }
         }
     }

@@ -21,6 +21,8 @@ const SHOWN: f64 = 0.5;
 pub(super) struct Counted {
     /// The kernel as it was given.
     pub(super) file: String,
+    /// Which of its boots, from 1 on.
+    pub(super) boot: u32,
     /// The command that changed it since.
     pub(super) change: Option<String>,
     /// `uname -r`.
@@ -44,6 +46,8 @@ impl Counted {
 pub(super) struct Findings {
     family: Family,
     batch: u16,
+    /// How often each kernel was booted.
+    boots: u32,
     kernels: Vec<Row>,
     functions: Vec<Function>,
     /// Of each kernel where calls were followed.
@@ -99,28 +103,36 @@ impl Findings {
     pub(super) fn of(
         counted: Vec<Counted>,
         calls: Vec<Drawn>,
-        family: Family,
-        batch: u16,
+        (family, batch, boots): (Family, u16, u32),
     ) -> Findings {
         let costs: Vec<&Costs> =
             counted.iter().map(|counted| &counted.answer.found.costs).collect();
-        let functions = functions(&costs);
+        let functions = functions(&costs, boots > 1);
         // Of one kernel or of another: totals are of the same functions everywhere.
         let background: BTreeSet<&str> =
             functions.iter().filter(|f| f.background).map(|f| f.name.as_str()).collect();
         let is_alone = |release: &str| {
-            counted.iter().filter(|c| c.change.is_none() && c.release == release).count() == 1
+            let same = |c: &&Counted| c.change.is_none() && c.boot == 1 && c.release == release;
+            counted.iter().filter(same).count() == 1
         };
         let kernels = counted.iter().enumerate().map(|(number, counted)| {
             let costs = &counted.answer.found.costs;
             let total = costs.over(|function| !background.contains(function.name.as_str()));
             let differing = || functions.iter().filter(|f| f.differs[number] && !f.background);
-            let difference = differing().map(|f| f.instructions[number] - f.instructions[0]).sum();
+            let difference = differing().map(|f| f.instructions[number] - f.instructions[0]);
+            // Of nothing it is -0.
+            let difference = difference.sum::<f64>() + 0.0;
             Row {
                 kernel: {
                     let (release, file) = (&counted.release, &counted.file);
                     let alone = is_alone(release);
-                    let name = if alone { release.clone() } else { format!("{release} ({file})") };
+                    let mut name = release.clone();
+                    if !alone {
+                        name += &format!(" ({file})");
+                    }
+                    if boots > 1 {
+                        name += &format!(", boot {}", counted.boot);
+                    }
                     match &counted.change {
                         None => name,
                         Some(change) => format!("{name} after `{change}`"),
@@ -146,12 +158,13 @@ impl Findings {
         });
         let kernels = kernels.collect();
         let caches = Modelled::of(counted.iter().map(|c| c.answer.found.caches.as_ref()));
-        Findings { family, batch, kernels, functions, calls, caches }
+        Findings { family, batch, boots, kernels, functions, calls, caches }
     }
 }
 
-/// All functions: of one kernel the dearest first, of several those that differ most.
-fn functions(costs: &[&Costs]) -> Vec<Function> {
+/// All functions: of several kernels those that differ most first, else, and where it is
+/// `repeated` boots that are looked at, the dearest.
+fn functions(costs: &[&Costs], repeated: bool) -> Vec<Function> {
     let empty = FunctionCost::default();
     let by_name: Vec<BTreeMap<&str, &FunctionCost>> = costs
         .iter()
@@ -182,14 +195,16 @@ fn functions(costs: &[&Costs]) -> Vec<Function> {
             }
         })
         .collect();
-    functions.sort_by(|a, b| b.weight().total_cmp(&a.weight()).then_with(|| a.name.cmp(&b.name)));
+    let weight = |function: &Function| function.weight(repeated);
+    functions.sort_by(|a, b| weight(b).total_cmp(&weight(a)).then_with(|| a.name.cmp(&b.name)));
     functions
 }
 
 impl Function {
     /// What it is sorted by: the largest difference from the first kernel, or the cost.
-    fn weight(&self) -> f64 {
+    fn weight(&self, repeated: bool) -> f64 {
         match self.instructions.as_slice() {
+            [first, ..] if repeated => *first,
             [only] => *only,
             [first, ..] => {
                 let differing = self.instructions.iter().zip(&self.differs).filter(|(_, d)| **d);
@@ -224,7 +239,7 @@ pub(super) fn document(findings: &Findings, functions: usize) -> Document<'_> {
     let shown: Vec<&Function> = findings
         .functions
         .iter()
-        .filter(|function| function.weight() >= SHOWN && !function.background)
+        .filter(|function| function.weight(findings.boots > 1) >= SHOWN && !function.background)
         .take(functions)
         .collect();
     let mut table = Table::of(shown)
@@ -237,7 +252,11 @@ pub(super) fn document(findings: &Findings, functions: usize) -> Document<'_> {
             None => "instructions".to_owned(),
         };
         table = table.numbers(title, move |function| rate(function.instructions[number], 1));
-        if number > 0 {
+        if findings.boots > 1 {
+            table = table.numbers("bursts", move |function| {
+                Cell::interval(function.bursts[number], Digits::Decimals(1))
+            });
+        } else if number > 0 {
             table = table.numbers("difference", move |function| {
                 let (now, before) = (function.instructions[number], function.instructions[0]);
                 Cell::number(now - before, Digits::SignedSignificant)
@@ -349,6 +368,7 @@ mod tests {
         let second = Duration::from_secs(1);
         Counted {
             file: "k".into(),
+            boot: 1,
             change: None,
             release: what.into(),
             answer,
@@ -360,7 +380,7 @@ mod tests {
     #[test]
     fn what_differs_stands_first_and_what_does_not_is_left_out() {
         let both = vec![counted("6.1", 1000.0, true), counted("6.2", 888.0, false)];
-        let findings = Findings::of(both, Vec::new(), Family::Inet, 32);
+        let findings = Findings::of(both, Vec::new(), (Family::Inet, 32, 1));
         assert_eq!(findings.functions[0].name, "demux");
         // To a test harness there is nothing here that passes or fails.
         for form in FORMS.into_iter().filter(|form| form.name != "ktap") {
@@ -378,9 +398,23 @@ mod tests {
     }
 
     #[test]
+    fn boots_of_one_kernel_stand_beside_each_other_with_their_bursts() {
+        let boots = (1..=3).map(|boot| Counted { boot, ..counted("6.1", 1000.0, false) });
+        let findings = Findings::of(boots.collect(), Vec::new(), (Family::Inet, 32, 3));
+        let markdown = FORMS.into_iter().find(|form| form.name == "markdown").expect("a form");
+        let text = (markdown.render)(&document(&findings, 2), 100).expect("text");
+        assert!(conclusion(&findings).contains("boot 3 executes +0.0 instructions"), "{text}");
+        // Nothing differs, and the dearest are shown all the same.
+        assert!(text.contains("6.1, boot 3") && !text.contains("(k)"), "{text}");
+        let row = text.lines().find(|line| line.contains("demux")).expect("the dearest");
+        assert_eq!(row.matches("[874.0, 874.0]").count(), 3, "{row}");
+        assert!(text.contains("ip_forward") && !text.contains("clock"), "{text}");
+    }
+
+    #[test]
     fn a_total_and_its_bursts_are_of_the_same_functions() {
         let both = vec![counted("6.1", 1000.0, true), counted("6.2", 888.0, false)];
-        let findings = Findings::of(both, Vec::new(), Family::Inet, 32);
+        let findings = Findings::of(both, Vec::new(), (Family::Inet, 32, 1));
         for (row, total) in findings.kernels.iter().zip([1000.0, 888.0]) {
             assert_eq!((row.instructions, row.least, row.most), (total, total, total));
         }

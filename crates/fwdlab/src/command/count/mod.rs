@@ -22,7 +22,7 @@ use fwdlab_bench::host::{Host, SshHost, SshSettings};
 use fwdlab_packet::{Family, Flows};
 use fwdlab_vm::forwarding::{self, GUEST_MACS, Question};
 use fwdlab_vm::freebsd::{self, Image};
-use fwdlab_vm::guest::{self, Also, Running, System};
+use fwdlab_vm::guest::{self, Also, Common, Running, System};
 use fwdlab_vm::kernel::Kernel;
 use fwdlab_vm::linux;
 use fwdlab_vm::machine::{self, Accel, Model, Nic};
@@ -54,6 +54,7 @@ Examples:
   fwdlab count kernel.deb --caches --change 'sh routes' --input routes.sh
   fwdlab count freebsd.qcow2 --change 'sysctl net.route.algo.inet.algo=radix4_lockless'
   fwdlab count freebsd.qcow2 --kernel /usr/obj/boot/kernel.mine
+  fwdlab count kernel.deb --boots 3 --bursts 3 --functions 10
 
 A disk of FreeBSD (.raw, .img, .qcow2; also .zst) is never written; root must be let in on
 its serial console without a password.
@@ -95,6 +96,9 @@ pub(crate) struct Arguments {
     /// Bursts, whose medians count
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     bursts: u32,
+    /// Boot each kernel so many times, and show how well what is counted repeats
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    boots: u32,
     /// The guest's cards for traffic, as far as QEMU and the guest have them
     #[arg(long, default_value = "virtio", value_parser = card())]
     nic: Model,
@@ -140,9 +144,11 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let cache = state::cache()?;
     machine::clean_cache(&cache);
     let mut counted = Vec::new();
-    for (number, subject) in (0..).zip(&subjects(arguments, &cache)?) {
+    let subjects = subjects(arguments, &cache)?;
+    let boots = subjects.iter().flat_map(|one| (1..=arguments.boots).map(move |boot| (one, boot)));
+    for (number, (subject, boot)) in (0..).zip(boots) {
         let directory = machine::directory(&machines, number)?;
-        let found = of_kernel(arguments, subject, &directory, &cache, &input);
+        let found = of_kernel(arguments, (subject, boot), &directory, &cache, &input);
         if found.is_err() {
             // A machine that has begun removes its own files.
             let _ = std::fs::remove_dir_all(&directory);
@@ -153,7 +159,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
         Some(directory) => graphs::write(counted.iter().filter_map(Counted::stacks), directory)?,
         None => Vec::new(),
     };
-    let findings = Findings::of(counted, drawn, arguments.family, arguments.batch);
+    let how = (arguments.family, arguments.batch, arguments.boots);
+    let findings = Findings::of(counted, drawn, how);
     arguments.form.print(&document::document(&findings, arguments.functions))?;
     Ok(Exit::Done)
 }
@@ -203,30 +210,21 @@ impl Subject {
         directory: &Path,
         cache: &Path,
     ) -> Result<Running> {
+        let memory = match self {
+            Subject::Linux(_) => MEMORY[0],
+            Subject::FreeBsd(..) => MEMORY[1],
+        };
+        let also = arguments.also();
+        let common = Common { accel: Accel::Counted, cpus: 1, memory, nics, also, cache };
         let running = match self {
-            Subject::Linux(kernel) => linux::Guest {
-                kernel,
-                accel: Accel::Counted,
-                cpus: 1,
-                memory: MEMORY[0],
-                nics,
-                firewall: !arguments.change.is_empty(),
-                append: "",
-                also: arguments.also(),
-                cache,
+            Subject::Linux(kernel) => {
+                let firewall = !arguments.change.is_empty();
+                linux::Guest { kernel, firewall, common }.boot(directory)
             }
-            .boot(directory),
-            Subject::FreeBsd(image, kernel) => freebsd::Guest {
-                image,
-                kernel: kernel.as_deref(),
-                accel: Accel::Counted,
-                cpus: 1,
-                memory: MEMORY[1],
-                nics,
-                also: arguments.also(),
-                cache,
+            Subject::FreeBsd(image, kernel) => {
+                let kernel = kernel.as_deref();
+                freebsd::Guest { image, kernel, common }.boot(directory)
             }
-            .boot(directory),
         };
         Ok(running?)
     }
@@ -235,7 +233,7 @@ impl Subject {
 /// Boots a kernel and counts, once more after each change that is asked for.
 fn of_kernel(
     arguments: &Arguments,
-    (name, subject): &(String, Subject),
+    ((name, subject), boot): (&(String, Subject), u32),
     directory: &Path,
     cache: &Path,
     input: &str,
@@ -285,6 +283,7 @@ fn of_kernel(
         let answer = forwarding::measure(&running, ends, symbols, &question, &mut tell)?;
         Ok(Counted {
             file: name.clone(),
+            boot,
             change: change.cloned(),
             release: release.clone(),
             answer,
