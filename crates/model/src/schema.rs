@@ -170,6 +170,7 @@ fn of_kind(kind: Kind) -> Value {
             { "type": "number", "minimum": 1 },
             { "type": "string", "pattern": r"^ *[0-9._]+ *[kMG]?pps *$" },
         ]}),
+        Kind::BitRate => json!({ "type": "string", "pattern": r"^ *[0-9._]+ *[kMG]?bit/s *$" }),
         Kind::Rate => json!({ "anyOf": [
             { "const": "max" },
             { "type": "number", "minimum": 1 },

@@ -8,6 +8,7 @@ mod hooks;
 mod kind;
 mod laboratory;
 mod router;
+mod sim;
 mod vm;
 
 pub use command::*;
@@ -17,6 +18,7 @@ pub use hooks::*;
 pub use kind::*;
 pub use laboratory::*;
 pub use router::*;
+pub use sim::*;
 pub use vm::*;
 
 use crate::units::FrameSize;
@@ -158,120 +160,6 @@ pub struct TestbedSettings {
     pub vm: VmSettings,
     /// Parameters of the simulated device (used by `sim` only).
     pub sim: SimSettings,
-}
-
-/// `[testbed.sim]`: the simulated device's law. Its truth is computed from
-/// these numbers and the variant's settings, never from what was measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SimSettings {
-    /// Packets per second that the device forwards in the base variant.
-    pub capacity_pps: f64,
-    /// Coefficient of variation between runs (0.01 = 1 %).
-    pub noise: f64,
-    /// Share of the noise's variance that is an AR(1) drift from run to run (0 to 1).
-    pub drift: f64,
-    /// Lag-1 correlation of that drift.
-    pub phi: f64,
-    /// Coefficient of variation of intervals within a run.
-    pub jitter: f64,
-    /// Loss ratio below capacity (RFC 2544 frame loss), 0 to 1.
-    pub loss: f64,
-    /// Packets that the device keeps while more arrive than it forwards; the default adds
-    /// nothing to a plan's hash.
-    #[serde(default, skip_serializing_if = "SimSettings::is_none")]
-    pub buffer: u32,
-    /// What it forwards from the receiver to the sender, as a share of what it forwards the
-    /// other way, where packets go both ways; the default adds nothing to a plan's hash.
-    #[serde(default = "SimSettings::alike", skip_serializing_if = "SimSettings::is_alike")]
-    pub reverse: f64,
-    /// What the simulated sender reaches at most, in packets per second.
-    pub ceiling_pps: f64,
-    /// The table of its stateful firewall; the default adds nothing to a plan's hash.
-    #[serde(default, skip_serializing_if = "SimTable::is_default")]
-    pub table: SimTable,
-    /// Factor on the capacity by "setting=label", e.g. "firewall=stateful" = 0.8.
-    pub effect: BTreeMap<String, f64>,
-    /// When true a run takes its real time; when false it returns at once.
-    pub realtime: bool,
-    /// Share of the runs that are degraded from start to end, 0 to 0.5. The
-    /// default of this and the next adds nothing to a plan's hash.
-    #[serde(default, skip_serializing_if = "SimSettings::is_clean")]
-    pub contamination: f64,
-    /// Share of the capacity that a degraded run lacks, 0 to 0.99.
-    #[serde(default = "SimSettings::depth", skip_serializing_if = "SimSettings::is_depth")]
-    pub contamination_depth: f64,
-}
-
-impl SimSettings {
-    fn is_none(packets: &u32) -> bool {
-        *packets == 0
-    }
-
-    fn alike() -> f64 {
-        1.0
-    }
-
-    fn is_alike(reverse: &f64) -> bool {
-        *reverse == Self::alike()
-    }
-
-    fn is_clean(contamination: &f64) -> bool {
-        *contamination == 0.0
-    }
-
-    fn depth() -> f64 {
-        0.04
-    }
-
-    fn is_depth(depth: &f64) -> bool {
-        *depth == Self::depth()
-    }
-}
-
-impl Default for SimSettings {
-    /// A device about as fast, and a bit steadier, than one core of a virtual machine.
-    fn default() -> Self {
-        Self {
-            capacity_pps: 1.6e6,
-            noise: 0.02,
-            drift: 0.0,
-            phi: 0.9,
-            jitter: 0.03,
-            loss: 0.0,
-            reverse: Self::alike(),
-            ceiling_pps: 5e6,
-            effect: BTreeMap::new(),
-            realtime: false,
-            buffer: 0,
-            table: SimTable::default(),
-            contamination: 0.0,
-            contamination_depth: Self::depth(),
-        }
-    }
-}
-
-/// The connections of a simulated stateful firewall.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SimTable {
-    /// Connections that it holds.
-    pub states: u32,
-    /// Connections a second that it sets up, in the base variant.
-    pub establishment_pps: f64,
-    /// Connections a second that it removes.
-    pub tear_down_pps: f64,
-}
-
-impl SimTable {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-impl Default for SimTable {
-    /// A table of Linux's size, at rates of its order.
-    fn default() -> Self {
-        Self { states: 262_144, establishment_pps: 400e3, tear_down_pps: 2e6 }
-    }
 }
 
 /// Firewall of the DUT.

@@ -18,6 +18,30 @@ pub fn format_bps(bps: f64) -> String {
     format!("{}bit/s", prefixed(bps))
 }
 
+/// The name of the fact of a run that holds its links' line rate.
+pub const LINE_RATE: &str = "line rate";
+
+/// Writes the line rate of a link exactly: `10 Gbit/s`.
+pub fn line_rate_text(bps: u64) -> String {
+    const UNITS: [(u64, &str); 3] = [(1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")];
+    let unit = UNITS.into_iter().find(|(scale, _)| bps > 0 && bps.is_multiple_of(*scale));
+    let (scale, prefix) = unit.unwrap_or((1, ""));
+    format!("{} {prefix}bit/s", bps / scale)
+}
+
+/// Bits per second of what [`line_rate_text`] wrote.
+pub fn line_rate_of(text: &str) -> Option<u64> {
+    let (number, unit) = text.split_once(' ')?;
+    let scale = match unit {
+        "Gbit/s" => 1_000_000_000,
+        "Mbit/s" => 1_000_000,
+        "kbit/s" => 1_000,
+        "bit/s" => 1,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(scale)
+}
+
 fn prefixed(value: f64) -> String {
     let (scaled, prefix) = match value.abs() {
         v if v >= 999.5e6 => (value / 1e9, "G"),
@@ -36,6 +60,20 @@ fn prefixed(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_rate_reads_back() {
+        for (bps, text) in [
+            (10_000_000_000, "10 Gbit/s"),
+            (2_500_000_000, "2500 Mbit/s"),
+            (1_000, "1 kbit/s"),
+            (1_001, "1001 bit/s"),
+            (0, "0 bit/s"),
+        ] {
+            assert_eq!((line_rate_text(bps).as_str(), line_rate_of(text)), (text, Some(bps)));
+        }
+        assert_eq!([line_rate_of("10Gbit/s"), line_rate_of("fast Gbit/s")], [None, None]);
+    }
 
     #[test]
     fn rates_have_three_digits_and_a_prefix() {

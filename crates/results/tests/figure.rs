@@ -34,6 +34,7 @@ fn numbers(levels: &[u32]) -> XAxis {
 
 fn chart(title: &str, x_label: &str, x: XAxis, series: Vec<Series>) -> Chart {
     Chart {
+        middle: "median",
         title: title.into(),
         x_label: x_label.into(),
         x,

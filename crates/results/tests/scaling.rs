@@ -247,6 +247,7 @@ fn chart(runs: &[ScaledRun], law: &Scalability) -> Chart {
         holds: law.holds(),
     };
     Chart {
+        middle: "median",
         title: "Impact of Chelsio rx/tx queue number on forwarding performance".into(),
         x_label: "queues".into(),
         x: XAxis::Numbers(law.levels.iter().map(|&n| (f64::from(n), n.to_string())).collect()),

@@ -46,7 +46,8 @@ impl Drift {
         }
         let slope = xy / xx;
         let error = ((yy - slope * xy).max(0.0) / (free - 1.0) / xx).sqrt();
-        let change = slope * (trials.all().len() - 1) as f64;
+        // The slope is of logarithms: no device loses more than all.
+        let change = (slope * (trials.all().len() - 1) as f64).exp_m1();
         (slope.abs() > ERRORS_MIN * error && change.abs() > width).then_some(Drift { change })
     }
 }

@@ -143,6 +143,10 @@ fn a_device_that_drifts_is_said_to() {
     let mut device = Device::new(Law { drift: -0.001, ..Law::exact(3.3e6) }, 1);
     let drift = search(&mut device, &["ndr", "pdr"]).drift.unwrap();
     assert!(drift.change < -0.02, "{drift:?}");
+    // However fast it becomes slower, it can't lose more than all that it had.
+    let mut device = Device::new(Law { drift: -0.02, ..Law::exact(3.3e6) }, 1);
+    let drift = search(&mut device, &["ndr", "pdr"]).drift.unwrap();
+    assert!((-1.0..-0.5).contains(&drift.change), "{drift:?}");
 }
 
 #[test]

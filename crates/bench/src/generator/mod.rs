@@ -7,6 +7,7 @@
 mod account;
 pub mod interface;
 pub mod otg;
+mod pace;
 pub mod pkt_gen;
 pub mod pktgen;
 mod talk;

@@ -1,6 +1,7 @@
 //! DPDK's testpmd as a sender (forward mode `txonly`), at its prompt.
 //!
-//! It sends IPv4 at the maximum rate only, and its flows differ from the load's: with
+//! It sends IPv4 as fast as it can; on an interface of a Linux kernel that kernel keeps a rate for
+//! it (`pace.rs`), and what the interface counts is what was sent. Its flows differ from the load's: with
 //! `--txonly-multi-flow` it derives source addresses from the destination (DPDK 22.11:
 //! 198.19.1.1, 198.19.3.1, ..., 128 per sending CPU). It does not receive here: arrivals
 //! are counted at the receiver's interface. Its rates (`Tx-pps`) are not used: the first
@@ -13,6 +14,7 @@
 
 use super::account::Account;
 use super::interface::{InterfaceCounter, InterfaceReading, Witness};
+use super::pace::Pace;
 use super::talk::{Heard, Talk};
 use super::{Capabilities, Counted, Edges, Ends, Generator, Load, Outcome, mac};
 use crate::error::BenchError;
@@ -20,10 +22,14 @@ use fwdlab_model::record::Counter;
 use fwdlab_packet::Family;
 use fwdlab_packet::address::{Side, flow_address};
 use fwdlab_packet::template::{DESTINATION_PORT, SOURCE_PORT};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Time limit for the first prompt: DPDK clears hugepages first.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Longest that what it has handed over may take to leave a paced interface.
+const DRAINED: Duration = Duration::from_secs(10);
+/// Silence of that interface after which nothing more is to come.
+const STILL: Duration = Duration::from_millis(100);
 
 /// A testpmd that sends, and an interface that receives.
 pub struct Testpmd<'a> {
@@ -32,6 +38,8 @@ pub struct Testpmd<'a> {
     talk: Option<Talk>,
     receiver: Option<InterfaceCounter<'a>>,
     before: InterfaceReading,
+    /// The rate that the kernel keeps for it, and what its interface had sent before.
+    pace: Option<(Pace, InterfaceCounter<'a>, u64)>,
     sent: PortStats,
     has_stopped: bool,
     account: Account,
@@ -59,6 +67,7 @@ impl<'a> Testpmd<'a> {
             talk: None,
             receiver: None,
             before: InterfaceReading::default(),
+            pace: None,
             sent: PortStats::default(),
             has_stopped: false,
             account: Account::open(None, Duration::ZERO),
@@ -99,6 +108,31 @@ impl<'a> Testpmd<'a> {
         }
     }
 
+    /// Packets that have left: by its own account, where it is paced by the interface's.
+    fn left(&mut self) -> Result<u64, BenchError> {
+        if let Some((_, interface, before)) = &self.pace {
+            return Ok(interface.read()?.sent.saturating_sub(*before));
+        }
+        if !self.has_stopped && self.talk.is_some() {
+            self.sent = self.port_stats()?;
+        }
+        Ok(self.sent.sent)
+    }
+
+    /// Waits until nothing that it has handed over is still to leave.
+    fn drained(&mut self) -> Result<(), BenchError> {
+        let deadline = Instant::now() + DRAINED;
+        let mut before = self.left()?;
+        while self.pace.is_some() && Instant::now() < deadline {
+            std::thread::sleep(STILL);
+            let now = self.left()?;
+            if now == std::mem::replace(&mut before, now) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     fn received(&self) -> Result<InterfaceReading, BenchError> {
         match &self.receiver {
             Some(receiver) => receiver.read(),
@@ -113,7 +147,7 @@ impl Generator for Testpmd<'_> {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { paced: false, inet6: false, edges: Edges::Read }
+        Capabilities { paced: is_paceable(&self.ends), inet6: false, edges: Edges::Read }
     }
 
     fn prepare(&mut self, load: &Load) -> Result<(), BenchError> {
@@ -132,6 +166,16 @@ impl Generator for Testpmd<'_> {
         }
         let receiver = InterfaceCounter::new(self.ends.receiver, &self.ends.receiver_interface)?;
         self.receiver = Some(receiver);
+        if let Some(rate_pps) = load.rate_pps {
+            let (host, interface) = (self.ends.sender, self.ends.sender_interface.as_str());
+            let pace = Pace::begin(host, interface, rate_pps, load.frame_size.saturating_sub(4))?;
+            let counter = InterfaceCounter::new(host, interface)?;
+            let before = counter.read()?.sent;
+            self.pace = Some((pace, counter, before));
+            let told =
+                "by the kernel's token bucket (tc-tbf) on its interface, which counts what left";
+            self.outcome.facts.insert("testpmd paced".into(), told.into());
+        }
         // Its output is block-buffered over a pipe.
         let mut all: Vec<String> = ["stdbuf", "-oL"].map(str::to_owned).to_vec();
         all.extend(words);
@@ -140,7 +184,7 @@ impl Generator for Testpmd<'_> {
         self.talk = Some(talk);
         self.talk()?.tell("clear port stats all")?;
         self.port_stats()?;
-        self.account = Account::open(None, Duration::from_secs(2));
+        self.account = Account::open(load.rate_pps, Duration::from_secs(2));
         self.before = self.received()?;
         self.witness = Witness::new(self.ends.sender, &self.ends.sender_interface);
         Ok(())
@@ -158,18 +202,16 @@ impl Generator for Testpmd<'_> {
     }
 
     fn counted(&mut self) -> Result<Counted, BenchError> {
-        if !self.has_stopped && self.talk.is_some() {
-            self.sent = self.port_stats()?;
-        }
-        self.account.saw(self.sent.sent);
+        let sent = self.left()?;
+        self.account.saw(sent);
         let received = self.received()?;
         Ok(Counted {
-            sent: self.sent.sent,
+            sent,
             received: received.received.saturating_sub(self.before.received),
             receiver_dropped: received
                 .receiver_dropped
                 .saturating_sub(self.before.receiver_dropped),
-            unsent: 0,
+            unsent: self.account.unsent(sent, None),
         })
     }
 
@@ -193,6 +235,7 @@ impl Generator for Testpmd<'_> {
         let stats = self.port_stats()?;
         self.has_stopped = true;
         self.sent = PortStats { dropped: total.dropped, ..stats };
+        self.drained()?;
         // Its two counters: packets that the application enqueued, packets that the port sent.
         let name = "testpmd TX-packets (forward statistics)".to_owned();
         let expected = Some(stats.sent);
@@ -206,6 +249,9 @@ impl Generator for Testpmd<'_> {
             self.stop()?;
         }
         let counted = self.counted()?;
+        let pace = self.pace.take();
+        let is_paced = pace.is_some();
+        self.outcome.remarks.extend(pace.and_then(|(mut pace, ..)| pace.end()));
         if let Some(mut talk) = self.talk.take() {
             talk.tell("quit")?;
             let ended = talk.wait(self.patience.min(Duration::from_secs(15)));
@@ -219,7 +265,9 @@ impl Generator for Testpmd<'_> {
             let name = format!("testpmd {name}");
             outcome.counters.push(Counter { name, before: 0, after, expected: None });
         }
-        match self.witness.testify("sent packets", counted.sent, |reading| reading.sent) {
+        // Frames that it handed over last may still have waited when it ended.
+        let witnessed = if is_paced { "paced packets" } else { "sent packets" };
+        match self.witness.testify(witnessed, counted.sent, |reading| reading.sent) {
             Ok(counter) => outcome.counters.push(counter),
             // A port that DPDK owns is none of the kernel's.
             Err(remark) => {
@@ -238,8 +286,11 @@ impl Generator for Testpmd<'_> {
 /// When the load is none that it can send.
 fn command(ends: &Ends<'_>, load: &Load) -> Result<Vec<String>, BenchError> {
     let refused = |why: &str| Err(BenchError::Refused(why.into()));
-    if load.rate_pps.is_some() {
-        return refused("testpmd keeps no rate: it sends as fast as it can (rate = \"max\")");
+    if load.rate_pps.is_some() && !is_paceable(ends) {
+        return refused(
+            "testpmd keeps no rate on a device of its own, where no kernel can do it: write rate = \
+             \"max\" and no [method], or name an interface of the kernel's in the lab's file",
+        );
     }
     if load.family == Family::Inet6 {
         return refused("testpmd sends IPv4 only: choose another generator for inet6");
@@ -254,11 +305,13 @@ fn command(ends: &Ends<'_>, load: &Load) -> Result<Vec<String>, BenchError> {
         let cpus = ends.sender_cpus.iter().map(u16::to_string).collect::<Vec<_>>().join(",");
         words.extend(["-l".into(), cpus]);
     }
-    let names_device = eal.iter().any(|word| word.starts_with("-a") || word.starts_with("--vdev"));
+    let names_device = names_device(eal);
     if !names_device && is_pci(&ends.sender_interface) {
         words.extend(["-a".into(), ends.sender_interface.clone()]);
     } else if !names_device {
-        words.push(format!("--vdev=net_af_packet0,iface={}", ends.sender_interface));
+        // Past the queueing discipline it would go past its pace.
+        let bypass = if load.rate_pps.is_some() { ",qdisc_bypass=0" } else { "" };
+        words.push(format!("--vdev=net_af_packet0,iface={}{bypass}", ends.sender_interface));
     }
     words.extend(eal.iter().cloned());
     words.extend(["--", "-i", "--forward-mode=txonly"].map(str::to_owned));
@@ -279,6 +332,17 @@ fn command(ends: &Ends<'_>, load: &Load) -> Result<Vec<String>, BenchError> {
     }
     words.extend(own.iter().cloned());
     Ok(words)
+}
+
+/// True when words of the EAL name the device.
+fn names_device(eal: &[String]) -> bool {
+    eal.iter().any(|word| word.starts_with("-a") || word.starts_with("--vdev"))
+}
+
+/// True when it sends through a kernel, which can keep a rate for it.
+fn is_paceable(ends: &Ends<'_>) -> bool {
+    let eal = ends.options.split(|word| word == "--").next().unwrap_or_default();
+    !is_pci(&ends.sender_interface) && !names_device(eal)
 }
 
 /// `0000:05:00.0` or `05:00.0`.

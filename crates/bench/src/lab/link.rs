@@ -58,6 +58,36 @@ pub(super) fn interface_state(
     }
 }
 
+/// Line rate that an interface has negotiated, bits per second; none where there is no medium,
+/// or a virtual machine's card names one that bounds nothing.
+pub(crate) fn line_rate_bps(host: &dyn Host, system: System, name: &str) -> Option<u64> {
+    match system {
+        System::Linux => {
+            let cpus = host.get("/proc/cpuinfo").ok()?;
+            let is_virtual = cpus.split_whitespace().any(|flag| flag == "hypervisor");
+            // Mbit/s; -1 where nothing is known.
+            let speed = host.get(&format!("/sys/class/net/{name}/speed")).ok()?;
+            let speed = speed.trim().parse::<i64>().ok().filter(|speed| *speed > 0)?;
+            (!is_virtual).then_some(speed as u64 * 1_000_000)
+        }
+        System::FreeBsd => {
+            let guest = host.run(&["sysctl", "-n", "kern.vm_guest"], "").ok()?;
+            let text = host.run(&["ifconfig", name], "").ok()?;
+            (guest.trim() == "none").then(|| medium_bps(&text)).flatten()
+        }
+    }
+}
+
+/// The speed in `media: Ethernet autoselect (40Gbase-CR4 <full-duplex>)` (ifmedia(4)).
+fn medium_bps(text: &str) -> Option<u64> {
+    let media = text.lines().find_map(|line| line.trim().strip_prefix("media:"))?;
+    let active = media.split_once('(').map_or(media, |(_, active)| active);
+    let word = active.split_whitespace().find(|word| word.to_lowercase().contains("base"))?;
+    let digits = word.find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
+    let scale = if word[digits..].starts_with('G') { 1_000_000_000 } else { 1_000_000 };
+    word[..digits].parse::<u64>().ok()?.checked_mul(scale)
+}
+
 fn linux(host: &dyn Host, name: &str) -> Result<InterfaceState, BenchError> {
     let get = |file: &str| host.get(&format!("/sys/class/net/{name}/{file}"));
     let mac = get("address")?;
@@ -137,6 +167,39 @@ cxl0: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mt
         set("carrier", "1");
         let (mac, state) = (Some("02:00:00:00:00:0a".into()), "up".into());
         assert_eq!(seen(), InterfaceState { mac, up: true, state, mtu: Some(9000) });
+    }
+
+    #[test]
+    fn a_line_rate_is_what_hardware_has_negotiated() {
+        let host = FakeHost::default();
+        let set = |path: &str, text: &str| {
+            host.files.lock().expect("files").insert(path.to_owned(), text.to_owned());
+        };
+        let of = |host: &FakeHost| line_rate_bps(host, System::Linux, "eth1");
+        set("/proc/cpuinfo", "processor : 0\nflags : fpu sse2");
+        assert_eq!(of(&host), None);
+        for (speed, expected) in [("25000", Some(25_000_000_000)), ("-1", None), ("0", None)] {
+            set("/sys/class/net/eth1/speed", speed);
+            assert_eq!(of(&host), expected, "{speed}");
+        }
+        set("/sys/class/net/eth1/speed", "10000");
+        set("/proc/cpuinfo", "processor : 0\nflags : fpu hypervisor sse2");
+        assert_eq!(of(&host), None, "a virtual machine's card");
+        assert_eq!(medium_bps(CXL0), Some(40_000_000_000));
+        for (media, expected) in [
+            ("media: Ethernet autoselect (1000baseT <full-duplex>)", Some(1_000_000_000)),
+            ("media: Ethernet 10Gbase-SR <full-duplex,rxpause>", Some(10_000_000_000)),
+            ("media: Ethernet autoselect (none)", None),
+            ("status: active", None),
+        ] {
+            assert_eq!(medium_bps(media), expected, "{media}");
+        }
+        let mut freebsd = FakeHost::default();
+        freebsd.outputs.insert("ifconfig cxl0".into(), CXL0.into());
+        for (guest, expected) in [("none\n", Some(40_000_000_000)), ("bhyve\n", None)] {
+            freebsd.outputs.insert("sysctl -n".into(), guest.into());
+            assert_eq!(line_rate_bps(&freebsd, System::FreeBsd, "cxl0"), expected, "{guest}");
+        }
     }
 
     #[test]

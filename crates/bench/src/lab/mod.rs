@@ -9,7 +9,7 @@ mod ceiling;
 mod clock;
 mod counter;
 mod ends;
-mod link;
+pub(crate) mod link;
 pub(crate) mod reached;
 
 mod traffic;

@@ -28,7 +28,7 @@ pub(super) fn attempt(
     let settings = &task.plan.variants[task.run.variants[0]].settings;
     // A run id that no run uses.
     let run_id = task.plan.run_id(task.run.index | 1 << 30);
-    // Not every generator keeps a rate.
+    // Not every generator keeps a rate everywhere.
     let rate_pps = settings.traffic.generator.keeps_rate().then_some(RATE_PPS);
     let rate_pps = match (rate_pps, rate::of(&task, settings)) {
         (Some(few), Ok(Some(asked))) => Some(few.min(asked)),

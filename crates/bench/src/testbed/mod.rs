@@ -149,6 +149,7 @@ pub(crate) fn choose(
     privilege: &Privilege,
     paths: &Paths,
 ) -> Result<Box<dyn Testbed>, BenchError> {
+    judge_directions(plan)?;
     match plan.base.testbed.kind {
         TestbedKind::Sim => {
             let reasons = vec!["simulated device, as the experiment asks".to_owned()];
@@ -184,6 +185,21 @@ pub(crate) fn choose(
             Err(other) => Err(other),
         },
     }
+}
+
+/// No variant asks for traffic in directions that nothing sends here: it would silently be sent
+/// in one, and half of what was asked for would look like the whole.
+///
+/// # Errors
+/// Names the variant, and what to write.
+fn judge_directions(plan: &Plan) -> Result<(), BenchError> {
+    for variant in &plan.variants {
+        if let Some((why, next)) = variant.settings.lacks_direction() {
+            let label = &variant.label;
+            return Err(BenchError::Refused(format!("variant {label}: {why}: {next}")));
+        }
+    }
+    Ok(())
 }
 
 /// True when every variant's DUT is the software router.

@@ -31,6 +31,7 @@ use fwdlab_model::plan::{Plan, Trial};
 use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::record::{Calibration, Counter, CpuTime, DropPlace, Latency};
 use fwdlab_model::settings::{Directions, Family, Firewall, Settings, TestbedKind};
+use fwdlab_model::units::{LINE_RATE, line_rate_text};
 use fwdlab_model::warning::Warning;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -102,7 +103,15 @@ fn queue_effect(queues: u16) -> f64 {
 
 /// What the simulated senders reach together.
 fn ceiling_pps(settings: &Settings) -> f64 {
-    settings.testbed.sim.ceiling_pps * f64::from(settings.traffic.directions.count())
+    sender_pps(settings) * f64::from(settings.traffic.directions.count())
+}
+
+/// What one of them reaches: no more than its link takes.
+fn sender_pps(settings: &Settings) -> f64 {
+    let sim = &settings.testbed.sim;
+    let frame = settings.traffic.frame_size.l1_bits_per_second(1.0);
+    let link = sim.link_speed_bps.map_or(f64::INFINITY, |bps| bps as f64 / frame);
+    sim.ceiling_pps.min(link)
 }
 
 /// A clock that jumps ahead instead of waiting, or waits in real time.
@@ -194,7 +203,7 @@ impl Testbed for Sim {
         _observer: &mut dyn Observer,
     ) -> Result<Option<Latency>, BenchError> {
         let packets = (rate_pps * trial.duration_ns as f64 / 1e9) as u64;
-        let (flows, ceiling) = (settings.traffic.flows.count(), settings.testbed.sim.ceiling_pps);
+        let (flows, ceiling) = (settings.traffic.flows.count(), sender_pps(settings));
         Ok(Latency::of(&delays::delays(packets, flows, rate_pps, ceiling)))
     }
 
@@ -365,8 +374,11 @@ impl Ends for SimEnds<'_> {
         Some(ceiling_pps(settings))
     }
 
-    fn facts(&self, _settings: &Settings) -> BTreeMap<String, String> {
-        ["sender", "receiver"].map(|end| (end.to_owned(), "simulated".to_owned())).into()
+    fn facts(&self, settings: &Settings) -> BTreeMap<String, String> {
+        let ends = ["sender", "receiver"].map(|end| (end.to_owned(), "simulated".to_owned()));
+        let speed = settings.testbed.sim.link_speed_bps;
+        let speed = speed.map(|bps| (LINE_RATE.to_owned(), line_rate_text(bps)));
+        ends.into_iter().chain(speed).collect()
     }
 
     fn profiler<'a>(

@@ -109,6 +109,47 @@ fn a_device_that_forwards_nothing_or_more_than_can_be_sent_is_irregular() {
     assert!(!said.contains("worse by"), "no verdict on what was not found: {said}");
 }
 
+/// Devices that nothing can be found of: each has its reason, and none a figure.
+#[test]
+fn what_forwards_next_to_nothing_is_said_to() {
+    let one = SEARCH.replace("capacity = \"1Mpps\"", "capacity = \"1pps\"");
+    let effect = "effect = { \"firewall=stateful\" = 0.8 }\n";
+    let factor = "[[factor]]\nname = \"firewall\"\nlevels = [\"none\", \"stateful\"]\n";
+    let lab = Lab::new(&one.replace(effect, "").replace(factor, ""));
+    let ended = lab.fwdlab(&["run", "x.toml", "--blocks", "1"]).expect(0);
+    let said = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("the least load is an upper bound: there may be nothing"), "{said}");
+    assert!(said.contains("No run has a result: why is said of each below."), "{said}");
+    assert!(!said.contains("Nothing is measured") && !said.contains("no valid sample"), "{said}");
+    let dead = program(&lab, "#!/bin/sh\necho $1 0\n");
+    let command = ["search", "--max-load", "10kpps", "--", &dead, "{load}"];
+    let said = lab.fwdlab(&command).expect(4).stdout;
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("none arrived"), "{said}");
+    let impossible = "kind = \"mlrsearch\"\nmin_load = \"2Mpps\"\nmax_load = \"1Mpps\"\n";
+    let lab = Lab::new(&SEARCH.replace("kind = \"mlrsearch\"\n", impossible));
+    let said = lab.fwdlab(&["plan", "x.toml"]).expect(2).stderr;
+    assert!(said.contains("min_load") && said.contains("max_load"), "{said}");
+}
+
+/// A device that becomes slower with every trial: it is said by how much, which is never more
+/// than all, and that its bounds hold for no one moment.
+#[test]
+fn a_device_that_drifts_during_a_search_is_named() {
+    let lab = Lab::new(SEARCH);
+    let slower = "#!/bin/sh\nn=$(cat n 2>/dev/null || echo 0); echo $((n + 1)) >n\n\
+                  most=$((20000 - 400 * n)); [ $most -lt 1000 ] && most=1000\n\
+                  if [ $1 -gt $most ]; then echo $1 $most; else echo $1 $1; fi\n";
+    let trial = program(&lab, slower);
+    let command = ["search", "--max-load", "100kpps", "--json", "--", &trial, "{load}"];
+    let json = lab.fwdlab(&command).expect(0).json();
+    let drift = json["runs"][0]["drift"].as_f64().expect("a drift");
+    assert!((-1.0..-0.2).contains(&drift), "{drift}");
+    let searched = json["searched"].as_array().expect("rows");
+    // It ends below where it began: whatever was found, was so then.
+    assert!(searched.iter().all(|row| row["upper"].as_f64() <= Some(20_000.0)), "{json}");
+}
+
 #[test]
 fn a_program_measures_trial_by_trial() {
     let lab = Lab::new(SEARCH);

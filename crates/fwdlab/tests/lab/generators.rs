@@ -49,13 +49,20 @@ fn measured(rack: &Rack, traffic: &str) -> Vec<RunRecord> {
     runs
 }
 
-#[test]
-fn dpdk_s_testpmd_sends_and_interfaces_count() {
-    let missing = std::process::Command::new("dpdk-testpmd").arg("--help").output().is_err();
-    if missing {
+/// True where it is not installed, which is said, and fails in CI.
+fn is_without_testpmd() -> bool {
+    let is_missing = std::process::Command::new("dpdk-testpmd").arg("--help").output().is_err();
+    if is_missing {
         let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
         assert!(!in_ci, "no dpdk-testpmd in CI");
         eprintln!("SKIPPED: dpdk-testpmd is not installed");
+    }
+    is_missing
+}
+
+#[test]
+fn dpdk_s_testpmd_sends_and_interfaces_count() {
+    if is_without_testpmd() {
         return;
     }
     let Some(rack) = Rack::build() else { return };
@@ -190,6 +197,31 @@ fn a_search_finds_the_same_whoever_sends() {
     for host in ["sender", "receiver"] {
         rack.write_program(&format!("{host}.bin/pkt-gen"), &script);
     }
+    searched(&rack, "pkt-gen", SEARCH);
+}
+
+/// The same with DPDK's testpmd, for which the kernel of its host keeps the rate.
+#[test]
+fn a_search_by_testpmd_finds_what_ours_finds() {
+    if is_without_testpmd() {
+        return;
+    }
+    let Some(rack) = Rack::build() else { return };
+    let options = "generator = \"testpmd\", generator_options = [\"--no-huge\", \"-m\", \"256\", \
+                   \"--no-pci\", \"--no-shconf\", \"--\", \"--total-num-mbufs=4096\"]";
+    let search = SEARCH
+        .replace(
+            "label = \"pkt-gen\", generator = \"pkt-gen\"",
+            &format!("label = \"testpmd\", {options}"),
+        )
+        .replace("[trial]", "[traffic]\nflows = { sources = 1, destinations = 1 }\n[trial]");
+    searched(&rack, "testpmd", &search);
+    let qdisc = rack.on("sender", "tc qdisc show dev gen0");
+    assert!(!qdisc.contains("tbf"), "the interface is as it was: {qdisc}");
+}
+
+/// Both senders search, and find what is known of the shaper, each with bounds that enclose it.
+fn searched(rack: &Rack, other: &str, search: &str) {
     for (host, interface) in [("sender", "gen0"), ("receiver", "cnt0")] {
         rack.on(host, &format!("sysctl -qw net.ipv6.conf.{interface}.disable_ipv6=1"));
     }
@@ -197,7 +229,7 @@ fn a_search_finds_the_same_whoever_sends() {
                   forward priority 0; policy accept;\n        meta l4proto udp limit rate over \
                   2000/second burst 20 packets drop\n    }\n}\n";
     rack.write("shaper.nft", shaper);
-    rack.write("x.toml", SEARCH);
+    rack.write("x.toml", search);
     rack.fwdlab(&["run", "x.toml", "--no-calibration"]).carried_out();
     let runs = rack.runs();
     assert_eq!(runs.len(), 2);
@@ -210,8 +242,9 @@ fn a_search_finds_the_same_whoever_sends() {
         sum_ns: 3_000_000_000,
         width: 0.1,
     }];
+    let mut both = Vec::new();
     for run in &runs {
-        let sender = ["fwdlab", "pkt-gen"][run.variants[0]];
+        let sender = ["fwdlab", other][run.variants[0]];
         let record = run.method.as_ref().expect("a search");
         let limits = fwdlab_search::Limits::between(record.min_load, record.max_load);
         let outcomes = record.outcomes(&goals);
@@ -227,8 +260,11 @@ fn a_search_finds_the_same_whoever_sends() {
         // A quarter of 2667 is lost; a tenth is the width, and as much the edges.
         let pps = goal.conditional_throughput.expect("regular");
         assert!((pps / 2000.0 - 1.0).abs() < 0.25, "{said}");
+        both.push(pps);
         // No generator of another's has delays or flows by packet.
         assert_eq!(run.trial.arrivals.flows.is_some(), sender == "fwdlab", "{said}");
         assert!(record.trials.iter().all(|trial| trial.latency.is_none()), "{said}");
     }
+    // The width of each, and the edges of the other's trials.
+    assert!((both[0] / both[1] - 1.0).abs() < 0.25, "they agree: {both:?}");
 }

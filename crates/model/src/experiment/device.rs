@@ -7,8 +7,8 @@
 use super::{Experiment, VARIANTS_MAX};
 use crate::diagnostic::Diagnostic;
 use crate::settings::{
-    Checks, Directions, DutKind, Engine, Firewall, FirewallProgram, GeneratorKind, Rate, Reboot,
-    Revision, Settings, TestbedKind,
+    Checks, DutKind, Firewall, FirewallProgram, GeneratorKind, Reboot, Revision, Settings,
+    TestbedKind,
 };
 use crate::spec::keys::Owner;
 use crate::spec::{Setting, Spec};
@@ -200,36 +200,6 @@ static NEEDS: &[Need] = &[
         help: "leave it out, or remove `generator` from [traffic]",
     },
     Need {
-        keys: &["rate"],
-        met: |settings| {
-            settings.traffic.generator != GeneratorKind::Testpmd
-                || settings.traffic.rate == Rate::Max
-        },
-        otherwise: "can't be kept by testpmd, which sends as fast as it can",
-        help: "write rate = \"max\", or name another `generator`",
-    },
-    Need {
-        keys: &["directions"],
-        met: |settings| {
-            settings.traffic.directions == Directions::One || settings.testbed.engine != Engine::Xdp
-        },
-        otherwise: "can't be \"both\" for XDP live frames: senders of both directions share a CPU, \
-                    and those would hold it for milliseconds",
-        help: "leave `engine` out of [testbed], or write engine = \"xsk\"",
-    },
-    Need {
-        keys: &["directions"],
-        met: |settings| {
-            let here =
-                [TestbedKind::Auto, TestbedKind::Memory, TestbedKind::Netns, TestbedKind::Sim];
-            settings.traffic.directions == Directions::One
-                || (is_ours(settings) && here.contains(&settings.testbed.kind))
-        },
-        otherwise: "is \"one\" where fwdlab's own senders and receivers are not at both ends of a \
-                    device on this machine",
-        help: "leave it out, or write kind = \"netns\" or \"memory\" in [testbed]",
-    },
-    Need {
         keys: &["frame_size"],
         met: |settings| {
             !settings.traffic.frame_size.is_mix() || (is_ours(settings) && !is_vm(settings))
@@ -397,28 +367,32 @@ fn without_effect(setting: &Spanned<Setting>, need: &Need) -> Diagnostic {
     Diagnostic::new(setting.span(), message).help(need.help)
 }
 
-/// No variant wants a device that its testbed does not have.
+/// No variant wants a device that its testbed does not have, or traffic that nothing there sends.
 fn devices(spec: &Spec, variants: &[Variant], faults: &mut Vec<Diagnostic>) {
-    let is_kind = |setting: &&Spanned<Setting>| setting.get_ref().key() == "kind";
     let testbed = spec.kind.as_ref().map(Spanned::span);
     let mut told: Vec<Range<usize>> = Vec::new();
     for variant in variants {
-        let Some((message, help)) = variant.settings.lacks_device() else { continue };
-        let laid = spec
-            .factors
-            .iter()
-            .zip(&variant.levels)
-            .flat_map(|(factor, &level)| &factor.levels[level].settings);
-        let written = laid.chain(&spec.settings).find(is_kind).map(Spanned::span);
-        let place = written.or(testbed.clone()).unwrap_or(0..0);
-        if told.contains(&place) {
-            continue;
+        let settings = &variant.settings;
+        let lacks = [("kind", settings.lacks_device()), ("directions", settings.lacks_direction())];
+        for (key, lacking) in lacks {
+            let Some((message, help)) = lacking else { continue };
+            let is_it = |setting: &&Spanned<Setting>| setting.get_ref().key() == key;
+            let laid = spec
+                .factors
+                .iter()
+                .zip(&variant.levels)
+                .flat_map(|(factor, &level)| &factor.levels[level].settings);
+            let written = laid.chain(&spec.settings).find(is_it).map(Spanned::span);
+            let place = written.or(testbed.clone()).unwrap_or(0..0);
+            if told.contains(&place) {
+                continue;
+            }
+            let mut fault = Diagnostic::new(place.clone(), message).help(help);
+            if let Some(testbed) = testbed.clone().filter(|testbed| *testbed != place) {
+                fault = fault.context(testbed, "the testbed");
+            }
+            faults.push(fault);
+            told.push(place);
         }
-        let mut fault = Diagnostic::new(place.clone(), message).help(help);
-        if let Some(testbed) = testbed.clone().filter(|testbed| *testbed != place) {
-            fault = fault.context(testbed, "the testbed");
-        }
-        faults.push(fault);
-        told.push(place);
     }
 }

@@ -197,14 +197,6 @@ pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagn
                 ),
         );
     }
-    if variants(experiment).any(|settings| settings.traffic.generator == GeneratorKind::Testpmd) {
-        faults.push(
-            Diagnostic::new(kind.span(), "`testpmd` keeps no rate: it sends as fast as it can")
-                .label("trials at chosen loads are asked for")
-                .help("name another `generator` in [traffic], or leave [method] out"),
-        );
-        return;
-    }
     for part in experiment.method.iter().flat_map(Method::parts) {
         match part {
             Method::Mlrsearch(search) | Method::Establishment(search) if !written.faulty => {
@@ -474,6 +466,10 @@ fn searchable(
             Fault::NoGoals => written.goals.as_ref().map(Spanned::span),
             Fault::Limits(_) => written.max_trials.as_ref().map(Spanned::span),
         };
-        faults.push(Diagnostic::new(place.unwrap_or(kind.clone()), fault.to_string()));
+        let said = Diagnostic::new(place.unwrap_or(kind.clone()), fault.to_string());
+        faults.push(match fault {
+            Fault::Loads(_) => said.help("lower `min_load`, raise `max_load`, or leave one out"),
+            _ => said,
+        });
     }
 }

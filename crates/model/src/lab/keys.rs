@@ -192,6 +192,13 @@ pub(super) const CABLE: Section = Section {
             "Name of a switch in between. Only with it may an interface have more than one cable: two senders then share an interface of the DUT.",
         )
         .example("\"s1\""),
+        key(
+            "speed",
+            Kind::BitRate,
+            "",
+            "Its line rate, of which reports have shares. Without it the DUT is asked what its interface has negotiated, unless it is a virtual machine, whose cards have no line rate.",
+        )
+        .example("\"10Gbit/s\""),
     ],
 };
 
@@ -255,6 +262,7 @@ side = "receiver"
 a = "peer:eth1"
 b = "dut:eth1"
 switch = "s1"
+speed = "10Gbit/s"
 [[cable]]
 a = "peer:eth2"
 b = "dut:eth2"

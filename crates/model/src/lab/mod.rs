@@ -157,6 +157,8 @@ pub struct Cable {
     pub far: End,
     /// Name of a switch between the ends.
     pub switch: Option<String>,
+    /// Line rate that the file states, bits per second.
+    pub speed_bps: Option<u64>,
 }
 
 impl Lab {

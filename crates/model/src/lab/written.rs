@@ -51,6 +51,7 @@ pub(super) struct Cable {
     pub(super) a: Spanned<String>,
     pub(super) b: Spanned<String>,
     pub(super) switch: Option<String>,
+    pub(super) speed_bps: Option<u64>,
 }
 
 /// Reads a file. Gives what could be read and every fault; nothing only when the text
@@ -183,6 +184,7 @@ impl Reader<'_> {
         let a = self.required(cable, "a", Reader::text);
         let b = self.required(cable, "b", Reader::text);
         let switch = cable.read("switch", |key, node| self.name(key, node));
-        Some(Cable { a: a?, b: b?, switch })
+        let speed_bps = cable.read("speed", |key, node| self.bit_rate(key, node));
+        Some(Cable { a: a?, b: b?, switch, speed_bps })
     }
 }

@@ -1,7 +1,7 @@
 //! The kinds of devices under test, a row each: what can be said of a kind before any
 //! device is asked.
 
-use super::{Settings, TestbedKind};
+use super::{Directions, Engine, GeneratorKind, Settings, TestbedKind};
 use crate::system::System;
 use fwdlab_packet::named;
 
@@ -114,6 +114,27 @@ impl Settings {
         let here = lacking.iter().find(|(testbed, ..)| *testbed == self.testbed.kind);
         here.map(|(_, why, next)| (*why, *next))
             .or_else(|| self.dut.lacks_program().or_else(|| self.lacks_machine()))
+    }
+
+    /// Why nothing here can send in the directions that are asked for, and what to write; none
+    /// when something can.
+    pub fn lacks_direction(&self) -> Option<(&'static str, &'static str)> {
+        let is_ours = self.traffic.generator == GeneratorKind::Fwdlab;
+        let here = [TestbedKind::Auto, TestbedKind::Memory, TestbedKind::Netns, TestbedKind::Sim];
+        match self.traffic.directions {
+            Directions::One => None,
+            Directions::Both if !is_ours || !here.contains(&self.testbed.kind) => Some((
+                "`directions` is \"one\" where fwdlab's own senders and receivers are not at both \
+                 ends of a device on this machine",
+                "leave it out, or write kind = \"netns\" or \"memory\" in [testbed]",
+            )),
+            Directions::Both if self.testbed.engine == Engine::Xdp => Some((
+                "`directions` can't be \"both\" for XDP live frames: senders of both directions \
+                 share a CPU, and those would hold it for milliseconds",
+                "leave `engine` out of [testbed], or write engine = \"xsk\"",
+            )),
+            Directions::Both => None,
+        }
     }
 
     /// What a virtual machine lacks of what it boots, and what to write.

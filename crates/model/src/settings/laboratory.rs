@@ -122,7 +122,8 @@ named! {
 }
 
 impl GeneratorKind {
-    /// False for one that can only send as fast as possible.
+    /// False for one that keeps no rate by itself: on a device of its own it can only send as fast
+    /// as possible.
     pub fn keeps_rate(self) -> bool {
         self != GeneratorKind::Testpmd
     }

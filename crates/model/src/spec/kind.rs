@@ -63,6 +63,8 @@ pub enum Kind {
     Percent,
     /// Packets per second: a number, or text such as `1.6Mpps`.
     PacketRate,
+    /// Line rate of a link: text such as `10Gbit/s`.
+    BitRate,
     /// Intended load.
     Rate,
     /// Bytes or a mix of sizes, or a list of them.
@@ -133,6 +135,7 @@ impl Kind {
             Kind::Seconds => "a duration in whole seconds, such as \"10s\"".to_owned(),
             Kind::Percent => "a percentage above 0 and below 100, such as \"2%\"".to_owned(),
             Kind::PacketRate => "packets per second: a number, or \"1.6Mpps\"".to_owned(),
+            Kind::BitRate => "bits per second with their unit, such as \"10Gbit/s\"".to_owned(),
             Kind::Rate => {
                 "\"max\", a number of packets per second, \"10Mpps\", \"50%\" or \"1Gbit/s\""
                     .to_owned()

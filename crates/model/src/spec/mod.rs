@@ -227,6 +227,7 @@ impl Reader<'_> {
         if let Some(value) = sim.read("buffer", |key, node| self.integer(key, node)) {
             spec.sim.buffer = value;
         }
+        spec.sim.link_speed_bps = sim.read("link_speed", |key, node| self.bit_rate(key, node));
         if let Some(value) = sim.read("states", |key, node| self.integer(key, node)) {
             spec.sim.table.states = value;
         }

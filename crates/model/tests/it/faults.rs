@@ -158,16 +158,6 @@ fn each_single_fault_is_found_and_says_what_to_do() {
             "a list of them",
         ),
         (
-            "version = 1\n[traffic]\ngenerator = \"testpmd\"\n[testbed]\nkind = \"sim\"\n[method]\nkind = \"mlrsearch\"",
-            "keeps no rate",
-            "another `generator`",
-        ),
-        (
-            "version = 1\n[traffic]\ngenerator = \"testpmd\"\nrate = \"1kpps\"\n[testbed]\nkind = \"sim\"",
-            "as fast as it can",
-            "rate = \"max\"",
-        ),
-        (
             "version = 1\n[traffic]\ngenerator = \"pkt-gen\"\n[testbed]\nkind = \"sim\"\n[method]\nkind = \"system-recovery\"",
             "keeps one rate",
             "leave `generator` out",

@@ -29,6 +29,7 @@ fn every_experiment_can_be_planned() {
     let plans = experiments();
     for name in [
         "aa",
+        "bidirectional-search",
         "demo",
         "families",
         "firewalls",
@@ -38,6 +39,7 @@ fn every_experiment_can_be_planned() {
         "lab-freebsd-firewalls-revision",
         "lab-freebsd-kernels",
         "lab-freebsd-queues",
+        "lab-generators",
         "lab-linux-kernels",
         "lab-linux-queues",
         "nft-rule-alternate",
@@ -83,7 +85,7 @@ fn every_laboratory_can_be_read() {
     let plans = experiments();
     let named: Vec<&String> =
         plans.values().filter_map(|plan| plan.base.testbed.lab.as_ref()).collect();
-    assert_eq!(named.len(), 5);
+    assert_eq!(named.len(), 6);
     for lab in named {
         let path = folder.join(lab).canonicalize().expect("the file exists");
         assert!(read.contains(&path), "{lab}");

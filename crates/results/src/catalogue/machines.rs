@@ -107,6 +107,7 @@ impl MachineTable {
         });
         let names = self.machines.iter().map(|machine| machine.name.clone()).collect();
         let chart = Chart {
+            middle: "median",
             title: "Machines by firewall".to_owned(),
             x_label: String::new(),
             x: XAxis::Categories(names),

@@ -1,8 +1,9 @@
 //! Medians and their range over the levels of a factor.
 //!
 //! A numeric factor yields lines with a point at each median; anything else
-//! yields bars in groups, or points where the rates hardly differ. The whiskers span the smallest and the largest run,
-//! not an interval of confidence: what was seen, nothing computed.
+//! yields bars in groups, or points where the rates hardly differ. The whiskers span the smallest
+//! and the largest run: what was seen, nothing computed; or an interval, where the line below
+//! says so.
 
 use super::Quantity;
 use super::axis::Axis;
@@ -45,6 +46,8 @@ pub struct Chart {
     pub x: XAxis,
     /// The series; a legend names them when there is more than one.
     pub series: Vec<Series>,
+    /// What the points are of their runs: `median`, `geometric mean`.
+    pub middle: &'static str,
     /// What the left axis shows.
     pub y: Quantity,
     /// What the right axis shows; none leaves that axis out.
@@ -337,7 +340,8 @@ impl Chart {
         let name = &self.series[series].name;
         let separator = if name.is_empty() || level.is_empty() { "" } else { ", " };
         format!(
-            "{level}{separator}{name}: median {}, {} to {}",
+            "{level}{separator}{name}: {} {}, {} to {}",
+            self.middle,
             self.y.print(point.median_pps),
             self.y.print(point.min_pps),
             self.y.print(point.max_pps)

@@ -144,6 +144,7 @@ proptest! {
         right in any::<bool>(),
     ) {
         let chart = Chart {
+            middle: "median",
             title,
             x_label: "variant".into(),
             x: XAxis::Categories(labels),
@@ -170,6 +171,7 @@ proptest! {
             .map(|n| (f64::from(n), format!("{n} {}", unit.as_deref().unwrap_or_default())))
             .collect();
         let chart = Chart {
+            middle: "median",
             title: "Lines".into(),
             x_label: "routes".into(),
             x: XAxis::Numbers(levels),

@@ -182,6 +182,7 @@ fn chart(analysis: &Analysis, x_label: &str, x: XAxis, series: Vec<Series>) -> C
         caption => format!("{caption}. {what}"),
     };
     Chart {
+        middle: "median",
         title: analysis.title.clone(),
         x_label: x_label.to_owned(),
         x,

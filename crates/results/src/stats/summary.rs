@@ -57,6 +57,21 @@ impl Summary {
     }
 }
 
+/// Values without which an interval by Student's t would span decades.
+const LEAST_VALUES: usize = 3;
+
+/// Geometric mean, and its interval at `confidence` percent by Student's t on logarithms, which
+/// three values and more have. None when there are no values, or one isn't positive.
+pub fn geometric_mean(values: &[f64], confidence: f64) -> Option<(f64, Option<Interval>)> {
+    let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+    let summary = Summary::of(&logs)?;
+    let enough = Some(summary).filter(|summary| summary.n >= LEAST_VALUES);
+    let interval = enough.and_then(|summary| summary.mean_interval(confidence));
+    let interval =
+        interval.map(|Interval { low, high }| Interval { low: low.exp(), high: high.exp() });
+    Some((summary.mean.exp(), interval))
+}
+
 /// Median (mean of the two middle ones when even); none when there are none or
 /// one isn't finite.
 pub fn median(values: &[f64]) -> Option<f64> {

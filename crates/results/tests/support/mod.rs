@@ -54,6 +54,7 @@ pub(crate) fn base(kind: TestbedKind) -> Settings {
             vm: VmSettings::default(),
             sim: SimSettings {
                 reverse: 1.0,
+                link_speed_bps: None,
                 capacity_pps: 1e6,
                 noise: 0.01,
                 drift: 0.0,
@@ -254,6 +255,9 @@ fn variants(factors: &[Factor], base: &Settings) -> Vec<Variant> {
                     ("firewall", "stateless") => settings.dut.firewall = Firewall::Stateless,
                     ("firewall", "stateful") => settings.dut.firewall = Firewall::Stateful,
                     ("queues", n) => settings.dut.queues = n.parse().expect("a number"),
+                    ("frame_size", n) => {
+                        settings.traffic.frame_size = FrameSize::of(n.parse().expect("bytes"));
+                    }
                     ("family", "inet6") => settings.traffic.family = Family::Inet6,
                     _ => {}
                 }

@@ -1,6 +1,6 @@
 //! A search for the rates at which no more is lost than goals tolerate (RFC 9971).
 
-use super::{Trials, greatest_load};
+use super::{PACED, Trials, greatest_load, rates};
 use crate::error::BenchError;
 use crate::trial::Observed;
 use fwdlab_model::design::SearchMethod;
@@ -14,6 +14,13 @@ const BELOW: f64 = 0.01;
 /// Invalid trials in a row after which a search gives up: on a machine whose CPUs are shared
 /// every other one may be.
 const INVALID_IN_A_ROW: usize = 30;
+
+/// A greatest load at which a search can show of a device that forwards next to nothing that it
+/// does: well above the `least` that the goals can tell from another, as far as the sender offers it.
+fn reaching(least: u64, own: &Observed) -> u64 {
+    let surely = PACED * rates(own).0;
+    (least as f64 / BELOW).min(surely) as u64
+}
 
 impl Trials<'_, '_> {
     pub(super) fn search(
@@ -32,8 +39,9 @@ impl Trials<'_, '_> {
         mut measure: impl FnMut(&mut Self, Trial) -> Result<MethodTrial, BenchError>,
     ) -> Result<(), BenchError> {
         let directions = self.directions();
-        let max_load = method.max_load.map_or_else(|| greatest_load(own), |load| load * directions);
         let least = method.goals.iter().map(Goal::least_load).max().unwrap_or(1);
+        let max_load = method.max_load.map(|load| load * directions);
+        let max_load = max_load.unwrap_or_else(|| greatest_load(own).max(reaching(least, own)));
         let derived = ((max_load as f64 * BELOW) as u64).max(least);
         let min_load = method.min_load.map_or(derived, |load| load * directions);
         let limits = Limits {
@@ -46,7 +54,8 @@ impl Trials<'_, '_> {
         let mut search = Search::new(method.goals.clone(), limits).map_err(|faults| {
             let why: Vec<String> = faults.iter().map(ToString::to_string).collect();
             BenchError::Refused(format!(
-                "no search between {} and {}: {}",
+                "no search between {} and {}: {}\n  next step: name other `min_load` and `max_load` \
+                 in [method], or goals with longer trials or a greater width",
                 format_pps(min_load as f64),
                 format_pps(max_load as f64),
                 why.join("; ")

@@ -3,6 +3,7 @@ use crate::testbed::sim::Sim;
 use crate::{NoopObserver, Runner, Task};
 use fwdlab_model::Plan;
 use fwdlab_model::record::{Counter, MethodTrial, RunRecord};
+use fwdlab_model::settings::TestbedKind;
 use fwdlab_model::warning::Warning;
 use proptest::prelude::*;
 
@@ -101,6 +102,10 @@ fn what_one_sender_lacks_the_other_does_not_make_up_for() {
     assert!(!short(1000, 500).is_short());
     assert!(short(1000, 490).is_short() && short(1000, 510).is_short());
     assert!(short(900, 450).is_short());
+    // One packet of each may lie on the other side of the window's edge.
+    let few = |offered, reverse| MethodTrial { load: 100, ..short(offered, reverse) };
+    assert!(!few(99, 50).is_short() && !few(98, 49).is_short());
+    assert!(few(98, 50).is_short() && few(97, 49).is_short());
 }
 
 fn snapshots() -> impl Strategy<Value = Snapshot> {
@@ -150,5 +155,36 @@ proptest! {
         let expected = [("ttl", a), ("checksum", b), ("length", 2)];
         prop_assert_eq!(all.faults, expected.map(|(name, n)| (name.to_owned(), n)).into());
         prop_assert_eq!(all.reverse, Some(Box::new(reverse)));
+    }
+}
+
+/// A plan that was read elsewhere, or whose variants differ: each testbed refuses what it can't
+/// send before anything is set up, and says what to write.
+#[test]
+fn a_testbed_that_sends_one_way_refuses_both_when_it_is_opened() {
+    let text = "version = 1\n[testbed]\nkind = \"sim\"\n[traffic]\ndirections = \"both\"\n\
+                [design]\nblocks = 1\n";
+    let plan = fwdlab_model::load("x.toml", text, &|_| Err("no files".into()))
+        .unwrap_or_else(|faults| panic!("{}", faults.render(false)));
+    let nowhere = std::path::PathBuf::new();
+    let paths = crate::testbed::Paths {
+        state: nowhere.clone(),
+        cache: nowhere.clone(),
+        program: nowhere.clone(),
+        experiment: nowhere,
+    };
+    let opened = |plan: &Plan| {
+        let privilege = crate::probe::Privilege::None { why: "a test".into() };
+        crate::testbed::choose(plan, &privilege, &paths).map(drop)
+    };
+    assert!(opened(&plan).is_ok());
+    for kind in [TestbedKind::Ssh, TestbedKind::Vm] {
+        let mut plan = plan.clone();
+        plan.base.testbed.kind = kind;
+        plan.variants[0].settings.testbed.kind = kind;
+        let said = opened(&plan).expect_err("refused").to_string();
+        for wanted in ["variant all", "`directions`", "kind = \"netns\" or \"memory\""] {
+            assert!(said.contains(wanted), "{wanted} in {said}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The simulated sender, device and receiver, packet rates over steps of time.
 
-use super::{STEP_NS, SimClock, SimEnds, delays, law};
+use super::{STEP_NS, SimClock, SimEnds, delays, law, sender_pps};
 use crate::error::BenchError;
 use crate::testbed::Wanted;
 use crate::trial::{Clock, Evidence, Snapshot, Traffic};
@@ -124,6 +124,7 @@ impl SimTraffic {
     ) -> SimTraffic {
         let settings = wanted.settings;
         let sim = &settings.testbed.sim;
+        let ceiling_pps = sender_pps(settings);
         // Counted packets at a rate are of a new flow each.
         let opens = wanted.limit.is_some() && wanted.rate_pps.is_some();
         let is_stateful = settings.dut.firewall == Firewall::Stateful;
@@ -138,8 +139,8 @@ impl SimTraffic {
             capacity_pps: ends.capacity.clone(),
             share: 1.0,
             through: ends.received[0].clone(),
-            offered_pps: wanted.rate_pps.unwrap_or(sim.ceiling_pps).min(sim.ceiling_pps),
-            ceiling_pps: sim.ceiling_pps,
+            offered_pps: wanted.rate_pps.unwrap_or(ceiling_pps).min(ceiling_pps),
+            ceiling_pps,
             flows: settings.traffic.flows.count(),
             loss: sim.loss,
             jitter: sim.jitter,

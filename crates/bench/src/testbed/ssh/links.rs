@@ -3,9 +3,9 @@
 
 use super::rack::Rack;
 use crate::error::BenchError;
-use crate::lab::mac_of;
 use crate::lab::reached::Reached;
 use crate::lab::ways;
+use crate::lab::{link, mac_of};
 use crate::links::Way;
 use crate::links::{self, Link, Links, Peer};
 use fwdlab_model::lab::{InterfaceAddress, LabHost, LabInterface, Side};
@@ -61,6 +61,19 @@ fn side(rack: &Rack, side: Side) -> Result<Link, BenchError> {
         });
     }
     Ok(Link { interface: described.name.clone(), mac: mac(dut, described)?, addresses, peers })
+}
+
+/// Line rate on both sides of the DUT, bits per second, the slower of the two: as the lab's file
+/// states it, else as the interfaces have negotiated it; none where either is unknown.
+pub(super) fn line_rate_bps(rack: &Rack, links: &Links) -> Option<u64> {
+    let dut = rack.dut().ok()?;
+    let of = |link: &Link| {
+        let own = rack.lab.cables.iter().filter(|cable| cable.dut.interface == link.interface);
+        let stated = own.filter_map(|cable| cable.speed_bps).min();
+        stated.or_else(|| link::line_rate_bps(dut.host(), dut.system, &link.interface))
+    };
+    let [ingress, egress] = links.both();
+    Some(of(ingress)?.min(of(egress)?))
 }
 
 fn interface_of<'a>(host: &'a LabHost, name: &str) -> Result<&'a LabInterface, BenchError> {

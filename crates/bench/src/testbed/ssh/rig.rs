@@ -2,7 +2,7 @@
 
 use super::lock::Locks;
 use super::rack::Rack;
-use super::{held, reboot, traffic};
+use super::{held, links, reboot, traffic};
 use crate::Observer;
 use crate::cpu::Placement;
 use crate::dut::findings::Findings;
@@ -22,6 +22,7 @@ use fwdlab_model::lab::System;
 use fwdlab_model::plan::Trial;
 use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::settings::{Reboot, Settings};
+use fwdlab_model::units::{LINE_RATE, line_rate_text};
 use fwdlab_model::warning::Warning;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -159,6 +160,8 @@ impl Ends for SshEnds<'_> {
             let text = format!("{system} {}", reached.release);
             facts.insert(format!("host {}", described.name), text);
         }
+        let speed = links::line_rate_bps(self.rack, self.links);
+        facts.extend(speed.map(|bps| (LINE_RATE.to_owned(), line_rate_text(bps))));
         facts
     }
 }

@@ -28,6 +28,7 @@ impl Found<'_> {
 struct Joined<'a> {
     ends: [Found<'a>; 2],
     switch: Option<&'a str>,
+    speed_bps: Option<u64>,
 }
 
 /// Judges cables; gives those that join the DUT and another host.
@@ -52,7 +53,8 @@ fn find<'a>(
 ) -> Option<Joined<'a>> {
     let ends = [&cable.a, &cable.b].map(|text| end(written, text, faults));
     let [Some(a), Some(b)] = ends else { return None };
-    Some(Joined { ends: [a, b], switch: cable.switch.as_deref() })
+    let switch = cable.switch.as_deref();
+    Some(Joined { ends: [a, b], switch, speed_bps: cable.speed_bps })
 }
 
 fn end<'a>(
@@ -134,7 +136,8 @@ fn judged(cable: &Joined, faults: &mut Vec<Diagnostic>) -> Option<Cable> {
     };
     sides(dut, far, faults);
     link(dut, far, faults);
-    Some(Cable { dut: dut.end(), far: far.end(), switch: cable.switch.map(str::to_owned) })
+    let switch = cable.switch.map(str::to_owned);
+    Some(Cable { dut: dut.end(), far: far.end(), switch, speed_bps: cable.speed_bps })
 }
 
 /// Both ends are on the same side.

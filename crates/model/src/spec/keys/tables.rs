@@ -124,6 +124,14 @@ pub const SIM: Section = Section {
             .unit("pps")
             .example("\"10Mpps\""),
         key(
+            "link_speed",
+            Kind::BitRate,
+            "",
+            "Line rate of its links: what the sender puts on them is no more than that with preamble and gap (L1), and reports have shares of it. Without it they have none.",
+        )
+        .unit("bit/s")
+        .example("\"10Gbit/s\""),
+        key(
             "states",
             integer(1, 16_777_216),
             "262144",

@@ -170,6 +170,17 @@ impl Reader<'_> {
         }
     }
 
+    /// Whole bits per second of a link.
+    pub(crate) fn bit_rate(&mut self, key: &Key, node: &Node) -> Option<u64> {
+        match node.get_ref().as_str().map(quantity::rate) {
+            Some(Ok(Rate::Bps(bps))) if (1e3..=1e13).contains(&bps) => Some(bps.round() as u64),
+            Some(Ok(Rate::Bps(_))) => {
+                self.refused(key, node, "outside of 1 kbit/s to 10^13 bit/s".to_owned())
+            }
+            _ => self.wrong(key, node),
+        }
+    }
+
     pub(in crate::spec) fn rate(&mut self, key: &Key, node: &Node) -> Option<Rate> {
         let rate = match (plain_number(node), node.get_ref().as_str()) {
             (Some(pps), _) => Ok(Rate::Pps(pps)),

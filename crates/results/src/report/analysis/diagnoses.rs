@@ -3,6 +3,7 @@
 //! Nothing is left out of a comparison because of what is found here.
 
 use super::figures::{RunResult, figure_pps};
+use super::line::line_pps;
 use crate::format::percent;
 use crate::stats::diagnostics::{
     Diagnosis, LEVEL, RunFigure, RunRate, Trend, censoring, diagnose, trend_within_variants,
@@ -80,8 +81,7 @@ pub(super) fn diagnoses(contents: &Contents, runs: &[RunResult]) -> Vec<Finding>
         .collect()
 }
 
-/// Runs of `variant` that were bounded by the generator. No testbed has a line
-/// rate: namespaces are joined by memory.
+/// Runs of `variant` that were bounded by the generator, or by the links' line rate.
 fn censored(contents: &Contents, runs: &[RunResult], variant: usize) -> Option<Diagnosis> {
     let mut ceilings = Vec::new();
     let rates: Vec<RunRate> = runs
@@ -95,7 +95,8 @@ fn censored(contents: &Contents, runs: &[RunResult], variant: usize) -> Option<D
         })
         .collect();
     let label = &contents.plan.variants[variant].label;
-    censoring(label, &rates, None, median(&ceilings)).map(Diagnosis::Censored)
+    censoring(label, &rates, line_pps(contents, variant), median(&ceilings))
+        .map(Diagnosis::Censored)
 }
 
 /// The ceiling that a run's warning names, in packets per second.

@@ -26,15 +26,16 @@ pub struct DirectionRate {
     pub duplicates: u64,
 }
 
+/// The directions, and which of them is the reverse one.
+pub(super) const WAYS: [(&str, bool); 2] =
+    [("sender to receiver", false), ("receiver to sender", true)];
+
 /// Both directions of every variant, or set of variants that share streams, that has two.
 pub(super) fn directions(contents: &Contents) -> Vec<DirectionRate> {
     let all = groups(contents).into_iter().flat_map(|(label, runs)| {
         let both: Vec<&RunRecord> =
             runs.into_iter().filter(|run| run.trial.arrivals.reverse.is_some()).collect();
-        let ways: &[(&str, bool)] = match both.is_empty() {
-            true => &[],
-            false => &[("sender to receiver", false), ("receiver to sender", true)],
-        };
+        let ways: &[(&str, bool)] = if both.is_empty() { &[] } else { &WAYS };
         ways.iter().map(move |&(name, is_back)| rate(&label, name, is_back, &both))
     });
     all.collect()
@@ -56,31 +57,52 @@ fn counts(run: &RunRecord, is_back: bool) -> (Counts, u64, u64) {
 }
 
 fn rate(label: &str, direction: &str, is_back: bool, runs: &[&RunRecord]) -> DirectionRate {
-    let mut found = DirectionRate {
+    let all: Vec<(Counts, u64, u64)> = runs.iter().map(|run| counts(run, is_back)).collect();
+    let windows: Vec<(Counts, f64)> = all
+        .iter()
+        .zip(runs)
+        .map(|(&(window, ..), run)| (window, run.trial.window_ns as f64 / 1e9))
+        .collect();
+    let Way { offered_pps, forwarded_pps, loss_ratio } = way(&windows);
+    let sum = |of: fn(&(Counts, u64, u64)) -> u64| all.iter().map(of).fold(0, u64::saturating_add);
+    DirectionRate {
         label: label.to_owned(),
         direction: direction.to_owned(),
-        offered_pps: None,
-        forwarded_pps: None,
-        loss_ratio: None,
-        damaged: 0,
-        duplicates: 0,
-    };
-    let (mut sum, mut offered, mut forwarded) = (Counts::default(), Vec::new(), Vec::new());
-    for run in runs {
-        let (window, damaged, duplicates) = counts(run, is_back);
+        offered_pps,
+        forwarded_pps,
+        loss_ratio,
+        damaged: sum(|counts| counts.1),
+        duplicates: sum(|counts| counts.2),
+    }
+}
+
+/// What one direction did in some windows.
+pub(super) struct Way {
+    /// Median rate that was offered, packets per second.
+    pub(super) offered_pps: Option<f64>,
+    /// Median rate that was forwarded.
+    pub(super) forwarded_pps: Option<f64>,
+    /// Packets lost in all of them over those offered; none if none were.
+    pub(super) loss_ratio: Option<f64>,
+}
+
+/// One direction by its counts in windows and their lengths in seconds.
+pub(super) fn way(windows: &[(Counts, f64)]) -> Way {
+    let mut sum = Counts::default();
+    for (window, _) in windows {
         sum.offered = sum.offered.saturating_add(window.offered);
         sum.forwarded = sum.forwarded.saturating_add(window.forwarded);
-        found.damaged = found.damaged.saturating_add(damaged);
-        found.duplicates = found.duplicates.saturating_add(duplicates);
-        if run.trial.window_ns > 0 {
-            let seconds = run.trial.window_ns as f64 / 1e9;
-            offered.push(window.offered as f64 / seconds);
-            forwarded.push(window.forwarded as f64 / seconds);
-        }
     }
-    (found.offered_pps, found.forwarded_pps) = (median(&offered), median(&forwarded));
-    found.loss_ratio = (sum.offered > 0).then(|| sum.loss_ratio());
-    found
+    let rate = |of: fn(&Counts) -> u64| {
+        let known = windows.iter().filter(|(_, seconds)| *seconds > 0.0);
+        let rates: Vec<f64> = known.map(|(window, seconds)| of(window) as f64 / seconds).collect();
+        median(&rates)
+    };
+    Way {
+        offered_pps: rate(|window| window.offered),
+        forwarded_pps: rate(|window| window.forwarded),
+        loss_ratio: (sum.offered > 0).then(|| sum.loss_ratio()),
+    }
 }
 
 #[cfg(test)]

@@ -109,7 +109,7 @@ pub(super) fn run_results(contents: &Contents, figure: RunMetric) -> (Vec<RunRes
     for run in &contents.runs {
         for variant in distinct(&run.variants) {
             let result = run_result(&contents.plan, run, variant, figure, &foreground);
-            if result.value().is_none() {
+            if result.value().is_none() && result.left_out.is_none() {
                 let (run, label, why) = (run.run, &result.label, without_figure(figure));
                 let comma = if figure.is_rate() { "," } else { "" };
                 notes.push(format!(

@@ -16,6 +16,7 @@ mod diagnoses;
 mod directions;
 mod figures;
 mod goals;
+mod line;
 mod method;
 mod mixes;
 mod openings;
@@ -25,7 +26,9 @@ mod quality;
 mod queues;
 mod scaling;
 mod setup;
+mod sizes;
 mod stopping;
+mod testbed;
 mod variants;
 
 pub(in crate::report) use archive::copied_pictures;
@@ -48,7 +51,7 @@ pub use goals::found_in_words;
 pub use method::{
     Borne, Bursts, Curved, DelayEffect, FloodPoint, Flooded, GoalFound, Held, Interrupted,
     Interruption, Method, MethodPoint, MethodRun, RunConnections, Searched, Soaked, Suite,
-    SuiteRow, Timed, TimedFigure, TornDown,
+    SuiteRow, Timed, TimedFigure, TornDown, TrialDirection,
 };
 pub use mixes::MixRates;
 pub use openings::Opened;
@@ -61,10 +64,13 @@ pub use quality::{
 };
 pub use queues::QueueShares;
 pub use scaling::{FittedLaw, ScaledSeries, Scaling, ScalingOutcome, ShownLaw};
+pub(crate) use sizes::SIZES_PICTURE;
+pub use sizes::{SizePoint, SizeSeries, Sizes};
 pub use stopping::{Stopping, StoppingWatch};
+pub use testbed::Testbed;
 pub use variants::{Loss, SummaryResult, VariantResult};
 
-use crate::label::{self, Label, MeasuredOn};
+use crate::label::{Label, MeasuredOn};
 use crate::stats::Adjustment;
 use crate::stats::diagnostics::{RunFigure, RunOrder, Trend, run_order, trend_within_variants};
 use crate::store::{Contents, Store, StoreError};
@@ -72,7 +78,6 @@ use fwdlab_model::Plan;
 use fwdlab_model::RunRecord;
 use fwdlab_model::plan::Factor;
 use fwdlab_model::plan::RunMetric;
-use fwdlab_model::settings::TestbedKind;
 use fwdlab_model::units::FrameSize;
 use serde::Serialize;
 
@@ -157,6 +162,9 @@ pub struct Analysis {
     /// Bits a second of variants whose frames are a mix of sizes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mixes: Vec<MixRates>,
+    /// Rates by frame size; none where that is not varied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sizes: Option<Sizes>,
     /// Each direction of variants whose traffic goes both ways.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub directions: Vec<DirectionRate>,
@@ -181,19 +189,6 @@ pub struct Analysis {
     pub overhead: Vec<Overhead>,
     /// The program's invocations.
     pub invocations: Vec<InvocationResult>,
-}
-
-/// The testbed of a store.
-#[derive(Clone, Debug, Serialize)]
-pub struct Testbed {
-    /// Its kind; none where nothing was measured yet.
-    pub kind: Option<TestbedKind>,
-    /// Why it was chosen.
-    pub reason: String,
-    /// True when no packet was really sent.
-    pub simulated: bool,
-    /// Caveat to print with every number; empty for hardware.
-    pub caption: String,
 }
 
 /// A factor and its levels' labels.
@@ -252,7 +247,7 @@ impl Analysis {
     /// too, empty ones.
     pub fn of(contents: &Contents) -> Analysis {
         let plan = &contents.plan;
-        let testbed = testbed(contents);
+        let testbed = testbed::testbed(contents);
         let figure = plan.metric();
         let (runs, figure_notes) = figures::run_results(contents, figure);
         let variants = variants::variants(contents, &runs);
@@ -265,6 +260,8 @@ impl Analysis {
         });
         let method = method::method(contents, &runs);
         profile_pictures.extend(method.iter().flat_map(Method::pictures));
+        let sizes = sizes::sizes(contents, &runs, method.as_ref(), &testbed.caption);
+        profile_pictures.extend(sizes.iter().map(Sizes::picture));
         let archive = archive::archive(contents, figure, &variants, &runs, &comparisons);
         let stopping = stopping::stopping(plan, &runs);
         let mut notes = notes(contents, stopping.as_ref());
@@ -308,6 +305,7 @@ impl Analysis {
             warnings: quality::warnings(contents),
             conservation: quality::conservation(contents),
             mixes: mixes::mixes(contents),
+            sizes,
             directions: directions::directions(contents),
             arrivals: arrivals::arrivals(contents),
             counters: quality::counters(contents),
@@ -394,7 +392,7 @@ impl Figures {
 
     /// Those of what was read from a store.
     pub(crate) fn of(contents: &Contents) -> Figures {
-        let testbed = testbed(contents);
+        let testbed = testbed::testbed(contents);
         let figure = contents.plan.metric();
         let (runs, notes) = figures::run_results(contents, figure);
         Figures { testbed, figure, runs, notes }
@@ -409,38 +407,6 @@ fn order(plan: &Plan, figures: &[RunFigure]) -> Option<RunOrder> {
     }
     let Trend { slope, p } = trend_within_variants(figures)?;
     Some(RunOrder { slope, p, ..order })
-}
-
-fn testbed(contents: &Contents) -> Testbed {
-    // Of the runs, if any: an invocation that recorded nothing says nothing.
-    let used = contents.run_invocations.first();
-    let invocation = contents
-        .invocations
-        .iter()
-        .find(|stored| Some(&stored.id) == used)
-        .or(contents.invocations.last())
-        .map(|stored| &stored.invocation);
-    let kind = invocation.map(|i| i.testbed);
-    let simulated = invocation.is_some_and(|i| i.simulated);
-    // The environment of a laboratory is its DUT's.
-    let hypervisor = invocation.and_then(|i| i.environment.0.get("cpu")?.get("hypervisor"));
-    let below = match kind {
-        // One emulated run among others, and the figures are no machine's.
-        Some(TestbedKind::Vm) => !contents.runs.iter().any(is_emulated),
-        _ => hypervisor.is_some(),
-    };
-    let caption = label::caption(simulated, kind, below, contents.plan.metric());
-    Testbed {
-        kind,
-        reason: invocation.map_or(String::new(), |i| i.testbed_reason.clone()),
-        simulated,
-        caption: caption.to_owned(),
-    }
-}
-
-/// True for a run of a machine that QEMU emulated.
-fn is_emulated(run: &RunRecord) -> bool {
-    run.facts.get("executed by").is_some_and(|by| by.contains("TCG"))
 }
 
 fn factor(contents: &Contents, factor: &Factor) -> FactorResult {

@@ -83,7 +83,7 @@ impl Known {
         if contents.runs.is_empty() {
             return Err(Unusable::NoRuns);
         }
-        let testbed = super::testbed(contents).kind;
+        let testbed = super::testbed::testbed(contents).kind;
         same_device(contents, plan, testbed)?;
         let alternates = plan.design.alternate_ns.is_some();
         if contents.plan.design.alternate_ns.is_some() != alternates {

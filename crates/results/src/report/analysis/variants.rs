@@ -2,6 +2,7 @@
 
 use super::archive;
 use super::figures::RunResult;
+use super::line::line_pps;
 use super::quality::{self, RunWarning};
 use crate::format;
 use crate::report::names::list_files;
@@ -46,6 +47,10 @@ pub struct VariantResult {
     pub loss: Option<Loss>,
     /// Frame with FCS that it is sent; none where nothing says, as of some imports.
     pub frame_size: Option<FrameSize>,
+    /// Packets per second that its links take at most, in all directions together; none where no
+    /// line rate is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line_pps: Option<f64>,
     /// Doubts about its runs.
     pub warnings: Vec<RunWarning>,
 }
@@ -160,6 +165,7 @@ pub(super) fn variants(contents: &Contents, runs: &[RunResult]) -> Vec<VariantRe
                     .then(|| own.iter().map(|run| run.taken).sum::<f64>() / own.len() as f64),
                 loss: Loss::of(&own),
                 frame_size: Some(variant.settings.traffic.frame_size),
+                line_pps: line_pps(contents, variant.index),
                 values,
                 means,
                 p90s,

@@ -52,6 +52,9 @@ fn rates(analysis: &Analysis) -> String {
     let mut measured: Vec<_> = measured.collect();
     measured.sort_by(|a, b| a.1.median.total_cmp(&b.1.median));
     match measured.as_slice() {
+        [] if analysis.runs.iter().any(|run| run.left_out.is_some()) => {
+            "No run has a result: why is said of each below.".to_owned()
+        }
         [] => "Nothing is measured yet.".to_owned(),
         [(variant, summary)] => {
             let (median, n) = (shown(summary.median), summary.n);

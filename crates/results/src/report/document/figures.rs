@@ -34,12 +34,26 @@ pub(super) fn section(analysis: &Analysis, graph: Option<Block>) -> Block {
         .numbers("L1", |v| bits(v, FrameSize::l1_bits_per_second))
         .about("median as bits on the wire: frames with FCS, preamble and gap")
         .numbers("L2", |v| bits(v, FrameSize::l2_bits_per_second))
-        .about("median as bits of frames with FCS")
+        .about("median as bits of frames with FCS");
+    let table = match analysis.variants.iter().any(|v| of_line(v).is_some()) {
+        true => table
+            .numbers("of line rate", |v| Cell::number(of_line(v), Digits::Percent(2)))
+            .about("median over the packets that the links take at most, both directions together"),
+        false => table,
+    };
+    let table = table
         .numbers("taken", |v| Cell::number(v.taken, Digits::Percent(1)))
         .numbers("loss", |v| v.loss.as_ref().map_or(Cell::None, |loss| Cell::text(&loss.shown)))
         .numbers("warnings", |v| Cell::count(v.warnings.len()));
     let blocks = graph.into_iter().chain([table.block(), Block::text(text)]);
     Block::section("Figures", blocks.collect())
+}
+
+/// The median rate as a share of the line rate, where one is known; none of a mix, of which one
+/// size may be lost more than another.
+fn of_line(variant: &VariantResult) -> Option<f64> {
+    variant.frame_size.filter(|size| !size.is_mix())?;
+    Some(variant.summary?.median / variant.line_pps?)
 }
 
 /// The median rate in bits a second; none of a mix, of which one size may be lost more than

@@ -10,6 +10,7 @@ mod figures;
 mod method;
 mod profiles;
 mod quality;
+mod sizes;
 mod summary;
 
 pub use method::searches;
@@ -103,6 +104,8 @@ pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a>
     if let Some(method) = &analysis.method {
         blocks.push(method::section(method, &analysis.profile_pictures));
     }
+    let drawn = &analysis.profile_pictures;
+    blocks.extend(analysis.sizes.as_ref().map(|sizes| sizes::section(sizes, drawn)));
     blocks.extend(figures::scaling(analysis));
     blocks.extend(analysis.device.as_ref().map(figures::device));
     blocks.extend(quality::doubts(analysis));

@@ -30,7 +30,8 @@ pub(super) fn curved((variant, label): (usize, &str), runs: &[MethodRun]) -> Opt
     let own: Vec<&MethodRun> =
         runs.iter().filter(|run| run.variant == variant && !run.points.is_empty()).collect();
     let up_to = |loss: fn(&MethodPoint) -> Option<f64>| -> Vec<f64> {
-        own.iter().filter_map(|run| lossless(&run.points, loss)).collect()
+        let each = own.iter().filter_map(|run| lossless(&run.points, loss));
+        each.map(|point| point.offered_pps).collect()
     };
     let lossless = up_to(|point| point.loss_ratio);
     let greatest: Vec<&MethodPoint> = own.iter().filter_map(|run| run.points.first()).collect();
@@ -47,8 +48,12 @@ pub(super) fn curved((variant, label): (usize, &str), runs: &[MethodRun]) -> Opt
     })
 }
 
-/// The greatest load of the trials at the end of a curve that all lost nothing, by `loss`.
-fn lossless(points: &[MethodPoint], loss: fn(&MethodPoint) -> Option<f64>) -> Option<f64> {
+/// The trial of the greatest load among those at the end of a curve that all lost nothing, by
+/// `loss`.
+pub(super) fn lossless(
+    points: &[MethodPoint],
+    loss: fn(&MethodPoint) -> Option<f64>,
+) -> Option<MethodPoint> {
     let nothing = points.iter().rev().take_while(|point| loss(point) == Some(0.0));
-    nothing.map(|point| point.offered_pps).reduce(f64::max)
+    nothing.max_by(|a, b| a.offered_pps.total_cmp(&b.offered_pps)).cloned()
 }

@@ -2,7 +2,7 @@
 
 use super::MethodRun;
 use crate::report::analysis::comparisons::{criteria, pairs};
-use crate::stats::summary::{Interval, Summary, median};
+use crate::stats::summary::{Interval, geometric_mean, median};
 use crate::stats::{BlockedRun, compare_blocked};
 use crate::store::Contents;
 use fwdlab_model::record::{Latency, MethodRecord};
@@ -28,9 +28,6 @@ const FIGURES: [(&str, Read); 12] = [
     ("IPDV p99", |delays| quantile(delays.differences.as_ref()?, 0.99)),
     ("IPDV p99.9", |delays| quantile(delays.differences.as_ref()?, 0.999)),
 ];
-
-/// Runs without which an interval would span decades.
-const LEAST_RUNS: usize = 3;
 
 fn quantile(delays: &Latency, share: f64) -> Option<f64> {
     Some(delays.quantile_ns(share)? / 1e9)
@@ -213,15 +210,14 @@ pub(super) fn timed(
         let floor = merged(own.iter().filter_map(|run| run.floor.as_ref()));
         let figure = |(name, get): (&'static str, Read)| {
             let values: Option<Vec<f64>> = own.iter().map(|run| get(&run.delays)).collect();
-            let logs: Vec<f64> =
-                values.iter().flatten().map(|seconds| seconds.max(1e-9).ln()).collect();
-            let summary = Summary::of(&logs);
-            let enough = summary.filter(|summary| summary.n >= LEAST_RUNS);
-            let interval = enough.and_then(|summary| summary.mean_interval(confidence));
+            let values: Vec<f64> =
+                values.iter().flatten().map(|seconds| seconds.max(1e-9)).collect();
+            let mean = geometric_mean(&values, confidence);
+            let interval = mean.and_then(|(_, interval)| interval);
             TimedFigure {
                 name,
-                seconds: summary.map(|summary| summary.mean.exp()),
-                interval: interval.map(|Interval { low, high }| (low.exp(), high.exp())),
+                seconds: mean.map(|(mean, _)| mean),
+                interval: interval.map(|Interval { low, high }| (low, high)),
                 floor: floor.as_ref().and_then(get),
             }
         };

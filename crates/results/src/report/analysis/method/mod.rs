@@ -4,6 +4,7 @@
 mod burst;
 mod connections;
 mod curve;
+mod directions;
 mod flood;
 mod interruption;
 mod latency;
@@ -15,6 +16,7 @@ mod suite;
 pub use burst::Bursts;
 pub use connections::{Held, RunConnections, TornDown};
 pub use curve::Curved;
+pub use directions::TrialDirection;
 pub use flood::{Borne, FloodPoint, Flooded};
 pub use interruption::{Interrupted, Interruption};
 pub use latency::{DelayEffect, Timed, TimedFigure};
@@ -22,13 +24,14 @@ pub use search::{GoalFound, Searched};
 pub use soak::Soaked;
 pub use suite::{Suite, SuiteRow};
 
-use self::search::searched;
+use self::search::{OnLink, searched};
 use self::soak::soaked;
 use super::figures::RunResult;
 use super::goals::result_of;
+use super::line::line_pps;
 use crate::store::Contents;
 use fwdlab_model::design::{Method as Planned, MethodKind};
-use fwdlab_model::record::{MethodRecord, MethodTrial, tolerated};
+use fwdlab_model::record::{Counts, MethodRecord, MethodTrial, tolerated};
 use fwdlab_search::{Burst, Goal, Outcome};
 use serde::Serialize;
 
@@ -48,6 +51,9 @@ pub struct Method {
     /// A loss curve: each variant, over the runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub curved: Vec<Curved>,
+    /// Traffic in both directions: each by itself, at the loads that the results name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub directions: Vec<TrialDirection>,
     /// Floods: each variant and flood, over the runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flooded: Vec<Flooded>,
@@ -142,6 +148,9 @@ pub struct MethodPoint {
     pub offered: u64,
     /// Packets forwarded, or connections opened.
     pub forwarded: u64,
+    /// The part of both that went from the receiver to the sender; none where nothing did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reverse: Option<Counts>,
     /// Share that was lost, at least; none if the trial says nothing of the device.
     pub loss_ratio: Option<f64>,
     /// The same at most: with what may have been lost while others had the device's CPU.
@@ -190,9 +199,14 @@ fn part(contents: &Contents, results: &[RunResult], planned: &Planned, number: u
     let labels = || plan.variants.iter().map(|variant| (variant.index, variant.label.as_str()));
     let searched = labels().flat_map(|variant| {
         // Connections have no size on the link.
-        let frame = plan.variants[variant.0].settings.traffic.frame_size;
-        let frame = (!planned.opens_connections()).then_some(frame);
-        searched(goals, variant, &runs, frame, frmol)
+        let on_link = match planned.opens_connections() {
+            true => OnLink::default(),
+            false => OnLink {
+                frame: Some(plan.variants[variant.0].settings.traffic.frame_size),
+                line_pps: line_pps(contents, variant.0),
+            },
+        };
+        searched(goals, variant, &runs, on_link, frmol)
     });
     let mut method = Method {
         goals: goals.to_vec(),
@@ -237,6 +251,8 @@ fn part(contents: &Contents, results: &[RunResult], planned: &Planned, number: u
         | Planned::Rfc9693 { .. }
         | Planned::Rfc2544 { .. } => {}
     }
+    method.directions =
+        labels().flat_map(|variant| directions::of_trials(&method, variant, &runs)).collect();
     method.runs = runs;
     method
 }
@@ -251,6 +267,7 @@ impl Method {
             searched: Vec::new(),
             soaked: Vec::new(),
             curved: Vec::new(),
+            directions: Vec::new(),
             flooded: Vec::new(),
             borne: Vec::new(),
             bursts: Vec::new(),
@@ -265,6 +282,13 @@ impl Method {
         }
     }
 
+    /// The search of it, alone or among the tests of a suite; none without one whose rates are
+    /// those of packets.
+    pub(super) fn search(&self) -> Option<&Method> {
+        let mut all = std::iter::once(self).chain(&self.parts);
+        all.find(|part| part.kind == MethodKind::Mlrsearch && !part.goals.is_empty())
+    }
+
     /// Searches of one device, which `label` names, one after the other, by their trials.
     pub fn of_searches(label: &str, goals: &[Goal], records: &[MethodRecord]) -> Method {
         let numbered = (0..).zip(records);
@@ -272,7 +296,7 @@ impl Method {
             numbered.map(|(run, record)| method_run(goals, run, (0, label), record)).collect();
         Method {
             goals: goals.to_vec(),
-            searched: searched(goals, (0, label), &runs, None, |_| None).collect(),
+            searched: searched(goals, (0, label), &runs, OnLink::default(), |_| None).collect(),
             runs,
             ..Method::of(MethodKind::Mlrsearch)
         }
@@ -365,6 +389,7 @@ fn point(trial: &MethodTrial, goals: &[Goal]) -> MethodPoint {
         flood: flood::point(trial),
         offered: trial.offered,
         forwarded: trial.done(),
+        reverse: trial.reverse,
         loss_ratio,
         loss_at_most,
         invalid: lost.err(),

@@ -36,6 +36,9 @@ pub struct Searched {
     /// The median in bits per second on the link, with preamble and gap (L1) and without (L2);
     /// none where nothing is known of the frames.
     pub bits: Option<(f64, f64)>,
+    /// The median over the packets that the links take at most; none where no line rate is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of_line: Option<f64>,
     /// Median of their lower bounds.
     pub lower: Option<f64>,
     /// Median of their upper bounds.
@@ -50,12 +53,20 @@ pub struct Searched {
     pub irregular: Vec<String>,
 }
 
+/// What is known of a variant's frames on the links: their size, and how many of them a second
+/// the links take at most.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct OnLink {
+    pub(super) frame: Option<FrameSize>,
+    pub(super) line_pps: Option<f64>,
+}
+
 /// A row per goal of a variant; `frmol` is a run's forwarding rate at the maximum offered load.
 pub(super) fn searched<'a>(
     goals: &'a [Goal],
     (variant, label): (usize, &'a str),
     runs: &'a [MethodRun],
-    frame: Option<FrameSize>,
+    on_link: OnLink,
     frmol: impl Fn(u32) -> Option<f64> + Copy + 'a,
 ) -> impl Iterator<Item = Searched> + 'a {
     goals.iter().enumerate().map(move |(number, goal)| {
@@ -72,7 +83,7 @@ pub(super) fn searched<'a>(
         let rates: Vec<f64> = regular.iter().filter_map(|run| frmol(run.run)).collect();
         let trials: usize = own.iter().map(|run| run.points.len()).sum();
         let throughput = SummaryResult::of(&of(|found| found.throughput));
-        let bits = throughput.zip(frame).map(|(found, frame)| {
+        let bits = throughput.zip(on_link.frame).map(|(found, frame)| {
             (frame.l1_bits_per_second(found.median), frame.l2_bits_per_second(found.median))
         });
         Searched {
@@ -81,6 +92,7 @@ pub(super) fn searched<'a>(
             goal: goal.name.clone(),
             throughput,
             bits,
+            of_line: throughput.zip(on_link.line_pps).map(|(found, line)| found.median / line),
             lower: median(&of(|found| found.lower.map(|pps| pps as f64))),
             upper: median(&of(|found| found.upper.map(|pps| pps as f64))),
             frmol: median(&rates),

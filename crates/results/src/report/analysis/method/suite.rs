@@ -3,11 +3,11 @@
 use super::{Method, MethodRun, RunResult};
 use crate::stats::summary::median;
 use crate::store::Contents;
-use fwdlab_model::Plan;
 use fwdlab_model::design::{Method as Planned, MethodKind};
-use fwdlab_model::settings::Family;
+use fwdlab_model::settings::{Directions, Family};
 use fwdlab_model::spec::format_ns;
 use fwdlab_model::units::FrameSize;
+use fwdlab_model::{Plan, Variant};
 use serde::Serialize;
 
 /// What a suite found.
@@ -32,6 +32,9 @@ pub struct SuiteRow {
     pub throughput: Option<f64>,
     /// The same in bits per second on the link, with preamble and gap (L1), and without (L2).
     pub bits: Option<(f64, f64)>,
+    /// The same over the packets that the links take at most; none where no line rate is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of_line: Option<f64>,
     /// The same over the maximum offered load (RFC 2285, 3.5.3).
     pub of_maximum: Option<f64>,
     /// Maximum offered load, packets per second.
@@ -66,7 +69,8 @@ pub(super) fn suite(contents: &Contents, results: &[RunResult], parts: &[Method]
         };
         let searched = parts.iter().flat_map(|part| &part.searched);
         let mut searched = searched.filter(|found| found.variant == number);
-        let throughput = searched.next().and_then(|found| Some(found.throughput?.median));
+        let first = searched.next();
+        let throughput = first.and_then(|found| Some(found.throughput?.median));
         let bursts = parts.iter().flat_map(|part| &part.bursts).find(|b| b.variant == number);
         let interrupted = |kind: MethodKind| {
             let part = parts.iter().find(|part| part.kind == kind)?;
@@ -80,6 +84,7 @@ pub(super) fn suite(contents: &Contents, results: &[RunResult], parts: &[Method]
             throughput,
             bits: throughput
                 .map(|pps| (frame.l1_bits_per_second(pps), frame.l2_bits_per_second(pps))),
+            of_line: first.and_then(|found| found.of_line),
             of_maximum: throughput.zip(maximum).map(|(pps, maximum)| pps / maximum),
             maximum,
             latency_s: parts
@@ -139,9 +144,18 @@ fn deviations(contents: &Contents, parts: &[Method]) -> Vec<String> {
         "Addresses (12): {flows} flows (sources x destinations) at once instead of one, then 256 \
          networks."
     ));
-    said.push(
-        "Direction (14): one, from sender to receiver; the rates are of one interface.".into(),
-    );
+    let is_one = |variant: &&Variant| variant.settings.traffic.directions == Directions::One;
+    let one: Vec<&str> =
+        plan.variants.iter().filter(is_one).map(|variant| variant.label.as_str()).collect();
+    if !one.is_empty() {
+        let which = match one.len() == plan.variants.len() {
+            true => String::new(),
+            false => format!(" in {}", one.join("; ")),
+        };
+        said.push(format!(
+            "Direction (14): one{which}, from sender to receiver; the rates are of one interface."
+        ));
+    }
     said.push(
         "Modifiers (11): no broadcasts, management frames or routing updates are sent; filters \
          are factors of the experiment."

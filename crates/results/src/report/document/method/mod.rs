@@ -4,6 +4,7 @@
 mod burst;
 mod connections;
 mod curve;
+mod directions;
 mod flood;
 mod interruption;
 mod latency;
@@ -13,7 +14,7 @@ mod suite;
 
 use crate::document::table::Cell;
 use crate::document::{Block, Document, Figure};
-use crate::report::analysis::Method;
+use crate::report::analysis::{Method, MethodPoint};
 use fwdlab_model::design::MethodKind;
 
 /// Searches on their own, as a document.
@@ -45,6 +46,7 @@ pub(super) fn section(method: &Method, pictures: &[(String, String)]) -> Block {
         return Block::section("Latency at shares of the throughput", parts.collect());
     }
     blocks.extend(table(method));
+    blocks.extend(directions::section(method));
     blocks.extend(search::goals(method));
     blocks.extend(latency::effects(&method.delay_effects, method.confidence));
     blocks.extend(latency::intervals(&method.timed, method.confidence));
@@ -233,6 +235,17 @@ fn doubts(method: &Method) -> Option<Block> {
             lines.extend(found.irregular.as_ref().map(|why| {
                 format!("run {} ({}), {}: irregular, {why}", run.run, run.label, found.goal)
             }));
+        }
+        let offered = |count: fn(&MethodPoint) -> u64| run.points.iter().map(count).sum::<u64>();
+        if offered(|point| point.offered) > 0 && offered(|point| point.forwarded) == 0 {
+            lines.push(format!(
+                "run {} ({}): of {} packets offered in {} trials none arrived: it forwards nothing, \
+                 or what it forwards does not get to the receiver",
+                run.run,
+                run.label,
+                offered(|point| point.offered),
+                run.points.len()
+            ));
         }
         if method.kind == MethodKind::Latency && run.points.is_empty() {
             lines.push(format!(

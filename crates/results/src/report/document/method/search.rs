@@ -2,6 +2,7 @@
 
 use crate::document::table::{Cell, Digits, Rows};
 use crate::document::{Block, Table};
+use crate::format::percent;
 use crate::report::analysis::{Method, Searched};
 use fwdlab_model::spec::format_ns;
 use fwdlab_model::units::{format_bps, format_pps};
@@ -29,9 +30,14 @@ pub(super) fn regular(row: &Searched) -> Cell {
 
 /// A row for each variant and goal.
 pub(super) fn table(rows: &[Searched]) -> Block {
-    rates(rows, "throughput")
+    let table = rates(rows, "throughput")
         .numbers("L1", |row| bits(row.bits.map(|(l1, _)| l1)))
-        .numbers("L2", |row| bits(row.bits.map(|(_, l2)| l2)))
+        .numbers("L2", |row| bits(row.bits.map(|(_, l2)| l2)));
+    let table = match rows.iter().any(|row| row.of_line.is_some()) {
+        true => table.numbers("of line rate", |row| Cell::number(row.of_line, Digits::Percent(2))),
+        false => table,
+    };
+    table
         .numbers("FRMOL", |row| Cell::rate(row.frmol))
         .words("regular", regular)
         .keys(&["regular", "runs"])
@@ -48,14 +54,20 @@ pub(super) fn table(rows: &[Searched]) -> Block {
 fn found(row: &Searched) -> String {
     match &row.throughput {
         Some(found) => format!(
-            "{} (n = {}, {} to {})",
+            "{} (n = {}, {} to {}){}",
             format_pps(found.median),
             found.n,
             format_pps(found.min),
-            format_pps(found.max)
+            format_pps(found.max),
+            of_line(row.of_line)
         ),
         None => format!("no regular result: {}", row.irregular.join("; ")),
     }
+}
+
+/// A share of the line rate in words; empty where none is known.
+pub(super) fn of_line(share: Option<f64>) -> String {
+    share.map_or(String::new(), |share| format!(", {} of line rate", percent(share, 1)))
 }
 
 /// What a search says of a goal, without the variant's name.
@@ -79,10 +91,14 @@ pub(super) fn goals(method: &Method) -> Option<Block> {
         .numbers("final trial", move |goal| time(goal.final_ns))
         .numbers("duration sum", move |goal| time(goal.sum_ns))
         .numbers("width", move |goal| ratio(goal.width));
+    let ways = match method.directions.is_empty() {
+        true => "in one direction",
+        false => "of both directions together where packets go both ways",
+    };
+    let text = format!("Loads are packets per second into the device, {ways}. {GOALS}");
     (!method.goals.is_empty())
-        .then(|| Block::section("Goals", vec![Block::text(GOALS), table.block()]))
+        .then(|| Block::section("Goals", vec![Block::text(text), table.block()]))
 }
 
-const GOALS: &str = "Loads are packets per second into the device, in one direction. A trial that \
-                     the instrument spoiled (its sender fell short, its receiver dropped) is \
+const GOALS: &str = "A trial that the instrument spoiled (its sender fell short, its receiver dropped) is \
                      invalid, is listed, and is measured again.";

@@ -34,10 +34,11 @@ pub(super) fn table(rows: &[Soaked]) -> Block {
 
 /// How a load was held, without the variant's name.
 pub(super) fn sentence(row: &Soaked) -> String {
-    format!(
-        "{} of {} trials lost something at {}",
-        row.lossy,
-        row.trials,
-        format_pps(row.load as f64)
-    )
+    // "None" would be too much where losses are in doubt.
+    let doubt = match row.in_doubt {
+        0 => String::new(),
+        packets => format!(" for sure ({packets} packets lost while others had its CPU)"),
+    };
+    let load = format_pps(row.load as f64);
+    format!("{} of {} trials lost something{doubt} at {load}", row.lossy, row.trials)
 }

@@ -1,6 +1,7 @@
 //! The tests of RFC 2544 side by side.
 
 use super::super::quality::frame_size;
+use super::search::of_line;
 use super::seconds;
 use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Table};
@@ -9,12 +10,15 @@ use fwdlab_model::units::{format_bps, format_pps};
 
 /// What was found, variant by variant, and what deviates from the RFC.
 pub(super) fn blocks(suite: &Suite) -> Vec<Block> {
+    let line = match suite.rows.iter().any(|row| row.of_line.is_some()) {
+        true => "Shares are of the links' line rate, and",
+        false => "No line rate is known, as virtual links have none: shares are",
+    };
     vec![
-        Block::text(
-            "Medians over the runs. L1 has preamble and gap, L2 the frame with FCS. Virtual links have \
-             no line rate, so shares are of the maximum offered load (RFC 2285, 3.5.3), at which the \
-             loss stands beside it.",
-        ),
+        Block::text(format!(
+            "Medians over the runs. L1 has preamble and gap, L2 the frame with FCS. {line} of the \
+             maximum offered load (RFC 2285, 3.5.3), at which the loss stands beside it."
+        )),
         table(&suite.rows),
         Block::section("Deviations from RFC 2544", vec![Block::list(suite.deviations.clone())]),
     ]
@@ -25,12 +29,17 @@ pub(super) fn table(rows: &[SuiteRow]) -> Block {
     let bits = |bps: Option<f64>| {
         bps.map_or(Cell::None, |bps| Cell::Values(format_bps(bps).into(), vec![bps.into()]))
     };
-    Table::of(rows)
+    let table = Table::of(rows)
         .words("variant", |row| Cell::text(&row.label))
         .numbers("frame", |row| frame_size(row.frame_size))
         .numbers("throughput", |row| Cell::rate(row.throughput))
         .numbers("L1", move |row| bits(row.bits.map(|(l1, _)| l1)))
-        .numbers("L2", move |row| bits(row.bits.map(|(_, l2)| l2)))
+        .numbers("L2", move |row| bits(row.bits.map(|(_, l2)| l2)));
+    let table = match rows.iter().any(|row| row.of_line.is_some()) {
+        true => table.numbers("of line rate", |row| Cell::number(row.of_line, Digits::Percent(2))),
+        false => table,
+    };
+    table
         .numbers("of maximum", |row| Cell::number(row.of_maximum, Digits::Percent(1)))
         .numbers("maximum offered", |row| Cell::rate(row.maximum))
         .numbers("lost there", |row| Cell::number(row.loss, Digits::Percent(2)))
@@ -53,5 +62,6 @@ pub(super) fn sentence(row: &SuiteRow) -> String {
     let bits =
         row.bits.map_or(String::new(), |(l1, _)| format!(" ({} on the link)", format_bps(l1)));
     let burst = row.burst.map_or(String::new(), |frames| format!(", bursts of {frames:.0} frames"));
-    format!("{}: {throughput}{bits}{burst}", row.frame_size)
+    let line = of_line(row.of_line);
+    format!("{}: {throughput}{bits}{line}{burst}", row.frame_size)
 }
