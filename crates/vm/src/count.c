@@ -172,6 +172,19 @@ static void look_for_gate(qemu_plugin_id_t id)
     }
 }
 
+/*
+ * Until there is a gate nobody asks what is executed, and code that no plugin looks at is
+ * translated in half the time. So a boot is left alone, but for a glance whenever the CPU
+ * has nothing to do: then all code is translated anew.
+ */
+static void look_while_idle(qemu_plugin_id_t id, unsigned int cpu)
+{
+    (void)cpu;
+    if (head->gate == known_gate) return;
+    known_gate = head->gate;
+    qemu_plugin_reset(id, again);
+}
+
 /* True where QEMU may have taken the instruction out of its block again. */
 static bool may_be_gone(const struct qemu_plugin_insn *insn, size_t n, size_t i)
 {
@@ -233,10 +246,12 @@ qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char
 {
     (void)info;
     const char *path = NULL, *tree = NULL, *lines = NULL;
+    bool from_gate = false;
     for (int i = 0; i < argc; i++) {
         if (!strncmp(argv[i], "counts=", 7)) path = argv[i] + 7;
         if (!strncmp(argv[i], "calls=", 6)) tree = argv[i] + 6;
         if (!strncmp(argv[i], "caches=", 7)) lines = argv[i] + 7;
+        if (!strcmp(argv[i], "from=gate")) from_gate = true;
         if (!strncmp(argv[i], "kernel=", 7)) kernel = strtoull(argv[i] + 7, NULL, 0);
     }
     void *map = path ? mapped(path, sizeof(struct header) + SLOTS * sizeof(struct slot)) : NULL;
@@ -249,6 +264,7 @@ qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char
     head->slots = SLOTS;
     head->magic = MAGIC;
     own_id = id;
-    again(id);
+    if (from_gate) qemu_plugin_register_vcpu_idle_cb(id, look_while_idle);
+    else again(id);
     return 0;
 }

@@ -68,8 +68,7 @@ impl Common<'_> {
         interfaces: [&str; 2],
         up: impl FnOnce(&Machine, Option<&CountFile>) -> Result<PathBuf, VmError>,
     ) -> Result<Running, VmError> {
-        let Counting { counts, calls, caches, plugin } =
-            counting(self.accel, self.also, directory, self.cache)?;
+        let Counting { counts, calls, caches, plugin } = counting(self, directory)?;
         let spec = Spec {
             accel: self.accel,
             cpus: self.cpus,
@@ -163,26 +162,28 @@ struct Counting {
 ///
 /// # Errors
 /// When the plugin can't be compiled, or there is no room for the counts.
-fn counting(accel: Accel, also: Also, directory: &Path, cache: &Path) -> Result<Counting, VmError> {
-    match accel {
-        Accel::Kvm | Accel::Tcg => Ok(Counting::default()),
-        Accel::Counted => {
-            let counts = CountFile::create(&directory.join("counts"))?;
-            let calls = also.calls.then(|| CallFile::create(&directory.join("calls")));
-            let calls = calls.transpose()?;
-            let model = || CacheFile::create(&directory.join("caches"), Model::default());
-            let caches = also.caches.then(model).transpose()?;
-            let mut plugin = plugin::compiled(cache)?.display().to_string();
-            plugin.push_str(&format!(",counts={}", counts.path().display()));
-            if let Some(calls) = &calls {
-                plugin.push_str(&format!(",calls={}", calls.path().display()));
-            }
-            if let Some(caches) = &caches {
-                plugin.push_str(&format!(",caches={}", caches.path().display()));
-            }
-            Ok(Counting { counts: Some(counts), calls, caches, plugin: Some(plugin) })
-        }
+fn counting(guest: &Common<'_>, directory: &Path) -> Result<Counting, VmError> {
+    if guest.accel != Accel::Counted {
+        return Ok(Counting::default());
     }
+    let also = guest.also;
+    let counts = CountFile::create(&directory.join("counts"))?;
+    let calls = also.calls.then(|| CallFile::create(&directory.join("calls")));
+    let calls = calls.transpose()?;
+    let model = || CacheFile::create(&directory.join("caches"), Model::default());
+    let caches = also.caches.then(model).transpose()?;
+    let mut plugin = plugin::compiled(guest.cache)?.display().to_string();
+    plugin.push_str(&format!(",counts={}", counts.path().display()));
+    match &calls {
+        // Stacks are followed from where threads begin.
+        Some(calls) => plugin.push_str(&format!(",calls={}", calls.path().display())),
+        None if guest.cpus == 1 => plugin.push_str(",from=gate"),
+        None => {}
+    }
+    if let Some(caches) = &caches {
+        plugin.push_str(&format!(",caches={}", caches.path().display()));
+    }
+    Ok(Counting { counts: Some(counts), calls, caches, plugin: Some(plugin) })
 }
 
 /// Makes a pair of keys below `directory`.

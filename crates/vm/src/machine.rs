@@ -45,13 +45,15 @@ impl Accel {
         }
     }
 
-    /// QEMU's words for it, and for the CPU that a guest sees.
-    pub(crate) fn arguments(self) -> [&'static str; 2] {
+    /// QEMU's words for it, and for the `cpus` that a guest sees.
+    pub(crate) fn arguments(self, cpus: u16) -> [&'static str; 2] {
         // An idle loop that waits by MONITOR spins under emulation.
         let emulated = "max,-monitor";
         match self {
             Accel::Kvm => ["kvm", "host"],
             Accel::Tcg => ["tcg,thread=multi", emulated],
+            // A CPU with a thread of its own tells the plugin when it idles.
+            Accel::Counted if cpus == 1 => ["tcg,thread=multi", emulated],
             // Additions of the plugin are exact when one thread executes all CPUs.
             Accel::Counted => ["tcg,thread=single", emulated],
         }
@@ -106,7 +108,7 @@ impl Spec {
     /// Arguments of QEMU for a machine whose files lie in `directory`.
     fn arguments(&self, directory: &Path) -> Vec<String> {
         let file = |name: &str| directory.join(name).display().to_string();
-        let [accel, cpu] = self.accel.arguments();
+        let [accel, cpu] = self.accel.arguments(self.cpus);
         let (cpus, memory) = (self.cpus.to_string(), self.memory.to_string());
         let mut arguments: Vec<String> = [
             "-accel",

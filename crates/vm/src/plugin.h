@@ -22,12 +22,14 @@ typedef void (*tb_trans_cb)(qemu_plugin_id_t, struct qemu_plugin_tb *);
 typedef void (*exec_cb)(unsigned int, void *);
 
 typedef void (*simple_cb)(qemu_plugin_id_t);
+typedef void (*vcpu_cb)(qemu_plugin_id_t, unsigned int);
 
 enum qemu_plugin_mem_rw { QEMU_PLUGIN_MEM_R = 1, QEMU_PLUGIN_MEM_W, QEMU_PLUGIN_MEM_RW };
 typedef uint32_t qemu_plugin_meminfo_t;
 typedef void (*mem_cb)(unsigned int, qemu_plugin_meminfo_t, uint64_t, void *);
 
 void qemu_plugin_reset(qemu_plugin_id_t, simple_cb);
+void qemu_plugin_register_vcpu_idle_cb(qemu_plugin_id_t, vcpu_cb);
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t, tb_trans_cb);
 void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *, exec_cb, enum qemu_plugin_cb_flags, void *);
 void qemu_plugin_register_vcpu_tb_exec_inline(struct qemu_plugin_tb *, enum qemu_plugin_op, void *, uint64_t);

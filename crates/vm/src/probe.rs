@@ -74,7 +74,7 @@ fn within(accel: Accel, limit: Duration, rom: &[u8], dir: &Path) -> Result<Durat
     let [image, said, log] = ["small.rom", "small.said", "small.log"].map(|name| dir.join(name));
     fs::write(&image, rom).map_err(|source| VmError::file(&image, source))?;
     let errors = fs::File::create(&log).map_err(|source| VmError::file(&log, source))?;
-    let [by, cpu] = accel.arguments();
+    let [by, cpu] = accel.arguments(1);
     let (image, port) = (image.display().to_string(), format!("file:{}", said.display()));
     let began = Instant::now();
     let mut command = Command::new(QEMU);
