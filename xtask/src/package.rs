@@ -48,6 +48,15 @@ pub(crate) fn make(root: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Makes Debian's package around the program of `cargo build`, to try it soon: nobody gets this.
+pub(crate) fn make_of_debug(root: &Path) -> Result<()> {
+    let built = root.join("target/debug/fwdlab");
+    ensure!(built.is_file(), "{}: `cargo build` makes it", built.display());
+    let folder = root.join(FOLDER);
+    emptied(&folder)?;
+    debian(root, &folder, &version(root)?, &stripped(root, &built)?, &time(root)?).map(drop)
+}
+
 /// Makes the packages of the last commit twice, in folders of different names, and compares.
 pub(crate) fn make_again(root: &Path) -> Result<()> {
     let scratch = Scratch::new()?;
@@ -72,31 +81,45 @@ const SUMS: &str = "SHA256SUMS";
 
 /// Builds below `root` and packs into `folder`; returns the packages.
 fn packages(root: &Path, folder: &Path) -> Result<Vec<PathBuf>> {
-    let (version, time) = (version(root)?, time(root)?);
-    let built = build(root, &HOST)?;
-    let program = root.join("target/static/fwdlab");
-    // Profiles name the router's functions; nobody else's symbols are looked at.
-    run(Command::new("objcopy")
-        .args(["--wildcard", "--strip-all", "--keep-symbol=*fwdlab_router*"])
-        .args(["--keep-symbol=*fwdlab_packet*", "--keep-symbol=*fwdlab_port*"])
-        .args([&built, &program]))?;
+    let program = stripped(root, &build(root, &HOST)?)?;
     let size = fs::metadata(&program)?.len();
     ensure!(size <= LARGEST, "{} has {size} bytes, {LARGEST} at most", program.display());
     ensure_static(&program)?;
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-        _ => fs::create_dir_all(folder)?,
-    }
+    pack(root, folder, &program)
+}
+
+/// The program without symbols, but those of the router's functions, which profiles name.
+fn stripped(root: &Path, built: &Path) -> Result<PathBuf> {
+    let program = root.join("target/package.fwdlab");
+    run(Command::new("objcopy")
+        .args(["--wildcard", "--strip-all", "--keep-symbol=*fwdlab_router*"])
+        .args(["--keep-symbol=*fwdlab_packet*", "--keep-symbol=*fwdlab_port*"])
+        .args([built, &program]))?;
+    Ok(program)
+}
+
+/// Packs a program into `folder`, which is emptied; returns the packages.
+fn pack(root: &Path, folder: &Path, program: &Path) -> Result<Vec<PathBuf>> {
+    let (version, time) = (version(root)?, time(root)?);
+    emptied(folder)?;
     let architecture = HOST.triple.split('-').next().unwrap_or_default();
     let name = format!("fwdlab-{version}-{architecture}-linux");
     let made = [
-        archive(root, folder, &name, &program, &time)?,
-        debian(root, folder, &version, &program, &time)?,
+        archive(root, folder, &name, program, &time)?,
+        debian(root, folder, &version, program, &time)?,
     ];
     let names: Vec<&str> = made.iter().filter_map(|path| path.file_name()?.to_str()).collect();
     let sums = run(Command::new("sha256sum").args(&names).current_dir(folder))?;
     fs::write(folder.join(SUMS), sums)?;
     Ok(made.into())
+}
+
+/// An empty folder.
+fn emptied(folder: &Path) -> Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(fs::create_dir_all(folder)?),
+    }
 }
 
 /// The static program.

@@ -129,9 +129,9 @@ fn conservation(analysis: &Analysis) -> Vec<Block> {
         .numbers("lost", |c| Cell::count(c.lost))
         .numbers("loss", |c| Cell::number(c.loss_ratio, Digits::Percent(2)))
         .numbers("unsent", |c| Cell::count(c.unsent))
-        .numbers("foreign", |c| Cell::count(c.foreign))
+        .numbers("of other runs", |c| Cell::count(c.foreign))
         .about("packets with the stamp of another run")
-        .numbers("unstamped", |c| Cell::count(c.unstamped))
+        .numbers("no stamp", |c| Cell::count(c.unstamped))
         .about("UDP packets between the benchmark's addresses without a stamp");
     let mut blocks = vec![Block::text(text), table.block()];
     blocks.extend(mixes(analysis));
