@@ -61,10 +61,13 @@ pub(crate) fn make_of_debug(root: &Path) -> Result<()> {
 pub(crate) fn make_again(root: &Path) -> Result<()> {
     let scratch = Scratch::new()?;
     let mut sums = BTreeMap::new();
+    let mut from = root.to_owned();
     for name in ["one", "another-of-a-longer-name"] {
         let clone = scratch.0.join(name);
-        let [from, to] = [root, &clone].map(|path| path.display().to_string());
-        run(Command::new("git").args(["clone", "--quiet", "--no-hardlinks", &from, &to]))?;
+        // The second is the first one's: somebody may commit meanwhile.
+        let [origin, to] = [&from, &clone].map(|path| path.display().to_string());
+        run(Command::new("git").args(["clone", "--quiet", "--no-hardlinks", &origin, &to]))?;
+        from.clone_from(&clone);
         packages(&clone, &clone.join(FOLDER))?;
         let text = fs::read_to_string(clone.join(FOLDER).join(SUMS))?;
         println!("{text}");
