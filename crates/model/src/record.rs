@@ -1,6 +1,7 @@
 //! Record of a run: raw observations, never a summary.
 
 mod arrivals;
+mod connections;
 mod device;
 mod executed;
 mod flood;
@@ -11,11 +12,12 @@ mod profile;
 pub mod queues;
 
 pub use arrivals::{Arrivals, Checked, FlowArrivals, Reverse, WorstFlow};
+pub use connections::Connections;
 pub use device::{DeviceTime, ReceiverPlace};
 pub use executed::{Executed, ExecutedFunction, ExecutedStacks, Misses};
 pub use flood::FloodTrial;
 pub use latency::{Floor, Latency, LatencyTrial};
-pub use method::{Connections, MethodRecord, MethodTrial, Reset, tolerated};
+pub use method::{MethodRecord, MethodTrial, Reset, tolerated};
 pub use opening::{DrainEnd, Opening};
 pub use profile::{DropPlace, ProfileCounter, ProfileRecord, ProfileWindow};
 
@@ -23,6 +25,10 @@ use crate::units::FrameSize;
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
 
 /// One run: one start of the DUT in one variant, with its trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -42,6 +42,11 @@ pub fn line_rate_of(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(scale)
 }
 
+/// Frames a second that a link of `bps` takes at most, each with preamble and gap (L1).
+pub fn line_pps(bps: u64, frame: FrameSize) -> f64 {
+    bps as f64 / frame.l1_bits_per_second(1.0)
+}
+
 fn prefixed(value: f64) -> String {
     let (scaled, prefix) = match value.abs() {
         v if v >= 999.5e6 => (value / 1e9, "G"),

@@ -1,6 +1,8 @@
 //! Reports of methods: what was searched for by frame size, in both directions, on links of a
 //! known line rate. The searches are real ones, of a fabricated device.
 
+#[path = "method_figures/mod.rs"]
+mod figures;
 #[path = "support/golden.rs"]
 mod golden;
 mod support;

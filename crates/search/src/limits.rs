@@ -23,6 +23,10 @@ pub struct Limits {
 /// How often in a row a trial may be invalid unless told otherwise.
 pub const INVALID_MAX: usize = 3;
 
+/// Share of the line rate that a search may lack and still end at it: as much as a sender may
+/// leave unsent.
+const SHORT_OF_LINE: f64 = 0.005;
+
 impl Limits {
     /// From `min_load` to `max_load`, with as many trials and as much time as no sensible
     /// search needs.
@@ -35,6 +39,12 @@ impl Limits {
             time_ns: 86_400 * 1_000_000_000,
             invalid: INVALID_MAX,
         }
+    }
+
+    /// True if the greatest load is what the link carries: there is no greater one to try.
+    pub fn end_at_line(&self) -> bool {
+        let is_all = |link: u64| self.max_load as f64 >= (1.0 - SHORT_OF_LINE) * link as f64;
+        self.link.is_some_and(is_all)
     }
 
     pub(crate) fn faults(&self, goals: &[Goal]) -> Vec<Fault> {

@@ -54,6 +54,9 @@ pub struct GoalResult {
 pub enum Irregular {
     /// The greatest load that was allowed is a lower bound: the device may be faster.
     NoUpperBound,
+    /// The greatest load was the link's line rate, and is a lower bound: the device is as fast as
+    /// its link, or faster.
+    LineRate,
     /// The least load that was allowed is an upper bound: the device may hold the goal nowhere.
     NoLowerBound,
     /// The search was ended before.
@@ -86,6 +89,9 @@ impl fmt::Display for Irregular {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Irregular::NoUpperBound => "the greatest load is a lower bound: there may be more",
+            Irregular::LineRate => {
+                "the line rate is a lower bound: the device is as fast as its link, or faster"
+            }
             Irregular::NoLowerBound => "the least load is an upper bound: there may be nothing",
             Irregular::Ended { by: Ending::Trials } => "the number of trials was used up",
             Irregular::Ended { by: Ending::Time } => "the time was used up",
@@ -146,6 +152,12 @@ impl GoalResult {
         self.irregular.is_none()
     }
 
+    /// True if its conditional throughput is the device's: the result is regular, or no link of
+    /// the kind carries more.
+    pub fn has_rate(&self) -> bool {
+        matches!(self.irregular, None | Some(Irregular::LineRate))
+    }
+
     /// Distance of the bounds, in shares of the upper one.
     pub fn width(&self) -> Option<f64> {
         Some(distance(self.bounds.lower?, self.bounds.upper?))
@@ -166,6 +178,7 @@ impl GoalResult {
             irregular: match state {
                 State::Reached => None,
                 State::NoUpper => Some(Irregular::NoUpperBound),
+                State::Line => Some(Irregular::LineRate),
                 State::NoLower => Some(Irregular::NoLowerBound),
                 State::Open => {
                     Some(Irregular::Ended { by: ending.cloned().unwrap_or(Ending::Cancelled) })
@@ -185,6 +198,8 @@ pub(crate) enum State {
     Reached,
     /// The greatest load is a lower bound.
     NoUpper,
+    /// So is the line rate, and it is the greatest load.
+    Line,
     /// The least load is an upper bound.
     NoLower,
 }
@@ -194,7 +209,10 @@ impl State {
     pub(crate) fn of(trials: &Trials, number: usize, limits: &Limits) -> State {
         let bounds = Bounds::of(trials, number);
         match (bounds.lower, bounds.upper) {
-            (Some(lower), None) if lower == limits.max_load => State::NoUpper,
+            (Some(lower), None) if lower == limits.max_load => match limits.end_at_line() {
+                true => State::Line,
+                false => State::NoUpper,
+            },
             (None, Some(upper)) if upper == limits.min_load => State::NoLower,
             (Some(lower), Some(upper)) if trials.goals()[number].is_reached(lower, upper) => {
                 State::Reached

@@ -171,6 +171,31 @@ fn a_dead_device_and_one_that_never_loses_are_irregular() {
     assert_eq!(fast.trials, 11);
 }
 
+/// No load exists above the line rate: what holds there is as fast as its link, and that is known
+/// after as few trials.
+#[test]
+fn a_device_as_fast_as_its_link_has_its_links_rate() {
+    let at = |link: u64, law: Law| {
+        let limits = Limits { link: Some(link), ..Limits::between(MIN, MAX) };
+        let search = Search::new(presets(&["ndr", "pdr"]), limits).expect("a search");
+        let mut device = Device::new(law, 1);
+        let found = run(search, |trial| Ok::<_, ()>(device.measure(trial)));
+        (found.expect("trials"), device.trials)
+    };
+    let (found, trials) = at(MAX, Law::exact(1e9));
+    for goal in &found.goals {
+        assert_eq!(goal.irregular, Some(Irregular::LineRate));
+        assert!(goal.has_rate() && !goal.is_regular());
+        assert_eq!((goal.bounds.lower, goal.bounds.upper), (Some(MAX), None));
+        assert_eq!(goal.conditional_throughput, Some(MAX as f64));
+    }
+    assert_eq!(trials, 11);
+    let (found, _) = at(MAX + MAX / 100, Law::exact(1e9));
+    assert_eq!(found.goals[0].irregular, Some(Irregular::NoUpperBound), "a link of 1 % more");
+    let (found, _) = at(MAX, Law::exact(1e6));
+    assert!(found.goals[0].is_regular(), "a device slower than its link");
+}
+
 #[test]
 fn throughput_of_rfc_2544_takes_full_length_trials_at_the_lower_bound_only() {
     for (name, full) in [("rfc2544", 1), ("tst009", 2)] {

@@ -31,7 +31,7 @@ use fwdlab_model::plan::{Plan, Trial};
 use fwdlab_model::profile::ProfilePlan;
 use fwdlab_model::record::{Calibration, Counter, CpuTime, DropPlace, Latency};
 use fwdlab_model::settings::{Directions, Family, Firewall, Settings, TestbedKind};
-use fwdlab_model::units::{LINE_RATE, line_rate_text};
+use fwdlab_model::units::{LINE_RATE, line_pps, line_rate_text};
 use fwdlab_model::warning::Warning;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -109,9 +109,8 @@ fn ceiling_pps(settings: &Settings) -> f64 {
 /// What one of them reaches: no more than its link takes.
 fn sender_pps(settings: &Settings) -> f64 {
     let sim = &settings.testbed.sim;
-    let frame = settings.traffic.frame_size.l1_bits_per_second(1.0);
-    let link = sim.link_speed_bps.map_or(f64::INFINITY, |bps| bps as f64 / frame);
-    sim.ceiling_pps.min(link)
+    let frame = settings.traffic.frame_size;
+    sim.link_speed_bps.map_or(sim.ceiling_pps, |bps| sim.ceiling_pps.min(line_pps(bps, frame)))
 }
 
 /// A clock that jumps ahead instead of waiting, or waits in real time.

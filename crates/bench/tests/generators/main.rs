@@ -6,6 +6,7 @@ mod bench;
 mod otg;
 mod pkt_gen;
 mod pktgen;
+mod searches;
 mod testpmd;
 mod trex;
 

@@ -1,6 +1,7 @@
 //! Open Traffic Generator: a server of the test that speaks enough HTTP.
 
 use crate::bench::{ends, load, trial};
+use crate::searches;
 use fwdlab_bench::BenchError;
 use fwdlab_bench::generator::{Ends, Generator, Otg};
 use fwdlab_bench::host::{Host, LocalHost};
@@ -16,6 +17,8 @@ use std::time::{Duration, Instant};
 struct State {
     /// Sends this share of what it is asked to.
     share: f64,
+    /// The device behind its ports forwards so many frames a second; 0: all.
+    capacity: f64,
     /// Frames of an earlier start that its receiver counts.
     stale: u64,
     /// 64-bit numbers are numbers, not text.
@@ -40,7 +43,11 @@ impl State {
 
     fn answer(&mut self, path: &str, body: &Value) -> (u16, Value) {
         let sent = self.number(self.sent());
-        let received = self.number(self.sent() + self.stale);
+        let passed = match self.capacity {
+            0.0 => 1.0,
+            capacity => (capacity / (self.rate * self.share)).min(1.0),
+        };
+        let received = self.number((self.sent() as f64 * passed) as u64 + self.stale);
         let answer = match path {
             "/capabilities/version" => json!({ "api_spec_version": "1.61.0" }),
             "/config" if body["flows"][0]["size"]["fixed"] == 0 => json!(null),
@@ -260,4 +267,22 @@ fn errors_are_the_server_s_own_and_traffic_is_stopped() {
     assert!(matches!(generator.prepare(&load), Err(BenchError::Program { .. })));
     let error = Otg::new(ends(&LocalHost, &LocalHost)).err().expect("no server").to_string();
     assert!(error.contains("name its URL"), "{error}");
+}
+
+#[test]
+fn a_search_finds_what_the_device_forwards() {
+    let capacity = searches::CAPACITY;
+    let state = State { share: 1.0, capacity, numbers: true, ..State::default() };
+    let Some(server) = Server::spoken_to(state) else { return };
+    searches::finds_the_capacity(&|| Box::new(Otg::new(server.ends()).expect("a server")));
+    let states = server.states();
+    assert!(states.len() >= 8 && states.chunks(2).all(|pair| pair == ["start", "stop"]));
+}
+
+#[test]
+fn a_search_by_a_server_that_falls_short_finds_nothing() {
+    let Some(server) = Server::spoken_to(State { share: 0.5, ..State::default() }) else { return };
+    let generator = || Box::new(Otg::new(server.ends()).expect("a server")) as Box<dyn Generator>;
+    searches::finds_nothing_by_a_sender_that_falls_short(&generator);
+    searches::tells_no_delays("otg", generator());
 }

@@ -3,6 +3,7 @@
 
 use crate::bench::{Scripted, ends, load, trial};
 use fwdlab_bench::generator::{Ends, Generator, PktGen};
+use fwdlab_model::warning::Warning;
 use fwdlab_packet::Family;
 use std::time::Duration;
 use tempfile::{TempDir, tempdir};
@@ -21,6 +22,8 @@ struct Habits {
     no_totals: bool,
     /// The receiver dies after so many reports.
     dies_after: Option<u32>,
+    /// Its totals say that it sent so many times as long as it did; once unless said.
+    stretches: Option<u32>,
     /// Packets of a report, ten times a second; none for 100.
     packets: Option<u32>,
 }
@@ -30,6 +33,7 @@ fn pkt_gen(habits: Habits, wire: &TempDir) -> Scripted {
     let wire = wire.path().join("wire");
     let wire = wire.display();
     let packets = habits.packets.unwrap_or(100);
+    let stretched = habits.stretches.unwrap_or(1);
     let dies_after = habits.dies_after.unwrap_or(0);
     let refuses = if habits.is_port { ":" } else { "echo \"pkt-gen: illegal option -- U\" >&2" };
     let never = if habits.never_ready { "exec sleep 60" } else { ":" };
@@ -57,7 +61,8 @@ now() {{
 totals() {{
     verb=Sent; [ $function = rx ] && verb=Received && now 0
     [ $total = 0 ] && {{ echo "$verb nothing."; return; }}
-    echo "$verb $total packets $((total * 80)) bytes $reports events 80 bytes each in $((reports / 10)).$((reports % 10))0 seconds."
+    tenths=$((reports * {stretched}))
+    echo "$verb $total packets $((total * 80)) bytes $reports events 80 bytes each in $((tenths / 10)).$((tenths % 10))0 seconds."
     echo "Speed: 1 pps Bandwidth: 2 bps (raw 2 bps). Average batch: 1.00 pkts"
 }}
 trap '{at_end}; exit 0' INT
@@ -135,6 +140,33 @@ fn a_paced_load_of_ipv6_is_asked_for_and_shortfalls_are_told() {
     assert!(outcome.counted.unsent > 300, "{:?}", outcome.counted);
     assert!(outcome.remarks.iter().any(|r| r.contains("were to be sent were not")));
     assert!(observed.warnings.iter().any(|warning| format!("{warning:?}").contains("Unsent")));
+}
+
+/// A sender that says that it had longer than it had would have a rate of its own: it is told, and
+/// what it left unsent is counted by the time that it had. One that keeps to the truth is not.
+#[test]
+fn a_sender_that_stretches_its_time_is_told() {
+    for (stretches, is_told) in [(1, false), (3, true)] {
+        let wire = tempdir().expect("a directory");
+        let habits = Habits { stretches: Some(stretches), packets: Some(50), ..Habits::default() };
+        let host = pkt_gen(habits, &wire);
+        let load = load(Family::Inet, 1, 1, Some(1000.0));
+        let ends = ends(&host, &host);
+        let (observed, outcome) = trial(generator(ends), &load, WINDOW).expect("a trial");
+        let told = outcome.remarks.iter().find(|remark| remark.contains("says that it sent for"));
+        assert_eq!(told.is_some(), is_told, "{:?}", outcome.remarks);
+        if let Some(told) = told {
+            assert!(told.contains("its rate is not what it says"), "{told}");
+        }
+        // Half of what was asked for, whatever it says of its time.
+        let counted = outcome.counted;
+        assert!(counted.unsent > 300 && counted.unsent < 2 * counted.sent, "{counted:?}");
+        let unsent = |warning: &Warning| matches!(warning, Warning::Unsent { .. });
+        assert!(observed.warnings.iter().any(unsent), "{:?}", observed.warnings);
+        // The window's length is the laboratory's.
+        let window = observed.window_ns as f64 / 1e9;
+        assert!((0.7..2.0).contains(&window), "{window} s");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! TRex: a server of the test that speaks ZMTP and answers as TRex does.
 
 use crate::bench::{ends, load, trial};
+use crate::searches;
 use fwdlab_bench::BenchError;
 use fwdlab_bench::generator::{Ends, Generator, Trex};
 use fwdlab_bench::host::LocalHost;
@@ -19,6 +20,9 @@ const EARLIER: u64 = 1_000_000_000_000;
 struct State {
     /// Sends this share of what it is asked to.
     share: f64,
+    /// The device behind its ports forwards so many packets a second, and its receiver takes all
+    /// of them; 0: as many as there are, of which the receiver drops a tenth.
+    capacity: f64,
     /// Somebody else has the port.
     is_taken: bool,
     /// Accepts requests of this method, and never answers.
@@ -34,6 +38,15 @@ impl State {
     fn sent(&self) -> u64 {
         let running = self.started.map_or(0.0, |started| started.elapsed().as_secs_f64());
         (self.sent + running * self.rate * self.share) as u64
+    }
+
+    /// Packets received and dropped by the receiver.
+    fn arrived(&self) -> (u64, u64) {
+        let sent = self.sent();
+        match self.capacity {
+            0.0 => (sent - sent / 10, sent / 10),
+            capacity => ((sent as f64 * (capacity / (self.rate * self.share)).min(1.0)) as u64, 0),
+        }
     }
 
     fn answer(&mut self, method: &str, params: &Value) -> Result<Value, Value> {
@@ -55,8 +68,10 @@ impl State {
                 // Large numbers come as floating-point ones, too.
                 json!({ "opackets": (EARLIER + self.sent()) as f64, "oerrors": 0, "ipackets": 3 })
             }
-            "get_port_stats" => json!({ "ipackets": EARLIER + self.sent() - self.sent() / 10,
-                                        "ierrors": self.sent() / 10 }),
+            "get_port_stats" => {
+                let (received, dropped) = self.arrived();
+                json!({ "ipackets": EARLIER + received, "ierrors": dropped })
+            }
             "get_global_stats" => json!({ "m_total_queue_full": 7 }),
             "get_port_status" => {
                 json!({ "state": if self.started.is_some() { "TX" } else { "STREAMS" } })
@@ -325,4 +340,27 @@ fn a_death_in_the_window_is_told() {
     let error = error.expect_err("mute").to_string();
     assert!(error.contains("get_port_status"), "{error}");
     assert_eq!(server.methods().last().map(String::as_str), Some("release"));
+}
+
+/// A server whose device forwards what [`searches::CAPACITY`] says.
+fn before_a_device(share: f64) -> Server {
+    Server::start(State { share, capacity: searches::CAPACITY, ..State::default() })
+}
+
+#[test]
+fn a_search_finds_what_the_device_forwards() {
+    let server = before_a_device(1.0);
+    searches::finds_the_capacity(&|| Box::new(Trex::new(server.ends()).expect("a server")));
+    let methods = server.methods();
+    let count = |wanted: &str| methods.iter().filter(|method| *method == wanted).count();
+    assert!(count("start_traffic") >= 4 && count("start_traffic") == count("release"));
+}
+
+#[test]
+fn a_search_by_a_server_that_falls_short_finds_nothing() {
+    // All of its trials are below what the device forwards of the half.
+    let server = Server::start(State { share: 0.5, capacity: 1e9, ..State::default() });
+    let generator = || Box::new(Trex::new(server.ends()).expect("a server")) as Box<dyn Generator>;
+    searches::finds_nothing_by_a_sender_that_falls_short(&generator);
+    searches::tells_no_delays("trex", generator());
 }

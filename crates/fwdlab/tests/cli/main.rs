@@ -14,6 +14,7 @@ mod history;
 mod import;
 mod import_lab;
 mod lab;
+mod lines;
 mod methods;
 mod ministat;
 mod netns;

@@ -268,6 +268,16 @@ impl Method {
         }
     }
 
+    /// The greatest load of a search or a curve that a file names, packets per second of each
+    /// direction.
+    pub fn max_load(&self) -> Option<u64> {
+        match self {
+            Method::Mlrsearch(search) | Method::Establishment(search) => search.max_load,
+            Method::LossCurve { max_load, .. } => *max_load,
+            _ => None,
+        }
+    }
+
     /// What it does, in words for plans and reports.
     pub fn words(&self) -> String {
         match self {

@@ -1,6 +1,7 @@
 //! Results of the receiver's checks: damaged, duplicate and reordered packets.
 
 use super::Counts;
+use super::is_zero;
 use crate::warning::CheckedSample;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -57,10 +58,6 @@ pub struct Reverse {
     pub total: Counts,
     /// How they arrived.
     pub arrivals: Arrivals,
-}
-
-fn is_zero(bytes: &u64) -> bool {
-    *bytes == 0
 }
 
 /// How packets were looked at when they arrived.

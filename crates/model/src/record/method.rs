@@ -1,6 +1,6 @@
 //! The trials of a method: what a run does beside its own trial.
 
-use super::{Counts, FloodTrial, Floor, LatencyTrial};
+use super::{Connections, Counts, FloodTrial, Floor, LatencyTrial, is_zero};
 use fwdlab_search::{Ending, Goal, Outcome, Output, Trial};
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +11,10 @@ pub struct MethodRecord {
     pub min_load: u64,
     /// The greatest load that was allowed, packets per second.
     pub max_load: u64,
+    /// What the links take at most, in all directions together, packets per second; none where
+    /// no line rate is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<u64>,
     /// The trials.
     pub trials: Vec<MethodTrial>,
     /// What ended a search before its goals were reached; none if nothing did.
@@ -86,10 +90,6 @@ pub struct MethodTrial {
     pub invalid: Option<String>,
 }
 
-fn is_zero(packets: &u64) -> bool {
-    *packets == 0
-}
-
 /// A reset of the device while it met traffic.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reset {
@@ -101,42 +101,6 @@ pub struct Reset {
     pub took_ns: u64,
     /// Packets lost from then on until the device forwarded again what it was sent.
     pub lost: u64,
-}
-
-/// Connections that a trial has opened with counted packets, each of another flow, beginning
-/// with an empty table (RFC 9693, preliminary test phase).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Connections {
-    /// Connections to be opened.
-    pub wanted: u64,
-    /// States in the device's table before the first packet; none where it doesn't tell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub states_before: Option<u64>,
-    /// States when all packets had been sent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub states: Option<u64>,
-    /// Packets that the sender gave up because it was late: the others were sent later than the
-    /// load asks for.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub missed: u64,
-    /// States while they were opened: nanoseconds since the first packet, number. Empty where
-    /// the device was not asked meanwhile.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub meanwhile: Vec<(u64, u64)>,
-    /// How long it then took to remove all of them, nanoseconds; none where that was not
-    /// measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub torn_down_ns: Option<u64>,
-    /// How long the same took with an empty table, nanoseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub empty_ns: Option<u64>,
-}
-
-impl Connections {
-    /// States that the device's table gained; none where it doesn't tell.
-    pub fn gained(&self) -> Option<u64> {
-        Some(self.states?.saturating_sub(self.states_before?))
-    }
 }
 
 /// Packets that the smallest ring on the way holds, a veth's: what arrives while the device

@@ -38,7 +38,7 @@ pub use history::{ChangeMark, Level, RevisionPoint, Revisions};
 pub use percentiles::{Curve, Percentiles};
 pub use posterior::Posterior;
 pub use quantity::Quantity;
-pub use strip::{Mark, Strip};
+pub use strip::{Mark, Span, Strip};
 
 #[cfg(test)]
 mod tests;

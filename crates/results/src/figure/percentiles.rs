@@ -26,15 +26,24 @@ pub struct Curve {
     /// Share of the packets, from 0 to below 1, and the delay in seconds that it does not
     /// exceed; rising.
     pub points: Vec<(f64, f64)>,
+    /// Intervals over runs: share of the packets, and both ends in seconds.
+    pub intervals: Vec<(f64, f64, f64)>,
     /// The instrument alone: a dashed line in grey.
     pub is_floor: bool,
 }
+
+/// How far apart bars of different curves stand at one percentile, and half the width of their
+/// ends, pixels.
+const ASIDE: f64 = 11.0;
+const CAP: f64 = 4.0;
 
 impl Percentiles {
     /// The figure as SVG text.
     pub fn render(&self) -> String {
         let points = || self.curves.iter().flat_map(|curve| &curve.points);
-        let delays = points().map(|point| point.1).filter(|delay| *delay > 0.0);
+        let ends = self.curves.iter().flat_map(|curve| &curve.intervals);
+        let ends = ends.flat_map(|&(_, low, high)| [low, high]);
+        let delays = points().map(|point| point.1).chain(ends).filter(|delay| *delay > 0.0);
         let (low, high) = delays
             .fold((f64::INFINITY, 0.0f64), |(low, high), delay| (low.min(delay), high.max(delay)));
         let y = Axis::logarithmic(low, high, duration);
@@ -72,7 +81,22 @@ impl Percentiles {
             let style = TextStyle::new(LABEL_SIZE, Anchor::Middle);
             svg.text((x, plot.bottom + 5.0 + LABEL_SIZE), &label, style);
         }
+        let count = series as f64;
         for (curve, number) in numbered {
+            // Beside each other, where several loads have an interval at one percentile.
+            let aside = (number as f64 - (count - 1.0) / 2.0) * ASIDE;
+            let style = format!("stroke=\"{}\" stroke-width=\"1.5\"", colour(number));
+            for &(share, low, high) in &curve.intervals {
+                if low <= 0.0 || high < low || self::nines(share) > nines + 1e-6 {
+                    continue;
+                }
+                let x = x_of(share) + aside;
+                let [low, high] = [low, high].map(|delay| plot.y(&y, delay.log10()));
+                svg.line((x, low), (x, high), &style);
+                for at in [low, high] {
+                    svg.line((x - CAP, at), (x + CAP, at), &style);
+                }
+            }
             let places: Vec<(f64, f64)> = curve
                 .points
                 .iter()
@@ -120,12 +144,22 @@ mod tests {
         let points: Vec<(f64, f64)> = (0..80)
             .map(|k| (1.0 - 10f64.powf(-f64::from(k) / 20.0), 1e-6 * f64::from(k + 5)))
             .collect();
-        let of =
-            |name: &str, is_floor| Curve { name: name.into(), points: points.clone(), is_floor };
+        let of = |name: &str, is_floor| Curve {
+            name: name.into(),
+            points: points.clone(),
+            intervals: if is_floor {
+                Vec::new()
+            } else {
+                vec![(0.9, 2e-5, 3e-5), (0.99999, 1.0, 1.0)]
+            },
+            is_floor,
+        };
         let curves = vec![of("10 %", false), of("90 %", false), of("instrument", true)];
         let title = "delays".to_owned();
         let figure = Percentiles { title: title.clone(), curves, footnote: None }.render();
         assert_eq!(figure.matches("<polyline").count(), 3);
+        // Three lines of a bar each; none beyond the percentiles that the curves have.
+        assert_eq!(figure.matches("stroke-width=\"1.5\"/>").count(), 6, "{figure}");
         for text in ["10.0 us", "99.9 %", "instrument", "delay"] {
             assert!(figure.contains(text), "{text}: {figure}");
         }

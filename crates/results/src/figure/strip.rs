@@ -4,13 +4,16 @@
 //! one stream show what a live switch does. The axis doesn't begin at zero:
 //! here small changes matter, and no lengths are compared.
 
-use super::Quantity;
 use super::axis::Axis;
 use super::frame::{Frame, Item, LABEL_SIZE, LINE, Sample, WIDTH};
 use super::svg::{Anchor, INK, PALE, TextStyle};
+use super::{Quantity, colour};
+use crate::stats::summary::median;
 
 /// Marks beyond which they are drawn small and without a tip.
 const MANY: usize = 150;
+/// Half the width of the ends of a bar, pixels; its dash is twice as wide.
+const CAP: f64 = 4.0;
 
 /// A figure of single observations.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +28,10 @@ pub struct Strip {
     pub variants: Vec<String>,
     /// The observations.
     pub marks: Vec<Mark>,
+    /// What several runs have at one place, behind their observations.
+    pub spans: Vec<Span>,
+    /// What several runs have, wherever on the x axis.
+    pub bands: Vec<Span>,
     /// Places on the x axis where a block begins.
     pub borders: Vec<f64>,
     /// A line under the figure.
@@ -40,6 +47,30 @@ pub struct Mark {
     pub pps: f64,
     /// Index of the variant.
     pub variant: usize,
+}
+
+/// What runs have at one place: a bar from the least to the most, with a dash at the median.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Span {
+    /// Place on the x axis; of a band without meaning.
+    pub x: f64,
+    /// The least, as [`Mark::pps`].
+    pub low: f64,
+    /// The median.
+    pub middle: f64,
+    /// The most.
+    pub high: f64,
+    /// Index of the variant.
+    pub variant: usize,
+}
+
+impl Span {
+    /// Of one value for each run; none for fewer than two runs.
+    pub fn of(x: f64, values: &[f64], variant: usize) -> Option<Span> {
+        let (low, high) = range(values.iter().copied());
+        let middle = median(values).filter(|_| values.len() > 1)?;
+        (low.is_finite() && high.is_finite()).then_some(Span { x, low, middle, high, variant })
+    }
 }
 
 impl Strip {
@@ -59,6 +90,8 @@ impl Strip {
             x_label: "run, in order of execution".into(),
             variants,
             marks,
+            spans: Vec::new(),
+            bands: Vec::new(),
             borders,
             footnote: None,
         }
@@ -74,6 +107,8 @@ impl Strip {
             x_label: "seconds into the stream".into(),
             variants,
             marks,
+            spans: Vec::new(),
+            bands: Vec::new(),
             borders: Vec::new(),
             footnote: None,
         }
@@ -83,7 +118,8 @@ impl Strip {
     pub fn render(&self) -> String {
         let marks: Vec<&Mark> =
             self.marks.iter().filter(|mark| mark.x.is_finite() && mark.pps.is_finite()).collect();
-        let (min, max) = range(marks.iter().map(|mark| mark.pps));
+        let of_runs = self.spans.iter().chain(&self.bands).flat_map(|span| [span.low, span.high]);
+        let (min, max) = range(marks.iter().map(|mark| mark.pps).chain(of_runs));
         let y = Axis::around(min, max, self.y.unit());
         let (first, last) = range(marks.iter().map(|mark| mark.x));
         let legend = self
@@ -111,6 +147,21 @@ impl Strip {
         for &border in &self.borders {
             let x = x_of(border);
             svg.line((x, plot.top), (x, plot.bottom), &format!("stroke=\"{PALE}\""));
+        }
+        for band in &self.bands {
+            let [low, middle, high] = [band.low, band.middle, band.high].map(|v| plot.y(&y, v));
+            let style = format!("fill=\"{}\" fill-opacity=\"0.15\"", colour(band.variant));
+            svg.rect((plot.left, high), (plot.right - plot.left, low - high), &style, "");
+            let style = format!("stroke=\"{}\" stroke-dasharray=\"6 4\"", colour(band.variant));
+            svg.line((plot.left, middle), (plot.right, middle), &style);
+        }
+        for span in &self.spans {
+            let (x, stroke) = (x_of(span.x), format!("stroke=\"{}\"", colour(span.variant)));
+            let [low, middle, high] = [span.low, span.middle, span.high].map(|v| plot.y(&y, v));
+            svg.line((x, low), (x, high), &format!("{stroke} stroke-width=\"2\""));
+            for (at, half) in [(low, CAP), (high, CAP), (middle, 2.0 * CAP)] {
+                svg.line((x - half, at), (x + half, at), &format!("{stroke} stroke-width=\"1.5\""));
+            }
         }
         let few = marks.len() <= MANY;
         for mark in &marks {

@@ -16,7 +16,7 @@ impl Trials<'_, '_> {
         max: Option<u64>,
         own: &Observed,
     ) -> Result<(), BenchError> {
-        let max_load = max.map_or_else(|| greatest_load(own), |load| load * self.directions());
+        let max_load = self.up_to(max, greatest_load(own, self.link));
         self.record.max_load = max_load;
         let mut curve = Curve::new(max_load, step);
         while let Some(load) = curve.next()

@@ -20,13 +20,16 @@ use fwdlab_model::design::Method;
 use fwdlab_model::plan::Trial;
 use fwdlab_model::record::{MethodRecord, MethodTrial, Reset, Sample};
 use fwdlab_model::settings::Settings;
-use fwdlab_model::units::format_pps;
+use fwdlab_model::units::{LINE_RATE, format_pps, line_pps, line_rate_of};
 use fwdlab_model::warning::Warning;
 use fwdlab_search::Trial as Asked;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 /// Share of what the sender offered at most that it can surely offer at a pace.
 const PACED: f64 = 0.9;
+/// Share of the line rate that a sender offers whom the links stop and nothing else.
+const FULL: f64 = 0.995;
 /// Greatest load of a method over what the device forwarded at the maximum offered load.
 const ABOVE: f64 = 2.0;
 
@@ -45,7 +48,10 @@ pub(super) fn carry_out(
     let began_ns = parts.clock.now_ns();
     let record = MethodRecord::default();
     let (done, throughput) = (0, None);
-    let mut trials = Trials { parts, task, findings, observer, began_ns, record, done, throughput };
+    let settings = &task.plan.variants[task.run.variants[0]].settings;
+    let link = line_load(&parts.ends.facts(settings), settings);
+    let mut trials =
+        Trials { parts, task, findings, observer, began_ns, record, done, throughput, link };
     let mut records = Vec::new();
     for part in method.parts() {
         trials.carry_out(part, own)?;
@@ -66,11 +72,26 @@ fn rates(own: &Observed) -> (f64, f64) {
     (per_second(own.window.offered, own.window_ns), per_second(own.window.forwarded, had_ns))
 }
 
+/// The greatest load that links take in all directions together, whole packets per second; none
+/// where no line rate is known.
+fn line_load(facts: &BTreeMap<String, String>, settings: &Settings) -> Option<u64> {
+    let bps = line_rate_of(facts.get(LINE_RATE)?)?;
+    let ways = f64::from(settings.traffic.directions.count());
+    Some((ways * line_pps(bps, settings.traffic.frame_size)) as u64)
+}
+
+/// The load that the sender can surely offer, packets per second: what it offered at most, less
+/// what keeping a pace may take; where the `link` stopped it, all that this takes.
+fn surely(own: &Observed, link: Option<u64>) -> f64 {
+    let offered = rates(own).0;
+    let full = link.map(|link| link as f64).filter(|link| offered >= FULL * link);
+    full.unwrap_or(PACED * offered)
+}
+
 /// The greatest load that a method tries unless told otherwise: well above what the device
 /// forwards, as far as the sender can offer it.
-fn greatest_load(own: &Observed) -> u64 {
-    let (offered, forwarded) = rates(own);
-    let surely = PACED * offered;
+fn greatest_load(own: &Observed, link: Option<u64>) -> u64 {
+    let (forwarded, surely) = (rates(own).1, surely(own, link));
     let wanted = if forwarded > 0.0 { ABOVE * forwarded } else { surely };
     wanted.min(surely).round() as u64
 }
@@ -87,6 +108,8 @@ struct Trials<'a, 'p> {
     done: u32,
     /// The rate that an earlier part of the suite has found, packets per second.
     throughput: Option<f64>,
+    /// The greatest load that the links take, in all directions together; none if not known.
+    link: Option<u64>,
 }
 
 /// What one trial is to do.
@@ -142,6 +165,18 @@ impl Trials<'_, '_> {
     fn directions(&self) -> u64 {
         let variant = &self.task.plan.variants[self.task.run.variants[0]];
         u64::from(variant.settings.traffic.directions.count())
+    }
+
+    /// A greatest load that is `asked` for, of each direction, or `found` where none is; no more
+    /// than the links take, which the record and whoever watches are told.
+    fn up_to(&mut self, asked: Option<u64>, found: u64) -> u64 {
+        let wanted = asked.map_or(found, |load| load.saturating_mul(self.directions()));
+        self.record.link = self.link;
+        let Some(link) = self.link.filter(|link| *link < wanted) else { return wanted };
+        let [rate, wanted] = [link, wanted].map(|load| format_pps(load as f64));
+        let said = format!("loads end at the links' line rate, {rate}: {wanted} are above it");
+        self.observer.trial(&said);
+        link
     }
 
     /// True when a run's own ids of trials are used up.
@@ -344,9 +379,13 @@ mod tests {
 
     #[test]
     fn the_greatest_load_is_what_the_sender_can_and_the_device_may_need() {
-        assert_eq!(greatest_load(&own(1000, 300, 0)), 600);
-        assert_eq!(greatest_load(&own(1000, 300, 250_000_000)), 800, "of the time that it had");
-        assert_eq!(greatest_load(&own(1000, 900, 0)), 900, "nine tenths of what was offered");
-        assert_eq!(greatest_load(&own(1000, 0, 0)), 900, "a dead device");
+        let greatest = |own: Observed| greatest_load(&own, None);
+        assert_eq!(greatest(own(1000, 300, 0)), 600);
+        assert_eq!(greatest(own(1000, 300, 250_000_000)), 800, "of the time that it had");
+        assert_eq!(greatest(own(1000, 900, 0)), 900, "nine tenths of what was offered");
+        assert_eq!(greatest(own(1000, 0, 0)), 900, "a dead device");
+        assert_eq!(greatest_load(&own(996, 900, 0), Some(1000)), 1000, "stopped by the link");
+        assert_eq!(greatest_load(&own(1000, 300, 0), Some(1000)), 600);
+        assert_eq!(greatest_load(&own(990, 990, 0), Some(1000)), 891, "a sender slower than it");
     }
 }

@@ -1,6 +1,6 @@
 //! A search for the rates at which no more is lost than goals tolerate (RFC 9971).
 
-use super::{PACED, Trials, greatest_load, rates};
+use super::{Trials, greatest_load, surely};
 use crate::error::BenchError;
 use crate::trial::Observed;
 use fwdlab_model::design::SearchMethod;
@@ -17,9 +17,8 @@ const INVALID_IN_A_ROW: usize = 30;
 
 /// A greatest load at which a search can show of a device that forwards next to nothing that it
 /// does: well above the `least` that the goals can tell from another, as far as the sender offers it.
-fn reaching(least: u64, own: &Observed) -> u64 {
-    let surely = PACED * rates(own).0;
-    (least as f64 / BELOW).min(surely) as u64
+fn reaching(least: u64, own: &Observed, link: Option<u64>) -> u64 {
+    (least as f64 / BELOW).min(surely(own, link)) as u64
 }
 
 impl Trials<'_, '_> {
@@ -40,11 +39,12 @@ impl Trials<'_, '_> {
     ) -> Result<(), BenchError> {
         let directions = self.directions();
         let least = method.goals.iter().map(Goal::least_load).max().unwrap_or(1);
-        let max_load = method.max_load.map(|load| load * directions);
-        let max_load = max_load.unwrap_or_else(|| greatest_load(own).max(reaching(least, own)));
+        let (link, found) = (self.link, greatest_load(own, self.link));
+        let max_load = self.up_to(method.max_load, found.max(reaching(least, own, link)));
         let derived = ((max_load as f64 * BELOW) as u64).max(least);
         let min_load = method.min_load.map_or(derived, |load| load * directions);
         let limits = Limits {
+            link,
             trials: method.max_trials as usize,
             time_ns: method.max_time_ns,
             invalid: INVALID_IN_A_ROW,
@@ -53,8 +53,12 @@ impl Trials<'_, '_> {
         (self.record.min_load, self.record.max_load) = (min_load, max_load);
         let mut search = Search::new(method.goals.clone(), limits).map_err(|faults| {
             let why: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            let line = match link == Some(max_load) {
+                true => ", the links' line rate",
+                false => "",
+            };
             BenchError::Refused(format!(
-                "no search between {} and {}: {}\n  next step: name other `min_load` and `max_load` \
+                "no search between {} and {}{line}: {}\n  next step: name other `min_load` and `max_load` \
                  in [method], or goals with longer trials or a greater width",
                 format_pps(min_load as f64),
                 format_pps(max_load as f64),

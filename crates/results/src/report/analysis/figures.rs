@@ -155,7 +155,7 @@ pub(super) fn run_result(
         _ => None,
     });
     let irregular = |goal: &GoalResult| {
-        let why = goal.irregular.as_ref()?;
+        let why = goal.irregular.as_ref().filter(|_| !goal.has_rate())?;
         Some(format!("no regular result for {}: {why}", goal.goal.name))
     };
     let has_time = figure.is_rate();

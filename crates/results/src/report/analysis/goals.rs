@@ -3,7 +3,7 @@
 use fwdlab_model::record::MethodRecord;
 use fwdlab_model::units::format_pps;
 use fwdlab_model::{Plan, RunRecord};
-use fwdlab_search::{Goal, Limits, SearchResult};
+use fwdlab_search::{Goal, Irregular, Limits, SearchResult};
 
 /// What a run's trials say of the plan's goals; none if nothing was searched for.
 pub(super) fn of_run(plan: &Plan, run: &RunRecord) -> Option<SearchResult> {
@@ -17,7 +17,7 @@ pub(super) fn result_of(goals: &[Goal], record: &MethodRecord) -> Option<SearchR
     if goals.is_empty() {
         return None;
     }
-    let limits = Limits::between(record.min_load, record.max_load);
+    let limits = Limits { link: record.link, ..Limits::between(record.min_load, record.max_load) };
     let outcomes = record.outcomes(goals);
     Some(SearchResult::of(goals.to_vec(), &limits, outcomes, record.ended.as_ref()))
 }
@@ -29,6 +29,9 @@ pub fn found_in_words(plan: &Plan, run: &RunRecord) -> Option<String> {
         let name = &goal.goal.name;
         match (&goal.irregular, goal.conditional_throughput) {
             (None, Some(pps)) => format!("{name} {}", format_pps(pps)),
+            (Some(Irregular::LineRate), Some(pps)) => {
+                format!("{name} {}, the line rate", format_pps(pps))
+            }
             (Some(why), _) => format!("{name}: irregular, {why}"),
             (None, None) => format!("{name}: nothing"),
         }

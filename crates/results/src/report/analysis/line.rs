@@ -2,7 +2,7 @@
 //! hardware. Namespaces, memory and virtual cards have none, and no share of it.
 
 use crate::store::Contents;
-use fwdlab_model::units::{LINE_RATE, line_rate_of};
+use fwdlab_model::units::{self, LINE_RATE, line_rate_of};
 
 /// Packets per second that a variant's links take at most, in the directions in which it is sent
 /// to together: frames with preamble and gap (L1). None where no line rate is known.
@@ -10,6 +10,5 @@ pub(super) fn line_pps(contents: &Contents, variant: usize) -> Option<f64> {
     let mut own = contents.runs.iter().filter(|run| run.variants.contains(&variant));
     let bps = own.find_map(|run| line_rate_of(run.facts.get(LINE_RATE)?))?;
     let traffic = &contents.plan.variants.get(variant)?.settings.traffic;
-    let ways = f64::from(traffic.directions.count());
-    Some(ways * bps as f64 / traffic.frame_size.l1_bits_per_second(1.0))
+    Some(f64::from(traffic.directions.count()) * units::line_pps(bps, traffic.frame_size))
 }

@@ -135,11 +135,11 @@ pub(super) fn sizes(
     (!sizes.series.is_empty()).then_some(sizes)
 }
 
-/// Conditional throughputs of a variant's runs with a regular result.
+/// Conditional throughputs of a variant's runs with a regular result, or at line rate.
 fn found(runs: &[MethodRun], variant: usize, goal: usize) -> Vec<f64> {
     let own = runs.iter().filter(|run| run.variant == variant);
     let found = own.filter_map(|run| run.found.get(goal));
-    found.filter(|found| found.irregular.is_none()).filter_map(|found| found.throughput).collect()
+    found.filter(|found| found.has_rate()).filter_map(|found| found.throughput).collect()
 }
 
 impl Sizes {

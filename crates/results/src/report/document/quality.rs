@@ -5,7 +5,7 @@ use crate::document::table::{Cell, Digits};
 use crate::document::{Block, Figure, Inline, Item, List, Room, Table};
 use crate::format::{p_value, percent, runs_of, signed_percent};
 use crate::report::analysis::{
-    Analysis, ArrivalResult, RunSteadiness, RunWarning, SampledDamage, WarningGroup,
+    Analysis, ArrivalResult, RunResult, RunSteadiness, RunWarning, SampledDamage, WarningGroup,
 };
 use fwdlab_model::units::{FrameSize, format_bps};
 
@@ -344,13 +344,24 @@ fn runs(analysis: &Analysis) -> Block {
     Block::section(title, blocks).folded()
 }
 
+/// The figure of a run, marked where it enters no comparison: a search without a regular result
+/// has one too.
+fn compared(run: &RunResult) -> Cell {
+    match (run.value_pps, &run.left_out) {
+        (Some(pps), Some(_)) => {
+            Cell::Values(format!("({pps:.0}) left out").into(), vec![pps.into()])
+        }
+        (value, _) => Cell::rate(value),
+    }
+}
+
 fn rated(analysis: &Analysis) -> Table {
     Table::of(&analysis.runs)
         .numbers("run", |r| Cell::count(r.run))
         .numbers("block", |r| Cell::count(r.block))
         .words("variant", |r| Cell::text(&r.label))
         .words("started", |r| Cell::text(&r.started_at))
-        .numbers("compared", |r| Cell::rate(r.value_pps))
+        .numbers("compared", compared)
         .numbers("mean", |r| Cell::rate(r.mean_pps))
         .numbers("p90", |r| Cell::rate(r.p90_pps))
         .numbers("offered pps", |r| Cell::rate(r.offered_pps))

@@ -49,7 +49,7 @@ pub(super) fn of_trials(
             });
             let at = |(number, goal, side): (usize, &str, &str)| {
                 let points = all(&|run: &MethodRun| {
-                    let found = run.found.get(number).filter(|found| found.irregular.is_none());
+                    let found = run.found.get(number).filter(|found| found.has_rate());
                     let bounds = found.map(|found| (found.lower, found.upper));
                     let load = bounds.and_then(|(lower, upper)| match side {
                         "lower bound" => lower,

@@ -32,7 +32,7 @@ use super::line::line_pps;
 use crate::store::Contents;
 use fwdlab_model::design::{Method as Planned, MethodKind};
 use fwdlab_model::record::{Counts, MethodRecord, MethodTrial, tolerated};
-use fwdlab_search::{Burst, Goal, Outcome};
+use fwdlab_search::{Burst, Goal, Irregular, Outcome};
 use serde::Serialize;
 
 /// The method of an experiment and what it found.
@@ -102,6 +102,10 @@ pub struct MethodRun {
     pub points: Vec<MethodPoint>,
     /// A search: what was found for each goal.
     pub found: Vec<GoalFound>,
+    /// The greatest load that was asked for, packets per second, where the links take less: their
+    /// line rate was the greatest that was tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub above_line: Option<u64>,
     /// A search: change of the device's speed over the search as a ratio, where there was one.
     pub drift: Option<f64>,
     /// Bursts: the longest that lost nothing, each time that it was searched for.
@@ -192,7 +196,12 @@ fn part(contents: &Contents, results: &[RunResult], planned: &Planned, number: u
         let variant = (run.variants[0], plan.variants[run.variants[0]].label.as_str());
         let record = run.method.as_ref()?.parts().get(number)?;
         let own = results.iter().find(|result| result.run == run.run);
-        Some(method_run(goals, run.run, variant, record).with(planned, record, own))
+        let ways = u64::from(plan.variants[variant.0].settings.traffic.directions.count());
+        let asked = planned.max_load().map(|load| load.saturating_mul(ways));
+        Some(MethodRun {
+            above_line: asked.filter(|load| record.link.is_some_and(|link| link < *load)),
+            ..method_run(goals, run.run, variant, record).with(planned, record, own)
+        })
     });
     let runs: Vec<MethodRun> = runs.collect();
     let frmol = |run: u32| results.iter().find(|result| result.run == run)?.mean_pps;
@@ -316,6 +325,8 @@ fn method_run(
         upper: goal.bounds.upper,
         throughput: goal.conditional_throughput,
         irregular: goal.irregular.as_ref().map(ToString::to_string),
+        is_at_line: goal.irregular == Some(Irregular::LineRate),
+        is_at_greatest: goal.irregular == Some(Irregular::NoUpperBound),
     });
     MethodRun {
         points: record.trials.iter().map(|trial| point(trial, goals)).collect(),
@@ -334,6 +345,7 @@ impl MethodRun {
             label: label.to_owned(),
             points: Vec::new(),
             found: Vec::new(),
+            above_line: None,
             drift: None,
             bursts: Vec::new(),
             interruptions: Vec::new(),

@@ -2,11 +2,16 @@
 
 use super::Timed;
 use super::{Method, MethodPoint, MethodRun};
-use crate::figure::{Curve, Percentiles, Quantity, Strip};
+use crate::figure::{Curve, Percentiles, Quantity, Span, Strip};
 use crate::format::percent;
 use crate::report::safe_name;
+use crate::stats::summary::median;
 use fwdlab_model::design::MethodKind;
 use fwdlab_search::Goal;
+use std::collections::BTreeMap;
+
+/// Parts of the time in which tables are compared over runs.
+const INTERVALS: f64 = 20.0;
 
 impl Method {
     /// The pictures of it, one for each variant: how loads were found, or what was lost at
@@ -21,7 +26,7 @@ fn pictures(method: &Method) -> Vec<(String, String)> {
         return method.parts.iter().flat_map(pictures).collect();
     }
     if method.kind == MethodKind::Latency {
-        return delays(&method.timed);
+        return delays(&method.timed, method.confidence);
     }
     let mut variants: Vec<(usize, &str)> =
         method.runs.iter().map(|run| (run.variant, run.label.as_str())).collect();
@@ -49,25 +54,84 @@ fn pictures(method: &Method) -> Vec<(String, String)> {
 }
 
 /// Delays by percentile, a picture for each variant.
-fn delays(timed: &[Timed]) -> Vec<(String, String)> {
+fn delays(timed: &[Timed], confidence: f64) -> Vec<(String, String)> {
     let of_variant = |rows: &[Timed]| {
         let label = rows[0].label.as_str();
         let own = rows.iter().map(|row| Curve {
             name: format!("{} of the rate found", percent(row.share, 0)),
             points: row.curve.clone(),
+            intervals: intervals(row),
             is_floor: false,
         });
         // At the greatest load, where the instrument has most to do.
         let floor = rows.last().filter(|row| !row.floor_curve.is_empty()).map(|row| Curve {
             name: "instrument alone, at the greatest load".to_owned(),
             points: row.floor_curve.clone(),
+            intervals: Vec::new(),
             is_floor: true,
         });
         let title = format!("{label}: one-way delay by percentile");
-        let figure = Percentiles { title, curves: own.chain(floor).collect(), footnote: None };
+        let curves: Vec<Curve> = own.chain(floor).collect();
+        let footnote = match curves.iter().all(|curve| curve.intervals.is_empty()) {
+            true => "Curves: packets of all runs. Fewer than three runs: no intervals.".to_owned(),
+            false => format!(
+                "Curves: packets of all runs. Bars: {confidence:.0} % intervals over the runs, those \
+                 of the table."
+            ),
+        };
+        let figure = Percentiles { title, curves, footnote: Some(footnote) };
         (format!("latency-{}.svg", safe_name(label)), figure.render())
     };
     timed.chunk_by(|one, next| one.variant == next.variant).map(of_variant).collect()
+}
+
+/// The table's intervals of percentiles: share of the packets, and both ends in seconds.
+fn intervals(row: &Timed) -> Vec<(f64, f64, f64)> {
+    let of_percentiles = row.figures.iter().filter_map(|figure| {
+        let percent: f64 = figure.name.strip_prefix('p')?.parse().ok()?;
+        let (low, high) = figure.interval?;
+        Some((percent / 100.0, low, high))
+    });
+    of_percentiles.collect()
+}
+
+/// What one run has at a place of a picture.
+struct Seen {
+    run: u32,
+    /// What is the same place of another run: a step, a trial, an interval of time.
+    place: u64,
+    series: usize,
+    x: f64,
+    y: f64,
+}
+
+/// What each run has at a place, by its number: places on both axes.
+type OfRuns = BTreeMap<u32, Vec<(f64, f64)>>;
+
+/// Bars over runs at each place where there are two of them: each run has one say, however many
+/// observations it has there.
+fn spans(seen: impl IntoIterator<Item = Seen>) -> Vec<Span> {
+    let mut places: BTreeMap<(usize, u64), OfRuns> = BTreeMap::new();
+    for Seen { run, place, series, x, y } in seen {
+        places.entry((series, place)).or_default().entry(run).or_default().push((x, y));
+    }
+    let of = |((series, _), runs): ((usize, u64), OfRuns)| {
+        let mean = |get: fn(&(f64, f64)) -> f64| -> Vec<f64> {
+            let each = runs.values();
+            each.map(|own| own.iter().map(get).sum::<f64>() / own.len() as f64).collect()
+        };
+        Span::of(median(&mean(|at| at.0))?, &mean(|at| at.1), series)
+    };
+    places.into_iter().filter_map(of).collect()
+}
+
+/// What bars mean, and why there are none.
+fn with_spans(strip: Strip, spans: Vec<Span>, at: &str) -> Strip {
+    let footnote = match spans.is_empty() {
+        true => "No place has two runs: no interval over runs is drawn.".to_owned(),
+        false => format!("Bars: least to most over the runs at {at}; their wide dash: the median."),
+    };
+    Strip { spans, footnote: Some(footnote), ..strip }
 }
 
 /// Load against time, coloured by what the goals say of each trial.
@@ -106,49 +170,72 @@ fn progress(goals: &[Goal], runs: &[&MethodRun], label: &str) -> Strip {
 /// Loss against load.
 fn curve(runs: &[&MethodRun], label: &str) -> Strip {
     let title = format!("{label}: frame loss rate");
-    losses(runs, &title, "offered load (kpps)", |point| point.offered_pps / 1e3)
+    // Loads may be each run's own, and fall by the same steps.
+    let step = |run: &MethodRun, number: usize| {
+        let own = run.points[number].load;
+        let mut above: Vec<u64> =
+            run.points.iter().map(|point| point.load).filter(|load| *load > own).collect();
+        above.sort_unstable();
+        above.dedup();
+        above.len() as u64
+    };
+    let x = |point: &MethodPoint| point.offered_pps / 1e3;
+    losses(runs, (&title, "offered load (kpps)"), x, (step, "each step of the load"))
 }
 
 /// What was lost of the traffic and of the flood, against the flood.
 fn flood(runs: &[&MethodRun], label: &str) -> Strip {
-    let points = runs.iter().flat_map(|run| &run.points).filter(|point| point.invalid.is_none());
-    let marks = points.flat_map(|point| {
+    let points = runs.iter().flat_map(|run| run.points.iter().map(|point| (run.run, point)));
+    let points = points.filter(|(_, point)| point.invalid.is_none());
+    let seen = points.flat_map(|(run, point)| {
         let flood = point.flood.as_ref();
+        let place = flood.map_or(0, |flood| flood.load);
         let x = flood.map_or(0.0, |flood| flood.pps.0 / 1e3);
         let lost = flood.filter(|flood| flood.packets.0 > 0).map(|flood| {
             let (offered, forwarded) = flood.packets;
             100.0 * (1.0 - forwarded as f64 / offered as f64)
         });
-        let own = point.loss_ratio.map(|ratio| (x, 0, 100.0 * ratio));
-        [own, lost.map(|lost| (x, 1, lost))].into_iter().flatten()
+        let own = point.loss_ratio.map(|ratio| 100.0 * ratio);
+        let both = [own, lost].into_iter().enumerate();
+        both.filter_map(move |(series, y)| Some(Seen { run, place, series, x, y: y? }))
     });
-    let marks: Vec<(f64, usize, f64)> = marks.collect();
+    let seen: Vec<Seen> = seen.collect();
+    let marks: Vec<(f64, usize, f64)> = seen.iter().map(|s| (s.x, s.series, s.y)).collect();
     let series = ["of the traffic, by the device", "of the flood"].map(str::to_owned).into();
-    Strip {
+    let strip = Strip {
         y: Quantity::Loss,
         x_label: "flood, offered (thousand new flows a second)".to_owned(),
         ..Strip::of_stream(&format!("{label}: packets lost beside a flood"), series, &marks)
-    }
+    };
+    with_spans(strip, spans(seen), "each flood")
 }
 
 /// Connections in the table against time, by what became of the trial.
 fn filling(runs: &[&MethodRun], label: &str) -> Strip {
-    let points = runs.iter().flat_map(|run| &run.points).flat_map(|point| {
+    let points = runs.iter().flat_map(|run| run.points.iter().map(|point| (run.run, point)));
+    let looks = points.flat_map(|(run, point)| {
         let series = match (&point.invalid, Some(point.forwarded) == point.connections) {
             (Some(_), _) => 2,
             (None, true) => 0,
             (None, false) => 1,
         };
-        point.states.iter().map(move |&(at_s, states)| (at_s, series, states as f64))
+        point.states.iter().map(move |&(at_s, states)| (run, at_s, series, states as f64))
     });
-    let marks: Vec<(f64, usize, f64)> = points.collect();
+    let looks: Vec<(u32, f64, usize, f64)> = looks.collect();
+    let marks: Vec<(f64, usize, f64)> = looks.iter().map(|&(_, x, s, y)| (x, s, y)).collect();
+    let longest = marks.iter().map(|(x, ..)| *x).fold(f64::MIN_POSITIVE, f64::max);
+    let seen = looks.into_iter().map(|(run, x, series, y)| {
+        let place = (x / longest * INTERVALS).min(INTERVALS - 1.0) as u64;
+        Seen { run, place, series, x, y }
+    });
     let series = ["all were held in the end", "not all were held", "says nothing of the device"];
     let title = format!("{label}: connections in the table while they are opened");
-    Strip {
+    let strip = Strip {
         y: Quantity::Connections,
         x_label: "seconds since the first packet of a trial".to_owned(),
         ..Strip::of_stream(&title, series.map(str::to_owned).into(), &marks)
-    }
+    };
+    with_spans(strip, spans(seen), "each twentieth of the time (means of their looks)")
 }
 
 /// Length of bursts, in their order, by what became of them.
@@ -163,9 +250,25 @@ fn bursts(runs: &[&MethodRun], label: &str) -> Strip {
     });
     let marks: Vec<(f64, usize, f64)> = points.collect();
     let series = ["arrived whole", "something was lost", "says nothing of the device"];
+    let longest = runs.iter().map(|run| {
+        let own = run.bursts.iter().map(|burst| burst.frames as f64);
+        own.sum::<f64>() / run.bursts.len() as f64
+    });
+    let longest: Vec<f64> = longest.filter(|frames| frames.is_finite()).collect();
+    let bands: Vec<Span> = Span::of(0.0, &longest, 0).into_iter().collect();
+    let footnote = match bands.is_empty() {
+        true => "Fewer than two runs: no interval over runs is drawn.".to_owned(),
+        false => format!(
+            "Band: the longest burst that lost nothing, least to most of the means of {} runs; \
+             dashes: their median.",
+            longest.len()
+        ),
+    };
     Strip {
         y: Quantity::Frames,
         x_label: "seconds since the first burst".to_owned(),
+        bands,
+        footnote: Some(footnote),
         ..Strip::of_stream(&format!("{label}: bursts"), series.map(str::to_owned).into(), &marks)
     }
 }
@@ -173,16 +276,27 @@ fn bursts(runs: &[&MethodRun], label: &str) -> Strip {
 /// Loss over time.
 fn soak(runs: &[&MethodRun], label: &str) -> Strip {
     let title = format!("{label}: packets lost, trial by trial");
-    losses(runs, &title, "seconds since the first trial began", |point| point.at_s)
+    let x_label = "seconds since the first trial began";
+    let number = |_: &MethodRun, number: usize| number as u64;
+    losses(runs, (&title, x_label), |point| point.at_s, (number, "the trials of one number"))
 }
 
-/// What each trial lost for sure, and with what was lost while others had the device's CPU.
+/// What each trial lost for sure, and with what was lost while others had the device's CPU; trials
+/// of one place, by their number in the run, are one interval over runs.
 fn losses(
     runs: &[&MethodRun],
-    title: &str,
-    x_label: &str,
+    (title, x_label): (&str, &str),
     x: impl Fn(&MethodPoint) -> f64,
+    (place, at): (impl Fn(&MethodRun, usize) -> u64, &str),
 ) -> Strip {
+    let seen = runs.iter().flat_map(|run| {
+        let (x, place) = (&x, &place);
+        run.points.iter().enumerate().filter_map(move |(number, point)| {
+            let (x, y) = (x(point), 100.0 * point.loss_ratio?);
+            Some(Seen { run: run.run, place: place(run, number), series: 0, x, y })
+        })
+    });
+    let spans = spans(seen);
     let percent = |loss: Option<f64>| loss.map(|ratio| 100.0 * ratio);
     let marks = runs.iter().flat_map(|run| &run.points).flat_map(|point| {
         let (least, most) = (percent(point.loss_ratio), percent(point.loss_at_most));
@@ -194,9 +308,10 @@ fn losses(
     if marks.iter().any(|(_, series, _)| *series == 1) {
         series.push("and while others had its CPU".to_owned());
     }
-    Strip {
+    let strip = Strip {
         y: Quantity::Loss,
         x_label: x_label.to_owned(),
         ..Strip::of_stream(title, series, &marks)
-    }
+    };
+    with_spans(strip, spans, at)
 }

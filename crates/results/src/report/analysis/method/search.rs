@@ -20,6 +20,20 @@ pub struct GoalFound {
     pub throughput: Option<f64>,
     /// Why the result is irregular; none for a regular one.
     pub irregular: Option<String>,
+    /// True if the line rate is a lower bound: the throughput is that of the link.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_at_line: bool,
+    /// True if the greatest load that was tried is one: the throughput is no less.
+    #[serde(skip)]
+    pub is_at_greatest: bool,
+}
+
+impl GoalFound {
+    /// True if the throughput is the device's: the result is regular, or no more gets through the
+    /// link.
+    pub(in crate::report) fn has_rate(&self) -> bool {
+        self.irregular.is_none() || self.is_at_line
+    }
 }
 
 /// What was found for a goal in a variant, over its runs.
@@ -31,7 +45,7 @@ pub struct Searched {
     pub label: String,
     /// Name of the goal.
     pub goal: String,
-    /// Conditional throughput of the runs with a regular result.
+    /// Conditional throughput of the runs with a regular result, and of those at line rate.
     pub throughput: Option<SummaryResult>,
     /// The median in bits per second on the link, with preamble and gap (L1) and without (L2);
     /// none where nothing is known of the frames.
@@ -47,10 +61,21 @@ pub struct Searched {
     pub frmol: Option<f64>,
     /// Runs with a regular result, of all.
     pub regular: (usize, usize),
+    /// Runs at line rate: the device is as fast as its link, or faster.
+    #[serde(skip_serializing_if = "is_none")]
+    pub at_line: usize,
+    /// Where no run has a throughput: what the device forwarded of the greatest load that was
+    /// tried and at which the goal was held, packets per second, median of the runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<f64>,
     /// Mean number of trials in a run.
     pub trials: f64,
     /// Reasons of irregular results, each once.
     pub irregular: Vec<String>,
+}
+
+pub(super) fn is_none(runs: &usize) -> bool {
+    *runs == 0
 }
 
 /// What is known of a variant's frames on the links: their size, and how many of them a second
@@ -72,7 +97,11 @@ pub(super) fn searched<'a>(
     goals.iter().enumerate().map(move |(number, goal)| {
         let own: Vec<&MethodRun> = runs.iter().filter(|run| run.variant == variant).collect();
         let (regular, irregular): (Vec<&MethodRun>, Vec<&MethodRun>) =
-            own.iter().partition(|run| run.found[number].irregular.is_none());
+            own.iter().partition(|run| run.found[number].has_rate());
+        let at_line = regular.iter().filter(|run| run.found[number].is_at_line).count();
+        let at_greatest = irregular.iter().map(|run| &run.found[number]);
+        let at_greatest = at_greatest.filter(|found| found.is_at_greatest);
+        let at_least: Vec<f64> = at_greatest.filter_map(|found| found.throughput).collect();
         let of = |get: fn(&GoalFound) -> Option<f64>| -> Vec<f64> {
             regular.iter().filter_map(|run| get(&run.found[number])).collect()
         };
@@ -96,7 +125,9 @@ pub(super) fn searched<'a>(
             lower: median(&of(|found| found.lower.map(|pps| pps as f64))),
             upper: median(&of(|found| found.upper.map(|pps| pps as f64))),
             frmol: median(&rates),
-            regular: (regular.len(), own.len()),
+            regular: (regular.len() - at_line, own.len()),
+            at_line,
+            at_least: median(&at_least).filter(|_| throughput.is_none()),
             trials: trials as f64 / own.len().max(1) as f64,
             irregular: reasons,
         }

@@ -1,5 +1,6 @@
 //! The tests of RFC 2544 side by side, and what was done otherwise than it asks.
 
+use super::search::is_none;
 use super::{Method, MethodRun, RunResult};
 use crate::stats::summary::median;
 use crate::store::Contents;
@@ -30,6 +31,13 @@ pub struct SuiteRow {
     pub frame_size: FrameSize,
     /// Conditional throughput of the first goal, packets per second.
     pub throughput: Option<f64>,
+    /// Runs in which it is the line rate: the device is as fast as its link, or faster.
+    #[serde(skip_serializing_if = "is_none")]
+    pub at_line: usize,
+    /// Where no throughput was found: no less than this, packets per second, as nothing greater
+    /// was tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<f64>,
     /// The same in bits per second on the link, with preamble and gap (L1), and without (L2).
     pub bits: Option<(f64, f64)>,
     /// The same over the packets that the links take at most; none where no line rate is known.
@@ -82,6 +90,8 @@ pub(super) fn suite(contents: &Contents, results: &[RunResult], parts: &[Method]
             label: variant.label.clone(),
             frame_size: frame,
             throughput,
+            at_line: first.map_or(0, |found| found.at_line),
+            at_least: first.and_then(|found| found.at_least),
             bits: throughput
                 .map(|pps| (frame.l1_bits_per_second(pps), frame.l2_bits_per_second(pps))),
             of_line: first.and_then(|found| found.of_line),

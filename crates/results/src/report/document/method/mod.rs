@@ -16,6 +16,7 @@ use crate::document::table::Cell;
 use crate::document::{Block, Document, Figure};
 use crate::report::analysis::{Method, MethodPoint};
 use fwdlab_model::design::MethodKind;
+use fwdlab_model::units::format_pps;
 
 /// Searches on their own, as a document.
 pub fn searches<'a>(title: &str, method: &'a Method) -> Document<'a> {
@@ -81,7 +82,7 @@ fn introduction(kind: MethodKind) -> Option<&'static str> {
         MethodKind::Mlrsearch => Some(
             "Conditional throughput (RFC 9971) is the rate that the device forwards at the greatest \
              load at which a goal is held; the relevant bounds enclose that load. Medians over the \
-             runs with a regular result. Beside them the same runs' forwarding rate at the maximum \
+             runs with a regular result and those at line rate, above which no load exists. Beside them the same runs' forwarding rate at the maximum \
              offered load (FRMOL, RFC 2285), which is no throughput: packets were lost there.",
         ),
         MethodKind::LossCurve => Some(
@@ -236,6 +237,15 @@ fn doubts(method: &Method) -> Option<Block> {
                 format!("run {} ({}), {}: irregular, {why}", run.run, run.label, found.goal)
             }));
         }
+        lines.extend(run.above_line.map(|asked| {
+            format!(
+                "run {} ({}): loads end at the links' line rate: the {} that max_load asks for \
+                 are above it",
+                run.run,
+                run.label,
+                format_pps(asked as f64)
+            )
+        }));
         let offered = |count: fn(&MethodPoint) -> u64| run.points.iter().map(count).sum::<u64>();
         if offered(|point| point.offered) > 0 && offered(|point| point.forwarded) == 0 {
             lines.push(format!(

@@ -25,7 +25,11 @@ pub(super) fn rates<'r>(rows: &'r [Searched], what: &'static str) -> Rows<'r, Se
 /// Runs with a regular result, of all.
 pub(super) fn regular(row: &Searched) -> Cell {
     let (regular, all) = row.regular;
-    Cell::Values(format!("{regular} of {all}").into(), vec![regular.into(), all.into()])
+    let line = match row.at_line {
+        0 => String::new(),
+        runs => format!(", {runs} at line rate"),
+    };
+    Cell::Values(format!("{regular} of {all}{line}").into(), vec![regular.into(), all.into()])
 }
 
 /// A row for each variant and goal.
@@ -54,20 +58,34 @@ pub(super) fn table(rows: &[Searched]) -> Block {
 fn found(row: &Searched) -> String {
     match &row.throughput {
         Some(found) => format!(
-            "{} (n = {}, {} to {}){}",
+            "{} (n = {}, {} to {}){}{}",
             format_pps(found.median),
             found.n,
             format_pps(found.min),
             format_pps(found.max),
-            of_line(row.of_line)
+            of_line(row.of_line),
+            at_line(row.at_line, found.n)
         ),
-        None => format!("no regular result: {}", row.irregular.join("; ")),
+        None => {
+            let least = row.at_least.map(|pps| format!("at least {}; ", format_pps(pps)));
+            let least = least.unwrap_or_default();
+            format!("{least}no regular result: {}", row.irregular.join("; "))
+        }
     }
 }
 
 /// A share of the line rate in words; empty where none is known.
 pub(super) fn of_line(share: Option<f64>) -> String {
     share.map_or(String::new(), |share| format!(", {} of line rate", percent(share, 1)))
+}
+
+/// What it says of a device that so many of `all` runs held at line rate; nothing of none.
+pub(super) fn at_line(runs: usize, all: usize) -> String {
+    match runs {
+        0 => String::new(),
+        _ if runs == all => ": the device is as fast as its link, or faster".to_owned(),
+        _ => format!(", which {runs} of the runs held"),
+    }
 }
 
 /// What a search says of a goal, without the variant's name.

@@ -56,8 +56,16 @@ pub(super) fn table(rows: &[SuiteRow]) -> Block {
 /// What a variant's tests say, without its name.
 pub(super) fn sentence(row: &SuiteRow) -> String {
     let throughput = match row.throughput {
+        Some(pps) if row.at_line > 0 => {
+            format!("throughput {}, the line rate in {} runs", format_pps(pps), row.at_line)
+        }
         Some(pps) => format!("throughput {}", format_pps(pps)),
-        None => "no throughput found".to_owned(),
+        None => match row.at_least {
+            Some(pps) => {
+                format!("throughput at least {}, the greatest load tried", format_pps(pps))
+            }
+            None => "no throughput found".to_owned(),
+        },
     };
     let bits =
         row.bits.map_or(String::new(), |(l1, _)| format!(" ({} on the link)", format_bps(l1)));

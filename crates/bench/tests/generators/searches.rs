@@ -1,0 +1,123 @@
+//! Whole searches, trial by trial, by generators that speak to a server: what they count is judged
+//! as trials of our own sender are, and what they can't tell is not told.
+
+use crate::bench::{load, trial};
+use fwdlab_bench::generator::{CountedTraffic, Generator};
+use fwdlab_bench::trial::Traffic as _;
+use fwdlab_model::record::{MethodTrial, tolerated};
+use fwdlab_model::warning::Warning;
+use fwdlab_packet::Family;
+use fwdlab_search::{Ending, Goal, Irregular, Limits, Search, SearchResult, Step, Trial};
+use std::time::Duration;
+
+/// What the device behind a generator forwards, packets per second.
+pub(crate) const CAPACITY: f64 = 20_000.0;
+
+/// Sender and receiver are asked one after the other, and on a busy machine that takes
+/// milliseconds: the goal tolerates as much of a trial.
+fn goal() -> Goal {
+    Goal {
+        name: "tenth".into(),
+        loss_ratio: 0.1,
+        exceed_ratio: 0.5,
+        initial_ns: 400_000_000,
+        final_ns: 400_000_000,
+        sum_ns: 800_000_000,
+        width: 0.1,
+    }
+}
+
+/// One trial of a search.
+fn measured(generator: Box<dyn Generator + '_>, asked: Trial) -> MethodTrial {
+    let load = load(Family::Inet, 2, 4, Some(asked.load as f64));
+    let (observed, outcome) =
+        trial(generator, &load, Duration::from_nanos(asked.duration_ns)).expect("a trial");
+    assert!(observed.arrivals.flows.is_none(), "flows by packet are told of our own sender only");
+    let is_instrument = |warning: &&Warning| {
+        matches!(warning, Warning::NotConserved { .. } | Warning::ReceiverDropped { .. })
+    };
+    MethodTrial {
+        load: asked.load,
+        duration_ns: asked.duration_ns,
+        window_ns: observed.window_ns,
+        offered: observed.window.offered,
+        forwarded: observed.window.forwarded,
+        receiver_lost: outcome.counted.receiver_dropped,
+        invalid: observed.warnings.iter().find(is_instrument).map(Warning::sentence),
+        ..MethodTrial::default()
+    }
+}
+
+/// A search between 2000 and 80,000 packets a second, with its trials.
+pub(crate) fn searched<'a>(
+    generator: &dyn Fn() -> Box<dyn Generator + 'a>,
+) -> (SearchResult, Vec<MethodTrial>) {
+    let limits = Limits { trials: 40, ..Limits::between(2_000, 80_000) };
+    let mut search = Search::new(vec![goal()], limits).expect("a search");
+    let mut trials = Vec::new();
+    let result = loop {
+        match search.next() {
+            Step::Done(result) => break *result,
+            Step::Measure(asked) => {
+                let trial = measured(generator(), asked);
+                search.record(trial.outcome(tolerated(&[goal()])));
+                trials.push(trial);
+            }
+        }
+    };
+    (result, trials)
+}
+
+/// The device's capacity is found, and every trial was at the load that the search asked for.
+pub(crate) fn finds_the_capacity<'a>(generator: &dyn Fn() -> Box<dyn Generator + 'a>) {
+    let (result, trials) = searched(generator);
+    let found = &result.goals[0];
+    assert!(found.is_regular(), "{found:?} of {trials:?}");
+    // Half of the trials at a load may lose more than a tenth; the width is another tenth.
+    let pps = found.conditional_throughput.expect("regular");
+    assert!((pps / CAPACITY - 1.0).abs() < 0.25, "{pps}: {trials:?}");
+    assert!(trials.len() >= 4 && trials.iter().all(|trial| trial.latency.is_none()));
+    let is_short = |trial: &&MethodTrial| trial.is_short();
+    assert!(trials.iter().filter(is_short).count() < trials.len() / 2, "{trials:?}");
+}
+
+/// A generator that sends half of what it is asked, through a device that forwards all of that:
+/// nothing is known of any load, and nothing is found.
+pub(crate) fn finds_nothing_by_a_sender_that_falls_short<'a>(
+    generator: &dyn Fn() -> Box<dyn Generator + 'a>,
+) {
+    let (result, trials) = searched(generator);
+    let found = &result.goals[0];
+    assert_eq!(found.conditional_throughput, None, "{found:?} of {trials:?}");
+    match &found.irregular {
+        Some(Irregular::Ended { by: Ending::Unmeasurable { why, .. } }) => {
+            assert!(why.contains("unsent"), "{why}");
+        }
+        other => panic!("{other:?} of {trials:?}"),
+    }
+    assert!(result.trials.is_empty() && result.invalid.len() == 3, "{result:?}");
+}
+
+/// No delay is made up: there is none to ask for, and a method that wants one is refused.
+pub(crate) fn tells_no_delays(name: &str, generator: Box<dyn Generator + '_>) {
+    let mut traffic =
+        CountedTraffic::new(generator, &load(Family::Inet, 2, 4, None)).expect("a generator");
+    assert_eq!(traffic.delays(), None);
+    let refused = |method: &str| {
+        let text = format!(
+            "version = 1\n[testbed]\nkind = \"ssh\"\nlab = \"lab.toml\"\n[traffic]\n\
+             generator = \"{name}\"\n[method]\nkind = \"{method}\"\n"
+        );
+        let faults = fwdlab_model::load("x.toml", &text, &|_| Err("no files".into()));
+        faults.expect_err("refused").render(false)
+    };
+    for (method, lack) in [
+        ("latency", "writes no sending times"),
+        ("rfc2544", "writes no sending times"),
+        ("back-to-back", "is not asked for counted bursts"),
+    ] {
+        let said = refused(method);
+        assert!(said.contains(&format!("`{name}` {lack}")), "{said}");
+        assert!(said.contains("leave `generator` out"), "{said}");
+    }
+}
