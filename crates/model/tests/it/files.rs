@@ -85,7 +85,7 @@ fn every_laboratory_can_be_read() {
     let plans = experiments();
     let named: Vec<&String> =
         plans.values().filter_map(|plan| plan.base.testbed.lab.as_ref()).collect();
-    assert_eq!(named.len(), 6);
+    assert_eq!(named.len(), 8);
     for lab in named {
         let path = folder.join(lab).canonicalize().expect("the file exists");
         assert!(read.contains(&path), "{lab}");
