@@ -129,7 +129,7 @@ fn conservation(analysis: &Analysis) -> Vec<Block> {
         .numbers("lost", |c| Cell::count(c.lost))
         .numbers("loss", |c| Cell::number(c.loss_ratio, Digits::Percent(2)))
         .numbers("unsent", |c| Cell::count(c.unsent))
-        .numbers("of other runs", |c| Cell::count(c.foreign))
+        .numbers("others", |c| Cell::count(c.foreign))
         .about("packets with the stamp of another run")
         .numbers("no stamp", |c| Cell::count(c.unstamped))
         .about("UDP packets between the benchmark's addresses without a stamp");
