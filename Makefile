@@ -27,9 +27,6 @@ ifneq ($(wildcard $(KERNELS)/*.deb),)
 export FWDLAB_KERNELS ?= $(KERNELS)
 endif
 
-# Laboratories and guests: minutes, of which one waits for ssh and the other computes.
-SLOW = --test lab --test vm
-
 .PHONY: demo seeds test lab-test vm-test kernels deps
 
 # Measures anew each time. The store of the time before is kept as
@@ -52,15 +49,8 @@ seeds:
 test: deps
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo clippy -p fwdlab $(SLOW) --locked -- -D warnings
 	cargo build --workspace --locked
 	cargo test --workspace --locked --no-fail-fast
-	cargo test -p fwdlab $(SLOW) --locked --no-run
-	@# Guests get what laboratories, whose senders keep a rate, leave them. What the
-	@# laboratories said is printed after what the guests say.
-	said=$$(mktemp); cargo test -p fwdlab --test lab --locked >$$said 2>&1 & lab=$$!; \
-		nice -n 19 cargo test -p fwdlab --test vm --locked; vm=$$?; \
-		wait $$lab; lab=$$?; cat $$said; rm $$said; exit $$((vm | lab))
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 
 lab-test: deps
