@@ -30,9 +30,9 @@ impl Started {
         fs::read_to_string(&self.err).unwrap_or_default()
     }
 
-    /// Waits for its end; one that does not come is a failure.
+    /// Waits for its end, a search of many trials included; one that does not come is a failure.
     pub(crate) fn end(mut self) -> Ended {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + 3 * PATIENCE;
         let code = loop {
             match self.child.try_wait().expect("a child") {
                 Some(status) => break status.code(),
