@@ -1,6 +1,6 @@
 //! Questions without a file, and files for questions.
 
-use crate::support::{INSTANT, Lab, machine};
+use crate::support::{INSTANT, Lab, is_root, machine};
 
 /// Every second packet is dropped.
 const HALF: &str = "\
@@ -14,10 +14,7 @@ table inet half {
 
 #[test]
 fn commands_run_in_the_device_before_each_run_and_are_read_back() {
-    if !rustix::process::geteuid().is_root() {
-        let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
-        assert!(!in_ci, "not root in CI");
-        eprintln!("SKIPPED: commands that need the rights of root in a namespace");
+    if !is_root("commands that need the rights of root in a namespace") {
         return;
     }
     let _alone = machine();

@@ -27,18 +27,10 @@ fn lab(flows: &str, method: &str) -> Lab {
     Lab::new(&format!("{DEVICE}[traffic]\nflows = {{ {flows} }}\n[method]\n{method}"))
 }
 
-/// `results.json` and the report of an experiment.
-fn results(lab: &Lab) -> (Value, String) {
-    lab.fwdlab(&["run", "x.toml", "--quiet"]).expect(0);
-    let read = |name: &str| std::fs::read_to_string(lab.path(name)).expect("written");
-    let json = serde_json::from_str(&read("results/x/results.json")).expect("JSON");
-    (json, read("results/x/README.md"))
-}
-
 #[test]
 fn the_suite_finds_the_rates_and_the_size_of_the_table() {
     let lab = lab("sources = 500, destinations = 100", "kind = \"rfc9693\"\nrepeats = 3\n");
-    let (json, report) = results(&lab);
+    let (json, report) = lab.results(&[]);
     let parts = &json["method"]["parts"];
     let found = &parts[0]["searched"][0];
     let rate = found["throughput"]["median"].as_f64().expect("a rate");
@@ -67,7 +59,7 @@ fn the_suite_finds_the_rates_and_the_size_of_the_table() {
 #[test]
 fn a_table_that_is_too_small_is_measured() {
     let lab = lab("sources = 1000, destinations = 100", "kind = \"table-capacity\"\nrepeats = 2\n");
-    let (json, report) = results(&lab);
+    let (json, report) = lab.results(&[]);
     let held = &json["method"]["held"][0];
     let most = held["connections"]["median"].as_f64().expect("a number");
     assert!((59_940.0..=60_000.0).contains(&most), "within a thousandth: {held}");
@@ -79,7 +71,7 @@ fn a_table_that_is_too_small_is_measured() {
 fn where_the_table_is_too_small_no_rate_is_made_up() {
     let method = "kind = \"establishment-rate\"\n";
     let lab = lab("sources = 1000, destinations = 100", method);
-    let (json, report) = results(&lab);
+    let (json, report) = lab.results(&[]);
     assert_eq!(json["method"]["searched"][0]["throughput"], Value::Null);
     assert!(report.contains("no regular result"), "{report}");
 }

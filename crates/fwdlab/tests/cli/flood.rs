@@ -35,18 +35,9 @@ step = \"25%\"
 blocks = 2
 ";
 
-/// `results.json` of an experiment that was carried out, and its report.
-fn results(experiment: &str) -> (Value, String) {
-    let lab = Lab::new(experiment);
-    lab.fwdlab(&["run", "x.toml", "--no-calibration", "--quiet"]).carried_out();
-    let read = |name: &str| std::fs::read_to_string(lab.path(name)).expect("written");
-    let json = serde_json::from_str(&read("results/x/results.json")).expect("JSON");
-    (json, read("results/x/README.md"))
-}
-
 #[test]
 fn a_flood_takes_as_much_of_the_traffic_as_its_flows_cost_the_device() {
-    let (json, report) = results(DEVICE);
+    let (json, report) = Lab::new(DEVICE).results(&["--no-calibration"]);
     let rows = json["method"]["flooded"].as_array().expect("rows");
     let floods: Vec<u64> = rows.iter().map(|row| row["flood"].as_u64().expect("a load")).collect();
     assert_eq!(floods, [0, 200_000, 400_000, 600_000, 800_000]);
@@ -78,7 +69,8 @@ fn a_flood_takes_as_much_of_the_traffic_as_its_flows_cost_the_device() {
 #[test]
 fn without_states_a_new_flow_costs_as_much_as_a_known_one() {
     let plain = DEVICE.replace("effect = { \"firewall=stateful\" = 1 }\n", "");
-    let (json, report) = results(&plain.replace("firewall = \"stateful\"", "firewall = \"none\""));
+    let (json, report) = Lab::new(&plain.replace("firewall = \"stateful\"", "firewall = \"none\""))
+        .results(&["--no-calibration"]);
     let last = &json["method"]["flooded"][4];
     assert_eq!(last["loss"]["max"], 0.0, "900,000 of a million: {last}");
     assert_eq!((&last["passed"], &last["states"]), (&1.0.into(), &Value::Null), "{last}");
@@ -135,7 +127,7 @@ step = \"50%\"
 [design]
 blocks = 1
 ";
-    let (json, _) = results(experiment);
+    let (json, _) = Lab::new(experiment).results(&["--no-calibration"]);
     let mut trials = 0;
     for (point, [offered, forwarded, flood, passed]) in points(&json) {
         trials += 1;

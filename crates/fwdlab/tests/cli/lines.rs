@@ -16,15 +16,6 @@ fn device(capacity: &str, more: &str) -> String {
     )
 }
 
-/// `results.json` of an experiment that was carried out, and its report.
-fn results(experiment: &str) -> (Value, String) {
-    let lab = Lab::new(experiment);
-    lab.fwdlab(&["run", "x.toml", "--quiet"]).carried_out();
-    let read = |name: &str| std::fs::read_to_string(lab.path(name)).expect("written");
-    let json = serde_json::from_str(&read("results/x/results.json")).expect("JSON");
-    (json, read("results/x/README.md"))
-}
-
 fn near(value: &Value, expected: f64) {
     let found = value.as_f64().unwrap_or_else(|| panic!("{value}: {expected} expected"));
     assert!((found / expected - 1.0).abs() < 1e-3, "{found}, {expected} expected");
@@ -34,7 +25,7 @@ fn near(value: &Value, expected: f64) {
 #[test]
 fn a_search_above_the_link_ends_at_line_rate_and_says_so() {
     let asked = "[method]\nkind = \"mlrsearch\"\nmax_load = \"5Mpps\"\n";
-    let (json, report) = results(&device("5Mpps", asked));
+    let (json, report) = Lab::new(&device("5Mpps", asked)).results(&[]);
     for row in json["method"]["searched"].as_array().expect("rows") {
         near(&row["throughput"]["median"], LINE);
         near(&row["of_line"], 1.0);
@@ -58,7 +49,7 @@ fn a_search_above_the_link_ends_at_line_rate_and_says_so() {
         assert!(report.contains(wanted), "{wanted} in {report}");
     }
     // A slower device is found below it, whatever was asked.
-    let (json, report) = results(&device("800kpps", asked));
+    let (json, report) = Lab::new(&device("800kpps", asked)).results(&[]);
     near(&json["method"]["searched"][0]["throughput"]["median"], 0.798e6);
     assert_eq!(json["method"]["searched"][0]["regular"][0], 2, "{json}");
     assert!(report.contains("are above it"), "{report}");
@@ -80,7 +71,7 @@ fn the_suite_finds_line_rate_where_the_device_is_as_fast_as_its_link() {
     let suite = "[method]\nkind = \"rfc2544\"\ngoals = [\"ndr\"]\nrepeats = 1\n\
                  tests = [\"throughput\", \"frame-loss-rate\"]\n\
                  [[factor]]\nname = \"frame_size\"\nlevels = [64, 1518]\n";
-    let (json, report) = results(&device("1Mpps", suite));
+    let (json, report) = Lab::new(&device("1Mpps", suite)).results(&[]);
     let rows = json["method"]["suite"]["rows"].as_array().expect("rows");
     let line = 1e9 / (1538.0 * 8.0);
     near(&rows[0]["throughput"], 0.998e6);
@@ -103,7 +94,7 @@ fn the_suite_finds_line_rate_where_the_device_is_as_fast_as_its_link() {
 fn a_sender_that_does_not_fill_the_link_shows_what_the_device_forwards_at_least() {
     let suite = "[method]\nkind = \"rfc2544\"\ngoals = [\"ndr\"]\ntests = [\"throughput\"]\n";
     let slow = device("5Mpps", suite).replace("9Mpps", "1Mpps");
-    let (json, report) = results(&slow);
+    let (json, report) = Lab::new(&slow).results(&[]);
     let row = &json["method"]["suite"]["rows"][0];
     assert!(row["throughput"].is_null(), "{row}");
     near(&row["at_least"], 0.9e6);

@@ -18,17 +18,10 @@ jitter = 0.0
 blocks = 2
 ";
 
-/// `results.json` of an experiment with that device.
-fn results(lab: &Lab) -> Value {
-    lab.fwdlab(&["run", "x.toml", "--quiet"]).expect(0);
-    let text = std::fs::read_to_string(lab.path("results/x/results.json")).expect("results");
-    serde_json::from_str(&text).expect("JSON")
-}
-
 #[test]
 fn the_longest_burst_is_that_of_the_devices_buffer() {
     let lab = Lab::new(&format!("{DEVICE}[method]\nkind = \"back-to-back\"\nrepeats = 5\n"));
-    let json = results(&lab);
+    let (json, _) = lab.results(&[]);
     let found = &json["method"]["bursts"][0];
     // While the burst arrives a quarter of it leaves: 512 / (1 - 1/4) frames.
     assert_eq!(found["frames"]["min"], 682.0, "{found}");
@@ -46,7 +39,7 @@ fn a_device_that_takes_any_burst_is_said_to() {
     let fast = DEVICE.replace("capacity = \"1Mpps\"", "capacity = \"5Mpps\"");
     let method = "[method]\nkind = \"back-to-back\"\nrepeats = 2\nmax_frames = 1000\n";
     let lab = Lab::new(&format!("{fast}{method}"));
-    let json = results(&lab);
+    let (json, _) = lab.results(&[]);
     let found = &json["method"]["bursts"][0];
     assert_eq!((&found["frames"]["max"], &found["at_least"]), (&1000.0.into(), &4.into()));
     let report = std::fs::read_to_string(lab.path("results/x/README.md")).expect("a report");
@@ -58,7 +51,7 @@ fn the_suite_measures_every_frame_size_and_names_what_deviates() {
     let method = "[method]\nkind = \"rfc2544\"\nrepeats = 3\n";
     let sizes = "[[factor]]\nname = \"frame_size\"\nlevels = [64, 1518]\n";
     let lab = Lab::new(&format!("{DEVICE}{method}{sizes}"));
-    let json = results(&lab);
+    let (json, _) = lab.results(&[]);
     let rows = json["method"]["suite"]["rows"].as_array().expect("rows");
     assert_eq!(rows.len(), 2);
     for (row, size) in rows.iter().zip([64.0, 1518.0]) {
@@ -108,7 +101,7 @@ fn delays_at_shares_of_the_rate_found_are_those_of_the_devices_queue() {
     let method = "[method]\nkind = \"latency\"\nshares = [\"10%\", \"80%\"]\nrepeats = 2\n";
     let three = DEVICE.replace("blocks = 2", "blocks = 3");
     let lab = Lab::new(&format!("{three}{method}{levels}"));
-    let json = results(&lab);
+    let (json, _) = lab.results(&[]);
     let [search, delays] = json["method"]["parts"].as_array().expect("parts").as_slice() else {
         panic!("{}", json["method"]);
     };
@@ -163,7 +156,7 @@ fn delays_at_shares_of_the_rate_found_are_those_of_the_devices_queue() {
 fn without_a_rate_no_packet_is_timed_and_the_report_says_so() {
     let lossy = DEVICE.replace("noise = 0.0", "noise = 0.0\nloss = 0.1");
     let lab = Lab::new(&format!("{lossy}[method]\nkind = \"latency\"\n"));
-    let json = results(&lab);
+    let (json, _) = lab.results(&[]);
     assert_eq!(json["method"]["parts"][1]["timed"].as_array().map_or(0, Vec::len), 0);
     let report = std::fs::read_to_string(lab.path("results/x/README.md")).expect("a report");
     assert!(report.contains("no packet was timed"), "{report}");

@@ -1,6 +1,6 @@
 //! Killed while real namespaces, links and machine-wide settings exist.
 
-use crate::support::{Lab, machine, values_per_variant};
+use crate::support::{Lab, is_root, machine, values_per_variant};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -37,10 +37,7 @@ fn namespaces_of(pid: u32) -> Vec<String> {
 
 #[test]
 fn a_killed_laboratory_leaves_nothing_behind_and_loses_nothing() {
-    if !rustix::process::geteuid().is_root() {
-        let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
-        assert!(!in_ci, "not root in CI");
-        eprintln!("SKIPPED: namespaces that outlive a process need root");
+    if !is_root("namespaces that outlive a process need root") {
         return;
     }
     let budget = || std::fs::read_to_string(BUDGET).expect("netdev_budget");
@@ -96,10 +93,7 @@ blocks = 1
 
 #[test]
 fn the_router_forwards_between_devices_of_the_kernel() {
-    let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
-    if !rustix::process::geteuid().is_root() {
-        assert!(!in_ci, "not root in CI");
-        eprintln!("SKIPPED: AF_XDP in namespaces needs root");
+    if !is_root("AF_XDP in namespaces needs root") {
         return;
     }
     let _alone = machine();
@@ -184,10 +178,7 @@ fn a_search_finds_the_rate_of_a_shaper_or_says_what_kept_it() {
     let lab = Lab::new(SHAPER);
     lab.write("shaper.nft", RULES);
     let _alone = machine();
-    if !rustix::process::geteuid().is_root() {
-        let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
-        assert!(!in_ci, "not root in CI");
-        eprintln!("SKIPPED: a shaper in a namespace needs root");
+    if !is_root("a shaper in a namespace needs root") {
         return;
     }
     lab.fwdlab(&["run", "x.toml", "--no-calibration"]).carried_out();
@@ -209,17 +200,8 @@ fn a_search_finds_the_rate_of_a_shaper_or_says_what_kept_it() {
 
 /// `results.json` of an experiment on this machine's kernel; none, said aloud, without root.
 pub(crate) fn results_as_root(experiment: &str, why: &str) -> Option<serde_json::Value> {
-    let lab = Lab::new(experiment);
     let _alone = machine();
-    if !rustix::process::geteuid().is_root() {
-        let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
-        assert!(!in_ci, "not root in CI");
-        eprintln!("SKIPPED: {why}");
-        return None;
-    }
-    lab.fwdlab(&["run", "x.toml", "--no-calibration"]).carried_out();
-    let text = std::fs::read_to_string(lab.path("results/x/results.json")).expect("results");
-    Some(serde_json::from_str(&text).expect("JSON"))
+    is_root(why).then(|| Lab::new(experiment).results(&["--no-calibration"]).0)
 }
 
 const TABLES: &str = "\

@@ -20,6 +20,17 @@ pub(crate) fn machine() -> MutexGuard<'static, ()> {
     MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// True for root; said aloud where not, with what is not tested.
+pub(crate) fn is_root(why: &str) -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        let in_ci = std::env::var_os("FWDLAB_CI").is_some_and(|ci| ci == "1");
+        assert!(!in_ci, "not root in CI");
+        eprintln!("SKIPPED: {why}");
+    }
+    is_root
+}
+
 /// A simulated device that answers at once: two variants, four blocks.
 pub(crate) const INSTANT: &str = "\
 version = 1
@@ -70,6 +81,15 @@ impl Lab {
 
     pub(crate) fn write(&self, name: &str, text: &str) {
         std::fs::write(self.path(name), text).expect("a file that can be written");
+    }
+
+    /// Runs `x.toml` with `more` arguments; its `results.json` and the report.
+    #[track_caller]
+    pub(crate) fn results(&self, more: &[&str]) -> (Value, String) {
+        self.fwdlab(&[&["run", "x.toml", "--quiet"], more].concat()).carried_out();
+        let read = |name: &str| std::fs::read_to_string(self.path(name)).expect("written");
+        let json = serde_json::from_str(&read("results/x/results.json")).expect("JSON");
+        (json, read("results/x/README.md"))
     }
 
     /// The program with arguments, in an environment without preferences.
